@@ -1,0 +1,150 @@
+//! The engine's error: what the caller can do about it, what was being done, where, and why.
+//!
+//! It reads as one line: `read block 54:1:0:2a: no copy passed its checksum: disk1.img: I/O error`.
+
+use std::fmt;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What the caller can do. Fronts translate each kind in one exhaustive table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Every copy failed its checksum: restore this block from elsewhere.
+    Checksum,
+    /// Bytes from a disk make no sense: a wrong length, count, offset or type.
+    Corrupt,
+    /// A device failed or is gone: the pool may heal when it returns.
+    Io,
+    /// The pool, a quota or a reservation is full: free space, then retry.
+    NoSpace,
+    /// No such pool, dataset, object, entry or property.
+    NotFound,
+    /// The name is taken.
+    Exists,
+    /// Somebody else uses it: another process, an open client, children.
+    Busy,
+    /// The request itself is wrong: a bad value, name or combination.
+    Invalid,
+    /// A feature of the format that this program does not have.
+    Unsupported,
+    /// The pool or dataset was opened read-only.
+    ReadOnly,
+    /// An encrypted block whose key is not loaded.
+    Encrypted,
+    /// The work was called off: the pool is closing.
+    Cancelled,
+}
+
+impl Kind {
+    fn phrase(self) -> &'static str {
+        match self {
+            Kind::Checksum => "no copy passed its checksum",
+            Kind::Corrupt => "damaged structure",
+            Kind::Io => "I/O error",
+            Kind::NoSpace => "out of space",
+            Kind::NotFound => "not found",
+            Kind::Exists => "already exists",
+            Kind::Busy => "busy",
+            Kind::Invalid => "invalid request",
+            Kind::Unsupported => "not supported",
+            Kind::ReadOnly => "read-only",
+            Kind::Encrypted => "encrypted, and its key is not loaded",
+            Kind::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// See the module. Boxed, so that a `Result` on the data path stays one word larger than its value.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: Kind,
+    doing: String,
+    at: String,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// `doing` is what was asked, in a few words: "read block", "create dataset 'tank/a'".
+    pub fn new(kind: Kind, doing: impl Into<String>) -> Error {
+        Error(Box::new(Inner { kind, doing: doing.into(), at: String::new(), source: None }))
+    }
+
+    /// A structure read from a disk that makes no sense; `what` names structure and field.
+    pub fn corrupt(what: impl Into<String>) -> Error {
+        Error::new(Kind::Corrupt, what)
+    }
+
+    /// A request that cannot be carried out as it stands; `what` is the whole sentence.
+    pub fn invalid(what: impl Into<String>) -> Error {
+        Error::new(Kind::Invalid, what)
+    }
+
+    pub fn unsupported(what: impl Into<String>) -> Error {
+        Error::new(Kind::Unsupported, what)
+    }
+
+    /// Where it happened: device, object, offset. Later calls put the larger place in front.
+    #[must_use]
+    pub fn at(mut self, place: impl fmt::Display) -> Error {
+        let inner = &mut self.0;
+        inner.at = if inner.at.is_empty() { place.to_string() } else { format!("{place}: {}", inner.at) };
+        self
+    }
+
+    #[must_use]
+    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { kind, doing, at, source } = &*self.0;
+        f.write_str(doing)?;
+        if !at.is_empty() {
+            write!(f, " {at}")?;
+        }
+        // For these two the words of the request already say what is wrong.
+        if !matches!(kind, Kind::Invalid | Kind::Unsupported) {
+            write!(f, ": {}", kind.phrase())?;
+        }
+        match source {
+            Some(source) => write!(f, ": {source}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}({self})", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|e| e as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_reads_as_one_line_from_request_to_cause() {
+        let cause = std::io::Error::other("device gone");
+        let e = Error::new(Kind::Checksum, "read block").at("object 1f").at("tank/vol").because(cause);
+        assert_eq!(e.to_string(), "read block tank/vol: object 1f: no copy passed its checksum: device gone");
+        assert_eq!(
+            Error::invalid("volsize must be a multiple of 16K").to_string(),
+            "volsize must be a multiple of 16K"
+        );
+    }
+}

@@ -1,0 +1,35 @@
+//! The only doors outside: time, randomness, tasks, disks and sockets.
+//!
+//! Engine code is `async` and knows no runtime. It reaches the outside through the free functions here, which ask
+//! the [`World`] that runs the current task:
+//!
+//! ```text
+//!   engine code ── world::now / sleep / spawn / compute / open / listen
+//!                        │  the world of this thread (enter)
+//!          ┌─────────────┴──────────────┐
+//!      linux::World                 sim::World
+//!      a loop and an io_uring       one thread, virtual time, a seed;
+//!      per core, real files         disks that are modelled and can lie
+//! ```
+//!
+//! Invariants: nothing below `world` blocks the thread; a future given to [`spawn`] stays on one loop for its whole
+//! life; a buffer handed to a disk comes back, or is dropped, only after the device is done with it. Dropping the
+//! future of an I/O does not cancel the I/O.
+//!
+//! Not here: any policy. How much may be outstanding, in what order and why is decided above.
+
+mod buf;
+mod disk;
+mod net;
+pub mod sync;
+mod task;
+mod time;
+
+pub use buf::{Buf, IoBuf};
+pub use disk::{Disk, DiskKind, Geometry, OpenMode};
+pub use net::{Address, Listener, Stream};
+pub use task::{
+    Pending, Task, World, compute, cores, enter, list_dir, listen, open, random_u64, spawn, spawn_on,
+    yield_now,
+};
+pub use time::{Instant, WallTime, now, sleep, sleep_until, timeout, wall_clock};

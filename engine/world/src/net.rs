@@ -1,0 +1,41 @@
+//! Connections: what the fronts speak through.
+
+use crate::{Buf, IoBuf, Pending};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(a) => write!(f, "{a}"),
+            Address::Unix(p) => write!(f, "{}", p.display()),
+        }
+    }
+}
+
+pub trait Listener: Send + Sync + fmt::Debug {
+    /// The address it really listens on: a TCP port of 0 has become the one chosen.
+    fn local(&self) -> Address;
+
+    fn accept(&self) -> Pending<io::Result<(Box<dyn Stream>, Address)>>;
+}
+
+/// One connection. `recv` and `send` may be under way at the same time, each at most once.
+pub trait Stream: Send + Sync + fmt::Debug {
+    /// Receives at least one byte into the front of `buf`; 0 means that the peer has closed.
+    fn recv(&self, buf: IoBuf) -> Pending<(IoBuf, io::Result<usize>)>;
+
+    /// Sends all of `parts` in one vectored write where possible.
+    fn send(&self, parts: Vec<Buf>) -> Pending<io::Result<()>>;
+
+    /// Ends both directions; a `recv` under way returns.
+    fn shutdown(&self);
+}

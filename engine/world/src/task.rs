@@ -1,0 +1,139 @@
+//! Tasks, and the world that runs them.
+
+use crate::sync::oneshot;
+use crate::{Address, Disk, Instant, Listener, OpenMode, WallTime};
+use std::cell::RefCell;
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// Something that a world will finish: boxed, because worlds are chosen at run time.
+pub type Pending<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
+
+/// The two implementations are `linux::World` and `sim::World`. Engine code uses the free functions instead.
+pub trait World: Send + Sync + 'static {
+    fn now(&self) -> Instant;
+    fn wall_clock(&self) -> WallTime;
+    fn sleep_until(&self, deadline: Instant) -> Pending<()>;
+    fn random_u64(&self) -> u64;
+    /// How many loops there are, one per core.
+    fn cores(&self) -> usize;
+    /// The loop that runs the calling thread.
+    fn this_core(&self) -> usize;
+    /// Starts a task on the loop `core`, where it stays.
+    fn spawn_on(&self, core: usize, task: Pending<()>);
+    /// Runs a computation on any core that is free: for work worth a hand-off, tens of microseconds and more.
+    fn compute(&self, job: Box<dyn FnOnce() + Send>);
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn Disk>>;
+    /// The files and block devices directly inside `dir`, sorted by name.
+    fn list_dir(&self, dir: &Path) -> io::Result<Vec<PathBuf>>;
+    fn listen(&self, address: &Address) -> io::Result<Box<dyn Listener>>;
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<dyn World>>> = const { RefCell::new(None) };
+}
+
+/// Makes `world` the world of this thread until the guard is dropped. Only worlds and their loops call this.
+pub fn enter(world: Arc<dyn World>) -> impl Drop {
+    struct Leave(Option<Arc<dyn World>>);
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            CURRENT.set(self.0.take());
+        }
+    }
+    Leave(CURRENT.replace(Some(world)))
+}
+
+/// # Panics
+/// Outside of a loop: there is no world to ask.
+pub(crate) fn current<T>(f: impl FnOnce(&dyn World) -> T) -> T {
+    CURRENT.with_borrow(|w| f(w.as_deref().expect("called from a task of a world")))
+}
+
+/// A spawned task's result. Dropping it lets the task go on.
+pub struct Task<T>(oneshot::Receiver<T>);
+
+impl<T> std::fmt::Debug for Task<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Task")
+    }
+}
+
+impl<T> Future for Task<T> {
+    type Output = T;
+
+    /// # Panics
+    /// When the task itself panicked: the panic goes on where the result was awaited.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        Pin::new(&mut self.0).poll(cx).map(|r| r.expect("the awaited task did not panic"))
+    }
+}
+
+/// Starts a task on this loop.
+pub fn spawn<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Task<T> {
+    spawn_on(current(|w| w.this_core()), work)
+}
+
+/// Starts a task on the loop `core % cores()`.
+pub fn spawn_on<T: Send + 'static>(core: usize, work: impl Future<Output = T> + Send + 'static) -> Task<T> {
+    let (tx, rx) = oneshot::channel();
+    current(|w| {
+        w.spawn_on(
+            core % w.cores(),
+            Box::pin(async move {
+                // Nobody waiting for the result is fine: the task was detached.
+                let _ = tx.send(work.await);
+            }),
+        )
+    });
+    Task(rx)
+}
+
+/// Runs a computation on a core that is free and returns its result.
+pub fn compute<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> Task<T> {
+    let (tx, rx) = oneshot::channel();
+    current(|w| {
+        w.compute(Box::new(move || {
+            let _ = tx.send(job());
+        }))
+    });
+    Task(rx)
+}
+
+pub fn cores() -> usize {
+    current(|w| w.cores())
+}
+
+pub fn random_u64() -> u64 {
+    current(|w| w.random_u64())
+}
+
+pub fn open(path: &Path, mode: OpenMode) -> io::Result<Arc<dyn Disk>> {
+    current(|w| w.open(path, mode))
+}
+
+pub fn list_dir(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    current(|w| w.list_dir(dir))
+}
+
+pub fn listen(address: &Address) -> io::Result<Box<dyn Listener>> {
+    current(|w| w.listen(address))
+}
+
+/// Lets the other tasks of this loop run.
+pub async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(move |cx| {
+        if yielded {
+            return Poll::Ready(());
+        }
+        yielded = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
