@@ -10,10 +10,12 @@
 //!
 //! Not here: what the bytes of a structure mean (`ondisk`), and anything that computes on them (`codec`).
 
+mod algo;
 mod error;
 mod ids;
 mod size;
 
+pub use algo::{Checksum, Compression, Endian, ZstdLevel};
 pub use error::{Error, Kind, Result};
 pub use ids::{Guid, ObjectId, ObjsetId, Txg, VdevId};
 pub use size::{Asize, Lsize, Psize, SECTOR, SECTOR_SHIFT, Sectors, parse_size, pretty_size};
