@@ -1,1 +1,5 @@
-//! dsl.
+//! The dataset and snapshot layer: what the objects of the MOS mean as a tree of named datasets.
+
+pub mod name;
+pub mod pool_props;
+pub mod props;
