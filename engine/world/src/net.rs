@@ -4,6 +4,7 @@ use crate::{Buf, IoBuf, Pending};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +31,12 @@ pub trait Listener: Send + Sync + fmt::Debug {
 
 /// One connection. `recv` and `send` may be under way at the same time, each at most once.
 pub trait Stream: Send + Sync + fmt::Debug {
-    /// Receives at least one byte into the front of `buf`; 0 means that the peer has closed.
-    fn recv(&self, buf: IoBuf) -> Pending<(IoBuf, io::Result<usize>)>;
+    /// Receives at least one byte to the front of `buf[range]`; 0 means that the peer has closed. A range, so that
+    /// what follows half a message is received behind it, and the rest of a payload where it will stay.
+    ///
+    /// # Panics
+    /// When the range is empty or does not lie within the buffer.
+    fn recv(&self, buf: IoBuf, range: Range<usize>) -> Pending<(IoBuf, io::Result<usize>)>;
 
     /// Sends all of `parts` in one vectored write where possible.
     fn send(&self, parts: Vec<Buf>) -> Pending<io::Result<()>>;
