@@ -27,6 +27,7 @@ mod blkptr;
 mod bytes;
 mod dnode;
 mod dva;
+mod nvlist;
 mod object_type;
 mod objset;
 mod swap;
@@ -40,6 +41,7 @@ pub use dnode::{
     DnodeFlags, DnodePhys, INDIRECT_SHIFT_MAX, INDIRECT_SHIFT_MIN, MAX_BLKPTRS, MAX_LEVELS,
 };
 pub use dva::Dva;
+pub use nvlist::{NvList, NvValue};
 pub use object_type::{ByteswapClass, ObjectType};
 pub use objset::{ObjsetFlags, ObjsetPhys, ObjsetSize, ObjsetType};
 pub use swap::swap_words;
