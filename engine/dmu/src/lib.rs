@@ -1,1 +1,58 @@
-//! dmu.
+//! Object sets: objects of blocks, changed in memory, written out a transaction group at a time.
+//!
+//! An object is a tree. Its dnode holds the roots, indirect blocks hold pointers, level 0 holds the data:
+//!
+//! ```text
+//!                 objset root block ── meta-dnode ── blocks of 32 dnodes ── dnode of object 5
+//!                                                                             │ roots (1..3 pointers)
+//!   level 2                                                    indirect block ┘
+//!   level 1                              indirect  indirect  …   (1024 pointers each, at 128 KiB)
+//!   level 0                              d d d d   d d d d   …
+//! ```
+//!
+//! The tree on disk never changes in place. So memory holds two things per object: the **stable tree**, as the last
+//! synced txg left it, and up to three **overlays**, one for each txg that is open or on its way to disk, with the blocks
+//! and ranges that the txg wrote or freed. A read looks through the overlays, newest first, then walks the stable tree
+//! through the cache. There are no long-lived block handles: the cache below is the only cache.
+//!
+//! ```text
+//!   write(tx) ──▶ overlay of tx's txg ──▶ sync(txg): leaves, then their parents, up to the roots ──▶ new stable tree
+//! ```
+//!
+//! [`sync`] writes an overlay out: level 0 first, in groups that share an indirect block, then the parents, then the
+//! dnode into the meta-dnode, which is synced the same way last of all; the result is one block pointer for the whole
+//! object set. When it is done the new tree becomes stable and the overlay goes, in one step under the object's lock.
+//!
+//! A reader may hold an old tree while blocks it names are freed and, two txgs later, reused. It then meets a checksum
+//! error and looks again in the tree that is stable by then (`Object::read_block`).
+//!
+//! Invariants: an overlay changes only through a [`txg::Tx`] of its txg; a synced overlay is never changed; each block
+//! that a sync replaces is reported killed once, and each that it writes born once, to the [`Ledger`].
+//!
+//! Not here: which dataset an object set belongs to and what killing a block means (`dsl`); names (`zap`); who calls
+//! `sync` and when (`pool`).
+
+mod accounting;
+mod alloc;
+mod node;
+mod object;
+mod objset;
+mod overlay;
+mod prefetch;
+mod ranges;
+mod sync;
+mod traverse;
+mod tree;
+
+pub use accounting::{Ledger, NoLedger};
+pub use alloc::NewObject;
+pub use node::Attrs;
+pub use object::Object;
+pub use objset::{ObjSet, Policy, RedundantMetadata};
+pub use prefetch::Streaks;
+pub use sync::SyncCtx;
+pub use traverse::{Visit, Visitor, traverse_objset, traverse_tree};
+pub use txg::Tx;
+
+#[cfg(test)]
+mod tests;

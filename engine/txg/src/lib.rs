@@ -1,1 +1,25 @@
-//! txg.
+//! Transaction groups: which one is open, who holds it, and how much it may grow.
+//!
+//! ```text
+//!            begin()                  all holds dropped                 the pool has synced it
+//!   OPEN ───────────────▶ QUIESCING ───────────────────▶ SYNCING ───────────────────────────▶ synced
+//!    txg N+2                txg N+1     close()            txg N          next_to_sync() / done()
+//! ```
+//!
+//! At most one txg is in each state, so at most three are dirty at any time; per-txg state lives in
+//! [`Txg::SLOTS`] = 4 slots indexed by [`Txg::slot`], the fourth being the one that has just synced. A [`Tx`] is the
+//! right to change something in one txg: it holds the txg open until it is dropped. What a `Tx` dirtied syncs together or
+//! not at all.
+//!
+//! [`Txgs`] is the state machine; the loop that drives it belongs to `pool`. [`throttle`] decides how long a writer waits.
+//!
+//! Invariants: a txg is handed to be synced only when nobody holds it; txgs sync in order, none is skipped; dirty bytes
+//! are given back only when their txg has synced.
+
+pub mod throttle;
+mod txgs;
+
+pub use txgs::{Tx, Txgs};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! Making and unmaking objects: finding a free dnode slot.
+
+use crate::node::{Attrs, Node};
+use crate::object::Object;
+use crate::objset::{ObjSet, SLOT, lock};
+use crate::tree::Tree;
+use ondisk::{DnodeFlags, ObjectType};
+use txg::Tx;
+use units::{Error, Kind, ObjectId, Result};
+
+/// What a new object is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewObject {
+    pub kind: ObjectType,
+    pub block_size: u32,
+    /// log2 of the bytes of an indirect block; 0 for the usual 128 KiB.
+    pub indirect_shift: u8,
+    pub bonus_kind: ObjectType,
+    pub bonus: Vec<u8>,
+    /// How many 512-byte slots the dnode takes: 1 to 32.
+    pub slots: u8,
+}
+
+impl NewObject {
+    pub fn new(kind: ObjectType, block_size: u32) -> NewObject {
+        NewObject {
+            kind,
+            block_size,
+            indirect_shift: 0,
+            bonus_kind: ObjectType::NONE,
+            bonus: Vec::new(),
+            slots: 1,
+        }
+    }
+
+    #[must_use]
+    pub fn with_bonus(mut self, kind: ObjectType, bonus: Vec<u8>) -> NewObject {
+        self.bonus_kind = kind;
+        self.bonus = bonus;
+        self
+    }
+
+    #[must_use]
+    pub fn with_indirect_shift(mut self, shift: u8) -> NewObject {
+        self.indirect_shift = shift;
+        self
+    }
+
+    fn attrs(&self) -> Attrs {
+        // The roots take what the bonus leaves of the dnode: its 512-byte slots less 64 bytes of header.
+        let room = usize::from(self.slots) * SLOT as usize - 64 - self.bonus.len();
+        let roots = if self.bonus_kind == ObjectType::SA { 1 } else { (room / 128).clamp(1, 3) as u8 };
+        Attrs {
+            kind: self.kind,
+            bonus_kind: self.bonus_kind,
+            block_size: self.block_size,
+            indirect_shift: if self.indirect_shift == 0 { 17 } else { self.indirect_shift },
+            roots,
+            slots: self.slots,
+            checksum: 0,
+            compression: 0,
+            flags: DnodeFlags::USED_BYTES,
+            max_blkid: 0,
+        }
+    }
+}
+
+impl ObjSet {
+    /// Makes an object under the next free number.
+    pub async fn allocate(&self, tx: &Tx, new: NewObject) -> Result<Object> {
+        loop {
+            let id = self.find_free(new.slots).await?;
+            match self.claim(tx, id, &new) {
+                Err(e) if e.kind() == Kind::Exists => continue,
+                other => return other,
+            }
+        }
+    }
+
+    /// Makes an object under a number that is known to be free, as the fixed objects of a new object set have.
+    pub fn claim(&self, tx: &Tx, id: ObjectId, new: &NewObject) -> Result<Object> {
+        let attrs = new.attrs();
+        let tree = Tree::empty(attrs.roots, attrs.indirect_shift);
+        let node = Node::new(id, self.0.shared.clone(), attrs, new.bonus.as_slice().into(), tree);
+        let adopted = self.adopt(node.clone());
+        if !std::sync::Arc::ptr_eq(&adopted, &node) {
+            return Err(Error::new(Kind::Exists, "make object").at(format!("{}:{:x}", self.id(), id.0)));
+        }
+        node.lock().overlay_mut(id, tx.txg())?.0.created = true;
+        let object = Object { node };
+        object.account(tx, true, 0);
+        Ok(object)
+    }
+
+    /// Frees an object and all its blocks.
+    pub async fn free(&self, tx: &Tx, id: ObjectId) -> Result<()> {
+        let object = self.object(id).await?;
+        {
+            let mut state = object.node.lock();
+            let (overlay, _) = state.overlay_mut(id, tx.txg())?;
+            overlay.destroyed = true;
+            overlay.free(0..u64::MAX);
+            state.freed_in = Some(tx.txg());
+        }
+        object.account(tx, true, 0);
+        Ok(())
+    }
+
+    /// The next number from the cursor on whose slots are free on disk and in memory.
+    async fn find_free(&self, slots: u8) -> Result<ObjectId> {
+        let meta = &self.0.meta;
+        let per_block = u64::from(meta.attrs().block_size) / SLOT;
+        loop {
+            let start = *lock(&self.0.next_free);
+            let blkid = start / per_block;
+            let taken = self.taken_slots(blkid, per_block as usize).await?;
+            let mut cursor = lock(&self.0.next_free);
+            if *cursor != start {
+                continue; // another task took some meanwhile
+            }
+            let first = (start % per_block) as usize;
+            let free = taken[first..].windows(slots.into()).position(|w| w.iter().all(|t| !t));
+            match free {
+                Some(i) => {
+                    let id = start + i as u64;
+                    *cursor = id + u64::from(slots);
+                    return Ok(ObjectId(id));
+                }
+                None => *cursor = (blkid + 1) * per_block,
+            }
+        }
+    }
+
+    /// Which slots of a block of dnodes are in use, by objects on disk or in memory.
+    async fn taken_slots(&self, blkid: u64, per_block: usize) -> Result<Vec<bool>> {
+        let mut taken = vec![false; per_block];
+        if let Some(block) = self.0.meta.read_block_if_any(blkid).await? {
+            mark_allocated(&block, &mut taken);
+        }
+        let first = blkid * per_block as u64;
+        for (i, slot) in taken.iter_mut().enumerate() {
+            let id = ObjectId(first + i as u64);
+            *slot |= id.0 == 0 || self.open_node(id).is_some();
+        }
+        Ok(taken)
+    }
+}
+
+/// Marks the slots that dnodes on disk take, the further slots of large ones included.
+fn mark_allocated(block: &[u8], taken: &mut [bool]) {
+    let mut i = 0;
+    while i < taken.len() {
+        let at = i * SLOT as usize;
+        let extra = if block[at] == 0 { 0 } else { usize::from(block[at + 12]) };
+        let end = (i + 1 + extra).min(taken.len());
+        if block[at] != 0 {
+            taken[i..end].fill(true);
+        }
+        i = end;
+    }
+}
+
+/// How many dnodes a block holds: the `fill` of the pointer to it.
+pub(crate) fn count_dnodes(block: &[u8]) -> u64 {
+    let (mut at, mut count) = (0, 0);
+    while at < block.len() {
+        let kind = block[at];
+        count += u64::from(kind != 0);
+        at += SLOT as usize * (1 + if kind == 0 { 0 } else { usize::from(block[at + 12]) });
+    }
+    count
+}

@@ -1,0 +1,134 @@
+//! One object in memory: its attributes, the stable tree and the overlays.
+
+use crate::objset::Shared;
+use crate::overlay::Overlay;
+use crate::tree::Tree;
+use ondisk::{DnodeFlags, DnodePhys, ObjectType};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use units::{Error, Kind, ObjectId, Result, Txg};
+
+/// What a dnode says of its object, besides the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attrs {
+    pub kind: ObjectType,
+    pub bonus_kind: ObjectType,
+    /// Bytes of a level-0 block.
+    pub block_size: u32,
+    /// log2 of the bytes of an indirect block.
+    pub indirect_shift: u8,
+    /// How many roots there are: 1 to 3.
+    pub roots: u8,
+    /// How many 512-byte slots the dnode takes.
+    pub slots: u8,
+    /// The object's own checksum and compression codes; 0 inherits from the dataset.
+    pub checksum: u8,
+    pub compression: u8,
+    pub flags: DnodeFlags,
+    /// The largest block number that was ever written, less what was truncated.
+    pub max_blkid: u64,
+}
+
+impl Attrs {
+    /// log2 of how many pointers an indirect block holds.
+    pub fn fan_out_shift(&self) -> u32 {
+        u32::from(self.indirect_shift) - 7
+    }
+
+    /// The levels needed to reach `max_blkid`, counting level 0.
+    pub fn levels_needed(&self) -> u8 {
+        let mut reach = u128::from(self.roots);
+        let mut levels = 1;
+        while reach <= u128::from(self.max_blkid) {
+            reach <<= self.fan_out_shift();
+            levels += 1;
+        }
+        levels
+    }
+
+    pub fn size_bound(&self) -> u64 {
+        (self.max_blkid + 1).saturating_mul(u64::from(self.block_size))
+    }
+}
+
+pub(crate) struct Node {
+    pub id: ObjectId,
+    pub shared: Arc<Shared>,
+    state: Mutex<State>,
+}
+
+pub(crate) struct State {
+    /// The newest attributes and bonus, changes of the open txg included.
+    pub attrs: Attrs,
+    pub bonus: Arc<[u8]>,
+    /// As of the last synced txg.
+    pub stable: Arc<Tree>,
+    pub overlays: [Option<Arc<Overlay>>; Txg::SLOTS],
+    /// The txg that frees the object; nobody may change it after that.
+    pub freed_in: Option<Txg>,
+}
+
+impl Node {
+    pub fn new(id: ObjectId, shared: Arc<Shared>, attrs: Attrs, bonus: Arc<[u8]>, stable: Tree) -> Arc<Node> {
+        let state =
+            State { attrs, bonus, stable: Arc::new(stable), overlays: Default::default(), freed_in: None };
+        Arc::new(Node { id, shared, state: Mutex::new(state) })
+    }
+
+    /// A node as a dnode on disk describes it.
+    pub fn from_phys(id: ObjectId, shared: Arc<Shared>, phys: &DnodePhys) -> Arc<Node> {
+        let attrs = Attrs {
+            kind: phys.kind,
+            bonus_kind: phys.bonus_kind,
+            block_size: phys.data_block_size().0 as u32,
+            indirect_shift: phys.indirect_shift,
+            roots: phys.blkptrs.len() as u8,
+            slots: phys.slots() as u8,
+            checksum: phys.checksum,
+            compression: phys.compression,
+            flags: phys.flags,
+            max_blkid: phys.max_block_id,
+        };
+        Node::new(id, shared, attrs, phys.bonus.as_slice().into(), Tree::from_phys(phys))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        // Every change under this lock is a few assignments that leave it whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn attrs(&self) -> Attrs {
+        self.lock().attrs.clone()
+    }
+}
+
+impl State {
+    /// The overlays that may differ from the stable tree, newest first.
+    pub fn overlays_newest_first(&self) -> impl Iterator<Item = &Arc<Overlay>> {
+        let mut live: [Option<&Arc<Overlay>>; Txg::SLOTS] = Default::default();
+        for (to, from) in live.iter_mut().zip(&self.overlays) {
+            *to = from.as_ref();
+        }
+        // Four slots at most: a sort costs less than remembering an order.
+        live.sort_by_key(|o| std::cmp::Reverse(o.map_or(0, |o| o.txg.0)));
+        live.into_iter().flatten()
+    }
+
+    /// The overlay of `txg`, to be changed; the flag says that it is new, so that the object must be listed as dirty.
+    pub fn overlay_mut(&mut self, id: ObjectId, txg: Txg) -> Result<(&mut Overlay, bool)> {
+        if self.freed_in.is_some() {
+            return Err(Error::new(Kind::NotFound, "change object").at(format!("{:x}", id.0)));
+        }
+        let slot = &mut self.overlays[txg.slot()];
+        let fresh = slot.is_none();
+        let overlay =
+            slot.get_or_insert_with(|| Arc::new(Overlay::new(txg, self.attrs.clone(), self.bonus.clone())));
+        assert_eq!(overlay.txg, txg, "an overlay is synced before its slot comes round again");
+        Ok((Arc::make_mut(overlay), fresh))
+    }
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Node({}:{})", self.shared.id, self.id)
+    }
+}

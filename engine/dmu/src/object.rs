@@ -1,0 +1,345 @@
+//! An open object: reading it, and changing it within a transaction.
+
+use crate::node::{Attrs, Node};
+use crate::overlay::Found;
+use crate::tree::Tree;
+use std::sync::Arc;
+use txg::Tx;
+use units::{Error, Kind, ObjectId, Result};
+use world::{Buf, IoBuf};
+use zio::{Bookmark, ReadClass};
+
+/// A handle; clones are the same object.
+#[derive(Clone, Debug)]
+pub struct Object {
+    pub(crate) node: Arc<Node>,
+}
+
+/// Where a block is to be had.
+enum Lookup {
+    Memory(Buf),
+    Hole,
+    Tree(Arc<Tree>),
+}
+
+impl Object {
+    pub fn id(&self) -> ObjectId {
+        self.node.id
+    }
+
+    pub fn attrs(&self) -> Attrs {
+        self.node.attrs()
+    }
+
+    pub fn block_size(&self) -> u64 {
+        u64::from(self.node.lock().attrs.block_size)
+    }
+
+    /// What the object is charged for, in bytes, as of the last sync.
+    pub fn used(&self) -> u64 {
+        self.node.lock().stable.used
+    }
+
+    /// The dnode's bonus area, changes of the open txg included.
+    pub fn bonus(&self) -> Arc<[u8]> {
+        self.node.lock().bonus.clone()
+    }
+
+    fn lookup(&self, blkid: u64) -> (Lookup, u32) {
+        let state = self.node.lock();
+        let size = state.attrs.block_size;
+        for overlay in state.overlays_newest_first() {
+            match overlay.find(blkid) {
+                Found::Data(data) => return (Lookup::Memory(data.clone()), size),
+                Found::Hole => return (Lookup::Hole, size),
+                Found::NotHere => {}
+            }
+        }
+        (Lookup::Tree(state.stable.clone()), size)
+    }
+
+    /// One whole level-0 block, shared, not copied. Zeros for a hole.
+    pub async fn read_block(&self, blkid: u64) -> Result<Buf> {
+        let size = self.block_size() as usize;
+        Ok(self.read_block_if_any(blkid).await?.unwrap_or_else(|| self.node.shared.zeros(size)))
+    }
+
+    /// One whole level-0 block, or `None` for a hole.
+    pub async fn read_block_if_any(&self, blkid: u64) -> Result<Option<Buf>> {
+        loop {
+            let (found, size) = self.lookup(blkid);
+            let tree = match found {
+                Lookup::Memory(buf) => return Ok(Some(fit(buf, size))),
+                Lookup::Hole => return Ok(None),
+                Lookup::Tree(tree) => tree,
+            };
+            match self.read_from(&tree, blkid, ReadClass::Demand).await {
+                Ok(buf) => return Ok(buf.map(|b| fit(b, size))),
+                // The tree we walked may have been replaced and its blocks reused meanwhile: then look again.
+                Err(_) if !Arc::ptr_eq(&tree, &self.node.lock().stable) => continue,
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    async fn read_from(&self, tree: &Tree, blkid: u64, class: ReadClass) -> Result<Option<Buf>> {
+        let node = &self.node;
+        let bp = tree.find(&node.shared, node.id, 0, blkid).await?;
+        if bp.is_hole() {
+            return Ok(None);
+        }
+        let at = Bookmark { objset: node.shared.id, object: node.id, level: 0, blkid };
+        node.shared.read(&bp, at, class).await.map(Some)
+    }
+
+    /// The block if no device need be asked: `Some(None)` is a hole.
+    pub fn cached_block(&self, blkid: u64) -> Option<Option<Buf>> {
+        let (found, size) = self.lookup(blkid);
+        let tree = match found {
+            Lookup::Memory(buf) => return Some(Some(fit(buf, size))),
+            Lookup::Hole => return Some(None),
+            Lookup::Tree(tree) => tree,
+        };
+        let node = &self.node;
+        let bp = tree.find_cached(&node.shared, node.id, 0, blkid)?.ok()?;
+        if bp.is_hole() {
+            return Some(None);
+        }
+        node.shared.store.cached(&bp).map(|buf| Some(fit(buf, size)))
+    }
+
+    /// Whether the block is a hole, without reading its data.
+    pub async fn is_hole(&self, blkid: u64) -> Result<bool> {
+        match self.lookup(blkid).0 {
+            Lookup::Memory(_) => Ok(false),
+            Lookup::Hole => Ok(true),
+            Lookup::Tree(tree) => Ok(tree.find(&self.node.shared, self.node.id, 0, blkid).await?.is_hole()),
+        }
+    }
+
+    /// Brings a block into the cache for somebody who will probably ask for it.
+    pub async fn prefetch_block(&self, blkid: u64) {
+        if let (Lookup::Tree(tree), _) = self.lookup(blkid) {
+            // Whoever really wants the block meets the error again, and reports it.
+            let _ = self.read_from(&tree, blkid, ReadClass::Prefetch).await;
+        }
+    }
+
+    /// `len` bytes from `offset`; zeros in holes and past the end.
+    pub async fn read(&self, offset: u64, len: usize) -> Result<Buf> {
+        let size = self.block_size();
+        let (first, within) = (offset / size, (offset % size) as usize);
+        if within + len <= size as usize {
+            return Ok(self.read_block(first).await?.slice(within..within + len));
+        }
+        let mut out = IoBuf::scratch(len);
+        let mut done = 0;
+        while done < len {
+            let at = offset + done as u64;
+            let (blkid, within) = (at / size, (at % size) as usize);
+            let n = (size as usize - within).min(len - done);
+            let block = self.read_block(blkid).await?;
+            out[done..done + n].copy_from_slice(&block[within..within + n]);
+            done += n;
+        }
+        Ok(out.freeze())
+    }
+
+    /// Replaces one whole level-0 block.
+    ///
+    /// # Panics
+    /// When `data` is not exactly one block: blocks are written whole or by [`Object::write`].
+    pub fn write_block(&self, tx: &Tx, blkid: u64, data: Buf) -> Result<()> {
+        let node = &self.node;
+        let len = data.len() as u64;
+        let fresh = {
+            let mut state = node.lock();
+            assert_eq!(len, u64::from(state.attrs.block_size), "a block is written whole");
+            state.attrs.max_blkid = state.attrs.max_blkid.max(blkid);
+            let max = state.attrs.max_blkid;
+            let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
+            overlay.attrs.max_blkid = overlay.attrs.max_blkid.max(blkid).min(max);
+            overlay.blocks.insert(blkid, data);
+            fresh
+        };
+        self.account(tx, fresh, len);
+        Ok(())
+    }
+
+    /// Writes `bytes` at `offset`. Blocks written in part are read first, so writers of one block take turns: that is
+    /// the caller's to see to.
+    pub async fn write(&self, tx: &Tx, offset: u64, bytes: &[u8]) -> Result<()> {
+        let size = self.block_size();
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = offset + done as u64;
+            let (blkid, within) = (at / size, (at % size) as usize);
+            let n = (size as usize - within).min(bytes.len() - done);
+            let part = &bytes[done..done + n];
+            if n == size as usize {
+                self.write_block(tx, blkid, Buf::copy_from(part))?;
+            } else {
+                self.patch_block(tx, blkid, within, part).await?;
+            }
+            done += n;
+        }
+        Ok(())
+    }
+
+    /// Changes part of one block. A block that this txg has already dirtied is changed in place.
+    pub async fn patch_block(&self, tx: &Tx, blkid: u64, within: usize, part: &[u8]) -> Result<()> {
+        if self.patch_dirty(tx, blkid, within, part) {
+            return Ok(());
+        }
+        let old = self.read_block(blkid).await?;
+        // Somebody patching another part of the same block may have come first while we read.
+        if self.patch_dirty(tx, blkid, within, part) {
+            return Ok(());
+        }
+        let mut new = old.into_mut();
+        new[within..within + part.len()].copy_from_slice(part);
+        self.write_block(tx, blkid, new.freeze())
+    }
+
+    fn patch_dirty(&self, tx: &Tx, blkid: u64, within: usize, part: &[u8]) -> bool {
+        let mut state = self.node.lock();
+        let Some(overlay) = state.overlays[tx.txg().slot()].as_mut().filter(|o| o.txg == tx.txg()) else {
+            return false;
+        };
+        let Some(slot) = Arc::make_mut(overlay).blocks.get_mut(&blkid) else { return false };
+        let mut block = std::mem::replace(slot, Buf::empty()).into_mut();
+        block[within..within + part.len()].copy_from_slice(part);
+        *slot = block.freeze();
+        true
+    }
+
+    /// Frees `len` bytes from `offset`, to the end with `u64::MAX`: whole blocks become holes, parts become zeros.
+    pub async fn free_range(&self, tx: &Tx, offset: u64, len: u64) -> Result<()> {
+        let size = self.block_size();
+        let end = offset.saturating_add(len).min(self.attrs().size_bound());
+        if offset >= end {
+            return Ok(());
+        }
+        let (first_whole, end_whole) = (offset.div_ceil(size), end / size);
+        if first_whole > end_whole {
+            return self.zero(tx, offset, end - offset).await;
+        }
+        if offset < first_whole * size {
+            self.zero(tx, offset, first_whole * size - offset).await?;
+        }
+        if end > end_whole * size {
+            self.zero(tx, end_whole * size, end - end_whole * size).await?;
+        }
+        self.free_blocks(tx, first_whole..end_whole)
+    }
+
+    /// Zeros part of one block, unless it is a hole already.
+    async fn zero(&self, tx: &Tx, offset: u64, len: u64) -> Result<()> {
+        let size = self.block_size();
+        if self.is_hole(offset / size).await? {
+            return Ok(());
+        }
+        self.patch_block(tx, offset / size, (offset % size) as usize, &self.node.shared.zeros(len as usize))
+            .await
+    }
+
+    /// Makes whole blocks holes.
+    pub fn free_blocks(&self, tx: &Tx, blocks: std::ops::Range<u64>) -> Result<()> {
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        let node = &self.node;
+        let fresh = {
+            let mut state = node.lock();
+            let to_the_end = blocks.end > state.attrs.max_blkid;
+            if to_the_end {
+                state.attrs.max_blkid = blocks.start.saturating_sub(1).min(state.attrs.max_blkid);
+            }
+            let max = state.attrs.max_blkid;
+            let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
+            // The range may reach past what this txg's tree has; what is not there need not be freed.
+            overlay.free(blocks);
+            if to_the_end {
+                overlay.attrs.max_blkid = max;
+            }
+            fresh
+        };
+        self.account(tx, fresh, 0);
+        Ok(())
+    }
+
+    /// Replaces the bonus area.
+    pub fn set_bonus(&self, tx: &Tx, bytes: &[u8]) -> Result<()> {
+        self.change(tx, |_, bonus| *bonus = bytes.into())
+    }
+
+    /// Marks the bonus area as another kind of structure, with new content.
+    pub fn set_bonus_kind(&self, tx: &Tx, kind: ondisk::ObjectType, bytes: &[u8]) -> Result<()> {
+        self.change(tx, |attrs, bonus| {
+            attrs.bonus_kind = kind;
+            *bonus = bytes.into();
+        })
+    }
+
+    /// Changes the kind of an object, as when it becomes a ZAP besides.
+    pub fn set_kind(&self, tx: &Tx, kind: ondisk::ObjectType) -> Result<()> {
+        self.change(tx, |attrs, _| attrs.kind = kind)
+    }
+
+    pub(crate) fn change(&self, tx: &Tx, change: impl Fn(&mut Attrs, &mut Arc<[u8]>)) -> Result<()> {
+        let node = &self.node;
+        let fresh = {
+            let mut guard = node.lock();
+            let state = &mut *guard;
+            change(&mut state.attrs, &mut state.bonus);
+            let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
+            change(&mut overlay.attrs, &mut overlay.bonus);
+            fresh
+        };
+        self.account(tx, fresh, 0);
+        Ok(())
+    }
+
+    /// Changes the size of an object's only block, keeping its content.
+    pub async fn set_block_size(&self, tx: &Tx, size: u32) -> Result<()> {
+        let attrs = self.attrs();
+        if attrs.block_size == size {
+            return Ok(());
+        }
+        if attrs.max_blkid > 0 {
+            return Err(Error::new(Kind::Invalid, "change the block size of an object of several blocks"));
+        }
+        let old = self.read_block_if_any(0).await?;
+        self.change(tx, |attrs, _| attrs.block_size = size)?;
+        match old {
+            Some(old) => {
+                let mut new = IoBuf::zeroed(size as usize);
+                let n = old.len().min(new.len());
+                new[..n].copy_from_slice(&old[..n]);
+                self.write_block(tx, 0, new.freeze())
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn account(&self, tx: &Tx, fresh: bool, bytes: u64) {
+        if fresh {
+            self.node.shared.list_dirty(&self.node, tx.txg());
+        }
+        tx.dirtied(bytes + if fresh { 1024 } else { 0 });
+    }
+}
+
+/// A block as long as blocks are now: one written before the block size changed is extended with zeros.
+fn fit(buf: Buf, size: u32) -> Buf {
+    let size = size as usize;
+    match buf.len().cmp(&size) {
+        std::cmp::Ordering::Equal => buf,
+        std::cmp::Ordering::Greater => buf.slice(0..size),
+        std::cmp::Ordering::Less => {
+            let mut longer = IoBuf::zeroed(size);
+            longer[..buf.len()].copy_from_slice(&buf);
+            longer.freeze()
+        }
+    }
+}

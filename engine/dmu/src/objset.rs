@@ -1,0 +1,402 @@
+//! An object set: the meta-dnode's objects, opened on demand.
+
+use crate::node::Node;
+use crate::object::Object;
+use crate::tree::Tree;
+use ondisk::{BlockPointer, DnodeFlags, DnodePhys, ObjectType, ObjsetPhys, ObjsetSize, ObjsetType};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use units::{Checksum, Compression, Error, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
+use world::Buf;
+use zio::{BlockStore, Bookmark, ReadClass, WriteSpec};
+
+/// Bytes of one dnode slot, and of a block of them.
+pub(crate) const SLOT: u64 = 512;
+pub(crate) const DNODE_BLOCK: u32 = 16 << 10;
+
+/// `redundant_metadata`: which metadata gets one copy more than the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedundantMetadata {
+    All,
+    /// Indirect blocks of user data at level 1 do without.
+    Most,
+    /// Only what would lose whole objects.
+    Some,
+    None,
+}
+
+/// How the blocks of an object set are written: the dataset's properties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    pub compression: Compression,
+    pub checksum: Checksum,
+    pub copies: u8,
+    pub redundant_metadata: RedundantMetadata,
+    /// The pool keeps the birth txg of holes (feature `hole_birth`).
+    pub hole_birth: bool,
+    /// The pool may compress with lz4 (feature `lz4_compress`); else metadata takes lzjb.
+    pub lz4: bool,
+}
+
+impl Policy {
+    /// The pool's own object set: three copies of everything.
+    pub fn mos() -> Policy {
+        Policy {
+            compression: Compression::Lz4,
+            checksum: Checksum::Fletcher4,
+            copies: 3,
+            redundant_metadata: RedundantMetadata::All,
+            hole_birth: true,
+            lz4: true,
+        }
+    }
+
+    /// Compression, checksum and copies for a block of `kind` at `level` of an object that asks for nothing itself.
+    pub(crate) fn choose(
+        &self,
+        kind: ObjectType,
+        level: u8,
+        own_checksum: u8,
+        own_compression: u8,
+    ) -> Choice {
+        if level == 0 && !kind.is_metadata() {
+            return Choice {
+                compression: Compression::from_code(own_compression).unwrap_or(self.compression),
+                checksum: Checksum::from_code(own_checksum).unwrap_or(self.checksum),
+                copies: self.copies,
+            };
+        }
+        let extra = match self.redundant_metadata {
+            RedundantMetadata::All => true,
+            RedundantMetadata::Most => level >= 2 || kind.is_metadata(),
+            RedundantMetadata::Some => kind == ObjectType::DNODE || kind == ObjectType::OBJSET,
+            RedundantMetadata::None => false,
+        };
+        // Only what detects more than flipped bits is good enough for a block that others hang from.
+        let strong = self.checksum.is_cryptographic() || self.checksum == Checksum::Fletcher4;
+        Choice {
+            compression: if self.lz4 { Compression::Lz4 } else { Compression::Lzjb },
+            checksum: if strong { self.checksum } else { Checksum::Fletcher4 },
+            copies: (self.copies + u8::from(extra)).min(3),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub compression: Compression,
+    pub checksum: Checksum,
+    pub copies: u8,
+}
+
+/// What an object set and all its objects share.
+pub(crate) struct Shared {
+    pub id: ObjsetId,
+    pub store: Arc<dyn BlockStore>,
+    policy: Mutex<Policy>,
+    /// Objects with an overlay, by txg: held here so that they outlive their users.
+    dirty: [Mutex<BTreeMap<ObjectId, Arc<Node>>>; Txg::SLOTS],
+    zeros: OnceLock<Buf>,
+}
+
+const ZEROS: usize = 128 << 10;
+
+impl Shared {
+    pub async fn read(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Result<Buf> {
+        if let Some(buf) = self.store.cached(bp) {
+            return Ok(buf);
+        }
+        self.store.read(bp, at, class).await
+    }
+
+    pub fn policy(&self) -> Policy {
+        *lock(&self.policy)
+    }
+
+    pub fn list_dirty(&self, node: &Arc<Node>, txg: Txg) {
+        lock(&self.dirty[txg.slot()]).insert(node.id, node.clone());
+    }
+
+    pub fn take_dirty(&self, txg: Txg) -> BTreeMap<ObjectId, Arc<Node>> {
+        std::mem::take(&mut *lock(&self.dirty[txg.slot()]))
+    }
+
+    pub fn is_dirty(&self, txg: Txg) -> bool {
+        !lock(&self.dirty[txg.slot()]).is_empty()
+    }
+
+    /// Zeros to hand out for holes; one buffer serves all of usual size.
+    pub fn zeros(&self, len: usize) -> Buf {
+        if len > ZEROS {
+            return Buf::zeroed(len);
+        }
+        self.zeros.get_or_init(|| Buf::zeroed(ZEROS)).slice(0..len)
+    }
+
+    pub fn spec(
+        &self,
+        node: &Node,
+        choice: Choice,
+        kind: ObjectType,
+        level: u8,
+        blkid: u64,
+        txg: Txg,
+        pass: u32,
+    ) -> WriteSpec {
+        WriteSpec {
+            kind,
+            level,
+            compression: choice.compression,
+            checksum: choice.checksum,
+            copies: choice.copies,
+            txg,
+            pass,
+            fill: 1,
+            at: Bookmark { objset: self.id, object: node.id, level: level as i8, blkid },
+        }
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What these locks guard is replaced whole, never left half changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An open object set. Clones are the same set.
+#[derive(Clone)]
+pub struct ObjSet(pub(crate) Arc<Set>);
+
+pub(crate) struct Set {
+    pub shared: Arc<Shared>,
+    /// Everything of the root block but the meta-dnode, which `meta` has.
+    pub phys: Mutex<ObjsetPhys>,
+    pub root: Mutex<BlockPointer>,
+    pub meta: Object,
+    open: Mutex<HashMap<ObjectId, Weak<Node>>>,
+    /// Where the search for a free object number goes on.
+    pub next_free: Mutex<u64>,
+}
+
+impl ObjSet {
+    /// Opens the object set whose root block `root` points to.
+    pub async fn open(
+        store: Arc<dyn BlockStore>,
+        id: ObjsetId,
+        root: BlockPointer,
+        policy: Policy,
+    ) -> Result<ObjSet> {
+        let buf = match store.cached(&root) {
+            Some(buf) => buf,
+            None => store.read(&root, Bookmark::root(id), ReadClass::Demand).await?,
+        };
+        let phys = ObjsetPhys::from_bytes(&buf, root.endian()).map_err(|e| e.at(format!("objset {id}")))?;
+        Ok(ObjSet::assemble(store, id, root, phys, policy))
+    }
+
+    /// A new object set with nothing in it; it is dirty at once, so that the next sync writes it.
+    ///
+    /// The meta-dnode of a dataset gets all its levels now, that of the MOS grows: so does OpenZFS.
+    pub fn create(
+        store: Arc<dyn BlockStore>,
+        id: ObjsetId,
+        kind: ObjsetType,
+        policy: Policy,
+        txg: Txg,
+    ) -> ObjSet {
+        let phys = ObjsetPhys::new(kind, ObjsetSize::V3, meta_dnode());
+        let set = ObjSet::assemble(store, id, BlockPointer::HOLE, phys, policy);
+        if id != ObjsetId::MOS {
+            set.0.meta.node.deepen(6);
+        }
+        set.touch(txg);
+        set
+    }
+
+    fn assemble(
+        store: Arc<dyn BlockStore>,
+        id: ObjsetId,
+        root: BlockPointer,
+        phys: ObjsetPhys,
+        policy: Policy,
+    ) -> ObjSet {
+        let shared = Arc::new(Shared {
+            id,
+            store,
+            policy: Mutex::new(policy),
+            dirty: Default::default(),
+            zeros: OnceLock::new(),
+        });
+        let meta = Object { node: Node::from_phys(ObjectId::META_DNODE, shared.clone(), &phys.meta_dnode) };
+        let set = Set {
+            shared,
+            phys: Mutex::new(phys),
+            root: Mutex::new(root),
+            meta,
+            open: Mutex::default(),
+            next_free: Mutex::new(1),
+        };
+        ObjSet(Arc::new(set))
+    }
+
+    pub fn id(&self) -> ObjsetId {
+        self.0.shared.id
+    }
+
+    pub fn kind(&self) -> ObjsetType {
+        lock(&self.0.phys).kind
+    }
+
+    /// The root block's content, with the meta-dnode as of the last sync.
+    pub fn phys(&self) -> ObjsetPhys {
+        lock(&self.0.phys).clone()
+    }
+
+    /// Changes what the root block says besides the meta-dnode (the log header, flags); it is written by `txg`'s sync.
+    pub fn update_phys(&self, tx: &txg::Tx, change: impl FnOnce(&mut ObjsetPhys)) {
+        change(&mut lock(&self.0.phys));
+        self.touch(tx.txg());
+    }
+
+    /// The pointer to the root block as of the last sync.
+    pub fn root(&self) -> BlockPointer {
+        lock(&self.0.root).clone()
+    }
+
+    pub fn store(&self) -> &Arc<dyn BlockStore> {
+        &self.0.shared.store
+    }
+
+    pub fn policy(&self) -> Policy {
+        self.0.shared.policy()
+    }
+
+    /// Blocks written from now on follow `policy`.
+    pub fn set_policy(&self, policy: Policy) {
+        *lock(&self.0.shared.policy) = policy;
+    }
+
+    pub fn is_dirty(&self, txg: Txg) -> bool {
+        self.0.shared.is_dirty(txg)
+    }
+
+    /// Makes sure that `txg` writes the root block.
+    fn touch(&self, txg: Txg) {
+        self.0.shared.list_dirty(&self.0.meta.node, txg);
+    }
+
+    /// The meta-dnode as an object: its data are the dnodes.
+    pub fn meta_dnode(&self) -> &Object {
+        &self.0.meta
+    }
+
+    /// Opens an object.
+    pub async fn object(&self, id: ObjectId) -> Result<Object> {
+        let missing = || Error::new(Kind::NotFound, "open object").at(format!("{}:{:x}", self.id(), id.0));
+        if let Some(node) = self.open_node(id) {
+            return if node.lock().freed_in.is_some() { Err(missing()) } else { Ok(Object { node }) };
+        }
+        let phys = self.dnode_phys(id).await?.ok_or_else(missing)?;
+        let node = Node::from_phys(id, self.0.shared.clone(), &phys);
+        Ok(Object { node: self.adopt(node) })
+    }
+
+    pub(crate) fn open_node(&self, id: ObjectId) -> Option<Arc<Node>> {
+        lock(&self.0.open).get(&id).and_then(Weak::upgrade)
+    }
+
+    /// Registers a node; if somebody else was faster, theirs is the node.
+    pub(crate) fn adopt(&self, node: Arc<Node>) -> Arc<Node> {
+        let mut open = lock(&self.0.open);
+        if let Some(other) = open.get(&node.id).and_then(Weak::upgrade) {
+            return other;
+        }
+        if open.len() >= 1024 && open.len() == open.capacity() {
+            open.retain(|_, weak| weak.strong_count() > 0);
+        }
+        open.insert(node.id, Arc::downgrade(&node));
+        node
+    }
+
+    pub(crate) fn forget(&self, id: ObjectId) {
+        lock(&self.0.open).remove(&id);
+    }
+
+    /// The dnode of `id` as the meta-dnode's blocks have it: `None` when its slot is free.
+    pub async fn dnode_phys(&self, id: ObjectId) -> Result<Option<DnodePhys>> {
+        let place = || format!("dnode {}:{:x}", self.id(), id.0);
+        let attrs = self.0.meta.attrs();
+        let per_block = u64::from(attrs.block_size) / SLOT;
+        let blkid = id.0 / per_block;
+        if id.0 == 0 || blkid > attrs.max_blkid {
+            return Ok(None);
+        }
+        let block = self.0.meta.read_block(blkid).await?;
+        let at = ((id.0 % per_block) * SLOT) as usize;
+        let bytes =
+            block.get(at..).ok_or_else(|| Error::corrupt("block of dnodes is too short").at(place()))?;
+        let phys = DnodePhys::from_bytes(bytes, self.endian()).map_err(|e| e.at(place()))?;
+        Ok((phys.kind != ObjectType::NONE).then_some(phys))
+    }
+
+    /// The byte order in which this object set's own structures were last written.
+    ///
+    /// Each block says its order in its pointer; a set that another machine wrote is turned over block by block when
+    /// we write it, and `read_block` hands dnode blocks out in our order.
+    fn endian(&self) -> units::Endian {
+        units::Endian::NATIVE
+    }
+
+    /// Every allocated object number from `from` on, at most `limit` of them, in order. Objects of txgs that have not
+    /// synced are not seen.
+    pub async fn object_ids(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
+        let attrs = self.0.meta.attrs();
+        let per_block = u64::from(attrs.block_size) / SLOT;
+        let mut found = Vec::new();
+        let mut id = from.0.max(1);
+        while id / per_block <= attrs.max_blkid && found.len() < limit {
+            let blkid = id / per_block;
+            let Some(block) = self.0.meta.read_block_if_any(blkid).await? else {
+                id = (blkid + 1) * per_block;
+                continue;
+            };
+            while id / per_block == blkid && found.len() < limit {
+                let at = ((id % per_block) * SLOT) as usize;
+                let (kind, extra) = (block[at], block[at + 12]);
+                if kind != 0 {
+                    found.push(ObjectId(id));
+                }
+                id += 1 + if kind != 0 { u64::from(extra) } else { 0 };
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl std::fmt::Debug for ObjSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ObjSet({})", self.id())
+    }
+}
+
+impl Node {
+    /// Gives an object that has no block yet a tree of `levels`.
+    pub(crate) fn deepen(&self, levels: u8) {
+        let mut state = self.lock();
+        let mut tree = Tree::empty(state.attrs.roots, state.attrs.indirect_shift);
+        tree.levels = levels;
+        state.stable = Arc::new(tree);
+    }
+}
+
+/// The meta-dnode of an empty set.
+fn meta_dnode() -> DnodePhys {
+    DnodePhys {
+        kind: ObjectType::DNODE,
+        indirect_shift: 17,
+        levels: 1,
+        flags: DnodeFlags::USED_BYTES,
+        data_block_sectors: (u64::from(DNODE_BLOCK) / SLOT) as u16,
+        blkptrs: vec![BlockPointer::HOLE; 3],
+        ..DnodePhys::free()
+    }
+}

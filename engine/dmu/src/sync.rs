@@ -1,0 +1,486 @@
+//! Writing one txg's overlays out, leaves before parents.
+//!
+//! ```text
+//!   level 0   [0 1 2 … ]  [1024 …]        blocks and frees, in groups under one level-1 block
+//!                 │           │            a group: read its level-1 block, write the leaves, write it
+//!   level 1       ▼           ▼
+//!              [ 0          1 … ]          the new pointers, in groups under one level-2 block …
+//!                   │
+//!   roots           ▼                      … up to the roots, then the dnode, then the meta-dnode likewise
+//! ```
+//!
+//! Groups run side by side, a bounded number at a time; how many blocks are written at once is bounded below, by the
+//! pipeline. From the second pass on, blocks born in this txg are written in place (`zio`), so a repeated sync of the MOS
+//! comes to rest.
+
+use crate::accounting::Ledger;
+use crate::alloc::count_dnodes;
+use crate::node::{Attrs, Node};
+use crate::object::Object;
+use crate::objset::{ObjSet, SLOT, lock};
+use crate::overlay::Overlay;
+use crate::tree::{BP_SIZE, Tree, entry};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use ondisk::{BlockPointer, DnodeFlags, DnodePhys, Hole, ObjectType};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use txg::Tx;
+use units::{Endian, Result, Txg};
+use world::{Buf, IoBuf};
+use zio::{Bookmark, ReadClass, same_block};
+
+/// How many groups of one object are under way at once: enough to keep the devices busy across group boundaries.
+const GROUPS: usize = 4;
+/// How many objects of one set are under way at once.
+const OBJECTS: usize = 32;
+
+/// One round of a txg's sync.
+#[derive(Clone, Debug)]
+pub struct SyncCtx {
+    pub txg: Txg,
+    /// From 1.
+    pub pass: u32,
+    pub ledger: Arc<dyn Ledger>,
+}
+
+impl ObjSet {
+    /// Writes what `ctx.txg` changed and returns the pointer to the new root block; `None` when nothing was dirty.
+    pub async fn sync(&self, ctx: &SyncCtx) -> Result<Option<BlockPointer>> {
+        let mut dirty = self.0.shared.take_dirty(ctx.txg);
+        let meta_touched = dirty.remove(&units::ObjectId::META_DNODE).is_some();
+        if dirty.is_empty() && !meta_touched {
+            return Ok(None);
+        }
+        let mut under_way = FuturesUnordered::new();
+        let mut todo = dirty.into_values();
+        loop {
+            while under_way.len() < OBJECTS
+                && let Some(node) = todo.next()
+            {
+                under_way.push(self.sync_object(node, ctx));
+            }
+            match under_way.next().await {
+                Some(result) => result?,
+                None => break,
+            }
+        }
+        drop(under_way);
+        // Patching dnodes has listed the meta-dnode again.
+        self.0.shared.take_dirty(ctx.txg);
+        let meta = sync_node(&self.0.meta.node, ctx).await?;
+        let phys = meta.phys();
+        meta.settle(&self.0.meta.node);
+        self.write_root(phys, ctx).await.map(Some)
+    }
+
+    async fn sync_object(&self, node: Arc<Node>, ctx: &SyncCtx) -> Result<()> {
+        let synced = sync_node(&node, ctx).await?;
+        let slots = usize::from(synced.attrs.slots);
+        let mut bytes = vec![0; slots * SLOT as usize];
+        if !synced.destroyed {
+            bytes = synced.phys().to_bytes(Endian::NATIVE);
+        }
+        self.0.meta.patch_at(&Tx::syncing(ctx.txg), node.id.0 * SLOT, &bytes).await?;
+        let destroyed = synced.destroyed;
+        synced.settle(&node);
+        if destroyed {
+            self.forget(node.id);
+            let mut cursor = lock(&self.0.next_free);
+            *cursor = (*cursor).min(node.id.0);
+        }
+        Ok(())
+    }
+
+    async fn write_root(&self, meta: DnodePhys, ctx: &SyncCtx) -> Result<BlockPointer> {
+        let shared = &self.0.shared;
+        let fill = meta.blkptrs.iter().map(BlockPointer::fill).sum();
+        let data = {
+            let mut phys = lock(&self.0.phys);
+            phys.meta_dnode = meta;
+            Buf::copy_from(&phys.to_bytes(Endian::NATIVE))
+        };
+        let old = self.root();
+        let choice = shared.policy().choose(ObjectType::OBJSET, 0, 0, 0);
+        let mut spec = shared.spec(&self.0.meta.node, choice, ObjectType::OBJSET, 0, 0, ctx.txg, ctx.pass);
+        spec.at = Bookmark::root(shared.id);
+        spec.fill = fill;
+        let new = shared.store.write(data, &old, spec).await?;
+        replace(ctx, &old, &new);
+        *lock(&self.0.root) = new.clone();
+        Ok(new)
+    }
+}
+
+impl Object {
+    /// Patches within one block of the meta-dnode.
+    async fn patch_at(&self, tx: &Tx, offset: u64, bytes: &[u8]) -> Result<()> {
+        let size = self.block_size();
+        self.patch_block(tx, offset / size, (offset % size) as usize, bytes).await
+    }
+}
+
+/// Tells the ledger that `new` took the place of `old`; both at the same place are one block written again.
+fn replace(ctx: &SyncCtx, old: &BlockPointer, new: &BlockPointer) -> bool {
+    if same_block(old, new) {
+        return false;
+    }
+    if !old.is_hole() {
+        ctx.ledger.killed(old);
+    }
+    if !new.is_hole() {
+        ctx.ledger.born(new);
+    }
+    true
+}
+
+/// An object whose blocks are on disk, but whose dnode is not yet.
+struct Synced {
+    overlay: Arc<Overlay>,
+    attrs: Attrs,
+    tree: Tree,
+    destroyed: bool,
+}
+
+impl Synced {
+    fn phys(&self) -> DnodePhys {
+        let Attrs { kind, bonus_kind, block_size, slots, checksum, compression, flags, max_blkid, .. } =
+            self.attrs;
+        DnodePhys {
+            kind,
+            indirect_shift: self.tree.indirect_shift,
+            levels: self.tree.levels,
+            bonus_kind,
+            checksum,
+            compression,
+            flags: flags.with(DnodeFlags::USED_BYTES),
+            data_block_sectors: (block_size >> 9) as u16,
+            extra_slots: slots - 1,
+            max_block_id: max_blkid,
+            used: self.tree.used,
+            blkptrs: self.tree.roots.clone(),
+            bonus: self.overlay.bonus.to_vec(),
+            spill: self.tree.spill.clone(),
+        }
+    }
+
+    /// Makes the new tree the stable one, and drops the overlay that it contains.
+    fn settle(self, node: &Node) {
+        let mut state = node.lock();
+        let slot = &mut state.overlays[self.overlay.txg.slot()];
+        let same = slot.as_ref().is_some_and(|o| Arc::ptr_eq(o, &self.overlay));
+        assert!(same, "nothing changes an overlay while it is synced");
+        *slot = None;
+        state.stable = Arc::new(self.tree);
+    }
+}
+
+/// Writes the blocks of one object. The caller puts the dnode where it belongs, then settles.
+async fn sync_node(node: &Arc<Node>, ctx: &SyncCtx) -> Result<Synced> {
+    let (overlay, stable) = {
+        let mut state = node.lock();
+        let (attrs, bonus) = (state.attrs.clone(), state.bonus.clone());
+        let overlay = state.overlays[ctx.txg.slot()]
+            .get_or_insert_with(|| Arc::new(Overlay::new(ctx.txg, attrs, bonus)))
+            .clone();
+        (overlay, state.stable.clone())
+    };
+    assert_eq!(overlay.txg, ctx.txg, "an overlay is synced by its own txg");
+    let mut run = Run::new(node, ctx, &overlay, &stable);
+    run.write_blocks().await?;
+    let Run { mut roots, levels, used, .. } = run;
+    let mut used = stable.used.saturating_add_signed(used.into_inner());
+    let mut spill = stable.spill.clone();
+    if overlay.destroyed || overlay.spill_freed {
+        if let Some(bp) = spill.take().filter(|bp| !bp.is_hole()) {
+            ctx.ledger.killed(&bp);
+            used = used.saturating_sub(node.shared.store.charged(&bp));
+        }
+    }
+    if overlay.destroyed {
+        roots.iter_mut().for_each(|bp| *bp = BlockPointer::HOLE);
+    }
+    let tree = Tree {
+        levels,
+        indirect_shift: overlay.attrs.indirect_shift,
+        roots,
+        spill,
+        used,
+        generation: stable.generation + 1,
+    };
+    Ok(Synced { attrs: overlay.attrs.clone(), destroyed: overlay.destroyed, tree, overlay })
+}
+
+/// One object's sync under way.
+struct Run<'a> {
+    node: &'a Arc<Node>,
+    ctx: &'a SyncCtx,
+    overlay: &'a Overlay,
+    stable: &'a Tree,
+    levels: u8,
+    fan_out_shift: u32,
+    roots: Vec<BlockPointer>,
+    used: AtomicI64,
+}
+
+/// New pointers of one level, by block number.
+type Changed = BTreeMap<u64, BlockPointer>;
+
+impl<'a> Run<'a> {
+    fn new(node: &'a Arc<Node>, ctx: &'a SyncCtx, overlay: &'a Overlay, stable: &'a Tree) -> Run<'a> {
+        let levels = stable.levels.max(overlay.attrs.levels_needed());
+        let roots = if levels > stable.levels {
+            vec![BlockPointer::HOLE; stable.roots.len()]
+        } else {
+            stable.roots.clone()
+        };
+        let fan_out_shift = overlay.attrs.fan_out_shift();
+        Run { node, ctx, overlay, stable, levels, fan_out_shift, roots, used: AtomicI64::new(0) }
+    }
+
+    fn fan_out(&self) -> u64 {
+        1 << self.fan_out_shift
+    }
+
+    async fn write_blocks(&mut self) -> Result<()> {
+        if self.levels == 1 {
+            return self.write_leaves_under_roots().await;
+        }
+        let groups = self.touched_groups().await?;
+        let this = &*self;
+        let mut changed = this.run_groups(groups.into_iter(), |index| this.sync_leaf_group(index)).await?;
+        for level in 2..self.levels {
+            let parents = self.parents_of(&changed, level);
+            let this = &*self;
+            let children = &changed;
+            changed = this
+                .run_groups(parents.into_iter(), |index| this.sync_parent(level, index, children))
+                .await?;
+        }
+        for (index, bp) in changed {
+            self.roots[index as usize] = bp;
+        }
+        Ok(())
+    }
+
+    /// Runs `work` for each group, [`GROUPS`] at a time, and collects the pointers that changed.
+    async fn run_groups<F: Future<Output = Result<Option<BlockPointer>>>>(
+        &self,
+        mut groups: impl Iterator<Item = u64>,
+        work: impl Fn(u64) -> F,
+    ) -> Result<Changed> {
+        let mut changed = Changed::new();
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            while under_way.len() < GROUPS
+                && let Some(index) = groups.next()
+            {
+                let work = work(index);
+                under_way.push(async move { (index, work.await) });
+            }
+            let Some((index, result)) = under_way.next().await else { return Ok(changed) };
+            if let Some(bp) = result? {
+                changed.insert(index, bp);
+            }
+        }
+    }
+
+    /// The level-1 blocks under which something changes.
+    async fn touched_groups(&self) -> Result<BTreeSet<u64>> {
+        let mut groups: BTreeSet<u64> = self.overlay.blocks.keys().map(|b| b >> self.fan_out_shift).collect();
+        for range in self.overlay.freed.iter() {
+            let last = range.end.saturating_sub(1) >> self.fan_out_shift;
+            self.existing_groups(range.start >> self.fan_out_shift, last, &mut groups).await?;
+        }
+        if self.stable.levels == 1 {
+            groups.insert(0); // the old roots move into it
+        }
+        Ok(groups)
+    }
+
+    /// Adds the level-1 blocks from `first` to `last` that the stable tree has.
+    async fn existing_groups(&self, first: u64, last: u64, groups: &mut BTreeSet<u64>) -> Result<()> {
+        if self.stable.levels < 2 {
+            return Ok(());
+        }
+        // Descend from the roots, level by level, keeping only what exists.
+        let top = self.stable.levels - 1;
+        let mut here: Vec<(u64, BlockPointer)> =
+            self.stable.roots.iter().cloned().enumerate().map(|(i, bp)| (i as u64, bp)).collect();
+        for level in (1..=top).rev() {
+            let shift = self.fan_out_shift * u32::from(level - 1);
+            let (from, to) = (first.checked_shr(shift).unwrap_or(0), last.checked_shr(shift).unwrap_or(0));
+            here.retain(|(index, bp)| !bp.is_hole() && (from..=to).contains(index));
+            if level == 1 {
+                break;
+            }
+            let mut below = Vec::new();
+            for (index, bp) in &here {
+                let buf = self.read_indirect(bp, level, *index).await?;
+                for slot in 0..self.fan_out() {
+                    below.push((
+                        (index << self.fan_out_shift) + slot,
+                        entry(&buf, slot as usize, bp.endian())?,
+                    ));
+                }
+            }
+            here = below;
+        }
+        groups.extend(here.into_iter().map(|(index, _)| index));
+        Ok(())
+    }
+
+    async fn read_indirect(&self, bp: &BlockPointer, level: u8, blkid: u64) -> Result<Buf> {
+        let at = Bookmark { objset: self.node.shared.id, object: self.node.id, level: level as i8, blkid };
+        self.node.shared.read(bp, at, ReadClass::Demand).await
+    }
+
+    /// An indirect block as this txg finds it, decoded, with the pointer to it.
+    async fn load_indirect(&self, level: u8, index: u64) -> Result<(BlockPointer, Vec<BlockPointer>)> {
+        let mut entries = vec![BlockPointer::HOLE; self.fan_out() as usize];
+        if level >= self.stable.levels {
+            // A level that the tree has only from now on; its first block takes over the old roots.
+            if level == self.stable.levels && index == 0 {
+                entries[..self.stable.roots.len()].clone_from_slice(&self.stable.roots);
+            }
+            return Ok((BlockPointer::HOLE, entries));
+        }
+        let old = self.stable.find(&self.node.shared, self.node.id, level, index).await?;
+        if !old.is_hole() {
+            let buf = self.read_indirect(&old, level, index).await?;
+            for (slot, bp) in entries.iter_mut().enumerate() {
+                *bp = entry(&buf, slot, old.endian())?;
+            }
+        }
+        Ok((old, entries))
+    }
+
+    /// Frees and writes the level-0 blocks under one level-1 block, then writes that. `None` when nothing changed.
+    async fn sync_leaf_group(&self, index: u64) -> Result<Option<BlockPointer>> {
+        let (old, mut entries) = self.load_indirect(1, index).await?;
+        let first = index << self.fan_out_shift;
+        let mut touched = self.stable.levels == 1 && index == 0;
+        for range in self.overlay.freed.overlap(first..first + self.fan_out()) {
+            for blkid in range {
+                touched |= self.kill(&mut entries[(blkid - first) as usize], 0);
+            }
+        }
+        touched |= self.write_leaves(first, &mut entries).await?;
+        if !touched {
+            return Ok(None);
+        }
+        self.write_indirect(1, index, old, &entries).await.map(Some)
+    }
+
+    async fn write_leaves_under_roots(&mut self) -> Result<()> {
+        let mut roots = std::mem::take(&mut self.roots);
+        for range in self.overlay.freed.overlap(0..roots.len() as u64) {
+            for blkid in range {
+                self.kill(&mut roots[blkid as usize], 0);
+            }
+        }
+        self.write_leaves(0, &mut roots).await?;
+        self.roots = roots;
+        Ok(())
+    }
+
+    /// Writes the dirty level-0 blocks that `entries` (from block `first` on) point to.
+    async fn write_leaves(&self, first: u64, entries: &mut [BlockPointer]) -> Result<bool> {
+        let mut under_way: FuturesUnordered<_> = self
+            .overlay
+            .blocks
+            .range(first..first + entries.len() as u64)
+            .map(|(&blkid, data)| {
+                let slot = (blkid - first) as usize;
+                let old = entries[slot].clone();
+                async move { (slot, self.write_leaf(blkid, data.clone(), &old).await) }
+            })
+            .collect();
+        let mut touched = false;
+        while let Some((slot, new)) = under_way.next().await {
+            entries[slot] = new?;
+            touched = true;
+        }
+        Ok(touched)
+    }
+
+    async fn write_leaf(&self, blkid: u64, data: Buf, old: &BlockPointer) -> Result<BlockPointer> {
+        let Attrs { kind, checksum, compression, .. } = self.overlay.attrs;
+        let shared = &self.node.shared;
+        let choice = shared.policy().choose(kind, 0, checksum, compression);
+        let mut spec = shared.spec(self.node, choice, kind, 0, blkid, self.ctx.txg, self.ctx.pass);
+        if kind == ObjectType::DNODE {
+            spec.fill = count_dnodes(&data);
+        }
+        let new = shared.store.write(data, old, spec).await?;
+        self.charge(old, &new);
+        Ok(new)
+    }
+
+    /// The blocks of `level` whose children changed.
+    fn parents_of(&self, children: &Changed, level: u8) -> BTreeSet<u64> {
+        let mut parents: BTreeSet<u64> = children.keys().map(|c| c >> self.fan_out_shift).collect();
+        if level == self.stable.levels {
+            parents.insert(0); // the old roots move into it
+        }
+        parents
+    }
+
+    async fn sync_parent(&self, level: u8, index: u64, children: &Changed) -> Result<Option<BlockPointer>> {
+        let (old, mut entries) = self.load_indirect(level, index).await?;
+        let first = index << self.fan_out_shift;
+        for (child, bp) in children.range(first..first + self.fan_out()) {
+            entries[(child - first) as usize] = bp.clone();
+        }
+        self.write_indirect(level, index, old, &entries).await.map(Some)
+    }
+
+    /// Writes an indirect block, or frees it when it has become all holes.
+    async fn write_indirect(
+        &self,
+        level: u8,
+        index: u64,
+        old: BlockPointer,
+        entries: &[BlockPointer],
+    ) -> Result<BlockPointer> {
+        if entries.iter().all(BlockPointer::is_hole) {
+            let mut bp = old;
+            self.kill(&mut bp, level);
+            return Ok(bp);
+        }
+        let Attrs { kind, checksum, compression, .. } = self.overlay.attrs;
+        let shared = &self.node.shared;
+        let mut buf = IoBuf::scratch(entries.len() * BP_SIZE);
+        for (bytes, bp) in buf.chunks_exact_mut(BP_SIZE).zip(entries) {
+            bytes.copy_from_slice(&bp.to_bytes(Endian::NATIVE));
+        }
+        let choice = shared.policy().choose(kind, level, checksum, compression);
+        let mut spec = shared.spec(self.node, choice, kind, level, index, self.ctx.txg, self.ctx.pass);
+        spec.fill = entries.iter().map(BlockPointer::fill).sum();
+        let new = shared.store.write(buf.freeze(), &old, spec).await?;
+        self.charge(&old, &new);
+        Ok(new)
+    }
+
+    /// Makes `bp` a hole. A hole that was a block remembers since when it is one, for incremental send.
+    fn kill(&self, bp: &mut BlockPointer, level: u8) -> bool {
+        if bp.is_hole() {
+            return false;
+        }
+        let hole = if self.node.shared.policy().hole_birth && !self.overlay.destroyed {
+            BlockPointer::Hole(Hole { lsize: bp.lsize(), kind: bp.kind(), level, birth: self.ctx.txg })
+        } else {
+            BlockPointer::HOLE
+        };
+        let old = std::mem::replace(bp, hole);
+        self.charge(&old, bp);
+        true
+    }
+
+    fn charge(&self, old: &BlockPointer, new: &BlockPointer) {
+        if replace(self.ctx, old, new) {
+            let store = &self.node.shared.store;
+            self.used.fetch_add(store.charged(new) as i64 - store.charged(old) as i64, Ordering::Relaxed);
+        }
+    }
+}

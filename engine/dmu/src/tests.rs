@@ -1,0 +1,228 @@
+//! Object sets over blocks in memory, against a map of bytes.
+
+use crate::{Ledger, NewObject, ObjSet, Object, Policy, SyncCtx, Tx, Visit, Visitor, traverse_objset};
+use futures_util::FutureExt;
+use ondisk::{BlockPointer, ObjectType, ObjsetType};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use units::{ObjectId, ObjsetId, Result, Txg};
+use zio::{BlockStore, Bookmark, MemStore};
+
+/// Frees at once what is killed: the owner of a set that has no snapshot.
+#[derive(Debug)]
+struct FreeAtOnce {
+    store: Arc<MemStore>,
+    txg: Txg,
+    born: Mutex<i64>,
+}
+
+impl Ledger for FreeAtOnce {
+    fn born(&self, bp: &BlockPointer) {
+        *self.born.lock().unwrap() += i64::from(!bp.is_embedded());
+    }
+
+    fn killed(&self, bp: &BlockPointer) {
+        *self.born.lock().unwrap() -= i64::from(!bp.is_embedded());
+        self.store.free(bp, self.txg);
+    }
+}
+
+struct Bench {
+    store: Arc<MemStore>,
+    set: ObjSet,
+    txg: Txg,
+    balance: i64,
+    seed: u64,
+}
+
+impl Bench {
+    fn new(id: ObjsetId) -> Bench {
+        let store = Arc::new(MemStore::new());
+        let set = ObjSet::create(store.clone(), id, ObjsetType::Zvol, Policy::mos(), Txg(4));
+        Bench { store, set, txg: Txg(4), balance: 0, seed: 42 }
+    }
+
+    fn tx(&self) -> Tx {
+        Tx::syncing(self.txg)
+    }
+
+    fn sync(&mut self) {
+        for pass in 1..=2 {
+            let ledger =
+                Arc::new(FreeAtOnce { store: self.store.clone(), txg: self.txg, born: Mutex::new(0) });
+            let ctx = SyncCtx { txg: self.txg, pass, ledger: ledger.clone() };
+            run(self.set.sync(&ctx)).unwrap();
+            self.balance += *ledger.born.lock().unwrap();
+        }
+        self.txg = self.txg.next();
+        assert_eq!(
+            self.balance,
+            self.store.count() as i64,
+            "each block that exists was born once and killed never"
+        );
+    }
+
+    fn reopen(&mut self) {
+        let root = self.set.root();
+        self.set = run(ObjSet::open(self.store.clone(), self.set.id(), root, Policy::mos())).unwrap();
+    }
+
+    fn random(&mut self, n: u64) -> u64 {
+        self.seed = self.seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.seed >> 33) % n
+    }
+}
+
+/// Runs what never has to wait: memory answers at once.
+fn run<T>(work: impl Future<Output = T>) -> T {
+    work.now_or_never().expect("blocks in memory answer at once")
+}
+
+fn make(bench: &Bench, block_size: u32) -> Object {
+    run(bench.set.allocate(&bench.tx(), NewObject::new(ObjectType::ZVOL, block_size).with_indirect_shift(10)))
+        .unwrap()
+}
+
+#[test]
+fn random_writes_and_frees_read_back_through_any_number_of_txgs() {
+    for id in [ObjsetId::MOS, ObjsetId(54)] {
+        let mut bench = Bench::new(id);
+        let object = make(&bench, 512);
+        let mut oracle = vec![0u8; 200_000];
+        let mut object = object;
+        for step in 0..1500 {
+            let at = bench.random(oracle.len() as u64 - 1) as usize;
+            let len = (bench.random(3000) as usize + 1).min(oracle.len() - at);
+            match bench.random(10) {
+                0..=5 => {
+                    let byte = bench.random(255) as u8 + 1;
+                    oracle[at..at + len].fill(byte);
+                    run(object.write(&bench.tx(), at as u64, &vec![byte; len])).unwrap();
+                }
+                6 => {
+                    let len = (len * 20).min(oracle.len() - at);
+                    oracle[at..at + len].fill(0);
+                    run(object.free_range(&bench.tx(), at as u64, len as u64)).unwrap();
+                }
+                7 => {
+                    let got = run(object.read(at as u64, len)).unwrap();
+                    assert_eq!(&got[..], &oracle[at..at + len], "step {step} at {at}");
+                }
+                8 => bench.sync(),
+                _ if step % 5 == 0 => {
+                    bench.sync();
+                    bench.reopen();
+                    object = run(bench.set.object(object.id())).unwrap();
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(&run(object.read(0, oracle.len())).unwrap()[..], &oracle[..]);
+        run(bench.set.free(&bench.tx(), object.id())).unwrap();
+        bench.sync();
+        assert!(run(bench.set.object(object.id())).is_err());
+        assert!(
+            bench.store.count() <= 8,
+            "only the meta-dnode's own blocks are left: {}",
+            bench.store.count()
+        );
+    }
+}
+
+#[test]
+fn objects_are_found_again_after_they_were_synced_and_numbers_are_used_again_after_they_were_freed() {
+    let mut bench = Bench::new(ObjsetId(7));
+    let mut live = BTreeMap::new();
+    for round in 0..30u64 {
+        for i in 0..40 {
+            let slots = [1, 1, 1, 2, 4][bench.random(5) as usize];
+            let mut new = NewObject::new(ObjectType::UINT64_OTHER, 512);
+            new.slots = slots;
+            let object =
+                run(bench.set.allocate(&bench.tx(), new.with_bonus(ObjectType::UINT64_OTHER, vec![i; 64])))
+                    .unwrap();
+            run(object.write(&bench.tx(), 0, &(round * 1000 + u64::from(i) + 1).to_le_bytes())).unwrap();
+            assert!(
+                live.insert(object.id(), (round * 1000 + u64::from(i) + 1, i)).is_none(),
+                "a number is given once"
+            );
+        }
+        let victims: Vec<ObjectId> = live.keys().copied().filter(|id| id.0 % 3 == round % 3).collect();
+        for id in victims {
+            live.remove(&id);
+            run(bench.set.free(&bench.tx(), id)).unwrap();
+        }
+        bench.sync();
+        if round % 4 == 0 {
+            bench.reopen();
+        }
+        let ids = run(bench.set.object_ids(ObjectId(1), usize::MAX)).unwrap();
+        assert_eq!(ids, live.keys().copied().collect::<Vec<_>>());
+    }
+    for (&id, &(value, bonus)) in &live {
+        let object = run(bench.set.object(id)).unwrap();
+        assert_eq!(run(object.read(0, 8)).unwrap()[..], value.to_le_bytes());
+        assert_eq!(object.bonus()[..], [bonus; 64]);
+    }
+}
+
+#[test]
+fn a_txg_that_syncs_does_not_disturb_what_the_next_one_has_written() {
+    let mut bench = Bench::new(ObjsetId(7));
+    let object = make(&bench, 512);
+    run(object.write(&bench.tx(), 0, &[1; 1024])).unwrap();
+    let next = Tx::syncing(bench.txg.next());
+    run(object.write(&next, 100, &[2; 10])).unwrap();
+    bench.sync();
+    let got = run(object.read(90, 30)).unwrap();
+    assert_eq!((&got[..10], &got[10..20], &got[20..]), (&[1; 10][..], &[2; 10][..], &[1; 10][..]));
+    bench.reopen();
+    let synced = run(bench.set.object(object.id())).unwrap();
+    assert_eq!(run(synced.read(90, 30)).unwrap()[..], [1; 30], "only the first txg is on disk");
+}
+
+#[derive(Default)]
+struct Collect(Mutex<Vec<(Bookmark, BlockPointer)>>);
+
+impl Visitor for Collect {
+    fn visit<'a>(
+        &'a self,
+        at: Bookmark,
+        bp: &'a BlockPointer,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<Visit>> + Send + 'a>> {
+        self.0.lock().unwrap().push((at, bp.clone()));
+        Box::pin(async { Ok(Visit::Descend) })
+    }
+
+    fn damaged(&self, at: Bookmark, error: units::Error) {
+        panic!("{at}: {error}");
+    }
+}
+
+#[test]
+fn a_walk_meets_every_block_once_and_only_the_young_when_asked() {
+    let mut bench = Bench::new(ObjsetId(9));
+    let object = make(&bench, 512);
+    for block in 0..100 {
+        run(object.write(&bench.tx(), block * 512, &[7; 512])).unwrap();
+    }
+    bench.sync();
+    let old = bench.txg.back(1);
+    run(object.write(&bench.tx(), 50 * 512, &[8; 512])).unwrap();
+    bench.sync();
+    let store: Arc<dyn BlockStore> = bench.store.clone();
+    let all = Collect::default();
+    run(traverse_objset(&store, bench.set.id(), &bench.set.root(), Txg::NONE, &all)).unwrap();
+    assert_eq!(all.0.lock().unwrap().len(), bench.store.count());
+    let young = Collect::default();
+    run(traverse_objset(&store, bench.set.id(), &bench.set.root(), old, &young)).unwrap();
+    let leaves: Vec<u64> = young
+        .0
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|(at, _)| at.object == object.id() && at.level == 0)
+        .map(|(at, _)| at.blkid)
+        .collect();
+    assert_eq!(leaves, [50]);
+}

@@ -1,0 +1,319 @@
+//! The state machine, and the holds on it.
+
+use crate::throttle::{Admission, Limits};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use units::{Error, Kind, Result, Txg};
+use world::sync::Notify;
+
+struct State {
+    open: Txg,
+    /// Closed to new holders; waits for the old ones.
+    quiescing: Option<Txg>,
+    syncing: Option<Txg>,
+    synced: Txg,
+    /// Somebody waits for this txg to be synced.
+    wanted: Txg,
+    holds: [u64; Txg::SLOTS],
+    dirty: [u64; Txg::SLOTS],
+    /// When the open txg was first dirtied; it need not be synced while this is `None`.
+    dirty_since: Option<world::Instant>,
+    limits: Limits,
+    /// Why nothing can be written any more.
+    failed: Option<String>,
+    closing: bool,
+}
+
+/// The txgs of one pool. Clones share the state.
+#[derive(Clone)]
+pub struct Txgs {
+    state: Arc<Mutex<State>>,
+    changed: Arc<Notify>,
+}
+
+impl Txgs {
+    /// `synced` is the txg of the uberblock that was read or written last.
+    pub fn new(synced: Txg, limits: Limits) -> Txgs {
+        let state = State {
+            open: synced.next(),
+            quiescing: None,
+            syncing: None,
+            synced,
+            wanted: Txg::NONE,
+            holds: [0; Txg::SLOTS],
+            dirty: [0; Txg::SLOTS],
+            dirty_since: None,
+            limits,
+            failed: None,
+            closing: false,
+        };
+        Txgs { state: Arc::new(Mutex::new(state)), changed: Arc::new(Notify::new()) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic under this lock leaves counters that are still whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Joins the open txg, after waiting as long as the write throttle asks.
+    pub async fn begin(&self) -> Result<Tx> {
+        loop {
+            let admission = {
+                let mut state = self.lock();
+                if let Some(why) = &state.failed {
+                    return Err(Error::new(Kind::Io, "write to the pool").because(why.clone()));
+                }
+                let admission = state.limits.admit(state.dirty.iter().sum());
+                if admission == Admission::Go {
+                    return Ok(self.hold(&mut state));
+                }
+                admission
+            };
+            match admission {
+                Admission::Go => unreachable!("returned above"),
+                Admission::Delay(d) => {
+                    world::sleep(d).await;
+                    return Ok(self.hold(&mut self.lock()));
+                }
+                Admission::Wall => self.wait_for_room().await,
+            }
+        }
+    }
+
+    /// Joins the open txg without asking the throttle: for small administrative changes.
+    pub fn begin_unthrottled(&self) -> Tx {
+        self.hold(&mut self.lock())
+    }
+
+    fn hold(&self, state: &mut State) -> Tx {
+        let txg = state.open;
+        state.holds[txg.slot()] += 1;
+        Tx { txg, owner: Some(self.clone()) }
+    }
+
+    async fn wait_for_room(&self) {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let mut state = self.lock();
+                let full = state.limits.admit(state.dirty.iter().sum()) == Admission::Wall;
+                if !full || state.failed.is_some() {
+                    return;
+                }
+                state.wanted = state.wanted.max(state.open);
+            }
+            self.changed.notify_all();
+            changed.await;
+        }
+    }
+
+    /// The txg that changes made now go into.
+    pub fn open_txg(&self) -> Txg {
+        self.lock().open
+    }
+
+    pub fn synced_txg(&self) -> Txg {
+        self.lock().synced
+    }
+
+    pub fn dirty_bytes(&self) -> u64 {
+        self.lock().dirty.iter().sum()
+    }
+
+    pub fn set_limits(&self, limits: Limits) {
+        self.lock().limits = limits;
+        self.changed.notify_all();
+    }
+
+    pub fn limits(&self) -> Limits {
+        self.lock().limits
+    }
+
+    /// Asks for everything that is dirty now to be synced, and waits until it is.
+    pub async fn sync(&self) -> Result<()> {
+        let txg = self.open_txg();
+        self.wait_synced(txg).await
+    }
+
+    /// Waits until `txg` is on disk, asking for it to be synced if it is still open.
+    pub async fn wait_synced(&self, txg: Txg) -> Result<()> {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let mut state = self.lock();
+                if state.synced >= txg {
+                    return Ok(());
+                }
+                if let Some(why) = &state.failed {
+                    return Err(Error::new(Kind::Io, format!("sync txg {txg}")).because(why.clone()));
+                }
+                if state.wanted < txg {
+                    state.wanted = txg;
+                    self.changed.notify_all();
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// For the sync loop: the next txg to sync, once it is quiet. `None` when the pool is closing and nothing that was
+    /// asked for is left to be synced.
+    pub async fn next_to_sync(&self) -> Option<Txg> {
+        let txg = self.close_when_due().await?;
+        loop {
+            let changed = self.changed.notified();
+            {
+                let mut state = self.lock();
+                if state.holds[txg.slot()] == 0 {
+                    state.quiescing = None;
+                    state.syncing = Some(txg);
+                    return Some(txg);
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Closes the open txg when it is full, old enough or waited for.
+    async fn close_when_due(&self) -> Option<Txg> {
+        loop {
+            let changed = self.changed.notified();
+            let wait = {
+                let mut state = self.lock();
+                let due = state.due(world::now());
+                match due {
+                    Due::Now => return Some(state.close()),
+                    Due::At(when) => Some(when),
+                    Due::Never if state.closing => return None,
+                    Due::Never => None,
+                }
+            };
+            match wait {
+                Some(when) => {
+                    futures_util::future::select(changed, world::sleep_until(when)).await;
+                }
+                None => changed.await,
+            }
+        }
+    }
+
+    /// For the sync loop: `txg` is on disk.
+    pub fn done(&self, txg: Txg) {
+        {
+            let mut state = self.lock();
+            assert_eq!(state.syncing, Some(txg), "txgs sync in order");
+            state.syncing = None;
+            state.synced = txg;
+            state.dirty[txg.slot()] = 0;
+        }
+        self.changed.notify_all();
+    }
+
+    /// For the sync loop: nothing can be written any more; whoever waits is told `why`.
+    pub fn fail(&self, why: impl fmt::Display) {
+        self.lock().failed.get_or_insert_with(|| why.to_string());
+        self.changed.notify_all();
+    }
+
+    /// Lets the sync loop end once nothing is dirty or waited for.
+    pub fn close(&self) {
+        self.lock().closing = true;
+        self.changed.notify_all();
+    }
+}
+
+enum Due {
+    Now,
+    At(world::Instant),
+    Never,
+}
+
+impl State {
+    fn due(&self, now: world::Instant) -> Due {
+        if self.wanted >= self.open || self.limits.is_full(self.dirty[self.open.slot()]) {
+            return Due::Now;
+        }
+        match self.dirty_since {
+            Some(_) if self.closing => Due::Now,
+            Some(since) if since.after(self.limits.txg_timeout) <= now => Due::Now,
+            Some(since) => Due::At(since.after(self.limits.txg_timeout)),
+            None => Due::Never,
+        }
+    }
+
+    fn close(&mut self) -> Txg {
+        let txg = self.open;
+        assert!(
+            self.quiescing.is_none() && self.syncing.is_none(),
+            "one txg at a time is on its way to disk"
+        );
+        self.quiescing = Some(txg);
+        self.open = txg.next();
+        self.dirty_since = None;
+        txg
+    }
+}
+
+impl fmt::Debug for Txgs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        write!(f, "Txgs(open {}, synced {})", state.open, state.synced)
+    }
+}
+
+/// The right to change things in one txg. While it lives the txg cannot be synced.
+#[derive(Debug)]
+pub struct Tx {
+    txg: Txg,
+    /// `None` in syncing context, where the sync itself keeps the txg.
+    owner: Option<Txgs>,
+}
+
+impl Tx {
+    /// The transaction of whoever syncs `txg`: only the pool's sync, and tests of the layers below it, make one.
+    pub fn syncing(txg: Txg) -> Tx {
+        Tx { txg, owner: None }
+    }
+
+    pub fn txg(&self) -> Txg {
+        self.txg
+    }
+
+    pub fn is_syncing(&self) -> bool {
+        self.owner.is_none()
+    }
+
+    /// Counts `bytes` of memory that stay dirty until this txg has synced.
+    pub fn dirtied(&self, bytes: u64) {
+        let Some(owner) = &self.owner else { return };
+        let wake = {
+            let mut state = owner.lock();
+            let first = state.dirty_since.is_none() && state.open == self.txg;
+            if first {
+                state.dirty_since = Some(world::now());
+            }
+            let slot = self.txg.slot();
+            let was_full = state.limits.is_full(state.dirty[slot]);
+            state.dirty[slot] += bytes;
+            first || (!was_full && state.limits.is_full(state.dirty[slot]))
+        };
+        if wake {
+            owner.changed.notify_all();
+        }
+    }
+}
+
+impl Drop for Tx {
+    fn drop(&mut self) {
+        let Some(owner) = &self.owner else { return };
+        let last = {
+            let mut state = owner.lock();
+            let holds = &mut state.holds[self.txg.slot()];
+            *holds -= 1;
+            *holds == 0 && state.quiescing == Some(self.txg)
+        };
+        if last {
+            owner.changed.notify_all();
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What the layers above know of blocks: they are read, written and freed by block pointer.
+//!
+//! The DMU and everything above it see only [`BlockStore`]. [`crate::Pipeline`] implements it over a pool's devices;
+//! [`crate::MemStore`] keeps blocks in memory, so that the layers above are tested without a pool.
+
+use ondisk::{BlockPointer, ObjectType};
+use std::fmt;
+use units::{Checksum, Compression, ObjectId, ObjsetId, Result, Txg};
+use world::{Buf, Pending};
+
+/// The name of a block: where in the pool's trees it hangs. Shown as `objset:object:level:blkid` in hexadecimal, as
+/// `zdb` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bookmark {
+    pub objset: ObjsetId,
+    pub object: ObjectId,
+    /// -1 is the root of an object set, -2 a log block.
+    pub level: i8,
+    pub blkid: u64,
+}
+
+impl Bookmark {
+    /// The root block of an object set.
+    pub fn root(objset: ObjsetId) -> Bookmark {
+        Bookmark { objset, object: ObjectId::META_DNODE, level: -1, blkid: 0 }
+    }
+}
+
+impl fmt::Display for Bookmark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}:{:x}:{}:{:x}", self.objset.0, self.object.0, self.level, self.blkid)
+    }
+}
+
+/// How a block is to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteSpec {
+    pub kind: ObjectType,
+    pub level: u8,
+    pub compression: Compression,
+    pub checksum: Checksum,
+    /// How many copies on different places: 1 to 3.
+    pub copies: u8,
+    pub txg: Txg,
+    /// Which round of this txg's sync: from the second on, a block born in this txg is written again in place, so that
+    /// the sync comes to rest.
+    pub pass: u32,
+    /// Allocated blocks below: the `fill` of the pointer. Data blocks have 1, blocks of dnodes their count.
+    pub fill: u64,
+    pub at: Bookmark,
+}
+
+/// Why a block is read; decides the queue it waits in and whether it may stay in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ReadClass {
+    /// Somebody waits for it.
+    #[default]
+    Demand,
+    /// It will probably be wanted soon.
+    Prefetch,
+    /// A walk over the whole pool: must not push anything out of the cache.
+    Scan,
+}
+
+pub trait BlockStore: Send + Sync + 'static {
+    /// The block's logical bytes if they are in memory.
+    fn cached(&self, bp: &BlockPointer) -> Option<Buf>;
+
+    /// The block's logical bytes: from memory, or read, verified and decompressed. A hole reads as zeros.
+    fn read(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Pending<Result<Buf>>;
+
+    /// Writes a block and returns the pointer to it: a hole for zeros that compress, an embedded one for very few bytes.
+    /// `old` is what the block replaces; freeing that is the caller's business unless the new pointer has the same place.
+    fn write(&self, data: Buf, old: &BlockPointer, spec: WriteSpec) -> Pending<Result<BlockPointer>>;
+
+    /// Gives back a block's space, in `txg`. The caller has made sure that nothing else refers to it.
+    fn free(&self, bp: &BlockPointer, txg: Txg);
+
+    /// What a block is charged for: its allocated bytes with the redundancy of the vdev divided out.
+    fn charged(&self, bp: &BlockPointer) -> u64;
+}
+
+/// Both pointers name the same block: the second was written in place of the first, or not written at all because
+/// nothing had changed.
+pub fn same_block(a: &BlockPointer, b: &BlockPointer) -> bool {
+    match (a, b) {
+        (BlockPointer::Plain(a), BlockPointer::Plain(b)) => a.dvas == b.dvas && a.birth == b.birth,
+        (a, b) => a.is_hole() && b.is_hole(),
+    }
+}
