@@ -1,0 +1,89 @@
+//! What is asked of the cache: which block, what it holds, why, and whether it may stay.
+
+use units::{Sectors, Txg, VdevId};
+
+/// A block's identity: its first copy's place, and the txg in which it was put there.
+///
+/// A place is used again for other blocks, but never within one txg for two of them; so a stale entry can waste memory,
+/// but cannot be mistaken for another block. What is rewritten in place within a txg is inserted again by its writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BlockId {
+    pub vdev: VdevId,
+    pub offset: Sectors,
+    pub birth: Txg,
+}
+
+impl BlockId {
+    /// A number whose high bits tell blocks apart, to choose a shard by.
+    pub(crate) fn spread(&self) -> u64 {
+        let mixed = self.offset.0 ^ self.birth.0.rotate_left(40) ^ u64::from(self.vdev.0).rotate_left(24);
+        mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// What users store.
+    Data,
+    /// What leads to it: indirect blocks, dnodes, ZAPs, space maps.
+    Metadata,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Kind; 2] = [Kind::Data, Kind::Metadata];
+
+    pub(crate) fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// Why a block is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Access {
+    /// Somebody waits for it.
+    #[default]
+    Demand,
+    /// It will probably be wanted soon: not yet a use.
+    Prefetch,
+    /// A walk over everything, as a scrub does: neither a use nor a reason to keep the block.
+    Scan,
+}
+
+/// The dataset property `primarycache`: what may stay in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum PrimaryCache {
+    #[default]
+    All,
+    Metadata,
+    None,
+}
+
+impl PrimaryCache {
+    pub fn keeps(self, kind: Kind) -> bool {
+        match self {
+            PrimaryCache::All => true,
+            PrimaryCache::Metadata => kind == Kind::Metadata,
+            PrimaryCache::None => false,
+        }
+    }
+}
+
+/// A request for one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    pub block: BlockId,
+    pub kind: Kind,
+    pub access: Access,
+    pub primary: PrimaryCache,
+}
+
+impl Request {
+    /// What is wanted now and may stay.
+    pub fn demand(block: BlockId, kind: Kind) -> Request {
+        Request { block, kind, access: Access::Demand, primary: PrimaryCache::All }
+    }
+
+    pub(crate) fn may_stay(&self) -> bool {
+        self.access != Access::Scan && self.primary.keeps(self.kind)
+    }
+}

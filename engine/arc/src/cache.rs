@@ -1,0 +1,189 @@
+//! The face of the cache: shards chosen by the block's name, and the waiting around misses.
+
+use crate::block::{Access, BlockId, Kind, Request};
+use crate::flight::{Failure, Flight, Outcome};
+use crate::shard::{Found, Leavers, Shard};
+use crate::stats::Stats;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use units::Result;
+use world::Buf;
+
+/// A shard is at least this large, so that the largest block (16 MiB) fits in one twice.
+const SHARD_MIN: u64 = 40 << 20;
+const SHARDS_MAX: u64 = 256;
+
+/// Is told of blocks that leave memory although they are still valid: where a second-level cache begins.
+pub trait EvictionListener: Send + Sync {
+    /// Called without any lock; must not wait.
+    fn evicted(&self, block: BlockId, kind: Kind, buf: &Buf);
+}
+
+/// The cache of one pool, or of all: blocks are told apart by their names only, so one per pool.
+pub struct Cache {
+    shards: Box<[Mutex<Shard>]>,
+    listener: Option<Box<dyn EvictionListener>>,
+}
+
+impl Cache {
+    /// A cache that holds at most `max` bytes (`zfs_arc_max`).
+    pub fn new(max: u64) -> Cache {
+        let wanted = (max / SHARD_MIN).clamp(1, SHARDS_MAX);
+        Cache::with_shards(max, 1 << wanted.ilog2())
+    }
+
+    /// `count` is a power of two.
+    fn with_shards(max: u64, count: usize) -> Cache {
+        let part = max / count as u64;
+        Cache { shards: (0..count).map(|_| Mutex::new(Shard::new(part))).collect(), listener: None }
+    }
+
+    /// Lets `listener` know of every eviction.
+    #[must_use]
+    pub fn listen(mut self, listener: Box<dyn EvictionListener>) -> Cache {
+        self.listener = Some(listener);
+        self
+    }
+
+    /// The block's bytes if they are in memory.
+    pub fn get(&self, block: &BlockId, access: Access) -> Option<Buf> {
+        self.shard(block).get(block, access)
+    }
+
+    /// The block's bytes: from memory, or by `load`, which at most one request for a block does at a time.
+    ///
+    /// # Errors
+    /// Those of `load`; a request that waited for another one's read gets an error of the same kind.
+    pub async fn get_or_load<F>(&self, request: Request, load: impl FnOnce() -> F) -> Result<Buf>
+    where
+        F: Future<Output = Result<Buf>>,
+    {
+        loop {
+            let found = self.shard(&request.block).find(&request);
+            match found {
+                Found::Hit(buf) => return Ok(buf),
+                Found::Join(flight) => match flight.wait().await {
+                    Outcome::Landed(result) => return result.map_err(Failure::into_error),
+                    Outcome::Abandoned => continue,
+                },
+                Found::Lead(flight) => {
+                    let lead = Lead { cache: self, request, flight };
+                    return lead.land(load().await);
+                }
+            }
+        }
+    }
+
+    /// Puts a block in that was just written (or read without [`Cache::get_or_load`]).
+    pub fn insert(&self, request: Request, buf: Buf) {
+        if request.may_stay() {
+            let Request { block, kind, access, .. } = request;
+            self.change(&block, |shard, leavers| shard.admit(block, kind, access, buf, leavers));
+        } else {
+            // What may not stay must not leave its former content behind either.
+            self.evict(&request.block);
+        }
+    }
+
+    /// Forgets a block: it was freed, or its bytes on disk have changed.
+    pub fn evict(&self, block: &BlockId) {
+        self.change(block, |shard, leavers| shard.remove(block, leavers));
+    }
+
+    /// Gives memory back now, and takes no more than `bytes` until [`Cache::relax`].
+    pub fn shrink_to(&self, bytes: u64) {
+        let part = bytes / self.shards.len() as u64;
+        self.change_all(|shard, leavers| shard.set_limit(part, leavers));
+    }
+
+    /// The memory pressure is over: the configured maximum holds again.
+    pub fn relax(&self) {
+        self.shrink_to(u64::MAX);
+    }
+
+    /// Changes the configured maximum.
+    pub fn set_max(&self, bytes: u64) {
+        let part = bytes / self.shards.len() as u64;
+        self.change_all(|shard, leavers| shard.set_max(part, leavers));
+    }
+
+    /// Forgets everything, as when a pool is closed or a cold cache is wanted.
+    pub fn clear(&self) {
+        self.change_all(|shard, leavers| shard.clear(leavers));
+    }
+
+    pub fn stats(&self) -> Stats {
+        let mut sum = Stats::default();
+        self.shards.iter().for_each(|shard| sum += lock(shard).stats());
+        sum
+    }
+
+    fn shard(&self, block: &BlockId) -> MutexGuard<'_, Shard> {
+        let index = (block.spread() >> 32) as usize & (self.shards.len() - 1);
+        lock(&self.shards[index])
+    }
+
+    fn change(&self, block: &BlockId, change: impl FnOnce(&mut Shard, &mut Leavers)) {
+        let mut leavers = Leavers::default();
+        change(&mut self.shard(block), &mut leavers);
+        self.dismiss(leavers);
+    }
+
+    fn change_all(&self, change: impl Fn(&mut Shard, &mut Leavers)) {
+        for shard in &self.shards {
+            let mut leavers = Leavers::default();
+            change(&mut lock(shard), &mut leavers);
+            self.dismiss(leavers);
+        }
+    }
+
+    /// The lock is released by now: freeing large buffers takes its time.
+    fn dismiss(&self, leavers: Leavers) {
+        if let Some(listener) = &self.listener {
+            leavers.evicted.iter().for_each(|(block, kind, buf)| listener.evicted(*block, *kind, buf));
+        }
+    }
+}
+
+impl std::fmt::Debug for Cache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cache").field("shards", &self.shards.len()).finish_non_exhaustive()
+    }
+}
+
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    // A shard asserts only what it has just made true; a panic there is a bug that the next caller meets as well.
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The request that reads for all. Dropped before it landed, it leaves the lead to another.
+struct Lead<'a> {
+    cache: &'a Cache,
+    request: Request,
+    flight: Arc<Flight>,
+}
+
+impl Lead<'_> {
+    fn land(self, result: Result<Buf>) -> Result<Buf> {
+        let Request { block, kind, access, .. } = self.request;
+        self.cache.change(&block, |shard, leavers| {
+            let current = shard.arrived(&block, &self.flight);
+            if let (true, true, Ok(buf)) = (current, self.request.may_stay(), &result) {
+                shard.admit(block, kind, access, buf.clone(), leavers);
+            }
+        });
+        let shared = result.as_ref().map(Buf::clone).map_err(Failure::of);
+        self.flight.end(Outcome::Landed(shared));
+        result
+    }
+}
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        self.cache.shard(&self.request.block).arrived(&self.request.block, &self.flight);
+        self.flight.end(Outcome::Abandoned);
+    }
+}
+
+#[cfg(test)]
+mod tests;

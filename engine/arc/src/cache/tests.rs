@@ -1,0 +1,289 @@
+use super::*;
+use crate::block::PrimaryCache;
+use crate::shard::charge_of;
+use futures_util::future::join_all;
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+use units::{Error, Sectors, Txg, VdevId};
+
+fn id(n: u64) -> BlockId {
+    BlockId { vdev: VdevId(0), offset: Sectors(n * 8), birth: Txg(7) }
+}
+
+fn demand(n: u64) -> Request {
+    Request::demand(id(n), Kind::Data)
+}
+
+fn bytes(n: u64, version: u8, len: usize) -> Buf {
+    let mut content = vec![version; len];
+    content[..8].copy_from_slice(&n.to_le_bytes());
+    Buf::copy_from(&content)
+}
+
+/// Polls a future that needs nothing from outside until it is ready.
+fn run<T>(work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    let mut cx = Context::from_waker(Waker::noop());
+    for _ in 0..1000 {
+        if let Poll::Ready(value) = work.as_mut().poll(&mut cx) {
+            return value;
+        }
+    }
+    panic!("the future waits for something that never comes");
+}
+
+/// A seeded generator (xorshift64*).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % below
+    }
+}
+
+async fn pending_once() {
+    let mut yielded = false;
+    std::future::poll_fn(
+        move |_| {
+            if std::mem::replace(&mut yielded, true) { Poll::Ready(()) } else { Poll::Pending }
+        },
+    )
+    .await;
+}
+
+#[test]
+fn what_is_found_is_what_was_last_put_there_and_the_limit_holds() {
+    for seed in 1..=8 {
+        let mut dice = Dice(seed);
+        let max = 1 << 20;
+        let cache = Cache::with_shards(max, 2);
+        let mut oracle: BTreeMap<u64, Buf> = BTreeMap::new();
+        for step in 0..20_000u64 {
+            let n = dice.roll(200);
+            match dice.roll(100) {
+                0..50 => {
+                    let access = if dice.roll(4) == 0 { Access::Prefetch } else { Access::Demand };
+                    if let Some(found) = cache.get(&id(n), access) {
+                        assert_eq!(found[..], oracle[&n][..], "seed {seed}, step {step}");
+                    }
+                }
+                50..85 => {
+                    let buf = bytes(n, step as u8, 512 << dice.roll(8));
+                    let kind = if dice.roll(3) == 0 { Kind::Metadata } else { Kind::Data };
+                    cache.insert(Request { kind, ..demand(n) }, buf.clone());
+                    oracle.insert(n, buf);
+                }
+                85..98 => {
+                    cache.evict(&id(n));
+                    oracle.remove(&n);
+                    assert!(cache.get(&id(n), Access::Demand).is_none());
+                }
+                98 => cache.shrink_to(max / 2 + dice.roll(max)),
+                _ => cache.relax(),
+            }
+            let stats = cache.stats();
+            assert!(stats.size <= stats.limit && stats.limit <= max, "seed {seed}, step {step}: {stats:?}");
+        }
+        let stats = cache.stats();
+        assert!(stats.data.demand_hits > 500 && stats.metadata.demand_hits > 500, "{stats:?}");
+        let resident: u64 =
+            (0..200).filter_map(|n| cache.get(&id(n), Access::Scan)).map(|b| charge_of(&b)).sum();
+        assert_eq!(resident, stats.size, "what is charged is what is there");
+        cache.clear();
+        assert_eq!((cache.stats().size, cache.stats().ghosts), (0, 0));
+    }
+}
+
+/// A hot set that fills half of the cache, and between its uses a scan over forty times the cache.
+#[test]
+fn a_hot_set_survives_a_long_scan() {
+    let cache = Cache::with_shards(400 * 8352, 1);
+    let block = |n| bytes(n, 1, 8192);
+    let read = |n: u64| {
+        run(cache.get_or_load(demand(n), || async move { Ok(block(n)) })).unwrap();
+    };
+    for _ in 0..3 {
+        (0..200).for_each(read);
+    }
+    let before = cache.stats().data;
+    let mut scanned = 1000;
+    for _ in 0..80 {
+        for _ in 0..200 {
+            read(scanned);
+            scanned += 1;
+        }
+        (0..200).for_each(read);
+    }
+    let after = cache.stats().data;
+    let hot = (after.demand_hits - before.demand_hits) as f64 / (80.0 * 200.0);
+    assert!(hot > 0.95, "only {hot:.2} of the hot set's uses were hits");
+    // And a scan that nobody interrupts.
+    (0..16_000).for_each(|n| read(100_000 + n));
+    let left = (0..200).filter(|&n| cache.get(&id(n), Access::Scan).is_some()).count();
+    assert!(left > 190, "{left} of 200 hot blocks left");
+}
+
+#[test]
+fn one_use_in_many_pieces_does_not_make_a_block_frequent() {
+    let cache = Cache::with_shards(100 * 8352, 1);
+    for n in 0..1000 {
+        cache.insert(demand(n), bytes(n, 0, 8192));
+        for _ in 0..16 {
+            cache.get(&id(n), Access::Demand).unwrap();
+        }
+    }
+    assert_eq!(cache.stats().data.frequent_bytes, 0);
+}
+
+#[test]
+fn a_miss_on_a_ghost_moves_the_target() {
+    let cache = Cache::with_shards(64 * (8192 + 160), 1);
+    (0..80).for_each(|n| cache.insert(demand(n), bytes(n, 0, 8192)));
+    let before = cache.stats();
+    assert_eq!((before.ghosts, before.data.evicted), (16, 16));
+    cache.insert(demand(0), bytes(0, 0, 8192));
+    let after = cache.stats();
+    assert_eq!(after.data.recent_ghost_hits, 1);
+    assert!(after.data.recent_target > before.data.recent_target);
+    assert_eq!(after.data.frequent_bytes, 8192 + 160, "a block missed again is frequent");
+}
+
+#[test]
+fn metadata_that_is_missed_takes_room_from_data() {
+    let cache = Cache::with_shards(128 * 8352, 1);
+    let metadata = |n| Request::demand(id(10_000 + n), Kind::Metadata);
+    for round in 0..40 {
+        (0..128).for_each(|n| cache.insert(demand(round * 128 + n), bytes(n, 0, 8192)));
+        for n in 0..64 {
+            run(cache.get_or_load(metadata(n), || async move { Ok(bytes(n, 0, 8192)) })).unwrap();
+        }
+    }
+    let stats = cache.stats();
+    assert!(stats.metadata.recent_bytes + stats.metadata.frequent_bytes >= 60 * 8192, "{stats:?}");
+    assert!(stats.metadata.demand_hits > 64 * 20, "{stats:?}");
+}
+
+#[test]
+fn concurrent_misses_of_a_block_read_it_once() {
+    let cache = Cache::new(8 << 20);
+    let reads = AtomicUsize::new(0);
+    let load = || async {
+        reads.fetch_add(1, Ordering::Relaxed);
+        pending_once().await;
+        Ok(bytes(1, 9, 4096))
+    };
+    let all = run(join_all((0..10).map(|_| cache.get_or_load(demand(1), load))));
+    assert!(all.into_iter().all(|r| r.unwrap()[100] == 9));
+    assert_eq!(reads.load(Ordering::Relaxed), 1);
+    let data = cache.stats().data;
+    assert_eq!((data.demand_misses, data.joined, data.demand_hits), (10, 9, 0));
+}
+
+#[test]
+fn a_request_may_be_spawned() {
+    fn spawnable<T: Send>(_: T) {}
+    let cache = Cache::new(8 << 20);
+    spawnable(cache.get_or_load(demand(1), || async { Ok(Buf::empty()) }));
+}
+
+#[test]
+fn a_failed_read_fails_all_who_waited_and_is_not_kept() {
+    let cache = Cache::new(8 << 20);
+    let load = || async {
+        pending_once().await;
+        Err(Error::new(units::Kind::Checksum, "read block"))
+    };
+    for result in run(join_all((0..3).map(|_| cache.get_or_load(demand(1), load)))) {
+        assert_eq!(result.unwrap_err().kind(), units::Kind::Checksum);
+    }
+    let again = run(cache.get_or_load(demand(1), || async { Ok(bytes(1, 1, 512)) }));
+    assert_eq!(again.unwrap().len(), 512);
+}
+
+#[test]
+fn when_the_reading_request_is_dropped_a_waiting_one_reads() {
+    let cache = Cache::new(8 << 20);
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut first = Box::pin(cache.get_or_load(demand(1), std::future::pending::<Result<Buf>>));
+    assert!(first.as_mut().poll(&mut cx).is_pending());
+    let mut second = pin!(cache.get_or_load(demand(1), || async { Ok(bytes(1, 2, 512)) }));
+    assert!(second.as_mut().poll(&mut cx).is_pending());
+    drop(first);
+    assert_eq!(run(second).unwrap()[9], 2);
+}
+
+/// A block rewritten in place while it was being read: the reader may see the old bytes, the cache must not.
+#[test]
+fn a_read_that_was_overtaken_by_a_write_is_not_admitted() {
+    let cache = Cache::new(8 << 20);
+    let read = run(cache.get_or_load(demand(1), || async {
+        cache.insert(demand(1), bytes(1, 2, 512));
+        Ok(bytes(1, 1, 512))
+    }));
+    assert_eq!(read.unwrap()[9], 1);
+    assert_eq!(cache.get(&id(1), Access::Demand).unwrap()[9], 2);
+    let read = run(cache.get_or_load(demand(3), || async {
+        cache.evict(&id(3));
+        Ok(bytes(3, 1, 512))
+    }));
+    assert!(read.is_ok() && cache.get(&id(3), Access::Demand).is_none());
+}
+
+#[test]
+fn policy_and_scans_leave_nothing_behind() {
+    let cache = Cache::new(8 << 20);
+    let load = |request| run(cache.get_or_load(request, || async { Ok(bytes(1, 1, 512)) })).unwrap();
+    load(Request { primary: PrimaryCache::None, ..demand(1) });
+    load(Request { primary: PrimaryCache::Metadata, ..demand(1) });
+    load(Request { access: Access::Scan, ..demand(1) });
+    assert_eq!(cache.stats().size, 0);
+    load(Request { primary: PrimaryCache::Metadata, ..Request::demand(id(1), Kind::Metadata) });
+    assert!(cache.stats().size > 0);
+    cache.insert(Request { primary: PrimaryCache::None, ..demand(1) }, bytes(1, 2, 512));
+    assert!(cache.get(&id(1), Access::Demand).is_none(), "the older bytes must not be found");
+}
+
+#[test]
+fn the_first_demand_on_a_prefetched_block_is_its_first_use() {
+    let cache = Cache::with_shards(64 * 8352, 1);
+    cache.insert(Request { access: Access::Prefetch, ..demand(1) }, bytes(1, 0, 8192));
+    (100..120).for_each(|n| cache.insert(demand(n), bytes(n, 0, 8192)));
+    cache.get(&id(1), Access::Demand).unwrap();
+    assert_eq!(cache.stats().data.prefetched_used, 1);
+    (200..264).for_each(|n| cache.insert(demand(n), bytes(n, 0, 8192)));
+    assert!(cache.get(&id(1), Access::Scan).is_none(), "one use is not two");
+}
+
+#[test]
+fn only_valid_blocks_are_shown_to_the_listener() {
+    struct Seen(Arc<Mutex<Vec<u64>>>);
+    impl EvictionListener for Seen {
+        fn evicted(&self, block: BlockId, _: Kind, buf: &Buf) {
+            assert_eq!(buf[8], 1, "replaced bytes are not evicted ones");
+            self.0.lock().unwrap().push(block.offset.0 / 8);
+        }
+    }
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let cache = Cache::with_shards(4 * 8352, 1).listen(Box::new(Seen(seen.clone())));
+    cache.insert(demand(1), bytes(1, 0, 8192));
+    cache.insert(demand(1), bytes(1, 1, 8192));
+    cache.insert(demand(2), bytes(2, 1, 8192));
+    cache.evict(&id(2));
+    (3..7).for_each(|n| cache.insert(demand(n), bytes(n, 1, 8192)));
+    assert_eq!(*seen.lock().unwrap(), [1]);
+}
+
+#[test]
+fn a_block_larger_than_half_a_shard_is_refused() {
+    let cache = Cache::with_shards(1 << 20, 1);
+    cache.insert(demand(1), bytes(1, 0, 4096));
+    cache.insert(demand(1), bytes(1, 0, 600 << 10));
+    assert!(cache.get(&id(1), Access::Demand).is_none());
+    assert_eq!(cache.stats().refused, 1);
+    assert!(Cache::new(64 << 20).shards.len() == 1 && Cache::new(1 << 40).shards.len() == 256);
+}

@@ -1,0 +1,91 @@
+//! A read under way, and those who wait for it.
+//!
+//! ```text
+//!   Flying ── land ──▶ Landed(bytes or why not)
+//!     └── the leading request was dropped ──▶ Abandoned: one of the waiting requests leads now
+//! ```
+//!
+//! The leader reads inside its own request rather than in a task of its own: a miss then costs no hand-off, and a read
+//! nobody waits for any more ends.
+
+use std::future::poll_fn;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use units::{Error, Kind};
+use world::Buf;
+
+/// Why a read failed, for those who shared it: errors themselves cannot be shared.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    kind: Kind,
+    text: String,
+}
+
+impl Failure {
+    pub(crate) fn of(error: &Error) -> Failure {
+        Failure { kind: error.kind(), text: error.to_string() }
+    }
+
+    pub(crate) fn into_error(self) -> Error {
+        Error::new(self.kind, "read a block together with another request").because(self.text)
+    }
+}
+
+/// What a flight ended with.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    Landed(Result<Buf, Failure>),
+    Abandoned,
+}
+
+#[derive(Debug)]
+enum State {
+    Flying(Vec<Waker>),
+    Over(Outcome),
+}
+
+#[derive(Debug)]
+pub(crate) struct Flight(Mutex<State>);
+
+impl Flight {
+    pub(crate) fn new() -> Flight {
+        Flight(Mutex::new(State::Flying(Vec::new())))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No code that can panic runs under this lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the flight, once; a second end is ignored.
+    pub(crate) fn end(&self, outcome: Outcome) {
+        let waiting = {
+            let mut state = self.state();
+            match &mut *state {
+                State::Over(_) => return,
+                State::Flying(waiting) => {
+                    let waiting = std::mem::take(waiting);
+                    *state = State::Over(outcome);
+                    waiting
+                }
+            }
+        };
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    pub(crate) async fn wait(&self) -> Outcome {
+        poll_fn(|cx| self.poll_end(cx)).await
+    }
+
+    fn poll_end(&self, cx: &mut Context<'_>) -> Poll<Outcome> {
+        match &mut *self.state() {
+            State::Over(outcome) => Poll::Ready(outcome.clone()),
+            State::Flying(waiting) => {
+                if !waiting.iter().any(|w| w.will_wake(cx.waker())) {
+                    waiting.push(cx.waker().clone());
+                }
+                Poll::Pending
+            }
+        }
+    }
+}

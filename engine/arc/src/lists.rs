@@ -1,0 +1,190 @@
+//! The lists of a shard: one slab of entries, linked by index, so that moving between lists is a few stores.
+//!
+//! ```text
+//!   list   head ── older ... newer ── tail        the hand takes from the head, everything enters at the tail
+//! ```
+
+use crate::block::{BlockId, Kind};
+use std::ops::{Index, IndexMut};
+use world::Buf;
+
+const NIL: u32 = u32::MAX;
+
+/// Which part of its kind's cache an entry is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Recent,
+    Frequent,
+    GhostRecent,
+    GhostFrequent,
+}
+
+impl Part {
+    pub(crate) const COUNT: usize = 4;
+
+    pub(crate) fn ghost(self) -> Part {
+        match self {
+            Part::Recent | Part::GhostRecent => Part::GhostRecent,
+            Part::Frequent | Part::GhostFrequent => Part::GhostFrequent,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) block: BlockId,
+    pub(crate) kind: Kind,
+    pub(crate) part: Part,
+    /// `None` in a ghost.
+    pub(crate) buf: Option<Buf>,
+    /// What it is charged, or was while it was resident.
+    pub(crate) charge: u64,
+    /// Used since the hand last passed.
+    pub(crate) used: bool,
+    /// Read ahead, and not yet asked for.
+    pub(crate) prefetched: bool,
+    older: u32,
+    newer: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: u32,
+    tail: u32,
+    bytes: u64,
+    count: usize,
+}
+
+const EMPTY: List = List { head: NIL, tail: NIL, bytes: 0, count: 0 };
+
+#[derive(Debug)]
+pub(crate) struct Lists {
+    entries: Vec<Entry>,
+    vacant: Vec<u32>,
+    lists: [List; Part::COUNT * Kind::ALL.len()],
+}
+
+fn number(kind: Kind, part: Part) -> usize {
+    kind.index() * Part::COUNT + part as usize
+}
+
+impl Lists {
+    pub(crate) fn new() -> Lists {
+        Lists { entries: Vec::new(), vacant: Vec::new(), lists: [EMPTY; Part::COUNT * Kind::ALL.len()] }
+    }
+
+    pub(crate) fn bytes(&self, kind: Kind, part: Part) -> u64 {
+        self.lists[number(kind, part)].bytes
+    }
+
+    pub(crate) fn count(&self, kind: Kind, part: Part) -> usize {
+        self.lists[number(kind, part)].count
+    }
+
+    /// The entry that has been longest in a list.
+    pub(crate) fn oldest(&self, kind: Kind, part: Part) -> Option<u32> {
+        let head = self.lists[number(kind, part)].head;
+        (head != NIL).then_some(head)
+    }
+
+    /// A new entry at the tail of its list.
+    pub(crate) fn insert(&mut self, block: BlockId, kind: Kind, part: Part, buf: Buf, charge: u64) -> u32 {
+        let entry = Entry {
+            block,
+            kind,
+            part,
+            buf: Some(buf),
+            charge,
+            used: false,
+            prefetched: false,
+            older: NIL,
+            newer: NIL,
+        };
+        let slot = match self.vacant.pop() {
+            Some(slot) => {
+                self.entries[slot as usize] = entry;
+                slot
+            }
+            None => {
+                self.entries.push(entry);
+                u32::try_from(self.entries.len() - 1).expect("a shard holds less than 2^32 blocks")
+            }
+        };
+        self.link(slot);
+        slot
+    }
+
+    /// Moves an entry to the tail of a list of its kind.
+    pub(crate) fn move_to(&mut self, slot: u32, part: Part) {
+        self.unlink(slot);
+        self[slot].part = part;
+        self.link(slot);
+    }
+
+    /// Takes an entry out; its bytes are returned so that they can be freed outside of the lock.
+    pub(crate) fn remove(&mut self, slot: u32) -> Option<Buf> {
+        self.unlink(slot);
+        self.vacant.push(slot);
+        self[slot].buf.take()
+    }
+
+    /// Exchanges the bytes of a resident entry for others; returns the old ones.
+    pub(crate) fn replace(&mut self, slot: u32, buf: Buf, charge: u64) -> Option<Buf> {
+        let list = self.list_of(slot);
+        self.lists[list].bytes += charge;
+        self.lists[list].bytes -= self[slot].charge;
+        let entry = &mut self[slot];
+        entry.charge = charge;
+        entry.buf.replace(buf)
+    }
+
+    fn list_of(&self, slot: u32) -> usize {
+        number(self[slot].kind, self[slot].part)
+    }
+
+    fn link(&mut self, slot: u32) {
+        let number = self.list_of(slot);
+        let list = &mut self.lists[number];
+        let tail = std::mem::replace(&mut list.tail, slot);
+        if tail == NIL {
+            list.head = slot;
+        }
+        list.count += 1;
+        list.bytes += self.entries[slot as usize].charge;
+        if tail != NIL {
+            self[tail].newer = slot;
+        }
+        let entry = &mut self[slot];
+        entry.older = tail;
+        entry.newer = NIL;
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let number = self.list_of(slot);
+        let (older, newer, charge) = (self[slot].older, self[slot].newer, self[slot].charge);
+        match older {
+            NIL => self.lists[number].head = newer,
+            _ => self[older].newer = newer,
+        }
+        match newer {
+            NIL => self.lists[number].tail = older,
+            _ => self[newer].older = older,
+        }
+        self.lists[number].count -= 1;
+        self.lists[number].bytes -= charge;
+    }
+}
+
+impl Index<u32> for Lists {
+    type Output = Entry;
+
+    fn index(&self, slot: u32) -> &Entry {
+        &self.entries[slot as usize]
+    }
+}
+
+impl IndexMut<u32> for Lists {
+    fn index_mut(&mut self, slot: u32) -> &mut Entry {
+        &mut self.entries[slot as usize]
+    }
+}

@@ -1,0 +1,325 @@
+//! One shard: its part of the blocks and of the memory, and the policy that chooses who leaves.
+//!
+//! Everything here is plain code under the shard's lock; nothing waits. Bytes that leave are handed out through
+//! [`Leavers`], to be dropped when the lock is released.
+
+use crate::block::{Access, BlockId, Kind, Request};
+use crate::flight::Flight;
+use crate::lists::{Lists, Part};
+use crate::served::Served;
+use crate::stats::Stats;
+use std::sync::Arc;
+use units::HashMap;
+use world::Buf;
+
+/// What is charged for a block beyond its bytes: its entry and its place in the map.
+pub(crate) const OVERHEAD: u64 = 160;
+const PAGE: u64 = 4096;
+/// How much more a metadata miss weighs than a data miss when memory is divided between them.
+const METADATA_BALANCE: u64 = 5;
+/// Ghosts are names only, but names of many small blocks add up; each ghost list may take this part of the limit.
+const GHOST_SHARE: u64 = 32;
+
+/// Bytes that one operation took out, to be dropped without the lock.
+#[derive(Default)]
+pub(crate) struct Leavers {
+    /// Still valid; there was no room.
+    pub(crate) evicted: Vec<(BlockId, Kind, Buf)>,
+    /// Freed, or replaced by newer bytes.
+    stale: Vec<Buf>,
+}
+
+/// What a request finds.
+pub(crate) enum Found {
+    Hit(Buf),
+    /// Somebody reads it already.
+    Join(Arc<Flight>),
+    /// The request is the first, and has to read.
+    Lead(Arc<Flight>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Shard {
+    map: HashMap<BlockId, u32>,
+    lists: Lists,
+    flights: HashMap<BlockId, Arc<Flight>>,
+    served: Served,
+    limit: u64,
+    max: u64,
+    /// ARC's p for each kind.
+    recent_target: [u64; 2],
+    metadata_target: u64,
+    stats: Stats,
+}
+
+/// The memory a buffer really takes, with what we need to remember it. Buffers are made of whole pages.
+pub(crate) fn charge_of(buf: &Buf) -> u64 {
+    (buf.len() as u64).next_multiple_of(PAGE) + OVERHEAD
+}
+
+impl Shard {
+    pub(crate) fn new(max: u64) -> Shard {
+        Shard {
+            map: HashMap::default(),
+            lists: Lists::new(),
+            flights: HashMap::default(),
+            served: Served::new(),
+            limit: max,
+            max,
+            recent_target: [max / 2; 2],
+            metadata_target: max / 4,
+            stats: Stats::default(),
+        }
+    }
+
+    /// The hot path.
+    pub(crate) fn get(&mut self, block: &BlockId, access: Access) -> Option<Buf> {
+        let slot = *self.map.get(block)?;
+        let entry = &mut self.lists[slot];
+        let buf = entry.buf.clone()?;
+        let kind = entry.kind;
+        if access == Access::Demand {
+            let new_use = self.served.note(slot);
+            if entry.prefetched {
+                entry.prefetched = false;
+                self.stats.of(kind).prefetched_used += 1;
+            } else if new_use {
+                entry.used = true;
+            }
+        }
+        self.stats.hit(kind, access);
+        Some(buf)
+    }
+
+    pub(crate) fn find(&mut self, request: &Request) -> Found {
+        if let Some(buf) = self.get(&request.block, request.access) {
+            return Found::Hit(buf);
+        }
+        self.stats.miss(request.kind, request.access);
+        if let Some(flight) = self.flights.get(&request.block) {
+            self.stats.of(request.kind).joined += 1;
+            return Found::Join(flight.clone());
+        }
+        let flight = Arc::new(Flight::new());
+        self.flights.insert(request.block, flight.clone());
+        Found::Lead(flight)
+    }
+
+    /// Takes a flight off the list; false when it was overtaken: the block was written or freed meanwhile.
+    pub(crate) fn arrived(&mut self, block: &BlockId, flight: &Arc<Flight>) -> bool {
+        let current = self.flights.get(block).is_some_and(|f| Arc::ptr_eq(f, flight));
+        if current {
+            self.flights.remove(block);
+        }
+        current
+    }
+
+    /// Puts a block in, or exchanges its bytes.
+    pub(crate) fn admit(
+        &mut self,
+        block: BlockId,
+        kind: Kind,
+        access: Access,
+        buf: Buf,
+        leavers: &mut Leavers,
+    ) {
+        // Whoever is still reading the block from disk brings what is now old.
+        self.flights.remove(&block);
+        let charge = charge_of(&buf);
+        if charge > self.limit / 2 {
+            self.stats.refused += 1;
+            self.remove(&block, leavers);
+            return;
+        }
+        let part = match self.map.get(&block).copied() {
+            Some(slot) if self.lists[slot].buf.is_some() => {
+                let old = self.lists.replace(slot, buf, charge);
+                leavers.stale.extend(old);
+                return self.shrink_to(self.limit, leavers);
+            }
+            Some(ghost) => {
+                self.learn(ghost);
+                self.lists.remove(ghost);
+                Part::Frequent
+            }
+            None => Part::Recent,
+        };
+        self.shrink_to(self.limit - charge, leavers);
+        let slot = self.lists.insert(block, kind, part, buf, charge);
+        self.lists[slot].prefetched = access == Access::Prefetch;
+        self.map.insert(block, slot);
+        self.served.note(slot);
+    }
+
+    /// Forgets a block, as after a free.
+    pub(crate) fn remove(&mut self, block: &BlockId, leavers: &mut Leavers) {
+        self.flights.remove(block);
+        if let Some(slot) = self.map.remove(block) {
+            leavers.stale.extend(self.lists.remove(slot));
+        }
+    }
+
+    /// Sets the limit for now; [`Shard::set_max`] sets it for good.
+    pub(crate) fn set_limit(&mut self, limit: u64, leavers: &mut Leavers) {
+        self.limit = limit.min(self.max);
+        self.metadata_target = self.metadata_target.min(self.limit);
+        self.shrink_to(self.limit, leavers);
+        Kind::ALL.into_iter().for_each(|kind| self.trim_ghosts(kind));
+    }
+
+    pub(crate) fn set_max(&mut self, max: u64, leavers: &mut Leavers) {
+        self.max = max;
+        self.set_limit(max, leavers);
+    }
+
+    pub(crate) fn clear(&mut self, leavers: &mut Leavers) {
+        self.shrink_to(0, leavers);
+        let fresh = Shard::new(self.max);
+        let stats = self.stats;
+        *self = Shard { stats, limit: self.limit, flights: std::mem::take(&mut self.flights), ..fresh };
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = self.stats;
+        for kind in Kind::ALL {
+            let target = self.recent_target[kind.index()];
+            let ghosts = self.ghosts(kind);
+            let counts = stats.of(kind);
+            counts.recent_bytes = self.lists.bytes(kind, Part::Recent);
+            counts.frequent_bytes = self.lists.bytes(kind, Part::Frequent);
+            counts.blocks =
+                (self.lists.count(kind, Part::Recent) + self.lists.count(kind, Part::Frequent)) as u64;
+            counts.recent_target = target;
+            stats.ghosts += ghosts as u64;
+        }
+        stats.size = self.size();
+        stats.limit = self.limit;
+        stats.max = self.max;
+        stats.metadata_target = self.metadata_target;
+        stats
+    }
+
+    fn resident(&self, kind: Kind) -> u64 {
+        self.lists.bytes(kind, Part::Recent) + self.lists.bytes(kind, Part::Frequent)
+    }
+
+    fn size(&self) -> u64 {
+        Kind::ALL.into_iter().map(|kind| self.resident(kind)).sum()
+    }
+
+    fn ghosts(&self, kind: Kind) -> usize {
+        self.lists.count(kind, Part::GhostRecent) + self.lists.count(kind, Part::GhostFrequent)
+    }
+
+    fn shrink_to(&mut self, size: u64, leavers: &mut Leavers) {
+        while self.size() > size {
+            let kind = self.kind_to_evict();
+            self.evict_one(kind, leavers);
+        }
+    }
+
+    /// Metadata gives way only when it has more than its part, or when there is no data left.
+    fn kind_to_evict(&self) -> Kind {
+        let metadata = self.resident(Kind::Metadata);
+        if metadata > 0 && (metadata > self.metadata_target || self.resident(Kind::Data) == 0) {
+            Kind::Metadata
+        } else {
+            Kind::Data
+        }
+    }
+
+    /// Moves the hand until somebody leaves. Each step clears a bit or ends, so it comes to an end; and since only a hit
+    /// sets a bit, the steps are paid for by hits.
+    fn evict_one(&mut self, kind: Kind, leavers: &mut Leavers) {
+        loop {
+            let part = self.part_to_evict(kind);
+            let slot =
+                self.lists.oldest(kind, part).expect("a kind with resident bytes has a resident block");
+            if std::mem::take(&mut self.lists[slot].used) {
+                self.lists.move_to(slot, Part::Frequent);
+                continue;
+            }
+            return self.make_ghost(slot, leavers);
+        }
+    }
+
+    fn part_to_evict(&self, kind: Kind) -> Part {
+        let recent = self.lists.bytes(kind, Part::Recent);
+        let frequent = self.lists.bytes(kind, Part::Frequent);
+        if recent > 0
+            && (frequent == 0 || recent >= self.recent_target[kind.index()].min(self.resident(kind)))
+        {
+            Part::Recent
+        } else {
+            Part::Frequent
+        }
+    }
+
+    fn make_ghost(&mut self, slot: u32, leavers: &mut Leavers) {
+        let (block, kind, ghost) = {
+            let entry = &self.lists[slot];
+            (entry.block, entry.kind, entry.part.ghost())
+        };
+        self.lists.move_to(slot, ghost);
+        let entry = &mut self.lists[slot];
+        let counts = self.stats.of(kind);
+        counts.evicted += 1;
+        counts.evicted_bytes += entry.charge;
+        // A block that was read ahead for nothing says nothing about the sizes of the lists.
+        let forget = std::mem::take(&mut entry.prefetched);
+        leavers.evicted.extend(entry.buf.take().map(|buf| (block, kind, buf)));
+        if forget {
+            self.forget(slot);
+        }
+        self.trim_ghosts(kind);
+    }
+
+    fn forget(&mut self, slot: u32) {
+        self.map.remove(&self.lists[slot].block);
+        self.lists.remove(slot);
+    }
+
+    /// Each list remembers as much of what left it as the shard can hold, so a block missed again within about two
+    /// cachefuls is noticed. (The original ARC remembers nothing of a recent list that fills the whole cache.)
+    fn trim_ghosts(&mut self, kind: Kind) {
+        let names_max = (self.limit / GHOST_SHARE / OVERHEAD) as usize;
+        while let Some(slot) = self.surplus_ghost(kind, names_max) {
+            self.forget(slot);
+        }
+    }
+
+    fn surplus_ghost(&self, kind: Kind, names_max: usize) -> Option<u32> {
+        let surplus =
+            |part| self.lists.bytes(kind, part) > self.limit || self.lists.count(kind, part) > names_max;
+        let part = [Part::GhostRecent, Part::GhostFrequent].into_iter().find(|&part| surplus(part))?;
+        self.lists.oldest(kind, part)
+    }
+
+    /// A miss on a ghost: the list it was pushed out of should have been larger.
+    fn learn(&mut self, ghost: u32) {
+        let (kind, part, charge) = {
+            let entry = &self.lists[ghost];
+            (entry.kind, entry.part, entry.charge)
+        };
+        let recent = self.lists.bytes(kind, Part::GhostRecent).max(1);
+        let frequent = self.lists.bytes(kind, Part::GhostFrequent).max(1);
+        let target = &mut self.recent_target[kind.index()];
+        let counts = self.stats.of(kind);
+        match part {
+            Part::GhostRecent => {
+                counts.recent_ghost_hits += 1;
+                *target =
+                    target.saturating_add(charge.saturating_mul((frequent / recent).max(1))).min(self.limit);
+            }
+            _ => {
+                counts.frequent_ghost_hits += 1;
+                *target = target.saturating_sub(charge.saturating_mul((recent / frequent).max(1)));
+            }
+        }
+        self.metadata_target = match kind {
+            Kind::Metadata => self.metadata_target.saturating_add(charge * METADATA_BALANCE),
+            Kind::Data => self.metadata_target.saturating_sub(charge),
+        }
+        .clamp(self.limit / 16, self.limit / 4 * 3);
+    }
+}

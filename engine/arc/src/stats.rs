@@ -1,0 +1,100 @@
+//! What the cache counts. Counters live in the shards, under their locks, and are summed when somebody asks.
+
+use crate::block::{Access, Kind};
+use std::ops::AddAssign;
+
+/// Hits and misses of one kind of block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub demand_hits: u64,
+    pub demand_misses: u64,
+    pub prefetch_hits: u64,
+    pub prefetch_misses: u64,
+    /// Demand hits on blocks that were read ahead and not asked for until then: what prefetching was good for.
+    pub prefetched_used: u64,
+    /// Misses that waited for the read of another request.
+    pub joined: u64,
+    /// Misses on a ghost of the recent and of the frequent list.
+    pub recent_ghost_hits: u64,
+    pub frequent_ghost_hits: u64,
+    pub evicted: u64,
+    pub evicted_bytes: u64,
+    /// Bytes in memory now, by list.
+    pub recent_bytes: u64,
+    pub frequent_bytes: u64,
+    pub blocks: u64,
+    /// The target of the recent list, in bytes (ARC's p).
+    pub recent_target: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    pub data: Counts,
+    pub metadata: Counts,
+    /// Bytes in memory now, the present limit on them (ARC's c), and the limit that was configured.
+    pub size: u64,
+    pub limit: u64,
+    pub max: u64,
+    pub ghosts: u64,
+    /// The bytes metadata may take while data wants them too.
+    pub metadata_target: u64,
+    /// Blocks too large to be admitted.
+    pub refused: u64,
+}
+
+impl Stats {
+    pub(crate) fn of(&mut self, kind: Kind) -> &mut Counts {
+        match kind {
+            Kind::Data => &mut self.data,
+            Kind::Metadata => &mut self.metadata,
+        }
+    }
+
+    pub(crate) fn hit(&mut self, kind: Kind, access: Access) {
+        let counts = self.of(kind);
+        match access {
+            Access::Demand => counts.demand_hits += 1,
+            Access::Prefetch | Access::Scan => counts.prefetch_hits += 1,
+        }
+    }
+
+    pub(crate) fn miss(&mut self, kind: Kind, access: Access) {
+        let counts = self.of(kind);
+        match access {
+            Access::Demand => counts.demand_misses += 1,
+            Access::Prefetch | Access::Scan => counts.prefetch_misses += 1,
+        }
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, o: Counts) {
+        self.demand_hits += o.demand_hits;
+        self.demand_misses += o.demand_misses;
+        self.prefetch_hits += o.prefetch_hits;
+        self.prefetch_misses += o.prefetch_misses;
+        self.prefetched_used += o.prefetched_used;
+        self.joined += o.joined;
+        self.recent_ghost_hits += o.recent_ghost_hits;
+        self.frequent_ghost_hits += o.frequent_ghost_hits;
+        self.evicted += o.evicted;
+        self.evicted_bytes += o.evicted_bytes;
+        self.recent_bytes += o.recent_bytes;
+        self.frequent_bytes += o.frequent_bytes;
+        self.blocks += o.blocks;
+        self.recent_target += o.recent_target;
+    }
+}
+
+impl AddAssign for Stats {
+    fn add_assign(&mut self, o: Stats) {
+        self.data += o.data;
+        self.metadata += o.metadata;
+        self.size += o.size;
+        self.limit += o.limit;
+        self.max += o.max;
+        self.ghosts += o.ghosts;
+        self.metadata_target += o.metadata_target;
+        self.refused += o.refused;
+    }
+}
