@@ -27,11 +27,14 @@ mod blkptr;
 mod bytes;
 mod dnode;
 mod dva;
+mod gang;
+pub mod label;
 mod nvlist;
 mod object_type;
 mod objset;
 mod swap;
 mod trailer;
+mod uberblock;
 mod zil;
 
 pub use blkptr::{BLKPTR_SHIFT, BLKPTR_SIZE, BlockPointer, Crypt, Embedded, EmbeddedKind, Hole, Plain};
@@ -41,11 +44,14 @@ pub use dnode::{
     DnodeFlags, DnodePhys, INDIRECT_SHIFT_MAX, INDIRECT_SHIFT_MIN, MAX_BLKPTRS, MAX_LEVELS,
 };
 pub use dva::Dva;
+pub use gang::GangHeader;
+pub use label::{LabelLayout, PoolState, UberblockRing};
 pub use nvlist::{NvList, NvValue};
 pub use object_type::{ByteswapClass, ObjectType};
 pub use objset::{ObjsetFlags, ObjsetPhys, ObjsetSize, ObjsetType};
 pub use swap::swap_words;
 pub use trailer::Trailer;
+pub use uberblock::{Mmp, RaidzReflow, Uberblock};
 pub use zil::{LogRecordHeader, LogRecordKind, ZilChain, ZilHeader};
 
 /// The largest block the format can hold: 16 MiB, as OpenZFS allows (the 16-bit field could say 32 MiB).
