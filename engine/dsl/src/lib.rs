@@ -3,3 +3,5 @@
 pub mod name;
 pub mod pool_props;
 pub mod props;
+pub mod space;
+pub mod thick;
