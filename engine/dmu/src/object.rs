@@ -108,6 +108,11 @@ impl Object {
         node.shared.store.cached(&bp).map(|buf| Some(fit(buf, size)))
     }
 
+    /// A block of zeros, to hand out for a hole.
+    pub fn zeros(&self) -> Buf {
+        self.node.shared.zeros(self.block_size() as usize)
+    }
+
     /// Whether the block is a hole, without reading its data.
     pub async fn is_hole(&self, blkid: u64) -> Result<bool> {
         match self.lookup(blkid).0 {
@@ -115,6 +120,32 @@ impl Object {
             Lookup::Hole => Ok(true),
             Lookup::Tree(tree) => Ok(tree.find(&self.node.shared, self.node.id, 0, blkid).await?.is_hole()),
         }
+    }
+
+    /// Whether `blkid` holds data, and the number of the first block after it that may be different. It asks no more
+    /// than the indirect blocks; a large hole is one answer.
+    pub async fn extent(&self, blkid: u64) -> Result<(bool, u64)> {
+        let (tree, mut end) = {
+            let state = self.node.lock();
+            let mut end = u64::MAX;
+            for overlay in state.overlays_newest_first() {
+                if overlay.blocks.contains_key(&blkid) {
+                    return Ok((true, blkid + 1));
+                }
+                let next_write = overlay.blocks.range(blkid..).next().map_or(u64::MAX, |(&b, _)| b);
+                end = end.min(next_write);
+                if let Some(freed) = overlay.freed.overlap(blkid..u64::MAX).next() {
+                    if freed.start == blkid {
+                        return Ok((false, end.min(freed.end)));
+                    }
+                    end = end.min(freed.start);
+                }
+            }
+            (state.stable.clone(), end)
+        };
+        let (bp, run) = tree.find_run(&self.node.shared, self.node.id, 0, blkid).await?;
+        end = end.min(run);
+        Ok((!bp.is_hole(), end))
     }
 
     /// Brings a block into the cache for somebody who will probably ask for it.

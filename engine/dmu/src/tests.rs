@@ -118,6 +118,7 @@ fn random_writes_and_frees_read_back_through_any_number_of_txgs() {
             }
         }
         assert_eq!(&run(object.read(0, oracle.len())).unwrap()[..], &oracle[..]);
+        assert_extents_cover_the_data(&object, &oracle);
         run(bench.set.free(&bench.tx(), object.id())).unwrap();
         bench.sync();
         assert!(run(bench.set.object(object.id())).is_err());
@@ -126,6 +127,18 @@ fn random_writes_and_frees_read_back_through_any_number_of_txgs() {
             "only the meta-dnode's own blocks are left: {}",
             bench.store.count()
         );
+    }
+}
+
+fn assert_extents_cover_the_data(object: &Object, oracle: &[u8]) {
+    let mut at = 0;
+    while at < oracle.len() as u64 / 512 {
+        let (is_data, end) = run(object.extent(at)).unwrap();
+        assert!(end > at);
+        let end = end.min(oracle.len() as u64 / 512);
+        let zero = oracle[at as usize * 512..end as usize * 512].iter().all(|b| *b == 0);
+        assert!(is_data || zero, "blocks {at}..{end} are called a hole");
+        at = end;
     }
 }
 

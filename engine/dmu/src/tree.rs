@@ -78,10 +78,22 @@ impl Tree {
         level: u8,
         index: u64,
     ) -> Result<BlockPointer> {
+        self.find_run(shared, object, level, index).await.map(|(bp, _)| bp)
+    }
+
+    /// As [`Tree::find`], with the number of the first block after it that may be different: a hole high up in the
+    /// tree answers for many blocks.
+    pub async fn find_run(
+        &self,
+        shared: &Shared,
+        object: ObjectId,
+        level: u8,
+        index: u64,
+    ) -> Result<(BlockPointer, u64)> {
         let mut walk = Walk::start(self, object, level, index);
         loop {
             match walk.next_indirect() {
-                Step::Found(bp) => return Ok(bp),
+                Step::Found(bp) => return Ok((bp, walk.end_of_run())),
                 Step::Needs(bp, place) => {
                     let place = Bookmark { objset: shared.id, ..place };
                     let buf = shared.read(bp, place, ReadClass::Demand).await?;
@@ -119,6 +131,12 @@ impl<'a> Walk<'a> {
             )
         };
         Walk { tree, object, at, level, index, bp }
+    }
+
+    fn end_of_run(&self) -> u64 {
+        let shift = self.tree.fan_out_shift() * u32::from(self.at - self.level);
+        let next = self.index.checked_shr(shift).unwrap_or(0) + 1;
+        if shift >= next.leading_zeros() { u64::MAX } else { next << shift }
     }
 
     fn next_indirect(&self) -> Step<'_> {
