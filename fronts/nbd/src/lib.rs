@@ -1,1 +1,43 @@
-//! nbd.
+//! NBD: volumes served as network block devices.
+//!
+//! Three rooms, and a need stated downwards:
+//!
+//! ```text
+//!   wire         bytes <-> values: options, requests, replies; no I/O            (pure)
+//!   negotiation  what the client asked -> what we answer, what was agreed       (pure)
+//!   plan         one request -> do it, or refuse it                              (pure)
+//!   session      one connection: negotiate, then transmit until either side leaves
+//!   server       listens, spreads connections over the cores, watches over them
+//!   volume       what we need from whoever has the disks: Volume and Exports
+//! ```
+//!
+//! The protocol is the fixed newstyle handshake, then requests with simple or structured replies; the one metadata
+//! context is `base:allocation`. There is no TLS here, and no extended headers: both are refused politely.
+//!
+//! Where the speed comes from: a connection is one future that stays on one core. Every complete request of a receive
+//! is taken at once; whatever the volume can answer without waiting is answered inline; all answers that are ready
+//! leave in one vectored send that points at the volume's own buffers. Only what must wait becomes a future of its
+//! own. A long payload is received straight into the aligned buffer the volume will keep.
+//!
+//! Invariants: a request is admitted only when its connection and the whole server have room for its bytes, and gives
+//! the room back when its reply has been sent, so a client that does not read its replies stops being read from; a
+//! volume stays held until the last request in flight is done; nothing a client sends can make us panic.
+//!
+//! Not here: what a volume is, who may use it, and where the configuration is kept.
+
+mod answer;
+mod budget;
+mod errno;
+mod inbox;
+pub mod memory;
+mod negotiation;
+mod outbox;
+mod plan;
+mod server;
+mod session;
+mod volume;
+mod wire;
+
+pub use server::{Client, Config, Server};
+pub use volume::{Exports, Extent, Hold, Listed, Piece, Volume};
+pub use wire::DEFAULT_PORT;

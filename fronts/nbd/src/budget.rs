@@ -1,0 +1,118 @@
+//! The memory that all connections together may hold for requests.
+//!
+//! Every connection has a base of its own for life, so that small requests never come here. Beyond that it leases
+//! from what is shared, in whole units and first come first served, and gives all of it back when it has nothing
+//! outstanding.
+//!
+//! No deadlock: who waits admits nothing more, so what it has outstanding drains and its lease comes back; and what is
+//! shared is enough for the largest request there can be.
+
+use crate::outbox::Load;
+use crate::wire::MAX_PAYLOAD;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
+
+/// The base of a connection. Leases are multiples of it.
+pub(crate) const UNIT: usize = 1 << 20;
+
+#[derive(Debug)]
+struct State {
+    free: usize,
+    /// Who waits, in order; the number tells leases apart.
+    queue: VecDeque<(u64, usize, Waker)>,
+    next_id: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Budget {
+    state: Mutex<State>,
+}
+
+impl Budget {
+    /// `shared` bytes beyond the bases; raised to what the largest request needs.
+    pub fn new(shared: usize) -> Arc<Budget> {
+        let free = shared.max(MAX_PAYLOAD as usize + UNIT);
+        let state = State { free, queue: VecDeque::new(), next_id: 0 };
+        Arc::new(Budget { state: Mutex::new(state) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that can panic runs under this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For a new connection: its base, and nothing shared yet.
+    pub fn lease(self: &Arc<Budget>) -> Lease {
+        let mut state = self.lock();
+        state.next_id += 1;
+        Lease { budget: self.clone(), id: state.next_id, extra: 0 }
+    }
+}
+
+/// What one connection may hold at present.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    budget: Arc<Budget>,
+    id: u64,
+    /// Leased beyond the base.
+    extra: usize,
+}
+
+impl Lease {
+    /// Whether `load` fits, after leasing more where that is possible; else the task of `cx` is woken when it is.
+    pub fn covers(&mut self, load: Load, cx: &mut Context<'_>) -> bool {
+        let Some(missing) = load.bytes.checked_sub(UNIT + self.extra).filter(|&m| m > 0) else { return true };
+        let want = missing.next_multiple_of(UNIT);
+        let mut state = self.budget.lock();
+        let first = state.queue.front().is_none_or(|w| w.0 == self.id);
+        if first && want <= state.free {
+            state.free -= want;
+            self.extra += want;
+            state.leave_queue(self.id);
+            state.wake_first();
+            return true;
+        }
+        match state.queue.iter_mut().find(|w| w.0 == self.id) {
+            Some(waiting) => (waiting.1, waiting.2) = (want, cx.waker().clone()),
+            None => state.queue.push_back((self.id, want, cx.waker().clone())),
+        }
+        false
+    }
+
+    /// Nothing is outstanding: all but the base goes back. It must even when more is waited for, or two connections
+    /// could each keep what the other needs.
+    pub fn rest(&mut self) {
+        if self.extra > 0 {
+            let mut state = self.budget.lock();
+            state.free += std::mem::take(&mut self.extra);
+            state.wake_first();
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut state = self.budget.lock();
+        state.leave_queue(self.id);
+        state.free += self.extra;
+        state.wake_first();
+    }
+}
+
+impl State {
+    fn leave_queue(&mut self, id: u64) {
+        self.queue.retain(|w| w.0 != id);
+    }
+
+    fn wake_first(&self) {
+        if let Some((_, want, waker)) = self.queue.front()
+            && *want <= self.free
+        {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! Replies on their way out.
+//!
+//! Heads are a few bytes each and are gathered in one page-sized arena; data stays where the volume has it:
+//!
+//! ```text
+//!   arena   |h0 h1 h2|h3|...            heads that follow each other become one part
+//!   parts    ──┬───── ── ──
+//!   send     [h0 h1 h2][data of 2][h3][data of 3]      one vectored send
+//! ```
+//!
+//! Arenas are used again when their bytes have been sent. Each part carries the load that is given back when it has
+//! left, so the room a request was admitted to is free only when its reply is out.
+
+use std::collections::VecDeque;
+use std::ops::{AddAssign, Range, SubAssign};
+use std::sync::OnceLock;
+use world::{Buf, IoBuf};
+
+/// What a request weighs from its admission until its reply has been sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Load {
+    pub requests: usize,
+    pub bytes: usize,
+}
+
+impl AddAssign for Load {
+    fn add_assign(&mut self, other: Load) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+    }
+}
+
+impl SubAssign for Load {
+    fn sub_assign(&mut self, other: Load) {
+        self.requests -= other.requests;
+        self.bytes -= other.bytes;
+    }
+}
+
+/// Heads for a full batch of small replies.
+const ARENA: usize = 16 << 10;
+/// One send is at most this long and of this many parts, so that a fast client gets the first replies while later
+/// ones are made, and so that the system call takes the parts at once.
+const SEND_BYTES: usize = 1 << 20;
+const SEND_PARTS: usize = 512;
+
+enum Place {
+    Head(Range<usize>),
+    Data(Buf),
+}
+
+struct Part {
+    place: Place,
+    load: Load,
+}
+
+/// See the module.
+pub(crate) struct Outbox {
+    arena: IoBuf,
+    used: usize,
+    /// Parts whose heads are still in the open arena.
+    open: Vec<Part>,
+    /// Parts ready to be sent, in order, before the open ones.
+    ready: VecDeque<(Buf, Load)>,
+    /// The arena that was sealed last; its heads are in `ready` or with the socket.
+    sealed: Option<Buf>,
+    /// An arena to be used again.
+    spare: Option<IoBuf>,
+}
+
+impl Outbox {
+    pub fn new() -> Outbox {
+        Outbox {
+            arena: IoBuf::scratch(ARENA),
+            used: 0,
+            open: Vec::new(),
+            ready: VecDeque::new(),
+            sealed: None,
+            spare: None,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.ready.is_empty()
+    }
+
+    /// Appends a head, or a whole reply that is short. Longer ones get a buffer of their own.
+    pub fn head(&mut self, bytes: &[u8]) {
+        if bytes.len() > ARENA / 4 {
+            return self.data(Buf::copy_from(bytes));
+        }
+        if self.used + bytes.len() > ARENA {
+            self.seal();
+        }
+        let at = self.used..self.used + bytes.len();
+        self.arena[at.clone()].copy_from_slice(bytes);
+        self.used = at.end;
+        match self.open.last_mut() {
+            Some(Part { place: Place::Head(last), .. }) if last.end == at.start => last.end = at.end,
+            _ => self.open.push(Part { place: Place::Head(at), load: Load::default() }),
+        }
+    }
+
+    pub fn data(&mut self, buf: Buf) {
+        self.open.push(Part { place: Place::Data(buf), load: Load::default() });
+    }
+
+    /// Zeros that nobody stores.
+    pub fn zeros(&mut self, len: usize) {
+        static ZEROS: OnceLock<Buf> = OnceLock::new();
+        let zeros = ZEROS.get_or_init(|| Buf::zeroed(128 << 10));
+        let mut left = len;
+        while left > 0 {
+            let n = left.min(zeros.len());
+            self.data(zeros.slice(0..n));
+            left -= n;
+        }
+    }
+
+    /// What was appended last ends a reply: `load` is given back when it has left.
+    pub fn end_reply(&mut self, load: Load) {
+        self.open.last_mut().expect("a reply has a head").load += load;
+    }
+
+    /// The next send, and the load that leaves with it.
+    pub fn take(&mut self) -> Option<(Vec<Buf>, Load)> {
+        if !self.open.is_empty() {
+            self.seal();
+        }
+        let (mut parts, mut bytes, mut load) = (Vec::new(), 0, Load::default());
+        while parts.len() < SEND_PARTS
+            && bytes < SEND_BYTES
+            && let Some((buf, l)) = self.ready.pop_front()
+        {
+            bytes += buf.len();
+            load += l;
+            parts.push(buf);
+        }
+        (!parts.is_empty()).then_some((parts, load))
+    }
+
+    /// What was taken has been sent. When nothing else waits, nobody looks at the last arena any more.
+    pub fn sent(&mut self) {
+        if self.ready.is_empty()
+            && let Some(arena) = self.sealed.take()
+        {
+            self.spare = Some(arena.into_mut());
+        }
+    }
+
+    /// Drops everything: the client is gone. Returns the load.
+    pub fn clear(&mut self) -> Load {
+        let mut load = Load::default();
+        self.seal();
+        self.ready.drain(..).for_each(|(_, l)| load += l);
+        load
+    }
+
+    /// Freezes the arena so that its heads can be sent.
+    fn seal(&mut self) {
+        let next = self.spare.take().unwrap_or_else(|| IoBuf::scratch(ARENA));
+        let heads = std::mem::replace(&mut self.arena, next).freeze();
+        self.used = 0;
+        for part in self.open.drain(..) {
+            let buf = match part.place {
+                Place::Head(range) => heads.slice(range),
+                Place::Data(buf) => buf,
+            };
+            self.ready.push_back((buf, part.load));
+        }
+        self.sealed = Some(heads);
+    }
+}

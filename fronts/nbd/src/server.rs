@@ -1,0 +1,284 @@
+//! Listens, gives each connection a core, and watches over all of them.
+//!
+//! ```text
+//!   accept (one task per address) ──round robin──> session on core 0, 1, ... n
+//!   watch  (one task) ── every few seconds: who keeps our memory and does not move? hang up
+//! ```
+
+use crate::budget::{Budget, UNIT};
+use crate::session::{Session, Vitals};
+use crate::volume::Exports;
+use futures_util::future::{Either, select};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use units::{Error, Kind, Result};
+use world::sync::oneshot;
+use world::{Address, Instant, Listener, Stream, Task};
+
+/// The limits of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// More are turned away.
+    pub connections: usize,
+    /// What all requests of all connections may hold together, in bytes.
+    pub total_bytes: usize,
+    /// What the requests of one connection may hold, from their arrival until their replies are out.
+    pub connection_bytes: usize,
+    pub connection_requests: usize,
+    /// How long a client may take to choose an export.
+    pub negotiation_timeout: Duration,
+    /// How long a client may neither read its replies nor send what it announced.
+    pub stall_timeout: Duration,
+    /// How long a stopping server lets requests in flight land.
+    pub stop_timeout: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            connections: 256,
+            total_bytes: 512 << 20,
+            connection_bytes: 64 << 20,
+            connection_requests: 1024,
+            negotiation_timeout: Duration::from_secs(30),
+            stall_timeout: Duration::from_secs(60),
+            stop_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A connected client, as an administrator sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Client {
+    pub address: Address,
+    /// `None` while it still negotiates.
+    pub export: Option<String>,
+    pub since: Instant,
+    pub requests: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+}
+
+/// A running server. Dropping it does not end it; [`Server::stop`] does.
+#[derive(Clone)]
+pub struct Server(Arc<Shared>);
+
+struct Shared {
+    exports: Arc<dyn Exports>,
+    config: Config,
+    budget: Arc<Budget>,
+    state: Mutex<State>,
+    stopping: AtomicBool,
+    next_core: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    sessions: BTreeMap<u64, Entry>,
+    next_id: u64,
+    /// Dropping one ends its listening.
+    listening: Vec<oneshot::Sender<()>>,
+    watched: bool,
+}
+
+struct Entry {
+    address: Address,
+    export: Option<String>,
+    since: Instant,
+    vitals: Arc<Vitals>,
+    stream: Arc<dyn Stream>,
+    task: Option<Task<()>>,
+    /// Where the watch saw it stuck, and since when.
+    stuck: Option<(u64, Instant)>,
+}
+
+impl Server {
+    pub fn new(exports: Arc<dyn Exports>, config: Config) -> Server {
+        let bases = config.connections * UNIT;
+        Server(Arc::new(Shared {
+            exports,
+            config,
+            budget: Budget::new(config.total_bytes.saturating_sub(bases)),
+            state: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            next_core: AtomicU64::new(0),
+        }))
+    }
+
+    /// Accepts clients at `address` until the server stops. Returns the address it really listens on.
+    pub fn listen(&self, address: &Address) -> Result<Address> {
+        let listener = world::listen(address)
+            .map_err(|e| Error::new(Kind::Io, "listen for NBD clients").at(address).because(e))?;
+        let local = listener.local();
+        let (end, ended) = oneshot::channel();
+        let watched = {
+            let mut state = self.0.lock();
+            state.listening.push(end);
+            std::mem::replace(&mut state.watched, true)
+        };
+        if !watched {
+            world::spawn(watch(self.0.clone()));
+        }
+        world::spawn(accept(self.0.clone(), listener, ended));
+        Ok(local)
+    }
+
+    /// Serves one connection that somebody else accepted.
+    pub fn serve(&self, stream: Box<dyn Stream>, address: Address) {
+        self.0.begin(stream, address);
+    }
+
+    pub fn clients(&self) -> Vec<Client> {
+        self.0.lock().sessions.values().map(Entry::describe).collect()
+    }
+
+    /// Ends the connections to one export, after what they have in flight.
+    pub fn disconnect(&self, export: &str) {
+        let state = self.0.lock();
+        let of_export = state.sessions.values().filter(|s| s.export.as_deref() == Some(export));
+        of_export.for_each(|s| s.vitals.stop());
+    }
+
+    /// Listens no more, lets requests in flight land, and ends every connection.
+    pub async fn stop(&self) {
+        self.0.stopping.store(true, Ordering::Release);
+        let tasks: Vec<Task<()>> = {
+            let mut state = self.0.lock();
+            state.listening.clear();
+            let sessions = state.sessions.values_mut();
+            sessions
+                .filter_map(|s| {
+                    s.vitals.stop();
+                    s.task.take()
+                })
+                .collect()
+        };
+        let all = async {
+            for task in tasks {
+                task.await;
+            }
+        };
+        if world::timeout(self.0.config.stop_timeout, all).await.is_none() {
+            // Whoever is still here waits for a client that does not read, or for a disk.
+            self.0.lock().sessions.values().for_each(|s| s.stream.shutdown());
+        }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "nbd::Server({} connections)", self.0.lock().sessions.len())
+    }
+}
+
+impl Entry {
+    fn describe(&self) -> Client {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Client {
+            address: self.address.clone(),
+            export: self.export.clone(),
+            since: self.since,
+            requests: read(&self.vitals.requests),
+            read_bytes: read(&self.vitals.read_bytes),
+            written_bytes: read(&self.vitals.written_bytes),
+        }
+    }
+
+    /// Whether the client has been stuck at the same place for `limit`.
+    fn is_stalled(&mut self, now: Instant, limit: Duration) -> bool {
+        let Some(place) = self.vitals.stuck_at() else {
+            self.stuck = None;
+            return false;
+        };
+        match self.stuck {
+            Some((last, since)) if last == place => now.since(since) >= limit,
+            _ => {
+                self.stuck = Some((place, now));
+                false
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that can panic runs under this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Starts a session on the next core, or hangs up when there are too many.
+    fn begin(self: &Arc<Shared>, stream: Box<dyn Stream>, address: Address) {
+        let stream: Arc<dyn Stream> = Arc::from(stream);
+        let vitals = Arc::new(Vitals::default());
+        let mut state = self.lock();
+        if self.is_stopping() || state.sessions.len() >= self.config.connections {
+            drop(state);
+            return stream.shutdown();
+        }
+        state.next_id += 1;
+        let id = state.next_id;
+        let session = Session {
+            stream: stream.clone(),
+            client: address.clone(),
+            exports: self.exports.clone(),
+            lease: self.budget.lease(),
+            vitals: vitals.clone(),
+            config: self.config,
+        };
+        let entry =
+            Entry { address, export: None, since: world::now(), vitals, stream, task: None, stuck: None };
+        state.sessions.insert(id, entry);
+        drop(state);
+        let core = self.next_core.fetch_add(1, Ordering::Relaxed) as usize;
+        let task = world::spawn_on(core, run(self.clone(), id, session));
+        if let Some(entry) = self.lock().sessions.get_mut(&id) {
+            entry.task = Some(task);
+        }
+    }
+}
+
+async fn run(shared: Arc<Shared>, id: u64, session: Session) {
+    let began = |export: &str| {
+        if let Some(entry) = shared.lock().sessions.get_mut(&id) {
+            entry.export = Some(export.to_string());
+        }
+    };
+    // How a client ended concerns nobody but itself: it has been answered, or it broke the protocol.
+    let _ = session.run(began).await;
+    shared.lock().sessions.remove(&id);
+}
+
+async fn accept(shared: Arc<Shared>, listener: Box<dyn Listener>, ended: oneshot::Receiver<()>) {
+    // Out of descriptors, most likely: some will be closed.
+    const PAUSE: Duration = Duration::from_millis(100);
+    let mut ended = pin!(ended);
+    while let Either::Left((accepted, _)) = select(listener.accept(), ended.as_mut()).await {
+        match accepted {
+            Ok((stream, address)) => shared.begin(stream, address),
+            Err(_) => world::sleep(PAUSE).await,
+        }
+    }
+}
+
+/// Hangs up on clients that hold our memory and do not move.
+async fn watch(shared: Arc<Shared>) {
+    let limit = shared.config.stall_timeout;
+    while !shared.is_stopping() {
+        world::sleep(limit / 4).await;
+        let now = world::now();
+        let mut state = shared.lock();
+        for entry in state.sessions.values_mut() {
+            if entry.is_stalled(now, limit) {
+                entry.stream.shutdown();
+            }
+        }
+    }
+}

@@ -1,0 +1,474 @@
+//! The transmission phase: requests in, replies out, until either side leaves.
+//!
+//! One future, polled by hand. A turn moves everything that can move, and only then lets the socket have it:
+//!
+//! ```text
+//!            ┌─ flights that landed ──────────────┐
+//!   recv ──> inbox ──> plan ──> volume: at once ──┼──> outbox ──> one vectored send
+//!      └──> a long write's own buffer   waits ──> flights
+//! ```
+//!
+//! Requests are started in the order they came and answered in the order they finish. What a request weighs is
+//! counted from its admission until its reply is out; at the limit we stop taking, and so stop receiving. After the
+//! client's farewell, its disappearance or an order to stop, nothing more is taken, but what is in flight lands
+//! and, as far as the client still listens, is answered.
+
+use super::Vitals;
+use super::flight::{Flight, Outcome, Ticket, Work};
+use crate::answer::{self, MAX_EXTENTS};
+use crate::budget::Lease;
+use crate::errno::Errno;
+use crate::inbox::{CAPACITY, Inbox};
+use crate::negotiation::Terms;
+use crate::outbox::{Load, Outbox};
+use crate::plan::{Limits, Operation, Plan, plan};
+use crate::server::Config;
+use crate::volume::{Piece, Volume};
+use crate::wire::MAX_PAYLOAD;
+use crate::wire::request::{self, Command, Request};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+use units::{Error, Kind, Result};
+use world::{IoBuf, Pending, Stream};
+
+/// From this length on a payload is received into its own buffer. Below, taking it out of the inbox costs less than
+/// the system call that the detour needs.
+const LONG: u32 = 64 << 10;
+
+/// While long writes follow each other, a receive that expects a header leaves the payload where it is: what comes
+/// into the inbox has to be copied.
+const HEADER_WINDOW: usize = 4 << 10;
+
+/// What every request weighs besides its data: its state here and in the volume, its head.
+const OVERHEAD: usize = 512;
+
+/// After so many turns in a row other tasks of this core get theirs.
+const TURNS: usize = 32;
+
+/// The connection as the transmission needs it.
+pub(crate) struct Link {
+    pub stream: Arc<dyn Stream>,
+    pub lease: Lease,
+    pub vitals: Arc<Vitals>,
+}
+
+/// What the next received bytes are.
+enum Intake {
+    Requests,
+    /// The rest of a long write.
+    Payload {
+        ticket: Ticket,
+        fua: bool,
+        buf: IoBuf,
+        filled: usize,
+    },
+    /// The rest of a write that was refused.
+    Skip(usize),
+    /// Nobody's concern any more.
+    Ended,
+}
+
+pub(crate) struct Transmission {
+    link: Link,
+    volume: Arc<dyn Volume>,
+    terms: Terms,
+    inbox: Inbox,
+    outbox: Outbox,
+    intake: Intake,
+    /// Taking stopped for want of bytes, not for want of room.
+    starved: bool,
+    /// The last request was a long write.
+    lean: bool,
+    flights: FuturesUnordered<Flight>,
+    receiving: Option<Pending<(IoBuf, io::Result<usize>)>>,
+    sending: Option<(Pending<io::Result<()>>, Load)>,
+    load: Load,
+    most: Load,
+    /// Room for the pieces of one read at a time.
+    pieces: Vec<Piece>,
+    failure: Option<Error>,
+}
+
+impl Future for Transmission {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        if self.link.vitals.is_stopping(cx) {
+            self.intake = Intake::Ended;
+        }
+        for _ in 0..TURNS {
+            let moved = self.turn(cx);
+            if self.is_over() {
+                return Poll::Ready(self.failure.take().map_or(Ok(()), Err));
+            }
+            if !moved {
+                self.note_debts();
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Transmission {
+    pub fn new(
+        link: Link,
+        volume: Arc<dyn Volume>,
+        terms: Terms,
+        inbox: Inbox,
+        config: &Config,
+    ) -> Transmission {
+        Transmission {
+            link,
+            volume,
+            terms,
+            inbox,
+            outbox: Outbox::new(),
+            intake: Intake::Requests,
+            starved: false,
+            lean: false,
+            flights: FuturesUnordered::new(),
+            receiving: None,
+            sending: None,
+            load: Load::default(),
+            most: Load { requests: config.connection_requests, bytes: config.connection_bytes },
+            pieces: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// Moves what can move; `false` when all that is left waits for somebody who will wake us.
+    fn turn(&mut self, cx: &mut Context<'_>) -> bool {
+        let landed = self.land_flights(cx);
+        let received = self.land_receive(cx).is_ready();
+        let taken = self.take_requests(cx);
+        let sent = self.land_send(cx).is_ready();
+        let started = self.start_send() | self.start_receive();
+        landed | received | taken | sent | started
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.intake, Intake::Ended)
+            && self.flights.is_empty()
+            && self.sending.is_none()
+            && self.outbox.is_empty()
+    }
+
+    /// Takes no more requests. The first reason stands.
+    fn end(&mut self, failure: Option<Error>) {
+        self.intake = Intake::Ended;
+        self.failure = self.failure.take().or(failure);
+    }
+
+    /// Tells the watch whether the client keeps memory of ours by doing nothing.
+    fn note_debts(&self) {
+        let owes = self.sending.is_some() || matches!(self.intake, Intake::Payload { .. });
+        self.link.vitals.owes.store(owes, Ordering::Relaxed);
+    }
+
+    fn give_back(&mut self, load: Load) {
+        self.load -= load;
+        if self.load.requests == 0 {
+            self.link.lease.rest();
+        }
+    }
+}
+
+/// In.
+impl Transmission {
+    fn start_receive(&mut self) -> bool {
+        if self.receiving.is_some() || !self.starved {
+            return false;
+        }
+        let (buf, range) = match &mut self.intake {
+            Intake::Ended => return false,
+            Intake::Payload { buf, filled, .. } => {
+                let buf = std::mem::replace(buf, IoBuf::zeroed(0));
+                let range = *filled..buf.len();
+                (buf, range)
+            }
+            Intake::Requests | Intake::Skip(_) => {
+                self.inbox.lend(if self.lean { HEADER_WINDOW } else { CAPACITY })
+            }
+        };
+        self.receiving = Some(self.link.stream.recv(buf, range));
+        true
+    }
+
+    fn land_receive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(receiving) = &mut self.receiving else { return Poll::Pending };
+        let (received_into, received) = ready!(receiving.as_mut().poll(cx));
+        self.receiving = None;
+        Vitals::count(&self.link.vitals.progress, 1);
+        let count = *received.as_ref().unwrap_or(&0);
+        match &mut self.intake {
+            Intake::Payload { buf, filled, .. } => {
+                *buf = received_into;
+                *filled += count;
+            }
+            Intake::Requests | Intake::Skip(_) => self.inbox.put_back(received_into, count),
+            // We were told to stop meanwhile.
+            Intake::Ended => return Poll::Ready(()),
+        }
+        if count == 0 {
+            self.lose_client(received.err());
+        }
+        Poll::Ready(())
+    }
+
+    fn lose_client(&mut self, error: Option<io::Error>) {
+        let whole = matches!(self.intake, Intake::Requests) && self.inbox.waiting().is_empty();
+        let failure = match error {
+            Some(e) => Some(Error::new(Kind::Io, "receive from NBD client").because(e)),
+            None if whole => None,
+            None => Some(Error::new(Kind::Io, "receive from NBD client: it left in the middle of a request")),
+        };
+        self.end(failure);
+    }
+
+    /// Takes every complete request that waits and has room.
+    fn take_requests(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.receiving.is_some() {
+            return false;
+        }
+        let mut moved = false;
+        self.starved = false;
+        while !self.starved {
+            let taken = match &mut self.intake {
+                Intake::Ended => false,
+                Intake::Skip(_) => self.skip(),
+                Intake::Payload { .. } => self.finish_payload(cx),
+                Intake::Requests => self.take_request(cx),
+            };
+            if !taken {
+                break;
+            }
+            moved = true;
+        }
+        moved
+    }
+
+    fn skip(&mut self) -> bool {
+        let Intake::Skip(left) = &mut self.intake else { return false };
+        let len = self.inbox.waiting().len().min(*left);
+        self.inbox.consume(len);
+        *left -= len;
+        self.starved = *left > 0;
+        if !self.starved {
+            self.intake = Intake::Requests;
+        }
+        true
+    }
+
+    fn finish_payload(&mut self, cx: &mut Context<'_>) -> bool {
+        if let Intake::Payload { buf, filled, .. } = &self.intake
+            && *filled < buf.len()
+        {
+            self.starved = true;
+            return false;
+        }
+        if let Intake::Payload { ticket, fua, buf, .. } =
+            std::mem::replace(&mut self.intake, Intake::Requests)
+        {
+            self.write(ticket, buf, fua, cx);
+        }
+        true
+    }
+
+    fn take_request(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(header) = self.inbox.peek::<{ request::LEN }>() else {
+            self.starved = true;
+            return false;
+        };
+        let request = match Request::decode(header) {
+            Ok(request) => request,
+            Err(e) => {
+                self.end(Some(e));
+                return true;
+            }
+        };
+        let payload = request.payload();
+        if payload < LONG && self.inbox.waiting().len() < request::LEN + payload as usize {
+            self.starved = true;
+            return false;
+        }
+        let load = Load { requests: 1, bytes: weight(&request) };
+        if !self.has_room(load, cx) {
+            return false;
+        }
+        self.load += load;
+        self.inbox.consume(request::LEN);
+        self.lean = payload >= LONG;
+        Vitals::count(&self.link.vitals.requests, 1);
+        self.start(request, load, cx);
+        true
+    }
+
+    /// The first request is always admitted as far as the connection goes, or a small limit would stop it for good.
+    fn has_room(&mut self, more: Load, cx: &mut Context<'_>) -> bool {
+        let mut load = self.load;
+        load += more;
+        let fits = load.requests <= self.most.requests && load.bytes <= self.most.bytes;
+        (fits || self.load.requests == 0) && self.link.lease.covers(load, cx)
+    }
+}
+
+/// What a request may make us hold until its reply is out.
+fn weight(request: &Request) -> usize {
+    let data = match request.command {
+        Command::Read | Command::Write => request.len.min(MAX_PAYLOAD) as usize,
+        Command::BlockStatus => MAX_EXTENTS * 8,
+        _ => 0,
+    };
+    data + OVERHEAD
+}
+
+/// The work itself.
+impl Transmission {
+    fn start(&mut self, request: Request, load: Load, cx: &mut Context<'_>) {
+        let Request { cookie, offset, len, .. } = request;
+        let ticket = Ticket { cookie, offset, len, whole: false, load };
+        let limits = Limits { size: self.volume.size(), read_only: self.volume.read_only() };
+        match plan(&request, limits, self.terms) {
+            Plan::Do(operation) => self.carry_out(operation, ticket, cx),
+            Plan::Refuse(errno, why) => {
+                if request.payload() > 0 {
+                    self.intake = Intake::Skip(request.payload() as usize);
+                }
+                answer::error(&mut self.outbox, self.terms, ticket, errno, why);
+            }
+            // Neither is answered.
+            Plan::Leave => self.drop_request(load, None),
+            Plan::HangUp(why) => self.drop_request(load, Some(Error::invalid(why))),
+        }
+    }
+
+    fn drop_request(&mut self, load: Load, failure: Option<Error>) {
+        self.give_back(load);
+        self.end(failure);
+    }
+
+    fn carry_out(&mut self, operation: Operation, mut ticket: Ticket, cx: &mut Context<'_>) {
+        let work = match operation {
+            Operation::Read { whole, .. } => {
+                ticket.whole = whole;
+                return self.read(ticket, cx);
+            }
+            Operation::Write { fua, .. } => return self.receive_write(ticket, fua, cx),
+            Operation::Nothing => return answer::done(&mut self.outbox, ticket),
+            Operation::Prefetch { offset, len } => {
+                self.volume.prefetch(offset, len);
+                return answer::done(&mut self.outbox, ticket);
+            }
+            Operation::Zero { may_be_hole, fast: true, .. } if !self.volume.zeroes_fast(may_be_hole) => {
+                let why = "zeroing would be no faster than writing";
+                return answer::error(&mut self.outbox, self.terms, ticket, Errno::NotSupported, why);
+            }
+            Operation::Zero { offset, len, may_be_hole, fua, .. } => {
+                Work::Act(self.volume.zero(offset, len, may_be_hole, fua))
+            }
+            Operation::Trim { offset, len, fua } => Work::Act(self.volume.trim(offset, len, fua)),
+            Operation::Flush => Work::Act(self.volume.flush()),
+            Operation::Status { offset, len, one } => {
+                ticket.whole = one;
+                let most = if one { 1 } else { MAX_EXTENTS };
+                Work::Status(self.volume.extents(offset, len, most))
+            }
+        };
+        self.launch(ticket, work, cx);
+    }
+
+    fn read(&mut self, ticket: Ticket, cx: &mut Context<'_>) {
+        let Ticket { offset, len, .. } = ticket;
+        Vitals::count(&self.link.vitals.read_bytes, u64::from(len));
+        let at_once = match len {
+            0 => Some(Ok(())),
+            _ => self.volume.try_read(offset, len, &mut self.pieces),
+        };
+        match at_once {
+            Some(Ok(())) => answer::read(&mut self.outbox, self.terms, ticket, &mut self.pieces),
+            Some(Err(e)) => {
+                self.pieces.clear();
+                answer::failed(&mut self.outbox, self.terms, ticket, &e);
+            }
+            None => {
+                let work = Work::Read(self.volume.read(offset, len));
+                self.launch(ticket, work, cx);
+            }
+        }
+    }
+
+    fn receive_write(&mut self, ticket: Ticket, fua: bool, cx: &mut Context<'_>) {
+        let mut buf = IoBuf::scratch(ticket.len as usize);
+        let filled = self.inbox.take(&mut buf);
+        if filled < buf.len() {
+            self.intake = Intake::Payload { ticket, fua, buf, filled };
+        } else {
+            self.write(ticket, buf, fua, cx);
+        }
+    }
+
+    fn write(&mut self, ticket: Ticket, buf: IoBuf, fua: bool, cx: &mut Context<'_>) {
+        Vitals::count(&self.link.vitals.written_bytes, u64::from(ticket.len));
+        let work = Work::Act(self.volume.write(ticket.offset, buf.freeze(), fua));
+        self.launch(ticket, work, cx);
+    }
+
+    /// Answers at once when the volume need not wait, else lets the request fly.
+    fn launch(&mut self, ticket: Ticket, work: Work, cx: &mut Context<'_>) {
+        let mut flight = Flight { ticket, work };
+        match Pin::new(&mut flight).poll(cx) {
+            Poll::Ready((ticket, result)) => self.answer(ticket, result),
+            Poll::Pending => self.flights.push(flight),
+        }
+    }
+
+    fn land_flights(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut landed = false;
+        while let Poll::Ready(Some((ticket, result))) = self.flights.poll_next_unpin(cx) {
+            self.answer(ticket, result);
+            landed = true;
+        }
+        landed
+    }
+
+    fn answer(&mut self, ticket: Ticket, result: Result<Outcome>) {
+        answer::answer(&mut self.outbox, self.terms, ticket, result);
+    }
+}
+
+/// Out.
+impl Transmission {
+    fn start_send(&mut self) -> bool {
+        if self.sending.is_some() {
+            return false;
+        }
+        let Some((parts, load)) = self.outbox.take() else { return false };
+        self.sending = Some((self.link.stream.send(parts), load));
+        true
+    }
+
+    fn land_send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some((sending, load)) = &mut self.sending else { return Poll::Pending };
+        let (sent, load) = (ready!(sending.as_mut().poll(cx)), *load);
+        self.sending = None;
+        Vitals::count(&self.link.vitals.progress, 1);
+        self.give_back(load);
+        match sent {
+            Ok(()) => self.outbox.sent(),
+            Err(e) => {
+                let unsent = self.outbox.clear();
+                self.give_back(unsent);
+                self.end(Some(Error::new(Kind::Io, "send to NBD client").because(e)));
+            }
+        }
+        Poll::Ready(())
+    }
+}
