@@ -1,0 +1,31 @@
+//! What a ZAP needs from the object it lives in.
+
+use std::future::Future;
+use std::ops::Range;
+use units::Result;
+use world::Buf;
+
+/// An array of blocks of one size. `dmu::Object` is the one in production; tests use a vector.
+///
+/// Blocks come and go as raw bytes in the byte order of whoever wrote them; what this crate writes is little-endian.
+pub trait Blocks: Send + Sync {
+    /// The right to change the store.
+    type Tx: Sync;
+
+    /// How errors name the store: "object 36".
+    fn name(&self) -> String;
+
+    fn block_size(&self) -> usize;
+
+    /// One whole block; zeros where none was ever written.
+    fn read_block(&self, blkid: u64) -> impl Future<Output = Result<Buf>> + Send;
+
+    /// Replaces a whole block.
+    fn write_block(&self, tx: &Self::Tx, blkid: u64, data: Buf) -> Result<()>;
+
+    /// Changes the size of the blocks. Called only while block 0 is the only one, which is then written anew.
+    fn set_block_size(&self, tx: &Self::Tx, size: usize) -> impl Future<Output = Result<()>> + Send;
+
+    /// Makes holes.
+    fn free_blocks(&self, tx: &Self::Tx, blocks: Range<u64>) -> Result<()>;
+}

@@ -1,0 +1,48 @@
+//! Going through the entries of a ZAP, a page at a time.
+//!
+//! Entries are listed by hash, then by collision differentiator, in both forms of a ZAP. A position is such a pair,
+//! not a place in a block: it stays good while the ZAP grows, splits, or becomes fat. An entry that is there from
+//! start to end is seen exactly once; one that comes or goes meanwhile may be seen or not.
+//!
+//! ```text
+//!   cookie:  | cd | 28 (or 48) bits of hash |      what a directory reader keeps between calls
+//! ```
+
+use crate::hash::Rules;
+use crate::value::Entry;
+
+/// A position between two entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor {
+    pub(crate) hash: u64,
+    pub(crate) cd: u32,
+}
+
+/// Some of the entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    pub entries: Vec<Entry>,
+    /// Where the rest starts; `None` behind the last entry.
+    pub next: Option<Cursor>,
+}
+
+impl Cursor {
+    /// Before the first entry.
+    pub const START: Cursor = Cursor { hash: 0, cd: 0 };
+
+    /// Behind the entry at this place.
+    pub(crate) fn behind(hash: u64, cd: u32) -> Cursor {
+        Cursor { hash, cd: cd.saturating_add(1) }
+    }
+
+    pub(crate) fn cookie(self, rules: &Rules) -> u64 {
+        let bits = rules.hash_bits();
+        self.hash >> (64 - bits) | u64::from(self.cd) << bits
+    }
+
+    pub(crate) fn from_cookie(cookie: u64, rules: &Rules) -> Cursor {
+        let bits = rules.hash_bits();
+        let cd = u32::try_from(cookie >> bits).ok().filter(|cd| *cd < rules.max_cd());
+        Cursor { hash: cookie << (64 - bits), cd: cd.unwrap_or(0) }
+    }
+}

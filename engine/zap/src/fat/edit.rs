@@ -1,0 +1,244 @@
+//! One change of a fat ZAP, collected block by block and written at its end.
+
+use super::read::{at_block, leaf_pointer, read_block, read_leaf};
+use super::{Header, header::Place};
+use crate::blocks::Blocks;
+use crate::hash::Rules;
+use crate::key::Needle;
+use crate::le;
+use crate::leaf::{self, Fit, Leaf};
+use crate::micro::Micro;
+use crate::value::Value;
+use std::collections::BTreeMap;
+use std::ops::{Deref, Range};
+use units::{Error, Kind, Result};
+use world::IoBuf;
+
+/// The new content of every block that changes. Nothing is written before [`Edit::commit`].
+#[derive(Debug)]
+pub(crate) struct Edit<'s, S> {
+    pub(super) store: &'s S,
+    pub header: Header,
+    block0: IoBuf,
+    /// Blocks of the pointer table.
+    tables: BTreeMap<u64, IoBuf>,
+    leaves: BTreeMap<u64, Leaf<IoBuf>>,
+    freed: Vec<Range<u64>>,
+}
+
+/// What to do about a key that is there, or is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Insert,
+    Upsert,
+}
+
+impl<'s, S: Blocks> Edit<'s, S> {
+    pub(super) fn new(store: &'s S, header: Header, block0: IoBuf) -> Edit<'s, S> {
+        Edit { store, header, block0, tables: BTreeMap::new(), leaves: BTreeMap::new(), freed: Vec::new() }
+    }
+
+    /// A fat ZAP from nothing: a header whose pointers all lead to block 1, an empty leaf.
+    pub fn format(store: &'s S, shift: u32, rules: Rules) -> Edit<'s, S> {
+        let mut block0 = IoBuf::zeroed(1 << shift);
+        for pointer in block0[1 << (shift - 1)..].chunks_exact_mut(8) {
+            le::put_u64(pointer, 0, 1);
+        }
+        let mut edit = Edit::new(store, Header::new(shift, rules), block0);
+        edit.leaves.insert(1, Leaf::format(shift, &rules, 0, 0));
+        edit
+    }
+
+    /// The fat form of a micro ZAP. Entries keep their cd, so cursors stay good.
+    pub async fn upgrade<B>(store: &'s S, shift: u32, micro: &Micro<B>) -> Result<Edit<'s, S>>
+    where
+        B: Deref<Target = [u8]> + Sync,
+    {
+        let rules = micro.rules();
+        let mut edit = Edit::format(store, shift, rules);
+        let slots = micro.slots().map(|s| s.map(|s| (s.name.to_vec(), s.cd, s.value)));
+        for slot in slots.collect::<Result<Vec<_>>>().map_err(|e| e.at(store.name()))? {
+            let (name, cd, value) = slot;
+            let needle = Needle::new(&rules, name.as_slice().into(), crate::key::Match::Exact)?;
+            edit.put(&needle, Some(cd), &value.into(), Mode::Insert).await?;
+        }
+        Ok(edit)
+    }
+
+    /// Adds or replaces an entry. `cd` is given when an existing entry moves in.
+    pub async fn put(
+        &mut self,
+        needle: &Needle<'_>,
+        cd: Option<u32>,
+        value: &Value,
+        mode: Mode,
+    ) -> Result<()> {
+        if !leaf::could_hold(self.header.shift, needle, value) {
+            return Err(Error::invalid(format!(
+                "{} and its value do not fit a ZAP block of {} bytes",
+                needle.key,
+                self.header.block_size()
+            )));
+        }
+        loop {
+            let blkid = self.leaf_of(needle.hash).await?;
+            let fit = self.put_in_leaf(blkid, needle, cd, value, mode);
+            if fit.map_err(|e| at_block(e, self.store, blkid))? == Fit::Done {
+                return self.grow_ahead(blkid).await;
+            }
+            self.split(blkid, needle.hash).await?;
+        }
+    }
+
+    fn put_in_leaf(
+        &mut self,
+        blkid: u64,
+        needle: &Needle<'_>,
+        cd: Option<u32>,
+        value: &Value,
+        mode: Mode,
+    ) -> Result<Fit> {
+        let max_cd = self.header.rules.max_cd();
+        let leaf = self.leaf_mut(blkid);
+        if let Some(entry) = leaf.find(needle)? {
+            return match mode {
+                Mode::Insert => Err(Error::new(Kind::Exists, format!("insert {}", needle.key))),
+                Mode::Upsert => Ok(leaf.update(&entry, value)),
+            };
+        }
+        let cd = cd.map_or_else(|| leaf.lowest_free_cd(needle.hash), Ok)?;
+        if cd >= max_cd {
+            return Err(Error::new(Kind::NoSpace, format!("insert {}", needle.key)));
+        }
+        let fit = leaf.insert(needle, cd, value);
+        if fit == Fit::Done {
+            self.header.entries += 1;
+        }
+        Ok(fit)
+    }
+
+    pub async fn remove(&mut self, needle: &Needle<'_>) -> Result<()> {
+        let blkid = self.leaf_of(needle.hash).await?;
+        let leaf = self.leaf_mut(blkid);
+        let Some(entry) = leaf.find(needle)? else {
+            return Err(Error::new(Kind::NotFound, format!("remove {}", needle.key)));
+        };
+        leaf.remove(&entry);
+        let is_empty = leaf.len() == 0;
+        self.header.entries = self.header.entries.checked_sub(1).ok_or_else(|| {
+            Error::corrupt("ZAP header: counts no entries, but there was one").at(self.store.name())
+        })?;
+        if is_empty { self.shrink(needle.hash).await } else { Ok(()) }
+    }
+
+    /// Writes every block of the change.
+    pub fn commit(mut self, tx: &S::Tx) -> Result<()> {
+        for blocks in self.freed {
+            self.store.free_blocks(tx, blocks)?;
+        }
+        self.header.encode(&mut self.block0);
+        self.store.write_block(tx, 0, self.block0.freeze())?;
+        for (blkid, bytes) in self.tables {
+            self.store.write_block(tx, blkid, bytes.freeze())?;
+        }
+        for (blkid, leaf) in self.leaves {
+            self.store.write_block(tx, blkid, leaf.freeze())?;
+        }
+        Ok(())
+    }
+
+    /// Loads the leaf that a hash leads to for changing, and returns its block.
+    pub(super) async fn leaf_of(&mut self, hash: u64) -> Result<u64> {
+        let blkid = self.pointer(self.header.index_of(hash)).await?;
+        if !self.leaves.contains_key(&blkid) {
+            let leaf = read_leaf(self.store, &self.header, blkid, hash).await?;
+            let leaf = leaf.into_mut(&self.header.rules).map_err(|e| at_block(e, self.store, blkid))?;
+            self.leaves.insert(blkid, leaf);
+        }
+        Ok(blkid)
+    }
+
+    /// A leaf that [`Edit::leaf_of`] has loaded.
+    pub(super) fn leaf_mut(&mut self, blkid: u64) -> &mut Leaf<IoBuf> {
+        self.leaves.get_mut(&blkid).expect("leaf_of has loaded it")
+    }
+
+    pub(super) fn add_leaf(&mut self, blkid: u64, leaf: Leaf<IoBuf>) {
+        self.leaves.insert(blkid, leaf);
+        self.header.leaves += 1;
+    }
+
+    /// The block of the leaf at `index` of the table.
+    pub(super) async fn pointer(&self, index: u64) -> Result<u64> {
+        let Place { block, offset } = self.header.place_of(index);
+        let raw = if block == 0 {
+            le::u64_at(&self.block0, offset)
+        } else if let Some(bytes) = self.tables.get(&block) {
+            le::u64_at(bytes, offset)
+        } else {
+            le::u64_at(&read_block(self.store, &self.header, block).await?, offset)
+        };
+        leaf_pointer(raw, &self.header).map_err(|e| at_block(e, self.store, block))
+    }
+
+    /// Sets a pointer, also in the part of a growing table that was copied already.
+    pub(super) async fn set_pointer(&mut self, index: u64, blkid: u64) -> Result<()> {
+        let place = self.header.place_of(index);
+        self.store_pointer(place, blkid).await?;
+        let table = self.header.table;
+        if table.next_block != 0 && place.block - table.block < table.copied {
+            for index in [2 * index, 2 * index + 1] {
+                self.store_pointer(self.header.place_in(table.next_block, index), blkid).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn store_pointer(&mut self, Place { block, offset }: Place, blkid: u64) -> Result<()> {
+        if block == 0 {
+            le::put_u64(&mut self.block0, offset, blkid);
+            return Ok(());
+        }
+        if !self.tables.contains_key(&block) {
+            let bytes = read_block(self.store, &self.header, block).await?;
+            self.tables.insert(block, bytes.into_mut());
+        }
+        let bytes = self.tables.get_mut(&block).expect("it was inserted if it was missing");
+        // A pointer of the other byte order beside it stays good: each is recognised by itself.
+        le::put_u64(bytes, offset, blkid);
+        Ok(())
+    }
+
+    /// The pointers of the embedded table, or of block `n` of the table.
+    pub(super) async fn pointers(&self, n: u64) -> Result<Vec<u64>> {
+        let block = if self.header.table.blocks == 0 { 0 } else { self.header.table.block + n };
+        let read;
+        let bytes: &[u8] = if block == 0 {
+            &self.block0[self.header.block_size() / 2..]
+        } else if let Some(bytes) = self.tables.get(&block) {
+            bytes
+        } else {
+            read = read_block(self.store, &self.header, block).await?;
+            &read
+        };
+        let pointers = bytes.chunks_exact(8).map(|raw| leaf_pointer(le::u64_at(raw, 0), &self.header));
+        pointers.collect::<Result<_>>().map_err(|e| at_block(e, self.store, block))
+    }
+
+    pub(super) fn put_table(&mut self, blkid: u64, pointers: impl Iterator<Item = u64>) {
+        let mut bytes = IoBuf::zeroed(self.header.block_size());
+        for (place, pointer) in bytes.chunks_exact_mut(8).zip(pointers) {
+            le::put_u64(place, 0, pointer);
+        }
+        self.tables.insert(blkid, bytes);
+    }
+
+    /// Gives blocks back, whatever the change did to them before.
+    pub(super) fn free(&mut self, blocks: Range<u64>) {
+        for blkid in blocks.clone() {
+            self.tables.remove(&blkid);
+            self.leaves.remove(&blkid);
+        }
+        self.freed.push(blocks);
+    }
+}

@@ -1,0 +1,216 @@
+//! Looking things up, in either form.
+
+use crate::block::{self, BlockKind};
+use crate::blocks::Blocks;
+use crate::cursor::{Cursor, Page};
+use crate::fat::read::Fat;
+use crate::hash::Rules;
+use crate::key::{Key, Match, Needle, OwnedKey};
+use crate::micro::Micro;
+use crate::value::{Entry, Found, Value};
+use crate::{Form, Stats, Zap};
+use units::{Error, Kind, Result};
+use world::Buf;
+
+/// How many entries [`Zap::entries`] and [`Zap::find_by_value`] take at a time.
+const PAGE: usize = 1024;
+
+/// A ZAP as its block 0 shows it.
+pub(crate) enum Opened<'s, S> {
+    Micro(Micro<Buf>),
+    Fat(Fat<'s, S>),
+}
+
+impl<S: Blocks> Zap<S> {
+    /// The value under `key`, if there is one.
+    pub async fn lookup<'k>(&self, key: impl Into<Key<'k>> + Send) -> Result<Option<Value>> {
+        let key = key.into();
+        match self.opened().await? {
+            Opened::Micro(micro) => {
+                let needle = Needle::new(&micro.rules(), key, Match::Exact)?;
+                let slot = micro.find(&needle).map_err(|e| e.at(self.blocks.name()))?;
+                Ok(slot.map(|slot| slot.value.into()))
+            }
+            Opened::Fat(fat) => fat.find(&Needle::new(fat.rules(), key, Match::Exact)?).await,
+        }
+    }
+
+    /// The one integer under `key`, if there is such a key; an error if its value is something else.
+    pub async fn lookup_u64<'k>(&self, key: impl Into<Key<'k>> + Send) -> Result<Option<u64>> {
+        let key = key.into();
+        let found = match self.opened().await? {
+            Opened::Micro(micro) => {
+                let needle = Needle::new(&micro.rules(), key, Match::Exact)?;
+                let slot = micro.find(&needle).map_err(|e| e.at(self.blocks.name()))?;
+                slot.map(|slot| Some(slot.value))
+            }
+            Opened::Fat(fat) => fat.find_u64(&Needle::new(fat.rules(), key, Match::Exact)?).await?,
+        };
+        match found {
+            Some(None) => {
+                Err(Error::corrupt(format!("ZAP value of {key} is not one integer")).at(self.blocks.name()))
+            }
+            found => Ok(found.flatten()),
+        }
+    }
+
+    /// The one integer under `key`, which must exist.
+    pub async fn require_u64<'k>(&self, key: impl Into<Key<'k>> + Send) -> Result<u64> {
+        let key = key.into();
+        let found = self.lookup_u64(key).await?;
+        found.ok_or_else(|| Error::new(Kind::NotFound, format!("look up {key}")).at(self.blocks.name()))
+    }
+
+    pub async fn contains<'k>(&self, key: impl Into<Key<'k>> + Send) -> Result<bool> {
+        Ok(self.lookup(key).await?.is_some())
+    }
+
+    /// Looks for a name by its normalised form, in a ZAP that was created with a normalisation.
+    pub async fn lookup_normalized(&self, name: &[u8], how: Match) -> Result<Option<Found>> {
+        match self.opened().await? {
+            Opened::Micro(micro) => {
+                let needle = Needle::new(&micro.rules(), name.into(), how)?;
+                let slot = micro.find(&needle).map_err(|e| e.at(self.blocks.name()))?;
+                Ok(slot.map(|slot| Found {
+                    name: slot.name.to_vec(),
+                    value: slot.value.into(),
+                    is_ambiguous: micro.count_matches(&needle) > 1,
+                }))
+            }
+            Opened::Fat(fat) => fat.find_name(&Needle::new(fat.rules(), name.into(), how)?).await,
+        }
+    }
+
+    /// How many entries there are.
+    pub async fn len(&self) -> Result<u64> {
+        Ok(self.stats().await?.entries)
+    }
+
+    pub async fn is_empty(&self) -> Result<bool> {
+        Ok(self.len().await? == 0)
+    }
+
+    /// Form and size, as the first block tells them.
+    pub async fn stats(&self) -> Result<Stats> {
+        let opened = self.opened().await?;
+        let rules = opened.rules();
+        let (form, entries) = match &opened {
+            Opened::Micro(micro) => (Form::Micro, micro.len() as u64),
+            Opened::Fat(fat) => {
+                let header = &fat.header;
+                let form = Form::Fat {
+                    leaves: header.leaves,
+                    blocks: header.free_block,
+                    table_shift: header.table.shift,
+                };
+                (form, header.entries)
+            }
+        };
+        Ok(Stats {
+            form,
+            entries,
+            salt: rules.salt,
+            normalization: rules.norm,
+            flags: rules.flags,
+            block_size: self.blocks.block_size(),
+        })
+    }
+
+    /// Up to `limit` entries from a position on, and where the rest starts.
+    pub async fn page(&self, from: Cursor, limit: usize) -> Result<Page> {
+        match self.opened().await? {
+            Opened::Micro(micro) => page_of_micro(&micro, from, limit).map_err(|e| e.at(self.blocks.name())),
+            Opened::Fat(fat) => page_of_fat(&fat, from, limit).await,
+        }
+    }
+
+    /// Every entry. For ZAPs that may be large, go by [`Zap::page`].
+    pub async fn entries(&self) -> Result<Vec<Entry>> {
+        let mut all = Vec::new();
+        let mut next = Some(Cursor::START);
+        while let Some(from) = next {
+            let page = self.page(from, PAGE).await?;
+            all.extend(page.entries);
+            next = page.next;
+        }
+        Ok(all)
+    }
+
+    /// The first entry whose value, masked, is the one integer looked for: from an object back to its name.
+    pub async fn find_by_value(&self, value: u64, mask: u64) -> Result<Option<Entry>> {
+        let mut next = Some(Cursor::START);
+        while let Some(from) = next {
+            let page = self.page(from, PAGE).await?;
+            let matches = |e: &Entry| e.value.as_u64().is_some_and(|v| v & mask == value & mask);
+            if let Some(entry) = page.entries.into_iter().find(matches) {
+                return Ok(Some(entry));
+            }
+            next = page.next;
+        }
+        Ok(None)
+    }
+
+    /// A position as one number that directory readers can keep.
+    pub async fn cookie(&self, at: Cursor) -> Result<u64> {
+        Ok(at.cookie(&self.opened().await?.rules()))
+    }
+
+    /// The position that a cookie stands for; any number is a position.
+    pub async fn from_cookie(&self, cookie: u64) -> Result<Cursor> {
+        Ok(Cursor::from_cookie(cookie, &self.opened().await?.rules()))
+    }
+
+    pub(crate) async fn opened(&self) -> Result<Opened<'_, S>> {
+        let bytes = self.blocks.read_block(0).await?;
+        self.open_block0(bytes).map_err(|e| e.at(format!("{} block 0", self.blocks.name())))
+    }
+
+    fn open_block0(&self, bytes: Buf) -> Result<Opened<'_, S>> {
+        match block::open(bytes)? {
+            (BlockKind::Micro, bytes) => Ok(Opened::Micro(Micro::open(bytes)?)),
+            (BlockKind::Header, bytes) => Ok(Opened::Fat(Fat::open(&self.blocks, bytes)?)),
+            (BlockKind::Leaf, _) => Err(Error::corrupt("ZAP that starts with a leaf")),
+        }
+    }
+}
+
+impl<S: Blocks> Opened<'_, S> {
+    fn rules(&self) -> Rules {
+        match self {
+            Opened::Micro(micro) => micro.rules(),
+            Opened::Fat(fat) => *fat.rules(),
+        }
+    }
+}
+
+fn page_of_micro(micro: &Micro<Buf>, from: Cursor, limit: usize) -> Result<Page> {
+    let mut all =
+        micro.sorted()?.into_iter().filter(|(hash, slot)| Cursor { hash: *hash, cd: slot.cd } >= from);
+    let mut last = from;
+    let mut entries = Vec::new();
+    for (hash, slot) in all.by_ref().take(limit) {
+        last = Cursor::behind(hash, slot.cd);
+        entries.push(Entry { key: OwnedKey::Name(slot.name.to_vec()), value: slot.value.into() });
+    }
+    Ok(Page { entries, next: all.next().map(|_| last) })
+}
+
+async fn page_of_fat<S: Blocks>(fat: &Fat<'_, S>, from: Cursor, limit: usize) -> Result<Page> {
+    let mut entries = Vec::new();
+    let mut next = Some(from);
+    // Each turn takes a leaf, and leaves follow one another in order of their prefix: the way ends.
+    while let Some(from) = next.filter(|_| entries.len() < limit) {
+        let (listed, next_leaf) = fat.list(from).await?;
+        next = next_leaf;
+        for (behind, entry) in listed {
+            if entries.len() == limit {
+                break;
+            }
+            entries.push(entry);
+            if entries.len() == limit {
+                next = Some(behind);
+            }
+        }
+    }
+    Ok(Page { entries, next })
+}

@@ -1,0 +1,135 @@
+//! Tests of the whole: against a map as oracle, against damage, against ZAPs that OpenZFS wrote.
+
+mod damage;
+mod oracle;
+mod shape;
+
+use crate::{Blocks, Flags, Normalization, Options, Zap};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::ops::Range;
+use std::pin::pin;
+use std::sync::Mutex;
+use std::task::{Context, Poll, Waker};
+use units::Result;
+use world::Buf;
+
+/// Runs a future that never waits: all blocks are in memory.
+pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
+    let mut context = Context::from_waker(Waker::noop());
+    match pin!(future).poll(&mut context) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("a store in memory has nothing to wait for"),
+    }
+}
+
+/// Blocks in memory. Holes are what was never written or was freed.
+#[derive(Debug)]
+pub(crate) struct Memory(Mutex<State>);
+
+#[derive(Clone, Debug)]
+struct State {
+    block_size: usize,
+    blocks: BTreeMap<u64, Buf>,
+    reads: u64,
+}
+
+impl Memory {
+    pub fn new(block_size: usize) -> Memory {
+        Memory(Mutex::new(State { block_size, blocks: BTreeMap::new(), reads: 0 }))
+    }
+
+    #[allow(dead_code)]
+    pub fn of(blocks: impl IntoIterator<Item = (u64, Buf)>) -> Memory {
+        let blocks: BTreeMap<u64, Buf> = blocks.into_iter().collect();
+        Memory(Mutex::new(State { block_size: blocks[&0].len(), blocks, reads: 0 }))
+    }
+
+    pub fn blocks(&self) -> BTreeMap<u64, Buf> {
+        self.0.lock().unwrap().blocks.clone()
+    }
+
+    pub fn reads(&self) -> u64 {
+        self.0.lock().unwrap().reads
+    }
+
+    /// Changes a block behind the back of the ZAP.
+    pub fn tamper(&self, blkid: u64, change: impl FnOnce(&mut [u8])) {
+        let mut state = self.0.lock().unwrap();
+        let mut block = state.blocks.remove(&blkid).unwrap().into_mut();
+        change(&mut block);
+        state.blocks.insert(blkid, block.freeze());
+    }
+}
+
+impl Clone for Memory {
+    fn clone(&self) -> Memory {
+        Memory(Mutex::new(self.0.lock().unwrap().clone()))
+    }
+}
+
+impl Blocks for Memory {
+    type Tx = ();
+
+    fn name(&self) -> String {
+        "object 7".into()
+    }
+
+    fn block_size(&self) -> usize {
+        self.0.lock().unwrap().block_size
+    }
+
+    async fn read_block(&self, blkid: u64) -> Result<Buf> {
+        let mut state = self.0.lock().unwrap();
+        state.reads += 1;
+        Ok(state.blocks.get(&blkid).cloned().unwrap_or_else(|| Buf::zeroed(state.block_size)))
+    }
+
+    fn write_block(&self, _: &(), blkid: u64, data: Buf) -> Result<()> {
+        let mut state = self.0.lock().unwrap();
+        assert_eq!(data.len(), state.block_size, "a block is written whole");
+        state.blocks.insert(blkid, data);
+        Ok(())
+    }
+
+    async fn set_block_size(&self, _: &(), size: usize) -> Result<()> {
+        let mut state = self.0.lock().unwrap();
+        assert!(state.blocks.keys().all(|b| *b == 0), "only block 0 is there");
+        state.block_size = size;
+        state.blocks.clear();
+        Ok(())
+    }
+
+    fn free_blocks(&self, _: &(), blocks: Range<u64>) -> Result<()> {
+        self.0.lock().unwrap().blocks.retain(|b, _| !blocks.contains(b));
+        Ok(())
+    }
+}
+
+const SALT: u64 = 0x5eed_0123_4567_89ab;
+
+pub(crate) fn micro() -> Zap<Memory> {
+    Zap::format(Memory::new(512), &(), Options::default(), SALT).unwrap()
+}
+
+pub(crate) fn fat(block_size: usize, flags: Flags) -> Zap<Memory> {
+    let options = Options { flags, normalization: Normalization::NONE };
+    Zap::format(Memory::new(block_size), &(), options, SALT).unwrap()
+}
+
+/// A generator that gives the same numbers for the same seed (splitmix64).
+pub(crate) struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
