@@ -1,0 +1,41 @@
+use super::*;
+use crate::testing::{bytes, oracle};
+
+#[test]
+fn lanes_and_tails_sum_up_to_the_definition_at_every_length_and_alignment() {
+    let data = bytes(7, 3000);
+    for endian in [Endian::Little, Endian::Big] {
+        for length in (0..1200).step_by(4).chain([2048, 2996]) {
+            let start = length % 13;
+            let data = &data[..length.max(start)][start..];
+            assert_eq!(compute(endian, data), oracle::fletcher4(endian, data), "{endian:?}, {length} bytes");
+        }
+    }
+}
+
+#[test]
+fn sums_wrap_around_as_the_definition_does() {
+    let data = vec![0xff; 1 << 20];
+    assert_eq!(compute(Endian::Little, &data), oracle::fletcher4(Endian::Little, &data));
+}
+
+#[test]
+fn a_block_may_be_summed_in_pieces() {
+    let data = bytes(8, 4096);
+    for cut in [0, 4, 152, 1024, 4092, 4096] {
+        let (head, tail) = data.split_at(cut);
+        for endian in [Endian::Little, Endian::Big] {
+            assert_eq!(resume(compute(endian, head), endian, tail), compute(endian, &data), "cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn weights_are_right_where_a_product_would_not_fit_in_64_bits() {
+    assert_eq!(weights(3), [3, 6, 10]);
+    assert_eq!(weights(-1), [u64::MAX, 0, 0]);
+    assert_eq!(weights(-3), [3u64.wrapping_neg(), 3, 1u64.wrapping_neg()]);
+    let n: i128 = 1 << 32;
+    let exact = [n as u64, (n * (n + 1) / 2) as u64, (n * (n + 1) * (n + 2) / 6) as u64];
+    assert_eq!(weights(n as i64), exact);
+}
