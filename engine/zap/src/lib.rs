@@ -33,6 +33,7 @@ mod le;
 mod leaf;
 mod micro;
 mod normalize;
+mod object;
 mod read;
 mod unicode5;
 mod value;
