@@ -213,6 +213,24 @@ pub(crate) fn place(value: u64, low: u32, width: u32) -> u64 {
     value << low
 }
 
+/// `from_bonus` and `to_bonus` for a structure of fixed size with `decode` and `encode`.
+macro_rules! bonus {
+    ($type:ty, $what:literal) => {
+        impl $type {
+            pub fn from_bonus(bonus: &[u8]) -> units::Result<$type> {
+                <$type>::decode(&mut crate::Reader::new(bonus, units::Endian::NATIVE, $what))
+            }
+
+            pub fn to_bonus(&self) -> Vec<u8> {
+                let mut bonus = vec![0; <$type>::SIZE];
+                self.encode(&mut crate::Writer::native(&mut bonus));
+                bonus
+            }
+        }
+    };
+}
+pub(crate) use bonus;
+
 #[cfg(test)]
 mod tests {
     use super::*;

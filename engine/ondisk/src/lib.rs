@@ -24,10 +24,13 @@
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
 
 mod blkptr;
+mod bookmark;
 mod bytes;
 mod dnode;
+pub mod dsl;
 mod dva;
 mod gang;
+pub mod history;
 pub mod label;
 mod nvlist;
 mod object_type;
@@ -40,13 +43,18 @@ pub mod zap;
 mod zil;
 
 pub use blkptr::{BLKPTR_SHIFT, BLKPTR_SIZE, BlockPointer, Crypt, Embedded, EmbeddedKind, Hole, Plain};
+pub use bookmark::BlockBookmark;
 pub use bytes::{Reader, Writer};
 pub use dnode::{
     DNODE_BLOCK_SHIFT, DNODE_BLOCK_SIZE, DNODE_CORE_SIZE, DNODE_SHIFT, DNODE_SIZE, DNODES_PER_BLOCK,
     DnodeFlags, DnodePhys, INDIRECT_SHIFT_MAX, INDIRECT_SHIFT_MIN, MAX_BLKPTRS, MAX_LEVELS,
 };
+pub use dsl::{
+    BpobjPhys, BpobjSize, DatasetFlags, DeadlistPhys, DslDatasetPhys, DslDirPhys, ScanPhys, Space,
+};
 pub use dva::Dva;
 pub use gang::GangHeader;
+pub use history::HistoryPhys;
 pub use label::{LabelLayout, PoolState, UberblockRing};
 pub use nvlist::{NvList, NvValue};
 pub use object_type::{ByteswapClass, ObjectType};

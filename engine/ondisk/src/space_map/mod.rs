@@ -25,7 +25,7 @@ mod tests;
 pub use log::{SpaceMapEntries, SpaceMapLog};
 
 use crate::bytes::{Reader, Writer};
-use units::{ObjectId, Result, Txg, VdevId};
+use units::{Endian, ObjectId, Result, Txg, VdevId};
 
 /// What happened to a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,5 +103,16 @@ impl SpaceMapPhys {
             w.zeros(40);
             w.u64s(histogram);
         }
+    }
+
+    pub fn from_bonus(bonus: &[u8]) -> Result<SpaceMapPhys> {
+        SpaceMapPhys::decode(&mut Reader::new(bonus, Endian::NATIVE, "space map"))
+    }
+
+    pub fn to_bonus(&self) -> Vec<u8> {
+        let size = if self.histogram.is_some() { SpaceMapPhys::SIZE } else { SpaceMapPhys::OLD_SIZE };
+        let mut bonus = vec![0; size];
+        self.encode(&mut Writer::native(&mut bonus));
+        bonus
     }
 }

@@ -1,6 +1,5 @@
 use super::*;
 use crate::testing::{Numbers, ORDERS, assault, check_round_trip};
-use units::Endian;
 
 fn run(action: SpaceAction, offset: u64, len: u64) -> SpaceRun {
     SpaceRun { action, offset, len, vdev: None }
@@ -17,6 +16,7 @@ fn headers_of_both_lengths_survive_the_round_trip() {
     check_round_trip(&phys, SpaceMapPhys::OLD_SIZE, SpaceMapPhys::encode, SpaceMapPhys::decode);
     phys.histogram = Some(std::array::from_fn(|_| n.bits(64)));
     check_round_trip(&phys, SpaceMapPhys::SIZE, SpaceMapPhys::encode, SpaceMapPhys::decode);
+    assert_eq!(SpaceMapPhys::from_bonus(&phys.to_bonus()).unwrap(), phys);
 }
 
 #[test]
