@@ -95,7 +95,7 @@ fn a_loop_of_chunks_is_noticed() {
 }
 
 /// Turns a block as a machine of the other byte order would have written it.
-fn foreign(blkid: u64, bytes: &mut [u8]) {
+pub(super) fn foreign(blkid: u64, bytes: &mut [u8]) {
     match u64::from_le_bytes(bytes[..8].try_into().unwrap()) & 0xff {
         _ if bytes[7] != 0x80 => bytes.chunks_exact_mut(8).for_each(<[u8]>::reverse),
         0 => crate::leaf::turn(bytes),

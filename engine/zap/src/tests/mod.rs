@@ -1,6 +1,7 @@
 //! Tests of the whole: against a map as oracle, against damage, against ZAPs that OpenZFS wrote.
 
 mod damage;
+mod golden;
 mod oracle;
 mod shape;
 
@@ -39,7 +40,6 @@ impl Memory {
         Memory(Mutex::new(State { block_size, blocks: BTreeMap::new(), reads: 0 }))
     }
 
-    #[allow(dead_code)]
     pub fn of(blocks: impl IntoIterator<Item = (u64, Buf)>) -> Memory {
         let blocks: BTreeMap<u64, Buf> = blocks.into_iter().collect();
         Memory(Mutex::new(State { block_size: blocks[&0].len(), blocks, reads: 0 }))
