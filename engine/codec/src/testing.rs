@@ -12,6 +12,12 @@ pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
+/// The bytes that published vectors spell in hexadecimal.
+pub fn hex(digits: &str) -> Vec<u8> {
+    let digit = |b: u8| (b as char).to_digit(16).expect("hexadecimal") as u8;
+    digits.as_bytes().as_chunks::<2>().0.iter().map(|[high, low]| digit(*high) << 4 | digit(*low)).collect()
+}
+
 /// Slow and obvious.
 pub mod oracle {
     use crate::checksum::{Words, read_u64};

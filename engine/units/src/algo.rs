@@ -27,7 +27,7 @@ pub enum Checksum {
     Sha256 = 8,
     /// Fletcher4 within a log block's own header, at its start.
     Zilog2 = 9,
-    /// Fletcher4; the name only asks that user data carry no extra redundancy.
+    /// No checksum: its words are zeros, like those of `Off`, and a raidz does not check its parity either.
     NoParity = 10,
     Sha512 = 11,
     Skein = 12,

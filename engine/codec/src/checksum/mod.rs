@@ -16,10 +16,12 @@
 //! Labels, gang headers and log blocks carry their checksum inside: see [`sealed`]. Encrypted blocks give half of
 //! their words to the MAC: see [`mac`].
 
+mod edonr;
 mod fletcher2;
 mod fletcher4;
 pub mod mac;
 pub mod sealed;
+mod skein;
 
 use sha2::Digest;
 use units::{Checksum, Endian};
@@ -39,15 +41,25 @@ impl std::fmt::Debug for Salt {
 }
 
 /// Computes checksums for one pool.
-#[derive(Debug)]
 pub struct Checksummer {
-    #[expect(dead_code)]
     salt: Salt,
+    skein: skein::Keyed,
+    edonr: edonr::Pipe,
+}
+
+impl std::fmt::Debug for Checksummer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Checksummer(..)")
+    }
 }
 
 impl Checksummer {
     pub fn new(salt: &Salt) -> Checksummer {
-        Checksummer { salt: salt.clone() }
+        Checksummer {
+            salt: salt.clone(),
+            skein: skein::Keyed::new(&salt.0, 256),
+            edonr: edonr::Pipe::keyed(&salt.0),
+        }
     }
 
     /// For the time before the salt has been read: labels and the pool's own metadata do not need it. Keyed
@@ -64,11 +76,16 @@ impl Checksummer {
             Checksum::Fletcher2 | Checksum::Zilog => fletcher2::compute(endian, data),
             Checksum::Fletcher4 | Checksum::Zilog2 => fletcher4::compute(endian, data),
             Checksum::Sha256 | Checksum::Label | Checksum::GangHeader => sha256(data),
-            Checksum::Sha512 | Checksum::Skein | Checksum::EdonR | Checksum::Blake3 => {
-                unreachable!("not in this version")
-            }
+            Checksum::Sha512 => words(endian, &sha2::Sha512_256::digest(data).into()),
+            Checksum::Skein => words(endian, first_half(&self.skein.digest(data))),
+            Checksum::EdonR => words(endian, first_half(&self.edonr.digest(data))),
+            Checksum::Blake3 => words(endian, blake3::keyed_hash(&self.salt.0, data).as_bytes()),
         }
     }
+}
+
+fn first_half(digest: &[u8; 64]) -> &[u8; 32] {
+    digest.first_chunk().expect("64 bytes have a first half")
 }
 
 fn sha256(data: &[u8]) -> Words {
