@@ -1,4 +1,28 @@
-//! One block read or written.
+//! One block read or written: the path between bytes that make sense and bytes on devices.
+//!
+//! ```text
+//!   write   zeros? ─▶ compress ─▶ few bytes? ─▶ allocate ─▶ checksum ─▶ one write for each copy ─▶ pointer
+//!             │ hole                │ embedded      │ no run that long: gang
+//!   read    cache? ─▶ read a copy ─▶ verify ─▶ decompress ─▶ cache
+//!                        ▲             │ wrong: the vdev tries its redundancy and repairs,
+//!                        └─────────────┘ then the next copy is tried
+//! ```
+//!
+//! [`BlockStore`] is the face for the layers above; [`Pipeline`] is the real one, [`MemStore`] the one for tests. What to
+//! do with a block is decided by plain functions ([`prepare`]: compress, embed or leave; [`gang`]: how to split); the
+//! pipeline carries it out.
+//!
+//! A block for which no run of space is long enough is written as a **gang**: a header block of up to three pointers to
+//! parts, which may be gangs themselves. The pointer above names the header and says so by a bit.
+//!
+//! From the second pass of a txg's sync on, a block that was born in this txg and keeps its size is written again in the
+//! same place: nobody can have read it yet, and only so does the sync come to rest.
+//!
+//! Invariants: a block is never overwritten but in that case; a pointer is returned only after every copy that the
+//! devices could take is written; bytes that fail their checksum are never returned.
+//!
+//! Not here: what a block is for, and who frees it (`dmu`, `dsl`); which device holds what (`vdev`); which space is free
+//! (`metaslab`).
 
 mod mem;
 mod store;

@@ -49,7 +49,7 @@ impl MemStore {
 
     fn put(&self, data: Buf, old: &BlockPointer, spec: WriteSpec) -> BlockPointer {
         let lsize = Lsize(data.len() as u64);
-        if data.iter().all(|b| *b == 0) {
+        if codec::is_zero(&data) {
             return BlockPointer::Hole(Hole { lsize, kind: spec.kind, level: spec.level, birth: spec.txg });
         }
         let mut state = self.lock();

@@ -1,1 +1,34 @@
-//! zvol.
+//! A dataset seen as a disk.
+//!
+//! A volume's object set holds two objects: 1 is the data, in blocks of `volblocksize`; 2 is a ZAP with one entry,
+//! `size`, in bytes. Blocks never written, trimmed or written as zeros are holes.
+//!
+//! ```text
+//!   read(offset, len)    whole blocks from the overlays or the cache, cut to size: no copy
+//!   write(offset, data)  begin a transaction (the throttle waits here) ─▶ lock the blocks ─▶ dirty them
+//!   flush                wait until the last txg that this volume wrote to is on disk
+//! ```
+//!
+//! Writers of one block take turns ([`RangeLocks`]), because a block written in part is read, changed and put back.
+//! Readers take no lock: blocks are replaced whole.
+//!
+//! A write of exactly one block keeps the caller's buffer; others are copied block by block, so that one block that
+//! stays in the cache does not keep the memory of a whole large request alive.
+//!
+//! Not here: the intent log. Until it is there, a flush forces a txg: slow, but the promise is kept.
+
+mod create;
+mod range_lock;
+mod volume;
+
+pub use create::create;
+pub use range_lock::RangeLocks;
+pub use volume::{Extent, Volume};
+
+/// The object that holds the data.
+pub const DATA: units::ObjectId = units::ObjectId(1);
+/// The ZAP that holds the size.
+pub const PROPERTIES: units::ObjectId = units::ObjectId(2);
+/// The entry of [`PROPERTIES`] that is the size in bytes.
+pub const SIZE: &str = "size";
+

@@ -1,0 +1,233 @@
+//! An open volume.
+
+use crate::range_lock::RangeLocks;
+use crate::{DATA, PROPERTIES, SIZE};
+use dmu::{ObjSet, Object, Streaks, Tx};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use txg::Txgs;
+use units::{Error, Kind, Result, Txg};
+use world::Buf;
+use zap::{Value, Zap};
+
+/// A run of bytes that is all data or all hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    pub len: u64,
+    pub hole: bool,
+}
+
+/// See the crate. Clones are the same volume.
+#[derive(Clone, Debug)]
+pub struct Volume(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    name: String,
+    data: Object,
+    properties: Zap<Object>,
+    size: AtomicU64,
+    block_size: u64,
+    /// `None` for a volume that cannot be written: a snapshot, or a pool opened read-only.
+    txgs: Option<Txgs>,
+    locks: RangeLocks,
+    streaks: Streaks,
+    /// The newest txg that a write of this volume went into.
+    written_in: AtomicU64,
+}
+
+impl Volume {
+    /// Opens the volume in `set`; without `txgs` it is read-only.
+    pub async fn open(name: &str, set: &ObjSet, txgs: Option<Txgs>) -> Result<Volume> {
+        let place = |e: Error| e.at(format!("volume '{name}'"));
+        let data = set.object(DATA).await.map_err(place)?;
+        let properties = Zap::open(set.object(PROPERTIES).await.map_err(place)?);
+        let size = properties
+            .lookup_u64(SIZE)
+            .await
+            .map_err(place)?
+            .ok_or_else(|| place(Error::corrupt("no entry 'size' among the volume's properties")))?;
+        let inner = Inner {
+            name: name.into(),
+            block_size: data.block_size(),
+            data,
+            properties,
+            size: AtomicU64::new(size),
+            txgs,
+            locks: RangeLocks::default(),
+            streaks: Streaks::default(),
+            written_in: AtomicU64::new(0),
+        };
+        Ok(Volume(Arc::new(inner)))
+    }
+
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// `volsize`, bytes.
+    pub fn size(&self) -> u64 {
+        self.0.size.load(Ordering::Acquire)
+    }
+
+    /// `volblocksize`, bytes.
+    pub fn block_size(&self) -> u64 {
+        self.0.block_size
+    }
+
+    pub fn is_read_only(&self) -> bool {
+        self.0.txgs.is_none()
+    }
+
+    /// What the volume is charged for, bytes, as of the last txg.
+    pub fn used(&self) -> u64 {
+        self.0.data.used()
+    }
+
+    fn check(&self, offset: u64, len: u64, doing: &str) -> Result<()> {
+        let size = self.size();
+        if offset.checked_add(len).is_some_and(|end| end <= size) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("{doing} {len} bytes at {offset}: '{}' ends at {size}", self.0.name)))
+    }
+
+    fn txgs(&self) -> Result<&Txgs> {
+        let denied = || Error::new(Kind::ReadOnly, format!("write to volume '{}'", self.0.name));
+        self.0.txgs.as_ref().ok_or_else(denied)
+    }
+
+    /// The blocks that a range touches.
+    fn blocks(&self, offset: u64, len: u64) -> std::ops::Range<u64> {
+        offset / self.0.block_size..(offset + len).div_ceil(self.0.block_size)
+    }
+
+    /// Reads a range as the pieces of the blocks it touches; nothing is copied.
+    pub async fn read(&self, offset: u64, len: u64) -> Result<Vec<Buf>> {
+        self.check(offset, len, "read")?;
+        let blocks = self.blocks(offset, len);
+        self.0.data.observe_read(&self.0.streaks, blocks.clone());
+        let mut pieces = Vec::with_capacity((blocks.end - blocks.start) as usize);
+        for blkid in blocks {
+            let block = self.0.data.read_block(blkid).await?;
+            pieces.push(self.cut(block, blkid, offset, len));
+        }
+        Ok(pieces)
+    }
+
+    /// As [`Volume::read`] when no device need be asked; `None` when one must.
+    pub fn try_read(&self, offset: u64, len: u64) -> Option<Result<Vec<Buf>>> {
+        if let Err(e) = self.check(offset, len, "read") {
+            return Some(Err(e));
+        }
+        let mut pieces = Vec::new();
+        for blkid in self.blocks(offset, len) {
+            let block = match self.0.data.cached_block(blkid)? {
+                Some(block) => block,
+                None => self.0.data.zeros(),
+            };
+            pieces.push(self.cut(block, blkid, offset, len));
+        }
+        self.0.data.observe_read(&self.0.streaks, self.blocks(offset, len));
+        Some(Ok(pieces))
+    }
+
+    /// The part of a block that lies in the range.
+    fn cut(&self, block: Buf, blkid: u64, offset: u64, len: u64) -> Buf {
+        let start = blkid * self.0.block_size;
+        let from = offset.saturating_sub(start);
+        let to = (offset + len - start).min(self.0.block_size);
+        if from == 0 && to == block.len() as u64 { block } else { block.slice(from as usize..to as usize) }
+    }
+
+    /// Writes `data` at `offset`. On return it is in memory, in a txg that will be synced; [`Volume::flush`] waits for that.
+    pub async fn write(&self, offset: u64, data: Buf) -> Result<()> {
+        let len = data.len() as u64;
+        self.check(offset, len, "write")?;
+        if len == 0 {
+            return Ok(());
+        }
+        let txgs = self.txgs()?;
+        let _turn = self.0.locks.take(self.blocks(offset, len)).await;
+        let tx = txgs.begin().await?;
+        self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
+        if len == self.0.block_size && offset.is_multiple_of(len) {
+            return self.0.data.write_block(&tx, offset / len, data);
+        }
+        self.0.data.write(&tx, offset, &data).await
+    }
+
+    /// Makes a range read as zeros; whole blocks in it become holes.
+    pub async fn zero(&self, offset: u64, len: u64) -> Result<()> {
+        self.check(offset, len, "zero")?;
+        if len == 0 {
+            return Ok(());
+        }
+        let txgs = self.txgs()?;
+        let _turn = self.0.locks.take(self.blocks(offset, len)).await;
+        let tx = txgs.begin().await?;
+        self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
+        self.0.data.free_range(&tx, offset, len).await
+    }
+
+    /// Gives back the whole blocks of a range; what of it only touches a block is left as it is.
+    pub async fn trim(&self, offset: u64, len: u64) -> Result<()> {
+        self.check(offset, len, "trim")?;
+        let size = self.0.block_size;
+        // The last block may reach past the end of the volume: then the end of the volume is its end.
+        let end =
+            if offset + len == self.size() { (offset + len).next_multiple_of(size) } else { offset + len };
+        let blocks = offset.div_ceil(size)..end / size;
+        if blocks.start >= blocks.end {
+            return Ok(());
+        }
+        let txgs = self.txgs()?;
+        let _turn = self.0.locks.take(blocks.clone()).await;
+        let tx = txgs.begin().await?;
+        self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
+        self.0.data.free_blocks(&tx, blocks)
+    }
+
+    /// Waits until everything that was written before is on disk.
+    pub async fn flush(&self) -> Result<()> {
+        let Some(txgs) = &self.0.txgs else { return Ok(()) };
+        txgs.wait_synced(Txg(self.0.written_in.load(Ordering::Acquire))).await
+    }
+
+    /// What is data and what is hole from `offset` on, over `len` bytes, in at most `limit` extents.
+    pub async fn extents(&self, offset: u64, len: u64, limit: usize) -> Result<Vec<Extent>> {
+        self.check(offset, len, "map")?;
+        let (size, end) = (self.0.block_size, offset + len);
+        let mut extents: Vec<Extent> = Vec::new();
+        let mut at = offset;
+        while at < end {
+            let (is_data, next) = self.0.data.extent(at / size).await?;
+            let stop = next.saturating_mul(size).min(end);
+            let full = extents.len() >= limit;
+            match extents.last_mut() {
+                Some(last) if last.hole != is_data => last.len += stop - at,
+                _ if full => break,
+                _ => extents.push(Extent { len: stop - at, hole: !is_data }),
+            }
+            at = stop;
+        }
+        Ok(extents)
+    }
+
+    /// Changes `volsize`, in a transaction of the caller's; what lies past a smaller size is freed.
+    pub async fn resize(&self, tx: &Tx, size: u64) -> Result<()> {
+        if size == 0 || !size.is_multiple_of(self.0.block_size) {
+            return Err(Error::invalid(format!(
+                "volsize must be a multiple of volblocksize, {}",
+                units::pretty_size(self.0.block_size)
+            )));
+        }
+        self.0.properties.update(tx, SIZE, Value::from(size)).await?;
+        let old = self.0.size.swap(size, Ordering::AcqRel);
+        self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
+        if size < old {
+            self.0.data.free_range(tx, size, u64::MAX).await?;
+        }
+        Ok(())
+    }
+}
