@@ -1,0 +1,117 @@
+//! Loading: from the entries of a space map to the segments that may be allocated.
+//!
+//! ```text
+//!   the whole region  - ALLOC + FREE entries, in order     what the map says is free
+//!                     - unflushed allocs + unflushed frees   what the pool's log adds to that
+//!                     - deferred                             free, but not to be touched yet
+//! ```
+//!
+//! A map comes from a disk: an entry that allocates what is allocated or frees what is free is damage, as is one outside
+//! of the region. The metaslab is then broken and gives no more space; what is in use in it stays readable.
+
+use crate::entry::{Action, Entry, entries};
+use crate::free_space::FreeSpace;
+use crate::metaslab::{DEFER, Load, Place, State};
+use crate::ranges::{Ranges, Segment};
+use units::{Error, ObjectId, Result};
+
+/// What a load starts from, taken at one moment under the lock.
+#[derive(Debug)]
+pub(crate) struct LoadPlan {
+    place: Place,
+    /// The map and how much of it to read; `None` when there is none: all is free.
+    pub(crate) source: Option<(ObjectId, u64)>,
+    unflushed_allocs: Ranges,
+    unflushed_frees: Ranges,
+    deferred: [Ranges; DEFER],
+}
+
+impl State {
+    /// Begins a load, unless there is nothing to load or somebody does.
+    pub(crate) fn begin_load(&mut self) -> Option<LoadPlan> {
+        if !matches!(self.load, Load::Unloaded) {
+            return None;
+        }
+        self.load = Load::Away(Vec::new());
+        Some(LoadPlan {
+            place: self.place,
+            source: self.map.map(|map| (map.object, self.synced_length)).filter(|&(_, length)| length > 0),
+            unflushed_allocs: self.unflushed_allocs.clone(),
+            unflushed_frees: self.unflushed_frees.clone(),
+            deferred: self.deferred.clone(),
+        })
+    }
+
+    /// Ends a load. What failed for damage stays closed; what failed otherwise may be tried again.
+    pub(crate) fn end_load(&mut self, result: Result<FreeSpace>) -> Result<()> {
+        let free = result.inspect_err(|e| {
+            let damaged = e.kind() == units::Kind::Corrupt;
+            self.load = if damaged { Load::Broken } else { Load::Unloaded };
+        })?;
+        self.come_back(Box::new(free))
+    }
+
+    /// Called off half-way.
+    pub(crate) fn abandon_load(&mut self) {
+        if matches!(self.load, Load::Away(_)) {
+            self.load = Load::Unloaded;
+        }
+    }
+
+    /// Forgets allocatable space, to save memory.
+    pub(crate) fn unload(&mut self) {
+        if self.is_loaded() && self.is_idle() {
+            self.load = Load::Unloaded;
+        }
+    }
+}
+
+/// Applies a map's words in pieces, so that the caller can let others run in between.
+#[derive(Debug)]
+pub(crate) struct Loader {
+    plan: LoadPlan,
+    free: Ranges,
+}
+
+impl Loader {
+    pub(crate) fn new(plan: LoadPlan) -> Loader {
+        let mut free = Ranges::default();
+        free.add(plan.place.region).expect("an empty set overlaps nothing");
+        Loader { plan, free }
+    }
+
+    pub(crate) fn apply<'a>(&'a mut self, words: &'a [u64]) -> impl Iterator<Item = Result<()>> + 'a {
+        let place = self.plan.place;
+        entries(words, place.region, place.shift).map(move |entry| {
+            let Entry { action, segment, .. } = entry.map_err(|e| e.at(place))?;
+            self.apply_one(action, segment, "space map")
+        })
+    }
+
+    fn apply_one(&mut self, action: Action, segment: Segment, source: &str) -> Result<()> {
+        let place = self.plan.place;
+        match action {
+            Action::Alloc => self.free.remove(segment).map_err(|_| {
+                Error::corrupt(format!("{source}: {segment:?} is allocated, but not all of it was free"))
+                    .at(place)
+            }),
+            Action::Free => self.free.add(segment).map(drop).map_err(|taken| {
+                Error::corrupt(format!("{source}: {segment:?} is freed, but {taken:?} was free")).at(place)
+            }),
+        }
+    }
+
+    /// The segments the map says are free, before anything else is applied.
+    pub(crate) fn finish(mut self) -> Result<FreeSpace> {
+        let unflushed_allocs = std::mem::take(&mut self.plan.unflushed_allocs);
+        let unflushed_frees = std::mem::take(&mut self.plan.unflushed_frees);
+        let deferred = std::mem::take(&mut self.plan.deferred);
+        for segment in unflushed_allocs.iter().chain(deferred.iter().flat_map(|set| set.iter())) {
+            self.apply_one(Action::Alloc, segment, "log space map")?;
+        }
+        for segment in unflushed_frees.iter() {
+            self.apply_one(Action::Free, segment, "log space map")?;
+        }
+        Ok(FreeSpace::new(self.free))
+    }
+}
