@@ -29,9 +29,11 @@ mod bytes;
 mod dnode;
 pub mod dsl;
 mod dva;
+pub mod feature;
 mod gang;
 pub mod history;
 pub mod label;
+pub mod mos;
 mod nvlist;
 mod object_type;
 mod objset;
@@ -53,6 +55,7 @@ pub use dsl::{
     BpobjPhys, BpobjSize, DatasetFlags, DeadlistPhys, DslDatasetPhys, DslDirPhys, ScanPhys, Space,
 };
 pub use dva::Dva;
+pub use feature::Feature;
 pub use gang::GangHeader;
 pub use history::HistoryPhys;
 pub use label::{LabelLayout, PoolState, UberblockRing};
