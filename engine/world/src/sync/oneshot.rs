@@ -1,19 +1,15 @@
 //! One value, handed from one task to another.
 
+use super::lock;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 struct State<T> {
     value: Option<T>,
     sender_gone: bool,
     waiting: Option<Waker>,
-}
-
-fn lock<T>(state: &Mutex<State<T>>) -> MutexGuard<'_, State<T>> {
-    // No code that can panic runs under this lock.
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub struct Sender<T>(Arc<Mutex<State<T>>>);
