@@ -115,14 +115,7 @@ impl Server {
             .map_err(|e| Error::new(Kind::Io, "listen for NBD clients").at(address).because(e))?;
         let local = listener.local();
         let (end, ended) = oneshot::channel();
-        let watched = {
-            let mut state = self.0.lock();
-            state.listening.push(end);
-            std::mem::replace(&mut state.watched, true)
-        };
-        if !watched {
-            world::spawn(watch(self.0.clone()));
-        }
+        self.0.lock().listening.push(end);
         world::spawn(accept(self.0.clone(), listener, ended));
         Ok(local)
     }
@@ -236,7 +229,11 @@ impl Shared {
         let entry =
             Entry { address, export: None, since: world::now(), vitals, stream, task: None, stuck: None };
         state.sessions.insert(id, entry);
+        let watched = std::mem::replace(&mut state.watched, true);
         drop(state);
+        if !watched {
+            world::spawn(watch(self.clone()));
+        }
         let core = self.next_core.fetch_add(1, Ordering::Relaxed) as usize;
         let task = world::spawn_on(core, run(self.clone(), id, session));
         if let Some(entry) = self.lock().sessions.get_mut(&id) {
