@@ -15,9 +15,11 @@
 //! having, and gives up on [`None`]. Decoding is hostile: `src` may be any bytes, and the answer is the block or
 //! [`Kind::Corrupt`](units::Kind::Corrupt); `dst` then holds rubbish.
 
+mod gzip;
 mod lz4;
 mod lzjb;
 mod zle;
+pub mod zstd;
 
 use units::{Compression, Error, Result};
 
@@ -29,7 +31,8 @@ pub fn compress(kind: Compression, src: &[u8], dst: &mut [u8]) -> Option<usize> 
         Compression::Lzjb => lzjb::compress(src, dst),
         Compression::Zle => zle::compress(src, dst),
         Compression::Lz4 => lz4::compress(src, dst),
-        Compression::Gzip(_) | Compression::Zstd(_) => None,
+        Compression::Gzip(level) => gzip::compress(level, src, dst),
+        Compression::Zstd(level) => zstd::compress(level, src, dst),
     }
 }
 
@@ -44,9 +47,8 @@ pub fn decompress(kind: Compression, src: &[u8], dst: &mut [u8]) -> Result<()> {
         Compression::Lzjb => lzjb::decompress(src, dst),
         Compression::Zle => zle::decompress(src, dst),
         Compression::Lz4 => lz4::decompress(src, dst),
-        Compression::Gzip(_) | Compression::Zstd(_) => {
-            return Err(Error::unsupported("gzip and zstd compression"));
-        }
+        Compression::Gzip(_) => gzip::decompress(src, dst),
+        Compression::Zstd(_) => zstd::decompress(src, dst),
     };
     decoded
         .ok_or_else(|| Error::corrupt(format!("decompress {} bytes of {kind:?} to {}", src.len(), dst.len())))
