@@ -2,8 +2,7 @@
 
 use crate::ranges::{Ranges, Watch};
 
-/// Buckets of the histogram in a space map's header.
-pub const MAP_BUCKETS: usize = 32;
+const MAP_BUCKETS: usize = ondisk::SpaceMapPhys::BUCKETS;
 
 /// How many segments have a length in `2^i .. 2^(i+1)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -49,11 +49,10 @@ mod usage;
 mod vdev;
 
 pub use class::Class;
-pub use histogram::MAP_BUCKETS;
 pub use place::{Dvas, Placement, Request, Unloaded};
 pub use ranges::Segment;
 pub use space::{MetaslabInfo, Space};
-pub use space_log::{MapHeader, MapInfo, MapWrite, SpaceLog};
+pub use space_log::{MapInfo, MapWrite, SpaceLog};
 pub use usage::{Usage, slop};
 pub use vdev::{Geometry, VdevSpec};
 

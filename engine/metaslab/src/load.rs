@@ -9,10 +9,11 @@
 //! A map comes from a disk: an entry that allocates what is allocated or frees what is free is damage, as is one outside
 //! of the region. The metaslab is then broken and gives no more space; what is in use in it stays readable.
 
-use crate::entry::{Action, Entry, entries};
+use crate::entry::{Entry, entries};
 use crate::free_space::FreeSpace;
 use crate::metaslab::{DEFER, Load, Place, State};
 use crate::ranges::{Ranges, Segment};
+use ondisk::SpaceAction;
 use units::{Error, ObjectId, Result};
 
 /// What a load starts from, taken at one moment under the lock.
@@ -66,7 +67,7 @@ impl State {
     }
 }
 
-/// Applies a map's words in pieces, so that the caller can let others run in between.
+/// Applies a map's entries in pieces, so that the caller can let others run in between.
 #[derive(Debug)]
 pub(crate) struct Loader {
     plan: LoadPlan,
@@ -80,22 +81,22 @@ impl Loader {
         Loader { plan, free }
     }
 
-    pub(crate) fn apply<'a>(&'a mut self, words: &'a [u64]) -> impl Iterator<Item = Result<()>> + 'a {
+    pub(crate) fn apply<'a>(&'a mut self, bytes: &'a [u8]) -> impl Iterator<Item = Result<()>> + 'a {
         let place = self.plan.place;
-        entries(words, place.region, place.shift).map(move |entry| {
+        entries(bytes, place.region, place.shift).map(move |entry| {
             let Entry { action, segment, .. } = entry.map_err(|e| e.at(place))?;
             self.apply_one(action, segment, "space map")
         })
     }
 
-    fn apply_one(&mut self, action: Action, segment: Segment, source: &str) -> Result<()> {
+    fn apply_one(&mut self, action: SpaceAction, segment: Segment, source: &str) -> Result<()> {
         let place = self.plan.place;
         match action {
-            Action::Alloc => self.free.remove(segment).map_err(|_| {
+            SpaceAction::Alloc => self.free.remove(segment).map_err(|_| {
                 Error::corrupt(format!("{source}: {segment:?} is allocated, but not all of it was free"))
                     .at(place)
             }),
-            Action::Free => self.free.add(segment).map(drop).map_err(|taken| {
+            SpaceAction::Free => self.free.add(segment).map(drop).map_err(|taken| {
                 Error::corrupt(format!("{source}: {segment:?} is freed, but {taken:?} was free")).at(place)
             }),
         }
@@ -107,10 +108,10 @@ impl Loader {
         let unflushed_frees = std::mem::take(&mut self.plan.unflushed_frees);
         let deferred = std::mem::take(&mut self.plan.deferred);
         for segment in unflushed_allocs.iter().chain(deferred.iter().flat_map(|set| set.iter())) {
-            self.apply_one(Action::Alloc, segment, "log space map")?;
+            self.apply_one(SpaceAction::Alloc, segment, "log space map")?;
         }
         for segment in unflushed_frees.iter() {
-            self.apply_one(Action::Free, segment, "log space map")?;
+            self.apply_one(SpaceAction::Free, segment, "log space map")?;
         }
         Ok(FreeSpace::new(self.free))
     }

@@ -14,23 +14,24 @@
 //! Within a log and between logs, a free cancels the allocation before it and the other way round; what remains is the
 //! difference to the map.
 
-use crate::entry::{Action, Entry, entries};
+use crate::entry::{Entry, entries};
 use crate::metaslab::{Load, State};
 use crate::ranges::Segment;
 use crate::space::Space;
 use crate::sync::segment_in;
+use ondisk::SpaceAction;
 use units::{Error, Result, SECTOR_SHIFT, Txg, VdevId};
 
 /// A log speaks of any place of any vdev.
 const EVERYWHERE: Segment = Segment { start: 0, end: u64::MAX };
 
 impl State {
-    fn apply_unflushed(&mut self, action: Action, segment: Segment) -> Result<()> {
+    fn apply_unflushed(&mut self, action: SpaceAction, segment: Segment) -> Result<()> {
         assert!(matches!(self.load, Load::Unloaded), "logs are applied before anything is loaded");
         let (allocs, frees) = (&mut self.unflushed_allocs, &mut self.unflushed_frees);
         let (done, change) = match action {
-            Action::Alloc => (frees.cancel_or_add(segment, allocs), segment.len() as i64),
-            Action::Free => (allocs.cancel_or_add(segment, frees), -(segment.len() as i64)),
+            SpaceAction::Alloc => (frees.cancel_or_add(segment, allocs), segment.len() as i64),
+            SpaceAction::Free => (allocs.cancel_or_add(segment, frees), -(segment.len() as i64)),
         };
         done.map_err(|twice| {
             Error::corrupt(format!("log space map: {action:?} of {segment:?} after that of {twice:?}"))
@@ -55,10 +56,10 @@ impl Space {
         }
     }
 
-    /// Applies the words of the log of `txg`. Logs are applied in the order of their txgs, before anything is allocated
+    /// Applies the log of `txg`. Logs are applied in the order of their txgs, before anything is allocated
     /// or freed.
-    pub fn apply_log(&self, txg: Txg, words: &[u64]) -> Result<()> {
-        for entry in entries(words, EVERYWHERE, SECTOR_SHIFT) {
+    pub fn apply_log(&self, txg: Txg, bytes: &[u8]) -> Result<()> {
+        for entry in entries(bytes, EVERYWHERE, SECTOR_SHIFT) {
             let entry = entry.map_err(|e| e.at(format!("log space map of txg {txg}")))?;
             self.apply_entry(txg, entry).map_err(|e| e.at(format!("log space map of txg {txg}")))?;
         }

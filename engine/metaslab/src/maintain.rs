@@ -67,11 +67,11 @@ impl Space {
         let source = plan.source;
         let mut loader = Loader::new(plan);
         if let Some((object, length)) = source {
-            let words = self.log.read(object, length).await?;
-            if words.len() as u64 * 8 != length {
+            let bytes = self.log.read(object, length).await?;
+            if bytes.len() as u64 != length {
                 return Err(Error::corrupt(format!("space map {object}: shorter than its length, {length}")));
             }
-            for (applied, result) in loader.apply(&words).enumerate() {
+            for (applied, result) in loader.apply(&bytes).enumerate() {
                 result?;
                 if applied % ENTRIES_AT_ONCE == ENTRIES_AT_ONCE - 1 {
                     world::yield_now().await;

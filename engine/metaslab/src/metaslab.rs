@@ -20,9 +20,10 @@
 
 use crate::class::Class;
 use crate::free_space::FreeSpace;
-use crate::histogram::{Histogram, MAP_BUCKETS, Weight, fragmentation};
+use crate::histogram::{Histogram, Weight, fragmentation};
 use crate::ranges::{Ranges, Segment};
 use crate::space_log::MapInfo;
+use ondisk::SpaceMapPhys;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::{Error, Result, Txg, VdevId};
@@ -108,8 +109,10 @@ impl Metaslab {
             Error::corrupt(format!("space map header: {} of {size} bytes allocated", header.allocated))
                 .at(place)
         })?;
-        if !header.length.is_multiple_of(8) {
-            return Err(Error::corrupt(format!("space map header: length {}", header.length)).at(place));
+        let block_size = map.map_or(units::SECTOR, |m| m.block_size);
+        if !header.length.is_multiple_of(8) || block_size == 0 || !block_size.is_multiple_of(units::SECTOR) {
+            let what = format!("space map: {} bytes in blocks of {block_size}", header.length);
+            return Err(Error::corrupt(what).at(place));
         }
         let state = State {
             place,
@@ -295,7 +298,7 @@ impl State {
         self.deferred.iter().map(Ranges::space).sum()
     }
 
-    fn header_histogram(&self) -> Option<[u64; MAP_BUCKETS]> {
+    fn header_histogram(&self) -> Option<[u64; SpaceMapPhys::BUCKETS]> {
         self.map.and_then(|map| map.header.histogram)
     }
 

@@ -1,26 +1,15 @@
 //! What metaslabs need from above: space maps are objects of the pool's meta object set.
 //!
-//! `pool` implements this over the DMU. Words are given and taken in native order, whatever the order on disk.
+//! `pool` implements this over the DMU. Bytes are given and taken in native order, whatever the order on disk.
 //!
 //! ```text
 //!   metaslab array of a vdev      object of u64: the space map of each metaslab, 0 = never dirtied: all free
-//!   space map object              bonus: SpaceMapPhys (here MapHeader); data: entries up to `length`
+//!   space map object              bonus: SpaceMapPhys; data: entries up to its `length`
 //! ```
 
-use crate::histogram::MAP_BUCKETS;
+use ondisk::SpaceMapPhys;
 use units::{ObjectId, Result, Txg, VdevId};
 use world::Pending;
-
-/// The header of a space map.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MapHeader {
-    /// Bytes of entries.
-    pub length: u64,
-    /// Bytes allocated according to these entries.
-    pub allocated: i64,
-    /// Free segments by size (feature `spacemap_histogram`); `None` when the bonus is too short to have it.
-    pub histogram: Option<[u64; MAP_BUCKETS]>,
-}
 
 /// A space map object as it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,19 +18,19 @@ pub struct MapInfo {
     /// The size of the object's blocks in bytes: long entries do not straddle them. OpenZFS makes maps with blocks of
     /// 128 KiB when `log_spacemap` is enabled, else 16 KiB.
     pub block_size: u64,
-    pub header: MapHeader,
+    pub header: SpaceMapPhys,
 }
 
 /// What is to be written to a space map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapWrite {
-    /// Free everything first: the words are the whole map.
+    /// Free everything first: the bytes are the whole map.
     pub truncate: bool,
-    /// The byte offset where the words go: the end of what is there, or 0.
+    /// Where the bytes go: the end of what is there, or 0.
     pub at: u64,
-    pub words: Vec<u64>,
+    pub bytes: Vec<u8>,
     /// The header as it is afterwards.
-    pub header: MapHeader,
+    pub header: SpaceMapPhys,
 }
 
 pub trait SpaceLog: Send + Sync + 'static {
@@ -50,10 +39,11 @@ pub trait SpaceLog: Send + Sync + 'static {
 
     fn info(&self, map: ObjectId) -> Pending<Result<MapInfo>>;
 
-    /// The words in the first `length` bytes. A length beyond the object's data is an error, not zeros.
-    fn read(&self, map: ObjectId, length: u64) -> Pending<Result<Vec<u64>>>;
+    /// The first `length` bytes. A length beyond the object's data is an error, not zeros.
+    fn read(&self, map: ObjectId, length: u64) -> Pending<Result<Vec<u8>>>;
 
-    /// Makes an empty map and enters it in the array of `vdev` at `index`.
+    /// Makes an empty map and enters it in the array of `vdev` at `index`. Its header has a histogram if the pool has
+    /// the feature `spacemap_histogram`.
     fn create(&self, vdev: VdevId, index: u64, txg: Txg) -> Pending<Result<MapInfo>>;
 
     fn write(&self, map: ObjectId, write: MapWrite, txg: Txg) -> Pending<Result<()>>;

@@ -14,17 +14,20 @@
 //! [`State::plan_sync`] decides, changes the state and says what to write; the caller writes. If that fails, the txg
 //! fails, and with it the pool: there is no going back.
 
-use crate::entry::{Action, SHORT_RUN_MAX, Writer};
+use crate::entry::MapWriter;
 use crate::free_space::FreeSpace;
 use crate::histogram::Histogram;
 use crate::metaslab::{DEFER, Load, State};
 use crate::ranges::{Ranges, Segment};
-use crate::space_log::{MapHeader, MapInfo, MapWrite};
-use units::{Error, ObjectId, Result, Txg};
+use crate::space_log::{MapInfo, MapWrite};
+use ondisk::{SpaceAction, SpaceMapLog, SpaceMapPhys};
+use units::{Endian, Error, ObjectId, Result, Txg};
 
 /// How many times the size of its optimum a map may have, in percent, and the blocks it may have in any case.
 const CONDENSE_PERCENT: u64 = 200;
 const CONDENSE_BLOCKS: u64 = 4;
+/// The longest run of an entry of one word, in units.
+const SHORT_RUN_MAX: u64 = 1 << 15;
 
 /// How a metaslab's map is written this time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,11 +64,11 @@ impl State {
         let truncate = condensed.is_some();
         let at = if truncate { 0 } else { map.header.length };
         let mut writer = condensed.unwrap_or_else(|| self.writer(&map, at, how));
-        self.flush(&mut writer, how);
+        self.flush(&mut writer);
         let allocating = std::mem::take(&mut self.allocating[how.txg.slot()]);
         let freeing = std::mem::take(&mut self.freeing[how.txg.slot()]);
-        writer.write(Action::Alloc, allocating.iter(), how.txg, how.pass);
-        writer.write(Action::Free, freeing.iter(), how.txg, how.pass);
+        writer.write(SpaceAction::Alloc, allocating.iter());
+        writer.write(SpaceAction::Free, freeing.iter());
         let change = allocating.space() as i64 - freeing.space() as i64;
         self.allocated = self.allocated.checked_add_signed(change).ok_or_else(|| {
             Error::corrupt(format!("txg {} frees more than is allocated", how.txg)).at(self.place)
@@ -76,35 +79,37 @@ impl State {
         for segment in freeing.iter() {
             self.freed.add(segment).expect("a free was checked against what was freed before it");
         }
-        let words = writer.finish();
-        map.header =
-            MapHeader { length: at + words.len() as u64 * 8, allocated: self.allocated as i64, histogram };
+        let log = writer.finish();
+        let allocated = self.allocated as i64;
+        map.header = SpaceMapPhys { object: map.object, length: log.length(), allocated, histogram };
         self.map = Some(map);
-        Ok((map.object, MapWrite { truncate, at, words, header: map.header }))
+        let bytes = log.to_bytes(Endian::NATIVE);
+        Ok((map.object, MapWrite { truncate, at, bytes, header: map.header }))
     }
 
-    fn writer(&self, map: &MapInfo, at: u64, how: Pass) -> Writer {
-        Writer::new(at, map.block_size, self.place.region, self.place.shift, how.long_entries)
+    fn writer(&self, map: &MapInfo, at: u64, how: Pass) -> MapWriter {
+        let log = SpaceMapLog::new(at, map.block_size, how.long_entries);
+        MapWriter::new(log, self.place.region, self.place.shift, how.txg, how.pass)
     }
 
     /// Writes what stood only in the pool's log.
-    fn flush(&mut self, writer: &mut Writer, how: Pass) {
+    fn flush(&mut self, writer: &mut MapWriter) {
         let allocs = std::mem::take(&mut self.unflushed_allocs);
         let frees = std::mem::take(&mut self.unflushed_frees);
-        writer.write(Action::Alloc, allocs.iter(), how.txg, how.pass);
-        writer.write(Action::Free, frees.iter(), how.txg, how.pass);
+        writer.write(SpaceAction::Alloc, allocs.iter());
+        writer.write(SpaceAction::Free, frees.iter());
     }
 
     /// A description of the state before this txg, when the map is so much longer than that.
-    fn condense(&mut self, map: &MapInfo, how: Pass) -> Option<Writer> {
+    fn condense(&mut self, map: &MapInfo, how: Pass) -> Option<MapWriter> {
         let Load::Loaded(free) = &self.load else { return None };
         if !should_condense(free, map, self.place.shift, how.long_entries) {
             return None;
         }
         let mut writer = self.writer(map, 0, how);
-        writer.write(Action::Alloc, [self.place.region], how.txg, how.pass);
-        writer.write(Action::Free, free.ranges().iter(), how.txg, how.pass);
-        writer.write(Action::Free, self.free_until_now().iter(), how.txg, how.pass);
+        writer.write(SpaceAction::Alloc, [self.place.region]);
+        writer.write(SpaceAction::Free, free.ranges().iter());
+        writer.write(SpaceAction::Free, self.free_until_now().iter());
         self.unflushed_allocs = Ranges::default();
         self.unflushed_frees = Ranges::default();
         Some(writer)
@@ -125,9 +130,9 @@ impl State {
     fn histogram_with(
         &self,
         freeing: &Ranges,
-        header: &MapHeader,
+        header: &SpaceMapPhys,
         recreated: bool,
-    ) -> Option<[u64; crate::histogram::MAP_BUCKETS]> {
+    ) -> Option<[u64; SpaceMapPhys::BUCKETS]> {
         let old = header.histogram?;
         let shift = self.place.shift;
         let mut histogram = match &self.load {
