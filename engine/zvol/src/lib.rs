@@ -32,3 +32,5 @@ pub const PROPERTIES: units::ObjectId = units::ObjectId(2);
 /// The entry of [`PROPERTIES`] that is the size in bytes.
 pub const SIZE: &str = "size";
 
+#[cfg(test)]
+mod tests;

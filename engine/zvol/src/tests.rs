@@ -1,0 +1,119 @@
+//! A volume over blocks in memory, against an array of bytes.
+
+use crate::{Extent, Volume, create};
+use dmu::{NoLedger, ObjSet, Policy, SyncCtx, Tx};
+use ondisk::ObjsetType;
+use std::sync::Arc;
+use txg::{Txgs, throttle::Limits};
+use units::{Kind, ObjsetId, Txg};
+use world::Buf;
+use zio::MemStore;
+
+const SIZE: u64 = 1 << 20;
+const BLOCK: u64 = 4096;
+
+/// A volume whose pool syncs by itself, in the simulator.
+fn with_volume<F: Future<Output = ()> + Send + 'static>(
+    test: impl FnOnce(Volume, ObjSet, Txgs) -> F + Send + 'static,
+) {
+    sim::run(7, sim::Config::default(), async move {
+        let txgs = Txgs::new(Txg(9), Limits::default());
+        let set =
+            ObjSet::create(Arc::new(MemStore::new()), ObjsetId(54), ObjsetType::Zvol, Policy::mos(), Txg(10));
+        create(&set, &Tx::syncing(Txg(10)), SIZE, BLOCK).await.unwrap();
+        let (syncing, owner) = (set.clone(), txgs.clone());
+        let sync = world::spawn(async move {
+            while let Some(txg) = owner.next_to_sync().await {
+                let ctx = SyncCtx { txg, pass: 1, ledger: Arc::new(NoLedger) };
+                syncing.sync(&ctx).await.unwrap();
+                owner.done(txg);
+            }
+        });
+        let volume = Volume::open("tank/vol", &set, Some(txgs.clone())).await.unwrap();
+        test(volume, set, txgs.clone()).await;
+        txgs.close();
+        sync.await;
+    });
+}
+
+async fn bytes(volume: &Volume, offset: u64, len: u64) -> Vec<u8> {
+    volume.read(offset, len).await.unwrap().iter().flat_map(|b| b.to_vec()).collect()
+}
+
+#[test]
+fn writes_trims_and_flushes_in_any_order_leave_what_an_array_of_bytes_would_hold() {
+    with_volume(|volume, _, _| async move {
+        let mut oracle = vec![0u8; SIZE as usize];
+        for step in 0..800u64 {
+            let offset = world::random_u64() % SIZE;
+            let len = (world::random_u64() % 30_000 + 1).min(SIZE - offset);
+            let range = offset as usize..(offset + len) as usize;
+            match world::random_u64() % 8 {
+                0..=3 => {
+                    let byte = step as u8 | 1;
+                    volume.write(offset, Buf::copy_from(&vec![byte; len as usize])).await.unwrap();
+                    oracle[range].fill(byte);
+                }
+                4 => {
+                    volume.zero(offset, len).await.unwrap();
+                    oracle[range].fill(0);
+                }
+                5 => {
+                    volume.trim(offset, len).await.unwrap();
+                    let (first, end) = (offset.next_multiple_of(BLOCK), (offset + len) / BLOCK * BLOCK);
+                    if first < end {
+                        oracle[first as usize..end as usize].fill(0);
+                    }
+                }
+                6 => volume.flush().await.unwrap(),
+                _ => assert_eq!(bytes(&volume, offset, len).await, oracle[range], "step {step}"),
+            }
+        }
+        assert_eq!(bytes(&volume, 0, SIZE).await, oracle);
+    });
+}
+
+#[test]
+fn writers_of_parts_of_one_block_do_not_lose_each_other() {
+    with_volume(|volume, _, _| async move {
+        for _ in 0..20 {
+            let writers: Vec<_> = (0..8u64)
+                .map(|i| {
+                    let volume = volume.clone();
+                    world::spawn(async move {
+                        volume.write(i * 512, Buf::copy_from(&[i as u8 + 1; 512])).await.unwrap()
+                    })
+                })
+                .collect();
+            for writer in writers {
+                writer.await;
+            }
+            let got = bytes(&volume, 0, BLOCK).await;
+            assert!((0..8).all(|i| got[i * 512..(i + 1) * 512] == [i as u8 + 1; 512]));
+            volume.flush().await.unwrap();
+            volume.zero(0, BLOCK).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn holes_are_mapped_and_a_volume_ends_where_it_ends() {
+    with_volume(|volume, _, txgs| async move {
+        volume.write(3 * BLOCK, Buf::copy_from(&[1; 2 * BLOCK as usize])).await.unwrap();
+        for round in 0..2 {
+            let map = volume.extents(0, SIZE, 10).await.unwrap();
+            let expected = [(3 * BLOCK, true), (2 * BLOCK, false), (SIZE - 5 * BLOCK, true)];
+            assert_eq!(map, expected.map(|(len, hole)| Extent { len, hole }), "round {round}");
+            volume.flush().await.unwrap();
+        }
+        assert_eq!(volume.write(SIZE - 1, Buf::copy_from(&[1; 2])).await.unwrap_err().kind(), Kind::Invalid);
+        assert_eq!(volume.read(u64::MAX, 2).await.unwrap_err().kind(), Kind::Invalid);
+        let tx = txgs.begin_unthrottled();
+        assert_eq!(volume.resize(&tx, 1000).await.unwrap_err().kind(), Kind::Invalid);
+        volume.resize(&tx, 4 * BLOCK).await.unwrap();
+        volume.resize(&tx, SIZE).await.unwrap();
+        drop(tx);
+        assert_eq!(bytes(&volume, 3 * BLOCK, BLOCK).await, [1; BLOCK as usize]);
+        assert_eq!(bytes(&volume, 4 * BLOCK, BLOCK).await, [0; BLOCK as usize], "what was cut off is gone");
+    });
+}
