@@ -30,9 +30,9 @@ impl Cursor {
     /// Before the first entry.
     pub const START: Cursor = Cursor { hash: 0, cd: 0 };
 
-    /// Behind the entry at this place.
-    pub(crate) fn behind(hash: u64, cd: u32) -> Cursor {
-        Cursor { hash, cd: cd.saturating_add(1) }
+    /// Behind the entry at this position.
+    pub(crate) fn behind(self) -> Cursor {
+        Cursor { cd: self.cd.saturating_add(1), ..self }
     }
 
     pub(crate) fn cookie(self, rules: &Rules) -> u64 {

@@ -3,7 +3,7 @@
 //! ```text
 //!   63            36 35                          0
 //!  |  28 hash bits  |  zero                       |   usual
-//!  |        48 hash bits             |  zero      |   Flags::HASH64
+//!  |        48 hash bits             |  zero      |   ZapFlags::HASH64
 //!   └ table shift ┘└ leaf bucket ┘
 //! ```
 //!
@@ -13,69 +13,50 @@
 
 use crate::key::Key;
 use crate::normalize::Normalization;
+use ondisk::zap::ZapFlags;
 use units::{Error, Result};
-
-/// Options of a ZAP that only the fat form can record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(pub u64);
-
-impl Flags {
-    pub const NONE: Flags = Flags(0);
-    /// Hashes of 48 bits instead of 28: for many entries where nobody needs a 32-bit cookie.
-    pub const HASH64: Flags = Flags(1);
-    /// Keys are arrays of 64-bit integers, not names.
-    pub const UINT64_KEY: Flags = Flags(2);
-    /// The first integer of a key is already evenly distributed (a checksum) and serves as the hash.
-    pub const PRE_HASHED_KEY: Flags = Flags(4);
-
-    const KNOWN: u64 = 7;
-
-    #[must_use]
-    pub const fn with(self, other: Flags) -> Flags {
-        Flags(self.0 | other.0)
-    }
-
-    pub const fn has(self, other: Flags) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    pub(crate) fn check(self) -> Result<()> {
-        if self.0 & !Flags::KNOWN != 0 {
-            return Err(Error::unsupported(format!("ZAP with unknown flags {:#x}", self.0)));
-        }
-        Ok(())
-    }
-}
 
 /// What decides where an entry of this ZAP lies: fixed when the ZAP is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rules {
     pub salt: u64,
     pub norm: Normalization,
-    pub flags: Flags,
+    pub flags: ZapFlags,
 }
 
+/// The flags whose meaning we know.
+const KNOWN_FLAGS: u64 = ZapFlags::HASH64.0 | ZapFlags::UINT64_KEY.0 | ZapFlags::PRE_HASHED_KEY.0;
+
 impl Rules {
+    /// Rules that we cannot follow would hide entries, or put them where nobody finds them.
+    pub fn check(&self) -> Result<()> {
+        self.norm.check()?;
+        if self.flags.0 & !KNOWN_FLAGS != 0 {
+            return Err(Error::unsupported(format!("ZAP with unknown flags {:#x}", self.flags.0)));
+        }
+        Ok(())
+    }
+
     /// How many of the high bits of a hash are used.
     pub fn hash_bits(&self) -> u32 {
-        if self.flags.has(Flags::HASH64) { 48 } else { 28 }
+        if self.flags.has(ZapFlags::HASH64) { 48 } else { 28 }
     }
 
     /// The size in bytes of what keys are made of.
     pub fn key_int_size(&self) -> usize {
-        if self.flags.has(Flags::UINT64_KEY) { 8 } else { 1 }
+        if self.flags.has(ZapFlags::UINT64_KEY) { 8 } else { 1 }
     }
 
     /// Collision differentiators stay below this.
     pub fn max_cd(&self) -> u32 {
-        if self.flags.has(Flags::HASH64) { 0xffff } else { u32::MAX }
+        if self.flags.has(ZapFlags::HASH64) { 0xffff } else { u32::MAX }
     }
 
     /// The hash under which `key` is stored. Names are normalised first, whatever the match asked for: all spellings
     /// of a name must meet in one bucket.
     pub fn hash(&self, key: Key<'_>) -> u64 {
         let full = match key {
-            Key::Words([first, ..]) if self.flags.has(Flags::PRE_HASHED_KEY) => *first,
+            Key::Words([first, ..]) if self.flags.has(ZapFlags::PRE_HASHED_KEY) => *first,
             Key::Words(words) => words.iter().fold(self.salt, |crc, word| feed(crc, &word.to_le_bytes())),
             Key::Name(name) => feed(self.salt, &self.norm.apply(name)),
         };
@@ -119,16 +100,17 @@ mod tests {
 
     #[test]
     fn only_the_high_bits_of_a_hash_are_used() {
-        let rules = Rules { salt: 0x1234_5678_9abc_def1, norm: Normalization::NONE, flags: Flags::NONE };
+        let rules =
+            Rules { salt: 0x1234_5678_9abc_def1, norm: Normalization::NONE, flags: ZapFlags::default() };
         assert_eq!(rules.hash(Key::Name(b"name")) << 28, 0);
-        let wide = Rules { flags: Flags::HASH64, ..rules };
+        let wide = Rules { flags: ZapFlags::HASH64, ..rules };
         assert_eq!(wide.hash(Key::Name(b"name")) << 48, 0);
         assert_eq!(wide.hash(Key::Name(b"name")) >> 36, rules.hash(Key::Name(b"name")) >> 36);
     }
 
     #[test]
     fn a_prehashed_key_is_its_own_hash() {
-        let flags = Flags::HASH64.with(Flags::UINT64_KEY).with(Flags::PRE_HASHED_KEY);
+        let flags = ZapFlags::HASH64.with(ZapFlags::UINT64_KEY).with(ZapFlags::PRE_HASHED_KEY);
         let rules = Rules { salt: 7, norm: Normalization::NONE, flags };
         assert_eq!(rules.hash(Key::Words(&[0x1122_3344_5566_7788, 9])), 0x1122_3344_5566_0000);
     }

@@ -1,16 +1,13 @@
 //! What an entry is found by.
 
-use crate::hash::{Flags, Rules};
+use crate::hash::Rules;
+use ondisk::zap::ZapFlags;
+pub use ondisk::zap::{LONG_NAME_MAX, NAME_MAX};
 use std::borrow::Cow;
 use std::fmt;
 use units::{Error, Result};
 
-/// The longest name, its final NUL included, in any ZAP but a directory with long names.
-pub const NAME_MAX: usize = 256;
-/// The longest name, its final NUL included, where the feature `longname` is active.
-pub const LONG_NAME_MAX: usize = 1024;
-
-/// A key as callers pass it: a name, or an array of integers in a ZAP created with [`Flags::UINT64_KEY`].
+/// A key as callers pass it: a name, or an array of integers in a ZAP created with [`ZapFlags::UINT64_KEY`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key<'a> {
     /// Any bytes but NUL.
@@ -76,8 +73,8 @@ impl OwnedKey {
     }
 
     /// Reads the bytes an array of a leaf holds: a name with its NUL, or integers with the high byte first.
-    pub(crate) fn from_stored(mut bytes: Vec<u8>, flags: Flags) -> Result<OwnedKey> {
-        if flags.has(Flags::UINT64_KEY) {
+    pub(crate) fn from_stored(mut bytes: Vec<u8>, flags: ZapFlags) -> Result<OwnedKey> {
+        if flags.has(ZapFlags::UINT64_KEY) {
             let words = bytes.chunks_exact(8).map(|b| u64::from_be_bytes(b.try_into().expect("8 bytes")));
             return Ok(OwnedKey::Words(words.collect()));
         }
@@ -160,7 +157,7 @@ impl<'a> Needle<'a> {
 
 /// Only what a ZAP can hold is a key of it; on this rest the sizes of everything that is written.
 fn check_kind(rules: &Rules, key: Key<'_>) -> Result<()> {
-    let wants_words = rules.flags.has(Flags::UINT64_KEY);
+    let wants_words = rules.flags.has(ZapFlags::UINT64_KEY);
     let fault = match key {
         Key::Name(_) if wants_words => "its keys are integers, not names",
         Key::Words(_) if !wants_words => "its keys are names, not integers",

@@ -44,12 +44,12 @@ mod tests;
 
 pub use blocks::Blocks;
 pub use cursor::{Cursor, Page};
-pub use hash::Flags;
 pub use key::{Key, LONG_NAME_MAX, Match, NAME_MAX, OwnedKey, int_name};
 pub use normalize::Normalization;
 pub use value::{Entry, Found, VALUE_MAX, Value};
 
 use hash::Rules;
+pub use ondisk::zap::ZapFlags;
 use units::{Error, Result};
 
 /// An open ZAP.
@@ -64,7 +64,7 @@ pub struct Zap<S> {
 pub struct Options {
     pub normalization: Normalization,
     /// With any flag the ZAP is fat from the start.
-    pub flags: Flags,
+    pub flags: ZapFlags,
 }
 
 /// Which form a ZAP has.
@@ -87,7 +87,7 @@ pub struct Stats {
     pub entries: u64,
     pub salt: u64,
     pub normalization: Normalization,
-    pub flags: Flags,
+    pub flags: ZapFlags,
     pub block_size: usize,
 }
 
@@ -107,15 +107,14 @@ impl<S: Blocks> Zap<S> {
     ///
     /// The blocks of a ZAP with flags keep the size that the object has, which must be a power of two.
     pub fn format(blocks: S, tx: &S::Tx, options: Options, salt: u64) -> Result<Zap<S>> {
-        options.normalization.check()?;
-        options.flags.check()?;
         let rules = Rules { salt: salt | 1, norm: options.normalization, flags: options.flags };
+        rules.check()?;
         let size = blocks.block_size();
-        if options.flags == Flags::NONE {
+        if options.flags == ZapFlags::default() {
             blocks.write_block(tx, 0, micro::format(size, &rules).freeze())?;
             return Ok(Zap::open(blocks));
         }
-        if !size.is_power_of_two() || !(leaf::SHIFT_MIN..=leaf::SHIFT_MAX).contains(&size.ilog2()) {
+        if !size.is_power_of_two() || !leaf::SHIFTS.contains(&size.ilog2()) {
             return Err(Error::invalid(format!("a fat ZAP cannot have blocks of {size} bytes")));
         }
         fat::Edit::format(&blocks, size.ilog2(), rules).commit(tx)?;

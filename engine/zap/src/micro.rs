@@ -9,13 +9,15 @@
 //! The block grows in steps of 512 bytes up to [`SIZE_MAX`]. What does not fit turns the whole into a fat ZAP. Names
 //! of the same hash are told apart by `cd`, which only matters for the order in which entries are listed.
 
-use crate::block::MICRO;
-use crate::hash::{Flags, Rules};
+use crate::cursor::Cursor;
+use crate::hash::Rules;
 use crate::key::{Key, Needle};
 use crate::le;
 use crate::normalize::Normalization;
+use ondisk::zap::{MICRO_ENTRY_SIZE as SLOT, MICRO_NAME_MAX, MicroEntry, MicroHeader, ZapFlags};
+use ondisk::{Reader, Writer};
 use std::ops::{Deref, DerefMut};
-use units::{Error, Result};
+use units::{Endian, Error, Result};
 use world::IoBuf;
 
 /// Beyond this a micro ZAP becomes a fat one. Larger blocks would need features of the pool.
@@ -23,16 +25,15 @@ pub(crate) const SIZE_MAX: usize = 128 << 10;
 /// By how much a full one grows.
 pub(crate) const SIZE_STEP: usize = 512;
 /// The longest name, without NUL.
-pub(crate) const NAME_MAX: usize = NAME_FIELD - 1;
+pub(crate) const NAME_MAX: usize = MICRO_NAME_MAX;
 
-const SLOT: usize = 64;
-const NAME_AT: usize = 14;
-const NAME_FIELD: usize = SLOT - NAME_AT;
+const NAME_AT: usize = SLOT - NAME_MAX - 1;
 
 /// A micro ZAP over its block: a `Buf` to read, an `IoBuf` to change.
 #[derive(Debug)]
 pub(crate) struct Micro<B> {
     bytes: B,
+    rules: Rules,
 }
 
 /// A slot in use.
@@ -57,26 +58,23 @@ pub(crate) fn turn(bytes: &mut [u8]) {
 /// The block of a new, empty micro ZAP.
 pub(crate) fn format(size: usize, rules: &Rules) -> IoBuf {
     let mut bytes = IoBuf::zeroed(size);
-    le::put_u64(&mut bytes, 0, MICRO);
-    le::put_u64(&mut bytes, 8, rules.salt);
-    le::put_u64(&mut bytes, 16, rules.norm.0);
+    let header = MicroHeader { salt: rules.salt, normalization: rules.norm.0 };
+    header.encode(&mut Writer::new(&mut bytes, Endian::Little));
     bytes
 }
 
 impl<B: Deref<Target = [u8]>> Micro<B> {
-    /// The block's kind has been seen already.
+    /// The block has been turned to our order already.
     pub fn open(bytes: B) -> Result<Micro<B>> {
-        let micro = Micro { bytes };
-        micro.rules().norm.check()?;
-        Ok(micro)
+        let header = MicroHeader::decode(&mut Reader::new(&bytes, Endian::Little, "micro ZAP"))?;
+        let norm = Normalization(header.normalization);
+        let rules = Rules { salt: header.salt, norm, flags: ZapFlags::default() };
+        rules.check()?;
+        Ok(Micro { bytes, rules })
     }
 
     pub fn rules(&self) -> Rules {
-        Rules {
-            salt: le::u64_at(&self.bytes, 8),
-            norm: Normalization(le::u64_at(&self.bytes, 16)),
-            flags: Flags::NONE,
-        }
+        self.rules
     }
 
     pub fn size(&self) -> usize {
@@ -95,6 +93,7 @@ impl<B: Deref<Target = [u8]>> Micro<B> {
         self.slot_bytes(index)[NAME_AT] == 0
     }
 
+    /// The slot in place; [`MicroEntry`] would copy the name of each that is looked at.
     fn slot(&self, index: usize) -> Result<Slot<'_>> {
         let bytes = self.slot_bytes(index);
         let field = &bytes[NAME_AT..];
@@ -134,18 +133,17 @@ impl<B: Deref<Target = [u8]>> Micro<B> {
         self.slots().filter(|s| s.as_ref().is_ok_and(|s| needle.matches_name(s.name))).count()
     }
 
-    /// All entries with their hash, in listing order: by hash, then by cd.
-    pub fn sorted(&self) -> Result<Vec<(u64, Slot<'_>)>> {
-        let rules = self.rules();
-        let mut all: Vec<_> =
-            self.slots().map(|s| s.map(|s| (rules.hash(Key::Name(s.name)), s))).collect::<Result<_>>()?;
-        all.sort_by_key(|(hash, slot)| (*hash, slot.cd));
+    /// All entries in listing order.
+    pub fn sorted(&self) -> Result<Vec<(Cursor, Slot<'_>)>> {
+        let position = |slot: Slot<'_>| Cursor { hash: self.rules.hash(Key::Name(slot.name)), cd: slot.cd };
+        let mut all: Vec<_> = self.slots().map(|s| s.map(|s| (position(s), s))).collect::<Result<_>>()?;
+        all.sort_by_key(|(at, _)| *at);
         Ok(all)
     }
 
     /// The cds of the entries that share this hash.
     pub fn cds_of(&self, hash: u64) -> Result<Vec<u32>> {
-        let rules = self.rules();
+        let rules = &self.rules;
         let mut cds = Vec::new();
         for slot in self.slots() {
             let slot = slot?;
@@ -164,14 +162,14 @@ impl<B: Deref<Target = [u8]>> Micro<B> {
     pub fn grown(&self, size: usize) -> Micro<IoBuf> {
         let mut bytes = IoBuf::zeroed(size);
         bytes[..self.bytes.len()].copy_from_slice(&self.bytes);
-        Micro { bytes }
+        Micro { bytes, rules: self.rules }
     }
 }
 
 impl Micro<world::Buf> {
     /// For changing: the block itself when nobody else holds it, else a copy.
     pub fn into_mut(self) -> Micro<IoBuf> {
-        Micro { bytes: self.bytes.into_mut() }
+        Micro { bytes: self.bytes.into_mut(), rules: self.rules }
     }
 }
 
@@ -182,13 +180,9 @@ impl<B: DerefMut<Target = [u8]>> Micro<B> {
 
     /// Fills the first free slot. The caller has made sure that there is one and that the name is new and fits.
     pub fn add(&mut self, name: &[u8], cd: u32, value: u64) {
-        assert!(!name.is_empty() && name.len() <= NAME_MAX, "the name fits a slot");
         let free = (0..self.slot_count()).find(|i| self.is_free(*i)).expect("the caller saw a free slot");
-        let slot = self.slot_bytes_mut(free);
-        slot.fill(0);
-        le::put_u64(slot, 0, value);
-        le::put_u32(slot, 8, cd);
-        slot[NAME_AT..NAME_AT + name.len()].copy_from_slice(name);
+        let entry = MicroEntry { value, differentiator: cd, name: name.to_vec() };
+        entry.encode(&mut Writer::new(self.slot_bytes_mut(free), Endian::Little));
     }
 
     pub fn set(&mut self, index: usize, value: u64) {

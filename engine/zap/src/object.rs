@@ -1,7 +1,7 @@
 //! The blocks of an object: where ZAPs live in production.
 
-use crate::Blocks;
-use dmu::{Object, Tx};
+use crate::{Blocks, Options, Zap};
+use dmu::{NewObject, ObjSet, Object, Tx};
 use std::ops::Range;
 use units::Result;
 use world::Buf;
@@ -31,5 +31,17 @@ impl Blocks for Object {
 
     fn free_blocks(&self, tx: &Tx, blocks: Range<u64>) -> Result<()> {
         Object::free_blocks(self, tx, blocks)
+    }
+}
+
+impl Zap<Object> {
+    /// Makes an object that is an empty ZAP. Its blocks should have 512 bytes if there are no flags, to grow from there.
+    pub async fn create(set: &ObjSet, tx: &Tx, new: NewObject, options: Options) -> Result<Zap<Object>> {
+        Zap::format(set.allocate(tx, new).await?, tx, options, world::random_u64())
+    }
+
+    /// Frees the object with all its entries.
+    pub async fn destroy(self, set: &ObjSet, tx: &Tx) -> Result<()> {
+        set.free(tx, self.blocks().id()).await
     }
 }

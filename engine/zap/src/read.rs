@@ -1,6 +1,6 @@
 //! Looking things up, in either form.
 
-use crate::block::{self, BlockKind};
+use crate::block;
 use crate::blocks::Blocks;
 use crate::cursor::{Cursor, Page};
 use crate::fat::read::Fat;
@@ -9,6 +9,7 @@ use crate::key::{Key, Match, Needle, OwnedKey};
 use crate::micro::Micro;
 use crate::value::{Entry, Found, Value};
 use crate::{Form, Stats, Zap};
+use ondisk::zap::ZapBlock;
 use units::{Error, Kind, Result};
 use world::Buf;
 
@@ -101,7 +102,7 @@ impl<S: Blocks> Zap<S> {
                 let form = Form::Fat {
                     leaves: header.leaves,
                     blocks: header.free_block,
-                    table_shift: header.table.shift,
+                    table_shift: header.table_shift(),
                 };
                 (form, header.entries)
             }
@@ -167,9 +168,9 @@ impl<S: Blocks> Zap<S> {
 
     fn open_block0(&self, bytes: Buf) -> Result<Opened<'_, S>> {
         match block::open(bytes)? {
-            (BlockKind::Micro, bytes) => Ok(Opened::Micro(Micro::open(bytes)?)),
-            (BlockKind::Header, bytes) => Ok(Opened::Fat(Fat::open(&self.blocks, bytes)?)),
-            (BlockKind::Leaf, _) => Err(Error::corrupt("ZAP that starts with a leaf")),
+            (ZapBlock::Micro, bytes) => Ok(Opened::Micro(Micro::open(bytes)?)),
+            (ZapBlock::Header, bytes) => Ok(Opened::Fat(Fat::open(&self.blocks, bytes)?)),
+            (ZapBlock::Leaf, _) => Err(Error::corrupt("ZAP that starts with a leaf")),
         }
     }
 }
@@ -184,12 +185,11 @@ impl<S: Blocks> Opened<'_, S> {
 }
 
 fn page_of_micro(micro: &Micro<Buf>, from: Cursor, limit: usize) -> Result<Page> {
-    let mut all =
-        micro.sorted()?.into_iter().filter(|(hash, slot)| Cursor { hash: *hash, cd: slot.cd } >= from);
+    let mut all = micro.sorted()?.into_iter().filter(|(at, _)| *at >= from);
     let mut last = from;
     let mut entries = Vec::new();
-    for (hash, slot) in all.by_ref().take(limit) {
-        last = Cursor::behind(hash, slot.cd);
+    for (at, slot) in all.by_ref().take(limit) {
+        last = at.behind();
         entries.push(Entry { key: OwnedKey::Name(slot.name.to_vec()), value: slot.value.into() });
     }
     Ok(Page { entries, next: all.next().map(|_| last) })

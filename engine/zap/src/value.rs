@@ -1,11 +1,9 @@
 //! What an entry holds: an array of integers of one size.
 
 use crate::key::OwnedKey;
+pub use ondisk::zap::VALUE_MAX;
 use std::borrow::Cow;
 use units::{Error, Result};
-
-/// The longest value in bytes.
-pub const VALUE_MAX: usize = 8192;
 
 /// Integers of 1, 2, 4 or 8 bytes. A micro ZAP holds single 64-bit ones only.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -186,9 +186,9 @@ impl<'s, S: Blocks> Edit<'s, S> {
         let place = self.header.place_of(index);
         self.store_pointer(place, blkid).await?;
         let table = self.header.table;
-        if table.next_block != 0 && place.block - table.block < table.copied {
+        if table.next_first_block != 0 && place.block - table.first_block < table.blocks_copied {
             for index in [2 * index, 2 * index + 1] {
-                self.store_pointer(self.header.place_in(table.next_block, index), blkid).await?;
+                self.store_pointer(self.header.place_in(table.next_first_block, index), blkid).await?;
             }
         }
         Ok(())
@@ -211,7 +211,7 @@ impl<'s, S: Blocks> Edit<'s, S> {
 
     /// The pointers of the embedded table, or of block `n` of the table.
     pub(super) async fn pointers(&self, n: u64) -> Result<Vec<u64>> {
-        let block = if self.header.table.blocks == 0 { 0 } else { self.header.table.block + n };
+        let block = if self.header.table.blocks == 0 { 0 } else { self.header.table.first_block + n };
         let read;
         let bytes: &[u8] = if block == 0 {
             &self.block0[self.header.block_size() / 2..]

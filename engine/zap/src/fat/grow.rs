@@ -14,7 +14,7 @@ impl<S: Blocks> Edit<'_, S> {
     pub(super) async fn split(&mut self, blkid: u64, hash: u64) -> Result<()> {
         let old_len = self.leaf_mut(blkid).prefix_len();
         self.check_split_helps(blkid, hash)?;
-        while self.header.table.shift == old_len {
+        while self.header.table_shift() == old_len {
             self.grow_table().await?;
         }
         let rules = self.header.rules;
@@ -42,18 +42,18 @@ impl<S: Blocks> Edit<'_, S> {
 
     /// Which pointers lead to the leaf of this prefix.
     pub(super) fn range_of(&self, prefix: u64, len: u32) -> Range<u64> {
-        let free_bits = self.header.table.shift - len;
+        let free_bits = self.header.table_shift() - len;
         prefix << free_bits..(prefix + 1) << free_bits
     }
 
     /// Takes the next step of a table that is growing, and starts to grow it when the leaf just written will need
     /// that soon: so the cost is spread over many changes.
     pub(super) async fn grow_ahead(&mut self, blkid: u64) -> Result<()> {
-        let shift = self.header.table.shift;
+        let shift = self.header.table_shift();
         let leaf = self.leaf_mut(blkid);
         let is_nearly_full = leaf.prefix_len() == shift && leaf.free_chunks() < LOW_WATER;
         let may_grow = shift < self.header.prefix_len_max();
-        if may_grow && (is_nearly_full || self.header.table.next_block != 0) {
+        if may_grow && (is_nearly_full || self.header.table.next_first_block != 0) {
             self.grow_table().await?;
         }
         Ok(())
@@ -62,34 +62,34 @@ impl<S: Blocks> Edit<'_, S> {
     /// One step of doubling the table: moves the embedded one out, or copies one block.
     async fn grow_table(&mut self) -> Result<()> {
         let mut table = self.header.table;
-        if table.shift >= self.header.prefix_len_max() {
+        if self.header.table_shift() >= self.header.prefix_len_max() {
             return Err(Error::new(Kind::NoSpace, "grow ZAP pointer table").at(self.store.name()));
         }
         if table.blocks == 0 {
             let pointers = self.pointers(0).await?;
-            table.block = self.header.allocate(1)?;
+            table.first_block = self.header.allocate(1)?;
             table.blocks = 1;
             table.shift += 1;
-            self.put_table(table.block, doubled(&pointers));
+            self.put_table(table.first_block, doubled(&pointers));
             self.header.table = table;
             return Ok(());
         }
-        if table.next_block == 0 {
-            table.next_block = self.header.allocate(2 * table.blocks)?;
-            table.copied = 0;
+        if table.next_first_block == 0 {
+            table.next_first_block = self.header.allocate(2 * table.blocks)?;
+            table.blocks_copied = 0;
         }
-        let pointers = self.pointers(table.copied).await?;
+        let pointers = self.pointers(table.blocks_copied).await?;
         let (low, high) = pointers.split_at(pointers.len() / 2);
-        self.put_table(table.next_block + 2 * table.copied, doubled(low));
-        self.put_table(table.next_block + 2 * table.copied + 1, doubled(high));
-        table.copied += 1;
-        if table.copied == table.blocks {
-            self.free(table.block..table.block + table.blocks);
-            table.block = table.next_block;
+        self.put_table(table.next_first_block + 2 * table.blocks_copied, doubled(low));
+        self.put_table(table.next_first_block + 2 * table.blocks_copied + 1, doubled(high));
+        table.blocks_copied += 1;
+        if table.blocks_copied == table.blocks {
+            self.free(table.first_block..table.first_block + table.blocks);
+            table.first_block = table.next_first_block;
             table.blocks *= 2;
             table.shift += 1;
-            table.next_block = 0;
-            table.copied = 0;
+            table.next_first_block = 0;
+            table.blocks_copied = 0;
         }
         self.header.table = table;
         Ok(())

@@ -66,11 +66,11 @@ impl<'s, S: Blocks> Fat<'s, S> {
         let (blkid, leaf) = self.leaf_of(from.hash).await?;
         let listed = || {
             let mut chunks: Vec<EntryChunk> = leaf.entries().collect::<Result<_>>()?;
-            chunks.retain(|e| Cursor { hash: e.hash, cd: e.cd } >= from);
-            chunks.sort_by_key(|e| (e.hash, e.cd));
+            chunks.retain(|e| position(e) >= from);
+            chunks.sort_by_key(position);
             let read = |e: &EntryChunk| {
                 let entry = Entry { key: leaf.key_of(e, self.rules())?, value: leaf.value_of(e)? };
-                Ok((Cursor::behind(e.hash, e.cd), entry))
+                Ok((position(e).behind(), entry))
             };
             chunks.iter().map(read).collect::<Result<Vec<_>>>()
         };
@@ -92,6 +92,10 @@ impl<'s, S: Blocks> Fat<'s, S> {
     }
 }
 
+fn position(entry: &EntryChunk) -> Cursor {
+    Cursor { hash: entry.phys.hash, cd: entry.phys.differentiator }
+}
+
 /// The first hash that a prefix no longer covers; none behind the last prefix.
 fn after(prefix: u64, len: u32) -> Option<u64> {
     let next = prefix + 1;
@@ -111,7 +115,7 @@ pub(super) async fn read_leaf<S: Blocks>(
 ) -> Result<Leaf<Buf>> {
     let bytes = read_block(store, header, blkid).await?;
     let leaf = Leaf::open(bytes, hash).map_err(|e| at_block(e, store, blkid))?;
-    if leaf.prefix_len() > header.table.shift {
+    if leaf.prefix_len() > header.table_shift() {
         let fault =
             format!("ZAP leaf: prefix of {} bits, table of {}", leaf.prefix_len(), header.table.shift);
         return Err(at_block(Error::corrupt(fault), store, blkid));

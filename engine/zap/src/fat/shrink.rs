@@ -54,8 +54,9 @@ impl<S: Blocks> Edit<'_, S> {
     /// Lets the next allocation start behind the last block in use.
     async fn lower_free_block(&mut self) -> Result<()> {
         let table = self.header.table;
-        let next_blocks = if table.next_block == 0 { 0 } else { 2 * table.blocks };
-        let mut last = (table.block + table.blocks).max(table.next_block + next_blocks).max(1) - 1;
+        let next_blocks = if table.next_first_block == 0 { 0 } else { 2 * table.blocks };
+        let mut last =
+            (table.first_block + table.blocks).max(table.next_first_block + next_blocks).max(1) - 1;
         for n in 0..table.blocks.max(1) {
             last = self.pointers(n).await?.into_iter().fold(last, u64::max);
         }

@@ -1,8 +1,7 @@
 //! Proving a leaf sound before it is changed.
 
-use super::{ARRAY_KIND, CHAIN_END, CHUNK, ENTRY, FREE, Leaf, bucket_count, chunks_for, prefix_of};
+use super::{CHAIN_END, Leaf, Plain, chunks_for, name_size, prefix_of};
 use crate::hash::Rules;
-use crate::le;
 use std::ops::Deref;
 use units::{Error, Result};
 
@@ -23,10 +22,10 @@ impl<B: Deref<Target = [u8]>> Leaf<B> {
     /// Proves that every chain ends, that no chunk is in two of them, that each entry lies where its hash belongs,
     /// and that the counts are right. A few microseconds for 16 KiB.
     pub fn check(&self, rules: &Rules) -> Result<()> {
-        let mut seen = Seen(vec![false; self.chunk_count()]);
+        let mut seen = Seen(vec![false; self.geometry.chunks()]);
         self.check_free_list(&mut seen)?;
         let mut entries = 0;
-        for bucket in 0..bucket_count(self.shift) {
+        for bucket in 0..self.geometry.buckets() {
             entries += self.check_bucket(bucket, rules, &mut seen)?;
         }
         if entries != self.len() {
@@ -36,13 +35,13 @@ impl<B: Deref<Target = [u8]>> Leaf<B> {
     }
 
     fn check_free_list(&self, seen: &mut Seen) -> Result<()> {
-        let mut next = self.free_list();
+        let mut next = self.header.first_free;
         let mut count = 0;
         while next != CHAIN_END {
-            let bytes = self.chunk(next, FREE)?;
+            let (_, behind) = self.plain(next, Plain::Free)?;
             seen.mark(next)?;
             count += 1;
-            next = le::u16_at(bytes, CHUNK - 2);
+            next = behind;
         }
         if count != self.free_chunks() {
             return Err(Error::corrupt(format!(
@@ -57,9 +56,8 @@ impl<B: Deref<Target = [u8]>> Leaf<B> {
         let mut entries = 0;
         let mut next = self.bucket(bucket);
         while next != CHAIN_END {
-            self.chunk(next, ENTRY)?;
+            let entry = self.entry(next)?.phys;
             seen.mark(next)?;
-            let entry = self.entry(next)?;
             if prefix_of(entry.hash, self.prefix_len()) != self.prefix()
                 || self.bucket_of(entry.hash) != bucket
             {
@@ -70,8 +68,8 @@ impl<B: Deref<Target = [u8]>> Leaf<B> {
                     self.prefix_len()
                 )));
             }
-            self.check_array(entry.name, usize::from(entry.name_ints) * rules.key_int_size(), seen)?;
-            self.check_array(entry.value, self.value_len(&entry), seen)?;
+            self.check_array(entry.name_chunk, name_size(&entry, rules), seen)?;
+            self.check_array(entry.value_chunk, entry.value_size(), seen)?;
             entries += 1;
             next = entry.next;
         }
@@ -83,10 +81,10 @@ impl<B: Deref<Target = [u8]>> Leaf<B> {
         let mut next = first;
         let mut count = 0;
         while next != CHAIN_END {
-            let bytes = self.chunk(next, ARRAY_KIND)?;
+            let (_, behind) = self.plain(next, Plain::Array)?;
             seen.mark(next)?;
             count += 1;
-            next = le::u16_at(bytes, CHUNK - 2);
+            next = behind;
         }
         if count < chunks_for(len) {
             return Err(Error::corrupt(format!("ZAP leaf: {count} chunks for {len} bytes")));

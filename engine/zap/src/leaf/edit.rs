@@ -13,9 +13,9 @@ pub(crate) enum Fit {
     Full,
 }
 
-/// An entry on its way from one leaf to another.
+/// An entry on its way into a leaf: which chunks it takes there is not known yet.
 struct Loose {
-    entry: EntryChunk,
+    phys: LeafEntry,
     name: Vec<u8>,
     value: Vec<u8>,
 }
@@ -29,31 +29,39 @@ impl Leaf<Buf> {
     /// For changing: checked, and in a block of its own.
     pub fn into_mut(self, rules: &Rules) -> Result<Leaf<IoBuf>> {
         self.check(rules)?;
-        Ok(Leaf { bytes: self.bytes.into_mut(), shift: self.shift })
+        let Leaf { bytes, header, shift, geometry } = self;
+        Ok(Leaf { bytes: bytes.into_mut(), header, shift, geometry })
     }
 }
 
 impl Leaf<IoBuf> {
     /// An empty leaf for the hashes that start with `prefix`.
     pub fn format(shift: u32, rules: &Rules, prefix: u64, prefix_len: u32) -> Leaf<IoBuf> {
-        let mut leaf = Leaf { bytes: IoBuf::zeroed(1 << shift), shift };
-        let chunks = leaf.chunk_count();
-        let bytes = &mut leaf.bytes;
-        le::put_u64(bytes, 0, LEAF);
-        le::put_u64(bytes, 16, prefix);
-        le::put_u32(bytes, 24, MAGIC);
-        le::put_u16(bytes, 32, prefix_len as u16);
-        bytes[36] = if rules.norm.is_none() { 0 } else { FLAG_CD_SORTED };
-        bytes[HEADER..HEADER + 2 * bucket_count(shift)].fill(0xff);
-        leaf.set_free(chunks, 0);
-        for chunk in 0..chunks as u16 {
-            let next = if usize::from(chunk) + 1 == chunks { CHAIN_END } else { chunk + 1 };
-            leaf.write_chunk(chunk, FREE, &[], next);
+        let geometry = LeafGeometry::new(shift);
+        let chunks = geometry.chunks() as u16;
+        let header = LeafHeader {
+            prefix,
+            prefix_len: prefix_len as u16,
+            free_chunks: chunks,
+            entries: 0,
+            first_free: 0,
+            flags: if rules.norm.is_none() { 0 } else { LeafHeader::ENTRIES_SORTED },
+        };
+        let mut leaf = Leaf { bytes: IoBuf::zeroed(1 << shift), header, shift, geometry };
+        (0..geometry.buckets()).for_each(|bucket| leaf.set_bucket(bucket, CHAIN_END));
+        for chunk in 0..chunks {
+            leaf.write_plain(
+                chunk,
+                Plain::Free,
+                &[],
+                if chunk + 1 == chunks { CHAIN_END } else { chunk + 1 },
+            );
         }
         leaf
     }
 
-    pub fn freeze(self) -> Buf {
+    pub fn freeze(mut self) -> Buf {
+        self.header.encode(&mut Writer::new(&mut self.bytes, Endian::Little));
         self.bytes.freeze()
     }
 
@@ -64,7 +72,7 @@ impl Leaf<IoBuf> {
         let mut high = Leaf::format(self.shift, rules, prefix | 1, len);
         for entry in self.entries() {
             let loose = self.loosen(&entry.expect(SOUND), rules);
-            let side = if prefix_of(loose.entry.hash, len) & 1 == 1 { &mut high } else { &mut low };
+            let side = if prefix_of(loose.phys.hash, len) & 1 == 1 { &mut high } else { &mut low };
             side.put(&loose);
         }
         *self = low;
@@ -77,12 +85,11 @@ impl Leaf<IoBuf> {
         *self = Leaf::format(self.shift, rules, self.prefix() >> 1, self.prefix_len() - 1);
     }
 
-    fn loosen(&self, entry: &EntryChunk, rules: &Rules) -> Loose {
-        let name_len = usize::from(entry.name_ints) * rules.key_int_size();
+    fn loosen(&self, EntryChunk { phys, .. }: &EntryChunk, rules: &Rules) -> Loose {
         Loose {
-            name: self.array_bytes(entry.name, name_len).expect(SOUND),
-            value: self.array_bytes(entry.value, self.value_len(entry)).expect(SOUND),
-            entry: *entry,
+            name: self.array_bytes(phys.name_chunk, name_size(phys, rules)).expect(SOUND),
+            value: self.array_bytes(phys.value_chunk, phys.value_size()).expect(SOUND),
+            phys: *phys,
         }
     }
 
@@ -92,77 +99,79 @@ impl Leaf<IoBuf> {
         if self.free_chunks() < cost(needle.stored.len(), stored.len()) {
             return Fit::Full;
         }
-        let entry = EntryChunk {
-            chunk: CHAIN_END,
+        let phys = LeafEntry {
+            value_int_size: value.int_size() as u8,
             next: CHAIN_END,
-            int_size: value.int_size() as u8,
-            name: CHAIN_END,
-            name_ints: needle.stored_ints() as u16,
-            value: CHAIN_END,
-            value_ints: value.len() as u16,
-            cd,
+            name_chunk: CHAIN_END,
+            name_len: needle.stored_ints() as u16,
+            value_chunk: CHAIN_END,
+            value_count: value.len() as u16,
+            differentiator: cd,
             hash: needle.hash,
         };
-        self.put(&Loose { entry, name: needle.stored.to_vec(), value: stored.into_owned() });
+        self.put(&Loose { phys, name: needle.stored.to_vec(), value: stored.into_owned() });
         Fit::Done
     }
 
     /// Replaces the value of an entry.
     pub fn update(&mut self, entry: &EntryChunk, value: &Value) -> Fit {
         let stored = value.to_stored();
-        let freed = self.chain_len(entry.value);
+        let freed = self.chain_len(entry.phys.value_chunk);
         if self.free_chunks() + freed < chunks_for(stored.len()) {
             return Fit::Full;
         }
-        self.free_array(entry.value);
-        let changed = EntryChunk {
-            int_size: value.int_size() as u8,
-            value: self.write_array(&stored),
-            value_ints: value.len() as u16,
-            ..*entry
+        self.free_array(entry.phys.value_chunk);
+        let phys = LeafEntry {
+            value_int_size: value.int_size() as u8,
+            value_chunk: self.write_array(&stored),
+            value_count: value.len() as u16,
+            ..entry.phys
         };
-        self.write_entry(&changed);
+        self.write_entry(entry.chunk, phys);
         Fit::Done
     }
 
     pub fn remove(&mut self, entry: &EntryChunk) {
         self.unlink(entry);
-        self.free_array(entry.value);
-        self.free_array(entry.name);
+        self.free_array(entry.phys.value_chunk);
+        self.free_array(entry.phys.name_chunk);
         self.free_chunk(entry.chunk);
-        self.set_len(self.len() - 1);
+        self.header.entries -= 1;
     }
 
     fn put(&mut self, loose: &Loose) {
         let chunk = self.take_free();
-        let name = self.write_array(&loose.name);
-        let value = self.write_array(&loose.value);
-        self.link(EntryChunk { chunk, name, value, ..loose.entry });
-        self.set_len(self.len() + 1);
+        let name_chunk = self.write_array(&loose.name);
+        let value_chunk = self.write_array(&loose.value);
+        self.link(chunk, LeafEntry { name_chunk, value_chunk, ..loose.phys });
+        self.header.entries += 1;
     }
 
     /// Puts the entry in the chain of its bucket, behind those with a lower cd.
-    fn link(&mut self, entry: EntryChunk) {
-        let bucket = self.bucket_of(entry.hash);
-        let before = self.chain(bucket).map(|e| e.expect(SOUND)).take_while(|e| e.cd <= entry.cd).last();
+    fn link(&mut self, chunk: u16, phys: LeafEntry) {
+        let bucket = self.bucket_of(phys.hash);
+        let is_before = |e: &EntryChunk| e.phys.differentiator <= phys.differentiator;
+        let before = self.chain(bucket).map(|e| e.expect(SOUND)).take_while(is_before).last();
         match before {
             Some(before) => {
-                self.write_entry(&EntryChunk { next: before.next, ..entry });
-                self.write_entry(&EntryChunk { next: entry.chunk, ..before });
+                self.write_entry(chunk, LeafEntry { next: before.phys.next, ..phys });
+                self.write_entry(before.chunk, LeafEntry { next: chunk, ..before.phys });
             }
             None => {
-                self.write_entry(&EntryChunk { next: self.bucket(bucket), ..entry });
-                self.set_bucket(bucket, entry.chunk);
+                self.write_entry(chunk, LeafEntry { next: self.bucket(bucket), ..phys });
+                self.set_bucket(bucket, chunk);
             }
         }
     }
 
     fn unlink(&mut self, entry: &EntryChunk) {
-        let bucket = self.bucket_of(entry.hash);
-        let before = self.chain(bucket).map(|e| e.expect(SOUND)).find(|e| e.next == entry.chunk);
+        let bucket = self.bucket_of(entry.phys.hash);
+        let before = self.chain(bucket).map(|e| e.expect(SOUND)).find(|e| e.phys.next == entry.chunk);
         match before {
-            Some(before) => self.write_entry(&EntryChunk { next: entry.next, ..before }),
-            None => self.set_bucket(bucket, entry.next),
+            Some(before) => {
+                self.write_entry(before.chunk, LeafEntry { next: entry.phys.next, ..before.phys })
+            }
+            None => self.set_bucket(bucket, entry.phys.next),
         }
     }
 
@@ -172,17 +181,17 @@ impl Leaf<IoBuf> {
         // From the end to the start: each chunk must know the one behind it.
         for piece in bytes.chunks(ARRAY).rev() {
             let chunk = self.take_free();
-            self.write_chunk(chunk, ARRAY_KIND, piece, next);
+            self.write_plain(chunk, Plain::Array, piece, next);
             next = chunk;
         }
         next
     }
 
     fn chain_len(&self, first: u16) -> usize {
-        let mut len = 0;
         let mut next = first;
+        let mut len = 0;
         while next != CHAIN_END {
-            next = self.next_of(next);
+            next = self.plain(next, Plain::Array).expect(SOUND).1;
             len += 1;
         }
         len
@@ -192,62 +201,42 @@ impl Leaf<IoBuf> {
         let mut next = first;
         while next != CHAIN_END {
             let chunk = next;
-            next = self.next_of(chunk);
+            next = self.plain(chunk, Plain::Array).expect(SOUND).1;
             self.free_chunk(chunk);
         }
     }
 
-    /// The chunk behind a free one or one of an array.
-    fn next_of(&self, chunk: u16) -> u16 {
-        le::u16_at(&self.bytes, self.chunk_at(chunk) + CHUNK - 2)
-    }
-
     fn take_free(&mut self) -> u16 {
-        let chunk = self.free_list();
+        let chunk = self.header.first_free;
         assert_ne!(chunk, CHAIN_END, "the caller made sure of the room");
-        self.set_free(self.free_chunks() - 1, self.next_of(chunk));
+        self.header.first_free = self.plain(chunk, Plain::Free).expect(SOUND).1;
+        self.header.free_chunks -= 1;
         chunk
     }
 
     fn free_chunk(&mut self, chunk: u16) {
-        self.write_chunk(chunk, FREE, &[], self.free_list());
-        self.set_free(self.free_chunks() + 1, chunk);
+        self.write_plain(chunk, Plain::Free, &[], self.header.first_free);
+        self.header.first_free = chunk;
+        self.header.free_chunks += 1;
     }
 
-    fn write_chunk(&mut self, chunk: u16, kind: u8, content: &[u8], next: u16) {
-        let at = self.chunk_at(chunk);
+    fn write_plain(&mut self, chunk: u16, kind: Plain, content: &[u8], next: u16) {
+        let at = self.geometry.chunk_offset(chunk);
         let bytes = &mut self.bytes[at..at + CHUNK];
         // What is not used is zero, which helps compression and shows nobody old content.
         bytes.fill(0);
-        bytes[0] = kind;
+        bytes[0] = kind as u8;
         bytes[1..1 + content.len()].copy_from_slice(content);
-        le::put_u16(bytes, CHUNK - 2, next);
+        le::put_u16(bytes, 1 + ARRAY, next);
     }
 
-    fn write_entry(&mut self, entry: &EntryChunk) {
-        let at = self.chunk_at(entry.chunk);
-        let bytes = &mut self.bytes[at..at + CHUNK];
-        bytes[0] = ENTRY;
-        bytes[1] = entry.int_size;
-        le::put_u16(bytes, 2, entry.next);
-        le::put_u16(bytes, 4, entry.name);
-        le::put_u16(bytes, 6, entry.name_ints);
-        le::put_u16(bytes, 8, entry.value);
-        le::put_u16(bytes, 10, entry.value_ints);
-        le::put_u32(bytes, 12, entry.cd);
-        le::put_u64(bytes, 16, entry.hash);
+    fn write_entry(&mut self, chunk: u16, phys: LeafEntry) {
+        let at = self.geometry.chunk_offset(chunk);
+        let mut writer = Writer::new(&mut self.bytes[at..at + CHUNK], Endian::Little);
+        LeafChunk::Entry(phys).encode(&mut writer);
     }
 
     fn set_bucket(&mut self, bucket: usize, chunk: u16) {
-        le::put_u16(&mut self.bytes, HEADER + 2 * bucket, chunk);
-    }
-
-    fn set_len(&mut self, entries: usize) {
-        le::put_u16(&mut self.bytes, 30, entries as u16);
-    }
-
-    fn set_free(&mut self, count: usize, first: u16) {
-        le::put_u16(&mut self.bytes, 28, count as u16);
-        le::put_u16(&mut self.bytes, 34, first);
+        le::put_u16(&mut self.bytes, self.geometry.bucket_offset(bucket), chunk);
     }
 }

@@ -1,11 +1,11 @@
 //! Damaged and foreign blocks.
 
 use super::{Memory, Numbers, fat, micro, now};
-use crate::{Cursor, Flags, Form, Key, Value, Zap};
+use crate::{Cursor, Form, Key, Value, Zap, ZapFlags};
 use units::Kind;
 
 fn sample_fat(entries: u64) -> Zap<Memory> {
-    let zap = fat(1024, Flags::HASH64);
+    let zap = fat(1024, ZapFlags::HASH64);
     for n in 0..entries {
         let value = if n % 3 == 0 { Value::from(n) } else { Value::text(&"v".repeat((n % 40) as usize)) };
         now(zap.insert(&(), format!("name {n}").as_str(), value)).unwrap();
@@ -86,7 +86,7 @@ fn a_pointer_table_that_leads_to_one_leaf_only_is_noticed() {
 
 #[test]
 fn a_loop_of_chunks_is_noticed() {
-    let zap = fat(1024, Flags::HASH64);
+    let zap = fat(1024, ZapFlags::HASH64);
     now(zap.insert(&(), "a", 1)).unwrap();
     // Chunks start behind 48 bytes of header and 32 buckets; the entry is chunk 0, and its `next` is at 2.
     zap.blocks().tamper(1, |bytes| bytes[48 + 64 + 2..][..2].fill(0));
@@ -129,7 +129,7 @@ fn a_zap_of_the_other_byte_order_is_read_and_changed() {
 
 #[test]
 fn a_half_grown_table_is_read_and_finished() {
-    let zap = fat(512, Flags::HASH64);
+    let zap = fat(512, ZapFlags::HASH64);
     let half_grown = |zap: &Zap<Memory>| {
         let word = |i: usize| u64::from_le_bytes(zap.blocks().blocks()[&0][8 * i..][..8].try_into().unwrap());
         (word(5) != 0, word(6))

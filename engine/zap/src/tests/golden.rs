@@ -1,7 +1,7 @@
 //! ZAPs that OpenZFS wrote, against what its own debugger lists. `tests/golden/README.md` says where they are from.
 
 use super::{Memory, damage::foreign, now};
-use crate::{Entry, Flags, Form, Key, Match, Normalization, OwnedKey, Value, Zap};
+use crate::{Entry, Form, Key, Match, Normalization, OwnedKey, Value, Zap, ZapFlags};
 use world::Buf;
 
 macro_rules! golden {
@@ -46,7 +46,7 @@ fn check((zap, expected): &(Zap<Memory>, &str)) {
 
 /// A leaf must be proven sound before it changes: so our proof accepts what OpenZFS writes.
 fn check_change((zap, expected): &(Zap<Memory>, &str)) {
-    let is_words = now(zap.stats()).unwrap().flags.has(Flags::UINT64_KEY);
+    let is_words = now(zap.stats()).unwrap().flags.has(ZapFlags::UINT64_KEY);
     for n in 0..400u64 {
         let words = [n.wrapping_mul(0x9e37_79b9_7f4a_7c15)];
         let name = format!("new {n}");
@@ -116,7 +116,7 @@ fn a_directory_of_three_leaves() {
 #[test]
 fn a_block_clone_table() {
     let golden = golden!("block-clones", 4096);
-    let flags = Flags::HASH64.with(Flags::UINT64_KEY);
+    let flags = ZapFlags::HASH64.with(ZapFlags::UINT64_KEY);
     assert_eq!(now(golden.0.stats()).unwrap().flags, flags);
     check_all(golden);
 }
@@ -124,7 +124,7 @@ fn a_block_clone_table() {
 #[test]
 fn a_dedup_table() {
     let (zap, checksums) = golden!("dedup-table", 32 << 10);
-    let flags = Flags::HASH64.with(Flags::UINT64_KEY).with(Flags::PRE_HASHED_KEY);
+    let flags = ZapFlags::HASH64.with(ZapFlags::UINT64_KEY).with(ZapFlags::PRE_HASHED_KEY);
     assert_eq!(now(zap.stats()).unwrap().flags, flags);
     let listed = now(zap.entries()).unwrap();
     let keys: String = listed

@@ -2,10 +2,11 @@
 
 mod damage;
 mod golden;
+mod objects;
 mod oracle;
 mod shape;
 
-use crate::{Blocks, Flags, Normalization, Options, Zap};
+use crate::{Blocks, Normalization, Options, Zap, ZapFlags};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Range;
@@ -112,7 +113,7 @@ pub(crate) fn micro() -> Zap<Memory> {
     Zap::format(Memory::new(512), &(), Options::default(), SALT).unwrap()
 }
 
-pub(crate) fn fat(block_size: usize, flags: Flags) -> Zap<Memory> {
+pub(crate) fn fat(block_size: usize, flags: ZapFlags) -> Zap<Memory> {
     let options = Options { flags, normalization: Normalization::NONE };
     Zap::format(Memory::new(block_size), &(), options, SALT).unwrap()
 }

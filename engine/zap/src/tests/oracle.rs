@@ -1,7 +1,7 @@
 //! Random changes, checked against a map.
 
 use super::{Memory, Numbers, fat, micro, now};
-use crate::{Cursor, Flags, Form, Key, OwnedKey, Value, Zap};
+use crate::{Cursor, Form, Key, OwnedKey, Value, Zap, ZapFlags};
 use std::collections::BTreeMap;
 use units::Kind;
 
@@ -133,7 +133,7 @@ fn a_fat_zap_with_values_of_every_kind_is_a_map() {
 #[test]
 fn small_blocks_with_many_splits_and_table_growth_hold_a_map() {
     for seed in 6..9 {
-        let zap = fat(1024, Flags::HASH64);
+        let zap = fat(1024, ZapFlags::HASH64);
         Run { seed, steps: 12_000, keys: 5000, removals: 20, rich_values: false, words: false }.go(&zap);
         let Form::Fat { table_shift, .. } = now(zap.stats()).unwrap().form else { panic!() };
         assert!(table_shift > 9, "the table has left the header and doubled, shift {table_shift}");
@@ -142,15 +142,15 @@ fn small_blocks_with_many_splits_and_table_growth_hold_a_map() {
 
 #[test]
 fn a_zap_keyed_by_integers_is_a_map() {
-    for flags in [Flags::UINT64_KEY, Flags::UINT64_KEY.with(Flags::PRE_HASHED_KEY)] {
-        let zap = fat(4096, Flags::HASH64.with(flags));
+    for flags in [ZapFlags::UINT64_KEY, ZapFlags::UINT64_KEY.with(ZapFlags::PRE_HASHED_KEY)] {
+        let zap = fat(4096, ZapFlags::HASH64.with(flags));
         Run { seed: 10, steps: 6000, keys: 2500, removals: 25, rich_values: true, words: true }.go(&zap);
     }
 }
 
 #[test]
 fn what_was_filled_can_be_emptied_and_filled_again() {
-    let zap = fat(1024, Flags::HASH64);
+    let zap = fat(1024, ZapFlags::HASH64);
     let run = Run { seed: 11, steps: 6000, keys: 6000, removals: 0, rich_values: false, words: false };
     for round in 0..3 {
         let oracle = run.go(&zap);

@@ -1,7 +1,7 @@
 //! When a ZAP changes its shape, and what it refuses.
 
 use super::{Memory, fat, micro, now};
-use crate::{Cursor, Flags, Form, Key, Match, Normalization, Options, Value, Zap};
+use crate::{Cursor, Form, Key, Match, Normalization, Options, Value, Zap, ZapFlags};
 use units::Kind;
 
 fn form(zap: &Zap<Memory>) -> Form {
@@ -67,7 +67,7 @@ fn replacing_an_integer_by_a_text_makes_a_zap_fat_too() {
 
 #[test]
 fn a_value_that_no_longer_fits_its_leaf_splits_it() {
-    let zap = fat(1024, Flags::HASH64);
+    let zap = fat(1024, ZapFlags::HASH64);
     for n in 0..8u64 {
         now(zap.insert(&(), format!("{n}").as_str(), n)).unwrap();
     }
@@ -117,9 +117,9 @@ fn impossible_keys_and_values_are_refused_and_change_nothing() {
     }
     assert_eq!(zap.blocks().blocks()[&0].to_vec(), before);
     let too_large_for_the_block = Value::U8(vec![0; 2000]);
-    let small = fat(1024, Flags::HASH64);
+    let small = fat(1024, ZapFlags::HASH64);
     assert_eq!(now(small.insert(&(), "a", too_large_for_the_block)).unwrap_err().kind(), Kind::Invalid);
-    let zap = fat(512, Flags::UINT64_KEY);
+    let zap = fat(512, ZapFlags::UINT64_KEY);
     assert_eq!(now(zap.insert(&(), "name", 1)).unwrap_err().kind(), Kind::Invalid);
 }
 
@@ -134,7 +134,7 @@ fn long_names_need_a_directory_that_allows_them() {
 
 #[test]
 fn too_many_keys_of_one_hash_end_in_an_error_and_not_in_an_endless_table() {
-    let flags = Flags::HASH64.with(Flags::UINT64_KEY).with(Flags::PRE_HASHED_KEY);
+    let flags = ZapFlags::HASH64.with(ZapFlags::UINT64_KEY).with(ZapFlags::PRE_HASHED_KEY);
     let zap = fat(4096, flags);
     let refused =
         (0..1000u64).find_map(|n| now(zap.insert(&(), Key::Words(&[42, n]), n)).err().map(|e| (n, e)));
@@ -165,7 +165,7 @@ fn a_position_stays_good_when_the_zap_becomes_fat() {
 #[test]
 fn names_that_people_take_for_the_same_are_found_in_either_form() {
     let norm = Normalization::FORM_D.with(Normalization::UPPER);
-    let options = Options { normalization: norm, flags: Flags::NONE };
+    let options = Options { normalization: norm, flags: ZapFlags::default() };
     let zap = Zap::format(Memory::new(512), &(), options, 99).unwrap();
     now(zap.insert(&(), "Caf\u{e9}", 1)).unwrap();
     now(zap.insert(&(), "caf\u{e9}", 2)).unwrap();
