@@ -19,7 +19,9 @@
 
 pub mod checksum;
 pub mod compress;
+mod cpu;
 pub mod crc64;
+pub mod parity;
 #[cfg(test)]
 mod testing;
 mod zero;

@@ -9,32 +9,36 @@
 //!   odd       | 0  w1 | 0  w3 | 0  w5 | 0  w7 |      lanes 1 3 5 7
 //! ```
 
+#[cfg(target_arch = "x86_64")]
+use super::x86;
 use super::{Sums, join_lanes};
+use crate::cpu::Level;
 use units::Endian;
 
 /// The vectors take data in multiples of this; it is the widest register there is.
 pub const GRAIN: usize = 64;
 
 /// The sums over `data`, whose length is a multiple of [`GRAIN`].
-pub fn sums(endian: Endian, data: &[u8]) -> Sums {
+pub fn sums(level: Level, endian: Endian, data: &[u8]) -> Sums {
     debug_assert!(data.len().is_multiple_of(GRAIN));
-    match endian {
-        Endian::Little => plain::<false>(data),
-        Endian::Big => plain::<true>(data),
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor was seen to have AVX-512.
+        #[expect(unsafe_code, reason = "the compiler cannot see what the processor has")]
+        Level::Avx512 | Level::Avx512Gfni => unsafe { x86::sums_avx512(endian, data) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor was seen to have AVX2.
+        #[expect(unsafe_code, reason = "the compiler cannot see what the processor has")]
+        Level::Avx2 => unsafe { x86::sums_avx2(endian, data) },
+        _ => join_lanes(&lanes::<[u64; 4], 8>(endian, data)),
     }
 }
 
-fn plain<const BIG: bool>(data: &[u8]) -> Sums {
-    let mut lanes = [[0; 4]; 8];
-    sum_lanes::<[u64; 4], BIG>(data, &mut lanes);
-    join_lanes(&lanes)
-}
-
 /// What the loop needs of a register of 64-bit elements.
-trait Vector: Copy {
+pub trait Vector: Copy {
     const BYTES: usize;
     const ZERO: Self;
-    /// The first [`Vector::BYTES`] of `bytes`, which is at least as long, in little-endian order.
+    /// From exactly [`Vector::BYTES`] bytes, in little-endian order.
     fn load(bytes: &[u8]) -> Self;
     /// Turns the bytes of each 32-bit word around.
     fn swap_words(self) -> Self;
@@ -44,21 +48,30 @@ trait Vector: Copy {
     fn element(self, index: usize) -> u64;
 }
 
-/// `lanes` has one entry per word of a register. Inlined so that it is compiled with the features of its caller.
+/// The four sums of each lane; a register has `LANES` words. Inlined so that it is compiled with the features of its
+/// caller.
 #[inline(always)]
-fn sum_lanes<V: Vector, const BIG: bool>(data: &[u8], lanes: &mut [[u64; 4]]) {
+pub fn lanes<V: Vector, const LANES: usize>(endian: Endian, data: &[u8]) -> [[u64; 4]; LANES] {
+    let (even, odd) = match endian {
+        Endian::Little => sum::<V>(data, |loaded| loaded),
+        Endian::Big => sum::<V>(data, V::swap_words),
+    };
+    std::array::from_fn(|lane| {
+        let sums = if lane % 2 == 0 { even } else { odd };
+        sums.map(|sum| sum.element(lane / 2))
+    })
+}
+
+#[inline(always)]
+fn sum<V: Vector>(data: &[u8], in_order: impl Fn(V) -> V) -> ([V; 4], [V; 4]) {
     let mut even = [V::ZERO; 4];
     let mut odd = [V::ZERO; 4];
     for bytes in data.chunks_exact(V::BYTES) {
-        let loaded = V::load(bytes);
-        let words = if BIG { loaded.swap_words() } else { loaded };
+        let words = in_order(V::load(bytes));
         even = step(even, words.even_words());
         odd = step(odd, words.odd_words());
     }
-    for (i, lane) in lanes.iter_mut().enumerate() {
-        let sums = if i % 2 == 0 { even } else { odd };
-        *lane = sums.map(|sum| sum.element(i / 2));
-    }
+    (even, odd)
 }
 
 #[inline(always)]

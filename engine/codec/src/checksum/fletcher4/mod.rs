@@ -24,8 +24,11 @@
 //! The same polynomials let two neighbouring pieces be summed apart: see [`Sums::then`].
 
 mod lanes;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 use super::Words;
+use crate::cpu::{self, Level};
 use units::Endian;
 
 /// The four sums over some run of words.
@@ -43,10 +46,14 @@ pub fn compute(endian: Endian, data: &[u8]) -> Words {
 
 /// Goes on from the words of what came before. A tail short of 4 bytes is not covered; blocks have none.
 pub fn resume(start: Words, endian: Endian, data: &[u8]) -> Words {
+    resume_by(cpu::level(), start, endian, data)
+}
+
+fn resume_by(level: Level, start: Words, endian: Endian, data: &[u8]) -> Words {
     let (body, tail) = data.split_at(data.len() - data.len() % lanes::GRAIN);
     let [a, b, c, d] = start;
     let body_words = body.len() as u64 / 4;
-    let sums = Sums { a, b, c, d }.then(lanes::sums(endian, body), body_words).over(endian, tail);
+    let sums = Sums { a, b, c, d }.then(lanes::sums(level, endian, body), body_words).over(endian, tail);
     [sums.a, sums.b, sums.c, sums.d]
 }
 

@@ -4,11 +4,11 @@ use crate::testing::{bytes, oracle};
 #[test]
 fn lanes_and_tails_sum_up_to_the_definition_at_every_length_and_alignment() {
     let data = bytes(7, 3000);
-    for endian in [Endian::Little, Endian::Big] {
-        for length in (0..1200).step_by(4).chain([2048, 2996]) {
-            let start = length % 13;
-            let data = &data[..length.max(start)][start..];
-            assert_eq!(compute(endian, data), oracle::fletcher4(endian, data), "{endian:?}, {length} bytes");
+    for (level, endian) in levels() {
+        for length in (0..1200).step_by(4).chain([2048, 2980]) {
+            let data = &data[length % 13..][..length];
+            let words = resume_by(level, [0; 4], endian, data);
+            assert_eq!(words, oracle::fletcher4(endian, data), "{level:?} {endian:?}, {length} bytes");
         }
     }
 }
@@ -16,7 +16,13 @@ fn lanes_and_tails_sum_up_to_the_definition_at_every_length_and_alignment() {
 #[test]
 fn sums_wrap_around_as_the_definition_does() {
     let data = vec![0xff; 1 << 20];
-    assert_eq!(compute(Endian::Little, &data), oracle::fletcher4(Endian::Little, &data));
+    for (level, endian) in levels() {
+        assert_eq!(resume_by(level, [0; 4], endian, &data), oracle::fletcher4(endian, &data));
+    }
+}
+
+fn levels() -> impl Iterator<Item = (Level, Endian)> {
+    cpu::levels().into_iter().flat_map(|level| [(level, Endian::Little), (level, Endian::Big)])
 }
 
 #[test]
