@@ -1,0 +1,106 @@
+//! What kinds of I/O a device is asked for, and how many of each may be with it at once.
+
+/// Why an operation is made: it decides when the leaf's queue lets it go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Priority {
+    /// Somebody waits for this block.
+    SyncRead,
+    /// The intent log, labels, and whatever else somebody waits for.
+    SyncWrite,
+    /// Prefetch.
+    AsyncRead,
+    /// The writing of a transaction group, and repairs.
+    AsyncWrite,
+    /// Scrub and resilver by block pointer.
+    Scrub,
+    /// The evacuation of a device.
+    Removal,
+    /// Writing to space never used, so that a thin device allocates it.
+    Initializing,
+    Trim,
+    /// Sequential resilver.
+    Rebuild,
+}
+
+impl Priority {
+    pub const COUNT: usize = 9;
+    pub const ALL: [Priority; Priority::COUNT] = [
+        Priority::SyncRead,
+        Priority::SyncWrite,
+        Priority::AsyncRead,
+        Priority::AsyncWrite,
+        Priority::Scrub,
+        Priority::Removal,
+        Priority::Initializing,
+        Priority::Trim,
+        Priority::Rebuild,
+    ];
+
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The word in the tunables `zfs_vdev_WORD_min_active` and `zfs_vdev_WORD_max_active`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Priority::SyncRead => "sync_read",
+            Priority::SyncWrite => "sync_write",
+            Priority::AsyncRead => "async_read",
+            Priority::AsyncWrite => "async_write",
+            Priority::Scrub => "scrub",
+            Priority::Removal => "removal",
+            Priority::Initializing => "initializing",
+            Priority::Trim => "trim",
+            Priority::Rebuild => "rebuild",
+        }
+    }
+
+    /// Background work gives way to the others and is throttled while they are active.
+    pub(crate) fn is_background(self) -> bool {
+        use Priority::*;
+        matches!(self, Scrub | Removal | Initializing | Rebuild)
+    }
+
+    /// Served in the order of arrival; the others in the order of their place on the device.
+    pub(crate) fn is_first_come(self) -> bool {
+        matches!(self, Priority::SyncRead | Priority::SyncWrite | Priority::Trim)
+    }
+}
+
+/// The tunables of every leaf's queue, by OpenZFS's names and with its defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// `zfs_vdev_*_min_active`: served before any class gets more than this.
+    pub min_active: [u32; Priority::COUNT],
+    /// `zfs_vdev_*_max_active`.
+    pub max_active: [u32; Priority::COUNT],
+    /// `zfs_vdev_max_active`: all classes together.
+    pub total: u32,
+    /// `zfs_vdev_aggregation_limit`, and the same for devices that do not seek.
+    pub aggregation: u64,
+    pub aggregation_non_rotating: u64,
+    /// `zfs_vdev_read_gap_limit`: neighbours this close are read in one sweep.
+    pub read_gap: u64,
+    /// `zfs_vdev_nia_delay`: a device is idle after so many background operations without others in between.
+    pub idle_after: u32,
+    /// `zfs_vdev_nia_credit`: background operations let through per completed other one, while those are active.
+    pub credit: u32,
+    /// `zfs_nocacheflush`: trusts that every cache survives a power cut. A pool on devices whose cache does not is lost.
+    pub no_cache_flush: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            min_active: [10, 10, 1, 2, 1, 1, 1, 1, 1],
+            max_active: [10, 10, 3, 10, 3, 2, 1, 2, 3],
+            total: 1000,
+            aggregation: 1 << 20,
+            aggregation_non_rotating: 128 << 10,
+            read_gap: 32 << 10,
+            idle_after: 5,
+            credit: 5,
+            no_cache_flush: false,
+        }
+    }
+}
