@@ -1,0 +1,78 @@
+//! New labels, and no labels.
+//!
+//! A device that joins a pool first gets labels of txg 0: they say whose it will be, and until the first commit nobody
+//! takes them for a pool. Its ring is emptied, so that no uberblock of an earlier life is found.
+
+use super::commit::write_config;
+use super::config::{PoolConfig, aux_label};
+use super::part;
+use super::read::{Owner, read_labels};
+use crate::{Leaf, Priority, Spec, Tree};
+use futures_util::future::join_all;
+use ondisk::label::{BOOT_HEADER_OFFSET, DATA_OFFSET, LABEL_SIZE, LABELS, RING_OFFSET, RING_SIZE};
+use ondisk::{LabelLayout, NvList, PoolState};
+use std::sync::Arc;
+use units::{Error, Kind, Result, Txg};
+use world::{Buf, Disk};
+
+impl Tree {
+    /// Gives fresh labels to every leaf below the top-level vdevs from `first_top` on. `txg` is the one in which they
+    /// join the pool. Fails when a single leaf cannot be labelled: a new pool starts whole.
+    pub async fn label_new(&self, first_top: u64, config: &PoolConfig, txg: Txg) -> Result<()> {
+        let root = self.spec();
+        let config = PoolConfig { txg: Txg::NONE, ..config.clone() };
+        let mut jobs = Vec::new();
+        for top in self.tops().into_iter().filter(|t| u64::from(t.id.0) >= first_top) {
+            let spec =
+                root.find(top.guid).ok_or_else(|| Error::corrupt("a vdev not in the configuration"))?;
+            for leaf in top.leaves() {
+                let own = root.find(leaf.guid).unwrap_or(spec);
+                let label = config.label(&root, spec, own).with("create_txg", txg);
+                jobs.push(label_fresh(leaf, label));
+            }
+        }
+        join_all(jobs).await.into_iter().collect()
+    }
+}
+
+/// Makes a device a spare or a cache.
+pub async fn label_aux(leaf: Arc<Leaf>, spec: &Spec, version: u64, state: PoolState) -> Result<()> {
+    label_fresh(leaf, aux_label(version, state, spec)).await
+}
+
+async fn label_fresh(leaf: Arc<Leaf>, label: NvList) -> Result<()> {
+    let failed = || Error::new(Kind::Io, "label").at(leaf.device());
+    let layout = LabelLayout::new(leaf.psize()).ok_or_else(failed)?;
+    for at in layout.labels() {
+        let boot = at + BOOT_HEADER_OFFSET;
+        leaf.write_raw(boot, part::encode_boot_header(boot), Priority::SyncWrite).await?;
+        leaf.write_raw(at + RING_OFFSET, Buf::zeroed(RING_SIZE as usize), Priority::SyncWrite).await?;
+    }
+    // All labels or none: a configuration that does not fit is found out before.
+    part::encode_config(&label, 0)?;
+    if write_config(leaf.clone(), label, (0..LABELS).collect()).await { Ok(()) } else { Err(failed()) }
+}
+
+/// `zpool labelclear`: makes the device nobody's, and says whose it was. Without `force` only a device that belongs to no
+/// pool any more is cleared.
+pub async fn clear_labels(disk: &Arc<dyn Disk>, force: bool) -> Result<Owner> {
+    let name = disk.path().display().to_string();
+    let labels = read_labels(disk).await;
+    let owner = labels.owner().ok_or_else(|| Error::invalid(format!("'{name}' has no valid label")))?;
+    if let (Some(objection), false) = (owner.objection(), force) {
+        return Err(Error::new(Kind::Busy, format!("'{name}' {objection}; use -f to clear it anyway")));
+    }
+    let layout = LabelLayout::new(disk.geometry().size)
+        .ok_or_else(|| Error::invalid(format!("'{name}' is too small to be a vdev")))?;
+    let io = |e: std::io::Error| Error::new(Kind::Io, "clear label").at(&name).because(e);
+    let zeros = Buf::zeroed(LABEL_SIZE as usize);
+    for (index, _) in labels.valid {
+        disk.write(layout.label(index), vec![zeros.clone()]).await.map_err(io)?;
+    }
+    if owner.state == PoolState::L2Cache {
+        // The header of what a persistent cache holds; without it nothing in it is found again.
+        disk.write(DATA_OFFSET, vec![Buf::zeroed(64 << 10)]).await.map_err(io)?;
+    }
+    disk.flush().await.map_err(io)?;
+    Ok(owner)
+}

@@ -1,0 +1,268 @@
+//! The device tree as the configuration describes it: a value, with no device behind it.
+//!
+//! ```text
+//!   root ─┬─ mirror ─┬─ disk          children of the root are top-level vdevs:
+//!         │          └─ file          their `id` is what a block pointer names
+//!         ├─ raidz ── ...
+//!         ├─ disk   (log)
+//!         └─ hole                     where one was removed
+//! ```
+//!
+//! A label holds the part below one top-level vdev, the MOS the whole tree; both are nvlists. What this program does
+//! not know is kept, so that writing the configuration again loses nothing, and the pairs are written in the order in
+//! which OpenZFS writes them.
+//!
+//! [`Spec::create`] makes the tree of a new pool; `open` turns a tree into devices.
+
+mod create;
+mod nvlist;
+
+pub use create::{Group, Layout, NewLeaf, mismatch};
+
+use ondisk::NvList;
+use std::fmt;
+use units::{Guid, ObjectId, Txg};
+
+/// What a vdev is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum VdevType {
+    Root,
+    Mirror,
+    /// A mirror of the old device and the one that takes its place.
+    Replacing,
+    /// A mirror of a device and the spare that stands in for it.
+    Spare,
+    Raidz,
+    Draid,
+    DraidSpare,
+    Disk,
+    File,
+    /// A top-level vdev of which no device was found.
+    Missing,
+    /// Where a log device was removed.
+    Hole,
+    /// A removed vdev: its blocks are elsewhere, through a mapping.
+    Indirect,
+}
+
+impl VdevType {
+    const ALL: [VdevType; 12] = [
+        VdevType::Root,
+        VdevType::Mirror,
+        VdevType::Replacing,
+        VdevType::Spare,
+        VdevType::Raidz,
+        VdevType::Draid,
+        VdevType::DraidSpare,
+        VdevType::Disk,
+        VdevType::File,
+        VdevType::Missing,
+        VdevType::Hole,
+        VdevType::Indirect,
+    ];
+
+    /// The word on disk.
+    pub fn word(self) -> &'static str {
+        match self {
+            VdevType::Root => "root",
+            VdevType::Mirror => "mirror",
+            VdevType::Replacing => "replacing",
+            VdevType::Spare => "spare",
+            VdevType::Raidz => "raidz",
+            VdevType::Draid => "draid",
+            VdevType::DraidSpare => "dspare",
+            VdevType::Disk => "disk",
+            VdevType::File => "file",
+            VdevType::Missing => "missing",
+            VdevType::Hole => "hole",
+            VdevType::Indirect => "indirect",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<VdevType> {
+        VdevType::ALL.into_iter().find(|t| t.word() == word)
+    }
+
+    /// Whether it is a device of its own.
+    pub fn is_leaf(self) -> bool {
+        matches!(self, VdevType::Disk | VdevType::File | VdevType::DraidSpare)
+    }
+
+    /// Whether it holds the same bytes several times.
+    pub fn is_mirror(self) -> bool {
+        matches!(self, VdevType::Mirror | VdevType::Replacing | VdevType::Spare)
+    }
+
+    /// Whether blocks can be in it: not in places left by vdevs that are gone.
+    pub fn is_concrete(self) -> bool {
+        !matches!(self, VdevType::Missing | VdevType::Hole | VdevType::Indirect)
+    }
+}
+
+impl fmt::Display for VdevType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// What a top-level vdev is for. In the configuration only the log is marked; the other classes are a property of the
+/// vdev's ZAP, which the pool reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Bias {
+    #[default]
+    Normal,
+    Log,
+    Special,
+    Dedup,
+}
+
+impl Bias {
+    /// The value of `org.zfsonlinux:allocation_bias` in the vdev's ZAP; a normal vdev has no such entry.
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            Bias::Normal => None,
+            Bias::Log => Some("log"),
+            Bias::Special => Some("special"),
+            Bias::Dedup => Some("dedup"),
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<Bias> {
+        [Bias::Log, Bias::Special, Bias::Dedup].into_iter().find(|b| b.word() == Some(word))
+    }
+}
+
+/// One vdev and everything below it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    pub vdev_type: VdevType,
+    /// Its place among its siblings. Spares and cache devices have none.
+    pub id: Option<u64>,
+    pub guid: Guid,
+    pub path: Option<String>,
+    pub nparity: Option<u64>,
+    pub whole_disk: Option<u64>,
+    /// These six belong to a top-level vdev.
+    pub metaslab_array: Option<u64>,
+    pub metaslab_shift: Option<u64>,
+    pub ashift: Option<u64>,
+    pub asize: Option<u64>,
+    pub min_alloc: Option<u64>,
+    pub is_log: Option<u64>,
+    /// The space map of the txgs that a leaf misses.
+    pub dtl: Option<u64>,
+    pub create_txg: Option<u64>,
+    pub leaf_zap: Option<u64>,
+    pub top_zap: Option<u64>,
+    pub root_zap: Option<u64>,
+    /// How a leaf was left; each is written only when it is true.
+    pub offline: Option<u64>,
+    pub faulted: Option<u64>,
+    pub degraded: Option<u64>,
+    pub removed: Option<u64>,
+    pub not_present: Option<u64>,
+    pub aux_state: Option<String>,
+    /// Not stored in the tree on disk.
+    pub bias: Bias,
+    /// All other pairs, as they were read.
+    pub other: NvList,
+    pub children: Vec<Spec>,
+}
+
+impl Spec {
+    pub fn new(vdev_type: VdevType, guid: Guid) -> Spec {
+        Spec {
+            vdev_type,
+            id: None,
+            guid,
+            path: None,
+            nparity: None,
+            whole_disk: None,
+            metaslab_array: None,
+            metaslab_shift: None,
+            ashift: None,
+            asize: None,
+            min_alloc: None,
+            is_log: None,
+            dtl: None,
+            create_txg: None,
+            leaf_zap: None,
+            top_zap: None,
+            root_zap: None,
+            offline: None,
+            faulted: None,
+            degraded: None,
+            removed: None,
+            not_present: None,
+            aux_state: None,
+            bias: Bias::Normal,
+            other: NvList::new(),
+            children: Vec::new(),
+        }
+    }
+
+    /// A top-level vdev that is not there, or a place that is to stay empty.
+    pub fn placeholder(vdev_type: VdevType, id: u64) -> Spec {
+        Spec { id: Some(id), ..Spec::new(vdev_type, Guid(0)) }
+    }
+
+    pub fn is_leaf(&self) -> bool {
+        self.vdev_type.is_leaf()
+    }
+
+    pub fn is_log(&self) -> bool {
+        self.is_log.is_some_and(|v| v != 0)
+    }
+
+    pub fn create_txg(&self) -> Txg {
+        Txg(self.create_txg.unwrap_or(0))
+    }
+
+    pub fn metaslab_array(&self) -> Option<ObjectId> {
+        ObjectId(self.metaslab_array.unwrap_or(0)).some()
+    }
+
+    /// The vdev and everything below it, parents first.
+    pub fn walk(&self) -> impl Iterator<Item = &Spec> {
+        let mut todo = vec![self];
+        std::iter::from_fn(move || {
+            let next = todo.pop()?;
+            todo.extend(next.children.iter().rev());
+            Some(next)
+        })
+    }
+
+    pub fn leaves(&self) -> impl Iterator<Item = &Spec> {
+        self.walk().filter(|s| s.is_leaf())
+    }
+
+    pub fn find(&self, guid: Guid) -> Option<&Spec> {
+        self.walk().find(|s| s.guid == guid)
+    }
+
+    pub fn find_mut(&mut self, guid: Guid) -> Option<&mut Spec> {
+        if self.guid == guid {
+            return Some(self);
+        }
+        self.children.iter_mut().find_map(|c| c.find_mut(guid))
+    }
+
+    /// The sum of all guids in the tree, as the uberblock records it: by it a missing top-level vdev is noticed.
+    pub fn guid_sum(&self) -> u64 {
+        self.walk().fold(0, |sum, s| sum.wrapping_add(s.guid.0))
+    }
+
+    /// The name in listings, without a leaf's directory: `mirror-0`, `raidz1-2`, `/dev/sda` becomes `sda`.
+    pub fn name(&self) -> String {
+        let id = self.id.unwrap_or(0);
+        match (self.vdev_type, &self.path) {
+            (t, Some(path)) if t.is_leaf() => path.strip_prefix("/dev/").unwrap_or(path).to_string(),
+            (t, None) if t.is_leaf() => self.guid.to_string(),
+            (VdevType::Raidz, _) => format!("raidz{}-{id}", self.nparity.unwrap_or(1)),
+            (t, _) => format!("{t}-{id}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
