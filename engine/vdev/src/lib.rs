@@ -1,1 +1,59 @@
-//! vdev.
+//! The device tree: from block addresses to bytes on devices, and back though some of them are gone.
+//!
+//! ```text
+//!   zio ── Tree::top(VdevId) ── Top::read(offset, psize, verify) ──┐
+//!                                                                  ▼
+//!            Spec ── open ──▶  Tree ─ Top ─ Node ─┬─ Leaf ─ Queue ─ world::Disk
+//!     (what it should be)     (what it is)        ├─ Mirror ─ Node, Node ...
+//!                                                 └─ Raidz ── Node, Node ...
+//!   pool ── Tree::commit ── labels and uberblocks, in an order that survives a crash
+//!   import ── scan ── labels of all devices ── Candidate { tree, where its leaves are }
+//! ```
+//!
+//! A read is given a way to recognise the block. What is bad is tried elsewhere: another copy, or reconstruction from
+//! parity; what was bad is counted and written again. A write succeeds when as many devices have it as are needed to
+//! read it again.
+//!
+//! Offsets are those of DVAs: 0 is where the space behind the first labels begins. Lengths need not be whole sectors of
+//! the vdev; they are rounded up here.
+//!
+//! Invariants: nothing is written through a tree opened read-only, not even a repair; a block is returned only after
+//! `verify` agreed; no I/O goes to a leaf that is not usable; at most a bounded number of operations is at a device.
+//!
+//! Not here: which blocks there are, where to put them (`metaslab`), what a failure means for the pool. Vdevs of kinds
+//! that this program cannot read (draid, expanded raidz, removed ones) are refused by name.
+
+mod device;
+mod diagnosis;
+pub mod geometry;
+pub mod gpt;
+mod health;
+pub mod label;
+mod leaf;
+mod mirror;
+mod node;
+mod open;
+mod priority;
+mod queue;
+mod raidz;
+pub mod scan;
+mod spec;
+mod stats;
+mod status;
+mod top;
+mod tree;
+
+pub use device::Device;
+pub use health::{Aux, Errors, Health, State};
+pub use label::commit::Commit;
+pub use label::config::PoolConfig;
+pub use leaf::Leaf;
+pub use node::{Node, Verify};
+pub use open::OpenOptions;
+pub use priority::{Limits, Priority};
+pub use scan::Candidate;
+pub use spec::{Bias, Group, Layout, NewLeaf, Spec, VdevType, mismatch};
+pub use stats::{ClassSnapshot, KindSnapshot, LATENCY_BUCKETS, LeafStats, SIZE_BUCKETS, Snapshot};
+pub use status::VdevStatus;
+pub use top::Top;
+pub use tree::{AuxDevice, AuxKind, Tree};

@@ -1,0 +1,318 @@
+//! A leaf: one file, block device or partition, its queue, its health and its counters.
+//!
+//! Offsets of [`Leaf::read`] and its sisters begin where data begins; the labels are reached with the `_raw` ones.
+//!
+//! An operation that fails is tried once more; if it fails again the error is counted and the leaf is suspected.
+//! Whoever holds the group (`Top`) then examines it: it knows whether the others can do without this leaf.
+//!
+//! Invariant: a leaf that is not usable refuses I/O at once, so that nobody waits for a dead device.
+
+use crate::diagnosis::{Diagnosis, Verdict};
+use crate::geometry::leaf_asize;
+use crate::queue::schedule::{Direction, Shape};
+use crate::queue::{Queue, Work};
+use crate::stats::LeafStats;
+use crate::{Aux, Device, Errors, Health, Limits, Priority};
+use ondisk::label::{BOOT_HEADER_OFFSET, DATA_OFFSET, LABEL_PAD_SIZE, LABEL_SIZE};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use units::{Error, Guid, Kind, Result};
+use world::{Buf, Disk, DiskKind, IoBuf, OpenMode};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Leaf {
+    pub guid: Guid,
+    inner: Mutex<Inner>,
+    queue: Arc<Queue>,
+    pub stats: LeafStats,
+    errors: [AtomicU64; 3],
+    /// The kinds of error since the group last asked.
+    suspected: AtomicU8,
+    alarm: Arc<AtomicBool>,
+    /// How many writes have completed, and how many of them a flush has made durable.
+    written: AtomicU64,
+    flushed: AtomicU64,
+    no_cache_flush: bool,
+    /// A write did not reach it: what it holds is not what the pool believes.
+    missed_writes: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Inner {
+    device: Device,
+    disk: Option<Arc<dyn Disk>>,
+    psize: u64,
+    health: Health,
+    /// What the operating system said when it could not be opened.
+    detail: Option<String>,
+    diagnosis: Diagnosis,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Suspicion {
+    /// An operation failed; if not, there were only wrong checksums.
+    pub failed_io: bool,
+    pub verdict: Verdict,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Read,
+    Write,
+    Checksum,
+}
+
+impl Leaf {
+    /// A leaf that could be opened; `psize` are its usable bytes.
+    pub(crate) fn new(
+        guid: Guid,
+        device: Device,
+        disk: Option<Arc<dyn Disk>>,
+        health: Health,
+        detail: Option<String>,
+        limits: &Limits,
+        alarm: Arc<AtomicBool>,
+    ) -> Arc<Leaf> {
+        let geometry = disk.as_ref().map(|d| d.geometry());
+        let rotational =
+            matches!(geometry, Some(g) if matches!(g.kind, DiskKind::Block { rotational: true, .. }));
+        let psize = geometry.map_or(0, |g| crate::geometry::leaf_psize(g.size));
+        let inner = Inner { device, disk, psize, health, detail, diagnosis: Diagnosis::default() };
+        Arc::new(Leaf {
+            guid,
+            inner: Mutex::new(inner),
+            queue: Queue::new(limits.clone(), rotational),
+            stats: LeafStats::default(),
+            errors: Default::default(),
+            suspected: AtomicU8::new(0),
+            alarm,
+            written: AtomicU64::new(0),
+            flushed: AtomicU64::new(0),
+            no_cache_flush: limits.no_cache_flush,
+            missed_writes: AtomicBool::new(false),
+        })
+    }
+
+    pub fn device(&self) -> Device {
+        self.lock().device.clone()
+    }
+
+    pub fn health(&self) -> Health {
+        self.lock().health
+    }
+
+    /// What the operating system said when the device could not be opened.
+    pub fn detail(&self) -> Option<String> {
+        self.lock().detail.clone()
+    }
+
+    pub fn is_usable(&self) -> bool {
+        self.health().state.is_usable()
+    }
+
+    /// The usable bytes of the device, labels included; 0 when it is not open.
+    pub fn psize(&self) -> u64 {
+        self.lock().psize
+    }
+
+    /// The allocatable bytes of the device.
+    pub fn asize(&self) -> u64 {
+        leaf_asize(self.psize())
+    }
+
+    pub fn errors(&self) -> Errors {
+        let [read, write, checksum] = [0, 1, 2].map(|i| self.errors[i].load(Ordering::Relaxed));
+        Errors { read, write, checksum }
+    }
+
+    /// Whether it holds something older than the pool believes.
+    pub fn missed_writes(&self) -> bool {
+        self.missed_writes.load(Ordering::Relaxed)
+    }
+
+    /// What waits and what is active at the device, by class.
+    pub fn depths(&self) -> [(usize, u32); Priority::COUNT] {
+        self.queue.depths()
+    }
+
+    pub async fn read(&self, offset: u64, len: usize, priority: Priority) -> Result<Buf> {
+        self.read_raw(offset + DATA_OFFSET, len, priority).await
+    }
+
+    pub async fn write(&self, offset: u64, data: Buf, priority: Priority) -> Result<()> {
+        self.write_raw(offset + DATA_OFFSET, data, priority).await
+    }
+
+    pub async fn trim(&self, offset: u64, len: u64) -> Result<()> {
+        let shape = self.shape(Priority::Trim, Direction::Trim, offset + DATA_OFFSET, len);
+        self.run(shape, || Work::Trim).await.map(|_| ())
+    }
+
+    /// Makes durable what was written. Nothing is done when nothing was written since the last flush began.
+    pub async fn flush(&self) -> Result<()> {
+        let disk = self.disk()?;
+        let written = self.written.load(Ordering::Acquire);
+        let volatile = !matches!(disk.geometry().kind, DiskKind::Block { volatile_cache: false, .. });
+        if !volatile || self.no_cache_flush || self.flushed.load(Ordering::Acquire) >= written {
+            return Ok(());
+        }
+        let started = world::now();
+        let result = disk.flush().await;
+        self.stats.flushed(world::now().since(started));
+        result.map_err(|e| self.failed(Fault::Write, "flush", e))?;
+        self.flushed.fetch_max(written, Ordering::Release);
+        Ok(())
+    }
+
+    /// Reads at an offset from the very start of the device.
+    pub async fn read_raw(&self, offset: u64, len: usize, priority: Priority) -> Result<Buf> {
+        let shape = self.shape(priority, Direction::Read, offset, len as u64);
+        let buf = self.run(shape, || Work::Read).await?;
+        Ok(buf.expect("a read that succeeded has bytes"))
+    }
+
+    /// Writes at an offset from the very start of the device.
+    pub async fn write_raw(&self, offset: u64, data: Buf, priority: Priority) -> Result<()> {
+        let shape = self.shape(priority, Direction::Write, offset, data.len() as u64);
+        let result = self.run(shape, || Work::Write(vec![data.clone()])).await;
+        // Also of a failed write some bytes may have arrived.
+        self.written.fetch_add(1, Ordering::Release);
+        if result.is_err() {
+            self.missed_writes.store(true, Ordering::Relaxed);
+        }
+        result.map(|_| ())
+    }
+
+    pub(crate) fn set_async_writes(&self, max_active: u32) {
+        self.queue.set_async_writes(max_active);
+    }
+
+    /// How long a read at `offset` would wait, in comparable units.
+    pub(crate) fn cost_of_read(&self, offset: u64) -> usize {
+        let disk = self.lock().disk.clone();
+        let rotational =
+            disk.is_some_and(|d| matches!(d.geometry().kind, DiskKind::Block { rotational: true, .. }));
+        self.queue.load() + seek_cost(rotational, self.queue.last_end(), offset + DATA_OFFSET)
+    }
+
+    /// Counts an error and tells the group.
+    pub(crate) fn count(&self, fault: Fault) {
+        self.errors[fault as usize].fetch_add(1, Ordering::Relaxed);
+        self.lock().diagnosis.note(fault, world::now());
+        self.suspected.fetch_or(1 << fault as u8, Ordering::Relaxed);
+        self.alarm.store(true, Ordering::Relaxed);
+    }
+
+    /// Forgets all errors, as `zpool clear` does.
+    pub(crate) fn clear(&self) {
+        self.errors.iter().for_each(|e| e.store(0, Ordering::Relaxed));
+        let mut inner = self.lock();
+        inner.diagnosis = Diagnosis::default();
+        if inner.disk.is_some() && inner.health.aux == Aux::ErrorsExceeded {
+            inner.health = Health::ONLINE;
+        }
+    }
+
+    pub(crate) fn set_health(&self, health: Health) {
+        self.lock().health = health;
+    }
+
+    /// What errors there were since the last call, and what all so far amount to.
+    pub(crate) fn take_suspicion(&self) -> Option<Suspicion> {
+        let kinds = self.suspected.swap(0, Ordering::Relaxed);
+        let failed_io = kinds & !(1 << Fault::Checksum as u8) != 0;
+        (kinds != 0).then(|| Suspicion { failed_io, verdict: self.lock().diagnosis.verdict(world::now()) })
+    }
+
+    /// Asks the device for a sign of life: reads a part that means nothing, and writes it back.
+    pub(crate) async fn probe(&self, mode: OpenMode) -> Result<()> {
+        const AT: u64 = LABEL_SIZE + BOOT_HEADER_OFFSET;
+        let disk = self.disk()?;
+        let (buf, read) = disk.read(AT, IoBuf::scratch(LABEL_PAD_SIZE as usize)).await;
+        let written = match (&read, mode) {
+            (Ok(()), OpenMode::ReadWrite) => disk.write(AT, vec![buf.freeze()]).await,
+            _ => Ok(()),
+        };
+        read.and(written).map_err(|e| Error::new(Kind::Io, "probe").at(self.device()).because(e))
+    }
+
+    fn shape(&self, class: Priority, direction: Direction, offset: u64, len: u64) -> Shape {
+        Shape { class, direction, offset, len }
+    }
+
+    /// Does one operation, twice if need be.
+    async fn run(&self, shape: Shape, work: impl Fn() -> Work) -> Result<Option<Buf>> {
+        let disk = self.disk()?;
+        let mut tries = 0;
+        loop {
+            let asked = world::now();
+            let outcome = self.queue.submit(&disk, shape, work()).await;
+            self.stats.completed(&shape, asked, &outcome);
+            tries += 1;
+            match outcome.result {
+                Ok(buf) => return Ok(buf),
+                Err(e) if tries == 1 && is_worth_another_try(&e) => {}
+                Err(e) => return Err(self.failed(fault_of(shape.direction), verb_of(shape.direction), e)),
+            }
+        }
+    }
+
+    fn failed(&self, fault: Fault, verb: &str, cause: io::Error) -> Error {
+        // Space that the host lacks is not the device's fault, and a device cannot be blamed for a trim it refuses.
+        if cause.kind() == io::ErrorKind::StorageFull {
+            return Error::new(Kind::NoSpace, verb).at(self.device()).because(cause);
+        }
+        self.count(fault);
+        Error::new(Kind::Io, verb).at(self.device()).because(cause)
+    }
+
+    /// The disk, when I/O may be sent to it.
+    fn disk(&self) -> Result<Arc<dyn Disk>> {
+        let inner = self.lock();
+        match &inner.disk {
+            Some(disk) if inner.health.state.is_usable() => Ok(disk.clone()),
+            _ => Err(Error::new(Kind::Io, "use device").at(&inner.device).because(inner.health.word())),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // No code that can panic runs under this lock.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_worth_another_try(e: &io::Error) -> bool {
+    !matches!(
+        e.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::UnexpectedEof | io::ErrorKind::Unsupported
+    )
+}
+
+fn fault_of(direction: Direction) -> Fault {
+    match direction {
+        Direction::Read => Fault::Read,
+        Direction::Write | Direction::Trim => Fault::Write,
+    }
+}
+
+fn verb_of(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Read => "read",
+        Direction::Write => "write",
+        Direction::Trim => "trim",
+    }
+}
+
+/// What moving there costs, in operations: a disk that turns prefers what follows, then what is near. Others profit a
+/// little from what follows, because it can be merged.
+fn seek_cost(rotational: bool, last_end: u64, offset: u64) -> usize {
+    const NEAR: u64 = 1 << 20;
+    match (rotational, last_end.abs_diff(offset)) {
+        (_, 0) => 0,
+        (false, _) => 1,
+        (true, distance) if distance < NEAR => 2,
+        (true, _) => 5,
+    }
+}

@@ -1,0 +1,82 @@
+//! Mirrors: the same bytes on every child.
+//!
+//! A read goes to the child that would answer first; when what it returns is not the block, to the next, until one
+//! has it. The children that failed get it written again. A scrub asks all of them at once.
+//!
+//! Replacing and spare vdevs are mirrors too. Their first child is the one that has been there longer, so it is asked
+//! first when there is no check to tell a stale copy from a good one.
+
+use crate::Priority;
+use crate::node::{Ask, Node};
+use futures_util::future::join_all;
+use std::sync::Arc;
+use units::{Error, Kind, Result};
+use world::Buf;
+
+pub(crate) async fn read(children: &[Arc<Node>], ask: &Ask) -> Result<Buf> {
+    let (found, failed) =
+        if ask.everything { read_all(children, ask).await } else { read_one(children, ask).await };
+    let block = found?;
+    if ask.repair && ask.check.is_some() {
+        repair(&failed, ask.offset, &block).await;
+    }
+    Ok(block)
+}
+
+type Failed<'a> = Vec<&'a Arc<Node>>;
+
+async fn read_one<'a>(children: &'a [Arc<Node>], ask: &Ask) -> (Result<Buf>, Failed<'a>) {
+    let mut failed = Vec::new();
+    let mut error = Error::new(Kind::Io, "read from a mirror none of whose devices is usable");
+    for child in by_preference(children, ask) {
+        match child.read(ask.clone()).await {
+            Ok(block) => return (Ok(block), failed),
+            Err(e) => error = worse(error, e),
+        }
+        failed.push(child);
+    }
+    (Err(error), failed)
+}
+
+async fn read_all<'a>(children: &'a [Arc<Node>], ask: &Ask) -> (Result<Buf>, Failed<'a>) {
+    let usable: Vec<&Arc<Node>> = children.iter().filter(|c| c.is_usable()).collect();
+    let results = join_all(usable.iter().map(|c| c.read(ask.clone()))).await;
+    let mut found = Err(Error::new(Kind::Io, "read from a mirror none of whose devices is usable"));
+    let mut failed = Vec::new();
+    for (child, result) in usable.into_iter().zip(results) {
+        match (result, &found) {
+            (Ok(block), Err(_)) => found = Ok(block),
+            (Ok(_), Ok(_)) => {}
+            (Err(e), _) => {
+                failed.push(child);
+                found = found.map_err(|so_far| worse(so_far, e));
+            }
+        }
+    }
+    (found, failed)
+}
+
+/// The usable children, the one that answers soonest first. Without a check, in their own order.
+fn by_preference<'a>(children: &'a [Arc<Node>], ask: &Ask) -> Vec<&'a Arc<Node>> {
+    let mut usable: Vec<&Arc<Node>> = children.iter().filter(|c| c.is_usable()).collect();
+    if ask.check.is_some() {
+        // Among equals the place on the device decides, so that idle children share the work and yet each
+        // serves long runs: 2 MiB at a time.
+        let turn = (ask.offset >> 21) as usize;
+        let n = usable.len().max(1);
+        usable.rotate_left(turn % n);
+        usable.sort_by_key(|c| c.cost_of_read(ask.offset));
+    }
+    usable
+}
+
+/// Wrong bytes say more than an operation that failed: somewhere a block is lost, not just unreachable.
+fn worse(a: Error, b: Error) -> Error {
+    if a.kind() == Kind::Checksum { a } else { b }
+}
+
+/// Writes a block again where it was bad. What cannot be written is counted where it failed; the read has succeeded.
+pub(crate) async fn repair(failed: &[&Arc<Node>], offset: u64, block: &Buf) {
+    let writes = failed.iter().filter(|c| c.is_usable());
+    join_all(writes.map(|c| c.write(offset, block.clone(), Priority::AsyncWrite))).await;
+}

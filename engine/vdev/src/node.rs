@@ -1,0 +1,254 @@
+//! A vdev of the open tree: a leaf, or a group of others that share blocks.
+//!
+//! ```text
+//!   Top ── Node::Raidz ─┬─ Node::Leaf
+//!                       ├─ Node::Mirror (replacing) ─┬─ Leaf   every node reads, writes, flushes and trims by
+//!                       └─ Node::Leaf                └─ Leaf   asking its children; only leaves have devices
+//! ```
+//!
+//! A read may carry a [`Check`]. Whoever has the whole block in hand applies it: a leaf or a mirror. RAIDZ reads its
+//! columns without one and applies it to what it put together.
+
+use crate::leaf::{Fault, Leaf};
+use crate::mirror;
+use crate::raidz::{self, map::Shape};
+use crate::{Aux, Errors, Health, Priority, State, VdevType};
+use futures_util::future::{BoxFuture, FutureExt, join_all};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use units::{Error, Guid, Kind, Result};
+use world::Buf;
+
+/// Decides whether bytes are the block that was asked for: its checksum agrees.
+pub type Verify = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
+
+/// How to recognise a block in what was read, which may be longer.
+#[derive(Clone)]
+pub(crate) struct Check {
+    pub verify: Verify,
+    pub psize: usize,
+}
+
+impl Check {
+    pub fn passes(&self, bytes: &[u8]) -> bool {
+        bytes.get(..self.psize).is_some_and(|block| (self.verify)(block))
+    }
+}
+
+/// What is asked of a node.
+#[derive(Clone)]
+pub(crate) struct Ask {
+    pub offset: u64,
+    pub len: usize,
+    pub priority: Priority,
+    pub check: Option<Check>,
+    /// What was found bad is written again.
+    pub repair: bool,
+    /// Read every copy and all parity, as a scrub does, even when the first is good.
+    pub everything: bool,
+}
+
+#[derive(Debug)]
+pub struct Node {
+    pub guid: Guid,
+    pub vdev_type: VdevType,
+    pub(crate) body: Body,
+    /// Blocks that the group as a whole could not give back.
+    errors: [AtomicU64; 3],
+}
+
+#[derive(Debug)]
+pub(crate) enum Body {
+    Leaf(Arc<Leaf>),
+    Mirror(Vec<Arc<Node>>),
+    Raidz(Shape, Vec<Arc<Node>>),
+    /// Nothing is there, for this reason.
+    Absent(Health),
+}
+
+impl Node {
+    pub(crate) fn new(guid: Guid, vdev_type: VdevType, body: Body) -> Arc<Node> {
+        Arc::new(Node { guid, vdev_type, body, errors: Default::default() })
+    }
+
+    pub fn children(&self) -> &[Arc<Node>] {
+        match &self.body {
+            Body::Mirror(children) | Body::Raidz(_, children) => children,
+            Body::Leaf(_) | Body::Absent(_) => &[],
+        }
+    }
+
+    pub fn leaf(&self) -> Option<&Arc<Leaf>> {
+        match &self.body {
+            Body::Leaf(leaf) => Some(leaf),
+            _ => None,
+        }
+    }
+
+    /// All leaves below, in order.
+    pub fn leaves(&self) -> Vec<Arc<Leaf>> {
+        match &self.body {
+            Body::Leaf(leaf) => vec![leaf.clone()],
+            _ => self.children().iter().flat_map(|c| c.leaves()).collect(),
+        }
+    }
+
+    pub fn health(&self) -> Health {
+        self.health_without(None)
+    }
+
+    /// How well the group would be if one leaf were gone.
+    pub(crate) fn health_without(&self, lost: Option<Guid>) -> Health {
+        let states = |children: &[Arc<Node>], redundancy| {
+            let states = children.iter().map(|c| c.health_without(lost).state);
+            let (state, aux) = State::of_group(redundancy, states);
+            Health { state, aux }
+        };
+        match &self.body {
+            Body::Leaf(leaf) if lost == Some(leaf.guid) => Health::new(State::Faulted, Aux::ErrorsExceeded),
+            Body::Leaf(leaf) => leaf.health(),
+            Body::Mirror(children) => states(children, children.len() - 1),
+            Body::Raidz(shape, children) => states(children, shape.parity()),
+            Body::Absent(health) => *health,
+        }
+    }
+
+    pub fn is_usable(&self) -> bool {
+        self.health().state.is_usable()
+    }
+
+    /// Its own errors: a leaf's, or blocks that were lost to the group as a whole.
+    pub fn errors(&self) -> Errors {
+        if let Some(leaf) = self.leaf() {
+            return leaf.errors();
+        }
+        let [read, write, checksum] = [0, 1, 2].map(|i| self.errors[i].load(Ordering::Relaxed));
+        Errors { read, write, checksum }
+    }
+
+    pub(crate) fn clear(&self) {
+        self.errors.iter().for_each(|e| e.store(0, Ordering::Relaxed));
+        self.leaf().into_iter().for_each(|l| l.clear());
+        self.children().iter().for_each(|c| c.clear());
+    }
+
+    pub(crate) fn read(&self, ask: Ask) -> BoxFuture<'_, Result<Buf>> {
+        async move {
+            match &self.body {
+                Body::Leaf(leaf) => read_leaf(leaf, &ask).await,
+                Body::Mirror(children) => {
+                    mirror::read(children, &ask).await.inspect_err(|e| self.note(e, Fault::Read))
+                }
+                Body::Raidz(shape, children) => {
+                    raidz::read::read(*shape, children, &ask).await.inspect_err(|e| self.note(e, Fault::Read))
+                }
+                Body::Absent(health) => Err(absent(*health)),
+            }
+        }
+        .boxed()
+    }
+
+    pub(crate) fn write(&self, offset: u64, data: Buf, priority: Priority) -> BoxFuture<'_, Result<()>> {
+        async move {
+            match &self.body {
+                Body::Leaf(leaf) => leaf.write(offset, data, priority).await,
+                Body::Mirror(children) => {
+                    let writes = children.iter().map(|c| c.write(offset, data.clone(), priority));
+                    enough(join_all(writes).await, children.len() - 1)
+                }
+                Body::Raidz(shape, children) => {
+                    raidz::write::write(*shape, children, offset, data, priority).await
+                }
+                Body::Absent(health) => Err(absent(*health)),
+            }
+            .inspect_err(|e| self.note(e, Fault::Write))
+        }
+        .boxed()
+    }
+
+    /// Makes durable what was written; good when enough children did.
+    pub(crate) fn flush(&self) -> BoxFuture<'_, Result<()>> {
+        async move {
+            match &self.body {
+                Body::Leaf(leaf) => leaf.flush().await,
+                Body::Mirror(children) => {
+                    enough(join_all(children.iter().map(|c| c.flush())).await, children.len() - 1)
+                }
+                Body::Raidz(shape, children) => {
+                    enough(join_all(children.iter().map(|c| c.flush())).await, shape.parity())
+                }
+                Body::Absent(health) => Err(absent(*health)),
+            }
+        }
+        .boxed()
+    }
+
+    /// Tells the devices that the range is free. A hint: what a device refuses is no error.
+    pub(crate) fn trim(&self, offset: u64, asize: u64) -> BoxFuture<'_, ()> {
+        async move {
+            match &self.body {
+                Body::Leaf(leaf) => drop(leaf.trim(offset, asize).await),
+                Body::Mirror(children) => {
+                    drop(join_all(children.iter().map(|c| c.trim(offset, asize))).await)
+                }
+                Body::Raidz(shape, children) => {
+                    let ranges = shape.ranges(offset, asize);
+                    let trims = ranges.iter().map(|r| children[r.child].trim(r.offset, r.len));
+                    join_all(trims).await;
+                }
+                Body::Absent(_) => {}
+            }
+        }
+        .boxed()
+    }
+
+    /// How long a read here would wait, in comparable units.
+    pub(crate) fn cost_of_read(&self, offset: u64) -> usize {
+        match &self.body {
+            Body::Leaf(leaf) => leaf.cost_of_read(offset),
+            _ => self.children().iter().map(|c| c.cost_of_read(offset)).min().unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Counts the error on each leaf that returned the wrong bytes.
+    pub(crate) fn count_checksum_error(&self) {
+        self.leaves().iter().filter(|l| l.is_usable()).for_each(|l| l.count(Fault::Checksum));
+    }
+
+    fn note(&self, error: &Error, fault: Fault) {
+        if self.leaf().is_some() {
+            return;
+        }
+        let fault = if error.kind() == Kind::Checksum { Fault::Checksum } else { fault };
+        self.errors[fault as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+async fn read_leaf(leaf: &Leaf, ask: &Ask) -> Result<Buf> {
+    let buf = leaf.read(ask.offset, ask.len, ask.priority).await?;
+    match &ask.check {
+        Some(check) if !check.passes(&buf) => {
+            leaf.count(Fault::Checksum);
+            Err(Error::new(Kind::Checksum, "read").at(leaf.device()))
+        }
+        _ => Ok(buf),
+    }
+}
+
+/// Good when at most `redundancy` of the results are errors; else the worst of them.
+pub(crate) fn enough(results: Vec<Result<()>>, redundancy: usize) -> Result<()> {
+    let failures = results.iter().filter(|r| r.is_err()).count();
+    if failures <= redundancy {
+        return Ok(());
+    }
+    // The host's lack of space is something the caller can do something about: it is told first.
+    let errors = results.into_iter().filter_map(Result::err);
+    match errors.min_by_key(|e| e.kind() != Kind::NoSpace) {
+        Some(e) => Err(e),
+        None => Ok(()),
+    }
+}
+
+fn absent(health: Health) -> Error {
+    Error::new(Kind::Io, "use vdev").because(health.aux.phrase())
+}

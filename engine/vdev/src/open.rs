@@ -1,0 +1,189 @@
+//! Opening the devices of a tree.
+//!
+//! A device that is missing, too small or foreign does not make opening fail: it becomes a leaf that says why it is not
+//! usable, and its group does without it as far as its redundancy goes. What this program cannot read at all is an
+//! error that names it.
+
+use crate::label::read::{Labels, read_labels};
+use crate::leaf::Leaf;
+use crate::node::{Body, Node};
+use crate::raidz::map::Shape;
+use crate::{Aux, Device, Health, Limits, Spec, State, VdevType, geometry};
+use futures_util::future::{BoxFuture, FutureExt, join_all};
+use ondisk::label::MIN_DEVICE_SIZE;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use units::{Error, Guid, HashMap, Result, Txg};
+use world::{Disk, OpenMode};
+
+/// How a tree is opened.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    pub mode: OpenMode,
+    /// Whose labels the devices must carry; `None` for devices that have none yet.
+    pub pool: Option<Guid>,
+    /// Labels newer than this are of a state that was never reached.
+    pub limit: Option<Txg>,
+    /// Where leaves were found. Others are looked for at their path.
+    pub devices: HashMap<Guid, Device>,
+    pub limits: Limits,
+}
+
+impl OpenOptions {
+    pub fn new(mode: OpenMode) -> OpenOptions {
+        OpenOptions { mode, pool: None, limit: None, devices: HashMap::default(), limits: Limits::default() }
+    }
+}
+
+/// What the leaves of one top-level vdev have in common.
+struct Context<'a> {
+    options: &'a OpenOptions,
+    top: &'a Spec,
+    alarm: Arc<AtomicBool>,
+}
+
+/// Opens a top-level vdev and all below it.
+pub(crate) async fn open_top(
+    spec: &Spec,
+    options: &OpenOptions,
+    alarm: Arc<AtomicBool>,
+) -> Result<Arc<Node>> {
+    let context = Context { options, top: spec, alarm };
+    let min_asize = match (spec.asize, spec.metaslab_shift) {
+        // Whole metaslabs only: a device that is a little smaller than it was can still hold them all.
+        (Some(asize), Some(shift)) if shift < 64 => asize >> shift << shift,
+        _ => 0,
+    };
+    open(spec, &context, min_asize).await
+}
+
+/// Opens a device that stands beside the tree: a spare or a cache.
+pub(crate) async fn open_aux(spec: &Spec, options: &OpenOptions) -> Arc<Leaf> {
+    let context = Context { options, top: spec, alarm: Arc::default() };
+    open_leaf(spec, &context, 0).await
+}
+
+fn open<'a>(spec: &'a Spec, context: &'a Context<'a>, min_asize: u64) -> BoxFuture<'a, Result<Arc<Node>>> {
+    async move {
+        let body = match spec.vdev_type {
+            VdevType::Disk | VdevType::File => Body::Leaf(open_leaf(spec, context, min_asize).await),
+            VdevType::Mirror | VdevType::Replacing | VdevType::Spare => {
+                Body::Mirror(open_children(spec, context, min_asize).await?)
+            }
+            VdevType::Raidz => {
+                let shape = raidz_shape(spec, context.top)?;
+                let children = spec.children.len() as u64;
+                Body::Raidz(shape, open_children(spec, context, min_asize.div_ceil(children)).await?)
+            }
+            VdevType::Missing | VdevType::Hole => {
+                Body::Absent(Health::new(State::CannotOpen, Aux::BadGuidSum))
+            }
+            VdevType::Draid | VdevType::DraidSpare => return Err(unsupported("draid", spec)),
+            VdevType::Indirect => return Err(unsupported("a removed vdev (device_removal)", spec)),
+            VdevType::Root => return Err(Error::corrupt("a root below the root")),
+        };
+        Ok(Node::new(spec.guid, spec.vdev_type, body))
+    }
+    .boxed()
+}
+
+async fn open_children(spec: &Spec, context: &Context<'_>, min_asize: u64) -> Result<Vec<Arc<Node>>> {
+    let children = spec.children.iter().map(|child| open(child, context, min_asize));
+    join_all(children).await.into_iter().collect()
+}
+
+fn raidz_shape(spec: &Spec, top: &Spec) -> Result<Shape> {
+    if spec.other.has("raidz_expanding") || spec.other.has("raidz_expand_txgs") {
+        return Err(unsupported("raidz expansion", spec));
+    }
+    let ashift = top.ashift.unwrap_or(0);
+    let range = u64::from(geometry::ASHIFT_MIN)..=u64::from(geometry::ASHIFT_MAX);
+    if !range.contains(&ashift) {
+        return Err(Error::corrupt(format!("ashift {ashift}")).at(spec.name()));
+    }
+    // Pools older than double parity did not say.
+    Shape::new(spec.children.len(), spec.nparity.unwrap_or(1), ashift as u32).map_err(|e| e.at(spec.name()))
+}
+
+fn unsupported(what: &str, spec: &Spec) -> Error {
+    Error::unsupported(format!("the pool uses {what} (vdev {}), which this version cannot read", spec.name()))
+}
+
+async fn open_leaf(spec: &Spec, context: &Context<'_>, min_asize: u64) -> Arc<Leaf> {
+    let options = context.options;
+    let path = || Device::whole(spec.path.clone().unwrap_or_default());
+    let device = options.devices.get(&spec.guid).cloned().unwrap_or_else(path);
+    let (disk, health, detail) = match recorded(spec) {
+        Some(health) => (None, health, None),
+        None => match device.open(options.mode) {
+            Ok(disk) => match examine(&disk, spec, context, min_asize).await {
+                Health::ONLINE => (Some(disk), left_degraded(spec), None),
+                bad => (None, bad, None),
+            },
+            Err(e) => (None, not_opened(spec, &e), Some(e.to_string())),
+        },
+    };
+    Leaf::new(spec.guid, device, disk, health, detail, &options.limits, context.alarm.clone())
+}
+
+/// What the configuration says about a leaf that is not to be touched.
+fn recorded(spec: &Spec) -> Option<Health> {
+    let is = |flag: Option<u64>| flag.is_some_and(|v| v != 0);
+    if is(spec.faulted) && !is(spec.removed) {
+        let external = spec.aux_state.as_deref() == Some("external");
+        return Some(Health::new(State::Faulted, if external { Aux::External } else { Aux::ErrorsExceeded }));
+    }
+    is(spec.offline).then_some(Health::new(State::Offline, Aux::None))
+}
+
+fn left_degraded(spec: &Spec) -> Health {
+    match spec.degraded {
+        Some(v) if v != 0 => Health::new(State::Degraded, Aux::ErrorsExceeded),
+        _ => Health::ONLINE,
+    }
+}
+
+fn not_opened(spec: &Spec, error: &io::Error) -> Health {
+    let was_removed = spec.removed.is_some_and(|v| v != 0);
+    if was_removed && error.kind() == io::ErrorKind::NotFound {
+        return Health::new(State::Removed, Aux::None);
+    }
+    Health::new(State::CannotOpen, Aux::OpenFailed)
+}
+
+/// Whether an open device is what the tree says.
+async fn examine(disk: &Arc<dyn Disk>, spec: &Spec, context: &Context<'_>, min_asize: u64) -> Health {
+    let bad = |aux| Health::new(State::CannotOpen, aux);
+    let geometry = disk.geometry();
+    let psize = geometry::leaf_psize(geometry.size);
+    if psize < MIN_DEVICE_SIZE {
+        return bad(Aux::TooSmall);
+    }
+    if geometry::leaf_asize(psize) < min_asize {
+        return bad(Aux::BadLabel);
+    }
+    let ashift = context.top.ashift.unwrap_or(9).min(63);
+    if u64::from(geometry.logical_block) > 1 << ashift {
+        return bad(Aux::BadAshift);
+    }
+    match context.options.pool {
+        Some(pool) => check_label(&read_labels(disk).await, spec, context, pool),
+        None => Health::ONLINE,
+    }
+}
+
+fn check_label(labels: &Labels, spec: &Spec, context: &Context<'_>, pool: Guid) -> Health {
+    let Some(label) = labels.best(context.options.limit) else {
+        return Health::new(State::CannotOpen, Aux::BadLabel);
+    };
+    let guid = label.guid("guid").ok();
+    let of_pool = label.guid("pool_guid").ok();
+    let is_aux = of_pool.is_none() && label.u64("state").is_ok_and(|s| s >= 3);
+    let ours = of_pool == Some(pool) || is_aux;
+    // A leaf that became top-level when its sibling was detached has the guid of the former group: its label names
+    // it as the top.
+    let is_it = guid == Some(spec.guid)
+        || (std::ptr::eq(spec, context.top) && label.guid("top_guid").ok() == Some(spec.guid));
+    if ours && is_it { Health::ONLINE } else { Health::new(State::CannotOpen, Aux::CorruptData) }
+}

@@ -1,0 +1,239 @@
+//! The queue in front of one device: it bounds what is outstanding and decides what goes next.
+//!
+//! ```text
+//!   submit ── nothing in the way ──▶ the caller itself does the I/O, on its own loop ──▶ release
+//!      │                                        ▲                                          │
+//!      └── must wait ──▶ schedule ── Turn::Go ──┘   ◀── next batch ────────────────────────┘
+//!                                └── Turn::Done ◀── a batch of neighbours, done by a task of its own
+//! ```
+//!
+//! The caller's loop does the work, so that a request and its I/O stay on one core. Only a batch is spawned: no
+//! single caller owns it.
+//!
+//! Invariants: a [`Slot`] exists for every active operation and gives its place free when it is dropped, also when
+//! the caller went away; a caller that went away while waiting is skipped.
+
+pub(crate) mod schedule;
+
+use crate::{Limits, Priority};
+use schedule::{Batch, Direction, Schedule, Shape};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use world::sync::oneshot;
+use world::{Buf, Disk, Instant, IoBuf};
+
+/// What is done once an operation's turn has come.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Read,
+    /// The parts follow each other on the device.
+    Write(Vec<Buf>),
+    Trim,
+}
+
+/// What came of an operation, and how long it took at the device itself.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// What was read; empty for the others.
+    pub result: io::Result<Option<Buf>>,
+    /// When it left the queue.
+    pub started: Instant,
+    /// How many bytes went to the device in the operation that carried this one, when it carried others too.
+    pub batch: Option<u64>,
+    /// Whether it stands for its batch where batches are counted.
+    pub leads: bool,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    disk: Arc<dyn Disk>,
+    work: Work,
+    turn: oneshot::Sender<Turn>,
+}
+
+#[derive(Debug)]
+enum Turn {
+    Go(Slot, Work),
+    Done(Outcome),
+}
+
+#[derive(Debug)]
+pub(crate) struct Queue {
+    schedule: Mutex<Schedule<Waiter>>,
+    /// Where the last operation ended: the next one that begins here needs no seek.
+    last_end: AtomicU64,
+}
+
+impl Queue {
+    pub fn new(limits: Limits, rotational: bool) -> Arc<Queue> {
+        let schedule = Mutex::new(Schedule::new(limits, rotational));
+        Arc::new(Queue { schedule, last_end: AtomicU64::new(0) })
+    }
+
+    /// Does one operation when its turn comes.
+    pub async fn submit(self: &Arc<Queue>, disk: &Arc<dyn Disk>, shape: Shape, work: Work) -> Outcome {
+        let (slot, work) = match self.enter(disk, shape, work) {
+            Ok(now) => now,
+            Err(turn) => match turn.await {
+                Ok(Turn::Go(slot, work)) => (slot, work),
+                Ok(Turn::Done(outcome)) => return outcome,
+                Err(oneshot::Abandoned) => return Outcome::failed(io::ErrorKind::Interrupted.into()),
+            },
+        };
+        let started = world::now();
+        self.last_end.store(shape.end(), Ordering::Relaxed);
+        let result = perform(disk, shape, work).await;
+        drop(slot);
+        Outcome { result, started, batch: None, leads: true }
+    }
+
+    /// How many asynchronous writes may be active at once.
+    pub fn set_async_writes(&self, max_active: u32) {
+        self.lock().set_async_writes(max_active);
+    }
+
+    /// What is waiting and what is active, by class.
+    pub fn depths(&self) -> [(usize, u32); Priority::COUNT] {
+        let schedule = self.lock();
+        Priority::ALL.map(|p| (schedule.waiting(p), schedule.active(p)))
+    }
+
+    pub fn load(&self) -> usize {
+        self.lock().load()
+    }
+
+    pub fn last_end(&self) -> u64 {
+        self.last_end.load(Ordering::Relaxed)
+    }
+
+    fn enter(
+        self: &Arc<Queue>,
+        disk: &Arc<dyn Disk>,
+        shape: Shape,
+        work: Work,
+    ) -> Result<(Slot, Work), oneshot::Receiver<Turn>> {
+        let mut schedule = self.lock();
+        if schedule.try_start(shape.class) {
+            return Ok((Slot::new(self, shape.class), work));
+        }
+        let (turn, receiver) = oneshot::channel();
+        schedule.push(shape, world::now().0, Waiter { disk: disk.clone(), work, turn });
+        // Classes are independent: this one may have room although another one waits.
+        drop(schedule);
+        self.start_all();
+        Err(receiver)
+    }
+
+    fn release(self: &Arc<Queue>, class: Priority) {
+        self.lock().done(class);
+        self.start_all();
+    }
+
+    /// Lets go whatever may go. Callers that have gone away give their places back at once.
+    fn start_all(self: &Arc<Queue>) {
+        loop {
+            let Some(batch) = self.lock().next() else { return };
+            let class = batch.class;
+            if !self.launch(batch) {
+                self.lock().done(class);
+            }
+        }
+    }
+
+    /// Whether there was anybody to launch it for.
+    fn launch(self: &Arc<Queue>, mut batch: Batch<Waiter>) -> bool {
+        let slot = Slot::new(self, batch.class);
+        if batch.parts.len() > 1 {
+            self.last_end.store(batch.span().0 + batch.span().1, Ordering::Relaxed);
+            world::spawn(perform_batch(slot, batch));
+            return true;
+        }
+        let (_, waiter) = batch.parts.remove(0);
+        match waiter.turn.send(Turn::Go(slot, waiter.work)) {
+            Ok(()) => true,
+            Err(Turn::Go(slot, _)) => {
+                slot.disarm();
+                false
+            }
+            Err(Turn::Done(_)) => false,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Schedule<Waiter>> {
+        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outcome {
+    fn failed(error: io::Error) -> Outcome {
+        Outcome { result: Err(error), started: world::now(), batch: None, leads: true }
+    }
+}
+
+/// The place of one active operation.
+#[derive(Debug)]
+struct Slot(Option<(Arc<Queue>, Priority)>);
+
+impl Slot {
+    fn new(queue: &Arc<Queue>, class: Priority) -> Slot {
+        Slot(Some((queue.clone(), class)))
+    }
+
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some((queue, class)) = self.0.take() {
+            queue.release(class);
+        }
+    }
+}
+
+async fn perform(disk: &Arc<dyn Disk>, shape: Shape, work: Work) -> io::Result<Option<Buf>> {
+    match work {
+        Work::Read => read(disk, shape.offset, shape.len).await.map(Some),
+        Work::Write(parts) => disk.write(shape.offset, parts).await.map(|()| None),
+        Work::Trim => disk.discard(shape.offset, shape.len).await.map(|()| None),
+    }
+}
+
+async fn read(disk: &Arc<dyn Disk>, offset: u64, len: u64) -> io::Result<Buf> {
+    let (buf, result) = disk.read(offset, IoBuf::scratch(len as usize)).await;
+    result.map(|()| buf.freeze())
+}
+
+/// Does a batch as one operation. If that fails, each part is done alone, so that only the guilty fail.
+async fn perform_batch(slot: Slot, batch: Batch<Waiter>) {
+    let (offset, len) = batch.span();
+    let disk = batch.parts[0].1.disk.clone();
+    let started = world::now();
+    let whole = match batch.parts[0].0.direction {
+        Direction::Read => read(&disk, offset, len).await.map(Some),
+        Direction::Write | Direction::Trim => disk.write(offset, all_parts(&batch)).await.map(|()| None),
+    };
+    for (i, (shape, waiter)) in batch.parts.into_iter().enumerate() {
+        let result = match &whole {
+            Ok(Some(buf)) => {
+                let at = (shape.offset - offset) as usize;
+                Ok(Some(buf.slice(at..at + shape.len as usize)))
+            }
+            Ok(None) => Ok(None),
+            Err(_) => perform(&waiter.disk, shape, waiter.work).await,
+        };
+        // A caller that went away has no use for the result.
+        let _ = waiter.turn.send(Turn::Done(Outcome { result, started, batch: Some(len), leads: i == 0 }));
+    }
+    drop(slot);
+}
+
+fn all_parts(batch: &Batch<Waiter>) -> Vec<Buf> {
+    let parts = batch.parts.iter().map(|(_, waiter)| match &waiter.work {
+        Work::Write(parts) => parts.as_slice(),
+        Work::Read | Work::Trim => &[],
+    });
+    parts.flatten().cloned().collect()
+}

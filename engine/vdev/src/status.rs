@@ -1,0 +1,90 @@
+//! A picture of the tree for `zpool status`, `zpool list -v` and `zpool iostat -v`.
+
+use crate::leaf::Leaf;
+use crate::node::Node;
+use crate::stats::Snapshot;
+use crate::{Bias, Errors, Health, Spec, Top, VdevType};
+use units::Guid;
+
+/// One vdev, and those below it.
+#[derive(Clone, Debug)]
+pub struct VdevStatus {
+    /// `mirror-0`, `sda`, a path: see [`Spec::name`].
+    pub name: String,
+    pub vdev_type: VdevType,
+    pub guid: Guid,
+    pub id: Option<u64>,
+    pub path: Option<String>,
+    pub bias: Bias,
+    pub health: Health,
+    /// What the operating system said when a device could not be opened.
+    pub detail: Option<String>,
+    pub errors: Errors,
+    /// Of a group: the sum over its leaves.
+    pub stats: Snapshot,
+    /// The allocatable bytes of a top-level vdev, or of a device.
+    pub asize: u64,
+    pub ashift: Option<u32>,
+    pub children: Vec<VdevStatus>,
+    /// Of the root only.
+    pub spares: Vec<VdevStatus>,
+    pub caches: Vec<VdevStatus>,
+}
+
+impl VdevStatus {
+    pub(crate) fn of_root(spec: &Spec, health: Health) -> VdevStatus {
+        VdevStatus::blank(spec, health)
+    }
+
+    pub(crate) fn of(spec: &Spec, node: &Node, top: Option<&Top>) -> VdevStatus {
+        let mut status = match node.leaf() {
+            Some(leaf) => VdevStatus::of_leaf(spec, leaf),
+            None => VdevStatus { errors: node.errors(), ..VdevStatus::blank(spec, node.health()) },
+        };
+        for (spec, child) in spec.children.iter().zip(node.children()) {
+            let child = VdevStatus::of(spec, child, None);
+            status.stats.add(&child.stats);
+            status.children.push(child);
+        }
+        if let Some(top) = top {
+            status.asize = top.asize;
+            status.bias = top.bias();
+            status.ashift = Some(top.ashift);
+        }
+        status
+    }
+
+    pub(crate) fn of_leaf(spec: &Spec, leaf: &Leaf) -> VdevStatus {
+        let mut stats = leaf.stats.snapshot();
+        for (class, (waiting, active)) in stats.classes.iter_mut().zip(leaf.depths()) {
+            (class.waiting, class.active) = (waiting as u64, active.into());
+        }
+        VdevStatus {
+            errors: leaf.errors(),
+            stats,
+            asize: leaf.asize(),
+            detail: leaf.detail(),
+            ..VdevStatus::blank(spec, leaf.health())
+        }
+    }
+
+    fn blank(spec: &Spec, health: Health) -> VdevStatus {
+        VdevStatus {
+            name: spec.name(),
+            vdev_type: spec.vdev_type,
+            guid: spec.guid,
+            id: spec.id,
+            path: spec.path.clone(),
+            bias: spec.bias,
+            health,
+            detail: None,
+            errors: Errors::default(),
+            stats: Snapshot::default(),
+            asize: 0,
+            ashift: None,
+            children: Vec::new(),
+            spares: Vec::new(),
+            caches: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! A top-level vdev: what a block pointer names, with its own address space.
+//!
+//! Here sizes are rounded to what the vdev can address, addresses from block pointers are checked, and leaves that had
+//! errors are examined: a device that no longer answers, or that failed ten times in ten minutes, is FAULTED if the
+//! others can do without it, else DEGRADED and used on, for it has the only copy.
+
+use crate::diagnosis::Verdict;
+use crate::leaf::{Leaf, Suspicion};
+use crate::node::{Ask, Body, Check, Node, Verify};
+use crate::{Aux, Bias, Health, Priority, Spec, State, geometry};
+use ondisk::MAX_BLOCK_SIZE;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use units::{Error, Guid, Kind, Result, VdevId};
+use world::{Buf, IoBuf, OpenMode};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Top {
+    pub id: VdevId,
+    pub guid: Guid,
+    /// The smallest unit of space, as a power of two.
+    pub ashift: u32,
+    /// The allocatable bytes, parity included.
+    pub asize: u64,
+    /// The size of its metaslabs, as a power of two.
+    pub metaslab_shift: u32,
+    pub is_log: bool,
+    bias: Mutex<Bias>,
+    pub(crate) node: Arc<Node>,
+    mode: OpenMode,
+    /// Set by a leaf that had an error.
+    alarm: Arc<AtomicBool>,
+}
+
+impl Top {
+    pub(crate) fn new(
+        id: VdevId,
+        spec: &Spec,
+        node: Arc<Node>,
+        mode: OpenMode,
+        alarm: Arc<AtomicBool>,
+    ) -> Result<Top> {
+        let place = || format!("vdev {id}");
+        let field = |name: &str, value: Option<u64>| {
+            value.ok_or_else(|| Error::corrupt(format!("no pair '{name}'")).at(place()))
+        };
+        let (ashift, shift) = match node.body {
+            Body::Absent(_) => (spec.ashift.unwrap_or(9), spec.metaslab_shift.unwrap_or(0)),
+            _ => (field("ashift", spec.ashift)?, field("metaslab_shift", spec.metaslab_shift)?),
+        };
+        let range = u64::from(geometry::ASHIFT_MIN)..=u64::from(geometry::ASHIFT_MAX);
+        if !range.contains(&ashift) {
+            return Err(Error::corrupt(format!("ashift {ashift}")).at(place()));
+        }
+        if shift > 63 {
+            return Err(Error::corrupt(format!("metaslab_shift {shift}")).at(place()));
+        }
+        Ok(Top {
+            id,
+            guid: spec.guid,
+            ashift: ashift as u32,
+            asize: spec.asize.unwrap_or(0),
+            metaslab_shift: shift as u32,
+            is_log: spec.is_log(),
+            bias: Mutex::new(spec.bias),
+            node,
+            mode,
+            alarm,
+        })
+    }
+
+    pub fn bias(&self) -> Bias {
+        *self.bias.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The class, once the pool has read it from the vdev's ZAP.
+    pub fn set_bias(&self, bias: Bias) {
+        *self.bias.lock().unwrap_or_else(PoisonError::into_inner) = bias;
+    }
+
+    pub fn health(&self) -> Health {
+        self.node.health()
+    }
+
+    pub fn is_usable(&self) -> bool {
+        self.health().state.is_usable()
+    }
+
+    pub fn leaves(&self) -> Vec<Arc<Leaf>> {
+        self.node.leaves()
+    }
+
+    /// How many devices may fail: copies beyond the first, or parity.
+    pub fn redundancy(&self) -> usize {
+        match &self.node.body {
+            Body::Leaf(_) | Body::Absent(_) => 0,
+            Body::Mirror(children) => children.len() - 1,
+            Body::Raidz(shape, _) => shape.parity(),
+        }
+    }
+
+    /// The smallest allocation.
+    pub fn min_alloc(&self) -> u64 {
+        1 << self.ashift
+    }
+
+    pub fn metaslabs(&self) -> u64 {
+        if self.metaslab_shift == 0 { 0 } else { self.asize >> self.metaslab_shift }
+    }
+
+    /// The space that a block of `psize` bytes takes.
+    pub fn psize_to_asize(&self, psize: u64) -> u64 {
+        match &self.node.body {
+            Body::Raidz(shape, _) => shape.asize(psize),
+            _ => psize.next_multiple_of(self.min_alloc()),
+        }
+    }
+
+    /// By what part of 512 its allocated space counts as space for data; see [`geometry::deflate_ratio`].
+    pub fn deflate_ratio(&self) -> u64 {
+        geometry::deflate_ratio(self.psize_to_asize(128 << 10))
+    }
+
+    /// Reads the block of `psize` bytes at `offset`. Whatever is bad on the way is repaired from what is good.
+    pub async fn read(
+        self: &Arc<Top>,
+        offset: u64,
+        psize: usize,
+        verify: Verify,
+        priority: Priority,
+    ) -> Result<Buf> {
+        self.read_as(offset, psize, verify, priority, false).await
+    }
+
+    /// Reads every copy and all parity of a block and repairs what is bad: a scrub's view of it.
+    pub async fn scrub(self: &Arc<Top>, offset: u64, psize: usize, verify: Verify) -> Result<Buf> {
+        self.read_as(offset, psize, verify, Priority::Scrub, true).await
+    }
+
+    /// Writes a block at an address that was allocated for its size.
+    pub async fn write(self: &Arc<Top>, offset: u64, data: Buf, priority: Priority) -> Result<()> {
+        self.check_writable()?;
+        let len = self.check(offset, data.len())?;
+        let data = if len == data.len() { data } else { padded(&data, len) };
+        let result = self.node.write(offset, data, priority).await;
+        self.answer_alarm();
+        result.map_err(|e| e.at(self.place(offset)))
+    }
+
+    /// Makes durable all writes that completed before.
+    pub async fn flush(self: &Arc<Top>) -> Result<()> {
+        let result = self.node.flush().await;
+        self.answer_alarm();
+        result.map_err(|e| e.at(format!("vdev {}", self.id)))
+    }
+
+    /// Tells the devices that space is free. Only a hint.
+    pub async fn trim(self: &Arc<Top>, offset: u64, asize: u64) -> Result<()> {
+        self.check_writable()?;
+        let unit = self.min_alloc();
+        let inside = offset.checked_add(asize).is_some_and(|end| end <= self.asize);
+        if !inside || !offset.is_multiple_of(unit) || !asize.is_multiple_of(unit) {
+            return Err(Error::invalid(format!("trim of {asize} bytes")).at(self.place(offset)));
+        }
+        self.node.trim(offset, asize).await;
+        Ok(())
+    }
+
+    async fn read_as(
+        self: &Arc<Top>,
+        offset: u64,
+        psize: usize,
+        verify: Verify,
+        priority: Priority,
+        everything: bool,
+    ) -> Result<Buf> {
+        let len = self.check(offset, psize)?;
+        let repair = self.mode == OpenMode::ReadWrite;
+        let check = Some(Check { verify, psize });
+        let ask = Ask { offset, len, priority, check, repair, everything };
+        let result = self.node.read(ask).await;
+        self.answer_alarm();
+        let buf = result.map_err(|e| e.at(self.place(offset)))?;
+        Ok(if len == psize { buf } else { buf.slice(0..psize) })
+    }
+
+    /// The length to ask the devices for. Addresses come from block pointers, so they are checked, not believed.
+    fn check(&self, offset: u64, psize: usize) -> Result<usize> {
+        let size = psize as u64;
+        if size == 0 || size > MAX_BLOCK_SIZE || !offset.is_multiple_of(self.min_alloc()) {
+            return Err(Error::corrupt(format!("block of {size} bytes")).at(self.place(offset)));
+        }
+        let end = offset.checked_add(self.psize_to_asize(size));
+        if end.is_none_or(|end| end > self.asize) {
+            return Err(Error::corrupt("block beyond the end of its vdev").at(self.place(offset)));
+        }
+        Ok(size.next_multiple_of(self.min_alloc()) as usize)
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        match self.mode {
+            OpenMode::ReadWrite => Ok(()),
+            OpenMode::ReadOnly => Err(Error::new(Kind::ReadOnly, "write").at(format!("vdev {}", self.id))),
+        }
+    }
+
+    fn place(&self, offset: u64) -> String {
+        format!("vdev {} offset {offset:#x}", self.id)
+    }
+
+    /// Looks into errors that leaves have reported, without making anybody wait for it.
+    fn answer_alarm(self: &Arc<Top>) {
+        if self.alarm.load(Ordering::Relaxed) && self.alarm.swap(false, Ordering::Relaxed) {
+            let top = self.clone();
+            world::spawn(async move { top.examine().await });
+        }
+    }
+
+    async fn examine(&self) {
+        for leaf in self.leaves() {
+            let Some(Suspicion { failed_io, verdict }) = leaf.take_suspicion() else { continue };
+            match verdict {
+                Verdict::TooManyErrors => self.condemn(&leaf),
+                _ if failed_io && leaf.probe(self.mode).await.is_err() => self.condemn(&leaf),
+                Verdict::TooManyChecksums if leaf.health().state == State::Online => {
+                    leaf.set_health(Health::new(State::Degraded, Aux::ErrorsExceeded));
+                }
+                Verdict::TooManyChecksums | Verdict::Bearable => {}
+            }
+        }
+    }
+
+    fn condemn(&self, leaf: &Leaf) {
+        if !leaf.is_usable() {
+            return;
+        }
+        let dispensable = self.node.health_without(Some(leaf.guid)).state.is_usable();
+        let state = if dispensable { State::Faulted } else { State::Degraded };
+        leaf.set_health(Health::new(state, Aux::ErrorsExceeded));
+    }
+}
+
+fn padded(data: &Buf, len: usize) -> Buf {
+    let mut buf = IoBuf::zeroed(len);
+    buf[..data.len()].copy_from_slice(data);
+    buf.freeze()
+}

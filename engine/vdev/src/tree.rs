@@ -1,0 +1,198 @@
+//! The open tree: the top-level vdevs of a pool, and its spares and cache devices beside them.
+//!
+//! It keeps the [`Spec`] it was opened from: that is what labels and MOS are written from, and the pool changes it
+//! there (the metaslab array of a new vdev, the ZAPs, a property).
+
+use crate::leaf::Leaf;
+use crate::open::{OpenOptions, open_aux, open_top};
+use crate::status::VdevStatus;
+use crate::{Aux, Health, Limits, Spec, State, Top, VdevType};
+use futures_util::future::join_all;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use units::{Error, Guid, Result, VdevId};
+use world::OpenMode;
+
+/// DVAs have 24 bits for the vdev.
+const TOPS_MAX: u64 = 1 << 24;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Tree {
+    pub mode: OpenMode,
+    spec: Mutex<Spec>,
+    tops: RwLock<Vec<Option<Arc<Top>>>>,
+    aux: Mutex<[Vec<AuxDevice>; 2]>,
+    options: OpenOptions,
+}
+
+/// A device beside the tree.
+#[derive(Clone, Debug)]
+pub struct AuxDevice {
+    pub spec: Spec,
+    pub leaf: Arc<Leaf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuxKind {
+    Spare,
+    Cache,
+}
+
+impl Tree {
+    /// Opens all devices of the tree below the root `spec`. Fails only for what cannot be read at all; see [`Tree::health`]
+    /// for how well it went.
+    pub async fn open(spec: Spec, options: OpenOptions) -> Result<Arc<Tree>> {
+        if spec.vdev_type != VdevType::Root {
+            return Err(Error::corrupt(format!("a {} instead of the root of the vdev tree", spec.vdev_type)));
+        }
+        let tops = open_tops(&spec.children, 0, &options).await?;
+        Ok(Arc::new(Tree {
+            mode: options.mode,
+            spec: Mutex::new(spec),
+            tops: RwLock::new(tops),
+            aux: Mutex::default(),
+            options,
+        }))
+    }
+
+    /// The vdev that a DVA names. `None` for a number never used and for a hole.
+    pub fn top(&self, id: VdevId) -> Option<Arc<Top>> {
+        self.read_tops().get(id.0 as usize)?.clone()
+    }
+
+    /// All top-level vdevs, in order, holes left out.
+    pub fn tops(&self) -> Vec<Arc<Top>> {
+        self.read_tops().iter().flatten().cloned().collect()
+    }
+
+    pub fn leaves(&self) -> Vec<Arc<Leaf>> {
+        self.tops().iter().flat_map(|t| t.leaves()).collect()
+    }
+
+    /// Opens further top-level vdevs and adds them behind the others. One caller at a time.
+    pub async fn add(&self, specs: Vec<Spec>) -> Result<Vec<Arc<Top>>> {
+        let options = OpenOptions { pool: None, ..self.options.clone() };
+        let first = self.read_tops().len() as u64;
+        let new = open_tops(&specs, first, &options).await?;
+        self.lock_spec().children.extend(specs);
+        self.tops.write().unwrap_or_else(PoisonError::into_inner).extend(new.iter().cloned());
+        Ok(new.into_iter().flatten().collect())
+    }
+
+    /// Opens the spares or the cache devices that the pool knows.
+    pub async fn set_aux(&self, kind: AuxKind, specs: Vec<Spec>) {
+        let opened = join_all(specs.into_iter().map(|spec| async move {
+            let leaf = open_aux(&spec, &self.options).await;
+            AuxDevice { spec, leaf }
+        }));
+        let opened = opened.await;
+        self.lock_aux()[kind as usize] = opened;
+    }
+
+    pub fn aux(&self, kind: AuxKind) -> Vec<AuxDevice> {
+        self.lock_aux()[kind as usize].clone()
+    }
+
+    /// The tree as it is to be written.
+    pub fn spec(&self) -> Spec {
+        self.lock_spec().clone()
+    }
+
+    /// Changes what is to be written about the vdevs. Devices are not opened or closed by it.
+    pub fn update_spec<T>(&self, change: impl FnOnce(&mut Spec) -> T) -> T {
+        change(&mut self.lock_spec())
+    }
+
+    /// How well the pool is. Without a log device it can go on; without another top-level vdev it cannot.
+    pub fn health(&self) -> Health {
+        let tops = self.tops();
+        let lost = |log| tops.iter().any(|t| t.is_log == log && !t.is_usable());
+        if lost(false) {
+            let missing = tops.iter().any(|t| t.health().aux == Aux::BadGuidSum);
+            let aux = if missing { Aux::BadGuidSum } else { Aux::NoReplicas };
+            return Health::new(State::CannotOpen, aux);
+        }
+        let sound = tops.iter().all(|t| t.health() == Health::ONLINE);
+        if sound { Health::ONLINE } else { Health::new(State::Degraded, Aux::None) }
+    }
+
+    /// Everything `zpool status` and `zpool iostat` show of the devices.
+    pub fn status(&self) -> VdevStatus {
+        let spec = self.spec();
+        let mut root = VdevStatus::of_root(&spec, self.health());
+        let tops = self.tops();
+        for spec in &spec.children {
+            if let Some(top) = tops.iter().find(|t| Some(u64::from(t.id.0)) == spec.id) {
+                root.children.push(VdevStatus::of(spec, &top.node, Some(top)));
+            }
+        }
+        let [spares, caches] = self.lock_aux().clone();
+        root.spares = spares.iter().map(|d| VdevStatus::of_leaf(&d.spec, &d.leaf)).collect();
+        root.caches = caches.iter().map(|d| VdevStatus::of_leaf(&d.spec, &d.leaf)).collect();
+        root
+    }
+
+    /// Forgets errors, everywhere or of one vdev and what is below it. Whether there was such a vdev.
+    pub fn clear_errors(&self, of: Option<Guid>) -> bool {
+        let mut found = of.is_none();
+        let mut todo: Vec<_> = self.tops().iter().map(|t| t.node.clone()).collect();
+        while let Some(node) = todo.pop() {
+            if of.is_none_or(|guid| guid == node.guid) {
+                node.clear();
+                found = true;
+            } else {
+                todo.extend(node.children().iter().cloned());
+            }
+        }
+        found
+    }
+
+    /// How many asynchronous writes each leaf may have active, by how full of dirty data the pool is: from
+    /// `zfs_vdev_async_write_min_active` at 30 % and less to the maximum at 60 % and more.
+    pub fn set_dirty(&self, percent: u64) {
+        let max_active = async_writes(&self.options.limits, percent);
+        self.leaves().iter().for_each(|leaf| leaf.set_async_writes(max_active));
+    }
+
+    fn read_tops(&self) -> RwLockReadGuard<'_, Vec<Option<Arc<Top>>>> {
+        self.tops.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_spec(&self) -> MutexGuard<'_, Spec> {
+        self.spec.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_aux(&self) -> MutexGuard<'_, [Vec<AuxDevice>; 2]> {
+        self.aux.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens `specs`, whose ids are `first` and following.
+async fn open_tops(specs: &[Spec], first: u64, options: &OpenOptions) -> Result<Vec<Option<Arc<Top>>>> {
+    let opened = join_all((first..).zip(specs).map(|(id, spec)| async move {
+        if spec.id != Some(id) || id >= TOPS_MAX {
+            let found = spec.id.map_or("no id".into(), |id| format!("id {id}"));
+            return Err(Error::corrupt(format!(
+                "top-level vdev {} has {found}, its place is {id}",
+                spec.guid
+            )));
+        }
+        if spec.vdev_type == VdevType::Hole {
+            return Ok(None);
+        }
+        let alarm = Arc::new(AtomicBool::new(false));
+        let node = open_top(spec, options, alarm.clone()).await?;
+        Top::new(VdevId(id as u32), spec, node, options.mode, alarm).map(|top| Some(Arc::new(top)))
+    }));
+    opened.await.into_iter().collect()
+}
+
+fn async_writes(limits: &Limits, percent: u64) -> u32 {
+    const FROM: u64 = 30;
+    const TO: u64 = 60;
+    let i = crate::Priority::AsyncWrite.index();
+    let (min, max) = (limits.min_active[i], limits.max_active[i]);
+    let share = percent.clamp(FROM, TO) - FROM;
+    min + (u64::from(max.saturating_sub(min)) * share / (TO - FROM)) as u32
+}
