@@ -18,8 +18,10 @@
 //! Invariants: bytes are never trusted, and any damage is an error that names object and block; a change that fails
 //! has written nothing; what is written is little-endian, and equal to what OpenZFS would read.
 //!
-//! Not here: what the names mean. Changes of one ZAP must not run at the same time, nor a lookup beside a change: that
-//! is the caller's to see to.
+//! Handles that are clones of one another take turns: many lookups at a time, or one change. Whoever opens an object
+//! twice and changes it must see to that himself; in syncing context there is one writer anyway.
+//!
+//! Not here: what the names mean.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -50,13 +52,17 @@ pub use value::{Entry, Found, VALUE_MAX, Value};
 
 use hash::Rules;
 pub use ondisk::zap::ZapFlags;
+use std::sync::Arc;
 use units::{Error, Result};
+use world::sync::RwLock;
 
-/// An open ZAP.
+/// An open ZAP. Clones are the same one.
 #[derive(Clone, Debug)]
 pub struct Zap<S> {
     blocks: S,
     has_long_names: bool,
+    /// A change replaces several blocks, and a lookup must not see some of them old and others new.
+    turn: Arc<RwLock<()>>,
 }
 
 /// What a ZAP is created with.
@@ -94,7 +100,7 @@ pub struct Stats {
 impl<S: Blocks> Zap<S> {
     /// Opens the ZAP in these blocks. Nothing is read before it is needed.
     pub fn open(blocks: S) -> Zap<S> {
-        Zap { blocks, has_long_names: false }
+        Zap { blocks, has_long_names: false, turn: Arc::new(RwLock::new(())) }
     }
 
     /// Lets names grow to [`LONG_NAME_MAX`]: for directories of a dataset with long names.

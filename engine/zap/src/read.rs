@@ -25,6 +25,7 @@ pub(crate) enum Opened<'s, S> {
 impl<S: Blocks> Zap<S> {
     /// The value under `key`, if there is one.
     pub async fn lookup<'k>(&self, key: impl Into<Key<'k>> + Send) -> Result<Option<Value>> {
+        let _turn = self.turn.read().await;
         let key = key.into();
         match self.opened().await? {
             Opened::Micro(micro) => {
@@ -38,7 +39,11 @@ impl<S: Blocks> Zap<S> {
 
     /// The one integer under `key`, if there is such a key; an error if its value is something else.
     pub async fn lookup_u64<'k>(&self, key: impl Into<Key<'k>> + Send) -> Result<Option<u64>> {
-        let key = key.into();
+        let _turn = self.turn.read().await;
+        self.find_u64(key.into()).await
+    }
+
+    pub(crate) async fn find_u64(&self, key: Key<'_>) -> Result<Option<u64>> {
         let found = match self.opened().await? {
             Opened::Micro(micro) => {
                 let needle = Needle::new(&micro.rules(), key, Match::Exact)?;
@@ -68,6 +73,7 @@ impl<S: Blocks> Zap<S> {
 
     /// Looks for a name by its normalised form, in a ZAP that was created with a normalisation.
     pub async fn lookup_normalized(&self, name: &[u8], how: Match) -> Result<Option<Found>> {
+        let _turn = self.turn.read().await;
         match self.opened().await? {
             Opened::Micro(micro) => {
                 let needle = Needle::new(&micro.rules(), name.into(), how)?;
@@ -93,6 +99,7 @@ impl<S: Blocks> Zap<S> {
 
     /// Form and size, as the first block tells them.
     pub async fn stats(&self) -> Result<Stats> {
+        let _turn = self.turn.read().await;
         let opened = self.opened().await?;
         let rules = opened.rules();
         let (form, entries) = match &opened {
@@ -119,6 +126,7 @@ impl<S: Blocks> Zap<S> {
 
     /// Up to `limit` entries from a position on, and where the rest starts.
     pub async fn page(&self, from: Cursor, limit: usize) -> Result<Page> {
+        let _turn = self.turn.read().await;
         match self.opened().await? {
             Opened::Micro(micro) => page_of_micro(&micro, from, limit).map_err(|e| e.at(self.blocks.name())),
             Opened::Fat(fat) => page_of_fat(&fat, from, limit).await,
@@ -153,11 +161,13 @@ impl<S: Blocks> Zap<S> {
 
     /// A position as one number that directory readers can keep.
     pub async fn cookie(&self, at: Cursor) -> Result<u64> {
+        let _turn = self.turn.read().await;
         Ok(at.cookie(&self.opened().await?.rules()))
     }
 
     /// The position that a cookie stands for; any number is a position.
     pub async fn from_cookie(&self, cookie: u64) -> Result<Cursor> {
+        let _turn = self.turn.read().await;
         Ok(Cursor::from_cookie(cookie, &self.opened().await?.rules()))
     }
 

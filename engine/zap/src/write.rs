@@ -36,6 +36,7 @@ impl<S: Blocks> Zap<S> {
         key: impl Into<Key<'k>> + Send,
         value: impl Into<Value> + Send,
     ) -> Result<()> {
+        let _turn = self.turn.write().await;
         self.put(tx, key.into(), value.into(), Mode::Insert).await
     }
 
@@ -46,27 +47,31 @@ impl<S: Blocks> Zap<S> {
         key: impl Into<Key<'k>> + Send,
         value: impl Into<Value> + Send,
     ) -> Result<()> {
+        let _turn = self.turn.write().await;
         self.put(tx, key.into(), value.into(), Mode::Upsert).await
     }
 
     /// Adds to a counter that counts as 0 while it is not there, and removes it when it comes to 0.
     pub async fn increment<'k>(&self, tx: &S::Tx, key: impl Into<Key<'k>> + Send, delta: i64) -> Result<()> {
+        let _turn = self.turn.write().await;
         let key = key.into();
-        let old = self.lookup_u64(key).await?;
+        let old = self.find_u64(key).await?;
         match (old, old.unwrap_or(0).wrapping_add_signed(delta)) {
             (None, 0) => Ok(()),
-            (Some(_), 0) => self.remove(tx, key).await,
-            (_, sum) => self.update(tx, key, sum).await,
+            (Some(_), 0) => self.take_out(tx, key, Match::Exact).await,
+            (_, sum) => self.put(tx, key, sum.into(), Mode::Upsert).await,
         }
     }
 
     /// Removes an entry; an error if the key is not there.
     pub async fn remove<'k>(&self, tx: &S::Tx, key: impl Into<Key<'k>> + Send) -> Result<()> {
+        let _turn = self.turn.write().await;
         self.take_out(tx, key.into(), Match::Exact).await
     }
 
     /// Removes the entry that [`Zap::lookup_normalized`] would find.
     pub async fn remove_normalized(&self, tx: &S::Tx, name: &[u8], how: Match) -> Result<()> {
+        let _turn = self.turn.write().await;
         self.take_out(tx, name.into(), how).await
     }
 

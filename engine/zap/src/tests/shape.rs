@@ -1,8 +1,13 @@
 //! When a ZAP changes its shape, and what it refuses.
 
 use super::{Memory, fat, micro, now};
-use crate::{Cursor, Form, Key, Match, Normalization, Options, Value, Zap, ZapFlags};
-use units::Kind;
+use crate::{Blocks, Cursor, Form, Key, Match, Normalization, Options, Value, Zap, ZapFlags};
+use std::future::Future;
+use std::ops::Range;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use units::{Kind, Result};
+use world::Buf;
 
 fn form(zap: &Zap<Memory>) -> Form {
     now(zap.stats()).unwrap().form
@@ -185,4 +190,60 @@ fn names_that_people_take_for_the_same_are_found_in_either_form() {
     assert_eq!(now(zap.lookup("other")).unwrap(), None);
     let plain = micro();
     assert_eq!(now(plain.lookup_normalized(b"a", Match::Normalized)).unwrap_err().kind(), Kind::Unsupported);
+}
+
+/// Two changes that each read the header before the other wrote it would lose an entry.
+#[test]
+fn changes_through_clones_of_a_handle_take_turns() {
+    let zap = Zap::open(Slow(Arc::new(fat(1024, ZapFlags::HASH64).blocks().clone())));
+    let names: Vec<String> = (0..200).map(|n| format!("name {n}")).collect();
+    let handles: Vec<_> = names.iter().map(|_| zap.clone()).collect();
+    let mut changes: Vec<_> =
+        names.iter().zip(&handles).map(|(name, zap)| Box::pin(zap.insert(&(), name, 1))).collect();
+    let mut context = Context::from_waker(Waker::noop());
+    while !changes.is_empty() {
+        changes.retain_mut(|change| match change.as_mut().poll(&mut context) {
+            Poll::Ready(done) => {
+                done.unwrap();
+                false
+            }
+            Poll::Pending => true,
+        });
+    }
+    drop(changes);
+    let zap = Zap::open(zap.blocks().0.as_ref().clone());
+    assert_eq!(now(zap.entries()).unwrap().len(), 200);
+}
+
+/// Blocks that are never there at the first asking. Clones are the same blocks.
+#[derive(Clone)]
+struct Slow(Arc<Memory>);
+
+impl Blocks for Slow {
+    type Tx = ();
+
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn block_size(&self) -> usize {
+        self.0.block_size()
+    }
+
+    async fn read_block(&self, blkid: u64) -> Result<Buf> {
+        world::yield_now().await;
+        self.0.read_block(blkid).await
+    }
+
+    fn write_block(&self, tx: &(), blkid: u64, data: Buf) -> Result<()> {
+        self.0.write_block(tx, blkid, data)
+    }
+
+    async fn set_block_size(&self, tx: &(), size: usize) -> Result<()> {
+        self.0.set_block_size(tx, size).await
+    }
+
+    fn free_blocks(&self, tx: &(), blocks: Range<u64>) -> Result<()> {
+        self.0.free_blocks(tx, blocks)
+    }
 }
