@@ -94,19 +94,20 @@ impl Weight {
 
 /// How fragmented free space is that stands in segments of 512 bytes, 1 KiB, 2 KiB ...; 512 MiB and more is whole.
 /// The numbers are OpenZFS's: they are shown to people who compare.
-const FRAGMENTATION: [u64; 21] =
-    [100, 99, 97, 93, 88, 83, 77, 71, 64, 57, 50, 43, 36, 29, 23, 17, 12, 7, 3, 1, 0];
+const FRAGMENTATION: [f64; 21] =
+    [100., 99., 97., 93., 88., 83., 77., 71., 64., 57., 50., 43., 36., 29., 23., 17., 12., 7., 3., 1., 0.];
 
 /// The mean over all free bytes, in percent; no free space is not fragmented.
 pub(crate) fn fragmentation(map: &[u64; MAP_BUCKETS], shift: u32) -> u64 {
-    let (mut space, mut weighted) = (0u128, 0u128);
+    // As floats: the counts come from a disk, and any numbers may be multiplied here.
+    let (mut space, mut weighted) = (0.0, 0.0);
     for (log, &count) in (shift..).zip(map) {
-        let bytes = u128::from(count) << log.min(63);
+        let bytes = count as f64 * f64::from(log).exp2();
         let index = (log.saturating_sub(units::SECTOR_SHIFT) as usize).min(FRAGMENTATION.len() - 1);
         space += bytes;
-        weighted += bytes * u128::from(FRAGMENTATION[index]);
+        weighted += bytes * FRAGMENTATION[index];
     }
-    weighted.checked_div(space).unwrap_or(0) as u64
+    if space > 0.0 { (weighted / space) as u64 } else { 0 }
 }
 
 #[cfg(test)]
