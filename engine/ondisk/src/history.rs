@@ -1,4 +1,4 @@
-//! The pool's history: every command that changed it, in a ring of packed nvlists.
+//! The pool's history: every command that changed it, in a ring of nvlists packed in native form.
 //!
 //! ```text
 //!   object   | record of the creation | record | record | ...      the ring begins after the first record, which stays
@@ -79,7 +79,7 @@ pub fn decode_record(bytes: &[u8]) -> Result<Option<(NvList, usize)>> {
 }
 
 pub fn encode_record(record: &NvList) -> Vec<u8> {
-    let packed = record.encode();
+    let packed = record.encode_native();
     [(packed.len() as u64).to_le_bytes().as_slice(), &packed].concat()
 }
 

@@ -53,7 +53,7 @@ pub enum BlockPointer {
     Embedded(Embedded),
 }
 
-/// Nothing is stored: reads as `lsize` zeros.
+/// Nothing is stored: reads as `lsize` zeros. Other fields that a hole may still carry mean nothing and are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
     /// On disk sizes are stored less one, so a hole never written claims one sector; trust the dnode instead.

@@ -1,9 +1,9 @@
-//! From packed bytes to a list.
+//! From packed bytes to a list: the XDR form, and the choice between the two.
 
 use super::value::Code;
-use super::{MAX_DEPTH, NvList, NvValue};
+use super::{MAX_DEPTH, NvList, NvValue, native};
 use crate::bytes::Reader;
-use units::{Endian, Error, Result};
+use units::{Endian, Result};
 
 const WHAT: &str = "nvlist";
 const ENCODING_NATIVE: u8 = 0;
@@ -15,20 +15,25 @@ impl NvList {
         NvList::decode_prefix(bytes).map(|(list, _)| list)
     }
 
-    /// The same, and how many bytes it took.
+    /// The same, and how many bytes it took. Both forms are understood; the first byte tells which it is.
     pub fn decode_prefix(bytes: &[u8]) -> Result<(NvList, usize)> {
         let mut r = Reader::new(bytes, Endian::Big, WHAT);
         match r.array()? {
-            [ENCODING_XDR, _endian, _, _] => {}
-            [ENCODING_NATIVE, ..] => {
-                return Err(Error::unsupported(
-                    "an nvlist in the memory layout of the machine that wrote it",
-                ));
+            [ENCODING_XDR, _endian, _, _] => {
+                let list = decode_list(&mut r, 1)?;
+                Ok((list, r.position()))
             }
-            [code, ..] => return Err(r.corrupt(format_args!("unknown encoding {code}"))),
+            [ENCODING_NATIVE, ..] if bytes.iter().take(16).all(|&b| b == 0) => {
+                Err(r.corrupt("nothing but zeros"))
+            }
+            [ENCODING_NATIVE, little, _, _] => {
+                let order = if little == 1 { Endian::Little } else { Endian::Big };
+                let mut r = Reader::new(r.rest(), order, WHAT);
+                let list = native::decode(&mut r)?;
+                Ok((list, 4 + r.position()))
+            }
+            [code, ..] => Err(r.corrupt(format_args!("unknown encoding {code}"))),
         }
-        let list = decode_list(&mut r, 1)?;
-        Ok((list, r.position()))
     }
 }
 

@@ -46,7 +46,7 @@ fn pair_size(name: &str, value: &NvValue) -> usize {
 }
 
 /// What OpenZFS allocates: a header of 16 bytes with the name, then the value, each rounded up to eight.
-fn pair_size_in_memory(name: &str, value: &NvValue) -> usize {
+pub(super) fn pair_size_in_memory(name: &str, value: &NvValue) -> usize {
     (16 + name.len() + 1).next_multiple_of(8) + value_size_in_memory(value).next_multiple_of(8)
 }
 
@@ -71,7 +71,7 @@ fn value_size_in_memory(value: &NvValue) -> usize {
 }
 
 /// The head of a list, without its pairs.
-const LIST_IN_MEMORY: usize = 24;
+pub(super) const LIST_IN_MEMORY: usize = 24;
 
 fn string_size(s: &str) -> usize {
     4 + s.len() + padding(s.len())

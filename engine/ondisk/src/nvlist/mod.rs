@@ -1,6 +1,7 @@
 //! Lists of named values: the configuration in labels and MOS, history records, and more.
 //!
-//! Packed in XDR, that is big endian in units of four bytes, whatever the machine:
+//! Packed in XDR, that is big endian in units of four bytes, whatever the machine (there is another form, `native`,
+//! which only history uses):
 //!
 //! ```text
 //!   packed   | encoding 1 | byte order | 0 | 0 | list |             one byte each, then the outermost list
@@ -20,6 +21,7 @@ mod decode;
 mod display;
 mod encode;
 mod get;
+mod native;
 #[cfg(test)]
 pub(crate) mod tests;
 mod value;

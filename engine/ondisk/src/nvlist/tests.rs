@@ -85,24 +85,62 @@ fn setting_a_pair_again_moves_it_to_the_end() {
 }
 
 #[test]
-fn native_encoding_is_recognised_and_refused() {
-    assert_eq!(NvList::decode(&[0, 1, 0, 0, 0, 0]).unwrap_err().kind(), Kind::Unsupported);
-    assert_eq!(NvList::decode(&[9, 1, 0, 0, 0, 0]).unwrap_err().kind(), Kind::Corrupt);
+fn every_type_survives_the_round_trip_in_native_form_too() {
+    let list = everything();
+    let bytes = list.encode_native();
+    let (back, used) = NvList::decode_prefix(&bytes).unwrap();
+    assert_eq!((&back, used), (&list, bytes.len()));
+    assert_eq!(back.encode_native(), bytes);
 }
 
-fn nested(depth: usize) -> Vec<u8> {
+#[test]
+fn native_form_is_read_in_the_order_it_names() {
+    let pair = |word: fn(u32) -> [u8; 4], short: [u8; 2], value: [u8; 8], order: u8| {
+        let head = [[0, order, 0, 0], word(0), word(1), word(32)].concat();
+        [
+            head,
+            short.to_vec(),
+            vec![0; 2],
+            word(1).into(),
+            word(8).into(),
+            b"txg\0\0\0\0\0".into(),
+            value.into(),
+        ]
+        .concat()
+    };
+    let value = 7u64;
+    let little = pair(u32::to_le_bytes, 4u16.to_le_bytes(), value.to_le_bytes(), 1);
+    let big = pair(u32::to_be_bytes, 4u16.to_be_bytes(), value.to_be_bytes(), 0);
+    for packed in [little, big] {
+        let list = NvList::decode(&[packed, vec![0; 4]].concat()).unwrap();
+        assert_eq!(list, NvList::new().with("txg", value));
+    }
+}
+
+#[test]
+fn what_was_never_written_is_no_list() {
+    for bytes in [&[0; 64][..], &[9, 1, 0, 0, 0, 0], &[], &[1]] {
+        assert_eq!(NvList::decode(bytes).unwrap_err().kind(), Kind::Corrupt);
+    }
+}
+
+fn nested(depth: usize) -> NvList {
     let mut list = NvList::new();
     for _ in 1..depth {
         list = NvList::new().with("down", list);
     }
-    list.encode()
+    list
 }
 
 #[test]
 fn nesting_is_limited() {
-    assert!(NvList::decode(&nested(MAX_DEPTH)).is_ok());
-    let e = NvList::decode(&nested(MAX_DEPTH + 1)).unwrap_err().to_string();
-    assert!(e.contains("nested deeper than 20"), "{e}");
+    assert!(NvList::decode(&nested(MAX_DEPTH).encode()).is_ok());
+    assert!(NvList::decode(&nested(MAX_DEPTH).encode_native()).is_ok());
+    let deep = nested(MAX_DEPTH + 1);
+    for packed in [deep.encode(), deep.encode_native()] {
+        let e = NvList::decode(&packed).unwrap_err().to_string();
+        assert!(e.contains("nested deeper than 20"), "{e}");
+    }
 }
 
 #[test]
@@ -116,17 +154,20 @@ fn an_absurd_count_is_refused_before_it_is_believed() {
 
 #[test]
 fn hostile_bytes_never_panic() {
-    assault(&everything().encode(), |bytes, _| {
-        if let Ok(list) = NvList::decode(bytes) {
-            let _ = list.to_string();
-            list.encode();
-        }
-    });
+    for good in [everything().encode(), everything().encode_native()] {
+        assault(&good, |bytes, _| {
+            if let Ok(list) = NvList::decode(bytes) {
+                let _ = list.to_string();
+                list.encode();
+                list.encode_native();
+            }
+        });
+    }
     let mut n = Numbers(13);
     for _ in 0..2000 {
         let mut noise = vec![0; 256];
         n.fill(&mut noise);
-        noise[..2].copy_from_slice(&[1, 1]);
+        noise[..2].copy_from_slice(&[n.flag().into(), 1]);
         let _ = NvList::decode(&noise);
     }
 }
