@@ -24,8 +24,16 @@
 //! Not here: what a block is for, and who frees it (`dmu`, `dsl`); which device holds what (`vdev`); which space is free
 //! (`metaslab`).
 
+mod gang;
 mod mem;
+mod pipeline;
+mod prepare;
+mod read;
 mod store;
+mod write;
 
 pub use mem::MemStore;
+pub use pipeline::{Options, Pipeline};
+pub use prepare::{Prepared, Rules, prepare};
+pub use read::Verified;
 pub use store::{BlockStore, Bookmark, ReadClass, WriteSpec, same_block};

@@ -1,0 +1,190 @@
+//! The block store of a real pool.
+
+use crate::prepare::Rules;
+use crate::store::{BlockStore, Bookmark, ReadClass, WriteSpec};
+use crate::{read, write};
+use arc::{Access, BlockId, Cache, Kind as CacheKind, Request};
+use metaslab::Space;
+use ondisk::{BlockPointer, Dva, Plain};
+use std::sync::{Arc, Mutex, PoisonError};
+use units::{Error, Kind, Result, Txg};
+use vdev::{Top, Tree};
+use world::sync::Semaphore;
+use world::{Buf, Pending};
+
+/// What a pipeline is made of.
+#[derive(Debug)]
+pub struct Options {
+    pub devices: Arc<Tree>,
+    /// `None` for a pool opened read-only.
+    pub space: Option<Arc<Space>>,
+    pub cache: Arc<Cache>,
+    pub checksummer: Arc<codec::checksum::Checksummer>,
+    pub rules: Rules,
+}
+
+/// See the crate. Clones are the same pipeline.
+#[derive(Clone, Debug)]
+pub struct Pipeline(pub(crate) Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub devices: Arc<Tree>,
+    pub space: Option<Arc<Space>>,
+    pub cache: Arc<Cache>,
+    pub checksummer: Arc<codec::checksum::Checksummer>,
+    pub rules: Mutex<Rules>,
+    /// Bounds the bytes of writes under way, and so the memory that holds compressed copies.
+    pub writing: Semaphore,
+    /// Gang blocks that were freed: their headers must be read to know what they held.
+    pub freed_gangs: Mutex<Vec<(Plain, Txg)>>,
+    /// Frees that the space maps contradict: damage, to be told to the administrator.
+    pub problems: Mutex<Vec<Error>>,
+}
+
+/// Writes under way are counted in units of this many bytes, at most this many of them: 64 MiB.
+pub(crate) const WRITE_UNIT: u64 = 4 << 10;
+const WRITE_UNITS: usize = 16 << 10;
+
+impl Pipeline {
+    pub fn new(options: Options) -> Pipeline {
+        let Options { devices, space, cache, checksummer, rules } = options;
+        Pipeline(Arc::new(Inner {
+            devices,
+            space,
+            cache,
+            checksummer,
+            rules: Mutex::new(rules),
+            writing: Semaphore::new(WRITE_UNITS),
+            freed_gangs: Mutex::default(),
+            problems: Mutex::default(),
+        }))
+    }
+
+    pub fn set_rules(&self, rules: Rules) {
+        *self.0.rules.lock().unwrap_or_else(PoisonError::into_inner) = rules;
+    }
+
+    pub fn cache(&self) -> &Arc<Cache> {
+        &self.0.cache
+    }
+
+    pub fn devices(&self) -> &Arc<Tree> {
+        &self.0.devices
+    }
+
+    /// Frees what the gang blocks among the freed held. Called in each pass of a sync, before free space is written out.
+    pub async fn settle_frees(&self) -> Result<()> {
+        let gangs = std::mem::take(&mut *self.0.freed_gangs.lock().unwrap_or_else(PoisonError::into_inner));
+        for (plain, txg) in gangs {
+            self.0.free_gang(&plain, txg).await?;
+        }
+        Ok(())
+    }
+
+    /// The frees that could not be carried out, since the last call.
+    pub fn take_problems(&self) -> Vec<Error> {
+        std::mem::take(&mut *self.0.problems.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads every copy of a block and every sector of its redundancy, verifies them and repairs what is bad: scrub.
+    pub async fn scrub_block(&self, bp: &BlockPointer, at: Bookmark) -> Result<()> {
+        read::scrub(&self.0, bp, at).await
+    }
+
+    /// Reads and verifies a block without decompressing it, for walks that only check.
+    pub async fn read_raw(&self, bp: &BlockPointer, at: Bookmark) -> Result<read::Verified> {
+        read::read_raw(&self.0, bp, at, vdev::Priority::Scrub).await
+    }
+}
+
+impl Inner {
+    pub fn rules(&self) -> Rules {
+        *self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn top(&self, dva: &Dva) -> Result<Arc<Top>> {
+        self.devices.top(dva.vdev).ok_or_else(|| Error::corrupt(format!("no vdev {} in this pool", dva.vdev)))
+    }
+
+    pub fn space(&self) -> Result<&Arc<Space>> {
+        self.space.as_ref().ok_or_else(|| Error::new(Kind::ReadOnly, "write to the pool"))
+    }
+}
+
+/// The name of a block in the cache: where its first copy is, and when it was put there.
+fn cache_id(bp: &BlockPointer) -> Option<BlockId> {
+    let plain = bp.as_plain()?;
+    let dva = plain.dvas[0];
+    Some(BlockId { vdev: dva.vdev, offset: dva.offset, birth: plain.resolved_physical_birth() })
+}
+
+pub(crate) fn cache_kind(bp: &BlockPointer) -> CacheKind {
+    if bp.is_metadata() { CacheKind::Metadata } else { CacheKind::Data }
+}
+
+impl BlockStore for Pipeline {
+    fn cached(&self, bp: &BlockPointer) -> Option<Buf> {
+        self.0.cache.get(&cache_id(bp)?, Access::Demand)
+    }
+
+    fn read(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Pending<Result<Buf>> {
+        let (inner, bp) = (self.0.clone(), bp.clone());
+        Box::pin(async move {
+            let Some(block) = cache_id(&bp) else { return read::inline(&bp).map_err(|e| e.at(at)) };
+            let priority = match class {
+                ReadClass::Demand => vdev::Priority::SyncRead,
+                ReadClass::Prefetch => vdev::Priority::AsyncRead,
+                ReadClass::Scan => vdev::Priority::Scrub,
+            };
+            if class == ReadClass::Scan {
+                return read::read(&inner, &bp, at, priority).await;
+            }
+            let access = if class == ReadClass::Prefetch { Access::Prefetch } else { Access::Demand };
+            let request = Request { access, ..Request::demand(block, cache_kind(&bp)) };
+            inner.cache.get_or_load(request, || read::read(&inner, &bp, at, priority)).await
+        })
+    }
+
+    fn write(&self, data: Buf, old: &BlockPointer, spec: WriteSpec) -> Pending<Result<BlockPointer>> {
+        let (inner, old) = (self.0.clone(), old.clone());
+        Box::pin(async move {
+            let units = (data.len() as u64).div_ceil(WRITE_UNIT).min(WRITE_UNITS as u64) as usize;
+            let _room = inner.writing.acquire(units).await;
+            let bp = write::write(&inner, data.clone(), &old, &spec).await.map_err(|e| e.at(spec.at))?;
+            if let Some(block) = cache_id(&bp) {
+                inner.cache.insert(Request::demand(block, cache_kind(&bp)), data);
+            }
+            Ok(bp)
+        })
+    }
+
+    fn free(&self, bp: &BlockPointer, txg: Txg) {
+        let (Some(plain), Some(space)) = (bp.as_plain(), &self.0.space) else { return };
+        if let Some(block) = cache_id(bp) {
+            self.0.cache.evict(&block);
+        }
+        if plain.is_gang() {
+            self.0.freed_gangs.lock().unwrap_or_else(PoisonError::into_inner).push((plain.clone(), txg));
+            return;
+        }
+        for dva in plain.copies() {
+            if let Err(e) = space.free(dva, txg) {
+                self.0.problems.lock().unwrap_or_else(PoisonError::into_inner).push(e);
+            }
+        }
+    }
+
+    fn charged(&self, bp: &BlockPointer) -> u64 {
+        let Some(plain) = bp.as_plain() else { return 0 };
+        plain
+            .copies()
+            .map(|dva| {
+                self.0
+                    .devices
+                    .top(dva.vdev)
+                    .map_or(dva.asize.bytes(), |top| dva.asize.0 * top.deflate_ratio())
+            })
+            .sum()
+    }
+}

@@ -1,0 +1,75 @@
+//! What becomes of a block's bytes before they have a place: nothing, a hole, an embedded pointer, or fewer bytes. Pure.
+
+use crate::store::WriteSpec;
+use ondisk::{BlockPointer, Embedded, EmbeddedKind, Hole};
+use units::{Compression, Endian, Lsize, Psize};
+use world::{Buf, IoBuf};
+
+/// See the module.
+#[derive(Debug)]
+pub enum Prepared {
+    /// No space needed: the pointer is complete.
+    Done(BlockPointer),
+    /// Bytes to be placed: `data` is as long as `psize` says.
+    Place { data: Buf, psize: Psize, compression: Compression },
+}
+
+/// What the pool allows and asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Compressed blocks are padded to a multiple of this: the smallest sector among the pool's devices.
+    pub min_alloc: u64,
+    /// Feature `embedded_data`: up to 112 compressed bytes go into the pointer.
+    pub embed: bool,
+    /// Feature `hole_birth`.
+    pub hole_birth: bool,
+}
+
+/// From this pass of a txg's sync on nothing is compressed, so that a block written again in place has the same size
+/// (`zfs_sync_pass_dont_compress`).
+const PASS_WITHOUT_COMPRESSION: u32 = 6;
+
+/// Decides what to write for `data`, which is taken over uncopied when it stays as it is.
+pub fn prepare(data: Buf, spec: &WriteSpec, rules: &Rules) -> Prepared {
+    let lsize = Lsize(data.len() as u64);
+    let compression = if spec.pass >= PASS_WITHOUT_COMPRESSION { Compression::Off } else { spec.compression };
+    let as_it_is = |data| Prepared::Place { data, psize: Psize(lsize.0), compression: Compression::Off };
+    if compression == Compression::Off {
+        return as_it_is(data);
+    }
+    if codec::is_zero(&data) {
+        let birth = if rules.hole_birth { spec.txg } else { units::Txg::NONE };
+        return Prepared::Done(BlockPointer::Hole(Hole { lsize, kind: spec.kind, level: spec.level, birth }));
+    }
+    // Less than an eighth saved is not worth decompressing for.
+    let worthwhile = (lsize.0 - lsize.0 / 8) as usize;
+    let mut out = IoBuf::scratch(worthwhile);
+    let Some(len) = codec::compress::compress(compression, &data, &mut out) else { return as_it_is(data) };
+    if rules.embed && len <= Embedded::PAYLOAD && spec.level == 0 && !spec.kind.has_fill() {
+        let mut payload = [0; Embedded::PAYLOAD];
+        payload[..len].copy_from_slice(&out[..len]);
+        return Prepared::Done(BlockPointer::Embedded(Embedded {
+            payload,
+            etype: EmbeddedKind::Data,
+            lsize,
+            psize: Psize(len as u64),
+            compression,
+            kind: spec.kind,
+            level: spec.level,
+            birth: spec.txg,
+            endian: Endian::NATIVE,
+        }));
+    }
+    let psize = (len as u64).next_multiple_of(rules.min_alloc);
+    if psize >= lsize.0 || psize > out.len() as u64 {
+        return as_it_is(data);
+    }
+    out[len..psize as usize].fill(0);
+    out.truncate(psize as usize);
+    Prepared::Place { data: out.freeze(), psize: Psize(psize), compression }
+}
+
+/// Whether preparing this block takes long enough to be worth a hand-off to another core.
+pub(crate) fn is_heavy(len: usize, spec: &WriteSpec) -> bool {
+    spec.compression != Compression::Off && len >= 8 << 10
+}

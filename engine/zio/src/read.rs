@@ -1,0 +1,178 @@
+//! Reading one block: a copy that passes its checksum, whatever it takes.
+
+use crate::gang;
+use crate::pipeline::Inner;
+use crate::store::Bookmark;
+use codec::checksum::mac;
+use ondisk::{BlockPointer, Dva, Embedded, EmbeddedKind, ObjectType, Plain};
+use std::sync::Arc;
+use units::{Checksum, Compression, Error, Kind, Result};
+use vdev::{Priority, Verify};
+use world::{Buf, IoBuf};
+
+/// A block's bytes as they are on disk, compressed or even encrypted, after they passed their checksum.
+#[derive(Clone, Debug)]
+pub struct Verified(pub Buf);
+
+/// The logical bytes of a pointer that needs no device.
+pub(crate) fn inline(bp: &BlockPointer) -> Result<Buf> {
+    match bp {
+        BlockPointer::Embedded(embedded) => expand(embedded),
+        other => Ok(Buf::zeroed(other.lsize().0 as usize)),
+    }
+}
+
+fn expand(embedded: &Embedded) -> Result<Buf> {
+    if embedded.etype != EmbeddedKind::Data {
+        return Err(Error::unsupported("read block: a redacted send stream left it out"));
+    }
+    decompress(embedded.compression, embedded.data(), embedded.lsize.0)
+}
+
+fn decompress(compression: Compression, data: &[u8], lsize: u64) -> Result<Buf> {
+    let mut out = IoBuf::scratch(lsize as usize);
+    match compression {
+        Compression::Off => {
+            let same = data
+                .get(..out.len())
+                .ok_or_else(|| Error::corrupt("block is shorter than its pointer says"))?;
+            out.copy_from_slice(same);
+        }
+        _ => codec::compress::decompress(compression, data, &mut out)?,
+    }
+    Ok(out.freeze())
+}
+
+/// The logical bytes of a block that is on devices.
+pub(crate) async fn read(
+    inner: &Arc<Inner>,
+    bp: &BlockPointer,
+    at: Bookmark,
+    priority: Priority,
+) -> Result<Buf> {
+    if bp.as_plain().is_none() {
+        return inline(bp).map_err(|e| e.at(at));
+    }
+    if bp.is_encrypted() {
+        return Err(Error::new(Kind::Encrypted, "read block").at(at));
+    }
+    let Verified(data) = read_raw(inner, bp, at, priority).await?;
+    let (compression, lsize) = (bp.compression(), bp.lsize().0);
+    if compression == Compression::Off {
+        let short = || Error::corrupt("block is shorter than its pointer says").at(at);
+        return if data.len() as u64 >= lsize { Ok(data.slice(0..lsize as usize)) } else { Err(short()) };
+    }
+    // Decompressing a large block takes long enough that the other requests of this core should not wait for it.
+    let done = if lsize >= 256 << 10 {
+        world::compute(move || decompress(compression, &data, lsize)).await
+    } else {
+        decompress(compression, &data, lsize)
+    };
+    done.map_err(|e| e.at(at))
+}
+
+/// The bytes on disk of a block, from the first copy that passes its checksum. Bad copies met on the way are repaired
+/// from the good one, unless the pool is read-only.
+pub(crate) async fn read_raw(
+    inner: &Arc<Inner>,
+    bp: &BlockPointer,
+    at: Bookmark,
+    priority: Priority,
+) -> Result<Verified> {
+    let plain =
+        bp.as_plain().ok_or_else(|| Error::corrupt("read block: the pointer names no place").at(at))?;
+    let verify = verifier(inner, plain);
+    let mut bad: Vec<Dva> = Vec::new();
+    let mut last = None;
+    for dva in plain.copies() {
+        match read_copy(inner, plain, dva, &verify, priority).await {
+            Ok(data) => {
+                if !bad.is_empty() && inner.space.is_some() {
+                    repair(inner, plain, &bad, &data).await;
+                }
+                return Ok(Verified(data));
+            }
+            Err(e) => {
+                bad.push(*dva);
+                last = Some(e);
+            }
+        }
+    }
+    let e = Error::new(Kind::Checksum, "read block").at(at);
+    Err(match last {
+        Some(cause) if cause.kind() != Kind::Checksum => e.because(cause),
+        _ => e,
+    })
+}
+
+async fn read_copy(
+    inner: &Arc<Inner>,
+    plain: &Plain,
+    dva: &Dva,
+    verify: &Verify,
+    priority: Priority,
+) -> Result<Buf> {
+    if dva.gang {
+        return gang::read(inner, plain, dva, verify, priority).await;
+    }
+    inner.top(dva)?.read(dva.offset.bytes(), plain.psize.0 as usize, verify.clone(), priority).await
+}
+
+/// Whether bytes are what `plain` points to.
+pub(crate) fn verifier(inner: &Arc<Inner>, plain: &Plain) -> Verify {
+    let (checksummer, kind, endian) = (inner.checksummer.clone(), plain.checksum_kind, plain.endian);
+    let expected = plain.checksum;
+    // The root block of an object set carries its MACs inside, and its checksum is whole.
+    let has_mac = plain.crypt.is_some() && plain.kind != ObjectType::OBJSET;
+    Arc::new(move |bytes: &[u8]| {
+        if kind == Checksum::Off {
+            return true;
+        }
+        let computed = checksummer.compute(kind, endian, bytes);
+        if has_mac { mac::matches(kind, computed, expected) } else { computed == expected }
+    })
+}
+
+/// Writes good bytes over bad copies; what cannot be written stays for the next scrub.
+async fn repair(inner: &Arc<Inner>, plain: &Plain, bad: &[Dva], data: &Buf) {
+    for dva in bad.iter().filter(|d| !d.gang && d.asize.0 >= plain.psize.0 >> units::SECTOR_SHIFT) {
+        let Ok(top) = inner.top(dva) else { continue };
+        // A failure is counted at the device, and the block has other copies.
+        let _ = top.write(dva.offset.bytes(), data.clone(), Priority::AsyncWrite).await;
+    }
+}
+
+/// Checks all there is of a block: each copy, and behind each the redundancy of its vdev.
+pub(crate) async fn scrub(inner: &Arc<Inner>, bp: &BlockPointer, at: Bookmark) -> Result<()> {
+    let Some(plain) = bp.as_plain() else { return Ok(()) };
+    let verify = verifier(inner, plain);
+    let (mut good, mut bad, mut cause) = (None, Vec::new(), None);
+    for dva in plain.copies() {
+        match scrub_copy(inner, plain, dva, &verify).await {
+            Ok(data) => good = Some(data),
+            Err(e) => {
+                bad.push(*dva);
+                cause = Some(e);
+            }
+        }
+    }
+    match (good, cause) {
+        (Some(data), Some(_)) if inner.space.is_some() => repair(inner, plain, &bad, &data).await,
+        (Some(_), _) => {}
+        (None, cause) => {
+            let e = Error::new(Kind::Checksum, "scrub block").at(at);
+            return Err(match cause {
+                Some(cause) => e.because(cause),
+                None => e,
+            });
+        }
+    }
+    Ok(())
+}
+
+async fn scrub_copy(inner: &Arc<Inner>, plain: &Plain, dva: &Dva, verify: &Verify) -> Result<Buf> {
+    if dva.gang {
+        return gang::read(inner, plain, dva, verify, Priority::Scrub).await;
+    }
+    inner.top(dva)?.scrub(dva.offset.bytes(), plain.psize.0 as usize, verify.clone()).await
+}

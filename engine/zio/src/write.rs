@@ -1,0 +1,144 @@
+//! Writing one block.
+
+use crate::gang;
+use crate::pipeline::Inner;
+use crate::prepare::{Prepared, is_heavy, prepare};
+use crate::store::WriteSpec;
+use futures_util::future::join_all;
+use metaslab::{Class, Request};
+use ondisk::{BlockPointer, Dva, Plain};
+use std::sync::Arc;
+use units::{Compression, Endian, Error, Kind, Lsize, Psize, Result, Txg};
+use vdev::Priority;
+use world::Buf;
+
+pub(crate) async fn write(
+    inner: &Arc<Inner>,
+    data: Buf,
+    old: &BlockPointer,
+    spec: &WriteSpec,
+) -> Result<BlockPointer> {
+    let rules = inner.rules();
+    let lsize = Lsize(data.len() as u64);
+    let prepared = if is_heavy(data.len(), spec) {
+        let spec = *spec;
+        world::compute(move || prepare(data, &spec, &rules)).await
+    } else {
+        prepare(data, spec, &rules)
+    };
+    let (data, psize, compression) = match prepared {
+        Prepared::Done(bp) => return Ok(bp),
+        Prepared::Place { data, psize, compression } => (data, psize, compression),
+    };
+    let checksum = checksum_of(inner, &data, spec).await;
+    if let Some(same) = unchanged(old, spec, psize, compression, checksum) {
+        return Ok(same);
+    }
+    let mut plain = Plain {
+        dvas: [Dva::default(); 3],
+        lsize,
+        psize,
+        compression,
+        checksum_kind: spec.checksum,
+        kind: spec.kind,
+        level: spec.level,
+        birth: spec.txg,
+        physical_birth: Txg::NONE,
+        fill: spec.fill,
+        checksum,
+        endian: Endian::NATIVE,
+        dedup: false,
+        rewritten: false,
+        crypt: None,
+    };
+    if let Some(dvas) = same_place(old, spec, psize) {
+        plain.dvas = dvas;
+        write_copies(inner, &plain.dvas, &data, Priority::AsyncWrite).await?;
+        return Ok(BlockPointer::Plain(plain));
+    }
+    match place(inner, &data, spec).await {
+        Ok(dvas) => plain.dvas = dvas,
+        Err(e) if e.kind() == Kind::NoSpace => plain.dvas = gang::write(inner, &data, spec).await?,
+        Err(e) => return Err(e),
+    }
+    Ok(BlockPointer::Plain(plain))
+}
+
+async fn checksum_of(inner: &Arc<Inner>, data: &Buf, spec: &WriteSpec) -> [u64; 4] {
+    let (checksummer, kind) = (inner.checksummer.clone(), spec.checksum);
+    if kind.is_cryptographic() && data.len() >= 16 << 10 {
+        let data = data.clone();
+        return world::compute(move || checksummer.compute(kind, Endian::NATIVE, &data)).await;
+    }
+    checksummer.compute(kind, Endian::NATIVE, data)
+}
+
+/// The old pointer, when a strong checksum says that its bytes are these: then nothing need be written.
+fn unchanged(
+    old: &BlockPointer,
+    spec: &WriteSpec,
+    psize: Psize,
+    compression: Compression,
+    checksum: [u64; 4],
+) -> Option<BlockPointer> {
+    let same = old.as_plain().filter(|p| {
+        spec.checksum.is_cryptographic()
+            && p.checksum_kind == spec.checksum
+            && p.checksum == checksum
+            && p.psize == psize
+            && p.compression.code() == compression.code()
+            && p.compression != Compression::Off
+            && !p.dedup
+            && p.crypt.is_none()
+            && p.endian == Endian::NATIVE
+            && p.copies().count() == usize::from(spec.copies)
+    })?;
+    Some(BlockPointer::Plain(same.clone()))
+}
+
+/// The place of a block that this very txg has written before, if the block fits there exactly.
+fn same_place(old: &BlockPointer, spec: &WriteSpec, psize: Psize) -> Option<[Dva; 3]> {
+    old.as_plain()
+        .filter(|p| spec.pass > 1 && p.birth == spec.txg && p.psize == psize && !p.is_gang())
+        .map(|p| p.dvas)
+}
+
+/// Takes space for a block and writes it there.
+pub(crate) async fn place(inner: &Arc<Inner>, data: &Buf, spec: &WriteSpec) -> Result<[Dva; 3]> {
+    let space = inner.space()?;
+    let dvas = space
+        .allocate(&Request::new(class_of(spec), Psize(data.len() as u64), spec.copies, spec.txg))
+        .await?;
+    match write_copies(inner, &dvas, data, Priority::AsyncWrite).await {
+        Ok(()) => Ok(dvas),
+        Err(e) => {
+            for dva in dvas.iter().filter(|d| d.asize.0 > 0) {
+                space.unallocate(dva, spec.txg)?;
+            }
+            Err(e)
+        }
+    }
+}
+
+pub(crate) fn class_of(_spec: &WriteSpec) -> Class {
+    Class::Normal
+}
+
+/// Writes each copy, all at once. One copy that is stored is enough to go on: the devices count their errors, and reads
+/// and scrub make good what is missing.
+pub(crate) async fn write_copies(
+    inner: &Arc<Inner>,
+    dvas: &[Dva],
+    data: &Buf,
+    priority: Priority,
+) -> Result<()> {
+    let writes = dvas
+        .iter()
+        .filter(|d| d.asize.0 > 0)
+        .map(|dva| async move { inner.top(dva)?.write(dva.offset.bytes(), data.clone(), priority).await });
+    let results = join_all(writes).await;
+    if results.iter().any(Result::is_ok) {
+        return Ok(());
+    }
+    Err(results.into_iter().find_map(Result::err).unwrap_or_else(|| Error::corrupt("a block without a copy")))
+}
