@@ -48,10 +48,10 @@ pub use blocks::Blocks;
 pub use cursor::{Cursor, Page};
 pub use key::{Key, LONG_NAME_MAX, Match, NAME_MAX, OwnedKey, int_name};
 pub use normalize::Normalization;
+pub use ondisk::zap::ZapFlags;
 pub use value::{Entry, Found, VALUE_MAX, Value};
 
 use hash::Rules;
-pub use ondisk::zap::ZapFlags;
 use std::sync::Arc;
 use units::{Error, Result};
 use world::sync::RwLock;
