@@ -2,7 +2,8 @@
 
 use crate::bytes::{Reader, Writer, bits, place};
 use std::fmt;
-use units::{Result, Sectors, VdevId};
+use std::ops::Range;
+use units::{Result, SECTOR, Sectors, VdevId};
 
 /// Where one copy of a block lives (data virtual address): 16 bytes.
 ///
@@ -38,6 +39,13 @@ impl Dva {
 
     pub fn encode(&self, w: &mut Writer<'_>) {
         w.u64s(&self.to_words());
+    }
+
+    /// The bytes it takes of its vdev's space, `None` if they lie beyond 2^64. For a gang: those of the whole tree,
+    /// not of the header that stands here.
+    pub fn byte_range(&self) -> Option<Range<u64>> {
+        let start = self.offset.0.checked_mul(SECTOR)?;
+        Some(start..start.checked_add(self.asize.bytes())?)
     }
 
     pub fn from_words([size, place]: [u64; 2]) -> Dva {
@@ -81,5 +89,13 @@ mod tests {
         assert_eq!(Dva::from_words(dva.to_words()), dva);
         assert_eq!(dva.to_string(), "<11259375:400000:1000>");
         assert!(Dva::from_words([0, 0]).is_empty() && !dva.is_empty());
+    }
+
+    #[test]
+    fn an_offset_beyond_all_devices_is_no_range() {
+        let at = |offset| Dva { asize: Sectors(8), offset: Sectors(offset), ..Dva::EMPTY };
+        assert_eq!(at(0x2000).byte_range(), Some(0x400000..0x401000));
+        assert_eq!(at((1 << 55) - 8).byte_range(), None);
+        assert_eq!(at((1 << 63) - 1).byte_range(), None);
     }
 }

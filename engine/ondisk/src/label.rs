@@ -9,7 +9,7 @@
 //!                                        | packed list, 0 ... | T |  | slot | slot | slot | ...  |
 //! ```
 //!
-//! T, a [`Trailer`](crate::Trailer), ends the boot header, the nvlist and each slot. Its checksum is seeded with the
+//! T, a [`Trailer`], ends the boot header, the nvlist and each slot. Its checksum is seeded with the
 //! offset of that part on the device, so that a label copied elsewhere is none.
 //!
 //! A slot is as large as the vdev's smallest write, but at least 1 KiB and at most 8 KiB. The uberblock of a txg goes

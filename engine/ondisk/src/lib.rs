@@ -41,6 +41,7 @@ pub mod space_map;
 mod swap;
 mod trailer;
 mod uberblock;
+pub mod version;
 pub mod zap;
 mod zil;
 

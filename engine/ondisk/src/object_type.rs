@@ -151,6 +151,7 @@ impl ObjectType {
         self.byteswap().is_some()
     }
 
+    /// As zdb writes it in block pointers.
     pub fn name(self) -> &'static str {
         match self.row() {
             Some(row) => row.name,
@@ -161,16 +162,16 @@ impl ObjectType {
     fn described_name(self) -> &'static str {
         let metadata = self.is_metadata();
         match self.byteswap() {
-            Some(U8) if metadata => "bswap uint8 metadata",
-            Some(U8) => "bswap uint8 data",
-            Some(U16) if metadata => "bswap uint16 metadata",
-            Some(U16) => "bswap uint16 data",
-            Some(U32) if metadata => "bswap uint32 metadata",
-            Some(U32) => "bswap uint32 data",
-            Some(U64) if metadata => "bswap uint64 metadata",
-            Some(U64) => "bswap uint64 data",
-            Some(Zap) if metadata => "bswap zap metadata",
-            Some(Zap) => "bswap zap data",
+            Some(U8) if metadata => "bswap metadata uint8",
+            Some(U8) => "bswap data uint8",
+            Some(U16) if metadata => "bswap metadata uint16",
+            Some(U16) => "bswap data uint16",
+            Some(U32) if metadata => "bswap metadata uint32",
+            Some(U32) => "bswap data uint32",
+            Some(U64) if metadata => "bswap metadata uint64",
+            Some(U64) => "bswap data uint64",
+            Some(Zap) if metadata => "bswap metadata zap",
+            Some(Zap) => "bswap data zap",
             Some(_) => "other",
             None => "UNKNOWN",
         }
@@ -244,5 +245,6 @@ mod tests {
         assert!(ObjectType::described(U8, false, true).is_encrypted());
         assert!(!ObjectType(0x9f).is_valid() && !ObjectType(54).is_valid() && !ObjectType(0x7f).is_valid());
         assert_eq!(ObjectType(77).name(), "UNKNOWN");
+        assert_eq!(ObjectType::ZAP_METADATA.name(), "bswap metadata zap");
     }
 }
