@@ -1,11 +1,43 @@
 //! The dataset and snapshot layer: what the objects of the MOS mean as a tree of named datasets.
+//!
+//! ```text
+//!   object directory ── root_dataset ─▶ directory "tank"
+//!                                         │ children: $MOS  $FREE  $ORIGIN  a  b
+//!                                         │ props:    what was set here
+//!                                         └ head ─▶ dataset ── objset root block ─▶ the file system or volume
+//!                                                     │ snapnames: monday, tuesday
+//!                                                     │ deadlist:  blocks that only snapshots still need
+//!                                                     └ prev_snap ─▶ snapshot ─▶ snapshot ... ─▶ $ORIGIN@$ORIGIN
+//! ```
+//!
+//! A *directory* has the name, the children, the properties and the space charged; its *head dataset* has the tree of
+//! blocks; a *snapshot* is a dataset whose tree no longer changes. Everything is changed in syncing context, by one
+//! task at a time, in [`Dsl`]'s functions that take a `Tx`; each checks all it can before its first change.
+//!
+//! The rooms:
+//!
+//! ```text
+//!   pure       props  pool_props  name  space  thick          tables, rules and arithmetic: no I/O
+//!   objects    core  features  bpobj  deadlist  bptree        what the MOS holds, one structure per file
+//!              history
+//!   datasets   tree  dataset  ledger                          finding, opening, syncing them
+//!   changes    initial  create  destroy  rename  set  snapshot
+//! ```
+//!
+//! Not here: when txgs sync and in which order (`pool`); blocks (`zio`); what is inside a volume (`zvol`).
 
+pub mod bpobj;
+pub mod core;
+pub mod deadlist;
+pub mod features;
 pub mod history;
 pub mod name;
+pub mod phys;
 pub mod pool_props;
 pub mod props;
 pub mod space;
 pub mod thick;
+pub mod zaps;
 
 #[cfg(test)]
 mod testing;

@@ -1,0 +1,323 @@
+//! A list of block pointers in an object: blocks that are dead to a dataset but not yet free.
+//!
+//! ```text
+//!   object   pointer, pointer, pointer ...             128 bytes each, appended, taken off at the end
+//!   bonus    pointers | bytes | compressed | uncompressed | list of lists | lists in it | of them freed
+//!   list of lists (an object of its own): other bpobjs that belong to this one
+//! ```
+//!
+//! The sums in the bonus cover the lists below. A whole list becomes part of another one by its number
+//! ([`Bpobj::enqueue_list`]): that is how a destroyed snapshot's dead blocks move without being read.
+//!
+//! Old pools have shorter bonuses, without sums (version 2) or without lists (before 26).
+
+use dmu::{NewObject, Object, Tx};
+use ondisk::{BlockPointer, ObjectType};
+use units::{Endian, Error, ObjectId, Result};
+
+use crate::core::{Core, names, versions};
+use crate::features;
+use crate::phys;
+use crate::space::Delta;
+
+const BLOCK: u32 = 128 << 10;
+const POINTER: u64 = BlockPointer::SIZE as u64;
+/// How deep lists may nest: each snapshot destroyed adds a level at most, and most are merged flat.
+const MAX_DEPTH: usize = 10_000;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    pub pointers: u64,
+    pub bytes: u64,
+    pub compressed: u64,
+    pub uncompressed: u64,
+    pub lists: ObjectId,
+    pub num_lists: u64,
+    pub num_freed: u64,
+}
+
+impl Header {
+    fn add(&mut self, delta: Delta) {
+        self.bytes = self.bytes.saturating_add_signed(delta.used);
+        self.compressed = self.compressed.saturating_add_signed(delta.compressed);
+        self.uncompressed = self.uncompressed.saturating_add_signed(delta.uncompressed);
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Bpobj {
+    object: Object,
+}
+
+/// The pointer without what freeing does not need: it compresses better.
+fn stripped(bp: &BlockPointer) -> BlockPointer {
+    let mut bp = bp.clone();
+    match &mut bp {
+        BlockPointer::Plain(plain) => {
+            plain.fill = 0;
+            if !plain.dedup {
+                plain.checksum = [0; 4];
+            }
+        }
+        BlockPointer::Embedded(embedded) => embedded.payload.fill(0),
+        BlockPointer::Hole(_) => {}
+    }
+    bp
+}
+
+impl Bpobj {
+    pub async fn create(core: &Core, tx: &Tx, block: u32) -> Result<Bpobj> {
+        let size = match core.version() {
+            v if v < versions::BPOBJ_ACCOUNT => 16,
+            v if v < versions::DEADLISTS => 32,
+            _ if !core.features().is_active(features::LIVELIST) => 48,
+            _ => 56,
+        };
+        let new = NewObject::new(ObjectType::BPOBJ, block).with_bonus(ObjectType::BPOBJ_HDR, vec![0; size]);
+        Ok(Bpobj { object: core.mos().allocate(tx, new).await? })
+    }
+
+    pub async fn open(core: &Core, id: ObjectId) -> Result<Bpobj> {
+        let object = core.mos().object(id).await?;
+        if object.attrs().kind != ObjectType::BPOBJ || object.bonus().len() < 16 {
+            return Err(Error::corrupt("bpobj of the wrong type").at(format!("object {id}")));
+        }
+        Ok(Bpobj { object })
+    }
+
+    /// A list for a deadlist entry that has nothing in it yet: one that all such entries share, where the pool can.
+    pub async fn create_empty(core: &Core, tx: &Tx) -> Result<ObjectId> {
+        if !core.features().is_enabled(features::EMPTY_BPOBJ) {
+            return Ok(Bpobj::create(core, tx, BLOCK).await?.id());
+        }
+        let shared = match core.empty_bpobj() {
+            Some(id) => id,
+            None => {
+                let id = Bpobj::create(core, tx, BLOCK).await?.id();
+                core.directory().insert(tx, names::EMPTY_BPOBJ, id.0).await?;
+                core.set_empty_bpobj(Some(id));
+                id
+            }
+        };
+        core.features().add(tx, features::EMPTY_BPOBJ, 1).await?;
+        Ok(shared)
+    }
+
+    /// One entry less refers to the shared empty list.
+    pub async fn release_empty(core: &Core, tx: &Tx) -> Result<()> {
+        core.features().add(tx, features::EMPTY_BPOBJ, -1).await?;
+        if !core.features().is_active(features::EMPTY_BPOBJ) {
+            core.directory().remove(tx, names::EMPTY_BPOBJ).await?;
+            if let Some(id) = core.empty_bpobj() {
+                core.mos().free(tx, id).await?;
+            }
+            core.set_empty_bpobj(None);
+        }
+        Ok(())
+    }
+
+    pub fn id(&self) -> ObjectId {
+        self.object.id()
+    }
+
+    pub fn header(&self) -> Result<Header> {
+        let [pointers, bytes, compressed, uncompressed, lists, num_lists, num_freed] =
+            phys::words(&self.object.bonus(), "bpobj header")?;
+        let header =
+            Header { pointers, bytes, compressed, uncompressed, lists: ObjectId(lists), num_lists, num_freed };
+        if pointers > u64::MAX / POINTER || num_lists > u64::MAX / 8 {
+            return Err(Error::corrupt(format!("bpobj: {header:?}")).at(format!("object {}", self.id())));
+        }
+        Ok(header)
+    }
+
+    fn set_header(&self, tx: &Tx, h: &Header) -> Result<()> {
+        let mut bytes = phys::bytes(&[
+            h.pointers,
+            h.bytes,
+            h.compressed,
+            h.uncompressed,
+            h.lists.0,
+            h.num_lists,
+            h.num_freed,
+        ]);
+        bytes.resize(self.object.bonus().len(), 0);
+        self.object.set_bonus(tx, &bytes)
+    }
+
+    /// The bonus has sums of compressed and uncompressed bytes.
+    fn has_sums(&self) -> bool {
+        self.object.bonus().len() > 16
+    }
+
+    pub fn is_empty(&self) -> Result<bool> {
+        let header = self.header()?;
+        Ok(header.pointers == 0 && header.num_lists == 0)
+    }
+
+    /// Appends pointers; holes are none.
+    pub async fn enqueue(&self, core: &Core, tx: &Tx, bps: &[BlockPointer]) -> Result<()> {
+        assert_ne!(Some(self.id()), core.empty_bpobj(), "the shared empty list stays empty");
+        if bps.is_empty() {
+            return Ok(());
+        }
+        let mut header = self.header()?;
+        let bytes: Vec<u8> = bps.iter().flat_map(|bp| stripped(bp).to_bytes(Endian::NATIVE)).collect();
+        self.object.write(tx, header.pointers * POINTER, &bytes).await?;
+        header.pointers += bps.len() as u64;
+        bps.iter().for_each(|bp| header.add(core.weigh(bp)));
+        self.set_header(tx, &header)
+    }
+
+    /// Makes the list `id` part of this one. It must not be used by anybody else afterwards.
+    pub async fn enqueue_list(&self, core: &Core, tx: &Tx, id: ObjectId) -> Result<()> {
+        if Some(id) == core.empty_bpobj() {
+            return Bpobj::release_empty(core, tx).await;
+        }
+        let list = Bpobj::open(core, id).await?;
+        if list.is_empty()? {
+            return Bpobj::destroy(core, tx, id).await;
+        }
+        let space = list.space(core).await?;
+        let mut header = self.header()?;
+        let lists = self.lists(core, tx, &mut header).await?;
+        lists.write(tx, header.num_lists * 8, &id.0.to_ne_bytes()).await?;
+        header.num_lists += 1;
+        header.add(space);
+        self.set_header(tx, &header)
+    }
+
+    async fn lists(&self, core: &Core, tx: &Tx, header: &mut Header) -> Result<Object> {
+        if let Some(id) = header.lists.some() {
+            return core.mos().object(id).await;
+        }
+        let lists = core.mos().allocate(tx, NewObject::new(ObjectType::BPOBJ_SUBOBJ, BLOCK)).await?;
+        header.lists = lists.id();
+        Ok(lists)
+    }
+
+    /// What all blocks of the list and of those below count for.
+    pub async fn space(&self, core: &Core) -> Result<Delta> {
+        let header = self.header()?;
+        if self.has_sums() {
+            return Ok(Delta {
+                used: header.bytes as i64,
+                compressed: header.compressed as i64,
+                uncompressed: header.uncompressed as i64,
+            });
+        }
+        let mut sum = Delta::default();
+        for bp in self.all(core).await? {
+            sum += core.weigh(&bp);
+        }
+        Ok(sum)
+    }
+
+    async fn pointer(&self, at: u64) -> Result<BlockPointer> {
+        let bytes = self.object.read(at * POINTER, BlockPointer::SIZE).await?;
+        BlockPointer::from_bytes(&bytes, Endian::NATIVE).map_err(|e| e.at(format!("object {}", self.id())))
+    }
+
+    async fn list_at(&self, core: &Core, header: &Header, at: u64) -> Result<Bpobj> {
+        let lists = core.mos().object(header.lists).await?;
+        let bytes = lists.read(at * 8, 8).await?;
+        let id = u64::from_ne_bytes(bytes[..].try_into().expect("eight bytes were read"));
+        Bpobj::open(core, ObjectId(id)).await
+    }
+
+    /// Every pointer of the list and of those below.
+    pub async fn all(&self, core: &Core) -> Result<Vec<BlockPointer>> {
+        let mut found = Vec::new();
+        let mut todo = vec![self.clone()];
+        let mut seen = 0;
+        while let Some(list) = todo.pop() {
+            seen += 1;
+            if seen > MAX_DEPTH * 100 {
+                return Err(Error::corrupt("bpobj: lists without end"));
+            }
+            let header = list.header()?;
+            for at in 0..header.pointers {
+                found.push(list.pointer(at).await?);
+            }
+            for at in 0..header.num_lists {
+                todo.push(list.list_at(core, &header, at).await?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Takes up to `limit` pointers off, the deepest lists' first, unmaking lists that become empty. What is taken is
+    /// the caller's to free. Fewer than `limit` means that nothing is left.
+    pub async fn take(&self, core: &Core, tx: &Tx, limit: usize) -> Result<Vec<BlockPointer>> {
+        let mut taken = Vec::new();
+        // The lists from this one down to the one being emptied.
+        let mut path = vec![self.clone()];
+        while taken.len() < limit {
+            let list = path.last().expect("this list is never popped").clone();
+            let header = list.header()?;
+            if header.pointers > 0 {
+                let n = header.pointers.min((limit - taken.len()) as u64);
+                let bps = list.pop(tx, header, n).await?;
+                let mut sum = Delta::default();
+                bps.iter().for_each(|bp| sum += core.weigh(bp));
+                for above in &path {
+                    let mut header = above.header()?;
+                    header.add(-sum);
+                    above.set_header(tx, &header)?;
+                }
+                taken.extend(bps);
+            } else if header.num_lists > 0 {
+                if path.len() > MAX_DEPTH {
+                    return Err(Error::corrupt("bpobj: lists nested too deep"));
+                }
+                path.push(list.list_at(core, &header, header.num_lists - 1).await?);
+            } else if path.len() > 1 {
+                path.pop();
+                Bpobj::destroy(core, tx, list.id()).await?;
+                path.last().expect("this list is never popped").drop_last_list(core, tx).await?;
+            } else {
+                break;
+            }
+        }
+        Ok(taken)
+    }
+
+    async fn pop(&self, tx: &Tx, mut header: Header, n: u64) -> Result<Vec<BlockPointer>> {
+        let first = header.pointers - n;
+        let mut bps = Vec::with_capacity(n as usize);
+        for at in (first..header.pointers).rev() {
+            bps.push(self.pointer(at).await?);
+        }
+        header.pointers = first;
+        self.set_header(tx, &header)?;
+        self.object.free_range(tx, first * POINTER, u64::MAX).await?;
+        Ok(bps)
+    }
+
+    async fn drop_last_list(&self, core: &Core, tx: &Tx) -> Result<()> {
+        let mut header = self.header()?;
+        header.num_lists -= 1;
+        if header.num_lists == 0 {
+            core.mos().free(tx, header.lists).await?;
+            header.lists = ObjectId(0);
+        }
+        self.set_header(tx, &header)
+    }
+
+    /// Unmakes a list and those below; the blocks they name are no longer anybody's concern.
+    pub async fn destroy(core: &Core, tx: &Tx, id: ObjectId) -> Result<()> {
+        let mut todo = vec![id];
+        while let Some(id) = todo.pop() {
+            let list = Bpobj::open(core, id).await?;
+            let header = list.header()?;
+            for at in 0..header.num_lists {
+                todo.push(list.list_at(core, &header, at).await?.id());
+            }
+            if let Some(lists) = header.lists.some() {
+                core.mos().free(tx, lists).await?;
+            }
+            core.mos().free(tx, id).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,284 @@
+//! Deadlists: the blocks that a dataset killed but its snapshots still need, sorted by which snapshot does.
+//!
+//! A block that is overwritten is free at once if it was born after the newest snapshot. Otherwise it goes on the
+//! dataset's deadlist, under the snapshot after which it was born:
+//!
+//! ```text
+//!   deadlist ZAP of a dataset      mintxg -> bpobj
+//!        0 -> blocks born in (0, 40]      snapshots were taken in txg 40 and 70;
+//!       40 -> blocks born in (40, 70]     a block born later than 70 is free when it dies
+//! ```
+//!
+//! When a snapshot goes, the blocks that only it needed are exactly the lists of the next one's deadlist from its
+//! predecessor's txg on, so they move to the pool's free list without being looked at.
+//!
+//! Pools before version 26 have one plain bpobj for everything.
+
+use dmu::{NewObject, Object, Tx};
+use ondisk::{BlockPointer, ObjectType};
+use std::collections::BTreeMap;
+use units::{Error, ObjectId, Result, Txg};
+
+use crate::bpobj::Bpobj;
+use crate::core::{Core, versions};
+use crate::phys;
+use crate::space::Delta;
+use crate::zaps::{self, Table};
+
+/// The bonus: three sums, and room for more.
+const BONUS: usize = 320;
+
+#[derive(Clone, Debug)]
+pub enum Deadlist {
+    Plain(Bpobj),
+    Sorted(Sorted),
+}
+
+#[derive(Clone, Debug)]
+pub struct Sorted {
+    object: Object,
+    table: Table,
+}
+
+impl Deadlist {
+    pub async fn create(core: &Core, tx: &Tx) -> Result<Deadlist> {
+        if core.version() < versions::DEADLISTS {
+            return Ok(Deadlist::Plain(Bpobj::create(core, tx, 128 << 10).await?));
+        }
+        let new =
+            NewObject::new(ObjectType::DEADLIST, 512).with_bonus(ObjectType::DEADLIST_HDR, vec![0; BONUS]);
+        let table = zaps::create_with(core.mos(), tx, new, zap::Options::default()).await?;
+        Ok(Deadlist::Sorted(Sorted { object: table.blocks().clone(), table }))
+    }
+
+    pub async fn open(core: &Core, id: ObjectId) -> Result<Deadlist> {
+        let object = core.mos().object(id).await?;
+        if object.attrs().kind == ObjectType::BPOBJ {
+            return Ok(Deadlist::Plain(Bpobj::open(core, id).await?));
+        }
+        Ok(Deadlist::Sorted(Sorted { table: zap::Zap::open(object.clone()), object }))
+    }
+
+    pub fn id(&self) -> ObjectId {
+        match self {
+            Deadlist::Plain(list) => list.id(),
+            Deadlist::Sorted(sorted) => sorted.object.id(),
+        }
+    }
+
+    /// Adds blocks that died.
+    pub async fn insert(&self, core: &Core, tx: &Tx, bps: &[BlockPointer]) -> Result<()> {
+        match self {
+            Deadlist::Plain(list) => list.enqueue(core, tx, bps).await,
+            Deadlist::Sorted(sorted) => sorted.insert(core, tx, bps).await,
+        }
+    }
+
+    /// What all its blocks count for.
+    pub async fn space(&self, core: &Core) -> Result<Delta> {
+        match self {
+            Deadlist::Plain(list) => list.space(core).await,
+            Deadlist::Sorted(sorted) => sorted.space(),
+        }
+    }
+
+    /// What the blocks born after `min` and up to `max` count for; both are keys, or 0 and the largest txg.
+    pub async fn space_range(&self, core: &Core, min: Txg, max: Txg) -> Result<Delta> {
+        let mut sum = Delta::default();
+        match self {
+            Deadlist::Plain(list) => {
+                for bp in list.all(core).await? {
+                    if bp.birth() > min && bp.birth() <= max {
+                        sum += core.weigh(&bp);
+                    }
+                }
+            }
+            Deadlist::Sorted(sorted) => {
+                for (_, list) in sorted.keys().await?.range(min..max) {
+                    sum += Bpobj::open(core, *list).await?.space(core).await?;
+                }
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Begins a new range: a snapshot was taken in `txg`.
+    pub async fn add_key(&self, core: &Core, tx: &Tx, txg: Txg) -> Result<()> {
+        let Deadlist::Sorted(sorted) = self else { return Ok(()) };
+        let list = Bpobj::create_empty(core, tx).await?;
+        sorted.set(tx, txg, list).await
+    }
+
+    /// Merges the range that begins at `txg` into the one before: that snapshot went.
+    pub async fn remove_key(&self, core: &Core, tx: &Tx, txg: Txg) -> Result<()> {
+        let Deadlist::Sorted(sorted) = self else { return Ok(()) };
+        let keys = sorted.keys().await?;
+        let missing = || Error::corrupt(format!("deadlist without key {txg}")).at(format!("object {}", self.id()));
+        let list = *keys.get(&txg).ok_or_else(missing)?;
+        let (before, into) = keys.range(..txg).next_back().ok_or_else(missing)?;
+        sorted.append_list(core, tx, *before, *into, list).await?;
+        sorted.table.remove(tx, &zap::int_name(txg.0)).await
+    }
+
+    /// A new deadlist with nothing in it and the keys of this one below `max`.
+    pub async fn clone_keys(&self, core: &Core, tx: &Tx, max: Txg) -> Result<Deadlist> {
+        let new = Deadlist::create(core, tx).await?;
+        if let Deadlist::Sorted(sorted) = self {
+            for (txg, _) in sorted.keys().await?.range(..max) {
+                new.add_key(core, tx, *txg).await?;
+            }
+        }
+        Ok(new)
+    }
+
+    /// Moves the blocks of all ranges from `min` on into `to`, and answers what they count for; the ranges stay, empty.
+    pub async fn move_to(&self, core: &Core, tx: &Tx, to: &Bpobj, min: Txg) -> Result<Delta> {
+        let Deadlist::Sorted(sorted) = self else {
+            return Err(Error::unsupported("destroying a snapshot in a pool older than version 26"));
+        };
+        let mut moved = Delta::default();
+        for (txg, list) in sorted.keys().await?.range(min..) {
+            moved += Bpobj::open(core, *list).await?.space(core).await?;
+            to.enqueue_list(core, tx, *list).await?;
+            // The range ended with the snapshot that went; its first key is the only one that may stay.
+            sorted.table.remove(tx, &zap::int_name(txg.0)).await?;
+        }
+        sorted.add_space(tx, -moved)?;
+        Ok(moved)
+    }
+
+    /// Takes over all blocks of another deadlist, which has no ranges afterwards.
+    pub async fn merge(&self, core: &Core, tx: &Tx, other: &Deadlist) -> Result<()> {
+        let (Deadlist::Sorted(into), Deadlist::Sorted(from)) = (self, other) else {
+            return Err(Error::unsupported("merging deadlists in a pool older than version 26"));
+        };
+        for (txg, list) in from.keys().await? {
+            let space = Bpobj::open(core, list).await?.space(core).await?;
+            let keys = into.keys().await?;
+            let (key, own) = range_of(&keys, txg).ok_or_else(|| no_range(self.id(), txg))?;
+            into.append_list(core, tx, key, own, list).await?;
+            into.add_space(tx, space)?;
+            from.table.remove(tx, &zap::int_name(txg.0)).await?;
+        }
+        Ok(())
+    }
+
+    /// Unmakes a deadlist; its blocks are no longer anybody's concern.
+    pub async fn destroy(&self, core: &Core, tx: &Tx) -> Result<()> {
+        match self {
+            Deadlist::Plain(list) => Bpobj::destroy(core, tx, list.id()).await,
+            Deadlist::Sorted(sorted) => {
+                for list in sorted.keys().await?.into_values() {
+                    sorted.drop_list(core, tx, list).await?;
+                }
+                core.mos().free(tx, sorted.object.id()).await
+            }
+        }
+    }
+
+    /// Every block on it.
+    pub async fn all(&self, core: &Core) -> Result<Vec<BlockPointer>> {
+        match self {
+            Deadlist::Plain(list) => list.all(core).await,
+            Deadlist::Sorted(sorted) => {
+                let mut found = Vec::new();
+                for list in sorted.keys().await?.into_values() {
+                    found.extend(Bpobj::open(core, list).await?.all(core).await?);
+                }
+                Ok(found)
+            }
+        }
+    }
+}
+
+fn no_range(id: ObjectId, txg: Txg) -> Error {
+    Error::corrupt(format!("deadlist has no range for txg {txg}")).at(format!("object {id}"))
+}
+
+/// The range that `key` itself, or the greatest key before it, begins.
+fn range_of(keys: &BTreeMap<Txg, ObjectId>, key: Txg) -> Option<(Txg, ObjectId)> {
+    keys.range(..=key).next_back().map(|(txg, list)| (*txg, *list))
+}
+
+impl Sorted {
+    /// The ranges: where they begin, exclusive, and their lists.
+    async fn keys(&self) -> Result<BTreeMap<Txg, ObjectId>> {
+        let mut keys = BTreeMap::new();
+        for (name, list) in zaps::numbers(&self.table).await? {
+            let damaged = |_| Error::corrupt(format!("deadlist key '{name}'"));
+            keys.insert(Txg(u64::from_str_radix(&name, 16).map_err(damaged)?), ObjectId(list));
+        }
+        Ok(keys)
+    }
+
+    async fn set(&self, tx: &Tx, txg: Txg, list: ObjectId) -> Result<()> {
+        self.table.update(tx, &zap::int_name(txg.0), list.0).await
+    }
+
+    fn space(&self) -> Result<Delta> {
+        let [used, compressed, uncompressed] = phys::words(&self.object.bonus(), "deadlist")?;
+        Ok(Delta {
+            used: used as i64,
+            compressed: compressed as i64,
+            uncompressed: uncompressed as i64,
+        })
+    }
+
+    fn add_space(&self, tx: &Tx, delta: Delta) -> Result<()> {
+        let mut sum = self.space()?;
+        sum += delta;
+        let mut bytes =
+            phys::bytes(&[sum.used, sum.compressed, sum.uncompressed].map(|n| n.max(0) as u64));
+        bytes.resize(self.object.bonus().len(), 0);
+        self.object.set_bonus(tx, &bytes)
+    }
+
+    async fn insert(&self, core: &Core, tx: &Tx, bps: &[BlockPointer]) -> Result<()> {
+        if bps.is_empty() {
+            return Ok(());
+        }
+        let keys = self.keys().await?;
+        let mut by_key: BTreeMap<Txg, Vec<BlockPointer>> = BTreeMap::new();
+        let mut sum = Delta::default();
+        for bp in bps {
+            // A range does not include the txg it begins with.
+            let (key, _) =
+                keys.range(..bp.birth()).next_back().ok_or_else(|| no_range(self.object.id(), bp.birth()))?;
+            by_key.entry(*key).or_default().push(bp.clone());
+            sum += core.weigh(bp);
+        }
+        for (key, bps) in by_key {
+            let list = self.own_list(core, tx, key, keys[&key]).await?;
+            list.enqueue(core, tx, &bps).await?;
+        }
+        self.add_space(tx, sum)
+    }
+
+    /// The list of a range, made now if the range shared the empty one.
+    async fn own_list(&self, core: &Core, tx: &Tx, key: Txg, list: ObjectId) -> Result<Bpobj> {
+        if Some(list) != core.empty_bpobj() {
+            return Bpobj::open(core, list).await;
+        }
+        let own = Bpobj::create(core, tx, 128 << 10).await?;
+        Bpobj::release_empty(core, tx).await?;
+        self.set(tx, key, own.id()).await?;
+        Ok(own)
+    }
+
+    /// Adds a whole list to the range of `key`, whose list is `own`.
+    async fn append_list(&self, core: &Core, tx: &Tx, key: Txg, own: ObjectId, list: ObjectId) -> Result<()> {
+        if Some(own) != core.empty_bpobj() {
+            return Bpobj::open(core, own).await?.enqueue_list(core, tx, list).await;
+        }
+        Bpobj::release_empty(core, tx).await?;
+        self.set(tx, key, list).await
+    }
+
+    async fn drop_list(&self, core: &Core, tx: &Tx, list: ObjectId) -> Result<()> {
+        if Some(list) == core.empty_bpobj() {
+            Bpobj::release_empty(core, tx).await
+        } else {
+            Bpobj::destroy(core, tx, list).await
+        }
+    }
+}
