@@ -28,16 +28,26 @@
 
 pub mod bpobj;
 pub mod core;
+mod dataset;
 pub mod deadlist;
+mod dsl;
 pub mod features;
 pub mod history;
+mod ledger;
+mod levels;
 pub mod name;
 pub mod phys;
 pub mod pool_props;
 pub mod props;
 pub mod space;
 pub mod thick;
+mod tree;
 pub mod zaps;
+
+pub use dataset::Dataset;
+pub use dsl::Dsl;
+pub use levels::Levels;
+pub use tree::Found;
 
 #[cfg(test)]
 mod testing;

@@ -3,6 +3,7 @@
 //! A property may say `on`, which is no algorithm. What it stands for depends on the pool and on this program: it is
 //! decided here, once per dataset and change, never per block.
 
+use dmu::RedundantMetadata;
 use units::{Checksum, Compression, ZstdLevel};
 
 use super::Prop;
@@ -34,15 +35,6 @@ pub struct WritePolicy {
 pub struct Dedup {
     pub checksum: Checksum,
     pub verify: bool,
-}
-
-/// How much metadata has an extra copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RedundantMetadata {
-    All,
-    Most,
-    Some,
-    None,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

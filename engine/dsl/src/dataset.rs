@@ -1,0 +1,296 @@
+//! An open head dataset or snapshot: its object set, and writing it out.
+//!
+//! ```text
+//!   Dsl::open_dataset ─▶ Dataset ─ objset ─▶ zvol, zpl change it in the open txg
+//!   Dsl::sync_datasets ─▶ objset.sync(ledger) ─▶ new root pointer, tally ─▶ bonus, deadlist, space of directories
+//! ```
+//!
+//! An open dataset stays open until it is closed or destroyed, so that what a txg dirtied is never lost from sight.
+
+use std::sync::Arc;
+
+use dmu::{ObjSet, Policy, SyncCtx, Tx};
+use futures_util::future::try_join_all;
+use ondisk::{BlockPointer, BookmarkPhys};
+use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
+
+use crate::deadlist::Deadlist;
+use crate::dsl::Dsl;
+use crate::features;
+use crate::ledger::{Bounds, DatasetLedger, Tally};
+use crate::phys::DatasetPhys;
+use crate::props::{Prop, write::WritePolicy};
+use crate::space::{self, Delta, HeadSpace, Used};
+use crate::zaps;
+
+/// In a dataset's ZAP: the ZAP of its bookmarks.
+pub(crate) const BOOKMARKS: &str = "com.delphix:bookmarks";
+/// In a directory's ZAP: the list of blocks that a clone wrote.
+pub(crate) const LIVELIST: &str = "com.delphix:livelist";
+/// In a directory's ZAP: its master key. The dataset is encrypted.
+pub(crate) const CRYPTO_KEY: &str = "com.datto:crypto_key_obj";
+
+/// See the module.
+#[derive(Debug)]
+pub struct Dataset {
+    id: ObjectId,
+    dir: ObjectId,
+    objset: ObjSet,
+    is_snapshot: bool,
+    is_encrypted: bool,
+}
+
+impl Dataset {
+    pub fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    pub fn dir(&self) -> ObjectId {
+        self.dir
+    }
+
+    pub fn objset(&self) -> &ObjSet {
+        &self.objset
+    }
+
+    /// Its blocks never change.
+    pub fn is_snapshot(&self) -> bool {
+        self.is_snapshot
+    }
+
+    pub fn is_encrypted(&self) -> bool {
+        self.is_encrypted
+    }
+}
+
+impl Dsl {
+    /// Opens a head dataset or a snapshot by name.
+    pub async fn open_by_name(&self, name: &str) -> Result<Arc<Dataset>> {
+        let found = self.find(name).await?;
+        self.open_dataset(found.id).await
+    }
+
+    /// Opens a dataset, or answers the one that is open.
+    pub async fn open_dataset(&self, id: ObjectId) -> Result<Arc<Dataset>> {
+        if let Some(open) = self.opened().get(&id) {
+            return Ok(open.clone());
+        }
+        let (_, phys) = self.core.dataset(id).await?;
+        if phys.bp.is_hole() {
+            return Err(Error::new(Kind::NotFound, "open dataset without contents").at(format!("object {id}")));
+        }
+        let policy = self.policy_of(phys.dir).await?;
+        let store = self.core.store().clone();
+        let objset = ObjSet::open(store, ObjsetId(id.0), phys.bp.clone(), policy).await?;
+        Ok(self.adopt(id, &phys, objset, self.is_encrypted(phys.dir).await?))
+    }
+
+    /// Lists a dataset as open; if somebody else was faster, theirs is the one.
+    pub(crate) fn adopt(
+        &self,
+        id: ObjectId,
+        phys: &DatasetPhys,
+        objset: ObjSet,
+        is_encrypted: bool,
+    ) -> Arc<Dataset> {
+        let dataset =
+            Dataset { id, dir: phys.dir, objset, is_snapshot: phys.is_snapshot(), is_encrypted };
+        self.opened().entry(id).or_insert(Arc::new(dataset)).clone()
+    }
+
+    /// Closes a dataset that nobody uses any more and that is not dirty.
+    pub fn close_dataset(&self, id: ObjectId) {
+        self.opened().remove(&id);
+    }
+
+    pub(crate) async fn is_encrypted(&self, dir: ObjectId) -> Result<bool> {
+        let object = self.core.mos().object(dir).await?;
+        Ok(zaps::field(&object, CRYPTO_KEY).await?.is_some())
+    }
+
+    /// How the blocks of a directory's dataset are written, by its properties.
+    pub(crate) async fn policy_of(&self, dir: ObjectId) -> Result<Policy> {
+        let lz4 = self.features().is_enabled(features::LZ4_COMPRESS);
+        let hole_birth = self.features().is_enabled(features::HOLE_BIRTH);
+        let levels = self.prop_levels(dir).await?;
+        let policy = WritePolicy::of(&levels.chain(), crate::props::write::PoolCan { lz4 });
+        Ok(Policy {
+            compression: policy.compression,
+            checksum: policy.checksum,
+            copies: policy.copies,
+            redundant_metadata: policy.redundant_metadata,
+            hole_birth,
+            lz4,
+        })
+    }
+
+    /// Lets open datasets follow their properties again, after some changed or a dataset moved.
+    pub(crate) async fn refresh_policies(&self) -> Result<()> {
+        let open: Vec<_> = self.opened().values().cloned().collect();
+        for dataset in open {
+            dataset.objset.set_policy(self.policy_of(dataset.dir).await?);
+        }
+        Ok(())
+    }
+
+    /// Writes out every open dataset that `tx`'s txg changed. Called in every pass, before the MOS is written; in the
+    /// first one before the sync tasks.
+    pub async fn sync_datasets(&self, tx: &Tx, pass: u32) -> Result<()> {
+        let txg = tx.txg();
+        let dirty: Vec<_> =
+            self.opened().values().filter(|ds| ds.objset.is_dirty(txg)).cloned().collect();
+        let mut runs = Vec::with_capacity(dirty.len());
+        for dataset in &dirty {
+            runs.push(self.sync_one(dataset, txg, pass));
+        }
+        let synced = try_join_all(runs).await?;
+        for (dataset, synced) in dirty.iter().zip(synced) {
+            if let Some((root, tally, marks)) = synced {
+                self.settle(tx, dataset, root, tally, marks).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn sync_one(
+        &self,
+        dataset: &Dataset,
+        txg: Txg,
+        pass: u32,
+    ) -> Result<Option<(BlockPointer, Tally, Vec<(String, BookmarkPhys)>)>> {
+        assert!(!dataset.is_snapshot, "a snapshot is never dirty");
+        let bounds = self.bounds_of(dataset.id).await?;
+        let marks = self.counting_bookmarks(dataset.id, bounds.prev_snap).await?;
+        let at = marks.iter().map(|(_, mark)| mark.creation_txg).collect();
+        let ledger = Arc::new(DatasetLedger::new(self.core.store().clone(), txg, bounds, at));
+        let root = dataset.objset.sync(&SyncCtx { txg, pass, ledger: ledger.clone() }).await?;
+        Ok(root.map(|root| (root, ledger.take(), marks)))
+    }
+
+    /// The txgs that decide about the blocks of a head dataset.
+    pub(crate) async fn bounds_of(&self, id: ObjectId) -> Result<Bounds> {
+        let (_, phys) = self.core.dataset(id).await?;
+        let (mut prev_prev_snap, mut prev_is_own) = (Txg::NONE, false);
+        if let Some(prev) = phys.prev_snap.some() {
+            let (_, prev) = self.core.dataset(prev).await?;
+            prev_prev_snap = prev.prev_snap_txg;
+            prev_is_own = prev.next_snap == id;
+        }
+        let (_, dir) = self.core.dir(phys.dir).await?;
+        let origin = match dir.origin.some().filter(|origin| Some(*origin) != self.origin) {
+            Some(origin) => self.core.dataset(origin).await?.1.creation_txg,
+            None => Txg::NONE,
+        };
+        Ok(Bounds { prev_snap: phys.prev_snap_txg, prev_prev_snap, prev_is_own, origin })
+    }
+
+    /// Bookmarks at or after `since` that keep count of what was freed after them.
+    async fn counting_bookmarks(&self, id: ObjectId, since: Txg) -> Result<Vec<(String, BookmarkPhys)>> {
+        if !self.features().is_active(features::BOOKMARK_WRITTEN) {
+            return Ok(Vec::new());
+        }
+        let object = self.core.mos().object(id).await?;
+        let Some(table) = zaps::field(&object, BOOKMARKS).await? else { return Ok(Vec::new()) };
+        let mut marks = Vec::new();
+        for entry in self.core.table(ObjectId(table)).await?.entries().await? {
+            let mark = BookmarkPhys::from_words(entry.value.as_u64s().unwrap_or_default())?;
+            let counts = mark.extension.is_some_and(|e| e.flags.0 & ondisk::BookmarkFlags::HAS_FREED.0 != 0);
+            if counts && mark.creation_txg >= since {
+                marks.push((entry.name().into_owned(), mark));
+            }
+        }
+        Ok(marks)
+    }
+
+    /// Records in the MOS what a txg did to a dataset.
+    async fn settle(
+        &self,
+        tx: &Tx,
+        dataset: &Dataset,
+        root: BlockPointer,
+        tally: Tally,
+        marks: Vec<(String, BookmarkPhys)>,
+    ) -> Result<()> {
+        let (object, mut phys) = self.core.dataset(dataset.id).await?;
+        let fresh = tally.born - tally.freed;
+        let head = self.head_space(dataset.dir, &phys).await?;
+        let charged = Delta { used: head.charged(fresh.used), ..fresh };
+        let change = tally.born - tally.freed - tally.dead;
+        add(&mut phys.referenced, change.used);
+        add(&mut phys.compressed, change.compressed);
+        add(&mut phys.uncompressed, change.uncompressed);
+        add(&mut phys.unique, fresh.used);
+        phys.bp = root;
+        object.set_bonus(tx, &phys.encode())?;
+        self.change_space(tx, dataset.dir, |chain| {
+            space::shift_chain(chain, charged, fresh.used, Used::RefReserved, Used::Head);
+            if let Some(dir) = chain.first_mut() {
+                dir.transfer(tally.to_snapshots, Used::Head, Used::Snapshots);
+            }
+        })
+        .await?;
+        if !tally.dead_list.is_empty() {
+            let deadlist = Deadlist::open(&self.core, phys.deadlist).await?;
+            deadlist.insert(&self.core, tx, &tally.dead_list).await?;
+        }
+        if tally.newly_unique != 0 {
+            self.core
+                .update_dataset(tx, phys.prev_snap, |prev| add(&mut prev.unique, tally.newly_unique))
+                .await?;
+        }
+        for feature in tally.features {
+            self.core.activate(tx, &object, feature).await?;
+        }
+        self.drop_livelist(tx, dataset.dir).await?;
+        self.store_marks(tx, dataset.id, marks, &tally.marks).await
+    }
+
+    async fn store_marks(
+        &self,
+        tx: &Tx,
+        id: ObjectId,
+        marks: Vec<(String, BookmarkPhys)>,
+        sums: &[Delta],
+    ) -> Result<()> {
+        let object = self.core.mos().object(id).await?;
+        for ((name, mut mark), sum) in marks.into_iter().zip(sums) {
+            let Some(extension) = mark.extension.as_mut().filter(|_| *sum != Delta::default()) else {
+                continue;
+            };
+            let freed = &mut extension.freed_before_next;
+            add(&mut freed.used, sum.used);
+            add(&mut freed.compressed, sum.compressed);
+            add(&mut freed.uncompressed, sum.uncompressed);
+            let Some(table) = zaps::field(&object, BOOKMARKS).await? else { return Ok(()) };
+            let table = self.core.table(ObjectId(table)).await?;
+            table.update(tx, &name, &mark.to_words()[..]).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives up the list of blocks that a clone wrote, which makes destroying it quicker: this program does not keep it
+    /// up, and one that lags behind would free too little.
+    async fn drop_livelist(&self, tx: &Tx, dir: ObjectId) -> Result<()> {
+        let object = self.core.mos().object(dir).await?;
+        let Some(list) = zaps::field(&object, LIVELIST).await? else { return Ok(()) };
+        zap::Zap::open(object).remove(tx, LIVELIST).await?;
+        Deadlist::open(&self.core, ObjectId(list)).await?.destroy(&self.core, tx).await?;
+        self.features().add(tx, features::LIVELIST, -1).await
+    }
+
+    /// The space of a head dataset with what its properties reserve and allow.
+    pub(crate) async fn head_space(&self, dir: ObjectId, phys: &DatasetPhys) -> Result<HeadSpace> {
+        let levels = self.own_level(dir).await?;
+        let chain = levels.chain();
+        Ok(HeadSpace {
+            referenced: phys.referenced,
+            unique: phys.unique,
+            refreservation: chain.number(Prop::RefReservation),
+            refquota: chain.number(Prop::RefQuota),
+        })
+    }
+}
+
+fn add(to: &mut u64, delta: i64) {
+    *to = to.saturating_add_signed(delta);
+}
