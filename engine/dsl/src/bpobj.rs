@@ -12,11 +12,10 @@
 //! Old pools have shorter bonuses, without sums (version 2) or without lists (before 26).
 
 use dmu::{NewObject, Object, Tx};
-use ondisk::{BlockPointer, ObjectType};
+use ondisk::{BlockPointer, Feature, ObjectType};
 use units::{Endian, Error, ObjectId, Result};
 
 use crate::core::{Core, names, versions};
-use crate::features;
 use crate::phys;
 use crate::space::Delta;
 
@@ -70,7 +69,7 @@ impl Bpobj {
         let size = match core.version() {
             v if v < versions::BPOBJ_ACCOUNT => 16,
             v if v < versions::DEADLISTS => 32,
-            _ if !core.features().is_active(features::LIVELIST) => 48,
+            _ if !core.features().is_active(Feature::Livelist) => 48,
             _ => 56,
         };
         let new = NewObject::new(ObjectType::BPOBJ, block).with_bonus(ObjectType::BPOBJ_HDR, vec![0; size]);
@@ -87,7 +86,7 @@ impl Bpobj {
 
     /// A list for a deadlist entry that has nothing in it yet: one that all such entries share, where the pool can.
     pub async fn create_empty(core: &Core, tx: &Tx) -> Result<ObjectId> {
-        if !core.features().is_enabled(features::EMPTY_BPOBJ) {
+        if !core.features().is_enabled(Feature::EmptyBpobj) {
             return Ok(Bpobj::create(core, tx, BLOCK).await?.id());
         }
         let shared = match core.empty_bpobj() {
@@ -99,14 +98,14 @@ impl Bpobj {
                 id
             }
         };
-        core.features().add(tx, features::EMPTY_BPOBJ, 1).await?;
+        core.features().add(tx, Feature::EmptyBpobj, 1).await?;
         Ok(shared)
     }
 
     /// One entry less refers to the shared empty list.
     pub async fn release_empty(core: &Core, tx: &Tx) -> Result<()> {
-        core.features().add(tx, features::EMPTY_BPOBJ, -1).await?;
-        if !core.features().is_active(features::EMPTY_BPOBJ) {
+        core.features().add(tx, Feature::EmptyBpobj, -1).await?;
+        if !core.features().is_active(Feature::EmptyBpobj) {
             core.directory().remove(tx, names::EMPTY_BPOBJ).await?;
             if let Some(id) = core.empty_bpobj() {
                 core.mos().free(tx, id).await?;
@@ -123,8 +122,15 @@ impl Bpobj {
     pub fn header(&self) -> Result<Header> {
         let [pointers, bytes, compressed, uncompressed, lists, num_lists, num_freed] =
             phys::words(&self.object.bonus(), "bpobj header")?;
-        let header =
-            Header { pointers, bytes, compressed, uncompressed, lists: ObjectId(lists), num_lists, num_freed };
+        let header = Header {
+            pointers,
+            bytes,
+            compressed,
+            uncompressed,
+            lists: ObjectId(lists),
+            num_lists,
+            num_freed,
+        };
         if pointers > u64::MAX / POINTER || num_lists > u64::MAX / 8 {
             return Err(Error::corrupt(format!("bpobj: {header:?}")).at(format!("object {}", self.id())));
         }

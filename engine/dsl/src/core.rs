@@ -4,11 +4,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dmu::{ObjSet, Object, Tx};
-use ondisk::BlockPointer;
+use ondisk::{BlockPointer, Feature};
 use units::{Error, Kind, ObjectId, Result};
 use zio::BlockStore;
 
-use crate::features::{self, Feature, Features};
+use crate::features::{self, Features};
 use crate::phys::{DatasetPhys, DirPhys};
 use crate::space::Delta;
 use crate::zaps::{self, Table};
@@ -148,7 +148,7 @@ impl Core {
     /// Makes an object a ZAP besides, and counts it.
     pub async fn zapify(&self, tx: &Tx, object: &Object) -> Result<Table> {
         if zaps::zapify(object, tx)? {
-            self.features().add(tx, features::EXTENSIBLE_DATASET, 1).await?;
+            self.features().add(tx, Feature::ExtensibleDataset, 1).await?;
         }
         Ok(zap::Zap::open(object.clone()))
     }
@@ -157,19 +157,19 @@ impl Core {
     pub async fn free_zapified(&self, tx: &Tx, id: ObjectId) -> Result<()> {
         let object = self.mos().object(id).await?;
         if zaps::is_zapified(&object) {
-            self.features().add(tx, features::EXTENSIBLE_DATASET, -1).await?;
+            self.features().add(tx, Feature::ExtensibleDataset, -1).await?;
         }
         self.mos().free(tx, id).await
     }
 
     /// Records that a dataset uses a feature, if it is not yet recorded.
     pub async fn activate(&self, tx: &Tx, dataset: &Object, feature: Feature) -> Result<()> {
-        if zaps::is_zapified(dataset) && zap::Zap::open(dataset.clone()).contains(feature.guid).await? {
+        if zaps::is_zapified(dataset) && zap::Zap::open(dataset.clone()).contains(feature.guid()).await? {
             return Ok(());
         }
         let table = self.zapify(tx, dataset).await?;
         self.features().add(tx, feature, 1).await?;
-        table.insert(tx, feature.guid, 0u64).await
+        table.insert(tx, feature.guid(), 0u64).await
     }
 
     /// The per-dataset features recorded with a dataset.
@@ -177,9 +177,7 @@ impl Core {
         let mut active = Vec::new();
         if zaps::is_zapified(dataset) {
             let entries = zap::Zap::open(dataset.clone()).entries().await?;
-            active.extend(
-                features::PER_DATASET.iter().filter(|f| entries.iter().any(|e| e.name() == f.guid)).copied(),
-            );
+            active.extend(features::per_dataset().filter(|f| entries.iter().any(|e| e.name() == f.guid())));
         }
         Ok(active)
     }
@@ -187,7 +185,7 @@ impl Core {
     /// Gives back the counts of a dataset that is about to go.
     pub async fn deactivate_all(&self, tx: &Tx, dataset: &Object) -> Result<()> {
         for feature in self.active_in(dataset).await? {
-            zap::Zap::open(dataset.clone()).remove(tx, feature.guid).await?;
+            zap::Zap::open(dataset.clone()).remove(tx, feature.guid()).await?;
             self.features().add(tx, feature, -1).await?;
         }
         Ok(())

@@ -11,12 +11,11 @@ use std::sync::Arc;
 
 use dmu::{ObjSet, Policy, SyncCtx, Tx};
 use futures_util::future::try_join_all;
-use ondisk::{BlockPointer, BookmarkPhys};
+use ondisk::{BlockPointer, BookmarkPhys, Feature};
 use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
 
 use crate::deadlist::Deadlist;
 use crate::dsl::Dsl;
-use crate::features;
 use crate::ledger::{Bounds, DatasetLedger, Tally};
 use crate::phys::DatasetPhys;
 use crate::props::{Prop, write::WritePolicy};
@@ -77,7 +76,9 @@ impl Dsl {
         }
         let (_, phys) = self.core.dataset(id).await?;
         if phys.bp.is_hole() {
-            return Err(Error::new(Kind::NotFound, "open dataset without contents").at(format!("object {id}")));
+            return Err(
+                Error::new(Kind::NotFound, "open dataset without contents").at(format!("object {id}"))
+            );
         }
         let policy = self.policy_of(phys.dir).await?;
         let store = self.core.store().clone();
@@ -93,8 +94,7 @@ impl Dsl {
         objset: ObjSet,
         is_encrypted: bool,
     ) -> Arc<Dataset> {
-        let dataset =
-            Dataset { id, dir: phys.dir, objset, is_snapshot: phys.is_snapshot(), is_encrypted };
+        let dataset = Dataset { id, dir: phys.dir, objset, is_snapshot: phys.is_snapshot(), is_encrypted };
         self.opened().entry(id).or_insert(Arc::new(dataset)).clone()
     }
 
@@ -110,8 +110,8 @@ impl Dsl {
 
     /// How the blocks of a directory's dataset are written, by its properties.
     pub(crate) async fn policy_of(&self, dir: ObjectId) -> Result<Policy> {
-        let lz4 = self.features().is_enabled(features::LZ4_COMPRESS);
-        let hole_birth = self.features().is_enabled(features::HOLE_BIRTH);
+        let lz4 = self.features().is_enabled(Feature::Lz4Compress);
+        let hole_birth = self.features().is_enabled(Feature::HoleBirth);
         let levels = self.prop_levels(dir).await?;
         let policy = WritePolicy::of(&levels.chain(), crate::props::write::PoolCan { lz4 });
         Ok(Policy {
@@ -137,8 +137,7 @@ impl Dsl {
     /// first one before the sync tasks.
     pub async fn sync_datasets(&self, tx: &Tx, pass: u32) -> Result<()> {
         let txg = tx.txg();
-        let dirty: Vec<_> =
-            self.opened().values().filter(|ds| ds.objset.is_dirty(txg)).cloned().collect();
+        let dirty: Vec<_> = self.opened().values().filter(|ds| ds.objset.is_dirty(txg)).cloned().collect();
         let mut runs = Vec::with_capacity(dirty.len());
         for dataset in &dirty {
             runs.push(self.sync_one(dataset, txg, pass));
@@ -186,7 +185,7 @@ impl Dsl {
 
     /// Bookmarks at or after `since` that keep count of what was freed after them.
     async fn counting_bookmarks(&self, id: ObjectId, since: Txg) -> Result<Vec<(String, BookmarkPhys)>> {
-        if !self.features().is_active(features::BOOKMARK_WRITTEN) {
+        if !self.features().is_active(Feature::BookmarkWritten) {
             return Ok(Vec::new());
         }
         let object = self.core.mos().object(id).await?;
@@ -275,7 +274,7 @@ impl Dsl {
         let Some(list) = zaps::field(&object, LIVELIST).await? else { return Ok(()) };
         zap::Zap::open(object).remove(tx, LIVELIST).await?;
         Deadlist::open(&self.core, ObjectId(list)).await?.destroy(&self.core, tx).await?;
-        self.features().add(tx, features::LIVELIST, -1).await
+        self.features().add(tx, Feature::Livelist, -1).await
     }
 
     /// The space of a head dataset with what its properties reserve and allow.

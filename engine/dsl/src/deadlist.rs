@@ -113,7 +113,8 @@ impl Deadlist {
     pub async fn remove_key(&self, core: &Core, tx: &Tx, txg: Txg) -> Result<()> {
         let Deadlist::Sorted(sorted) = self else { return Ok(()) };
         let keys = sorted.keys().await?;
-        let missing = || Error::corrupt(format!("deadlist without key {txg}")).at(format!("object {}", self.id()));
+        let missing =
+            || Error::corrupt(format!("deadlist without key {txg}")).at(format!("object {}", self.id()));
         let list = *keys.get(&txg).ok_or_else(missing)?;
         let (before, into) = keys.range(..txg).next_back().ok_or_else(missing)?;
         sorted.append_list(core, tx, *before, *into, list).await?;
@@ -217,18 +218,13 @@ impl Sorted {
 
     fn space(&self) -> Result<Delta> {
         let [used, compressed, uncompressed] = phys::words(&self.object.bonus(), "deadlist")?;
-        Ok(Delta {
-            used: used as i64,
-            compressed: compressed as i64,
-            uncompressed: uncompressed as i64,
-        })
+        Ok(Delta { used: used as i64, compressed: compressed as i64, uncompressed: uncompressed as i64 })
     }
 
     fn add_space(&self, tx: &Tx, delta: Delta) -> Result<()> {
         let mut sum = self.space()?;
         sum += delta;
-        let mut bytes =
-            phys::bytes(&[sum.used, sum.compressed, sum.uncompressed].map(|n| n.max(0) as u64));
+        let mut bytes = phys::bytes(&[sum.used, sum.compressed, sum.uncompressed].map(|n| n.max(0) as u64));
         bytes.resize(self.object.bonus().len(), 0);
         self.object.set_bonus(tx, &bytes)
     }

@@ -16,7 +16,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dmu::{ObjSet, Tx};
-use ondisk::ObjectType;
+use ondisk::feature::{Support, Verdict, judge};
+use ondisk::{Feature, ObjectType};
 use units::{Error, ObjectId, Result, Txg};
 
 use crate::zaps::{self, Table};
@@ -26,59 +27,11 @@ const FOR_WRITE: &str = "features_for_write";
 const DESCRIPTIONS: &str = "feature_descriptions";
 const ENABLED_TXG: &str = "feature_enabled_txg";
 
-/// What this crate has to know of a feature. The table of all features is `ondisk`'s.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Feature {
-    pub guid: &'static str,
-    /// Programs that lack it may still read the pool while it is active.
-    pub read_only_compatible: bool,
+/// The features that a dataset's own blocks or objects activate, and that are recorded with each dataset that uses
+/// them: an entry of the guid in the dataset's ZAP, and one count here.
+pub fn per_dataset() -> impl Iterator<Item = Feature> {
+    Feature::all().filter(|feature| feature.info().per_dataset)
 }
-
-const fn for_read(guid: &'static str) -> Feature {
-    Feature { guid, read_only_compatible: false }
-}
-const fn for_write(guid: &'static str) -> Feature {
-    Feature { guid, read_only_compatible: true }
-}
-
-pub const ASYNC_DESTROY: Feature = for_write("com.delphix:async_destroy");
-pub const EMPTY_BPOBJ: Feature = for_write("com.delphix:empty_bpobj");
-pub const ENABLED_TXG_FEATURE: Feature = for_write("com.delphix:enabled_txg");
-pub const EXTENSIBLE_DATASET: Feature = for_read("com.delphix:extensible_dataset");
-pub const LIVELIST: Feature = for_write("com.delphix:livelist");
-pub const LZ4_COMPRESS: Feature = for_read("org.illumos:lz4_compress");
-pub const HOLE_BIRTH: Feature = for_read("com.delphix:hole_birth");
-pub const LARGE_BLOCKS: Feature = for_read("org.open-zfs:large_blocks");
-pub const LARGE_DNODE: Feature = for_read("org.zfsonlinux:large_dnode");
-pub const SHA512: Feature = for_read("org.illumos:sha512");
-pub const SKEIN: Feature = for_read("org.illumos:skein");
-pub const EDONR: Feature = for_read("org.illumos:edonr");
-pub const BLAKE3: Feature = for_read("org.openzfs:blake3");
-pub const ZSTD_COMPRESS: Feature = for_read("org.freebsd:zstd_compress");
-pub const FILESYSTEM_LIMITS: Feature = for_write("com.joyent:filesystem_limits");
-pub const BOOKMARKS: Feature = for_write("com.delphix:bookmarks");
-pub const BOOKMARK_WRITTEN: Feature = for_read("com.delphix:bookmark_written");
-pub const REDACTION_BOOKMARKS: Feature = for_read("com.delphix:redaction_bookmarks");
-
-/// The features that a dataset's own blocks or dnodes activate, and that are recorded with each dataset that uses
-/// them: an entry of this guid in the dataset's ZAP, and one count here.
-pub const PER_DATASET: &[Feature] = &[
-    LARGE_BLOCKS,
-    LARGE_DNODE,
-    SHA512,
-    SKEIN,
-    EDONR,
-    BLAKE3,
-    ZSTD_COMPRESS,
-    for_write("org.zfsonlinux:userobj_accounting"),
-    for_write("org.zfsonlinux:project_quota"),
-    for_read("com.datto:encryption"),
-    for_read("com.delphix:redacted_datasets"),
-    for_write("org.openzfs:zilsaxattr"),
-    for_read("org.zfsonlinux:longname"),
-    for_write("com.klarasystems:large_microzap"),
-    for_write("com.truenas:physical_rewrite"),
-];
 
 /// The features of an open pool. Pools before version 5000 have none.
 #[derive(Debug, Default)]
@@ -96,29 +49,18 @@ struct Zaps {
     enabled_txg: Mutex<Option<Table>>,
 }
 
-/// Active features that this program lacks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unsupported {
-    /// With these active the pool cannot be opened; guids, with descriptions where the pool has them.
-    pub to_read: Vec<String>,
-    /// With these active it can be opened to read.
-    pub to_write: Vec<String>,
-}
-
-impl Unsupported {
-    /// The refusal of an import, if it has to be refused.
-    pub fn check(&self, readonly: bool) -> Result<()> {
-        if !self.to_read.is_empty() {
-            let names = self.to_read.join(", ");
-            return Err(Error::unsupported(format!("the pool uses features that this program lacks: {names}")));
+/// The refusal of an import, if the pool's active features leave no other way. `readonly` is what was asked for.
+pub fn check_verdict(verdict: &Verdict, readonly: bool) -> Result<()> {
+    let names = verdict.because.join(", ");
+    match verdict.support {
+        Support::ReadWrite => Ok(()),
+        Support::ReadOnly if readonly => Ok(()),
+        Support::ReadOnly => Err(Error::unsupported(format!(
+            "the pool can only be imported read-only (-o readonly=on): this program cannot keep up {names}"
+        ))),
+        Support::No => {
+            Err(Error::unsupported(format!("the pool uses features that this program lacks: {names}")))
         }
-        if !readonly && !self.to_write.is_empty() {
-            let names = self.to_write.join(", ");
-            return Err(Error::unsupported(format!(
-                "the pool can only be imported read-only (-o readonly=on): this program lacks {names}"
-            )));
-        }
-        Ok(())
     }
 }
 
@@ -162,11 +104,11 @@ impl Features {
     }
 
     pub fn is_enabled(&self, feature: Feature) -> bool {
-        self.counts().contains_key(feature.guid)
+        self.counts().contains_key(feature.guid())
     }
 
     pub fn is_active(&self, feature: Feature) -> bool {
-        self.count(feature.guid).is_some_and(|count| count > 0)
+        self.count(feature.guid()).is_some_and(|count| count > 0)
     }
 
     /// `None` for a feature that is not enabled.
@@ -179,44 +121,53 @@ impl Features {
         self.counts().clone()
     }
 
-    /// Names the active features that `is_supported` does not know.
-    pub async fn unsupported(&self, is_supported: impl Fn(&str) -> bool) -> Result<Unsupported> {
-        let Some(zaps) = &self.zaps else { return Ok(Unsupported::default()) };
-        let mut unsupported = Unsupported::default();
-        for (table, list) in
-            [(&zaps.for_read, &mut unsupported.to_read), (&zaps.for_write, &mut unsupported.to_write)]
-        {
-            for (guid, count) in zaps::numbers(table).await? {
-                if count > 0 && !is_supported(&guid) {
-                    let text = zaps.descriptions.lookup(&guid).await?;
-                    let text = text.as_ref().and_then(|v| v.as_text()).filter(|t| !t.is_empty());
-                    list.push(text.map_or_else(|| guid.clone(), |text| format!("{guid} ({text})")));
-                }
+    /// How this program may open the pool, and what stands in the way of more; descriptions are the pool's own.
+    pub async fn verdict(&self) -> Result<Verdict> {
+        let Some(zaps) = &self.zaps else { return Ok(judge([], [])) };
+        let mut active = [Vec::new(), Vec::new()];
+        for (list, table) in active.iter_mut().zip([&zaps.for_read, &zaps.for_write]) {
+            let counts = zaps::numbers(table).await?;
+            list.extend(counts.into_iter().filter(|(_, count)| *count > 0).map(|(guid, _)| guid));
+        }
+        let [for_read, for_write] = &active;
+        let mut verdict = judge(for_read.iter().map(String::as_str), for_write.iter().map(String::as_str));
+        for guid in &mut verdict.because {
+            let text = zaps.descriptions.lookup(&*guid).await?;
+            if let Some(text) = text.as_ref().and_then(|v| v.as_text()).filter(|t| !t.is_empty()) {
+                *guid = format!("{guid} ({})", text.trim_end_matches('.'));
             }
         }
-        Ok(unsupported)
+        Ok(verdict)
     }
 
-    /// Enables a feature; `count` is what it starts with. What it depends on is enabled by the caller, before.
-    pub async fn enable(
-        &self,
-        mos: &ObjSet,
-        directory: &Table,
-        tx: &Tx,
-        feature: Feature,
-        description: &str,
-        count: u64,
-    ) -> Result<()> {
+    /// Enables a feature and what it depends on.
+    pub async fn enable(&self, mos: &ObjSet, directory: &Table, tx: &Tx, feature: Feature) -> Result<()> {
         let zaps = self.zaps("enable a feature")?;
-        if self.is_enabled(feature) {
-            return Ok(());
-        }
-        zaps.descriptions.update(tx, feature.guid, zap::Value::text(description)).await?;
-        self.store(tx, feature, count).await?;
-        if self.is_enabled(ENABLED_TXG_FEATURE) {
-            self.note_txg(mos, directory, tx, zaps, feature).await?;
+        // Depth first, so that what a feature depends on is enabled before it.
+        let mut todo = vec![feature];
+        while let Some(feature) = todo.last().copied() {
+            let missing = feature.info().dependencies.iter().find(|d| !self.is_enabled(**d));
+            if let Some(dependency) = missing {
+                todo.push(*dependency);
+                continue;
+            }
+            todo.pop();
+            if self.is_enabled(feature) {
+                continue;
+            }
+            let info = feature.info();
+            zaps.descriptions.update(tx, info.guid, zap::Value::text(info.description)).await?;
+            self.store(tx, feature, u64::from(info.activate_on_enable)).await?;
+            if self.is_enabled(Feature::EnabledTxg) {
+                self.note_txg(mos, directory, tx, zaps, feature).await?;
+            }
         }
         Ok(())
+    }
+
+    /// The guids that labels have to name, because the MOS cannot be read without them.
+    pub fn for_labels(&self) -> Vec<&'static str> {
+        Feature::all().filter(|f| f.info().mos && self.is_active(*f)).map(Feature::guid).collect()
     }
 
     async fn note_txg(
@@ -231,9 +182,9 @@ impl Features {
             Some(table) => table,
             None => link(mos, directory, tx, ENABLED_TXG).await?,
         };
-        table.insert(tx, feature.guid, tx.txg().0).await?;
+        table.insert(tx, feature.guid(), tx.txg().0).await?;
         *zaps.lock_txgs() = Some(table);
-        self.add(tx, ENABLED_TXG_FEATURE, 1).await
+        self.add(tx, Feature::EnabledTxg, 1).await
     }
 
     /// When a feature was enabled, if the pool says.
@@ -241,22 +192,22 @@ impl Features {
         let Some(table) = self.zaps.as_ref().and_then(|zaps| zaps.lock_txgs().clone()) else {
             return Ok(None);
         };
-        Ok(table.lookup_u64(feature.guid).await?.map(Txg))
+        Ok(table.lookup_u64(feature.guid()).await?.map(Txg))
     }
 
     /// One more, or one less, makes use of it.
     pub async fn add(&self, tx: &Tx, feature: Feature, delta: i64) -> Result<()> {
-        let missing = || Error::invalid(format!("feature '{}' is not enabled in this pool", feature.guid));
-        let count = self.count(feature.guid).ok_or_else(missing)?;
-        let below = || Error::corrupt(format!("count of feature {} would fall below zero", feature.guid));
+        let missing = || Error::invalid(format!("feature '{}' is not enabled in this pool", feature.guid()));
+        let count = self.count(feature.guid()).ok_or_else(missing)?;
+        let below = || Error::corrupt(format!("count of feature {} would fall below zero", feature.guid()));
         self.store(tx, feature, count.checked_add_signed(delta).ok_or_else(below)?).await
     }
 
     async fn store(&self, tx: &Tx, feature: Feature, count: u64) -> Result<()> {
         let zaps = self.zaps("count a feature")?;
-        let table = if feature.read_only_compatible { &zaps.for_write } else { &zaps.for_read };
-        table.update(tx, feature.guid, count).await?;
-        self.counts().insert(feature.guid.into(), count);
+        let table = if feature.info().read_only_compatible { &zaps.for_write } else { &zaps.for_read };
+        table.update(tx, feature.guid(), count).await?;
+        self.counts().insert(feature.guid().into(), count);
         Ok(())
     }
 }

@@ -11,12 +11,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dmu::Ledger;
-use ondisk::BlockPointer;
+use ondisk::{BlockPointer, Feature};
 use units::{Checksum, Compression, Txg};
 use zio::BlockStore;
 
 use crate::core::weigh;
-use crate::features::{self, Feature};
 use crate::space::Delta;
 
 /// The txgs that decide about a block.
@@ -132,12 +131,12 @@ impl Ledger for DatasetLedger {
 fn needed_by(bp: &BlockPointer) -> [Option<Feature>; 3] {
     let large = bp.lsize().0 > ondisk::OLD_MAX_BLOCK_SIZE;
     let checksum = match bp.as_plain().map(|p| p.checksum_kind) {
-        Some(Checksum::Sha512) => Some(features::SHA512),
-        Some(Checksum::Skein) => Some(features::SKEIN),
-        Some(Checksum::EdonR) => Some(features::EDONR),
-        Some(Checksum::Blake3) => Some(features::BLAKE3),
+        Some(Checksum::Sha512) => Some(Feature::Sha512),
+        Some(Checksum::Skein) => Some(Feature::Skein),
+        Some(Checksum::EdonR) => Some(Feature::EdonR),
+        Some(Checksum::Blake3) => Some(Feature::Blake3),
         _ => None,
     };
     let zstd = matches!(bp.compression(), Compression::Zstd(_));
-    [large.then_some(features::LARGE_BLOCKS), checksum, zstd.then_some(features::ZSTD_COMPRESS)]
+    [large.then_some(Feature::LargeBlocks), checksum, zstd.then_some(Feature::ZstdCompress)]
 }

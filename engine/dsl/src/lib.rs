@@ -28,24 +28,35 @@
 
 pub mod bpobj;
 pub mod core;
+mod create;
 mod dataset;
 pub mod deadlist;
+mod destroy;
 mod dsl;
 pub mod features;
+mod freeing;
 pub mod history;
+mod initial;
 mod ledger;
 mod levels;
 pub mod name;
 pub mod phys;
 pub mod pool_props;
 pub mod props;
+mod rename;
+mod set;
+mod snapshot;
 pub mod space;
 pub mod thick;
 mod tree;
+mod walk;
 pub mod zaps;
 
+pub use create::NewDataset;
 pub use dataset::Dataset;
+pub use destroy::DestroyPlan;
 pub use dsl::Dsl;
+pub use initial::NewPool;
 pub use levels::Levels;
 pub use tree::Found;
 

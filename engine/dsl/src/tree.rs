@@ -57,9 +57,10 @@ impl Dsl {
             Some((path, snapshot)) => (path, Some(snapshot)),
             None => (name, None),
         };
-        let (dir_id, dir) = self.find_dir(path).await.map_err(|e| {
-            if e.kind() == Kind::NotFound { no_such(name) } else { e }
-        })?;
+        let (dir_id, dir) = self
+            .find_dir(path)
+            .await
+            .map_err(|e| if e.kind() == Kind::NotFound { no_such(name) } else { e })?;
         let head = dir.head.some().ok_or_else(|| no_such(name))?;
         let (object, phys) = self.core.dataset(head).await?;
         let Some(snapshot) = snapshot else {

@@ -53,7 +53,8 @@ pub use dnode::{
     DnodeFlags, DnodePhys, INDIRECT_SHIFT_MAX, INDIRECT_SHIFT_MIN, MAX_BLKPTRS, MAX_LEVELS,
 };
 pub use dsl::{
-    BpobjPhys, BpobjSize, DatasetFlags, DeadlistPhys, DslDatasetPhys, DslDirPhys, ScanPhys, Space,
+    BookmarkExtension, BookmarkFlags, BookmarkPhys, BpobjPhys, BpobjSize, BptreeEntry, BptreePhys, DatasetFlags,
+    DeadlistPhys, DslDatasetPhys, DslDirPhys, ScanPhys, Space,
 };
 pub use dva::Dva;
 pub use feature::Feature;

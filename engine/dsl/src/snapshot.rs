@@ -1,0 +1,261 @@
+//! Taking snapshots and destroying them.
+
+use dmu::Tx;
+use ondisk::ObjectType;
+use units::{Error, Guid, Kind, ObjectId, Result, Txg};
+
+use crate::core::{Core, versions};
+use crate::create::random_fsid;
+use crate::deadlist::Deadlist;
+use crate::dsl::{Dsl, ORIGIN_DIR};
+use crate::name;
+use crate::phys::DatasetPhys;
+use crate::space::{Delta, Used};
+use crate::tree::Found;
+use crate::zaps;
+
+impl Core {
+    /// Freezes the state of a head dataset as the snapshot `name`. The dataset must not be dirty.
+    pub(crate) async fn make_snapshot(
+        &self,
+        tx: &Tx,
+        head: ObjectId,
+        name: &str,
+        now: u64,
+    ) -> Result<ObjectId> {
+        let (head_object, mut phys) = self.dataset(head).await?;
+        let creation_txg = if name == ORIGIN_DIR { Txg(1) } else { tx.txg() };
+        let snapshot = DatasetPhys {
+            fsid: random_fsid(),
+            guid: Guid(world::random_u64()),
+            next_snap: head,
+            num_children: 1,
+            creation_time: now,
+            creation_txg,
+            snapnames: ObjectId(0),
+            ..phys.clone()
+        };
+        let new = dmu::NewObject::new(ObjectType::DSL_DATASET, 512)
+            .with_bonus(ObjectType::DSL_DATASET, snapshot.encode());
+        let object = self.mos().allocate(tx, new).await?;
+        for feature in self.active_in(&head_object).await? {
+            self.activate(tx, &object, feature).await?;
+        }
+        self.relink_previous(tx, &phys, head, object.id()).await?;
+        let old_deadlist = Deadlist::open(self, phys.deadlist).await?;
+        let deadlist = old_deadlist.clone_keys(self, tx, Txg(u64::MAX)).await?;
+        deadlist.add_key(self, tx, phys.prev_snap_txg).await?;
+        phys.deadlist = deadlist.id();
+        phys.prev_snap = object.id();
+        phys.prev_snap_txg = creation_txg;
+        phys.unique = 0;
+        if self.version() >= versions::UNIQUE_ACCURATE {
+            phys.flags |= DatasetPhys::UNIQUE_ACCURATE;
+        }
+        // Zapifying may have changed the head's object kind, never its bonus.
+        head_object.set_bonus(tx, &phys.encode())?;
+        self.table(phys.snapnames).await?.insert(tx, name, object.id().0).await?;
+        Ok(object.id())
+    }
+
+    /// The snapshot before the new one now comes before the new one, not before the head.
+    async fn relink_previous(
+        &self,
+        tx: &Tx,
+        phys: &DatasetPhys,
+        head: ObjectId,
+        new: ObjectId,
+    ) -> Result<()> {
+        let Some(prev_id) = phys.prev_snap.some() else { return Ok(()) };
+        let (prev_object, mut prev) = self.dataset(prev_id).await?;
+        if prev.next_snap == head {
+            prev.next_snap = new;
+            return prev_object.set_bonus(tx, &prev.encode());
+        }
+        if let Some(clones) = prev.next_clones.some() {
+            let clones = self.table(clones).await?;
+            zaps::remove_number(&clones, tx, head.0).await?;
+            zaps::add_number(&clones, tx, new.0).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Dsl {
+    pub async fn check_snapshot(&self, full_name: &str) -> Result<Found> {
+        name::check_snapshot(full_name)?;
+        let (dataset, _) = full_name.split_once('@').expect("checked: it has an '@'");
+        if self.exists(full_name).await? {
+            return Err(Error::new(Kind::Exists, format!("create snapshot '{full_name}'")));
+        }
+        let head = self.find(dataset).await?;
+        // The unused reservation must still be there for the head, beside what the snapshot will hold.
+        let space = self.head_space(head.dir_id, &head.phys).await?;
+        let more = head.phys.unique.min(space.refreservation);
+        if more > self.available_in(head.dir_id).await? {
+            return Err(Error::new(Kind::NoSpace, format!("create snapshot '{full_name}'"))
+                .because("the refreservation needs its room again"));
+        }
+        Ok(head)
+    }
+
+    /// Takes the snapshot `pool/a@s`, of what is on disk: called when this txg's datasets have been written.
+    pub async fn snapshot(&self, tx: &Tx, full_name: &str) -> Result<ObjectId> {
+        let head = self.check_snapshot(full_name).await?;
+        if self.opened().get(&head.id).is_some_and(|open| open.objset().is_dirty(tx.txg())) {
+            return Err(Error::new(Kind::Busy, format!("create snapshot '{full_name}'")));
+        }
+        let (_, last) = full_name.split_once('@').expect("checked: it has an '@'");
+        let space = self.head_space(head.dir_id, &head.phys).await?;
+        let id = self.core.make_snapshot(tx, head.id, last, self.now()).await?;
+        let again = head.phys.unique.min(space.refreservation);
+        self.charge(tx, head.dir_id, Used::RefReserved, Delta::used(again as i64)).await?;
+        self.record_event(tx, "snapshot", " ", Some((full_name, id))).await?;
+        Ok(id)
+    }
+
+    pub async fn check_destroy_snapshot(&self, found: &Found) -> Result<()> {
+        let doing = || format!("destroy snapshot '{}'", found.name);
+        let busy = |why: &str| Err(Error::new(Kind::Busy, doing()).because(why.to_string()));
+        if let Some(holds) = found.phys.userrefs.some()
+            && !self.core.table(holds).await?.is_empty().await?
+        {
+            return busy("it is held; release the holds first");
+        }
+        if found.phys.num_children > 1 {
+            return busy("it has clones; destroy them first");
+        }
+        if self.core.version() < versions::DEADLISTS {
+            return Err(Error::unsupported(format!("{}: the pool is older than version 26", doing())));
+        }
+        Ok(())
+    }
+
+    /// Destroys a snapshot: blocks that only it had go to the free list, the others to its neighbours.
+    pub async fn destroy_snapshot(&self, tx: &Tx, full_name: &str) -> Result<()> {
+        let found = self.find(full_name).await?;
+        self.check_destroy_snapshot(&found).await?;
+        self.record_event(tx, "destroy", " ", Some((full_name, found.id))).await?;
+        self.close_dataset(found.id);
+        let core = &self.core;
+        let (id, ds) = (found.id, &found.phys);
+        core.deactivate_all(tx, &found.object).await?;
+        let after_branch = self.unlink_from_previous(tx, id, ds).await?;
+        let (next_object, mut next) = core.dataset(ds.next_snap).await?;
+        let old_unique = next.unique;
+        next.prev_snap = ds.prev_snap;
+        next.prev_snap_txg = ds.prev_snap_txg;
+        let next_dead = Deadlist::open(core, next.deadlist).await?;
+        if let (Some(prev), false) = (ds.prev_snap.some(), after_branch) {
+            let (_, prev_phys) = core.dataset(prev).await?;
+            let range = next_dead.space_range(core, prev_phys.prev_snap_txg, ds.prev_snap_txg).await?;
+            core.update_dataset(tx, prev, |prev| {
+                prev.unique = prev.unique.saturating_add_signed(range.used);
+            })
+            .await?;
+        }
+        let free_list = self.free_list.as_ref().expect("checked: the pool's version has a free list");
+        let moved = next_dead.move_to(core, tx, free_list, ds.prev_snap_txg).await?;
+        self.charge(tx, found.dir_id, Used::Snapshots, -moved).await?;
+        self.charge_free(tx, moved).await?;
+        let own_dead = Deadlist::open(core, ds.deadlist).await?;
+        next_dead.merge(core, tx, &own_dead).await?;
+        own_dead.destroy(core, tx).await?;
+        next_object.set_bonus(tx, &next.encode())?;
+        self.collapse_clone_ranges(tx, found.dir_id, ds.creation_txg).await?;
+        if next.is_snapshot() {
+            self.widen_next(tx, &found, ds.next_snap, &next).await?;
+        } else {
+            self.recount_head(tx, &found, ds.next_snap, old_unique).await?;
+        }
+        self.forget_snapshot(tx, &found).await
+    }
+
+    /// Takes a snapshot out of the chain below it. Answers whether it hung from a branch of its predecessor.
+    async fn unlink_from_previous(&self, tx: &Tx, id: ObjectId, ds: &DatasetPhys) -> Result<bool> {
+        let Some(prev_id) = ds.prev_snap.some() else { return Ok(false) };
+        let (prev_object, mut prev) = self.core.dataset(prev_id).await?;
+        if prev.next_snap == id {
+            prev.next_snap = ds.next_snap;
+            prev_object.set_bonus(tx, &prev.encode())?;
+            return Ok(false);
+        }
+        if let Some(clones) = prev.next_clones.some() {
+            let clones = self.core.table(clones).await?;
+            zaps::remove_number(&clones, tx, id.0).await?;
+            zaps::add_number(&clones, tx, ds.next_snap.0).await?;
+        }
+        Ok(true)
+    }
+
+    /// Clones of this directory's snapshots had a range that began with the snapshot that goes.
+    async fn collapse_clone_ranges(&self, tx: &Tx, dir: ObjectId, txg: Txg) -> Result<()> {
+        let mut todo = vec![dir];
+        while let Some(dir) = todo.pop() {
+            let (_, dir) = self.core.dir(dir).await?;
+            let Some(clones) = dir.clones.some() else { continue };
+            for (_, clone) in zaps::numbers(&self.core.table(clones).await?).await? {
+                let (_, clone) = self.core.dataset(ObjectId(clone)).await?;
+                let (_, clone_dir) = self.core.dir(clone.dir).await?;
+                let origin_txg = match clone_dir.origin.some() {
+                    Some(origin) => self.core.dataset(origin).await?.1.creation_txg,
+                    None => Txg::NONE,
+                };
+                if origin_txg > txg {
+                    let head = self.core.dataset(clone_dir.head).await?.1;
+                    let deadlist = Deadlist::open(&self.core, head.deadlist).await?;
+                    deadlist.remove_key(&self.core, tx, txg).await?;
+                    todo.push(clone.dir);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next snapshot now has alone what it shared only with the one that goes.
+    async fn widen_next(&self, tx: &Tx, found: &Found, next: ObjectId, phys: &DatasetPhys) -> Result<()> {
+        let core = &self.core;
+        let (_, after) = core.dataset(phys.next_snap).await?;
+        let after_dead = Deadlist::open(core, after.deadlist).await?;
+        let (from, to) = (found.phys.prev_snap_txg, found.phys.creation_txg);
+        let shared = after_dead.space_range(core, from, to).await?;
+        core.update_dataset(tx, next, |next| next.unique = next.unique.saturating_add_signed(shared.used))
+            .await?;
+        let (_, head) = core.dataset(found.dir.head).await?;
+        let head_dead = Deadlist::open(core, head.deadlist).await?;
+        head_dead.remove_key(core, tx, to).await
+    }
+
+    /// The head now has alone what it shared only with the snapshot that goes.
+    async fn recount_head(&self, tx: &Tx, found: &Found, head: ObjectId, old_unique: u64) -> Result<()> {
+        let core = &self.core;
+        let (object, mut phys) = core.dataset(head).await?;
+        let prev_used = match phys.prev_snap.some() {
+            Some(prev) => core.dataset(prev).await?.1.referenced,
+            None => 0,
+        };
+        let dead = Deadlist::open(core, phys.deadlist).await?.space(core).await?.used.max(0) as u64;
+        phys.unique = phys.referenced.saturating_sub(prev_used.saturating_sub(dead));
+        object.set_bonus(tx, &phys.encode())?;
+        let reserved = self.head_space(found.dir_id, &phys).await?.refreservation;
+        if old_unique < reserved {
+            let less = phys.unique.saturating_sub(old_unique).min(reserved - old_unique);
+            self.charge(tx, found.dir_id, Used::RefReserved, Delta::used(-(less as i64))).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the name and the objects of a snapshot that nothing refers to any more.
+    async fn forget_snapshot(&self, tx: &Tx, found: &Found) -> Result<()> {
+        let core = &self.core;
+        let (_, head) = core.dataset(found.dir.head).await?;
+        let (_, last) = found.name.split_once('@').expect("a snapshot's name has an '@'");
+        core.table(head.snapnames).await?.remove(tx, last).await?;
+        for zap in [found.phys.next_clones, found.phys.props, found.phys.userrefs] {
+            if let Some(id) = zap.some() {
+                core.mos().free(tx, id).await?;
+            }
+        }
+        core.free_zapified(tx, found.id).await
+    }
+}
