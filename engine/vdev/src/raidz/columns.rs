@@ -3,8 +3,6 @@
 //! Data columns are parts of the block; no byte is copied to split it. For parity, a column that is one sector shorter
 //! than the others counts as if zeros followed.
 
-mod galois;
-
 use super::map::Map;
 use world::{Buf, IoBuf};
 
@@ -23,30 +21,32 @@ pub(crate) fn split(map: &Map, block: &Buf) -> Vec<Buf> {
 
 fn parity(map: &Map, data: &[Buf]) -> Vec<Buf> {
     let data: Vec<&[u8]> = data.iter().map(|d| &d[..]).collect();
-    let mut parity: Vec<IoBuf> = map.columns[..map.parity].iter().map(|c| IoBuf::zeroed(c.len())).collect();
-    galois::generate(&data, &mut parity);
+    let mut parity: Vec<IoBuf> = map.columns[..map.parity].iter().map(|c| IoBuf::scratch(c.len())).collect();
+    let mut slices: Vec<&mut [u8]> = parity.iter_mut().map(|p| &mut p[..]).collect();
+    codec::parity::generate(&data, &mut slices);
     parity.into_iter().map(IoBuf::freeze).collect()
 }
 
 /// The block, from the columns that are there; `None` when they are too few.
 pub(crate) fn rebuild(map: &Map, columns: &[Option<&[u8]>]) -> Option<IoBuf> {
-    let missing: Vec<usize> = (0..map.data().len()).filter(|&d| columns[map.parity + d].is_none()).collect();
     let (parity, data) = columns.split_at(map.parity);
-    if missing.len() > parity.iter().flatten().count() {
+    let lost = data.iter().filter(|d| d.is_none()).count();
+    if lost > parity.iter().flatten().count() {
         return None;
     }
-    let mut block = IoBuf::zeroed(map.data().last()?.bytes.end);
+    let mut block = IoBuf::scratch(map.data().last()?.bytes.end);
+    let mut rest = &mut block[..];
+    let mut missing: Vec<&mut [u8]> = Vec::with_capacity(lost);
     for (column, bytes) in map.data().iter().zip(data) {
-        if let Some(bytes) = bytes {
-            block[column.bytes.clone()].copy_from_slice(bytes);
+        let (place, behind) = rest.split_at_mut(column.len());
+        rest = behind;
+        match bytes {
+            Some(bytes) => place.copy_from_slice(bytes),
+            None => missing.push(place),
         }
     }
-    if !missing.is_empty() {
-        let lens: Vec<usize> = map.data().iter().map(|c| c.len()).collect();
-        for (d, bytes) in galois::reconstruct(parity, data, &lens, &missing) {
-            let place = map.data()[d].bytes.clone();
-            block[place.clone()].copy_from_slice(&bytes[..place.len()]);
-        }
+    if lost > 0 {
+        codec::parity::reconstruct(data, parity, &mut missing).ok()?;
     }
     Some(block)
 }

@@ -1,0 +1,245 @@
+//! Blocks through the open tree, on sound and on unsound disks.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use sim::{Fault, Rng};
+use units::Kind;
+use vdev::{Aux, Layout, Priority, State};
+use world::{Buf, OpenMode};
+
+const DATA: u64 = 4 * MIB;
+
+#[test]
+fn blocks_come_back_from_every_layout() {
+    for (layout, n) in LAYOUTS {
+        for ashift in [9, 12] {
+            run(&disks(n), 1, async move {
+                let tree = create(layout, n, ashift).await;
+                let blocks = Blocks::write(&top(&tree), &mut Rng::new(7), 60).await;
+                blocks.read(&top(&tree)).await;
+                let again = reopen(OpenMode::ReadOnly).await;
+                blocks.read(&top(&again)).await;
+                assert_eq!(tree.health(), vdev::Health::ONLINE);
+            });
+        }
+    }
+}
+
+#[test]
+fn as_many_disks_can_be_gone_as_there_is_redundancy_and_no_more() {
+    for (layout, n) in LAYOUTS {
+        let gone = redundancy(layout, n);
+        let disks = disks(n);
+        let (blocks, writer) = run(&disks, 2, async move {
+            let tree = create(layout, n, 9).await;
+            (Blocks::write(&top(&tree), &mut Rng::new(8), 40).await, tree)
+        });
+        drop(writer);
+        for i in 0..gone {
+            disks.get(format!("/d/{i}")).unwrap().set_fault(Fault { gone: true, ..Fault::default() });
+        }
+        let blocks = run(&disks, 3, async move {
+            let tree = reopen(OpenMode::ReadWrite).await;
+            let expected = if gone > 0 { State::Degraded } else { State::Online };
+            assert_eq!(tree.health().state, expected, "{layout:?}");
+            blocks.read(&top(&tree)).await;
+            let at = 40 * MIB;
+            let block = random_block(&mut Rng::new(1), 8192);
+            top(&tree).write(at, block.clone(), Priority::SyncWrite).await.unwrap();
+            tree.commit(&commit(5, true)).await.unwrap();
+            top(&tree).read(at, 8192, verify(&block), Priority::SyncRead).await.unwrap();
+            blocks
+        });
+        disks.get(format!("/d/{gone}")).unwrap().set_fault(Fault { gone: true, ..Fault::default() });
+        if gone + 1 == n {
+            continue; // nothing is left by which the pool could be found
+        }
+        run(&disks, 4, async move {
+            let tree = reopen(OpenMode::ReadWrite).await;
+            assert_eq!(tree.health(), vdev::Health::new(State::CannotOpen, Aux::NoReplicas));
+            let (at, block) = &blocks.0[0];
+            let error =
+                top(&tree).read(*at, block.len(), verify(block), Priority::SyncRead).await.unwrap_err();
+            assert_eq!(error.kind(), Kind::Io);
+        });
+    }
+}
+
+#[test]
+fn silent_damage_is_found_counted_on_the_guilty_and_repaired() {
+    for (layout, n) in LAYOUTS {
+        let bad = redundancy(layout, n);
+        if bad == 0 {
+            continue;
+        }
+        let disks = disks(n);
+        let damaged = disks.clone();
+        run(&disks, 5, async move {
+            let tree = create(layout, n, 9).await;
+            let blocks = Blocks::write(&top(&tree), &mut Rng::new(9), 50).await;
+            let garbage = vec![0xa5; 4 * MIB as usize];
+            for i in 1..=bad {
+                damaged.get(format!("/d/{}", n - i)).unwrap().poke(DATA, &garbage);
+            }
+            blocks.scrub(&top(&tree)).await;
+            let errors = checksum_errors(&tree);
+            assert_eq!(errors.len(), bad, "{layout:?}: {errors:?}");
+            assert!((1..=bad).all(|i| errors[&format!("/d/{}", n - i)] > 0));
+
+            tree.clear_errors(None);
+            blocks.scrub(&top(&tree)).await;
+            assert!(checksum_errors(&tree).is_empty(), "{layout:?}: all was repaired");
+
+            // Now the others may fail in turn.
+            for i in 0..bad {
+                damaged.get(format!("/d/{i}")).unwrap().poke(DATA, &garbage);
+            }
+            blocks.read(&top(&tree)).await;
+        });
+    }
+}
+
+#[test]
+fn an_ordinary_read_repairs_the_copy_it_met() {
+    let disks = disks(3);
+    let damaged = disks.clone();
+    run(&disks, 6, async move {
+        let tree = create(Layout::Raidz { parity: 1 }, 3, 12).await;
+        let block = random_block(&mut Rng::new(2), 64 << 10);
+        top(&tree).write(0, block.clone(), Priority::AsyncWrite).await.unwrap();
+        let sound = damaged.get("/d/1").unwrap().peek(DATA, 4096);
+        damaged.get("/d/1").unwrap().poke(DATA + 17, &[!sound[17]]);
+        top(&tree).read(0, block.len(), verify(&block), Priority::SyncRead).await.unwrap();
+        assert_eq!(checksum_errors(&tree), [("/d/1".to_string(), 1)].into());
+        assert_eq!(damaged.get("/d/1").unwrap().peek(DATA, 4096), sound);
+    });
+}
+
+#[test]
+fn a_block_of_which_too_much_is_damaged_is_reported_and_never_returned() {
+    let disks = disks(4);
+    let damaged = disks.clone();
+    run(&disks, 7, async move {
+        let tree = create(Layout::Raidz { parity: 1 }, 4, 9).await;
+        let block = random_block(&mut Rng::new(3), 16 << 10);
+        top(&tree).write(0, block.clone(), Priority::AsyncWrite).await.unwrap();
+        for i in [1, 2] {
+            damaged.get(format!("/d/{i}")).unwrap().poke(DATA, &[1; 4096]);
+        }
+        let error = top(&tree).read(0, block.len(), verify(&block), Priority::SyncRead).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Checksum);
+        assert!(error.to_string().contains("vdev 0 offset 0x0"), "{error}");
+        assert_eq!(tree.status().children[0].errors.checksum, 1);
+    });
+}
+
+#[test]
+fn nothing_is_written_through_a_tree_opened_for_reading() {
+    let disks = disks(2);
+    let blocks = run(&disks, 8, async {
+        let tree = create(Layout::Mirror, 2, 9).await;
+        let blocks = Blocks::write(&top(&tree), &mut Rng::new(4), 10).await;
+        tree.commit(&commit(5, false)).await.unwrap();
+        blocks
+    });
+    disks.get("/d/0").unwrap().poke(DATA, &[9; 1 << 20]);
+    let before: Vec<_> = (0..2).map(|i| disks.get(format!("/d/{i}")).unwrap().peek(0, 80 << 20)).collect();
+    run(&disks, 9, async move {
+        let tree = reopen(OpenMode::ReadOnly).await;
+        blocks.scrub(&top(&tree)).await;
+        assert!(!checksum_errors(&tree).is_empty());
+        let error = top(&tree).write(0, Buf::zeroed(512), Priority::SyncWrite).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::ReadOnly);
+    });
+    let after: Vec<_> = (0..2).map(|i| disks.get(format!("/d/{i}")).unwrap().peek(0, 80 << 20)).collect();
+    assert!(before == after, "the evidence is unchanged");
+}
+
+#[test]
+fn addresses_from_damaged_pointers_are_refused() {
+    run(&disks(3), 10, async {
+        let tree = create(Layout::Raidz { parity: 1 }, 3, 12).await;
+        let top = top(&tree);
+        for (offset, psize) in [
+            (512, 4096),
+            (0, 0),
+            (0, (16 << 20) + 1),
+            (u64::MAX - 4095, 4096),
+            (top.asize, 512),
+            (top.asize - 4096, 4096),
+        ] {
+            let any: vdev::Verify = std::sync::Arc::new(|_: &[u8]| true);
+            let error = top.read(offset, psize, any, Priority::SyncRead).await.unwrap_err();
+            assert_eq!(error.kind(), Kind::Corrupt, "{offset:#x} {psize}");
+        }
+    });
+}
+
+#[test]
+fn a_disk_that_fails_for_good_is_given_up_when_others_have_its_data() {
+    let disks = disks(3);
+    let failing = disks.clone();
+    run(&disks, 11, async move {
+        let tree = create(Layout::Mirror, 2, 9).await;
+        let blocks = Blocks::write(&top(&tree), &mut Rng::new(5), 10).await;
+        let dead = Fault { read_errors_ppm: 1_000_000, write_errors_ppm: 1_000_000, ..Fault::default() };
+        failing.get("/d/1").unwrap().set_fault(dead);
+        blocks.scrub(&top(&tree)).await;
+        world::sleep(std::time::Duration::from_secs(1)).await;
+        let status = tree.status();
+        let leaf = &status.children[0].children[1];
+        assert_eq!((leaf.health.state, leaf.health.aux), (State::Faulted, Aux::ErrorsExceeded));
+        assert_eq!(status.health.state, State::Degraded);
+        assert!(leaf.errors.read > 0);
+        blocks.read(&top(&tree)).await;
+
+        // The last one is not given up: nobody else has the data.
+        failing.get("/d/0").unwrap().set_fault(dead);
+        let (at, block) = &blocks.0[0];
+        top(&tree).read(*at, block.len(), verify(block), Priority::SyncRead).await.unwrap_err();
+        world::sleep(std::time::Duration::from_secs(1)).await;
+        assert_eq!(tree.status().children[0].children[0].health.state, State::Degraded);
+    });
+}
+
+#[test]
+fn a_full_host_is_told_to_the_caller_and_not_blamed_on_the_device() {
+    let disks = disks(1);
+    let full = disks.clone();
+    run(&disks, 12, async move {
+        let tree = create(Layout::Stripe, 1, 9).await;
+        full.get("/d/0").unwrap().set_fault(Fault { full: true, ..Fault::default() });
+        let error = top(&tree).write(0, Buf::zeroed(4096), Priority::AsyncWrite).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::NoSpace);
+        assert_eq!(tree.leaves()[0].errors().write, 0);
+    });
+}
+
+#[test]
+fn many_writes_at_once_leave_as_few_large_ones() {
+    run(&disks(1), 13, async {
+        let tree = create(Layout::Stripe, 1, 9).await;
+        let top = top(&tree);
+        let block = random_block(&mut Rng::new(6), 4096);
+        let tasks: Vec<_> = (0..500u64)
+            .map(|i| {
+                let (top, block) = (top.clone(), block.clone());
+                world::spawn(async move { top.write(i * 4096, block, Priority::AsyncWrite).await })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+        let stats = tree.status().children[0].stats.clone();
+        let class = stats.class(Priority::AsyncWrite);
+        let at_device = class.individual.iter().chain(&class.aggregated).sum::<u64>();
+        assert_eq!(class.ops, 500);
+        assert!(at_device < 60, "{at_device} operations");
+        for i in 0..500u64 {
+            top.read(i * 4096, 4096, verify(&block), Priority::SyncRead).await.unwrap();
+        }
+    });
+}
