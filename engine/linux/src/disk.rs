@@ -1,0 +1,200 @@
+//! Files and block devices as disks.
+//!
+//! ```text
+//!   open ──┬─ direct   O_DIRECT, where the file allows it: no copy, no page cache
+//!          └─ plain    for what is not aligned as O_DIRECT demands, and for files that refuse it
+//! ```
+//!
+//! Each request takes the descriptor that fits it; the kernel keeps the two views of a file consistent. A write whose
+//! parts are badly placed in memory, but whose whole is aligned on the disk, is first gathered in one buffer: that
+//! copy costs a tenth of a trip through the page cache. A file on tmpfs has no device to wait for, and the ring would
+//! hand each request to a kernel thread: there the copy is made in place, on the caller's thread.
+//!
+//! A file opened for writing is locked against every other process that does so too.
+
+mod operations;
+
+pub(crate) use operations::rest_of;
+
+use crate::executor::{Shared, begin};
+use crate::geometry::{self, DirectAlignment, Nature};
+use crate::operation::{Operation, answer, perform_to_the_end};
+use operations::{Discard, Flush, Hole, Read, Write};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use world::sync::oneshot;
+use world::{Buf, Geometry, IoBuf, OpenMode, Pending};
+
+/// An open file, kept alive by the requests under way.
+struct Handle {
+    plain: OwnedFd,
+    direct: Option<(OwnedFd, DirectAlignment)>,
+    nature: Nature,
+}
+
+impl Handle {
+    /// The descriptor for a request whose memory is at `addresses` (start and length of each part).
+    fn pick(&self, offset: u64, mut addresses: impl Iterator<Item = (usize, usize)>) -> BorrowedFd<'_> {
+        match &self.direct {
+            Some((direct, align))
+                if offset.is_multiple_of(align.offset)
+                    && addresses.all(|(start, len)| {
+                        start.is_multiple_of(align.memory) && (len as u64).is_multiple_of(align.offset)
+                    }) =>
+            {
+                direct.as_fd()
+            }
+            _ => self.plain.as_fd(),
+        }
+    }
+}
+
+pub(crate) struct File {
+    path: PathBuf,
+    geometry: Geometry,
+    handle: Arc<Handle>,
+    shared: Arc<Shared>,
+}
+
+impl File {
+    pub fn open(shared: &Arc<Shared>, path: &Path, mode: OpenMode) -> io::Result<File> {
+        let handle = open_handle(path, mode)?;
+        let geometry = geometry::geometry(&handle.plain, handle.nature)?;
+        Ok(File { path: path.into(), geometry, handle: Arc::new(handle), shared: shared.clone() })
+    }
+
+    fn begin(&self, operation: Box<dyn Operation>) {
+        if self.handle.nature == Nature::MemoryFile {
+            perform_to_the_end(operation);
+        } else {
+            begin(&self.shared, operation);
+        }
+    }
+
+    /// `parts` as they are, or in one aligned buffer if that lets the write go direct.
+    fn gathered(&self, offset: u64, parts: Vec<Buf>) -> Vec<Buf> {
+        let Some((_, align)) = &self.handle.direct else { return parts };
+        let len: usize = parts.iter().map(|p| p.len()).sum();
+        let placed = |p: &Buf| {
+            (p.as_ptr() as usize).is_multiple_of(align.memory)
+                && (p.len() as u64).is_multiple_of(align.offset)
+        };
+        let fits_disk = offset.is_multiple_of(align.offset) && (len as u64).is_multiple_of(align.offset);
+        if !fits_disk || parts.iter().all(placed) {
+            return parts;
+        }
+        let mut whole = IoBuf::scratch(len);
+        let mut at = 0;
+        for part in &parts {
+            whole[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+        vec![whole.freeze()]
+    }
+}
+
+fn open_handle(path: &Path, mode: OpenMode) -> io::Result<Handle> {
+    let access = match mode {
+        OpenMode::ReadOnly => OFlags::RDONLY,
+        OpenMode::ReadWrite => OFlags::RDWR,
+    } | OFlags::CLOEXEC;
+    // A fifo or a device that is no disk must not make us wait in open().
+    let plain = rustix::fs::open(path, access | OFlags::NONBLOCK, Mode::empty())?;
+    let nature = geometry::nature(&plain)?;
+    let plain = match (mode, nature) {
+        (OpenMode::ReadOnly, _) => plain,
+        (OpenMode::ReadWrite, Nature::BlockDevice) => claim(path, access)?,
+        (OpenMode::ReadWrite, _) => lock(plain, path)?,
+    };
+    let direct = (nature != Nature::MemoryFile)
+        .then(|| rustix::fs::open(path, access | OFlags::DIRECT, Mode::empty()).ok())
+        .flatten()
+        .map(|fd| {
+            let align = geometry::direct_alignment(&fd, nature);
+            (fd, align)
+        });
+    rustix::fs::fcntl_setfl(&plain, access - OFlags::CLOEXEC)?;
+    Ok(Handle { plain, direct, nature })
+}
+
+/// Two writers would destroy each other's pool.
+fn lock(fd: OwnedFd, path: &Path) -> io::Result<OwnedFd> {
+    match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(fd),
+        Err(Errno::WOULDBLOCK) => Err(in_use(path, "it is open for writing already")),
+        // A file system without locks (some network ones): what cannot be guarded here is guarded by `multihost`.
+        Err(Errno::NOTSUP | Errno::NOSYS | Errno::NOLCK | Errno::INVAL) => Ok(fd),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// For a device, O_EXCL also excludes mounted file systems, swap, and the device mapper.
+fn claim(path: &Path, access: OFlags) -> io::Result<OwnedFd> {
+    match rustix::fs::open(path, access | OFlags::EXCL, Mode::empty()) {
+        Err(Errno::BUSY) => Err(in_use(path, "it is mounted, or open for writing already")),
+        outcome => Ok(outcome?),
+    }
+}
+
+fn in_use(path: &Path, how: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::ResourceBusy, format!("'{}' is in use: {how}", path.display()))
+}
+
+impl world::Disk for File {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn current_size(&self) -> io::Result<u64> {
+        geometry::size(&self.handle.plain, self.handle.nature)
+    }
+
+    fn read(&self, offset: u64, buf: IoBuf) -> Pending<(IoBuf, io::Result<()>)> {
+        let (reply, waiting) = oneshot::channel();
+        self.begin(Box::new(Read::new(self.handle.clone(), offset, buf, reply)));
+        Box::pin(async move {
+            match answer(waiting).await {
+                Ok(outcome) => outcome,
+                Err(ending) => (IoBuf::zeroed(0), Err(ending)),
+            }
+        })
+    }
+
+    fn write(&self, offset: u64, parts: Vec<Buf>) -> Pending<io::Result<()>> {
+        let parts = self.gathered(offset, parts);
+        let (reply, waiting) = oneshot::channel();
+        self.begin(Box::new(Write::new(self.handle.clone(), offset, parts, reply)));
+        Box::pin(async move { answer(waiting).await? })
+    }
+
+    fn flush(&self) -> Pending<io::Result<()>> {
+        let (reply, waiting) = oneshot::channel();
+        self.begin(Box::new(Flush::new(self.handle.clone(), reply)));
+        Box::pin(async move { answer(waiting).await? })
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Pending<io::Result<()>> {
+        let (reply, waiting) = oneshot::channel();
+        let handle = self.handle.clone();
+        self.begin(match handle.nature {
+            Nature::BlockDevice => Box::new(Discard::new(handle, offset, len, reply)),
+            _ => Box::new(Hole::new(handle, offset, len, reply)),
+        });
+        Box::pin(async move { answer(waiting).await? })
+    }
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "File({})", self.path.display())
+    }
+}

@@ -1,0 +1,84 @@
+//! [`world::World`] as Linux provides it.
+
+use crate::disk::File;
+use crate::executor::{Shared, with_local};
+use crate::inbox::Message;
+use crate::listener::Socket;
+use crate::timers::Sleep;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use world::{Address, Disk, Instant, Listener, OpenMode, Pending, WallTime};
+
+pub(crate) struct World(pub Arc<Shared>);
+
+impl world::World for World {
+    fn now(&self) -> Instant {
+        self.0.now()
+    }
+
+    fn wall_clock(&self) -> WallTime {
+        // A clock set before 1970 reads as 1970.
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        WallTime { seconds: since.as_secs(), nanos: since.subsec_nanos() }
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pending<()> {
+        Box::pin(Sleep::until(deadline))
+    }
+
+    fn random_u64(&self) -> u64 {
+        crate::random::random_u64()
+    }
+
+    fn cores(&self) -> usize {
+        self.0.homes.len()
+    }
+
+    fn this_core(&self) -> usize {
+        // A compute thread counts as the first core: what it spawns runs there.
+        with_local(|local| local.index).unwrap_or(0)
+    }
+
+    fn spawn_on(&self, core: usize, task: Pending<()>) {
+        let mut task = Some(task);
+        with_local(|local| {
+            if local.index == core
+                && let Some(task) = task.take()
+            {
+                local.spawn(task);
+            }
+        });
+        if let Some(task) = task {
+            self.0.send(core, Message::Spawn(task));
+        }
+    }
+
+    fn compute(&self, job: Box<dyn FnOnce() + Send>) {
+        self.0.compute.submit(&self.0, job);
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn Disk>> {
+        Ok(Arc::new(File::open(&self.0, path, mode)?))
+    }
+
+    fn list_dir(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(dir)? {
+            let path = entry?.path();
+            // Links are followed: /dev/disk/by-id is a directory of links. One that leads nowhere is no disk.
+            let Ok(meta) = path.metadata() else { continue };
+            if meta.is_file() || meta.file_type().is_block_device() {
+                found.push(path);
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    fn listen(&self, address: &Address) -> io::Result<Box<dyn Listener>> {
+        Ok(Box::new(Socket::listen(&self.0, address)?))
+    }
+}
