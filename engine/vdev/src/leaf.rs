@@ -9,6 +9,7 @@
 
 use crate::diagnosis::{Diagnosis, Verdict};
 use crate::geometry::leaf_asize;
+use crate::label::read::{Labels, read_labels};
 use crate::queue::schedule::{Direction, Shape};
 use crate::queue::{Queue, Work};
 use crate::stats::LeafStats;
@@ -17,7 +18,7 @@ use ondisk::label::{BOOT_HEADER_OFFSET, DATA_OFFSET, LABEL_PAD_SIZE, LABEL_SIZE}
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use units::{Error, Guid, Kind, Result};
+use units::{Error, Guid, Kind, Result, Txg};
 use world::{Buf, Disk, DiskKind, IoBuf, OpenMode};
 
 /// See the module.
@@ -35,8 +36,9 @@ pub struct Leaf {
     written: AtomicU64,
     flushed: AtomicU64,
     no_cache_flush: bool,
-    /// A write did not reach it: what it holds is not what the pool believes.
-    missed_writes: AtomicBool,
+    /// The txg that is being synced, and the first and the last of those of which a write did not reach it.
+    syncing: AtomicU64,
+    missed: [AtomicU64; 2],
 }
 
 #[derive(Debug)]
@@ -91,7 +93,8 @@ impl Leaf {
             written: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
             no_cache_flush: limits.no_cache_flush,
-            missed_writes: AtomicBool::new(false),
+            syncing: AtomicU64::new(0),
+            missed: [AtomicU64::new(u64::MAX), AtomicU64::new(0)],
         })
     }
 
@@ -127,14 +130,21 @@ impl Leaf {
         Errors { read, write, checksum }
     }
 
-    /// Whether it holds something older than the pool believes.
-    pub fn missed_writes(&self) -> bool {
-        self.missed_writes.load(Ordering::Relaxed)
+    /// The txgs of which something may be missing on it, first and last. To other implementations this is its dirty time
+    /// log; a device that comes back needs these resilvered.
+    pub fn missed_txgs(&self) -> Option<(Txg, Txg)> {
+        let [first, last] = [0, 1].map(|i| Txg(self.missed[i].load(Ordering::Relaxed)));
+        (first <= last).then_some((first, last))
     }
 
     /// What waits and what is active at the device, by class.
     pub fn depths(&self) -> [(usize, u32); Priority::COUNT] {
         self.queue.depths()
+    }
+
+    /// What its labels say now.
+    pub async fn read_labels(&self) -> Result<Labels> {
+        Ok(read_labels(&self.disk()?).await)
     }
 
     pub async fn read(&self, offset: u64, len: usize, priority: Priority) -> Result<Buf> {
@@ -161,7 +171,10 @@ impl Leaf {
         let started = world::now();
         let result = disk.flush().await;
         self.stats.flushed(world::now().since(started));
-        result.map_err(|e| self.failed(Fault::Write, "flush", e))?;
+        if let Err(e) = result {
+            self.note_missed();
+            return Err(self.failed(Fault::Write, "flush", e));
+        }
         self.flushed.fetch_max(written, Ordering::Release);
         Ok(())
     }
@@ -180,7 +193,7 @@ impl Leaf {
         // Also of a failed write some bytes may have arrived.
         self.written.fetch_add(1, Ordering::Release);
         if result.is_err() {
-            self.missed_writes.store(true, Ordering::Relaxed);
+            self.note_missed();
         }
         result.map(|_| ())
     }
@@ -195,6 +208,17 @@ impl Leaf {
         let rotational =
             disk.is_some_and(|d| matches!(d.geometry().kind, DiskKind::Block { rotational: true, .. }));
         self.queue.load() + seek_cost(rotational, self.queue.last_end(), offset + DATA_OFFSET)
+    }
+
+    pub(crate) fn set_txg(&self, txg: Txg) {
+        self.syncing.store(txg.0, Ordering::Relaxed);
+    }
+
+    /// What is written belongs to the txg being synced, or, from the intent log, to one of the two behind it.
+    fn note_missed(&self) {
+        let txg = self.syncing.load(Ordering::Relaxed);
+        self.missed[0].fetch_min(txg, Ordering::Relaxed);
+        self.missed[1].fetch_max(txg + 2, Ordering::Relaxed);
     }
 
     /// Counts an error and tells the group.

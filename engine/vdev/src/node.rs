@@ -224,7 +224,7 @@ impl Node {
     }
 }
 
-async fn read_leaf(leaf: &Leaf, ask: &Ask) -> Result<Buf> {
+pub(crate) async fn read_leaf(leaf: &Leaf, ask: &Ask) -> Result<Buf> {
     let buf = leaf.read(ask.offset, ask.len, ask.priority).await?;
     match &ask.check {
         Some(check) if !check.passes(&buf) => {

@@ -19,9 +19,10 @@ mod nvlist;
 
 pub use create::{Group, Layout, NewLeaf, mismatch};
 
+use crate::Device;
 use ondisk::NvList;
 use std::fmt;
-use units::{Guid, ObjectId, Txg};
+use units::{Guid, HashMap, ObjectId, Txg};
 
 /// What a vdev is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -250,6 +251,15 @@ impl Spec {
     /// The sum of all guids in the tree, as the uberblock records it: by it a missing top-level vdev is noticed.
     pub fn guid_sum(&self) -> u64 {
         self.walk().fold(0, |sum, s| sum.wrapping_add(s.guid.0))
+    }
+
+    /// Lets the leaves name the devices where they are now, and no longer where they were. A partition keeps its name:
+    /// it has none that others could open.
+    pub fn set_paths(&mut self, devices: &HashMap<Guid, Device>) {
+        if let Some(Device { path, window: None }) = devices.get(&self.guid) {
+            self.path = Some(path.to_string_lossy().into_owned());
+        }
+        self.children.iter_mut().for_each(|c| c.set_paths(devices));
     }
 
     /// The name in listings, without a leaf's directory: `mirror-0`, `raidz1-2`, `/dev/sda` becomes `sda`.

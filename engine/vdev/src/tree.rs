@@ -10,7 +10,7 @@ use crate::{Aux, Health, Limits, Spec, State, Top, VdevType};
 use futures_util::future::join_all;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
-use units::{Error, Guid, Result, VdevId};
+use units::{Error, Guid, Result, Txg, VdevId};
 use world::OpenMode;
 
 /// DVAs have 24 bits for the vdev.
@@ -153,6 +153,11 @@ impl Tree {
     pub fn set_dirty(&self, percent: u64) {
         let max_active = async_writes(&self.options.limits, percent);
         self.leaves().iter().for_each(|leaf| leaf.set_async_writes(max_active));
+    }
+
+    /// Tells the devices which txg is being synced, so that they know which ones they missed.
+    pub fn set_txg(&self, txg: Txg) {
+        self.leaves().iter().for_each(|leaf| leaf.set_txg(txg));
     }
 
     fn read_tops(&self) -> RwLockReadGuard<'_, Vec<Option<Arc<Top>>>> {

@@ -243,3 +243,19 @@ fn many_writes_at_once_leave_as_few_large_ones() {
         }
     });
 }
+
+#[test]
+fn a_device_remembers_the_txgs_it_missed() {
+    let disks = disks(2);
+    let failing = disks.clone();
+    run(&disks, 14, async move {
+        let tree = create(Layout::Mirror, 2, 9).await;
+        tree.set_txg(units::Txg(20));
+        failing.get("/d/1").unwrap().set_fault(Fault { write_errors_ppm: 1_000_000, ..Fault::default() });
+        top(&tree).write(0, Buf::zeroed(4096), Priority::AsyncWrite).await.unwrap();
+        tree.set_txg(units::Txg(21));
+        top(&tree).write(8192, Buf::zeroed(4096), Priority::AsyncWrite).await.unwrap();
+        let missed: Vec<_> = tree.leaves().iter().map(|l| l.missed_txgs()).collect();
+        assert_eq!(missed, [None, Some((units::Txg(20), units::Txg(23)))]);
+    });
+}

@@ -207,3 +207,16 @@ fn what_this_version_cannot_read_is_refused_by_name() {
         }
     });
 }
+
+#[test]
+fn a_device_in_use_is_named_before_it_is_taken() {
+    run(&disks(3), 14, async {
+        drop(create(Layout::Mirror, 2, 9).await);
+        let devices: Vec<_> = (0..3).map(device).collect();
+        let objections = vdev::label::fresh::objections(&devices).await;
+        assert_eq!(
+            objections,
+            ["'/d/0' is part of active pool 'tank'", "'/d/1' is part of active pool 'tank'"]
+        );
+    });
+}

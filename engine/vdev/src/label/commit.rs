@@ -18,7 +18,7 @@ use units::{Error, Kind, Result};
 pub struct Commit {
     pub uberblock: Uberblock,
     /// Set when the configuration changed, and for the first commit after opening: a crash may have left labels that
-    /// do not agree.
+    /// do not agree. Labels get the txg of the uberblock.
     pub config: Option<PoolConfig>,
     /// The last slot of the ring belongs to the heartbeats of multihost protection.
     pub multihost: bool,
@@ -33,7 +33,8 @@ impl Tree {
     pub async fn commit(&self, commit: &Commit) -> Result<()> {
         let tops = self.tops();
         self.flush_all(&tops).await?;
-        let labels = commit.config.as_ref().map(|config| (config, self.spec()));
+        let of_txg = |config: &PoolConfig| PoolConfig { txg: commit.uberblock.txg, ..config.clone() };
+        let labels = commit.config.as_ref().map(|config| (of_txg(config), self.spec()));
         if let Some((config, spec)) = &labels {
             self.write_labels(&tops, config, spec, Round::Even).await?;
         }
@@ -45,10 +46,12 @@ impl Tree {
         Ok(())
     }
 
-    /// Flushes every device; a top-level vdev may miss as many as its redundancy allows.
+    /// Flushes every device; a top-level vdev may miss as many as its redundancy allows. What a log holds is of no use
+    /// any more once the txg is committed, so a log may fail.
     async fn flush_all(&self, tops: &[Arc<Top>]) -> Result<()> {
-        let flushes = tops.iter().filter(|t| t.is_usable()).map(|t| t.flush());
-        join_all(flushes).await.into_iter().collect()
+        let usable: Vec<&Arc<Top>> = tops.iter().filter(|t| t.is_usable()).collect();
+        let results = join_all(usable.iter().map(|t| t.flush())).await;
+        usable.iter().zip(results).filter(|(t, _)| !t.is_log).try_for_each(|(_, result)| result)
     }
 
     async fn write_labels(

@@ -7,7 +7,8 @@ use super::commit::write_config;
 use super::config::{PoolConfig, aux_label};
 use super::part;
 use super::read::{Owner, read_labels};
-use crate::{Leaf, Priority, Spec, Tree};
+use crate::scan::{Labelled, find_labels};
+use crate::{Device, Leaf, Priority, Spec, Tree};
 use futures_util::future::join_all;
 use ondisk::label::{BOOT_HEADER_OFFSET, DATA_OFFSET, LABEL_SIZE, LABELS, RING_OFFSET, RING_SIZE};
 use ondisk::{LabelLayout, NvList, PoolState};
@@ -31,8 +32,34 @@ impl Tree {
                 jobs.push(label_fresh(leaf, label));
             }
         }
-        join_all(jobs).await.into_iter().collect()
+        join_all(jobs).await.into_iter().collect::<Result<()>>()?;
+        self.check_labels_arrived(first_top).await
     }
+
+    /// A device named twice, under different names, keeps only the later of its two labels.
+    async fn check_labels_arrived(&self, first_top: u64) -> Result<()> {
+        let tops = self.tops().into_iter().filter(|t| u64::from(t.id.0) >= first_top);
+        for leaf in tops.flat_map(|t| t.leaves()) {
+            let labels = leaf.read_labels().await?;
+            if labels.owner().is_none_or(|owner| owner.leaf != leaf.guid) {
+                let name = leaf.device();
+                return Err(Error::invalid(format!(
+                    "'{name}' is named more than once, or loses what is written"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a new pool may not take these devices without force, each with its name.
+pub async fn objections(devices: &[Device]) -> Vec<String> {
+    let found = find_labels(devices.to_vec()).await;
+    let objection = |l: &Labelled| {
+        let objection = l.labels.owner()?.objection()?;
+        Some(format!("'{}' {objection}", l.device))
+    };
+    found.iter().filter_map(objection).collect()
 }
 
 /// Makes a device a spare or a cache.

@@ -64,7 +64,7 @@ fn candidate(labels: Vec<(&Device, &NvList)>, aux: &[(PoolState, Guid, Device)])
     }
     let tops = tops.into_iter().map(|(id, (_, spec))| (id, spec)).collect();
     let mut tree = complete(newest, config.guid, tops);
-    point_to(&mut tree, &devices);
+    tree.set_paths(&devices);
     Ok(Candidate { config, tree, devices, aux: aux.to_vec() })
 }
 
@@ -88,14 +88,6 @@ fn complete(newest: &NvList, pool: Guid, mut tops: BTreeMap<u64, Spec>) -> Spec 
         None => Spec::placeholder(VdevType::Missing, id),
     };
     Spec { id: Some(0), children: (0..count).map(place).collect(), ..Spec::new(VdevType::Root, pool) }
-}
-
-/// Lets the tree name the devices where they are now, and no longer where they were.
-fn point_to(spec: &mut Spec, devices: &HashMap<Guid, Device>) {
-    if let Some(device) = devices.get(&spec.guid) {
-        spec.path = Some(device.path.to_string_lossy().into_owned());
-    }
-    spec.children.iter_mut().for_each(|c| point_to(c, devices));
 }
 
 impl Candidate {

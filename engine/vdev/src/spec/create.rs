@@ -5,8 +5,9 @@ use crate::geometry;
 use crate::raidz::map::Shape;
 use ondisk::label::MIN_DEVICE_SIZE;
 use std::collections::BTreeSet;
+use std::path::Path;
 use units::{Error, Guid, Result, Txg};
-use world::{DiskKind, Geometry};
+use world::{DiskKind, Geometry, OpenMode};
 
 /// How the devices of a group share its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,14 @@ pub struct NewLeaf {
 }
 
 impl NewLeaf {
+    /// Looks at the device that is named.
+    pub fn look_at(path: &Path) -> Result<NewLeaf> {
+        let name = path.to_string_lossy().into_owned();
+        let disk = world::open(path, OpenMode::ReadOnly)
+            .map_err(|e| Error::invalid(format!("cannot use '{name}'")).because(e))?;
+        Ok(NewLeaf { path: name, geometry: disk.geometry() })
+    }
+
     fn ashifts(&self) -> (u32, u32) {
         let shift = |bytes: u32| bytes.max(512).next_power_of_two().trailing_zeros();
         (shift(self.geometry.logical_block), shift(self.geometry.physical_block))
