@@ -6,34 +6,38 @@
 //!     └───────── into_mut, when nobody else holds it ┘
 //! ```
 //!
-//! Every allocation is aligned to [`ALIGN`], so that any buffer may go to a device opened with O_DIRECT. The bytes
-//! of a new buffer are always initialised; they are zero only where the constructor says so.
+//! Every allocation is aligned to [`ALIGN`] (smaller ones to 512), so that any buffer may go to a device opened with
+//! O_DIRECT, and comes from memory that was used before whenever there is some ([`memory`]). The bytes of a new buffer
+//! are always initialised; they are zero only where the constructor says so.
 
+mod memory;
+
+use memory::Memory;
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
+pub use memory::{kept, set_kept_max};
+
 /// The strictest alignment of any device we serve.
 pub const ALIGN: usize = 4096;
 
-#[derive(Clone)]
-#[repr(C, align(4096))]
-struct Page([u8; ALIGN]);
-
 /// A buffer that one owner fills.
 pub struct IoBuf {
-    pages: Vec<Page>,
+    memory: Memory,
     len: usize,
 }
 
 impl IoBuf {
     pub fn zeroed(len: usize) -> IoBuf {
-        IoBuf { pages: vec![Page([0; ALIGN]); len.div_ceil(ALIGN)], len }
+        let mut buf = IoBuf::scratch(len);
+        buf.fill(0);
+        buf
     }
 
-    /// A buffer to be overwritten whole: its content is unspecified.
+    /// A buffer to be overwritten whole: its content is unspecified, and usually some former buffer's.
     pub fn scratch(len: usize) -> IoBuf {
-        IoBuf::zeroed(len)
+        IoBuf { memory: Memory::take(len), len }
     }
 
     pub fn copy_from(bytes: &[u8]) -> IoBuf {
@@ -47,27 +51,27 @@ impl IoBuf {
         self.len = self.len.min(len);
     }
 
+    /// The memory it occupies: its length and the slack behind it.
+    pub fn capacity(&self) -> usize {
+        self.memory.capacity()
+    }
+
     pub fn freeze(self) -> Buf {
-        let range = 0..self.len;
-        Buf { whole: Arc::new(self), range }
+        Buf { range: 0..self.len, memory: Arc::new(self.memory) }
     }
 }
 
 impl Deref for IoBuf {
     type Target = [u8];
 
-    #[allow(unsafe_code)]
     fn deref(&self) -> &[u8] {
-        // SAFETY: a Page is ALIGN initialised bytes without padding, and `len <= pages.len() * ALIGN`.
-        unsafe { std::slice::from_raw_parts(self.pages.as_ptr().cast(), self.len) }
+        self.memory.bytes(self.len)
     }
 }
 
 impl DerefMut for IoBuf {
-    #[allow(unsafe_code)]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`; `&mut self` makes the borrow unique.
-        unsafe { std::slice::from_raw_parts_mut(self.pages.as_mut_ptr().cast(), self.len) }
+        self.memory.bytes_mut(self.len)
     }
 }
 
@@ -80,7 +84,7 @@ impl fmt::Debug for IoBuf {
 /// Bytes shared by whoever holds a clone; never changed.
 #[derive(Clone)]
 pub struct Buf {
-    whole: Arc<IoBuf>,
+    memory: Arc<Memory>,
     range: Range<usize>,
 }
 
@@ -103,7 +107,10 @@ impl Buf {
     /// When the range does not lie within the buffer.
     pub fn slice(&self, range: Range<usize>) -> Buf {
         assert!(range.start <= range.end && range.end <= self.range.len(), "a slice lies within its buffer");
-        Buf { whole: self.whole.clone(), range: self.range.start + range.start..self.range.start + range.end }
+        Buf {
+            memory: self.memory.clone(),
+            range: self.range.start + range.start..self.range.start + range.end,
+        }
     }
 
     /// The buffer to change: itself when nobody else holds it, else a copy.
@@ -111,14 +118,16 @@ impl Buf {
         if self.range.start != 0 {
             return IoBuf::copy_from(&self);
         }
-        let Buf { whole, range } = self;
-        match Arc::try_unwrap(whole) {
-            Ok(mut buf) => {
-                buf.truncate(range.end);
-                buf
-            }
-            Err(shared) => IoBuf::copy_from(&shared[range]),
+        let Buf { memory, range } = self;
+        match Arc::try_unwrap(memory) {
+            Ok(memory) => IoBuf { memory, len: range.end },
+            Err(shared) => IoBuf::copy_from(&shared.bytes(range.end)[range]),
         }
+    }
+
+    /// The memory it holds on to, which may be more than its length: of a slice, the whole buffer's.
+    pub fn capacity(&self) -> usize {
+        self.memory.capacity()
     }
 }
 
@@ -126,7 +135,7 @@ impl Deref for Buf {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.whole[self.range.clone()]
+        &self.memory.bytes(self.range.end)[self.range.start..]
     }
 }
 
@@ -141,3 +150,6 @@ impl From<IoBuf> for Buf {
         buf.freeze()
     }
 }
+
+#[cfg(test)]
+mod tests;

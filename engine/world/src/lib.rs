@@ -18,7 +18,7 @@
 //!
 //! Not here: any policy. How much may be outstanding, in what order and why is decided above.
 
-mod buf;
+pub mod buf;
 mod disk;
 mod net;
 pub mod sync;

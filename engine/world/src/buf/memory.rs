@@ -1,0 +1,269 @@
+//! Where the bytes of buffers come from: memory that is used again.
+//!
+//! ```text
+//!   take ──▶ this thread's shelf ──▶ the shared shelf ──▶ the system (zeroed once, faulted in once)
+//!   drop ──▶ this thread's shelf ──▶ the shared shelf ──▶ the system, past the bound
+//!            (no lock)               (a lock per class, half a shelf at a time)
+//! ```
+//!
+//! The first touch of a page costs more than copying a page: the kernel zeroes it, the hypervisor finds it. So memory
+//! that was touched is kept, by size class, up to a bound. Classes are powers of two and three quarters of them, so
+//! that at most a third of a buffer is slack. When the bound is reached, other classes give way to the one in use.
+//!
+//! Invariants: the bytes of a `Memory` are initialised, and its own as long as it lives; memory of class `c` is
+//! `c`'s capacity long and aligned to [`ALIGN`](super::ALIGN), or to 512 when it is smaller than that.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::cell::RefCell;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+const SMALLEST_SHIFT: u32 = 9;
+/// 16 MiB, the largest block of a pool.
+const LARGEST_SHIFT: u32 = 24;
+/// Two classes for each power of two: three quarters, and the whole.
+const CLASSES: usize = 2 * (LARGEST_SHIFT - SMALLEST_SHIFT + 1) as usize;
+/// Larger memory is never kept.
+const UNKEPT: usize = CLASSES;
+
+/// What a thread keeps of each class: enough for a batch, not enough to matter when a thread falls silent.
+const SHELF_BYTES: usize = 1 << 20;
+const SHELF_COUNT: usize = 64;
+/// Kept by default for the whole process; [`set_kept_max`] knows better.
+const KEPT_MAX: usize = 256 << 20;
+
+/// A piece of initialised memory, owned.
+pub(super) struct Memory {
+    start: NonNull<u8>,
+    /// Its class, or `UNKEPT`.
+    class: usize,
+    capacity: usize,
+}
+
+// SAFETY: it owns its bytes as a Box<[u8]> does.
+#[allow(unsafe_code)]
+unsafe impl Send for Memory {}
+// SAFETY: as above; shared references only read.
+#[allow(unsafe_code)]
+unsafe impl Sync for Memory {}
+
+/// The smallest class that holds `len` bytes.
+fn class_of(len: usize) -> usize {
+    let power = len.max(1 << SMALLEST_SHIFT).next_power_of_two();
+    let shift = power.trailing_zeros();
+    if shift > LARGEST_SHIFT {
+        return UNKEPT;
+    }
+    let whole = 2 * (shift - SMALLEST_SHIFT) as usize + 1;
+    // Below two pages three quarters would not be a whole number of pages.
+    if power >= 8192 && len <= power / 4 * 3 { whole - 1 } else { whole }
+}
+
+fn capacity_of(class: usize) -> usize {
+    let power = 1 << (SMALLEST_SHIFT as usize + class / 2);
+    if class % 2 == 1 { power } else { power / 4 * 3 }
+}
+
+fn shelf_room(class: usize) -> usize {
+    (SHELF_BYTES / capacity_of(class)).min(SHELF_COUNT)
+}
+
+impl Memory {
+    pub fn take(len: usize) -> Memory {
+        if len == 0 {
+            return Memory { start: NonNull::dangling(), class: UNKEPT, capacity: 0 };
+        }
+        let class = class_of(len);
+        if class == UNKEPT {
+            return Memory::from_system(class, len.next_multiple_of(super::ALIGN));
+        }
+        // A thread that is ending has no shelf any more.
+        let kept = SHELVES.try_with(|s| s.borrow_mut().take(class)).unwrap_or_else(|_| shared_take(class));
+        kept.unwrap_or_else(|| Memory::from_system(class, capacity_of(class)))
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn layout(&self) -> Layout {
+        let align = if self.capacity < super::ALIGN { 1 << SMALLEST_SHIFT } else { super::ALIGN };
+        Layout::from_size_align(self.capacity, align).expect("a length that was allocated is a layout")
+    }
+
+    #[allow(unsafe_code)]
+    fn from_system(class: usize, capacity: usize) -> Memory {
+        let mut memory = Memory { start: NonNull::dangling(), class, capacity };
+        let layout = memory.layout();
+        // SAFETY: the capacity is not zero.
+        match NonNull::new(unsafe { alloc_zeroed(layout) }) {
+            Some(start) => memory.start = start,
+            None => {
+                std::mem::forget(memory); // it holds nothing
+                handle_alloc_error(layout)
+            }
+        }
+        memory
+    }
+
+    #[allow(unsafe_code)]
+    fn return_to_system(self) {
+        if self.capacity > 0 {
+            // SAFETY: allocated by `from_system` with this layout; nobody else has it.
+            unsafe { dealloc(self.start.as_ptr(), self.layout()) };
+        }
+        std::mem::forget(self);
+    }
+
+    #[allow(unsafe_code)]
+    pub fn bytes(&self, len: usize) -> &[u8] {
+        assert!(len <= self.capacity, "a buffer lies within its memory");
+        // SAFETY: `capacity` bytes from `start` are initialised and ours, and borrowed as long as `self` is.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), len) }
+    }
+
+    #[allow(unsafe_code)]
+    pub fn bytes_mut(&mut self, len: usize) -> &mut [u8] {
+        assert!(len <= self.capacity, "a buffer lies within its memory");
+        // SAFETY: as in `bytes`; `&mut self` makes the borrow unique.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), len) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let memory = Memory { start: self.start, class: self.class, capacity: self.capacity };
+        if memory.class == UNKEPT {
+            memory.return_to_system();
+            return;
+        }
+        let mut memory = Some(memory);
+        let shelved = SHELVES.try_with(|s| memory.take().map(|m| s.borrow_mut().put(m)));
+        if let (Err(_), Some(memory)) = (shelved, memory) {
+            shared_put(memory.class, [memory]);
+        }
+    }
+}
+
+/// What one thread keeps.
+struct Shelves([Vec<Memory>; CLASSES]);
+
+thread_local! {
+    static SHELVES: RefCell<Shelves> = const { RefCell::new(Shelves([const { Vec::new() }; CLASSES])) };
+}
+
+impl Shelves {
+    fn take(&mut self, class: usize) -> Option<Memory> {
+        let shelf = &mut self.0[class];
+        if shelf.is_empty() {
+            let batch = (shelf_room(class) / 2).max(1);
+            let mut shared = shared_shelf(class);
+            let rest = shared.len().saturating_sub(batch);
+            shelf.extend(shared.drain(rest..));
+            KEPT.fetch_sub(shelf.len() * capacity_of(class), Relaxed);
+        }
+        shelf.pop()
+    }
+
+    fn put(&mut self, memory: Memory) {
+        let class = memory.class;
+        let shelf = &mut self.0[class];
+        let room = shelf_room(class);
+        if shelf.len() < room {
+            shelf.push(memory);
+            return;
+        }
+        // The older half goes; what was used last is still in the processor's cache.
+        let surplus = shelf.drain(..room / 2);
+        shared_put(class, surplus.chain([memory]));
+    }
+}
+
+impl Drop for Shelves {
+    fn drop(&mut self) {
+        for (class, shelf) in self.0.iter_mut().enumerate() {
+            shared_put(class, std::mem::take(shelf));
+        }
+    }
+}
+
+static SHARED: [Mutex<Vec<Memory>>; CLASSES] = [const { Mutex::new(Vec::new()) }; CLASSES];
+/// Bytes on the shared shelves.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+static BOUND: AtomicUsize = AtomicUsize::new(KEPT_MAX);
+/// The class that gives way next.
+static HAND: AtomicUsize = AtomicUsize::new(0);
+
+fn shared_shelf(class: usize) -> MutexGuard<'static, Vec<Memory>> {
+    SHARED[class].lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn shared_take(class: usize) -> Option<Memory> {
+    let memory = shared_shelf(class).pop()?;
+    KEPT.fetch_sub(memory.capacity, Relaxed);
+    Some(memory)
+}
+
+fn shared_put(class: usize, batch: impl IntoIterator<Item = Memory>) {
+    let kept = {
+        let mut shelf = shared_shelf(class);
+        let before = shelf.len();
+        shelf.extend(batch);
+        let added = (shelf.len() - before) * capacity_of(class);
+        // Counted before anybody can take it and count it out again.
+        KEPT.fetch_add(added, Relaxed) + added
+    };
+    let surplus = kept.saturating_sub(BOUND.load(Relaxed));
+    if surplus > 0 {
+        give_way(class, surplus);
+    }
+}
+
+/// Returns `surplus` bytes to the system: of the other classes in turn, so that what a former load needed does not
+/// stay for ever, and only then of the one in use.
+fn give_way(in_use: usize, surplus: usize) {
+    let mut returned = 0;
+    for _ in 0..CLASSES {
+        let class = HAND.fetch_add(1, Relaxed) % CLASSES;
+        if class != in_use {
+            returned += return_some(class, surplus - returned);
+        }
+        if returned >= surplus {
+            return;
+        }
+    }
+    if in_use < CLASSES {
+        return_some(in_use, surplus - returned);
+    }
+}
+
+fn return_some(class: usize, surplus: usize) -> usize {
+    let leaving: Vec<Memory> = {
+        let mut shelf = shared_shelf(class);
+        let count = surplus.div_ceil(capacity_of(class)).min(shelf.len());
+        shelf.drain(..count).collect()
+    };
+    let bytes = leaving.len() * capacity_of(class);
+    KEPT.fetch_sub(bytes, Relaxed);
+    leaving.into_iter().for_each(Memory::return_to_system);
+    bytes
+}
+
+/// Bounds the memory kept for buffers to come, beside what buffers use now and a little per thread.
+pub fn set_kept_max(bytes: usize) {
+    BOUND.store(bytes, Relaxed);
+    let kept = KEPT.load(Relaxed);
+    if kept > bytes {
+        // No class is in use more than another: all give way in turn.
+        give_way(UNKEPT, kept - bytes);
+    }
+}
+
+/// Bytes kept for buffers to come.
+pub fn kept() -> usize {
+    KEPT.load(Relaxed)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+use super::*;
+
+/// The shelves are the whole process's: tests that look at them go one at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[test]
+fn a_class_holds_its_lengths_with_little_slack() {
+    for len in (1..100_000).chain([(1 << 20) - 1, 1 << 20, (1 << 20) + 1, 12 << 20, 16 << 20]) {
+        let capacity = capacity_of(class_of(len));
+        assert!(capacity >= len, "{len}");
+        assert!(len < 4096 || capacity <= len * 3 / 2 || capacity - len < 4096, "{len} takes {capacity}");
+        assert!(capacity < 4096 || capacity.is_multiple_of(2048), "{capacity}");
+    }
+    assert_eq!(class_of((16 << 20) + 1), UNKEPT);
+    assert_eq!(class_of(16 << 20), CLASSES - 1);
+}
+
+/// Not run beside other tests' buffers: a length that only this test uses.
+#[test]
+fn memory_is_used_again_on_the_same_thread_and_on_another() {
+    const LEN: usize = 700 * 1000;
+    let _alone = alone();
+    let first = Memory::take(LEN).start;
+    let again = Memory::take(LEN);
+    assert_eq!(again.start, first);
+    let elsewhere = std::thread::spawn(move || {
+        drop(again);
+        // The thread ends, and its shelf goes to the others.
+    });
+    elsewhere.join().unwrap();
+    assert_eq!(Memory::take(LEN).start, first);
+}
+
+#[test]
+fn memory_freed_by_another_thread_comes_back_without_bound_on_threads() {
+    const LEN: usize = 90 * 1000;
+    let _alone = alone();
+    let mut places = std::collections::BTreeSet::new();
+    for _ in 0..100 {
+        let batch: Vec<Memory> = (0..8).map(|_| Memory::take(LEN)).collect();
+        places.extend(batch.iter().map(|m| m.start.as_ptr() as usize));
+        std::thread::spawn(move || drop(batch)).join().unwrap();
+    }
+    assert!(places.len() <= 32, "800 takes were served by {} pieces", places.len());
+}
+
+#[test]
+fn other_classes_give_way_when_the_bound_is_reached() {
+    const LEN: usize = 8 << 20;
+    const BOUND: usize = 64 << 20;
+    let _alone = alone();
+    set_kept_max(BOUND);
+    // Twice the bound of memory comes back at once: more than the bound is never kept.
+    let batch: Vec<Memory> = (0..2 * BOUND / LEN).map(|_| Memory::take(LEN)).collect();
+    std::thread::spawn(move || drop(batch)).join().unwrap();
+    assert!(kept() <= BOUND, "{} bytes are kept", kept());
+    assert!(shared_shelf(class_of(LEN)).len() >= 4, "and not much less");
+    let other: Vec<Memory> = (0..8).map(|_| Memory::take(5 << 20)).collect();
+    std::thread::spawn(move || drop(other)).join().unwrap();
+    assert_eq!(shared_shelf(class_of(5 << 20)).len(), 8, "the class in use keeps its memory");
+    assert!(kept() <= BOUND);
+    set_kept_max(0);
+    assert_eq!(kept(), 0);
+    set_kept_max(KEPT_MAX);
+}

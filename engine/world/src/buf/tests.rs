@@ -1,0 +1,50 @@
+use super::*;
+
+#[test]
+fn buffers_of_every_size_are_aligned_initialised_and_as_long_as_asked() {
+    for len in [0, 1, 511, 512, 513, 4095, 4096, 4097, 6144, 6145, 100_000, 1 << 20, (16 << 20) + 1] {
+        let mut buf = IoBuf::zeroed(len);
+        assert_eq!(buf.len(), len);
+        assert!(buf.iter().all(|&b| b == 0));
+        let align = if len > 2048 { ALIGN } else { 512 };
+        assert!(len == 0 || (buf.as_ptr() as usize).is_multiple_of(align), "{len}");
+        assert!(
+            buf.capacity() >= len
+                && buf.capacity() <= (len * 3 / 2).max(len.next_multiple_of(ALIGN)).max(512)
+        );
+        buf.fill(7);
+        assert!(buf.freeze().iter().all(|&b| b == 7));
+    }
+}
+
+#[test]
+fn zeroed_is_zero_even_in_used_memory() {
+    for _ in 0..100 {
+        let mut buf = IoBuf::zeroed(5000);
+        assert!(buf.iter().all(|&b| b == 0));
+        buf.fill(0xff);
+    }
+}
+
+#[test]
+fn a_buffer_alone_is_changed_in_place_and_a_shared_one_is_copied() {
+    let buf = Buf::copy_from(b"hello, world");
+    let place = buf.as_ptr();
+    let other = buf.clone();
+    let mut copy = buf.into_mut();
+    assert_ne!(copy.as_ptr(), place);
+    copy[0] = b'j';
+    assert_eq!(&other[..], b"hello, world");
+    let head = other.slice(0..5);
+    drop(other);
+    let mut same = head.into_mut();
+    assert_eq!((same.as_ptr(), &same[..]), (place, &b"hello"[..]));
+    same[0] = b'j';
+    assert_eq!(&same.freeze().slice(1..5).into_mut()[..], b"ello");
+}
+
+#[test]
+#[should_panic(expected = "within its buffer")]
+fn a_slice_past_the_end_is_refused() {
+    let _ = Buf::zeroed(10).slice(0..4).slice(2..5);
+}
