@@ -178,7 +178,8 @@ impl Features {
         zaps: &Zaps,
         feature: Feature,
     ) -> Result<()> {
-        let table = match zaps.lock_txgs().clone() {
+        let noted = zaps.lock_txgs().clone();
+        let table = match noted {
             Some(table) => table,
             None => link(mos, directory, tx, ENABLED_TXG).await?,
         };

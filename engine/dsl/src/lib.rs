@@ -62,3 +62,5 @@ pub use tree::Found;
 
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;

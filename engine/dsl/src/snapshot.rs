@@ -33,6 +33,11 @@ impl Core {
             creation_time: now,
             creation_txg,
             snapnames: ObjectId(0),
+            // What the head has now, it has together with the snapshot.
+            unique: 0,
+            next_clones: ObjectId(0),
+            props: ObjectId(0),
+            userrefs: ObjectId(0),
             ..phys.clone()
         };
         let new = dmu::NewObject::new(ObjectType::DSL_DATASET, 512)
