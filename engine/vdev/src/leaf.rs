@@ -297,7 +297,10 @@ impl Leaf {
         let inner = self.lock();
         match &inner.disk {
             Some(disk) if inner.health.state.is_usable() => Ok(disk.clone()),
-            _ => Err(Error::new(Kind::Io, "use device").at(&inner.device).because(inner.health.word())),
+            _ => {
+                let why = inner.detail.as_deref().unwrap_or(inner.health.word());
+                Err(Error::new(Kind::Io, "use device").at(&inner.device).because(why))
+            }
         }
     }
 

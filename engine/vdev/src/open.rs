@@ -2,7 +2,7 @@
 //!
 //! A device that is missing, too small or foreign does not make opening fail: it becomes a leaf that says why it is not
 //! usable, and its group does without it as far as its redundancy goes. What this program cannot read at all is an
-//! error that names it.
+//! error that names it, and so is a device that somebody else has open for writing: the pool is in use.
 
 use crate::label::read::{Labels, read_labels};
 use crate::leaf::Leaf;
@@ -14,7 +14,7 @@ use ondisk::label::MIN_DEVICE_SIZE;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use units::{Error, Guid, HashMap, Result, Txg};
+use units::{Error, Guid, HashMap, Kind, Result, Txg};
 use world::{Disk, OpenMode};
 
 /// How a tree is opened.
@@ -59,7 +59,7 @@ pub(crate) async fn open_top(
 }
 
 /// Opens a device that stands beside the tree: a spare or a cache.
-pub(crate) async fn open_aux(spec: &Spec, options: &OpenOptions) -> Arc<Leaf> {
+pub(crate) async fn open_aux(spec: &Spec, options: &OpenOptions) -> Result<Arc<Leaf>> {
     let context = Context { options, top: spec, alarm: Arc::default() };
     open_leaf(spec, &context, 0).await
 }
@@ -67,7 +67,7 @@ pub(crate) async fn open_aux(spec: &Spec, options: &OpenOptions) -> Arc<Leaf> {
 fn open<'a>(spec: &'a Spec, context: &'a Context<'a>, min_asize: u64) -> BoxFuture<'a, Result<Arc<Node>>> {
     async move {
         let body = match spec.vdev_type {
-            VdevType::Disk | VdevType::File => Body::Leaf(open_leaf(spec, context, min_asize).await),
+            VdevType::Disk | VdevType::File => Body::Leaf(open_leaf(spec, context, min_asize).await?),
             VdevType::Mirror | VdevType::Replacing | VdevType::Spare => {
                 Body::Mirror(open_children(spec, context, min_asize).await?)
             }
@@ -110,7 +110,7 @@ fn unsupported(what: &str, spec: &Spec) -> Error {
     Error::unsupported(format!("the pool uses {what} (vdev {}), which this version cannot read", spec.name()))
 }
 
-async fn open_leaf(spec: &Spec, context: &Context<'_>, min_asize: u64) -> Arc<Leaf> {
+async fn open_leaf(spec: &Spec, context: &Context<'_>, min_asize: u64) -> Result<Arc<Leaf>> {
     let options = context.options;
     let path = || Device::whole(spec.path.clone().unwrap_or_default());
     let device = options.devices.get(&spec.guid).cloned().unwrap_or_else(path);
@@ -121,10 +121,14 @@ async fn open_leaf(spec: &Spec, context: &Context<'_>, min_asize: u64) -> Arc<Le
                 Health::ONLINE => (Some(disk), left_degraded(spec), None),
                 bad => (None, bad, None),
             },
+            Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
+                return Err(Error::new(Kind::Busy, "open").at(device).because(e));
+            }
             Err(e) => (None, not_opened(spec, &e), Some(e.to_string())),
         },
     };
-    Leaf::new(spec.guid, device, disk, health, detail, &options.limits, context.alarm.clone())
+    let alarm = context.alarm.clone();
+    Ok(Leaf::new(spec.guid, device, disk, health, detail, &options.limits, alarm))
 }
 
 /// What the configuration says about a leaf that is not to be touched.

@@ -81,13 +81,14 @@ impl Tree {
     }
 
     /// Opens the spares or the cache devices that the pool knows.
-    pub async fn set_aux(&self, kind: AuxKind, specs: Vec<Spec>) {
+    pub async fn set_aux(&self, kind: AuxKind, specs: Vec<Spec>) -> Result<()> {
         let opened = join_all(specs.into_iter().map(|spec| async move {
-            let leaf = open_aux(&spec, &self.options).await;
-            AuxDevice { spec, leaf }
+            let leaf = open_aux(&spec, &self.options).await?;
+            Ok(AuxDevice { spec, leaf })
         }));
-        let opened = opened.await;
+        let opened = opened.await.into_iter().collect::<Result<Vec<AuxDevice>>>()?;
         self.lock_aux()[kind as usize] = opened;
+        Ok(())
     }
 
     pub fn aux(&self, kind: AuxKind) -> Vec<AuxDevice> {
