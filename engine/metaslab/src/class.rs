@@ -85,8 +85,9 @@ impl Rotor {
             return;
         }
         turn.used += bytes.unwrap_or(0);
-        // Half of the next block may lie beyond the quota.
-        let over = bytes.is_none_or(|bytes| turn.used + bytes / 2 >= self.groups[index].quota());
+        // Half of the next block may lie beyond the quota. Log blocks are waited for one by one: each goes elsewhere.
+        let group = &self.groups[index];
+        let over = bytes.is_none_or(|b| group.class == Class::Log || turn.used + b / 2 >= group.quota());
         if over {
             *turn = Turn { at: (index + 1) % self.groups.len(), used: 0 };
         }

@@ -20,7 +20,7 @@
 //!   allocate(block) ─▶ DVAs           free(DVA)            claim(DVA), at import: log blocks
 //!          │                             │
 //!   sync(txg, 1), sync(txg, 2) ...    maps written
-//!   sync_done(txg)                    freed space ripens: allocatable again two txgs later
+//!   sync_done(txg)                    freed space ripens: allocatable again two txgs later; may be discarded (`trim`)
 //! ```
 //!
 //! Invariants: a byte is in exactly one state; what is handed out was free in the last txg on disk and in the two
@@ -45,6 +45,7 @@ mod ranges;
 mod space;
 mod space_log;
 mod sync;
+mod trim;
 mod usage;
 mod vdev;
 
@@ -53,6 +54,7 @@ pub use place::{Dvas, Placement, Request, Unloaded};
 pub use ranges::Segment;
 pub use space::{MetaslabInfo, Space};
 pub use space_log::{MapInfo, MapWrite, SpaceLog};
+pub use trim::TrimBatch;
 pub use usage::{Usage, slop};
 pub use vdev::{Geometry, VdevSpec};
 

@@ -194,10 +194,6 @@ impl State {
         let Some(offset) = free.allocate(size, self.place.region.len()) else { return Attempt::NoRoom };
         let tired = free.largest_log().is_none_or(|log| log + SWITCH_AFTER_HALVINGS < self.active_log);
         let segment = Segment::new(offset, size);
-        if let Some(trim) = &mut self.trim {
-            let mut ignored = Ranges::default();
-            trim.cancel_or_add(segment, &mut ignored).expect("an empty set overlaps nothing");
-        }
         self.used_txg = txg;
         Attempt::Placed { offset, dirtied: self.note_allocated(segment, txg), tired }
     }
@@ -211,6 +207,10 @@ impl State {
 
     /// True when this dirties the metaslab in `txg`.
     fn note_allocated(&mut self, segment: Segment, txg: Txg) -> bool {
+        if let Some(trim) = &mut self.trim {
+            let mut rest = Ranges::default();
+            trim.cancel_or_add(segment, &mut rest).expect("an empty set overlaps nothing");
+        }
         let allocating = &mut self.allocating[txg.slot()];
         let dirtied = allocating.is_empty();
         allocating.add(segment).expect("what was allocatable is not being allocated already");
@@ -230,7 +230,8 @@ impl State {
     /// Takes a segment that the intent log wrote to and no txg knows of. True when this dirties the metaslab.
     pub(crate) fn claim(&mut self, segment: Segment, txg: Txg) -> Result<bool> {
         let Load::Loaded(free) = &mut self.load else {
-            return Err(Error::invalid("claim before the metaslab is loaded").at(self.place));
+            return Err(Error::corrupt(format!("claim log block {segment:?}: the space map is damaged"))
+                .at(self.place));
         };
         free.remove(segment).map_err(|_| {
             Error::corrupt(format!("claim log block {segment:?}: the space is not free")).at(self.place)

@@ -76,8 +76,12 @@ impl State {
         self.allocated_now += allocating.space();
 
         let histogram = self.histogram_with(&freeing, &map.header, truncate);
-        for segment in freeing.iter() {
-            self.freed.add(segment).expect("a free was checked against what was freed before it");
+        if self.freed.is_empty() {
+            self.freed = freeing;
+        } else {
+            for segment in freeing.iter() {
+                self.freed.add(segment).expect("a free was checked against what was freed before it");
+            }
         }
         let log = writer.finish();
         let allocated = self.allocated as i64;

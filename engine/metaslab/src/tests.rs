@@ -4,6 +4,7 @@ mod damage;
 mod logs;
 mod memory;
 mod oracle;
+mod parallel;
 mod policy;
 
 pub(crate) use memory::{Dice, MemoryLog, run, spec};

@@ -1,6 +1,7 @@
 use super::*;
 use crate::block::PrimaryCache;
 use crate::shard::charge_of;
+use crate::stats::Counts;
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -26,10 +27,11 @@ fn bytes(n: u64, version: u8, len: usize) -> Buf {
 fn run<T>(work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     let mut cx = Context::from_waker(Waker::noop());
-    for _ in 0..1000 {
+    for _ in 0..1_000_000 {
         if let Poll::Ready(value) = work.as_mut().poll(&mut cx) {
             return value;
         }
+        std::thread::yield_now();
     }
     panic!("the future waits for something that never comes");
 }
@@ -182,6 +184,43 @@ fn concurrent_misses_of_a_block_read_it_once() {
     assert_eq!(reads.load(Ordering::Relaxed), 1);
     let data = cache.stats().data;
     assert_eq!((data.demand_misses, data.joined, data.demand_hits), (10, 9, 0));
+}
+
+/// Four threads over one small cache: each finds what belongs to the block, and no block is read by two at once.
+#[test]
+fn threads_share_the_cache_and_each_others_reads() {
+    let cache = Cache::with_shards(1 << 20, 2);
+    let reading: Vec<AtomicUsize> = (0..300).map(|_| AtomicUsize::new(0)).collect();
+    let reads = AtomicUsize::new(0);
+    std::thread::scope(|s| {
+        for seed in 1..=4 {
+            let (cache, reading, reads) = (&cache, &reading, &reads);
+            s.spawn(move || {
+                let mut dice = Dice(seed);
+                for _ in 0..20_000 {
+                    let n = dice.roll(300);
+                    let load = || async {
+                        reads.fetch_add(1, Ordering::Relaxed);
+                        assert_eq!(
+                            reading[n as usize].fetch_add(1, Ordering::SeqCst),
+                            0,
+                            "block {n} is read twice"
+                        );
+                        std::thread::yield_now();
+                        reading[n as usize].fetch_sub(1, Ordering::SeqCst);
+                        Ok(bytes(n, 3, 4096 << (n % 3)))
+                    };
+                    let found = run(cache.get_or_load(demand(n), load)).unwrap();
+                    assert_eq!((&found[..8], found[9]), (&n.to_le_bytes()[..], 3));
+                }
+            });
+        }
+    });
+    let stats = cache.stats();
+    assert!(stats.size <= stats.limit);
+    let Counts { demand_hits, demand_misses, joined, .. } = stats.data;
+    assert_eq!(demand_hits + demand_misses, 80_000);
+    assert_eq!(demand_misses, joined + reads.load(Ordering::Relaxed) as u64);
 }
 
 #[test]

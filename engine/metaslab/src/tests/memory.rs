@@ -26,10 +26,11 @@ impl Dice {
 pub(crate) fn run<T>(work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     let mut cx = Context::from_waker(Waker::noop());
-    for _ in 0..100_000 {
+    for _ in 0..10_000_000 {
         if let Poll::Ready(value) = work.as_mut().poll(&mut cx) {
             return value;
         }
+        std::thread::yield_now();
     }
     panic!("the future waits for something that never comes");
 }

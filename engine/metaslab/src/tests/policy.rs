@@ -145,6 +145,41 @@ fn a_larger_vdev_keeps_a_metaslab_for_the_log() {
 }
 
 #[test]
+fn what_is_being_discarded_is_not_allocated_and_comes_back() {
+    let log = Arc::new(MemoryLog::default());
+    let specs = vec![spec(0, Class::Normal, 64 * MIB, 25)];
+    let space = run(Space::open(log.clone(), specs.clone(), true)).unwrap();
+    run(space.preload());
+    space.remember_freed(true);
+    let kept = allocate(&space, normal(MIB, 1))[0];
+    let dva = allocate(&space, normal(MIB, 1))[0];
+    let small = allocate(&space, normal(4096, 1))[0];
+    for (txg, free) in [(5, None), (6, Some([dva, small])), (7, None), (8, None)] {
+        free.iter().flatten().for_each(|dva| space.free(dva, Txg(txg)).unwrap());
+        run(space.sync(Txg(txg), 1)).unwrap();
+        assert!(txg == 8 || space.trim_freed(VdevId(0), 4096).is_empty());
+        space.sync_done(Txg(txg)).unwrap();
+    }
+    // Both became one segment.
+    let batch = space.trim_freed(VdevId(0), 32 << 10);
+    assert_eq!(batch.len(), 1);
+    assert_eq!(batch[0].segments(), [crate::Segment::new(dva.offset.bytes(), MIB + 4096)]);
+    assert!(space.trim_freed(VdevId(0), 0).is_empty());
+    assert_eq!(space.free(&dva, Txg(9)).unwrap_err().kind(), Kind::Corrupt, "it is free all the time");
+
+    // With everything being discarded, there is no room; on disk it is free.
+    let all: Vec<_> = (0..2).filter_map(|i| run(space.trim_metaslab(VdevId(0), i, 0)).unwrap()).collect();
+    assert_eq!(run(space.allocate(&normal(4096, 1))).unwrap_err().kind(), Kind::NoSpace);
+    space.free(&kept, Txg(9)).unwrap();
+    run(space.sync(Txg(9), 1)).unwrap();
+    space.sync_done(Txg(9)).unwrap();
+    let again = run(Space::open(log.copy(), specs, true)).unwrap();
+    assert_eq!(run(again.allocate(&normal(32 * MIB, 2))).unwrap().len(), 3, "nothing is allocated there");
+    drop((batch, all));
+    assert!(run(space.allocate(&normal(4096, 1))).is_ok());
+}
+
+#[test]
 fn requests_may_be_spawned() {
     fn spawnable<T: Send>(_: T) {}
     let space = Space::new(Arc::new(MemoryLog::default()), true);
