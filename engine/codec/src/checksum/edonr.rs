@@ -110,22 +110,19 @@ fn reversed(mut half: Half) -> Half {
 #[inline(always)]
 fn operate(x: Half, y: Half) -> Half {
     const CONSTANT: u64 = 0xaaaa_aaaa_aaaa_aaaa;
-    let xs = |words: [usize; 4]| sum(words.map(|i| x[i]));
-    let ys = |words: [usize; 4]| sum(words.map(|i| y[i]));
-    let turn = |four: u64, fifth: u64, by: u32| four.wrapping_add(fifth).rotate_left(by);
-
-    let (even, odd) = (xs([0, 1, 4, 7]), xs([2, 3, 5, 6]));
+    let (even, odd) = (sum(&x, [0, 1, 4, 7]), sum(&x, [2, 3, 5, 6]));
     let s = [
         turn(even, x[2].wrapping_add(CONSTANT), 0),
         turn(even, x[3], 5),
         turn(even, x[6], 15),
         turn(odd, x[7], 22),
         turn(odd, x[1], 31),
-        turn(xs([0, 4, 2, 3]), x[5], 40),
-        turn(xs([1, 7, 5, 6]), x[0], 50),
+        turn(sum(&x, [0, 4, 2, 3]), x[5], 40),
+        turn(sum(&x, [1, 7, 5, 6]), x[0], 50),
         turn(odd, x[4], 59),
     ];
-    let (a, b, c, d) = (ys([0, 1, 2, 5]), ys([0, 1, 3, 4]), ys([3, 4, 6, 7]), ys([2, 5, 6, 7]));
+    let (a, b, c, d) =
+        (sum(&y, [0, 1, 2, 5]), sum(&y, [0, 1, 3, 4]), sum(&y, [3, 4, 6, 7]), sum(&y, [2, 5, 6, 7]));
     let t = [
         turn(a, y[7].wrapping_add(!CONSTANT), 0),
         turn(b, y[6], 10),
@@ -136,28 +133,31 @@ fn operate(x: Half, y: Half) -> Half {
         turn(d, y[1], 48),
         turn(c, y[0], 55),
     ];
-    /// Which words of either side meet in each word of the result.
-    const MEET: [([usize; 3], [usize; 3]); 8] = [
-        ([0, 4, 1], [0, 1, 5]),
-        ([0, 4, 7], [6, 7, 2]),
-        ([1, 7, 6], [0, 1, 3]),
-        ([2, 3, 4], [3, 4, 0]),
-        ([1, 7, 0], [2, 5, 1]),
-        ([5, 6, 3], [3, 4, 6]),
-        ([5, 6, 2], [2, 5, 7]),
-        ([2, 3, 5], [6, 7, 4]),
-    ];
-    MEET.map(|(from_s, from_t)| xor(from_s.map(|i| s[i])).wrapping_add(xor(from_t.map(|i| t[i]))))
+    [
+        meet(&s, [0, 4, 1], &t, [0, 1, 5]),
+        meet(&s, [0, 4, 7], &t, [6, 7, 2]),
+        meet(&s, [1, 7, 6], &t, [0, 1, 3]),
+        meet(&s, [2, 3, 4], &t, [3, 4, 0]),
+        meet(&s, [1, 7, 0], &t, [2, 5, 1]),
+        meet(&s, [5, 6, 3], &t, [3, 4, 6]),
+        meet(&s, [5, 6, 2], &t, [2, 5, 7]),
+        meet(&s, [2, 3, 5], &t, [6, 7, 4]),
+    ]
 }
 
 #[inline(always)]
-fn sum([a, b, c, d]: [u64; 4]) -> u64 {
-    a.wrapping_add(b).wrapping_add(c.wrapping_add(d))
+fn sum(of: &Half, [a, b, c, d]: [usize; 4]) -> u64 {
+    of[a].wrapping_add(of[b]).wrapping_add(of[c].wrapping_add(of[d]))
 }
 
 #[inline(always)]
-fn xor([a, b, c]: [u64; 3]) -> u64 {
-    a ^ b ^ c
+fn turn(four: u64, fifth: u64, by: u32) -> u64 {
+    four.wrapping_add(fifth).rotate_left(by)
+}
+
+#[inline(always)]
+fn meet(s: &Half, [a, b, c]: [usize; 3], t: &Half, [d, e, f]: [usize; 3]) -> u64 {
+    (s[a] ^ s[b] ^ s[c]).wrapping_add(t[d] ^ t[e] ^ t[f])
 }
 
 #[cfg(test)]

@@ -90,49 +90,64 @@ const ROTATIONS: [[[u32; 4]; 4]; 2] = [
     [[39, 30, 34, 24], [13, 50, 10, 17], [25, 29, 39, 43], [8, 35, 56, 22]],
 ];
 
+/// One key before each four rounds, and one at the end.
 const KEYS: usize = 72 / 4 + 1;
 
-fn threefish(key: &Block, tweak: [u64; 2], mut block: Block) -> Block {
-    let schedule = schedule(key);
-    let tweak = [tweak[0], tweak[1], tweak[0] ^ tweak[1]];
-    for step in 0..KEYS - 1 {
-        add_key(&mut block, &schedule, tweak, step);
-        // Spelled out so that the rotations are constants where they are used.
-        if step % 2 == 0 {
-            four_rounds(&mut block, &ROTATIONS[0]);
-        } else {
-            four_rounds(&mut block, &ROTATIONS[1]);
-        }
-    }
-    add_key(&mut block, &schedule, tweak, KEYS - 1);
+fn threefish(key: &Block, [low, high]: [u64; 2], mut block: Block) -> Block {
+    const PARITY_OF_ZEROS: u64 = 0x1bd1_1bda_a9fc_1a22;
+    let parity = key.iter().fold(PARITY_OF_ZEROS, |parity, word| parity ^ word);
+    let [a, b, c, d, e, f, g, h] = *key;
+    let key = Key { words: [a, b, c, d, e, f, g, h, parity], tweak: [low, high, low ^ high] };
+    // Spelled out, not looped over, so that every index and rotation is a constant.
+    key.four_rounds::<0>(&mut block);
+    key.four_rounds::<1>(&mut block);
+    key.four_rounds::<2>(&mut block);
+    key.four_rounds::<3>(&mut block);
+    key.four_rounds::<4>(&mut block);
+    key.four_rounds::<5>(&mut block);
+    key.four_rounds::<6>(&mut block);
+    key.four_rounds::<7>(&mut block);
+    key.four_rounds::<8>(&mut block);
+    key.four_rounds::<9>(&mut block);
+    key.four_rounds::<10>(&mut block);
+    key.four_rounds::<11>(&mut block);
+    key.four_rounds::<12>(&mut block);
+    key.four_rounds::<13>(&mut block);
+    key.four_rounds::<14>(&mut block);
+    key.four_rounds::<15>(&mut block);
+    key.four_rounds::<16>(&mut block);
+    key.four_rounds::<17>(&mut block);
+    key.add::<{ KEYS - 1 }>(&mut block);
     block
 }
 
-/// The key and its parity, over and over: the key of a step begins one word later than that of the step before.
-fn schedule(key: &Block) -> [u64; KEYS + 7] {
-    const PARITY_OF_ZEROS: u64 = 0x1bd1_1bda_a9fc_1a22;
-    let parity = key.iter().fold(PARITY_OF_ZEROS, |parity, word| parity ^ word);
-    std::array::from_fn(|i| *key.get(i % 9).unwrap_or(&parity))
+/// Key and tweak, each with its parity.
+struct Key {
+    words: [u64; 9],
+    tweak: [u64; 3],
 }
 
-#[inline(always)]
-fn add_key(block: &mut Block, schedule: &[u64; KEYS + 7], tweak: [u64; 3], step: usize) {
-    for (i, word) in block.iter_mut().enumerate() {
-        *word = word.wrapping_add(schedule[step + i]);
-    }
-    block[5] = block[5].wrapping_add(tweak[step % 3]);
-    block[6] = block[6].wrapping_add(tweak[(step + 1) % 3]);
-    block[7] = block[7].wrapping_add(step as u64);
-}
-
-#[inline(always)]
-fn four_rounds(block: &mut Block, rotations: &[[u32; 4]; 4]) {
-    for round in 0..4 {
-        for pair in 0..4 {
-            let (a, b) = PAIRS[round][pair];
-            block[a] = block[a].wrapping_add(block[b]);
-            block[b] = block[b].rotate_left(rotations[round][pair]) ^ block[a];
+impl Key {
+    #[inline(always)]
+    fn four_rounds<const STEP: usize>(&self, block: &mut Block) {
+        self.add::<STEP>(block);
+        for (pairs, rotations) in PAIRS.iter().zip(&ROTATIONS[STEP % 2]) {
+            for (&(a, b), rotation) in pairs.iter().zip(rotations) {
+                block[a] = block[a].wrapping_add(block[b]);
+                block[b] = block[b].rotate_left(*rotation) ^ block[a];
+            }
         }
+    }
+
+    /// The words of a step begin one later than those of the step before.
+    #[inline(always)]
+    fn add<const STEP: usize>(&self, block: &mut Block) {
+        for (i, word) in block.iter_mut().enumerate() {
+            *word = word.wrapping_add(self.words[(STEP + i) % 9]);
+        }
+        block[5] = block[5].wrapping_add(self.tweak[STEP % 3]);
+        block[6] = block[6].wrapping_add(self.tweak[(STEP + 1) % 3]);
+        block[7] = block[7].wrapping_add(STEP as u64);
     }
 }
 

@@ -1,6 +1,22 @@
 use super::*;
 use crate::testing::{bytes, oracle};
 
+/// A single word set to one shows its weights: with `m` words from it to the end, 1, m, m(m+1)/2, m(m+1)(m+2)/6.
+#[test]
+fn each_place_of_a_block_has_the_weights_of_its_distance_from_the_end() {
+    const WORDS: u64 = 40;
+    for (level, endian) in levels() {
+        for place in 0..WORDS {
+            let mut data = [0; 4 * WORDS as usize];
+            let low_byte = if endian == Endian::Little { 0 } else { 3 };
+            data[4 * place as usize + low_byte] = 1;
+            let m = WORDS - place;
+            let expected = [1, m, m * (m + 1) / 2, m * (m + 1) * (m + 2) / 6];
+            assert_eq!(resume_by(level, [0; 4], endian, &data), expected, "{level:?} {endian:?} {place}");
+        }
+    }
+}
+
 #[test]
 fn lanes_and_tails_sum_up_to_the_definition_at_every_length_and_alignment() {
     let data = bytes(7, 3000);
