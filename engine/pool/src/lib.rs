@@ -1,1 +1,34 @@
-//! pool.
+//! The assembly: an open pool, from its devices up to its datasets.
+//!
+//! ```text
+//!   create ─┐                       ┌─ change(task) ──▶ sync task ─┐
+//!           ├──▶ Pool (open) ───────┤                              ├──▶ sync(txg) ──▶ commit: labels, uberblock
+//!   open ───┘        │              └─ writes of volumes ─▶ Tx ────┘
+//!                    └─ export / close
+//! ```
+//!
+//! The layers below state their needs as small traits and know nothing of each other's upper half; [`assemble`] ties
+//! those knots, in one place. [`sync`] is the heart: what one txg does from the last writer's leave to the uberblock that
+//! makes it the pool's state. [`Pool::change`] runs administrative changes inside of that.
+//!
+//! Invariants: nothing of a txg is visible on disk before its uberblock is; an uberblock is written only after all it
+//! leads to was flushed; a pool opened read-only is never written to.
+//!
+//! Not here: what a dataset is (`dsl`), what is in it (`zvol`, `zpl`), who may ask for what (`control`).
+
+mod assemble;
+mod create;
+mod export;
+mod log_space_maps;
+mod open;
+mod pool;
+mod sync;
+mod tasks;
+mod vdev_zaps;
+mod volumes;
+
+pub use create::{CreateOptions, create};
+pub use open::{OpenOptions, open};
+pub use pool::{Host, Pool};
+pub use vdev::scan::{Candidate, scan, scan_dirs};
+pub use volumes::Content;

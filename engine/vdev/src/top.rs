@@ -117,6 +117,14 @@ impl Top {
         }
     }
 
+    /// How many disks take data at the same time: the children of a raidz without parity, else 1.
+    pub fn data_disks(&self) -> usize {
+        match &self.node.body {
+            Body::Raidz(shape, children) => children.len().saturating_sub(shape.parity()).max(1),
+            _ => 1,
+        }
+    }
+
     /// By what part of 512 its allocated space counts as space for data; see [`geometry::deflate_ratio`].
     pub fn deflate_ratio(&self) -> u64 {
         geometry::deflate_ratio(self.psize_to_asize(128 << 10))

@@ -193,7 +193,7 @@ fn part_pointer(inner: &Inner, data: &Buf, spec: &WriteSpec, dvas: [Dva; 3]) -> 
         birth: spec.txg,
         physical_birth: Txg::NONE,
         fill: 0,
-        checksum: inner.checksummer.compute(spec.checksum, Endian::NATIVE, data),
+        checksum: inner.checksummer().compute(spec.checksum, Endian::NATIVE, data),
         endian: Endian::NATIVE,
         dedup: false,
         rewritten: false,

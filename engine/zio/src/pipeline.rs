@@ -32,7 +32,7 @@ pub(crate) struct Inner {
     pub devices: Arc<Tree>,
     pub space: Option<Arc<Space>>,
     pub cache: Arc<Cache>,
-    pub checksummer: Arc<codec::checksum::Checksummer>,
+    checksummer: Mutex<Arc<codec::checksum::Checksummer>>,
     pub rules: Mutex<Rules>,
     /// Bounds the bytes of writes under way, and so the memory that holds compressed copies.
     pub writing: Semaphore,
@@ -53,7 +53,7 @@ impl Pipeline {
             devices,
             space,
             cache,
-            checksummer,
+            checksummer: Mutex::new(checksummer),
             rules: Mutex::new(rules),
             writing: Semaphore::new(WRITE_UNITS),
             freed_gangs: Mutex::default(),
@@ -63,6 +63,11 @@ impl Pipeline {
 
     pub fn set_rules(&self, rules: Rules) {
         *self.0.rules.lock().unwrap_or_else(PoisonError::into_inner) = rules;
+    }
+
+    /// Once the pool's salt is known, which itself must be read.
+    pub fn set_checksummer(&self, checksummer: Arc<codec::checksum::Checksummer>) {
+        *self.0.checksummer.lock().unwrap_or_else(PoisonError::into_inner) = checksummer;
     }
 
     pub fn cache(&self) -> &Arc<Cache> {
@@ -101,6 +106,10 @@ impl Pipeline {
 impl Inner {
     pub fn rules(&self) -> Rules {
         *self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn checksummer(&self) -> Arc<codec::checksum::Checksummer> {
+        self.checksummer.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn top(&self, dva: &Dva) -> Result<Arc<Top>> {

@@ -120,7 +120,7 @@ async fn read_copy(
 
 /// Whether bytes are what `plain` points to.
 pub(crate) fn verifier(inner: &Arc<Inner>, plain: &Plain) -> Verify {
-    let (checksummer, kind, endian) = (inner.checksummer.clone(), plain.checksum_kind, plain.endian);
+    let (checksummer, kind, endian) = (inner.checksummer(), plain.checksum_kind, plain.endian);
     let expected = plain.checksum;
     // The root block of an object set carries its MACs inside, and its checksum is whole.
     let has_mac = plain.crypt.is_some() && plain.kind != ObjectType::OBJSET;

@@ -65,7 +65,7 @@ pub(crate) async fn write(
 }
 
 async fn checksum_of(inner: &Arc<Inner>, data: &Buf, spec: &WriteSpec) -> [u64; 4] {
-    let (checksummer, kind) = (inner.checksummer.clone(), spec.checksum);
+    let (checksummer, kind) = (inner.checksummer(), spec.checksum);
     if kind.is_cryptographic() && data.len() >= 16 << 10 {
         let data = data.clone();
         return world::compute(move || checksummer.compute(kind, Endian::NATIVE, &data)).await;

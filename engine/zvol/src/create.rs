@@ -9,8 +9,8 @@ use zap::{Options, Value, Zap};
 /// The smallest and the largest `volblocksize`.
 const BLOCK_SIZES: std::ops::RangeInclusive<u64> = 512..=16 << 20;
 
-/// Fills an object set that was just created with a volume of `size` bytes in blocks of `block_size`.
-pub async fn create(set: &ObjSet, tx: &Tx, size: u64, block_size: u64) -> Result<()> {
+/// Whether there can be a volume of `size` bytes in blocks of `block_size`.
+pub fn check(size: u64, block_size: u64) -> Result<()> {
     if !block_size.is_power_of_two() || !BLOCK_SIZES.contains(&block_size) {
         return Err(Error::invalid(format!(
             "volblocksize must be a power of two from 512 to 16M, not {block_size}"
@@ -20,6 +20,12 @@ pub async fn create(set: &ObjSet, tx: &Tx, size: u64, block_size: u64) -> Result
         let unit = units::pretty_size(block_size);
         return Err(Error::invalid(format!("volsize must be a multiple of volblocksize, {unit}")));
     }
+    Ok(())
+}
+
+/// Fills an object set that was just created with a volume of `size` bytes in blocks of `block_size`.
+pub async fn create(set: &ObjSet, tx: &Tx, size: u64, block_size: u64) -> Result<()> {
+    check(size, block_size)?;
     set.claim(tx, DATA, &NewObject::new(ObjectType::ZVOL, block_size as u32))?;
     let properties = set.claim(tx, PROPERTIES, &NewObject::new(ObjectType::ZVOL_PROP, 512))?;
     let properties = Zap::format(properties, tx, Options::default(), world::random_u64())?;

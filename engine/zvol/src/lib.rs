@@ -21,7 +21,7 @@ mod create;
 mod range_lock;
 mod volume;
 
-pub use create::create;
+pub use create::{check, create};
 pub use range_lock::RangeLocks;
 pub use volume::{Extent, Volume};
 

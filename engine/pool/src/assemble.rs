@@ -1,0 +1,187 @@
+//! The knots: where a lower layer needs something that lives above it.
+//!
+//! ```text
+//!   metaslab::SpaceLog   space maps are objects of the MOS, which is written through the allocator  ─▶ MosSpaceLog
+//!   dmu::Ledger          the MOS frees its own blocks at once, and its space is charged later       ─▶ MosLedger
+//! ```
+
+use dmu::{Ledger, NewObject, ObjSet, Object, Tx};
+use dsl::core::Core;
+use dsl::space::Delta;
+use metaslab::{MapInfo, MapWrite, SpaceLog};
+use ondisk::{BlockPointer, Feature, ObjectType, SpaceMapPhys};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use units::{Error, ObjectId, Result, Txg, VdevId};
+use vdev::Tree;
+use world::Pending;
+use zio::{BlockStore, Pipeline};
+
+/// Space maps as objects of the MOS. The MOS is opened through the allocator, so it is put in afterwards.
+pub(crate) struct MosSpaceLog {
+    tree: Arc<Tree>,
+    mos: OnceLock<ObjSet>,
+    /// To count the maps that have a histogram, which is a feature.
+    core: OnceLock<Core>,
+    /// How new space maps are made.
+    style: OnceLock<MapStyle>,
+}
+
+/// What the pool's features say of new space maps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MapStyle {
+    pub block_size: u32,
+    pub has_histogram: bool,
+}
+
+impl MapStyle {
+    /// Larger blocks where maps are rewritten rarely, as OpenZFS does with the log of space maps.
+    pub fn of(has: impl Fn(Feature) -> bool) -> MapStyle {
+        let block_size = if has(Feature::LogSpacemap) { 128 << 10 } else { 16 << 10 };
+        MapStyle { block_size, has_histogram: has(Feature::SpacemapHistogram) }
+    }
+}
+
+/// log2 of the bytes of an indirect block of a space map: small, for maps are appended to in every txg.
+const INDIRECT_SHIFT: u8 = 14;
+
+impl MosSpaceLog {
+    pub fn new(tree: Arc<Tree>) -> Arc<MosSpaceLog> {
+        Arc::new(MosSpaceLog { tree, mos: OnceLock::new(), core: OnceLock::new(), style: OnceLock::new() })
+    }
+
+    /// Ties the knot.
+    pub fn tie(&self, mos: ObjSet, style: MapStyle) {
+        let fresh = self.mos.set(mos).is_ok() && self.style.set(style).is_ok();
+        assert!(fresh, "a knot is tied once");
+    }
+
+    /// Ties the other end, before the first map is made.
+    pub fn tie_features(&self, core: Core) {
+        assert!(self.core.set(core).is_ok(), "a knot is tied once");
+    }
+
+    fn mos(&self) -> &ObjSet {
+        self.mos.get().expect("the knot is tied before space is asked for")
+    }
+
+    fn array_of(&self, vdev: VdevId) -> Option<ObjectId> {
+        let spec = self.tree.spec();
+        let top = spec.children.iter().find(|t| t.id == Some(u64::from(vdev.0)))?;
+        top.metaslab_array()
+    }
+}
+
+async fn map_object(mos: ObjSet, map: ObjectId) -> Result<Object> {
+    mos.object(map).await.map_err(|e| e.at(format!("space map {map}")))
+}
+
+fn info_of(object: &Object) -> Result<MapInfo> {
+    let header =
+        SpaceMapPhys::from_bonus(&object.bonus()).map_err(|e| e.at(format!("space map {}", object.id())))?;
+    Ok(MapInfo { object: object.id(), block_size: object.block_size(), header })
+}
+
+impl SpaceLog for MosSpaceLog {
+    fn array(&self, vdev: VdevId) -> Pending<Result<Vec<ObjectId>>> {
+        let (mos, array) = (self.mos().clone(), self.array_of(vdev));
+        Box::pin(async move {
+            let Some(array) = array else { return Ok(Vec::new()) };
+            let object =
+                mos.object(array).await.map_err(|e| e.at(format!("metaslab array of vdev {vdev}")))?;
+            let len = object.attrs().size_bound().min(8 << 20) as usize;
+            let bytes = object.read(0, len).await?;
+            Ok(bytes.as_chunks().0.iter().map(|word| ObjectId(u64::from_ne_bytes(*word))).collect())
+        })
+    }
+
+    fn info(&self, map: ObjectId) -> Pending<Result<MapInfo>> {
+        let mos = self.mos().clone();
+        Box::pin(async move { info_of(&map_object(mos, map).await?) })
+    }
+
+    fn read(&self, map: ObjectId, length: u64) -> Pending<Result<Vec<u8>>> {
+        let mos = self.mos().clone();
+        Box::pin(async move {
+            let object = map_object(mos, map).await?;
+            if length > object.attrs().size_bound() {
+                return Err(Error::corrupt(format!("its length, {length}, is more than it has"))
+                    .at(format!("space map {map}")));
+            }
+            Ok(object.read(0, length as usize).await?.to_vec())
+        })
+    }
+
+    fn create(&self, vdev: VdevId, index: u64, txg: Txg) -> Pending<Result<MapInfo>> {
+        let (mos, array) = (self.mos().clone(), self.array_of(vdev));
+        let style = *self.style.get().expect("the knot is tied before space is asked for");
+        let core = self.core.get().cloned().expect("the knot is tied before the first map is made");
+        Box::pin(async move {
+            let tx = Tx::syncing(txg);
+            let array = array.ok_or_else(|| Error::corrupt(format!("vdev {vdev} has no metaslab array")))?;
+            let header = SpaceMapPhys {
+                object: ObjectId(0),
+                length: 0,
+                allocated: 0,
+                histogram: style.has_histogram.then_some([0; SpaceMapPhys::BUCKETS]),
+            };
+            let new = NewObject::new(ObjectType::SPACE_MAP, style.block_size)
+                .with_indirect_shift(INDIRECT_SHIFT)
+                .with_bonus(ObjectType::SPACE_MAP_HEADER, header.to_bonus());
+            let object = mos.allocate(&tx, new).await?;
+            if style.has_histogram {
+                core.features().add(&tx, Feature::SpacemapHistogram, 1).await?;
+            }
+            let array = mos.object(array).await?;
+            array.write(&tx, index * 8, &object.id().0.to_ne_bytes()).await?;
+            info_of(&object)
+        })
+    }
+
+    fn write(&self, map: ObjectId, write: MapWrite, txg: Txg) -> Pending<Result<()>> {
+        let mos = self.mos().clone();
+        Box::pin(async move {
+            let tx = Tx::syncing(txg);
+            let object = map_object(mos, map).await?;
+            if write.truncate {
+                object.free_range(&tx, 0, u64::MAX).await?;
+            }
+            object.write(&tx, write.at, &write.bytes).await?;
+            // On disk a map does not name itself; old ones that do are left to.
+            object.set_bonus(&tx, &write.header.to_bonus())
+        })
+    }
+}
+
+impl std::fmt::Debug for MosSpaceLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MosSpaceLog")
+    }
+}
+
+/// The MOS has no snapshots: what it replaces is free at once. Its space is charged to a directory that is itself in the
+/// MOS, so the sums wait here until the next txg.
+#[derive(Debug)]
+pub(crate) struct MosLedger {
+    pub pipeline: Pipeline,
+    pub txg: Txg,
+    pub delta: Arc<Mutex<Delta>>,
+}
+
+impl MosLedger {
+    fn add(&self, change: impl FnOnce(&mut Delta)) {
+        change(&mut self.delta.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Ledger for MosLedger {
+    fn born(&self, bp: &BlockPointer) {
+        let weight = dsl::core::weigh(&self.pipeline as &dyn BlockStore, bp);
+        self.add(|sum| *sum += weight);
+    }
+
+    fn killed(&self, bp: &BlockPointer) {
+        let weight = dsl::core::weigh(&self.pipeline as &dyn BlockStore, bp);
+        self.pipeline.free(bp, self.txg);
+        self.add(|sum| *sum = *sum - weight);
+    }
+}

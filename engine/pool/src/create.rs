@@ -1,0 +1,227 @@
+//! Making a pool.
+//!
+//! The devices get labels of txg 0 first, which nobody takes for a pool; then the first state is written as txg 4, and its
+//! uberblock makes it one. A crash before that leaves devices that belong to nobody.
+
+use crate::assemble::{MapStyle, MosSpaceLog};
+use crate::open::{Parts, assemble, space_spec};
+use crate::pool::{Host, Pool};
+use crate::vdev_zaps;
+use arc::Cache;
+use codec::checksum::{Checksummer, Salt};
+use dmu::{NewObject, ObjSet, Policy, Tx};
+use dsl::Dsl;
+use dsl::pool_props::PoolProp;
+use dsl::props::{PropName, Value};
+use dsl::space::PoolSpace;
+use metaslab::Space;
+use ondisk::mos::directory;
+use ondisk::{BlockPointer, Feature, NvList, ObjectType, ObjsetType, PoolState, Uberblock};
+use std::sync::Arc;
+use txg::throttle::Limits;
+use units::{Error, Guid, ObjsetId, Result, Txg};
+use vdev::label::config::PoolConfig;
+use vdev::{Bias, Group, Spec, Top, Tree, VdevType};
+use world::OpenMode;
+use zio::{Options as PipelineOptions, Pipeline, Rules};
+
+/// What a new pool is to be. Names and properties are checked already.
+#[derive(Debug)]
+pub struct CreateOptions {
+    pub name: String,
+    pub groups: Vec<Group>,
+    /// 0: as the devices say.
+    pub ashift: u32,
+    pub features: Vec<Feature>,
+    /// Properties of the pool's own file system.
+    pub root_props: Vec<(PropName, Value)>,
+    /// Properties of the pool, as they are stored.
+    pub pool_props: Vec<(PoolProp, zap::Value)>,
+    pub compatibility: Option<String>,
+    pub comment: Option<String>,
+    pub host: Host,
+    pub cache: Arc<Cache>,
+    pub limits: Limits,
+}
+
+/// The version that says "see the features".
+const VERSION: u64 = 5000;
+/// Of what the pool's configuration is packed into, in the MOS.
+const CONFIG_BLOCK: u32 = 16 << 10;
+
+/// Makes a pool and leaves it open.
+pub async fn create(options: CreateOptions) -> Result<Pool> {
+    dsl::name::check_pool(&options.name)?;
+    let guid = Guid(world::random_u64());
+    let txg = Txg::INITIAL;
+    let new_guid = || Guid(world::random_u64());
+    let spec = Spec::create(guid, &options.groups, options.ashift, txg, new_guid)?;
+    let tree = Tree::open(spec, vdev::OpenOptions::new(OpenMode::ReadWrite)).await?;
+    let health = tree.health();
+    if health != vdev::Health::ONLINE {
+        return Err(unusable(&tree));
+    }
+    let config = new_config(&options, guid);
+    tree.label_new(0, &config, txg).await?;
+
+    let log = MosSpaceLog::new(tree.clone());
+    let has = |f| options.features.contains(&f);
+    let space = Arc::new(Space::new(log.clone(), has(Feature::SpacemapV2)));
+    let salt: Salt = Salt([0; 32]);
+    let pipeline = Pipeline::new(PipelineOptions {
+        devices: tree.clone(),
+        space: Some(space.clone()),
+        cache: options.cache.clone(),
+        checksummer: Arc::new(Checksummer::new(&salt)),
+        rules: Rules {
+            min_alloc: min_alloc(&tree),
+            embed: has(Feature::EmbeddedData),
+            hole_birth: has(Feature::HoleBirth),
+        },
+    });
+    let store: Arc<dyn zio::BlockStore> = Arc::new(pipeline.clone());
+    let policy =
+        Policy { hole_birth: has(Feature::HoleBirth), lz4: has(Feature::Lz4Compress), ..Policy::mos() };
+    let mos = ObjSet::create(store, ObjsetId::MOS, ObjsetType::Meta, policy, txg);
+    log.tie(mos.clone(), MapStyle::of(|f| has(f)));
+    let tx = Tx::syncing(txg);
+    // The object directory is object 1, so it comes first.
+    let new = dsl_of(&options, pool_space(&tree));
+    let (dsl, root) = Dsl::create_initial(mos.clone(), &tx, &new).await?;
+    make_metaslab_arrays(&tree, &mos, &tx).await?;
+    for top in tree.tops() {
+        let bias = bias_of(&tree, &top);
+        top.set_bias(bias);
+        space.add_vdev(space_spec(&top, bias)).await?;
+    }
+    log.tie_features(dsl.core().clone());
+    zpl::create(root.objset(), &tx, zpl::NewFileSystem::default()).await?;
+    let directory = dsl.core().directory().clone();
+    let mut spec = tree.spec();
+    vdev_zaps::create(&mos, &directory, &tx, &mut spec).await?;
+    tree.update_spec(|own| *own = spec);
+    let object = mos
+        .allocate(
+            &tx,
+            NewObject::new(ObjectType::PACKED_NVLIST, CONFIG_BLOCK)
+                .with_bonus(ObjectType::PACKED_NVLIST_SIZE, vec![0; 8]),
+        )
+        .await?;
+    directory.insert(&tx, directory::CONFIG, object.id().0).await?;
+    store_props(&mos, &dsl, &tx, &options.pool_props).await?;
+    let checksummer = crate::open::read_checksummer(&dsl).await?;
+    pipeline.set_checksummer(checksummer);
+
+    let uberblock = Uberblock {
+        version: VERSION,
+        txg: Txg::NONE,
+        guid_sum: 0,
+        timestamp: 0,
+        root: BlockPointer::HOLE,
+        software_version: VERSION,
+        mmp: Some(ondisk::Mmp::default()),
+        checkpoint_txg: Txg::NONE,
+        reflow: ondisk::RaidzReflow::default(),
+    };
+    let parts = Parts {
+        config,
+        tree,
+        space,
+        pipeline,
+        mos,
+        dsl,
+        uberblock,
+        read_only: false,
+        limits: options.limits,
+    };
+    let pool = assemble(parts, txg);
+    pool.sync_txg(txg).await?;
+    pool.start();
+    Ok(pool)
+}
+
+fn new_config(options: &CreateOptions, guid: Guid) -> PoolConfig {
+    PoolConfig {
+        version: VERSION,
+        name: options.name.clone(),
+        state: PoolState::Active,
+        txg: Txg::NONE,
+        guid,
+        errata: 0,
+        alloc: None,
+        comment: options.comment.clone(),
+        compatibility: options.compatibility.clone(),
+        host: Some((options.host.id, options.host.name.clone())),
+        features_for_read: NvList::new(),
+        other: NvList::new(),
+    }
+}
+
+fn dsl_of(options: &CreateOptions, space: PoolSpace) -> dsl::NewPool<'_> {
+    dsl::NewPool {
+        name: &options.name,
+        host: &options.host.name,
+        version: VERSION,
+        features: &options.features,
+        space,
+        props: &options.root_props,
+    }
+}
+
+fn bias_of(tree: &Tree, top: &Top) -> Bias {
+    tree.spec().children.iter().find(|t| t.guid == top.guid).map_or(Bias::Normal, |t| t.bias)
+}
+
+/// The space of the vdevs for ordinary blocks, before there are any metaslabs.
+fn pool_space(tree: &Tree) -> PoolSpace {
+    let deflated =
+        |top: &Arc<Top>| (top.metaslabs() << top.metaslab_shift >> units::SECTOR_SHIFT) * top.deflate_ratio();
+    let size = tree.tops().iter().filter(|t| bias_of(tree, t) == Bias::Normal).map(deflated).sum();
+    PoolSpace { size, slop: metaslab::slop(size, 0), deferred: 0 }
+}
+
+fn unusable(tree: &Tree) -> Error {
+    let bad = tree.leaves().into_iter().find(|l| !l.is_usable());
+    match bad {
+        Some(leaf) => Error::invalid(format!(
+            "device '{}' cannot be used: {}",
+            leaf.device(),
+            leaf.health().aux.phrase()
+        )),
+        None => Error::invalid("the devices cannot be used"),
+    }
+}
+
+/// The smallest sector among the devices that hold ordinary blocks.
+pub(crate) fn min_alloc(tree: &Tree) -> u64 {
+    tree.tops().iter().filter(|t| !t.is_log).map(|t| t.min_alloc()).min().unwrap_or(512)
+}
+
+/// One array of space map numbers for each top-level vdev.
+async fn make_metaslab_arrays(tree: &Tree, mos: &ObjSet, tx: &Tx) -> Result<()> {
+    for top in tree.tops() {
+        // A block of the array that is large enough for all: so is each entry found with one read.
+        let size = (top.metaslabs() * 8).next_power_of_two().clamp(512, 128 << 10) as u32;
+        let array = mos.allocate(tx, NewObject::new(ObjectType::OBJECT_ARRAY, size)).await?;
+        tree.update_spec(|root| {
+            if let Some(spec) =
+                root.children.iter_mut().find(|t| t.guid == top.guid && t.vdev_type != VdevType::Hole)
+            {
+                spec.metaslab_array = Some(array.id().0);
+            }
+        });
+    }
+    Ok(())
+}
+
+async fn store_props(mos: &ObjSet, dsl: &Dsl, tx: &Tx, props: &[(PoolProp, zap::Value)]) -> Result<()> {
+    if props.is_empty() {
+        return Ok(());
+    }
+    let table = dsl::zaps::create(mos, tx, ObjectType::POOL_PROPS).await?;
+    dsl.core().directory().insert(tx, directory::POOL_PROPERTIES, table.blocks().id().0).await?;
+    for (prop, value) in props {
+        table.insert(tx, prop.name(), value.clone()).await?;
+    }
+    Ok(())
+}

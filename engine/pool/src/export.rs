@@ -1,0 +1,61 @@
+//! Closing a pool: leaving it for whoever opens it next.
+
+use crate::pool::{Pool, lock};
+use ondisk::PoolState;
+use units::Result;
+
+impl Pool {
+    /// Syncs all there is and stops. The pool stays this machine's.
+    pub async fn close(&self) -> Result<()> {
+        let inner = &self.0;
+        if inner.read_only {
+            return Ok(());
+        }
+        let synced = inner.txgs.sync().await;
+        self.stop().await;
+        synced
+    }
+
+    /// Gives the pool up: labels say that anybody may import it.
+    pub async fn export(&self) -> Result<()> {
+        self.leave(PoolState::Exported).await
+    }
+
+    /// Gives the pool and all its data up.
+    pub async fn destroy(&self) -> Result<()> {
+        self.leave(PoolState::Destroyed).await
+    }
+
+    async fn leave(&self, state: PoolState) -> Result<()> {
+        let inner = &self.0;
+        if inner.read_only {
+            return Ok(());
+        }
+        let doing = if state == PoolState::Exported { "export" } else { "destroy" };
+        // A change of nothing, so that the txg is not an empty one and writes the labels.
+        let left = self
+            .change(doing, move |pool, tx| async move {
+                pool.update_config(|config| config.state = state);
+                pool.0.touch(&tx).await
+            })
+            .await;
+        self.stop().await;
+        left
+    }
+
+    async fn stop(&self) {
+        self.0.txgs.close();
+        let task = lock(&self.0.syncing).take();
+        if let Some(task) = task {
+            task.await;
+        }
+    }
+}
+
+impl crate::pool::Inner {
+    /// Makes the MOS dirty without changing it.
+    pub(crate) async fn touch(&self, tx: &dmu::Tx) -> Result<()> {
+        self.mos.update_phys(tx, |_| ());
+        Ok(())
+    }
+}

@@ -1,0 +1,360 @@
+//! Opening a pool that exists.
+//!
+//! ```text
+//!   labels (a Candidate) ─▶ tree as labels tell it ─▶ best uberblock ─▶ MOS
+//!                                                                       │ configuration: the whole tree, trusted
+//!           tree opened again from that ◀───────────────────────────────┘
+//!             │
+//!             └▶ features allow it? ─▶ DSL ─▶ space maps, logs of space maps ─▶ Pool
+//! ```
+//!
+//! Labels say where the devices are and how to read the MOS; what the tree is, the MOS says. Nothing is written before the
+//! first txg; a pool opened read-only has none.
+
+use crate::assemble::{MapStyle, MosSpaceLog};
+use crate::create::min_alloc;
+use crate::pool::{Host, Inner, Pool, lock};
+use crate::tasks::Tasks;
+use crate::{log_space_maps, vdev_zaps};
+use arc::Cache;
+use codec::checksum::{Checksummer, Salt};
+use dmu::{ObjSet, Policy};
+use dsl::Dsl;
+use dsl::features::check_verdict;
+use metaslab::{Class, Space, SpaceLog, VdevSpec};
+use ondisk::mos::directory;
+use ondisk::{Feature, NvList, PoolState, Uberblock};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use txg::Txgs;
+use txg::throttle::Limits;
+use units::{Asize, Error, Kind, ObjectId, ObjsetId, Psize, Result, Txg};
+use vdev::label::config::PoolConfig;
+use vdev::label::read::{best_uberblock, read_uberblocks};
+use vdev::scan::Candidate;
+use vdev::{Bias, Spec, Top, Tree, VdevType};
+use world::OpenMode;
+use zio::{Options as PipelineOptions, Pipeline, Rules};
+
+/// How a pool is opened.
+#[derive(Debug)]
+pub struct OpenOptions {
+    pub read_only: bool,
+    /// Under another name, from now on.
+    pub name: Option<String>,
+    pub host: Host,
+    /// Open it even if another machine seems to use it.
+    pub force: bool,
+    pub cache: Arc<Cache>,
+    pub limits: Limits,
+}
+
+/// The versions that there were before features.
+const VERSIONS_OLD: std::ops::RangeInclusive<u64> = 1..=28;
+const VERSION_FEATURES: u64 = 5000;
+
+/// Opens the pool that was found on its devices.
+pub async fn open(candidate: &Candidate, options: OpenOptions) -> Result<Pool> {
+    let name = candidate.config.name.clone();
+    open_inner(candidate, options).await.map_err(|e| e.at(format!("pool '{name}'")))
+}
+
+async fn open_inner(candidate: &Candidate, options: OpenOptions) -> Result<Pool> {
+    check_label(candidate, &options)?;
+    let mode = if options.read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
+    let how = vdev::OpenOptions {
+        pool: Some(candidate.config.guid),
+        devices: candidate.devices.clone(),
+        ..vdev::OpenOptions::new(mode)
+    };
+    // From labels first, to read the MOS; these devices are closed again before the trusted tree opens them.
+    let (uberblock, config, spec) = {
+        let reading = vdev::OpenOptions { mode: OpenMode::ReadOnly, ..how.clone() };
+        let tree = Tree::open(candidate.tree.clone(), reading).await?;
+        let uberblock = newest(&tree).await?;
+        check_version(uberblock.version)?;
+        let (config, spec) = read_config(&tree, &uberblock, &options).await?;
+        (uberblock, config, spec)
+    };
+    let tree = Tree::open(spec, how).await?;
+    let health = tree.health();
+    if !health.state.is_usable() {
+        let missing: Vec<String> =
+            tree.leaves().iter().filter(|l| !l.is_usable()).map(|l| l.device().to_string()).collect();
+        return Err(Error::new(Kind::Io, "open").because(format!(
+            "{}: {}",
+            health.aux.phrase(),
+            missing.join(", ")
+        )));
+    }
+    let pool = build(tree, uberblock, config, options).await?;
+    pool.start();
+    Ok(pool)
+}
+
+fn check_label(candidate: &Candidate, options: &OpenOptions) -> Result<()> {
+    let config = &candidate.config;
+    if config.state == PoolState::Destroyed && !options.force {
+        return Err(Error::new(Kind::NotFound, "the pool was destroyed; -D finds it again"));
+    }
+    let foreign = config.host.as_ref().is_some_and(|(id, _)| *id != 0 && *id != options.host.id);
+    if config.state == PoolState::Active && foreign && !options.force && !options.read_only {
+        let host = config.host.as_ref().map_or("", |(_, name)| name);
+        return Err(Error::new(
+            Kind::Busy,
+            format!("it was last used by '{host}' and not exported; use -f to import it anyway"),
+        ));
+    }
+    Ok(())
+}
+
+fn check_version(version: u64) -> Result<()> {
+    if VERSIONS_OLD.contains(&version) || version == VERSION_FEATURES {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!("the pool has version {version}, which this program does not know")))
+}
+
+/// The newest uberblock on any device.
+async fn newest(tree: &Tree) -> Result<Uberblock> {
+    let mut found = Vec::new();
+    for top in tree.tops() {
+        for leaf in top.leaves().iter().filter(|l| l.is_usable()) {
+            if let Ok(disk) = leaf.device().open(OpenMode::ReadOnly) {
+                found.extend(read_uberblocks(&disk, top.ashift).await);
+            }
+        }
+    }
+    best_uberblock(found, None).ok_or_else(|| Error::corrupt("no device has a valid uberblock"))
+}
+
+fn reader(tree: &Arc<Tree>, cache: &Arc<Cache>) -> Pipeline {
+    Pipeline::new(PipelineOptions {
+        devices: tree.clone(),
+        space: None,
+        cache: cache.clone(),
+        checksummer: Arc::new(Checksummer::unsalted()),
+        rules: Rules { min_alloc: 512, embed: false, hole_birth: false },
+    })
+}
+
+/// What the MOS says of the pool and its tree, with the devices where the labels found them.
+async fn read_config(
+    tree: &Arc<Tree>,
+    uberblock: &Uberblock,
+    options: &OpenOptions,
+) -> Result<(PoolConfig, Spec)> {
+    let store = Arc::new(reader(tree, &options.cache));
+    let mos = ObjSet::open(store, ObjsetId::MOS, uberblock.root.clone(), Policy::mos()).await?;
+    let directory = dsl::zaps::open(&mos, ondisk::mos::OBJECT_DIRECTORY).await?;
+    let object = mos.object(ObjectId(directory.require_u64(directory::CONFIG).await?)).await?;
+    let len = object.bonus().first_chunk().map_or(0, |b| u64::from_ne_bytes(*b));
+    if len == 0 || len > 16 << 20 {
+        return Err(Error::corrupt(format!("the configuration has {len} bytes")));
+    }
+    let packed = object.read(0, len as usize).await?;
+    let list = NvList::decode(&packed).map_err(|e| e.at("configuration"))?;
+    let mut spec = Spec::decode(list.list("vdev_tree")?)?;
+    use_paths_of(&mut spec, &tree.spec());
+    Ok((PoolConfig::decode(&list)?, spec))
+}
+
+/// Leaves are where they were found, not where they were when the configuration was written.
+fn use_paths_of(trusted: &mut Spec, found: &Spec) {
+    if trusted.is_leaf()
+        && let Some(path) = found.find(trusted.guid).and_then(|f| f.path.clone())
+    {
+        trusted.path = Some(path);
+        // A file image of a disk is opened as what it is here.
+        if trusted.vdev_type == VdevType::DraidSpare {
+            trusted.path = None;
+        }
+    }
+    trusted.children.iter_mut().for_each(|child| use_paths_of(child, found));
+}
+
+async fn build(
+    tree: Arc<Tree>,
+    uberblock: Uberblock,
+    mut config: PoolConfig,
+    options: OpenOptions,
+) -> Result<Pool> {
+    let log = MosSpaceLog::new(tree.clone());
+    let space = Arc::new(Space::new(log.clone(), false));
+    let pipeline = Pipeline::new(PipelineOptions {
+        devices: tree.clone(),
+        space: (!options.read_only).then(|| space.clone()),
+        cache: options.cache.clone(),
+        checksummer: Arc::new(Checksummer::unsalted()),
+        rules: Rules { min_alloc: min_alloc(&tree), embed: false, hole_birth: false },
+    });
+    let store: Arc<dyn zio::BlockStore> = Arc::new(pipeline.clone());
+    let mos = ObjSet::open(store, ObjsetId::MOS, uberblock.root.clone(), Policy::mos()).await?;
+    if let Some(name) = &options.name {
+        dsl::name::check_pool(name)?;
+        config.name = name.clone();
+    }
+    let dsl = Dsl::open(mos.clone(), uberblock.version, &config.name, &options.host.name).await?;
+    if uberblock.version == VERSION_FEATURES {
+        check_verdict(&dsl.features().verdict().await?, options.read_only)?;
+    }
+    let has = |f| dsl.features().is_enabled(f);
+    pipeline.set_checksummer(read_checksummer(&dsl).await?);
+    pipeline.set_rules(Rules {
+        min_alloc: min_alloc(&tree),
+        embed: has(Feature::EmbeddedData),
+        hole_birth: has(Feature::HoleBirth),
+    });
+    mos.set_policy(Policy {
+        hole_birth: has(Feature::HoleBirth),
+        lz4: has(Feature::Lz4Compress),
+        ..Policy::mos()
+    });
+    log.tie(mos.clone(), MapStyle::of(has));
+    log.tie_features(dsl.core().clone());
+    if has(Feature::SpacemapV2) {
+        space.allow_long_entries();
+    }
+    config.state = PoolState::Active;
+    config.host = Some((options.host.id, options.host.name.clone()));
+    let read_only = options.read_only;
+    let parts =
+        Parts { config, tree, space, pipeline, mos, dsl, uberblock, read_only, limits: options.limits };
+    let synced = parts.uberblock.txg;
+    let pool = assemble(parts, synced.next());
+    pool.load_space(log).await?;
+    if !read_only {
+        pool.check_writable().await?;
+    }
+    Ok(pool)
+}
+
+/// The keyed checksums are bound to the pool by its salt; a pool without one uses none of them.
+pub(crate) async fn read_checksummer(dsl: &Dsl) -> Result<Arc<Checksummer>> {
+    let stored = dsl.core().directory().lookup(directory::CHECKSUM_SALT).await?;
+    let Some(value) = stored else { return Ok(Arc::new(Checksummer::unsalted())) };
+    let salt = value
+        .as_bytes()
+        .and_then(|b| b.try_into().ok())
+        .ok_or_else(|| Error::corrupt("the pool's checksum salt"))?;
+    Ok(Arc::new(Checksummer::new(&Salt(salt))))
+}
+
+/// What a pool is put together from.
+pub(crate) struct Parts {
+    pub config: PoolConfig,
+    pub tree: Arc<Tree>,
+    pub space: Arc<Space>,
+    pub pipeline: Pipeline,
+    pub mos: ObjSet,
+    pub dsl: Dsl,
+    pub uberblock: Uberblock,
+    pub read_only: bool,
+    pub limits: Limits,
+}
+
+/// `open_txg` is the first txg that changes go into.
+pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
+    let Parts { config, tree, space, pipeline, mos, dsl, uberblock, read_only, limits } = parts;
+    Pool(Arc::new(Inner {
+        config: Mutex::new(config),
+        tree,
+        space,
+        pipeline,
+        mos,
+        dsl,
+        txgs: Txgs::new(open_txg.back(1), limits),
+        uberblock: Mutex::new(uberblock),
+        // The first commit after opening writes all labels: a crash may have left some that do not agree.
+        config_dirty: AtomicBool::new(true),
+        tasks: Tasks::default(),
+        mos_delta: Arc::default(),
+        read_only,
+        admin: Arc::new(world::sync::RwLock::new(())),
+        syncing: Mutex::new(None),
+        problems: Mutex::default(),
+    }))
+}
+
+/// What the allocator is to know of a top-level vdev.
+pub(crate) fn space_spec(top: &Arc<Top>, bias: Bias) -> VdevSpec {
+    let geometry = {
+        let top = top.clone();
+        move |psize: Psize| Asize(top.psize_to_asize(psize.0))
+    };
+    VdevSpec {
+        vdev: top.id,
+        class: class_of(bias),
+        ashift: top.ashift,
+        asize: top.asize,
+        metaslab_shift: top.metaslab_shift,
+        data_disks: top.data_disks() as u32,
+        deflate_ratio: top.deflate_ratio(),
+        geometry: Arc::new(geometry),
+    }
+}
+
+fn class_of(bias: Bias) -> Class {
+    match bias {
+        Bias::Normal => Class::Normal,
+        Bias::Log => Class::Log,
+        Bias::Special => Class::Special,
+        Bias::Dedup => Class::Dedup,
+    }
+}
+
+impl Pool {
+    /// Starts the loop that syncs txgs.
+    pub(crate) fn start(&self) {
+        if !self.0.read_only {
+            let task = world::spawn(self.clone().sync_loop());
+            *lock(&self.0.syncing) = Some(task);
+        }
+    }
+
+    async fn load_space(&self, log: Arc<MosSpaceLog>) -> Result<()> {
+        let inner = &self.0;
+        for top in inner.tree.tops() {
+            let bias = vdev_zaps::bias(inner, top.id).await?;
+            top.set_bias(bias);
+            inner.space.add_vdev(space_spec(&top, bias)).await?;
+        }
+        let log: Arc<dyn SpaceLog> = log;
+        log_space_maps::apply(inner, &log).await?;
+        inner.publish_space();
+        Ok(())
+    }
+
+    /// What in the pool this program cannot keep up: then only reading is allowed.
+    async fn check_writable(&self) -> Result<()> {
+        let inner = &self.0;
+        let entries = inner.dsl.core().directory().entries().await?;
+        let deduped = entries.iter().any(|e| e.name().starts_with(directory::DEDUP_PREFIX));
+        if deduped {
+            return Err(only_reading("has deduplicated blocks"));
+        }
+        let name = inner.dsl.pool_name();
+        for dataset in inner.dsl.descendants(&name).await?.into_iter().chain([name.clone()]) {
+            let found = inner.dsl.find(&dataset).await?;
+            let (_, phys) = inner.dsl.core().dataset(found.id).await?;
+            if phys.bp.is_hole() {
+                continue;
+            }
+            let set = inner.dsl.open_dataset(found.id).await?;
+            let has_log = !set.objset().phys().zil_header.log.is_hole();
+            inner.dsl.close_dataset(found.id);
+            if has_log {
+                return Err(only_reading(&format!(
+                    "has writes of '{dataset}' in its intent log that must be replayed first"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn only_reading(what: &str) -> Error {
+    Error::unsupported(format!(
+        "the pool {what}: it can be imported read-only (-o readonly=on) here, or in full by OpenZFS"
+    ))
+}

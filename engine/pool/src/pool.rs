@@ -1,0 +1,171 @@
+//! An open pool: what it is made of.
+
+use crate::tasks::Tasks;
+use dmu::ObjSet;
+use dsl::Dsl;
+use dsl::space::{Delta, PoolSpace};
+use metaslab::{Class, Space};
+use ondisk::{NvList, NvValue, Uberblock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use txg::Txgs;
+use units::{Guid, Result, Txg};
+use vdev::Tree;
+use vdev::label::config::PoolConfig;
+use world::Task;
+use zio::Pipeline;
+
+/// Who opens pools: written into labels, so that another machine sees whose the pool is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    pub id: u64,
+    pub name: String,
+}
+
+/// See the crate. Clones are the same pool.
+#[derive(Clone)]
+pub struct Pool(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub config: Mutex<PoolConfig>,
+    pub tree: Arc<Tree>,
+    pub space: Arc<Space>,
+    pub pipeline: Pipeline,
+    pub mos: ObjSet,
+    pub dsl: Dsl,
+    /// Of a pool opened read-only, only the last synced txg is true.
+    pub txgs: Txgs,
+    pub uberblock: Mutex<Uberblock>,
+    /// The labels do not say what the configuration is now.
+    pub config_dirty: AtomicBool,
+    pub tasks: Tasks,
+    /// What the MOS's own blocks are to be charged, see [`crate::assemble::MosLedger`].
+    pub mos_delta: Arc<Mutex<Delta>>,
+    pub read_only: bool,
+    /// Readers of the MOS in open context, and the sync tasks that change it.
+    pub admin: Arc<world::sync::RwLock<()>>,
+    pub syncing: Mutex<Option<Task<()>>>,
+    /// Damage that was met, for the administrator.
+    pub problems: Mutex<Vec<String>>,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What these locks guard is replaced whole or pushed to.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Pool({})", self.name())
+    }
+}
+
+impl Pool {
+    pub fn name(&self) -> String {
+        lock(&self.0.config).name.clone()
+    }
+
+    pub fn guid(&self) -> Guid {
+        lock(&self.0.config).guid
+    }
+
+    pub fn is_read_only(&self) -> bool {
+        self.0.read_only
+    }
+
+    pub fn dsl(&self) -> &Dsl {
+        &self.0.dsl
+    }
+
+    pub fn mos(&self) -> &ObjSet {
+        &self.0.mos
+    }
+
+    pub fn tree(&self) -> &Arc<Tree> {
+        &self.0.tree
+    }
+
+    pub fn space(&self) -> &Arc<Space> {
+        &self.0.space
+    }
+
+    pub fn pipeline(&self) -> &Pipeline {
+        &self.0.pipeline
+    }
+
+    pub fn txgs(&self) -> &Txgs {
+        &self.0.txgs
+    }
+
+    pub fn config(&self) -> PoolConfig {
+        lock(&self.0.config).clone()
+    }
+
+    pub fn uberblock(&self) -> Uberblock {
+        lock(&self.0.uberblock).clone()
+    }
+
+    /// Waits until everything changed so far is on disk.
+    pub async fn sync(&self) -> Result<()> {
+        if self.0.read_only { Ok(()) } else { self.0.txgs.sync().await }
+    }
+
+    /// Keeps sync tasks from changing the MOS while it is read.
+    pub async fn reading(&self) -> world::sync::OwnedReadGuard<()> {
+        self.0.admin.read_owned().await
+    }
+
+    /// Changes the configuration in the labels with the next txg.
+    pub(crate) fn update_config(&self, change: impl FnOnce(&mut PoolConfig)) {
+        change(&mut lock(&self.0.config));
+        self.0.config_dirty.store(true, Ordering::Release);
+    }
+
+    /// Damage that was met since the pool was opened, in sentences.
+    pub fn problems(&self) -> Vec<String> {
+        self.0.note_problems();
+        lock(&self.0.problems).clone()
+    }
+}
+
+/// At most so many problems are kept: the first ones tell the story.
+const PROBLEMS_MAX: usize = 1000;
+
+impl Inner {
+    pub fn note_problem(&self, problem: impl ToString) {
+        let mut problems = lock(&self.problems);
+        if problems.len() < PROBLEMS_MAX {
+            problems.push(problem.to_string());
+        }
+    }
+
+    pub fn note_problems(&self) {
+        let found = self.space.take_problems().into_iter().chain(self.pipeline.take_problems());
+        found.for_each(|e| self.note_problem(e));
+    }
+
+    /// Tells the DSL how much there is to be given out.
+    pub fn publish_space(&self) {
+        let normal = self.space.usage(Class::Normal);
+        let log = self.space.usage(Class::EmbeddedLog);
+        let space = PoolSpace {
+            size: normal.space_deflated + log.space_deflated,
+            slop: self.space.slop(),
+            deferred: normal.deferred_deflated + log.deferred_deflated,
+        };
+        self.dsl.set_pool_space(space);
+    }
+
+    /// The configuration as it is in `txg`.
+    pub fn config_at(&self, txg: Txg) -> PoolConfig {
+        let mut config = lock(&self.config).clone();
+        config.txg = txg;
+        config.features_for_read = self
+            .dsl
+            .features()
+            .for_labels()
+            .into_iter()
+            .fold(NvList::new(), |list, guid| list.with(guid, NvValue::Boolean));
+        config
+    }
+}

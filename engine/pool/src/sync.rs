@@ -1,0 +1,133 @@
+//! What a txg does to become the pool's state.
+//!
+//! ```text
+//!   pass 1   datasets ─▶ sync tasks ─▶ datasets they changed ─▶ configuration
+//!   each     MOS: dmu::sync ─▶ frees of gangs ─▶ space maps, which are objects of the MOS …
+//!   until    … so again, until a pass leaves the MOS clean
+//!   commit   flush ─▶ labels 0 2 ─▶ uberblock ─▶ flush ─▶ labels 1 3
+//!   done     freed space ripens, the next txg may sync
+//! ```
+//!
+//! It comes to rest because from the second pass on a block that this txg has written is written again in the same
+//! place, and later passes do not compress, so that its size stays the same.
+
+use crate::assemble::MosLedger;
+use crate::pool::{Pool, lock};
+use dmu::{SyncCtx, Tx};
+use ondisk::BlockPointer;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use units::{Error, Result, Txg};
+use vdev::label::commit::Commit;
+
+/// A sync that has not come to rest by now never will: something is wrong with us.
+const PASSES_MAX: u32 = 100;
+
+impl Pool {
+    /// The loop that syncs txg after txg, until the pool is closed or cannot be written any more.
+    pub(crate) async fn sync_loop(self) {
+        while let Some(txg) = self.0.txgs.next_to_sync().await {
+            if let Err(e) = self.sync_txg(txg).await {
+                self.0.note_problem(format!("the pool is suspended: txg {txg} could not be written: {e}"));
+                self.0.txgs.fail(e);
+                return;
+            }
+            self.0.txgs.done(txg);
+        }
+    }
+
+    pub(crate) async fn sync_txg(&self, txg: Txg) -> Result<()> {
+        let inner = &self.0;
+        let tx = Arc::new(Tx::syncing(txg));
+        let ledger =
+            Arc::new(MosLedger { pipeline: inner.pipeline.clone(), txg, delta: inner.mos_delta.clone() });
+        let mut root = None;
+        let mut pass = 0;
+        loop {
+            pass += 1;
+            if pass > PASSES_MAX {
+                return Err(Error::corrupt(format!("txg {txg} does not come to rest")));
+            }
+            if pass == 1 {
+                self.first_pass(&tx).await?;
+            } else {
+                inner.dsl.sync_datasets(&tx, pass).await?;
+            }
+            let ctx = SyncCtx { txg, pass, ledger: ledger.clone() };
+            if let Some(bp) = inner.mos.sync(&ctx).await? {
+                root = Some(bp);
+            }
+            inner.pipeline.settle_frees().await?;
+            inner.space.sync(txg, pass).await?;
+            if !inner.mos.is_dirty(txg) {
+                break;
+            }
+        }
+        if let Some(root) = root {
+            self.commit(txg, root).await?;
+        }
+        inner.space.sync_done(txg)?;
+        inner.note_problems();
+        inner.publish_space();
+        let dirty = inner.txgs.dirty_bytes() * 100 / inner.txgs.limits().dirty_max.max(1);
+        inner.tree.set_dirty(dirty);
+        Ok(())
+    }
+
+    async fn first_pass(&self, tx: &Arc<Tx>) -> Result<()> {
+        let inner = &self.0;
+        let delta = std::mem::take(&mut *lock(&inner.mos_delta));
+        inner.dsl.sync_datasets(tx, 1).await?;
+        let tasks = inner.tasks.take(tx.txg());
+        if !tasks.is_empty() {
+            let _changing = inner.admin.write().await;
+            for task in tasks {
+                task(self.clone(), tx.clone()).await;
+            }
+        }
+        inner.dsl.sync_datasets(tx, 1).await?;
+        self.drop_log_space_maps(tx).await?;
+        if inner.config_dirty.load(Ordering::Acquire) {
+            self.write_config_object(tx).await?;
+        }
+        if inner.mos.is_dirty(tx.txg()) {
+            inner.dsl.charge_mos(tx, delta).await
+        } else {
+            // An empty txg stays empty; the sums wait for one that is not.
+            *lock(&inner.mos_delta) += delta;
+            Ok(())
+        }
+    }
+
+    async fn commit(&self, txg: Txg, root: BlockPointer) -> Result<()> {
+        let inner = &self.0;
+        let config_dirty = inner.config_dirty.swap(false, Ordering::AcqRel);
+        let uberblock = {
+            let mut uberblock = lock(&inner.uberblock).clone();
+            uberblock.txg = txg;
+            uberblock.timestamp = world::wall_clock().seconds;
+            uberblock.root = root;
+            uberblock.guid_sum = inner.tree.spec().guid_sum();
+            uberblock
+        };
+        let config = config_dirty.then(|| inner.config_at(txg));
+        let commit = Commit { uberblock: uberblock.clone(), config, multihost: false };
+        if let Err(e) = inner.tree.commit(&commit).await {
+            inner.config_dirty.store(config_dirty, Ordering::Release);
+            return Err(e);
+        }
+        lock(&inner.config).txg = txg;
+        *lock(&inner.uberblock) = uberblock;
+        Ok(())
+    }
+
+    /// Writes the configuration into the MOS, where `import` will find the whole tree.
+    async fn write_config_object(&self, tx: &Tx) -> Result<()> {
+        let inner = &self.0;
+        let id = inner.dsl.core().directory().require_u64(ondisk::mos::directory::CONFIG).await?;
+        let object = inner.mos.object(units::ObjectId(id)).await?;
+        let packed = inner.config_at(tx.txg()).mos(&inner.tree.spec()).encode();
+        object.write(tx, 0, &packed).await?;
+        object.set_bonus(tx, &(packed.len() as u64).to_ne_bytes())
+    }
+}

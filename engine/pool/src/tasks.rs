@@ -1,0 +1,63 @@
+//! Sync tasks: administrative changes, made inside of a txg's sync.
+//!
+//! ```text
+//!   change(task) ─▶ queued with a hold on the open txg ─▶ … ─▶ run in the first pass of its sync, one after another
+//!       ▲                                                                    │
+//!       └──────────── the result, once the txg is on disk ◀──────────────────┘
+//! ```
+//!
+//! A task that fails has changed nothing: it checks all it can before its first change. Its txg syncs all the same.
+
+use crate::pool::{Pool, lock};
+use dmu::Tx;
+use std::sync::{Arc, Mutex};
+use units::{Error, Kind, Result, Txg};
+use world::Pending;
+use world::sync::oneshot;
+
+type Task = Box<dyn FnOnce(Pool, Arc<Tx>) -> Pending<()> + Send>;
+
+/// Tasks that wait for their txg.
+#[derive(Default)]
+pub(crate) struct Tasks(Mutex<Vec<(Txg, Task)>>);
+
+impl Tasks {
+    pub fn take(&self, txg: Txg) -> Vec<Task> {
+        let mut tasks = lock(&self.0);
+        let (now, later) = std::mem::take(&mut *tasks).into_iter().partition(|(of, _)| *of == txg);
+        *tasks = later;
+        let now: Vec<(Txg, Task)> = now;
+        now.into_iter().map(|(_, task)| task).collect()
+    }
+}
+
+impl Pool {
+    /// Runs `work` in syncing context and returns its result when the txg it changed is on disk.
+    pub async fn change<T, F>(
+        &self,
+        doing: &str,
+        work: impl FnOnce(Pool, Arc<Tx>) -> F + Send + 'static,
+    ) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        if self.0.read_only {
+            return Err(Error::new(Kind::ReadOnly, doing.to_string()).at(format!("pool '{}'", self.name())));
+        }
+        let (send, receive) = oneshot::channel();
+        let task: Task = Box::new(move |pool, tx| {
+            Box::pin(async move {
+                // Nobody may wait any more: the change is made all the same.
+                let _ = send.send(work(pool, tx).await);
+            })
+        });
+        let hold = self.0.txgs.begin_unthrottled();
+        let txg = hold.txg();
+        lock(&self.0.tasks.0).push((txg, task));
+        hold.dirtied(1);
+        drop(hold);
+        self.0.txgs.wait_synced(txg).await?;
+        receive.await.unwrap_or_else(|_| Err(Error::new(Kind::Cancelled, doing.to_string())))
+    }
+}

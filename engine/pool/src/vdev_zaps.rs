@@ -1,0 +1,55 @@
+//! The ZAPs of the vdevs: where a vdev's own properties live.
+//!
+//! ```text
+//!   MOS directory ─ vdev_zap_map   every such ZAP, so that none is forgotten
+//!   configuration ─ top_zap, leaf_zap of each vdev
+//! ```
+
+use crate::pool::Inner;
+use dmu::{ObjSet, Tx};
+use dsl::zaps;
+use ondisk::ObjectType;
+use ondisk::mos::directory;
+use units::{ObjectId, Result, VdevId};
+use vdev::{Bias, Spec, VdevType};
+
+/// In a top-level vdev's ZAP: what the vdev is for.
+const BIAS: &str = "org.zfsonlinux:allocation_bias";
+
+/// Gives every vdev of a new pool its ZAPs.
+pub(crate) async fn create(mos: &ObjSet, directory: &zaps::Table, tx: &Tx, root: &mut Spec) -> Result<()> {
+    let list = zaps::create(mos, tx, ObjectType::ZAP_METADATA).await?;
+    directory.insert(tx, directory::VDEV_ZAP_MAP, list.blocks().id().0).await?;
+    for top in &mut root.children {
+        top.top_zap = Some(add(mos, &list, tx).await?);
+        let mut todo = vec![&mut *top];
+        while let Some(vdev) = todo.pop() {
+            if vdev.vdev_type.is_leaf() {
+                vdev.leaf_zap = Some(add(mos, &list, tx).await?);
+            }
+            todo.extend(vdev.children.iter_mut());
+        }
+        if let Some(word) = top.bias.word().filter(|_| top.vdev_type != VdevType::Hole) {
+            let zap = zaps::open(mos, ObjectId(top.top_zap.unwrap_or(0))).await?;
+            zap.insert(tx, BIAS, zap::Value::text(word)).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn add(mos: &ObjSet, list: &zaps::Table, tx: &Tx) -> Result<u64> {
+    let id = zaps::create(mos, tx, ObjectType::ZAP_METADATA).await?.blocks().id().0;
+    list.insert(tx, &zap::int_name(id), id).await?;
+    Ok(id)
+}
+
+/// What a top-level vdev is for, as its ZAP says; only the log is marked in the configuration.
+pub(crate) async fn bias(inner: &Inner, vdev: VdevId) -> Result<Bias> {
+    let spec = inner.tree.spec();
+    let Some(top) = spec.children.iter().find(|t| t.id == Some(u64::from(vdev.0))) else {
+        return Ok(Bias::Normal);
+    };
+    let Some(zap) = top.top_zap.and_then(|z| ObjectId(z).some()) else { return Ok(top.bias) };
+    let value = zaps::open(&inner.mos, zap).await?.lookup(BIAS).await?;
+    Ok(value.and_then(|v| v.as_text().and_then(Bias::from_word)).unwrap_or(top.bias))
+}

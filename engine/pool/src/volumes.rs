@@ -1,0 +1,68 @@
+//! Datasets with something in them: making them, and opening volumes.
+
+use crate::pool::Pool;
+use dmu::Tx;
+use dsl::NewDataset;
+use dsl::props::{PropName, Value};
+use ondisk::ObjsetType;
+use units::{Error, Result};
+use zvol::Volume;
+
+/// What a new dataset is to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    FileSystem(zpl::NewFileSystem),
+    Volume { size: u64, block_size: u64 },
+}
+
+impl Pool {
+    /// Makes a dataset with its first content.
+    pub async fn create_dataset(
+        &self,
+        name: &str,
+        content: Content,
+        props: Vec<(PropName, Value)>,
+    ) -> Result<()> {
+        let name = name.to_string();
+        self.change("create dataset", move |pool, tx| async move {
+            pool.create_in(&tx, &name, content, &props).await
+        })
+        .await
+    }
+
+    async fn create_in(
+        &self,
+        tx: &Tx,
+        name: &str,
+        content: Content,
+        props: &[(PropName, Value)],
+    ) -> Result<()> {
+        let kind = match content {
+            Content::FileSystem(_) => ObjsetType::Zfs,
+            Content::Volume { size, block_size } => {
+                zvol::check(size, block_size)?;
+                ObjsetType::Zvol
+            }
+        };
+        let dataset = self.0.dsl.create(tx, &NewDataset { name, kind, props }).await?;
+        match content {
+            Content::FileSystem(new) => zpl::create(dataset.objset(), tx, new).await,
+            Content::Volume { size, block_size } => {
+                zvol::create(dataset.objset(), tx, size, block_size).await
+            }
+        }
+    }
+
+    /// Opens a volume, or a snapshot of one, which is read-only.
+    pub async fn open_volume(&self, name: &str) -> Result<Volume> {
+        let dataset = self.0.dsl.open_by_name(name).await?;
+        if dataset.objset().kind() != ObjsetType::Zvol {
+            return Err(Error::invalid(format!("'{name}' is not a volume")));
+        }
+        if dataset.is_encrypted() {
+            return Err(Error::new(units::Kind::Encrypted, format!("open volume '{name}'")));
+        }
+        let writable = !self.0.read_only && !dataset.is_snapshot();
+        Volume::open(name, dataset.objset(), writable.then(|| self.0.txgs.clone())).await
+    }
+}
