@@ -322,6 +322,9 @@ impl Pool {
         let log: Arc<dyn SpaceLog> = log;
         log_space_maps::apply(inner, &log).await?;
         inner.publish_space();
+        if !inner.read_only {
+            inner.space.preload().await;
+        }
         Ok(())
     }
 

@@ -67,6 +67,8 @@ impl Pool {
             self.commit(txg, root).await?;
         }
         inner.space.sync_done(txg)?;
+        // What the next txg will allocate from is read in between, not in its midst.
+        inner.space.preload().await;
         inner.note_problems();
         inner.publish_space();
         let dirty = inner.txgs.dirty_bytes() * 100 / inner.txgs.limits().dirty_max.max(1);
