@@ -72,6 +72,9 @@ fn joined(pieces: &[Buf], len: u32) -> Result<Buf> {
     }
 }
 
+/// How many requests the lanes make before one of them lets the other tasks of its core run.
+const PATIENCE: u64 = 16;
+
 /// What the lanes share.
 struct Shared {
     target: Arc<dyn Target>,
@@ -146,6 +149,10 @@ async fn run_lane(shared: Arc<Shared>, mut chooser: Chooser) -> Result<Report> {
         if let Err(e) = request.await {
             shared.failed.store(true, Ordering::Relaxed);
             return Err(e);
+        }
+        // A target that never waits would keep the others of this core out.
+        if turn.is_multiple_of(PATIENCE) {
+            world::yield_now().await;
         }
     }
     Ok(report)
