@@ -210,6 +210,13 @@ impl Node {
         }
     }
 
+    pub(crate) fn missed_writes(&self) -> bool {
+        match &self.body {
+            Body::Leaf(leaf) => leaf.missed_txgs().is_some(),
+            _ => self.children().iter().any(|c| c.missed_writes()),
+        }
+    }
+
     /// Counts the error on each leaf that returned the wrong bytes.
     pub(crate) fn count_checksum_error(&self) {
         self.leaves().iter().filter(|l| l.is_usable()).for_each(|l| l.count(Fault::Checksum));

@@ -259,3 +259,32 @@ fn a_device_remembers_the_txgs_it_missed() {
         assert_eq!(missed, [None, Some((units::Txg(20), units::Txg(23)))]);
     });
 }
+
+#[test]
+fn callers_that_go_away_leave_their_places_to_others() {
+    let disks = sim::Disks::new();
+    disks.add("/d/0", 80 * MIB, sim::Model::HDD);
+    run(&disks, 15, async {
+        let tree = create(Layout::Stripe, 1, 9).await;
+        let top = top(&tree);
+        let block = random_block(&mut Rng::new(1), 4096);
+        top.write(0, block.clone(), Priority::SyncWrite).await.unwrap();
+        let impatient: Vec<_> = (0..200u64)
+            .map(|i| {
+                let (top, block) = (top.clone(), block.clone());
+                world::spawn(async move {
+                    let read = top.read(i * 262_144 % (64 * MIB), 4096, verify(&block), Priority::SyncRead);
+                    world::timeout(std::time::Duration::from_millis(i % 40), read).await.is_some()
+                })
+            })
+            .collect();
+        let mut answered = 0;
+        for task in impatient {
+            answered += usize::from(task.await);
+        }
+        assert!(answered < 100, "{answered} of 200 were answered in time");
+        top.read(0, 4096, verify(&block), Priority::SyncRead).await.unwrap();
+        let idle = tree.leaves()[0].depths().iter().all(|&(waiting, active)| waiting == 0 && active == 0);
+        assert!(idle, "{:?}", tree.leaves()[0].depths());
+    });
+}
