@@ -13,7 +13,7 @@ use crate::label::read::{Labels, read_labels};
 use crate::queue::schedule::{Direction, Shape};
 use crate::queue::{Queue, Work};
 use crate::stats::LeafStats;
-use crate::{Aux, Device, Errors, Health, Limits, Priority};
+use crate::{Aux, Device, Errors, Health, OpenOptions, Priority};
 use ondisk::label::{BOOT_HEADER_OFFSET, DATA_OFFSET, LABEL_PAD_SIZE, LABEL_SIZE};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -74,25 +74,26 @@ impl Leaf {
         disk: Option<Arc<dyn Disk>>,
         health: Health,
         detail: Option<String>,
-        limits: &Limits,
+        options: &OpenOptions,
         alarm: Arc<AtomicBool>,
     ) -> Arc<Leaf> {
         let geometry = disk.as_ref().map(|d| d.geometry());
         let rotational =
             matches!(geometry, Some(g) if matches!(g.kind, DiskKind::Block { rotational: true, .. }));
         let psize = geometry.map_or(0, |g| crate::geometry::leaf_psize(g.size));
+        let stats = LeafStats::new(options.registry.as_ref(), &device.to_string());
         let inner = Inner { device, disk, psize, health, detail, diagnosis: Diagnosis::default() };
         Arc::new(Leaf {
             guid,
             inner: Mutex::new(inner),
-            queue: Queue::new(limits.clone(), rotational),
-            stats: LeafStats::default(),
+            queue: Queue::new(options.limits.clone(), rotational),
+            stats,
             errors: Default::default(),
             suspected: AtomicU8::new(0),
             alarm,
             written: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
-            no_cache_flush: limits.no_cache_flush,
+            no_cache_flush: options.limits.no_cache_flush,
             syncing: AtomicU64::new(0),
             missed: [AtomicU64::new(u64::MAX), AtomicU64::new(0)],
         })
@@ -170,7 +171,7 @@ impl Leaf {
         }
         let started = world::now();
         let result = disk.flush().await;
-        self.stats.flushed(world::now().since(started));
+        self.stats.flushed(started, result.is_err());
         if let Err(e) = result {
             self.note_missed();
             return Err(self.failed(Fault::Write, "flush", e));
@@ -224,6 +225,9 @@ impl Leaf {
     /// Counts an error and tells the group.
     pub(crate) fn count(&self, fault: Fault) {
         self.errors[fault as usize].fetch_add(1, Ordering::Relaxed);
+        if fault == Fault::Checksum {
+            self.stats.count(probe::Metric::ChecksumErrors);
+        }
         self.lock().diagnosis.note(fault, world::now());
         self.suspected.fetch_or(1 << fault as u8, Ordering::Relaxed);
         self.alarm.store(true, Ordering::Relaxed);

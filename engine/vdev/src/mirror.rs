@@ -6,7 +6,6 @@
 //! Replacing and spare vdevs are mirrors too. Their first child is the one that has been there longer, so it is asked
 //! first when there is no check to tell a stale copy from a good one.
 
-use crate::Priority;
 use crate::node::{Ask, Node};
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -18,7 +17,8 @@ pub(crate) async fn read(children: &[Arc<Node>], ask: &Ask) -> Result<Buf> {
         if ask.everything { read_all(children, ask).await } else { read_one(children, ask).await };
     let block = found?;
     if ask.repair && ask.check.is_some() {
-        repair(&failed, ask.offset, &block).await;
+        let failed = failed.iter().filter(|c| c.is_usable());
+        join_all(failed.map(|c| c.repair(ask.offset, block.clone()))).await;
     }
     Ok(block)
 }
@@ -74,10 +74,4 @@ fn by_preference<'a>(children: &'a [Arc<Node>], ask: &Ask) -> Vec<&'a Arc<Node>>
 /// Wrong bytes say more than an operation that failed: somewhere a block is lost, not just unreachable.
 fn worse(a: Error, b: Error) -> Error {
     if a.kind() == Kind::Checksum { a } else { b }
-}
-
-/// Writes a block again where it was bad. What cannot be written is counted where it failed; the read has succeeded.
-pub(crate) async fn repair(failed: &[&Arc<Node>], offset: u64, block: &Buf) {
-    let writes = failed.iter().filter(|c| c.is_usable());
-    join_all(writes.map(|c| c.write(offset, block.clone(), Priority::AsyncWrite))).await;
 }

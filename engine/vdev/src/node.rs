@@ -222,6 +222,14 @@ impl Node {
         self.leaves().iter().filter(|l| l.is_usable()).for_each(|l| l.count(Fault::Checksum));
     }
 
+    /// Writes again what was bad here. What cannot be written is counted where it failed; the read has succeeded.
+    pub(crate) async fn repair(&self, offset: u64, data: Buf) {
+        let len = data.len() as u64;
+        if self.write(offset, data, Priority::AsyncWrite).await.is_ok() {
+            self.leaves().iter().filter(|l| l.is_usable()).for_each(|l| l.stats.healed(len));
+        }
+    }
+
     fn note(&self, error: &Error, fault: Fault) {
         if self.leaf().is_some() {
             return;

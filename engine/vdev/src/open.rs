@@ -11,6 +11,7 @@ use crate::raidz::map::Shape;
 use crate::{Aux, Device, Health, Limits, Spec, State, VdevType, geometry};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use ondisk::label::MIN_DEVICE_SIZE;
+use probe::Registry;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -28,11 +29,20 @@ pub struct OpenOptions {
     /// Where leaves were found. Others are looked for at their path.
     pub devices: HashMap<Guid, Device>,
     pub limits: Limits,
+    /// Where I/O is counted, besides in the leaves themselves.
+    pub registry: Option<Arc<Registry>>,
 }
 
 impl OpenOptions {
     pub fn new(mode: OpenMode) -> OpenOptions {
-        OpenOptions { mode, pool: None, limit: None, devices: HashMap::default(), limits: Limits::default() }
+        OpenOptions {
+            mode,
+            pool: None,
+            limit: None,
+            devices: HashMap::default(),
+            limits: Limits::default(),
+            registry: None,
+        }
     }
 }
 
@@ -128,7 +138,7 @@ async fn open_leaf(spec: &Spec, context: &Context<'_>, min_asize: u64) -> Result
         },
     };
     let alarm = context.alarm.clone();
-    Ok(Leaf::new(spec.guid, device, disk, health, detail, &options.limits, alarm))
+    Ok(Leaf::new(spec.guid, device, disk, health, detail, options, alarm))
 }
 
 /// What the configuration says about a leaf that is not to be touched.

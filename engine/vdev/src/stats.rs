@@ -5,11 +5,16 @@
 //!     └────────────────────── total wait ─────────────────────────────┘
 //! ```
 //!
+//! The same goes to the pool's [`Registry`], if there is one, by its own names: the queue's wait of each operation, and
+//! each operation at the device.
+//!
 //! Histograms count by powers of two: bucket n holds what lies in `2^n ..= 2^(n+1) - 1`, nanoseconds or bytes.
 
 use crate::Priority;
 use crate::queue::Outcome;
 use crate::queue::schedule::{Direction, Shape};
+use probe::{Event, Io, Layer, Metric, Op, Registry};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use world::Instant;
@@ -28,6 +33,17 @@ pub struct LeafStats {
     classes: [ClassCounters; Priority::COUNT],
     flushes: AtomicU64,
     flush_ns: AtomicU64,
+    /// Bytes written again because they were bad.
+    healed: AtomicU64,
+    probes: Option<Probes>,
+}
+
+/// Where the registry counts.
+#[derive(Debug)]
+struct Probes {
+    registry: Arc<Registry>,
+    queue: Arc<Io>,
+    disk: Arc<Io>,
 }
 
 #[derive(Debug)]
@@ -49,8 +65,8 @@ struct ClassCounters {
     aggregated: Histogram<SIZE_BUCKETS>,
 }
 
-impl Default for LeafStats {
-    fn default() -> LeafStats {
+impl LeafStats {
+    pub(crate) fn new(registry: Option<&Arc<Registry>>, place: &str) -> LeafStats {
         LeafStats {
             kinds: std::array::from_fn(|_| KindCounters {
                 ops: AtomicU64::new(0),
@@ -69,11 +85,15 @@ impl Default for LeafStats {
             }),
             flushes: AtomicU64::new(0),
             flush_ns: AtomicU64::new(0),
+            healed: AtomicU64::new(0),
+            probes: registry.map(|r| Probes {
+                registry: r.clone(),
+                queue: r.io(Layer::Queue, place),
+                disk: r.io(Layer::Disk, place),
+            }),
         }
     }
-}
 
-impl LeafStats {
     pub(crate) fn completed(&self, shape: &Shape, asked: Instant, outcome: &Outcome) {
         let now = world::now();
         let (total, disk) = (now.since(asked), now.since(outcome.started));
@@ -92,11 +112,29 @@ impl LeafStats {
             Some(batch) if outcome.leads => count(&class.aggregated, batch),
             Some(_) => {}
         }
+        if let Some(probes) = &self.probes {
+            probes.completed(shape, asked, outcome, disk);
+        }
     }
 
-    pub(crate) fn flushed(&self, took: Duration) {
+    pub(crate) fn flushed(&self, began: Instant, failed: bool) {
+        let latency = world::now().since(began);
         add(&self.flushes, 1);
-        add(&self.flush_ns, nanos(took));
+        add(&self.flush_ns, nanos(latency));
+        if let Some(probes) = &self.probes {
+            probes.disk.record(Event { op: Op::Flush, offset: 0, bytes: 0, began, latency, failed });
+        }
+    }
+
+    pub(crate) fn healed(&self, bytes: u64) {
+        add(&self.healed, bytes);
+        self.count(Metric::RepairedBlocks);
+    }
+
+    pub(crate) fn count(&self, metric: Metric) {
+        if let Some(probes) = &self.probes {
+            probes.registry.count(metric, 1);
+        }
     }
 
     pub fn snapshot(&self) -> Snapshot {
@@ -118,6 +156,7 @@ impl LeafStats {
             }),
             flushes: load(&self.flushes),
             flush_ns: load(&self.flush_ns),
+            healed: load(&self.healed),
         }
     }
 
@@ -134,6 +173,34 @@ impl LeafStats {
     }
 }
 
+impl Probes {
+    fn completed(&self, shape: &Shape, asked: Instant, outcome: &Outcome, disk: Duration) {
+        let op = op_of(shape.class);
+        let failed = outcome.result.is_err();
+        let wait = outcome.started.since(asked);
+        let queued =
+            Event { op, offset: shape.offset, bytes: shape.len, began: asked, latency: wait, failed };
+        self.queue.record(queued);
+        if outcome.leads {
+            let bytes = outcome.batch.unwrap_or(shape.len);
+            self.disk.record(Event { bytes, began: outcome.started, latency: disk, ..queued });
+        }
+    }
+}
+
+/// The registry has fewer classes: what no release of ours does yet counts as what it resembles.
+pub(crate) fn op_of(class: Priority) -> Op {
+    match class {
+        Priority::SyncRead => Op::SyncRead,
+        Priority::SyncWrite => Op::SyncWrite,
+        Priority::AsyncRead => Op::AsyncRead,
+        Priority::AsyncWrite => Op::AsyncWrite,
+        Priority::Scrub => Op::Scrub,
+        Priority::Trim => Op::Trim,
+        Priority::Removal | Priority::Initializing | Priority::Rebuild => Op::Rebuild,
+    }
+}
+
 /// The counters at one moment; those of a group are sums.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
@@ -144,6 +211,8 @@ pub struct Snapshot {
     pub classes: [ClassSnapshot; Priority::COUNT],
     pub flushes: u64,
     pub flush_ns: u64,
+    /// Bytes written again because they were bad.
+    pub healed: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -201,6 +270,7 @@ impl Snapshot {
         self.classes.iter_mut().zip(&other.classes).for_each(|(a, b)| a.add(b));
         self.flushes += other.flushes;
         self.flush_ns += other.flush_ns;
+        self.healed += other.healed;
     }
 }
 

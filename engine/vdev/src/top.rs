@@ -7,12 +7,14 @@
 use crate::diagnosis::Verdict;
 use crate::leaf::{Leaf, Suspicion};
 use crate::node::{Ask, Body, Check, Node, Verify, read_leaf};
-use crate::{Aux, Bias, Health, Priority, Spec, State, geometry};
+use crate::stats::op_of;
+use crate::{Aux, Bias, Health, OpenOptions, Priority, Spec, State, geometry};
 use ondisk::MAX_BLOCK_SIZE;
+use probe::{Event, Io, Layer};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use units::{Error, Guid, Kind, Result, VdevId};
-use world::{Buf, IoBuf, OpenMode};
+use world::{Buf, Instant, IoBuf, OpenMode};
 
 /// See the module.
 #[derive(Debug)]
@@ -31,6 +33,7 @@ pub struct Top {
     mode: OpenMode,
     /// Set by a leaf that had an error.
     alarm: Arc<AtomicBool>,
+    probe: Option<Arc<Io>>,
 }
 
 impl Top {
@@ -38,7 +41,7 @@ impl Top {
         id: VdevId,
         spec: &Spec,
         node: Arc<Node>,
-        mode: OpenMode,
+        options: &OpenOptions,
         alarm: Arc<AtomicBool>,
     ) -> Result<Top> {
         let place = || format!("vdev {id}");
@@ -65,8 +68,9 @@ impl Top {
             is_log: spec.is_log(),
             bias: Mutex::new(spec.bias),
             node,
-            mode,
+            mode: options.mode,
             alarm,
+            probe: options.registry.as_ref().map(|r| r.io(Layer::Vdev, spec.name())),
         })
     }
 
@@ -151,11 +155,12 @@ impl Top {
         self.check_writable()?;
         let len = self.check(offset, data.len())?;
         let data = if len == data.len() { data } else { padded(&data, len) };
+        let began = world::now();
         let result = match &self.node.body {
             Body::Leaf(leaf) => leaf.write(offset, data, priority).await,
             _ => self.node.write(offset, data, priority).await,
         };
-        self.answer_alarm();
+        self.completed(offset, len, priority, began, result.is_err());
         result.map_err(|e| e.at(self.place(offset)))
     }
 
@@ -190,12 +195,13 @@ impl Top {
         let repair = self.mode == OpenMode::ReadWrite;
         let check = Some(Check { verify, psize });
         let ask = Ask { offset, len, priority, check, repair, everything };
+        let began = world::now();
         let result = match &self.node.body {
             // The plainest case, spared the detour that groups need.
             Body::Leaf(leaf) => read_leaf(leaf, &ask).await,
             _ => self.node.read(ask).await,
         };
-        self.answer_alarm();
+        self.completed(offset, len, priority, began, result.is_err());
         let buf = result.map_err(|e| e.at(self.place(offset)))?;
         Ok(if len == psize { buf } else { buf.slice(0..psize) })
     }
@@ -222,6 +228,14 @@ impl Top {
 
     fn place(&self, offset: u64) -> String {
         format!("vdev {} offset {offset:#x}", self.id)
+    }
+
+    fn completed(self: &Arc<Top>, offset: u64, len: usize, priority: Priority, began: Instant, failed: bool) {
+        self.answer_alarm();
+        if let Some(probe) = &self.probe {
+            let latency = world::now().since(began);
+            probe.record(Event { op: op_of(priority), offset, bytes: len as u64, began, latency, failed });
+        }
     }
 
     /// Looks into errors that leaves have reported, without making anybody wait for it.

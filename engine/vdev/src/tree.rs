@@ -189,7 +189,7 @@ async fn open_tops(specs: &[Spec], first: u64, options: &OpenOptions) -> Result<
         }
         let alarm = Arc::new(AtomicBool::new(false));
         let node = open_top(spec, options, alarm.clone()).await?;
-        Top::new(VdevId(id as u32), spec, node, options.mode, alarm).map(|top| Some(Arc::new(top)))
+        Top::new(VdevId(id as u32), spec, node, options, alarm).map(|top| Some(Arc::new(top)))
     }));
     opened.await.into_iter().collect()
 }

@@ -115,6 +115,7 @@ fn an_ordinary_read_repairs_the_copy_it_met() {
         top(&tree).read(0, block.len(), verify(&block), Priority::SyncRead).await.unwrap();
         assert_eq!(checksum_errors(&tree), [("/d/1".to_string(), 1)].into());
         assert_eq!(damaged.get("/d/1").unwrap().peek(DATA, 4096), sound);
+        assert_eq!(tree.status().children[0].stats.healed, 32 << 10, "the column that was bad");
     });
 }
 
@@ -286,5 +287,26 @@ fn callers_that_go_away_leave_their_places_to_others() {
         top.read(0, 4096, verify(&block), Priority::SyncRead).await.unwrap();
         let idle = tree.leaves()[0].depths().iter().all(|&(waiting, active)| waiting == 0 && active == 0);
         assert!(idle, "{:?}", tree.leaves()[0].depths());
+    });
+}
+
+#[test]
+fn the_registry_sees_blocks_their_waiting_and_what_the_devices_did() {
+    use probe::{Layer, Op};
+    run(&disks(3), 16, async {
+        let spec = create(Layout::Raidz { parity: 1 }, 3, 12).await.spec();
+        let mut options = vdev::OpenOptions::new(OpenMode::ReadWrite);
+        options.registry = Some(std::sync::Arc::new(probe::Registry::new()));
+        let tree = vdev::Tree::open(spec, options.clone()).await.unwrap();
+        let block = random_block(&mut Rng::new(1), 64 << 10);
+        top(&tree).write(0, block.clone(), Priority::AsyncWrite).await.unwrap();
+        top(&tree).read(0, block.len(), verify(&block), Priority::SyncRead).await.unwrap();
+        top(&tree).flush().await.unwrap();
+        let seen = options.registry.unwrap().snapshot();
+        let bytes = |layer, place, op| seen.get(layer, place).unwrap().op(op).bytes;
+        assert_eq!(bytes(Layer::Vdev, "raidz1-0", Op::AsyncWrite), 64 << 10);
+        assert_eq!(bytes(Layer::Queue, "/d/0", Op::AsyncWrite), 32 << 10);
+        assert_eq!(bytes(Layer::Disk, "/d/1", Op::SyncRead), 32 << 10);
+        assert_eq!(seen.get(Layer::Disk, "/d/2").unwrap().op(Op::Flush).ops, 1);
     });
 }

@@ -14,7 +14,6 @@
 use super::columns;
 use super::map::{Map, Shape};
 use super::suspect::suspects;
-use crate::Priority;
 use crate::node::{Ask, Node};
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -127,11 +126,8 @@ impl Stripe<'_> {
         }
         if self.ask.repair {
             let repairs = bad.into_iter().filter(|&c| self.child(c).is_usable());
-            let write = |c: usize| {
-                self.child(c).write(self.map.columns[c].offset, truth[c].clone(), Priority::AsyncWrite)
-            };
-            // What cannot be written is counted where it failed; the read has succeeded.
-            join_all(repairs.map(write)).await;
+            let repair = |c: usize| self.child(c).repair(self.map.columns[c].offset, truth[c].clone());
+            join_all(repairs.map(repair)).await;
         }
         block
     }
