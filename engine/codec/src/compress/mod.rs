@@ -23,7 +23,8 @@ pub mod zstd;
 
 use units::{Compression, Error, Result};
 
-/// Encodes `src` into the start of `dst`: the bytes used, or `None` if they do not fit.
+/// Encodes `src` into the start of `dst`: the bytes used, or `None` if they do not fit. Gzip and zstd also give up
+/// when they fit with only a few bytes to spare.
 pub fn compress(kind: Compression, src: &[u8], dst: &mut [u8]) -> Option<usize> {
     match kind {
         Compression::Off => None,

@@ -1,17 +1,17 @@
 //! Parity of RAIDZ: up to three columns from which up to three lost data columns come back.
 //!
 //! Bytes are elements of the field of 256, where addition is xor and multiplication is that of polynomials modulo
-//! `x^8 + x^4 + x^3 + x^2 + 1` (see [`gf`]). At each offset, over the bytes `d` of the `n` data columns:
+//! `x^8 + x^4 + x^3 + x^2 + 1` (module `gf`). At each offset, over the bytes `d` of the `n` data columns:
 //!
 //! ```text
-//!   P = d0       +  d1          + ... + dn-1
-//!   Q = d0 2^n-1 +  d1 2^(n-2)  + ... + dn-1      Horner: for each column, multiply by 2 and add
-//!   R = d0 4^n-1 +  d1 4^(n-2)  + ... + dn-1      the same with 4
+//!   P = d0          +  d1          + ... + dn-1
+//!   Q = d0 2^(n-1)  +  d1 2^(n-2)  + ... + dn-1      Horner: for each column, multiply by 2 and add
+//!   R = d0 4^(n-1)  +  d1 4^(n-2)  + ... + dn-1      the same with 4
 //! ```
 //!
 //! With `k` columns missing, `k` of these are equations for their bytes. Summing only what is there leaves the
 //! *syndromes*, which the missing bytes alone make up; the inverse of a `k` x `k` matrix gives them back. Any
-//! choice of rows and columns has an inverse, as the powers of 2 are all different up to the 255th.
+//! choice of rows and columns has an inverse, as the first 255 powers of 2 all differ, and so do those of 4.
 //!
 //! ```text
 //!   lost d1 d3, read P R     sP = P - (d0 + d2 ...) = d1 + d3          d1 = a sP + b sR
@@ -22,7 +22,7 @@
 //! zeros, and only its own bytes come back.
 //!
 //! The work goes strip by strip, a few registers wide, through all columns, so each byte of memory is touched once:
-//! [`strip`] has the loops, [`x86`] the registers.
+//! module `strip` has the loops, `x86` the registers.
 //!
 //! Not here: which device holds which column, and whether a reconstruction was right; the block's checksum tells.
 
@@ -85,6 +85,8 @@ fn reconstruct_by(
         let counts = format!("{} columns from {} of parity", lost.len(), rows.len());
         return Err(Error::invalid(format!("cannot reconstruct {counts}")));
     }
+    let longest = missing.iter().map(|column| column.len()).max().unwrap_or(0);
+    assert!(read.iter().all(|parity| parity.len() >= longest), "parity covers what is missing");
     let columns: Vec<&[u8]> = data.iter().map(|column| column.unwrap_or(&[])).collect();
     let factors = solve(data.len(), &lost, &rows);
     run(level, &mut Job { columns: &columns, rows: &rows, read: &read, factors, results: missing });
