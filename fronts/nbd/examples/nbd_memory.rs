@@ -32,7 +32,11 @@ async fn serve(args: Vec<String>) -> Result<()> {
     let size = parse_size(size).map_err(Error::invalid)?;
     let block_size = parse_size(block_size).map_err(Error::invalid)?;
     let volume = MemoryVolume::new(size, block_size as u32);
-    let server = Server::new(Arc::new(MemoryExports::default().with("disk", volume)), Config::default());
+    let server = Server::new(
+        Arc::new(MemoryExports::default().with("disk", volume)),
+        Arc::default(),
+        Config::default(),
+    );
     let address = server.listen(&Address::Tcp(([127, 0, 0, 1], port).into()))?;
     println!("serving {address}");
     std::future::pending().await

@@ -9,6 +9,7 @@ use crate::budget::{Budget, UNIT};
 use crate::session::{Session, Vitals};
 use crate::volume::Exports;
 use futures_util::future::{Either, select};
+use probe::{Io, IoSnapshot, OpSnapshot, Registry};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::pin;
@@ -58,8 +59,9 @@ pub struct Client {
     /// `None` while it still negotiates.
     pub export: Option<String>,
     pub since: Instant,
-    pub requests: u64,
+    pub reads: u64,
     pub read_bytes: u64,
+    pub writes: u64,
     pub written_bytes: u64,
 }
 
@@ -69,6 +71,7 @@ pub struct Server(Arc<Shared>);
 
 struct Shared {
     exports: Arc<dyn Exports>,
+    registry: Arc<Registry>,
     config: Config,
     budget: Arc<Budget>,
     state: Mutex<State>,
@@ -87,7 +90,7 @@ struct State {
 
 struct Entry {
     address: Address,
-    export: Option<String>,
+    export: Option<(String, Arc<Io>)>,
     since: Instant,
     vitals: Arc<Vitals>,
     stream: Arc<dyn Stream>,
@@ -97,10 +100,12 @@ struct Entry {
 }
 
 impl Server {
-    pub fn new(exports: Arc<dyn Exports>, config: Config) -> Server {
+    /// Each connection counts its I/O in `registry`, at the place "EXPORT CLIENT".
+    pub fn new(exports: Arc<dyn Exports>, registry: Arc<Registry>, config: Config) -> Server {
         let bases = config.connections * UNIT;
         Server(Arc::new(Shared {
             exports,
+            registry,
             config,
             budget: Budget::new(config.total_bytes.saturating_sub(bases)),
             state: Mutex::default(),
@@ -132,7 +137,7 @@ impl Server {
     /// Ends the connections to one export, after what they have in flight.
     pub fn disconnect(&self, export: &str) {
         let state = self.0.lock();
-        let of_export = state.sessions.values().filter(|s| s.export.as_deref() == Some(export));
+        let of_export = state.sessions.values().filter(|s| s.export.as_ref().is_some_and(|e| e.0 == export));
         of_export.for_each(|s| s.vitals.stop());
     }
 
@@ -170,14 +175,21 @@ impl fmt::Debug for Server {
 
 impl Entry {
     fn describe(&self) -> Client {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counts = self.export.as_ref().map(|(_, io)| io.snapshot());
+        let sum = |kind: fn(&IoSnapshot) -> OpSnapshot| {
+            let sum = counts.as_ref().map(kind);
+            sum.map_or((0, 0), |s| (s.ops, s.bytes))
+        };
+        let ((reads, read_bytes), (writes, written_bytes)) =
+            (sum(IoSnapshot::reads), sum(IoSnapshot::writes));
         Client {
             address: self.address.clone(),
-            export: self.export.clone(),
+            export: self.export.as_ref().map(|(name, _)| name.clone()),
             since: self.since,
-            requests: read(&self.vitals.requests),
-            read_bytes: read(&self.vitals.read_bytes),
-            written_bytes: read(&self.vitals.written_bytes),
+            reads,
+            read_bytes,
+            writes,
+            written_bytes,
         }
     }
 
@@ -222,6 +234,7 @@ impl Shared {
             stream: stream.clone(),
             client: address.clone(),
             exports: self.exports.clone(),
+            registry: self.registry.clone(),
             lease: self.budget.lease(),
             vitals: vitals.clone(),
             config: self.config,
@@ -243,9 +256,9 @@ impl Shared {
 }
 
 async fn run(shared: Arc<Shared>, id: u64, session: Session) {
-    let began = |export: &str| {
+    let began = |export: &str, io: &Arc<Io>| {
         if let Some(entry) = shared.lock().sessions.get_mut(&id) {
-            entry.export = Some(export.to_string());
+            entry.export = Some((export.to_string(), io.clone()));
         }
     };
     // How a client ended concerns nobody but itself: it has been answered, or it broke the protocol.

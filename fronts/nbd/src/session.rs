@@ -7,6 +7,7 @@
 
 mod flight;
 mod handshake;
+mod journal;
 mod transmission;
 
 use crate::budget::Lease;
@@ -15,6 +16,8 @@ use crate::volume::Exports;
 pub(crate) use flight::{Outcome, Ticket};
 use futures_util::future::{Either, select};
 use futures_util::task::AtomicWaker;
+use journal::Journal;
+use probe::{Io, Layer, Registry};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,8 +27,7 @@ use transmission::{Link, Transmission};
 use units::{Error, Kind, Result};
 use world::{Address, Stream};
 
-/// What a session shows to the server that watches over it, and how it is told to end. Counters are written by the
-/// session's own core only.
+/// What a session shows to the server that watches over it, and how it is told to end.
 #[derive(Debug, Default)]
 pub(crate) struct Vitals {
     stop: AtomicBool,
@@ -34,9 +36,6 @@ pub(crate) struct Vitals {
     progress: AtomicU64,
     /// The client keeps memory of ours for as long as it does not read, or does not send what it announced.
     owes: AtomicBool,
-    pub requests: AtomicU64,
-    pub read_bytes: AtomicU64,
-    pub written_bytes: AtomicU64,
 }
 
 impl Vitals {
@@ -60,9 +59,9 @@ impl Vitals {
         self.owes.load(Ordering::Relaxed).then(|| self.progress.load(Ordering::Relaxed))
     }
 
-    fn count(counter: &AtomicU64, n: u64) {
+    fn note_progress(&self) {
         // One writer, so that no locked instruction is needed.
-        counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+        self.progress.store(self.progress.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }
 
@@ -70,22 +69,24 @@ pub(crate) struct Session {
     pub stream: Arc<dyn Stream>,
     pub client: Address,
     pub exports: Arc<dyn Exports>,
+    pub registry: Arc<Registry>,
     pub lease: Lease,
     pub vitals: Arc<Vitals>,
     pub config: Config,
 }
 
 impl Session {
-    /// Runs to the end. `began` is told which export is used; an error says why the end was not the client's wish.
-    pub async fn run(self, began: impl FnOnce(&str)) -> Result<()> {
+    /// Runs to the end. `began` is told which export is used and where its I/O is counted; an error says why the end
+    /// was not the client's wish.
+    pub async fn run(self, began: impl FnOnce(&str, &Arc<Io>)) -> Result<()> {
         let (stream, client) = (self.stream.clone(), self.client.clone());
         let ended = self.converse(began).await;
         stream.shutdown();
         ended.map_err(|e| e.at(client))
     }
 
-    async fn converse(self, began: impl FnOnce(&str)) -> Result<()> {
-        let Session { stream, client, exports, lease, vitals, config } = self;
+    async fn converse(self, began: impl FnOnce(&str, &Arc<Io>)) -> Result<()> {
+        let Session { stream, client, exports, registry, lease, vitals, config } = self;
         let shake_hands = handshake::run(&*stream, &*exports, &client);
         let limited = world::timeout(config.negotiation_timeout, shake_hands);
         let opened = match select(pin!(limited), pin!(vitals.stopped())).await {
@@ -96,10 +97,12 @@ impl Session {
             Either::Right(_) => None,
         };
         let Some(opened) = opened else { return Ok(()) };
-        began(&opened.name);
+        let io = registry.io(Layer::Front, format!("{} {client}", opened.name));
+        began(&opened.name, &io);
         // The hold lives until the last request is done, whatever made the transmission end.
         let _hold = opened.hold;
         let link = Link { stream, lease, vitals };
-        Transmission::new(link, opened.volume, opened.terms, opened.inbox, &config).await
+        let journal = Journal::new(io);
+        Transmission::new(link, opened.volume, opened.terms, opened.inbox, journal, &config).await
     }
 }

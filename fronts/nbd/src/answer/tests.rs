@@ -1,14 +1,16 @@
 use super::*;
 use crate::outbox::Load;
 use crate::volume::Extent;
-use world::Buf;
+use crate::wire::request::Command;
+use world::{Buf, Instant};
 
 const PLAIN: Terms = Terms { structured: false, contexts: false };
 const STRUCTURED: Terms = Terms { structured: true, contexts: true };
 const LOAD: Load = Load { requests: 1, bytes: 100 };
 
 fn ticket(offset: u64, len: u32, whole: bool) -> Ticket {
-    Ticket { cookie: 0x0102_0304_0506_0708, offset, len, whole, load: LOAD }
+    let (command, began) = (Command::Read, Instant::default());
+    Ticket { command, cookie: 0x0102_0304_0506_0708, offset, len, whole, load: LOAD, began }
 }
 
 /// Everything in the outbox, sent as one string of bytes.

@@ -2,21 +2,24 @@
 
 use crate::outbox::Load;
 use crate::volume::{Extent, Piece};
+use crate::wire::request::Command;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use units::Result;
-use world::Pending;
+use world::{Instant, Pending};
 
 /// What the reply to a request must know of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
+    pub command: Command,
     pub cookie: u64,
     pub offset: u64,
     pub len: u32,
     /// The answer must be one piece: one chunk for a read, one extent for a status.
     pub whole: bool,
     pub load: Load,
+    pub began: Instant,
 }
 
 /// What the volume is at.

@@ -15,6 +15,7 @@
 
 use super::Vitals;
 use super::flight::{Flight, Outcome, Ticket, Work};
+use super::journal::Journal;
 use crate::answer::{self, MAX_EXTENTS};
 use crate::budget::Lease;
 use crate::errno::Errno;
@@ -35,7 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use units::{Error, Kind, Result};
-use world::{IoBuf, Pending, Stream};
+use world::{Instant, IoBuf, Pending, Stream};
 
 /// From this length on a payload is received into its own buffer. Below, taking it out of the inbox costs less than
 /// the system call that the detour needs.
@@ -90,6 +91,9 @@ pub(crate) struct Transmission {
     sending: Option<(Pending<io::Result<()>>, Load)>,
     load: Load,
     most: Load,
+    journal: Journal,
+    /// When the requests that are being taken were found.
+    took_at: Instant,
     /// Room for the pieces of one read at a time.
     pieces: Vec<Piece>,
     failure: Option<Error>,
@@ -123,6 +127,7 @@ impl Transmission {
         volume: Arc<dyn Volume>,
         terms: Terms,
         inbox: Inbox,
+        journal: Journal,
         config: &Config,
     ) -> Transmission {
         Transmission {
@@ -139,6 +144,8 @@ impl Transmission {
             sending: None,
             load: Load::default(),
             most: Load { requests: config.connection_requests, bytes: config.connection_bytes },
+            journal,
+            took_at: Instant::default(),
             pieces: Vec::new(),
             failure: None,
         }
@@ -206,7 +213,7 @@ impl Transmission {
         let Some(receiving) = &mut self.receiving else { return Poll::Pending };
         let (received_into, received) = ready!(receiving.as_mut().poll(cx));
         self.receiving = None;
-        Vitals::count(&self.link.vitals.progress, 1);
+        self.link.vitals.note_progress();
         let count = *received.as_ref().unwrap_or(&0);
         match &mut self.intake {
             Intake::Payload { buf, filled, .. } => {
@@ -237,6 +244,9 @@ impl Transmission {
     fn take_requests(&mut self, cx: &mut Context<'_>) -> bool {
         if self.receiving.is_some() {
             return false;
+        }
+        if !self.inbox.waiting().is_empty() {
+            self.took_at = world::now();
         }
         let mut moved = false;
         self.starved = false;
@@ -306,7 +316,6 @@ impl Transmission {
         self.load += load;
         self.inbox.consume(request::LEN);
         self.lean = payload >= LONG;
-        Vitals::count(&self.link.vitals.requests, 1);
         self.start(request, load, cx);
         true
     }
@@ -333,8 +342,9 @@ fn weight(request: &Request) -> usize {
 /// The work itself.
 impl Transmission {
     fn start(&mut self, request: Request, load: Load, cx: &mut Context<'_>) {
-        let Request { cookie, offset, len, .. } = request;
-        let ticket = Ticket { cookie, offset, len, whole: false, load };
+        let Request { command, cookie, offset, len, .. } = request;
+        let began = self.took_at;
+        let ticket = Ticket { command, cookie, offset, len, whole: false, load, began };
         let limits = Limits { size: self.volume.size(), read_only: self.volume.read_only() };
         match plan(&request, limits, self.terms) {
             Plan::Do(operation) => self.carry_out(operation, ticket, cx),
@@ -342,7 +352,7 @@ impl Transmission {
                 if request.payload() > 0 {
                     self.intake = Intake::Skip(request.payload() as usize);
                 }
-                answer::error(&mut self.outbox, self.terms, ticket, errno, why);
+                self.refuse(ticket, errno, why);
             }
             // Neither is answered.
             Plan::Leave => self.drop_request(load, None),
@@ -362,14 +372,14 @@ impl Transmission {
                 return self.read(ticket, cx);
             }
             Operation::Write { fua, .. } => return self.receive_write(ticket, fua, cx),
-            Operation::Nothing => return answer::done(&mut self.outbox, ticket),
+            Operation::Nothing => return self.answer(ticket, Ok(Outcome::Done)),
             Operation::Prefetch { offset, len } => {
                 self.volume.prefetch(offset, len);
-                return answer::done(&mut self.outbox, ticket);
+                return self.answer(ticket, Ok(Outcome::Done));
             }
             Operation::Zero { may_be_hole, fast: true, .. } if !self.volume.zeroes_fast(may_be_hole) => {
                 let why = "zeroing would be no faster than writing";
-                return answer::error(&mut self.outbox, self.terms, ticket, Errno::NotSupported, why);
+                return self.refuse(ticket, Errno::NotSupported, why);
             }
             Operation::Zero { offset, len, may_be_hole, fua, .. } => {
                 Work::Act(self.volume.zero(offset, len, may_be_hole, fua))
@@ -387,16 +397,18 @@ impl Transmission {
 
     fn read(&mut self, ticket: Ticket, cx: &mut Context<'_>) {
         let Ticket { offset, len, .. } = ticket;
-        Vitals::count(&self.link.vitals.read_bytes, u64::from(len));
         let at_once = match len {
             0 => Some(Ok(())),
             _ => self.volume.try_read(offset, len, &mut self.pieces),
         };
         match at_once {
-            Some(Ok(())) => answer::read(&mut self.outbox, self.terms, ticket, &mut self.pieces),
+            Some(Ok(())) => {
+                self.journal.answered(&ticket, true);
+                answer::read(&mut self.outbox, self.terms, ticket, &mut self.pieces);
+            }
             Some(Err(e)) => {
                 self.pieces.clear();
-                answer::failed(&mut self.outbox, self.terms, ticket, &e);
+                self.answer(ticket, Err(e));
             }
             None => {
                 let work = Work::Read(self.volume.read(offset, len));
@@ -416,7 +428,6 @@ impl Transmission {
     }
 
     fn write(&mut self, ticket: Ticket, buf: IoBuf, fua: bool, cx: &mut Context<'_>) {
-        Vitals::count(&self.link.vitals.written_bytes, u64::from(ticket.len));
         let work = Work::Act(self.volume.write(ticket.offset, buf.freeze(), fua));
         self.launch(ticket, work, cx);
     }
@@ -439,7 +450,13 @@ impl Transmission {
         landed
     }
 
+    fn refuse(&mut self, ticket: Ticket, errno: Errno, why: &str) {
+        self.journal.answered(&ticket, false);
+        answer::error(&mut self.outbox, self.terms, ticket, errno, why);
+    }
+
     fn answer(&mut self, ticket: Ticket, result: Result<Outcome>) {
+        self.journal.answered(&ticket, result.is_ok());
         answer::answer(&mut self.outbox, self.terms, ticket, result);
     }
 }
@@ -451,6 +468,7 @@ impl Transmission {
             return false;
         }
         let Some((parts, load)) = self.outbox.take() else { return false };
+        self.journal.sent(world::now);
         self.sending = Some((self.link.stream.send(parts), load));
         true
     }
@@ -459,7 +477,7 @@ impl Transmission {
         let Some((sending, load)) = &mut self.sending else { return Poll::Pending };
         let (sent, load) = (ready!(sending.as_mut().poll(cx)), *load);
         self.sending = None;
-        Vitals::count(&self.link.vitals.progress, 1);
+        self.link.vitals.note_progress();
         self.give_back(load);
         match sent {
             Ok(()) => self.outbox.sent(),

@@ -1,0 +1,55 @@
+//! The record of the requests that were answered, for whoever watches the front.
+//!
+//! A request lasts from being taken from the inbox until its reply is handed to the socket. The clock is read once for
+//! all requests of a receive and once for all replies of a send.
+
+use super::flight::Ticket;
+use crate::wire::request::Command;
+use probe::{Event, Io, Op};
+use std::sync::Arc;
+use std::time::Duration;
+use world::Instant;
+
+pub(crate) struct Journal {
+    io: Arc<Io>,
+    /// Answered, and not yet with the socket.
+    answered: Vec<Event>,
+}
+
+impl Journal {
+    pub fn new(io: Arc<Io>) -> Journal {
+        Journal { io, answered: Vec::new() }
+    }
+
+    pub fn answered(&mut self, ticket: &Ticket, well: bool) {
+        if let Some(op) = operation(ticket.command) {
+            let Ticket { offset, len, began, .. } = *ticket;
+            let event =
+                Event { op, offset, bytes: u64::from(len), began, latency: Duration::ZERO, failed: !well };
+            self.answered.push(event);
+        }
+    }
+
+    /// Everything answered so far goes to the socket now.
+    pub fn sent(&mut self, now: impl FnOnce() -> Instant) {
+        if self.answered.is_empty() {
+            return;
+        }
+        let now = now();
+        for event in self.answered.drain(..) {
+            self.io.record(Event { latency: now.since(event.began), ..event });
+        }
+    }
+}
+
+/// What a command counts as; asking about a volume is no I/O.
+fn operation(command: Command) -> Option<Op> {
+    match command {
+        Command::Read => Some(Op::SyncRead),
+        Command::Write | Command::WriteZeroes => Some(Op::SyncWrite),
+        Command::Trim => Some(Op::Trim),
+        Command::Flush => Some(Op::Flush),
+        Command::Cache => Some(Op::AsyncRead),
+        Command::BlockStatus | Command::Disconnect | Command::Unknown(_) => None,
+    }
+}
