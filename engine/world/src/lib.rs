@@ -30,6 +30,6 @@ pub use disk::{Disk, DiskKind, Geometry, OpenMode};
 pub use net::{Address, Listener, Stream};
 pub use task::{
     Pending, Task, World, compute, cores, enter, list_dir, listen, open, random_u64, spawn, spawn_on,
-    yield_now,
+    this_core, yield_now,
 };
 pub use time::{Instant, WallTime, now, sleep, sleep_until, timeout, wall_clock};

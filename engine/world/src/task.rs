@@ -108,6 +108,11 @@ pub fn cores() -> usize {
     current(|w| w.cores())
 }
 
+/// The loop that runs the calling task.
+pub fn this_core() -> usize {
+    current(|w| w.this_core())
+}
+
 pub fn random_u64() -> u64 {
     current(|w| w.random_u64())
 }

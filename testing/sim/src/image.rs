@@ -1,11 +1,13 @@
-//! The bytes of a disk, held only where something was written.
+//! The bytes of a disk, held only where something was written. Copies share their pages until one is changed, so
+//! that a whole machine's disks can be set aside and tried again.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const PAGE: usize = 4096;
 
 #[derive(Clone, Debug, Default)]
-pub struct Image(BTreeMap<u64, Box<[u8; PAGE]>>);
+pub struct Image(BTreeMap<u64, Arc<[u8; PAGE]>>);
 
 impl Image {
     pub fn read(&self, offset: u64, out: &mut [u8]) {
@@ -17,7 +19,7 @@ impl Image {
 
     pub fn write(&mut self, offset: u64, bytes: &[u8]) {
         for_each_page(offset, bytes.len(), |page, within, range| {
-            let to = self.0.entry(page).or_insert_with(|| Box::new([0; PAGE]));
+            let to = Arc::make_mut(self.0.entry(page).or_insert_with(|| Arc::new([0; PAGE])));
             to[within..within + range.len()].copy_from_slice(&bytes[range]);
         });
     }
@@ -31,6 +33,11 @@ impl Image {
                 self.0.remove(p);
             });
         }
+    }
+
+    /// Forgets everything from `size` on.
+    pub fn truncate(&mut self, size: u64) {
+        self.0.split_off(&size.div_ceil(PAGE as u64));
     }
 }
 

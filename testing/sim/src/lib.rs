@@ -13,20 +13,29 @@
 //! woken (or, if asked, in an order drawn from the seed), time never depends on the machine, and the only randomness is
 //! [`Rng`].
 //!
-//! A power cut ([`Disks::power_cut`], or in the midst of a run [`Disks::cut_at_flush`] and [`run_until_cut`]) keeps all
-//! that was flushed, and of the rest any subset, sector by sector: what the cache of a real disk may do.
+//! A power cut ([`Disks::power_cut`], or in the midst of a run [`Disks::cut_at_flush`], [`Disks::cut_at_write`] and
+//! [`run_until_cut`]) keeps all that was flushed, and of the rest any subset, sector by sector: what the cache of a real
+//! disk may do. To try every boundary: count [`Disks::flushes`] of a whole run, then [`Disks::fork`] the disks as they
+//! were before it and cut the run at the first flush, the second, …
 //!
 //! Invariants: a flush makes durable exactly the writes that had completed when it was issued; a run that can make no
-//! progress panics and names its seed.
+//! progress panics; a run that panics names its seed.
 
 mod disk;
+mod executor;
+mod fault;
 mod image;
+mod model;
+mod net;
 mod rng;
 mod world_sim;
 
-pub use disk::{DiskHandle, Disks, Fault, Model};
+pub use disk::{DiskHandle, Disks};
+pub use executor::{Config, run, run_until_cut, run_with};
+pub use fault::Fault;
+pub use model::{Cache, Model};
+pub use net::{connect, stream_pair};
 pub use rng::Rng;
-pub use world_sim::{Config, run, run_until_cut, run_with};
 
 #[cfg(test)]
 mod tests;

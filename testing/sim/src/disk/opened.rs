@@ -1,0 +1,165 @@
+//! A disk as engine code sees it.
+
+use super::state::Write;
+use super::{Moment, Shared, SimDisk, lock};
+use crate::fault::{Fault, chance};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use world::{Buf, Disk, Geometry, IoBuf, OpenMode, Pending};
+
+pub(super) struct Opened {
+    pub disk: Arc<SimDisk>,
+    pub all: Arc<Shared>,
+    pub mode: OpenMode,
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Disk({})", self.disk.path.display())
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if self.mode == OpenMode::ReadWrite {
+            lock(&self.disk.state).opened_for_writing = false;
+        }
+    }
+}
+
+impl Disk for Opened {
+    fn path(&self) -> &Path {
+        &self.disk.path
+    }
+
+    fn geometry(&self) -> Geometry {
+        let state = lock(&self.disk.state);
+        let model = state.model;
+        Geometry {
+            size: state.size,
+            logical_block: model.logical_block,
+            physical_block: model.physical_block,
+            kind: model.kind,
+        }
+    }
+
+    fn current_size(&self) -> io::Result<u64> {
+        let state = lock(&self.disk.state);
+        if state.fault.gone { Err(io::Error::other("the device is gone")) } else { Ok(state.size) }
+    }
+
+    fn read(&self, offset: u64, mut buf: IoBuf) -> Pending<(IoBuf, io::Result<()>)> {
+        let disk = self.disk.clone();
+        let done = {
+            let mut state = lock(&disk.state);
+            let base = state.model.read;
+            state.schedule(world::now(), base, offset, buf.len() as u64)
+        };
+        Box::pin(async move {
+            world::sleep_until(done).await;
+            let result = disk.finish_read(offset, &mut buf);
+            (buf, result)
+        })
+    }
+
+    fn write(&self, offset: u64, parts: Vec<Buf>) -> Pending<io::Result<()>> {
+        if self.mode == OpenMode::ReadOnly {
+            return Box::pin(async { Err(io::ErrorKind::PermissionDenied.into()) });
+        }
+        let (disk, all) = (self.disk.clone(), self.all.clone());
+        let len = parts.iter().map(|p| p.len() as u64).sum();
+        let (done, number) = {
+            let mut state = lock(&disk.state);
+            let number = state.number();
+            if let Err(e) = state.check(offset, len) {
+                return Box::pin(async move { Err(e) });
+            }
+            if state.fault.full {
+                return Box::pin(async { Err(io::ErrorKind::StorageFull.into()) });
+            }
+            let base = state.model.write;
+            let done = state.schedule(world::now(), base, offset, len);
+            state.in_flight.insert(number, Write { offset, parts });
+            (done, number)
+        };
+        // The device goes on with a write that nobody waits for any more.
+        Box::pin(world::spawn(async move {
+            world::sleep_until(done).await;
+            all.reach(Moment::Write).await;
+            disk.finish_write(number)
+        }))
+    }
+
+    fn flush(&self) -> Pending<io::Result<()>> {
+        let (disk, all) = (self.disk.clone(), self.all.clone());
+        let (done, mark) = {
+            let mut state = lock(&disk.state);
+            // What has completed by now is covered; what is on its way need not be.
+            let mark = state.flush_mark();
+            (state.schedule_flush(world::now()), mark)
+        };
+        Box::pin(async move {
+            world::sleep_until(done).await;
+            all.reach(Moment::Flush).await;
+            let fault = lock(&disk.state).fault;
+            if fault.gone || chance(fault.flush_errors_ppm) {
+                return Err(io::Error::other("flush error"));
+            }
+            lock(&disk.state).flush_to(mark);
+            Ok(())
+        })
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Pending<io::Result<()>> {
+        let disk = self.disk.clone();
+        Box::pin(async move {
+            let mut state = lock(&disk.state);
+            state.check(offset, len)?;
+            state.view.discard(offset, len);
+            Ok(())
+        })
+    }
+}
+
+impl SimDisk {
+    fn finish_read(&self, offset: u64, buf: &mut IoBuf) -> io::Result<()> {
+        let fault = lock(&self.state).fault;
+        let (fails, rots) = (chance(fault.read_errors_ppm), chance(fault.rot_ppm));
+        {
+            let state = lock(&self.state);
+            state.check(offset, buf.len() as u64)?;
+            if fails || state.is_bad(offset, buf.len() as u64) {
+                return Err(io::Error::other("medium error"));
+            }
+            state.view.read(offset, buf);
+        }
+        if rots && !buf.is_empty() {
+            let at = (world::random_u64() % buf.len() as u64) as usize;
+            buf[at] ^= 1 << (world::random_u64() % 8);
+        }
+        Ok(())
+    }
+
+    fn finish_write(&self, number: u64) -> io::Result<()> {
+        let Fault { write_errors_ppm, lost_writes_ppm, misdirected_writes_ppm, gone, .. } =
+            lock(&self.state).fault;
+        let (fails, lost) = (chance(write_errors_ppm), chance(lost_writes_ppm));
+        let elsewhere = chance(misdirected_writes_ppm).then(world::random_u64);
+        let mut state = lock(&self.state);
+        // A power cut may have taken it.
+        let Some(mut write) = state.in_flight.remove(&number) else { return Ok(()) };
+        if fails || gone {
+            return Err(io::Error::other("write error"));
+        }
+        if let Some(random) = elsewhere {
+            let len: u64 = write.parts.iter().map(|p| p.len() as u64).sum();
+            let unit = u64::from(state.model.logical_block);
+            write.offset = random % ((state.size - len) / unit + 1) * unit;
+        }
+        if !lost {
+            state.complete(write);
+        }
+        Ok(())
+    }
+}
