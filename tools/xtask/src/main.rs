@@ -1,1 +1,83 @@
-fn main() {}
+//! The chores of this repository, in Rust rather than shell: `cargo xtask COMMAND`.
+//!
+//! ```text
+//!   check      everything CI does, in CI's order: [`check`] runs the steps below and cargo's own
+//!   layers     arrows between crates point down: [`layers`] against the order in [`house`]
+//!   tidy       what rots unseen, and may only become less: [`tidy`]
+//!   licences   every crate we build from may be given away under MIT and Apache-2.0: [`licences`]
+//!   golden     the pools that OpenZFS made, unpacked: [`runners`]
+//! ```
+//!
+//! A check never stops at its first finding: it returns all of them as a list of sentences, and an empty list is a
+//! pass. Nothing is checked in CI that cannot be run at a desk by the same command.
+//!
+//! Not here: tests. A test belongs to the crate whose promise it proves.
+
+mod check;
+mod debian;
+mod house;
+mod layers;
+mod licences;
+mod runners;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What went wrong, in words for the terminal.
+type Failure = Box<dyn std::error::Error>;
+
+/// A sentence for each thing a check found wrong.
+type Findings = Vec<String>;
+
+const USAGE: &str = "\
+cargo xtask COMMAND
+
+  check               all that CI runs: tools, format, lints, layers, tidy, licences, documentation, tests
+  layers              the arrows between crates point down
+  tidy                files, links, words and dependencies nobody would miss until too late
+  licences            the licences of every crate we build from
+  golden [ARGS]       unpack the golden pools, print where they are
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match arguments.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("", &[][..]),
+    };
+    let done = match command {
+        "check" => check::run(),
+        "layers" => report("layers", layers::check()),
+        "tidy" => report("tidy", tidy::check()),
+        "licences" => report("licences", licences::check()),
+        "golden" => runners::golden(rest),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(failure) => {
+            eprintln!("xtask {command}: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints what a check found; true when it found nothing.
+fn report(name: &str, findings: Result<Findings, Failure>) -> Result<bool, Failure> {
+    let findings = findings?;
+    for finding in &findings {
+        println!("{name}: {finding}");
+    }
+    Ok(findings.is_empty())
+}
+
+/// The directory of the workspace.
+fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).map(PathBuf::from).unwrap_or(here)
+}

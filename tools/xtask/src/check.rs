@@ -1,0 +1,95 @@
+//! `cargo xtask check`: what CI does, at a desk.
+//!
+//! ```text
+//!   tools ─▶ format ─▶ layers ─▶ tidy ─▶ licences ─▶ lints ─▶ documentation ─▶ tests ─▶ the table
+//!   seconds, and they fail first                      minutes; one target directory, shared
+//! ```
+//!
+//! Every step runs whatever became of those before it, so that one run tells everything there is to mend. Cargo's
+//! own output is passed through: the closing lines of the test runners (`test result: ok. …`) are among it.
+
+use std::fmt::Write as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::{Failure, debian, house, layers, licences, report, root, tidy};
+
+/// A step's name and what it does; it says whether it passed.
+type Step = (&'static str, fn() -> Result<bool, Failure>);
+
+const STEPS: &[Step] = &[
+    ("format", || cargo(&["fmt", "--all", "--check"], &[])),
+    ("layers", || report("layers", layers::check())),
+    ("tidy", || report("tidy", tidy::check())),
+    ("licences", || report("licences", licences::check())),
+    ("lints", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])),
+    ("documentation", documentation),
+    ("tests", || cargo(&["test", "--workspace", "--no-fail-fast"], &[])),
+];
+
+/// What became of a step.
+struct Outcome {
+    name: &'static str,
+    passed: bool,
+    took: Duration,
+}
+
+pub fn run() -> Result<bool, Failure> {
+    let start = Instant::now();
+    let missing = debian::provide();
+    let tools = Outcome { name: "tools", passed: true, took: start.elapsed() };
+    let outcomes: Vec<Outcome> = [tools].into_iter().chain(STEPS.iter().map(step)).collect();
+    print!("{}", table(&outcomes, &missing));
+    Ok(outcomes.iter().all(|outcome| outcome.passed))
+}
+
+fn step((name, action): &Step) -> Outcome {
+    println!("=== {name}");
+    let start = Instant::now();
+    let passed = action().unwrap_or_else(|failure| {
+        println!("{name}: {failure}");
+        false
+    });
+    Outcome { name, passed, took: start.elapsed() }
+}
+
+fn table(outcomes: &[Outcome], missing: &[&str]) -> String {
+    let mut table = String::from("\n");
+    for Outcome { name, passed, took } in outcomes {
+        let word = if *passed { "ok" } else { "FAILED" };
+        _ = writeln!(table, "{name:<14} {word:<6} {:>7.1} s", took.as_secs_f64());
+    }
+    if !missing.is_empty() {
+        _ = writeln!(table, "\ntests that need {} were skipped", missing.join(", "));
+    }
+    table
+}
+
+/// Private items are documented too: the theory of an inner module is for whoever works here.
+fn documentation() -> Result<bool, Failure> {
+    let arguments = ["doc", "--workspace", "--no-deps", "--document-private-items"];
+    cargo(&arguments, &[("RUSTDOCFLAGS", "-D warnings")])
+}
+
+fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<bool, Failure> {
+    let status = Command::new(house::cargo())
+        .current_dir(root())
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .stdin(Stdio::null())
+        .status()?;
+    Ok(status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_names_what_failed_and_what_was_skipped() {
+        let outcome = |name, passed| Outcome { name, passed, took: Duration::from_millis(1500) };
+        let table = table(&[outcome("format", true), outcome("lints", false)], &["zdb"]);
+        assert!(table.contains("format         ok         1.5 s\nlints          FAILED     1.5 s\n"));
+        assert!(table.ends_with("tests that need zdb were skipped\n"));
+    }
+}

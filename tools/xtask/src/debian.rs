@@ -1,0 +1,169 @@
+//! What the tests need from Debian: found, or installed when we are root, or named.
+//!
+//! `zdb`, our judge, is in `zfsutils-linux` of the component `contrib`, which many machines do not list. Then it is
+//! taken from the mirror that the machine's own sources name, through a sources file that is removed afterwards.
+//! Nothing that is only recommended is installed: for `zfsutils-linux` that would be a kernel module.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::Failure;
+
+/// A program that some test runs, and the package that has it.
+const NEEDED: &[(&str, &str)] = &[
+    ("zdb", "zfsutils-linux"),
+    ("nbdinfo", "libnbd-bin"),
+    ("nbdcopy", "libnbd-bin"),
+    ("nbdfuse", "libnbd-bin"),
+    ("nbdkit", "nbdkit"),
+    ("qemu-img", "qemu-utils"),
+    ("fio", "fio"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("zstd", "zstd"),
+];
+
+/// Where our line for `contrib` stands while we install.
+const CONTRIB: &str = "/etc/apt/sources.list.d/cenote-tests-contrib.sources";
+
+/// Makes the needed programs be there as far as it may; names those that are missing still.
+pub fn provide() -> Vec<&'static str> {
+    println!("=== tools");
+    if missing().is_empty() {
+        return Vec::new();
+    }
+    if is_root() && exists("apt-get") {
+        if let Err(failure) = install(&packages(&missing())) {
+            println!("tools: {failure}");
+        }
+    } else {
+        println!("tools: as root this would install {}", packages(&missing()).join(" "));
+    }
+    for program in missing() {
+        println!("tools: {program} is missing: the tests that need it are skipped");
+    }
+    missing()
+}
+
+fn missing() -> Vec<&'static str> {
+    NEEDED.iter().map(|(program, _)| *program).filter(|program| !exists(program)).collect()
+}
+
+fn packages(programs: &[&str]) -> Vec<&'static str> {
+    let mut packages: Vec<&str> = NEEDED
+        .iter()
+        .filter(|(program, _)| programs.contains(program))
+        .map(|(_, package)| *package)
+        .collect();
+    packages.dedup();
+    packages
+}
+
+/// Whether a program is installed. `zdb` and `mkfs.xfs` live where the path of many users does not lead.
+fn exists(program: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let directories = path.split(':').chain(["/usr/local/sbin", "/usr/sbin", "/sbin"]);
+    directories.into_iter().any(|directory| Path::new(directory).join(program).is_file())
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout == b"0\n")
+}
+
+fn install(packages: &[&str]) -> Result<(), Failure> {
+    let added = packages.contains(&"zfsutils-linux") && add_contrib()?;
+    let done = apt(&["update"])
+        .and_then(|()| apt(&[&["install", "--yes", "--no-install-recommends"], packages].concat()));
+    if added {
+        std::fs::remove_file(CONTRIB)?;
+    }
+    done
+}
+
+fn apt(arguments: &[&str]) -> Result<(), Failure> {
+    let status = Command::new("apt-get")
+        .args(["-q", "-o", "DPkg::Lock::Timeout=300"])
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null())
+        .status()?;
+    if status.success() { Ok(()) } else { Err(format!("apt-get {} failed", arguments[0]).into()) }
+}
+
+/// Lists `contrib` of the machine's own release unless it is listed already; true when it had to.
+fn add_contrib() -> Result<bool, Failure> {
+    let format = "$(REPO_URI) $(RELEASE) $(COMPONENT) $(SOURCESENTRY)";
+    let output = Command::new("apt-get")
+        .args(["indextargets", "--format", format, "Created-By: Packages"])
+        .output()?;
+    let targets = String::from_utf8_lossy(&output.stdout).into_owned();
+    let release = codename(&std::fs::read_to_string("/etc/os-release")?)?;
+    let Some((mirror, entry)) = mirror(&targets, &release) else {
+        return Ok(false);
+    };
+    let signed = signed_by(entry);
+    std::fs::write(CONTRIB, stanza(mirror, &release, signed.as_deref()))?;
+    Ok(true)
+}
+
+/// `bookworm`, from the lines of `/etc/os-release`.
+fn codename(os_release: &str) -> Result<String, Failure> {
+    let line = os_release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    Ok(line.ok_or("/etc/os-release names no release: not a Debian?")?.trim_matches('"').to_owned())
+}
+
+/// The mirror that has `main` of this release, and the file that lists it; none when it has `contrib` as well.
+fn mirror<'a>(targets: &'a str, release: &str) -> Option<(&'a str, &'a str)> {
+    let lines = targets.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let ours: Vec<_> = lines.filter(|line| line.len() == 4 && line[1] == release).collect();
+    if ours.iter().any(|line| line[2] == "contrib") {
+        return None;
+    }
+    ours.iter().find(|line| line[2] == "main").map(|line| (line[0], line[3]))
+}
+
+/// The key that the listing file names: apt refuses two different ones for one mirror.
+fn signed_by(entry: &str) -> Option<String> {
+    let (file, _) = entry.rsplit_once(':')?;
+    let text = std::fs::read_to_string(file).ok()?;
+    let is_list = file.ends_with(".list");
+    let (before, after) = if is_list { ("signed-by=", [' ', ']']) } else { ("Signed-By: ", ['\n', '\n']) };
+    let (_, rest) = text.split_once(before)?;
+    Some(rest.split(after).next()?.trim().to_owned())
+}
+
+fn stanza(mirror: &str, release: &str, signed_by: Option<&str>) -> String {
+    let key = signed_by.map(|key| format!("Signed-By: {key}\n")).unwrap_or_default();
+    format!("Types: deb\nURIs: {mirror}\nSuites: {release}\nComponents: contrib\n{key}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAIN: &str = "http://m/debian/ bookworm main /etc/apt/sources.list.d/debian.sources:1";
+
+    #[test]
+    fn contrib_comes_from_the_mirror_that_has_main() {
+        let targets = format!("http://s/sec/ bookworm-security main /x:1\n{MAIN}\n");
+        let found = mirror(&targets, "bookworm");
+        assert_eq!(found, Some(("http://m/debian/", "/etc/apt/sources.list.d/debian.sources:1")));
+    }
+
+    #[test]
+    fn a_listed_contrib_is_left_alone() {
+        let targets = format!("{MAIN}\n{}\n", MAIN.replace("main", "contrib"));
+        assert_eq!(mirror(&targets, "bookworm"), None);
+    }
+
+    #[test]
+    fn the_stanza_carries_the_key_of_the_mirror() {
+        let text = stanza("http://m/debian/", "bookworm", Some("/k.gpg"));
+        assert!(text.ends_with("Components: contrib\nSigned-By: /k.gpg\n"));
+    }
+
+    #[test]
+    fn a_package_is_asked_for_once() {
+        assert_eq!(packages(&["nbdinfo", "nbdcopy", "zdb"]), ["zfsutils-linux", "libnbd-bin"]);
+    }
+}
