@@ -8,7 +8,8 @@
 //! Each request takes the descriptor that fits it; the kernel keeps the two views of a file consistent. A write whose
 //! parts are badly placed in memory, but whose whole is aligned on the disk, is first gathered in one buffer: that
 //! copy costs a tenth of a trip through the page cache. A file on tmpfs has no device to wait for, and the ring would
-//! hand each request to a kernel thread: there the copy is made in place, on the caller's thread.
+//! hand each request to a kernel thread: there the copy is made in place, on the caller's thread, and the caller yields
+//! once, so that a task that reads on and on does not keep its loop from everything else.
 //!
 //! A file opened for writing is locked against every other process that does so too.
 
@@ -27,7 +28,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use world::sync::oneshot;
+use world::sync::oneshot::{self, Receiver};
 use world::{Buf, Geometry, IoBuf, OpenMode, Pending};
 
 /// An open file, kept alive by the requests under way.
@@ -68,11 +69,23 @@ impl File {
         Ok(File { path: path.into(), geometry, handle: Arc::new(handle), shared: shared.clone() })
     }
 
-    fn begin(&self, operation: Box<dyn Operation>) {
-        if self.handle.nature == Nature::MemoryFile {
+    /// Begins the operation at once, whether or not anybody will wait for `waiting`.
+    fn begin<T: Send + 'static>(
+        &self,
+        operation: Box<dyn Operation>,
+        waiting: Receiver<T>,
+    ) -> impl Future<Output = io::Result<T>> + Send + use<T> {
+        let in_memory = self.handle.nature == Nature::MemoryFile;
+        if in_memory {
             perform_to_the_end(operation);
         } else {
             begin(&self.shared, operation);
+        }
+        async move {
+            if in_memory {
+                world::yield_now().await;
+            }
+            answer(waiting).await
         }
     }
 
@@ -160,9 +173,9 @@ impl world::Disk for File {
 
     fn read(&self, offset: u64, buf: IoBuf) -> Pending<(IoBuf, io::Result<()>)> {
         let (reply, waiting) = oneshot::channel();
-        self.begin(Box::new(Read::new(self.handle.clone(), offset, buf, reply)));
+        let done = self.begin(Box::new(Read::new(self.handle.clone(), offset, buf, reply)), waiting);
         Box::pin(async move {
-            match answer(waiting).await {
+            match done.await {
                 Ok(outcome) => outcome,
                 Err(ending) => (IoBuf::zeroed(0), Err(ending)),
             }
@@ -172,24 +185,25 @@ impl world::Disk for File {
     fn write(&self, offset: u64, parts: Vec<Buf>) -> Pending<io::Result<()>> {
         let parts = self.gathered(offset, parts);
         let (reply, waiting) = oneshot::channel();
-        self.begin(Box::new(Write::new(self.handle.clone(), offset, parts, reply)));
-        Box::pin(async move { answer(waiting).await? })
+        let done = self.begin(Box::new(Write::new(self.handle.clone(), offset, parts, reply)), waiting);
+        Box::pin(async move { done.await? })
     }
 
     fn flush(&self) -> Pending<io::Result<()>> {
         let (reply, waiting) = oneshot::channel();
-        self.begin(Box::new(Flush::new(self.handle.clone(), reply)));
-        Box::pin(async move { answer(waiting).await? })
+        let done = self.begin(Box::new(Flush::new(self.handle.clone(), reply)), waiting);
+        Box::pin(async move { done.await? })
     }
 
     fn discard(&self, offset: u64, len: u64) -> Pending<io::Result<()>> {
         let (reply, waiting) = oneshot::channel();
         let handle = self.handle.clone();
-        self.begin(match handle.nature {
+        let operation: Box<dyn Operation> = match handle.nature {
             Nature::BlockDevice => Box::new(Discard::new(handle, offset, len, reply)),
             _ => Box::new(Hole::new(handle, offset, len, reply)),
-        });
-        Box::pin(async move { answer(waiting).await? })
+        };
+        let done = self.begin(operation, waiting);
+        Box::pin(async move { done.await? })
     }
 }
 

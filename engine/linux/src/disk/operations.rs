@@ -1,4 +1,5 @@
-//! The requests to a file: each owns its buffers until it is complete.
+//! The requests to a file: each owns its buffers until it is complete. File and buffers are let go before the answer
+//! is sent: whoever closes a disk after its last answer finds it closed, and its lock free.
 
 use super::Handle;
 use crate::operation::{Operation, as_result, is_transient, outcome};
@@ -67,8 +68,10 @@ impl Operation for Read {
             }
             Err(e) => Err(e),
         };
+        let Read { handle, buf, reply, .. } = *self;
+        drop(handle);
         // The one who asked may be gone.
-        let _ = self.reply.send((self.buf, finished));
+        let _ = reply.send((buf, finished));
         None
     }
 }
@@ -163,7 +166,9 @@ impl Operation for Write {
             }
             Err(e) => Err(e),
         };
-        let _ = self.reply.send(finished);
+        let Write { handle, parts, reply, .. } = *self;
+        drop((handle, parts));
+        let _ = reply.send(finished);
         None
     }
 }
@@ -193,7 +198,9 @@ impl Operation for Flush {
         if is_transient(result) {
             return Some(self);
         }
-        let _ = self.reply.send(outcome(result).map(drop));
+        let Flush { handle, reply } = *self;
+        drop(handle);
+        let _ = reply.send(outcome(result).map(drop));
         None
     }
 }
@@ -228,7 +235,9 @@ impl Operation for Hole {
         if is_transient(result) {
             return Some(self);
         }
-        let _ = self.reply.send(told(result));
+        let Hole { handle, reply, .. } = *self;
+        drop(handle);
+        let _ = reply.send(told(result));
         None
     }
 }
@@ -266,7 +275,9 @@ impl Operation for Discard {
         if result == -libc::EINTR {
             return Some(self);
         }
-        let _ = self.reply.send(told(result));
+        let Discard { handle, reply, .. } = *self;
+        drop(handle);
+        let _ = reply.send(told(result));
         None
     }
 }

@@ -128,6 +128,40 @@ fn a_second_writer_is_refused_by_name_until_the_first_is_gone() {
     });
 }
 
+/// An export and an import in one process must not meet the lock of the export.
+#[test]
+fn a_disk_closed_after_its_last_answer_can_be_opened_at_once() {
+    both(|| async {
+        let file = Scratch::new(MIB);
+        for i in 0..200 {
+            let disk = world::open(&file.path(), OpenMode::ReadWrite).unwrap();
+            match i % 4 {
+                0 => disk.read(0, IoBuf::scratch(4096)).await.1.unwrap(),
+                1 => disk.write(0, vec![Buf::zeroed(4096)]).await.unwrap(),
+                2 => disk.flush().await.unwrap(),
+                _ => disk.discard(0, 4096).await.unwrap(),
+            }
+        }
+    });
+}
+
+#[test]
+fn a_task_that_reads_memory_on_and_on_does_not_keep_its_loop() {
+    both(|| async {
+        let file = Scratch::in_dir(Path::new("/dev/shm"), MIB);
+        let disk = world::open(&file.path(), OpenMode::ReadOnly).unwrap();
+        let busy = world::spawn(async move {
+            loop {
+                disk.read(0, IoBuf::scratch(4096)).await.1.unwrap();
+            }
+        });
+        for _ in 0..10 {
+            world::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        drop::<world::Task<()>>(busy);
+    });
+}
+
 #[test]
 fn what_is_no_disk_is_refused() {
     both(|| async {
@@ -182,5 +216,47 @@ fn a_directory_lists_its_files_in_order() {
         let found = world::list_dir(&dir).unwrap();
         std::fs::remove_dir_all(&dir).unwrap();
         assert_eq!(found, [dir.join("a"), dir.join("b"), dir.join("c")]);
+    });
+}
+
+/// A file attached as a block device, if this machine lets us.
+struct LoopDevice(std::path::PathBuf);
+
+impl LoopDevice {
+    fn attach(file: &Path) -> Option<LoopDevice> {
+        let made = std::process::Command::new("losetup").args(["--show", "-f"]).arg(file).output().ok()?;
+        let path = String::from_utf8(made.stdout).ok()?;
+        made.status.success().then(|| LoopDevice(path.trim().into()))
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("losetup").arg("-d").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_block_device_is_a_disk_that_one_process_may_write() {
+    both(|| async {
+        let file = Scratch::new(8 * MIB);
+        let Some(device) = LoopDevice::attach(&file.path()) else {
+            eprintln!("skipped: this machine lets us attach no loop device");
+            return;
+        };
+        let disk = world::open(&device.0, OpenMode::ReadWrite).unwrap();
+        let geometry = disk.geometry();
+        assert!(matches!(geometry.kind, DiskKind::Block { .. }));
+        assert_eq!((geometry.size, disk.current_size().unwrap()), (8 * MIB, 8 * MIB));
+        assert!(geometry.logical_block >= 512 && geometry.physical_block >= geometry.logical_block);
+        let error = world::open(&device.0, OpenMode::ReadWrite).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ResourceBusy);
+        roundtrip(&*disk).await;
+        disk.discard(65536, 65536).await.unwrap();
+        let (buf, outcome) = disk.read(65536, IoBuf::scratch(65536)).await;
+        outcome.unwrap();
+        assert!(buf.iter().all(|&b| b == 0), "a loop device makes holes of what is discarded");
+        drop(disk);
+        world::open(&device.0, OpenMode::ReadWrite).unwrap();
     });
 }
