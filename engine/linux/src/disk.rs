@@ -38,6 +38,14 @@ struct Handle {
     nature: Nature,
 }
 
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that another thread is just starting holds copies of all descriptors until
+        // it becomes its program, and with them the lock. It fails where there is none.
+        let _ = rustix::fs::flock(&self.plain, FlockOperation::NonBlockingUnlock);
+    }
+}
+
 impl Handle {
     /// The descriptor for a request whose memory is at `addresses` (start and length of each part).
     fn pick(&self, offset: u64, mut addresses: impl Iterator<Item = (usize, usize)>) -> BorrowedFd<'_> {
