@@ -47,6 +47,7 @@ mod rename;
 mod set;
 mod snapshot;
 pub mod space;
+mod stats;
 pub mod thick;
 mod tree;
 mod walk;
@@ -58,6 +59,7 @@ pub use destroy::DestroyPlan;
 pub use dsl::Dsl;
 pub use initial::NewPool;
 pub use levels::Levels;
+pub use stats::{Shown, Stats};
 pub use tree::Found;
 
 #[cfg(test)]
