@@ -8,6 +8,7 @@ use units::{Error, Guid, Kind, ObjectId, ObjsetId, Result};
 use zap::{Normalization, Options};
 
 use crate::core::{Core, names, versions};
+use crate::counts;
 use crate::dataset::Dataset;
 use crate::deadlist::Deadlist;
 use crate::dsl::Dsl;
@@ -186,6 +187,8 @@ impl Dsl {
         let (parent, _) = self.find_dir(parent_name).await?;
         let dir = self.core.make_dir(tx, Some((parent, last)), self.now()).await?;
         let id = self.core.make_head(tx, dir, self.origin, self.now()).await?;
+        self.start_counts(tx, dir).await?;
+        self.adjust_count(tx, parent, counts::FILESYSTEMS, 1).await?;
         for (prop, value) in new.props {
             self.store_setting(tx, dir, prop, value).await?;
         }

@@ -184,7 +184,11 @@ impl Dsl {
     }
 
     /// Bookmarks at or after `since` that keep count of what was freed after them.
-    async fn counting_bookmarks(&self, id: ObjectId, since: Txg) -> Result<Vec<(String, BookmarkPhys)>> {
+    pub(crate) async fn counting_bookmarks(
+        &self,
+        id: ObjectId,
+        since: Txg,
+    ) -> Result<Vec<(String, BookmarkPhys)>> {
         if !self.features().is_active(Feature::BookmarkWritten) {
             return Ok(Vec::new());
         }
@@ -269,7 +273,7 @@ impl Dsl {
 
     /// Gives up the list of blocks that a clone wrote, which makes destroying it quicker: this program does not keep it
     /// up, and one that lags behind would free too little.
-    async fn drop_livelist(&self, tx: &Tx, dir: ObjectId) -> Result<()> {
+    pub(crate) async fn drop_livelist(&self, tx: &Tx, dir: ObjectId) -> Result<()> {
         let object = self.core.mos().object(dir).await?;
         let Some(list) = zaps::field(&object, LIVELIST).await? else { return Ok(()) };
         zap::Zap::open(object).remove(tx, LIVELIST).await?;

@@ -12,6 +12,7 @@ use units::{Error, Kind, ObjectId, Result, Txg};
 use zio::{Bookmark, ReadClass};
 
 use crate::core::names;
+use crate::counts;
 use crate::dataset::BOOKMARKS;
 use crate::deadlist::Deadlist;
 use crate::dsl::Dsl;
@@ -126,6 +127,7 @@ impl Dsl {
         self.record_event(tx, "destroy", &text, Some((name, found.id))).await?;
         self.close_dataset(found.id);
         self.drop_refreservation(tx, &found).await?;
+        self.drop_livelist(tx, found.dir_id).await?;
         self.core.deactivate_all(tx, &found.object).await?;
         self.unlink_from_origin(tx, &found).await?;
         Deadlist::open(&self.core, found.phys.deadlist).await?.destroy(&self.core, tx).await?;
@@ -207,6 +209,7 @@ impl Dsl {
         let (_, parent) = core.dir(dir.parent).await?;
         let last = name.rsplit('/').next().unwrap_or(name);
         core.table(parent.children).await?.remove(tx, last).await?;
+        self.adjust_count(tx, dir.parent, counts::FILESYSTEMS, -1).await?;
         for zap in [dir.children, dir.props, dir.clones] {
             if let Some(zap) = zap.some() {
                 core.mos().free(tx, zap).await?;

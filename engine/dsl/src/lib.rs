@@ -28,6 +28,7 @@
 
 pub mod bpobj;
 pub mod core;
+mod counts;
 mod create;
 mod dataset;
 pub mod deadlist;

@@ -4,6 +4,7 @@ use dmu::Tx;
 use ondisk::ObjsetType;
 use units::{Error, Kind, Result};
 
+use crate::counts;
 use crate::dsl::Dsl;
 use crate::name;
 use crate::space::{self, Delta, Reach, Used};
@@ -130,6 +131,12 @@ impl Dsl {
             uncompressed: space.uncompressed as i64,
         };
         let reserved = Delta::used(space.reserved.saturating_sub(space.used) as i64);
+        for (field, own) in [(counts::FILESYSTEMS, 1), (counts::SNAPSHOTS, 0)] {
+            // The dataset that moves counts as well.
+            let count = self.count(found.dir_id, field).await?.map_or(0, |count| count as i64 + own);
+            self.adjust_count(tx, found.dir.parent, field, -count).await?;
+            self.adjust_count(tx, to, field, count).await?;
+        }
         self.charge(tx, found.dir.parent, Used::Children, -used).await?;
         self.charge(tx, to, Used::Children, used).await?;
         self.charge(tx, found.dir.parent, Used::ChildrenReserved, -reserved).await?;

@@ -5,6 +5,7 @@ use ondisk::ObjectType;
 use units::{Error, Guid, Kind, ObjectId, Result, Txg};
 
 use crate::core::{Core, versions};
+use crate::counts;
 use crate::create::random_fsid;
 use crate::deadlist::Deadlist;
 use crate::dsl::{Dsl, ORIGIN_DIR};
@@ -94,6 +95,7 @@ impl Dsl {
             return Err(Error::new(Kind::Exists, format!("create snapshot '{full_name}'")));
         }
         let head = self.find(dataset).await?;
+        self.check_bookmarks(&head, full_name).await?;
         // The unused reservation must still be there for the head, beside what the snapshot will hold.
         let space = self.head_space(head.dir_id, &head.phys).await?;
         let more = head.phys.unique.min(space.refreservation);
@@ -113,10 +115,19 @@ impl Dsl {
         let (_, last) = full_name.split_once('@').expect("checked: it has an '@'");
         let space = self.head_space(head.dir_id, &head.phys).await?;
         let id = self.core.make_snapshot(tx, head.id, last, self.now()).await?;
+        self.adjust_count(tx, head.dir_id, counts::SNAPSHOTS, 1).await?;
         let again = head.phys.unique.min(space.refreservation);
         self.charge(tx, head.dir_id, Used::RefReserved, Delta::used(again as i64)).await?;
         self.record_event(tx, "snapshot", " ", Some((full_name, id))).await?;
         Ok(id)
+    }
+
+    /// Bookmarks that keep count of what is freed have ranges of their own in the deadlists.
+    async fn check_bookmarks(&self, head: &Found, name: &str) -> Result<()> {
+        if self.counting_bookmarks(head.id, Txg::NONE).await?.is_empty() {
+            return Ok(());
+        }
+        Err(Error::unsupported(format!("'{name}': snapshots of a dataset with bookmarks cannot change yet")))
     }
 
     pub async fn check_destroy_snapshot(&self, found: &Found) -> Result<()> {
@@ -127,6 +138,8 @@ impl Dsl {
         {
             return busy("it is held; release the holds first");
         }
+        let (dataset, _) = found.name.split_once('@').unwrap_or_default();
+        self.check_bookmarks(&self.find(dataset).await?, &found.name).await?;
         if found.phys.num_children > 1 {
             return busy("it has clones; destroy them first");
         }
@@ -256,6 +269,7 @@ impl Dsl {
         let (_, head) = core.dataset(found.dir.head).await?;
         let (_, last) = found.name.split_once('@').expect("a snapshot's name has an '@'");
         core.table(head.snapnames).await?.remove(tx, last).await?;
+        self.adjust_count(tx, found.dir_id, counts::SNAPSHOTS, -1).await?;
         for zap in [found.phys.next_clones, found.phys.props, found.phys.userrefs] {
             if let Some(id) = zap.some() {
                 core.mos().free(tx, id).await?;

@@ -8,6 +8,7 @@ use dmu::ObjSet;
 use ondisk::ObjsetType;
 use units::{Error, ObjectId, Result};
 
+use crate::counts;
 use crate::dataset::CRYPTO_KEY;
 use crate::deadlist::Deadlist;
 use crate::dsl::Dsl;
@@ -128,7 +129,12 @@ impl Stats<'_> {
         if !self.concerns(prop) {
             return Ok(None);
         }
-        if let Some(value) = self.computed(prop).await? {
+        let computed = match self.computed(prop).await {
+            // What is inside a dataset whose key is not loaded is not known.
+            Err(e) if e.kind() == units::Kind::Encrypted => return Ok(None),
+            computed => computed?,
+        };
+        if let Some(value) = computed {
             let source = source_of(prop, &value);
             return Ok(Some((value, source)));
         }
@@ -195,13 +201,19 @@ impl Stats<'_> {
             Prop::Origin => self.origin().await?,
             Prop::Clones => self.clones().await?,
             Prop::SnapshotsChanged => self.snapshots_changed().await?,
+            Prop::FilesystemCount => {
+                self.dsl.count(self.found.dir_id, counts::FILESYSTEMS).await?.map(number)
+            }
+            Prop::SnapshotCount => self.dsl.count(self.found.dir_id, counts::SNAPSHOTS).await?.map(number),
             Prop::VolSize | Prop::VolBlockSize => self.volume_property(prop).await?,
             Prop::Version | Prop::Utf8Only | Prop::Normalization | Prop::CaseSensitivity => {
                 self.file_system_property(prop).await?
             }
-            Prop::Encryption | Prop::KeyFormat | Prop::Pbkdf2Iters | Prop::EncryptionRoot | Prop::KeyStatus => {
-                self.key_property(prop).await?
-            }
+            Prop::Encryption
+            | Prop::KeyFormat
+            | Prop::Pbkdf2Iters
+            | Prop::EncryptionRoot
+            | Prop::KeyStatus => self.key_property(prop).await?,
             _ => None,
         })
     }
@@ -311,7 +323,7 @@ fn source_of(prop: Prop, value: &Value) -> Source {
     use Prop::*;
     let is_default = prop.row().default_value().as_ref() == Some(value);
     match prop {
-        Quota | Reservation | VolSize if !is_default => Source::Local,
+        Quota | Reservation | VolSize | FilesystemCount | SnapshotCount if !is_default => Source::Local,
         Quota | Reservation | VolSize | VolBlockSize | Encryption | KeyFormat | Pbkdf2Iters if is_default => {
             Source::Default
         }

@@ -44,7 +44,7 @@ const fn has(flags: &str, flag: u8) -> bool {
 }
 
 features! {
-    AsyncDestroy "com.delphix:async_destroy" "async_destroy" "r" [] ReadOnly
+    AsyncDestroy "com.delphix:async_destroy" "async_destroy" "r" [] ReadWrite
         "Destroys datasets in the background.";
     EmptyBpobj "com.delphix:empty_bpobj" "empty_bpobj" "r" [] ReadWrite
         "Lets all empty block lists be one object, so that snapshots take less space.";
@@ -66,11 +66,11 @@ features! {
         "Lets datasets carry further fields by name; many features need it.";
     Bookmarks "com.delphix:bookmarks" "bookmarks" "r" [ExtensibleDataset] ReadWrite
         "Marks a snapshot's point in time, to send from after it is gone.";
-    FilesystemLimits "com.joyent:filesystem_limits" "filesystem_limits" "r" [ExtensibleDataset] ReadOnly
+    FilesystemLimits "com.joyent:filesystem_limits" "filesystem_limits" "r" [ExtensibleDataset] ReadWrite
         "Limits how many datasets and snapshots a subtree may have.";
     EmbeddedData "com.delphix:embedded_data" "embedded_data" "ma" [] ReadWrite
         "Stores what compresses to 112 bytes or less in the block pointer.";
-    Livelist "com.delphix:livelist" "livelist" "r" [ExtensibleDataset] ReadOnly
+    Livelist "com.delphix:livelist" "livelist" "r" [ExtensibleDataset] ReadWrite
         "Lists what a clone allocated, so that destroying it is quick.";
     LogSpacemap "com.delphix:log_spacemap" "log_spacemap" "r" [SpacemapV2] ReadWrite
         "Logs allocations of all metaslabs in one place and flushes them now and then.";
@@ -90,7 +90,7 @@ features! {
     RedactedDatasets "com.delphix:redacted_datasets" "redacted_datasets" "d" [ExtensibleDataset] ReadOnly
         "Datasets received from a redacted send, with blocks missing on purpose.";
     BookmarkWritten "com.delphix:bookmark_written" "bookmark_written" ""
-        [BookmarkV2 ExtensibleDataset Bookmarks] ReadOnly
+        [BookmarkV2 ExtensibleDataset Bookmarks] ReadWrite
         "Tells how much was written since a bookmark.";
     DeviceRemoval "com.delphix:device_removal" "device_removal" "m" [] No
         "Removes a top-level vdev by moving what is on it.";
