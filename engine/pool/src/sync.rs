@@ -23,6 +23,10 @@ use vdev::label::commit::Commit;
 /// A sync that has not come to rest by now never will: something is wrong with us.
 const PASSES_MAX: u32 = 100;
 
+/// How many blocks of destroyed datasets one txg frees (`zfs_async_block_max_blocks`): more would hold up those who
+/// wait for the txg.
+const FREES_PER_TXG: u64 = 100_000;
+
 impl Pool {
     /// The loop that syncs txg after txg, until the pool is closed or cannot be written any more.
     pub(crate) async fn sync_loop(self) {
@@ -33,6 +37,10 @@ impl Pool {
                 return;
             }
             self.0.txgs.done(txg);
+            // Blocks of destroyed datasets are freed in the txgs to come, whether or not anybody writes.
+            if self.0.dsl.has_frees().await.unwrap_or(false) {
+                self.0.txgs.begin_unthrottled().dirtied(1);
+            }
         }
     }
 
@@ -88,6 +96,7 @@ impl Pool {
             }
         }
         inner.dsl.sync_datasets(tx, 1).await?;
+        inner.dsl.process_frees(tx, FREES_PER_TXG).await?;
         self.drop_log_space_maps(tx).await?;
         if inner.config_dirty.load(Ordering::Acquire) {
             self.write_config_object(tx).await?;
