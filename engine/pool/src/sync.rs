@@ -38,7 +38,8 @@ impl Pool {
             }
             self.0.txgs.done(txg);
             // Blocks of destroyed datasets are freed in the txgs to come, whether or not anybody writes.
-            if self.0.dsl.has_frees().await.unwrap_or(false) {
+            let goes_on = !self.0.txgs.is_closing() && self.0.dsl.has_frees().await.unwrap_or(false);
+            if goes_on {
                 self.0.txgs.begin_unthrottled().dirtied(1);
             }
         }

@@ -197,6 +197,11 @@ impl Txgs {
         }
     }
 
+    /// The pool is closing: nothing new should be begun on its own account.
+    pub fn is_closing(&self) -> bool {
+        self.lock().closing
+    }
+
     /// For the sync loop: `txg` is on disk.
     pub fn done(&self, txg: Txg) {
         {
