@@ -1,1 +1,48 @@
-//! api.
+//! What can be asked of an appliance, said once: requests, replies and errors, as plain data.
+//!
+//! ```text
+//!   cli ── Caller::call ──┬─ client: the daemon's socket, one JSON value per line ──┐
+//!                         └─ in this process, when no daemon runs ──────────────────┤
+//!                                                                                   ▼
+//!                                                            Service::call (appliance)
+//! ```
+//!
+//! A reply carries exact numbers and words, never text laid out for a screen: whoever shows it decides how. Errors are
+//! the other way round: their message is the whole line that a person reads, since only the appliance knows what was
+//! asked of what. Values of properties that are one of a few words travel as that word, whatever its code on disk.
+//!
+//! Not here: how anything is done (`appliance`), spoken (`client`), or shown (`cli`).
+
+mod dataset;
+mod error;
+mod history;
+mod pool;
+mod property;
+mod request;
+mod stats;
+
+pub use dataset::{Dataset, DatasetKind, DatasetQuery, NewDataset, NewKind};
+pub use error::{ApiError, ErrorKind, Result};
+pub use history::{Did, HistoryRecord, Item, PoolHistory};
+pub use pool::{
+    Class, Device, Importable, Layout, NewPool, Pool, PoolChoice, PoolImport, Scan, ScanState, Vdev, VdevGroup,
+};
+pub use property::{Property, Source, Value};
+pub use request::{Call, Nbd, NbdClient, NbdExport, Reply, Request, ScrubAction};
+pub use stats::{IoClass, IoKind, VdevStats};
+
+use std::future::Future;
+use std::pin::Pin;
+
+/// Whoever carries requests out.
+pub trait Service: Send + Sync {
+    fn call(&self, call: Call) -> Pin<Box<dyn Future<Output = Result<Reply>> + Send>>;
+}
+
+/// Whoever takes requests to a [`Service`] and waits for the reply.
+pub trait Caller {
+    fn call(&mut self, call: Call) -> Result<Reply>;
+
+    /// Whether the service goes on after this program has ended: then what takes long need not be waited for.
+    fn outlives_us(&self) -> bool;
+}

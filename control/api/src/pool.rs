@@ -1,0 +1,189 @@
+//! Pools, their vdevs and what is being done to them.
+
+use crate::{Property, VdevStats};
+use serde::{Deserialize, Serialize};
+
+/// A pool that is imported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pool {
+    pub name: String,
+    pub guid: u64,
+    /// The txg of the newest uberblock.
+    pub txg: u64,
+    /// `ONLINE`, `DEGRADED`, ..., and `UNAVAIL` for one whose devices could not be opened.
+    pub health: String,
+    /// Every native property, every feature and the user's own.
+    pub properties: Vec<Property>,
+    /// The root; a pool that could not be opened has none.
+    pub vdevs: Option<Vdev>,
+    pub scan: Option<Scan>,
+    /// Places where data was lost, in words.
+    pub errors: Vec<String>,
+    /// Why it could not be opened.
+    pub problem: Option<String>,
+    /// Nanoseconds of a clock that only runs forward: when the counters were read.
+    pub clock_ns: u64,
+}
+
+impl Pool {
+    pub fn property(&self, name: &str) -> Option<&Property> {
+        self.properties.iter().find(|p| p.name == name)
+    }
+}
+
+/// What a top-level vdev, or a device beside the tree, is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    Normal,
+    Log,
+    Special,
+    Dedup,
+    Cache,
+    Spare,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vdev {
+    /// The word on disk: `root`, `mirror`, `raidz`, `file`, `disk`, ...
+    pub kind: String,
+    pub guid: u64,
+    /// Its place among its siblings.
+    pub id: u64,
+    pub path: Option<String>,
+    /// Of raidz.
+    pub parity: u64,
+    pub class: Option<Class>,
+    pub state: String,
+    /// The reason of a state other than online, as `zpool status` words it.
+    pub why: Option<String>,
+    pub read_errors: u64,
+    pub write_errors: u64,
+    pub checksum_errors: u64,
+    /// Allocatable bytes, and what of them is taken; of top-level vdevs and the root only.
+    pub space: Option<(u64, u64)>,
+    /// The bytes of a device.
+    pub size: u64,
+    pub fragmentation: Option<u64>,
+    pub ashift: Option<u32>,
+    pub stats: VdevStats,
+    pub children: Vec<Vdev>,
+}
+
+impl Vdev {
+    pub fn is_leaf(&self) -> bool {
+        self.children.is_empty()
+    }
+
+    /// It and everything below it, parents first.
+    pub fn walk(&self) -> Vec<&Vdev> {
+        let mut all = vec![self];
+        self.children.iter().for_each(|c| all.extend(c.walk()));
+        all
+    }
+}
+
+/// A scrub or resilver, the last one or the one under way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scan {
+    /// Else it is a scrub.
+    pub is_resilver: bool,
+    pub state: ScanState,
+    /// Seconds since 1970.
+    pub started: u64,
+    pub ended: u64,
+    pub paused: Option<u64>,
+    pub to_examine: u64,
+    pub examined: u64,
+    pub issued: u64,
+    pub repaired: u64,
+    pub errors: u64,
+    /// Seconds that this pass has been going.
+    pub elapsed: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScanState {
+    #[default]
+    Running,
+    Finished,
+    Canceled,
+}
+
+/// How the devices of a group share its blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layout {
+    /// Each device is a vdev of its own.
+    Stripe,
+    Mirror,
+    Raidz {
+        parity: u64,
+    },
+}
+
+/// Devices named together on the command line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VdevGroup {
+    pub class: Class,
+    pub layout: Layout,
+    pub devices: Vec<Device>,
+}
+
+/// A path; it is absolute when it travels, since the service may stand elsewhere.
+pub type Device = String;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewPool {
+    pub name: String,
+    pub vdevs: Vec<VdevGroup>,
+    /// Take devices that seem to be in use, and layouts that do not match.
+    pub force: bool,
+    /// Check everything, change nothing.
+    pub dry_run: bool,
+    /// Leave every feature off that is not asked for by name.
+    pub no_features: bool,
+    pub properties: Vec<(String, String)>,
+    pub fs_properties: Vec<(String, String)>,
+    /// What it is called while it is imported here.
+    pub temporary_name: Option<String>,
+}
+
+/// How a pool is named that is not imported yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PoolChoice {
+    Name(String),
+    Guid(u64),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolImport {
+    pub pool: PoolChoice,
+    pub new_name: Option<String>,
+    /// The new name is not written to the pool.
+    pub temporary: bool,
+    /// Directories and devices to look at.
+    pub search: Vec<String>,
+    pub destroyed: bool,
+    pub force: bool,
+    pub properties: Vec<(String, String)>,
+}
+
+/// A pool that was found on devices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Importable {
+    pub name: String,
+    pub guid: u64,
+    pub health: String,
+    pub destroyed: bool,
+    pub exported: bool,
+    pub version: u64,
+    pub comment: Option<String>,
+    /// Who had it last, when that was somebody else: hostname and hostid.
+    pub other_host: Option<(String, u64)>,
+    /// Features that this program cannot read, and so cannot import at all.
+    pub unsupported: Vec<String>,
+    pub vdevs: Vdev,
+}

@@ -1,0 +1,178 @@
+//! Requests and their replies.
+
+use crate::{Dataset, DatasetQuery, Importable, NewDataset, NewPool, Pool, PoolHistory, PoolImport};
+use serde::{Deserialize, Serialize};
+
+/// A request, and who makes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// The command line, for the history of the pools that it changes.
+    pub command: String,
+    pub uid: u64,
+    pub request: Request,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    Ping,
+    /// The daemon closes all pools and ends.
+    Shutdown,
+    PoolCreate(NewPool),
+    PoolDestroy {
+        name: String,
+        force: bool,
+    },
+    /// What could be imported. Without directories it looks where devices and this home's disks are.
+    PoolImportable {
+        search: Vec<String>,
+        destroyed: bool,
+    },
+    PoolImport(PoolImport),
+    PoolExport {
+        name: String,
+        force: bool,
+    },
+    /// Everything about these pools, or about all.
+    Pools {
+        names: Vec<String>,
+    },
+    PoolSet {
+        name: String,
+        property: String,
+        value: String,
+    },
+    PoolHistory {
+        names: Vec<String>,
+    },
+    PoolSync {
+        names: Vec<String>,
+    },
+    PoolScrub {
+        name: String,
+        action: ScrubAction,
+    },
+    LabelClear {
+        device: String,
+        force: bool,
+    },
+    Datasets(DatasetQuery),
+    DatasetCreate(NewDataset),
+    DatasetDestroy {
+        name: String,
+        /// With everything below it.
+        recursive: bool,
+        force: bool,
+        dry_run: bool,
+    },
+    DatasetRename {
+        from: String,
+        to: String,
+        parents: bool,
+    },
+    DatasetSet {
+        name: String,
+        properties: Vec<(String, String)>,
+    },
+    DatasetInherit {
+        name: String,
+        property: String,
+        /// What came with a stream counts again.
+        received: bool,
+    },
+    NbdExports,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScrubAction {
+    /// Or go on with one that is paused.
+    Start,
+    Stop,
+    Pause,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    Done,
+    Pong {
+        pid: u32,
+        version: String,
+    },
+    Pools(Vec<Pool>),
+    Importable(Vec<Importable>),
+    /// The name a pool was imported under.
+    Imported {
+        name: String,
+    },
+    History(Vec<PoolHistory>),
+    Datasets(Vec<Dataset>),
+    /// What was, or would be, destroyed, and what that gives back.
+    Destroyed {
+        names: Vec<String>,
+        reclaimed: u64,
+    },
+    Nbd(Nbd),
+}
+
+/// What is served over NBD.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Nbd {
+    /// `127.0.0.1:10809`, `unix:/path`.
+    pub addresses: Vec<String>,
+    pub exports: Vec<NbdExport>,
+    pub clients: Vec<NbdClient>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NbdExport {
+    pub name: String,
+    pub size: u64,
+    pub block_size: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NbdClient {
+    pub address: String,
+    pub export: Option<String>,
+    pub requests: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_one_line_of_json_and_comes_back_the_same() {
+        let call = Call {
+            command: "zpool export tank".into(),
+            uid: 0,
+            request: Request::PoolExport { name: "tank".into(), force: true },
+        };
+        let line = serde_json::to_string(&call).unwrap();
+        assert_eq!(
+            line,
+            r#"{"command":"zpool export tank","uid":0,"request":{"pool_export":{"name":"tank","force":true}}}"#
+        );
+        assert_eq!(serde_json::from_str::<Call>(&line).unwrap(), call);
+    }
+
+    #[test]
+    fn numbers_stay_exact_and_words_stay_words() {
+        let reply = Reply::Datasets(vec![Dataset {
+            name: "tank".into(),
+            kind: crate::DatasetKind::Filesystem,
+            properties: vec![
+                crate::Property::computed("guid", u64::MAX),
+                crate::Property::new("compression", Some("lz4".into()), crate::Source::Inherited("tank".into())),
+                crate::Property::new("origin", None, crate::Source::None),
+            ],
+        }]);
+        let line = serde_json::to_string(&reply).unwrap();
+        assert!(line.contains("18446744073709551615"), "{line}");
+        assert_eq!(serde_json::from_str::<Reply>(&line).unwrap(), reply);
+    }
+}
