@@ -28,11 +28,25 @@ pub enum Did {
     /// A command line that somebody gave.
     Command(String),
     /// Something the pool did.
-    Internal { txg: u64, name: String, text: String, dataset: Option<(String, u64)> },
+    Internal {
+        txg: u64,
+        name: String,
+        text: String,
+        dataset: Option<(String, u64)>,
+    },
     /// The same, as older software recorded it: by number.
-    Event { event: u64, txg: u64, text: String },
+    Event {
+        event: u64,
+        txg: u64,
+        text: String,
+    },
     /// A request to OpenZFS's kernel module.
-    Ioctl { name: String, input: Vec<(String, Item)>, output: Vec<(String, Item)>, errno: Option<u64> },
+    Ioctl {
+        name: String,
+        input: Vec<(String, Item)>,
+        output: Vec<(String, Item)>,
+        errno: Option<u64>,
+    },
     Unknown(Vec<(String, Item)>),
 }
 

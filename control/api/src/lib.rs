@@ -25,7 +25,8 @@ pub use dataset::{Dataset, DatasetKind, DatasetQuery, NewDataset, NewKind};
 pub use error::{ApiError, ErrorKind, Result};
 pub use history::{Did, HistoryRecord, Item, PoolHistory};
 pub use pool::{
-    Class, Device, Importable, Layout, NewPool, Pool, PoolChoice, PoolImport, Scan, ScanState, Vdev, VdevGroup,
+    Class, Device, Importable, Layout, NewPool, Pool, PoolChoice, PoolImport, Scan, ScanState, Vdev,
+    VdevGroup,
 };
 pub use property::{Property, Source, Value};
 pub use request::{Call, Nbd, NbdClient, NbdExport, Reply, Request, ScrubAction};

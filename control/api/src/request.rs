@@ -167,7 +167,11 @@ mod tests {
             kind: crate::DatasetKind::Filesystem,
             properties: vec![
                 crate::Property::computed("guid", u64::MAX),
-                crate::Property::new("compression", Some("lz4".into()), crate::Source::Inherited("tank".into())),
+                crate::Property::new(
+                    "compression",
+                    Some("lz4".into()),
+                    crate::Source::Inherited("tank".into()),
+                ),
                 crate::Property::new("origin", None, crate::Source::None),
             ],
         }]);

@@ -1,0 +1,251 @@
+//! The command line, defined once: parsing, help, completions and manual pages all come from here.
+//!
+//! ```text
+//!   cenote ─┬─ zpool ...   zfs ...      OpenZFS's arguments; also when called by the name `zpool` or `zfs`
+//!           ├─ up   serve   nbd         what runs until it is told to end
+//!           ├─ inspect   bench          tools, whose arguments are their own
+//!           └─ completions   man
+//! ```
+//!
+//! Not here: what the words mean for a pool; the appliance says whether a value will do.
+
+mod sort;
+pub mod tail;
+pub mod vdevs;
+pub mod zfs;
+pub mod zpool;
+
+pub use sort::{SortKey, SortKeys};
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
+use std::path::{Path, PathBuf};
+
+/// OpenZFS pools from an ordinary process, served as volumes.
+#[derive(Debug, Parser)]
+#[command(name = "cenote", version, max_term_width = 100, disable_help_subcommand = true)]
+pub struct Cenote {
+    /// Where the daemon's socket, its list of pools and its settings are [default: /var/lib/cenote for root, else
+    /// $XDG_STATE_HOME/cenote]
+    #[arg(long, global = true, value_name = "DIR", env = "CENOTE_HOME", hide_env_values = true, value_hint = ValueHint::DirPath)]
+    pub home: Option<PathBuf>,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start an appliance that has everything: a pool, a volume, and a server for it
+    Up(Up),
+    /// Serve the pools of the home until told to end
+    Serve(Serve),
+    /// Configure pools, with OpenZFS's arguments
+    Zpool(Zpool),
+    /// Configure datasets, with OpenZFS's arguments
+    Zfs(Zfs),
+    /// Serve one volume over NBD until told to end
+    Nbd(Nbd),
+    /// Look into pools without importing or changing them
+    #[command(disable_help_flag = true)]
+    Inspect(Rest),
+    /// Measure the engine beside what it is compared with
+    #[command(disable_help_flag = true)]
+    Bench(Rest),
+    /// Print completions for a shell
+    Completions { shell: clap_complete::Shell },
+    /// Print the manual page, or write all of them into a directory
+    Man {
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Zpool {
+    #[command(subcommand)]
+    pub command: zpool::Command,
+}
+
+#[derive(Debug, Args)]
+pub struct Zfs {
+    #[command(subcommand)]
+    pub command: zfs::Command,
+}
+
+/// Where NBD clients may come in.
+#[derive(Clone, Debug, Args)]
+pub struct Listen {
+    /// Address for NBD clients [default: 127.0.0.1:10809, or another port when that is taken]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub listen: Option<std::net::SocketAddr>,
+    /// Unix socket for NBD clients
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub socket: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Up {
+    #[command(flatten)]
+    pub listen: Listen,
+    /// Size of the file that the first pool is made on
+    #[arg(long, value_name = "SIZE", default_value = "10G", value_parser = size)]
+    pub size: u64,
+    /// Size of the first volume
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
+    pub volume: u64,
+}
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    #[command(flatten)]
+    pub listen: Listen,
+}
+
+#[derive(Debug, Args)]
+pub struct Nbd {
+    /// The volume
+    pub dataset: String,
+    #[command(flatten)]
+    pub listen: Listen,
+    /// Refuse writes
+    #[arg(long, short = 'r')]
+    pub read_only: bool,
+}
+
+/// The arguments of a tool that parses them itself.
+#[derive(Debug, Args)]
+pub struct Rest {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+    pub words: Vec<String>,
+}
+
+/// The arguments as if they had been given to `cenote`, and the command line as a pool's history records it.
+///
+/// Called by the name `zpool` or `zfs`, the program is that command.
+pub fn normalize(given: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut words: Vec<String> = given.into_iter().collect();
+    let name =
+        words.first().map(|w| Path::new(w).file_name().unwrap_or_default().to_string_lossy().into_owned());
+    match name {
+        Some(name) if name == "zpool" || name == "zfs" => {
+            words[0] = "cenote".into();
+            words.insert(1, name);
+        }
+        Some(_) => words[0] = "cenote".into(),
+        None => words.push("cenote".into()),
+    }
+    words
+}
+
+/// What a pool's history records: `zpool create tank /dev/sda`.
+pub fn command_line(normalized: &[String]) -> String {
+    let start = normalized.iter().position(|w| w == "zpool" || w == "zfs").unwrap_or(0);
+    normalized[start..].join(" ")
+}
+
+/// Commands of OpenZFS that this program does not have yet, so that they are not taken for typing errors.
+const NOT_YET: &[(&str, &[&str])] = &[
+    (
+        "zpool",
+        &[
+            "add",
+            "attach",
+            "checkpoint",
+            "clear",
+            "ddtprune",
+            "detach",
+            "events",
+            "initialize",
+            "offline",
+            "online",
+            "prefetch",
+            "reguid",
+            "remove",
+            "reopen",
+            "replace",
+            "resilver",
+            "split",
+            "trim",
+            "upgrade",
+            "wait",
+        ],
+    ),
+    (
+        "zfs",
+        &[
+            "allow",
+            "bookmark",
+            "change-key",
+            "clone",
+            "diff",
+            "groupspace",
+            "hold",
+            "holds",
+            "jail",
+            "load-key",
+            "mount",
+            "program",
+            "project",
+            "projectspace",
+            "promote",
+            "receive",
+            "recv",
+            "redact",
+            "release",
+            "rewrite",
+            "rollback",
+            "send",
+            "share",
+            "snap",
+            "snapshot",
+            "unallow",
+            "unjail",
+            "unload-key",
+            "umount",
+            "unmount",
+            "unshare",
+            "unzone",
+            "upgrade",
+            "userspace",
+            "wait",
+            "zone",
+        ],
+    ),
+];
+
+/// Says so when a command of OpenZFS is asked for that is not here yet.
+pub fn not_yet(normalized: &[String]) -> Option<String> {
+    let at = normalized.iter().position(|w| w == "zpool" || w == "zfs")?;
+    let word = normalized[at + 1..].iter().find(|w| !w.starts_with('-'))?;
+    let (program, commands) = NOT_YET.iter().find(|(program, _)| *program == normalized[at])?;
+    commands
+        .contains(&word.as_str())
+        .then(|| format!("'{program} {word}' is not part of this version of Cenote yet"))
+}
+
+/// Reads `name=value`.
+pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("missing '='; a property is set by 'name=value'".into()),
+    }
+}
+
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    units::parse_size(text)
+}
+
+/// Writes completions for a shell.
+pub fn completions(shell: clap_complete::Shell, out: &mut dyn std::io::Write) {
+    clap_complete::generate(shell, &mut Cenote::command(), "cenote", out);
+}
+
+/// Writes the manual page of the whole program, or, given a directory, one for each command.
+pub fn manual(dir: Option<&Path>, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    match dir {
+        Some(dir) => clap_mangen::generate_to(Cenote::command(), dir),
+        None => clap_mangen::Man::new(Cenote::command()).render(out),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! Words in, meaning out.
+
+use super::zpool::Command as Zpool;
+use super::{Cenote, Command, SortKey, command_line, normalize, not_yet, tail, vdevs};
+use api::{Class, Layout, VdevGroup};
+use clap::{CommandFactory, Parser};
+use std::time::Duration;
+
+fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(String::from).collect()
+}
+
+fn parse(line: &str) -> Result<Command, clap::Error> {
+    Cenote::try_parse_from(normalize(words(line))).map(|c| c.command)
+}
+
+#[test]
+fn the_definitions_contradict_nothing() {
+    Cenote::command().debug_assert();
+}
+
+#[test]
+fn the_program_is_the_command_it_is_called() {
+    for (given, line) in [
+        ("/sbin/zpool create tank a", "zpool create tank a"),
+        ("zfs list", "zfs list"),
+        ("target/debug/cenote --home /h zpool list -H", "zpool list -H"),
+        ("cenote up", "cenote up"),
+    ] {
+        assert_eq!(command_line(&normalize(words(given))), line);
+        assert!(parse(given).is_ok(), "{given}");
+    }
+}
+
+#[test]
+fn command_lines_of_openzfs_are_understood() {
+    for line in [
+        "zpool create -f -o ashift=12 -O compression=lz4 -O atime=off -m none tank mirror a b raidz2 c d e f",
+        "zpool create aux mirror p0 p1 special p2 log p3 cache p4 spare p5 -f",
+        "zpool create -n -d -R /mnt -t other tank a",
+        "zpool import",
+        "zpool import -d /dev -d /disks -aN -f",
+        "zpool import -o readonly=on -R /mnt tank newname",
+        "zpool import -D -f 1234567890123456789",
+        "zpool list -Hpo name,size,health tank",
+        "zpool list -v -T d 5 10",
+        "zpool status -xv tank",
+        "zpool status -j --json-int --json-flat-vdevs",
+        "zpool iostat -vlq tank 1 2",
+        "zpool iostat -w",
+        "zpool iostat -ryH tank 0.5",
+        "zpool get -Hp -o value,source all tank",
+        "zpool get all",
+        "zpool set comment=hello tank",
+        "zpool history -il",
+        "zpool sync",
+        "zpool scrub -w tank",
+        "zpool scrub -a",
+        "zpool labelclear -f /dev/sdz",
+        "zpool export -a",
+        "zfs create -p -s -b 16K -o compression=zstd-7 -V 1.5G tank/a/vol",
+        "zfs create -nvP tank/x",
+        "zfs destroy -rfnv tank/x",
+        "zfs rename -p tank/a tank/b/c",
+        "zfs list -rt all -o space -s used -S name tank",
+        "zfs list -d 1 -Hp",
+        "zfs get -r -s local,inherited -o all -t volume all tank",
+        "zfs set compression=lz4 quota=10G tank/a tank/b",
+        "zfs inherit -rS compression tank",
+    ] {
+        let parsed = parse(line);
+        assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_a_usage_error() {
+    for line in [
+        "zpool",
+        "zpool create tank",
+        "zpool create -o ashift tank a",
+        "zpool frobnicate",
+        "zpool scrub",
+        "zpool scrub -s -p tank",
+        "zpool iostat -lr",
+        "zpool list -T x",
+        "zfs create -s tank/a",
+        "zfs set compression=lz4",
+        "zfs destroy",
+    ] {
+        let error = parse(line).expect_err(line);
+        assert_eq!(error.exit_code(), 2, "{line}");
+    }
+}
+
+#[test]
+fn commands_that_are_not_here_yet_are_named() {
+    assert_eq!(
+        not_yet(&normalize(words("zpool -x add tank b"))).as_deref(),
+        Some("'zpool add' is not part of this version of Cenote yet")
+    );
+    assert_eq!(not_yet(&normalize(words("zpool list add"))), None);
+    assert_eq!(not_yet(&normalize(words("cenote up"))), None);
+}
+
+#[test]
+fn vdev_words_make_groups() {
+    let group = |class, layout, devices: &str| VdevGroup { class, layout, devices: words(devices) };
+    use Class::*;
+    use Layout::*;
+    for (line, groups) in [
+        ("a", vec![group(Normal, Stripe, "a")]),
+        ("a b", vec![group(Normal, Stripe, "a b")]),
+        ("mirror a b mirror c d", vec![group(Normal, Mirror, "a b"), group(Normal, Mirror, "c d")]),
+        (
+            "raidz a b raidz3 c d e f",
+            vec![group(Normal, Raidz { parity: 1 }, "a b"), group(Normal, Raidz { parity: 3 }, "c d e f")],
+        ),
+        (
+            "mirror p0 p1 special p2 log mirror p3 p7 cache p4 spare p5 dedup p6",
+            vec![
+                group(Normal, Mirror, "p0 p1"),
+                group(Special, Stripe, "p2"),
+                group(Log, Mirror, "p3 p7"),
+                group(Cache, Stripe, "p4"),
+                group(Spare, Stripe, "p5"),
+                group(Dedup, Stripe, "p6"),
+            ],
+        ),
+        ("/dev/raidzilla", vec![group(Normal, Stripe, "/dev/raidzilla")]),
+    ] {
+        assert_eq!(vdevs::parse(&words(line)).as_deref(), Ok(&groups[..]), "{line}");
+    }
+    for (line, said) in [
+        ("mirror a", "mirror requires at least 2 devices"),
+        ("raidz2 a b", "raidz2 requires at least 3 devices"),
+        ("raidz4 a b c d e", "raidz has 1, 2 or 3 devices of parity"),
+        ("draid a b c", "draid cannot be created yet"),
+        ("log a", "at least one toplevel vdev must be specified"),
+        ("a log", "'log' requires at least one device"),
+        ("a log cache b", "'log' requires at least one device"),
+        ("a log raidz b c", "unsupported 'log' device: raidz"),
+        ("a cache mirror b c", "'cache' devices cannot be in a mirror"),
+    ] {
+        let error = vdevs::parse(&words(line)).expect_err(line);
+        assert!(error.contains(said), "{line}: {error}");
+    }
+}
+
+#[test]
+fn numbers_at_the_end_are_interval_and_count() {
+    let split = |line: &str| tail::split(&words(line));
+    assert_eq!(split("tank"), Ok((words("tank"), None)));
+    let every = |ms, count| Some(tail::Repeat { every: Duration::from_millis(ms), count });
+    assert_eq!(split("tank b 5"), Ok((words("tank b"), every(5000, None))));
+    assert_eq!(split("0.5 3"), Ok((Vec::new(), every(500, Some(3)))));
+    assert!(split("tank 0").is_err());
+    assert!(split("tank 1 0").is_err());
+    assert!(split("tank 1 1.5").is_err());
+}
+
+#[test]
+fn the_order_of_sort_keys_is_kept() {
+    let Ok(Command::Zfs(zfs)) = parse("zfs list -s used -S name -s creation") else { panic!("zfs list") };
+    let super::zfs::Command::List(list) = zfs.command else { panic!("list") };
+    let key = |property: &str, descending| SortKey { property: property.into(), descending };
+    assert_eq!(list.sort.0, [key("used", false), key("name", true), key("creation", false)]);
+}
+
+#[test]
+fn lists_after_o_are_split_at_commas() {
+    let Ok(Command::Zpool(zpool)) = parse("zpool list -o name,size -o health") else { panic!("zpool list") };
+    let Zpool::List(list) = zpool.command else { panic!("list") };
+    assert_eq!(list.columns, ["name", "size", "health"]);
+}

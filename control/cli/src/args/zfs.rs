@@ -1,0 +1,188 @@
+//! `zfs`: the arguments of OpenZFS 2.3.
+
+use super::SortKeys;
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Create a file system, or a volume with -V
+    Create(Create),
+    /// Destroy a dataset
+    Destroy(Destroy),
+    /// Rename a dataset
+    Rename(Rename),
+    /// List datasets and their properties
+    List(List),
+    /// Show properties of datasets
+    Get(Get),
+    /// Set properties of datasets
+    Set(Set),
+    /// Take back what was set, so that the parent's value counts again
+    Inherit(Inherit),
+    /// Print the version
+    Version {
+        /// As JSON
+        #[arg(short)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Create {
+    /// Make the parents that are missing, and do not mind if it is there already
+    #[arg(short)]
+    pub parents: bool,
+    /// Do not reserve the whole size of the volume
+    #[arg(short, requires = "size")]
+    pub sparse: bool,
+    /// The volume's block size: -o volblocksize=...
+    #[arg(short, value_name = "SIZE", requires = "size")]
+    pub block_size: Option<String>,
+    /// Set a property
+    #[arg(short = 'o', value_name = "PROPERTY=VALUE", value_parser = super::setting)]
+    pub properties: Vec<(String, String)>,
+    /// Create a volume of this size
+    #[arg(short = 'V', value_name = "SIZE")]
+    pub size: Option<String>,
+    /// Check everything, create nothing
+    #[arg(short = 'n')]
+    pub dry_run: bool,
+    /// Say what was created
+    #[arg(short)]
+    pub verbose: bool,
+    /// With -v, in a form for programs
+    #[arg(short = 'P')]
+    pub parsable: bool,
+    /// Do not mount it; Cenote does not mount by itself, so this changes nothing
+    #[arg(short)]
+    pub unmounted: bool,
+    pub dataset: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Destroy {
+    /// With all children and snapshots
+    #[arg(short)]
+    pub recursive: bool,
+    /// With clones outside of it too
+    #[arg(short = 'R')]
+    pub dependents: bool,
+    /// Even if it is in use
+    #[arg(short)]
+    pub force: bool,
+    /// Show what would be destroyed, and destroy nothing
+    #[arg(short = 'n')]
+    pub dry_run: bool,
+    /// Say what was destroyed
+    #[arg(short)]
+    pub verbose: bool,
+    /// With -v, in a form for programs
+    #[arg(short)]
+    pub parsable: bool,
+    pub dataset: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Rename {
+    /// Make the parents that are missing
+    #[arg(short)]
+    pub parents: bool,
+    /// Even if it has to be unmounted
+    #[arg(short)]
+    pub force: bool,
+    /// Do not remount; Cenote does not mount by itself, so this changes nothing
+    #[arg(short)]
+    pub unmounted: bool,
+    pub from: String,
+    pub to: String,
+}
+
+/// Which datasets.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Scope {
+    /// With everything below
+    #[arg(short)]
+    pub recursive: bool,
+    /// So many levels down
+    #[arg(short, value_name = "DEPTH")]
+    pub depth: Option<u32>,
+    /// Kinds: filesystem, volume, snapshot, bookmark, all
+    #[arg(short = 't', value_name = "TYPE", value_delimiter = ',')]
+    pub types: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Json {
+    /// As JSON
+    #[arg(short, long)]
+    pub json: bool,
+    /// In JSON, numbers as numbers
+    #[arg(long)]
+    pub json_int: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct List {
+    #[command(flatten)]
+    pub scope: Scope,
+    #[command(flatten)]
+    pub json: Json,
+    #[command(flatten)]
+    pub sort: SortKeys,
+    /// No header, and tabs between columns
+    #[arg(short = 'H')]
+    pub scripted: bool,
+    /// Exact numbers
+    #[arg(short = 'p')]
+    pub exact: bool,
+    /// The columns; `space` stands for those that say where space went
+    #[arg(short = 'o', value_name = "PROPERTY", value_delimiter = ',')]
+    pub columns: Vec<String>,
+    pub datasets: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Get {
+    #[command(flatten)]
+    pub scope: Scope,
+    #[command(flatten)]
+    pub json: Json,
+    /// No header, and tabs between columns
+    #[arg(short = 'H')]
+    pub scripted: bool,
+    /// Exact numbers
+    #[arg(short = 'p')]
+    pub exact: bool,
+    /// The columns: name, property, value, received, source, or all
+    #[arg(short = 'o', value_name = "FIELD", value_delimiter = ',')]
+    pub fields: Vec<String>,
+    /// Only values from there: local, default, inherited, received, temporary, none
+    #[arg(short = 's', value_name = "SOURCE", value_delimiter = ',')]
+    pub sources: Vec<String>,
+    /// Properties, or all
+    pub properties: String,
+    pub datasets: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Set {
+    /// Do not mount; Cenote does not mount by itself, so this changes nothing
+    #[arg(short)]
+    pub unmounted: bool,
+    /// PROPERTY=VALUE, one or more, then datasets
+    #[arg(required = true, num_args = 2.., value_name = "PROPERTY=VALUE|DATASET")]
+    pub words: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Inherit {
+    /// With everything below
+    #[arg(short)]
+    pub recursive: bool,
+    /// What came with a stream counts again
+    #[arg(short = 'S')]
+    pub received: bool,
+    pub property: String,
+    #[arg(required = true)]
+    pub datasets: Vec<String>,
+}

@@ -1,0 +1,310 @@
+//! `zpool`: the arguments of OpenZFS 2.3.
+
+use clap::{Args, Subcommand, ValueHint};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Create a pool on devices or files
+    Create(Create),
+    /// Destroy a pool
+    Destroy(Destroy),
+    /// List pools that can be imported, or import some
+    Import(Import),
+    /// Close pools, so that they can be imported elsewhere
+    Export(Export),
+    /// List pools with their space and health
+    List(List),
+    /// Show the health of pools and of their devices
+    Status(Status),
+    /// Show what the devices of pools are doing
+    Iostat(Iostat),
+    /// Show properties of pools
+    Get(Get),
+    /// Set a property of a pool
+    Set(Set),
+    /// Show what was done to pools
+    History(History),
+    /// Wait until everything changed so far is on disk
+    Sync { pools: Vec<String> },
+    /// Verify every block of a pool, and repair what is bad
+    Scrub(Scrub),
+    /// Remove the labels of a device that is no longer part of a pool
+    Labelclear {
+        /// Even if the pool on it was not exported
+        #[arg(short)]
+        force: bool,
+        #[arg(value_hint = ValueHint::FilePath)]
+        device: String,
+    },
+    /// Print the version
+    Version {
+        /// As JSON
+        #[arg(short)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Create {
+    /// Take devices that seem to be in use, and layouts that do not match
+    #[arg(short)]
+    pub force: bool,
+    /// Show what would be created, and create nothing
+    #[arg(short = 'n')]
+    pub dry_run: bool,
+    /// Enable no features but those named with -o feature@...
+    #[arg(short = 'd')]
+    pub no_features: bool,
+    /// Set a property of the pool
+    #[arg(short = 'o', value_name = "PROPERTY=VALUE", value_parser = super::setting)]
+    pub properties: Vec<(String, String)>,
+    /// Set a property of the pool's file system
+    #[arg(short = 'O', value_name = "PROPERTY=VALUE", value_parser = super::setting)]
+    pub fs_properties: Vec<(String, String)>,
+    /// Where the pool's file system is to be mounted: -O mountpoint=...
+    #[arg(short, value_name = "MOUNTPOINT")]
+    pub mountpoint: Option<String>,
+    /// Alternate root of all mount points, not kept in the pool: -o cachefile=none -o altroot=...
+    #[arg(short = 'R', value_name = "ROOT")]
+    pub root: Option<String>,
+    /// The name it is imported under here; another than it has on disk
+    #[arg(short, value_name = "NAME")]
+    pub temporary_name: Option<String>,
+    pub pool: String,
+    /// Devices and files, with the words mirror, raidz, raidz2, raidz3, log, special, dedup, cache and spare
+    #[arg(required = true, value_hint = ValueHint::FilePath)]
+    pub vdev: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Destroy {
+    /// Even if it is in use
+    #[arg(short)]
+    pub force: bool,
+    pub pool: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Import {
+    /// Import every pool that is found
+    #[arg(short, conflicts_with = "pool")]
+    pub all: bool,
+    /// Look at this directory or device; may be given several times
+    #[arg(short = 'd', value_name = "DIR|DEVICE", value_hint = ValueHint::AnyPath)]
+    pub search: Vec<String>,
+    /// Destroyed pools only
+    #[arg(short = 'D')]
+    pub destroyed: bool,
+    /// Even if another machine had it last and did not export it
+    #[arg(short)]
+    pub force: bool,
+    /// Mount nothing; Cenote does not mount by itself, so this changes nothing
+    #[arg(short = 'N')]
+    pub no_mount: bool,
+    /// Import though a log device is missing
+    #[arg(short = 'm')]
+    pub missing_log: bool,
+    /// Set a property, or a mount option
+    #[arg(short = 'o', value_name = "PROPERTY=VALUE|OPTION")]
+    pub options: Vec<String>,
+    /// Alternate root of all mount points
+    #[arg(short = 'R', value_name = "ROOT")]
+    pub root: Option<String>,
+    /// The new name is not written to the pool
+    #[arg(short, requires = "new_name")]
+    pub temporary: bool,
+    /// Go back to an older txg if need be
+    #[arg(short = 'F')]
+    pub rewind: bool,
+    /// Name or number of a pool; without it, what can be imported is listed
+    pub pool: Option<String>,
+    /// The name it shall have from now on
+    pub new_name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Export {
+    /// All pools
+    #[arg(short, conflicts_with = "pools")]
+    pub all: bool,
+    /// Even if clients are connected to its volumes
+    #[arg(short)]
+    pub force: bool,
+    #[arg(required_unless_present = "all")]
+    pub pools: Vec<String>,
+}
+
+/// How vdevs are named, and numbers written.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Style {
+    /// Name vdevs by their guids
+    #[arg(short)]
+    pub guids: bool,
+    /// Resolve links in the paths of devices
+    #[arg(short = 'L')]
+    pub links: bool,
+    /// Exact numbers
+    #[arg(short = 'p')]
+    pub exact: bool,
+    /// Whole paths of devices
+    #[arg(short = 'P')]
+    pub paths: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Json {
+    /// As JSON
+    #[arg(short, long)]
+    pub json: bool,
+    /// In JSON, numbers as numbers
+    #[arg(long)]
+    pub json_int: bool,
+    /// In JSON, pools by their guids
+    #[arg(long)]
+    pub json_pool_key_guid: bool,
+}
+
+/// A time in front of each repetition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Stamp {
+    /// As date(1) writes it
+    #[value(name = "d")]
+    Date,
+    /// Seconds since 1970
+    #[value(name = "u")]
+    Unix,
+}
+
+#[derive(Debug, Args)]
+pub struct List {
+    #[command(flatten)]
+    pub style: Style,
+    #[command(flatten)]
+    pub json: Json,
+    /// No header, and tabs between columns
+    #[arg(short = 'H')]
+    pub scripted: bool,
+    /// Vdevs too
+    #[arg(short)]
+    pub verbose: bool,
+    /// The columns
+    #[arg(short = 'o', value_name = "PROPERTY", value_delimiter = ',')]
+    pub columns: Vec<String>,
+    #[arg(short = 'T', value_name = "d|u")]
+    pub stamp: Option<Stamp>,
+    #[arg(value_name = "POOL|INTERVAL|COUNT")]
+    pub words: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Status {
+    #[command(flatten)]
+    pub style: Style,
+    #[command(flatten)]
+    pub json: Json,
+    /// In JSON, vdevs without nesting
+    #[arg(long)]
+    pub json_flat_vdevs: bool,
+    /// Where data was lost
+    #[arg(short)]
+    pub verbose: bool,
+    /// Only pools with problems
+    #[arg(short = 'x')]
+    pub problems: bool,
+    /// Only vdevs that are not well
+    #[arg(short = 'e')]
+    pub unhealthy: bool,
+    #[arg(short = 'T', value_name = "d|u")]
+    pub stamp: Option<Stamp>,
+    #[arg(value_name = "POOL|INTERVAL|COUNT")]
+    pub words: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Iostat {
+    #[command(flatten)]
+    pub style: Style,
+    /// No header, and tabs between columns
+    #[arg(short = 'H')]
+    pub scripted: bool,
+    /// Vdevs too
+    #[arg(short)]
+    pub verbose: bool,
+    /// Average latencies
+    #[arg(short, conflicts_with_all = ["sizes", "latencies"])]
+    pub latency: bool,
+    /// What is in the queues
+    #[arg(short, conflicts_with_all = ["sizes", "latencies"])]
+    pub queues: bool,
+    /// Histograms of request sizes
+    #[arg(short = 'r', conflicts_with = "latencies")]
+    pub sizes: bool,
+    /// Histograms of latencies
+    #[arg(short = 'w')]
+    pub latencies: bool,
+    /// Not the numbers since the pool was opened
+    #[arg(short = 'y')]
+    pub omit_first: bool,
+    /// The header once only
+    #[arg(short = 'n')]
+    pub header_once: bool,
+    #[arg(short = 'T', value_name = "d|u")]
+    pub stamp: Option<Stamp>,
+    #[arg(value_name = "POOL|INTERVAL|COUNT")]
+    pub words: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Get {
+    /// No header, and tabs between columns
+    #[arg(short = 'H')]
+    pub scripted: bool,
+    /// Exact numbers
+    #[arg(short = 'p')]
+    pub exact: bool,
+    #[command(flatten)]
+    pub json: Json,
+    /// The columns: name, property, value, source, or all
+    #[arg(short = 'o', value_name = "FIELD", value_delimiter = ',')]
+    pub fields: Vec<String>,
+    /// Properties, or all
+    #[arg(value_delimiter = ',')]
+    pub properties: String,
+    pub pools: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Set {
+    #[arg(value_name = "PROPERTY=VALUE", value_parser = super::setting)]
+    pub setting: (String, String),
+    pub pool: String,
+}
+
+#[derive(Debug, Args)]
+pub struct History {
+    /// What the pool did by itself too
+    #[arg(short)]
+    pub internal: bool,
+    /// Who and where too
+    #[arg(short)]
+    pub long: bool,
+    pub pools: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Scrub {
+    /// Stop it
+    #[arg(short, conflicts_with = "pause")]
+    pub stop: bool,
+    /// Pause it; scrub again to go on
+    #[arg(short)]
+    pub pause: bool,
+    /// Wait until it is done
+    #[arg(short, conflicts_with_all = ["stop", "pause"])]
+    pub wait: bool,
+    /// All pools
+    #[arg(short, conflicts_with = "pools")]
+    pub all: bool,
+    #[arg(required_unless_present = "all")]
+    pub pools: Vec<String>,
+}

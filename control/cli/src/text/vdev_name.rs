@@ -1,0 +1,36 @@
+//! What a vdev is called in listings.
+
+use crate::args::zpool::Style;
+use api::Vdev;
+use std::path::Path;
+
+/// `mirror-0`, `raidz2-1`, `sda`, `/disks/a.img`; the root has the pool's name.
+pub fn vdev_name(vdev: &Vdev, pool: &str, style: Style) -> String {
+    if vdev.kind == "root" {
+        return pool.into();
+    }
+    if style.guids {
+        return vdev.guid.to_string();
+    }
+    match (&vdev.path, vdev.kind.as_str()) {
+        (Some(path), kind) => leaf_name(path, kind, style),
+        (None, "disk" | "file") => vdev.guid.to_string(),
+        (None, "raidz") => format!("raidz{}-{}", vdev.parity, vdev.id),
+        (None, kind) => format!("{kind}-{}", vdev.id),
+    }
+}
+
+/// Disks go by their last name, files by their whole path.
+fn leaf_name(path: &str, kind: &str, style: Style) -> String {
+    let real = style.links.then(|| std::fs::canonicalize(path).ok()).flatten();
+    let path = real.as_deref().unwrap_or(Path::new(path));
+    let short = path.file_name().filter(|_| kind == "disk" && !style.paths);
+    short.map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The width of the names of `vdev` and what is below it, each level two further to the right.
+pub fn name_width(vdev: &Vdev, pool: &str, style: Style, depth: usize) -> usize {
+    let own = vdev_name(vdev, pool, style).chars().count() + depth;
+    let below = vdev.children.iter().map(|c| name_width(c, pool, style, depth + 2));
+    below.fold(own, usize::max)
+}

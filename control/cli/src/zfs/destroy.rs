@@ -1,0 +1,49 @@
+//! `zfs destroy`.
+
+use crate::args::zfs::Destroy;
+use crate::expect_reply;
+use crate::session::{Failure, Outcome, Session};
+use crate::text::number;
+use api::{Reply, Request};
+
+pub(super) fn run(session: &mut Session<'_>, args: &Destroy) -> Outcome {
+    let name = &args.dataset;
+    if args.dependents {
+        return Err(Failure::Failed(format!(
+            "cannot destroy '{name}': -R is not part of this version of Cenote yet"
+        )));
+    }
+    if name.contains(['%', ',']) {
+        return Err(Failure::Failed(format!("cannot destroy '{name}': name one snapshot at a time")));
+    }
+    let request = Request::DatasetDestroy {
+        name: name.clone(),
+        recursive: args.recursive,
+        force: args.force,
+        dry_run: args.dry_run,
+    };
+    let (names, reclaimed) =
+        expect_reply!(session.ask(request)?, Reply::Destroyed { names, reclaimed } => (names, reclaimed));
+    if args.verbose {
+        session.print(&report(&names, reclaimed, args))?;
+    }
+    Ok(())
+}
+
+fn report(names: &[String], reclaimed: u64, args: &Destroy) -> String {
+    let snapshots_only = names.iter().all(|n| n.contains('@'));
+    let verb = if args.dry_run { "would destroy" } else { "will destroy" };
+    let mut text: String = match args.parsable {
+        true => names.iter().map(|n| format!("destroy\t{n}\n")).collect(),
+        false => names.iter().map(|n| format!("{verb} {n}\n")).collect(),
+    };
+    // What datasets give back is known only after their blocks were walked.
+    if snapshots_only {
+        let verb = if args.dry_run { "would reclaim" } else { "will reclaim" };
+        text += &match args.parsable {
+            true => format!("reclaim\t{reclaimed}\n"),
+            false => format!("{verb} {}\n", number::bytes(reclaimed, false)),
+        };
+    }
+    text
+}

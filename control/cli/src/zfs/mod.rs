@@ -1,0 +1,33 @@
+//! `zfs`: one file for each group of subcommands.
+
+mod create;
+mod destroy;
+pub(crate) mod fields;
+mod get;
+mod list;
+mod scope;
+mod set;
+
+use crate::args::zfs::Command;
+use crate::session::{Outcome, Session};
+use api::Request;
+
+pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
+    match command {
+        Command::Create(args) => create::run(session, args),
+        Command::Destroy(args) => destroy::run(session, args),
+        Command::Rename(args) => session.order(Request::DatasetRename {
+            from: args.from.clone(),
+            to: args.to.clone(),
+            parents: args.parents,
+        }),
+        Command::List(args) => list::run(session, args),
+        Command::Get(args) => get::run(session, args),
+        Command::Set(args) => set::run(session, args),
+        Command::Inherit(args) => set::inherit(session, args),
+        Command::Version { json } => crate::zpool::version(session, "zfs", *json),
+    }
+}
+
+#[cfg(test)]
+mod tests;

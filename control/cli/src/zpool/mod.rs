@@ -1,0 +1,122 @@
+//! `zpool`: one file for each group of subcommands; the layouts are pure and tested against OpenZFS's own output.
+
+mod create;
+mod get;
+mod history;
+mod import;
+mod importable;
+mod iostat;
+mod iostat_layout;
+mod list;
+mod list_vdevs;
+mod reason;
+mod scan;
+mod scrub;
+mod status;
+mod status_json;
+mod tree;
+
+use crate::args::tail::{self, Repeat};
+use crate::args::zpool::{Command, Stamp};
+use crate::session::{Failure, Outcome, Session};
+use crate::{expect_reply, text};
+use api::{Pool, Reply, Request};
+
+pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
+    match command {
+        Command::Create(args) => create::run(session, args),
+        Command::Destroy(args) => {
+            session.order(Request::PoolDestroy { name: args.pool.clone(), force: args.force })
+        }
+        Command::Import(args) => import::run(session, args),
+        Command::Export(args) => export(session, args),
+        Command::List(args) => list::run(session, args),
+        Command::Status(args) => status::run(session, args),
+        Command::Iostat(args) => iostat::run(session, args),
+        Command::Get(args) => get::run(session, args),
+        Command::Set(args) => {
+            let (property, value) = args.setting.clone();
+            session.order(Request::PoolSet { name: args.pool.clone(), property, value })
+        }
+        Command::History(args) => history::run(session, args),
+        Command::Sync { pools } => session.order(Request::PoolSync { names: pools.clone() }),
+        Command::Scrub(args) => scrub::run(session, args),
+        Command::Labelclear { force, device } => {
+            session.order(Request::LabelClear { device: absolute(device), force: *force })
+        }
+        Command::Version { json } => version(session, "zpool", *json),
+    }
+}
+
+fn export(session: &mut Session<'_>, args: &crate::args::zpool::Export) -> Outcome {
+    let names = match args.all {
+        true => pools(session, &[])?.into_iter().map(|p| p.name).collect(),
+        false => args.pools.clone(),
+    };
+    session.for_each(&names, |session, name| {
+        session.order(Request::PoolExport { name: name.into(), force: args.force })
+    })
+}
+
+pub(crate) fn version(session: &mut Session<'_>, program: &str, json: bool) -> Outcome {
+    let version = concat!("cenote-", env!("CARGO_PKG_VERSION"));
+    if !json {
+        return session.print(&format!("{version}\n"));
+    }
+    let mut content = serde_json::Map::new();
+    content.insert("userland".into(), version.into());
+    session.print(&text::json::document(&format!("{program} version"), "zfs_version", content))
+}
+
+/// Pools by name, or all of them.
+fn pools(session: &mut Session<'_>, names: &[String]) -> Outcome<Vec<Pool>> {
+    let reply = session.ask(Request::Pools { names: names.to_vec() })?;
+    Ok(expect_reply!(reply, Reply::Pools(pools) => pools))
+}
+
+/// Where a device is, as the daemon can find it from wherever it stands.
+fn absolute(device: &str) -> String {
+    let is_short = !device.contains('/') && !std::path::Path::new(device).exists();
+    if is_short {
+        return format!("/dev/{device}");
+    }
+    std::path::absolute(device).map_or_else(|_| device.into(), |path| path.to_string_lossy().into_owned())
+}
+
+/// Shows something once, or again and again.
+fn repeat(
+    session: &mut Session<'_>,
+    words: &[String],
+    stamp: Option<Stamp>,
+    mut show: impl FnMut(&mut Session<'_>, &[String], bool) -> Outcome,
+) -> Outcome {
+    let (names, repeat) = tail::split(words).map_err(Failure::Usage)?;
+    let mut left = repeat.and_then(|r| r.count);
+    let mut first = true;
+    loop {
+        print_stamp(session, stamp)?;
+        show(session, &names, first)?;
+        first = false;
+        let Some(Repeat { every, .. }) = repeat else { return Ok(()) };
+        if let Some(left) = &mut left {
+            *left -= 1;
+            if *left == 0 {
+                return Ok(());
+            }
+        }
+        std::thread::sleep(every);
+    }
+}
+
+fn print_stamp(session: &mut Session<'_>, stamp: Option<Stamp>) -> Outcome {
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs();
+    match stamp {
+        None => Ok(()),
+        Some(Stamp::Unix) => session.print(&format!("{now}\n")),
+        Some(Stamp::Date) => session.print(&format!("{}\n", text::date::ctime(now))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

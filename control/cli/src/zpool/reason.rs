@@ -1,0 +1,181 @@
+//! What is to be said of a pool's health, and what to do: the `status:` and `action:` of `zpool status`.
+//!
+//! The conditions and their order are OpenZFS's, the worst first.
+
+use api::{Importable, Pool, Vdev};
+
+/// A condition of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    Resilvering,
+    /// Too much is missing for the pool to work; so for the next two.
+    FaultedUnusable,
+    MissingUnusable,
+    BadLabelUnusable,
+    CorruptPool,
+    /// Data was lost.
+    CorruptData,
+    Faulted,
+    Missing,
+    BadLabel,
+    /// There were errors, and they were corrected.
+    Failing,
+    Offline,
+    Removed,
+    OldVersion,
+}
+
+/// What a person reads: what is wrong, and what helps. Lines after the first begin with a tab.
+pub(super) struct Words {
+    pub status: &'static str,
+    pub action: &'static str,
+    /// The page of OpenZFS's documentation.
+    pub message: Option<&'static str>,
+}
+
+pub(super) fn of_pool(pool: &Pool) -> Option<Reason> {
+    let Some(root) = &pool.vdevs else { return Some(Reason::CorruptPool) };
+    if pool.scan.as_ref().is_some_and(|s| s.is_resilver && s.state == api::ScanState::Running) {
+        return Some(Reason::Resilvering);
+    }
+    if let Some(reason) = unusable(root) {
+        return Some(reason);
+    }
+    if !pool.errors.is_empty() {
+        return Some(Reason::CorruptData);
+    }
+    let version = pool.property("version").and_then(|p| p.value.as_ref()?.number());
+    let is_old = version.is_some_and(|v| v < dsl::pool_props::VERSION_FEATURES);
+    in_devices(root).or(is_old.then_some(Reason::OldVersion))
+}
+
+pub(super) fn of_importable(pool: &Importable) -> Option<Reason> {
+    unusable(&pool.vdevs).or_else(|| in_devices(&pool.vdevs))
+}
+
+fn is_up(vdev: &Vdev) -> bool {
+    matches!(vdev.state.as_str(), "ONLINE" | "DEGRADED")
+}
+
+fn unusable(root: &Vdev) -> Option<Reason> {
+    if is_up(root) {
+        return None;
+    }
+    let any = |test: fn(&Vdev) -> bool| leaves(root).any(test);
+    Some(if any(is_faulted) {
+        Reason::FaultedUnusable
+    } else if any(is_bad_label) {
+        Reason::BadLabelUnusable
+    } else if any(is_missing) || root.children.iter().any(|t| t.kind == "missing") {
+        Reason::MissingUnusable
+    } else {
+        Reason::CorruptPool
+    })
+}
+
+fn in_devices(root: &Vdev) -> Option<Reason> {
+    let tests: [(fn(&Vdev) -> bool, Reason); 6] = [
+        (is_faulted, Reason::Faulted),
+        (is_missing, Reason::Missing),
+        (is_bad_label, Reason::BadLabel),
+        (|v| v.read_errors + v.write_errors + v.checksum_errors > 0, Reason::Failing),
+        (|v| v.state == "OFFLINE", Reason::Offline),
+        (|v| v.state == "REMOVED", Reason::Removed),
+    ];
+    tests.into_iter().find(|(test, _)| leaves(root).any(test)).map(|(_, reason)| reason)
+}
+
+fn leaves(root: &Vdev) -> impl Iterator<Item = &Vdev> {
+    root.walk().into_iter().filter(|v| v.is_leaf() && v.kind != "hole" && v.kind != "root")
+}
+
+fn is_faulted(vdev: &Vdev) -> bool {
+    vdev.state == "FAULTED" && !is_bad_label(vdev)
+}
+
+fn is_missing(vdev: &Vdev) -> bool {
+    vdev.state == "UNAVAIL" && vdev.why.as_deref() == Some("cannot open")
+}
+
+fn is_bad_label(vdev: &Vdev) -> bool {
+    !is_up(vdev) && matches!(vdev.why.as_deref(), Some("corrupted data" | "invalid label"))
+}
+
+impl Reason {
+    /// Whether `status -x` passes over it.
+    pub fn is_mild(self) -> bool {
+        self == Reason::OldVersion
+    }
+
+    pub fn words(self) -> Words {
+        use Reason::*;
+        let (status, action, message) = match self {
+            Resilvering => (
+                "One or more devices is currently being resilvered.  The pool will\n\tcontinue to function, possibly in a degraded state.",
+                "Wait for the resilver to complete.",
+                None,
+            ),
+            Missing => (
+                "One or more devices could not be opened.  Sufficient replicas exist for\n\tthe pool to continue functioning in a degraded state.",
+                "Attach the missing device and online it using 'zpool online'.",
+                Some("ZFS-8000-2Q"),
+            ),
+            MissingUnusable => (
+                "One or more devices could not be opened.  There are insufficient\n\treplicas for the pool to continue functioning.",
+                "Attach the missing device and online it using 'zpool online'.",
+                Some("ZFS-8000-3C"),
+            ),
+            BadLabel => (
+                "One or more devices could not be used because the label is missing or\n\tinvalid.  Sufficient replicas exist for the pool to continue\n\tfunctioning in a degraded state.",
+                "Replace the device using 'zpool replace'.",
+                Some("ZFS-8000-4J"),
+            ),
+            BadLabelUnusable => (
+                "One or more devices could not be used because the label is missing \n\tor invalid.  There are insufficient replicas for the pool to continue\n\tfunctioning.",
+                "Destroy and re-create the pool from\n\ta backup source.",
+                Some("ZFS-8000-5E"),
+            ),
+            Failing => (
+                "One or more devices has experienced an unrecoverable error.  An\n\tattempt was made to correct the error.  Applications are unaffected.",
+                "Determine if the device needs to be replaced, and clear the errors\n\tusing 'zpool clear' or replace the device with 'zpool replace'.",
+                Some("ZFS-8000-9P"),
+            ),
+            Offline => (
+                "One or more devices has been taken offline by the administrator.\n\tSufficient replicas exist for the pool to continue functioning in a\n\tdegraded state.",
+                "Online the device using 'zpool online' or replace the device with\n\t'zpool replace'.",
+                None,
+            ),
+            Removed => (
+                "One or more devices have been removed.\n\tSufficient replicas exist for the pool to continue functioning in a\n\tdegraded state.",
+                "Online the device using zpool online' or replace the device with\n\t'zpool replace'.",
+                None,
+            ),
+            CorruptData => (
+                "One or more devices has experienced an error resulting in data\n\tcorruption.  Applications may be affected.",
+                "Restore the file in question if possible.  Otherwise restore the\n\tentire pool from backup.",
+                Some("ZFS-8000-8A"),
+            ),
+            CorruptPool => (
+                "The pool metadata is incomplete or corrupted and the pool cannot be opened.",
+                "Destroy and re-create the pool from\n\ta backup source.",
+                Some("ZFS-8000-72"),
+            ),
+            Faulted => (
+                "One or more devices are faulted in response to persistent errors.\n\tSufficient replicas exist for the pool to continue functioning in a\n\tdegraded state.",
+                "Replace the faulted device, or use 'zpool clear' to mark the device\n\trepaired.",
+                None,
+            ),
+            FaultedUnusable => (
+                "One or more devices are faulted in response to persistent errors.  There are insufficient replicas for the pool to\n\tcontinue functioning.",
+                "Destroy and re-create the pool from a backup source.  Manually marking the device\n\trepaired using 'zpool clear' may allow some data to be recovered.",
+                None,
+            ),
+            OldVersion => (
+                "The pool is formatted using a legacy on-disk format.  The pool can\n\tstill be used, but some features are unavailable.",
+                "Upgrade the pool using 'zpool upgrade'.  Once this is done, the\n\tpool will no longer be accessible on software that does not support\n\tfeature flags.",
+                None,
+            ),
+        };
+        Words { status, action, message }
+    }
+}

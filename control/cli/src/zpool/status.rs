@@ -1,0 +1,138 @@
+//! `zpool status`.
+
+use super::list_vdevs::{is_of, state};
+use super::{pools, reason, repeat, scan, status_json};
+use crate::args::zpool::Status;
+use crate::session::{Outcome, Session};
+use crate::text::number;
+use crate::text::vdev_name::{name_width, vdev_name};
+use api::{Class, Pool, Vdev};
+
+/// The narrowest column of names.
+const NAME_MIN: usize = 10;
+
+pub(super) fn run(session: &mut Session<'_>, args: &Status) -> Outcome {
+    repeat(session, &args.words, args.stamp, |session, names, _| {
+        let pools = pools(session, names)?;
+        if args.json.json {
+            return session.print(&status_json::document(&pools, args));
+        }
+        session.print(&render_all(&pools, args, !names.is_empty()))
+    })
+}
+
+fn render_all(pools: &[Pool], args: &Status, are_named: bool) -> String {
+    if pools.is_empty() {
+        return "no pools available\n".into();
+    }
+    let mut blocks = Vec::new();
+    for pool in pools {
+        let mild = reason::of_pool(pool).is_none_or(reason::Reason::is_mild);
+        match args.problems && mild {
+            true if are_named => blocks.push(format!("pool '{}' is healthy\n", pool.name)),
+            true => {}
+            false => blocks.push(render(pool, args)),
+        }
+    }
+    if blocks.is_empty() {
+        return "all pools are healthy\n".into();
+    }
+    blocks.join("\n")
+}
+
+pub(super) fn render(pool: &Pool, args: &Status) -> String {
+    let mut text = format!("  pool: {}\n state: {}\n", pool.name, pool.health);
+    if let Some(reason) = reason::of_pool(pool) {
+        let words = reason.words();
+        text += &format!("status: {}\naction: {}\n", words.status, words.action);
+        if let Some(message) = words.message {
+            text += &format!("   see: https://openzfs.github.io/openzfs-docs/msg/{message}\n");
+        }
+    }
+    if let Some(scan) = &pool.scan {
+        text += &scan::render(scan);
+    }
+    match &pool.vdevs {
+        Some(root) => text + &config(pool, root, args) + &errors(pool, args),
+        None => {
+            let why = pool.problem.as_deref().unwrap_or("The configuration cannot be determined.");
+            text + &format!("config: {why}\n")
+        }
+    }
+}
+
+fn config(pool: &Pool, root: &Vdev, args: &Status) -> String {
+    let width = name_width(root, &pool.name, args.style, 0).max(NAME_MIN);
+    let lines = Lines { pool: &pool.name, width, args };
+    let mut text = format!(
+        "config:\n\n\t{:<width$}  {:<8} {:>5} {:>5} {:>5}\n",
+        "NAME", "STATE", "READ", "WRITE", "CKSUM"
+    );
+    lines.line(&mut text, root, 0);
+    let of_class = |class| root.children.iter().filter(move |t| is_of(t, class));
+    of_class(Class::Normal).for_each(|top| lines.add(&mut text, top, 2));
+    // The tabs after some headings are OpenZFS's too.
+    let classes = [
+        (Class::Dedup, "dedup\t"),
+        (Class::Special, "special\t"),
+        (Class::Log, "logs\t"),
+        (Class::Cache, "cache"),
+        (Class::Spare, "spares"),
+    ];
+    for (class, heading) in classes {
+        if of_class(class).next().is_some() {
+            text += &format!("\t{heading}\n");
+        }
+        of_class(class).for_each(|top| lines.add(&mut text, top, 2));
+    }
+    text
+}
+
+struct Lines<'a> {
+    pool: &'a str,
+    width: usize,
+    args: &'a Status,
+}
+
+impl Lines<'_> {
+    fn add(&self, text: &mut String, vdev: &Vdev, depth: usize) {
+        if self.args.unhealthy && vdev.walk().iter().all(|v| is_well(v)) {
+            return;
+        }
+        self.line(text, vdev, depth);
+        vdev.children.iter().for_each(|child| self.add(text, child, depth + 2));
+    }
+
+    fn line(&self, text: &mut String, vdev: &Vdev, depth: usize) {
+        let name = vdev_name(vdev, self.pool, self.args.style);
+        let width = self.width.saturating_sub(depth);
+        *text += &format!("\t{:depth$}{name:<width$}  {:<8}", "", state(vdev));
+        if vdev.class != Some(Class::Spare) {
+            for errors in [vdev.read_errors, vdev.write_errors, vdev.checksum_errors] {
+                *text += &format!(" {:>5}", number::count(errors, self.args.style.exact));
+            }
+        }
+        if let Some(why) = &vdev.why {
+            *text += &format!("  {why}");
+        }
+        text.push('\n');
+    }
+}
+
+fn is_well(vdev: &Vdev) -> bool {
+    vdev.state == "ONLINE" && vdev.read_errors + vdev.write_errors + vdev.checksum_errors == 0
+}
+
+fn errors(pool: &Pool, args: &Status) -> String {
+    match pool.errors.len() {
+        0 => "\nerrors: No known data errors\n".into(),
+        n if !args.verbose => format!("\nerrors: {n} data errors, use '-v' for a list\n"),
+        _ => {
+            let list = pool.errors.iter().map(|e| format!("        {e}\n"));
+            format!(
+                "\nerrors: Permanent errors have been detected in the following files:\n\n{}",
+                list.collect::<String>()
+            )
+        }
+    }
+}
