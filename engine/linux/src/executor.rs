@@ -371,10 +371,7 @@ impl Loop {
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
             }
         }
-        match self.backend {
-            Backend::Ring(ring) => ring.end(),
-            Backend::Plain(plain) => drop(plain),
-        }
+        drop(self.backend);
         LOCAL.set(None);
     }
 }

@@ -82,7 +82,7 @@ impl Uring {
     #[allow(unsafe_code)]
     fn try_push(&mut self, entry: &squeue::Entry) -> bool {
         // SAFETY: the entry points into an operation in the slab or at `bell_count`: boxed, they stay where they
-        // are until the completion has been taken, and `end` leaks them if the kernel never answers.
+        // are until the completion has been taken, and `drop` leaks them if the kernel never answers.
         let fits = unsafe { self.ring.submission().push(entry) }.is_ok();
         if fits {
             return true;
@@ -106,7 +106,7 @@ impl Uring {
     pub fn exchange(&mut self, wait: Wait) {
         self.arm_bell();
         self.push_backlog();
-        self.enter(wait);
+        self.enter(wait).unwrap_or_else(|e| panic!("io_uring_enter: {e}"));
         self.reap();
     }
 
@@ -120,7 +120,7 @@ impl Uring {
         self.push(opcode::Read::new(fd, count.cast(), 8).build().user_data(BELL));
     }
 
-    fn enter(&mut self, wait: Wait) {
+    fn enter(&mut self, wait: Wait) -> io::Result<()> {
         let entered = match wait {
             Wait::No => {
                 let queue = self.ring.submission();
@@ -135,14 +135,12 @@ impl Uring {
             }
         };
         match entered {
-            Ok(_) => {}
-            // The time is over, a signal came, or completions must be taken first: the next turn tries again.
-            Err(e)
-                if matches!(
-                    e.raw_os_error(),
-                    Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN)
-                ) => {}
-            Err(e) => panic!("io_uring_enter: {e}"),
+            Ok(_) => Ok(()),
+            Err(e) => match e.raw_os_error() {
+                // The time is over, a signal came, or completions must be taken first: the next turn tries again.
+                Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
+                _ => Err(e),
+            },
         }
     }
 
@@ -166,8 +164,15 @@ impl Uring {
         }
     }
 
+    /// Whether the kernel still has memory of ours.
+    fn is_owed(&self) -> bool {
+        self.bell_armed || !self.in_flight.is_empty()
+    }
+}
+
+impl Drop for Uring {
     /// Takes back every buffer: what can be cancelled is, the rest finishes.
-    pub fn end(mut self) {
+    fn drop(&mut self) {
         let slots: Vec<usize> = self.in_flight.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
             self.push(opcode::AsyncCancel::new(slot as u64).build().user_data(CANCEL));
@@ -176,18 +181,16 @@ impl Uring {
         let began = std::time::Instant::now();
         while self.is_owed() && began.elapsed() < END_PATIENCE {
             self.push_backlog();
-            self.enter(Wait::For(Duration::from_millis(100)));
+            if self.enter(Wait::For(Duration::from_millis(100))).is_err() {
+                break;
+            }
             self.reap();
         }
         if self.is_owed() {
             // The kernel may still write there: memory it never gives back is never used again.
-            std::mem::forget(self);
+            std::mem::forget(std::mem::take(&mut self.in_flight));
+            std::mem::forget(std::mem::take(&mut self.bell_count));
         }
-    }
-
-    /// Whether the kernel still has memory of ours.
-    fn is_owed(&self) -> bool {
-        self.bell_armed || !self.in_flight.is_empty()
     }
 }
 
