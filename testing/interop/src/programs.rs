@@ -1,0 +1,59 @@
+//! Programs of others: whether the machine has them, and running them so that a failure explains itself.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// Where a program is. Some of the needed ones live where the path of many users does not lead.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let directories = path.split(':').chain(["/usr/local/sbin", "/usr/sbin", "/sbin"]);
+    directories.map(|directory| PathBuf::from(directory).join(program)).find(|file| file.is_file())
+}
+
+/// A command for a program that the test has listed among its needs.
+///
+/// # Panics
+/// When the machine does not have it: then the need was not listed.
+pub fn command(program: &str) -> Command {
+    let found = find(program);
+    Command::new(
+        found.unwrap_or_else(|| {
+            panic!("this machine has no {program}, and the test does not say it needs it")
+        }),
+    )
+}
+
+/// Runs a command to its end and returns what it printed.
+///
+/// # Panics
+/// When it fails, with all that it said.
+pub fn run(command: &mut Command) -> String {
+    let output = output(command);
+    assert!(output.status.success(), "{command:?} failed: {}\n{}", output.status, said(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Runs a command to its end, whatever that is.
+///
+/// # Panics
+/// When it cannot be started.
+pub fn output(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|e| panic!("{command:?} cannot be started: {e}"))
+}
+
+/// Both streams of a command's output.
+pub fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_or_not() {
+        assert!(find("sh").is_some());
+        assert_eq!(find("no-such-program-anywhere"), None);
+        assert_eq!(run(command("sh").args(["-c", "echo hello"])), "hello\n");
+    }
+}
