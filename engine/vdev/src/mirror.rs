@@ -16,6 +16,7 @@ pub(crate) async fn read(children: &[Arc<Node>], ask: &Ask) -> Result<Buf> {
     let (found, failed) =
         if ask.everything { read_all(children, ask).await } else { read_one(children, ask).await };
     let block = found?;
+    ask.note_bad(failed.len());
     if ask.repair && ask.check.is_some() {
         let failed = failed.iter().filter(|c| c.is_usable());
         join_all(failed.map(|c| c.repair(ask.offset, block.clone()))).await;

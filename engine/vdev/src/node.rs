@@ -46,6 +46,16 @@ pub(crate) struct Ask {
     pub repair: bool,
     /// Read every copy and all parity, as a scrub does, even when the first is good.
     pub everything: bool,
+    /// Counts what usable children gave back wrong or not at all, although the block was found.
+    pub bad: Option<Arc<AtomicU64>>,
+}
+
+impl Ask {
+    pub fn note_bad(&self, n: usize) {
+        if let Some(bad) = &self.bad {
+            bad.fetch_add(n as u64, Ordering::Relaxed);
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -11,10 +11,39 @@ use crate::stats::op_of;
 use crate::{Aux, Bias, Health, OpenOptions, Priority, Spec, State, geometry};
 use ondisk::MAX_BLOCK_SIZE;
 use probe::{Event, Io, Layer};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use units::{Error, Guid, Kind, Result, VdevId};
 use world::{Buf, Instant, IoBuf, OpenMode};
+
+/// How thoroughly a block is read.
+#[derive(Clone, Debug)]
+pub struct Care {
+    pub priority: Priority,
+    /// Every copy and all parity, although the first is good.
+    pub everything: bool,
+    /// What is bad is written again, unless the tree is read-only.
+    pub repair: bool,
+    /// Counts the devices that had something wrong, of blocks that were found all the same.
+    pub bad: Option<Arc<AtomicU64>>,
+}
+
+impl Care {
+    /// As anybody reads who wants the block.
+    pub fn usual(priority: Priority) -> Care {
+        Care { priority, everything: false, repair: true, bad: None }
+    }
+
+    /// As a scrub reads.
+    pub fn scrub() -> Care {
+        Care { everything: true, ..Care::usual(Priority::Scrub) }
+    }
+
+    /// As a scrub reads that only looks and counts.
+    pub fn check(bad: Arc<AtomicU64>) -> Care {
+        Care { repair: false, bad: Some(bad), ..Care::scrub() }
+    }
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -142,12 +171,12 @@ impl Top {
         verify: Verify,
         priority: Priority,
     ) -> Result<Buf> {
-        self.read_as(offset, psize, verify, priority, false).await
+        self.read_with(offset, psize, verify, &Care::usual(priority)).await
     }
 
     /// Reads every copy and all parity of a block and repairs what is bad: a scrub's view of it.
     pub async fn scrub(self: &Arc<Top>, offset: u64, psize: usize, verify: Verify) -> Result<Buf> {
-        self.read_as(offset, psize, verify, Priority::Scrub, true).await
+        self.read_with(offset, psize, verify, &Care::scrub()).await
     }
 
     /// Writes a block at an address that was allocated for its size.
@@ -183,25 +212,31 @@ impl Top {
         Ok(())
     }
 
-    async fn read_as(
+    /// Reads the block of `psize` bytes at `offset` as thoroughly as asked.
+    pub async fn read_with(
         self: &Arc<Top>,
         offset: u64,
         psize: usize,
         verify: Verify,
-        priority: Priority,
-        everything: bool,
+        care: &Care,
     ) -> Result<Buf> {
         let len = self.check(offset, psize)?;
-        let repair = self.mode == OpenMode::ReadWrite;
-        let check = Some(Check { verify, psize });
-        let ask = Ask { offset, len, priority, check, repair, everything };
+        let ask = Ask {
+            offset,
+            len,
+            priority: care.priority,
+            check: Some(Check { verify, psize }),
+            repair: care.repair && self.mode == OpenMode::ReadWrite,
+            everything: care.everything,
+            bad: care.bad.clone(),
+        };
         let began = world::now();
         let result = match &self.node.body {
             // The plainest case, spared the detour that groups need.
             Body::Leaf(leaf) => read_leaf(leaf, &ask).await,
             _ => self.node.read(ask).await,
         };
-        self.completed(offset, len, priority, began, result.is_err());
+        self.completed(offset, len, care.priority, began, result.is_err());
         let buf = result.map_err(|e| e.at(self.place(offset)))?;
         Ok(if len == psize { buf } else { buf.slice(0..psize) })
     }

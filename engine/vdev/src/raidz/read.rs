@@ -124,10 +124,11 @@ impl Stripe<'_> {
                 Got::Have(_) | Got::Untried => {}
             }
         }
+        bad.retain(|&c| self.child(c).is_usable());
+        self.ask.note_bad(bad.len());
         if self.ask.repair {
-            let repairs = bad.into_iter().filter(|&c| self.child(c).is_usable());
             let repair = |c: usize| self.child(c).repair(self.map.columns[c].offset, truth[c].clone());
-            join_all(repairs.map(repair)).await;
+            join_all(bad.into_iter().map(repair)).await;
         }
         block
     }
