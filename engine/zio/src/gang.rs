@@ -10,7 +10,7 @@
 //! header's own checksum is bound to its place and birth. The pointer's `asize` is that of header and parts together.
 
 use crate::pipeline::Inner;
-use crate::read::verifier;
+use crate::read::{has_mac, repair, verifier};
 use crate::store::WriteSpec;
 use crate::write::{class_of, place, write_copies};
 use codec::checksum::sealed::{self, gang_verifier};
@@ -18,8 +18,9 @@ use metaslab::Request;
 use ondisk::{BlockPointer, Dva, GangHeader, ObjectType, Plain};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use units::{Checksum, Compression, Endian, Error, Kind, Lsize, Psize, Result, Sectors, Txg};
-use vdev::{Priority, Verify};
+use vdev::{Care, Priority, Verify};
 use world::{Buf, IoBuf};
 
 /// Bytes of a header, before padding to the device's sectors.
@@ -35,10 +36,10 @@ pub(crate) async fn read(
     plain: &Plain,
     dva: &Dva,
     verify: &Verify,
-    priority: Priority,
+    care: &Care,
 ) -> Result<Buf> {
     let mut out = IoBuf::scratch(plain.psize.0 as usize);
-    let filled = read_parts(inner, plain, dva, &mut out, priority, 0).await?;
+    let filled = read_parts(inner, plain, dva, &mut out, care, 0).await?;
     if filled != out.len() || !verify(&out) {
         return Err(Error::new(Kind::Checksum, "read gang block")
             .at(format!("vdev {} offset {}", dva.vdev, dva.offset)));
@@ -46,16 +47,18 @@ pub(crate) async fn read(
     Ok(out.freeze())
 }
 
-async fn read_header(inner: &Arc<Inner>, plain: &Plain, dva: &Dva, priority: Priority) -> Result<GangHeader> {
+async fn read_header(inner: &Arc<Inner>, plain: &Plain, dva: &Dva, care: &Care) -> Result<GangHeader> {
     let top = inner.top(dva)?;
     let words =
         gang_verifier(plain.dvas[0].vdev, plain.dvas[0].offset.bytes(), plain.resolved_physical_birth());
     let endian = plain.endian;
+    // The header of an encrypted block keeps half of its checksum too, although it is no ciphertext.
+    let has_mac = has_mac(plain);
     let check: Verify = Arc::new(move |bytes: &[u8]| {
         bytes.len() >= HEADER as usize
-            && sealed::verify(Checksum::GangHeader, &bytes[..HEADER as usize], words, false).is_some()
+            && sealed::verify(Checksum::GangHeader, &bytes[..HEADER as usize], words, has_mac).is_some()
     });
-    let buf = top.read(dva.offset.bytes(), HEADER as usize, check, priority).await?;
+    let buf = top.read_with(dva.offset.bytes(), HEADER as usize, check, care).await?;
     GangHeader::from_bytes(&buf[..HEADER as usize], endian)
 }
 
@@ -65,52 +68,82 @@ fn read_parts<'a>(
     plain: &'a Plain,
     dva: &'a Dva,
     out: &'a mut [u8],
-    priority: Priority,
+    care: &'a Care,
     depth: usize,
 ) -> Boxed<'a, usize> {
     Box::pin(async move {
         if depth >= MAX_DEPTH {
             return Err(Error::corrupt("gang headers nest too deep"));
         }
-        let header = read_header(inner, plain, dva, priority).await?;
+        let header = read_header(inner, plain, dva, care).await?;
         let mut at = 0;
         for part in header.pointers.iter().filter_map(BlockPointer::as_plain) {
             let len = part.psize.0 as usize;
             let room = out
                 .get_mut(at..at + len)
                 .ok_or_else(|| Error::corrupt("the parts of a gang are longer than the block"))?;
-            read_part(inner, part, room, priority, depth).await?;
+            read_part(inner, part, room, care, depth).await?;
             at += len;
         }
         Ok(at)
     })
 }
 
+/// Reads a part from its first good copy; with every care, looks at the others too.
 async fn read_part(
     inner: &Arc<Inner>,
     part: &Plain,
     room: &mut [u8],
-    priority: Priority,
+    care: &Care,
     depth: usize,
 ) -> Result<()> {
     let verify = verifier(inner, part);
     let mut last = Error::corrupt("a gang's part has no place");
+    let (mut found, mut bad) = (false, Vec::new());
     for dva in part.copies() {
-        let read = if dva.gang {
-            match read_parts(inner, part, dva, room, priority, depth + 1).await {
-                Ok(n) if n == room.len() && verify(room) => Ok(()),
-                Ok(_) => Err(Error::new(Kind::Checksum, "read part of a gang")),
-                Err(e) => Err(e),
+        // A copy read only to be looked at must not spoil the good one.
+        let mut spare = if found { vec![0; room.len()] } else { Vec::new() };
+        let room = if found { &mut spare[..] } else { &mut *room };
+        match read_copy(inner, part, dva, &verify, room, care, depth).await {
+            Ok(()) => found = true,
+            Err(e) => {
+                bad.push(*dva);
+                last = e;
             }
-        } else {
-            read_leaf(inner, part, dva, &verify, room, priority).await
-        };
-        match read {
-            Ok(()) => return Ok(()),
-            Err(e) => last = e,
+        }
+        if found && !care.everything {
+            break;
         }
     }
-    Err(last)
+    if !found {
+        return Err(last);
+    }
+    if let Some(count) = &care.bad {
+        count.fetch_add(bad.len() as u64, Ordering::Relaxed);
+    }
+    if !bad.is_empty() && care.repair && inner.space.is_some() {
+        repair(inner, part, &bad, &Buf::copy_from(room)).await;
+    }
+    Ok(())
+}
+
+async fn read_copy(
+    inner: &Arc<Inner>,
+    part: &Plain,
+    dva: &Dva,
+    verify: &Verify,
+    room: &mut [u8],
+    care: &Care,
+    depth: usize,
+) -> Result<()> {
+    if !dva.gang {
+        return read_leaf(inner, part, dva, verify, room, care).await;
+    }
+    let filled = read_parts(inner, part, dva, room, care, depth + 1).await?;
+    if filled == room.len() && verify(room) {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Checksum, "read part of a gang"))
 }
 
 async fn read_leaf(
@@ -119,10 +152,10 @@ async fn read_leaf(
     dva: &Dva,
     verify: &Verify,
     room: &mut [u8],
-    priority: Priority,
+    care: &Care,
 ) -> Result<()> {
     let top = inner.top(dva)?;
-    let data = top.read(dva.offset.bytes(), part.psize.0 as usize, verify.clone(), priority).await?;
+    let data = top.read_with(dva.offset.bytes(), part.psize.0 as usize, verify.clone(), care).await?;
     room.copy_from_slice(&data);
     Ok(())
 }
@@ -248,7 +281,7 @@ impl Inner {
             let space = self.space()?;
             let mut header = Err(Error::corrupt("a gang block without a header"));
             for dva in plain.copies().filter(|d| d.gang) {
-                header = read_header(self, plain, dva, Priority::AsyncRead).await;
+                header = read_header(self, plain, dva, &Care::usual(Priority::AsyncRead)).await;
                 if header.is_ok() {
                     break;
                 }

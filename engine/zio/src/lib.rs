@@ -35,5 +35,5 @@ mod write;
 pub use mem::MemStore;
 pub use pipeline::{Options, Pipeline};
 pub use prepare::{Prepared, Rules, prepare};
-pub use read::Verified;
+pub use read::{Checked, Verified, unpack};
 pub use store::{BlockStore, Bookmark, ReadClass, WriteSpec, same_block};

@@ -97,6 +97,11 @@ impl Pipeline {
         read::scrub(&self.0, bp, at).await
     }
 
+    /// As [`Pipeline::scrub_block`], but writes nothing: counts what is bad and hands out the bytes on disk.
+    pub async fn check_block(&self, bp: &BlockPointer, at: Bookmark) -> Result<read::Checked> {
+        read::check(&self.0, bp, at).await
+    }
+
     /// Reads and verifies a block without decompressing it, for walks that only check.
     pub async fn read_raw(&self, bp: &BlockPointer, at: Bookmark) -> Result<read::Verified> {
         read::read_raw(&self.0, bp, at, vdev::Priority::Scrub).await

@@ -3,11 +3,12 @@
 use crate::gang;
 use crate::pipeline::Inner;
 use crate::store::Bookmark;
-use codec::checksum::mac;
+use codec::checksum::{mac, sealed};
 use ondisk::{BlockPointer, Dva, Embedded, EmbeddedKind, ObjectType, Plain};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use units::{Checksum, Compression, Error, Kind, Result};
-use vdev::{Priority, Verify};
+use vdev::{Care, Priority, Verify};
 use world::{Buf, IoBuf};
 
 /// A block's bytes as they are on disk, compressed or even encrypted, after they passed their checksum.
@@ -27,6 +28,11 @@ fn expand(embedded: &Embedded) -> Result<Buf> {
         return Err(Error::unsupported("read block: a redacted send stream left it out"));
     }
     decompress(embedded.compression, embedded.data(), embedded.lsize.0)
+}
+
+/// The logical bytes of a block, from its bytes on disk.
+pub fn unpack(bp: &BlockPointer, Verified(data): &Verified) -> Result<Buf> {
+    decompress(bp.compression(), data, bp.lsize().0)
 }
 
 fn decompress(compression: Compression, data: &[u8], lsize: u64) -> Result<Buf> {
@@ -53,7 +59,9 @@ pub(crate) async fn read(
     if bp.as_plain().is_none() {
         return inline(bp).map_err(|e| e.at(at));
     }
-    if bp.is_encrypted() {
+    // Of a block of dnodes only the bonus areas are ciphertext, and it is never compressed: what leads to other blocks
+    // can be read without a key.
+    if bp.is_encrypted() && bp.kind() != ObjectType::DNODE {
         return Err(Error::new(Kind::Encrypted, "read block").at(at));
     }
     let Verified(data) = read_raw(inner, bp, at, priority).await?;
@@ -82,10 +90,11 @@ pub(crate) async fn read_raw(
     let plain =
         bp.as_plain().ok_or_else(|| Error::corrupt("read block: the pointer names no place").at(at))?;
     let verify = verifier(inner, plain);
+    let care = Care::usual(priority);
     let mut bad: Vec<Dva> = Vec::new();
     let mut last = None;
     for dva in plain.copies() {
-        match read_copy(inner, plain, dva, &verify, priority).await {
+        match read_copy(inner, plain, dva, &verify, &care).await {
             Ok(data) => {
                 if !bad.is_empty() && inner.space.is_some() {
                     repair(inner, plain, &bad, &data).await;
@@ -98,11 +107,7 @@ pub(crate) async fn read_raw(
             }
         }
     }
-    let e = Error::new(Kind::Checksum, "read block").at(at);
-    Err(match last {
-        Some(cause) if cause.kind() != Kind::Checksum => e.because(cause),
-        _ => e,
-    })
+    Err(no_copy("read block", at, last))
 }
 
 async fn read_copy(
@@ -110,23 +115,33 @@ async fn read_copy(
     plain: &Plain,
     dva: &Dva,
     verify: &Verify,
-    priority: Priority,
+    care: &Care,
 ) -> Result<Buf> {
     if dva.gang {
-        return gang::read(inner, plain, dva, verify, priority).await;
+        return gang::read(inner, plain, dva, verify, care).await;
     }
-    inner.top(dva)?.read(dva.offset.bytes(), plain.psize.0 as usize, verify.clone(), priority).await
+    inner.top(dva)?.read_with(dva.offset.bytes(), plain.psize.0 as usize, verify.clone(), care).await
+}
+
+/// Whether half of the block's checksum is a MAC. The root block of an object set carries its MACs inside, and its checksum
+/// is whole.
+pub(crate) fn has_mac(plain: &Plain) -> bool {
+    plain.crypt.is_some() && plain.kind != ObjectType::OBJSET
 }
 
 /// Whether bytes are what `plain` points to.
 pub(crate) fn verifier(inner: &Arc<Inner>, plain: &Plain) -> Verify {
     let (checksummer, kind, endian) = (inner.checksummer(), plain.checksum_kind, plain.endian);
     let expected = plain.checksum;
-    // The root block of an object set carries its MACs inside, and its checksum is whole.
-    let has_mac = plain.crypt.is_some() && plain.kind != ObjectType::OBJSET;
+    let has_mac = has_mac(plain);
+    let is_encrypted = plain.crypt.is_some();
     Arc::new(move |bytes: &[u8]| {
         if kind == Checksum::Off {
             return true;
+        }
+        if kind.is_self_contained() {
+            // A block of the intent log: the pointer's words are what it was sealed with.
+            return sealed::verify(kind, bytes, expected, is_encrypted).is_some();
         }
         let computed = checksummer.compute(kind, endian, bytes);
         if has_mac { mac::matches(kind, computed, expected) } else { computed == expected }
@@ -134,7 +149,7 @@ pub(crate) fn verifier(inner: &Arc<Inner>, plain: &Plain) -> Verify {
 }
 
 /// Writes good bytes over bad copies; what cannot be written stays for the next scrub.
-async fn repair(inner: &Arc<Inner>, plain: &Plain, bad: &[Dva], data: &Buf) {
+pub(crate) async fn repair(inner: &Arc<Inner>, plain: &Plain, bad: &[Dva], data: &Buf) {
     for dva in bad.iter().filter(|d| !d.gang && d.asize.0 >= plain.psize.0 >> units::SECTOR_SHIFT) {
         let Ok(top) = inner.top(dva) else { continue };
         // A failure is counted at the device, and the block has other copies.
@@ -142,13 +157,45 @@ async fn repair(inner: &Arc<Inner>, plain: &Plain, bad: &[Dva], data: &Buf) {
     }
 }
 
-/// Checks all there is of a block: each copy, and behind each the redundancy of its vdev.
+/// What a look at every copy of a block found, behind each the redundancy of its vdev.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// From the first copy that passed.
+    pub data: Verified,
+    /// How many places had something wrong: devices within vdevs, and whole copies.
+    pub bad: u64,
+}
+
+/// Checks all there is of a block and repairs what is bad.
 pub(crate) async fn scrub(inner: &Arc<Inner>, bp: &BlockPointer, at: Bookmark) -> Result<()> {
     let Some(plain) = bp.as_plain() else { return Ok(()) };
+    let Found { data, bad } = look_at_all(inner, plain, at, &Care::scrub()).await?;
+    if !bad.is_empty() && inner.space.is_some() {
+        repair(inner, plain, &bad, &data).await;
+    }
+    Ok(())
+}
+
+/// Checks all there is of a block and leaves it as it is.
+pub(crate) async fn check(inner: &Arc<Inner>, bp: &BlockPointer, at: Bookmark) -> Result<Checked> {
+    let plain =
+        bp.as_plain().ok_or_else(|| Error::corrupt("check block: the pointer names no place").at(at))?;
+    let count = Arc::new(AtomicU64::new(0));
+    let Found { data, bad } = look_at_all(inner, plain, at, &Care::check(count.clone())).await?;
+    Ok(Checked { data: Verified(data), bad: count.load(Ordering::Relaxed) + bad.len() as u64 })
+}
+
+struct Found {
+    data: Buf,
+    /// Copies that could not be made good from within their vdev.
+    bad: Vec<Dva>,
+}
+
+async fn look_at_all(inner: &Arc<Inner>, plain: &Plain, at: Bookmark, care: &Care) -> Result<Found> {
     let verify = verifier(inner, plain);
     let (mut good, mut bad, mut cause) = (None, Vec::new(), None);
     for dva in plain.copies() {
-        match scrub_copy(inner, plain, dva, &verify).await {
+        match read_copy(inner, plain, dva, &verify, care).await {
             Ok(data) => good = Some(data),
             Err(e) => {
                 bad.push(*dva);
@@ -156,23 +203,17 @@ pub(crate) async fn scrub(inner: &Arc<Inner>, bp: &BlockPointer, at: Bookmark) -
             }
         }
     }
-    match (good, cause) {
-        (Some(data), Some(_)) if inner.space.is_some() => repair(inner, plain, &bad, &data).await,
-        (Some(_), _) => {}
-        (None, cause) => {
-            let e = Error::new(Kind::Checksum, "scrub block").at(at);
-            return Err(match cause {
-                Some(cause) => e.because(cause),
-                None => e,
-            });
-        }
+    match good {
+        Some(data) => Ok(Found { data, bad }),
+        None => Err(no_copy("check block", at, cause)),
     }
-    Ok(())
 }
 
-async fn scrub_copy(inner: &Arc<Inner>, plain: &Plain, dva: &Dva, verify: &Verify) -> Result<Buf> {
-    if dva.gang {
-        return gang::read(inner, plain, dva, verify, Priority::Scrub).await;
+/// That all copies are wrong is the rule, and needs no cause; that a device is gone is worth saying.
+fn no_copy(doing: &str, at: Bookmark, cause: Option<Error>) -> Error {
+    let e = Error::new(Kind::Checksum, doing).at(at);
+    match cause {
+        Some(cause) if cause.kind() != Kind::Checksum => e.because(cause),
+        _ => e,
     }
-    inner.top(dva)?.scrub(dva.offset.bytes(), plain.psize.0 as usize, verify.clone()).await
 }
