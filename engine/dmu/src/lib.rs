@@ -51,7 +51,7 @@ pub use object::Object;
 pub use objset::{ObjSet, Policy, RedundantMetadata};
 pub use prefetch::Streaks;
 pub use sync::SyncCtx;
-pub use traverse::{Visit, Visitor, traverse_objset, traverse_tree};
+pub use traverse::{Visit, Visitor, locate, traverse_objset, traverse_tree};
 pub use txg::Tx;
 
 #[cfg(test)]

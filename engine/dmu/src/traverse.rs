@@ -5,13 +5,16 @@
 //! the order: object set root, accounting objects, then object after object, parents before children. A damaged block
 //! is reported, and the walk goes on with its siblings.
 
-use crate::objset::SLOT;
-use crate::tree::entry;
+use crate::objset::{ObjSet, Policy, SLOT};
+use crate::tree::{Tree, entry};
 use ondisk::{BlockPointer, DnodePhys, ObjectType, ObjsetPhys};
 use std::sync::Arc;
 use units::{Error, ObjectId, ObjsetId, Result, Txg};
 use world::Buf;
 use zio::{BlockStore, Bookmark, ReadClass};
+
+/// The block number that a spill block goes by.
+const SPILL: u64 = u64::MAX;
 
 /// What to do below a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +74,30 @@ pub async fn traverse_objset(
     walk.dnode(ObjectId::META_DNODE, &phys.meta_dnode).await
 }
 
+/// The pointer to the block named `at` in the object set under `root`: a hole where there is none. Whoever met a damaged
+/// block in a pool that is written to finds out with it whether the block is still in use.
+pub async fn locate(store: &Arc<dyn BlockStore>, root: &BlockPointer, at: Bookmark) -> Result<BlockPointer> {
+    if at.level < 0 {
+        return Ok(root.clone());
+    }
+    let set = ObjSet::open(store.clone(), at.objset, root.clone(), Policy::mos()).await?;
+    let phys = set.phys();
+    let dnode = match at.object.0 {
+        0 => Some(phys.meta_dnode),
+        u64::MAX => Some(phys.user_used),
+        n if n == u64::MAX - 1 => Some(phys.group_used),
+        n if n == u64::MAX - 2 => Some(phys.project_used),
+        _ => set.dnode_phys(at.object).await?,
+    };
+    let Some(tree) = dnode.filter(|d| !d.is_free()).map(|d| Tree::from_phys(&d)) else {
+        return Ok(BlockPointer::HOLE);
+    };
+    if at.blkid == SPILL {
+        return Ok(tree.spill.unwrap_or(BlockPointer::HOLE));
+    }
+    tree.find(&set.0.shared, at.object, at.level as u8, at.blkid).await
+}
+
 /// Visits the blocks of one object, as its dnode leads to them.
 pub async fn traverse_tree(
     store: &Arc<dyn BlockStore>,
@@ -112,7 +139,7 @@ impl Walk<'_> {
             self.block(object, dnode.kind, level, i as u64, bp, dnode.indirect_shift).await?;
         }
         if let Some(spill) = dnode.spill.as_ref().filter(|bp| self.wants(bp)) {
-            let at = Bookmark { objset: self.objset, object, level: 0, blkid: u64::MAX };
+            let at = Bookmark { objset: self.objset, object, level: 0, blkid: SPILL };
             self.visitor.visit(at, spill).await?;
         }
         Ok(())
