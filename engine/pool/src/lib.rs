@@ -25,10 +25,13 @@ mod pool;
 mod sync;
 mod tasks;
 mod vdev_zaps;
+mod verify;
 mod volumes;
+mod walk;
 
 pub use create::{CreateOptions, create};
 pub use open::{OpenOptions, open};
 pub use pool::{Host, Pool};
 pub use vdev::scan::{Candidate, scan, scan_dirs};
+pub use verify::{Damage, Tally, VerifyReport};
 pub use volumes::Content;

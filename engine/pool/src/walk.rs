@@ -1,0 +1,235 @@
+//! Walking every block of a pool: what verification and scrub have in common.
+//!
+//! ```text
+//!   sets      the MOS │ snapshot, snapshot, head │ … of every dataset object there is, hidden ones included
+//!                │          each from the txg of the snapshot before it on: so every block is met once
+//!   walk      dmu::traverse ─▶ block ─▶ task: Check::block, a bounded number at once
+//!                │
+//!   suspects  what was wrong ─▶ is it still in the tree? ── no: it was freed and reused while we walked
+//!                                                        └ yes: damage
+//! ```
+//!
+//! A pool that is written to changes under the walk: a block is freed, and some txgs later its place holds another.
+//! So what seems damaged is looked up again in the tree as it is by then. When a block that leads to others was
+//! replaced in this way, what hung from it was not seen, and the set is walked again.
+//!
+//! Not here: what is done with a block ([`crate::verify`], [`crate::scrub`]).
+
+use crate::pool::{Pool, lock};
+use dmu::{Visit, Visitor, locate, traverse_objset};
+use dsl::phys::DatasetPhys;
+use ondisk::{BlockPointer, ObjectType};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use units::{Error, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
+use world::Pending;
+use world::sync::{Group, Semaphore};
+use zio::{BlockStore, Bookmark, same_block};
+
+/// Blocks under way at once, and their bytes in units of 4 KiB: what one device is busy with, and no more memory than that.
+const AT_ONCE: usize = 32;
+const UNIT: u64 = 4 << 10;
+const UNITS: usize = (16 << 20) / UNIT as usize;
+/// How often a set that changes under the walk is walked again.
+const WALKS_MAX: usize = 5;
+
+/// An object set to be walked.
+#[derive(Clone, Debug)]
+pub(crate) struct Set {
+    /// As people call it.
+    pub name: Arc<str>,
+    pub id: ObjsetId,
+    pub root: BlockPointer,
+    /// Blocks born up to here belong to the snapshot before.
+    pub since: Txg,
+    pub is_head: bool,
+}
+
+/// What seems to be wrong with a block.
+#[derive(Debug)]
+pub(crate) struct Suspect {
+    pub at: Bookmark,
+    /// Missing for what cannot be understood although its checksum is right: that is damage in any case.
+    pub bp: Option<BlockPointer>,
+    pub error: Error,
+}
+
+/// What is done with each block.
+pub(crate) trait Check: Send + Sync + 'static {
+    /// Looks at one block; an error says what is wrong with it.
+    fn block(&self, set: &Set, at: Bookmark, bp: &BlockPointer) -> Pending<Result<()>>;
+
+    /// A block is damaged beyond doubt.
+    fn damaged(&self, set: &Set, suspect: Suspect);
+
+    /// The walk is to end here.
+    fn is_stopped(&self) -> bool;
+}
+
+/// The object sets of the pool as they are now.
+pub(crate) async fn sets(pool: &Pool) -> Result<Vec<Set>> {
+    let mos = pool.mos();
+    let mut sets = vec![Set {
+        name: "MOS".into(),
+        id: ObjsetId::MOS,
+        root: root_of_mos(pool),
+        since: Txg::NONE,
+        is_head: false,
+    }];
+    let mut from = ObjectId(1);
+    loop {
+        let ids = mos.object_ids(from, 1024).await?;
+        let Some(last) = ids.last() else { return Ok(sets) };
+        from = ObjectId(last.0 + 1);
+        for id in ids {
+            sets.extend(dataset_set(pool, id).await?);
+        }
+    }
+}
+
+async fn dataset_set(pool: &Pool, id: ObjectId) -> Result<Option<Set>> {
+    let is_dataset = |phys: &ondisk::DnodePhys| phys.bonus_kind == ObjectType::DSL_DATASET;
+    let Some(dnode) = pool.mos().dnode_phys(id).await?.filter(is_dataset) else { return Ok(None) };
+    let phys = DatasetPhys::decode(&dnode.bonus).map_err(|e| e.at(format!("dataset object {id}")))?;
+    let name = match pool.dsl().dataset_name(id).await {
+        Ok(name) => name,
+        // What is half made or half destroyed may have no name; its blocks count all the same.
+        Err(_) => format!("object {id}"),
+    };
+    Ok(Some(Set {
+        name: name.into(),
+        id: ObjsetId(id.0),
+        root: phys.bp.clone(),
+        since: phys.prev_snap_txg,
+        is_head: !phys.is_snapshot(),
+    }))
+}
+
+fn root_of_mos(pool: &Pool) -> BlockPointer {
+    pool.uberblock().root
+}
+
+/// The root of a set by now: `None` when the dataset is gone.
+async fn root_now(pool: &Pool, id: ObjsetId) -> Result<Option<BlockPointer>> {
+    if id == ObjsetId::MOS {
+        return Ok(Some(root_of_mos(pool)));
+    }
+    match pool.dsl().core().dataset(ObjectId(id.0)).await {
+        Ok((_, phys)) => Ok(Some(phys.bp)),
+        Err(e) if e.kind() == Kind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether the pool still uses this block under this name.
+pub(crate) async fn is_in_use(pool: &Pool, at: Bookmark, bp: &BlockPointer) -> Result<bool> {
+    let Some(root) = root_now(pool, at.objset).await? else { return Ok(false) };
+    let store: Arc<dyn BlockStore> = Arc::new(pool.pipeline().clone());
+    Ok(same_block(&locate(&store, &root, at).await?, bp))
+}
+
+/// Walks one set, and what a set that changes hides from one walk.
+pub(crate) async fn walk(pool: &Pool, set: &Set, check: Arc<dyn Check>) -> Result<()> {
+    let mut set = set.clone();
+    for _ in 0..WALKS_MAX {
+        let suspects = walk_once(pool, &set, &check).await?;
+        if !settle(pool, &set, suspects, check.as_ref()).await? {
+            return Ok(());
+        }
+        match root_now(pool, set.id).await? {
+            Some(root) => set.root = root,
+            None => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+async fn walk_once(pool: &Pool, set: &Set, check: &Arc<dyn Check>) -> Result<Vec<Suspect>> {
+    let suspects = Arc::new(Mutex::new(Vec::new()));
+    let walker = Walker {
+        set: Arc::new(set.clone()),
+        check: check.clone(),
+        group: Group::new(AT_ONCE),
+        room: Arc::new(Semaphore::new(UNITS)),
+        suspects: suspects.clone(),
+    };
+    let store: Arc<dyn BlockStore> = Arc::new(pool.pipeline().clone());
+    let walked = traverse_objset(&store, set.id, &set.root, set.since, &walker).await;
+    let Ok(()) = walker.group.finish().await;
+    match walked {
+        Err(e) if e.kind() != Kind::Cancelled => Err(e),
+        _ => Ok(std::mem::take(&mut lock(&suspects))),
+    }
+}
+
+/// Tells damage from change. Answers whether something was missed because of a change.
+async fn settle(pool: &Pool, set: &Set, suspects: Vec<Suspect>, check: &dyn Check) -> Result<bool> {
+    let pointers: HashMap<Bookmark, BlockPointer> =
+        suspects.iter().filter_map(|s| Some((s.at, s.bp.clone()?))).collect();
+    let (mut told, mut missed) = (units::HashSet::default(), false);
+    for mut suspect in suspects {
+        suspect.bp = suspect.bp.or_else(|| pointers.get(&suspect.at).cloned());
+        let is_real = match &suspect.bp {
+            Some(bp) if !pool.is_read_only() => is_in_use(pool, suspect.at, bp).await.unwrap_or(true),
+            Some(_) => true,
+            // The walk could not read it, but the look at all its copies could: somebody was in between.
+            None if suspect.error.kind() == Kind::Checksum && !pool.is_read_only() => false,
+            None => true,
+        };
+        missed |= !is_real;
+        if is_real && told.insert(suspect.at) {
+            check.damaged(set, suspect);
+        }
+    }
+    Ok(missed && !check.is_stopped())
+}
+
+struct Walker {
+    set: Arc<Set>,
+    check: Arc<dyn Check>,
+    group: Group<Infallible>,
+    room: Arc<Semaphore>,
+    suspects: Arc<Mutex<Vec<Suspect>>>,
+}
+
+/// More suspects than this are not kept: with so many, one more changes nothing.
+const SUSPECTS_MAX: usize = 100_000;
+
+fn suspect(suspects: &Mutex<Vec<Suspect>>, one: Suspect) {
+    let mut suspects = lock(suspects);
+    if suspects.len() < SUSPECTS_MAX {
+        suspects.push(one);
+    }
+}
+
+impl Visitor for Walker {
+    fn visit<'a>(
+        &'a self,
+        at: Bookmark,
+        bp: &'a BlockPointer,
+    ) -> Pin<Box<dyn Future<Output = Result<Visit>> + Send + 'a>> {
+        Box::pin(async move {
+            if self.check.is_stopped() {
+                return Err(Error::new(Kind::Cancelled, "walk over the pool"));
+            }
+            let units = (bp.psize().0.div_ceil(UNIT) as usize).clamp(1, UNITS);
+            let room = self.room.acquire_owned(units).await;
+            let (check, set, suspects) = (self.check.clone(), self.set.clone(), self.suspects.clone());
+            let bp = bp.clone();
+            let work = async move {
+                if let Err(error) = check.block(&set, at, &bp).await {
+                    suspect(&suspects, Suspect { at, bp: Some(bp), error });
+                }
+                drop(room);
+                Ok(())
+            };
+            self.group.spawn(work).await;
+            Ok(Visit::Descend)
+        })
+    }
+
+    fn damaged(&self, at: Bookmark, error: Error) {
+        suspect(&self.suspects, Suspect { at, bp: None, error });
+    }
+}
