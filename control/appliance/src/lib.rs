@@ -1,1 +1,5 @@
 //! appliance.
+
+mod lun;
+
+pub use lun::Lun;
