@@ -12,6 +12,7 @@ use std::sync::Arc;
 use dmu::{ObjSet, Policy, SyncCtx, Tx};
 use futures_util::future::try_join_all;
 use ondisk::{BlockPointer, BookmarkPhys, Feature};
+use txg::Room;
 use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
 
 use crate::deadlist::Deadlist;
@@ -37,6 +38,7 @@ pub struct Dataset {
     objset: ObjSet,
     is_snapshot: bool,
     is_encrypted: bool,
+    room: Arc<Room>,
 }
 
 impl Dataset {
@@ -59,6 +61,11 @@ impl Dataset {
 
     pub fn is_encrypted(&self) -> bool {
         self.is_encrypted
+    }
+
+    /// What may still be written to it; see [`Dsl::publish_rooms`].
+    pub fn room(&self) -> &Arc<Room> {
+        &self.room
     }
 }
 
@@ -83,7 +90,23 @@ impl Dsl {
         let policy = self.policy_of(phys.dir).await?;
         let store = self.core.store().clone();
         let objset = ObjSet::open(store, ObjsetId(id.0), phys.bp.clone(), policy).await?;
-        Ok(self.adopt(id, &phys, objset, self.is_encrypted(phys.dir).await?))
+        let dataset = self.adopt(id, &phys, objset, self.is_encrypted(phys.dir).await?);
+        dataset.room.set_free(self.available(phys.dir, &phys).await?);
+        Ok(dataset)
+    }
+
+    /// Tells everybody who writes how much room is left, now that `txg` has synced. `physical` is what the devices can
+    /// still take, reservations or not.
+    pub async fn publish_rooms(&self, txg: Txg, physical: u64) -> Result<()> {
+        self.pool_room.set_free(physical);
+        self.pool_room.synced(txg);
+        let open: Vec<_> = self.opened().values().filter(|ds| !ds.is_snapshot).cloned().collect();
+        for dataset in open {
+            let (_, phys) = self.core.dataset(dataset.id).await?;
+            dataset.room.set_free(self.available(dataset.dir, &phys).await?);
+            dataset.room.synced(txg);
+        }
+        Ok(())
     }
 
     /// Lists a dataset as open; if somebody else was faster, theirs is the one.
@@ -94,7 +117,9 @@ impl Dsl {
         objset: ObjSet,
         is_encrypted: bool,
     ) -> Arc<Dataset> {
-        let dataset = Dataset { id, dir: phys.dir, objset, is_snapshot: phys.is_snapshot(), is_encrypted };
+        let room = Room::new(Some(self.pool_room.clone()));
+        let dataset =
+            Dataset { id, dir: phys.dir, objset, is_snapshot: phys.is_snapshot(), is_encrypted, room };
         self.opened().entry(id).or_insert(Arc::new(dataset)).clone()
     }
 

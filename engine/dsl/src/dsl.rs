@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dmu::{ObjSet, Tx};
 use ondisk::NvList;
+use txg::Room;
 use units::{Error, ObjectId, Result, Txg};
 
 use crate::bpobj::Bpobj;
@@ -35,6 +36,8 @@ pub struct Dsl {
     pub(crate) open: Mutex<BTreeMap<ObjectId, Arc<Dataset>>>,
     /// What the pool can give, as its owner says.
     space: Mutex<PoolSpace>,
+    /// What the devices can still take.
+    pub(crate) pool_room: Arc<Room>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -80,6 +83,7 @@ impl Dsl {
             history: Mutex::new(history),
             open: Mutex::default(),
             space: Mutex::default(),
+            pool_room: Room::new(None),
         })
     }
 

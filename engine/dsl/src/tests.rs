@@ -240,3 +240,30 @@ fn properties_follow_the_tree_and_leave_a_record() {
         assert_eq!(names, ["create", "create", "set", "inherit"]);
     });
 }
+
+#[test]
+fn writers_learn_what_room_is_left() {
+    in_world(async {
+        use txg::Entry;
+        let mut pool = Pool::modern().await;
+        pool.create("p/a", FS, &[("quota", "8M")]).await;
+        pool.create("p/a/v", VOL, &[]).await;
+        pool.sync().await;
+        let volume = pool.dsl.open_by_name("p/a/v").await.unwrap();
+        let publish =
+            async |pool: &Pool| pool.dsl.publish_rooms(pool.bench.txg.back(1), u64::MAX).await.unwrap();
+        publish(&pool).await;
+        assert_eq!(volume.room().enter(pool.bench.txg, 8 << 20), Entry::Go);
+        assert_eq!(volume.room().enter(pool.bench.txg, 4096), Entry::Wait);
+        pool.write("p/a/v", 0, 2000).await;
+        pool.sync().await;
+        publish(&pool).await;
+        assert_eq!(volume.room().enter(pool.bench.txg, 4096), Entry::Full, "the quota of the parent");
+        pool.set("p/a", "quota", "none").await.unwrap();
+        pool.sync().await;
+        publish(&pool).await;
+        assert_eq!(volume.room().enter(pool.bench.txg, 4096), Entry::Go);
+        pool.dsl.publish_rooms(pool.bench.txg, 0).await.unwrap();
+        assert_eq!(volume.room().enter(pool.bench.txg, 4096), Entry::Full, "the devices are full");
+    });
+}

@@ -63,6 +63,8 @@ impl Pool {
             return Err(Error::new(units::Kind::Encrypted, format!("open volume '{name}'")));
         }
         let writable = !self.0.read_only && !dataset.is_snapshot();
-        Volume::open(name, dataset.objset(), writable.then(|| self.0.txgs.clone())).await
+        let volume = Volume::open(name, dataset.objset(), writable.then(|| self.0.txgs.clone())).await?;
+        volume.limit(dataset.room().clone());
+        Ok(volume)
     }
 }

@@ -16,9 +16,11 @@
 //! Invariants: a txg is handed to be synced only when nobody holds it; txgs sync in order, none is skipped; dirty bytes
 //! are given back only when their txg has synced.
 
+mod room;
 pub mod throttle;
 mod txgs;
 
+pub use room::{Entry, Room};
 pub use txgs::{Tx, Txgs};
 
 #[cfg(test)]

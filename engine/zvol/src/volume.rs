@@ -3,9 +3,9 @@
 use crate::range_lock::RangeLocks;
 use crate::{DATA, PROPERTIES, SIZE};
 use dmu::{ObjSet, Object, Streaks, Tx};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use txg::Txgs;
+use std::sync::{Arc, OnceLock};
+use txg::{Entry, Room, Txgs};
 use units::{Error, Kind, Result, Txg};
 use world::Buf;
 use zap::{Value, Zap};
@@ -30,6 +30,8 @@ struct Inner {
     block_size: u64,
     /// `None` for a volume that cannot be written: a snapshot, or a pool opened read-only.
     txgs: Option<Txgs>,
+    /// Where nobody set one, there is room without end.
+    room: OnceLock<Arc<Room>>,
     locks: RangeLocks,
     streaks: Streaks,
     /// The newest txg that a write of this volume went into.
@@ -54,6 +56,7 @@ impl Volume {
             properties,
             size: AtomicU64::new(size),
             txgs,
+            room: OnceLock::new(),
             locks: RangeLocks::default(),
             streaks: Streaks::default(),
             written_in: AtomicU64::new(0),
@@ -140,6 +143,31 @@ impl Volume {
         if from == 0 && to == block.len() as u64 { block } else { block.slice(from as usize..to as usize) }
     }
 
+    /// From now on writes must fit `room`; set once, before the first write.
+    pub fn limit(&self, room: Arc<Room>) {
+        assert!(self.0.room.set(room).is_ok(), "the room of a volume is set once");
+    }
+
+    /// Joins the open txg when there is room for `bytes` more.
+    async fn begin(&self, bytes: u64) -> Result<Tx> {
+        let txgs = self.txgs()?;
+        loop {
+            let tx = txgs.begin().await?;
+            let Some(room) = self.0.room.get() else { return Ok(tx) };
+            match room.enter(tx.txg(), bytes) {
+                Entry::Go => return Ok(tx),
+                Entry::Full => {
+                    return Err(Error::new(Kind::NoSpace, "write").at(format!("volume '{}'", self.0.name)));
+                }
+                Entry::Wait => {
+                    let txg = tx.txg();
+                    drop(tx);
+                    txgs.wait_synced(txg).await?;
+                }
+            }
+        }
+    }
+
     /// Writes `data` at `offset`. On return it is in memory, in a txg that will be synced; [`Volume::flush`] waits for that.
     pub async fn write(&self, offset: u64, data: Buf) -> Result<()> {
         let len = data.len() as u64;
@@ -147,9 +175,8 @@ impl Volume {
         if len == 0 {
             return Ok(());
         }
-        let txgs = self.txgs()?;
         let _turn = self.0.locks.take(self.blocks(offset, len)).await;
-        let tx = txgs.begin().await?;
+        let tx = self.begin(len.next_multiple_of(self.0.block_size)).await?;
         self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
         if len == self.0.block_size && offset.is_multiple_of(len) {
             return self.0.data.write_block(&tx, offset / len, data);
