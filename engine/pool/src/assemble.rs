@@ -10,8 +10,8 @@ use dsl::core::Core;
 use dsl::space::Delta;
 use metaslab::{MapInfo, MapWrite, SpaceLog};
 use ondisk::{BlockPointer, Feature, ObjectType, SpaceMapPhys};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use units::{Error, ObjectId, Result, Txg, VdevId};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use units::{Error, Kind, ObjectId, Result, Txg, VdevId};
 use vdev::Tree;
 use world::Pending;
 use zio::{BlockStore, Pipeline};
@@ -19,11 +19,18 @@ use zio::{BlockStore, Pipeline};
 /// Space maps as objects of the MOS. The MOS is opened through the allocator, so it is put in afterwards.
 pub(crate) struct MosSpaceLog {
     tree: Arc<Tree>,
-    mos: OnceLock<ObjSet>,
-    /// To count the maps that have a histogram, which is a feature.
-    core: OnceLock<Core>,
+    /// Taken out again when the pool closes: the MOS leads back here, and the circle would keep the devices open.
+    tied: Mutex<Option<Tied>>,
+}
+
+/// The upper end of the knot.
+#[derive(Clone)]
+struct Tied {
+    mos: ObjSet,
     /// How new space maps are made.
-    style: OnceLock<MapStyle>,
+    style: MapStyle,
+    /// To count the maps that have a histogram, which is a feature.
+    core: Option<Core>,
 }
 
 /// What the pool's features say of new space maps.
@@ -46,22 +53,30 @@ const INDIRECT_SHIFT: u8 = 14;
 
 impl MosSpaceLog {
     pub fn new(tree: Arc<Tree>) -> Arc<MosSpaceLog> {
-        Arc::new(MosSpaceLog { tree, mos: OnceLock::new(), core: OnceLock::new(), style: OnceLock::new() })
+        Arc::new(MosSpaceLog { tree, tied: Mutex::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Tied>> {
+        self.tied.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ties the knot.
     pub fn tie(&self, mos: ObjSet, style: MapStyle) {
-        let fresh = self.mos.set(mos).is_ok() && self.style.set(style).is_ok();
-        assert!(fresh, "a knot is tied once");
+        *self.lock() = Some(Tied { mos, style, core: None });
     }
 
     /// Ties the other end, before the first map is made.
     pub fn tie_features(&self, core: Core) {
-        assert!(self.core.set(core).is_ok(), "a knot is tied once");
+        self.lock().as_mut().expect("the knot is tied from the MOS's end first").core = Some(core);
     }
 
-    fn mos(&self) -> &ObjSet {
-        self.mos.get().expect("the knot is tied before space is asked for")
+    /// Cuts it, when the pool closes.
+    pub fn cut(&self) {
+        *self.lock() = None;
+    }
+
+    fn tied(&self) -> Result<Tied> {
+        self.lock().clone().ok_or_else(|| Error::new(Kind::Cancelled, "use space maps: the pool is closed"))
     }
 
     fn array_of(&self, vdev: VdevId) -> Option<ObjectId> {
@@ -83,8 +98,9 @@ fn info_of(object: &Object) -> Result<MapInfo> {
 
 impl SpaceLog for MosSpaceLog {
     fn array(&self, vdev: VdevId) -> Pending<Result<Vec<ObjectId>>> {
-        let (mos, array) = (self.mos().clone(), self.array_of(vdev));
+        let (tied, array) = (self.tied(), self.array_of(vdev));
         Box::pin(async move {
+            let mos = tied?.mos;
             let Some(array) = array else { return Ok(Vec::new()) };
             let object =
                 mos.object(array).await.map_err(|e| e.at(format!("metaslab array of vdev {vdev}")))?;
@@ -95,13 +111,14 @@ impl SpaceLog for MosSpaceLog {
     }
 
     fn info(&self, map: ObjectId) -> Pending<Result<MapInfo>> {
-        let mos = self.mos().clone();
-        Box::pin(async move { info_of(&map_object(mos, map).await?) })
+        let tied = self.tied();
+        Box::pin(async move { info_of(&map_object(tied?.mos, map).await?) })
     }
 
     fn read(&self, map: ObjectId, length: u64) -> Pending<Result<Vec<u8>>> {
-        let mos = self.mos().clone();
+        let tied = self.tied();
         Box::pin(async move {
+            let mos = tied?.mos;
             let object = map_object(mos, map).await?;
             if length > object.attrs().size_bound() {
                 return Err(Error::corrupt(format!("its length, {length}, is more than it has"))
@@ -112,10 +129,10 @@ impl SpaceLog for MosSpaceLog {
     }
 
     fn create(&self, vdev: VdevId, index: u64, txg: Txg) -> Pending<Result<MapInfo>> {
-        let (mos, array) = (self.mos().clone(), self.array_of(vdev));
-        let style = *self.style.get().expect("the knot is tied before space is asked for");
-        let core = self.core.get().cloned().expect("the knot is tied before the first map is made");
+        let (tied, array) = (self.tied(), self.array_of(vdev));
         Box::pin(async move {
+            let Tied { mos, style, core } = tied?;
+            let core = core.expect("the knot is tied before the first map is made");
             let tx = Tx::syncing(txg);
             let array = array.ok_or_else(|| Error::corrupt(format!("vdev {vdev} has no metaslab array")))?;
             let header = SpaceMapPhys {
@@ -138,8 +155,9 @@ impl SpaceLog for MosSpaceLog {
     }
 
     fn write(&self, map: ObjectId, write: MapWrite, txg: Txg) -> Pending<Result<()>> {
-        let mos = self.mos().clone();
+        let tied = self.tied();
         Box::pin(async move {
+            let mos = tied?.mos;
             let tx = Tx::syncing(txg);
             let object = map_object(mos, map).await?;
             if write.truncate {

@@ -127,6 +127,7 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
         config,
         tree,
         space,
+        space_log: log,
         pipeline,
         mos,
         dsl,

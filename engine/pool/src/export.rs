@@ -9,6 +9,7 @@ impl Pool {
     pub async fn close(&self) -> Result<()> {
         let inner = &self.0;
         if inner.read_only {
+            inner.space_log.cut();
             return Ok(());
         }
         let synced = inner.txgs.sync().await;
@@ -29,6 +30,7 @@ impl Pool {
     async fn leave(&self, state: PoolState) -> Result<()> {
         let inner = &self.0;
         if inner.read_only {
+            inner.space_log.cut();
             return Ok(());
         }
         let doing = if state == PoolState::Exported { "export" } else { "destroy" };
@@ -49,6 +51,7 @@ impl Pool {
         if let Some(task) = task {
             task.await;
         }
+        self.0.space_log.cut();
     }
 }
 

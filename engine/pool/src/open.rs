@@ -218,8 +218,18 @@ async fn build(
     config.state = PoolState::Active;
     config.host = Some((options.host.id, options.host.name.clone()));
     let read_only = options.read_only;
-    let parts =
-        Parts { config, tree, space, pipeline, mos, dsl, uberblock, read_only, limits: options.limits };
+    let parts = Parts {
+        config,
+        tree,
+        space,
+        space_log: log.clone(),
+        pipeline,
+        mos,
+        dsl,
+        uberblock,
+        read_only,
+        limits: options.limits,
+    };
     let synced = parts.uberblock.txg;
     let pool = assemble(parts, synced.next());
     pool.load_space(log).await?;
@@ -245,6 +255,7 @@ pub(crate) struct Parts {
     pub config: PoolConfig,
     pub tree: Arc<Tree>,
     pub space: Arc<Space>,
+    pub space_log: Arc<MosSpaceLog>,
     pub pipeline: Pipeline,
     pub mos: ObjSet,
     pub dsl: Dsl,
@@ -255,11 +266,12 @@ pub(crate) struct Parts {
 
 /// `open_txg` is the first txg that changes go into.
 pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
-    let Parts { config, tree, space, pipeline, mos, dsl, uberblock, read_only, limits } = parts;
+    let Parts { config, tree, space, space_log, pipeline, mos, dsl, uberblock, read_only, limits } = parts;
     Pool(Arc::new(Inner {
         config: Mutex::new(config),
         tree,
         space,
+        space_log,
         pipeline,
         mos,
         dsl,

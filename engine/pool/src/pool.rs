@@ -1,5 +1,6 @@
 //! An open pool: what it is made of.
 
+use crate::assemble::MosSpaceLog;
 use crate::tasks::Tasks;
 use dmu::ObjSet;
 use dsl::Dsl;
@@ -30,6 +31,7 @@ pub(crate) struct Inner {
     pub config: Mutex<PoolConfig>,
     pub tree: Arc<Tree>,
     pub space: Arc<Space>,
+    pub space_log: Arc<MosSpaceLog>,
     pub pipeline: Pipeline,
     pub mos: ObjSet,
     pub dsl: Dsl,

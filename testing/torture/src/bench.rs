@@ -1,0 +1,320 @@
+//! A pool at work.
+
+use crate::layout::Shape;
+use crate::model::{Change, Content, Model, pattern};
+use arc::Cache;
+use dsl::props::{PropName, Value};
+use pool::{CreateOptions, Host, OpenOptions, Pool};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use units::{Error, Kind, Result};
+use world::Buf;
+use zvol::Volume;
+
+/// How much of what.
+#[derive(Clone, Copy, Debug)]
+pub struct Mix {
+    pub volumes: usize,
+    pub size: u64,
+    /// One operation in so many makes everything durable.
+    pub flush_every: u64,
+    /// One operation in so many makes or destroys a volume.
+    pub admin_every: u64,
+    /// One operation in so many exports the pool and imports it again.
+    pub reopen_every: u64,
+}
+
+impl Default for Mix {
+    fn default() -> Mix {
+        Mix { volumes: 3, size: 2 << 20, flush_every: 20, admin_every: 60, reopen_every: 250 }
+    }
+}
+
+/// A pool, its open volumes and its model.
+pub struct Bench {
+    /// Absent only in the midst of [`Bench::reopen`].
+    pool: Option<Pool>,
+    /// Shared with whoever goes on after a crash.
+    model: Arc<Mutex<Model>>,
+    volumes: BTreeMap<String, Volume>,
+    dir: String,
+    mix: Mix,
+}
+
+pub const POOL: &str = "tank";
+
+fn host() -> Host {
+    Host { id: 7, name: "bench".into() }
+}
+
+fn cache() -> Arc<Cache> {
+    Arc::new(Cache::new(64 << 20))
+}
+
+fn random(below: u64) -> u64 {
+    world::random_u64() % below
+}
+
+/// Every compressor and every checksum that a default pool may use, in turn.
+const COMPRESSIONS: [&str; 9] =
+    ["on", "off", "lzjb", "gzip-1", "gzip-9", "zle", "lz4", "zstd-3", "zstd-fast-5"];
+const CHECKSUMS: [&str; 7] = ["on", "fletcher2", "fletcher4", "sha256", "sha512", "skein", "edonr"];
+
+impl Bench {
+    /// Makes a pool on the devices of `shape` in `dir`, which exist.
+    pub async fn create(dir: &str, shape: &Shape, mix: Mix, model: Arc<Mutex<Model>>) -> Result<Bench> {
+        let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY)
+            .ok_or_else(|| Error::invalid("the default set of features is not known"))?;
+        let options = CreateOptions {
+            name: POOL.into(),
+            groups: shape.groups(dir)?,
+            ashift: shape.ashift,
+            features: features.into_iter().collect(),
+            root_props: Vec::new(),
+            pool_props: Vec::new(),
+            compatibility: None,
+            comment: None,
+            host: host(),
+            cache: cache(),
+            limits: Default::default(),
+        };
+        let pool = pool::create(options).await?;
+        Ok(Bench { pool: Some(pool), model, volumes: BTreeMap::new(), dir: dir.into(), mix })
+    }
+
+    /// Opens the pool that a crash has left, and takes the model to what it holds.
+    pub async fn recover(dir: &str, model: Arc<Mutex<Model>>, mix: Mix) -> Result<Bench> {
+        let pool = import(dir).await?;
+        let mut bench = Bench { pool: Some(pool), model, volumes: BTreeMap::new(), dir: dir.into(), mix };
+        let found = bench.read_everything().await?;
+        bench.model().resume(&found).map_err(Error::corrupt)?;
+        Ok(bench)
+    }
+
+    fn pool(&self) -> &Pool {
+        self.pool.as_ref().expect("a pool is open between operations")
+    }
+
+    fn model(&self) -> MutexGuard<'_, Model> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Block size and size of a volume.
+    fn shape_of(&self, name: &str) -> (u64, u64) {
+        let model = self.model();
+        let content = &model.volumes[name];
+        (content.block, content.bytes.len() as u64)
+    }
+
+    /// One random operation.
+    pub async fn step(&mut self) -> Result<()> {
+        let mix = self.mix;
+        if self.volumes.len() < mix.volumes && random(mix.admin_every) == 0 || self.volumes.is_empty() {
+            return self.create_volume().await;
+        }
+        if random(mix.reopen_every) == 0 {
+            return self.reopen().await;
+        }
+        if random(mix.flush_every) == 0 {
+            self.pool().sync().await?;
+            self.model().acknowledge();
+            return Ok(());
+        }
+        let name = self.any_volume();
+        match random(mix.admin_every) {
+            0 => return self.destroy_volume(&name).await,
+            1 => return self.resize(&name).await,
+            _ => {}
+        }
+        match random(10) {
+            0..=5 => self.write(&name).await,
+            6 | 7 => self.zero(&name, random(2) == 0).await,
+            _ => self.check_some(&name).await,
+        }
+    }
+
+    fn any_volume(&self) -> String {
+        let n = random(self.volumes.len() as u64) as usize;
+        self.volumes.keys().nth(n).cloned().unwrap_or_default()
+    }
+
+    async fn create_volume(&mut self) -> Result<()> {
+        let made = self.model().count();
+        let name = format!("{POOL}/v{made}");
+        let block = 512 << random(9);
+        let size = self.mix.size.next_multiple_of(block);
+        let turn = made as usize;
+        let props = [
+            ("compression", COMPRESSIONS[turn % COMPRESSIONS.len()]),
+            ("checksum", CHECKSUMS[turn % CHECKSUMS.len()]),
+            ("copies", ["1", "2", "3"][turn % 3]),
+        ];
+        let props =
+            props.map(|(name, value)| setting(name, value)).into_iter().collect::<Result<Vec<_>>>()?;
+        let content = pool::Content::Volume { size, block_size: block };
+        self.model().begin(Change::Create { name: name.clone(), size, block });
+        self.pool().create_dataset(&name, content, props).await?;
+        self.model().done();
+        // A change of the pool is durable when it returns, and so is all that came before it.
+        self.model().acknowledge();
+        self.volumes.insert(name.clone(), self.pool().open_volume(&name).await?);
+        Ok(())
+    }
+
+    async fn destroy_volume(&mut self, name: &str) -> Result<()> {
+        self.volumes.remove(name);
+        let target = name.to_string();
+        let plan = self.pool().dsl().plan_destroy(name, false).await?;
+        self.model().begin(Change::Destroy { name: target });
+        self.pool()
+            .change("destroy", move |pool, tx| async move { pool.dsl().destroy(&tx, &plan).await })
+            .await?;
+        self.model().done();
+        self.model().acknowledge();
+        Ok(())
+    }
+
+    async fn resize(&mut self, name: &str) -> Result<()> {
+        let (block, _) = self.shape_of(name);
+        let size = (self.mix.size / 2 + random(self.mix.size)).next_multiple_of(block);
+        let tx = self.pool().txgs().begin_unthrottled();
+        self.model().begin(Change::Resize { name: name.into(), size });
+        self.volumes[name].resize(&tx, size).await?;
+        self.model().done();
+        Ok(())
+    }
+
+    fn range(&self, name: &str) -> (u64, u64) {
+        let (block, size) = self.shape_of(name);
+        let offset = random(size);
+        let longest = [block, 4096, 100_000][random(3) as usize];
+        match random(3) {
+            0 => (offset / block * block, block.min(size - offset / block * block)),
+            _ => (offset, (1 + random(longest)).min(size - offset)),
+        }
+    }
+
+    async fn write(&mut self, name: &str) -> Result<()> {
+        let ((offset, len), seed) = (self.range(name), world::random_u64());
+        self.model().begin(Change::Write { name: name.into(), offset, len, seed });
+        self.volumes[name].write(offset, Buf::copy_from(&pattern(seed, len))).await?;
+        self.model().done();
+        Ok(())
+    }
+
+    async fn zero(&mut self, name: &str, trim: bool) -> Result<()> {
+        let (offset, len) = self.range(name);
+        if !trim {
+            self.model().begin(Change::Zero { name: name.into(), offset, len });
+            self.volumes[name].zero(offset, len).await?;
+            self.model().done();
+            return Ok(());
+        }
+        let (block, size) = self.shape_of(name);
+        let first = offset.next_multiple_of(block);
+        let end = if offset + len == size { size } else { (offset + len) / block * block };
+        if first < end {
+            self.model().begin(Change::Zero { name: name.into(), offset: first, len: end - first });
+        }
+        self.volumes[name].trim(offset, len).await?;
+        self.model().done();
+        Ok(())
+    }
+
+    async fn check_some(&self, name: &str) -> Result<()> {
+        let (offset, len) = self.range(name);
+        let got = bytes(&self.volumes[name], offset, len).await?;
+        if got != self.model().volumes[name].bytes[offset as usize..(offset + len) as usize] {
+            return Err(Error::corrupt(format!("volume '{name}' differs from its model at {offset}+{len}")));
+        }
+        Ok(())
+    }
+
+    /// Exports the pool, or just closes it, and opens it again; everything must be as it was.
+    pub async fn reopen(&mut self) -> Result<()> {
+        self.volumes.clear();
+        if random(2) == 0 {
+            self.pool().export().await?;
+        } else {
+            self.pool().close().await?;
+        }
+        self.complain()?;
+        self.model().acknowledge();
+        self.pool = None;
+        let mut tries = 0;
+        self.pool = loop {
+            // The devices are free once the last task of the old pool has let go of them.
+            match import(&self.dir).await {
+                Err(e) if e.kind() == Kind::Busy && tries < 1000 => {
+                    world::sleep(Duration::from_millis(1)).await
+                }
+                other => break Some(other?),
+            }
+            tries += 1;
+        };
+        let found = self.read_everything().await?;
+        if found != self.model().volumes {
+            return Err(Error::corrupt("the pool differs from its model after it was opened again"));
+        }
+        Ok(())
+    }
+
+    /// Ends the work.
+    pub async fn finish(mut self) -> Result<()> {
+        self.reopen().await?;
+        self.volumes.clear();
+        self.pool().export().await?;
+        self.complain()
+    }
+
+    fn complain(&self) -> Result<()> {
+        match self.pool().problems().as_slice() {
+            [] => Ok(()),
+            problems => Err(Error::corrupt(format!("the pool complains: {problems:?}"))),
+        }
+    }
+
+    /// Opens every volume and reads it whole.
+    async fn read_everything(&mut self) -> Result<BTreeMap<String, Content>> {
+        let mut found = BTreeMap::new();
+        for name in self.pool().dsl().children(POOL).await? {
+            let volume = self.pool().open_volume(&name).await?;
+            let content =
+                Content { block: volume.block_size(), bytes: bytes(&volume, 0, volume.size()).await? };
+            found.insert(name.clone(), content);
+            self.volumes.insert(name, volume);
+        }
+        Ok(found)
+    }
+}
+
+async fn import(dir: &str) -> Result<Pool> {
+    let found = pool::scan_dirs(&[dir]).await?;
+    let candidate = found.first().ok_or_else(|| Error::corrupt("the pool is not found on its devices"))?;
+    let options = OpenOptions {
+        read_only: false,
+        name: None,
+        host: host(),
+        force: false,
+        cache: cache(),
+        limits: Default::default(),
+    };
+    pool::open(candidate, options).await
+}
+
+async fn bytes(volume: &Volume, offset: u64, len: u64) -> Result<Vec<u8>> {
+    let pieces = volume.read(offset, len).await?;
+    Ok(pieces.iter().flat_map(|piece| piece.to_vec()).collect())
+}
+
+fn setting(name: &str, value: &str) -> Result<(PropName, Value)> {
+    use dsl::props::{Limits, Types, When, parse_setting};
+    parse_setting(name, value, Types::VOLUME, When::Create, &Limits::default())
+}
+
+impl std::fmt::Debug for Bench {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Bench({:?}, {} volumes)", self.pool, self.volumes.len())
+    }
+}

@@ -1,0 +1,20 @@
+//! Random work on whole pools, checked against a model that is slow and obvious.
+//!
+//! ```text
+//!   Bench ── a pool on some devices, and the Model of what its volumes hold
+//!     │ step(): one random change of both, or a comparison
+//!     └ reopen(): export or close, find the pool on its devices again, compare everything
+//! ```
+//!
+//! The same bench runs in the simulated world, where the power can be cut and every run replays from its seed, and on
+//! real files, where `zdb` has the last word. Work is done one operation after another, so the order of operations is the
+//! order of txgs: after a crash the pool must hold the result of the first `k` operations, for some `k` not smaller than
+//! what was acknowledged as durable.
+
+mod bench;
+mod layout;
+mod model;
+
+pub use bench::{Bench, Mix};
+pub use layout::Shape;
+pub use model::{Change, Model};
