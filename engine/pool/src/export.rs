@@ -12,6 +12,7 @@ impl Pool {
             inner.space_log.cut();
             return Ok(());
         }
+        self.halt_scrub().await;
         let synced = inner.txgs.sync().await;
         self.stop().await;
         synced
@@ -33,6 +34,7 @@ impl Pool {
             inner.space_log.cut();
             return Ok(());
         }
+        self.halt_scrub().await;
         let doing = if state == PoolState::Exported { "export" } else { "destroy" };
         // A change of nothing, so that the txg is not an empty one and writes the labels.
         let left = self

@@ -233,6 +233,7 @@ async fn build(
     let synced = parts.uberblock.txg;
     let pool = assemble(parts, synced.next());
     pool.load_space(log).await?;
+    pool.load_scan().await?;
     if !read_only {
         pool.check_writable().await?;
     }
@@ -284,6 +285,8 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         read_only,
         admin: Arc::new(world::sync::RwLock::new(())),
         syncing: Mutex::new(None),
+        scrub: crate::scrub::Scrub::default(),
+        load_guid: world::random_u64(),
         problems: Mutex::default(),
     }))
 }
@@ -321,6 +324,7 @@ impl Pool {
         if !self.0.read_only {
             let task = world::spawn(self.clone().sync_loop());
             *lock(&self.0.syncing) = Some(task);
+            self.resume_scrub();
         }
     }
 

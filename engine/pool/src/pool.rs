@@ -47,6 +47,9 @@ pub(crate) struct Inner {
     /// Readers of the MOS in open context, and the sync tasks that change it.
     pub admin: Arc<world::sync::RwLock<()>>,
     pub syncing: Mutex<Option<Task<()>>>,
+    pub scrub: crate::scrub::Scrub,
+    /// Tells this opening of the pool from others.
+    pub load_guid: u64,
     /// Damage that was met, for the administrator.
     pub problems: Mutex<Vec<String>>,
 }

@@ -69,6 +69,7 @@ pub(crate) trait Check: Send + Sync + 'static {
 
 /// The object sets of the pool as they are now.
 pub(crate) async fn sets(pool: &Pool) -> Result<Vec<Set>> {
+    let _unchanged = pool.reading().await;
     let mos = pool.mos();
     let mut sets = vec![Set {
         name: "MOS".into(),
@@ -122,7 +123,7 @@ async fn root_now(pool: &Pool, id: ObjsetId) -> Result<Option<BlockPointer>> {
     }
 }
 
-/// Whether the pool still uses this block under this name.
+/// Whether the pool still uses this block under this name. The caller keeps sync tasks away, or is one.
 pub(crate) async fn is_in_use(pool: &Pool, at: Bookmark, bp: &BlockPointer) -> Result<bool> {
     let Some(root) = root_now(pool, at.objset).await? else { return Ok(false) };
     let store: Arc<dyn BlockStore> = Arc::new(pool.pipeline().clone());
@@ -137,7 +138,11 @@ pub(crate) async fn walk(pool: &Pool, set: &Set, check: Arc<dyn Check>) -> Resul
         if !settle(pool, &set, suspects, check.as_ref()).await? {
             return Ok(());
         }
-        match root_now(pool, set.id).await? {
+        let root = {
+            let _unchanged = pool.reading().await;
+            root_now(pool, set.id).await?
+        };
+        match root {
             Some(root) => set.root = root,
             None => return Ok(()),
         }
@@ -167,6 +172,7 @@ async fn walk_once(pool: &Pool, set: &Set, check: &Arc<dyn Check>) -> Result<Vec
 async fn settle(pool: &Pool, set: &Set, suspects: Vec<Suspect>, check: &dyn Check) -> Result<bool> {
     let pointers: HashMap<Bookmark, BlockPointer> =
         suspects.iter().filter_map(|s| Some((s.at, s.bp.clone()?))).collect();
+    let _unchanged = pool.reading().await;
     let (mut told, mut missed) = (units::HashSet::default(), false);
     for mut suspect in suspects {
         suspect.bp = suspect.bp.or_else(|| pointers.get(&suspect.at).cloned());
