@@ -12,11 +12,11 @@
 //! Old pools have shorter bonuses, without sums (version 2) or without lists (before 26).
 
 use dmu::{NewObject, Object, Tx};
-use ondisk::{BlockPointer, Feature, ObjectType};
+use ondisk::mos::directory;
+use ondisk::{BlockPointer, BpobjPhys, BpobjSize, Feature, ObjectType};
 use units::{Endian, Error, ObjectId, Result};
 
-use crate::core::{Core, names, versions};
-use crate::phys;
+use crate::core::{Core, versions};
 use crate::space::Delta;
 
 const BLOCK: u32 = 128 << 10;
@@ -24,23 +24,11 @@ const POINTER: u64 = BlockPointer::SIZE as u64;
 /// How deep lists may nest: each snapshot destroyed adds a level at most, and most are merged flat.
 const MAX_DEPTH: usize = 10_000;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Header {
-    pub pointers: u64,
-    pub bytes: u64,
-    pub compressed: u64,
-    pub uncompressed: u64,
-    pub lists: ObjectId,
-    pub num_lists: u64,
-    pub num_freed: u64,
-}
-
-impl Header {
-    fn add(&mut self, delta: Delta) {
-        self.bytes = self.bytes.saturating_add_signed(delta.used);
-        self.compressed = self.compressed.saturating_add_signed(delta.compressed);
-        self.uncompressed = self.uncompressed.saturating_add_signed(delta.uncompressed);
-    }
+fn change(header: &mut BpobjPhys, delta: Delta) {
+    let space = &mut header.space;
+    space.used = space.used.saturating_add_signed(delta.used);
+    space.compressed = space.compressed.saturating_add_signed(delta.compressed);
+    space.uncompressed = space.uncompressed.saturating_add_signed(delta.uncompressed);
 }
 
 #[derive(Clone, Debug)]
@@ -67,12 +55,13 @@ fn stripped(bp: &BlockPointer) -> BlockPointer {
 impl Bpobj {
     pub async fn create(core: &Core, tx: &Tx, block: u32) -> Result<Bpobj> {
         let size = match core.version() {
-            v if v < versions::BPOBJ_ACCOUNT => 16,
-            v if v < versions::DEADLISTS => 32,
-            _ if !core.features().is_active(Feature::Livelist) => 48,
-            _ => 56,
+            v if v < versions::BPOBJ_ACCOUNT => BpobjSize::Count,
+            v if v < versions::DEADLISTS => BpobjSize::Accounting,
+            _ if !core.features().is_active(Feature::Livelist) => BpobjSize::SubLists,
+            _ => BpobjSize::Freed,
         };
-        let new = NewObject::new(ObjectType::BPOBJ, block).with_bonus(ObjectType::BPOBJ_HDR, vec![0; size]);
+        let bonus = BpobjPhys::new(size).to_bonus();
+        let new = NewObject::new(ObjectType::BPOBJ, block).with_bonus(ObjectType::BPOBJ_HDR, bonus);
         Ok(Bpobj { object: core.mos().allocate(tx, new).await? })
     }
 
@@ -93,7 +82,7 @@ impl Bpobj {
             Some(id) => id,
             None => {
                 let id = Bpobj::create(core, tx, BLOCK).await?.id();
-                core.directory().insert(tx, names::EMPTY_BPOBJ, id.0).await?;
+                core.directory().insert(tx, directory::EMPTY_BPOBJ, id.0).await?;
                 core.set_empty_bpobj(Some(id));
                 id
             }
@@ -106,7 +95,7 @@ impl Bpobj {
     pub async fn release_empty(core: &Core, tx: &Tx) -> Result<()> {
         core.features().add(tx, Feature::EmptyBpobj, -1).await?;
         if !core.features().is_active(Feature::EmptyBpobj) {
-            core.directory().remove(tx, names::EMPTY_BPOBJ).await?;
+            core.directory().remove(tx, directory::EMPTY_BPOBJ).await?;
             if let Some(id) = core.empty_bpobj() {
                 core.mos().free(tx, id).await?;
             }
@@ -119,46 +108,22 @@ impl Bpobj {
         self.object.id()
     }
 
-    pub fn header(&self) -> Result<Header> {
-        let [pointers, bytes, compressed, uncompressed, lists, num_lists, num_freed] =
-            phys::words(&self.object.bonus(), "bpobj header")?;
-        let header = Header {
-            pointers,
-            bytes,
-            compressed,
-            uncompressed,
-            lists: ObjectId(lists),
-            num_lists,
-            num_freed,
-        };
-        if pointers > u64::MAX / POINTER || num_lists > u64::MAX / 8 {
-            return Err(Error::corrupt(format!("bpobj: {header:?}")).at(format!("object {}", self.id())));
+    pub fn header(&self) -> Result<BpobjPhys> {
+        let place = || format!("object {}", self.id());
+        let header = BpobjPhys::from_bonus(&self.object.bonus()).map_err(|e| e.at(place()))?;
+        if header.pointers > u64::MAX / POINTER || header.sub_list_count > u64::MAX / 8 {
+            return Err(Error::corrupt(format!("bpobj: {header:?}")).at(place()));
         }
         Ok(header)
     }
 
-    fn set_header(&self, tx: &Tx, h: &Header) -> Result<()> {
-        let mut bytes = phys::bytes(&[
-            h.pointers,
-            h.bytes,
-            h.compressed,
-            h.uncompressed,
-            h.lists.0,
-            h.num_lists,
-            h.num_freed,
-        ]);
-        bytes.resize(self.object.bonus().len(), 0);
-        self.object.set_bonus(tx, &bytes)
-    }
-
-    /// The bonus has sums of compressed and uncompressed bytes.
-    fn has_sums(&self) -> bool {
-        self.object.bonus().len() > 16
+    fn set_header(&self, tx: &Tx, header: &BpobjPhys) -> Result<()> {
+        self.object.set_bonus(tx, &header.to_bonus())
     }
 
     pub fn is_empty(&self) -> Result<bool> {
         let header = self.header()?;
-        Ok(header.pointers == 0 && header.num_lists == 0)
+        Ok(header.pointers == 0 && header.sub_list_count == 0)
     }
 
     /// Appends pointers; holes are none.
@@ -171,7 +136,7 @@ impl Bpobj {
         let bytes: Vec<u8> = bps.iter().flat_map(|bp| stripped(bp).to_bytes(Endian::NATIVE)).collect();
         self.object.write(tx, header.pointers * POINTER, &bytes).await?;
         header.pointers += bps.len() as u64;
-        bps.iter().for_each(|bp| header.add(core.weigh(bp)));
+        bps.iter().for_each(|bp| change(&mut header, core.weigh(bp)));
         self.set_header(tx, &header)
     }
 
@@ -187,29 +152,29 @@ impl Bpobj {
         let space = list.space(core).await?;
         let mut header = self.header()?;
         let lists = self.lists(core, tx, &mut header).await?;
-        lists.write(tx, header.num_lists * 8, &id.0.to_ne_bytes()).await?;
-        header.num_lists += 1;
-        header.add(space);
+        lists.write(tx, header.sub_list_count * 8, &id.0.to_ne_bytes()).await?;
+        header.sub_list_count += 1;
+        change(&mut header, space);
         self.set_header(tx, &header)
     }
 
-    async fn lists(&self, core: &Core, tx: &Tx, header: &mut Header) -> Result<Object> {
-        if let Some(id) = header.lists.some() {
+    async fn lists(&self, core: &Core, tx: &Tx, header: &mut BpobjPhys) -> Result<Object> {
+        if let Some(id) = header.sub_lists.some() {
             return core.mos().object(id).await;
         }
         let lists = core.mos().allocate(tx, NewObject::new(ObjectType::BPOBJ_SUBOBJ, BLOCK)).await?;
-        header.lists = lists.id();
+        header.sub_lists = lists.id();
         Ok(lists)
     }
 
     /// What all blocks of the list and of those below count for.
     pub async fn space(&self, core: &Core) -> Result<Delta> {
         let header = self.header()?;
-        if self.has_sums() {
+        if header.size >= BpobjSize::Accounting {
             return Ok(Delta {
-                used: header.bytes as i64,
-                compressed: header.compressed as i64,
-                uncompressed: header.uncompressed as i64,
+                used: header.space.used as i64,
+                compressed: header.space.compressed as i64,
+                uncompressed: header.space.uncompressed as i64,
             });
         }
         let mut sum = Delta::default();
@@ -224,8 +189,8 @@ impl Bpobj {
         BlockPointer::from_bytes(&bytes, Endian::NATIVE).map_err(|e| e.at(format!("object {}", self.id())))
     }
 
-    async fn list_at(&self, core: &Core, header: &Header, at: u64) -> Result<Bpobj> {
-        let lists = core.mos().object(header.lists).await?;
+    async fn list_at(&self, core: &Core, header: &BpobjPhys, at: u64) -> Result<Bpobj> {
+        let lists = core.mos().object(header.sub_lists).await?;
         let bytes = lists.read(at * 8, 8).await?;
         let id = u64::from_ne_bytes(bytes[..].try_into().expect("eight bytes were read"));
         Bpobj::open(core, ObjectId(id)).await
@@ -245,7 +210,7 @@ impl Bpobj {
             for at in 0..header.pointers {
                 found.push(list.pointer(at).await?);
             }
-            for at in 0..header.num_lists {
+            for at in 0..header.sub_list_count {
                 todo.push(list.list_at(core, &header, at).await?);
             }
         }
@@ -268,15 +233,15 @@ impl Bpobj {
                 bps.iter().for_each(|bp| sum += core.weigh(bp));
                 for above in &path {
                     let mut header = above.header()?;
-                    header.add(-sum);
+                    change(&mut header, -sum);
                     above.set_header(tx, &header)?;
                 }
                 taken.extend(bps);
-            } else if header.num_lists > 0 {
+            } else if header.sub_list_count > 0 {
                 if path.len() > MAX_DEPTH {
                     return Err(Error::corrupt("bpobj: lists nested too deep"));
                 }
-                path.push(list.list_at(core, &header, header.num_lists - 1).await?);
+                path.push(list.list_at(core, &header, header.sub_list_count - 1).await?);
             } else if path.len() > 1 {
                 path.pop();
                 Bpobj::destroy(core, tx, list.id()).await?;
@@ -288,7 +253,7 @@ impl Bpobj {
         Ok(taken)
     }
 
-    async fn pop(&self, tx: &Tx, mut header: Header, n: u64) -> Result<Vec<BlockPointer>> {
+    async fn pop(&self, tx: &Tx, mut header: BpobjPhys, n: u64) -> Result<Vec<BlockPointer>> {
         let first = header.pointers - n;
         let mut bps = Vec::with_capacity(n as usize);
         for at in (first..header.pointers).rev() {
@@ -302,10 +267,10 @@ impl Bpobj {
 
     async fn drop_last_list(&self, core: &Core, tx: &Tx) -> Result<()> {
         let mut header = self.header()?;
-        header.num_lists -= 1;
-        if header.num_lists == 0 {
-            core.mos().free(tx, header.lists).await?;
-            header.lists = ObjectId(0);
+        header.sub_list_count -= 1;
+        if header.sub_list_count == 0 {
+            core.mos().free(tx, header.sub_lists).await?;
+            header.sub_lists = ObjectId(0);
         }
         self.set_header(tx, &header)
     }
@@ -316,10 +281,10 @@ impl Bpobj {
         while let Some(id) = todo.pop() {
             let list = Bpobj::open(core, id).await?;
             let header = list.header()?;
-            for at in 0..header.num_lists {
+            for at in 0..header.sub_list_count {
                 todo.push(list.list_at(core, &header, at).await?.id());
             }
-            if let Some(lists) = header.lists.some() {
+            if let Some(lists) = header.sub_lists.some() {
                 core.mos().free(tx, lists).await?;
             }
             core.mos().free(tx, id).await?;

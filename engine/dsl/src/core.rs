@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dmu::{ObjSet, Object, Tx};
+use ondisk::mos::{OBJECT_DIRECTORY, directory};
 use ondisk::{BlockPointer, Feature};
 use units::{Error, Kind, ObjectId, Result};
 use zio::BlockStore;
@@ -12,22 +13,6 @@ use crate::features::{self, Features};
 use crate::phys::{DatasetPhys, DirPhys};
 use crate::space::Delta;
 use crate::zaps::{self, Table};
-
-pub const DIRECTORY: ObjectId = ObjectId(1);
-
-/// Names in the object directory.
-pub mod names {
-    pub const ROOT_DATASET: &str = "root_dataset";
-    pub const FREE_BPOBJ: &str = "free_bpobj";
-    pub const BPTREE: &str = "bptree_obj";
-    pub const EMPTY_BPOBJ: &str = "empty_bpobj";
-    pub const HISTORY: &str = "history";
-    pub const POOL_PROPS: &str = "pool_props";
-    pub const DEFERRED_FREES: &str = "sync_bplist";
-    pub const DEFLATE: &str = "deflate";
-    pub const CREATION_VERSION: &str = "creation_version";
-    pub const CHECKSUM_SALT: &str = "org.illumos:checksum_salt";
-}
 
 /// Pool versions from which on something is done.
 pub mod versions {
@@ -63,9 +48,9 @@ impl std::fmt::Debug for Core {
 
 impl Core {
     pub async fn open(mos: ObjSet, version: u64) -> Result<Core> {
-        let directory = zaps::open(&mos, DIRECTORY).await?;
+        let directory = zaps::open(&mos, OBJECT_DIRECTORY).await?;
         let features = Features::open(&mos, &directory).await?;
-        let empty = directory.lookup_u64(names::EMPTY_BPOBJ).await?.map(ObjectId);
+        let empty = directory.lookup_u64(directory::EMPTY_BPOBJ).await?.map(ObjectId);
         Ok(Core::assemble(mos, version, features, directory, empty))
     }
 

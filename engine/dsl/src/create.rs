@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use dmu::{NewObject, ObjSet, Tx};
+use ondisk::mos::directory;
 use ondisk::{Feature, ObjectType, ObjsetType};
 use units::{Error, Guid, Kind, ObjectId, ObjsetId, Result};
 use zap::{Normalization, Options};
 
-use crate::core::{Core, names, versions};
+use crate::core::{Core, versions};
 use crate::counts;
 use crate::dataset::Dataset;
 use crate::deadlist::Deadlist;
@@ -53,7 +54,7 @@ impl Core {
                 let (_, parent) = self.dir(parent).await?;
                 self.table(parent.children).await?.insert(tx, name, id.0).await?;
             }
-            None => self.directory().insert(tx, names::ROOT_DATASET, id.0).await?,
+            None => self.directory().insert(tx, directory::ROOT_DATASET, id.0).await?,
         }
         Ok(id)
     }

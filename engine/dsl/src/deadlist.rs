@@ -15,18 +15,14 @@
 //! Pools before version 26 have one plain bpobj for everything.
 
 use dmu::{NewObject, Object, Tx};
-use ondisk::{BlockPointer, ObjectType};
+use ondisk::{BlockPointer, DeadlistPhys, ObjectType, Space};
 use std::collections::BTreeMap;
 use units::{Error, ObjectId, Result, Txg};
 
 use crate::bpobj::Bpobj;
 use crate::core::{Core, versions};
-use crate::phys;
 use crate::space::Delta;
 use crate::zaps::{self, Table};
-
-/// The bonus: three sums, and room for more.
-const BONUS: usize = 320;
 
 #[derive(Clone, Debug)]
 pub enum Deadlist {
@@ -45,8 +41,8 @@ impl Deadlist {
         if core.version() < versions::DEADLISTS {
             return Ok(Deadlist::Plain(Bpobj::create(core, tx, 128 << 10).await?));
         }
-        let new =
-            NewObject::new(ObjectType::DEADLIST, 512).with_bonus(ObjectType::DEADLIST_HDR, vec![0; BONUS]);
+        let new = NewObject::new(ObjectType::DEADLIST, 512)
+            .with_bonus(ObjectType::DEADLIST_HDR, DeadlistPhys::default().to_bonus());
         let table = zaps::create_with(core.mos(), tx, new, zap::Options::default()).await?;
         Ok(Deadlist::Sorted(Sorted { object: table.blocks().clone(), table }))
     }
@@ -217,16 +213,17 @@ impl Sorted {
     }
 
     fn space(&self) -> Result<Delta> {
-        let [used, compressed, uncompressed] = phys::words(&self.object.bonus(), "deadlist")?;
+        let Space { used, compressed, uncompressed } = DeadlistPhys::from_bonus(&self.object.bonus())?.space;
         Ok(Delta { used: used as i64, compressed: compressed as i64, uncompressed: uncompressed as i64 })
     }
 
     fn add_space(&self, tx: &Tx, delta: Delta) -> Result<()> {
         let mut sum = self.space()?;
         sum += delta;
-        let mut bytes = phys::bytes(&[sum.used, sum.compressed, sum.uncompressed].map(|n| n.max(0) as u64));
-        bytes.resize(self.object.bonus().len(), 0);
-        self.object.set_bonus(tx, &bytes)
+        let [used, compressed, uncompressed] =
+            [sum.used, sum.compressed, sum.uncompressed].map(|n| n.max(0) as u64);
+        let phys = DeadlistPhys { space: Space { used, compressed, uncompressed } };
+        self.object.set_bonus(tx, &phys.to_bonus())
     }
 
     async fn insert(&self, core: &Core, tx: &Tx, bps: &[BlockPointer]) -> Result<()> {

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use dmu::Tx;
+use ondisk::mos::directory;
 use ondisk::{BlockBookmark, BlockPointer, BookmarkPhys, Feature, ObjsetPhys};
 use units::{Error, Kind, ObjectId, Result, Txg};
 use zio::{Bookmark, ReadClass};
 
-use crate::core::names;
 use crate::counts;
 use crate::dataset::BOOKMARKS;
 use crate::deadlist::Deadlist;
@@ -193,7 +193,9 @@ impl Dsl {
 
     /// A pool does not boot from what is gone.
     async fn forget_bootfs(&self, tx: &Tx, id: ObjectId) -> Result<()> {
-        let Some(props) = self.core.directory().lookup_u64(names::POOL_PROPS).await? else { return Ok(()) };
+        let Some(props) = self.core.directory().lookup_u64(directory::POOL_PROPERTIES).await? else {
+            return Ok(());
+        };
         let props = self.core.table(ObjectId(props)).await?;
         if props.lookup_u64("bootfs").await? == Some(id.0) {
             props.remove(tx, "bootfs").await?;

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dmu::{ObjSet, Tx};
 use ondisk::NvList;
+use ondisk::mos::directory;
 use txg::Room;
 use units::{Error, ObjectId, Result, Txg};
 
 use crate::bpobj::Bpobj;
-use crate::core::{Core, names, versions};
+use crate::core::{Core, versions};
 use crate::dataset::Dataset;
 use crate::history::{self, History, Stamp};
 use crate::space::{self, Delta, PoolSpace, Used};
@@ -49,7 +50,7 @@ impl Dsl {
     /// Opens the DSL of the pool `pool`, whose label says `version`; `host` goes into history records.
     pub async fn open(mos: ObjSet, version: u64, pool: &str, host: &str) -> Result<Dsl> {
         let core = Core::open(mos, version).await?;
-        let root = ObjectId(core.directory().require_u64(names::ROOT_DATASET).await?);
+        let root = ObjectId(core.directory().require_u64(directory::ROOT_DATASET).await?);
         Dsl::assemble(core, root, pool, host).await
     }
 
@@ -64,10 +65,10 @@ impl Dsl {
         let (mut free_dir, mut free_list) = (None, None);
         if core.version() >= versions::DEADLISTS {
             free_dir = Some(ObjectId(children.require_u64(FREE_DIR).await?));
-            let id = core.directory().require_u64(names::FREE_BPOBJ).await?;
+            let id = core.directory().require_u64(directory::FREE_BPOBJ).await?;
             free_list = Some(Bpobj::open(&core, ObjectId(id)).await?);
         }
-        let history = match core.directory().lookup_u64(names::HISTORY).await? {
+        let history = match core.directory().lookup_u64(directory::HISTORY).await? {
             Some(id) => Some(History::open(core.mos(), ObjectId(id)).await?),
             None => None,
         };
@@ -196,7 +197,7 @@ impl Dsl {
             None => {
                 let size = self.pool_space().size;
                 let history = History::create(self.core.mos(), tx, size).await?;
-                self.core.directory().insert(tx, names::HISTORY, history.id().0).await?;
+                self.core.directory().insert(tx, directory::HISTORY, history.id().0).await?;
                 *lock(&self.history) = Some(history.clone());
                 history
             }

@@ -17,15 +17,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dmu::{ObjSet, Tx};
 use ondisk::feature::{Support, Verdict, judge};
+use ondisk::mos::directory as names;
 use ondisk::{Feature, ObjectType};
 use units::{Error, ObjectId, Result, Txg};
 
 use crate::zaps::{self, Table};
-
-const FOR_READ: &str = "features_for_read";
-const FOR_WRITE: &str = "features_for_write";
-const DESCRIPTIONS: &str = "feature_descriptions";
-const ENABLED_TXG: &str = "feature_enabled_txg";
 
 /// The features that a dataset's own blocks or objects activate, and that are recorded with each dataset that uses
 /// them: an entry of the guid in the dataset's ZAP, and one count here.
@@ -67,13 +63,15 @@ pub fn check_verdict(verdict: &Verdict, readonly: bool) -> Result<()> {
 impl Features {
     /// Reads them; `directory` is the object directory of the MOS.
     pub async fn open(mos: &ObjSet, directory: &Table) -> Result<Features> {
-        let Some(for_read) = directory.lookup_u64(FOR_READ).await? else {
+        let Some(for_read) = directory.lookup_u64(names::FEATURES_FOR_READ).await? else {
             return Ok(Features::default());
         };
         let for_read = zaps::open(mos, ObjectId(for_read)).await?;
-        let for_write = zaps::open(mos, ObjectId(directory.require_u64(FOR_WRITE).await?)).await?;
-        let descriptions = zaps::open(mos, ObjectId(directory.require_u64(DESCRIPTIONS).await?)).await?;
-        let enabled_txg = match directory.lookup_u64(ENABLED_TXG).await? {
+        let for_write =
+            zaps::open(mos, ObjectId(directory.require_u64(names::FEATURES_FOR_WRITE).await?)).await?;
+        let descriptions =
+            zaps::open(mos, ObjectId(directory.require_u64(names::FEATURE_DESCRIPTIONS).await?)).await?;
+        let enabled_txg = match directory.lookup_u64(names::FEATURE_ENABLED_TXG).await? {
             Some(id) => Some(zaps::open(mos, ObjectId(id)).await?),
             None => None,
         };
@@ -86,9 +84,9 @@ impl Features {
 
     /// Makes the ZAPs of a new pool; nothing is enabled yet.
     pub async fn create(mos: &ObjSet, directory: &Table, tx: &Tx) -> Result<Features> {
-        let for_read = link(mos, directory, tx, FOR_READ).await?;
-        let for_write = link(mos, directory, tx, FOR_WRITE).await?;
-        let descriptions = link(mos, directory, tx, DESCRIPTIONS).await?;
+        let for_read = link(mos, directory, tx, names::FEATURES_FOR_READ).await?;
+        let for_write = link(mos, directory, tx, names::FEATURES_FOR_WRITE).await?;
+        let descriptions = link(mos, directory, tx, names::FEATURE_DESCRIPTIONS).await?;
         let zaps = Zaps { for_read, for_write, descriptions, enabled_txg: Mutex::new(None) };
         Ok(Features { zaps: Some(zaps), counts: Mutex::default() })
     }
@@ -181,7 +179,7 @@ impl Features {
         let noted = zaps.lock_txgs().clone();
         let table = match noted {
             Some(table) => table,
-            None => link(mos, directory, tx, ENABLED_TXG).await?,
+            None => link(mos, directory, tx, names::FEATURE_ENABLED_TXG).await?,
         };
         table.insert(tx, feature.guid(), tx.txg().0).await?;
         *zaps.lock_txgs() = Some(table);

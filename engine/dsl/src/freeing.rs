@@ -10,10 +10,10 @@
 //! it exists, and the feature `async_destroy` is active, while there is something in it.
 
 use dmu::{NewObject, Object, Tx};
+use ondisk::mos::directory;
 use ondisk::{BlockBookmark, BlockPointer, BptreeEntry, BptreePhys, Feature, ObjectType, Reader, Writer};
 use units::{Endian, Error, ObjectId, Result, Txg};
 
-use crate::core::names;
 use crate::dsl::Dsl;
 use crate::space::Delta;
 use crate::walk::free_tree;
@@ -31,13 +31,13 @@ impl Dsl {
         space: Delta,
     ) -> Result<()> {
         let core = &self.core;
-        let object = match core.directory().lookup_u64(names::BPTREE).await? {
+        let object = match core.directory().lookup_u64(directory::BPTREE).await? {
             Some(id) => core.mos().object(ObjectId(id)).await?,
             None => {
                 let new = NewObject::new(ObjectType::UINT64_METADATA, BLOCK)
                     .with_bonus(ObjectType::UINT64_METADATA, vec![0; BptreePhys::SIZE]);
                 let object = core.mos().allocate(tx, new).await?;
-                core.directory().insert(tx, names::BPTREE, object.id().0).await?;
+                core.directory().insert(tx, directory::BPTREE, object.id().0).await?;
                 core.features().add(tx, Feature::AsyncDestroy, 1).await?;
                 object
             }
@@ -58,7 +58,7 @@ impl Dsl {
         {
             return Ok(true);
         }
-        self.core.directory().contains(names::BPTREE).await
+        self.core.directory().contains(directory::BPTREE).await
     }
 
     /// Frees up to about `budget` blocks that wait for it; answers how many. Called once in each txg, before the MOS
@@ -76,7 +76,7 @@ impl Dsl {
             freed = bps.len() as u64;
         }
         while freed < budget {
-            let Some(id) = self.core.directory().lookup_u64(names::BPTREE).await? else { break };
+            let Some(id) = self.core.directory().lookup_u64(directory::BPTREE).await? else { break };
             freed += self.process_tree(tx, ObjectId(id), budget - freed).await?;
         }
         Ok(freed)
@@ -87,7 +87,7 @@ impl Dsl {
         let object = self.core.mos().object(id).await?;
         let mut phys = header(&object)?;
         if phys.begin >= phys.end {
-            self.core.directory().remove(tx, names::BPTREE).await?;
+            self.core.directory().remove(tx, directory::BPTREE).await?;
             self.core.mos().free(tx, id).await?;
             self.core.features().add(tx, Feature::AsyncDestroy, -1).await?;
             return Ok(1);

@@ -15,11 +15,12 @@
 use std::sync::Arc;
 
 use dmu::{ObjSet, Tx};
+use ondisk::mos::{OBJECT_DIRECTORY, directory};
 use ondisk::{Feature, ObjectType, ObjsetType};
 use units::Result;
 
 use crate::bpobj::Bpobj;
-use crate::core::{Core, DIRECTORY, names, versions};
+use crate::core::{Core, versions};
 use crate::dataset::Dataset;
 use crate::dsl::{Dsl, FREE_DIR, MOS_DIR, ORIGIN_DIR};
 use crate::features::Features;
@@ -47,7 +48,7 @@ impl Dsl {
     /// Writes the first state into a new MOS. The pool's own file system is open, empty and dirty: the caller fills it
     /// in the same txg.
     pub async fn create_initial(mos: ObjSet, tx: &Tx, new: &NewPool<'_>) -> Result<(Dsl, Arc<Dataset>)> {
-        let directory = zaps::claim(&mos, tx, DIRECTORY, ObjectType::OBJECT_DIRECTORY)?;
+        let directory = zaps::claim(&mos, tx, OBJECT_DIRECTORY, ObjectType::OBJECT_DIRECTORY)?;
         let now = world::wall_clock().seconds;
         // No feature is known yet, so that what is made now is made as every program reads it.
         let bare = Core::assemble(mos.clone(), new.version, Features::default(), directory.clone(), None);
@@ -56,7 +57,7 @@ impl Dsl {
         if new.version >= versions::DEADLISTS {
             bare.make_dir(tx, Some((root, FREE_DIR)), now).await?;
             let list = Bpobj::create(&bare, tx, 128 << 10).await?;
-            directory.insert(tx, names::FREE_BPOBJ, list.id().0).await?;
+            directory.insert(tx, directory::FREE_BPOBJ, list.id().0).await?;
         }
         let mut origin = None;
         if new.version >= versions::ORIGIN {
@@ -82,15 +83,15 @@ impl Dsl {
 
     async fn add_pool_objects(&self, tx: &Tx, new: &NewPool<'_>) -> Result<()> {
         let (mos, directory) = (self.core.mos(), self.core.directory());
-        directory.insert(tx, names::CREATION_VERSION, new.version).await?;
-        directory.insert(tx, names::DEFLATE, 1u64).await?;
+        directory.insert(tx, directory::CREATION_VERSION, new.version).await?;
+        directory.insert(tx, directory::DEFLATE, 1u64).await?;
         let deferred = Bpobj::create(&self.core, tx, DEFERRED_BLOCK).await?;
-        directory.insert(tx, names::DEFERRED_FREES, deferred.id().0).await?;
+        directory.insert(tx, directory::SYNC_BPOBJ, deferred.id().0).await?;
         for feature in new.features {
             self.features().enable(mos, directory, tx, *feature).await?;
         }
         let salt: Vec<u8> = (0..4).flat_map(|_| world::random_u64().to_ne_bytes()).collect();
-        directory.insert(tx, names::CHECKSUM_SALT, &salt[..]).await
+        directory.insert(tx, directory::CHECKSUM_SALT, &salt[..]).await
     }
 
     /// Enables a feature in an open pool.

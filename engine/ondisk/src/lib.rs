@@ -54,7 +54,7 @@ pub use dnode::{
 };
 pub use dsl::{
     BookmarkExtension, BookmarkFlags, BookmarkPhys, BpobjPhys, BpobjSize, BptreeEntry, BptreePhys, DatasetFlags,
-    DeadlistPhys, DslDatasetPhys, DslDirPhys, ScanPhys, Space,
+    DeadlistPhys, DslDatasetPhys, DslDirPhys, ScanPhys, Space, UsedBreakdown,
 };
 pub use dva::Dva;
 pub use feature::Feature;

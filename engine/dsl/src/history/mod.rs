@@ -1,6 +1,6 @@
 //! The pool's history: who did what to it, and when, kept in the pool itself.
 //!
-//! An object of the MOS holds records one after another, each an nvlist ([`native`]) behind its length in eight bytes
+//! An object of the MOS holds records one after another, each an nvlist packed in native form behind its length in eight bytes
 //! little endian. The record of `zpool create` is kept for ever; the others share a ring ([`ring`]) in which the
 //! newest push out the oldest.
 //!
@@ -9,25 +9,15 @@
 //!
 //! Not here: which events are worth a record. Appending happens in syncing context only, so one at a time.
 
-mod native;
 mod ring;
 
 use dmu::{NewObject, ObjSet, Object, Tx};
-use ondisk::{NvList, NvValue, ObjectType, Reader, Writer};
-use units::{Endian, Error, ObjectId, Result};
+use ondisk::history::key;
+use ondisk::{HistoryPhys, NvList, NvValue, ObjectType};
+use units::{Error, ObjectId, Result};
 use world::WallTime;
 
-use ring::{Extent, Ring};
-
-const COMMAND: &str = "history command";
-const TIME: &str = "history time";
-const WHO: &str = "history who";
-const HOST: &str = "history hostname";
-const TXG: &str = "history txg";
-const INTERNAL_TEXT: &str = "history internal str";
-const INTERNAL_NAME: &str = "internal_name";
-const DATASET: &str = "dsname";
-const DATASET_ID: &str = "dsid";
+use ring::Extent;
 
 /// The length in front of a record.
 const LENGTH: u64 = 8;
@@ -44,10 +34,10 @@ pub struct Stamp {
 /// The record of a command line.
 pub fn command(line: &str, uid: u64, stamp: &Stamp) -> NvList {
     NvList::new()
-        .with(COMMAND, NvValue::String(line.into()))
-        .with(WHO, NvValue::Uint64(uid))
-        .with(TIME, NvValue::Uint64(stamp.time.seconds))
-        .with(HOST, NvValue::String(stamp.host.clone()))
+        .with(key::COMMAND, NvValue::String(line.into()))
+        .with(key::WHO, NvValue::Uint64(uid))
+        .with(key::TIME, NvValue::Uint64(stamp.time.seconds))
+        .with(key::HOST, NvValue::String(stamp.host.clone()))
 }
 
 /// The record of something the pool did; `dataset` is its name and object.
@@ -60,15 +50,15 @@ pub fn internal(
 ) -> NvList {
     let mut record = NvList::new();
     if let Some((name, id)) = dataset {
-        record.set(DATASET, NvValue::String(name.into()));
-        record.set(DATASET_ID, NvValue::Uint64(id.0));
+        record.set(key::DATASET_NAME, NvValue::String(name.into()));
+        record.set(key::DATASET_ID, NvValue::Uint64(id.0));
     }
     record
-        .with(INTERNAL_TEXT, NvValue::String(text.into()))
-        .with(INTERNAL_NAME, NvValue::String(name.into()))
-        .with(TXG, NvValue::Uint64(txg.0))
-        .with(TIME, NvValue::Uint64(stamp.time.seconds))
-        .with(HOST, NvValue::String(stamp.host.clone()))
+        .with(key::INTERNAL_TEXT, NvValue::String(text.into()))
+        .with(key::INTERNAL_NAME, NvValue::String(name.into()))
+        .with(key::TXG, NvValue::Uint64(txg.0))
+        .with(key::TIME, NvValue::Uint64(stamp.time.seconds))
+        .with(key::HOST, NvValue::String(stamp.host.clone()))
 }
 
 /// The history object of a pool.
@@ -86,7 +76,7 @@ impl History {
 
     /// A history with nothing in it, as large as befits a pool of `pool_size` bytes.
     pub async fn create(mos: &ObjSet, tx: &Tx, pool_size: u64) -> Result<History> {
-        let ring = encode_ring(&Ring::for_pool(pool_size));
+        let ring = ring::for_pool(pool_size).to_bonus();
         let new = NewObject::new(ObjectType::SPA_HISTORY, 128 << 10)
             .with_bonus(ObjectType::SPA_HISTORY_OFFSETS, ring);
         Ok(History { object: mos.allocate(tx, new).await? })
@@ -96,39 +86,36 @@ impl History {
         self.object.id()
     }
 
-    fn ring(&self) -> Result<Ring> {
-        let bonus = self.object.bonus();
-        let mut r = Reader::new(&bonus, Endian::NATIVE, "history offsets");
-        let [create_len, phys_max, begin, end, lost] = r.u64s()?;
-        let ring = Ring { create_len, phys_max, begin, end, lost };
-        ring.check().map(|()| ring)
+    fn ring(&self) -> Result<HistoryPhys> {
+        let ring = HistoryPhys::from_bonus(&self.object.bonus())?;
+        ring::check(&ring).map(|()| ring)
     }
 
     /// Adds a record at the end, giving up the oldest ones if there is no room.
     pub async fn append(&self, tx: &Tx, record: &NvList) -> Result<()> {
-        let packed = native::encode(record);
+        let packed = record.encode_native();
         let bytes = [&(packed.len() as u64).to_le_bytes()[..], &packed].concat();
         let mut ring = self.ring()?;
         let len = bytes.len() as u64;
-        if len > MAX_RECORD.min(ring.phys_max / 4) {
+        if len > MAX_RECORD.min(ring.max_offset / 4) {
             return Err(Error::invalid(format!("a history record of {len} bytes is too long")));
         }
-        while !ring.fits(len) {
+        while !ring::fits(&ring, len) {
             let oldest = self.record_len(&ring, ring.begin).await?;
             ring.begin += LENGTH + oldest;
-            ring.lost += 1;
+            ring.records_lost += 1;
         }
-        let [first, second] = ring.place(ring.end, len);
+        let [first, second] = ring::place(&ring, ring.end, len);
         let (head, tail) = bytes.split_at(first.len as usize);
         self.object.write(tx, first.offset, head).await?;
         self.object.write(tx, second.offset, tail).await?;
         ring.end += len;
         // What is written up to the first command is the story of the pool's creation.
-        if ring.create_len == 0 && record.has(COMMAND) {
+        if ring.create_len == 0 && record.has(key::COMMAND) {
             ring.create_len = ring.end;
             ring.begin = ring.end;
         }
-        self.object.set_bonus(tx, &encode_ring(&ring))
+        self.object.set_bonus(tx, &ring.to_bonus())
     }
 
     /// Every record that is still there, oldest first.
@@ -139,14 +126,14 @@ impl History {
             while at < end {
                 let len = self.record_len(&ring, at).await?;
                 let body = self.read(&ring, at + LENGTH, len).await?;
-                records.push(native::decode(&body).map_err(|e| e.at(format!("at {at}")))?);
+                records.push(NvList::decode(&body).map_err(|e| e.at(format!("at {at}")))?);
                 at += LENGTH + len;
             }
         }
         Ok(records)
     }
 
-    async fn record_len(&self, ring: &Ring, at: u64) -> Result<u64> {
+    async fn record_len(&self, ring: &HistoryPhys, at: u64) -> Result<u64> {
         let bytes = self.read(ring, at, LENGTH).await?;
         let len = u64::from_le_bytes(bytes.try_into().expect("eight bytes were asked for"));
         let end = if at < ring.create_len { ring.create_len } else { ring.end };
@@ -156,22 +143,15 @@ impl History {
         Ok(len)
     }
 
-    async fn read(&self, ring: &Ring, at: u64, len: u64) -> Result<Vec<u8>> {
+    async fn read(&self, ring: &HistoryPhys, at: u64, len: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(len as usize);
-        for Extent { offset, len } in ring.place(at, len) {
+        for Extent { offset, len } in ring::place(ring, at, len) {
             if len > 0 {
                 bytes.extend_from_slice(&self.object.read(offset, len as usize).await?);
             }
         }
         Ok(bytes)
     }
-}
-
-fn encode_ring(ring: &Ring) -> Vec<u8> {
-    let mut bytes = vec![0; Ring::SIZE];
-    let words = [ring.create_len, ring.phys_max, ring.begin, ring.end, ring.lost];
-    Writer::native(&mut bytes).u64s(&words);
-    bytes
 }
 
 #[cfg(test)]

@@ -7,7 +7,10 @@ fn stamp() -> Stamp {
 
 fn lines(history: &History) -> Vec<String> {
     let records = run(history.records()).unwrap();
-    records.iter().map(|r| r.str(COMMAND).or_else(|_| r.str(INTERNAL_NAME)).unwrap().to_string()).collect()
+    records
+        .iter()
+        .map(|r| r.str(key::COMMAND).or_else(|_| r.str(key::INTERNAL_NAME)).unwrap().to_string())
+        .collect()
 }
 
 #[test]
@@ -46,8 +49,8 @@ fn the_first_command_stays_and_the_oldest_go_when_the_ring_is_full() {
     assert!(lines[1..].iter().zip(&lines[2..]).all(|(a, b)| number(a) + 1 == number(b)));
     assert_eq!(number(lines.last().unwrap()), 2999);
     let ring = history.ring().unwrap();
-    assert_eq!(ring.lost as usize + lines.len(), 3001);
-    assert!(ring.end > 2 * ring.phys_max, "it went round");
+    assert_eq!(ring.records_lost as usize + lines.len(), 3001);
+    assert!(ring.end > 2 * ring.max_offset, "it went round");
 }
 
 fn number(line: &str) -> u64 {
