@@ -4,6 +4,7 @@
 //! pools, and blocks of the MOS of the pool `basic`. `*.label.txt` is what `zdb -l` says about the label.
 
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, reason = "golden files are read from the source tree")]
 
 use ondisk::{
     BlockPointer, DatasetFlags, DnodePhys, DslDatasetPhys, DslDirPhys, HistoryPhys, LabelLayout, NvList,

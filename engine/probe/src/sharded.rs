@@ -115,6 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "real threads, to find what a single one cannot")]
     fn no_count_is_lost_however_many_threads_there_are() {
         let counters = Sharded::new(2);
         std::thread::scope(|scope| {

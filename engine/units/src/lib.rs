@@ -22,6 +22,8 @@ pub use size::{Asize, Lsize, Psize, SECTOR, SECTOR_SHIFT, Sectors, parse_size, p
 
 /// A hash map whose order depends only on its contents and history: the engine must replay exactly from a seed,
 /// and the standard map draws its hash keys from the operating system.
+#[allow(clippy::disallowed_types, reason = "this is what takes its place")]
 pub type HashMap<K, V> = std::collections::HashMap<K, V, rustc_hash::FxBuildHasher>;
 /// The set that goes with [`HashMap`].
+#[allow(clippy::disallowed_types, reason = "this is what takes its place")]
 pub type HashSet<K> = std::collections::HashSet<K, rustc_hash::FxBuildHasher>;

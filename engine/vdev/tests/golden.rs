@@ -3,6 +3,7 @@
 //! The labels and the configuration are those in `ondisk`'s tests, made by OpenZFS 2.3.9.
 
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, reason = "golden files are read from the source tree")]
 
 use ondisk::{NvList, PoolState};
 use units::Guid;

@@ -6,6 +6,8 @@
 //! nbdkit -f -p 10911 memory 1G          to compare with, in turns, by CPU time: /proc/PID/stat
 //! ```
 
+#![allow(clippy::disallowed_macros, reason = "a program of its own, with a terminal")]
+
 use nbd::memory::{MemoryExports, MemoryVolume};
 use nbd::{Config, Server};
 use std::process::ExitCode;

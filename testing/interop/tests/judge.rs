@@ -2,6 +2,8 @@
 //!
 //! Pools of version 28 and without features are used, because every `zdb` of the last ten years reads them.
 
+#![allow(clippy::unwrap_used)]
+
 use std::process::ExitCode;
 
 use interop::harness::{self, Need, trial};

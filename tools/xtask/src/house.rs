@@ -38,10 +38,12 @@ pub const FLOORS: &[Floor] = &[
     floor("L5", Plane::Engine, &["zpl", "zvol"]),
     floor("L6", Plane::Engine, &["pool"]),
     floor("fronts", Plane::Fronts, &["nbd"]),
-    // These two are tools and also subcommands of the program, so control may use them.
+    floor("control", Plane::Control, &["api", "appliance", "client"]),
+    // These two are tools and also subcommands of the program, so the program may use them; they look at the pool
+    // through the appliance, as the fronts' users do.
     floor("tools", Plane::Tools, &["inspect", "workload"]),
-    floor("control", Plane::Control, &["api", "appliance", "client", "cli", "cenote"]),
-    floor("helpers", Plane::Helpers, &["sim", "interop", "xtask"]),
+    floor("program", Plane::Control, &["cli", "cenote"]),
+    floor("helpers", Plane::Helpers, &["sim", "interop", "torture", "xtask"]),
 ];
 
 const fn floor(name: &'static str, plane: Plane, crates: &'static [&'static str]) -> Floor {

@@ -1,10 +1,11 @@
 //! Arrows point down: a crate uses only lower floors, and on its own floor only who stands before it.
 //!
 //! ```text
-//!   control   api  appliance  client  cli  cenote
+//!   program   cli  cenote
 //!   tools     inspect  workload                       an arrow goes from the user to the used:
-//!   fronts    nbd                                     cenote ──▶ nbd    is down, and fine
-//!   L6..L0    pool … units                            zio    ──▶ dmu    is up, and refused
+//!   control   api  appliance  client                  cenote ──▶ nbd    is down, and fine
+//!   fronts    nbd                                     zio    ──▶ dmu    is up, and refused
+//!   L6..L0    pool … units
 //! ```
 //!
 //! The helpers stand on top of all: they may use anything, and nothing but tests may use them.

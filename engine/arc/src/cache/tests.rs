@@ -1,3 +1,5 @@
+#![allow(clippy::disallowed_methods, reason = "real threads, to find what a single one cannot")]
+
 use super::*;
 use crate::block::PrimaryCache;
 use crate::shard::charge_of;

@@ -1,5 +1,7 @@
 //! A pool without a pool: space maps in memory, a seeded dice, and a poll loop.
 
+#![allow(clippy::disallowed_methods, reason = "real threads, to find what a single one cannot")]
+
 use crate::{Class, MapInfo, MapWrite, SpaceLog, VdevSpec};
 use ondisk::SpaceMapPhys;
 use std::collections::BTreeMap;

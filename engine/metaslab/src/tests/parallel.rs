@@ -1,5 +1,7 @@
 //! Several threads at once: allocating and freeing while txgs are synced and metaslabs come and go.
 
+#![allow(clippy::disallowed_methods, reason = "real threads, to find what a single one cannot")]
+
 use super::{Dice, MemoryLog, run, spec};
 use crate::{Class, Request, Space};
 use ondisk::Dva;

@@ -82,6 +82,7 @@ fn an_observer_sees_everything_while_it_is_there() {
 
 /// Not a limit but a reminder: tens of nanoseconds even in a debug build, so it can stand on every path.
 #[test]
+#[allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "it measures real time")]
 fn recording_is_cheap() {
     let io = Registry::new().io(Layer::Disk, "sda");
     let began = std::time::Instant::now();

@@ -3,7 +3,7 @@
 
 use ondisk::{BlockPointer, NvList, PoolState, Uberblock};
 use sim::{Config, Disks, Model, Rng};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
@@ -161,7 +161,7 @@ pub fn redundancy(layout: Layout, n: usize) -> usize {
     }
 }
 
-pub fn checksum_errors(tree: &Tree) -> HashMap<String, u64> {
+pub fn checksum_errors(tree: &Tree) -> BTreeMap<String, u64> {
     let of = |l: &Arc<vdev::Leaf>| (l.device().path.display().to_string(), l.errors().checksum);
     tree.leaves().iter().map(of).filter(|(_, n)| *n > 0).collect()
 }

@@ -1,5 +1,7 @@
 //! Futures are polled by hand here, so that each interleaving is written down and not left to chance.
 
+#![allow(clippy::disallowed_methods, reason = "real threads, to find what a single one cannot")]
+
 use super::*;
 use std::future::Future;
 use std::pin::{Pin, pin};

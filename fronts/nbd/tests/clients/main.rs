@@ -1,6 +1,12 @@
 //! Clients of the trade against a real server: libnbd's tools, QEMU's, fio.
 
 #![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "real clients are programs of the real world"
+)]
 
 mod real;
 

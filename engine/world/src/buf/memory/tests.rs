@@ -1,3 +1,5 @@
+#![allow(clippy::disallowed_methods, reason = "real threads, to find what a single one cannot")]
+
 use super::*;
 
 /// The shelves are the whole process's: tests that look at them go one at a time.
