@@ -191,11 +191,11 @@ async fn sync_node(node: &Arc<Node>, ctx: &SyncCtx) -> Result<Synced> {
     let Run { mut roots, levels, used, .. } = run;
     let mut used = stable.used.saturating_add_signed(used.into_inner());
     let mut spill = stable.spill.clone();
-    if overlay.destroyed || overlay.spill_freed {
-        if let Some(bp) = spill.take().filter(|bp| !bp.is_hole()) {
-            ctx.ledger.killed(&bp);
-            used = used.saturating_sub(node.shared.store.charged(&bp));
-        }
+    if (overlay.destroyed || overlay.spill_freed)
+        && let Some(bp) = spill.take().filter(|bp| !bp.is_hole())
+    {
+        ctx.ledger.killed(&bp);
+        used = used.saturating_sub(node.shared.store.charged(&bp));
     }
     if overlay.destroyed {
         roots.iter_mut().for_each(|bp| *bp = BlockPointer::HOLE);
