@@ -50,6 +50,8 @@ impl Pool {
         let tx = Arc::new(Tx::syncing(txg));
         let ledger =
             Arc::new(MosLedger { pipeline: inner.pipeline.clone(), txg, delta: inner.mos_delta.clone() });
+        // So that a device that misses writes knows which txgs it missed.
+        inner.tree.set_txg(txg);
         let mut root = None;
         let mut pass = 0;
         loop {
