@@ -41,3 +41,6 @@ pub use scrub::ScanStatus;
 pub use vdev::scan::{Candidate, scan, scan_dirs};
 pub use verify::{Damage, Tally, VerifyReport};
 pub use volumes::Content;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! Scrubs: what they find, repair, and remember.
+
+use super::{Rig, VOLUME, fill, make_volume, noise, read_all, verify};
+use ondisk::dsl::{ScanFunc, ScanState};
+use std::time::Duration;
+use units::Kind;
+use vdev::Layout;
+
+const SIZE: usize = 2 << 20;
+
+#[test]
+fn a_scrub_repairs_everything_that_can_be_repaired_on_every_layout() {
+    for rig in Rig::all().into_iter().filter(|r| r.redundancy() > 0) {
+        let own = rig.clone();
+        rig.run(1, async move {
+            let pool = own.create().await;
+            make_volume(&pool, VOLUME, SIZE as u64).await;
+            fill(&pool, VOLUME, 1).await;
+            pool.export().await.unwrap();
+        });
+        rig.spoil(1, 4 << 20, 80 << 20, 3);
+        let own = rig.clone();
+        rig.run(2, async move {
+            let pool = own.open(false).await.unwrap();
+            pool.scrub().await.unwrap();
+            assert_eq!(pool.scrub().await.unwrap_err().kind(), Kind::Busy);
+            pool.scrub_wait().await;
+            let scan = pool.scan_status().unwrap();
+            assert_eq!((scan.state, scan.errors), (ScanState::Finished, 0), "{:?}", pool.problems());
+            assert!(scan.repaired > 1 << 20, "{scan:?}");
+            assert!(scan.examined > 2 << 20, "{scan:?}");
+            assert!(verify(&pool).await.repairable == 0, "nothing is left to be repaired");
+            assert!(read_all(&pool, VOLUME).await.unwrap() == noise(1, SIZE));
+            pool.export().await.unwrap();
+            drop(pool);
+            let pool = own.open(true).await.unwrap();
+            let kept = pool.scan_status().unwrap();
+            assert_eq!(
+                (kept.func, kept.state, kept.repaired),
+                (ScanFunc::Scrub, ScanState::Finished, scan.repaired)
+            );
+        });
+    }
+}
+
+#[test]
+fn a_scrub_pauses_goes_on_and_stops_and_an_unfinished_one_starts_over_with_the_pool() {
+    let rig = Rig::new(Layout::Mirror, 2, 96 << 20);
+    let own = rig.clone();
+    rig.run(1, async move {
+        let rig = own;
+        let pool = rig.create().await;
+        make_volume(&pool, VOLUME, SIZE as u64).await;
+        fill(&pool, VOLUME, 1).await;
+        assert_eq!(pool.scrub_stop().await.unwrap_err().kind(), Kind::Invalid);
+        pool.scrub().await.unwrap();
+        pool.scrub_pause().await.unwrap();
+        let scan = pool.scan_status().unwrap();
+        assert!(scan.state == ScanState::Scanning && scan.paused.is_some(), "{scan:?}");
+        pool.export().await.unwrap();
+        drop(pool);
+        let pool = rig.open(false).await.unwrap();
+        world::sleep(Duration::from_secs(60)).await;
+        let scan = pool.scan_status().unwrap();
+        assert!(scan.state == ScanState::Scanning && scan.paused.is_some(), "it still pauses: {scan:?}");
+        pool.scrub().await.unwrap();
+        pool.export().await.unwrap();
+        drop(pool);
+        let pool = rig.open(false).await.unwrap();
+        pool.scrub_wait().await;
+        assert_eq!(pool.scan_status().unwrap().state, ScanState::Finished);
+        pool.scrub().await.unwrap();
+        pool.scrub_stop().await.unwrap();
+        assert_eq!(pool.scan_status().unwrap().state, ScanState::Canceled);
+        verify(&pool).await;
+        pool.export().await.unwrap();
+    });
+}
+
+#[test]
+fn a_scrub_of_a_pool_at_work_finds_no_errors_that_are_none() {
+    let rig = Rig::new(Layout::Mirror, 2, 64 << 20);
+    let own = rig.clone();
+    rig.run(5, async move {
+        let pool = own.create().await;
+        make_volume(&pool, VOLUME, SIZE as u64).await;
+        fill(&pool, VOLUME, 1).await;
+        let worker = {
+            let pool = pool.clone();
+            world::spawn(async move {
+                for seed in 2..40 {
+                    fill(&pool, VOLUME, seed).await;
+                }
+            })
+        };
+        for _ in 0..10 {
+            pool.scrub().await.unwrap();
+            pool.scrub_wait().await;
+            let scan = pool.scan_status().unwrap();
+            assert_eq!(
+                (scan.state, scan.errors, scan.repaired),
+                (ScanState::Finished, 0, 0),
+                "{:?}",
+                pool.problems()
+            );
+        }
+        worker.await;
+        assert!(read_all(&pool, VOLUME).await.unwrap() == noise(39, SIZE));
+        verify(&pool).await;
+        pool.export().await.unwrap();
+    });
+}
