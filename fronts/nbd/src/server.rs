@@ -278,11 +278,14 @@ async fn accept(shared: Arc<Shared>, listener: Box<dyn Listener>, ended: oneshot
     }
 }
 
+/// However short the limit, the watch must not keep a core busy.
+const SHORTEST: Duration = Duration::from_millis(10);
+
 /// Hangs up on clients that hold our memory and do not move.
 async fn watch(shared: Arc<Shared>) {
     let limit = shared.config.stall_timeout;
     while !shared.is_stopping() {
-        world::sleep(limit / 4).await;
+        world::sleep((limit / 4).max(SHORTEST)).await;
         let now = world::now();
         let mut state = shared.lock();
         for entry in state.sessions.values_mut() {
