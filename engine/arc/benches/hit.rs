@@ -1,6 +1,11 @@
 //! What a hit costs, alone and with two threads: `cargo bench -p arc`.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros, reason = "a benchmark measures real time, and prints it")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "a benchmark measures real time, and prints it"
+)]
 
 use arc::{Access, BlockId, Cache, Kind, Request};
 use std::hint::black_box;

@@ -3,7 +3,12 @@
 //! Each line is the best of several rounds, since whatever else the machine does only ever makes a round slower.
 //! "hot" works on one block in the cache, "stream" goes through much more memory than any cache holds.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros, reason = "a benchmark measures real time, and prints it")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "a benchmark measures real time, and prints it"
+)]
 
 use codec::checksum::{Checksummer, Salt};
 use codec::{compress, parity};

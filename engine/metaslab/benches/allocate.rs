@@ -1,6 +1,11 @@
 //! What allocating and freeing cost: `cargo bench -p metaslab`.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros, reason = "a benchmark measures real time, and prints it")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "a benchmark measures real time, and prints it"
+)]
 
 use metaslab::{Class, MapInfo, MapWrite, Placement, Request, Space, SpaceLog, VdevSpec};
 use ondisk::{Dva, SpaceMapPhys};

@@ -53,8 +53,8 @@ pub use dnode::{
     DnodeFlags, DnodePhys, INDIRECT_SHIFT_MAX, INDIRECT_SHIFT_MIN, MAX_BLKPTRS, MAX_LEVELS,
 };
 pub use dsl::{
-    BookmarkExtension, BookmarkFlags, BookmarkPhys, BpobjPhys, BpobjSize, BptreeEntry, BptreePhys, DatasetFlags,
-    DeadlistPhys, DslDatasetPhys, DslDirPhys, ScanPhys, Space, UsedBreakdown,
+    BookmarkExtension, BookmarkFlags, BookmarkPhys, BpobjPhys, BpobjSize, BptreeEntry, BptreePhys,
+    DatasetFlags, DeadlistPhys, DslDatasetPhys, DslDirPhys, ScanPhys, Space, UsedBreakdown,
 };
 pub use dva::Dva;
 pub use feature::Feature;

@@ -28,7 +28,7 @@ struct Known {
 
 impl Known {
     fn error(&self) -> Option<String> {
-        self.error.lock().unwrap().clone()
+        self.error.lock().expect("no thread dies holding it").clone()
     }
 }
 
@@ -45,7 +45,7 @@ fn work(
     let known = known.clone();
     run_until_cut(disks, seed, Config::default(), async move {
         if let Err(e) = work_inside(shape, mix, known.model.clone(), fresh, ops).await {
-            *known.error.lock().unwrap() = Some(e.to_string());
+            *known.error.lock().expect("no thread dies holding it") = Some(e.to_string());
         }
     })
 }

@@ -41,7 +41,7 @@ pub const FLOORS: &[Floor] = &[
     floor("control", Plane::Control, &["api", "appliance", "client"]),
     // These two are tools and also subcommands of the program, so the program may use them; they look at the pool
     // through the appliance, as the fronts' users do.
-    floor("tools", Plane::Tools, &["inspect", "workload"]),
+    floor("tools", Plane::Tools, &["inspect", "workload", "bench"]),
     floor("program", Plane::Control, &["cli", "cenote"]),
     floor("helpers", Plane::Helpers, &["sim", "interop", "torture", "xtask"]),
 ];

@@ -1,6 +1,7 @@
 //! The pool's history: who did what to it, and when, kept in the pool itself.
 //!
-//! An object of the MOS holds records one after another, each an nvlist packed in native form behind its length in eight bytes
+//! An object of the MOS holds records one after another, each an nvlist packed in native form behind its length in
+//! eight bytes
 //! little endian. The record of `zpool create` is kept for ever; the others share a ring ([`ring`]) in which the
 //! newest push out the oldest.
 //!

@@ -1,13 +1,15 @@
 //! Block 0 of a fat ZAP: what is counted, and the start of the pointer table.
 //!
-//! Its layout is [`ZapHeader`]. The pointer at index i is the block of the leaf for the hashes whose first `shift` bits are i. The table is half
+//! Its layout is [`ZapHeader`]. The pointer at index i is the block of the leaf for the hashes whose first `shift`
+//! bits are i. The table is half
 //! of block 0 first. When that is too small it becomes a run of blocks of its own, and doubles from then on:
 //!
 //! ```text
 //!   embedded, shift s ── grow ──▶ 1 block, s + 1 ── grow ──▶ 2 blocks, s + 2 ── grow ──▶ 4 blocks ...
 //! ```
 //!
-//! A doubling is spread over several changes: `next_first_block` names the new table, into which `blocks_copied` blocks of the old
+//! A doubling is spread over several changes: `next_first_block` names the new table, into which `blocks_copied`
+//! blocks of the old
 //! one have been transferred. Until all are, the old table is the one to look into, and a change of it is repeated in
 //! the part that was copied.
 
