@@ -98,8 +98,9 @@ pub struct Scan {
     pub issued: u64,
     pub repaired: u64,
     pub errors: u64,
-    /// Seconds that this pass has been going.
+    /// Seconds that this pass has been going, and what was looked at in it.
     pub elapsed: u64,
+    pub pass_examined: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,5 +1,49 @@
-//! appliance.
+//! The appliance: carries out what the API can ask, over pools that it owns.
+//!
+//! ```text
+//!   api::Call ──▶ Appliance ──┬─ create  import  leave          pools come and go      ── home: which there are,
+//!                             ├─ pool_info  pool_set  history    what is said of them      remembered between runs
+//!                             ├─ query  datasets  settings       datasets
+//!                             └─ exports ◀── nbd::Server         volumes, while clients use them
+//! ```
+//!
+//! A pool is opened when it is first needed; to answer questions alone it is opened read-only, and opened again for
+//! writing when something is to be changed. A daemon opens all of them at once and keeps them.
+//!
+//! Every change of a pool is recorded in its history as the command line that asked for it.
+//!
+//! Invariants: one process has a home's pools, and holds its lock; a volume that a client uses is not destroyed, and its
+//! pool is not given up, unless force is asked for, which ends the clients first.
+//!
+//! Not here: how requests arrive (`daemon`), and how pools work (`engine`).
 
+mod create;
+mod datasets;
+mod exports;
+mod features;
+mod history;
+mod home;
+mod host;
+mod import;
+mod importable;
+mod labelclear;
+mod leave;
 mod lun;
+mod memory;
+mod owner;
+mod phrase;
+mod pool_info;
+mod pool_set;
+mod pools;
+mod query;
+mod scrub;
+mod service;
+mod settings;
+mod values;
+mod vdevs;
+mod volumes;
 
+pub use exports::Exported;
+pub use home::{Home, HomeLock, Known};
 pub use lun::Lun;
+pub use service::{Appliance, Config};

@@ -12,11 +12,18 @@ use zvol::Volume;
 #[derive(Clone, Debug)]
 pub struct Lun {
     volume: Volume,
+    read_only: bool,
 }
 
 impl Lun {
     pub fn new(volume: Volume) -> Lun {
-        Lun { volume }
+        Lun { read_only: volume.is_read_only(), volume }
+    }
+
+    /// Refuses writes, though the volume would take them.
+    #[must_use]
+    pub fn read_only(self) -> Lun {
+        Lun { read_only: true, ..self }
     }
 
     /// A change of the volume, and with `fua` the wait until it is on disk.
@@ -48,7 +55,7 @@ impl nbd::Volume for Lun {
     }
 
     fn read_only(&self) -> bool {
-        self.volume.is_read_only()
+        self.read_only
     }
 
     fn description(&self) -> String {

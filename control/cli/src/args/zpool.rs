@@ -268,7 +268,6 @@ pub struct Get {
     #[arg(short = 'o', value_name = "FIELD", value_delimiter = ',')]
     pub fields: Vec<String>,
     /// Properties, or all
-    #[arg(value_delimiter = ',')]
     pub properties: String,
     pub pools: Vec<String>,
 }

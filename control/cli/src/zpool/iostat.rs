@@ -114,7 +114,9 @@ impl View<'_> {
         };
         // Histograms since the pool was opened are counts, all else is per second.
         let is_total = self.layout.is_histogram() && self.since_open;
-        let scale = if is_total || self.seconds == 0.0 { 1.0 } else { 1.0 / self.seconds };
+        // Of a pool that was opened a moment ago a rate would tell nothing.
+        let scale =
+            if is_total || (self.since_open && self.seconds < 1.0) { 1.0 } else { self.seconds.recip() };
         let row = Row { space: vdev.space, stats: &since, scale };
         *text += &self.layout.row(&name, depth, self.width, &row);
     }

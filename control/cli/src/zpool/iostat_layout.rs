@@ -305,5 +305,5 @@ fn average(histogram: &[u64]) -> u64 {
     let middle = |bucket: usize| (1u128 << bucket) + (1u128 << bucket) / 2;
     let total: u128 = histogram.iter().enumerate().map(|(i, n)| u128::from(*n) * middle(i)).sum();
     let count: u128 = histogram.iter().map(|n| u128::from(*n)).sum();
-    if count == 0 { 0 } else { (total / count) as u64 }
+    total.checked_div(count).unwrap_or(0) as u64
 }

@@ -74,11 +74,12 @@ fn pools(session: &mut Session<'_>, names: &[String]) -> Outcome<Vec<Pool>> {
     Ok(expect_reply!(reply, Reply::Pools(pools) => pools))
 }
 
-/// Where a device is, as the daemon can find it from wherever it stands.
+/// Where a device is, as the daemon can find it from wherever it stands. A name alone may be short for one in /dev.
 fn absolute(device: &str) -> String {
+    let in_dev = format!("/dev/{device}");
     let is_short = !device.contains('/') && !std::path::Path::new(device).exists();
-    if is_short {
-        return format!("/dev/{device}");
+    if is_short && std::path::Path::new(&in_dev).exists() {
+        return in_dev;
     }
     std::path::absolute(device).map_or_else(|_| device.into(), |path| path.to_string_lossy().into_owned())
 }

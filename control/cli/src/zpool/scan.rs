@@ -36,8 +36,9 @@ pub(super) fn render(scan: &Scan) -> String {
 
 fn progress(scan: &Scan) -> String {
     let bytes = |n| number::bytes(n, false);
-    let elapsed = scan.elapsed.max(1);
-    let (scan_rate, issue_rate) = (scan.examined / elapsed, scan.issued / elapsed);
+    let scan_rate = scan.pass_examined / scan.elapsed.max(1);
+    // What was looked at was read as well, so these go at one rate.
+    let issue_rate = scan_rate;
     let is_going = scan.paused.is_none();
     let rate = |n: u64| if is_going && n > 0 { format!(" at {}/s", bytes(n)) } else { String::new() };
     let total = bytes(scan.to_examine);

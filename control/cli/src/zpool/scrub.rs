@@ -64,7 +64,7 @@ fn show(session: &mut Session<'_>, name: &str, scan: &Scan) {
     const WIDTH: usize = 30;
     let percent = scan::percent(scan).clamp(0.0, 100.0);
     let full = (percent / 100.0 * WIDTH as f64) as usize;
-    let rate = number::bytes(scan.issued / scan.elapsed.max(1), false);
+    let rate = number::bytes(scan.pass_examined / scan.elapsed.max(1), false);
     let bar = format!("{}{}", "#".repeat(full), ".".repeat(WIDTH - full));
     let repaired = number::bytes(scan.repaired, false);
     // Without the end of line: the next one is written over it.

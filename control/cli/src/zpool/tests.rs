@@ -223,10 +223,11 @@ fn a_scrub_is_told_of_while_it_runs_and_afterwards() {
     );
     scan.state = ScanState::Running;
     (scan.to_examine, scan.examined, scan.issued, scan.elapsed) = (4 << 30, 2 << 30, 1 << 30, 10);
+    scan.pass_examined = 1 << 30;
     assert_eq!(
         scan::render(&scan),
         "  scan: scrub in progress since Fri Nov 20 23:00:11 2026
-\t2G / 4G scanned at 205M/s, 1G / 4G issued at 102M/s
+\t2G / 4G scanned at 102M/s, 1G / 4G issued at 102M/s
 \t1.50K repaired, 25.00% done, 00:00:30 to go
 "
     );

@@ -1,0 +1,275 @@
+//! Making, renaming and destroying datasets.
+
+use crate::phrase::{About, cannot};
+use crate::pools::{Access, Open};
+use crate::service::{Appliance, By};
+use api::{ApiError, ErrorKind, NewDataset, NewKind, Reply, Result};
+use dsl::props::{self, Limits, Prop, PropName, Types, Value, When};
+use dsl::thick::{ParityGroup, reservation_for};
+use ondisk::{Feature, ObjsetType};
+use pool::{Content, Pool};
+use units::{Error, Kind};
+use vdev::VdevType;
+
+type Props = Vec<(PropName, Value)>;
+
+impl Appliance {
+    pub(crate) async fn create_dataset(&self, new: NewDataset, by: &By) -> Result<Reply> {
+        let failed = |e: &Error| cannot(About::Dataset, &format!("create '{}'", new.name), e);
+        dsl::name::check_dataset(&new.name).map_err(|e| failed(&e))?;
+        let open = self.pool_for_new(&new.name).await?;
+        let pool = &open.pool;
+        if new.parents {
+            if exists(pool, &new.name).await.map_err(|e| failed(&e))? {
+                return Ok(Reply::Done);
+            }
+            make_parents(pool, &new.name, new.dry_run).await.map_err(|e| failed(&e))?;
+        }
+        let plan = plan(pool, &new).await.map_err(|e| failed(&e))?;
+        if new.dry_run {
+            return Ok(Reply::Done);
+        }
+        pool.create_dataset(&new.name, plan.0, plan.1).await.map_err(|e| failed(&e))?;
+        self.record(pool, by).await.map_err(|e| failed(&e))?;
+        Ok(Reply::Done)
+    }
+
+    async fn pool_for_new(&self, name: &str) -> Result<Open> {
+        let pool = name.split('/').next().unwrap_or(name);
+        if !self.0.pools.lock().await.contains(pool) {
+            let message = format!("cannot create '{name}': no such pool '{pool}'");
+            return Err(ApiError::new(ErrorKind::NotFound, message));
+        }
+        self.pool(pool, Access::Change).await
+    }
+
+    pub(crate) async fn destroy_dataset(
+        &self,
+        name: &str,
+        recursive: bool,
+        force: bool,
+        dry_run: bool,
+        by: &By,
+    ) -> Result<Reply> {
+        let failed = |e: &Error| cannot(About::Dataset, &format!("destroy '{name}'"), e);
+        let open = self.pool_with(name, Access::Change).await?;
+        let pool = &open.pool;
+        let (plan, reclaimed) = {
+            let _reading = pool.reading().await;
+            let plan = plan_destroy(pool, name, recursive).await.map_err(|e| failed(&e))?;
+            let reclaimed = reclaimed(pool, &plan.names).await.map_err(|e| failed(&e))?;
+            (plan, reclaimed)
+        };
+        let names = plan.names.clone();
+        if dry_run {
+            return Ok(Reply::Destroyed { names, reclaimed });
+        }
+        self.free_datasets(name, force, &format!("destroy '{name}'")).await?;
+        let destroyed = pool
+            .change("destroy dataset", move |pool, tx| async move { pool.dsl().destroy(&tx, &plan).await });
+        destroyed.await.map_err(|e| failed(&e))?;
+        self.record(pool, by).await.map_err(|e| failed(&e))?;
+        Ok(Reply::Destroyed { names, reclaimed })
+    }
+
+    /// Makes sure that nobody uses the volumes at and below a dataset.
+    async fn free_datasets(&self, name: &str, force: bool, doing: &str) -> Result<()> {
+        let used = self.0.volumes.used_below(name);
+        if used.is_empty() {
+            return Ok(());
+        }
+        if !force {
+            let message = format!(
+                "cannot {doing}: dataset is busy: NBD clients use {}; use '-f' to end them",
+                used.join(", ")
+            );
+            return Err(ApiError::new(ErrorKind::Busy, message));
+        }
+        self.disconnect(&used).await;
+        Ok(())
+    }
+
+    pub(crate) async fn rename_dataset(&self, from: &str, to: &str, parents: bool, by: &By) -> Result<Reply> {
+        let doing = format!("rename '{from}'");
+        let failed = |e: &Error| cannot(About::Dataset, &doing, e);
+        let open = self.pool_with(from, Access::Change).await?;
+        let pool = &open.pool;
+        // Of a snapshot the new name may be given alone.
+        let to = match (from.split_once('@'), to.contains('@')) {
+            (Some((of, _)), false) => format!("{of}@{to}"),
+            (Some((of, _)), true) if to.starts_with('@') => format!("{of}{to}"),
+            _ => to.to_string(),
+        };
+        self.free_datasets(from, false, &doing).await?;
+        if parents {
+            make_parents(pool, &to, false).await.map_err(|e| failed(&e))?;
+        }
+        let (old, new) = (from.to_string(), to);
+        let renamed =
+            pool.change(
+                "rename dataset",
+                move |pool, tx| async move { pool.dsl().rename(&tx, &old, &new).await },
+            );
+        renamed.await.map_err(|e| failed(&e))?;
+        self.record(pool, by).await.map_err(|e| failed(&e))?;
+        Ok(Reply::Done)
+    }
+}
+
+pub(crate) async fn exists(pool: &Pool, name: &str) -> units::Result<bool> {
+    let _reading = pool.reading().await;
+    pool.dsl().exists(name).await
+}
+
+/// Makes the file systems above `name` that are not there.
+async fn make_parents(pool: &Pool, name: &str, dry_run: bool) -> units::Result<()> {
+    let ends = name.match_indices('/').map(|(at, _)| at);
+    for parent in ends.map(|end| &name[..end]) {
+        if !exists(pool, parent).await? && !dry_run {
+            let content = Content::FileSystem(zpl::NewFileSystem::default());
+            pool.create_dataset(parent, content, Vec::new()).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What a new dataset is to hold, and what is to be set on it; all is checked.
+async fn plan(pool: &Pool, new: &NewDataset) -> units::Result<(Content, Props)> {
+    let _reading = pool.reading().await;
+    let types = match new.kind {
+        NewKind::Filesystem => Types::FILESYSTEM,
+        NewKind::Volume { .. } => Types::VOLUME,
+    };
+    let limits = Limits { max_block_size: max_block_size(pool), ..Limits::default() };
+    let parse =
+        |(name, text): &(String, String)| props::parse_setting(name, text, types, When::Create, &limits);
+    let mut given = new.properties.iter().map(parse).collect::<units::Result<Props>>()?;
+    let content = match new.kind {
+        NewKind::Filesystem => file_system(pool, new, &mut given).await?,
+        NewKind::Volume { size, sparse } => volume(pool, new, &mut given, size, sparse).await?,
+    };
+    let kind = if types == Types::VOLUME { ObjsetType::Zvol } else { ObjsetType::Zfs };
+    pool.dsl().check_create(&dsl::NewDataset { name: &new.name, kind, props: &given }).await?;
+    Ok((content, given))
+}
+
+pub(crate) fn max_block_size(pool: &Pool) -> u64 {
+    let is_large = pool.dsl().features().is_enabled(Feature::LargeBlocks);
+    if is_large { Limits::MAX_BLOCK_SIZE } else { Limits::OLD_MAX_BLOCK_SIZE }
+}
+
+fn given_number(given: &Props, prop: Prop) -> Option<u64> {
+    given.iter().find(|(name, _)| *name == PropName::Native(prop)).and_then(|(_, value)| value.number())
+}
+
+/// What the parent has is the default of what is decided once.
+async fn inherited(pool: &Pool, name: &str, prop: Prop) -> units::Result<u64> {
+    let Some((parent, _)) = dsl::name::split_parent(name) else { return Ok(0) };
+    let stats = match pool.dsl().stats(parent).await {
+        Err(e) if e.kind() == Kind::NotFound => return Ok(0),
+        stats => stats?,
+    };
+    let shown = stats.get(&PropName::Native(prop)).await?;
+    Ok(shown.and_then(|(value, _)| value.number()).unwrap_or(0))
+}
+
+async fn file_system(pool: &Pool, new: &NewDataset, given: &mut Props) -> units::Result<Content> {
+    props::complete_at_create(given)?;
+    let mut once = [0; 3];
+    for (value, prop) in once.iter_mut().zip([Prop::Utf8Only, Prop::Normalization, Prop::CaseSensitivity]) {
+        *value = match given_number(given, prop) {
+            Some(n) => n,
+            None => inherited(pool, &new.name, prop).await?,
+        };
+    }
+    let [utf8only, normalization, casesensitivity] = once;
+    Ok(Content::FileSystem(zpl::NewFileSystem { utf8only, normalization, casesensitivity, uid: 0, gid: 0 }))
+}
+
+async fn volume(
+    pool: &Pool,
+    new: &NewDataset,
+    given: &mut Props,
+    size: u64,
+    sparse: bool,
+) -> units::Result<Content> {
+    let default = Prop::VolBlockSize.row().default_value().and_then(|v| v.number()).unwrap_or(16 << 10);
+    let block_size = given_number(given, Prop::VolBlockSize).unwrap_or(default);
+    let size = size
+        .checked_next_multiple_of(block_size)
+        .filter(|size| *size > 0)
+        .ok_or_else(|| Error::invalid("'volsize' must be more than zero and less than 8E"))?;
+    zvol::check(size, block_size)?;
+    let copies = match given_number(given, Prop::Copies) {
+        Some(n) => n,
+        None => inherited(pool, &new.name, Prop::Copies).await?,
+    };
+    let full = reservation_for(size, block_size, copies, &parity_groups(pool));
+    let asked = given_number(given, Prop::RefReservation);
+    if asked.is_none_or(|n| Some(n) == Value::AUTO.number()) {
+        given.retain(|(name, _)| *name != PropName::Native(Prop::RefReservation));
+        // With -s, and without being asked, nothing is reserved.
+        if !sparse || asked.is_some() {
+            given.push((PropName::Native(Prop::RefReservation), Value::Number(full)));
+        }
+    }
+    check_room(pool, &new.name, given_number(given, Prop::RefReservation).unwrap_or(0)).await?;
+    Ok(Content::Volume { size, block_size })
+}
+
+async fn check_room(pool: &Pool, name: &str, reservation: u64) -> units::Result<()> {
+    let Some((parent, _)) = dsl::name::split_parent(name) else { return Ok(()) };
+    let parent = match pool.dsl().find(parent).await {
+        // What is wrong with the parent is said by whoever creates below it.
+        Err(e) if e.kind() == Kind::NotFound => return Ok(()),
+        parent => parent?,
+    };
+    let available = pool.dsl().available(parent.dir_id, &parent.phys).await?;
+    if reservation <= available {
+        return Ok(());
+    }
+    let (needed, left) = (units::pretty_size(reservation), units::pretty_size(available));
+    Err(Error::new(Kind::NoSpace, "reserve space").because(format!(
+        "out of space: {needed} would be reserved, and {left} are available; use -s for a volume without a reservation"
+    )))
+}
+
+/// The raidz vdevs, on which small blocks take more than their size.
+pub(crate) fn parity_groups(pool: &Pool) -> Vec<ParityGroup> {
+    let spec = pool.tree().spec();
+    let raidz = spec.children.iter().filter(|top| top.vdev_type == VdevType::Raidz);
+    let group = |top: &vdev::Spec| ParityGroup {
+        width: top.children.len() as u64,
+        parity: top.nparity.unwrap_or(1),
+        ashift: top.ashift.unwrap_or(9) as u32,
+        whole_rows: false,
+    };
+    raidz.map(group).collect()
+}
+
+async fn plan_destroy(pool: &Pool, name: &str, recursive: bool) -> units::Result<dsl::DestroyPlan> {
+    let dsl = pool.dsl();
+    if !name.contains(['/', '@']) {
+        return Err(Error::invalid(format!("operation does not apply to pools; use 'zpool destroy {name}'")));
+    }
+    if !name.contains('@') && !recursive {
+        let word = match dsl.objset_type(&dsl.find(name).await?).await? {
+            ObjsetType::Zvol => "volume",
+            _ => "filesystem",
+        };
+        let below = dsl.descendants(name).await?.len() > 1 || !dsl.snapshots(name).await?.is_empty();
+        if below {
+            return Err(Error::invalid(format!("{word} has children; use '-r' to destroy them too")));
+        }
+    }
+    dsl.plan_destroy(name, recursive).await
+}
+
+/// What snapshots alone have comes back at once.
+async fn reclaimed(pool: &Pool, names: &[String]) -> units::Result<u64> {
+    let mut sum = 0;
+    for name in names.iter().filter(|n| n.contains('@')) {
+        sum += pool.dsl().find(name).await?.phys.unique;
+    }
+    Ok(sum)
+}

@@ -1,0 +1,188 @@
+//! The volumes of all pools as an NBD server's exports, each by the name of its dataset.
+
+use crate::lun::Lun;
+use crate::pools::Access;
+use crate::service::{Appliance, Inner};
+use api::{Nbd, NbdClient, NbdExport, Reply};
+use nbd::{Hold, Listed};
+use ondisk::ObjsetType;
+use std::sync::Arc;
+use std::time::Duration;
+use units::{Error, Kind, Result};
+use world::{Address, Pending};
+
+/// How long clients that are ended may take to go.
+const GOODBYE: Duration = Duration::from_secs(15);
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What a server offers: all volumes, or one.
+#[derive(Clone, Debug)]
+pub struct Exported {
+    appliance: Appliance,
+    only: Option<String>,
+    read_only: bool,
+}
+
+impl Exported {
+    pub fn all(appliance: &Appliance) -> Exported {
+        Exported { appliance: appliance.clone(), only: None, read_only: false }
+    }
+
+    /// One volume, under its own name and as the default export.
+    pub fn one(appliance: &Appliance, dataset: &str, read_only: bool) -> Exported {
+        Exported { appliance: appliance.clone(), only: Some(dataset.into()), read_only }
+    }
+
+    /// Whether there is such a volume; opened for nobody.
+    pub async fn check(&self) -> Result<()> {
+        match &self.only {
+            Some(dataset) => self.open_volume(dataset).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn lun(&self, volume: zvol::Volume) -> Arc<dyn nbd::Volume> {
+        let lun = Lun::new(volume);
+        Arc::new(if self.read_only { lun.read_only() } else { lun })
+    }
+
+    async fn names(&self) -> Result<Vec<String>> {
+        match &self.only {
+            Some(dataset) => Ok(vec![dataset.clone()]),
+            None => Ok(self.appliance.all_volumes().await?.into_iter().map(|v| v.name).collect()),
+        }
+    }
+
+    /// The dataset that an export name means; the empty name is the only volume there is.
+    async fn resolve(&self, name: &str) -> Result<String> {
+        let none = || Error::new(Kind::NotFound, format!("open export '{name}'"));
+        if !name.is_empty() {
+            return match &self.only {
+                Some(dataset) if dataset != name => Err(none()),
+                _ => Ok(name.into()),
+            };
+        }
+        match &self.names().await?[..] {
+            [only] => Ok(only.clone()),
+            _ => Err(none()),
+        }
+    }
+
+    async fn open_volume(&self, dataset: &str) -> Result<zvol::Volume> {
+        if let Some(volume) = self.appliance.0.volumes.get(dataset) {
+            return Ok(volume);
+        }
+        let access = if self.read_only { Access::Look } else { Access::Change };
+        let open = self.appliance.pool_of(dataset, access).await;
+        let open = open.map_err(|e| Error::new(Kind::NotFound, "open volume").because(e.message))?;
+        open.pool.open_volume(dataset).await
+    }
+}
+
+/// Keeps a volume used; dropped when its client has gone.
+struct Held {
+    inner: Arc<Inner>,
+    name: String,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.inner.volumes.release(&self.name);
+    }
+}
+
+impl nbd::Exports for Exported {
+    fn list(&self) -> Pending<Result<Vec<Listed>>> {
+        let own = self.clone();
+        Box::pin(async move {
+            let mut listed = Vec::new();
+            for name in own.names().await? {
+                let description = own.lun(own.open_volume(&name).await?).description();
+                listed.push(Listed { name, description });
+            }
+            Ok(listed)
+        })
+    }
+
+    fn find(&self, name: &str) -> Pending<Result<Arc<dyn nbd::Volume>>> {
+        let (own, name) = (self.clone(), name.to_string());
+        Box::pin(async move {
+            let dataset = own.resolve(&name).await?;
+            Ok(own.lun(own.open_volume(&dataset).await?))
+        })
+    }
+
+    fn open(&self, name: &str, _client: &Address) -> Pending<Result<(Arc<dyn nbd::Volume>, Hold)>> {
+        let (own, name) = (self.clone(), name.to_string());
+        Box::pin(async move {
+            let dataset = own.resolve(&name).await?;
+            let volume = own.open_volume(&dataset).await?;
+            let inner = own.appliance.0.clone();
+            let volume = inner.volumes.hold(&dataset, volume);
+            let hold: Hold = Box::new(Held { inner, name: dataset });
+            Ok((own.lun(volume), hold))
+        })
+    }
+}
+
+impl Appliance {
+    /// Every volume of every pool that is open or can be.
+    async fn all_volumes(&self) -> Result<Vec<NbdExport>> {
+        let names = self.0.pools.lock().await.names();
+        let mut volumes = Vec::new();
+        for name in names {
+            let Ok(open) = self.pool(&name, Access::Look).await else { continue };
+            let _reading = open.pool.reading().await;
+            for dataset in open.pool.dsl().descendants(&name).await? {
+                let stats = open.pool.dsl().stats(&dataset).await?;
+                if stats.kind != ObjsetType::Zvol {
+                    continue;
+                }
+                let number = |prop| {
+                    let stats = &stats;
+                    async move {
+                        let shown = stats.get(&dsl::props::PropName::Native(prop)).await?;
+                        Ok::<u64, Error>(shown.and_then(|(value, _)| value.number()).unwrap_or(0))
+                    }
+                };
+                let size = number(dsl::props::Prop::VolSize).await?;
+                let block_size = number(dsl::props::Prop::VolBlockSize).await?;
+                volumes.push(NbdExport { name: dataset.clone(), size, block_size });
+            }
+        }
+        Ok(volumes)
+    }
+
+    pub(crate) async fn nbd_exports(&self) -> api::Result<Reply> {
+        let volumes = self.all_volumes().await;
+        let exports = volumes.map_err(|e| api::ApiError::new(e.kind().into(), e.to_string()))?;
+        let Some((server, addresses)) = self.nbd() else {
+            return Ok(Reply::Nbd(Nbd { exports, ..Nbd::default() }));
+        };
+        let client = |c: nbd::Client| NbdClient {
+            address: c.address.to_string(),
+            export: c.export,
+            requests: c.reads + c.writes,
+            read_bytes: c.read_bytes,
+            written_bytes: c.written_bytes,
+        };
+        Ok(Reply::Nbd(Nbd {
+            addresses,
+            exports,
+            clients: server.clients().into_iter().map(client).collect(),
+        }))
+    }
+
+    /// Ends the clients of these volumes, and waits until they are gone.
+    pub(crate) async fn disconnect(&self, datasets: &[String]) {
+        let Some((server, _)) = self.nbd() else { return };
+        // A client that chose the only volume by no name is of the export "".
+        datasets.iter().map(String::as_str).chain([""]).for_each(|name| server.disconnect(name));
+        let gone = async {
+            while datasets.iter().any(|d| self.0.volumes.get(d).is_some()) {
+                world::sleep(LOOK).await;
+            }
+        };
+        world::timeout(GOODBYE, gone).await;
+    }
+}

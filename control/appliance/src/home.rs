@@ -1,0 +1,195 @@
+//! A home: the directory with what an appliance remembers between its runs.
+//!
+//! ```text
+//!   HOME/cenote.sock   where the daemon listens for commands        HOME/lock         whoever has the home's pools
+//!   HOME/nbd.sock      ... and for NBD clients                      HOME/pools.json   which pools are imported
+//!   HOME/disks/        files that `up` makes pools on
+//! ```
+
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use units::{Error, Kind, Result};
+
+/// How often a lock that somebody has is tried again.
+const RETRY: Duration = Duration::from_millis(50);
+/// Somebody else's home is nobody's business: sockets in it give full power over the pools.
+const MODE: u32 = 0o700;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home(PathBuf);
+
+/// A pool that is imported, as it is remembered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Known {
+    pub name: String,
+    pub guid: u64,
+    /// Where its devices were.
+    pub devices: Vec<String>,
+    #[serde(default)]
+    pub read_only: bool,
+    #[serde(default)]
+    pub altroot: Option<String>,
+    /// Only until a daemon starts: it was imported without a cache file.
+    #[serde(default)]
+    pub passing: bool,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Remembered {
+    pools: Vec<Known>,
+}
+
+/// The right to a home's pools.
+#[derive(Debug)]
+pub struct HomeLock {
+    _file: File,
+}
+
+impl Home {
+    /// `/var/lib/cenote` for root, else `$XDG_STATE_HOME/cenote`, unless another is given.
+    pub fn find(given: Option<&Path>) -> Result<Home> {
+        if let Some(dir) = given {
+            return Ok(Home(std::path::absolute(dir).map_err(|e| cannot("find", dir, e))?));
+        }
+        if rustix::process::geteuid().is_root() {
+            return Ok(Home("/var/lib/cenote".into()));
+        }
+        let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let state = from("XDG_STATE_HOME").or_else(|| Some(from("HOME")?.join(".local/state")));
+        let state =
+            state.ok_or_else(|| Error::invalid("no home directory: use --home DIR or CENOTE_HOME"))?;
+        Ok(Home(state.join("cenote")))
+    }
+
+    /// Makes the directory if it is not there.
+    pub fn prepare(&self) -> Result<()> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(MODE)
+            .create(&self.0)
+            .map_err(|e| cannot("make", &self.0, e))
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.0.join("cenote.sock")
+    }
+
+    pub fn nbd_socket(&self) -> PathBuf {
+        self.0.join("nbd.sock")
+    }
+
+    pub fn disks(&self) -> PathBuf {
+        self.0.join("disks")
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.0.join("pools.json")
+    }
+
+    /// Takes the home, waiting as long as `patience` for whoever has it.
+    pub fn lock(&self, patience: Duration) -> Result<HomeLock> {
+        use rustix::fs::{FlockOperation, flock};
+        self.prepare()?;
+        let path = self.0.join("lock");
+        let failed = |e: io::Error| cannot("lock", &path, e);
+        let open =
+            OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
+        let mut file = open.map_err(failed)?;
+        let until = Instant::now() + patience;
+        while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            if Instant::now() >= until {
+                return Err(self.is_taken(&mut file));
+            }
+            std::thread::sleep(RETRY);
+        }
+        let owner = std::process::id().to_string();
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.write_all(owner.as_bytes()))
+            .map_err(failed)?;
+        Ok(HomeLock { _file: file })
+    }
+
+    fn is_taken(&self, file: &mut File) -> Error {
+        let mut pid = String::new();
+        let _ = file.rewind().and_then(|()| file.read_to_string(&mut pid));
+        let who = if pid.is_empty() { "another process".into() } else { format!("process {pid}") };
+        Error::new(Kind::Busy, format!("open home {}", self.0.display())).because(format!("{who} has it"))
+    }
+
+    /// The pools that are imported.
+    pub fn pools(&self) -> Result<Vec<Known>> {
+        let path = self.cache();
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(cannot("read", &path, e)),
+        };
+        let remembered: Remembered = serde_json::from_slice(&text).map_err(|e| {
+            Error::corrupt(format!("{}", path.display()))
+                .because(format!("{e}; remove it and import the pools again"))
+        })?;
+        Ok(remembered.pools)
+    }
+
+    /// Remembers these pools; a crash leaves the old list or the new one.
+    pub fn remember(&self, pools: Vec<Known>) -> Result<()> {
+        let (path, next) = (self.cache(), self.0.join("pools.json.new"));
+        let text = serde_json::to_vec_pretty(&Remembered { pools }).map_err(io::Error::from);
+        let written = text.and_then(|text| {
+            let mut file = File::create(&next)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            fs::rename(&next, &path)
+        });
+        written.map_err(|e| cannot("write", &path, e))
+    }
+}
+
+fn cannot(what: &str, path: &Path, e: io::Error) -> Error {
+    Error::new(Kind::Io, format!("{what} {}", path.display())).because(e)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn home(name: &str) -> Home {
+        let dir = std::env::temp_dir().join(format!("cenote-home-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        Home::find(Some(&dir)).unwrap()
+    }
+
+    #[test]
+    fn a_home_has_one_owner_who_is_named_to_others() {
+        let home = home("lock");
+        let lock = home.lock(Duration::ZERO).unwrap();
+        let error = home.lock(Duration::ZERO).unwrap_err();
+        assert_eq!(error.kind(), Kind::Busy);
+        assert!(error.to_string().contains(&format!("process {} has it", std::process::id())), "{error}");
+        drop(lock);
+        home.lock(Duration::ZERO).unwrap();
+        fs::remove_dir_all(home.dir()).unwrap();
+    }
+
+    #[test]
+    fn pools_are_remembered_and_a_damaged_list_is_named() {
+        let home = home("cache");
+        home.prepare().unwrap();
+        assert_eq!(home.pools().unwrap(), []);
+        let pool = Known { name: "tank".into(), guid: 7, devices: vec!["/d".into()], ..Known::default() };
+        home.remember(vec![pool.clone()]).unwrap();
+        assert_eq!(home.pools().unwrap(), [pool]);
+        fs::write(home.cache(), "{").unwrap();
+        assert!(home.pools().unwrap_err().to_string().contains("import the pools again"));
+        fs::remove_dir_all(home.dir()).unwrap();
+    }
+}

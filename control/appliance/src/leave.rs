@@ -1,0 +1,69 @@
+//! `zpool export` and `zpool destroy`: giving a pool up.
+
+use crate::phrase::{About, cannot};
+use crate::pools::Access;
+use crate::service::{Appliance, By};
+use api::{ApiError, ErrorKind, Reply, Result};
+use units::{Error, Kind};
+
+impl Appliance {
+    pub(crate) async fn export_pool(&self, name: &str, force: bool, by: &By) -> Result<Reply> {
+        self.give_up(name, force, "export", by).await
+    }
+
+    pub(crate) async fn destroy_pool(&self, name: &str, force: bool, by: &By) -> Result<Reply> {
+        self.give_up(name, force, "destroy", by).await
+    }
+
+    async fn give_up(&self, name: &str, force: bool, verb: &str, by: &By) -> Result<Reply> {
+        let doing = format!("{verb} '{name}'");
+        let open = match self.pool(name, Access::Change).await {
+            Ok(open) => open,
+            // A pool whose devices are gone is forgotten; there is nothing to write that to.
+            Err(_) if self.known(name).await.is_some() && verb == "export" => return self.forget(name).await,
+            Err(e) => {
+                return Err(ApiError::new(
+                    e.kind,
+                    e.message.replacen("cannot open", &format!("cannot {verb}"), 1),
+                ));
+            }
+        };
+        if verb == "destroy" && open.known.read_only {
+            return Err(cannot(About::Pool, &doing, &Error::new(Kind::ReadOnly, "destroy pool")));
+        }
+        self.free_volumes(name, force, &doing).await?;
+        let failed = |e: &Error| cannot(About::Pool, &doing, e);
+        let mut pools = self.0.pools.lock().await;
+        self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
+        let left = if verb == "destroy" { open.pool.destroy().await } else { open.pool.export().await };
+        // Whatever became of the labels, the pool is closed.
+        pools.remove(name);
+        self.remember(&pools)?;
+        left.map_err(|e| failed(&e))?;
+        Ok(Reply::Done)
+    }
+
+    async fn forget(&self, name: &str) -> Result<Reply> {
+        let mut pools = self.0.pools.lock().await;
+        pools.remove(name);
+        self.remember(&pools)?;
+        Ok(Reply::Done)
+    }
+
+    /// Makes sure that nobody uses the volumes of a pool; with force, by ending those who do.
+    async fn free_volumes(&self, pool: &str, force: bool, doing: &str) -> Result<()> {
+        let used = self.0.volumes.used_below(pool);
+        if used.is_empty() {
+            return Ok(());
+        }
+        if !force {
+            let message = format!(
+                "cannot {doing}: pool is busy: NBD clients use {}; use '-f' to end them",
+                used.join(", ")
+            );
+            return Err(ApiError::new(ErrorKind::Busy, message));
+        }
+        self.disconnect(&used).await;
+        Ok(())
+    }
+}

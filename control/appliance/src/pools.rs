@@ -1,0 +1,265 @@
+//! The pools there are, and opening and closing them.
+//!
+//! ```text
+//!             remembered ──▶ Closed ──▶ for questions (read-only)
+//!                              │  ▲              │ something is to be changed
+//!   create, import ────────────┼──┼──▶ Open ◀────┘
+//!                              ▼  │
+//!                            Failed: why; tried again when next needed
+//! ```
+
+use crate::datasets::exists;
+use crate::home::Known;
+use crate::owner;
+use crate::phrase::{About, cannot, no_such_pool};
+use crate::service::{Appliance, By};
+use api::{ApiError, Reply, Result};
+use pool::{OpenOptions, Pool};
+use std::collections::BTreeMap;
+use units::{Error, Kind};
+use vdev::{Candidate, Device};
+use world::Instant;
+
+/// What a request will do with a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Look,
+    Change,
+}
+
+/// A pool that is open.
+#[derive(Clone)]
+pub(crate) struct Open {
+    pub pool: Pool,
+    pub known: Known,
+    pub since: Instant,
+    /// Opened read-only though it need not be: there were only questions.
+    only_looking: bool,
+}
+
+enum State {
+    Closed,
+    Open(Open),
+    Failed(String),
+}
+
+struct Entry {
+    known: Known,
+    state: State,
+}
+
+/// By name.
+#[derive(Default)]
+pub(crate) struct Pools(BTreeMap<String, Entry>);
+
+impl Pools {
+    /// What is remembered; for a new daemon without what was only passing.
+    pub fn of(remembered: Vec<Known>, is_daemon: bool) -> Pools {
+        let kept = remembered.into_iter().filter(|known| !(is_daemon && known.passing));
+        Pools(kept.map(|known| (known.name.clone(), Entry { known, state: State::Closed })).collect())
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    pub fn has_guid(&self, guid: u64) -> bool {
+        self.0.values().any(|entry| entry.known.guid == guid)
+    }
+
+    pub fn known(&self) -> Vec<Known> {
+        self.0.values().map(|entry| entry.known.clone()).collect()
+    }
+
+    pub fn add(&mut self, open: Open) {
+        self.0.insert(open.known.name.clone(), Entry { known: open.known.clone(), state: State::Open(open) });
+    }
+
+    pub fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+}
+
+impl Open {
+    pub fn new(pool: Pool, known: Known, only_looking: bool) -> Open {
+        Open { pool, known, since: world::now(), only_looking }
+    }
+}
+
+/// Where the devices of an open pool are, to find them again.
+pub(crate) fn devices_of(pool: &Pool) -> Vec<String> {
+    let tree = pool.tree();
+    let leaves = tree.leaves().into_iter().map(|l| l.device().path.to_string_lossy().into_owned());
+    let mut devices: Vec<String> = leaves.collect();
+    let status = tree.status();
+    devices.extend(status.spares.iter().chain(&status.caches).filter_map(|v| v.path.clone()));
+    devices.sort();
+    devices.dedup();
+    devices
+}
+
+/// The process that has one of the devices, when that is why they could not be opened.
+pub(crate) fn busy(e: Error, devices: &[String]) -> Error {
+    if !matches!(e.kind(), Kind::Io | Kind::Busy) {
+        return e;
+    }
+    let owners = devices.iter().filter_map(|d| owner::of(d.as_ref()));
+    match owners.into_iter().find(|pid| *pid != std::process::id()) {
+        Some(pid) => Error::new(Kind::Busy, "open pool").because(format!("pool is in use by process {pid}")),
+        None => e,
+    }
+}
+
+impl Appliance {
+    /// The pool, open for what it is needed for.
+    pub(crate) async fn pool(&self, name: &str, access: Access) -> Result<Open> {
+        let mut pools = self.0.pools.lock().await;
+        self.open_entry(&mut pools, name, access).await
+    }
+
+    /// The pool that a dataset is in.
+    pub(crate) async fn pool_of(&self, dataset: &str, access: Access) -> Result<Open> {
+        let name = dataset.split(['/', '@', '#']).next().unwrap_or(dataset);
+        if !self.0.pools.lock().await.contains(name) {
+            let message = format!("cannot open '{dataset}': dataset does not exist");
+            return Err(ApiError::new(api::ErrorKind::NotFound, message));
+        }
+        self.pool(name, access).await
+    }
+
+    /// The pool that a dataset is in, which is there.
+    pub(crate) async fn pool_with(&self, dataset: &str, access: Access) -> Result<Open> {
+        let open = self.pool_of(dataset, access).await?;
+        let failed = |e: &Error| cannot(About::Dataset, &format!("open '{dataset}'"), e);
+        match exists(&open.pool, dataset).await.map_err(|e| failed(&e))? {
+            true => Ok(open),
+            false => Err(failed(&Error::new(Kind::NotFound, "open dataset"))),
+        }
+    }
+
+    async fn open_entry(&self, pools: &mut Pools, name: &str, access: Access) -> Result<Open> {
+        let entry = pools.0.get_mut(name).ok_or_else(|| no_such_pool(name))?;
+        if let State::Open(open) = &entry.state
+            && (!open.only_looking || access == Access::Look)
+        {
+            return Ok(open.clone());
+        }
+        // What was opened for questions has its devices closed before they are opened for writing.
+        entry.state = State::Closed;
+        let only_looking = access == Access::Look && !self.0.config.is_daemon && !entry.known.read_only;
+        match self.open_known(&entry.known, only_looking).await {
+            Ok(open) => {
+                entry.known = open.known.clone();
+                entry.state = State::Open(open.clone());
+                Ok(open)
+            }
+            Err(e) => {
+                entry.state = State::Failed(e.to_string());
+                Err(cannot(About::Pool, &format!("open '{name}'"), &e))
+            }
+        }
+    }
+
+    async fn open_known(&self, known: &Known, only_looking: bool) -> units::Result<Open> {
+        let devices = known.devices.iter().map(Device::whole).collect();
+        let found = pool::scan(devices).await;
+        let candidate = found.into_iter().find(|c| c.guid().0 == known.guid);
+        let missing = || {
+            let places = known.devices.join(", ");
+            Error::new(Kind::Io, "open pool").because(format!("none of its devices is there: {places}"))
+        };
+        let candidate = candidate.ok_or_else(missing)?;
+        let pool = self.open_candidate(&candidate, known.read_only || only_looking, None, true).await;
+        let pool = pool.map_err(|e| busy(e, &known.devices))?;
+        let known = Known { devices: devices_of(&pool), name: pool.name(), ..known.clone() };
+        Ok(Open::new(pool, known, only_looking))
+    }
+
+    pub(crate) async fn open_candidate(
+        &self,
+        candidate: &Candidate,
+        read_only: bool,
+        name: Option<String>,
+        force: bool,
+    ) -> units::Result<Pool> {
+        let options = OpenOptions {
+            read_only,
+            name,
+            host: self.0.host.clone(),
+            force,
+            cache: self.0.cache.clone(),
+            limits: self.0.limits,
+        };
+        pool::open(candidate, options).await
+    }
+
+    /// Opens whatever can be opened; the rest is shown as unavailable.
+    pub(crate) async fn open_all(&self) {
+        let mut pools = self.0.pools.lock().await;
+        for name in pools.names() {
+            let _ = self.open_entry(&mut pools, &name, Access::Change).await;
+        }
+    }
+
+    /// Closes every pool; they stay imported.
+    pub async fn stop(&self) -> Result<()> {
+        let mut pools = self.0.pools.lock().await;
+        let mut outcome = Ok(());
+        for (name, entry) in &mut pools.0 {
+            if let State::Open(open) = std::mem::replace(&mut entry.state, State::Closed) {
+                let closed = open.pool.close().await;
+                outcome =
+                    outcome.and(closed.map_err(|e| cannot(About::Pool, &format!("close '{name}'"), &e)));
+            }
+        }
+        outcome
+    }
+
+    /// Writes down which pools there are.
+    pub(crate) fn remember(&self, pools: &Pools) -> Result<()> {
+        let kept = self.0.config.home.remember(pools.known());
+        kept.map_err(|e| {
+            ApiError::new(e.kind().into(), format!("cannot remember which pools are imported: {e}"))
+        })
+    }
+
+    /// Those named, or all.
+    pub(crate) async fn names_or_all(&self, names: &[String]) -> Vec<String> {
+        if names.is_empty() { self.0.pools.lock().await.names() } else { names.to_vec() }
+    }
+
+    /// What is known of a pool, open or not, with the reason when it cannot be opened.
+    pub(crate) async fn known(&self, name: &str) -> Option<(Known, Option<String>)> {
+        let pools = self.0.pools.lock().await;
+        let entry = pools.0.get(name)?;
+        let why = match &entry.state {
+            State::Failed(why) => Some(why.clone()),
+            _ => None,
+        };
+        Some((entry.known.clone(), why))
+    }
+
+    /// Records a command line in a pool's history.
+    pub(crate) async fn record(&self, pool: &Pool, by: &By) -> units::Result<()> {
+        let (line, uid) = (by.command.clone(), by.uid);
+        if line.is_empty() || pool.is_read_only() {
+            return Ok(());
+        }
+        pool.change("record history", move |pool, tx| async move {
+            pool.dsl().record_command(&tx, &line, uid).await
+        })
+        .await
+    }
+
+    pub(crate) async fn sync_pools(&self, names: &[String]) -> Result<Reply> {
+        for name in self.names_or_all(names).await {
+            let open = self.pool(&name, Access::Change).await?;
+            open.pool.sync().await.map_err(|e| cannot(About::Pool, &format!("sync '{name}'"), &e))?;
+        }
+        Ok(Reply::Done)
+    }
+}

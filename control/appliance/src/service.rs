@@ -1,0 +1,138 @@
+//! The appliance as a service: every request has its function.
+
+use crate::home::Home;
+use crate::pools::Pools;
+use crate::volumes::Volumes;
+use api::{ApiError, Call, ErrorKind, Reply, Request, Result, Service};
+use pool::Host;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use txg::throttle::Limits;
+use world::sync::Event;
+
+/// How an appliance works.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub home: Home,
+    /// It goes on after the command that started it: pools are opened at once, and kept.
+    pub is_daemon: bool,
+    /// What the cache may take, bytes; `None`: half of what there is.
+    pub arc_max: Option<u64>,
+}
+
+/// See the crate. Clones are the same appliance.
+#[derive(Clone)]
+pub struct Appliance(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub config: Config,
+    pub host: Host,
+    pub cache: Arc<arc::Cache>,
+    pub limits: Limits,
+    /// Held while pools come and go.
+    pub pools: world::sync::Mutex<Pools>,
+    pub volumes: Volumes,
+    pub nbd: Mutex<Option<(nbd::Server, Vec<String>)>>,
+    pub asked_to_end: Event,
+}
+
+impl fmt::Debug for Appliance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Appliance({})", self.0.config.home.dir().display())
+    }
+}
+
+impl Appliance {
+    /// Starts with the pools that the home remembers.
+    pub async fn start(config: Config) -> Result<Appliance> {
+        let remembered = config.home.pools().map_err(|e| ApiError::new(e.kind().into(), e.to_string()))?;
+        let cache = Arc::new(arc::Cache::new(config.arc_max.unwrap_or_else(crate::memory::half)));
+        let appliance = Appliance(Arc::new(Inner {
+            pools: world::sync::Mutex::new(Pools::of(remembered, config.is_daemon)),
+            config,
+            host: crate::host::host(),
+            cache,
+            limits: Limits::default(),
+            volumes: Volumes::default(),
+            nbd: Mutex::default(),
+            asked_to_end: Event::new(),
+        }));
+        if appliance.0.config.is_daemon {
+            appliance.open_all().await;
+        }
+        Ok(appliance)
+    }
+
+    /// Waits until somebody asks for the end.
+    pub async fn ended(&self) {
+        self.0.asked_to_end.wait().await;
+    }
+
+    /// Tells which server serves the volumes, and where.
+    pub fn set_nbd(&self, server: nbd::Server, addresses: Vec<String>) {
+        *self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner) = Some((server, addresses));
+    }
+
+    pub(crate) fn nbd(&self) -> Option<(nbd::Server, Vec<String>)> {
+        self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn carry_out(&self, call: Call) -> Result<Reply> {
+        let Call { command, uid, request } = call;
+        let by = By { command, uid };
+        match request {
+            Request::Ping => {
+                Ok(Reply::Pong { pid: std::process::id(), version: env!("CARGO_PKG_VERSION").to_string() })
+            }
+            Request::Shutdown => self.shut_down(),
+            Request::PoolCreate(new) => self.create_pool(new, &by).await,
+            Request::PoolDestroy { name, force } => self.destroy_pool(&name, force, &by).await,
+            Request::PoolImportable { search, destroyed } => self.importable(&search, destroyed).await,
+            Request::PoolImport(import) => self.import_pool(import, &by).await,
+            Request::PoolExport { name, force } => self.export_pool(&name, force, &by).await,
+            Request::Pools { names } => self.describe_pools(&names).await,
+            Request::PoolSet { name, property, value } => self.set_pool(&name, &property, &value, &by).await,
+            Request::PoolHistory { names } => self.histories(&names).await,
+            Request::PoolSync { names } => self.sync_pools(&names).await,
+            Request::PoolScrub { name, action } => self.scrub_pool(&name, action, &by).await,
+            Request::LabelClear { device, force } => self.clear_labels(&device, force).await,
+            Request::Datasets(query) => self.query_datasets(query).await,
+            Request::DatasetCreate(new) => self.create_dataset(new, &by).await,
+            Request::DatasetDestroy { name, recursive, force, dry_run } => {
+                self.destroy_dataset(&name, recursive, force, dry_run, &by).await
+            }
+            Request::DatasetRename { from, to, parents } => {
+                self.rename_dataset(&from, &to, parents, &by).await
+            }
+            Request::DatasetSet { name, properties } => self.set_dataset(&name, &properties, &by).await,
+            Request::DatasetInherit { name, property, received } => {
+                self.inherit_property(&name, &property, received, &by).await
+            }
+            Request::NbdExports => self.nbd_exports().await,
+        }
+    }
+
+    fn shut_down(&self) -> Result<Reply> {
+        if !self.0.config.is_daemon {
+            return Err(ApiError::new(ErrorKind::NotFound, "no daemon runs in this home"));
+        }
+        self.0.asked_to_end.set();
+        Ok(Reply::Done)
+    }
+}
+
+/// Who asks, and in which words: for the history.
+#[derive(Clone, Debug)]
+pub(crate) struct By {
+    pub command: String,
+    pub uid: u64,
+}
+
+impl Service for Appliance {
+    fn call(&self, call: Call) -> Pin<Box<dyn Future<Output = Result<Reply>> + Send>> {
+        let appliance = self.clone();
+        Box::pin(async move { appliance.carry_out(call).await })
+    }
+}

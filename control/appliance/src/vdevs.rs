@@ -1,0 +1,167 @@
+//! Trees of vdevs as they travel.
+
+use api::{Class, IoClass, IoKind, Vdev, VdevStats};
+use pool::PoolReport;
+use vdev::{Bias, Candidate, ClassSnapshot, Health, KindSnapshot, Priority, Snapshot, Spec, VdevStatus};
+
+/// The tree of an open pool, its caches and spares at the end.
+pub(crate) fn of_report(report: &PoolReport) -> Vdev {
+    let status = &report.vdevs;
+    let mut root = Vdev { space: Some((report.size, report.allocated)), ..one(status) };
+    for top in &status.children {
+        let space = report.space.get(&top.guid);
+        root.children.push(Vdev {
+            class: Some(class(top.bias)),
+            space: space.map(|s| (s.size, s.allocated)),
+            fragmentation: space.and_then(|s| s.fragmentation),
+            ..below(top)
+        });
+    }
+    for (devices, class) in [(&status.caches, Class::Cache), (&status.spares, Class::Spare)] {
+        root.children.extend(devices.iter().map(|d| Vdev { class: Some(class), ..below(d) }));
+    }
+    let tops = root.children.iter().filter(|t| !matches!(t.class, Some(Class::Cache | Class::Spare)));
+    let sum = tops.fold(VdevStats::default(), |mut sum, top| {
+        add_stats(&mut sum, &top.stats);
+        sum
+    });
+    root.stats = sum;
+    root
+}
+
+fn class(bias: Bias) -> Class {
+    match bias {
+        Bias::Normal => Class::Normal,
+        Bias::Log => Class::Log,
+        Bias::Special => Class::Special,
+        Bias::Dedup => Class::Dedup,
+    }
+}
+
+fn below(status: &VdevStatus) -> Vdev {
+    Vdev { children: status.children.iter().map(below).collect(), ..one(status) }
+}
+
+fn one(status: &VdevStatus) -> Vdev {
+    let is_leaf = status.vdev_type.is_leaf();
+    Vdev {
+        kind: status.vdev_type.word().into(),
+        guid: status.guid.0,
+        id: status.id.unwrap_or(0),
+        path: status.path.clone(),
+        parity: parity(&status.name),
+        class: None,
+        state: status.health.word().into(),
+        why: why(status.health),
+        read_errors: status.errors.read,
+        write_errors: status.errors.write,
+        checksum_errors: status.errors.checksum,
+        space: None,
+        size: if is_leaf { status.asize } else { 0 },
+        fragmentation: None,
+        ashift: status.ashift,
+        stats: stats(&status.stats),
+        children: Vec::new(),
+    }
+}
+
+/// A raidz is called by its parity: `raidz2-0`.
+fn parity(name: &str) -> u64 {
+    name.strip_prefix("raidz").and_then(|rest| rest.split('-').next()?.parse().ok()).unwrap_or(0)
+}
+
+fn why(health: Health) -> Option<String> {
+    Some(health.aux.phrase()).filter(|words| !words.is_empty()).map(String::from)
+}
+
+/// The tree of a pool that was found on devices.
+pub(crate) fn of_candidate(candidate: &Candidate) -> Vdev {
+    let mut root = of_spec(candidate, &candidate.tree);
+    let health = candidate.health();
+    (root.state, root.why) = (health.word().into(), why(health));
+    for top in &mut root.children {
+        top.class.get_or_insert(Class::Normal);
+    }
+    root
+}
+
+fn of_spec(candidate: &Candidate, spec: &Spec) -> Vdev {
+    let health = candidate.health_of(spec);
+    Vdev {
+        kind: spec.vdev_type.word().into(),
+        guid: spec.guid.0,
+        id: spec.id.unwrap_or(0),
+        path: spec.path.clone(),
+        parity: spec.nparity.unwrap_or(0),
+        class: spec.is_log().then_some(Class::Log),
+        state: health.word().into(),
+        why: why(health),
+        children: spec.children.iter().map(|c| of_spec(candidate, c)).collect(),
+        ..Vdev::default()
+    }
+}
+
+fn stats(snapshot: &Snapshot) -> VdevStats {
+    let class = |priority| io_class(snapshot.class(priority));
+    VdevStats {
+        read: io_kind(&snapshot.read),
+        write: io_kind(&snapshot.write),
+        trim: io_kind(&snapshot.trim),
+        sync_read: class(Priority::SyncRead),
+        sync_write: class(Priority::SyncWrite),
+        async_read: class(Priority::AsyncRead),
+        async_write: class(Priority::AsyncWrite),
+        scrub: class(Priority::Scrub),
+        trim_class: class(Priority::Trim),
+        rebuild: class(Priority::Rebuild),
+    }
+}
+
+fn io_kind(kind: &KindSnapshot) -> IoKind {
+    IoKind {
+        ops: kind.ops,
+        bytes: kind.bytes,
+        total_wait: kind.total_wait.to_vec(),
+        disk_wait: kind.disk_wait.to_vec(),
+    }
+}
+
+fn io_class(class: &ClassSnapshot) -> IoClass {
+    IoClass {
+        pending: class.waiting,
+        active: class.active,
+        queue_wait: class.queue_wait.to_vec(),
+        individual: class.individual.to_vec(),
+        aggregated: class.aggregated.to_vec(),
+    }
+}
+
+fn add_stats(to: &mut VdevStats, from: &VdevStats) {
+    for (to, from) in [(&mut to.read, &from.read), (&mut to.write, &from.write), (&mut to.trim, &from.trim)] {
+        to.ops += from.ops;
+        to.bytes += from.bytes;
+        add_histogram(&mut to.total_wait, &from.total_wait);
+        add_histogram(&mut to.disk_wait, &from.disk_wait);
+    }
+    let classes = [
+        (&mut to.sync_read, &from.sync_read),
+        (&mut to.sync_write, &from.sync_write),
+        (&mut to.async_read, &from.async_read),
+        (&mut to.async_write, &from.async_write),
+        (&mut to.scrub, &from.scrub),
+        (&mut to.trim_class, &from.trim_class),
+        (&mut to.rebuild, &from.rebuild),
+    ];
+    for (to, from) in classes {
+        to.pending += from.pending;
+        to.active += from.active;
+        add_histogram(&mut to.queue_wait, &from.queue_wait);
+        add_histogram(&mut to.individual, &from.individual);
+        add_histogram(&mut to.aggregated, &from.aggregated);
+    }
+}
+
+fn add_histogram(to: &mut Vec<u64>, from: &[u64]) {
+    to.resize(to.len().max(from.len()), 0);
+    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+}

@@ -1,0 +1,75 @@
+//! `cenote nbd DATASET`: one volume, served until told to end.
+
+use crate::report;
+use crate::serve::open_doors;
+use api::{Call, Caller, Nbd, Reply, Request};
+use appliance::{Appliance, Config, Exported, Home};
+use cli::Failure;
+use cli::args::{self, Listen};
+use std::sync::Arc;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub fn run(home: &Home, args: &args::Nbd) -> Result<(), Failure> {
+    let failed = |e: std::io::Error| Failure::Failed(format!("cannot talk to the daemon: {e}"));
+    if let Some(mut daemon) = client::Client::connect(&home.socket()).map_err(failed)? {
+        return served_already(&mut daemon, args);
+    }
+    let _lock = home
+        .lock(PATIENCE)
+        .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
+    let (home, dataset, listen, read_only) =
+        (home.clone(), args.dataset.clone(), args.listen.clone(), args.read_only);
+    linux::block_on(serve(home, dataset, listen, read_only)).map_err(Failure::Failed)
+}
+
+/// The daemon has the pool, and serves all its volumes: that is where to go.
+fn served_already(daemon: &mut dyn Caller, args: &args::Nbd) -> Result<(), Failure> {
+    let call = Call { command: String::new(), uid: 0, request: Request::NbdExports };
+    let Reply::Nbd(Nbd { addresses, exports, .. }) = daemon.call(call)? else {
+        return Err(Failure::Failed("the daemon does not say what it serves".into()));
+    };
+    let name = &args.dataset;
+    if !exports.iter().any(|e| e.name == *name) {
+        return Err(Failure::Failed(format!(
+            "cannot open '{name}': dataset does not exist, or is no volume"
+        )));
+    }
+    if args.read_only || args.listen.listen.is_some() || args.listen.socket.is_some() {
+        return Err(Failure::Failed(format!(
+            "cannot serve '{name}': the daemon has its pool and serves it already, on {}",
+            addresses.join(" and ")
+        )));
+    }
+    report::say(&format!("the daemon serves {name} already, on {}", addresses.join(" and ")));
+    Ok(())
+}
+
+async fn serve(home: Home, dataset: String, listen: Listen, read_only: bool) -> Result<(), String> {
+    let config = Config { home, is_daemon: false, arc_max: None };
+    let appliance = Appliance::start(config).await.map_err(|e| e.message)?;
+    let outcome = serve_with(&appliance, &dataset, &listen, read_only).await;
+    let closed = appliance.stop().await.map_err(|e| e.message);
+    outcome.and(closed)
+}
+
+async fn serve_with(
+    appliance: &Appliance,
+    dataset: &str,
+    listen: &Listen,
+    read_only: bool,
+) -> Result<(), String> {
+    let exports = Exported::one(appliance, dataset, read_only);
+    exports.check().await.map_err(|e| format!("cannot serve '{dataset}': {e}"))?;
+    let server = nbd::Server::new(Arc::new(exports), Arc::default(), nbd::Config::default());
+    let doors = open_doors(&server, listen, None)?;
+    appliance.set_nbd(server.clone(), doors.addresses());
+    report::say(&doors.uris(dataset).join("\n"));
+    linux::shutdown_signal().await;
+    server.stop().await;
+    if let Some(path) = &doors.unix {
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! `cenote up` and `cenote serve`: an appliance that goes on until it is told to end.
+//!
+//! ```text
+//!   lock the home ─▶ open its pools ─▶ (up: make a first one) ─▶ NBD ─▶ command socket ─▶ wait ─▶ clients, pools, sockets
+//!                                                                                      SIGINT, SIGTERM, or asked to
+//! ```
+
+use crate::{report, socket, up};
+use appliance::{Appliance, Config, Exported, Home};
+use cli::Failure;
+use cli::args::{Listen, Up};
+use futures_util::future::select;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use world::Address;
+
+/// A daemon that ends gives its home up within this time.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Where NBD clients come in.
+#[derive(Clone, Debug)]
+pub struct Doors {
+    pub tcp: Option<SocketAddr>,
+    pub unix: Option<std::path::PathBuf>,
+}
+
+pub fn run(home: &Home, listen: &Listen, first: Option<&Up>) -> Result<(), Failure> {
+    let _lock = home
+        .lock(PATIENCE)
+        .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
+    let (home, listen, first) = (home.clone(), listen.clone(), first.map(up::First::of));
+    linux::block_on(serve(home, listen, first)).map_err(Failure::Failed)
+}
+
+async fn serve(home: Home, listen: Listen, first: Option<up::First>) -> Result<(), String> {
+    let config = Config { home: home.clone(), is_daemon: true, arc_max: None };
+    let appliance = Appliance::start(config).await.map_err(|e| e.message)?;
+    let outcome = serve_with(&appliance, &home, &listen, first).await;
+    // Whatever went wrong, what is open is closed.
+    let closed = appliance.stop().await.map_err(|e| e.message);
+    outcome.and(closed)
+}
+
+async fn serve_with(
+    appliance: &Appliance,
+    home: &Home,
+    listen: &Listen,
+    first: Option<up::First>,
+) -> Result<(), String> {
+    let is_up = first.is_some();
+    if let Some(first) = first {
+        up::prepare(appliance, home, &first).await?;
+    }
+    let server = nbd::Server::new(Arc::new(Exported::all(appliance)), Arc::default(), nbd::Config::default());
+    let doors = open_doors(&server, listen, Some(&home.nbd_socket()))?;
+    appliance.set_nbd(server.clone(), doors.addresses());
+    socket::listen(appliance, &home.socket()).map_err(|e| e.to_string())?;
+    match is_up {
+        true => report::say(&up::welcome(appliance, home, &doors).await?),
+        false => report::say(&format!(
+            "cenote serves {} on {}",
+            home.dir().display(),
+            doors.addresses().join(" and ")
+        )),
+    }
+    // Which of them it was makes no difference.
+    let _ = select(pin!(linux::shutdown_signal()), pin!(appliance.ended())).await;
+    report::say("closing: clients are ended, pools synced and closed");
+    server.stop().await;
+    for path in [home.socket()].iter().chain(&doors.unix) {
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
+/// Lets NBD clients in where it was asked for; without that at the usual port, or another if somebody has it.
+pub fn open_doors(
+    server: &nbd::Server,
+    listen: &Listen,
+    usual_socket: Option<&Path>,
+) -> Result<Doors, String> {
+    let unix = listen.socket.as_deref().or(usual_socket);
+    let only_unix = listen.socket.is_some() && listen.listen.is_none();
+    let tcp = match listen.listen {
+        Some(address) => Some(server.listen(&Address::Tcp(address)).map_err(|e| e.to_string())?),
+        None if only_unix => None,
+        None => Some(usual_door(server).map_err(|e| e.to_string())?),
+    };
+    if let Some(path) = unix {
+        server.listen(&Address::Unix(path.into())).map_err(|e| e.to_string())?;
+    }
+    let tcp = tcp.and_then(|address| match address {
+        Address::Tcp(address) => Some(address),
+        Address::Unix(_) => None,
+    });
+    Ok(Doors { tcp, unix: unix.map(Path::to_path_buf) })
+}
+
+fn usual_door(server: &nbd::Server) -> units::Result<Address> {
+    let local = |port| Address::Tcp(SocketAddr::from(([127, 0, 0, 1], port)));
+    server.listen(&local(nbd::DEFAULT_PORT)).or_else(|_| server.listen(&local(0)))
+}
+
+impl Doors {
+    pub fn addresses(&self) -> Vec<String> {
+        let tcp = self.tcp.map(|address| address.to_string());
+        tcp.into_iter().chain(self.unix.iter().map(|path| format!("unix:{}", path.display()))).collect()
+    }
+
+    /// What a client is given to reach an export.
+    pub fn uris(&self, export: &str) -> Vec<String> {
+        let tcp = self.tcp.map(|address| match address.port() {
+            nbd::DEFAULT_PORT => format!("nbd://{}/{export}", address.ip()),
+            _ => format!("nbd://{address}/{export}"),
+        });
+        let unix = self.unix.iter().map(|path| format!("nbd+unix:///{export}?socket={}", path.display()));
+        tcp.into_iter().chain(unix).collect()
+    }
+}

@@ -1,0 +1,188 @@
+//! `cenote up`: a first pool and a first volume for whoever has none, and what to do next.
+
+use crate::serve::Doors;
+use api::{Call, Nbd, NewDataset, NewKind, NewPool, PoolChoice, PoolImport, Reply, Request, Service};
+use appliance::{Appliance, Home};
+use cli::args::Up;
+use std::path::{Path, PathBuf};
+use units::pretty_size;
+
+const POOL: &str = "tank";
+const VOLUME: &str = "tank/vol1";
+
+/// How large the first things are.
+#[derive(Clone, Copy, Debug)]
+pub struct First {
+    pool: u64,
+    volume: u64,
+}
+
+impl First {
+    pub fn of(args: &Up) -> First {
+        First { pool: args.size, volume: args.volume }
+    }
+}
+
+/// Makes sure that there is a pool: one that the home knows, one that lies among its disks, or a new one.
+pub async fn prepare(appliance: &Appliance, home: &Home, first: &First) -> Result<(), String> {
+    let Reply::Pools(pools) = ask(appliance, "", Request::Pools { names: Vec::new() }).await? else {
+        return Err("the appliance does not say which pools there are".into());
+    };
+    if !pools.is_empty() || import_all(appliance, home).await? {
+        return Ok(());
+    }
+    let disk = make_disk(home, first.pool)?;
+    let line = format!("zpool create {POOL} {}", disk.display());
+    ask(appliance, &line, Request::PoolCreate(new_pool(&disk))).await?;
+    let line = format!("zfs create -s -V {} {VOLUME}", pretty_size(first.volume));
+    let volume = NewDataset {
+        name: VOLUME.into(),
+        kind: NewKind::Volume { size: first.volume, sparse: true },
+        properties: Vec::new(),
+        parents: false,
+        dry_run: false,
+    };
+    ask(appliance, &line, Request::DatasetCreate(volume)).await.map(drop)
+}
+
+async fn ask(appliance: &Appliance, command: &str, request: Request) -> Result<Reply, String> {
+    let uid = u64::from(rustix::process::getuid().as_raw());
+    appliance.call(Call { command: command.into(), uid, request }).await.map_err(|e| e.message)
+}
+
+/// A home whose list of pools was lost still has its disks.
+async fn import_all(appliance: &Appliance, home: &Home) -> Result<bool, String> {
+    if !home.disks().is_dir() {
+        return Ok(false);
+    }
+    let search = vec![home.disks().to_string_lossy().into_owned()];
+    let request = Request::PoolImportable { search: search.clone(), destroyed: false };
+    let Reply::Importable(found) = ask(appliance, "", request).await? else { return Ok(false) };
+    for pool in &found {
+        let request = Request::PoolImport(PoolImport {
+            pool: PoolChoice::Guid(pool.guid),
+            new_name: None,
+            temporary: false,
+            search: search.clone(),
+            destroyed: false,
+            force: false,
+            properties: Vec::new(),
+        });
+        ask(appliance, &format!("zpool import {}", pool.name), request).await?;
+    }
+    Ok(!found.is_empty())
+}
+
+fn make_disk(home: &Home, size: u64) -> Result<PathBuf, String> {
+    let path = home.disks().join(format!("{POOL}.img"));
+    let failed = |e: std::io::Error| format!("cannot make {}: {e}", path.display());
+    std::fs::create_dir_all(home.disks()).map_err(failed)?;
+    // It is sparse: it takes what is written to it. Whatever was there before stays.
+    let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
+    file.set_len(size).map_err(failed)?;
+    Ok(path)
+}
+
+fn new_pool(disk: &Path) -> NewPool {
+    NewPool {
+        name: POOL.into(),
+        vdevs: vec![api::VdevGroup {
+            class: api::Class::Normal,
+            layout: api::Layout::Stripe,
+            devices: vec![disk.to_string_lossy().into_owned()],
+        }],
+        force: false,
+        dry_run: false,
+        no_features: false,
+        properties: Vec::new(),
+        fs_properties: Vec::new(),
+        temporary_name: None,
+    }
+}
+
+/// What there is, and the commands that somebody who is new here types next.
+pub async fn welcome(appliance: &Appliance, home: &Home, doors: &Doors) -> Result<String, String> {
+    let Reply::Pools(pools) = ask(appliance, "", Request::Pools { names: Vec::new() }).await? else {
+        return Err("the appliance does not say which pools there are".into());
+    };
+    let Reply::Nbd(Nbd { exports, .. }) = ask(appliance, "", Request::NbdExports).await? else {
+        return Err("the appliance does not say which volumes there are".into());
+    };
+    let mut text = format!("cenote is up, with its home in {}\n\n", home.dir().display());
+    for pool in &pools {
+        let number = |name| pool.property(name).and_then(|p| p.value.as_ref()?.number());
+        text += &match (number("size"), number("free"), &pool.problem) {
+            (Some(size), Some(free), _) => {
+                format!(
+                    "  pool    {}  {}, {} free, {}\n",
+                    pool.name,
+                    pretty_size(size),
+                    pretty_size(free),
+                    pool.health
+                )
+            }
+            (_, _, Some(why)) => format!("  pool    {}  {}: {why}\n", pool.name, pool.health),
+            _ => format!("  pool    {}  {}\n", pool.name, pool.health),
+        };
+    }
+    for export in &exports {
+        text += &format!(
+            "  volume  {}  {}, in blocks of {}\n",
+            export.name,
+            pretty_size(export.size),
+            pretty_size(export.block_size)
+        );
+        text += &doors.uris(&export.name).iter().map(|uri| format!("          {uri}\n")).collect::<String>();
+    }
+    text += "\nTry, in another terminal:\n";
+    let own = own_command(home);
+    if let Some(uri) = exports.first().and_then(|e| doors.uris(&e.name).into_iter().next()) {
+        text += &client_command(&uri);
+    }
+    text += &format!("  {own} zpool status\n");
+    if let Some(pool) = pools.iter().find(|p| p.problem.is_none()) {
+        text += &format!("  {own} zfs create -s -V 2G {}/{}\n", pool.name, free_name(&pool.name, &exports));
+    }
+    text += "\nCtrl-C stops it; what was flushed stays.";
+    Ok(text)
+}
+
+/// A client that is installed here.
+fn client_command(uri: &str) -> String {
+    [("nbdinfo", ""), ("qemu-img", " info")]
+        .iter()
+        .find(|(program, _)| in_path(program))
+        .map_or_else(String::new, |(program, verb)| format!("  {program}{verb} {uri}\n"))
+}
+
+fn in_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+fn free_name(pool: &str, exports: &[api::NbdExport]) -> String {
+    let is_free = |n: &u32| !exports.iter().any(|e| e.name == format!("{pool}/vol{n}"));
+    let n = (1..=u32::MAX).find(is_free).unwrap_or(1);
+    format!("vol{n}")
+}
+
+/// How this program is called from where the person is, with this home.
+fn own_command(home: &Home) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    let program = match std::env::current_exe() {
+        Ok(exe) if in_path("cenote") && exe.parent().is_some_and(is_in_path) => {
+            exe.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        }
+        Ok(exe) => exe.strip_prefix(&here).unwrap_or(&exe).display().to_string(),
+        Err(_) => "cenote".into(),
+    };
+    let usual = Home::find(std::env::var_os("CENOTE_HOME").as_deref().map(Path::new));
+    match usual {
+        Ok(usual) if usual == *home => program,
+        _ => format!("{program} --home {}", home.dir().display()),
+    }
+}
+
+fn is_in_path(dir: &Path) -> bool {
+    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|d| d == dir)
+}
