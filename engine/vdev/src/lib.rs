@@ -55,5 +55,5 @@ pub use scan::Candidate;
 pub use spec::{Bias, Group, Layout, NewLeaf, Spec, VdevType, mismatch};
 pub use stats::{ClassSnapshot, KindSnapshot, LATENCY_BUCKETS, LeafStats, SIZE_BUCKETS, Snapshot};
 pub use status::VdevStatus;
-pub use top::{Care, Top};
+pub use top::{Care, Place, Top};
 pub use tree::{AuxDevice, AuxKind, Tree};

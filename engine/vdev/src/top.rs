@@ -8,8 +8,9 @@ use crate::diagnosis::Verdict;
 use crate::leaf::{Leaf, Suspicion};
 use crate::node::{Ask, Body, Check, Node, Verify, read_leaf};
 use crate::stats::op_of;
-use crate::{Aux, Bias, Health, OpenOptions, Priority, Spec, State, geometry};
+use crate::{Aux, Bias, Device, Health, OpenOptions, Priority, Spec, State, geometry};
 use ondisk::MAX_BLOCK_SIZE;
+use ondisk::label::DATA_OFFSET;
 use probe::{Event, Io, Layer};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,6 +44,18 @@ impl Care {
     pub fn check(bad: Arc<AtomicU64>) -> Care {
         Care { repair: false, bad: Some(bad), ..Care::scrub() }
     }
+}
+
+/// Where a part of a block is on one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub device: Device,
+    pub health: Health,
+    /// In bytes, from the start of the device.
+    pub offset: u64,
+    pub len: u64,
+    /// Which bytes of the block these are; none for parity.
+    pub bytes: Option<std::ops::Range<usize>>,
 }
 
 /// See the module.
@@ -161,6 +174,12 @@ impl Top {
     /// By what part of 512 its allocated space counts as space for data; see [`geometry::deflate_ratio`].
     pub fn deflate_ratio(&self) -> u64 {
         geometry::deflate_ratio(self.psize_to_asize(128 << 10))
+    }
+
+    /// Where the block of `psize` bytes at `offset` is on the devices, without asking any of them.
+    pub fn places(&self, offset: u64, psize: usize) -> Result<Vec<Place>> {
+        let len = self.check(offset, psize)?;
+        Ok(places(&self.node, offset, 0..len))
     }
 
     /// Reads the block of `psize` bytes at `offset`. Whatever is bad on the way is repaired from what is good.
@@ -302,6 +321,31 @@ impl Top {
         let dispensable = self.node.health_without(Some(leaf.guid)).state.is_usable();
         let state = if dispensable { State::Faulted } else { State::Degraded };
         leaf.set_health(Health::new(state, Aux::ErrorsExceeded));
+    }
+}
+
+fn places(node: &Node, offset: u64, bytes: std::ops::Range<usize>) -> Vec<Place> {
+    match &node.body {
+        Body::Leaf(leaf) => vec![Place {
+            device: leaf.device(),
+            health: leaf.health(),
+            offset: DATA_OFFSET + offset,
+            len: bytes.len() as u64,
+            bytes: Some(bytes),
+        }],
+        Body::Mirror(children) => children.iter().flat_map(|c| places(c, offset, bytes.clone())).collect(),
+        Body::Raidz(shape, children) => {
+            let map = shape.map(offset, bytes.len());
+            let of_column = |(i, column): (usize, &crate::raidz::map::Column)| {
+                let mut found = places(&children[column.child], column.offset, column.bytes.clone());
+                if i < map.parity {
+                    found.iter_mut().for_each(|place| place.bytes = None);
+                }
+                found
+            };
+            map.columns.iter().enumerate().flat_map(of_column).collect()
+        }
+        Body::Absent(_) => Vec::new(),
     }
 }
 
