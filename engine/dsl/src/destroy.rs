@@ -72,9 +72,6 @@ impl Dsl {
         {
             return Err(Error::new(Kind::Busy, doing()));
         }
-        if self.has_log(found).await? {
-            return Err(Error::unsupported(format!("{}: its intent log has not been replayed", doing())));
-        }
         if let Some(table) = zaps::field(&found.object, BOOKMARKS).await? {
             for entry in self.core.table(ObjectId(table)).await?.entries().await? {
                 let mark = BookmarkPhys::from_words(entry.value.as_u64s().unwrap_or_default())?;
@@ -86,11 +83,12 @@ impl Dsl {
         Ok(())
     }
 
-    /// Whether blocks hang from the log header: they are not in the tree.
-    async fn has_log(&self, found: &Found) -> Result<bool> {
+    /// Frees the first block of an intent log, which is not in the tree. There are no others: in a pool that can be
+    /// changed every log is empty.
+    async fn free_log(&self, tx: &Tx, found: &Found) -> Result<()> {
         let bp = &found.phys.bp;
         if bp.is_hole() {
-            return Ok(false);
+            return Ok(());
         }
         let at = Bookmark::root(units::ObjsetId(found.id.0));
         let store = self.core.store();
@@ -99,7 +97,8 @@ impl Dsl {
             None => store.read(bp, at, ReadClass::Demand).await?,
         };
         let phys = ObjsetPhys::from_bytes(&block, bp.endian()).map_err(|e| e.at(at))?;
-        Ok(!phys.zil_header.log.is_hole())
+        store.free(&phys.zil_header.log, tx.txg());
+        Ok(())
     }
 
     /// Carries out a plan, or the part of it that is still there.
@@ -131,6 +130,7 @@ impl Dsl {
         self.core.deactivate_all(tx, &found.object).await?;
         self.unlink_from_origin(tx, &found).await?;
         Deadlist::open(&self.core, found.phys.deadlist).await?.destroy(&self.core, tx).await?;
+        self.free_log(tx, &found).await?;
         self.give_up_blocks(tx, &found, is_async).await?;
         self.drop_bookmarks(tx, &found).await?;
         self.core.mos().free(tx, found.phys.snapnames).await?;

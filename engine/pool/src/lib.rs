@@ -20,6 +20,7 @@ mod assemble;
 mod create;
 mod export;
 mod log_space_maps;
+mod logs;
 mod open;
 mod pool;
 mod properties;

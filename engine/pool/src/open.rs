@@ -56,7 +56,11 @@ const VERSION_FEATURES: u64 = 5000;
 /// Opens the pool that was found on its devices.
 pub async fn open(candidate: &Candidate, options: OpenOptions) -> Result<Pool> {
     let name = candidate.config.name.clone();
-    open_inner(candidate, options).await.map_err(|e| e.at(format!("pool '{name}'")))
+    open_inner(candidate, options).await.map_err(|e| match e.kind() {
+        // These are whole sentences about the pool.
+        Kind::Unsupported | Kind::Invalid => e,
+        _ => e.at(format!("pool '{name}'")),
+    })
 }
 
 async fn open_inner(candidate: &Candidate, options: OpenOptions) -> Result<Pool> {
@@ -360,9 +364,9 @@ impl Pool {
                 continue;
             }
             let set = inner.dsl.open_dataset(found.id).await?;
-            let has_log = !set.objset().phys().zil_header.log.is_hole();
+            let (objset, header) = (set.objset().id(), set.objset().phys().zil_header);
             inner.dsl.close_dataset(found.id);
-            if has_log {
+            if !self.is_log_idle(objset, &header, self.uberblock().txg).await {
                 return Err(only_reading(&format!(
                     "has writes of '{dataset}' in its intent log that must be replayed first"
                 )));

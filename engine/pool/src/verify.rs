@@ -15,10 +15,10 @@
 
 use crate::pool::{Pool, lock};
 use crate::walk::{self, Check, Set, Suspect};
-use ondisk::{BlockPointer, ObjectType, ObjsetPhys, Reader, ZilChain};
+use ondisk::{BlockPointer, ObjectType, ObjsetPhys};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use units::{Checksum, ObjectId, Result};
+use units::Result;
 use world::Pending;
 use zio::{Bookmark, ReadClass};
 
@@ -147,26 +147,9 @@ impl Pool {
             return 0;
         };
         let Ok(phys) = ObjsetPhys::from_bytes(&root, set.root.endian()) else { return 0 };
-        let (mut next, mut count) = (phys.zil_header.log, 0);
-        while let Some(plain) = next.as_plain().filter(|_| count < LOG_BLOCKS_MAX) {
-            let at = Bookmark { objset: set.id, object: ObjectId(0), level: -2, blkid: plain.checksum[3] };
-            let Ok(zio::Verified(block)) = self.pipeline().read_raw(&next, at).await else { break };
-            let chain = match plain.checksum_kind {
-                Checksum::Zilog2 => block.get(..ZilChain::SIZE),
-                _ => block.len().checked_sub(ZilChain::SIZE).and_then(|start| block.get(start..)),
-            };
-            let decoded =
-                chain.map(|bytes| ZilChain::decode(&mut Reader::new(bytes, plain.endian, "log block")));
-            let Some(Ok(chain)) = decoded else { break };
-            count += 1;
-            next = chain.next;
-        }
-        count
+        self.log_blocks(set.id, &phys.zil_header).await
     }
 }
-
-/// A chain longer than this leads in a circle.
-const LOG_BLOCKS_MAX: u64 = 1 << 24;
 
 struct Verifier {
     pool: Pool,
