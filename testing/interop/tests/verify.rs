@@ -99,7 +99,7 @@ fn refused(name: &'static str, why: &str) {
 fn scrubbed(name: &'static str, image: &str, seed: u64, count: usize, without: &[&str]) {
     let scratch = Scratch::new();
     let images = golden::pool(name).copy(&scratch, without);
-    let hit = damage::overwrite(&scratch.join(&format!("{image}.img")), seed, count).unwrap();
+    let hit = damage::overwrite(&scratch.join(format!("{image}.img")), seed, count).unwrap();
     assert_eq!(hit, count);
     let found = linux::block_on({
         let images = images.clone();
