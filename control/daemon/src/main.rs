@@ -5,6 +5,7 @@
 //!                  ├─ nbd ────────▶ one_shot: one volume, the same
 //!                  ├─ zpool, zfs ─▶ cli ── Caller ─┬─ client: the daemon of this home, if one runs
 //!                  │                               └─ local: the appliance in this process, for as long as it takes
+//!                  ├─ inspect, bench ▶ tools: no appliance at all
 //!                  └─ completions, man
 //! ```
 //!
@@ -15,6 +16,7 @@ mod one_shot;
 mod report;
 mod serve;
 mod socket;
+mod tools;
 mod up;
 
 use appliance::Home;
@@ -63,10 +65,8 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
             let written = args::manual(dir.as_deref(), &mut std::io::stdout().lock());
             written.map_err(|e| Failure::Failed(format!("cannot write the manual: {e}")))
         }
-        Command::Inspect(_) => {
-            Err(Failure::Failed("'cenote inspect' is not part of this version yet".into()))
-        }
-        Command::Bench(_) => Err(Failure::Failed("'cenote bench' is not part of this version yet".into())),
+        Command::Inspect(rest) => tools::inspect(&rest.words),
+        Command::Bench(rest) => tools::bench(&rest.words),
     }
 }
 

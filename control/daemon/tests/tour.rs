@@ -1,5 +1,7 @@
 //! The tour of the README, through the program itself: a pool, a volume, real clients, and `zdb` at the end.
 
+#![allow(clippy::unwrap_used, reason = "a failure of these helpers is a failure of the test")]
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -55,7 +57,8 @@ fn said(output: &Output) -> String {
 
 /// Whether a program is there; its absence is said, and counted as nothing.
 fn has(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    let found =
+        Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !found {
         println!("skipped: {program} is not installed");
     }
@@ -80,7 +83,10 @@ fn pools_and_datasets_come_and_go_without_a_daemon() {
     home.run(&["zfs", "create", "-s", "-V", "64M", "-o", "compression=zstd-3", "tank/vol"]);
     home.run(&["zfs", "create", "tank/fs"]);
     assert_eq!(home.run(&["zfs", "list", "-H", "-o", "name"]), "tank\ntank/fs\ntank/vol\n");
-    assert_eq!(home.run(&["zfs", "get", "-H", "-o", "value,source", "compression", "tank/vol"]), "zstd-3\tlocal\n");
+    assert_eq!(
+        home.run(&["zfs", "get", "-H", "-o", "value,source", "compression", "tank/vol"]),
+        "zstd-3\tlocal\n"
+    );
     assert!(home.run(&["zpool", "status"]).contains("errors: No known data errors"));
     assert!(home.run(&["zpool", "history"]).contains("zfs create tank/fs"));
     assert!(home.fails(&["zfs", "create", "-V", "1000", "-b", "3000", "tank/bad"], 1).contains("tank/bad"));
@@ -122,7 +128,9 @@ fn up_ends_ready_and_serves_its_first_volume_to_real_clients() {
         let bytes: Vec<u8> = (0..(8u32 << 20)).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         let (source, back) = (home.0.join("source"), home.0.join("back"));
         std::fs::write(&source, &bytes).unwrap();
-        for (from, to) in [(source.display().to_string(), uri.clone()), (uri.clone(), back.display().to_string())] {
+        for (from, to) in
+            [(source.display().to_string(), uri.clone()), (uri.clone(), back.display().to_string())]
+        {
             let output = Command::new("nbdcopy").args([&from, &to]).output().unwrap();
             assert!(output.status.success(), "nbdcopy {from} {to}: {}", said(&output));
         }
