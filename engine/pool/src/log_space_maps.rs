@@ -94,6 +94,10 @@ impl Pool {
         let core = inner.dsl.core();
         let Some(list) = core.directory().lookup_u64(directory::LOG_SPACE_MAPS).await? else { return Ok(()) };
         for (_, map) in logs(inner).await? {
+            // Every space map with a histogram counts as a user of that feature, those of logs too.
+            if inner.space_log.info(map).await?.header.histogram.is_some() {
+                core.features().add(tx, Feature::SpacemapHistogram, -1).await?;
+            }
             inner.mos.free(tx, map).await?;
         }
         inner.mos.free(tx, ObjectId(list)).await?;

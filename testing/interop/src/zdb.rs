@@ -5,10 +5,19 @@
 
 use std::path::Path;
 
-use crate::programs::{command, output, said};
+use crate::harness::Need;
+use crate::programs::{command, find, output, said};
 
 /// What `zdb` says of a pool without leaks.
 const NO_LEAKS: &str = "No leaks (block sum matches space maps exactly)";
+
+/// A `zdb` that knows the features of OpenZFS 2.2 and 2.3; Debian 12 has 2.1, and a newer one in its backports.
+pub const OF_2_3: Need = Need::Other("zdb of OpenZFS 2.3", is_of_2_3);
+
+fn is_of_2_3() -> bool {
+    // It tells no version, but explains an option that came with block cloning.
+    find("zdb").is_some() && said(&output(command("zdb").arg("--help"))).contains("--brt-stats")
+}
 
 /// Reads every block of `pool`, whose devices are the files in `directory`, and compares the space maps with what is
 /// referenced. The judgement is an error's text when it is not clean.
