@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::path::PathBuf;
-use std::process::ExitCode;
-use std::sync::Arc;
+mod common;
 
+use std::process::ExitCode;
+
+use common::{open, verify};
 use interop::harness::{self, Need, Trial, trial};
 use interop::{Scratch, damage, golden, zdb};
-use pool::{Candidate, Host, OpenOptions, Pool, VerifyReport};
 
 /// Pools that verify.
 const SOUND: &[&str] = &[
@@ -45,30 +45,6 @@ fn main() -> ExitCode {
         trials.push(trial(title, &[Need::Golden(name), Need::Program("zdb")], move || emptied(name)));
     }
     harness::main(trials)
-}
-
-async fn find(images: Vec<PathBuf>, name: &str) -> Candidate {
-    let devices = images.into_iter().map(vdev::Device::whole).collect();
-    let found = pool::scan(devices).await;
-    found.into_iter().find(|c| c.config.name == name).unwrap_or_else(|| panic!("{name} is not there"))
-}
-
-async fn open(images: Vec<PathBuf>, name: &str, read_only: bool) -> units::Result<Pool> {
-    let options = OpenOptions {
-        read_only,
-        name: None,
-        host: Host { id: 1, name: "interop".into() },
-        force: true,
-        cache: Arc::new(arc::Cache::new(64 << 20)),
-        limits: Default::default(),
-    };
-    pool::open(&find(images, name).await, options).await
-}
-
-async fn verify(pool: &Pool) -> VerifyReport {
-    let report = pool.verify(|_| ()).await.unwrap();
-    assert!(report.is_sound(), "{:#?}", report.damage);
-    report
 }
 
 fn sound(name: &'static str) {
