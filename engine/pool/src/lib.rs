@@ -7,8 +7,8 @@
 //!                    └─ export / close
 //! ```
 //!
-//! The layers below state their needs as small traits and know nothing of each other's upper half; [`assemble`] ties
-//! those knots, in one place. [`sync`] is the heart: what one txg does from the last writer's leave to the uberblock that
+//! The layers below state their needs as small traits and know nothing of each other's upper half; `assemble.rs` ties
+//! those knots, in one place. `sync.rs` is the heart: what one txg does from the last writer's leave to the uberblock that
 //! makes it the pool's state. [`Pool::change`] runs administrative changes inside of that.
 //!
 //! Invariants: nothing of a txg is visible on disk before its uberblock is; an uberblock is written only after all it

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! At most one txg is in each state, so at most three are dirty at any time; per-txg state lives in
-//! [`Txg::SLOTS`] = 4 slots indexed by [`Txg::slot`], the fourth being the one that has just synced. A [`Tx`] is the
+//! [`units::Txg::SLOTS`] = 4 slots indexed by [`units::Txg::slot`], the fourth being the one that has just synced. A [`Tx`] is the
 //! right to change something in one txg: it holds the txg open until it is dropped. What a `Tx` dirtied syncs together or
 //! not at all.
 //!

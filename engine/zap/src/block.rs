@@ -6,7 +6,7 @@
 //!
 //! All code behind this module sees little-endian blocks only. A foreign block is turned when it is read, which costs
 //! a copy; it is written back in our order when it changes. Entries of pointer tables are turned one by one
-//! ([`pointer`]), because their blocks do not tell.
+//! (`pointer`), because their blocks do not tell.
 
 use crate::le;
 use ondisk::zap::ZapBlock;

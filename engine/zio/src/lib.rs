@@ -9,7 +9,7 @@
 //! ```
 //!
 //! [`BlockStore`] is the face for the layers above; [`Pipeline`] is the real one, [`MemStore`] the one for tests. What to
-//! do with a block is decided by plain functions ([`prepare`]: compress, embed or leave; [`gang`]: how to split); the
+//! do with a block is decided by plain functions ([`prepare()`]: compress, embed or leave; [`gang`]: how to split); the
 //! pipeline carries it out.
 //!
 //! A block for which no run of space is long enough is written as a **gang**: a header block of up to three pointers to

@@ -68,7 +68,7 @@ fn table(outcomes: &[Outcome], missing: &[&str]) -> String {
 /// Private items are documented too: the theory of an inner module is for whoever works here.
 fn documentation() -> Result<bool, Failure> {
     let arguments = ["doc", "--workspace", "--no-deps", "--document-private-items"];
-    cargo(&arguments, &[("RUSTDOCFLAGS", "-D warnings")])
+    cargo(&arguments, &[("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")])
 }
 
 fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<bool, Failure> {

@@ -10,7 +10,7 @@
 //!                                          +--show-->  "zstd-7"        +--write_props-->  Compression::Zstd(7)
 //! ```
 //!
-//! Where a value comes from is [`Source`]; which value is in force on a dataset is found by [`effective::resolve`]
+//! Where a value comes from is [`Source`]; which value is in force on a dataset is found by `effective`
 //! from the property ZAPs of the dataset and its ancestors. Properties that are not in the table are the user's own
 //! ([`user`]).
 //!
