@@ -7,9 +7,9 @@
 //! ```
 //!
 //! At most one txg is in each state, so at most three are dirty at any time; per-txg state lives in
-//! [`units::Txg::SLOTS`] = 4 slots indexed by [`units::Txg::slot`], the fourth being the one that has just synced. A [`Tx`] is the
-//! right to change something in one txg: it holds the txg open until it is dropped. What a `Tx` dirtied syncs together or
-//! not at all.
+//! [`units::Txg::SLOTS`] = 4 slots indexed by [`units::Txg::slot`], the fourth being the one that has just synced. A
+//! [`Tx`] is the right to change something in one txg: it holds the txg open until it is dropped. What a `Tx` dirtied
+//! syncs together or not at all.
 //!
 //! [`Txgs`] is the state machine; the loop that drives it belongs to `pool`. [`throttle`] decides how long a writer waits.
 //!
