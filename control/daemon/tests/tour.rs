@@ -38,6 +38,18 @@ impl Home {
         String::from_utf8_lossy(&output.stderr).trim().to_string()
     }
 
+    /// Starts the daemon; it says where its first volume is served.
+    fn up(&self, volume: &str) -> (Daemon, String) {
+        let words = ["up", "--listen", "127.0.0.1:0", "--size", "1G", "--volume", volume];
+        let mut daemon = Daemon(self.cenote(&words).stdout(Stdio::piped()).spawn().unwrap());
+        let lines = BufReader::new(daemon.0.stdout.take().unwrap()).lines();
+        let uri = lines
+            .map_while(Result::ok)
+            .find_map(|line| line.split_whitespace().find(|w| w.starts_with("nbd://")).map(String::from))
+            .expect("it says where the volume is served");
+        (daemon, uri)
+    }
+
     fn disk(&self, name: &str) -> String {
         let path = self.0.join(name);
         std::fs::File::create(&path).unwrap().set_len(512 << 20).unwrap();
@@ -104,6 +116,14 @@ fn pools_and_datasets_come_and_go_without_a_daemon() {
 
 struct Daemon(Child);
 
+impl Daemon {
+    fn end(&mut self) {
+        let pid = rustix::process::Pid::from_raw(self.0.id() as i32).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        assert!(self.0.wait().unwrap().success(), "it ends in peace when it is told to");
+    }
+}
+
 impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -114,14 +134,7 @@ impl Drop for Daemon {
 #[test]
 fn up_ends_ready_and_serves_its_first_volume_to_real_clients() {
     let home = Home::new("up");
-    let words = ["up", "--listen", "127.0.0.1:0", "--size", "1G", "--volume", "64M"];
-    let mut daemon = Daemon(home.cenote(&words).stdout(Stdio::piped()).spawn().unwrap());
-    let mut lines = BufReader::new(daemon.0.stdout.take().unwrap()).lines();
-    let uri = lines
-        .by_ref()
-        .map_while(Result::ok)
-        .find_map(|line| line.split_whitespace().find(|w| w.starts_with("nbd://")).map(String::from))
-        .expect("it says where the volume is served");
+    let (mut daemon, uri) = home.up("64M");
     assert!(home.run(&["zpool", "list", "-H", "-o", "name,health"]).starts_with("tank\tONLINE"));
     home.run(&["zfs", "create", "-s", "-V", "32M", "tank/data"]);
     if has("nbdcopy") {
@@ -136,8 +149,55 @@ fn up_ends_ready_and_serves_its_first_volume_to_real_clients() {
         }
         assert!(std::fs::read(&back).unwrap()[..bytes.len()] == bytes, "what was copied in comes out again");
     }
-    let pid = rustix::process::Pid::from_raw(daemon.0.id() as i32).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    assert!(daemon.0.wait().unwrap().success(), "it ends in peace when it is told to");
+    daemon.end();
+    judge(&home.0.join("home/disks"), "tank");
+}
+
+/// Runs a program; it must succeed, and what it printed is the answer.
+fn sh(program: &str, words: &[&str]) -> String {
+    let output = Command::new(program).args(words).output().unwrap();
+    assert!(output.status.success(), "{program} {words:?}: {}", said(&output));
+    String::from_utf8_lossy(&output.stdout).trim().to_string()
+}
+
+#[test]
+fn an_xfs_lives_on_a_volume_through_nbdfuse_and_a_loop_device() {
+    let may_mount = rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists();
+    if !may_mount || !Path::new("/dev/loop-control").exists() {
+        println!("skipped: mounting needs root, /dev/fuse and loop devices");
+        return;
+    }
+    if !["nbdfuse", "losetup", "mkfs.xfs", "xfs_repair"].iter().all(|program| has(program)) {
+        return;
+    }
+    let home = Home::new("xfs");
+    let (mut daemon, uri) = home.up("512M");
+    let (fuse, mount) = (home.0.join("fuse"), home.0.join("mount"));
+    std::fs::create_dir(&fuse).unwrap();
+    std::fs::create_dir(&mount).unwrap();
+    let mut server = Daemon(Command::new("nbdfuse").arg(&fuse).arg(&uri).spawn().unwrap());
+    let file = fuse.join("nbd");
+    for _ in 0..100 {
+        if file.exists() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let device = sh("losetup", &["--find", "--show", &file.display().to_string()]);
+    let at = mount.display().to_string();
+    sh("mkfs.xfs", &["-q", &device]);
+    sh("mount", &[&device, &at]);
+    let bytes: Vec<u8> = (0..(20u32 << 20)).map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
+    std::fs::write(mount.join("file"), &bytes).unwrap();
+    sh("umount", &[&at]);
+    sh("mount", &[&device, &at]);
+    let same = std::fs::read(mount.join("file")).unwrap() == bytes;
+    sh("umount", &[&at]);
+    sh("xfs_repair", &["-n", &device]);
+    sh("losetup", &["--detach", &device]);
+    sh("umount", &[&fuse.display().to_string()]);
+    let _ = server.0.wait();
+    assert!(same, "what was written before the unmount is read after it");
+    daemon.end();
     judge(&home.0.join("home/disks"), "tank");
 }
