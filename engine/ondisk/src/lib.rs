@@ -43,7 +43,7 @@ mod trailer;
 mod uberblock;
 pub mod version;
 pub mod zap;
-mod zil;
+pub mod zil;
 
 pub use blkptr::{BLKPTR_SHIFT, BLKPTR_SIZE, BlockPointer, Crypt, Embedded, EmbeddedKind, Hole, Plain};
 pub use bookmark::BlockBookmark;
@@ -68,7 +68,7 @@ pub use space_map::{SpaceAction, SpaceMapEntries, SpaceMapEntry, SpaceMapLog, Sp
 pub use swap::swap_words;
 pub use trailer::Trailer;
 pub use uberblock::{Mmp, RaidzReflow, Uberblock};
-pub use zil::{LogRecordHeader, LogRecordKind, ZilChain, ZilHeader};
+pub use zil::{LogRecord, LogRecordHeader, LogRecordKind, Record, ZilChain, ZilHeader};
 
 /// The largest block the format can hold: 16 MiB, as OpenZFS allows (the 16-bit field could say 32 MiB).
 pub const MAX_BLOCK_SIZE: u64 = 16 << 20;

@@ -35,7 +35,7 @@ pub const FLOORS: &[Floor] = &[
     floor("L3", Plane::Engine, &["txg", "dmu", "zap"]),
     floor("L4", Plane::Engine, &["dsl"]),
     // The pool stands above what fills its datasets: it makes the content of new ones.
-    floor("L5", Plane::Engine, &["zpl", "zvol"]),
+    floor("L5", Plane::Engine, &["zil", "zpl", "zvol"]),
     floor("L6", Plane::Engine, &["pool"]),
     floor("fronts", Plane::Fronts, &["nbd"]),
     floor("control", Plane::Control, &["api", "appliance", "client"]),
