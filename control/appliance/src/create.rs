@@ -75,7 +75,7 @@ impl Appliance {
             comment: properties.comment,
             host: self.0.host.clone(),
             cache: self.0.cache.clone(),
-            limits: self.0.limits,
+            tunables: self.0.tunables.clone(),
         };
         let pool = pool::create(options).await.map_err(|e| failed(&e))?;
         let known = Known {

@@ -192,7 +192,7 @@ impl Appliance {
             host: self.0.host.clone(),
             force,
             cache: self.0.cache.clone(),
-            limits: self.0.limits,
+            tunables: self.0.tunables.clone(),
         };
         pool::open(candidate, options).await
     }

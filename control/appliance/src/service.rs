@@ -9,7 +9,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use txg::throttle::Limits;
+use tunables::{Tunable, Tunables, Watcher};
 use world::sync::Event;
 
 /// How an appliance works.
@@ -30,7 +30,9 @@ pub(crate) struct Inner {
     pub config: Config,
     pub host: Host,
     pub cache: Arc<arc::Cache>,
-    pub limits: Limits,
+    pub tunables: Arc<Tunables>,
+    /// Keeps `zfs_arc_max`, as long as it lives.
+    pub _cache_size: Arc<CacheSize>,
     /// Held while pools come and go.
     pub pools: world::sync::Mutex<Pools>,
     pub volumes: Volumes,
@@ -48,13 +50,23 @@ impl Appliance {
     /// Starts with the pools that the home remembers.
     pub async fn start(config: Config) -> Result<Appliance> {
         let remembered = config.home.pools().map_err(|e| ApiError::new(e.kind().into(), e.to_string()))?;
-        let cache = Arc::new(arc::Cache::new(config.arc_max.unwrap_or_else(crate::memory::half)));
+        let tunables = Tunables::new();
+        if let Some(bytes) = config.arc_max {
+            tunables
+                .set(Tunable::ArcMax, bytes)
+                .map_err(|e| ApiError::new(e.kind().into(), e.to_string()))?;
+        }
+        let half = crate::memory::half();
+        let cache = Arc::new(arc::Cache::new(half));
+        let cache_size = Arc::new(CacheSize { cache: cache.clone(), half });
+        tunables.watch(&cache_size);
         let appliance = Appliance(Arc::new(Inner {
             pools: world::sync::Mutex::new(Pools::of(remembered, config.is_daemon)),
             config,
             host: crate::host::host(),
             cache,
-            limits: Limits::default(),
+            tunables,
+            _cache_size: cache_size,
             volumes: Volumes::default(),
             nbd: Mutex::default(),
             asked_to_end: Event::new(),
@@ -120,6 +132,24 @@ impl Appliance {
         }
         self.0.asked_to_end.set();
         Ok(Reply::Done)
+    }
+}
+
+/// How large the cache may be.
+#[derive(Debug)]
+pub(crate) struct CacheSize {
+    cache: Arc<arc::Cache>,
+    /// Of the memory: what it may be when nobody says.
+    half: u64,
+}
+
+impl Watcher for CacheSize {
+    fn retuned(self: Arc<CacheSize>, tunables: &Tunables) {
+        let max = match tunables.get(Tunable::ArcMax) {
+            0 => self.half,
+            bytes => bytes,
+        };
+        self.cache.set_max(max);
     }
 }
 

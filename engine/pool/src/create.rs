@@ -18,7 +18,7 @@ use metaslab::Space;
 use ondisk::mos::directory;
 use ondisk::{BlockPointer, Feature, NvList, ObjectType, ObjsetType, PoolState, Uberblock};
 use std::sync::Arc;
-use txg::throttle::Limits;
+use tunables::Tunables;
 use units::{Error, Guid, ObjsetId, Result, Txg};
 use vdev::label::config::PoolConfig;
 use vdev::{Bias, Group, Spec, Top, Tree, VdevType};
@@ -41,7 +41,8 @@ pub struct CreateOptions {
     pub comment: Option<String>,
     pub host: Host,
     pub cache: Arc<Cache>,
-    pub limits: Limits,
+    /// What may change while it is open.
+    pub tunables: Arc<Tunables>,
 }
 
 /// The version that says "see the features".
@@ -56,7 +57,11 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
     let txg = Txg::INITIAL;
     let new_guid = || Guid(world::random_u64());
     let spec = Spec::create(guid, &options.groups, options.ashift, txg, new_guid)?;
-    let tree = Tree::open(spec, vdev::OpenOptions::new(OpenMode::ReadWrite)).await?;
+    let how = vdev::OpenOptions {
+        tunables: options.tunables.clone(),
+        ..vdev::OpenOptions::new(OpenMode::ReadWrite)
+    };
+    let tree = Tree::open(spec, how).await?;
     let health = tree.health();
     if health != vdev::Health::ONLINE {
         return Err(unusable(&tree));
@@ -133,7 +138,7 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
         dsl,
         uberblock,
         read_only: false,
-        limits: options.limits,
+        tunables: options.tunables,
     };
     let pool = assemble(parts, txg);
     pool.sync_txg(txg).await?;

@@ -26,8 +26,8 @@ use ondisk::mos::directory;
 use ondisk::{Feature, NvList, PoolState, Uberblock};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use tunables::Tunables;
 use txg::Txgs;
-use txg::throttle::Limits;
 use units::{Asize, Error, Kind, ObjectId, ObjsetId, Psize, Result, Txg};
 use vdev::label::config::PoolConfig;
 use vdev::label::read::{best_uberblock, read_uberblocks};
@@ -46,7 +46,8 @@ pub struct OpenOptions {
     /// Open it even if another machine seems to use it.
     pub force: bool,
     pub cache: Arc<Cache>,
-    pub limits: Limits,
+    /// What may change while it is open.
+    pub tunables: Arc<Tunables>,
 }
 
 /// The versions that there were before features.
@@ -69,6 +70,7 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions) -> Result<Pool>
     let how = vdev::OpenOptions {
         pool: Some(candidate.config.guid),
         devices: candidate.devices.clone(),
+        tunables: options.tunables.clone(),
         ..vdev::OpenOptions::new(mode)
     };
     // From labels first, to read the MOS; these devices are closed again before the trusted tree opens them.
@@ -232,7 +234,7 @@ async fn build(
         dsl,
         uberblock,
         read_only,
-        limits: options.limits,
+        tunables: options.tunables,
     };
     let synced = parts.uberblock.txg;
     let pool = assemble(parts, synced.next());
@@ -266,12 +268,12 @@ pub(crate) struct Parts {
     pub dsl: Dsl,
     pub uberblock: Uberblock,
     pub read_only: bool,
-    pub limits: Limits,
+    pub tunables: Arc<Tunables>,
 }
 
 /// `open_txg` is the first txg that changes go into.
 pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
-    let Parts { config, tree, space, space_log, pipeline, mos, dsl, uberblock, read_only, limits } = parts;
+    let Parts { config, tree, space, space_log, pipeline, mos, dsl, uberblock, read_only, tunables } = parts;
     Pool(Arc::new(Inner {
         config: Mutex::new(config),
         tree,
@@ -280,7 +282,8 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         pipeline,
         mos,
         dsl,
-        txgs: Txgs::new(open_txg.back(1), limits),
+        txgs: Txgs::new(open_txg.back(1), &tunables),
+        tunables,
         uberblock: Mutex::new(uberblock),
         // The first commit after opening writes all labels: a crash may have left some that do not agree.
         config_dirty: AtomicBool::new(true),

@@ -9,6 +9,7 @@ use metaslab::{Class, Space};
 use ondisk::{NvList, NvValue, Uberblock};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tunables::Tunables;
 use txg::Txgs;
 use units::{Guid, Result, Txg};
 use vdev::Tree;
@@ -37,6 +38,7 @@ pub(crate) struct Inner {
     pub dsl: Dsl,
     /// Of a pool opened read-only, only the last synced txg is true.
     pub txgs: Txgs,
+    pub tunables: Arc<Tunables>,
     pub uberblock: Mutex<Uberblock>,
     /// The labels do not say what the configuration is now.
     pub config_dirty: AtomicBool,

@@ -17,15 +17,12 @@ use dmu::{SyncCtx, Tx};
 use ondisk::BlockPointer;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tunables::Tunable;
 use units::{Error, Result, Txg};
 use vdev::label::commit::Commit;
 
 /// A sync that has not come to rest by now never will: something is wrong with us.
 const PASSES_MAX: u32 = 100;
-
-/// How many blocks of destroyed datasets one txg frees (`zfs_async_block_max_blocks`): more would hold up those who
-/// wait for the txg.
-const FREES_PER_TXG: u64 = 100_000;
 
 impl Pool {
     /// The loop that syncs txg after txg, until the pool is closed or cannot be written any more.
@@ -102,7 +99,9 @@ impl Pool {
             }
         }
         inner.dsl.sync_datasets(tx, 1).await?;
-        inner.dsl.process_frees(tx, FREES_PER_TXG).await?;
+        // More than so many would hold up those who wait for the txg.
+        let frees = inner.tunables.get(Tunable::AsyncBlockMaxBlocks);
+        inner.dsl.process_frees(tx, frees).await?;
         self.drop_log_space_maps(tx).await?;
         if inner.config_dirty.load(Ordering::Acquire) {
             self.write_config_object(tx).await?;

@@ -14,6 +14,7 @@
 //! writers settles where the disks keep up, and p99 stays smooth where a wall alone would give a sawtooth.
 
 use std::time::Duration;
+use tunables::{Tunable, Tunables};
 
 /// The tunables, by OpenZFS's names.
 #[derive(Clone, Copy, Debug)]
@@ -30,15 +31,22 @@ pub struct Limits {
     pub txg_timeout: Duration,
 }
 
+impl Limits {
+    /// As the tunables are now.
+    pub fn of(tunables: &Tunables) -> Limits {
+        Limits {
+            dirty_max: tunables.get(Tunable::DirtyDataMax),
+            delay_min_percent: tunables.get(Tunable::DelayMinDirtyPercent),
+            delay_scale_ns: tunables.get(Tunable::DelayScale),
+            sync_percent: tunables.get(Tunable::DirtyDataSyncPercent),
+            txg_timeout: Duration::from_secs(tunables.get(Tunable::TxgTimeout)),
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Limits {
-        Limits {
-            dirty_max: 1 << 30,
-            delay_min_percent: 60,
-            delay_scale_ns: 500_000,
-            sync_percent: 20,
-            txg_timeout: Duration::from_secs(5),
-        }
+        Limits::of(&Tunables::default())
     }
 }
 

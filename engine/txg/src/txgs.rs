@@ -3,6 +3,7 @@
 use crate::throttle::{Admission, Limits};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tunables::{Tunables, Watcher};
 use units::{Error, Kind, Result, Txg};
 use world::sync::Notify;
 
@@ -26,14 +27,31 @@ struct State {
 
 /// The txgs of one pool. Clones share the state.
 #[derive(Clone)]
-pub struct Txgs {
-    state: Arc<Mutex<State>>,
-    changed: Arc<Notify>,
+pub struct Txgs(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic under this lock leaves counters that are still whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watcher for Shared {
+    fn retuned(self: Arc<Shared>, tunables: &Tunables) {
+        self.lock().limits = Limits::of(tunables);
+        // Whoever waits may have waited long enough by the new limits.
+        self.changed.notify_all();
+    }
 }
 
 impl Txgs {
-    /// `synced` is the txg of the uberblock that was read or written last.
-    pub fn new(synced: Txg, limits: Limits) -> Txgs {
+    /// `synced` is the txg of the uberblock that was read or written last. The throttle follows `tunables` from now on.
+    pub fn new(synced: Txg, tunables: &Tunables) -> Txgs {
         let state = State {
             open: synced.next(),
             quiescing: None,
@@ -43,16 +61,17 @@ impl Txgs {
             holds: [0; Txg::SLOTS],
             dirty: [0; Txg::SLOTS],
             dirty_since: None,
-            limits,
+            limits: Limits::of(tunables),
             failed: None,
             closing: false,
         };
-        Txgs { state: Arc::new(Mutex::new(state)), changed: Arc::new(Notify::new()) }
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Notify::new() });
+        tunables.watch(&shared);
+        Txgs(shared)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic under this lock leaves counters that are still whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Joins the open txg, after waiting as long as the write throttle asks.
@@ -93,7 +112,7 @@ impl Txgs {
 
     async fn wait_for_room(&self) {
         loop {
-            let changed = self.changed.notified();
+            let changed = self.0.changed.notified();
             {
                 let mut state = self.lock();
                 let full = state.limits.admit(state.dirty.iter().sum()) == Admission::Wall;
@@ -102,7 +121,7 @@ impl Txgs {
                 }
                 state.wanted = state.wanted.max(state.open);
             }
-            self.changed.notify_all();
+            self.0.changed.notify_all();
             changed.await;
         }
     }
@@ -120,11 +139,6 @@ impl Txgs {
         self.lock().dirty.iter().sum()
     }
 
-    pub fn set_limits(&self, limits: Limits) {
-        self.lock().limits = limits;
-        self.changed.notify_all();
-    }
-
     pub fn limits(&self) -> Limits {
         self.lock().limits
     }
@@ -138,7 +152,7 @@ impl Txgs {
     /// Waits until `txg` is on disk, asking for it to be synced if it is still open.
     pub async fn wait_synced(&self, txg: Txg) -> Result<()> {
         loop {
-            let changed = self.changed.notified();
+            let changed = self.0.changed.notified();
             {
                 let mut state = self.lock();
                 if state.synced >= txg {
@@ -149,7 +163,7 @@ impl Txgs {
                 }
                 if state.wanted < txg {
                     state.wanted = txg;
-                    self.changed.notify_all();
+                    self.0.changed.notify_all();
                 }
             }
             changed.await;
@@ -161,7 +175,7 @@ impl Txgs {
     pub async fn next_to_sync(&self) -> Option<Txg> {
         let txg = self.close_when_due().await?;
         loop {
-            let changed = self.changed.notified();
+            let changed = self.0.changed.notified();
             {
                 let mut state = self.lock();
                 if state.holds[txg.slot()] == 0 {
@@ -177,7 +191,7 @@ impl Txgs {
     /// Closes the open txg when it is full, old enough or waited for.
     async fn close_when_due(&self) -> Option<Txg> {
         loop {
-            let changed = self.changed.notified();
+            let changed = self.0.changed.notified();
             let wait = {
                 let mut state = self.lock();
                 let due = state.due(world::now());
@@ -211,19 +225,19 @@ impl Txgs {
             state.synced = txg;
             state.dirty[txg.slot()] = 0;
         }
-        self.changed.notify_all();
+        self.0.changed.notify_all();
     }
 
     /// For the sync loop: nothing can be written any more; whoever waits is told `why`.
     pub fn fail(&self, why: impl fmt::Display) {
         self.lock().failed.get_or_insert_with(|| why.to_string());
-        self.changed.notify_all();
+        self.0.changed.notify_all();
     }
 
     /// Lets the sync loop end once nothing is dirty or waited for.
     pub fn close(&self) {
         self.lock().closing = true;
-        self.changed.notify_all();
+        self.0.changed.notify_all();
     }
 }
 
@@ -303,7 +317,7 @@ impl Tx {
             first || (!was_full && state.limits.is_full(state.dirty[slot]))
         };
         if wake {
-            owner.changed.notify_all();
+            owner.0.changed.notify_all();
         }
     }
 }
@@ -318,7 +332,7 @@ impl Drop for Tx {
             *holds == 0 && state.quiescing == Some(self.txg)
         };
         if last {
-            owner.changed.notify_all();
+            owner.0.changed.notify_all();
         }
     }
 }

@@ -18,6 +18,7 @@ use ondisk::label::{BOOT_HEADER_OFFSET, DATA_OFFSET, LABEL_PAD_SIZE, LABEL_SIZE}
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tunables::{Tunable, Tunables};
 use units::{Error, Guid, Kind, Result, Txg};
 use world::{Buf, Disk, DiskKind, IoBuf, OpenMode};
 
@@ -35,7 +36,7 @@ pub struct Leaf {
     /// How many writes have completed, and how many of them a flush has made durable.
     written: AtomicU64,
     flushed: AtomicU64,
-    no_cache_flush: bool,
+    tunables: Arc<Tunables>,
     /// The txg that is being synced, and the first and the last of those of which a write did not reach it.
     syncing: AtomicU64,
     missed: [AtomicU64; 2],
@@ -86,14 +87,14 @@ impl Leaf {
         Arc::new(Leaf {
             guid,
             inner: Mutex::new(inner),
-            queue: Queue::new(options.limits.clone(), rotational),
+            queue: Queue::new(&options.tunables, rotational),
             stats,
             errors: Default::default(),
             suspected: AtomicU8::new(0),
             alarm,
             written: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
-            no_cache_flush: options.limits.no_cache_flush,
+            tunables: options.tunables.clone(),
             syncing: AtomicU64::new(0),
             missed: [AtomicU64::new(u64::MAX), AtomicU64::new(0)],
         })
@@ -166,7 +167,10 @@ impl Leaf {
         let disk = self.disk()?;
         let written = self.written.load(Ordering::Acquire);
         let volatile = !matches!(disk.geometry().kind, DiskKind::Block { volatile_cache: false, .. });
-        if !volatile || self.no_cache_flush || self.flushed.load(Ordering::Acquire) >= written {
+        if !volatile
+            || self.tunables.is_on(Tunable::NoCacheFlush)
+            || self.flushed.load(Ordering::Acquire) >= written
+        {
             return Ok(());
         }
         let started = world::now();
@@ -208,7 +212,8 @@ impl Leaf {
         let disk = self.lock().disk.clone();
         let rotational =
             disk.is_some_and(|d| matches!(d.geometry().kind, DiskKind::Block { rotational: true, .. }));
-        self.queue.load() + seek_cost(rotational, self.queue.last_end(), offset + DATA_OFFSET)
+        let cost = seek_cost(&self.tunables, rotational, self.queue.last_end(), offset + DATA_OFFSET);
+        self.queue.load() + cost as usize
     }
 
     pub(crate) fn set_txg(&self, txg: Txg) {
@@ -338,12 +343,13 @@ fn verb_of(direction: Direction) -> &'static str {
 
 /// What moving there costs, in operations: a disk that turns prefers what follows, then what is near. Others profit a
 /// little from what follows, because it can be merged.
-fn seek_cost(rotational: bool, last_end: u64, offset: u64) -> usize {
-    const NEAR: u64 = 1 << 20;
+fn seek_cost(tunables: &Tunables, rotational: bool, last_end: u64, offset: u64) -> u64 {
+    let near = || tunables.get(Tunable::VdevMirrorRotatingSeekOffset);
     match (rotational, last_end.abs_diff(offset)) {
-        (_, 0) => 0,
-        (false, _) => 1,
-        (true, distance) if distance < NEAR => 2,
-        (true, _) => 5,
+        (true, 0) => tunables.get(Tunable::VdevMirrorRotatingInc),
+        (true, distance) if distance < near() => tunables.get(Tunable::VdevMirrorRotatingSeekInc) / 2,
+        (true, _) => tunables.get(Tunable::VdevMirrorRotatingSeekInc),
+        (false, 0) => tunables.get(Tunable::VdevMirrorNonRotatingInc),
+        (false, _) => tunables.get(Tunable::VdevMirrorNonRotatingSeekInc),
     }
 }

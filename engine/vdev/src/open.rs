@@ -8,13 +8,14 @@ use crate::label::read::{Labels, read_labels};
 use crate::leaf::Leaf;
 use crate::node::{Body, Node};
 use crate::raidz::map::Shape;
-use crate::{Aux, Device, Health, Limits, Spec, State, VdevType, geometry};
+use crate::{Aux, Device, Health, Spec, State, VdevType, geometry};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use ondisk::label::MIN_DEVICE_SIZE;
 use probe::Registry;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use tunables::Tunables;
 use units::{Error, Guid, HashMap, Kind, Result, Txg};
 use world::{Disk, OpenMode};
 
@@ -28,7 +29,8 @@ pub struct OpenOptions {
     pub limit: Option<Txg>,
     /// Where leaves were found. Others are looked for at their path.
     pub devices: HashMap<Guid, Device>,
-    pub limits: Limits,
+    /// What may change while it is open.
+    pub tunables: Arc<Tunables>,
     /// Where I/O is counted, besides in the leaves themselves.
     pub registry: Option<Arc<Registry>>,
 }
@@ -40,7 +42,7 @@ impl OpenOptions {
             pool: None,
             limit: None,
             devices: HashMap::default(),
-            limits: Limits::default(),
+            tunables: Tunables::new(),
             registry: None,
         }
     }

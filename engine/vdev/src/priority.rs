@@ -1,5 +1,7 @@
 //! What kinds of I/O a device is asked for, and how many of each may be with it at once.
 
+use tunables::{Tunable, Tunables};
+
 /// Why an operation is made: it decides when the leaf's queue lets it go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
@@ -55,6 +57,28 @@ impl Priority {
         }
     }
 
+    /// How many of the class are served first, and at most. Classes that nothing asks for yet have none.
+    fn tunables(self) -> Option<(Tunable, Tunable)> {
+        use Tunable::*;
+        match self {
+            Priority::SyncRead => Some((VdevSyncReadMinActive, VdevSyncReadMaxActive)),
+            Priority::SyncWrite => Some((VdevSyncWriteMinActive, VdevSyncWriteMaxActive)),
+            Priority::AsyncRead => Some((VdevAsyncReadMinActive, VdevAsyncReadMaxActive)),
+            Priority::AsyncWrite => Some((VdevAsyncWriteMinActive, VdevAsyncWriteMaxActive)),
+            Priority::Scrub => Some((VdevScrubMinActive, VdevScrubMaxActive)),
+            Priority::Trim => Some((VdevTrimMinActive, VdevTrimMaxActive)),
+            Priority::Removal | Priority::Initializing | Priority::Rebuild => None,
+        }
+    }
+
+    fn max_active_fixed(self) -> u32 {
+        match self {
+            Priority::Removal => 2,
+            Priority::Rebuild => 3,
+            _ => 1,
+        }
+    }
+
     /// Background work gives way to the others and is throttled while they are active.
     pub(crate) fn is_background(self) -> bool {
         use Priority::*;
@@ -67,7 +91,7 @@ impl Priority {
     }
 }
 
-/// The tunables of every leaf's queue, by OpenZFS's names and with its defaults.
+/// The tunables of every leaf's queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// `zfs_vdev_*_min_active`: served before any class gets more than this.
@@ -85,22 +109,30 @@ pub struct Limits {
     pub idle_after: u32,
     /// `zfs_vdev_nia_credit`: background operations let through per completed other one, while those are active.
     pub credit: u32,
-    /// `zfs_nocacheflush`: trusts that every cache survives a power cut. A pool on devices whose cache does not is lost.
-    pub no_cache_flush: bool,
+}
+
+impl Limits {
+    /// As the tunables are now.
+    pub fn of(tunables: &Tunables) -> Limits {
+        let get = |t: Tunable| tunables.get(t);
+        // Their ranges end below 2^32.
+        let count = |t: Tunable| u32::try_from(get(t)).unwrap_or(u32::MAX);
+        Limits {
+            min_active: Priority::ALL.map(|p| p.tunables().map_or(1, |(min, _)| count(min))),
+            max_active: Priority::ALL
+                .map(|p| p.tunables().map_or(p.max_active_fixed(), |(_, max)| count(max))),
+            total: count(Tunable::VdevMaxActive),
+            aggregation: get(Tunable::VdevAggregationLimit),
+            aggregation_non_rotating: get(Tunable::VdevAggregationLimitNonRotating),
+            read_gap: get(Tunable::VdevReadGapLimit),
+            idle_after: count(Tunable::VdevNiaDelay),
+            credit: count(Tunable::VdevNiaCredit),
+        }
+    }
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits {
-            min_active: [10, 10, 1, 2, 1, 1, 1, 1, 1],
-            max_active: [10, 10, 3, 10, 3, 2, 1, 2, 3],
-            total: 1000,
-            aggregation: 1 << 20,
-            aggregation_non_rotating: 128 << 10,
-            read_gap: 32 << 10,
-            idle_after: 5,
-            credit: 5,
-            no_cache_flush: false,
-        }
+        Limits::of(&Tunables::default())
     }
 }

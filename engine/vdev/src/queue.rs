@@ -20,6 +20,7 @@ use schedule::{Batch, Direction, Schedule, Shape};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tunables::{Tunables, Watcher};
 use world::sync::oneshot;
 use world::{Buf, Disk, Instant, IoBuf};
 
@@ -66,9 +67,12 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub fn new(limits: Limits, rotational: bool) -> Arc<Queue> {
-        let schedule = Mutex::new(Schedule::new(limits, rotational));
-        Arc::new(Queue { schedule, last_end: AtomicU64::new(0) })
+    /// A queue that follows the tunables from now on.
+    pub fn new(tunables: &Tunables, rotational: bool) -> Arc<Queue> {
+        let schedule = Mutex::new(Schedule::new(Limits::of(tunables), rotational));
+        let queue = Arc::new(Queue { schedule, last_end: AtomicU64::new(0) });
+        tunables.watch(&queue);
+        queue
     }
 
     /// Does one operation when its turn comes.
@@ -162,6 +166,14 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, Schedule<Waiter>> {
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watcher for Queue {
+    fn retuned(self: Arc<Queue>, tunables: &Tunables) {
+        self.lock().set_limits(Limits::of(tunables));
+        // There may be more room now.
+        self.start_all();
     }
 }
 

@@ -6,10 +6,11 @@
 use crate::leaf::Leaf;
 use crate::open::{OpenOptions, open_aux, open_top};
 use crate::status::VdevStatus;
-use crate::{Aux, Health, Limits, Spec, State, Top, VdevType};
+use crate::{Aux, Health, Spec, State, Top, VdevType};
 use futures_util::future::join_all;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use tunables::{Tunable, Tunables};
 use units::{Error, Guid, Result, Txg, VdevId};
 use world::OpenMode;
 
@@ -149,10 +150,9 @@ impl Tree {
         found
     }
 
-    /// How many asynchronous writes each leaf may have active, by how full of dirty data the pool is: from
-    /// `zfs_vdev_async_write_min_active` at 30 % and less to the maximum at 60 % and more.
+    /// How many asynchronous writes each leaf may have active, by how full of dirty data the pool is.
     pub fn set_dirty(&self, percent: u64) {
-        let max_active = async_writes(&self.options.limits, percent);
+        let max_active = async_writes(&self.options.tunables, percent);
         self.leaves().iter().for_each(|leaf| leaf.set_async_writes(max_active));
     }
 
@@ -194,11 +194,32 @@ async fn open_tops(specs: &[Spec], first: u64, options: &OpenOptions) -> Result<
     opened.await.into_iter().collect()
 }
 
-fn async_writes(limits: &Limits, percent: u64) -> u32 {
-    const FROM: u64 = 30;
-    const TO: u64 = 60;
-    let i = crate::Priority::AsyncWrite.index();
-    let (min, max) = (limits.min_active[i], limits.max_active[i]);
-    let share = percent.clamp(FROM, TO) - FROM;
-    min + (u64::from(max.saturating_sub(min)) * share / (TO - FROM)) as u32
+/// From `zfs_vdev_async_write_min_active` at `..._active_min_dirty_percent` and less in a straight line to
+/// `..._max_active` at `..._active_max_dirty_percent` and more.
+fn async_writes(tunables: &Tunables, percent: u64) -> u32 {
+    let from = tunables.get(Tunable::VdevAsyncWriteActiveMinDirtyPercent);
+    let to = tunables.get(Tunable::VdevAsyncWriteActiveMaxDirtyPercent).max(from + 1);
+    let min = tunables.get(Tunable::VdevAsyncWriteMinActive);
+    let max = tunables.get(Tunable::VdevAsyncWriteMaxActive);
+    let share = percent.clamp(from, to) - from;
+    let active = min + max.saturating_sub(min) * share / (to - from);
+    u32::try_from(active).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asynchronous_writes_grow_with_what_is_dirty() {
+        let tunables = Tunables::default();
+        let at = |percent: u64| async_writes(&tunables, percent);
+        assert_eq!([0, 30, 45, 60, 100].map(at), [2, 2, 6, 10, 10]);
+        tunables.set(Tunable::VdevAsyncWriteActiveMinDirtyPercent, 60).unwrap();
+        assert_eq!(
+            [0, 60, 61].map(|p| async_writes(&tunables, p)),
+            [2, 2, 10],
+            "the percentages meet: a step"
+        );
+    }
 }

@@ -4,7 +4,8 @@ use crate::{Extent, Volume, create};
 use dmu::{NoLedger, ObjSet, Policy, SyncCtx, Tx};
 use ondisk::ObjsetType;
 use std::sync::Arc;
-use txg::{Txgs, throttle::Limits};
+use tunables::Tunables;
+use txg::Txgs;
 use units::{Kind, ObjsetId, Txg};
 use world::Buf;
 use zio::MemStore;
@@ -17,7 +18,7 @@ fn with_volume<F: Future<Output = ()> + Send + 'static>(
     test: impl FnOnce(Volume, ObjSet, Txgs) -> F + Send + 'static,
 ) {
     sim::run(7, sim::Config::default(), async move {
-        let txgs = Txgs::new(Txg(9), Limits::default());
+        let txgs = Txgs::new(Txg(9), &Tunables::default());
         let set =
             ObjSet::create(Arc::new(MemStore::new()), ObjsetId(54), ObjsetType::Zvol, Policy::mos(), Txg(10));
         create(&set, &Tx::syncing(Txg(10)), SIZE, BLOCK).await.unwrap();

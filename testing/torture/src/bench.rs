@@ -77,7 +77,7 @@ impl Bench {
             comment: None,
             host: host(),
             cache: cache(),
-            limits: Default::default(),
+            tunables: Default::default(),
         };
         let pool = pool::create(options).await?;
         Ok(Bench { pool: Some(pool), model, volumes: BTreeMap::new(), dir: dir.into(), mix })
@@ -298,7 +298,7 @@ async fn import(dir: &str) -> Result<Pool> {
         host: host(),
         force: false,
         cache: cache(),
-        limits: Default::default(),
+        tunables: Default::default(),
     };
     pool::open(candidate, options).await
 }

@@ -86,7 +86,7 @@ impl Rig {
             comment: None,
             host: Host { id: 1, name: "bench".into() },
             cache: Arc::new(arc::Cache::new(CACHE)),
-            limits: Default::default(),
+            tunables: Default::default(),
         })
         .await?;
         let content = Content::Volume { size: self.options.size, block_size: self.block };
@@ -109,7 +109,7 @@ impl Rig {
                 host: Host { id: 1, name: "bench".into() },
                 force: false,
                 cache: Arc::new(arc::Cache::new(CACHE)),
-                limits: Default::default(),
+                tunables: Default::default(),
             };
             match pool::open(candidate, options).await {
                 Err(e) if e.kind() == Kind::Busy => world::sleep(Duration::from_millis(10)).await,

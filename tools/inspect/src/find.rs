@@ -29,7 +29,7 @@ pub(crate) async fn open(dirs: &[PathBuf], name: &str) -> Result<Pool> {
         host: Host::default(),
         force: true,
         cache: Arc::new(Cache::new(CACHE)),
-        limits: Default::default(),
+        tunables: Default::default(),
     };
     pool::open(&candidate, options).await
 }

@@ -74,7 +74,7 @@ async fn create(file: &Path, cache: u64) -> Result<Pool> {
         comment: None,
         host: Host { id: 1, name: "workload".into() },
         cache: Arc::new(arc::Cache::new(cache)),
-        limits: Default::default(),
+        tunables: Default::default(),
     })
     .await
 }

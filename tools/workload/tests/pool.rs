@@ -36,7 +36,7 @@ async fn create(volblocksize: u64) -> Pool {
         comment: None,
         host: host(),
         cache: cache(),
-        limits: Default::default(),
+        tunables: Default::default(),
     };
     let pool = pool::create(options).await.unwrap();
     let content = Content::Volume { size: SIZE, block_size: volblocksize };
@@ -52,7 +52,7 @@ async fn import() -> Pool {
         host: host(),
         force: false,
         cache: cache(),
-        limits: Default::default(),
+        tunables: Default::default(),
     };
     pool::open(&found[0], options).await.unwrap()
 }

@@ -29,7 +29,7 @@ pub enum Plane {
 
 /// From the ground up. A crate may use what stands on lower floors and what stands before it on its own.
 pub const FLOORS: &[Floor] = &[
-    floor("L0", Plane::Engine, &["units", "ondisk", "codec"]),
+    floor("L0", Plane::Engine, &["units", "ondisk", "codec", "tunables"]),
     floor("L1", Plane::Engine, &["world", "linux", "probe"]),
     floor("L2", Plane::Engine, &["vdev", "metaslab", "arc", "zio"]),
     floor("L3", Plane::Engine, &["txg", "dmu", "zap"]),

@@ -75,7 +75,7 @@ impl Rig {
             comment: None,
             host: host(),
             cache: cache(),
-            limits: Default::default(),
+            tunables: Default::default(),
         };
         crate::create(options).await.unwrap()
     }
@@ -94,7 +94,7 @@ impl Rig {
             host: host(),
             force: false,
             cache: cache(),
-            limits: Default::default(),
+            tunables: Default::default(),
         };
         crate::open(&self.candidate().await, options).await
     }

@@ -46,7 +46,7 @@ type Rank = (u64, u64, u64);
 #[derive(Debug)]
 pub(crate) struct Schedule<T> {
     limits: Limits,
-    aggregation: u64,
+    rotational: bool,
     waiting: [BTreeMap<Rank, (Shape, T)>; Priority::COUNT],
     active: [u32; Priority::COUNT],
     total: u32,
@@ -73,10 +73,9 @@ impl<T> Batch<T> {
 
 impl<T> Schedule<T> {
     pub fn new(limits: Limits, rotational: bool) -> Schedule<T> {
-        let aggregation = if rotational { limits.aggregation } else { limits.aggregation_non_rotating };
         Schedule {
             limits,
-            aggregation,
+            rotational,
             waiting: std::array::from_fn(|_| BTreeMap::new()),
             active: [0; Priority::COUNT],
             total: 0,
@@ -85,6 +84,16 @@ impl<T> Schedule<T> {
             arrivals: 0,
             last_class: Priority::COUNT - 1,
         }
+    }
+
+    /// New limits, for what is let go from now on. How many asynchronous writes may be active is said anew with the next
+    /// txg; until then it is no more than before.
+    pub fn set_limits(&mut self, limits: Limits) {
+        let i = Priority::AsyncWrite.index();
+        let async_writes = self.limits.max_active[i]
+            .clamp(limits.min_active[i].min(limits.max_active[i]), limits.max_active[i]);
+        self.limits = limits;
+        self.set_async_writes(async_writes);
     }
 
     /// How many asynchronous writes may be active: more of them as more dirty data waits.
@@ -191,14 +200,16 @@ impl<T> Schedule<T> {
 
     /// The first in the class's order, and those that follow it on the device.
     fn take_neighbours(&mut self, class: Priority) -> Vec<(Shape, T)> {
+        let Limits { aggregation, aggregation_non_rotating, read_gap, .. } = self.limits;
+        let aggregation = if self.rotational { aggregation } else { aggregation_non_rotating };
         let waiting = &mut self.waiting[class.index()];
         let (_, first) = waiting.pop_first().expect("the class was chosen because somebody waits");
         let start = first.0.offset;
         let mut parts = vec![first];
         while let Some(next) = waiting.first_entry() {
             let (shape, last) = (next.get().0, parts[parts.len() - 1].0);
-            let fits = shape.end().saturating_sub(start) <= self.aggregation;
-            if !fits || !are_neighbours(&last, &shape, self.limits.read_gap) {
+            let fits = shape.end().saturating_sub(start) <= aggregation;
+            if !fits || !are_neighbours(&last, &shape, read_gap) {
                 break;
             }
             parts.push(next.remove());

@@ -18,7 +18,7 @@ pub async fn open(images: Vec<PathBuf>, name: &str, read_only: bool) -> units::R
         host: Host { id: 1, name: "interop".into() },
         force: true,
         cache: Arc::new(arc::Cache::new(64 << 20)),
-        limits: Default::default(),
+        tunables: Default::default(),
     };
     pool::open(&find(images, name).await, options).await
 }
