@@ -99,7 +99,7 @@ impl ObjSet {
             let mut state = object.node.lock();
             let (overlay, _) = state.overlay_mut(id, tx.txg())?;
             overlay.destroyed = true;
-            overlay.free(0..u64::MAX);
+            overlay.free(0..u64::MAX, &*self.0.shared.store);
             state.freed_in = Some(tx.txg());
         }
         object.account(tx, true, 0);

@@ -23,6 +23,8 @@
 //! dnode into the meta-dnode, which is synced the same way last of all; the result is one block pointer for the whole
 //! object set. When it is done the new tree becomes stable and the overlay goes, in one step under the object's lock.
 //!
+//! [`Object::write_now`] writes one block before the sync, for the intent log: the sync finds it done.
+//!
 //! A reader may hold an old tree while blocks it names are freed and, two txgs later, reused. It then meets a checksum
 //! error and looks again in the tree that is stable by then (`Object::read_block`).
 //!
@@ -35,6 +37,7 @@
 mod accounting;
 mod alloc;
 mod node;
+mod now;
 mod object;
 mod objset;
 mod overlay;
@@ -48,7 +51,7 @@ pub use accounting::{Ledger, NoLedger};
 pub use alloc::NewObject;
 pub use node::Attrs;
 pub use object::Object;
-pub use objset::{ObjSet, Policy, RedundantMetadata};
+pub use objset::{ObjSet, Policy, RedundantMetadata, SyncMode};
 pub use prefetch::Streaks;
 pub use sync::SyncCtx;
 pub use traverse::{Visit, Visitor, locate, traverse_objset, traverse_tree};

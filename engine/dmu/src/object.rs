@@ -190,7 +190,7 @@ impl Object {
             let max = state.attrs.max_blkid;
             let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
             overlay.attrs.max_blkid = overlay.attrs.max_blkid.max(blkid).min(max);
-            overlay.blocks.insert(blkid, data);
+            overlay.put(blkid, data, &*node.shared.store);
             fresh
         };
         self.account(tx, fresh, len);
@@ -237,7 +237,8 @@ impl Object {
         let Some(overlay) = state.overlays[tx.txg().slot()].as_mut().filter(|o| o.txg == tx.txg()) else {
             return false;
         };
-        let Some(slot) = Arc::make_mut(overlay).blocks.get_mut(&blkid) else { return false };
+        let store = &*self.node.shared.store;
+        let Some(slot) = Arc::make_mut(overlay).block_mut(blkid, store) else { return false };
         let mut block = std::mem::replace(slot, Buf::empty()).into_mut();
         block[within..within + part.len()].copy_from_slice(part);
         *slot = block.freeze();
@@ -289,7 +290,7 @@ impl Object {
             let max = state.attrs.max_blkid;
             let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
             // The range may reach past what this txg's tree has; what is not there need not be freed.
-            overlay.free(blocks);
+            overlay.free(blocks, &*node.shared.store);
             if to_the_end {
                 overlay.attrs.max_blkid = max;
             }

@@ -25,7 +25,18 @@ pub enum RedundantMetadata {
     None,
 }
 
-/// How the blocks of an object set are written: the dataset's properties.
+/// `sync`: what becomes of requests for durability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncMode {
+    /// They are met, and nothing else waits.
+    Standard,
+    /// Every write is one.
+    Always,
+    /// They are ignored.
+    Disabled,
+}
+
+/// How an object set is written: the dataset's properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     pub compression: Compression,
@@ -36,6 +47,9 @@ pub struct Policy {
     pub hole_birth: bool,
     /// The pool may compress with lz4 (feature `lz4_compress`); else metadata takes lzjb.
     pub lz4: bool,
+    pub sync: SyncMode,
+    /// `logbias=throughput`: the intent log names blocks of data rather than repeat them.
+    pub logbias_throughput: bool,
 }
 
 impl Policy {
@@ -48,6 +62,8 @@ impl Policy {
             redundant_metadata: RedundantMetadata::All,
             hole_birth: true,
             lz4: true,
+            sync: SyncMode::Standard,
+            logbias_throughput: false,
         }
     }
 
@@ -152,6 +168,7 @@ impl Shared {
             txg,
             pass,
             fill: 1,
+            urgent: false,
             at: Bookmark { objset: self.id, object: node.id, level: level as i8, blkid },
         }
     }

@@ -5,11 +5,13 @@
 
 use crate::node::Attrs;
 use crate::ranges::Ranges;
+use ondisk::BlockPointer;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use units::Txg;
 use world::Buf;
+use zio::BlockStore;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Overlay {
@@ -18,6 +20,8 @@ pub(crate) struct Overlay {
     pub bonus: Arc<[u8]>,
     /// Whole level-0 blocks.
     pub blocks: BTreeMap<u64, Buf>,
+    /// Where those of `blocks` are that were written before the sync, see [`crate::Object::write_now`].
+    pub written: BTreeMap<u64, BlockPointer>,
     pub freed: Ranges,
     /// The object came to be in this txg, so its dnode is written even if it has no block.
     pub created: bool,
@@ -40,6 +44,7 @@ impl Overlay {
             attrs,
             bonus,
             blocks: BTreeMap::new(),
+            written: BTreeMap::new(),
             freed: Ranges::default(),
             created: false,
             destroyed: false,
@@ -55,11 +60,33 @@ impl Overlay {
         }
     }
 
-    pub fn free(&mut self, blocks: Range<u64>) {
+    /// Sets a whole block.
+    pub fn put(&mut self, blkid: u64, data: Buf, store: &dyn BlockStore) {
+        self.disown(blkid, store);
+        self.blocks.insert(blkid, data);
+    }
+
+    /// The block to be changed in place, if this txg has written it.
+    pub fn block_mut(&mut self, blkid: u64, store: &dyn BlockStore) -> Option<&mut Buf> {
+        if self.blocks.contains_key(&blkid) {
+            self.disown(blkid, store);
+        }
+        self.blocks.get_mut(&blkid)
+    }
+
+    pub fn free(&mut self, blocks: Range<u64>, store: &dyn BlockStore) {
         let inside: Vec<u64> = self.blocks.range(blocks.clone()).map(|(&b, _)| b).collect();
         for blkid in inside {
+            self.disown(blkid, store);
             self.blocks.remove(&blkid);
         }
         self.freed.insert(blocks);
+    }
+
+    /// A block that was written already is not what the txg will leave: its space is given back with the same txg.
+    fn disown(&mut self, blkid: u64, store: &dyn BlockStore) {
+        if let Some(bp) = self.written.remove(&blkid) {
+            store.free(&bp, self.txg);
+        }
     }
 }

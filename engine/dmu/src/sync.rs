@@ -405,6 +405,10 @@ impl<'a> Run<'a> {
     }
 
     async fn write_leaf(&self, blkid: u64, data: Buf, old: &BlockPointer) -> Result<BlockPointer> {
+        if let Some(new) = self.overlay.written.get(&blkid) {
+            self.charge(old, new);
+            return Ok(new.clone());
+        }
         let Attrs { kind, checksum, compression, .. } = self.overlay.attrs;
         let shared = &self.node.shared;
         let choice = shared.policy().choose(kind, 0, checksum, compression);

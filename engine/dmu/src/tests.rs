@@ -6,6 +6,7 @@ use ondisk::{BlockPointer, ObjectType, ObjsetType};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use units::{ObjectId, ObjsetId, Result, Txg};
+use world::Buf;
 use zio::{BlockStore, Bookmark, MemStore};
 
 /// Frees at once what is killed: the owner of a set that has no snapshot.
@@ -238,4 +239,48 @@ fn a_walk_meets_every_block_once_and_only_the_young_when_asked() {
         .map(|(at, _)| at.blkid)
         .collect();
     assert_eq!(leaves, [50]);
+}
+
+#[test]
+fn a_block_written_before_the_sync_is_written_once_and_freed_when_it_is_changed_again() {
+    let mut bench = Bench::new(ObjsetId(54));
+    let object = {
+        let new = NewObject::new(ObjectType::ZVOL, 4096);
+        run(bench.set.allocate(&bench.tx(), new)).unwrap()
+    };
+    bench.sync();
+    for round in 0..4u8 {
+        let before = bench.store.count();
+        let tx = bench.tx();
+        let pointer_of = |blkid: u64| {
+            let data = object.dirty_block(&tx, blkid)?;
+            run(object.write_now(&tx, blkid, &data)).unwrap()
+        };
+        for blkid in 0..6 {
+            object.write_block(&tx, blkid, Buf::copy_from(&[round + 1; 4096])).unwrap();
+        }
+        let stale = object.dirty_block(&tx, 1).unwrap();
+        let pointers: Vec<_> = (0..6).map(|blkid| pointer_of(blkid).unwrap()).collect();
+        assert_eq!(bench.store.count(), before + 6);
+        assert_eq!(pointer_of(0).as_ref(), Some(&pointers[0]), "it is not written twice");
+        // Each way of changing a block gives up what was written.
+        object.write_block(&tx, 1, Buf::copy_from(&[9; 4096])).unwrap();
+        run(object.patch_block(&tx, 2, 10, &[8; 10])).unwrap();
+        object.free_blocks(&tx, 3..4).unwrap();
+        assert_eq!(bench.store.count(), before + 3);
+        assert_eq!(run(object.write_now(&tx, 1, &stale)).unwrap(), None, "somebody has changed it");
+        object.write_block(&tx, 5, Buf::zeroed(4096)).unwrap();
+        assert!(pointer_of(5).unwrap().is_hole());
+        assert!(object.dirty_block(&tx, 77).is_none());
+        bench.sync();
+        let root = run(bench.set.dnode_phys(object.id())).unwrap().unwrap();
+        assert_eq!(root.max_block_id, 5);
+        assert_eq!(run(object.read_block(0)).unwrap()[..], [round + 1; 4096]);
+        assert_eq!(run(object.read_block(1)).unwrap()[..], [9; 4096]);
+        assert_eq!(run(object.read_block(2)).unwrap()[8..12], [round + 1, round + 1, 8, 8]);
+        assert!(run(object.is_hole(3)).unwrap() && run(object.is_hole(5)).unwrap());
+    }
+    bench.reopen();
+    let again = run(bench.set.object(object.id())).unwrap();
+    assert_eq!(run(again.read_block(0)).unwrap()[..], [4; 4096]);
 }

@@ -146,6 +146,8 @@ impl Dsl {
             redundant_metadata: policy.redundant_metadata,
             hole_birth,
             lz4,
+            sync: policy.sync,
+            logbias_throughput: policy.logbias_throughput,
         })
     }
 

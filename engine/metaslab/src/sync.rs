@@ -145,6 +145,8 @@ impl State {
                 all.add(&self.freed);
                 all.add(&self.trimming);
                 self.deferred.iter().for_each(|set| all.add(set));
+                // Log blocks that later txgs have taken already: to the map of this txg they are free.
+                self.allocating.iter().for_each(|set| all.add(set));
                 all
             }
             _ => {

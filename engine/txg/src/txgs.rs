@@ -104,6 +104,16 @@ impl Txgs {
         self.hold(&mut self.lock())
     }
 
+    /// Joins a txg that is past, unless its sync has begun: for work on what that very txg has dirtied.
+    pub fn join(&self, txg: Txg) -> Option<Tx> {
+        let mut state = self.lock();
+        if state.open != txg && state.quiescing != Some(txg) {
+            return None;
+        }
+        state.holds[txg.slot()] += 1;
+        Some(Tx { txg, owner: Some(self.clone()) })
+    }
+
     fn hold(&self, state: &mut State) -> Tx {
         let txg = state.open;
         state.holds[txg.slot()] += 1;

@@ -249,7 +249,7 @@ async fn finish(
     let words = gang_verifier(dvas[0].vdev, dvas[0].offset.bytes(), spec.txg);
     sealed::seal(Checksum::GangHeader, Endian::NATIVE, &mut header, words, None);
     let header = header.freeze();
-    write_copies(inner, dvas.as_slice(), &header, Priority::AsyncWrite).await?;
+    write_copies(inner, dvas.as_slice(), &header, spec.priority()).await?;
     for (i, dva) in dvas.iter_mut().enumerate().filter(|(_, d)| d.asize.0 > 0) {
         let of_parts: u64 = parts.iter().filter_map(BlockPointer::as_plain).map(|p| p.dvas[i].asize.0).sum();
         dva.gang = true;

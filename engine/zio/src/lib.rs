@@ -18,6 +18,8 @@
 //! From the second pass of a txg's sync on, a block that was born in this txg and keeps its size is written again in the
 //! same place: nobody can have read it yet, and only so does the sync come to rest.
 //!
+//! Blocks of the intent log go their own way: [`LogStore`].
+//!
 //! Invariants: a block is never overwritten but in that case; a pointer is returned only after every copy that the
 //! devices could take is written; bytes that fail their checksum are never returned.
 //!
@@ -25,6 +27,7 @@
 //! (`metaslab`).
 
 mod gang;
+mod log;
 mod mem;
 mod pipeline;
 mod prepare;
@@ -32,6 +35,7 @@ mod read;
 mod store;
 mod write;
 
+pub use log::LogStore;
 pub use mem::MemStore;
 pub use pipeline::{Options, Pipeline};
 pub use prepare::{Prepared, Rules, prepare};

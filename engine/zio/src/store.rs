@@ -6,6 +6,7 @@
 use ondisk::{BlockPointer, ObjectType};
 use std::fmt;
 use units::{Checksum, Compression, ObjectId, ObjsetId, Result, Txg};
+use vdev::Priority;
 use world::{Buf, Pending};
 
 /// The name of a block: where in the pool's trees it hangs. Shown as `objset:object:level:blkid` in hexadecimal, as
@@ -47,7 +48,15 @@ pub struct WriteSpec {
     pub pass: u32,
     /// Allocated blocks below: the `fill` of the pointer. Data blocks have 1, blocks of dnodes their count.
     pub fill: u64,
+    /// Somebody waits for this very block: it goes before those that only a txg waits for.
+    pub urgent: bool,
     pub at: Bookmark,
+}
+
+impl WriteSpec {
+    pub(crate) fn priority(&self) -> Priority {
+        if self.urgent { Priority::SyncWrite } else { Priority::AsyncWrite }
+    }
 }
 
 /// Why a block is read; decides the queue it waits in and whether it may stay in the cache.

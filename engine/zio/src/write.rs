@@ -53,7 +53,7 @@ pub(crate) async fn write(
     };
     if let Some(dvas) = same_place(old, spec, psize) {
         plain.dvas = dvas;
-        write_copies(inner, &plain.dvas, &data, Priority::AsyncWrite).await?;
+        write_copies(inner, &plain.dvas, &data, spec.priority()).await?;
         return Ok(BlockPointer::Plain(plain));
     }
     match place(inner, &data, spec).await {
@@ -109,7 +109,7 @@ pub(crate) async fn place(inner: &Arc<Inner>, data: &Buf, spec: &WriteSpec) -> R
     let dvas = space
         .allocate(&Request::new(class_of(spec), Psize(data.len() as u64), spec.copies, spec.txg))
         .await?;
-    match write_copies(inner, &dvas, data, Priority::AsyncWrite).await {
+    match write_copies(inner, &dvas, data, spec.priority()).await {
         Ok(()) => Ok(dvas),
         Err(e) => {
             for dva in dvas.iter().filter(|d| d.asize.0 > 0) {

@@ -3,6 +3,8 @@
 //! A property may say `on`, which is no algorithm. What it stands for depends on the pool and on this program: it is
 //! decided here, once per dataset and change, never per block.
 
+pub use dmu::SyncMode;
+
 use dmu::RedundantMetadata;
 use units::{Checksum, Compression, ZstdLevel};
 
@@ -35,13 +37,6 @@ pub struct WritePolicy {
 pub struct Dedup {
     pub checksum: Checksum,
     pub verify: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyncMode {
-    Standard,
-    Always,
-    Disabled,
 }
 
 /// What a cache (or the prefetcher) may take.

@@ -1,0 +1,86 @@
+//! Writing a block of a txg before its sync.
+//!
+//! The intent log may name a block of data instead of repeating the data. For that the block is written at once, where
+//! the sync would write it, and the overlay remembers where:
+//!
+//! ```text
+//!   write(tx) ─▶ overlay: block ──write_now──▶ overlay: block, pointer ──sync──▶ the pointer goes into the tree
+//!                                                       │
+//!                                 written or freed again: the pointer is dropped, its space freed in this txg
+//! ```
+//!
+//! Until the sync nothing but the log names the block, and nobody is charged for it. What is freed in the txg that it was
+//! allocated in stays as it is until that txg is on disk, so that a log which names it is good for as long as it counts.
+//!
+//! The holder of a [`Tx`] of the block's txg keeps the sync away meanwhile.
+
+use crate::node::Attrs;
+use crate::object::Object;
+use ondisk::BlockPointer;
+use txg::Tx;
+use units::Result;
+use world::Buf;
+
+impl Object {
+    /// The buffer that holds block `blkid` as `tx`'s txg has written it.
+    pub fn dirty_block(&self, tx: &Tx, blkid: u64) -> Option<Buf> {
+        let state = self.node.lock();
+        let overlay = state.overlays[tx.txg().slot()].as_ref().filter(|o| o.txg == tx.txg())?;
+        overlay.blocks.get(&blkid).cloned()
+    }
+
+    /// Writes a block that `tx`'s txg has dirtied, now, and returns its pointer: a hole for zeros. `None` when the block
+    /// is not `data` any more (the very buffer, from [`Object::dirty_block`]), because somebody has changed it since.
+    pub async fn write_now(&self, tx: &Tx, blkid: u64, data: &Buf) -> Result<Option<BlockPointer>> {
+        let node = &self.node;
+        let attrs = match self.look(tx, blkid, data) {
+            Look::Changed => return Ok(None),
+            Look::Written(bp) => return Ok(Some(bp)),
+            Look::Dirty(attrs) => attrs,
+        };
+        let Attrs { kind, checksum, compression, .. } = attrs;
+        let choice = node.shared.policy().choose(kind, 0, checksum, compression);
+        let mut spec = node.shared.spec(node, choice, kind, 0, blkid, tx.txg(), 1);
+        spec.urgent = true;
+        let bp = node.shared.store.write(data.clone(), &BlockPointer::HOLE, spec).await?;
+        let kept = {
+            let mut state = node.lock();
+            let overlay = state.overlays[tx.txg().slot()].as_mut().filter(|o| o.txg == tx.txg());
+            // Two logs of one object do not exist; two commits of one log take turns. So nobody else has written it.
+            match overlay.filter(|o| is_still(o.blocks.get(&blkid), data)) {
+                Some(overlay) => {
+                    std::sync::Arc::make_mut(overlay).written.insert(blkid, bp.clone());
+                    true
+                }
+                None => false,
+            }
+        };
+        if !kept {
+            node.shared.store.free(&bp, tx.txg());
+        }
+        Ok(kept.then_some(bp))
+    }
+
+    fn look(&self, tx: &Tx, blkid: u64, data: &Buf) -> Look {
+        let state = self.node.lock();
+        let overlay = state.overlays[tx.txg().slot()].as_ref().filter(|o| o.txg == tx.txg());
+        match overlay.filter(|o| is_still(o.blocks.get(&blkid), data)) {
+            None => Look::Changed,
+            Some(overlay) => match overlay.written.get(&blkid) {
+                Some(bp) => Look::Written(bp.clone()),
+                None => Look::Dirty(overlay.attrs.clone()),
+            },
+        }
+    }
+}
+
+enum Look {
+    Changed,
+    Written(BlockPointer),
+    Dirty(Attrs),
+}
+
+/// The same memory: while we hold it, nobody can have changed it.
+fn is_still(block: Option<&Buf>, data: &Buf) -> bool {
+    block.is_some_and(|b| b.as_ptr() == data.as_ptr() && b.len() == data.len())
+}
