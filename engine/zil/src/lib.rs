@@ -21,3 +21,8 @@
 //! logs are never taken for the log; and what was claimed must be readable, or it is damage and is said to be.
 //!
 //! Not here: what a record means for a dataset (`zvol`, `zpl`); which datasets have logs and when they sync (`pool`).
+
+mod log;
+mod settings;
+
+pub use log::{Log, Parts, Stats};

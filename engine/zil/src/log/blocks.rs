@@ -1,0 +1,180 @@
+//! The chain in memory: which of its blocks are written, and which nobody needs any more. Pure.
+//!
+//! ```text
+//!   header ─▶ [ Durable ] ─▶ [ Durable ] ─▶ [ Issued ] ─▶ [ Issued ] ─▶ [ Empty ]
+//!              freed by the sync that        being written and           named by the one before;
+//!              makes its records obsolete    flushed, at once            the next records go here
+//! ```
+//!
+//! What a block promises counts when it and all before it are durable: a reader stops at the first that is not.
+//!
+//! A block that could not be written breaks the chain, as does one for which no successor could be allocated. Then those
+//! who wait fall back to waiting for their txg, and when all records are obsolete the chain is freed and the next commit
+//! begins another.
+//!
+//! Invariants: only the last block is empty, and only of a broken chain the last is not; a block is freed in a txg that is
+//! not older than its birth, once, and only after its write has ended.
+
+use ondisk::Plain;
+use std::collections::VecDeque;
+use units::Txg;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Empty,
+    /// Being written. The block after it was allocated in this txg, and is found only through this one: so the txg must
+    /// not be on disk before this block is.
+    Issued(Txg),
+    Durable,
+    Failed,
+}
+
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub place: Plain,
+    pub stage: Stage,
+    /// The newest txg that it has records of.
+    pub newest: Txg,
+    /// All changes up to here are in it or in those before.
+    pub complete: u64,
+    /// How many commits wait for it.
+    pub waiters: usize,
+}
+
+impl Block {
+    pub fn empty(place: Plain) -> Block {
+        Block { place, stage: Stage::Empty, newest: Txg::NONE, complete: 0, waiters: 0 }
+    }
+
+    pub fn number(&self) -> u64 {
+        self.place.checksum[3]
+    }
+
+    fn is_written(&self) -> bool {
+        !matches!(self.stage, Stage::Issued(_))
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    list: VecDeque<Block>,
+    broken: bool,
+}
+
+impl Blocks {
+    pub fn begin(&mut self, place: Plain) {
+        assert!(self.list.is_empty(), "one chain at a time");
+        self.list.push_back(Block::empty(place));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Nothing more can be put into this chain.
+    pub fn break_off(&mut self) {
+        self.broken = true;
+    }
+
+    pub fn first(&self) -> Option<&Plain> {
+        self.list.front().map(|block| &block.place)
+    }
+
+    /// The empty block.
+    pub fn last(&self) -> Option<&Plain> {
+        self.list.back().filter(|b| b.stage == Stage::Empty && !self.broken).map(|block| &block.place)
+    }
+
+    /// The empty block is being written, and `next` comes after it; without `next` the chain ends.
+    pub fn issue(&mut self, in_txg: Txg, newest: Txg, complete: u64, waiters: usize, next: Option<Plain>) {
+        let last = self.list.back_mut().expect("what is issued is the last");
+        assert_eq!(last.stage, Stage::Empty, "a block is written once");
+        *last = Block { place: last.place.clone(), stage: Stage::Issued(in_txg), newest, complete, waiters };
+        match next {
+            Some(place) => self.list.push_back(Block::empty(place)),
+            None => self.broken = true,
+        }
+    }
+
+    /// The write of a block has ended; answers how many commits waited for it.
+    pub fn written(&mut self, number: u64, is_durable: bool) -> usize {
+        let block = self.list.iter_mut().find(|b| b.number() == number);
+        let block = block.expect("a block is not freed while it is written");
+        block.stage = if is_durable { Stage::Durable } else { Stage::Failed };
+        self.broken |= !is_durable;
+        block.waiters
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.list.iter().filter(|b| !b.is_written()).count()
+    }
+
+    /// All changes up to here can be read from the chain.
+    pub fn durable(&self) -> u64 {
+        self.list.iter().take_while(|b| b.stage == Stage::Durable).map(|b| b.complete).max().unwrap_or(0)
+    }
+
+    /// All changes up to `id` are in the blocks issued so far, or need not be. Answers whether they are durable now.
+    pub fn cover(&mut self, id: u64) -> bool {
+        let last = self.list.iter_mut().rev().find(|b| !b.is_written());
+        match last {
+            Some(block) => {
+                block.complete = block.complete.max(id);
+                false
+            }
+            None => !self.broken,
+        }
+    }
+
+    /// Whether all that `txg` allocated is named by blocks that are on disk.
+    pub fn is_settled(&self, txg: Txg) -> bool {
+        !self.list.iter().any(|b| matches!(b.stage, Stage::Issued(in_txg) if in_txg <= txg))
+    }
+
+    /// Takes out what nobody needs any more when `txg` is on disk, to be freed in `txg`.
+    pub fn retire(&mut self, txg: Txg) -> Vec<Plain> {
+        let mut freed = Vec::new();
+        while let Some(first) = self.list.front() {
+            let is_done = first.is_written() && first.stage != Stage::Empty;
+            if !is_done || first.place.birth > txg || first.newest > txg {
+                break;
+            }
+            freed.extend(self.list.pop_front().map(|b| b.place));
+        }
+        if self.broken {
+            self.retire_unreachable(txg, &mut freed);
+        }
+        if self.list.is_empty() {
+            self.broken = false;
+        }
+        freed
+    }
+
+    /// Nobody finds a block that comes after one that could not be written.
+    fn retire_unreachable(&mut self, txg: Txg, freed: &mut Vec<Plain>) {
+        let sound = self.list.iter().take_while(|b| b.stage != Stage::Failed).count();
+        let has_failed = sound < self.list.len();
+        let mut at = 0;
+        self.list.retain(|block| {
+            let unreachable = at >= sound || (!has_failed && block.stage == Stage::Empty);
+            at += 1;
+            let goes = unreachable && block.is_written() && block.place.birth <= txg;
+            if goes {
+                freed.push(block.place.clone());
+            }
+            !goes
+        });
+    }
+
+    /// Takes everything out, when all records are obsolete or unwanted.
+    pub fn take_all(&mut self) -> Vec<Plain> {
+        assert_eq!(self.in_flight(), 0, "a block is not freed while it is written");
+        self.broken = false;
+        self.list.drain(..).map(|b| b.place).collect()
+    }
+}

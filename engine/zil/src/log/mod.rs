@@ -1,0 +1,360 @@
+//! The log of one dataset while it is written to.
+//!
+//! ```text
+//!   write(tx), truncate(tx)     a record in memory; nothing waits
+//!   commit()                    ─▶ the writer: gather ─▶ take all records ─▶ block, block … ─▶ write, flush ─▶ waiters
+//!   sync(tx)     in syncing context, before the dataset is written: frees blocks, moves the header
+//!   synced(txg)                 what the txg left of records in memory is dropped
+//! ```
+//!
+//! One writer at a time forms blocks (`writer`); up to [`writer::IN_FLIGHT`] are being written and flushed meanwhile. Who
+//! comes while they are, waits in memory, and all who did go into the next block together: one flush for many. When the
+//! last block had several waiters, the next gives as many a moment to come back; alone, nobody waits for anybody.
+//!
+//! The first commit makes the log: it allocates a block and waits for its txg, after which the header on disk leads to it.
+//! From then on a commit waits for one write and one flush.
+//!
+//! A commit is done when the blocks with all records that came before it are durable, or when the txgs of these are on
+//! disk. If the log cannot be written, it waits for the txg: slower, but never less.
+//!
+//! Invariants: records go into the log in the order in which they were made; a block is reused only after the txg that
+//! freed it, which is one that made all its records obsolete; nothing on disk names a block whose space is not the log's.
+
+mod blocks;
+mod plan;
+mod record;
+mod sync;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use crate::settings::Settings;
+use blocks::Blocks;
+use dmu::{ObjSet, Object, SyncMode, Tx};
+use ondisk::Plain;
+use plan::Bursts;
+use record::{Change, Entry, Pieces};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tunables::Tunables;
+use txg::Txgs;
+use units::{ObjectId, Result, Txg};
+use world::Buf;
+use world::sync::Notify;
+use zio::LogStore;
+
+/// What a log is made of.
+pub struct Parts {
+    pub objset: ObjSet,
+    pub txgs: Txgs,
+    pub store: Arc<dyn LogStore>,
+    pub tunables: Arc<Tunables>,
+}
+
+/// See the module. Clones are the same log.
+#[derive(Clone)]
+pub struct Log(Arc<Inner>);
+
+struct Inner {
+    objset: ObjSet,
+    txgs: Txgs,
+    store: Arc<dyn LogStore>,
+    tunables: Arc<Tunables>,
+    state: Mutex<State>,
+    /// Told when a block is done, a commit begins, a txg is on disk.
+    changed: Notify,
+    counters: Counters,
+}
+
+/// What a log has done since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Commits that were asked for, and those that had to wait for a txg.
+    pub commits: u64,
+    pub fallbacks: u64,
+    /// Blocks written, and bytes of them.
+    pub blocks: u64,
+    pub bytes: u64,
+    pub records: u64,
+    /// Blocks of data that were written in advance, and named.
+    pub indirect: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    commits: AtomicU64,
+    fallbacks: AtomicU64,
+    blocks: AtomicU64,
+    bytes: AtomicU64,
+    records: AtomicU64,
+    indirect: AtomicU64,
+}
+
+impl Counters {
+    fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+}
+
+#[derive(Default)]
+struct State {
+    pending: VecDeque<Entry>,
+    /// The last change's number, and the newest txg of all so far.
+    last_id: u64,
+    newest: Txg,
+    /// The newest txg with a change that is not in the log at all.
+    unlogged: Txg,
+    synced: Txg,
+    /// Commits wait for all changes up to `wanted`; up to `issued` they are in blocks; up to `durable` they are safe.
+    wanted: u64,
+    issued: u64,
+    durable: u64,
+    /// Commits since the last block was formed, and how many waited for the last that was done.
+    gathered: usize,
+    expected: usize,
+    /// The writer is at work.
+    is_writing: bool,
+    blocks: Blocks,
+    /// The first block of a log that somebody left here, empty; freed when ours begins.
+    left: Option<Plain>,
+    /// The number of the last record in the log.
+    seq: u64,
+    bursts: Bursts,
+    /// How long the last block took.
+    latency: Duration,
+    /// No more records: the log is going.
+    is_closed: bool,
+    /// The txg whose sync frees the whole log.
+    destroyed_in: Txg,
+}
+
+impl Log {
+    /// The log of an open head dataset in which there is nothing to be replayed.
+    pub fn open(parts: Parts) -> Log {
+        let Parts { objset, txgs, store, tunables } = parts;
+        let left = objset.phys().zil_header.log.as_plain().cloned();
+        let state = State { left, synced: txgs.synced_txg(), ..State::default() };
+        Log(Arc::new(Inner {
+            objset,
+            txgs,
+            store,
+            tunables,
+            state: Mutex::new(state),
+            changed: Notify::new(),
+            counters: Counters::default(),
+        }))
+    }
+
+    /// The object set that this is the log of.
+    pub fn objset(&self) -> &ObjSet {
+        &self.0.objset
+    }
+
+    /// What `sync` says now.
+    pub fn mode(&self) -> SyncMode {
+        self.0.objset.policy().sync
+    }
+
+    /// Logs a write of `data` at `offset`, which has just dirtied the blocks of `object` in `tx`. `soon` says that a
+    /// commit follows.
+    pub fn write(&self, tx: &Tx, object: &Object, offset: u64, data: &Buf, soon: bool) {
+        let policy = self.0.objset.policy();
+        if policy.sync == SyncMode::Disabled {
+            return self.unlogged(tx);
+        }
+        let settings = self.settings();
+        let size = object.block_size();
+        let large = data.len() as u64 >= settings.immediate_write_size
+            && (data.len() as u64 >= size / 2 || !soon)
+            && !self.0.store.has_log_devices();
+        let changes = if policy.logbias_throughput || large {
+            by_block(tx, object, size, offset, data)
+        } else {
+            vec![whole(tx, object, size, offset, data)]
+        };
+        self.push(tx, changes);
+    }
+
+    /// Logs that a range has become zeros.
+    pub fn truncate(&self, tx: &Tx, object: ObjectId, offset: u64, length: u64) {
+        if self.mode() == SyncMode::Disabled {
+            return self.unlogged(tx);
+        }
+        self.push(tx, vec![Change::Truncate { object, offset, length }]);
+    }
+
+    /// Notes a change that only its txg makes durable: the next commit waits for that.
+    pub fn unlogged(&self, tx: &Tx) {
+        let mut state = self.lock();
+        state.unlogged = state.unlogged.max(tx.txg());
+    }
+
+    fn push(&self, tx: &Tx, changes: Vec<Change>) {
+        let mut state = self.lock();
+        if state.is_closed {
+            state.unlogged = state.unlogged.max(tx.txg());
+            return;
+        }
+        state.newest = state.newest.max(tx.txg());
+        for change in changes {
+            state.last_id += 1;
+            let entry = Entry { id: state.last_id, txg: tx.txg(), change };
+            state.pending.push_back(entry);
+        }
+    }
+
+    /// Makes durable all that was logged before; with `sync=disabled`, nothing.
+    pub async fn commit(&self) -> Result<()> {
+        if self.mode() == SyncMode::Disabled {
+            return Ok(());
+        }
+        Counters::add(&self.0.counters.commits, 1);
+        match self.ask() {
+            Asked::Done => Ok(()),
+            Asked::Txg(txg) => self.wait_for(txg).await,
+            Asked::Log { target, txg } => {
+                let answer = self.0.changed.until(|| self.lock().answer(target, txg)).await;
+                match answer {
+                    Answer::Durable => Ok(()),
+                    Answer::Broken => self.wait_for(txg).await,
+                }
+            }
+        }
+    }
+
+    async fn wait_for(&self, txg: Txg) -> Result<()> {
+        Counters::add(&self.0.counters.fallbacks, 1);
+        self.0.txgs.wait_synced(txg).await
+    }
+
+    /// Decides what a commit waits for, and sees to it that the writer is at work.
+    fn ask(&self) -> Asked {
+        let (start, target, txg) = {
+            let mut state = self.lock();
+            let (target, txg) = (state.last_id, state.newest);
+            if state.unlogged > state.synced {
+                return Asked::Txg(txg.max(state.unlogged));
+            }
+            if state.durable >= target || state.synced >= txg {
+                return Asked::Done;
+            }
+            if state.is_closed || state.blocks.is_broken() {
+                return Asked::Txg(txg);
+            }
+            if state.issued >= target {
+                return Asked::Log { target, txg };
+            }
+            state.wanted = state.wanted.max(target);
+            state.gathered += 1;
+            let start = !std::mem::replace(&mut state.is_writing, true);
+            (start, target, txg)
+        };
+        if start {
+            world::spawn(self.clone().write_blocks());
+        } else {
+            self.0.changed.notify_all();
+        }
+        Asked::Log { target, txg }
+    }
+
+    pub fn stats(&self) -> Stats {
+        let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        let c = &self.0.counters;
+        Stats {
+            commits: read(&c.commits),
+            fallbacks: read(&c.fallbacks),
+            blocks: read(&c.blocks),
+            bytes: read(&c.bytes),
+            records: read(&c.records),
+            indirect: read(&c.indirect),
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        Settings::of(&self.0.tunables)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Each change under this lock is a few assignments; a broken promise of ours shows as a panic of its own.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+enum Asked {
+    Done,
+    Txg(Txg),
+    Log { target: u64, txg: Txg },
+}
+
+enum Answer {
+    Durable,
+    Broken,
+}
+
+impl State {
+    fn answer(&self, target: u64, txg: Txg) -> Option<Answer> {
+        if self.durable >= target || self.synced >= txg {
+            Some(Answer::Durable)
+        } else if self.is_closed || self.blocks.is_broken() {
+            Some(Answer::Broken)
+        } else {
+            None
+        }
+    }
+}
+
+/// A record for each block: the block as the overlay has it now.
+fn by_block(tx: &Tx, object: &Object, size: u64, offset: u64, data: &Buf) -> Vec<Change> {
+    let parts = parts(size, offset, data.len() as u64);
+    let change = |(blkid, offset, length): (u64, u64, u64)| match object.dirty_block(tx, blkid) {
+        Some(block) => Change::Block { object: object.clone(), blkid, block, offset, length },
+        None => Change::Truncate { object: object.id(), offset, length },
+    };
+    parts.map(change).collect()
+}
+
+/// One record with all the data. Whole blocks are those of the overlay, so that they are in memory once.
+fn whole(tx: &Tx, object: &Object, size: u64, offset: u64, data: &Buf) -> Change {
+    let mut pieces = Pieces::default();
+    let one = offset / size == (offset + data.len() as u64 - 1) / size;
+    if one {
+        if data.len() as u64 != size {
+            tx.dirtied(data.len() as u64);
+        }
+        pieces.push(data.clone());
+    } else {
+        for (blkid, at, length) in parts(size, offset, data.len() as u64) {
+            let from = (at - offset) as usize;
+            let shared = (length == size).then(|| object.dirty_block(tx, blkid)).flatten();
+            pieces.push(shared.unwrap_or_else(|| {
+                tx.dirtied(length);
+                Buf::copy_from(&data[from..from + length as usize])
+            }));
+        }
+    }
+    Change::Bytes { object: object.id(), offset, data: pieces }
+}
+
+/// A range cut at the boundaries of blocks: block number, offset, length.
+fn parts(size: u64, offset: u64, length: u64) -> impl Iterator<Item = (u64, u64, u64)> {
+    let end = offset + length;
+    (offset / size..end.div_ceil(size)).map(move |blkid| {
+        let (from, to) = (offset.max(blkid * size), end.min((blkid + 1) * size));
+        (blkid, from, to - from)
+    })
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.lock();
+        write!(f, "Log({}: {} of {} durable)", self.0.objset.id(), state.durable, state.last_id)
+    }
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Parts({})", self.objset.id())
+    }
+}

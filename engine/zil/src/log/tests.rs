@@ -1,0 +1,177 @@
+//! A log over devices that forget, in the simulator: what a crash would leave is read at any moment, and compared.
+
+mod world_of_one;
+
+use dmu::SyncMode;
+use sim::Rng;
+use units::{Kind, Txg};
+use world_of_one::{BLOCK, BLOCKS, Rig, Trouble};
+
+/// Writes, trims and commits at random; meanwhile another task imagines crashes.
+fn torture(seed: u64, trouble: Trouble) {
+    Rig::run(seed, trouble, move |rig| async move {
+        let watcher = {
+            let rig = rig.clone();
+            world::spawn(async move {
+                let mut rng = Rng::new(seed ^ 77);
+                while !rig.is_over() {
+                    world::sleep(std::time::Duration::from_micros(rng.below(900))).await;
+                    rig.crash(&mut rng);
+                    if rng.below(20) == 0 {
+                        rig.txgs.sync().await.unwrap();
+                    }
+                }
+            })
+        };
+        let mut rng = Rng::new(seed);
+        for step in 0..250 {
+            match rng.below(10) {
+                0..=5 => {
+                    let at = rng.below(BLOCKS * BLOCK / 512 - 1) * 512;
+                    let most = if rng.below(6) == 0 { 400 } else { 20 };
+                    let len = ((1 + rng.below(most)) * 512).min(BLOCKS * BLOCK - at);
+                    rig.write(at, vec![step as u8 | 1; len as usize], rng.below(2) == 0).await;
+                }
+                6 => {
+                    let first = rng.below(BLOCKS);
+                    rig.trim(first, 1 + rng.below(BLOCKS - first)).await;
+                }
+                7 => world::sleep(std::time::Duration::from_micros(rng.below(3000))).await,
+                _ => rig.commit().await,
+            }
+            if rng.below(30) == 0 {
+                rig.txgs.sync().await.unwrap();
+            }
+            rig.crash(&mut rng);
+        }
+        rig.commit().await;
+        rig.crash(&mut rng);
+        rig.over();
+        watcher.await;
+        rig.leave().await;
+    });
+}
+
+#[test]
+fn whatever_a_crash_leaves_every_commit_is_in_it_and_no_space_is_lost() {
+    for seed in 0..12 {
+        torture(seed, Trouble { throughput: seed % 3 == 1, slog: seed % 4 == 2, ..Trouble::default() });
+    }
+}
+
+#[test]
+fn failing_writes_and_a_lack_of_space_make_commits_slow_and_never_untrue() {
+    for seed in 0..8 {
+        let trouble = Trouble {
+            failing_writes: if seed % 2 == 0 { 12 } else { 0 },
+            failing_allocations: if seed % 4 > 0 { 8 } else { 0 },
+            throughput: seed % 3 == 0,
+            ..Trouble::default()
+        };
+        torture(100 + seed, trouble);
+    }
+}
+
+#[test]
+fn many_who_commit_at_once_share_blocks_and_one_alone_waits_for_nobody() {
+    Rig::run(5, Trouble { steady: true, ..Trouble::default() }, |rig| async move {
+        rig.write(0, vec![1; 512], true).await;
+        rig.commit().await;
+        let alone = rig.log.stats();
+        let began = world::now();
+        for i in 0..20u64 {
+            rig.write(i * 512, vec![2; 512], true).await;
+            rig.commit().await;
+        }
+        let each = world::now().since(began) / 20;
+        let after = rig.log.stats();
+        assert_eq!(after.blocks - alone.blocks, 20);
+        assert!(each <= rig.latency() * 11 / 10, "{each:?} is more than a write and a flush");
+        let writers: Vec<_> = (0..32u64)
+            .map(|i| {
+                let rig = rig.clone();
+                world::spawn(async move {
+                    for _ in 0..20 {
+                        rig.write_to(i).await;
+                        rig.commit().await;
+                    }
+                })
+            })
+            .collect();
+        for writer in writers {
+            writer.await;
+        }
+        let shared = rig.log.stats();
+        let (commits, blocks) = (shared.commits - after.commits, shared.blocks - after.blocks);
+        assert!(commits == 640 && blocks < commits / 8, "{commits} commits in {blocks} blocks");
+        rig.over();
+        rig.leave().await;
+    });
+}
+
+#[test]
+fn sync_disabled_waits_for_nothing_and_what_was_not_logged_is_waited_for_later() {
+    Rig::run(6, Trouble::default(), |rig| async move {
+        rig.set_mode(SyncMode::Disabled);
+        rig.write(0, vec![1; 4096], true).await;
+        let (began, txg) = (world::now(), rig.txgs.open_txg());
+        rig.log.commit().await.unwrap();
+        assert_eq!((world::now(), rig.log.stats().records), (began, 0));
+        rig.set_mode(SyncMode::Standard);
+        rig.commit().await;
+        assert!(rig.txgs.synced_txg() >= txg);
+        rig.over();
+        rig.leave().await;
+    });
+}
+
+#[test]
+fn a_closed_log_is_empty_and_commits_wait_for_their_txg() {
+    Rig::run(7, Trouble::default(), |rig| async move {
+        for i in 0..30 {
+            rig.write(i * 1024, vec![3; 9000], true).await;
+            rig.commit().await;
+        }
+        rig.over();
+        rig.leave().await;
+        let txg = rig.txgs.open_txg();
+        rig.write(0, vec![4; 512], true).await;
+        rig.log.commit().await.unwrap();
+        assert!(rig.txgs.synced_txg() >= txg);
+    });
+}
+
+#[test]
+fn a_dataset_that_goes_takes_its_log_with_it_even_while_it_is_written_to() {
+    Rig::run(8, Trouble::default(), |rig| async move {
+        rig.write(0, vec![1; 512], true).await;
+        rig.commit().await;
+        let writer = {
+            let rig = rig.clone();
+            world::spawn(async move {
+                for i in 0..200 {
+                    rig.write(i * 512, vec![2; 512], true).await;
+                    let _ = rig.log.commit().await;
+                }
+            })
+        };
+        world::sleep(rig.latency() * 7).await;
+        rig.over();
+        rig.destroy_in_next_sync();
+        rig.txgs.sync().await.unwrap();
+        writer.await;
+        rig.txgs.sync().await.unwrap();
+        assert_eq!(rig.log_space(), 0, "blocks of the log are left");
+    });
+}
+
+#[test]
+fn a_pool_that_cannot_sync_any_more_says_so() {
+    Rig::run(9, Trouble::default(), |rig| async move {
+        rig.write(0, vec![1; 512], true).await;
+        rig.over();
+        rig.txgs.fail("no more");
+        assert_eq!(rig.log.commit().await.unwrap_err().kind(), Kind::Io);
+        assert_eq!(rig.txgs.synced_txg(), Txg(9));
+    });
+}
