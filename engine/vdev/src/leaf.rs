@@ -8,6 +8,7 @@
 //! Invariant: a leaf that is not usable refuses I/O at once, so that nobody waits for a dead device.
 
 use crate::diagnosis::{Diagnosis, Verdict};
+use crate::flush::Durability;
 use crate::geometry::leaf_asize;
 use crate::label::read::{Labels, read_labels};
 use crate::queue::schedule::{Direction, Shape};
@@ -33,14 +34,17 @@ pub struct Leaf {
     /// The kinds of error since the group last asked.
     suspected: AtomicU8,
     alarm: Arc<AtomicBool>,
-    /// How many writes have completed, and how many of them a flush has made durable.
-    written: AtomicU64,
-    flushed: AtomicU64,
+    durability: Arc<Durability>,
+    /// The administrator says that its cache survives a power cut.
+    cache_is_safe: AtomicBool,
     tunables: Arc<Tunables>,
     /// The txg that is being synced, and the first and the last of those of which a write did not reach it.
     syncing: AtomicU64,
     missed: [AtomicU64; 2],
 }
+
+/// What the intent log writes belongs to a txg at most so far ahead of the one that is being synced.
+const MISSED_AHEAD: u64 = 2;
 
 #[derive(Debug)]
 struct Inner {
@@ -92,8 +96,8 @@ impl Leaf {
             errors: Default::default(),
             suspected: AtomicU8::new(0),
             alarm,
-            written: AtomicU64::new(0),
-            flushed: AtomicU64::new(0),
+            durability: Durability::new(),
+            cache_is_safe: AtomicBool::new(false),
             tunables: options.tunables.clone(),
             syncing: AtomicU64::new(0),
             missed: [AtomicU64::new(u64::MAX), AtomicU64::new(0)],
@@ -162,26 +166,38 @@ impl Leaf {
         self.run(shape, || Work::Trim).await.map(|_| ())
     }
 
-    /// Makes durable what was written. Nothing is done when nothing was written since the last flush began.
-    pub async fn flush(&self) -> Result<()> {
+    /// Makes durable all writes that completed before. See [`crate::flush`] for when that asks the device at all.
+    pub async fn flush(self: &Arc<Leaf>) -> Result<()> {
         let disk = self.disk()?;
-        let written = self.written.load(Ordering::Acquire);
-        let volatile = !matches!(disk.geometry().kind, DiskKind::Block { volatile_cache: false, .. });
-        if !volatile
-            || self.tunables.is_on(Tunable::NoCacheFlush)
-            || self.flushed.load(Ordering::Acquire) >= written
-        {
+        self.stats.flush_asked();
+        if self.durability.is_clean() || self.survives_power_cuts(&disk) {
             return Ok(());
         }
-        let started = world::now();
-        let result = disk.flush().await;
-        self.stats.flushed(started, result.is_err());
-        if let Err(e) = result {
+        let leaf = self.clone();
+        let flush = move || async move {
+            let started = world::now();
+            let result = disk.flush().await;
+            leaf.stats.flushed(started, result.is_err());
+            result
+        };
+        self.durability.flush(flush).await.map_err(|e| {
             self.note_missed();
-            return Err(self.failed(Fault::Write, "flush", e));
-        }
-        self.flushed.fetch_max(written, Ordering::Release);
-        Ok(())
+            self.failed(Fault::Write, "flush", e)
+        })
+    }
+
+    /// Trusts, or no longer, that its cache survives a power cut, whatever the device says.
+    pub fn set_cache_is_safe(&self, is_safe: bool) {
+        self.cache_is_safe.store(is_safe, Ordering::Relaxed);
+    }
+
+    pub fn cache_is_safe(&self) -> bool {
+        self.cache_is_safe.load(Ordering::Relaxed)
+    }
+
+    fn survives_power_cuts(&self, disk: &Arc<dyn Disk>) -> bool {
+        let volatile = !matches!(disk.geometry().kind, DiskKind::Block { volatile_cache: false, .. });
+        !volatile || self.cache_is_safe() || self.tunables.is_on(Tunable::NoCacheFlush)
     }
 
     /// Reads at an offset from the very start of the device.
@@ -195,8 +211,7 @@ impl Leaf {
     pub async fn write_raw(&self, offset: u64, data: Buf, priority: Priority) -> Result<()> {
         let shape = self.shape(priority, Direction::Write, offset, data.len() as u64);
         let result = self.run(shape, || Work::Write(vec![data.clone()])).await;
-        // Also of a failed write some bytes may have arrived.
-        self.written.fetch_add(1, Ordering::Release);
+        self.durability.wrote();
         if result.is_err() {
             self.note_missed();
         }
@@ -216,6 +231,12 @@ impl Leaf {
         self.queue.load() + cost as usize
     }
 
+    /// Whether something could not be written in the txg that is being synced.
+    pub(crate) fn missed_now(&self) -> bool {
+        let now = self.syncing.load(Ordering::Relaxed);
+        self.missed[1].load(Ordering::Relaxed) == now + MISSED_AHEAD
+    }
+
     pub(crate) fn set_txg(&self, txg: Txg) {
         self.syncing.store(txg.0, Ordering::Relaxed);
     }
@@ -224,7 +245,7 @@ impl Leaf {
     fn note_missed(&self) {
         let txg = self.syncing.load(Ordering::Relaxed);
         self.missed[0].fetch_min(txg, Ordering::Relaxed);
-        self.missed[1].fetch_max(txg + 2, Ordering::Relaxed);
+        self.missed[1].fetch_max(txg + MISSED_AHEAD, Ordering::Relaxed);
     }
 
     /// Counts an error and tells the group.
@@ -243,6 +264,7 @@ impl Leaf {
         self.errors.iter().for_each(|e| e.store(0, Ordering::Relaxed));
         let mut inner = self.lock();
         inner.diagnosis = Diagnosis::default();
+        self.durability.forget_doubts();
         if inner.disk.is_some() && inner.health.aux == Aux::ErrorsExceeded {
             inner.health = Health::ONLINE;
         }

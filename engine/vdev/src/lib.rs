@@ -25,6 +25,7 @@
 
 mod device;
 mod diagnosis;
+mod flush;
 pub mod geometry;
 pub mod gpt;
 mod health;

@@ -181,12 +181,8 @@ impl Node {
         async move {
             match &self.body {
                 Body::Leaf(leaf) => leaf.flush().await,
-                Body::Mirror(children) => {
-                    enough(join_all(children.iter().map(|c| c.flush())).await, children.len() - 1)
-                }
-                Body::Raidz(shape, children) => {
-                    enough(join_all(children.iter().map(|c| c.flush())).await, shape.parity())
-                }
+                Body::Mirror(children) => flush_all(children, children.len() - 1).await,
+                Body::Raidz(shape, children) => flush_all(children, shape.parity()).await,
                 Body::Absent(health) => Err(absent(*health)),
             }
         }
@@ -227,6 +223,13 @@ impl Node {
         }
     }
 
+    fn missed_now(&self) -> bool {
+        match &self.body {
+            Body::Leaf(leaf) => leaf.missed_now(),
+            _ => self.children().iter().any(|c| c.missed_now()),
+        }
+    }
+
     /// Counts the error on each leaf that returned the wrong bytes.
     pub(crate) fn count_checksum_error(&self) {
         self.leaves().iter().filter(|l| l.is_usable()).for_each(|l| l.count(Fault::Checksum));
@@ -258,6 +261,24 @@ pub(crate) async fn read_leaf(leaf: &Leaf, ask: &Ask) -> Result<Buf> {
         }
         _ => Ok(buf),
     }
+}
+
+/// Flushes all children, of which `redundancy` may fail.
+///
+/// Each block of this txg was written to enough of them. But when one of them cannot make its writes durable, the blocks
+/// that another one missed may have been only there: that one counts as failed then, too.
+async fn flush_all(children: &[Arc<Node>], redundancy: usize) -> Result<()> {
+    let usable: Vec<bool> = children.iter().map(|c| c.is_usable()).collect();
+    let mut results = join_all(children.iter().map(|c| c.flush())).await;
+    let lost_writes = usable.iter().zip(&results).any(|(usable, result)| *usable && result.is_err());
+    if lost_writes {
+        let missing =
+            children.iter().zip(&mut results).filter(|(c, result)| result.is_ok() && c.missed_now());
+        missing.for_each(|(_, result)| {
+            *result = Err(Error::new(Kind::Io, "flush").because("it missed writes that another one lost"));
+        });
+    }
+    enough(results, redundancy)
 }
 
 /// Good when at most `redundancy` of the results are errors; else the worst of them.

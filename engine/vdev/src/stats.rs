@@ -33,6 +33,8 @@ pub struct LeafStats {
     classes: [ClassCounters; Priority::COUNT],
     flushes: AtomicU64,
     flush_ns: AtomicU64,
+    flush_wait: Histogram<LATENCY_BUCKETS>,
+    flushes_asked: AtomicU64,
     /// Bytes written again because they were bad.
     healed: AtomicU64,
     probes: Option<Probes>,
@@ -85,6 +87,8 @@ impl LeafStats {
             }),
             flushes: AtomicU64::new(0),
             flush_ns: AtomicU64::new(0),
+            flush_wait: histogram(),
+            flushes_asked: AtomicU64::new(0),
             healed: AtomicU64::new(0),
             probes: registry.map(|r| Probes {
                 registry: r.clone(),
@@ -117,10 +121,15 @@ impl LeafStats {
         }
     }
 
+    /// Somebody wants to be sure; most often that costs no flush of its own.
+    pub(crate) fn flush_asked(&self) {
+        add(&self.flushes_asked, 1);
+    }
+
     pub(crate) fn flushed(&self, began: Instant, failed: bool) {
         let latency = world::now().since(began);
         add(&self.flushes, 1);
-        add(&self.flush_ns, nanos(latency));
+        count_time(&self.flush_wait, &self.flush_ns, latency);
         if let Some(probes) = &self.probes {
             probes.disk.record(Event { op: Op::Flush, offset: 0, bytes: 0, began, latency, failed });
         }
@@ -156,6 +165,8 @@ impl LeafStats {
             }),
             flushes: load(&self.flushes),
             flush_ns: load(&self.flush_ns),
+            flush_wait: self.flush_wait.each_ref().map(load),
+            flushes_asked: load(&self.flushes_asked),
             healed: load(&self.healed),
         }
     }
@@ -202,15 +213,19 @@ pub(crate) fn op_of(class: Priority) -> Op {
 }
 
 /// The counters at one moment; those of a group are sums.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Snapshot {
     pub read: KindSnapshot,
     pub write: KindSnapshot,
     pub trim: KindSnapshot,
     /// By [`Priority::index`].
     pub classes: [ClassSnapshot; Priority::COUNT],
+    /// Flushes that the device was asked for, and how long they took.
     pub flushes: u64,
     pub flush_ns: u64,
+    pub flush_wait: [u64; LATENCY_BUCKETS],
+    /// How often somebody wanted to be sure: what is more than `flushes` was shared, or not needed.
+    pub flushes_asked: u64,
     /// Bytes written again because they were bad.
     pub healed: u64,
 }
@@ -235,6 +250,22 @@ pub struct ClassSnapshot {
     /// In the queue, and at the device, at this moment.
     pub waiting: u64,
     pub active: u64,
+}
+
+impl Default for Snapshot {
+    fn default() -> Snapshot {
+        Snapshot {
+            read: KindSnapshot::default(),
+            write: KindSnapshot::default(),
+            trim: KindSnapshot::default(),
+            classes: Default::default(),
+            flushes: 0,
+            flush_ns: 0,
+            flush_wait: [0; LATENCY_BUCKETS],
+            flushes_asked: 0,
+            healed: 0,
+        }
+    }
 }
 
 impl Default for KindSnapshot {
@@ -270,6 +301,8 @@ impl Snapshot {
         self.classes.iter_mut().zip(&other.classes).for_each(|(a, b)| a.add(b));
         self.flushes += other.flushes;
         self.flush_ns += other.flush_ns;
+        sum(&mut self.flush_wait, &other.flush_wait);
+        self.flushes_asked += other.flushes_asked;
         self.healed += other.healed;
     }
 }

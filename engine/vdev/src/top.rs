@@ -14,6 +14,7 @@ use ondisk::label::DATA_OFFSET;
 use probe::{Event, Io, Layer};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use tunables::{Tunable, Tunables};
 use units::{Error, Guid, Kind, Result, VdevId};
 use world::{Buf, Instant, IoBuf, OpenMode};
 
@@ -76,6 +77,7 @@ pub struct Top {
     /// Set by a leaf that had an error.
     alarm: Arc<AtomicBool>,
     probe: Option<Arc<Io>>,
+    tunables: Arc<Tunables>,
 }
 
 impl Top {
@@ -112,6 +114,7 @@ impl Top {
             node,
             mode: options.mode,
             alarm,
+            tunables: options.tunables.clone(),
             probe: options.registry.as_ref().map(|r| r.io(Layer::Vdev, spec.name())),
         })
     }
@@ -212,11 +215,17 @@ impl Top {
         result.map_err(|e| e.at(self.place(offset)))
     }
 
-    /// Makes durable all writes that completed before.
+    /// Makes durable all writes that completed before, on as many devices as are needed to read them again. It asks only
+    /// devices that were written since they were last asked; see [`crate::Leaf::flush`].
     pub async fn flush(self: &Arc<Top>) -> Result<()> {
         let result = self.node.flush().await;
         self.answer_alarm();
         result.map_err(|e| e.at(format!("vdev {}", self.id)))
+    }
+
+    /// The same for a commit of the intent log, unless `zil_nocacheflush` is on.
+    pub async fn flush_log(self: &Arc<Top>) -> Result<()> {
+        if self.tunables.is_on(Tunable::ZilNoCacheFlush) { Ok(()) } else { self.flush().await }
     }
 
     /// Tells the devices that space is free. Only a hint.
