@@ -21,6 +21,8 @@ pub struct Model {
     pub per_mib: Duration,
     /// What a flush costs at least.
     pub flush: Duration,
+    /// What a flush costs more when anything was written since the last one.
+    pub flush_dirty: Duration,
     /// What a flush costs more for each MiB written since the last one.
     pub flush_per_mib: Duration,
     /// How many operations it works on at once.
@@ -39,6 +41,7 @@ impl Model {
         write: Duration::from_micros(20),
         per_mib: Duration::from_micros(400),
         flush: Duration::from_micros(200),
+        flush_dirty: Duration::ZERO,
         flush_per_mib: Duration::ZERO,
         channels: 32,
         seek: Duration::ZERO,
@@ -74,15 +77,23 @@ impl Model {
         ..Model::NVME
     };
 
-    /// An array with a battery behind its cache that takes a flush literally and destages everything: safe without
-    /// flushes, and slow with them.
+    /// A small array of 2008 with a battery behind its cache that takes a flush literally and destages everything: safe
+    /// without flushes, and slow with them. Twelve SAS disks of 15000 revolutions, two controllers that mirror their
+    /// caches, one wide port of 3 Gb/s.
+    ///
+    /// The figures are those of a Sun StorageTek 2530 as a published test saw it: 10000 files, each created, written
+    /// synchronously and removed, took 7.05 s without flushes and 59.04 s with them. So what a small write costs is
+    /// 0.7 ms, of which the host takes a part: the way there, and to the other controller. What a flush adds is 5.2 ms:
+    /// a short seek (3.2 ms) and half a turn (2 ms).
     pub const ARRAY: Model = Model {
-        read: Duration::from_millis(2),
-        write: Duration::from_micros(150),
+        read: Duration::from_micros(5500),
+        write: Duration::from_micros(650),
         per_mib: Duration::from_micros(900),
-        flush: Duration::from_millis(2),
+        flush: Duration::from_micros(100),
+        flush_dirty: Duration::from_micros(5100),
+        // All disks together, in a row, with parity: 200 MiB/s.
         flush_per_mib: Duration::from_millis(5),
-        channels: 16,
+        channels: 12,
         cache: Cache::Protected,
         kind: DiskKind::Block { rotational: true, volatile_cache: true },
         ..Model::NVME

@@ -166,6 +166,32 @@ fn a_protected_cache_loses_nothing_and_pays_at_the_flush() {
     assert_eq!(disks.get("/d/a").unwrap().peek(0, 512), [7; 512]);
 }
 
+/// What one synchronous write costs on the array, with and without its flush: ten thousand of them took 59.04 s and
+/// 7.05 s on the real one, where the host's part is in it too.
+#[test]
+fn the_array_makes_flushes_as_dear_as_the_real_one_did() {
+    let disks = Disks::new();
+    disks.add("/d/a", SIZE, Model::ARRAY);
+    let [kept, flushed] = run_with(&disks, 1, Config::default(), async {
+        let disk = world::open(Path::new("/d/a"), OpenMode::ReadWrite).unwrap();
+        let mut spent = [Duration::ZERO; 2];
+        for (spent, flushes) in spent.iter_mut().zip([false, true]) {
+            let start = world::now();
+            for i in 0..100 {
+                disk.write(i * 4096, vec![Buf::zeroed(4096)]).await.unwrap();
+                if flushes {
+                    disk.flush().await.unwrap();
+                }
+            }
+            *spent = world::now().since(start) / 100;
+        }
+        spent
+    });
+    let micros = Duration::from_micros;
+    assert!((micros(640)..micros(705)).contains(&kept), "{kept:?}");
+    assert!((micros(5800)..micros(5904)).contains(&flushed), "{flushed:?}");
+}
+
 /// Two writes, neither flushed: the newer alone, the older alone, both and none must all be possible.
 #[test]
 fn a_cut_may_reorder_unflushed_writes() {

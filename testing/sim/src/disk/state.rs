@@ -99,7 +99,9 @@ impl State {
     }
 
     pub fn schedule_flush(&mut self, now: Instant) -> Instant {
-        let destage = per_mib(self.model.flush_per_mib, std::mem::take(&mut self.dirty_bytes));
+        let dirty = std::mem::take(&mut self.dirty_bytes);
+        let start = if dirty > 0 { self.model.flush_dirty } else { Duration::ZERO };
+        let destage = start + per_mib(self.model.flush_per_mib, dirty);
         let head = self.head;
         self.schedule(now, self.model.flush + destage, head, 0)
     }
