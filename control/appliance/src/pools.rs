@@ -191,6 +191,7 @@ impl Appliance {
             name,
             host: self.0.host.clone(),
             force,
+            missing_log: false,
             cache: self.0.cache.clone(),
             tunables: self.0.tunables.clone(),
         };

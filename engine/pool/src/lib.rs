@@ -34,6 +34,7 @@ mod volumes;
 mod walk;
 
 pub use create::{CreateOptions, create};
+pub use logs::{LogSurvey, WaitingLog};
 pub use open::{OpenOptions, open};
 pub use pool::{Host, Pool};
 pub use properties::PoolProperty;

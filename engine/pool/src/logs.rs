@@ -1,49 +1,299 @@
-//! Intent logs that other implementations have left: finding out whether there is anything in them.
-//!
-//! The header of a head dataset names the first block of its log. A file system that was in use and then unmounted still
-//! has one, which nobody has written to yet: the log is *empty*, and the block is kept allocated for it. A log that is
-//! not empty holds writes that were promised and are not in the tree: they must be replayed before anything is changed,
-//! which this program cannot do yet.
+//! Intent logs when a pool is opened.
 //!
 //! ```text
-//!   header ─▶ block ─▶ block ─▶ (allocated, not written)      the chain ends where a block does not carry it on
+//!   survey       each head with a log: walk it, count it            a log vdev is missing? refused, or -m
+//!   claim        in the first txg, before anything else             (writable only)
+//!   ── first txg on disk ──
+//!   volumes      replayed, then the log is done away with
+//!   file systems kept: whoever mounts them replays
 //! ```
+//!
+//! A pool opened read-only is neither claimed nor replayed: it shows the state of its last txg, and says what waits.
+//!
+//! A log of which nothing was written, and whose first block is the dataset's own in the last txg, is *idle*: that of a
+//! file system stays as it is; the first synchronous write will go there.
+//!
+//! Whatever cannot be replayed, or is lost with a device, is told by name: [`Pool::problems`]. What waits is in
+//! [`Pool::waiting_logs`].
 
-use crate::pool::Pool;
-use ondisk::{Reader, ZilChain, ZilHeader};
-use units::{Checksum, ObjectId, ObjsetId, Txg};
-use zio::{Bookmark, Verified};
+use crate::pool::{Pool, lock};
+use ondisk::{LogRecordKind, ObjsetType, ZilHeader};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
+use zil::chain::{Chain, End};
 
-/// A chain longer than this leads in a circle.
-const BLOCKS_MAX: u64 = 1 << 24;
+/// A log that waits to be replayed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingLog {
+    pub dataset: String,
+    /// The records that were not replayed yet.
+    pub records: u64,
+    /// Why it could not be replayed, when that was tried.
+    pub why: Option<String>,
+}
+
+/// What a walk over one log found.
+#[derive(Clone, Debug, Default)]
+pub struct LogSurvey {
+    /// Blocks that were written.
+    pub blocks: u64,
+    /// Records that the next replay would look at.
+    pub records: u64,
+    pub kinds: BTreeMap<u64, u64>,
+    /// The device that could not be asked for the rest.
+    pub unreadable: Option<String>,
+    pub damage: Option<String>,
+}
+
+/// A head dataset with a log.
+#[derive(Debug)]
+struct Head {
+    name: String,
+    id: ObjectId,
+    dataset: Arc<dsl::Dataset>,
+    header: ZilHeader,
+    survey: LogSurvey,
+}
+
+impl Head {
+    fn kind(&self) -> ObjsetType {
+        self.dataset.objset().kind()
+    }
+
+    /// Nothing is in it, and its first block is its own in the state of `synced`.
+    fn is_idle(&self, synced: Txg) -> bool {
+        let is_own = self.header.log.birth() <= synced && self.header.claim_txg == Txg::NONE;
+        is_own && self.survey.blocks == 0 && self.survey.unreadable.is_none()
+    }
+
+    fn has(&self, kind: LogRecordKind) -> bool {
+        self.survey.kinds.contains_key(&(kind as u64))
+    }
+}
 
 impl Pool {
-    /// How many blocks the chain of a log has.
-    pub(crate) async fn log_blocks(&self, objset: ObjsetId, header: &ZilHeader) -> u64 {
-        let (mut next, mut count) = (header.log.clone(), 0);
-        while let Some(plain) = next.as_plain().filter(|_| count < BLOCKS_MAX) {
-            // The last word of a log block's checksum counts the blocks.
-            let at = Bookmark { objset, object: ObjectId(0), level: -2, blkid: plain.checksum[3] };
-            let Ok(Verified(block)) = self.pipeline().read_raw(&next, at).await else { break };
-            let chain = match plain.checksum_kind {
-                Checksum::Zilog2 => block.get(..ZilChain::SIZE),
-                _ => block.len().checked_sub(ZilChain::SIZE).and_then(|start| block.get(start..)),
-            };
-            let decode = |bytes| ZilChain::decode(&mut Reader::new(bytes, plain.endian, "log block"));
-            let Some(Ok(chain)) = chain.map(decode) else { break };
-            count += 1;
-            next = chain.next;
+    /// Walks a log, as far as it is one.
+    pub async fn survey_log(&self, objset: ObjsetId, header: &ZilHeader) -> LogSurvey {
+        let mut chain = Chain::new(self.pipeline(), objset, header);
+        let mut survey = LogSurvey::default();
+        while let Some(link) = chain.next().await {
+            let Some(block) = link.block else { continue };
+            survey.blocks += 1;
+            for (head, _) in block.records() {
+                *survey.kinds.entry(head.code).or_default() += 1;
+                survey.records += u64::from(head.seq > header.replay_seq && head.txg >= header.claim_txg);
+            }
         }
-        count
+        survey.damage = chain.damage().map(|e| e.to_string());
+        if let Some(End::Unreadable(e)) = chain.end() {
+            survey.unreadable = Some(e.to_string());
+        }
+        survey
     }
 
-    /// Whether a log can be left as it is: nothing is in it, and its first block belongs to it in the state of `synced`.
-    pub(crate) async fn is_log_idle(&self, objset: ObjsetId, header: &ZilHeader, synced: Txg) -> bool {
-        if header.log.is_hole() {
-            return true;
-        }
-        // After a crash the first block may be younger than the pool's state: then its space is not its own.
-        let is_own = header.log.birth() <= synced;
-        is_own && header.claim_block_seq == 0 && self.log_blocks(objset, header).await == 0
+    /// Logs that wait to be replayed, as they were found when the pool was opened.
+    pub fn waiting_logs(&self) -> Vec<WaitingLog> {
+        lock(&self.0.waiting_logs).clone()
     }
+
+    /// What is done about logs before the first txg; `missing_log`: what was on log devices that are gone may be lost.
+    ///
+    /// # Errors
+    /// `Io` when a log device is missing and `missing_log` does not allow that; `Unsupported` when the pool can only be
+    /// read because of what is in a log.
+    pub(crate) async fn claim_logs(&self, missing_log: bool) -> Result<()> {
+        let inner = &self.0;
+        let synced = self.uberblock().txg;
+        let heads = self.heads().await?;
+        self.check_log_devices(&heads, missing_log)?;
+        if inner.read_only {
+            for head in &heads {
+                self.wait(head, None);
+                inner.dsl.close_dataset(head.id);
+            }
+            return Ok(());
+        }
+        let mut busy = Vec::new();
+        for head in heads {
+            if head.is_idle(synced) && head.kind() != ObjsetType::Zvol {
+                inner.dsl.close_dataset(head.id);
+            } else {
+                check_claimable(&head)?;
+                busy.push(head);
+            }
+        }
+        if busy.is_empty() {
+            return Ok(());
+        }
+        let tx = inner.txgs.begin_unthrottled();
+        assert_eq!(tx.txg(), synced.next(), "logs are claimed in the first txg");
+        for head in &busy {
+            self.claim_log(head, &tx).await?;
+        }
+        tx.dirtied(1);
+        *lock(&inner.claimed_logs) = busy.into_iter().map(|head| head.id).collect();
+        Ok(())
+    }
+
+    async fn claim_log(&self, head: &Head, tx: &dmu::Tx) -> Result<()> {
+        let set = head.dataset.objset();
+        let synced = self.uberblock().txg;
+        let problem = |what: &str| self.0.note_problem(format!("'{}': {what}", head.name));
+        if let Some(damage) = &head.survey.damage {
+            problem(damage);
+        }
+        if head.header.claim_txg != Txg::NONE {
+            return Ok(());
+        }
+        if head.survey.blocks == 0 && head.survey.unreadable.is_some() {
+            // All of it is on a device that is gone. What the space maps know of is given back.
+            problem("its intent log was on a missing log device: writes since the last txg are lost");
+            if head.header.log.birth() <= synced {
+                set.store().free(&head.header.log, tx.txg());
+            }
+            set.update_phys(tx, |phys| phys.zil_header = ZilHeader::default());
+            return Ok(());
+        }
+        let claim = zil::claim(self.pipeline(), set.id(), &head.header, tx.txg()).await?;
+        if let Some(cut) = claim.cut {
+            problem(&format!("its intent log was cut short after {} records: {cut}", claim.records));
+        }
+        set.update_phys(tx, |phys| phys.zil_header = claim.header);
+        Ok(())
+    }
+
+    /// Replays the claimed logs of volumes; called when the pool syncs. Nobody has a dataset open yet.
+    pub(crate) async fn replay_logs(&self) -> Result<()> {
+        let claimed = std::mem::take(&mut *lock(&self.0.claimed_logs));
+        if claimed.is_empty() {
+            return Ok(());
+        }
+        self.sync().await?;
+        for id in claimed {
+            let dataset = self.0.dsl.open_dataset(id).await?;
+            let name = self.0.dsl.dataset_name(id).await?;
+            let header = dataset.objset().phys().zil_header;
+            let survey = self.survey_log(dataset.objset().id(), &header).await;
+            let head = Head { name, id, dataset, header, survey };
+            let failed = self.replay_log(&head).await?;
+            if failed.is_some() || head.kind() != ObjsetType::Zvol {
+                self.wait(&head, failed);
+            }
+            // What was changed has synced, or nothing was: it may be closed.
+            self.sync().await?;
+            self.0.dsl.close_dataset(id);
+        }
+        Ok(())
+    }
+
+    /// Replays one log if it is a volume's, and clears it if nothing is left in it. Answers why it could not.
+    async fn replay_log(&self, head: &Head) -> Result<Option<String>> {
+        let set = head.dataset.objset();
+        if head.kind() == ObjsetType::Zvol && head.survey.records > 0 {
+            let replayer = zvol::Replay::open(set).await?;
+            let done = zil::replay(self.pipeline(), self.txgs(), set, &replayer).await?;
+            if let Some(e) = done.failed {
+                self.0.note_problem(format!("'{}': its intent log could not be replayed: {e}", head.name));
+                return Ok(Some(e.to_string()));
+            }
+        } else if head.survey.records > 0 || head.survey.damage.is_some() {
+            return Ok(head.survey.damage.clone());
+        }
+        let tx = self.txgs().begin_unthrottled();
+        if head.header.log.is_hole() && head.header == ZilHeader::default() {
+            return Ok(None);
+        }
+        zil::destroy(self.pipeline(), set, &tx).await;
+        Ok(None)
+    }
+
+    fn wait(&self, head: &Head, why: Option<String>) {
+        if head.survey.records > 0 || why.is_some() {
+            let records = head.survey.records;
+            let waiting = WaitingLog { dataset: head.name.clone(), records, why };
+            lock(&self.0.waiting_logs).push(waiting);
+        }
+    }
+
+    /// The head datasets that have a log.
+    async fn heads(&self) -> Result<Vec<Head>> {
+        let inner = &self.0;
+        let pool = inner.dsl.pool_name();
+        let mut heads = Vec::new();
+        for name in inner.dsl.descendants(&pool).await?.into_iter().chain([pool.clone()]) {
+            match self.head(name).await {
+                Ok(head) => heads.extend(head),
+                // Damage that only a reader of this dataset need care about.
+                Err(e) if inner.read_only => inner.note_problem(e),
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(heads)
+    }
+
+    async fn head(&self, name: String) -> Result<Option<Head>> {
+        let dsl = &self.0.dsl;
+        let id = dsl.find(&name).await?.id;
+        let (_, phys) = dsl.core().dataset(id).await?;
+        if phys.bp.is_hole() {
+            return Ok(None);
+        }
+        let dataset = dsl.open_dataset(id).await?;
+        let (objset, header) = (dataset.objset().id(), dataset.objset().phys().zil_header);
+        if header.log.is_hole() {
+            dsl.close_dataset(id);
+            return Ok(None);
+        }
+        let survey = self.survey_log(objset, &header).await;
+        Ok(Some(Head { name, id, dataset, header, survey }))
+    }
+
+    fn check_log_devices(&self, heads: &[Head], missing_log: bool) -> Result<()> {
+        let tree = &self.0.tree;
+        let gone: Vec<String> = tree
+            .tops()
+            .iter()
+            .filter(|top| top.is_log && !top.is_usable())
+            .flat_map(|top| top.leaves())
+            .filter(|leaf| !leaf.is_usable())
+            .map(|leaf| leaf.device().to_string())
+            .collect();
+        if gone.is_empty() || missing_log || self.0.read_only {
+            return Ok(());
+        }
+        let lost: Vec<String> = heads
+            .iter()
+            .filter(|head| head.survey.unreadable.is_some())
+            .map(|head| format!("'{}'", head.name))
+            .collect();
+        let lost = match lost.is_empty() {
+            true => "no dataset has anything on it".to_string(),
+            false => {
+                format!("the latest synchronous writes of {} were on it and would be lost", lost.join(", "))
+            }
+        };
+        Err(Error::new(Kind::Io, "open").because(format!(
+            "log device missing: {}; {lost}: use -m to import the pool without it",
+            gone.join(", ")
+        )))
+    }
+}
+
+/// Whether this program can take over the log: the pool can only be read otherwise.
+fn check_claimable(head: &Head) -> Result<()> {
+    let name = &head.name;
+    if head.dataset.is_encrypted() {
+        return Err(only_reading(&format!("has an intent log of the encrypted dataset '{name}'")));
+    }
+    if head.has(LogRecordKind::CloneRange) {
+        return Err(only_reading(&format!("has cloned blocks in the intent log of '{name}'")));
+    }
+    Ok(())
+}
+
+pub(crate) fn only_reading(what: &str) -> Error {
+    Error::unsupported(format!(
+        "the pool {what}: it can be imported read-only (-o readonly=on) here, or in full by OpenZFS"
+    ))
 }

@@ -13,6 +13,7 @@
 
 use crate::assemble::{MapStyle, MosSpaceLog};
 use crate::create::min_alloc;
+use crate::logs::only_reading;
 use crate::pool::{Host, Inner, Pool, lock};
 use crate::tasks::Tasks;
 use crate::{log_space_maps, vdev_zaps};
@@ -45,6 +46,8 @@ pub struct OpenOptions {
     pub host: Host,
     /// Open it even if another machine seems to use it.
     pub force: bool,
+    /// Open it even if a log device is missing, and lose what was on it.
+    pub missing_log: bool,
     pub cache: Arc<Cache>,
     /// What may change while it is open.
     pub tunables: Arc<Tunables>,
@@ -93,8 +96,11 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions) -> Result<Pool>
             missing.join(", ")
         )));
     }
+    let missing_log = options.missing_log;
     let pool = build(tree, uberblock, config, options).await?;
+    pool.claim_logs(missing_log).await?;
     pool.start();
+    pool.replay_logs().await?;
     Ok(pool)
 }
 
@@ -295,6 +301,8 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         scrub: crate::scrub::Scrub::default(),
         load_guid: world::random_u64(),
         problems: Mutex::default(),
+        waiting_logs: Mutex::default(),
+        claimed_logs: Mutex::default(),
     }))
 }
 
@@ -359,28 +367,6 @@ impl Pool {
         if deduped {
             return Err(only_reading("has deduplicated blocks"));
         }
-        let name = inner.dsl.pool_name();
-        for dataset in inner.dsl.descendants(&name).await?.into_iter().chain([name.clone()]) {
-            let found = inner.dsl.find(&dataset).await?;
-            let (_, phys) = inner.dsl.core().dataset(found.id).await?;
-            if phys.bp.is_hole() {
-                continue;
-            }
-            let set = inner.dsl.open_dataset(found.id).await?;
-            let (objset, header) = (set.objset().id(), set.objset().phys().zil_header);
-            inner.dsl.close_dataset(found.id);
-            if !self.is_log_idle(objset, &header, self.uberblock().txg).await {
-                return Err(only_reading(&format!(
-                    "has writes of '{dataset}' in its intent log that must be replayed first"
-                )));
-            }
-        }
         Ok(())
     }
-}
-
-fn only_reading(what: &str) -> Error {
-    Error::unsupported(format!(
-        "the pool {what}: it can be imported read-only (-o readonly=on) here, or in full by OpenZFS"
-    ))
 }

@@ -1,6 +1,7 @@
 //! An open pool: what it is made of.
 
 use crate::assemble::MosSpaceLog;
+use crate::logs::WaitingLog;
 use crate::tasks::Tasks;
 use dmu::ObjSet;
 use dsl::Dsl;
@@ -54,6 +55,9 @@ pub(crate) struct Inner {
     pub load_guid: u64,
     /// Damage that was met, for the administrator.
     pub problems: Mutex<Vec<String>>,
+    pub waiting_logs: Mutex<Vec<WaitingLog>>,
+    /// Those that were claimed in the first txg, until they are dealt with.
+    pub claimed_logs: Mutex<Vec<units::ObjectId>>,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -10,15 +10,16 @@
 //! What is found wrong comes in two sorts. **Damage** is a block that no copy and no reconstruction gives back. A
 //! **repairable** place is one of several, the others being good: reading repairs it on the way, a scrub repairs all.
 //!
-//! The chains of the intent logs are followed too: they end where a block does not carry on the chain, and that is
-//! how they always end; so nothing there is called damaged.
+//! The chains of the intent logs are followed too: they end where a block does not carry on the chain, and that is how they
+//! always end. Only a log that an import has claimed must go on as far as it was claimed, and is damaged if not.
 
+use crate::logs::LogSurvey;
 use crate::pool::{Pool, lock};
 use crate::walk::{self, Check, Set, Suspect};
 use ondisk::{BlockPointer, ObjectType, ObjsetPhys};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use units::Result;
+use units::{Error, Result};
 use world::Pending;
 use zio::{Bookmark, ReadClass};
 
@@ -38,6 +39,7 @@ pub struct VerifyReport {
     pub redacted: u64,
     /// In the chains of intent logs, beside the total.
     pub log_blocks: u64,
+    pub log_records: u64,
     /// Places that are wrong while the block can be had from others.
     pub repairable: u64,
     /// How many blocks are lost; the first of them are listed.
@@ -128,26 +130,30 @@ impl Pool {
                 continue;
             }
             walk::walk(self, &set, verifier.clone()).await?;
-            let mut logged = 0;
-            if set.is_head {
-                logged = self.log_chain(&set).await;
-            }
+            let log = if set.is_head { self.log_of(&set).await } else { LogSurvey::default() };
             let mut report = lock(&verifier.report);
             report.datasets += u64::from(set.id != units::ObjsetId::MOS);
-            report.log_blocks += logged;
+            report.log_blocks += log.blocks;
+            report.log_records += log.kinds.values().sum::<u64>();
+            if let Some(damage) = log.damage {
+                let at = zil::chain::bookmark(set.id, log.blocks + 1);
+                report.lose(&set, Suspect { at, bp: None, error: Error::corrupt(damage) });
+            }
         }
         let report = lock(&verifier.report).clone();
         Ok(report)
     }
 
-    /// How many blocks the chain of a head's intent log has.
-    async fn log_chain(&self, set: &Set) -> u64 {
+    /// What is in a head's intent log.
+    async fn log_of(&self, set: &Set) -> LogSurvey {
         let at = Bookmark::root(set.id);
-        let Ok(root) = zio::BlockStore::read(self.pipeline(), &set.root, at, ReadClass::Scan).await else {
-            return 0;
-        };
-        let Ok(phys) = ObjsetPhys::from_bytes(&root, set.root.endian()) else { return 0 };
-        self.log_blocks(set.id, &phys.zil_header).await
+        let root = zio::BlockStore::read(self.pipeline(), &set.root, at, ReadClass::Scan).await;
+        let phys = root.and_then(|root| ObjsetPhys::from_bytes(&root, set.root.endian()));
+        match phys {
+            Ok(phys) => self.survey_log(set.id, &phys.zil_header).await,
+            // The walk over the set has met the same.
+            Err(_) => LogSurvey::default(),
+        }
     }
 }
 

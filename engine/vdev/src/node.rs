@@ -48,6 +48,8 @@ pub(crate) struct Ask {
     pub everything: bool,
     /// Counts what usable children gave back wrong or not at all, although the block was found.
     pub bad: Option<Arc<AtomicU64>>,
+    /// Wrong bytes count as an error.
+    pub blame: bool,
 }
 
 impl Ask {
@@ -147,10 +149,10 @@ impl Node {
             match &self.body {
                 Body::Leaf(leaf) => read_leaf(leaf, &ask).await,
                 Body::Mirror(children) => {
-                    mirror::read(children, &ask).await.inspect_err(|e| self.note(e, Fault::Read))
+                    mirror::read(children, &ask).await.inspect_err(|e| self.note_read(e, &ask))
                 }
                 Body::Raidz(shape, children) => {
-                    raidz::read::read(*shape, children, &ask).await.inspect_err(|e| self.note(e, Fault::Read))
+                    raidz::read::read(*shape, children, &ask).await.inspect_err(|e| self.note_read(e, &ask))
                 }
                 Body::Absent(health) => Err(absent(*health)),
             }
@@ -243,6 +245,12 @@ impl Node {
         }
     }
 
+    fn note_read(&self, error: &Error, ask: &Ask) {
+        if ask.blame || error.kind() != Kind::Checksum {
+            self.note(error, Fault::Read);
+        }
+    }
+
     fn note(&self, error: &Error, fault: Fault) {
         if self.leaf().is_some() {
             return;
@@ -256,7 +264,9 @@ pub(crate) async fn read_leaf(leaf: &Leaf, ask: &Ask) -> Result<Buf> {
     let buf = leaf.read(ask.offset, ask.len, ask.priority).await?;
     match &ask.check {
         Some(check) if !check.passes(&buf) => {
-            leaf.count(Fault::Checksum);
+            if ask.blame {
+                leaf.count(Fault::Checksum);
+            }
             Err(Error::new(Kind::Checksum, "read").at(leaf.device()))
         }
         _ => Ok(buf),

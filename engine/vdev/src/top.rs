@@ -28,12 +28,20 @@ pub struct Care {
     pub repair: bool,
     /// Counts the devices that had something wrong, of blocks that were found all the same.
     pub bad: Option<Arc<AtomicU64>>,
+    /// Wrong bytes count as an error of the device that returned them.
+    pub blame: bool,
 }
 
 impl Care {
     /// As anybody reads who wants the block.
     pub fn usual(priority: Priority) -> Care {
-        Care { priority, everything: false, repair: true, bad: None }
+        Care { priority, everything: false, repair: true, bad: None, blame: true }
+    }
+
+    /// As one reads who does not know whether the block was ever written, like the next of a log: nobody is to blame
+    /// when it was not, and nothing is repaired.
+    pub fn hopeful(priority: Priority) -> Care {
+        Care { repair: false, blame: false, ..Care::usual(priority) }
     }
 
     /// As a scrub reads.
@@ -257,6 +265,7 @@ impl Top {
             repair: care.repair && self.mode == OpenMode::ReadWrite,
             everything: care.everything,
             bad: care.bad.clone(),
+            blame: care.blame,
         };
         let began = world::now();
         let result = match &self.node.body {

@@ -22,7 +22,15 @@
 //!
 //! Not here: what a record means for a dataset (`zvol`, `zpl`); which datasets have logs and when they sync (`pool`).
 
+pub mod chain;
+pub mod claim;
 mod log;
+pub mod replay;
 mod settings;
+#[cfg(test)]
+mod testing;
 
+pub use chain::{Chain, Source};
+pub use claim::{Claim, Claimer, claim};
 pub use log::{Log, Parts, Stats};
+pub use replay::{Outcome, Replayer, destroy, replay};

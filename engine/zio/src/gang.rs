@@ -26,7 +26,7 @@ use world::{Buf, IoBuf};
 /// Bytes of a header, before padding to the device's sectors.
 const HEADER: u64 = 512;
 /// How deep gangs may nest. Three parts each: a block of 16 MiB in sectors of 512 bytes needs ten levels.
-const MAX_DEPTH: usize = 12;
+pub(crate) const MAX_DEPTH: usize = 12;
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
@@ -273,20 +273,26 @@ impl Inner {
         self.free_gang_at(plain, txg, 0).await
     }
 
+    /// The header of a gang block, from its first good copy.
+    pub(crate) async fn header_of_gang(self: &Arc<Inner>, plain: &Plain) -> Result<GangHeader> {
+        let mut header = Err(Error::corrupt("a gang block without a header"));
+        for dva in plain.copies().filter(|d| d.gang) {
+            header = read_header(self, plain, dva, &Care::usual(Priority::AsyncRead)).await;
+            if header.is_ok() {
+                break;
+            }
+        }
+        header
+    }
+
     fn free_gang_at<'a>(self: &'a Arc<Inner>, plain: &'a Plain, txg: Txg, depth: usize) -> Boxed<'a, ()> {
         Box::pin(async move {
             if depth >= MAX_DEPTH {
                 return Err(Error::corrupt("gang headers nest too deep"));
             }
             let space = self.space()?;
-            let mut header = Err(Error::corrupt("a gang block without a header"));
-            for dva in plain.copies().filter(|d| d.gang) {
-                header = read_header(self, plain, dva, &Care::usual(Priority::AsyncRead)).await;
-                if header.is_ok() {
-                    break;
-                }
-            }
-            for part in header?.pointers.iter().filter_map(BlockPointer::as_plain) {
+            let header = self.header_of_gang(plain).await?;
+            for part in header.pointers.iter().filter_map(BlockPointer::as_plain) {
                 if part.is_gang() {
                     self.free_gang_at(part, txg, depth + 1).await?;
                 } else {

@@ -26,6 +26,7 @@
 //! Not here: what a block is for, and who frees it (`dmu`, `dsl`); which device holds what (`vdev`); which space is free
 //! (`metaslab`).
 
+mod claim;
 mod gang;
 mod log;
 mod mem;

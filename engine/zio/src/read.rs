@@ -87,16 +87,25 @@ pub(crate) async fn read_raw(
     at: Bookmark,
     priority: Priority,
 ) -> Result<Verified> {
+    read_raw_with(inner, bp, at, &Care::usual(priority)).await
+}
+
+/// As [`read_raw`], as thoroughly as asked.
+pub(crate) async fn read_raw_with(
+    inner: &Arc<Inner>,
+    bp: &BlockPointer,
+    at: Bookmark,
+    care: &Care,
+) -> Result<Verified> {
     let plain =
         bp.as_plain().ok_or_else(|| Error::corrupt("read block: the pointer names no place").at(at))?;
     let verify = verifier(inner, plain);
-    let care = Care::usual(priority);
     let mut bad: Vec<Dva> = Vec::new();
     let mut last = None;
     for dva in plain.copies() {
-        match read_copy(inner, plain, dva, &verify, &care).await {
+        match read_copy(inner, plain, dva, &verify, care).await {
             Ok(data) => {
-                if !bad.is_empty() && inner.space.is_some() {
+                if !bad.is_empty() && care.repair && inner.space.is_some() {
                     repair(inner, plain, &bad, &data).await;
                 }
                 return Ok(Verified(data));

@@ -19,10 +19,12 @@
 
 mod create;
 mod range_lock;
+mod replay;
 mod volume;
 
 pub use create::{check, create};
 pub use range_lock::RangeLocks;
+pub use replay::Replay;
 pub use volume::{Extent, Volume};
 
 /// The object that holds the data.

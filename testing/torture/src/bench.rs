@@ -297,6 +297,7 @@ async fn import(dir: &str) -> Result<Pool> {
         name: None,
         host: host(),
         force: false,
+        missing_log: false,
         cache: cache(),
         tunables: Default::default(),
     };

@@ -108,6 +108,7 @@ impl Rig {
                 name: None,
                 host: Host { id: 1, name: "bench".into() },
                 force: false,
+                missing_log: false,
                 cache: Arc::new(arc::Cache::new(CACHE)),
                 tunables: Default::default(),
             };

@@ -28,6 +28,7 @@ pub(crate) async fn open(dirs: &[PathBuf], name: &str) -> Result<Pool> {
         name: None,
         host: Host::default(),
         force: true,
+        missing_log: false,
         cache: Arc::new(Cache::new(CACHE)),
         tunables: Default::default(),
     };

@@ -46,6 +46,7 @@ fn summary(pool: &Pool, found: &VerifyReport) -> Vec<(&'static str, Cell)> {
         ("not readable (encrypted)", found.encrypted.blocks.into()),
         ("redacted", found.redacted.into()),
         ("intent log blocks", found.log_blocks.into()),
+        ("intent log records", found.log_records.into()),
         ("repairable places", found.repairable.into()),
         ("lost blocks", found.lost.into()),
         ("result", result.into()),

@@ -51,6 +51,7 @@ async fn import() -> Pool {
         name: None,
         host: host(),
         force: false,
+        missing_log: false,
         cache: cache(),
         tunables: Default::default(),
     };

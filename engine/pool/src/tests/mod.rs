@@ -93,6 +93,7 @@ impl Rig {
             name: None,
             host: host(),
             force: false,
+            missing_log: false,
             cache: cache(),
             tunables: Default::default(),
         };

@@ -77,7 +77,8 @@ impl Stripe<'_> {
                 world::yield_now().await;
             }
         }
-        for c in (0..self.got.len()).filter(|&c| matches!(self.got[c], Got::Have(_))) {
+        let blamed = |got: &Got| self.ask.blame && matches!(got, Got::Have(_));
+        for c in (0..self.got.len()).filter(|&c| blamed(&self.got[c])) {
             self.child(c).count_checksum_error();
         }
         Err(Error::new(Kind::Checksum, "read from raidz"))

@@ -1,0 +1,201 @@
+//! Replaying a log that was claimed, and doing away with it.
+//!
+//! ```text
+//!   for each record:  a transaction ─▶ what it says is done ─▶ header.replay_seq = its number     both sync together
+//!   at the end:       blocks freed, header cleared, in one txg
+//! ```
+//!
+//! A crash in the midst loses whole txgs: the header on disk says up to which record the data on disk have them, and
+//! the next import goes on from there. So that this holds, the header may never run ahead of the data: it is one value for
+//! all txgs, and is only changed for a txg when the one before it has synced.
+//!
+//! A record of a txg that was on disk when the log was claimed is not repeated. One whose object is gone is passed over
+//! where its kind may be out of order. What else cannot be done is tried again after a txg, for what the first try
+//! met may have been on its way out; then replay stops, and the log stays as it is: what it still holds was promised to
+//! somebody, and only somebody can decide that it is to be lost.
+
+use crate::chain::{Chain, Source};
+use crate::claim::{is_new, is_since};
+use dmu::{ObjSet, Tx};
+use ondisk::zil::pointers;
+use ondisk::{BlockPointer, LogRecord, LogRecordKind, Record, ZilHeader};
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::Pin;
+use txg::Txgs;
+use units::{Endian, Error, ObjsetId, Result, Txg};
+use world::Buf;
+use zio::{Bookmark, Verified};
+
+/// Who knows what records mean for a kind of dataset.
+pub trait Replayer: Send + Sync {
+    /// Does what `record` says, in `tx`. `block` is the content of the block that an indirect write points to.
+    fn replay<'a>(
+        &'a self,
+        tx: &'a Tx,
+        record: &'a Record<'a>,
+        block: Option<&'a Buf>,
+    ) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+}
+
+/// What a replay did.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub replayed: u64,
+    /// Passed over: on disk already, or for an object that is gone.
+    pub skipped: u64,
+    /// Why it ended before the end of the log, and with which record.
+    pub failed: Option<Error>,
+}
+
+/// Replays what is left of the log of `set`, which was claimed, and whose claim has synced.
+///
+/// Nobody else may change the set meanwhile.
+pub async fn replay(
+    source: &dyn Source,
+    txgs: &Txgs,
+    set: &ObjSet,
+    replayer: &dyn Replayer,
+) -> Result<Outcome> {
+    let header = set.phys().zil_header;
+    assert!(header.claim_txg != Txg::NONE, "what is replayed was claimed");
+    let mut chain = Chain::new(source, set.id(), &header);
+    let mut run = Run { source, txgs, set, replayer, header, outcome: Outcome::default(), last: Txg::NONE };
+    // The claim is on disk; so is everything else when no txg before the open one is under way.
+    txgs.sync().await?;
+    'log: while let Some(link) = chain.next().await {
+        let Some(block) = link.block else { continue };
+        for (head, mut reader) in block.records() {
+            let Err(e) = run.record(head.seq, head.txg, head.kind(), || LogRecord::decode(&mut reader)).await
+            else {
+                continue;
+            };
+            let kind = head.kind().map_or("unknown", LogRecordKind::name);
+            run.outcome.failed = Some(e.at(format!("record {} ({kind})", head.seq)));
+            break 'log;
+        }
+    }
+    if run.outcome.failed.is_none() {
+        run.outcome.failed = chain.damage();
+    }
+    txgs.sync().await?;
+    Ok(run.outcome)
+}
+
+struct Run<'a> {
+    source: &'a dyn Source,
+    txgs: &'a Txgs,
+    set: &'a ObjSet,
+    replayer: &'a dyn Replayer,
+    header: ZilHeader,
+    outcome: Outcome,
+    /// The txg that the header was changed in last.
+    last: Txg,
+}
+
+impl Run<'_> {
+    async fn record<'r>(
+        &mut self,
+        seq: u64,
+        txg: Txg,
+        kind: Option<LogRecordKind>,
+        decode: impl FnOnce() -> Result<LogRecord<'r>>,
+    ) -> Result<()> {
+        if seq <= self.header.replay_seq || txg < self.header.claim_txg {
+            self.outcome.skipped += 1;
+            return Ok(());
+        }
+        let record = decode()?.record;
+        let is_unordered = kind.is_some_and(LogRecordKind::is_unordered);
+        if let Some(object) = record.object().filter(|_| is_unordered)
+            && self.set.dnode_phys(object).await?.is_none()
+        {
+            self.outcome.skipped += 1;
+            return Ok(());
+        }
+        let block = match &record {
+            Record::Write(write) if write.is_indirect() => {
+                let at = Bookmark { objset: self.set.id(), object: write.object, level: -2, blkid: seq };
+                Some(read_block(self.source, &write.pointer, at).await?)
+            }
+            _ => None,
+        };
+        if self.apply(seq, &record, block.as_ref()).await.is_err() {
+            self.txgs.sync().await?;
+            self.apply(seq, &record, block.as_ref()).await?;
+        }
+        self.outcome.replayed += 1;
+        Ok(())
+    }
+
+    async fn apply(&mut self, seq: u64, record: &Record<'_>, block: Option<&Buf>) -> Result<()> {
+        let tx = self.begin().await?;
+        self.replayer.replay(&tx, record, block).await?;
+        self.set.update_phys(&tx, |phys| phys.zil_header.replay_seq = seq);
+        tx.dirtied(1);
+        self.last = tx.txg();
+        Ok(())
+    }
+
+    /// Joins a txg such that every txg which the header was changed in before is this one, or has synced.
+    async fn begin(&self) -> Result<Tx> {
+        loop {
+            let tx = self.txgs.begin().await?;
+            if self.last == Txg::NONE || tx.txg() == self.last || self.txgs.synced_txg() >= self.last {
+                return Ok(tx);
+            }
+            drop(tx);
+            self.txgs.wait_synced(self.last).await?;
+        }
+    }
+}
+
+/// The content of a block that a record points to.
+pub async fn read_block(source: &dyn Source, bp: &BlockPointer, at: Bookmark) -> Result<Buf> {
+    if bp.as_plain().is_none() {
+        let lsize = bp.lsize().0 as usize;
+        return if bp.is_hole() {
+            Ok(Buf::zeroed(lsize))
+        } else {
+            Err(Error::corrupt("a pointer to itself"))
+        };
+    }
+    if bp.endian() != Endian::NATIVE && bp.kind().byteswap().is_some() {
+        return Err(Error::unsupported("data of the other byte order in a log"));
+    }
+    let raw = source.read_log(bp, at, true).await?;
+    zio::unpack(bp, &Verified(raw)).map_err(|e| e.at(at))
+}
+
+/// The blocks of a log that was claimed, or of one that holds nothing: those that are freed when it is done away with.
+///
+/// The blocks of data that records point to are among them if they were claimed with the log; older ones belong to
+/// somebody else.
+pub async fn blocks(source: &dyn Source, objset: ObjsetId, header: &ZilHeader) -> Vec<BlockPointer> {
+    let mut chain = Chain::new(source, objset, header);
+    let (mut met, mut blocks) = (BTreeSet::new(), Vec::new());
+    while let Some(link) = chain.next().await {
+        let records = link.block.iter().flat_map(|block| block.records());
+        let claimed = header.claim_txg != Txg::NONE;
+        let pointed = records.filter(|_| claimed).filter_map(|(_, mut reader)| pointers(&mut reader).ok());
+        let pointed = pointed.flatten().filter(|bp| is_since(bp, header.claim_txg));
+        for bp in pointed.chain([link.pointer.clone()]) {
+            if is_new(&mut met, &bp) {
+                blocks.push(bp);
+            }
+        }
+    }
+    blocks
+}
+
+/// Does away with the log of `set`, in `tx`: frees its blocks and clears its header.
+///
+/// Walks the log as it is on disk: nobody may be writing to it.
+pub async fn destroy(source: &dyn Source, set: &ObjSet, tx: &Tx) {
+    let header = set.phys().zil_header;
+    for bp in blocks(source, set.id(), &header).await {
+        set.store().free(&bp, tx.txg());
+    }
+    set.update_phys(tx, |phys| phys.zil_header = ZilHeader::default());
+    tx.dirtied(1);
+}
