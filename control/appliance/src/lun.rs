@@ -75,7 +75,9 @@ impl nbd::Volume for Lun {
 
     fn write(&self, offset: u64, data: Buf, fua: bool) -> Pending<Result<()>> {
         let volume = self.volume.clone();
-        self.change(fua, async move { volume.write(offset, data).await })
+        Box::pin(async move {
+            if fua { volume.write_durable(offset, data).await } else { volume.write(offset, data).await }
+        })
     }
 
     /// Zeros are holes here whatever was asked for: that later writes do not run out of space is promised by the

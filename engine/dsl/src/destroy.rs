@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use dmu::Tx;
 use ondisk::mos::directory;
-use ondisk::{BlockBookmark, BlockPointer, BookmarkPhys, Feature, ObjsetPhys};
+use ondisk::{BlockBookmark, BlockPointer, BookmarkPhys, Feature, ObjsetPhys, ZilHeader};
 use units::{Error, Kind, ObjectId, Result, Txg};
+use world::Pending;
 use zio::{Bookmark, ReadClass};
 
 use crate::counts;
@@ -21,6 +22,12 @@ use crate::space::{Delta, DirSpace, Used};
 use crate::tree::Found;
 use crate::walk::free_tree;
 use crate::zaps;
+
+/// Who writes the intent logs of head datasets.
+pub trait LogKeeper: Send + Sync {
+    /// Frees all blocks of the log of `dataset`, whose object set says `header`: the dataset goes with `txg`.
+    fn destroy_log(&self, dataset: ObjectId, header: ZilHeader, txg: Txg) -> Pending<Result<()>>;
+}
 
 /// What `destroy -r` is to do, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,8 +90,7 @@ impl Dsl {
         Ok(())
     }
 
-    /// Frees the first block of an intent log, which is not in the tree. There are no others: in a pool that can be
-    /// changed every log is empty.
+    /// Frees the blocks of an intent log, which are not in the tree.
     async fn free_log(&self, tx: &Tx, found: &Found) -> Result<()> {
         let bp = &found.phys.bp;
         if bp.is_hole() {
@@ -97,8 +103,14 @@ impl Dsl {
             None => store.read(bp, at, ReadClass::Demand).await?,
         };
         let phys = ObjsetPhys::from_bytes(&block, bp.endian()).map_err(|e| e.at(at))?;
-        store.free(&phys.zil_header.log, tx.txg());
-        Ok(())
+        match self.log_keeper() {
+            Some(keeper) => keeper.destroy_log(found.id, phys.zil_header, tx.txg()).await,
+            None => {
+                // Nobody writes to logs: then there is no more of one than the block that it begins with.
+                store.free(&phys.zil_header.log, tx.txg());
+                Ok(())
+            }
+        }
     }
 
     /// Carries out a plan, or the part of it that is still there.

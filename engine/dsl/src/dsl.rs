@@ -12,6 +12,7 @@ use units::{Error, ObjectId, Result, Txg};
 use crate::bpobj::Bpobj;
 use crate::core::{Core, versions};
 use crate::dataset::Dataset;
+use crate::destroy::LogKeeper;
 use crate::history::{self, History, Stamp};
 use crate::space::{self, Delta, PoolSpace, Used};
 
@@ -20,7 +21,6 @@ pub const FREE_DIR: &str = "$FREE";
 pub const ORIGIN_DIR: &str = "$ORIGIN";
 
 /// See the module. One per pool, shared.
-#[derive(Debug)]
 pub struct Dsl {
     pub(crate) core: Core,
     /// The pool's name is that of the root directory; it is kept in the label, not in the MOS.
@@ -39,11 +39,18 @@ pub struct Dsl {
     space: Mutex<PoolSpace>,
     /// What the devices can still take.
     pub(crate) pool_room: Arc<Room>,
+    log_keeper: Mutex<Option<Arc<dyn LogKeeper>>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What these locks guard is replaced whole.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl std::fmt::Debug for Dsl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Dsl({})", self.pool_name())
+    }
 }
 
 impl Dsl {
@@ -85,7 +92,17 @@ impl Dsl {
             open: Mutex::default(),
             space: Mutex::default(),
             pool_room: Room::new(None),
+            log_keeper: Mutex::default(),
         })
+    }
+
+    /// Ties the knot with those above who write intent logs.
+    pub fn set_log_keeper(&self, keeper: Arc<dyn LogKeeper>) {
+        *lock(&self.log_keeper) = Some(keeper);
+    }
+
+    pub(crate) fn log_keeper(&self) -> Option<Arc<dyn LogKeeper>> {
+        lock(&self.log_keeper).clone()
     }
 
     pub fn core(&self) -> &Core {

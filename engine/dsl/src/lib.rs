@@ -56,7 +56,7 @@ pub mod zaps;
 
 pub use create::NewDataset;
 pub use dataset::Dataset;
-pub use destroy::DestroyPlan;
+pub use destroy::{DestroyPlan, LogKeeper};
 pub use dsl::Dsl;
 pub use initial::NewPool;
 pub use levels::Levels;

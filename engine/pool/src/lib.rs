@@ -19,6 +19,7 @@
 mod assemble;
 mod create;
 mod export;
+mod intent_log;
 mod log_space_maps;
 mod logs;
 mod open;

@@ -13,6 +13,7 @@
 
 use crate::assemble::{MapStyle, MosSpaceLog};
 use crate::create::min_alloc;
+use crate::intent_log::IntentLogs;
 use crate::logs::only_reading;
 use crate::pool::{Host, Inner, Pool, lock};
 use crate::tasks::Tasks;
@@ -280,6 +281,8 @@ pub(crate) struct Parts {
 /// `open_txg` is the first txg that changes go into.
 pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
     let Parts { config, tree, space, space_log, pipeline, mos, dsl, uberblock, read_only, tunables } = parts;
+    let intent_logs = IntentLogs::new(pipeline.clone());
+    dsl.set_log_keeper(intent_logs.clone());
     Pool(Arc::new(Inner {
         config: Mutex::new(config),
         tree,
@@ -299,6 +302,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         admin: Arc::new(world::sync::RwLock::new(())),
         syncing: Mutex::new(None),
         scrub: crate::scrub::Scrub::default(),
+        intent_logs,
         load_guid: world::random_u64(),
         problems: Mutex::default(),
         waiting_logs: Mutex::default(),

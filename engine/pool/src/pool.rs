@@ -1,6 +1,7 @@
 //! An open pool: what it is made of.
 
 use crate::assemble::MosSpaceLog;
+use crate::intent_log::IntentLogs;
 use crate::logs::WaitingLog;
 use crate::tasks::Tasks;
 use dmu::ObjSet;
@@ -51,6 +52,7 @@ pub(crate) struct Inner {
     pub admin: Arc<world::sync::RwLock<()>>,
     pub syncing: Mutex<Option<Task<()>>>,
     pub scrub: crate::scrub::Scrub,
+    pub intent_logs: Arc<IntentLogs>,
     /// Tells this opening of the pool from others.
     pub load_guid: u64,
     /// Damage that was met, for the administrator.

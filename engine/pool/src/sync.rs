@@ -1,7 +1,7 @@
 //! What a txg does to become the pool's state.
 //!
 //! ```text
-//!   pass 1   datasets ─▶ sync tasks ─▶ datasets they changed ─▶ configuration
+//!   pass 1   intent logs ─▶ datasets ─▶ sync tasks ─▶ datasets they changed ─▶ configuration
 //!   each     MOS: dmu::sync ─▶ frees of gangs ─▶ space maps, which are objects of the MOS …
 //!   until    … so again, until a pass leaves the MOS clean
 //!   commit   flush ─▶ labels 0 2 ─▶ uberblock ─▶ flush ─▶ labels 1 3
@@ -74,6 +74,7 @@ impl Pool {
         if let Some(root) = root {
             self.commit(txg, root).await?;
         }
+        self.logs_synced(txg);
         inner.space.sync_done(txg)?;
         // What the next txg will allocate from is read in between, not in its midst.
         inner.space.preload().await;
@@ -90,6 +91,7 @@ impl Pool {
     async fn first_pass(&self, tx: &Arc<Tx>) -> Result<()> {
         let inner = &self.0;
         let delta = std::mem::take(&mut *lock(&inner.mos_delta));
+        self.sync_logs(tx).await;
         inner.dsl.sync_datasets(tx, 1).await?;
         let tasks = inner.tasks.take(tx.txg());
         if !tasks.is_empty() {

@@ -63,8 +63,15 @@ impl Pool {
             return Err(Error::new(units::Kind::Encrypted, format!("open volume '{name}'")));
         }
         let writable = !self.0.read_only && !dataset.is_snapshot();
+        if writable && dataset.objset().phys().zil_header.claim_txg != units::Txg::NONE {
+            return Err(Error::new(units::Kind::Busy, format!("open volume '{name}'"))
+                .because("its intent log holds writes that could not be replayed"));
+        }
         let volume = Volume::open(name, dataset.objset(), writable.then(|| self.0.txgs.clone())).await?;
         volume.limit(dataset.room().clone());
+        if let Some(log) = writable.then(|| self.log_of(&dataset)).flatten() {
+            volume.log_to(log);
+        }
         Ok(volume)
     }
 }

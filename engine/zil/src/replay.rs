@@ -18,7 +18,7 @@ use crate::chain::{Chain, Source};
 use crate::claim::{is_new, is_since};
 use dmu::{ObjSet, Tx};
 use ondisk::zil::pointers;
-use ondisk::{BlockPointer, LogRecord, LogRecordKind, Record, ZilHeader};
+use ondisk::{BlockPointer, EmbeddedKind, LogRecord, LogRecordKind, Record, ZilHeader};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
@@ -152,13 +152,14 @@ impl Run<'_> {
 
 /// The content of a block that a record points to.
 pub async fn read_block(source: &dyn Source, bp: &BlockPointer, at: Bookmark) -> Result<Buf> {
+    if let Some(embedded) = bp.as_embedded() {
+        if embedded.etype != EmbeddedKind::Data {
+            return Err(Error::corrupt("a pointer that holds no data").at(at));
+        }
+        return zio::unpack(bp, &Verified(Buf::copy_from(embedded.data()))).map_err(|e| e.at(at));
+    }
     if bp.as_plain().is_none() {
-        let lsize = bp.lsize().0 as usize;
-        return if bp.is_hole() {
-            Ok(Buf::zeroed(lsize))
-        } else {
-            Err(Error::corrupt("a pointer to itself"))
-        };
+        return Ok(Buf::zeroed(bp.lsize().0 as usize));
     }
     if bp.endian() != Endian::NATIVE && bp.kind().byteswap().is_some() {
         return Err(Error::unsupported("data of the other byte order in a log"));

@@ -6,7 +6,7 @@
 //! ```text
 //!   read(offset, len)    whole blocks from the overlays or the cache, cut to size: no copy
 //!   write(offset, data)  begin a transaction (the throttle waits here) ─▶ lock the blocks ─▶ dirty them
-//!   flush                wait until the last txg that this volume wrote to is on disk
+//!   flush, FUA           commit the intent log; without one, wait until the last txg that was written to is on disk
 //! ```
 //!
 //! Writers of one block take turns ([`RangeLocks`]), because a block written in part is read, changed and put back.
@@ -15,7 +15,10 @@
 //! A write of exactly one block keeps the caller's buffer; others are copied block by block, so that one block that
 //! stays in the cache does not keep the memory of a whole large request alive.
 //!
-//! Not here: the intent log. Until it is there, a flush forces a txg: slow, but the promise is kept.
+//! Each change is logged in the transaction that makes it, while it holds its blocks: so records of one block are in the
+//! order in which they were made. With `sync=always` each is committed before it is acknowledged.
+//!
+//! Not here: how the log is written and read (`zil`).
 
 mod create;
 mod range_lock;

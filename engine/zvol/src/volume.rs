@@ -2,13 +2,14 @@
 
 use crate::range_lock::RangeLocks;
 use crate::{DATA, PROPERTIES, SIZE};
-use dmu::{ObjSet, Object, Streaks, Tx};
+use dmu::{ObjSet, Object, Streaks, SyncMode, Tx};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use txg::{Entry, Room, Txgs};
 use units::{Error, Kind, Result, Txg};
 use world::Buf;
 use zap::{Value, Zap};
+use zil::Log;
 
 /// A run of bytes that is all data or all hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ struct Inner {
     txgs: Option<Txgs>,
     /// Where nobody set one, there is room without end.
     room: OnceLock<Arc<Room>>,
+    /// Without a log a flush waits for a txg.
+    log: OnceLock<Log>,
     locks: RangeLocks,
     streaks: Streaks,
     /// The newest txg that a write of this volume went into.
@@ -57,6 +60,7 @@ impl Volume {
             size: AtomicU64::new(size),
             txgs,
             room: OnceLock::new(),
+            log: OnceLock::new(),
             locks: RangeLocks::default(),
             streaks: Streaks::default(),
             written_in: AtomicU64::new(0),
@@ -148,6 +152,21 @@ impl Volume {
         assert!(self.0.room.set(room).is_ok(), "the room of a volume is set once");
     }
 
+    /// From now on changes go into `log`, and a flush commits that; set once, before the first write.
+    pub fn log_to(&self, log: Log) {
+        assert!(self.0.log.set(log).is_ok(), "the log of a volume is set once");
+    }
+
+    /// With `sync=always` every change is made durable before it is acknowledged.
+    fn is_always(&self) -> bool {
+        self.0.log.get().is_some_and(|log| log.mode() == SyncMode::Always)
+    }
+
+    /// What is left to do for a change that was made.
+    async fn settle(&self) -> Result<()> {
+        if self.is_always() { self.flush().await } else { Ok(()) }
+    }
+
     /// Joins the open txg when there is room for `bytes` more.
     async fn begin(&self, bytes: u64) -> Result<Tx> {
         let txgs = self.txgs()?;
@@ -168,8 +187,20 @@ impl Volume {
         }
     }
 
-    /// Writes `data` at `offset`. On return it is in memory, in a txg that will be synced; [`Volume::flush`] waits for that.
+    /// Writes `data` at `offset`. On return it is in memory, in a txg that will be synced and, to be, in the log:
+    /// [`Volume::flush`] makes it durable.
     pub async fn write(&self, offset: u64, data: Buf) -> Result<()> {
+        self.put(offset, data, false).await?;
+        self.settle().await
+    }
+
+    /// Writes `data` at `offset`, durably (FUA).
+    pub async fn write_durable(&self, offset: u64, data: Buf) -> Result<()> {
+        self.put(offset, data, true).await?;
+        self.flush().await
+    }
+
+    async fn put(&self, offset: u64, data: Buf, soon: bool) -> Result<()> {
         let len = data.len() as u64;
         self.check(offset, len, "write")?;
         if len == 0 {
@@ -179,9 +210,14 @@ impl Volume {
         let tx = self.begin(len.next_multiple_of(self.0.block_size)).await?;
         self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
         if len == self.0.block_size && offset.is_multiple_of(len) {
-            return self.0.data.write_block(&tx, offset / len, data);
+            self.0.data.write_block(&tx, offset / len, data.clone())?;
+        } else {
+            self.0.data.write(&tx, offset, &data).await?;
         }
-        self.0.data.write(&tx, offset, &data).await
+        if let Some(log) = self.0.log.get() {
+            log.write(&tx, &self.0.data, offset, &[data], soon || self.is_always());
+        }
+        Ok(())
     }
 
     /// Makes a range read as zeros; whole blocks in it become holes.
@@ -190,11 +226,15 @@ impl Volume {
         if len == 0 {
             return Ok(());
         }
-        let txgs = self.txgs()?;
-        let _turn = self.0.locks.take(self.blocks(offset, len)).await;
-        let tx = txgs.begin().await?;
-        self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
-        self.0.data.free_range(&tx, offset, len).await
+        {
+            let txgs = self.txgs()?;
+            let _turn = self.0.locks.take(self.blocks(offset, len)).await;
+            let tx = txgs.begin().await?;
+            self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
+            self.0.data.free_range(&tx, offset, len).await?;
+            self.log_truncate(&tx, offset, len);
+        }
+        self.settle().await
     }
 
     /// Gives back the whole blocks of a range; what of it only touches a block is left as it is.
@@ -208,15 +248,29 @@ impl Volume {
         if blocks.start >= blocks.end {
             return Ok(());
         }
-        let txgs = self.txgs()?;
-        let _turn = self.0.locks.take(blocks.clone()).await;
-        let tx = txgs.begin().await?;
-        self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
-        self.0.data.free_blocks(&tx, blocks)
+        {
+            let txgs = self.txgs()?;
+            let _turn = self.0.locks.take(blocks.clone()).await;
+            let tx = txgs.begin().await?;
+            self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
+            self.0.data.free_blocks(&tx, blocks.clone())?;
+            let (from, to) = (blocks.start * size, (blocks.end * size).min(self.size()));
+            self.log_truncate(&tx, from, to.saturating_sub(from));
+        }
+        self.settle().await
     }
 
-    /// Waits until everything that was written before is on disk.
+    fn log_truncate(&self, tx: &Tx, offset: u64, len: u64) {
+        if let Some(log) = self.0.log.get() {
+            log.truncate(tx, self.0.data.id(), offset, len);
+        }
+    }
+
+    /// Makes durable everything that was written before.
     pub async fn flush(&self) -> Result<()> {
+        if let Some(log) = self.0.log.get() {
+            return log.commit().await;
+        }
         let Some(txgs) = &self.0.txgs else { return Ok(()) };
         txgs.wait_synced(Txg(self.0.written_in.load(Ordering::Acquire))).await
     }
@@ -252,6 +306,9 @@ impl Volume {
         self.0.properties.update(tx, SIZE, Value::from(size)).await?;
         let old = self.0.size.swap(size, Ordering::AcqRel);
         self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
+        if let Some(log) = self.0.log.get() {
+            log.unlogged(tx);
+        }
         if size < old {
             self.0.data.free_range(tx, size, u64::MAX).await?;
         }

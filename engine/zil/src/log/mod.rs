@@ -157,22 +157,23 @@ impl Log {
         self.0.objset.policy().sync
     }
 
-    /// Logs a write of `data` at `offset`, which has just dirtied the blocks of `object` in `tx`. `soon` says that a
-    /// commit follows.
-    pub fn write(&self, tx: &Tx, object: &Object, offset: u64, data: &Buf, soon: bool) {
+    /// Logs a write of `parts`, one behind the other from `offset` on, which has just dirtied the blocks of `object` in
+    /// `tx`. `soon` says that a commit follows.
+    pub fn write(&self, tx: &Tx, object: &Object, offset: u64, parts: &[Buf], soon: bool) {
         let policy = self.0.objset.policy();
         if policy.sync == SyncMode::Disabled {
             return self.unlogged(tx);
         }
         let settings = self.settings();
         let size = object.block_size();
-        let large = data.len() as u64 >= settings.immediate_write_size
-            && (data.len() as u64 >= size / 2 || !soon)
+        let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        let large = len >= settings.immediate_write_size
+            && (len >= size / 2 || !soon)
             && !self.0.store.has_log_devices();
         let changes = if policy.logbias_throughput || large {
-            by_block(tx, object, size, offset, data)
+            by_block(tx, object, size, offset, len)
         } else {
-            vec![whole(tx, object, size, offset, data)]
+            vec![whole(tx, object, size, offset, parts)]
         };
         self.push(tx, changes);
     }
@@ -306,39 +307,33 @@ impl State {
 }
 
 /// A record for each block: the block as the overlay has it now.
-fn by_block(tx: &Tx, object: &Object, size: u64, offset: u64, data: &Buf) -> Vec<Change> {
-    let parts = parts(size, offset, data.len() as u64);
+fn by_block(tx: &Tx, object: &Object, size: u64, offset: u64, len: u64) -> Vec<Change> {
     let change = |(blkid, offset, length): (u64, u64, u64)| match object.dirty_block(tx, blkid) {
         Some(block) => Change::Block { object: object.clone(), blkid, block, offset, length },
         None => Change::Truncate { object: object.id(), offset, length },
     };
-    parts.map(change).collect()
+    cut(size, offset, len).map(change).collect()
 }
 
 /// One record with all the data. Whole blocks are those of the overlay, so that they are in memory once.
-fn whole(tx: &Tx, object: &Object, size: u64, offset: u64, data: &Buf) -> Change {
-    let mut pieces = Pieces::default();
-    let one = offset / size == (offset + data.len() as u64 - 1) / size;
-    if one {
-        if data.len() as u64 != size {
-            tx.dirtied(data.len() as u64);
-        }
-        pieces.push(data.clone());
-    } else {
-        for (blkid, at, length) in parts(size, offset, data.len() as u64) {
-            let from = (at - offset) as usize;
-            let shared = (length == size).then(|| object.dirty_block(tx, blkid)).flatten();
-            pieces.push(shared.unwrap_or_else(|| {
+fn whole(tx: &Tx, object: &Object, size: u64, offset: u64, parts: &[Buf]) -> Change {
+    let (mut rest, mut data) = (Pieces::default(), Pieces::default());
+    parts.iter().for_each(|part| rest.push(part.clone()));
+    for (blkid, _, length) in cut(size, offset, rest.len() as u64) {
+        let own = rest.take_front(length as usize);
+        match (length == size).then(|| object.dirty_block(tx, blkid)).flatten() {
+            Some(shared) => data.push(shared),
+            None => {
                 tx.dirtied(length);
-                Buf::copy_from(&data[from..from + length as usize])
-            }));
+                own.into_small().for_each(|buf| data.push(buf));
+            }
         }
     }
-    Change::Bytes { object: object.id(), offset, data: pieces }
+    Change::Bytes { object: object.id(), offset, data }
 }
 
 /// A range cut at the boundaries of blocks: block number, offset, length.
-fn parts(size: u64, offset: u64, length: u64) -> impl Iterator<Item = (u64, u64, u64)> {
+fn cut(size: u64, offset: u64, length: u64) -> impl Iterator<Item = (u64, u64, u64)> {
     let end = offset + length;
     (offset / size..end.div_ceil(size)).map(move |blkid| {
         let (from, to) = (offset.max(blkid * size), end.min((blkid + 1) * size));

@@ -70,6 +70,12 @@ impl Pieces {
         self.len
     }
 
+    /// The buffers; one that would keep much more memory alive than it shows is copied.
+    pub fn into_small(self) -> impl Iterator<Item = Buf> {
+        let small = |buf: Buf| if buf.capacity() < 2 * buf.len() { buf } else { Buf::copy_from(&buf) };
+        self.bufs.into_iter().map(small)
+    }
+
     /// Takes the first `n` bytes out.
     pub fn take_front(&mut self, n: usize) -> Pieces {
         let mut front = Pieces::default();

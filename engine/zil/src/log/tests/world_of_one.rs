@@ -308,7 +308,7 @@ impl Rig {
         } else {
             self.object.write(&tx, at, &data).await.unwrap();
         }
-        self.log.write(&tx, &self.object, at, &data, soon);
+        self.log.write(&tx, &self.object, at, &[data], soon);
         // A record is one change. Much data is several records, each up to a boundary.
         let is_whole = bytes.len() <= 7680 && !self.store.trouble.throughput;
         let (mut from, end) = (at as usize, at as usize + bytes.len());

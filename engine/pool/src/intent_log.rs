@@ -1,0 +1,106 @@
+//! The intent logs of datasets that are written to.
+//!
+//! ```text
+//!   open_volume ─▶ log_of(dataset)                    one log per dataset, however often it is opened
+//!   sync(txg)   ─▶ logs: blocks freed, headers moved ─▶ datasets written ─▶ uberblock ─▶ records dropped
+//!   destroy     ─▶ the whole log is freed in the same txg
+//!   export, close ─▶ closed, then freed: nothing is left for whoever opens the pool next
+//! ```
+//!
+//! What a crash leaves is the business of `logs`.
+
+use crate::pool::{Pool, lock};
+use dmu::Tx;
+use dsl::{Dataset, LogKeeper};
+use ondisk::ZilHeader;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use units::{ObjectId, ObjsetId, Result, Txg};
+use world::Pending;
+use zil::{Log, Parts};
+use zio::{BlockStore, Pipeline};
+
+/// Pools older than this know another form of log blocks: there a flush forces a txg.
+const VERSION_SLIM: u64 = 26;
+
+/// See the module.
+pub(crate) struct IntentLogs {
+    pipeline: Pipeline,
+    /// By dataset.
+    open: Mutex<BTreeMap<ObjectId, Log>>,
+}
+
+impl IntentLogs {
+    pub fn new(pipeline: Pipeline) -> Arc<IntentLogs> {
+        Arc::new(IntentLogs { pipeline, open: Mutex::default() })
+    }
+
+    fn all(&self) -> Vec<Log> {
+        lock(&self.open).values().cloned().collect()
+    }
+}
+
+impl LogKeeper for IntentLogs {
+    fn destroy_log(&self, dataset: ObjectId, header: ZilHeader, txg: Txg) -> Pending<Result<()>> {
+        let (pipeline, log) = (self.pipeline.clone(), lock(&self.open).remove(&dataset));
+        Box::pin(async move {
+            match log {
+                Some(log) => log.destroy_with_dataset(&Tx::syncing(txg)).await,
+                // Nobody has written to it: it is empty, or was claimed and waits to be replayed.
+                None => {
+                    let blocks = zil::replay::blocks(&pipeline, ObjsetId(dataset.0), &header).await;
+                    blocks.iter().for_each(|bp| pipeline.free(bp, txg));
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Pool {
+    /// The log of a head dataset in which nothing waits to be replayed; `None` where the pool is too old for it.
+    pub(crate) fn log_of(&self, dataset: &Dataset) -> Option<Log> {
+        let inner = &self.0;
+        if lock(&inner.uberblock).version < VERSION_SLIM {
+            return None;
+        }
+        let open = || {
+            Log::open(Parts {
+                objset: dataset.objset().clone(),
+                txgs: inner.txgs.clone(),
+                store: Arc::new(inner.pipeline.clone()),
+                tunables: inner.tunables.clone(),
+            })
+        };
+        Some(lock(&inner.intent_logs.open).entry(dataset.id()).or_insert_with(open).clone())
+    }
+
+    /// The logs that are open, by the datasets they belong to.
+    pub fn intent_logs(&self) -> Vec<Log> {
+        self.0.intent_logs.all()
+    }
+
+    /// In the first pass of a txg, before its datasets are written.
+    pub(crate) async fn sync_logs(&self, tx: &Tx) {
+        for log in self.0.intent_logs.all() {
+            log.sync(tx).await;
+        }
+    }
+
+    /// The txg is on disk.
+    pub(crate) fn logs_synced(&self, txg: Txg) {
+        self.0.intent_logs.all().iter().for_each(|log| log.synced(txg));
+    }
+
+    /// Closes all logs, so that the next txg frees them.
+    pub(crate) async fn retire_logs(&self) {
+        let logs = self.0.intent_logs.all();
+        for log in &logs {
+            log.close().await;
+        }
+        if !logs.is_empty() {
+            let tx = self.0.txgs.begin_unthrottled();
+            logs.iter().for_each(|log| log.destroy(&tx));
+        }
+    }
+}
