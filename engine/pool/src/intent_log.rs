@@ -1,7 +1,7 @@
 //! The intent logs of datasets that are written to.
 //!
 //! ```text
-//!   open_volume ─▶ log_of(dataset)                    one log per dataset, however often it is opened
+//!   open_volume ─▶ intent_log_of(dataset)             one log per dataset, however often it is opened
 //!   sync(txg)   ─▶ logs: blocks freed, headers moved ─▶ datasets written ─▶ uberblock ─▶ records dropped
 //!   destroy     ─▶ the whole log is freed in the same txg
 //!   export, close ─▶ closed, then freed: nothing is left for whoever opens the pool next
@@ -59,7 +59,7 @@ impl LogKeeper for IntentLogs {
 
 impl Pool {
     /// The log of a head dataset in which nothing waits to be replayed; `None` where the pool is too old for it.
-    pub(crate) fn log_of(&self, dataset: &Dataset) -> Option<Log> {
+    pub(crate) fn intent_log_of(&self, dataset: &Dataset) -> Option<Log> {
         let inner = &self.0;
         if lock(&inner.uberblock).version < VERSION_SLIM {
             return None;

@@ -69,7 +69,7 @@ impl Pool {
         }
         let volume = Volume::open(name, dataset.objset(), writable.then(|| self.0.txgs.clone())).await?;
         volume.limit(dataset.room().clone());
-        if let Some(log) = writable.then(|| self.log_of(&dataset)).flatten() {
+        if let Some(log) = writable.then(|| self.intent_log_of(&dataset)).flatten() {
             volume.log_to(log);
         }
         Ok(volume)

@@ -2,6 +2,7 @@
 
 mod faults;
 mod full;
+mod logs;
 mod rounds;
 mod scrub;
 
