@@ -10,11 +10,44 @@
 
 mod real;
 
+use interop::harness::{self, Need, trial};
 use nbd::memory::{MemoryExports, MemoryVolume};
-use real::{Real, command, have, output, text};
+use real::{Real, command, output, text};
 use sim::Rng;
+use std::process::ExitCode;
 
 const MIB: u64 = 1 << 20;
+
+fn main() -> ExitCode {
+    let program = Need::Program;
+    harness::main(vec![
+        trial(
+            "nbdinfo_sees_every_export_and_what_it_can_do",
+            &[program("nbdinfo")],
+            nbdinfo_sees_every_export_and_what_it_can_do,
+        ),
+        trial(
+            "nbdcopy_brings_bytes_and_holes_there_and_back",
+            &[program("nbdcopy"), program("nbdinfo")],
+            nbdcopy_brings_bytes_and_holes_there_and_back,
+        ),
+        trial(
+            "qemu_reads_back_what_it_wrote_in_every_way",
+            &[program("qemu-io"), program("qemu-img")],
+            qemu_reads_back_what_it_wrote_in_every_way,
+        ),
+        trial(
+            "fio_verifies_random_writes_in_parallel",
+            &[program("fio")],
+            fio_verifies_random_writes_in_parallel,
+        ),
+        trial(
+            "libnbd_gets_every_command_and_error_right",
+            &[program("nbdsh")],
+            libnbd_gets_every_command_and_error_right,
+        ),
+    ])
+}
 
 fn disk(size: u64) -> MemoryExports {
     MemoryExports::default().with("disk", MemoryVolume::new(size, 16 << 10))
@@ -32,11 +65,7 @@ fn sparse_bytes(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-#[test]
 fn nbdinfo_sees_every_export_and_what_it_can_do() {
-    if !have(&["nbdinfo"]) {
-        return;
-    }
     let read_only = MemoryVolume::new(MIB, 4096).as_read_only();
     let server = Real::serve("info", disk(64 * MIB).with("frozen", read_only));
     let list = output("nbdinfo", &["--list", &server.tcp("")], &server.dir);
@@ -75,11 +104,7 @@ fn nbdinfo_sees_every_export_and_what_it_can_do() {
     assert!(!ambiguous.status.success(), "two exports, and no default");
 }
 
-#[test]
 fn nbdcopy_brings_bytes_and_holes_there_and_back() {
-    if !have(&["nbdcopy", "nbdinfo"]) {
-        return;
-    }
     for io_uring in [true, false] {
         let world = linux::Config { cores: Some(2), io_uring };
         copy_there_and_back(&Real::serve_in(world, &format!("copy-{io_uring}"), disk(64 * MIB)));
@@ -100,11 +125,7 @@ fn copy_there_and_back(server: &Real) {
     assert!(map.contains("hole,zero") && map.contains("data"), "{map}");
 }
 
-#[test]
 fn qemu_reads_back_what_it_wrote_in_every_way() {
-    if !have(&["qemu-io", "qemu-img"]) {
-        return;
-    }
     let server = Real::serve("qemu", disk(64 * MIB));
     for uri in [server.tcp("disk"), server.unix("disk")] {
         let script = [
@@ -139,11 +160,7 @@ fn qemu_reads_back_what_it_wrote_in_every_way() {
     output("qemu-img", &["compare", "-f", "raw", "-F", "raw", "image", &uri], &server.dir);
 }
 
-#[test]
 fn fio_verifies_random_writes_in_parallel() {
-    if !have(&["fio"]) {
-        return;
-    }
     let server = Real::serve("fio", disk(64 * MIB));
     let uri = format!("--uri={}", server.tcp("disk"));
     for (rw, bs, depth) in
@@ -171,11 +188,7 @@ fn fio_verifies_random_writes_in_parallel() {
 }
 
 /// What only a client that builds its requests by hand can ask.
-#[test]
 fn libnbd_gets_every_command_and_error_right() {
-    if !have(&["nbdsh"]) {
-        return;
-    }
     let read_only = MemoryVolume::new(MIB, 4096).as_read_only();
     let server = Real::serve("sh", disk(64 * MIB).with("frozen", read_only));
     let script = r#"

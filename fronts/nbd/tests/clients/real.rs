@@ -1,5 +1,6 @@
 //! A server in this process, on real sockets, and client programs to run against it.
 
+use interop::programs;
 use nbd::memory::MemoryExports;
 use nbd::{Config, Server};
 use std::path::{Path, PathBuf};
@@ -69,23 +70,9 @@ impl Drop for Real {
     }
 }
 
-/// Whether the programs a test needs are here; says so when one is not.
-pub fn have(programs: &[&str]) -> bool {
-    let missing = programs.iter().find(|p| find(p).is_none());
-    if let Some(program) = missing {
-        eprintln!("skipped: the program '{program}' is not installed");
-    }
-    missing.is_none()
-}
-
-fn find(program: &str) -> Option<PathBuf> {
-    // The system's own directories first: the Python modules of libnbd are those of the system's Python.
-    let path = format!("/usr/bin:{}", std::env::var("PATH").unwrap_or_default());
-    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|p| p.is_file())
-}
-
+/// The system's own directories first: the Python modules of libnbd are those of the system's Python.
 pub fn command(program: &str) -> Command {
-    let mut command = Command::new(find(program).expect("the caller has asked whether it is there"));
+    let mut command = programs::command(program);
     let path = format!("/usr/bin:{}", std::env::var("PATH").unwrap_or_default());
     command.env("PATH", path).stdin(Stdio::null());
     command
