@@ -70,7 +70,8 @@ pub fn committed(name: &str) -> PathBuf {
     root().join("testing/golden").join(name)
 }
 
-fn target_directory() -> PathBuf {
+/// Where cargo puts what it builds, and tests what they keep.
+pub fn target_directory() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |path| root().join(path))
 }
 

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::Failure;
+use crate::{Failure, zdb};
 
 /// A program that some test runs, and the package that has it.
 const NEEDED: &[(&str, &str)] = &[
@@ -28,8 +28,14 @@ const CONTRIB: &str = "/etc/apt/sources.list.d/cenote-tests-contrib.sources";
 /// Makes the needed programs be there as far as it may; names those that are missing still.
 pub fn provide() -> Vec<&'static str> {
     println!("=== tools");
+    install_missing();
+    zdb::provide();
+    missing()
+}
+
+fn install_missing() {
     if missing().is_empty() {
-        return Vec::new();
+        return;
     }
     if is_root() && exists("apt-get") {
         if let Err(failure) = install(&packages(&missing())) {
@@ -41,7 +47,6 @@ pub fn provide() -> Vec<&'static str> {
     for program in missing() {
         println!("tools: {program} is missing: the tests that need it are skipped");
     }
-    missing()
 }
 
 fn missing() -> Vec<&'static str> {
@@ -92,18 +97,39 @@ fn apt(arguments: &[&str]) -> Result<(), Failure> {
 
 /// Lists `contrib` of the machine's own release unless it is listed already; true when it had to.
 fn add_contrib() -> Result<bool, Failure> {
-    let format = "$(REPO_URI) $(RELEASE) $(COMPONENT) $(SOURCESENTRY)";
-    let output = Command::new("apt-get")
-        .args(["indextargets", "--format", format, "Created-By: Packages"])
-        .output()?;
-    let targets = String::from_utf8_lossy(&output.stdout).into_owned();
-    let release = codename(&std::fs::read_to_string("/etc/os-release")?)?;
+    let (targets, release) = (targets()?, release()?);
     let Some((mirror, entry)) = mirror(&targets, &release) else {
         return Ok(false);
     };
     let signed = signed_by(entry);
     std::fs::write(CONTRIB, stanza(mirror, &release, signed.as_deref()))?;
     Ok(true)
+}
+
+/// The line of a sources list for `contrib` of the backports of the machine's release, at its own mirror; none when it
+/// has no mirror.
+pub fn backports() -> Result<Option<String>, Failure> {
+    let (targets, release) = (targets()?, release()?);
+    let lines: Vec<_> = targets.lines().map(|line| line.split(' ').collect::<Vec<_>>()).collect();
+    let ours = lines.iter().find(|line| line.len() == 4 && line[1] == release && line[2] == "main");
+    Ok(ours.map(|line| {
+        let key = signed_by(line[3]).map(|key| format!("[signed-by={key}] ")).unwrap_or_default();
+        format!("deb {key}{} {release}-backports contrib\n", line[0])
+    }))
+}
+
+/// What apt downloads lists of: mirror, release, component and where that is written.
+fn targets() -> Result<String, Failure> {
+    let format = "$(REPO_URI) $(RELEASE) $(COMPONENT) $(SOURCESENTRY)";
+    let output = Command::new("apt-get")
+        .args(["indextargets", "--format", format, "Created-By: Packages"])
+        .output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The code name of the machine's release.
+pub fn release() -> Result<String, Failure> {
+    codename(&std::fs::read_to_string("/etc/os-release")?)
 }
 
 /// `bookworm`, from the lines of `/etc/os-release`.

@@ -20,6 +20,7 @@ mod layers;
 mod licences;
 mod runners;
 mod tidy;
+mod zdb;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
