@@ -1,6 +1,7 @@
 //! Trees of vdevs as they travel.
 
 use api::{Class, IoClass, IoKind, Vdev, VdevStats};
+use ondisk::dsl::{ScanFunc, ScanState};
 use pool::PoolReport;
 use vdev::{Bias, Candidate, ClassSnapshot, Health, KindSnapshot, Priority, Snapshot, Spec, VdevStatus};
 
@@ -26,7 +27,21 @@ pub(crate) fn of_report(report: &PoolReport) -> Vdev {
         sum
     });
     root.stats = sum;
+    if report.scan.as_ref().is_some_and(|s| s.func == ScanFunc::Resilver && s.state == ScanState::Scanning) {
+        say_resilvering(&mut root);
+    }
     root
+}
+
+/// What a device that is behind waits for, and what it says while it is waited for.
+const AWAITING: &str = "(awaiting resilver)";
+const RESILVERING: &str = "(resilvering)";
+
+fn say_resilvering(vdev: &mut Vdev) {
+    if vdev.why.as_deref() == Some(AWAITING) {
+        vdev.why = Some(RESILVERING.to_string());
+    }
+    vdev.children.iter_mut().for_each(say_resilvering);
 }
 
 fn class(bias: Bias) -> Class {
@@ -52,7 +67,7 @@ fn one(status: &VdevStatus) -> Vdev {
         parity: parity(&status.name),
         class: None,
         state: status.health.word().into(),
-        why: why(status.health),
+        why: why(status.health).or_else(|| status.is_behind.then(|| AWAITING.to_string())),
         read_errors: status.errors.read,
         write_errors: status.errors.write,
         checksum_errors: status.errors.checksum,

@@ -79,10 +79,36 @@ impl MosSpaceLog {
         self.lock().clone().ok_or_else(|| Error::new(Kind::Cancelled, "use space maps: the pool is closed"))
     }
 
+    /// Makes a map that belongs to no metaslab.
+    pub async fn create_map(&self, tx: &Tx, block_size: u32) -> Result<ObjectId> {
+        Ok(self.tied()?.create(tx, block_size).await?.id())
+    }
+
     fn array_of(&self, vdev: VdevId) -> Option<ObjectId> {
         let spec = self.tree.spec();
         let top = spec.children.iter().find(|t| t.id == Some(u64::from(vdev.0)))?;
         top.metaslab_array()
+    }
+}
+
+impl Tied {
+    /// An empty space map.
+    async fn create(&self, tx: &Tx, block_size: u32) -> Result<Object> {
+        let core = self.core.as_ref().expect("the knot is tied before the first map is made");
+        let header = SpaceMapPhys {
+            object: ObjectId(0),
+            length: 0,
+            allocated: 0,
+            histogram: self.style.has_histogram.then_some([0; SpaceMapPhys::BUCKETS]),
+        };
+        let new = NewObject::new(ObjectType::SPACE_MAP, block_size)
+            .with_indirect_shift(INDIRECT_SHIFT)
+            .with_bonus(ObjectType::SPACE_MAP_HEADER, header.to_bonus());
+        let object = self.mos.allocate(tx, new).await?;
+        if self.style.has_histogram {
+            core.features().add(tx, Feature::SpacemapHistogram, 1).await?;
+        }
+        Ok(object)
     }
 }
 
@@ -131,23 +157,11 @@ impl SpaceLog for MosSpaceLog {
     fn create(&self, vdev: VdevId, index: u64, txg: Txg) -> Pending<Result<MapInfo>> {
         let (tied, array) = (self.tied(), self.array_of(vdev));
         Box::pin(async move {
-            let Tied { mos, style, core } = tied?;
-            let core = core.expect("the knot is tied before the first map is made");
+            let tied = tied?;
             let tx = Tx::syncing(txg);
             let array = array.ok_or_else(|| Error::corrupt(format!("vdev {vdev} has no metaslab array")))?;
-            let header = SpaceMapPhys {
-                object: ObjectId(0),
-                length: 0,
-                allocated: 0,
-                histogram: style.has_histogram.then_some([0; SpaceMapPhys::BUCKETS]),
-            };
-            let new = NewObject::new(ObjectType::SPACE_MAP, style.block_size)
-                .with_indirect_shift(INDIRECT_SHIFT)
-                .with_bonus(ObjectType::SPACE_MAP_HEADER, header.to_bonus());
-            let object = mos.allocate(&tx, new).await?;
-            if style.has_histogram {
-                core.features().add(&tx, Feature::SpacemapHistogram, 1).await?;
-            }
+            let object = tied.create(&tx, tied.style.block_size).await?;
+            let mos = tied.mos;
             let array = mos.object(array).await?;
             array.write(&tx, index * 8, &object.id().0.to_ne_bytes()).await?;
             info_of(&object)

@@ -13,6 +13,7 @@ impl Pool {
             return Ok(());
         }
         self.halt_scrub().await;
+        self.stop_healer().await;
         self.retire_logs().await;
         let synced = inner.txgs.sync().await;
         self.stop().await;
@@ -36,6 +37,7 @@ impl Pool {
             return Ok(());
         }
         self.halt_scrub().await;
+        self.stop_healer().await;
         self.retire_logs().await;
         let doing = if state == PoolState::Exported { "export" } else { "destroy" };
         // A change of nothing, so that the txg is not an empty one and writes the labels.

@@ -18,7 +18,9 @@
 
 mod assemble;
 mod create;
+mod dtl;
 mod export;
+mod heal;
 mod intent_log;
 mod log_space_maps;
 mod logs;
@@ -26,6 +28,7 @@ mod open;
 mod pool;
 mod properties;
 mod report;
+mod resilver;
 mod scrub;
 mod sync;
 mod tasks;

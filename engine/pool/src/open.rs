@@ -17,7 +17,7 @@ use crate::intent_log::IntentLogs;
 use crate::logs::only_reading;
 use crate::pool::{Host, Inner, Pool, lock};
 use crate::tasks::Tasks;
-use crate::{log_space_maps, vdev_zaps};
+use crate::{dtl, log_space_maps, vdev_zaps};
 use arc::Cache;
 use codec::checksum::{Checksummer, Salt};
 use dmu::{ObjSet, Policy};
@@ -30,11 +30,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use tunables::Tunables;
 use txg::Txgs;
-use units::{Asize, Error, Kind, ObjectId, ObjsetId, Psize, Result, Txg};
+use units::{Asize, Error, Guid, HashMap, Kind, ObjectId, ObjsetId, Psize, Result, Txg};
 use vdev::label::config::PoolConfig;
 use vdev::label::read::{best_uberblock, read_uberblocks};
 use vdev::scan::Candidate;
-use vdev::{Bias, Spec, Top, Tree, VdevType};
+use vdev::{Bias, Leaf, Spec, Top, Tree, VdevType};
 use world::OpenMode;
 use zio::{Options as PipelineOptions, Pipeline, Rules};
 
@@ -78,31 +78,49 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions) -> Result<Pool>
         ..vdev::OpenOptions::new(mode)
     };
     // From labels first, to read the MOS; these devices are closed again before the trusted tree opens them.
-    let (uberblock, config, spec) = {
+    let (uberblock, newest, config, spec) = {
         let reading = vdev::OpenOptions { mode: OpenMode::ReadOnly, ..how.clone() };
         let tree = Tree::open(candidate.tree.clone(), reading).await?;
-        let uberblock = newest(&tree).await?;
+        // Labels do not say that a vdev which is missing was only a log; so what is missing is named only if it hurts.
+        let (uberblock, newest) = newest(&tree).await.or_else(|e| check_devices(&tree).and(Err(e)))?;
         check_version(uberblock.version)?;
         let (config, spec) = read_config(&tree, &uberblock, &options).await?;
-        (uberblock, config, spec)
+        (uberblock, newest, config, spec)
     };
     let tree = Tree::open(spec, how).await?;
-    let health = tree.health();
-    if !health.state.is_usable() {
-        let missing: Vec<String> =
-            tree.leaves().iter().filter(|l| !l.is_usable()).map(|l| l.device().to_string()).collect();
-        return Err(Error::new(Kind::Io, "open").because(format!(
-            "{}: {}",
-            health.aux.phrase(),
-            missing.join(", ")
-        )));
-    }
+    check_devices(&tree)?;
+    // Before the first block is read from a device that may be behind.
+    dtl::note_laggards(&tree, &newest);
     let missing_log = options.missing_log;
     let pool = build(tree, uberblock, config, options).await?;
     pool.claim_logs(missing_log).await?;
     pool.start();
     pool.replay_logs().await?;
     Ok(pool)
+}
+
+/// Enough of the devices are there.
+fn check_devices(tree: &Tree) -> Result<()> {
+    let health = tree.health();
+    if !health.state.is_usable() {
+        let leaves = tree.leaves();
+        let missing: Vec<String> = leaves.iter().filter(|l| !l.is_usable()).map(|l| why_missing(l)).collect();
+        return Err(Error::new(Kind::Io, "open").because(format!(
+            "{}: {}",
+            health.aux.phrase(),
+            missing.join(", ")
+        )));
+    }
+    Ok(())
+}
+
+/// The device, and what is known of why it cannot be used.
+fn why_missing(leaf: &Leaf) -> String {
+    let device = leaf.device();
+    match leaf.detail() {
+        Some(detail) => format!("{device} ({detail})"),
+        None => format!("{device} ({})", leaf.health().aux.phrase()),
+    }
 }
 
 fn check_label(candidate: &Candidate, options: &OpenOptions) -> Result<()> {
@@ -128,17 +146,20 @@ fn check_version(version: u64) -> Result<()> {
     Err(Error::unsupported(format!("the pool has version {version}, which this program does not know")))
 }
 
-/// The newest uberblock on any device.
-async fn newest(tree: &Tree) -> Result<Uberblock> {
-    let mut found = Vec::new();
+/// The newest uberblock on any device, and the txg of the newest on each.
+async fn newest(tree: &Tree) -> Result<(Uberblock, HashMap<Guid, Txg>)> {
+    let (mut best, mut of_each) = (Vec::new(), HashMap::default());
     for top in tree.tops() {
         for leaf in top.leaves().iter().filter(|l| l.is_usable()) {
-            if let Ok(disk) = leaf.device().open(OpenMode::ReadOnly) {
-                found.extend(read_uberblocks(&disk, top.ashift).await);
+            let Ok(disk) = leaf.device().open(OpenMode::ReadOnly) else { continue };
+            if let Some(found) = best_uberblock(read_uberblocks(&disk, top.ashift).await, None) {
+                of_each.insert(leaf.guid, found.txg);
+                best.push(found);
             }
         }
     }
-    best_uberblock(found, None).ok_or_else(|| Error::corrupt("no device has a valid uberblock"))
+    let best = best_uberblock(best, None).ok_or_else(|| Error::corrupt("no device has a valid uberblock"))?;
+    Ok((best, of_each))
 }
 
 fn reader(tree: &Arc<Tree>, cache: &Arc<Cache>) -> Pipeline {
@@ -225,6 +246,7 @@ async fn build(
     });
     log.tie(mos.clone(), MapStyle::of(has));
     log.tie_features(dsl.core().clone());
+    dtl::load(&tree, &*log, uberblock.txg).await?;
     if has(Feature::SpacemapV2) {
         space.allow_long_entries();
     }
@@ -301,6 +323,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         read_only,
         admin: Arc::new(world::sync::RwLock::new(())),
         syncing: Mutex::new(None),
+        healer: Mutex::new(None),
         scrub: crate::scrub::Scrub::default(),
         intent_logs,
         load_guid: world::random_u64(),
@@ -343,7 +366,8 @@ impl Pool {
         if !self.0.read_only {
             let task = world::spawn(self.clone().sync_loop());
             *lock(&self.0.syncing) = Some(task);
-            self.resume_scrub();
+            self.start_healer();
+            self.resume_scan();
         }
     }
 

@@ -51,6 +51,8 @@ pub(crate) struct Inner {
     /// Readers of the MOS in open context, and the sync tasks that change it.
     pub admin: Arc<world::sync::RwLock<()>>,
     pub syncing: Mutex<Option<Task<()>>>,
+    /// See [`crate::heal`].
+    pub healer: Mutex<Option<Task<()>>>,
     pub scrub: crate::scrub::Scrub,
     pub intent_logs: Arc<IntentLogs>,
     /// Tells this opening of the pool from others.

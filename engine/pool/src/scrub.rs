@@ -8,28 +8,32 @@
 //!                       paused
 //! ```
 //!
-//! The walk only looks ([`crate::walk`]). What was bad is repaired a batch at a time **in syncing context**, and only if
-//! the block is still in its tree: in a txg's sync no space freed after the last one is given out again, so nobody else
-//! can own the place that is written to.
+//! The walk only looks ([`crate::walk`]). What was bad is repaired a batch at a time, as [`crate::heal`] says.
+//!
+//! A resilver is the same walk for devices that missed writes, see [`crate::resilver`].
+//!
+//! The set of datasets changes while it is walked: a snapshot is taken, or destroyed and its blocks handed to the next.
+//! So a set is done as of the txg it was walked from, and the sets are listed again until there is nothing new.
 //!
 //! The state is kept as OpenZFS keeps it: a `ScanPhys` under the name `scan` in the object directory, written when the
 //! state changes, so that `zpool status` of either program shows the last scrub. How far a scrub has come is not kept:
 //! one that was under way when the pool was closed starts over when it is opened.
 
 use crate::pool::{Pool, lock};
-use crate::walk::{self, Check, Set, Suspect, is_in_use};
+use crate::walk::{self, Check, Set, Suspect};
 use dmu::Tx;
 use ondisk::dsl::{ScanFunc, ScanState};
 use ondisk::mos::directory;
 use ondisk::{BlockPointer, ObjectType, ScanPhys};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
-use units::{Error, HashSet, Kind, ObjectId, ObjsetId, Result, Txg};
+use std::time::Duration;
+use units::{Error, Guid, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
 use world::sync::Notify;
-use world::{Pending, Task};
+use world::{Instant, Pending, Task};
 use zio::Bookmark;
 
-/// A scrub (or, of pools that OpenZFS left in the midst of one, a resilver): the last one, or the one under way.
+/// A scrub or a resilver: the last one, or the one under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanStatus {
     pub func: ScanFunc,
@@ -59,26 +63,41 @@ const STOP: u8 = 2;
 const HALT: u8 = 3;
 
 /// Bad blocks repaired in one txg.
-const REPAIRS_AT_ONCE: usize = 64;
+const REPAIRS_AT_ONCE: usize = 512;
+/// A device that goes on failing is not resilvered again and again without a rest.
+const RESILVER_REST: Duration = Duration::from_secs(300);
+/// How often the sets are listed again; each time only what is new is walked.
+const LISTS_MAX: usize = 100;
 
 /// See the module. Belongs to one pool.
 #[derive(Debug, Default)]
 pub(crate) struct Scrub {
-    state: Mutex<State>,
+    pub(crate) state: Mutex<State>,
     command: AtomicU8,
     ended: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+pub(crate) struct State {
     phys: Option<ScanPhys>,
     task: Option<Task<()>>,
     is_running: bool,
     paused_at: u64,
     pass_start: u64,
     pass_examined: u64,
-    /// Sets that a pause need not walk again.
-    done: HashSet<ObjsetId>,
+    /// Sets that need not be walked again, each from which txg on it was.
+    done: HashMap<ObjsetId, Txg>,
+    /// See [`Pool::devices_to_heal`].
+    began: HashMap<Guid, u64>,
+    /// Some set changed so fast that part of it was not seen.
+    is_incomplete: bool,
+    rest_until: Option<Instant>,
+}
+
+impl State {
+    pub(crate) fn may_resilver(&self) -> bool {
+        !self.is_running && self.rest_until.is_none_or(|until| world::now() >= until)
+    }
 }
 
 impl ScanStatus {
@@ -138,7 +157,7 @@ impl Pool {
         {
             return Err(self.busy("is resilvering"));
         }
-        self.start_scrub().await
+        self.start_scan(ScanFunc::Scrub).await
     }
 
     /// Ends a scrub before it is done.
@@ -174,7 +193,7 @@ impl Pool {
         }
         if how == STOP {
             return self
-                .change("stop scrub", |pool, tx| async move { pool.finish_scrub(&tx, STOP).await })
+                .change("stop scrub", |pool, tx| async move { pool.finish_scan(&tx, STOP).await })
                 .await;
         }
         Ok(())
@@ -189,22 +208,34 @@ impl Pool {
         Ok(())
     }
 
-    /// Goes on with a scrub that was under way when the pool was closed.
-    pub(crate) fn resume_scrub(&self) {
-        let unfinished = self.scan_status().is_some_and(|s| {
-            s.state == ScanState::Scanning && s.func == ScanFunc::Scrub && s.paused.is_none()
-        });
-        if unfinished {
-            let pool = self.clone();
-            let mut state = lock(&self.0.scrub.state);
-            state.is_running = true;
-            state.task = Some(world::spawn(async move {
-                match pool.begin_scrub().await {
-                    Ok(()) => pool.scrub_task().await,
-                    Err(e) => pool.0.note_problem(format!("the scrub could not go on: {e}")),
-                }
-            }));
+    /// Goes on with what was under way when the pool was closed, and brings devices up to date that were away.
+    pub(crate) fn resume_scan(&self) {
+        let scan = self.scan_status().filter(|s| s.state == ScanState::Scanning);
+        let func = match scan {
+            Some(s) if s.func == ScanFunc::Scrub && s.paused.is_none() => Some(ScanFunc::Scrub),
+            Some(s) if s.func == ScanFunc::Resilver => Some(ScanFunc::Resilver),
+            _ => self.missing_span().map(|_| ScanFunc::Resilver),
+        };
+        if let Some(func) = func {
+            self.launch(func);
         }
+    }
+
+    /// Starts a scan that nobody waits for.
+    pub(crate) fn launch(&self, func: ScanFunc) {
+        let pool = self.clone();
+        let mut state = lock(&self.0.scrub.state);
+        if state.is_running || self.0.scrub.command() == HALT {
+            return;
+        }
+        state.is_running = true;
+        self.0.scrub.command.store(GO, Ordering::Release);
+        state.task = Some(world::spawn(async move {
+            match pool.begin_scan(func).await {
+                Ok(()) => pool.scan_task().await,
+                Err(e) => pool.0.note_problem(format!("the {} could not go on: {e}", word(func))),
+            }
+        }));
     }
 
     /// Ends the task because the pool is being closed.
@@ -216,7 +247,7 @@ impl Pool {
         }
     }
 
-    async fn start_scrub(&self) -> Result<()> {
+    async fn start_scan(&self, func: ScanFunc) -> Result<()> {
         let scrub = &self.0.scrub;
         {
             let mut state = lock(&scrub.state);
@@ -226,14 +257,15 @@ impl Pool {
             state.is_running = true;
             scrub.command.store(GO, Ordering::Release);
         }
-        self.begin_scrub().await?;
-        let task = world::spawn(self.clone().scrub_task());
+        self.begin_scan(func).await?;
+        let task = world::spawn(self.clone().scan_task());
         lock(&scrub.state).task = Some(task);
         Ok(())
     }
 
-    async fn begin_scrub(&self) -> Result<()> {
-        let begun = self.change("scrub", |pool, tx| async move { pool.record_start(&tx).await }).await;
+    async fn begin_scan(&self, func: ScanFunc) -> Result<()> {
+        let begin = move |pool: Pool, tx: Arc<Tx>| async move { pool.record_start(&tx, func).await };
+        let begun = self.change(word(func), begin).await;
         if begun.is_err() {
             lock(&self.0.scrub.state).is_running = false;
             self.0.scrub.ended.notify_all();
@@ -241,17 +273,19 @@ impl Pool {
         begun
     }
 
-    async fn record_start(&self, tx: &Tx) -> Result<()> {
+    async fn record_start(&self, tx: &Tx, func: ScanFunc) -> Result<()> {
         let to_examine = self.space().usage_total().allocated;
         let (old, goes_on) = {
             let state = lock(&self.0.scrub.state);
             let phys = state.phys.unwrap_or_default();
-            (phys, phys.state == ScanState::Scanning && !state.done.is_empty())
+            let is_same = phys.state == ScanState::Scanning && phys.func == func;
+            (phys, is_same && func == ScanFunc::Scrub && !state.done.is_empty())
         };
         let queue = self.new_queue(tx, old.queue).await?;
         let mut phys = ScanPhys {
-            func: ScanFunc::Scrub,
+            func,
             state: ScanState::Scanning,
+            min_txg: self.since(func),
             max_txg: tx.txg(),
             start_time: now(),
             to_examine,
@@ -263,14 +297,23 @@ impl Pool {
         }
         phys.queue = queue;
         self.store_scan(tx, &phys).await?;
-        let text = format!("func=1 mintxg={} maxtxg={}", phys.min_txg, phys.max_txg);
+        let text = format!("func={} mintxg={} maxtxg={}", func as u64, phys.min_txg, phys.max_txg);
         self.dsl().record_event(tx, "scan setup", &text, None).await?;
         let mut state = lock(&self.0.scrub.state);
         if !goes_on {
             state.done.clear();
+            (state.began, state.is_incomplete) = (self.devices_to_heal(), false);
         }
         (state.phys, state.pass_start, state.pass_examined) = (Some(phys), now(), 0);
         Ok(())
+    }
+
+    /// Blocks born up to here are of no interest.
+    fn since(&self, func: ScanFunc) -> Txg {
+        match (func, self.missing_span()) {
+            (ScanFunc::Resilver, Some((first, _))) => first.back(1),
+            _ => Txg::NONE,
+        }
     }
 
     /// A scan that is under way has a list of the datasets it is still to visit, which OpenZFS expects to be there. An
@@ -286,8 +329,8 @@ impl Pool {
         self.dsl().core().directory().update(tx, directory::SCAN, &phys.to_words()[..]).await
     }
 
-    /// Records how the scrub ended.
-    async fn finish_scrub(&self, tx: &Tx, how: u8) -> Result<()> {
+    /// Records how the scan ended.
+    async fn finish_scan(&self, tx: &Tx, how: u8) -> Result<()> {
         let Some(mut phys) = lock(&self.0.scrub.state).phys else { return Ok(()) };
         if how == PAUSE {
             phys.flags |= ScanPhys::SCRUB_PAUSED;
@@ -301,7 +344,12 @@ impl Pool {
             phys.flags &= !ScanPhys::SCRUB_PAUSED;
         }
         self.store_scan(tx, &phys).await?;
-        if how == GO {
+        let is_whole = how == GO && phys.errors == 0 && !lock(&self.0.scrub.state).is_incomplete;
+        if is_whole {
+            let began = lock(&self.0.scrub.state).began.clone();
+            self.made_good(&began, phys.max_txg);
+        }
+        if how == GO && phys.func == ScanFunc::Scrub {
             let core = self.dsl().core();
             core.directory().update(tx, directory::LAST_SCRUBBED_TXG, phys.max_txg.0).await?;
         }
@@ -312,66 +360,80 @@ impl Pool {
         if how != PAUSE {
             state.done.clear();
         }
+        state.rest_until = Some(world::now().after(RESILVER_REST));
         Ok(())
     }
 
-    async fn scrub_task(self) {
-        if let Err(e) = self.scrub_sets().await {
-            self.0.note_problem(format!("the scrub ended early: {e}"));
+    async fn scan_task(self) {
+        let func = self.scan_status().map_or(ScanFunc::Scrub, |s| s.func);
+        if let Err(e) = self.scan_sets().await {
+            self.0.note_problem(format!("the {} ended early: {e}", word(func)));
+            lock(&self.0.scrub.state).is_incomplete = true;
         }
         let how = self.0.scrub.command();
         if how != HALT {
-            let finish =
-                self.change("scrub", move |pool, tx| async move { pool.finish_scrub(&tx, how).await }).await;
+            let finish = self
+                .change(word(func), move |pool, tx| async move { pool.finish_scan(&tx, how).await })
+                .await;
             if let Err(e) = finish {
-                self.0.note_problem(format!("the end of the scrub could not be recorded: {e}"));
+                self.0.note_problem(format!("the end of the {} could not be recorded: {e}", word(func)));
             }
         }
         lock(&self.0.scrub.state).is_running = false;
         self.0.scrub.ended.notify_all();
     }
 
-    async fn scrub_sets(&self) -> Result<()> {
-        let scrub = &self.0.scrub;
-        let scrubber = Arc::new(Scrubber { pool: self.clone(), bad: Arc::default() });
-        for set in walk::sets(self).await? {
-            let is_done = lock(&scrub.state).done.contains(&set.id);
-            if is_done || set.root.is_hole() {
-                continue;
+    async fn scan_sets(&self) -> Result<()> {
+        let phys = lock(&self.0.scrub.state).phys.unwrap_or_default();
+        let scrubber = Arc::new(Scrubber { pool: self.clone(), func: phys.func, bad: Arc::default() });
+        for _ in 0..LISTS_MAX {
+            let mut is_new = false;
+            for mut set in walk::sets(self).await? {
+                set.since = set.since.max(phys.min_txg);
+                let is_done =
+                    lock(&self.0.scrub.state).done.get(&set.id).is_some_and(|&from| from <= set.since);
+                if is_done || set.root.is_hole() || set.since >= phys.max_txg {
+                    continue;
+                }
+                is_new = true;
+                if !self.scan_set(&set, &scrubber).await? {
+                    return Ok(());
+                }
             }
-            let examined = lock(&scrub.state).phys.map_or(0, |p| p.examined);
-            walk::walk(self, &set, scrubber.clone()).await?;
-            scrubber.repair().await?;
-            if scrubber.is_stopped() {
-                // What was seen of this set will be seen again.
-                scrub.change(|phys| phys.examined = examined);
+            if !is_new {
                 return Ok(());
             }
-            lock(&scrub.state).done.insert(set.id);
         }
+        lock(&self.0.scrub.state).is_incomplete = true;
         Ok(())
     }
 
-    /// Repairs blocks, in syncing context.
-    async fn repair_blocks(&self, blocks: Vec<(Bookmark, BlockPointer)>) -> Result<()> {
-        let healed = || -> u64 { self.tree().leaves().iter().map(|l| l.stats.snapshot().healed).sum() };
-        for (at, bp) in blocks {
-            if !is_in_use(self, at, &bp).await.unwrap_or(false) {
-                continue;
-            }
-            let before = healed();
-            if self.pipeline().scrub_block(&bp, at).await.is_ok() {
-                // A whole copy that was bad is healed above the vdev, which does not count it.
-                let repaired = (healed() - before).max(bp.psize().0);
-                self.0.scrub.change(|phys| phys.processed += repaired);
-            }
+    /// Walks one set; false when the scan is to end here.
+    async fn scan_set(&self, set: &Set, scrubber: &Arc<Scrubber>) -> Result<bool> {
+        let scrub = &self.0.scrub;
+        let examined = lock(&scrub.state).phys.map_or(0, |p| p.examined);
+        let is_seen = walk::walk(self, set, scrubber.clone()).await?;
+        scrubber.repair().await?;
+        if scrubber.is_stopped() {
+            // What was seen of this set will be seen again.
+            scrub.change(|phys| phys.examined = examined);
+            return Ok(false);
         }
-        Ok(())
+        let mut state = lock(&scrub.state);
+        state.is_incomplete |= !is_seen;
+        state.done.insert(set.id, set.since);
+        Ok(true)
     }
 }
 
+fn word(func: ScanFunc) -> &'static str {
+    if func == ScanFunc::Resilver { "resilver" } else { "scrub" }
+}
+
+#[derive(Clone)]
 struct Scrubber {
     pool: Pool,
+    func: ScanFunc,
     /// Blocks that have something wrong somewhere, though they can be read.
     bad: Arc<Mutex<Vec<(Bookmark, BlockPointer)>>>,
 }
@@ -391,7 +453,13 @@ impl Scrubber {
                 .change("repair", move |pool, tx| async move {
                     // The state that says how much was repaired goes with the txg that waits for it.
                     pool.0.touch(&tx).await?;
-                    pool.repair_blocks(batch).await
+                    let healed = pool.heal_blocks(batch).await;
+                    pool.0.scrub.change(|phys| {
+                        phys.processed += healed.bytes;
+                        phys.errors += healed.lost.len() as u64;
+                    });
+                    healed.lost.into_iter().for_each(|lost| pool.0.note_problem(lost));
+                    Ok(())
                 })
                 .await?;
         }
@@ -403,8 +471,9 @@ const BAD_MAX: usize = 1024;
 
 impl Check for Scrubber {
     fn block(&self, _set: &Set, at: Bookmark, bp: &BlockPointer) -> Pending<Result<()>> {
-        let (pool, list, bp) = (self.pool.clone(), self.bad.clone(), bp.clone());
+        let (scrubber, bp) = (self.clone(), bp.clone());
         Box::pin(async move {
+            let pool = &scrubber.pool;
             if bp.as_plain().is_none() {
                 return Ok(());
             }
@@ -416,12 +485,16 @@ impl Check for Scrubber {
                     phys.examined += asize;
                 }
             }
-            if pool.pipeline().check_block(&bp, at).await?.bad == 0 {
-                return Ok(());
-            }
-            lock(&list).push((at, bp));
-            if lock(&list).len() >= BAD_MAX {
-                Scrubber { pool, bad: list }.repair().await?;
+            // A resilver knows what is to be written without looking, and looks at nothing else.
+            let is_bad = match scrubber.func {
+                ScanFunc::Resilver => pool.is_missed(&bp),
+                _ => pool.pipeline().check_block(&bp, at).await?.bad > 0,
+            };
+            if is_bad {
+                lock(&scrubber.bad).push((at, bp));
+                if lock(&scrubber.bad).len() >= BAD_MAX {
+                    scrubber.repair().await?;
+                }
             }
             Ok(())
         })

@@ -18,7 +18,7 @@ use ondisk::BlockPointer;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tunables::Tunable;
-use units::{Error, Result, Txg};
+use units::{Error, Kind, Result, Txg};
 use vdev::label::commit::Commit;
 
 /// A sync that has not come to rest by now never will: something is wrong with us.
@@ -29,11 +29,17 @@ impl Pool {
     pub(crate) async fn sync_loop(self) {
         while let Some(txg) = self.0.txgs.next_to_sync().await {
             if let Err(e) = self.sync_txg(txg).await {
-                self.0.note_problem(format!("the pool is suspended: txg {txg} could not be written: {e}"));
+                let what = format!("the pool is suspended: txg {txg} could not be written: {e}");
+                let advice = match e.kind() {
+                    Kind::NoSpace => "; make room for its devices on the host, then import it again",
+                    _ => "",
+                };
+                self.0.note_problem(what + advice);
                 self.0.txgs.fail(e);
                 return;
             }
             self.0.txgs.done(txg);
+            self.consider_resilver();
             // Blocks of destroyed datasets are freed in the txgs to come, whether or not anybody writes.
             let goes_on = !self.0.txgs.is_closing() && self.0.dsl.has_frees().await.unwrap_or(false);
             if goes_on {
@@ -60,6 +66,7 @@ impl Pool {
                 self.first_pass(&tx).await?;
             } else {
                 inner.dsl.sync_datasets(&tx, pass).await?;
+                self.sync_missing(&tx, false).await?;
             }
             let ctx = SyncCtx { txg, pass, ledger: ledger.clone() };
             if let Some(bp) = inner.mos.sync(&ctx).await? {
@@ -105,6 +112,7 @@ impl Pool {
         let frees = inner.tunables.get(Tunable::AsyncBlockMaxBlocks);
         inner.dsl.process_frees(tx, frees).await?;
         self.drop_log_space_maps(tx).await?;
+        self.sync_missing(tx, true).await?;
         if inner.config_dirty.load(Ordering::Acquire) {
             self.write_config_object(tx).await?;
         }

@@ -123,20 +123,23 @@ async fn root_now(pool: &Pool, id: ObjsetId) -> Result<Option<BlockPointer>> {
     }
 }
 
-/// Whether the pool still uses this block under this name. The caller keeps sync tasks away, or is one.
+/// Whether the pool still uses this very block under this name. The caller keeps sync tasks away, or is one.
 pub(crate) async fn is_in_use(pool: &Pool, at: Bookmark, bp: &BlockPointer) -> Result<bool> {
     let Some(root) = root_now(pool, at.objset).await? else { return Ok(false) };
     let store: Arc<dyn BlockStore> = Arc::new(pool.pipeline().clone());
-    Ok(same_block(&locate(&store, &root, at).await?, bp))
+    let found = locate(&store, &root, at).await?;
+    // A block that its txg wrote twice in the same place has the same address and birth, and other bytes.
+    let checksum = |bp: &BlockPointer| bp.as_plain().map(|p| p.checksum);
+    Ok(same_block(&found, bp) && checksum(&found) == checksum(bp))
 }
 
-/// Walks one set, and what a set that changes hides from one walk.
-pub(crate) async fn walk(pool: &Pool, set: &Set, check: Arc<dyn Check>) -> Result<()> {
+/// Walks one set, and what a set that changes hides from one walk. Answers whether all of it was seen.
+pub(crate) async fn walk(pool: &Pool, set: &Set, check: Arc<dyn Check>) -> Result<bool> {
     let mut set = set.clone();
     for _ in 0..WALKS_MAX {
         let suspects = walk_once(pool, &set, &check).await?;
         if !settle(pool, &set, suspects, check.as_ref()).await? {
-            return Ok(());
+            return Ok(true);
         }
         let root = {
             let _unchanged = pool.reading().await;
@@ -144,10 +147,10 @@ pub(crate) async fn walk(pool: &Pool, set: &Set, check: Arc<dyn Check>) -> Resul
         };
         match root {
             Some(root) => set.root = root,
-            None => return Ok(()),
+            None => return Ok(true),
         }
     }
-    Ok(())
+    Ok(false)
 }
 
 async fn walk_once(pool: &Pool, set: &Set, check: &Arc<dyn Check>) -> Result<Vec<Suspect>> {

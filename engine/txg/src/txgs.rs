@@ -129,9 +129,12 @@ impl Txgs {
                 if !full || state.failed.is_some() {
                     return;
                 }
-                state.wanted = state.wanted.max(state.open);
+                // Said once: who says it again wakes all others and itself, and nobody ever rests.
+                if state.wanted < state.open {
+                    state.wanted = state.open;
+                    self.0.changed.notify_all();
+                }
             }
-            self.0.changed.notify_all();
             changed.await;
         }
     }

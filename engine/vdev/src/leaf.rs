@@ -14,7 +14,7 @@ use crate::label::read::{Labels, read_labels};
 use crate::queue::schedule::{Direction, Shape};
 use crate::queue::{Queue, Work};
 use crate::stats::LeafStats;
-use crate::{Aux, Device, Errors, Health, OpenOptions, Priority};
+use crate::{Aux, Device, Errors, Health, Missing, OpenOptions, Priority};
 use ondisk::label::{BOOT_HEADER_OFFSET, DATA_OFFSET, LABEL_PAD_SIZE, LABEL_SIZE};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -38,9 +38,9 @@ pub struct Leaf {
     /// The administrator says that its cache survives a power cut.
     cache_is_safe: AtomicBool,
     tunables: Arc<Tunables>,
-    /// The txg that is being synced, and the first and the last of those of which a write did not reach it.
+    /// The txg that is being synced.
     syncing: AtomicU64,
-    missed: [AtomicU64; 2],
+    missing: Missing,
 }
 
 /// What the intent log writes belongs to a txg at most so far ahead of the one that is being synced.
@@ -100,7 +100,7 @@ impl Leaf {
             cache_is_safe: AtomicBool::new(false),
             tunables: options.tunables.clone(),
             syncing: AtomicU64::new(0),
-            missed: [AtomicU64::new(u64::MAX), AtomicU64::new(0)],
+            missing: Missing::default(),
         })
     }
 
@@ -136,11 +136,9 @@ impl Leaf {
         Errors { read, write, checksum }
     }
 
-    /// The txgs of which something may be missing on it, first and last. To other implementations this is its dirty time
-    /// log; a device that comes back needs these resilvered.
-    pub fn missed_txgs(&self) -> Option<(Txg, Txg)> {
-        let [first, last] = [0, 1].map(|i| Txg(self.missed[i].load(Ordering::Relaxed)));
-        (first <= last).then_some((first, last))
+    /// The txgs of which something may be missing on it.
+    pub fn missing(&self) -> &Missing {
+        &self.missing
     }
 
     /// What waits and what is active at the device, by class.
@@ -234,7 +232,7 @@ impl Leaf {
     /// Whether something could not be written in the txg that is being synced.
     pub(crate) fn missed_now(&self) -> bool {
         let now = self.syncing.load(Ordering::Relaxed);
-        self.missed[1].load(Ordering::Relaxed) == now + MISSED_AHEAD
+        self.missing.span().is_some_and(|(_, Txg(last))| last == now + MISSED_AHEAD)
     }
 
     pub(crate) fn set_txg(&self, txg: Txg) {
@@ -243,9 +241,9 @@ impl Leaf {
 
     /// What is written belongs to the txg being synced, or, from the intent log, to one of the two behind it.
     fn note_missed(&self) {
+        self.missing.failed();
         let txg = self.syncing.load(Ordering::Relaxed);
-        self.missed[0].fetch_min(txg, Ordering::Relaxed);
-        self.missed[1].fetch_max(txg + MISSED_AHEAD, Ordering::Relaxed);
+        self.missing.add(Txg(txg)..=Txg(txg + MISSED_AHEAD));
     }
 
     /// Counts an error and tells the group.

@@ -11,8 +11,9 @@
 //! ```
 //!
 //! A read is given a way to recognise the block. What is bad is tried elsewhere: another copy, or reconstruction from
-//! parity; what was bad is counted and written again. A write succeeds when as many devices have it as are needed to
-//! read it again.
+//! parity; what was bad is counted, and written again if the reader says that it may be ([`Care::repair`]). A write
+//! succeeds when as many devices have it as are needed to read it again; a device that it did not reach notes what it
+//! misses ([`Missing`]), and is not believed about it until it is made good.
 //!
 //! Offsets are those of DVAs: 0 is where the space behind the first labels begins. Lengths need not be whole sectors of
 //! the vdev; they are rounded up here.
@@ -32,6 +33,7 @@ mod health;
 pub mod label;
 mod leaf;
 mod mirror;
+mod missing;
 mod node;
 mod open;
 mod priority;
@@ -49,6 +51,7 @@ pub use health::{Aux, Errors, Health, State};
 pub use label::commit::Commit;
 pub use label::config::PoolConfig;
 pub use leaf::Leaf;
+pub use missing::Missing;
 pub use node::{Node, Verify};
 pub use open::OpenOptions;
 pub use priority::{Limits, Priority};

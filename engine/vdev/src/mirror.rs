@@ -57,18 +57,19 @@ async fn read_all<'a>(children: &'a [Arc<Node>], ask: &Ask) -> (Result<Buf>, Fai
     (found, failed)
 }
 
-/// The usable children, the one that answers soonest first. Without a check, in their own order.
+/// The usable children, the one that answers soonest first; without a check, in their own order.
 fn by_preference<'a>(children: &'a [Arc<Node>], ask: &Ask) -> Vec<&'a Arc<Node>> {
     let mut usable: Vec<&Arc<Node>> = children.iter().filter(|c| c.is_usable()).collect();
     if ask.check.is_some() {
         // Among equals the place on the device decides, so that idle children share the work and yet each
-        // serves long runs: 2 MiB at a time. A child that missed writes comes last: a block without a checksum
-        // could not tell that it is stale.
+        // serves long runs: 2 MiB at a time.
         let turn = (ask.offset >> 21) as usize;
         let n = usable.len().max(1);
         usable.rotate_left(turn % n);
-        usable.sort_by_key(|c| (c.missed_writes(), c.cost_of_read(ask.offset)));
+        usable.sort_by_key(|c| c.cost_of_read(ask.offset));
     }
+    // Who may miss the block comes last.
+    usable.sort_by_key(|c| c.misses(ask.born));
     usable
 }
 

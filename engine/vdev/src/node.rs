@@ -16,7 +16,7 @@ use crate::{Aux, Errors, Health, Priority, State, VdevType};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use units::{Error, Guid, Kind, Result};
+use units::{Error, Guid, Kind, Result, Txg};
 use world::Buf;
 
 /// Decides whether bytes are the block that was asked for: its checksum agrees.
@@ -42,6 +42,10 @@ pub(crate) struct Ask {
     pub len: usize,
     pub priority: Priority,
     pub check: Option<Check>,
+    /// The txg that the block was born in, if it is known.
+    pub born: Option<Txg>,
+    /// A device that may miss it counts as one that failed, and is not asked.
+    pub avoid_stale: bool,
     /// What was found bad is written again.
     pub repair: bool,
     /// Read every copy and all parity, as a scrub does, even when the first is good.
@@ -109,7 +113,7 @@ impl Node {
         self.health_without(None)
     }
 
-    /// How well the group would be if one leaf were gone.
+    /// How well the group would be if one leaf were gone. Then those that miss something are no replacement.
     pub(crate) fn health_without(&self, lost: Option<Guid>) -> Health {
         let states = |children: &[Arc<Node>], redundancy| {
             let states = children.iter().map(|c| c.health_without(lost).state);
@@ -118,6 +122,9 @@ impl Node {
         };
         match &self.body {
             Body::Leaf(leaf) if lost == Some(leaf.guid) => Health::new(State::Faulted, Aux::ErrorsExceeded),
+            Body::Leaf(leaf) if lost.is_some() && leaf.missing().is_any() => {
+                Health::new(State::CannotOpen, Aux::None)
+            }
             Body::Leaf(leaf) => leaf.health(),
             Body::Mirror(children) => states(children, children.len() - 1),
             Body::Raidz(shape, children) => states(children, shape.parity()),
@@ -218,10 +225,11 @@ impl Node {
         }
     }
 
-    pub(crate) fn missed_writes(&self) -> bool {
+    /// Whether some usable device may miss what was born in this txg.
+    pub(crate) fn misses(&self, born: Option<Txg>) -> bool {
         match &self.body {
-            Body::Leaf(leaf) => leaf.missed_txgs().is_some(),
-            _ => self.children().iter().any(|c| c.missed_writes()),
+            Body::Leaf(leaf) => leaf.missing().contains(born) && leaf.is_usable(),
+            _ => self.children().iter().any(|c| c.misses(born)),
         }
     }
 
@@ -233,20 +241,28 @@ impl Node {
     }
 
     /// Counts the error on each leaf that returned the wrong bytes.
-    pub(crate) fn count_checksum_error(&self) {
-        self.leaves().iter().filter(|l| l.is_usable()).for_each(|l| l.count(Fault::Checksum));
+    pub(crate) fn count_checksum_error(&self, ask: &Ask) {
+        if ask.blame {
+            self.leaves().iter().filter(|l| l.is_usable()).for_each(|l| l.count(Fault::Checksum));
+        }
+    }
+
+    /// Counts on each leaf what was written again.
+    pub(crate) fn count_healed(&self, bytes: u64) {
+        self.leaves().iter().filter(|l| l.is_usable()).for_each(|l| l.stats.healed(bytes));
     }
 
     /// Writes again what was bad here. What cannot be written is counted where it failed; the read has succeeded.
     pub(crate) async fn repair(&self, offset: u64, data: Buf) {
         let len = data.len() as u64;
         if self.write(offset, data, Priority::AsyncWrite).await.is_ok() {
-            self.leaves().iter().filter(|l| l.is_usable()).for_each(|l| l.stats.healed(len));
+            self.count_healed(len);
         }
     }
 
+    /// A block that devices which may miss it were not asked for is not lost yet.
     fn note_read(&self, error: &Error, ask: &Ask) {
-        if ask.blame || error.kind() != Kind::Checksum {
+        if !ask.avoid_stale && (ask.blame || error.kind() != Kind::Checksum) {
             self.note(error, Fault::Read);
         }
     }
@@ -261,6 +277,11 @@ impl Node {
 }
 
 pub(crate) async fn read_leaf(leaf: &Leaf, ask: &Ask) -> Result<Buf> {
+    if ask.avoid_stale && leaf.missing().contains(ask.born) {
+        return Err(Error::new(Kind::Io, "read")
+            .at(leaf.device())
+            .because("the device missed the block's txg"));
+    }
     let buf = leaf.read(ask.offset, ask.len, ask.priority).await?;
     match &ask.check {
         Some(check) if !check.passes(&buf) => {

@@ -131,7 +131,7 @@ async fn open_leaf(spec: &Spec, context: &Context<'_>, min_asize: u64) -> Result
         None => match device.open(options.mode) {
             Ok(disk) => match examine(&disk, spec, context, min_asize).await {
                 Health::ONLINE => (Some(disk), left_degraded(spec), None),
-                bad => (None, bad, None),
+                bad => (None, bad, shrank(&disk, min_asize)),
             },
             Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
                 return Err(Error::new(Kind::Busy, "open").at(device).because(e));
@@ -187,6 +187,16 @@ async fn examine(disk: &Arc<dyn Disk>, spec: &Spec, context: &Context<'_>, min_a
         Some(pool) => check_label(&read_labels(disk).await, spec, context, pool),
         None => Health::ONLINE,
     }
+}
+
+/// What to say of a device that is smaller than it was.
+fn shrank(disk: &Arc<dyn Disk>, min_asize: u64) -> Option<String> {
+    let asize = geometry::leaf_asize(geometry::leaf_psize(disk.geometry().size));
+    (asize < min_asize).then(|| {
+        format!(
+            "it shrank: it has {asize} bytes of the {min_asize} that the pool uses; give it back its size"
+        )
+    })
 }
 
 fn check_label(labels: &Labels, spec: &Spec, context: &Context<'_>, pool: Guid) -> Health {

@@ -20,6 +20,8 @@ pub struct VdevStatus {
     /// What the operating system said when a device could not be opened.
     pub detail: Option<String>,
     pub errors: Errors,
+    /// A device that works and has not yet all it should have.
+    pub is_behind: bool,
     /// Of a group: the sum over its leaves.
     pub stats: Snapshot,
     /// The allocatable bytes of a top-level vdev, or of a device.
@@ -64,6 +66,7 @@ impl VdevStatus {
             stats,
             asize: leaf.asize(),
             detail: leaf.detail(),
+            is_behind: leaf.is_usable() && leaf.missing().is_any(),
             ..VdevStatus::blank(spec, leaf.health())
         }
     }
@@ -79,6 +82,7 @@ impl VdevStatus {
             health,
             detail: None,
             errors: Errors::default(),
+            is_behind: false,
             stats: Snapshot::default(),
             asize: 0,
             ashift: None,

@@ -15,7 +15,7 @@ use probe::{Event, Io, Layer};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tunables::{Tunable, Tunables};
-use units::{Error, Guid, Kind, Result, VdevId};
+use units::{Error, Guid, Kind, Result, Txg, VdevId};
 use world::{Buf, Instant, IoBuf, OpenMode};
 
 /// How thoroughly a block is read.
@@ -24,8 +24,13 @@ pub struct Care {
     pub priority: Priority,
     /// Every copy and all parity, although the first is good.
     pub everything: bool,
-    /// What is bad is written again, unless the tree is read-only.
+    /// What is bad is written again, unless the tree is read-only. Only for who knows that nobody else can have been
+    /// given the place since: a reader with an old pointer would destroy what is there now.
     pub repair: bool,
+    /// The txg that the block was born in: devices that missed it are asked last.
+    pub born: Option<Txg>,
+    /// The block has a checksum; without one, devices that missed its txg are not asked at all.
+    pub is_proven: bool,
     /// Counts the devices that had something wrong, of blocks that were found all the same.
     pub bad: Option<Arc<AtomicU64>>,
     /// Wrong bytes count as an error of the device that returned them.
@@ -33,25 +38,38 @@ pub struct Care {
 }
 
 impl Care {
-    /// As anybody reads who wants the block.
+    /// As anybody reads who wants the block. What is bad stays so.
     pub fn usual(priority: Priority) -> Care {
-        Care { priority, everything: false, repair: true, bad: None, blame: true }
+        Care {
+            priority,
+            everything: false,
+            repair: false,
+            born: None,
+            is_proven: true,
+            bad: None,
+            blame: true,
+        }
     }
 
     /// As one reads who does not know whether the block was ever written, like the next of a log: nobody is to blame
-    /// when it was not, and nothing is repaired.
+    /// when it was not.
     pub fn hopeful(priority: Priority) -> Care {
-        Care { repair: false, blame: false, ..Care::usual(priority) }
+        Care { blame: false, ..Care::usual(priority) }
     }
 
-    /// As a scrub reads.
-    pub fn scrub() -> Care {
-        Care { everything: true, ..Care::usual(Priority::Scrub) }
-    }
-
-    /// As a scrub reads that only looks and counts.
+    /// As a scrub looks.
     pub fn check(bad: Arc<AtomicU64>) -> Care {
-        Care { repair: false, bad: Some(bad), ..Care::scrub() }
+        Care { everything: true, bad: Some(bad), ..Care::usual(Priority::Scrub) }
+    }
+
+    /// Everything, and what is bad is written again.
+    pub fn scrub() -> Care {
+        Care { everything: true, repair: true, ..Care::usual(Priority::Scrub) }
+    }
+
+    /// As [`Care::scrub`], of a block of which somebody has met something bad, which was counted then.
+    pub fn repair() -> Care {
+        Care { blame: false, ..Care::scrub() }
     }
 }
 
@@ -193,7 +211,7 @@ impl Top {
         Ok(places(&self.node, offset, 0..len))
     }
 
-    /// Reads the block of `psize` bytes at `offset`. Whatever is bad on the way is repaired from what is good.
+    /// Reads the block of `psize` bytes at `offset`. Whatever is bad on the way is done without, and stays as it is.
     pub async fn read(
         self: &Arc<Top>,
         offset: u64,
@@ -207,6 +225,14 @@ impl Top {
     /// Reads every copy and all parity of a block and repairs what is bad: a scrub's view of it.
     pub async fn scrub(self: &Arc<Top>, offset: u64, psize: usize, verify: Verify) -> Result<Buf> {
         self.read_with(offset, psize, verify, &Care::scrub()).await
+    }
+
+    /// Writes again a block that was bad here as a whole. What cannot be written is counted where it failed.
+    pub async fn heal(self: &Arc<Top>, offset: u64, data: Buf) {
+        let len = data.len() as u64;
+        if self.write(offset, data, Priority::AsyncWrite).await.is_ok() {
+            self.node.count_healed(len);
+        }
     }
 
     /// Writes a block at an address that was allocated for its size.
@@ -257,7 +283,8 @@ impl Top {
         care: &Care,
     ) -> Result<Buf> {
         let len = self.check(offset, psize)?;
-        let ask = Ask {
+        let is_stale = self.node.misses(care.born);
+        let mut ask = Ask {
             offset,
             len,
             priority: care.priority,
@@ -266,16 +293,31 @@ impl Top {
             everything: care.everything,
             bad: care.bad.clone(),
             blame: care.blame,
+            born: care.born,
+            avoid_stale: is_stale,
         };
         let began = world::now();
-        let result = match &self.node.body {
-            // The plainest case, spared the detour that groups need.
-            Body::Leaf(leaf) => read_leaf(leaf, &ask).await,
-            _ => self.node.read(ask).await,
-        };
+        let mut result = self.read_node(&ask).await;
+        if result.is_err() && is_stale && care.is_proven {
+            ask.avoid_stale = false;
+            result = self.read_node(&ask).await;
+        }
         self.completed(offset, len, care.priority, began, result.is_err());
         let buf = result.map_err(|e| e.at(self.place(offset)))?;
         Ok(if len == psize { buf } else { buf.slice(0..psize) })
+    }
+
+    async fn read_node(&self, ask: &Ask) -> Result<Buf> {
+        match &self.node.body {
+            // The plainest case, spared the detour that groups need.
+            Body::Leaf(leaf) => read_leaf(leaf, ask).await,
+            _ => self.node.read(ask.clone()).await,
+        }
+    }
+
+    /// Whether some usable device may miss what was born in this txg.
+    pub fn misses(&self, born: Txg) -> bool {
+        self.node.misses(Some(born))
     }
 
     /// The length to ask the devices for. Addresses come from block pointers, so they are checked, not believed.

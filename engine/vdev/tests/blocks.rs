@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use sim::{Fault, Rng};
 use units::Kind;
-use vdev::{Aux, Layout, Priority, State};
+use vdev::{Aux, Care, Layout, Priority, State};
 use world::{Buf, OpenMode};
 
 const DATA: u64 = 4 * MIB;
@@ -103,7 +103,7 @@ fn silent_damage_is_found_counted_on_the_guilty_and_repaired() {
 }
 
 #[test]
-fn an_ordinary_read_repairs_the_copy_it_met() {
+fn an_ordinary_read_leaves_what_is_bad_to_who_may_repair_it() {
     let disks = disks(3);
     let damaged = disks.clone();
     run(&disks, 6, async move {
@@ -112,8 +112,16 @@ fn an_ordinary_read_repairs_the_copy_it_met() {
         top(&tree).write(0, block.clone(), Priority::AsyncWrite).await.unwrap();
         let sound = damaged.get("/d/1").unwrap().peek(DATA, 4096);
         damaged.get("/d/1").unwrap().poke(DATA + 17, &[!sound[17]]);
+        let spoilt = damaged.get("/d/1").unwrap().peek(DATA, 4096);
         top(&tree).read(0, block.len(), verify(&block), Priority::SyncRead).await.unwrap();
         assert_eq!(checksum_errors(&tree), [("/d/1".to_string(), 1)].into());
+        assert_eq!(
+            damaged.get("/d/1").unwrap().peek(DATA, 4096),
+            spoilt,
+            "the place may be another's by now"
+        );
+        top(&tree).read_with(0, block.len(), verify(&block), &Care::repair()).await.unwrap();
+        assert_eq!(checksum_errors(&tree), [("/d/1".to_string(), 1)].into(), "one error is counted once");
         assert_eq!(damaged.get("/d/1").unwrap().peek(DATA, 4096), sound);
         assert_eq!(tree.status().children[0].stats.healed, 32 << 10, "the column that was bad");
     });
@@ -256,7 +264,7 @@ fn a_device_remembers_the_txgs_it_missed() {
         top(&tree).write(0, Buf::zeroed(4096), Priority::AsyncWrite).await.unwrap();
         tree.set_txg(units::Txg(21));
         top(&tree).write(8192, Buf::zeroed(4096), Priority::AsyncWrite).await.unwrap();
-        let missed: Vec<_> = tree.leaves().iter().map(|l| l.missed_txgs()).collect();
+        let missed: Vec<_> = tree.leaves().iter().map(|l| l.missing().span()).collect();
         assert_eq!(missed, [None, Some((units::Txg(20), units::Txg(23)))]);
     });
 }

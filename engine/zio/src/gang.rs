@@ -198,9 +198,9 @@ async fn write_parts(
         debug_assert_eq!(range.start, at);
         at = range.end;
         let data = data.slice(range.start as usize..range.end as usize);
-        let dvas = match place(inner, &data, spec).await {
-            Err(e) if e.kind() == Kind::NoSpace => write(inner, &data, spec).await?,
-            other => other?,
+        let dvas = match place(inner, &data, spec).await? {
+            Some(dvas) => dvas,
+            None => write(inner, &data, spec).await?,
         };
         parts.push(BlockPointer::Plain(part_pointer(inner, &data, spec, dvas)));
     }

@@ -4,8 +4,8 @@
 //!   write   zeros? ─▶ compress ─▶ few bytes? ─▶ allocate ─▶ checksum ─▶ one write for each copy ─▶ pointer
 //!             │ hole                │ embedded      │ no run that long: gang
 //!   read    cache? ─▶ read a copy ─▶ verify ─▶ decompress ─▶ cache
-//!                        ▲             │ wrong: the vdev tries its redundancy and repairs,
-//!                        └─────────────┘ then the next copy is tried
+//!                        ▲             │ wrong: the vdev tries its redundancy,
+//!                        └─────────────┘ then the next copy is tried; what was bad is noted (`sick`)
 //! ```
 //!
 //! [`BlockStore`] is the face for the layers above; [`Pipeline`] is the real one, [`MemStore`] the one for tests. What to
@@ -21,7 +21,7 @@
 //! Blocks of the intent log go their own way: [`LogStore`].
 //!
 //! Invariants: a block is never overwritten but in that case; a pointer is returned only after every copy that the
-//! devices could take is written; bytes that fail their checksum are never returned.
+//! devices could take is written; bytes that fail their checksum are never returned; a read writes nothing.
 //!
 //! Not here: what a block is for, and who frees it (`dmu`, `dsl`); which device holds what (`vdev`); which space is free
 //! (`metaslab`).
@@ -33,6 +33,7 @@ mod mem;
 mod pipeline;
 mod prepare;
 mod read;
+mod sick;
 mod store;
 mod write;
 
@@ -41,4 +42,5 @@ pub use mem::MemStore;
 pub use pipeline::{Options, Pipeline};
 pub use prepare::{Prepared, Rules, prepare};
 pub use read::{Checked, Verified, unpack};
+pub use sick::Sick;
 pub use store::{BlockStore, Bookmark, ReadClass, WriteSpec, same_block};

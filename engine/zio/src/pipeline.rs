@@ -2,7 +2,7 @@
 
 use crate::prepare::Rules;
 use crate::store::{BlockStore, Bookmark, ReadClass, WriteSpec};
-use crate::{read, write};
+use crate::{Sick, read, write};
 use arc::{Access, BlockId, Cache, Kind as CacheKind, Request};
 use metaslab::Space;
 use ondisk::{BlockPointer, Dva, Plain};
@@ -40,6 +40,7 @@ pub(crate) struct Inner {
     pub freed_gangs: Mutex<Vec<(Plain, Txg)>>,
     /// Frees that the space maps contradict: damage, to be told to the administrator.
     pub problems: Mutex<Vec<Error>>,
+    pub sick: Sick,
 }
 
 /// Writes under way are counted in units of this many bytes, at most this many of them: 64 MiB.
@@ -49,6 +50,7 @@ const WRITE_UNITS: usize = 16 << 10;
 impl Pipeline {
     pub fn new(options: Options) -> Pipeline {
         let Options { devices, space, cache, checksummer, rules } = options;
+        let is_writable = space.is_some();
         Pipeline(Arc::new(Inner {
             devices,
             space,
@@ -58,6 +60,7 @@ impl Pipeline {
             writing: Semaphore::new(WRITE_UNITS),
             freed_gangs: Mutex::default(),
             problems: Mutex::default(),
+            sick: Sick::new(is_writable),
         }))
     }
 
@@ -92,12 +95,18 @@ impl Pipeline {
         std::mem::take(&mut *self.0.problems.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads every copy of a block and every sector of its redundancy, verifies them and repairs what is bad: scrub.
-    pub async fn scrub_block(&self, bp: &BlockPointer, at: Bookmark) -> Result<()> {
-        read::scrub(&self.0, bp, at).await
+    /// The blocks of which reads met something bad.
+    pub fn sick(&self) -> &Sick {
+        &self.0.sick
     }
 
-    /// As [`Pipeline::scrub_block`], but writes nothing: counts what is bad and hands out the bytes on disk.
+    /// Reads every copy of a block and every sector of its redundancy, and writes again what is bad. The caller knows that
+    /// the place is still this block's, and stays it meanwhile.
+    pub async fn heal_block(&self, bp: &BlockPointer, at: Bookmark) -> Result<()> {
+        read::heal(&self.0, bp, at).await
+    }
+
+    /// Looks as thoroughly, but writes nothing: counts what is bad and hands out the bytes on disk.
     pub async fn check_block(&self, bp: &BlockPointer, at: Bookmark) -> Result<read::Checked> {
         read::check(&self.0, bp, at).await
     }

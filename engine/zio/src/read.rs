@@ -79,8 +79,8 @@ pub(crate) async fn read(
     done.map_err(|e| e.at(at))
 }
 
-/// The bytes on disk of a block, from the first copy that passes its checksum. Bad copies met on the way are repaired
-/// from the good one, unless the pool is read-only.
+/// The bytes on disk of a block, from the first copy that passes its checksum. A block of which something bad was met on
+/// the way is noted, to be repaired by who may.
 pub(crate) async fn read_raw(
     inner: &Arc<Inner>,
     bp: &BlockPointer,
@@ -100,23 +100,27 @@ pub(crate) async fn read_raw_with(
     let plain =
         bp.as_plain().ok_or_else(|| Error::corrupt("read block: the pointer names no place").at(at))?;
     let verify = verifier(inner, plain);
-    let mut bad: Vec<Dva> = Vec::new();
+    let bad = Arc::new(AtomicU64::new(0));
+    let care = care_of(plain, Care { bad: Some(bad.clone()), ..care.clone() });
     let mut last = None;
     for dva in plain.copies() {
-        match read_copy(inner, plain, dva, &verify, care).await {
+        match read_copy(inner, plain, dva, &verify, &care).await {
             Ok(data) => {
-                if !bad.is_empty() && care.repair && inner.space.is_some() {
-                    repair(inner, plain, &bad, &data).await;
+                if care.blame && (last.is_some() || bad.load(Ordering::Relaxed) > 0) {
+                    inner.sick.note(at, bp);
                 }
                 return Ok(Verified(data));
             }
-            Err(e) => {
-                bad.push(*dva);
-                last = Some(e);
-            }
+            Err(e) => last = Some(e),
         }
     }
     Err(no_copy("read block", at, last))
+}
+
+/// What the devices are to know of the block.
+fn care_of(plain: &Plain, care: Care) -> Care {
+    let is_proven = plain.checksum_kind != Checksum::Off;
+    Care { born: Some(plain.resolved_physical_birth()), is_proven, ..care }
 }
 
 async fn read_copy(
@@ -161,8 +165,7 @@ pub(crate) fn verifier(inner: &Arc<Inner>, plain: &Plain) -> Verify {
 pub(crate) async fn repair(inner: &Arc<Inner>, plain: &Plain, bad: &[Dva], data: &Buf) {
     for dva in bad.iter().filter(|d| !d.gang && d.asize.0 >= plain.psize.0 >> units::SECTOR_SHIFT) {
         let Ok(top) = inner.top(dva) else { continue };
-        // A failure is counted at the device, and the block has other copies.
-        let _ = top.write(dva.offset.bytes(), data.clone(), Priority::AsyncWrite).await;
+        top.heal(dva.offset.bytes(), data.clone()).await;
     }
 }
 
@@ -175,10 +178,10 @@ pub struct Checked {
     pub bad: u64,
 }
 
-/// Checks all there is of a block and repairs what is bad.
-pub(crate) async fn scrub(inner: &Arc<Inner>, bp: &BlockPointer, at: Bookmark) -> Result<()> {
+/// Checks all there is of a block that something bad was met of, and repairs that.
+pub(crate) async fn heal(inner: &Arc<Inner>, bp: &BlockPointer, at: Bookmark) -> Result<()> {
     let Some(plain) = bp.as_plain() else { return Ok(()) };
-    let Found { data, bad } = look_at_all(inner, plain, at, &Care::scrub()).await?;
+    let Found { data, bad } = look_at_all(inner, plain, at, &Care::repair()).await?;
     if !bad.is_empty() && inner.space.is_some() {
         repair(inner, plain, &bad, &data).await;
     }
@@ -202,6 +205,7 @@ struct Found {
 
 async fn look_at_all(inner: &Arc<Inner>, plain: &Plain, at: Bookmark, care: &Care) -> Result<Found> {
     let verify = verifier(inner, plain);
+    let care = &care_of(plain, care.clone());
     let (mut good, mut bad, mut cause) = (None, Vec::new(), None);
     for dva in plain.copies() {
         match read_copy(inner, plain, dva, &verify, care).await {

@@ -56,11 +56,10 @@ pub(crate) async fn write(
         write_copies(inner, &plain.dvas, &data, spec.priority()).await?;
         return Ok(BlockPointer::Plain(plain));
     }
-    match place(inner, &data, spec).await {
-        Ok(dvas) => plain.dvas = dvas,
-        Err(e) if e.kind() == Kind::NoSpace => plain.dvas = gang::write(inner, &data, spec).await?,
-        Err(e) => return Err(e),
-    }
+    plain.dvas = match place(inner, &data, spec).await? {
+        Some(dvas) => dvas,
+        None => gang::write(inner, &data, spec).await?,
+    };
     Ok(BlockPointer::Plain(plain))
 }
 
@@ -103,14 +102,18 @@ fn same_place(old: &BlockPointer, spec: &WriteSpec, psize: Psize) -> Option<[Dva
         .map(|p| p.dvas)
 }
 
-/// Takes space for a block and writes it there.
-pub(crate) async fn place(inner: &Arc<Inner>, data: &Buf, spec: &WriteSpec) -> Result<[Dva; 3]> {
+/// Takes space for a block and writes it there. `None` when the pool has no run of space that long; space that the host
+/// lacks below a device is another matter, and an error.
+pub(crate) async fn place(inner: &Arc<Inner>, data: &Buf, spec: &WriteSpec) -> Result<Option<[Dva; 3]>> {
     let space = inner.space()?;
-    let dvas = space
-        .allocate(&Request::new(class_of(spec), Psize(data.len() as u64), spec.copies, spec.txg))
-        .await?;
+    let request = Request::new(class_of(spec), Psize(data.len() as u64), spec.copies, spec.txg);
+    let dvas = match space.allocate(&request).await {
+        Ok(dvas) => dvas,
+        Err(e) if e.kind() == Kind::NoSpace => return Ok(None),
+        Err(e) => return Err(e),
+    };
     match write_copies(inner, &dvas, data, spec.priority()).await {
-        Ok(()) => Ok(dvas),
+        Ok(()) => Ok(Some(dvas)),
         Err(e) => {
             for dva in dvas.iter().filter(|d| d.asize.0 > 0) {
                 space.unallocate(dva, spec.txg)?;

@@ -1,8 +1,12 @@
 //! Whole pools in the simulated world: made, worked on, hurt and opened again.
 
+mod bounds;
 mod faults;
 mod full;
+mod heal;
+mod hosts;
 mod logs;
+mod resilver;
 mod rounds;
 mod scrub;
 
@@ -50,6 +54,15 @@ impl Rig {
             Layout::Stripe => 0,
             Layout::Mirror => self.count - 1,
             Layout::Raidz { parity } => parity as usize,
+        }
+    }
+
+    /// On how many devices the data of a large block is spread.
+    pub fn width(&self) -> u64 {
+        match self.layout {
+            Layout::Stripe => self.count as u64,
+            Layout::Mirror => 1,
+            Layout::Raidz { parity } => (self.count - parity as usize) as u64,
         }
     }
 

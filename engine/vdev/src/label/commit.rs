@@ -94,13 +94,20 @@ fn plan(tops: &[Arc<Top>], all: bool, random: u64) -> Vec<Arc<Top>> {
     turned.filter(|t| !t.is_log && t.is_usable()).take(UBERBLOCK_TOPS).cloned().collect()
 }
 
+/// The leaves that may carry this state: not those of which the state does not say what they miss, if others can.
+fn who_gets(top: &Top) -> Vec<Arc<Leaf>> {
+    let usable: Vec<Arc<Leaf>> = top.leaves().into_iter().filter(|l| l.is_usable()).collect();
+    let kept: Vec<Arc<Leaf>> = usable.iter().filter(|l| l.missing().unkept().is_none()).cloned().collect();
+    if kept.is_empty() { usable } else { kept }
+}
+
 /// How many leaves of the vdev have this round of labels now.
 async fn write_labels_of(top: &Top, config: &PoolConfig, root: &Spec, round: Round) -> Result<usize> {
     let Some(top_spec) = root.find(top.guid) else {
         return Err(Error::corrupt(format!("vdev {} is not in the configuration", top.id)));
     };
     let mut jobs = Vec::new();
-    for leaf in top.leaves().into_iter().filter(|l| l.is_usable()) {
+    for leaf in who_gets(top) {
         let spec = root.find(leaf.guid).unwrap_or(top_spec);
         jobs.push(write_config(leaf, config.label(root, top_spec, spec), round.labels().collect()));
     }
@@ -125,7 +132,7 @@ pub(super) async fn write_config(leaf: Arc<Leaf>, config: NvList, labels: Vec<u6
 async fn write_uberblocks(tops: &[Arc<Top>], commit: &Commit) -> Result<()> {
     let mut jobs = Vec::new();
     for top in tops {
-        for leaf in top.leaves().into_iter().filter(|l| l.is_usable()) {
+        for leaf in who_gets(top) {
             jobs.push(write_uberblock(leaf, top.ashift, commit));
         }
     }

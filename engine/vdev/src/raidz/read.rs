@@ -77,9 +77,8 @@ impl Stripe<'_> {
                 world::yield_now().await;
             }
         }
-        let blamed = |got: &Got| self.ask.blame && matches!(got, Got::Have(_));
-        for c in (0..self.got.len()).filter(|&c| blamed(&self.got[c])) {
-            self.child(c).count_checksum_error();
+        for c in (0..self.got.len()).filter(|&c| matches!(self.got[c], Got::Have(_))) {
+            self.child(c).count_checksum_error(self.ask);
         }
         Err(Error::new(Kind::Checksum, "read from raidz"))
     }
@@ -118,7 +117,7 @@ impl Stripe<'_> {
         for (c, truth) in truth.iter().enumerate() {
             match &self.got[c] {
                 Got::Have(buf) if buf[..] != truth[..] => {
-                    self.child(c).count_checksum_error();
+                    self.child(c).count_checksum_error(self.ask);
                     bad.push(c);
                 }
                 Got::Failed => bad.push(c),

@@ -1,0 +1,56 @@
+//! Bringing devices up to date that missed writes.
+//!
+//! ```text
+//!   a device misses txgs 40..=52 ──▶ scan of what was born after 39 ──▶ each block that some device may miss:
+//!                                                                       read elsewhere, written again to that device
+//!   scan done without an error, and no write to the device failed meanwhile ──▶ it misses nothing any more
+//! ```
+//!
+//! It is a scrub with a lower bound and other eyes ([`crate::scrub`]): what a device may miss is written again without
+//! asking what it has. It starts by itself, when a pool is opened and after a txg that some device missed. A scrub that
+//! comes to its end makes good the same.
+
+use crate::pool::{Pool, lock};
+use ondisk::{BlockPointer, dsl::ScanFunc};
+use units::{Guid, HashMap, Txg};
+
+impl Pool {
+    /// The first and the last txg that some usable device misses something of.
+    pub(crate) fn missing_span(&self) -> Option<(Txg, Txg)> {
+        let leaves = self.tree().leaves();
+        let spans = leaves.iter().filter(|l| l.missing().is_any() && l.is_usable());
+        spans.filter_map(|l| l.missing().span()).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+    }
+
+    /// Whether some usable device may miss the block, or a copy of it.
+    pub(crate) fn is_missed(&self, bp: &BlockPointer) -> bool {
+        let Some(plain) = bp.as_plain() else { return false };
+        let born = plain.resolved_physical_birth();
+        plain.copies().any(|dva| self.tree().top(dva.vdev).is_some_and(|top| top.misses(born)))
+    }
+
+    /// The devices that a scan which begins now can make whole, each with how often it had failed by then.
+    pub(crate) fn devices_to_heal(&self) -> HashMap<Guid, u64> {
+        let leaves = self.tree().leaves();
+        leaves.iter().filter(|l| l.is_usable()).map(|l| (l.guid, l.missing().failures())).collect()
+    }
+
+    /// A scan has made good everything up to `txg`: on those devices that took all that was written to them.
+    pub(crate) fn made_good(&self, began: &HashMap<Guid, u64>, txg: Txg) {
+        for leaf in self.tree().leaves() {
+            if leaf.is_usable() && began.get(&leaf.guid) == Some(&leaf.missing().failures()) {
+                leaf.missing().remove_to(txg);
+            }
+        }
+    }
+
+    /// Starts a resilver if a device needs one and nothing hinders it.
+    pub(crate) fn consider_resilver(&self) {
+        let Some((_, last)) = self.missing_span() else { return };
+        // While a device still fails, there is no end to it.
+        let is_over = last <= self.uberblock().txg;
+        if is_over && !self.0.txgs.is_closing() && lock(&self.0.scrub.state).may_resilver() {
+            self.launch(ScanFunc::Resilver);
+        }
+    }
+}

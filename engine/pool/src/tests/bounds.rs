@@ -1,0 +1,158 @@
+//! What must stay within bounds: dirty data, the cache; and copies that lie apart.
+
+use super::{BLOCK, Rig, cache, fill, host, make_volume, noise, read_all, verify};
+use crate::{Content, OpenOptions, Pool};
+use arc::Cache;
+use dsl::props::{Limits, Types, When, parse_setting};
+use sim::Fault;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tunables::{Tunable, Tunables};
+use vdev::Layout;
+use world::Buf;
+
+const VOLUME: &str = "tank/v";
+const CHUNK: u64 = 128 << 10;
+
+impl Rig {
+    async fn open_with(&self, cache: Arc<Cache>, tunables: Arc<Tunables>) -> Pool {
+        let options = OpenOptions {
+            read_only: false,
+            name: None,
+            host: host(),
+            force: false,
+            missing_log: false,
+            cache,
+            tunables,
+        };
+        crate::open(&self.candidate().await, options).await.unwrap()
+    }
+}
+
+/// Calls `look` every five milliseconds until the returned flag is dropped, and keeps the largest answer.
+fn watch(look: impl Fn() -> u64 + Send + Sync + 'static) -> (Arc<AtomicU64>, world::Task<()>, Arc<()>) {
+    let largest = Arc::new(AtomicU64::new(0));
+    let alive = Arc::new(());
+    let (seen, until) = (largest.clone(), Arc::downgrade(&alive));
+    let task = world::spawn(async move {
+        while until.upgrade().is_some() {
+            seen.fetch_max(look(), Ordering::Relaxed);
+            world::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    (largest, task, alive)
+}
+
+/// Sixteen writers against a disk that takes ten milliseconds for anything: dirty data stays below its maximum, but for
+/// the one write that each of them may have under way; and they are slowed, not stopped.
+#[test]
+fn writers_are_slowed_before_dirty_data_runs_out() {
+    const MAX: u64 = 8 << 20;
+    const WRITERS: u64 = 16;
+    const EACH: u64 = 2 << 20;
+    let rig = Rig::new(Layout::Stripe, 1, 512 << 20);
+    let own = rig.clone();
+    rig.run(1, async move {
+        let pool = own.create().await;
+        make_volume(&pool, VOLUME, WRITERS * EACH).await;
+        pool.export().await.unwrap();
+        drop(pool);
+        let tunables = Tunables::new();
+        tunables.set(Tunable::DirtyDataMax, MAX).unwrap();
+        let pool = own.open_with(cache(), tunables).await;
+        own.disks
+            .get(own.path(0))
+            .unwrap()
+            .set_fault(Fault { delay: Duration::from_millis(10), ..Fault::default() });
+        let sampled = pool.clone();
+        let (largest, sampler, alive) = watch(move || sampled.txgs().dirty_bytes());
+        let volume = Arc::new(pool.open_volume(VOLUME).await.unwrap());
+        let writers = (0..WRITERS).map(|writer| {
+            let volume = volume.clone();
+            world::spawn(async move {
+                for at in (0..EACH).step_by(CHUNK as usize) {
+                    let data = Buf::copy_from(&noise(writer * EACH + at, CHUNK as usize));
+                    volume.write(writer * EACH + at, data).await.unwrap();
+                }
+            })
+        });
+        for writer in writers.collect::<Vec<_>>() {
+            world::timeout(Duration::from_secs(3600), writer).await.expect("the writers get on");
+        }
+        drop(alive);
+        sampler.await;
+        let largest = largest.load(Ordering::Relaxed);
+        assert!(largest <= MAX + WRITERS * CHUNK, "{largest} bytes were dirty");
+        assert!(largest > MAX / 2, "only {largest} bytes were dirty: the throttle was not met");
+        drop(volume);
+        pool.close().await.unwrap();
+    });
+}
+
+#[test]
+fn the_cache_keeps_its_bound_under_any_load() {
+    const MAX: u64 = 4 << 20;
+    const SIZE: usize = 24 << 20;
+    let rig = Rig::new(Layout::Mirror, 2, 256 << 20);
+    let own = rig.clone();
+    rig.run(1, async move {
+        let pool = own.create().await;
+        make_volume(&pool, VOLUME, SIZE as u64).await;
+        pool.export().await.unwrap();
+        drop(pool);
+        let cache = Arc::new(Cache::new(MAX));
+        let pool = own.open_with(cache.clone(), Tunables::new()).await;
+        let (largest, sampler, alive) = watch(move || cache.stats().size);
+        fill(&pool, VOLUME, 1).await;
+        assert!(read_all(&pool, VOLUME).await.unwrap() == noise(1, SIZE));
+        let volume = Arc::new(pool.open_volume(VOLUME).await.unwrap());
+        let readers = (0..8u64).map(|reader| {
+            let volume = volume.clone();
+            world::spawn(async move {
+                for i in 0..400 {
+                    let at = (reader * 7919 + i * 104_729) % (SIZE as u64 / BLOCK) * BLOCK;
+                    volume.read(at, BLOCK).await.unwrap();
+                }
+            })
+        });
+        for reader in readers.collect::<Vec<_>>() {
+            reader.await;
+        }
+        drop((alive, volume));
+        sampler.await;
+        let largest = largest.load(Ordering::Relaxed);
+        assert!(largest <= MAX, "{largest} bytes were in a cache of {MAX}");
+        assert!(largest > MAX / 2, "only {largest} bytes were ever in it");
+        pool.close().await.unwrap();
+    });
+}
+
+/// Copies lie on different devices, so that one of those may lose everything.
+#[test]
+fn a_volume_with_copies_survives_a_device_of_a_stripe() {
+    const SIZE: u64 = 32 << 20;
+    let rig = Rig::new(Layout::Stripe, 3, 256 << 20);
+    let own = rig.clone();
+    rig.run(1, async move {
+        let pool = own.create().await;
+        let copies = parse_setting("copies", "2", Types::VOLUME, When::Create, &Limits::default()).unwrap();
+        let most =
+            parse_setting("redundant_metadata", "most", Types::VOLUME, When::Create, &Limits::default());
+        let content = Content::Volume { size: SIZE, block_size: 16 << 20 };
+        pool.create_dataset(VOLUME, content, vec![copies, most.unwrap()]).await.unwrap();
+        fill(&pool, VOLUME, 1).await;
+        pool.export().await.unwrap();
+    });
+    rig.spoil(1, 4 << 20, 240 << 20, 3);
+    let own = rig.clone();
+    rig.run(2, async move {
+        let pool = own.open(false).await.unwrap();
+        assert!(read_all(&pool, VOLUME).await.unwrap() == noise(1, SIZE as usize));
+        pool.scrub().await.unwrap();
+        pool.scrub_wait().await;
+        assert_eq!(pool.scan_status().unwrap().errors, 0, "{:?}", pool.problems());
+        assert_eq!(verify(&pool).await.repairable, 0);
+        pool.export().await.unwrap();
+    });
+}
