@@ -20,6 +20,7 @@ mod pool;
 mod property;
 mod request;
 mod stats;
+mod tunable;
 
 pub use dataset::{Dataset, DatasetKind, DatasetQuery, NewDataset, NewKind};
 pub use error::{ApiError, ErrorKind, Result};
@@ -30,7 +31,8 @@ pub use pool::{
 };
 pub use property::{Property, Source, Value};
 pub use request::{Call, Nbd, NbdClient, NbdExport, Reply, Request, ScrubAction};
-pub use stats::{IoClass, IoKind, VdevStats};
+pub use stats::{Flushes, IoClass, IoKind, VdevStats};
+pub use tunable::Tunable;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,6 +1,6 @@
 //! Requests and their replies.
 
-use crate::{Dataset, DatasetQuery, Importable, NewDataset, NewPool, Pool, PoolHistory, PoolImport};
+use crate::{Dataset, DatasetQuery, Importable, NewDataset, NewPool, Pool, PoolHistory, PoolImport, Tunable};
 use serde::{Deserialize, Serialize};
 
 /// A request, and who makes it.
@@ -81,6 +81,14 @@ pub enum Request {
         received: bool,
     },
     NbdExports,
+    /// These, or all.
+    Tunables {
+        names: Vec<String>,
+    },
+    /// All of them or none. They are kept, and hold at once.
+    TunableSet {
+        settings: Vec<(String, String)>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,6 +122,8 @@ pub enum Reply {
         reclaimed: u64,
     },
     Nbd(Nbd),
+    /// Those asked for, or those that were set.
+    Tunables(Vec<Tunable>),
 }
 
 /// What is served over NBD.

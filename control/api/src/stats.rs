@@ -17,6 +17,20 @@ pub struct VdevStats {
     pub scrub: IoClass,
     pub trim_class: IoClass,
     pub rebuild: IoClass,
+    #[serde(default)]
+    pub flush: Flushes,
+}
+
+/// What it took to be sure of writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flushes {
+    /// How often somebody wanted to be sure, and how often the device was asked for that.
+    pub asked: u64,
+    pub sent: u64,
+    /// Nanoseconds, of all together.
+    pub wait_ns: u64,
+    /// From when the device was asked.
+    pub wait: Histogram,
 }
 
 /// All reads, all writes or all trims.

@@ -3,10 +3,11 @@
 //! ```text
 //!   HOME/cenote.sock   where the daemon listens for commands        HOME/lock         whoever has the home's pools
 //!   HOME/nbd.sock      ... and for NBD clients                      HOME/pools.json   which pools are imported
-//!   HOME/disks/        files that `up` makes pools on
+//!   HOME/disks/        files that `up` makes pools on                HOME/tunables.json  those that were set
 //! ```
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -94,6 +95,10 @@ impl Home {
         self.0.join("pools.json")
     }
 
+    pub fn tunables_file(&self) -> PathBuf {
+        self.0.join("tunables.json")
+    }
+
     /// Takes the home, waiting as long as `patience` for whoever has it.
     pub fn lock(&self, patience: Duration) -> Result<HomeLock> {
         use rustix::fs::{FlockOperation, flock};
@@ -127,31 +132,49 @@ impl Home {
 
     /// The pools that are imported.
     pub fn pools(&self) -> Result<Vec<Known>> {
-        let path = self.cache();
-        let text = match fs::read(&path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(cannot("read", &path, e)),
-        };
-        let remembered: Remembered = serde_json::from_slice(&text).map_err(|e| {
-            Error::corrupt(format!("{}", path.display()))
-                .because(format!("{e}; remove it and import the pools again"))
-        })?;
+        let remembered: Remembered = read(&self.cache(), "remove it and import the pools again")?;
         Ok(remembered.pools)
     }
 
     /// Remembers these pools; a crash leaves the old list or the new one.
     pub fn remember(&self, pools: Vec<Known>) -> Result<()> {
-        let (path, next) = (self.cache(), self.0.join("pools.json.new"));
-        let text = serde_json::to_vec_pretty(&Remembered { pools }).map_err(io::Error::from);
+        self.write(&self.cache(), &Remembered { pools })
+    }
+
+    /// The tunables that are not at their defaults, by name.
+    pub fn tunables(&self) -> Result<BTreeMap<String, u64>> {
+        read(&self.tunables_file(), "correct or remove it")
+    }
+
+    /// Remembers these tunables in place of those before.
+    pub fn remember_tunables(&self, tunables: &BTreeMap<String, u64>) -> Result<()> {
+        self.write(&self.tunables_file(), tunables)
+    }
+
+    fn write(&self, path: &Path, content: &impl Serialize) -> Result<()> {
+        let next = path.with_extension("json.new");
+        let text = serde_json::to_vec_pretty(content).map_err(io::Error::from);
         let written = text.and_then(|text| {
             let mut file = File::create(&next)?;
             file.write_all(&text)?;
             file.sync_all()?;
-            fs::rename(&next, &path)
+            fs::rename(&next, path)?;
+            // The new name is durable with its directory.
+            File::open(&self.0)?.sync_all()
         });
-        written.map_err(|e| cannot("write", &path, e))
+        written.map_err(|e| cannot("write", path, e))
     }
+}
+
+/// What a file of the home says; one that is not there says nothing.
+fn read<T: Default + for<'de> Deserialize<'de>>(path: &Path, remedy: &str) -> Result<T> {
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(T::default()),
+        Err(e) => return Err(cannot("read", path, e)),
+    };
+    let damaged = |e| Error::corrupt(format!("{}", path.display())).because(format!("{e}; {remedy}"));
+    serde_json::from_slice(&text).map_err(damaged)
 }
 
 fn cannot(what: &str, path: &Path, e: io::Error) -> Error {
@@ -190,6 +213,10 @@ mod tests {
         assert_eq!(home.pools().unwrap(), [pool]);
         fs::write(home.cache(), "{").unwrap();
         assert!(home.pools().unwrap_err().to_string().contains("import the pools again"));
+        assert!(home.tunables().unwrap().is_empty());
+        let set = BTreeMap::from([("zfs_nocacheflush".to_string(), 1)]);
+        home.remember_tunables(&set).unwrap();
+        assert_eq!(home.tunables().unwrap(), set);
         fs::remove_dir_all(home.dir()).unwrap();
     }
 }

@@ -39,6 +39,7 @@ mod query;
 mod scrub;
 mod service;
 mod settings;
+mod tunables;
 mod values;
 mod vdevs;
 mod volumes;

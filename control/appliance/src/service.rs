@@ -18,8 +18,8 @@ pub struct Config {
     pub home: Home,
     /// It goes on after the command that started it: pools are opened at once, and kept.
     pub is_daemon: bool,
-    /// What the cache may take, bytes; `None`: half of what there is.
-    pub arc_max: Option<u64>,
+    /// Tunables that hold until it ends, whatever the home remembers.
+    pub system: Vec<(Tunable, u64)>,
 }
 
 /// See the crate. Clones are the same appliance.
@@ -33,6 +33,8 @@ pub(crate) struct Inner {
     pub tunables: Arc<Tunables>,
     /// Keeps `zfs_arc_max`, as long as it lives.
     pub _cache_size: Arc<CacheSize>,
+    /// Held while tunables are set and written down.
+    pub tuning: Mutex<()>,
     /// Held while pools come and go.
     pub pools: world::sync::Mutex<Pools>,
     pub volumes: Volumes,
@@ -50,12 +52,7 @@ impl Appliance {
     /// Starts with the pools that the home remembers.
     pub async fn start(config: Config) -> Result<Appliance> {
         let remembered = config.home.pools().map_err(|e| ApiError::new(e.kind().into(), e.to_string()))?;
-        let tunables = Tunables::new();
-        if let Some(bytes) = config.arc_max {
-            tunables
-                .set(Tunable::ArcMax, bytes)
-                .map_err(|e| ApiError::new(e.kind().into(), e.to_string()))?;
-        }
+        let tunables = crate::tunables::at_start(&config)?;
         let half = crate::memory::half();
         let cache = Arc::new(arc::Cache::new(half));
         let cache_size = Arc::new(CacheSize { cache: cache.clone(), half });
@@ -67,6 +64,7 @@ impl Appliance {
             cache,
             tunables,
             _cache_size: cache_size,
+            tuning: Mutex::default(),
             volumes: Volumes::default(),
             nbd: Mutex::default(),
             asked_to_end: Event::new(),
@@ -123,6 +121,8 @@ impl Appliance {
                 self.inherit_property(&name, &property, received, &by).await
             }
             Request::NbdExports => self.nbd_exports().await,
+            Request::Tunables { names } => self.tell_tunables(&names),
+            Request::TunableSet { settings } => self.set_tunables(&settings),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Trees of vdevs as they travel.
 
-use api::{Class, IoClass, IoKind, Vdev, VdevStats};
+use api::{Class, Flushes, IoClass, IoKind, Vdev, VdevStats};
 use ondisk::dsl::{ScanFunc, ScanState};
 use pool::PoolReport;
 use vdev::{Bias, Candidate, ClassSnapshot, Health, KindSnapshot, Priority, Snapshot, Spec, VdevStatus};
@@ -129,6 +129,12 @@ fn stats(snapshot: &Snapshot) -> VdevStats {
         scrub: class(Priority::Scrub),
         trim_class: class(Priority::Trim),
         rebuild: class(Priority::Rebuild),
+        flush: Flushes {
+            asked: snapshot.flushes_asked,
+            sent: snapshot.flushes,
+            wait_ns: snapshot.flush_ns,
+            wait: snapshot.flush_wait.to_vec(),
+        },
     }
 }
 
@@ -158,6 +164,10 @@ fn add_stats(to: &mut VdevStats, from: &VdevStats) {
         add_histogram(&mut to.total_wait, &from.total_wait);
         add_histogram(&mut to.disk_wait, &from.disk_wait);
     }
+    to.flush.asked += from.flush.asked;
+    to.flush.sent += from.flush.sent;
+    to.flush.wait_ns += from.flush.wait_ns;
+    add_histogram(&mut to.flush.wait, &from.flush.wait);
     let classes = [
         (&mut to.sync_read, &from.sync_read),
         (&mut to.sync_write, &from.sync_write),

@@ -14,6 +14,7 @@
 pub mod args;
 mod session;
 pub mod text;
+mod tunable;
 mod zfs;
 mod zpool;
 
@@ -22,6 +23,11 @@ pub use session::{Failure, Outcome, Session};
 /// Carries out `cenote zpool ...`.
 pub fn zpool(session: &mut Session<'_>, command: &args::zpool::Command) -> Outcome {
     zpool::run(session, command)
+}
+
+/// Carries out `cenote tunable ...`.
+pub fn tunable(session: &mut Session<'_>, command: &args::tunable::Command) -> Outcome {
+    tunable::run(session, command)
 }
 
 /// Carries out `cenote zfs ...`.

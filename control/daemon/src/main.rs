@@ -3,7 +3,8 @@
 //! ```text
 //!   command line ──┬─ up, serve ──▶ serve: the appliance until it is told to end, with its socket and NBD
 //!                  ├─ nbd ────────▶ one_shot: one volume, the same
-//!                  ├─ zpool, zfs ─▶ cli ── Caller ─┬─ client: the daemon of this home, if one runs
+//!                  ├─ zpool, zfs,
+//!                  │  tunable ────▶ cli ── Caller ─┬─ client: the daemon of this home, if one runs
 //!                  │                               └─ local: the appliance in this process, for as long as it takes
 //!                  ├─ inspect, bench ▶ tools: no appliance at all
 //!                  └─ completions, man
@@ -52,11 +53,12 @@ fn main() -> ExitCode {
 
 fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
     match command {
-        Command::Up(args) => serve::run(home, &args.listen, Some(&args)),
-        Command::Serve(args) => serve::run(home, &args.listen, None),
+        Command::Up(args) => serve::run(home, &args.listen, &args.system, Some(&args)),
+        Command::Serve(args) => serve::run(home, &args.listen, &args.system, None),
         Command::Nbd(args) => one_shot::run(home, &args),
         Command::Zpool(args) => with_session(home, line, |session| cli::zpool(session, &args.command)),
         Command::Zfs(args) => with_session(home, line, |session| cli::zfs(session, &args.command)),
+        Command::Tunable(args) => with_session(home, line, |session| cli::tunable(session, &args.command)),
         Command::Completions { shell } => {
             args::completions(shell, &mut std::io::stdout().lock());
             Ok(())

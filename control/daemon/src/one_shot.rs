@@ -19,9 +19,9 @@ pub fn run(home: &Home, args: &args::Nbd) -> Result<(), Failure> {
     let _lock = home
         .lock(PATIENCE)
         .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
-    let (home, dataset, listen, read_only) =
-        (home.clone(), args.dataset.clone(), args.listen.clone(), args.read_only);
-    linux::block_on(serve(home, dataset, listen, read_only)).map_err(Failure::Failed)
+    let config = Config { home: home.clone(), is_daemon: false, system: args.system.read()? };
+    let (dataset, listen, read_only) = (args.dataset.clone(), args.listen.clone(), args.read_only);
+    linux::block_on(serve(config, dataset, listen, read_only)).map_err(Failure::Failed)
 }
 
 /// The daemon has the pool, and serves all its volumes: that is where to go.
@@ -46,9 +46,9 @@ fn served_already(daemon: &mut dyn Caller, args: &args::Nbd) -> Result<(), Failu
     Ok(())
 }
 
-async fn serve(home: Home, dataset: String, listen: Listen, read_only: bool) -> Result<(), String> {
-    let config = Config { home, is_daemon: false, arc_max: None };
+async fn serve(config: Config, dataset: String, listen: Listen, read_only: bool) -> Result<(), String> {
     let appliance = Appliance::start(config).await.map_err(|e| e.message)?;
+    report::warn(&appliance);
     let outcome = serve_with(&appliance, &dataset, &listen, read_only).await;
     let closed = appliance.stop().await.map_err(|e| e.message);
     outcome.and(closed)

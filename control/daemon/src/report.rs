@@ -7,6 +7,11 @@ pub fn complain(message: &str) {
     let _ = writeln!(std::io::stderr(), "{message}");
 }
 
+/// What is at stake with settings that were made once and may be forgotten.
+pub fn warn(appliance: &appliance::Appliance) {
+    appliance.warnings().iter().for_each(|warning| complain(&format!("WARNING: {warning}")));
+}
+
 pub fn say(message: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{message}");

@@ -8,7 +8,7 @@
 use crate::{report, socket, up};
 use appliance::{Appliance, Config, Exported, Home};
 use cli::Failure;
-use cli::args::{Listen, Up};
+use cli::args::{Listen, System, Up};
 use futures_util::future::select;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -27,17 +27,19 @@ pub struct Doors {
     pub unix: Option<std::path::PathBuf>,
 }
 
-pub fn run(home: &Home, listen: &Listen, first: Option<&Up>) -> Result<(), Failure> {
+pub fn run(home: &Home, listen: &Listen, system: &System, first: Option<&Up>) -> Result<(), Failure> {
     let _lock = home
         .lock(PATIENCE)
         .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
-    let (home, listen, first) = (home.clone(), listen.clone(), first.map(up::First::of));
-    linux::block_on(serve(home, listen, first)).map_err(Failure::Failed)
+    let config = Config { home: home.clone(), is_daemon: true, system: system.read()? };
+    let (listen, first) = (listen.clone(), first.map(up::First::of));
+    linux::block_on(serve(config, listen, first)).map_err(Failure::Failed)
 }
 
-async fn serve(home: Home, listen: Listen, first: Option<up::First>) -> Result<(), String> {
-    let config = Config { home: home.clone(), is_daemon: true, arc_max: None };
+async fn serve(config: Config, listen: Listen, first: Option<up::First>) -> Result<(), String> {
+    let home = config.home.clone();
     let appliance = Appliance::start(config).await.map_err(|e| e.message)?;
+    report::warn(&appliance);
     let outcome = serve_with(&appliance, &home, &listen, first).await;
     // Whatever went wrong, what is open is closed.
     let closed = appliance.stop().await.map_err(|e| e.message);

@@ -72,7 +72,7 @@ impl Definition {
     }
 
     /// Whether the value may be; if not, what it should be.
-    pub(crate) fn check(&self, value: u64) -> Result<(), String> {
+    pub fn check(&self, value: u64) -> Result<(), String> {
         if (self.min..=self.max).contains(&value) {
             return Ok(());
         }

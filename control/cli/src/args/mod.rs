@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   cenote ─┬─ zpool ...   zfs ...      OpenZFS's arguments; also when called by the name `zpool` or `zfs`
+//!           ├─ tunable ...              what may be changed while it runs
 //!           ├─ up   serve   nbd         what runs until it is told to end
 //!           ├─ inspect   bench          tools, whose arguments are their own
 //!           └─ completions   man
@@ -11,6 +12,7 @@
 
 mod sort;
 pub mod tail;
+pub mod tunable;
 pub mod vdevs;
 pub mod zfs;
 pub mod zpool;
@@ -42,6 +44,8 @@ pub enum Command {
     Zpool(Zpool),
     /// Configure datasets, with OpenZFS's arguments
     Zfs(Zfs),
+    /// Show and change what governs the engine while it runs
+    Tunable(Tunable),
     /// Serve one volume over NBD until told to end
     Nbd(Nbd),
     /// Look into pools without importing or changing them
@@ -71,6 +75,21 @@ pub struct Zfs {
     pub command: zfs::Command,
 }
 
+#[derive(Debug, Args)]
+pub struct Tunable {
+    #[command(subcommand)]
+    pub command: tunable::Command,
+}
+
+/// What holds until the program ends.
+#[derive(Clone, Debug, Args)]
+pub struct System {
+    /// Set tunables from a file in the manner of /etc/system, such as "set zfs:zfs_txg_timeout = 10"; they win over those
+    /// that are kept, and are not kept themselves
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub system: Option<PathBuf>,
+}
+
 /// Where NBD clients may come in.
 #[derive(Clone, Debug, Args)]
 pub struct Listen {
@@ -86,6 +105,8 @@ pub struct Listen {
 pub struct Up {
     #[command(flatten)]
     pub listen: Listen,
+    #[command(flatten)]
+    pub system: System,
     /// Size of the file that the first pool is made on
     #[arg(long, value_name = "SIZE", default_value = "10G", value_parser = size)]
     pub size: u64,
@@ -98,6 +119,8 @@ pub struct Up {
 pub struct Serve {
     #[command(flatten)]
     pub listen: Listen,
+    #[command(flatten)]
+    pub system: System,
 }
 
 #[derive(Debug, Args)]
@@ -106,6 +129,8 @@ pub struct Nbd {
     pub dataset: String,
     #[command(flatten)]
     pub listen: Listen,
+    #[command(flatten)]
+    pub system: System,
     /// Refuse writes
     #[arg(long, short = 'r')]
     pub read_only: bool,

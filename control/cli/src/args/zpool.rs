@@ -236,12 +236,19 @@ pub struct Iostat {
     /// What is in the queues
     #[arg(short, conflicts_with_all = ["sizes", "latencies"])]
     pub queues: bool,
+    /// How often writes had to be durable, how often the device was asked for that (a flush serves many and is left out
+    /// where nothing was written), and what one took; with -w a column of their own
+    #[arg(short, long, conflicts_with = "sizes")]
+    pub flush: bool,
     /// Histograms of request sizes
     #[arg(short = 'r', conflicts_with = "latencies")]
     pub sizes: bool,
     /// Histograms of latencies
     #[arg(short = 'w')]
     pub latencies: bool,
+    /// As JSON: all counters since the pool was opened, exact
+    #[arg(short, long, conflicts_with_all = ["latency", "queues", "flush", "sizes", "latencies", "scripted"])]
+    pub json: bool,
     /// Not the numbers since the pool was opened
     #[arg(short = 'y')]
     pub omit_first: bool,

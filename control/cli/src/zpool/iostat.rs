@@ -6,7 +6,7 @@ use super::{pools, repeat};
 use crate::args::zpool::Iostat;
 use crate::session::{Failure, Outcome, Session};
 use crate::text::vdev_name::{name_width, vdev_name};
-use api::{Class, IoClass, IoKind, Pool, Vdev, VdevStats};
+use api::{Class, Flushes, IoClass, IoKind, Pool, Vdev, VdevStats};
 
 /// Names take at least so much, and what does not fit beside the numbers is not waited for.
 const NAME_MIN: usize = 10;
@@ -19,7 +19,9 @@ pub(super) fn run(session: &mut Session<'_>, args: &Iostat) -> Outcome {
     let omit_first = args.omit_first && repetition.is_some();
     repeat(session, &args.words, args.stamp, |session, names, first| {
         let now = pools(session, names)?;
-        if now.is_empty() {
+        if args.json {
+            session.print(&super::iostat_json::document(&now, args))?;
+        } else if now.is_empty() {
             session.complain("no pools available");
         } else if !(first && omit_first) {
             let header = shown == 0 || now.len() != before.len() || (args.verbose && !args.header_once);
@@ -134,6 +136,7 @@ fn difference(now: &VdevStats, old: &VdevStats) -> VdevStats {
         scrub: class(&now.scrub, &old.scrub),
         trim_class: class(&now.trim_class, &old.trim_class),
         rebuild: class(&now.rebuild, &old.rebuild),
+        flush: flushes(&now.flush, &old.flush),
     }
 }
 
@@ -153,6 +156,15 @@ fn class(now: &IoClass, old: &IoClass) -> IoClass {
         queue_wait: histogram(&now.queue_wait, &old.queue_wait),
         individual: histogram(&now.individual, &old.individual),
         aggregated: histogram(&now.aggregated, &old.aggregated),
+    }
+}
+
+fn flushes(now: &Flushes, old: &Flushes) -> Flushes {
+    Flushes {
+        asked: now.asked.saturating_sub(old.asked),
+        sent: now.sent.saturating_sub(old.sent),
+        wait_ns: now.wait_ns.saturating_sub(old.wait_ns),
+        wait: histogram(&now.wait, &old.wait),
     }
 }
 

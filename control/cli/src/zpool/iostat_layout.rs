@@ -55,6 +55,9 @@ const QUEUES: Group = Group {
     ],
     exact_width: 6,
 };
+/// Not in OpenZFS: what it costs to be sure.
+const FLUSHES: Group = Group { top: &[("flush", 3)], bottom: &["asked", "sent", "wait"], exact_width: 10 };
+const FLUSH_HISTOGRAM: Group = Group { top: &[], bottom: &["flush"], exact_width: 10 };
 const LATENCY_HISTOGRAM: Group = Group {
     top: &[("total_wait", 2), ("disk_wait", 2), ("syncq_wait", 2), ("asyncq_wait", 2)],
     bottom: &["read", "write", "read", "write", "read", "write", "read", "write", "scrub", "trim", "rebuild"],
@@ -92,6 +95,7 @@ pub(super) struct Layout {
     histogram: Option<Histogram>,
     latency: bool,
     queues: bool,
+    flush: bool,
     exact: bool,
     scripted: bool,
 }
@@ -113,12 +117,14 @@ impl Layout {
             _ => None,
         };
         let groups = match histogram {
+            Some(Histogram::Latencies) if args.flush => vec![LATENCY_HISTOGRAM, FLUSH_HISTOGRAM],
             Some(Histogram::Latencies) => vec![LATENCY_HISTOGRAM],
             Some(Histogram::Sizes) => vec![SIZE_HISTOGRAM],
             None => {
                 let mut groups = vec![DEFAULT];
                 groups.extend(args.latency.then_some(LATENCY));
                 groups.extend(args.queues.then_some(QUEUES));
+                groups.extend(args.flush.then_some(FLUSHES));
                 groups
             }
         };
@@ -127,6 +133,7 @@ impl Layout {
             histogram,
             latency: args.latency,
             queues: args.queues,
+            flush: args.flush,
             exact: args.style.exact,
             scripted: args.scripted,
         }
@@ -210,25 +217,38 @@ impl Layout {
             let of = |c: &IoClass| [c.pending, c.active].map(|n| number::count(n, self.exact));
             cells.push(classes(row.stats).into_iter().flat_map(of).collect());
         }
+        if self.flush {
+            let flush = &row.stats.flush;
+            let [asked, sent] = [flush.asked, flush.sent].map(|n| self.per_second(n, row.scale));
+            let wait = flush.wait_ns.checked_div(flush.sent).unwrap_or(0);
+            cells.push(vec![asked, sent, number::time(wait, self.exact)]);
+        }
         cells
     }
 
     fn default_cells(&self, row: &Row<'_>) -> Vec<String> {
         let none = if self.exact { "0" } else { "-" };
         let count = |n: u64| number::count(n, self.exact);
-        let per_second = |n: u64| count((n as f64 * row.scale) as u64);
         let space = match row.space {
             Some((space, used)) => [count(used), count(space.saturating_sub(used))],
             None => [none.into(), none.into()],
         };
         let (read, write) = (&row.stats.read, &row.stats.write);
-        let rates = [read.ops, write.ops, read.bytes, write.bytes].map(per_second);
+        let rates = [read.ops, write.ops, read.bytes, write.bytes].map(|n| self.per_second(n, row.scale));
         space.into_iter().chain(rates).collect()
+    }
+
+    fn per_second(&self, n: u64, scale: f64) -> String {
+        number::count((n as f64 * scale) as u64, self.exact)
     }
 
     fn histogram(&self, histogram: Histogram, name: &str, width: usize, row: &Row<'_>) -> String {
         let (columns, first) = match histogram {
-            Histogram::Latencies => (latency_columns(row.stats).to_vec(), 0),
+            Histogram::Latencies => {
+                let mut columns = latency_columns(row.stats).to_vec();
+                columns.extend(self.flush.then_some(&row.stats.flush.wait[..]));
+                (columns, 0)
+            }
             Histogram::Sizes => {
                 let of = |c| -> [&[u64]; 2] {
                     let c: &IoClass = c;

@@ -6,6 +6,7 @@ mod history;
 mod import;
 mod importable;
 mod iostat;
+mod iostat_json;
 mod iostat_layout;
 mod list;
 mod list_vdevs;

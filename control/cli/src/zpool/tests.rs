@@ -358,6 +358,32 @@ fn iostat_shows_latencies_queues_and_histograms() {
     assert!(!text.contains("\n256 "), "the smallest request has 512 bytes");
 }
 
+/// Their columns come after those of OpenZFS, and only when asked for; JSON always has them.
+#[test]
+fn iostat_shows_what_flushes_cost() {
+    let mut pool = aux();
+    let root = pool.vdevs.as_mut().unwrap();
+    root.children.clear();
+    root.stats = VdevStats::default();
+    root.stats.flush = api::Flushes { asked: 200, sent: 50, wait_ns: 50 * 5_200_000, wait: vec![0; 37] };
+    root.stats.flush.wait[22] = 50;
+    let show = |line: &str| iostat::render(std::slice::from_ref(&pool), &[], &iostat(line), true);
+    let expected = "              capacity     operations     bandwidth        flush         \n\
+pool        alloc   free   read  write   read  write  asked   sent   wait\n\
+----------  -----  -----  -----  -----  -----  -----  -----  -----  -----\n\
+aux             -      -      0      0      0      0    100     25    5ms\n";
+    assert_eq!(show("zpool iostat -f"), expected);
+    let text = show("zpool iostat -wf");
+    assert!(text.contains("  scrub   trim  rebuild  flush\n"), "{text}");
+    let zeros = "      0".repeat(10);
+    assert!(text.contains(&format!("\n8ms             0{zeros}     50\n")), "{text}");
+    let text = super::iostat_json::document(std::slice::from_ref(&pool), &iostat("zpool iostat -j"));
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let flush = &json["pools"]["aux"]["vdevs"]["aux"]["stats"]["flush"];
+    assert_eq!((flush["asked"].as_u64(), flush["sent"].as_u64()), (Some(200), Some(50)));
+    assert_eq!(flush["wait"][22], 50);
+}
+
 #[test]
 fn history_is_told_as_openzfs_tells_it() {
     let record = |did| HistoryRecord {
