@@ -67,6 +67,9 @@ pub struct Vdev {
     pub fragmentation: Option<u64>,
     pub ashift: Option<u32>,
     pub stats: VdevStats,
+    /// Those that users have set on it.
+    #[serde(default)]
+    pub properties: Vec<Property>,
     pub children: Vec<Vdev>,
 }
 

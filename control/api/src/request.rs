@@ -39,6 +39,9 @@ pub enum Request {
     },
     PoolSet {
         name: String,
+        /// Of this vdev, by name, path or guid, rather than of the pool.
+        #[serde(default)]
+        vdev: Option<String>,
         property: String,
         value: String,
     },

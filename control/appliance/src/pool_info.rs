@@ -54,13 +54,15 @@ async fn describe(open: &Open) -> units::Result<Pool> {
     let _reading = open.pool.reading().await;
     let report = open.pool.report();
     let properties = open.pool.properties().await?;
+    let mut vdevs = vdevs::of_report(&report);
+    vdevs::add_properties(&mut vdevs, &open.pool.vdev_properties());
     Ok(Pool {
         name: report.name.clone(),
         guid: report.guid.0,
         txg: report.txg.0,
         health: report.health.word().into(),
         properties: properties.into_iter().map(|p| property(p, &open.known)).collect(),
-        vdevs: Some(vdevs::of_report(&report)),
+        vdevs: Some(vdevs),
         scan: report.scan.as_ref().map(scan),
         errors: report.errors,
         problem: None,

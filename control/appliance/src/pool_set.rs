@@ -4,11 +4,12 @@ use crate::features;
 use crate::phrase::{About, cannot};
 use crate::pools::Access;
 use crate::service::{Appliance, By};
+use crate::vdevs;
 use api::{ApiError, Reply, Result};
 use dsl::pool_props::PoolProp;
 use ondisk::Feature;
 use ondisk::feature::Support;
-use units::Error;
+use units::{Error, Kind};
 
 impl Appliance {
     pub(crate) async fn set_pool(&self, name: &str, property: &str, value: &str, by: &By) -> Result<Reply> {
@@ -16,6 +17,26 @@ impl Appliance {
         check(property, value).map_err(|e| failed(&e))?;
         let open = self.pool(name, Access::Change).await?;
         open.pool.set_property(property, value).await.map_err(|e| failed(&e))?;
+        self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
+        Ok(Reply::Done)
+    }
+}
+
+impl Appliance {
+    pub(crate) async fn set_vdev(
+        &self,
+        name: &str,
+        vdev: &str,
+        property: &str,
+        value: &str,
+        by: &By,
+    ) -> Result<Reply> {
+        let failed = |e: &Error| cannot(About::Pool, &format!("set property for '{vdev}' in '{name}'"), e);
+        let open = self.pool(name, Access::Change).await?;
+        let missing = || Error::new(Kind::NotFound, "find vdev").because("no such device in pool");
+        let guid = vdevs::find(&open.pool.tree().spec(), vdev).map(|spec| spec.guid);
+        let guid = guid.ok_or_else(missing).map_err(|e| failed(&e))?;
+        open.pool.set_vdev_property(guid, property, value).await.map_err(|e| failed(&e))?;
         self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Done)
     }

@@ -103,7 +103,12 @@ impl Appliance {
             Request::PoolImport(import) => self.import_pool(import, &by).await,
             Request::PoolExport { name, force } => self.export_pool(&name, force, &by).await,
             Request::Pools { names } => self.describe_pools(&names).await,
-            Request::PoolSet { name, property, value } => self.set_pool(&name, &property, &value, &by).await,
+            Request::PoolSet { name, vdev: None, property, value } => {
+                self.set_pool(&name, &property, &value, &by).await
+            }
+            Request::PoolSet { name, vdev: Some(vdev), property, value } => {
+                self.set_vdev(&name, &vdev, &property, &value, &by).await
+            }
             Request::PoolHistory { names } => self.histories(&names).await,
             Request::PoolSync { names } => self.sync_pools(&names).await,
             Request::PoolScrub { name, action } => self.scrub_pool(&name, action, &by).await,

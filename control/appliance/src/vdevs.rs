@@ -1,8 +1,8 @@
 //! Trees of vdevs as they travel.
 
-use api::{Class, Flushes, IoClass, IoKind, Vdev, VdevStats};
+use api::{Class, Flushes, IoClass, IoKind, Property, Vdev, VdevStats};
 use ondisk::dsl::{ScanFunc, ScanState};
-use pool::PoolReport;
+use pool::{PoolReport, VdevProperties};
 use vdev::{Bias, Candidate, ClassSnapshot, Health, KindSnapshot, Priority, Snapshot, Spec, VdevStatus};
 
 /// The tree of an open pool, its caches and spares at the end.
@@ -44,6 +44,29 @@ fn say_resilvering(vdev: &mut Vdev) {
     vdev.children.iter_mut().for_each(say_resilvering);
 }
 
+/// Adds what was set on single vdevs.
+pub(crate) fn add_properties(vdev: &mut Vdev, all: &VdevProperties) {
+    if let Some(own) = all.get(&units::Guid(vdev.guid)) {
+        let local = |(name, value): (&String, &String)| {
+            Property::new(name, Some(value.clone().into()), api::Source::Local)
+        };
+        vdev.properties = own.iter().map(local).collect();
+    }
+    vdev.children.iter_mut().for_each(|child| add_properties(child, all));
+}
+
+/// The vdev that is called so: by its guid, its path or a part of it, or its name in listings.
+pub(crate) fn find<'a>(spec: &'a Spec, name: &str) -> Option<&'a Spec> {
+    let is_it = |spec: &Spec| {
+        let file = spec.path.as_ref().and_then(|p| std::path::Path::new(p).file_name());
+        spec.guid.0.to_string() == name
+            || spec.path.as_deref() == Some(name)
+            || file.is_some_and(|file| file == name)
+            || spec.name() == name
+    };
+    spec.children.iter().find_map(|child| if is_it(child) { Some(child) } else { find(child, name) })
+}
+
 fn class(bias: Bias) -> Class {
     match bias {
         Bias::Normal => Class::Normal,
@@ -76,6 +99,7 @@ fn one(status: &VdevStatus) -> Vdev {
         fragmentation: None,
         ashift: status.ashift,
         stats: stats(&status.stats),
+        properties: Vec::new(),
         children: Vec::new(),
     }
 }

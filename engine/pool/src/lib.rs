@@ -32,6 +32,7 @@ mod resilver;
 mod scrub;
 mod sync;
 mod tasks;
+mod vdev_properties;
 mod vdev_zaps;
 mod verify;
 mod volumes;
@@ -45,6 +46,7 @@ pub use properties::PoolProperty;
 pub use report::{PoolReport, TopSpace};
 pub use scrub::ScanStatus;
 pub use vdev::scan::{Candidate, scan, scan_dirs};
+pub use vdev_properties::{NO_CACHE_FLUSH, VdevProperties};
 pub use verify::{Damage, Tally, VerifyReport};
 pub use volumes::Content;
 

@@ -268,6 +268,7 @@ async fn build(
     let synced = parts.uberblock.txg;
     let pool = assemble(parts, synced.next());
     pool.load_space(log).await?;
+    pool.load_vdev_properties().await?;
     pool.load_scan().await?;
     if !read_only {
         pool.check_writable().await?;
@@ -326,6 +327,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         healer: Mutex::new(None),
         scrub: crate::scrub::Scrub::default(),
         intent_logs,
+        vdev_properties: Mutex::default(),
         load_guid: world::random_u64(),
         problems: Mutex::default(),
         waiting_logs: Mutex::default(),

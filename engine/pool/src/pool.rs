@@ -55,6 +55,8 @@ pub(crate) struct Inner {
     pub healer: Mutex<Option<Task<()>>>,
     pub scrub: crate::scrub::Scrub,
     pub intent_logs: Arc<IntentLogs>,
+    /// What was set on single vdevs, as their ZAPs say.
+    pub vdev_properties: Mutex<crate::VdevProperties>,
     /// Tells this opening of the pool from others.
     pub load_guid: u64,
     /// Damage that was met, for the administrator.

@@ -14,7 +14,6 @@ use ondisk::label::DATA_OFFSET;
 use probe::{Event, Io, Layer};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tunables::{Tunable, Tunables};
 use units::{Error, Guid, Kind, Result, Txg, VdevId};
 use world::{Buf, Instant, IoBuf, OpenMode};
 
@@ -103,7 +102,6 @@ pub struct Top {
     /// Set by a leaf that had an error.
     alarm: Arc<AtomicBool>,
     probe: Option<Arc<Io>>,
-    tunables: Arc<Tunables>,
 }
 
 impl Top {
@@ -140,7 +138,6 @@ impl Top {
             node,
             mode: options.mode,
             alarm,
-            tunables: options.tunables.clone(),
             probe: options.registry.as_ref().map(|r| r.io(Layer::Vdev, spec.name())),
         })
     }
@@ -255,11 +252,6 @@ impl Top {
         let result = self.node.flush().await;
         self.answer_alarm();
         result.map_err(|e| e.at(format!("vdev {}", self.id)))
-    }
-
-    /// The same for a commit of the intent log, unless `zil_nocacheflush` is on.
-    pub async fn flush_log(self: &Arc<Top>) -> Result<()> {
-        if self.tunables.is_on(Tunable::ZilNoCacheFlush) { Ok(()) } else { self.flush().await }
     }
 
     /// Tells the devices that space is free. Only a hint.

@@ -276,6 +276,8 @@ pub struct Get {
     pub fields: Vec<String>,
     /// Properties, or all
     pub properties: String,
+    /// Pools; or one pool and vdevs of it, or all-vdevs
+    #[arg(value_name = "POOL|VDEV")]
     pub pools: Vec<String>,
 }
 
@@ -284,6 +286,8 @@ pub struct Set {
     #[arg(value_name = "PROPERTY=VALUE", value_parser = super::setting)]
     pub setting: (String, String),
     pub pool: String,
+    /// Of this device or group of the pool; cenote:nocacheflush=on says that its write cache survives a power failure
+    pub vdev: Option<String>,
 }
 
 #[derive(Debug, Args)]

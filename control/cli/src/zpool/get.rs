@@ -1,7 +1,7 @@
 //! `zpool get`.
 
 use super::list::{key, summary};
-use super::pools;
+use super::{get_vdev, pools};
 use crate::args::zpool::Get;
 use crate::session::{Failure, Outcome, Session};
 use crate::text::json;
@@ -12,6 +12,9 @@ use dsl::pool_props::{PoolProp, TABLE};
 use serde_json::{Map, Value as Json, json};
 
 pub(super) fn run(session: &mut Session<'_>, args: &Get) -> Outcome {
+    if let Some(asked) = get_vdev::asked(session, args)? {
+        return get_vdev::show(session, &asked, args);
+    }
     let asked = properties(&args.properties)?;
     let fields = Field::parse(&args.fields, &[Field::Name, Field::Property, Field::Value, Field::Source])?;
     let pools = pools(session, &args.pools)?;

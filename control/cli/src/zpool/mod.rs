@@ -2,6 +2,7 @@
 
 mod create;
 mod get;
+mod get_vdev;
 mod history;
 mod import;
 mod importable;
@@ -37,7 +38,15 @@ pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
         Command::Get(args) => get::run(session, args),
         Command::Set(args) => {
             let (property, value) = args.setting.clone();
-            session.order(Request::PoolSet { name: args.pool.clone(), property, value })
+            let warning = get_vdev::warning(args);
+            session.order(Request::PoolSet {
+                name: args.pool.clone(),
+                vdev: args.vdev.clone(),
+                property,
+                value,
+            })?;
+            warning.into_iter().for_each(|w| session.complain(w));
+            Ok(())
         }
         Command::History(args) => history::run(session, args),
         Command::Sync { pools } => session.order(Request::PoolSync { names: pools.clone() }),

@@ -9,6 +9,7 @@ mod logs;
 mod resilver;
 mod rounds;
 mod scrub;
+mod vdev_properties;
 
 use crate::{Candidate, Content, CreateOptions, Host, OpenOptions, Pool, VerifyReport};
 use arc::Cache;

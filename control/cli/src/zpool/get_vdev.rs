@@ -1,0 +1,171 @@
+//! Properties of vdevs: `zpool get PROPERTY POOL VDEV ...`, and what setting one deserves to be told.
+
+use super::pools;
+use crate::args::zpool::{Get, Set};
+use crate::session::{Failure, Outcome, Session};
+use crate::text::json;
+use crate::text::vdev_name::vdev_name;
+use crate::zfs::fields::{Field, Line, render};
+use api::{Pool, Property, Source, Value, Vdev};
+use serde_json::{Map, Value as Json, json};
+
+const ALL: &str = "all-vdevs";
+
+/// A pool, and those of its vdevs that were named.
+pub(super) struct Asked {
+    pool: Pool,
+    guids: Vec<u64>,
+}
+
+/// Whether the words name a pool and vdevs of it, rather than pools.
+pub(super) fn asked(session: &mut Session<'_>, args: &Get) -> Outcome<Option<Asked>> {
+    let [name, vdevs @ ..] = &args.pools[..] else { return Ok(None) };
+    if vdevs.is_empty() {
+        return Ok(None);
+    }
+    let Some(pool) = pools(session, std::slice::from_ref(name))?.pop() else { return Ok(None) };
+    Ok(choose(&pool, vdevs).map(|guids| Asked { pool, guids }))
+}
+
+/// The vdevs that are called so, if all of them are.
+fn choose(pool: &Pool, names: &[String]) -> Option<Vec<u64>> {
+    let all = pool.vdevs.as_ref()?.walk();
+    let below = all.into_iter().skip(1);
+    if names == [ALL] {
+        return Some(below.map(|v| v.guid).collect());
+    }
+    let below: Vec<&Vdev> = below.collect();
+    let is_called = |vdev: &Vdev, name: &str| {
+        let file = vdev.path.as_ref().and_then(|p| std::path::Path::new(p).file_name());
+        vdev.guid.to_string() == name
+            || vdev.path.as_deref() == Some(name)
+            || file.is_some_and(|file| file == name)
+            || vdev_name(vdev, &pool.name, Default::default()) == name
+    };
+    names.iter().map(|name| below.iter().find(|v| is_called(v, name)).map(|v| v.guid)).collect()
+}
+
+pub(super) fn show(session: &mut Session<'_>, asked: &Asked, args: &Get) -> Outcome {
+    let names: Vec<&str> = args.properties.split(',').collect();
+    if let Some(bad) = names.iter().find(|name| **name != "all" && !name.contains(':')) {
+        let why = format!("property '{bad}' of a vdev is not part of this version of Cenote yet");
+        return Err(Failure::Usage(why));
+    }
+    let fields = Field::parse(&args.fields, &[Field::Name, Field::Property, Field::Value, Field::Source])?;
+    let text = if args.json.json {
+        document(asked, &names, args)
+    } else {
+        let width = "VALUE".len();
+        render(&lines(asked, &names), &fields, width, args.scripted)
+    };
+    session.print(&text)
+}
+
+fn vdevs(asked: &Asked) -> impl Iterator<Item = &Vdev> {
+    let all = asked.pool.vdevs.as_ref().map(Vdev::walk).unwrap_or_default();
+    asked.guids.iter().filter_map(move |guid| all.iter().find(|v| v.guid == *guid).copied())
+}
+
+/// Those that were asked for, whether set or not; of all, those that were set.
+fn properties(vdev: &Vdev, names: &[&str]) -> Vec<Property> {
+    if names.contains(&"all") {
+        return vdev.properties.clone();
+    }
+    let of = |name: &&str| {
+        let set = vdev.properties.iter().find(|p| p.name == *name).cloned();
+        set.unwrap_or_else(|| Property::new(name, None, Source::Default))
+    };
+    names.iter().map(of).collect()
+}
+
+fn word(property: &Property) -> String {
+    match &property.value {
+        Some(Value::Text(text)) => text.clone(),
+        Some(Value::Number(n)) => n.to_string(),
+        None => "-".into(),
+    }
+}
+
+fn lines(asked: &Asked, names: &[&str]) -> Vec<Line> {
+    let of_vdev = |vdev: &Vdev| -> Vec<Line> {
+        let name = vdev_name(vdev, &asked.pool.name, Default::default());
+        let line = |p: Property| Line {
+            name: name.clone(),
+            value: word(&p),
+            property: p.name,
+            received: None,
+            source: p.source,
+        };
+        properties(vdev, names).into_iter().map(line).collect()
+    };
+    vdevs(asked).flat_map(of_vdev).collect()
+}
+
+fn document(asked: &Asked, names: &[&str], args: &Get) -> String {
+    let describe = |vdev: &Vdev| {
+        let name = vdev_name(vdev, &asked.pool.name, Default::default());
+        let properties = properties(vdev, names);
+        let properties: Map<String, Json> = properties
+            .iter()
+            .map(|p| (p.name.clone(), json::property(&word(p), &p.source, args.json.json_int)))
+            .collect();
+        (name.clone(), json!({ "name": name, "guid": vdev.guid.to_string(), "properties": properties }))
+    };
+    let vdevs: Map<String, Json> = vdevs(asked).map(describe).collect();
+    let pool = json!({ "name": asked.pool.name, "vdevs": vdevs });
+    json::document("zpool get", "pools", Map::from_iter([(asked.pool.name.clone(), pool)]))
+}
+
+/// What is at stake with this setting.
+pub(super) fn warning(args: &Set) -> Option<String> {
+    let (name, value) = &args.setting;
+    let vdev = args.vdev.as_ref().filter(|_| name == "cenote:nocacheflush" && value == "on")?;
+    Some(format!(
+        "WARNING: the write cache of '{vdev}' is not flushed any more. A power failure loses acknowledged writes and can \
+         destroy the pool, unless that cache is protected by a battery or capacitors."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vdevs_are_found_by_any_of_their_names() {
+        let leaf = |guid, path: &str| Vdev {
+            guid,
+            kind: "disk".into(),
+            path: Some(path.into()),
+            properties: (guid == 2)
+                .then(|| Property::new("cenote:nocacheflush", Some("on".into()), Source::Local))
+                .into_iter()
+                .collect(),
+            ..Vdev::default()
+        };
+        let children = vec![leaf(2, "/dev/sda"), leaf(3, "/dev/sdb")];
+        let mirror = Vdev { guid: 1, kind: "mirror".into(), children, ..Vdev::default() };
+        let root = Vdev { kind: "root".into(), children: vec![mirror], ..Vdev::default() };
+        let pool = Pool {
+            name: "tank".into(),
+            guid: 9,
+            txg: 4,
+            health: "ONLINE".into(),
+            properties: Vec::new(),
+            vdevs: Some(root),
+            scan: None,
+            errors: Vec::new(),
+            problem: None,
+            clock_ns: 0,
+        };
+        let find = |names: &[&str]| choose(&pool, &names.iter().map(|n| n.to_string()).collect::<Vec<_>>());
+        assert_eq!(find(&["mirror-0", "sda", "/dev/sdb", "3"]), Some(vec![1, 2, 3, 3]));
+        assert_eq!(find(&[ALL]), Some(vec![1, 2, 3]));
+        assert_eq!(find(&["sda", "otherpool"]), None);
+        let asked = Asked { pool: pool.clone(), guids: vec![2, 3] };
+        let names = ["cenote:nocacheflush"];
+        let words: Vec<String> =
+            lines(&asked, &names).into_iter().map(|l| format!("{}={}", l.name, l.value)).collect();
+        assert_eq!(words, ["sda=on", "sdb=-"]);
+        assert_eq!(lines(&asked, &["all"]).len(), 1);
+    }
+}
