@@ -78,3 +78,16 @@ pub fn assert_clean_by_2_3(directory: &Path, pool: &str) {
         panic!("{judgement}");
     }
 }
+
+/// What `zdb` says of the intent logs of `pool`, record by record.
+///
+/// # Panics
+/// When it cannot read the pool.
+pub fn intent_logs(directory: &Path, pool: &str) -> String {
+    let mut zdb = command("zdb");
+    zdb.args(["-e", "-p"]).arg(directory).args(["-ivv", pool]);
+    let output = output(&mut zdb);
+    let said = said(&output);
+    assert!(output.status.success(), "{zdb:?}: {}\n{said}", output.status);
+    said
+}
