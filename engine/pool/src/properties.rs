@@ -14,6 +14,7 @@ use dmu::Tx;
 use dsl::pool_props::{PoolProp, PoolSetting, When, parse_setting};
 use dsl::props::{Source, Value, user};
 use metaslab::Class;
+use ondisk::feature::compatibility_set;
 use ondisk::mos::directory;
 use ondisk::{Feature, ObjectType};
 use std::collections::BTreeMap;
@@ -29,6 +30,9 @@ pub struct PoolProperty {
 
 /// The version that says "see the features": it is not shown.
 const VERSION_FEATURES: u64 = 5000;
+
+/// The release whose listings are followed.
+const LISTED: &str = "openzfs-2.3-linux";
 
 type Stored = BTreeMap<String, Value>;
 
@@ -150,7 +154,10 @@ impl Pool {
             value: Some(Value::Text(state.into())),
             source,
         };
-        let known = Feature::all().map(|f| {
+        // Younger ones than the release whose listings are followed are shown where a pool has them.
+        let listed = compatibility_set(LISTED).unwrap_or_default();
+        let shown = Feature::all().filter(|f| listed.contains(f) || features.is_enabled(*f));
+        let known = shown.map(|f| {
             property(format!("feature@{}", f.name()), word(features.count(f.guid())), Source::Local)
         });
         let unknown = features.all().into_iter().filter(|(guid, _)| Feature::by_guid(guid).is_none()).map(

@@ -58,22 +58,14 @@ features! {
         "Remembers when each feature was enabled.";
     HoleBirth "com.delphix:hole_birth" "hole_birth" "ma" [EnabledTxg] ReadWrite
         "Remembers when holes were punched, so that incremental sends skip the others.";
-    PoolCheckpoint "com.delphix:zpool_checkpoint" "zpool_checkpoint" "r" [] ReadOnly
-        "Keeps one earlier state of the whole pool to go back to.";
-    SpacemapV2 "com.delphix:spacemap_v2" "spacemap_v2" "ra" [] ReadWrite
-        "Writes long runs and vdev numbers into space maps.";
     ExtensibleDataset "com.delphix:extensible_dataset" "extensible_dataset" "" [] ReadWrite
         "Lets datasets carry further fields by name; many features need it.";
+    EmbeddedData "com.delphix:embedded_data" "embedded_data" "ma" [] ReadWrite
+        "Stores what compresses to 112 bytes or less in the block pointer.";
     Bookmarks "com.delphix:bookmarks" "bookmarks" "r" [ExtensibleDataset] ReadWrite
         "Marks a snapshot's point in time, to send from after it is gone.";
     FilesystemLimits "com.joyent:filesystem_limits" "filesystem_limits" "r" [ExtensibleDataset] ReadWrite
         "Limits how many datasets and snapshots a subtree may have.";
-    EmbeddedData "com.delphix:embedded_data" "embedded_data" "ma" [] ReadWrite
-        "Stores what compresses to 112 bytes or less in the block pointer.";
-    Livelist "com.delphix:livelist" "livelist" "r" [ExtensibleDataset] ReadWrite
-        "Lists what a clone allocated, so that destroying it is quick.";
-    LogSpacemap "com.delphix:log_spacemap" "log_spacemap" "r" [SpacemapV2] ReadWrite
-        "Logs allocations of all metaslabs in one place and flushes them now and then.";
     LargeBlocks "org.open-zfs:large_blocks" "large_blocks" "d" [ExtensibleDataset] ReadWrite
         "Blocks of more than 128K, up to 16M.";
     LargeDnode "org.zfsonlinux:large_dnode" "large_dnode" "d" [ExtensibleDataset] ReadWrite
@@ -84,6 +76,26 @@ features! {
         "Checksums with Skein-512-256, salted.";
     EdonR "org.illumos:edonr" "edonr" "d" [ExtensibleDataset] ReadWrite
         "Checksums with Edon-R, salted.";
+    UserobjAccounting "org.zfsonlinux:userobj_accounting" "userobj_accounting" "rd" [ExtensibleDataset] ReadWrite
+        "Counts the objects of each user and group.";
+    Encryption "com.datto:encryption" "encryption" "d" [ExtensibleDataset BookmarkV2] ReadOnly
+        "Encrypts datasets.";
+    ProjectQuota "org.zfsonlinux:project_quota" "project_quota" "rd" [ExtensibleDataset] ReadWrite
+        "Counts and limits the space and objects of projects.";
+    DeviceRemoval "com.delphix:device_removal" "device_removal" "m" [] No
+        "Removes a top-level vdev by moving what is on it.";
+    ObsoleteCounts "com.delphix:obsolete_counts" "obsolete_counts" "r" [ExtensibleDataset DeviceRemoval] ReadOnly
+        "Shrinks the map of a removed vdev as its blocks are freed.";
+    PoolCheckpoint "com.delphix:zpool_checkpoint" "zpool_checkpoint" "r" [] ReadOnly
+        "Keeps one earlier state of the whole pool to go back to.";
+    SpacemapV2 "com.delphix:spacemap_v2" "spacemap_v2" "ra" [] ReadWrite
+        "Writes long runs and vdev numbers into space maps.";
+    AllocationClasses "org.zfsonlinux:allocation_classes" "allocation_classes" "r" [] ReadWrite
+        "Vdevs set apart for metadata, small blocks or dedup tables.";
+    ResilverDefer "com.datto:resilver_defer" "resilver_defer" "r" [] ReadWrite
+        "Lets a new resilver wait for the running one.";
+    BookmarkV2 "com.datto:bookmark_v2" "bookmark_v2" "" [ExtensibleDataset Bookmarks] ReadWrite
+        "Bookmarks with more fields.";
     RedactionBookmarks "com.delphix:redaction_bookmarks" "redaction_bookmarks" ""
         [BookmarkV2 ExtensibleDataset Bookmarks] ReadOnly
         "Bookmarks that list what a redacted send leaves out.";
@@ -92,30 +104,16 @@ features! {
     BookmarkWritten "com.delphix:bookmark_written" "bookmark_written" ""
         [BookmarkV2 ExtensibleDataset Bookmarks] ReadWrite
         "Tells how much was written since a bookmark.";
-    DeviceRemoval "com.delphix:device_removal" "device_removal" "m" [] No
-        "Removes a top-level vdev by moving what is on it.";
-    ObsoleteCounts "com.delphix:obsolete_counts" "obsolete_counts" "r" [ExtensibleDataset DeviceRemoval] ReadOnly
-        "Shrinks the map of a removed vdev as its blocks are freed.";
-    UserobjAccounting "org.zfsonlinux:userobj_accounting" "userobj_accounting" "rd" [ExtensibleDataset] ReadWrite
-        "Counts the objects of each user and group.";
-    BookmarkV2 "com.datto:bookmark_v2" "bookmark_v2" "" [ExtensibleDataset Bookmarks] ReadWrite
-        "Bookmarks with more fields.";
-    Encryption "com.datto:encryption" "encryption" "d" [ExtensibleDataset BookmarkV2] ReadOnly
-        "Encrypts datasets.";
-    ProjectQuota "org.zfsonlinux:project_quota" "project_quota" "rd" [ExtensibleDataset] ReadWrite
-        "Counts and limits the space and objects of projects.";
-    AllocationClasses "org.zfsonlinux:allocation_classes" "allocation_classes" "r" [] ReadWrite
-        "Vdevs set apart for metadata, small blocks or dedup tables.";
-    ResilverDefer "com.datto:resilver_defer" "resilver_defer" "r" [] ReadWrite
-        "Lets a new resilver wait for the running one.";
+    LogSpacemap "com.delphix:log_spacemap" "log_spacemap" "r" [SpacemapV2] ReadWrite
+        "Logs allocations of all metaslabs in one place and flushes them now and then.";
+    Livelist "com.delphix:livelist" "livelist" "r" [ExtensibleDataset] ReadWrite
+        "Lists what a clone allocated, so that destroying it is quick.";
     DeviceRebuild "org.openzfs:device_rebuild" "device_rebuild" "r" [] ReadOnly
         "Rebuilds mirrors and dRAID in the order of the disk.";
     ZstdCompress "org.freebsd:zstd_compress" "zstd_compress" "d" [ExtensibleDataset] ReadWrite
         "Compresses with Zstandard.";
     Draid "org.openzfs:draid" "draid" "m" [] No
         "Parity with spare space spread over all disks.";
-    DraidFailDomains "com.seagate:draid_failure_domains" "draid_failure_domains" "m" [Draid] No
-        "Lays dRAID out so that it survives the loss of an enclosure.";
     ZilSaXattr "org.openzfs:zilsaxattr" "zilsaxattr" "rd" [ExtensibleDataset] ReadWrite
         "Logs changes of extended attributes kept as system attributes.";
     HeadErrlog "com.delphix:head_errlog" "head_errlog" "a" [] ReadWrite
@@ -124,8 +122,6 @@ features! {
         "Checksums with BLAKE3, salted.";
     BlockCloning "com.fudosecurity:block_cloning" "block_cloning" "r" [] ReadOnly
         "Copies files by sharing their blocks.";
-    BlockCloningEndian "com.truenas:block_cloning_endian" "block_cloning_endian" "r" [] ReadOnly
-        "Keeps the table of shared blocks in one byte order.";
     VdevZapsV2 "com.klarasystems:vdev_zaps_v2" "vdev_zaps_v2" "m" [] ReadWrite
         "Gives the root of the vdev tree properties of its own.";
     RedactionListSpill "com.delphix:redaction_list_spill" "redaction_list_spill" "" [RedactionBookmarks] ReadOnly
@@ -140,6 +136,10 @@ features! {
         "Micro ZAPs of more than 128K.";
     DynamicGangHeader "com.klarasystems:dynamic_gang_header" "dynamic_gang_header" "mu" [] No
         "Gang headers as large as the vdev's sector.";
+    BlockCloningEndian "com.truenas:block_cloning_endian" "block_cloning_endian" "r" [] ReadOnly
+        "Keeps the table of shared blocks in one byte order.";
     PhysicalRewrite "com.truenas:physical_rewrite" "physical_rewrite" "rd" [ExtensibleDataset] ReadOnly
         "Rewrites blocks without making them look changed to sends and snapshots.";
+    DraidFailDomains "com.seagate:draid_failure_domains" "draid_failure_domains" "m" [Draid] No
+        "Lays dRAID out so that it survives the loss of an enclosure.";
 }
