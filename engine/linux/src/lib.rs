@@ -47,7 +47,7 @@ mod workers;
 mod world;
 
 pub use executor::run;
-pub use signal::shutdown_signal;
+pub use signal::{expect_shutdown, shutdown_signal};
 
 /// How the loops are laid out.
 #[derive(Clone, Copy, Debug)]

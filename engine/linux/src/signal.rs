@@ -25,6 +25,11 @@ pub async fn shutdown_signal() {
     let _ = waiting.await;
 }
 
+/// From now on SIGINT and SIGTERM do not end the process: whoever waits, or will wait, is told.
+pub fn expect_shutdown() {
+    BELL.get_or_init(install);
+}
+
 fn install() -> OwnedFd {
     let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
     let bell = bell.unwrap_or_else(|e| panic!("cannot create an eventfd: {e}"));

@@ -34,7 +34,7 @@ use units::{Asize, Error, Guid, HashMap, Kind, ObjectId, ObjsetId, Psize, Result
 use vdev::label::config::PoolConfig;
 use vdev::label::read::{best_uberblock, read_uberblocks};
 use vdev::scan::Candidate;
-use vdev::{Bias, Leaf, Spec, Top, Tree, VdevType};
+use vdev::{Bias, Lacking, Spec, Top, Tree, VdevType};
 use world::OpenMode;
 use zio::{Options as PipelineOptions, Pipeline, Rules};
 
@@ -81,11 +81,15 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions) -> Result<Pool>
     let (uberblock, newest, config, spec) = {
         let reading = vdev::OpenOptions { mode: OpenMode::ReadOnly, ..how.clone() };
         let tree = Tree::open(candidate.tree.clone(), reading).await?;
-        // Labels do not say that a vdev which is missing was only a log; so what is missing is named only if it hurts.
-        let (uberblock, newest) = newest(&tree).await.or_else(|e| check_devices(&tree).and(Err(e)))?;
-        check_version(uberblock.version)?;
-        let (config, spec) = read_config(&tree, &uberblock, &options).await?;
-        (uberblock, newest, config, spec)
+        // Labels do not say that a vdev which is missing was only a log, and with some vdevs gone the others may still
+        // have a copy of the MOS, which knows what the gone ones are: so what is missing is named only if it hurts.
+        let read = async {
+            let (uberblock, newest) = newest(&tree).await?;
+            check_version(uberblock.version)?;
+            let (config, spec) = read_config(&tree, &uberblock, &options).await?;
+            Ok((uberblock, newest, config, spec))
+        };
+        read.await.or_else(|e| check_devices(&tree).and(Err(e)))?
     };
     let tree = Tree::open(spec, how).await?;
     check_devices(&tree)?;
@@ -101,26 +105,10 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions) -> Result<Pool>
 
 /// Enough of the devices are there.
 fn check_devices(tree: &Tree) -> Result<()> {
-    let health = tree.health();
-    if !health.state.is_usable() {
-        let leaves = tree.leaves();
-        let missing: Vec<String> = leaves.iter().filter(|l| !l.is_usable()).map(|l| why_missing(l)).collect();
-        return Err(Error::new(Kind::Io, "open").because(format!(
-            "{}: {}",
-            health.aux.phrase(),
-            missing.join(", ")
-        )));
+    if tree.health().state.is_usable() {
+        return Ok(());
     }
-    Ok(())
-}
-
-/// The device, and what is known of why it cannot be used.
-fn why_missing(leaf: &Leaf) -> String {
-    let device = leaf.device();
-    match leaf.detail() {
-        Some(detail) => format!("{device} ({detail})"),
-        None => format!("{device} ({})", leaf.health().aux.phrase()),
-    }
+    Err(Error::new(Kind::Io, "open").because(Lacking::from(tree.status())))
 }
 
 fn check_label(candidate: &Candidate, options: &OpenOptions) -> Result<()> {

@@ -29,6 +29,8 @@ pub struct PoolReport {
     /// The space of the top-level vdevs.
     pub space: BTreeMap<Guid, TopSpace>,
     pub scan: Option<ScanStatus>,
+    /// Why nothing can be written any more, until the pool is opened again.
+    pub suspended: Option<String>,
     /// Damage that was met since the pool was opened, in sentences.
     pub errors: Vec<String>,
     /// Nanoseconds of a clock that only runs forward: when the counters were read.
@@ -60,6 +62,7 @@ impl Pool {
             vdevs: self.tree().status(),
             space: self.space_of_tops(),
             scan: self.scan_status(),
+            suspended: self.0.txgs.failure(),
             errors: self.problems(),
             clock_ns: world::now().0,
         }

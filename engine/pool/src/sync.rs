@@ -35,7 +35,7 @@ impl Pool {
                     _ => "",
                 };
                 self.0.note_problem(what + advice);
-                self.0.txgs.fail(e);
+                self.0.txgs.fail(&e);
                 return;
             }
             self.0.txgs.done(txg);

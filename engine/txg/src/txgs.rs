@@ -21,7 +21,7 @@ struct State {
     dirty_since: Option<world::Instant>,
     limits: Limits,
     /// Why nothing can be written any more.
-    failed: Option<String>,
+    failed: Option<(Kind, String)>,
     closing: bool,
 }
 
@@ -79,8 +79,8 @@ impl Txgs {
         loop {
             let admission = {
                 let mut state = self.lock();
-                if let Some(why) = &state.failed {
-                    return Err(Error::new(Kind::Io, "write to the pool").because(why.clone()));
+                if let Some((kind, why)) = &state.failed {
+                    return Err(Error::new(*kind, "write to the pool").because(why.clone()));
                 }
                 let admission = state.limits.admit(state.dirty.iter().sum());
                 if admission == Admission::Go {
@@ -171,8 +171,8 @@ impl Txgs {
                 if state.synced >= txg {
                     return Ok(());
                 }
-                if let Some(why) = &state.failed {
-                    return Err(Error::new(Kind::Io, format!("sync txg {txg}")).because(why.clone()));
+                if let Some((kind, why)) = &state.failed {
+                    return Err(Error::new(*kind, format!("sync txg {txg}")).because(why.clone()));
                 }
                 if state.wanted < txg {
                     state.wanted = txg;
@@ -242,9 +242,14 @@ impl Txgs {
     }
 
     /// For the sync loop: nothing can be written any more; whoever waits is told `why`.
-    pub fn fail(&self, why: impl fmt::Display) {
-        self.lock().failed.get_or_insert_with(|| why.to_string());
+    pub fn fail(&self, why: &Error) {
+        self.lock().failed.get_or_insert_with(|| (why.kind(), why.to_string()));
         self.0.changed.notify_all();
+    }
+
+    /// Why nothing can be written any more.
+    pub fn failure(&self) -> Option<String> {
+        self.lock().failed.as_ref().map(|(_, why)| why.clone())
     }
 
     /// Lets the sync loop end once nothing is dirty or waited for.

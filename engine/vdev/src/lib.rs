@@ -24,6 +24,7 @@
 //! Not here: which blocks there are, where to put them (`metaslab`), what a failure means for the pool. Vdevs of kinds
 //! that this program cannot read (draid, expanded raidz, removed ones) are refused by name.
 
+mod complaint;
 mod device;
 mod diagnosis;
 mod flush;
@@ -46,6 +47,7 @@ mod status;
 mod top;
 mod tree;
 
+pub use complaint::{Lacking, complaint};
 pub use device::Device;
 pub use health::{Aux, Errors, Health, State};
 pub use label::commit::Commit;
