@@ -13,24 +13,28 @@
 //!
 //! Not here: how anything is done (`appliance`), spoken (`client`), or shown (`cli`).
 
+mod daemon;
 mod dataset;
 mod error;
 mod history;
+mod nbd;
 mod pool;
 mod property;
 mod request;
 mod stats;
 mod tunable;
 
+pub use daemon::Daemon;
 pub use dataset::{Dataset, DatasetKind, DatasetQuery, NewDataset, NewKind};
 pub use error::{ApiError, ErrorKind, Result};
 pub use history::{Did, HistoryRecord, Item, PoolHistory};
+pub use nbd::{Nbd, NbdClient, NbdExport};
 pub use pool::{
     Class, Device, Importable, Layout, NewPool, Pool, PoolChoice, PoolImport, Scan, ScanState, Vdev,
     VdevGroup,
 };
 pub use property::{Property, Source, Value};
-pub use request::{Call, Nbd, NbdClient, NbdExport, Reply, Request, ScrubAction};
+pub use request::{Call, Reply, Request, ScrubAction};
 pub use stats::{Flushes, IoClass, IoKind, VdevStats};
 pub use tunable::Tunable;
 

@@ -19,6 +19,10 @@ pub struct Pool {
     pub scan: Option<Scan>,
     /// Places where data was lost, in words.
     pub errors: Vec<String>,
+    /// One line for each device that cannot be used: which, why, and what helps.
+    pub unusable: Vec<String>,
+    /// Why nothing can be written any more, until it is opened again; its health is `SUSPENDED` then.
+    pub suspended: Option<String>,
     /// Why it could not be opened.
     pub problem: Option<String>,
     /// Nanoseconds of a clock that only runs forward: when the counters were read.

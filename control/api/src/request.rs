@@ -1,6 +1,8 @@
 //! Requests and their replies.
 
-use crate::{Dataset, DatasetQuery, Importable, NewDataset, NewPool, Pool, PoolHistory, PoolImport, Tunable};
+use crate::{
+    Daemon, Dataset, DatasetQuery, Importable, Nbd, NewDataset, NewPool, Pool, PoolHistory, PoolImport, Tunable,
+};
 use serde::{Deserialize, Serialize};
 
 /// A request, and who makes it.
@@ -16,6 +18,8 @@ pub struct Call {
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     Ping,
+    /// Who serves, since when, and with how much memory.
+    Daemon,
     /// The daemon closes all pools and ends.
     Shutdown,
     PoolCreate(NewPool),
@@ -111,6 +115,7 @@ pub enum Reply {
         pid: u32,
         version: String,
     },
+    Daemon(Daemon),
     Pools(Vec<Pool>),
     Importable(Vec<Importable>),
     /// The name a pool was imported under.
@@ -119,6 +124,11 @@ pub enum Reply {
     },
     History(Vec<PoolHistory>),
     Datasets(Vec<Dataset>),
+    /// What was, or would be, set on a new dataset besides what was asked for, and what is worth a warning.
+    Created {
+        settings: Vec<(String, u64)>,
+        warning: Option<String>,
+    },
     /// What was, or would be, destroyed, and what that gives back.
     Destroyed {
         names: Vec<String>,
@@ -127,31 +137,6 @@ pub enum Reply {
     Nbd(Nbd),
     /// Those asked for, or those that were set.
     Tunables(Vec<Tunable>),
-}
-
-/// What is served over NBD.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Nbd {
-    /// `127.0.0.1:10809`, `unix:/path`.
-    pub addresses: Vec<String>,
-    pub exports: Vec<NbdExport>,
-    pub clients: Vec<NbdClient>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NbdExport {
-    pub name: String,
-    pub size: u64,
-    pub block_size: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NbdClient {
-    pub address: String,
-    pub export: Option<String>,
-    pub requests: u64,
-    pub read_bytes: u64,
-    pub written_bytes: u64,
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ use vdev::VdevType;
 
 type Props = Vec<(PropName, Value)>;
 
+/// The block size of volumes, unless there is a reason for another.
+const BLOCK_SIZE: u64 = 16 << 10;
+
 impl Appliance {
     pub(crate) async fn create_dataset(&self, new: NewDataset, by: &By) -> Result<Reply> {
         let failed = |e: &Error| cannot(About::Dataset, &format!("create '{}'", new.name), e);
@@ -26,12 +29,13 @@ impl Appliance {
             make_parents(pool, &new.name, new.dry_run).await.map_err(|e| failed(&e))?;
         }
         let plan = plan(pool, &new).await.map_err(|e| failed(&e))?;
+        let created = created(pool, &plan.0, &plan.1);
         if new.dry_run {
-            return Ok(Reply::Done);
+            return Ok(created);
         }
         pool.create_dataset(&new.name, plan.0, plan.1).await.map_err(|e| failed(&e))?;
         self.record(pool, by).await.map_err(|e| failed(&e))?;
-        Ok(Reply::Done)
+        Ok(created)
     }
 
     async fn pool_for_new(&self, name: &str) -> Result<Open> {
@@ -121,6 +125,53 @@ pub(crate) async fn exists(pool: &Pool, name: &str) -> units::Result<bool> {
     pool.dsl().exists(name).await
 }
 
+/// What a volume came to have.
+fn created(pool: &Pool, content: &Content, props: &Props) -> Reply {
+    let mut settings = Vec::new();
+    let mut warning = None;
+    if let Content::Volume { size, block_size } = content {
+        settings.push(("volsize".to_string(), *size));
+        if *block_size != BLOCK_SIZE {
+            settings.push(("volblocksize".to_string(), *block_size));
+        }
+        let reserved = given_number(props, Prop::RefReservation);
+        settings.extend(reserved.map(|n| ("refreservation".to_string(), n)));
+        warning = too_small(*block_size, default_block_size(pool));
+    }
+    Reply::Created { settings, warning }
+}
+
+/// What OpenZFS warns of.
+fn too_small(block_size: u64, default: u64) -> Option<String> {
+    (block_size < default).then(|| {
+        let least = if block_size < BLOCK_SIZE {
+            format!("the default minimum block size ({BLOCK_SIZE})")
+        } else {
+            "what the pool's vdevs take for a block".to_string()
+        };
+        format!(
+            "Warning: volblocksize ({block_size}) is less than {least}.\nTo reduce wasted space a volblocksize of \
+             {default} is recommended."
+        )
+    })
+}
+
+/// The block size of a volume for which none is asked: 16K, or more where a vdev takes at least as much for a block.
+fn default_block_size(pool: &Pool) -> u64 {
+    let spec = pool.tree().spec();
+    let least = |top: &vdev::Spec| {
+        let columns = match (top.vdev_type, top.nparity) {
+            (VdevType::Raidz, Some(1) | None) => 2,
+            (VdevType::Raidz, Some(_)) => 4,
+            _ => 1,
+        };
+        columns << top.ashift.unwrap_or(9).min(16)
+    };
+    let taken: u64 = spec.children.iter().map(least).max().unwrap_or(0);
+    // The largest power of two that fits in.
+    BLOCK_SIZE.max(1 << taken.max(1).ilog2())
+}
+
 /// Makes the file systems above `name` that are not there.
 async fn make_parents(pool: &Pool, name: &str, dry_run: bool) -> units::Result<()> {
     let ends = name.match_indices('/').map(|(at, _)| at);
@@ -193,8 +244,7 @@ async fn volume(
     size: u64,
     sparse: bool,
 ) -> units::Result<Content> {
-    let default = Prop::VolBlockSize.row().default_value().and_then(|v| v.number()).unwrap_or(16 << 10);
-    let block_size = given_number(given, Prop::VolBlockSize).unwrap_or(default);
+    let block_size = given_number(given, Prop::VolBlockSize).unwrap_or_else(|| default_block_size(pool));
     let size = size
         .checked_next_multiple_of(block_size)
         .filter(|size| *size > 0)

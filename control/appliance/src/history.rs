@@ -85,6 +85,10 @@ fn item(value: &NvValue) -> Item {
         NvValue::String(text) => Item::Text(text.clone()),
         NvValue::Uint64(n) => Item::Text(n.to_string()),
         NvValue::Int64(n) => Item::Text(n.to_string()),
+        NvValue::Int32(n) => Item::Text(n.to_string()),
+        NvValue::Uint32(n) => Item::Text(n.to_string()),
+        NvValue::Byte(n) | NvValue::Uint8(n) => Item::Text(n.to_string()),
+        NvValue::BooleanValue(yes) => Item::Text(yes.to_string()),
         other => Item::Text(format!("{other:?}")),
     }
 }

@@ -1,6 +1,7 @@
 //! `zpool labelclear`.
 
 use crate::owner;
+use crate::phrase::plain;
 use crate::service::Appliance;
 use api::{ApiError, ErrorKind, Reply, Result};
 use ondisk::label::LABELS;
@@ -14,7 +15,7 @@ impl Appliance {
     pub(crate) async fn clear_labels(&self, device: &str, force: bool) -> Result<Reply> {
         let failed =
             |kind, why: String| ApiError::new(kind, format!("failed to clear label for {device}: {why}"));
-        let broken = |e: std::io::Error| failed(ErrorKind::Io, e.to_string());
+        let broken = |e: std::io::Error| failed(ErrorKind::Io, plain(&e.to_string()));
         if let Some(pid) = owner::of(Path::new(device)) {
             return Err(failed(ErrorKind::Busy, format!("it is in use by process {pid}")));
         }

@@ -3,6 +3,7 @@
 use api::ApiError;
 use std::error::Error as _;
 use units::{Error, Kind};
+use vdev::Lacking;
 
 /// What a request was about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,10 +14,37 @@ pub(crate) enum About {
 
 /// `cannot DOING: why`.
 pub(crate) fn cannot(about: About, doing: &str, e: &Error) -> ApiError {
-    ApiError::new(e.kind().into(), format!("cannot {doing}: {}", why(about, e)))
+    let why = plain(&why(about, e));
+    ApiError::new(e.kind().into(), format!("cannot {doing}: {}", without_name(doing, &why)))
 }
 
-fn why(about: About, e: &Error) -> String {
+/// `No such file or directory (os error 2)` without the number, wherever that stands.
+pub(crate) fn plain(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let first = parts.next().unwrap_or_default().to_string();
+    parts.fold(first, |text, part| text + part.split_once(')').map_or("", |(_, rest)| rest))
+}
+
+/// `invalid name 'a b': why` and `rename 'a' to 'b': why` without what the line said already.
+fn without_name<'a>(doing: &str, why: &'a str) -> &'a str {
+    let says_again = ["invalid name '", "create dataset '", "rename '"].into_iter().find_map(|verb| {
+        let rest = why.strip_prefix(verb)?;
+        let (name, _) = rest.split_once('\'')?;
+        doing.contains(&format!("'{name}'")).then(|| rest.rsplit_once("': "))?
+    });
+    says_again.map_or(why, |(_, why)| why)
+}
+
+/// The devices that a pool would need to be opened, one line each.
+pub(crate) fn lacking(e: &Error) -> Option<&Lacking> {
+    e.source()?.downcast_ref()
+}
+
+/// What went wrong, in the words of OpenZFS where it has some.
+pub(crate) fn why(about: About, e: &Error) -> String {
+    if let Some(lacking) = lacking(e) {
+        return lacking.to_string();
+    }
     // What lies behind an error of these kinds says more than the kind; for the others the error is a sentence.
     let phrase = match (e.kind(), about) {
         (Kind::NotFound, About::Pool) => "no such pool",
@@ -27,6 +55,8 @@ fn why(about: About, e: &Error) -> String {
         (Kind::Busy, About::Dataset) => "dataset is busy",
         (Kind::NoSpace, _) => "out of space",
         (Kind::ReadOnly, _) => "pool is read-only",
+        // Without a cause it is a sentence about the request.
+        (Kind::Invalid, _) if e.source().is_some() => "invalid request",
         _ => return e.to_string(),
     };
     match e.source() {
@@ -55,6 +85,10 @@ mod tests {
             cannot(About::Dataset, "set property for 'tank'", &deeper).message,
             "cannot set property for 'tank': size is less than current used or reserved space"
         );
+        assert_eq!(plain("a: no (os error 2): b (os error 13)"), "a: no: b");
+        let name = Error::invalid("invalid name '9': name must begin with a letter");
+        let said = cannot(About::Pool, "create '9'", &name).message;
+        assert_eq!(said, "cannot create '9': name must begin with a letter");
         let sentence = Error::invalid("'volsize' must be a multiple of volume block size (16K)");
         assert_eq!(
             cannot(About::Dataset, "create 'tank/v'", &sentence).message,

@@ -2,7 +2,7 @@
 
 use crate::home::Known;
 use crate::phrase::{About, cannot};
-use crate::pools::{Access, Open};
+use crate::pools::{Access, Failed, Open};
 use crate::service::Appliance;
 use crate::values;
 use crate::vdevs;
@@ -24,14 +24,17 @@ impl Appliance {
             Ok(open) => describe(&open).await.map_err(|e| cannot(About::Pool, &format!("open '{name}'"), &e)),
             // One that cannot be opened is still imported.
             Err(e) => match self.known(name).await {
-                Some((known, why)) => Ok(unavailable(&known, why.unwrap_or(e.message))),
+                Some((known, failed)) => Ok(unavailable(
+                    &known,
+                    failed.unwrap_or_else(|| Failed { why: e.message, ..Failed::default() }),
+                )),
                 None => Err(e),
             },
         }
     }
 }
 
-fn unavailable(known: &Known, why: String) -> Pool {
+fn unavailable(known: &Known, failed: Failed) -> Pool {
     Pool {
         name: known.name.clone(),
         guid: known.guid,
@@ -42,10 +45,12 @@ fn unavailable(known: &Known, why: String) -> Pool {
             Property::computed("guid", known.guid),
             Property::new("altroot", known.altroot.clone().map(Value::Text), Source::Default),
         ],
-        vdevs: None,
+        vdevs: failed.vdevs,
         scan: None,
         errors: Vec::new(),
-        problem: Some(why),
+        unusable: failed.unusable,
+        suspended: None,
+        problem: Some(failed.why),
         clock_ns: 0,
     }
 }
@@ -60,11 +65,13 @@ async fn describe(open: &Open) -> units::Result<Pool> {
         name: report.name.clone(),
         guid: report.guid.0,
         txg: report.txg.0,
-        health: report.health.word().into(),
+        health: if report.suspended.is_some() { "SUSPENDED" } else { report.health.word() }.into(),
         properties: properties.into_iter().map(|p| property(p, &open.known)).collect(),
         vdevs: Some(vdevs),
         scan: report.scan.as_ref().map(scan),
         errors: report.errors,
+        unusable: report.vdevs.complaints(),
+        suspended: report.suspended,
         problem: None,
         clock_ns: u64::try_from(world::now().since(open.since).as_nanos()).unwrap_or(u64::MAX),
     })

@@ -11,14 +11,20 @@
 use crate::datasets::exists;
 use crate::home::Known;
 use crate::owner;
-use crate::phrase::{About, cannot, no_such_pool};
+use crate::phrase::{About, cannot, lacking, no_such_pool, why};
 use crate::service::{Appliance, By};
+use crate::vdevs;
 use api::{ApiError, Reply, Result};
 use pool::{OpenOptions, Pool};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use units::{Error, Kind};
-use vdev::{Candidate, Device};
-use world::Instant;
+use vdev::{Aux, Candidate, Device, Health, Lacking};
+use world::{Instant, OpenMode};
+
+/// How long after the start of the program a device that somebody holds is tried again, and how often.
+const PATIENCE: Duration = Duration::from_secs(3);
+const RETRY: Duration = Duration::from_millis(50);
 
 /// What a request will do with a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +46,18 @@ pub(crate) struct Open {
 enum State {
     Closed,
     Open(Open),
-    Failed(String),
+    Failed(Failed),
+}
+
+/// Why a pool could not be opened.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Failed {
+    /// In a few words.
+    pub why: String,
+    /// One line for each device that it would need.
+    pub unusable: Vec<String>,
+    /// What its devices say of its vdevs.
+    pub vdevs: Option<api::Vdev>,
 }
 
 struct Entry {
@@ -102,6 +119,30 @@ pub(crate) fn devices_of(pool: &Pool) -> Vec<String> {
     devices
 }
 
+fn failed(e: &Error, vdevs: Option<api::Vdev>) -> Failed {
+    match lacking(e) {
+        Some(Lacking { lines, tree }) => Failed {
+            why: "too few of its devices can be used".into(),
+            unusable: lines.clone(),
+            // What the pool knows of itself is better than what the labels that are left tell.
+            vdevs: tree.as_ref().map(vdevs::of_status).or(vdevs),
+        },
+        None => Failed { why: why(About::Pool, e), unusable: Vec::new(), vdevs: None },
+    }
+}
+
+/// What there is to say of each device of a pool when none of them belongs to it any more.
+fn none_found(devices: &[String]) -> Lacking {
+    let line = |path: &String| {
+        let (aux, detail) = match Device::whole(path).open(OpenMode::ReadOnly) {
+            Ok(_) => (Aux::BadLabel, None),
+            Err(e) => (Aux::OpenFailed, Some(e.to_string())),
+        };
+        vdev::complaint(path, Health::new(vdev::State::CannotOpen, aux), detail.as_deref())
+    };
+    Lacking { lines: devices.iter().map(line).collect(), tree: None }
+}
+
 /// The process that has one of the devices, when that is why they could not be opened.
 pub(crate) fn busy(e: Error, devices: &[String]) -> Error {
     if !matches!(e.kind(), Kind::Io | Kind::Busy) {
@@ -157,24 +198,37 @@ impl Appliance {
                 entry.state = State::Open(open.clone());
                 Ok(open)
             }
-            Err(e) => {
-                entry.state = State::Failed(e.to_string());
+            Err((e, vdevs)) => {
+                entry.state = State::Failed(failed(&e, vdevs));
                 Err(cannot(About::Pool, &format!("open '{name}'"), &e))
             }
         }
     }
 
-    async fn open_known(&self, known: &Known, only_looking: bool) -> units::Result<Open> {
+    /// What cannot be opened comes with what its devices say of its vdevs.
+    async fn open_known(
+        &self,
+        known: &Known,
+        only_looking: bool,
+    ) -> Result<Open, (Error, Option<api::Vdev>)> {
         let devices = known.devices.iter().map(Device::whole).collect();
         let found = pool::scan(devices).await;
-        let candidate = found.into_iter().find(|c| c.guid().0 == known.guid);
-        let missing = || {
-            let places = known.devices.join(", ");
-            Error::new(Kind::Io, "open pool").because(format!("none of its devices is there: {places}"))
+        let Some(candidate) = found.into_iter().find(|c| c.guid().0 == known.guid) else {
+            let lacking = Error::new(Kind::Io, "open pool").because(none_found(&known.devices));
+            return Err((lacking, Some(vdevs::of_nothing(&known.devices))));
         };
-        let candidate = candidate.ok_or_else(missing)?;
-        let pool = self.open_candidate(&candidate, known.read_only || only_looking, None, true).await;
-        let pool = pool.map_err(|e| busy(e, &known.devices))?;
+        let read_only = known.read_only || only_looking;
+        // The new name of a pool that is imported read-only is not in its labels.
+        let name = known.read_only.then(|| known.name.clone());
+        let mut opened = self.open_candidate(&candidate, read_only, name.clone(), true).await;
+        // A process that was just killed may hold the devices a moment longer.
+        while opened.as_ref().is_err_and(|e| e.kind() == Kind::Busy)
+            && world::now().since(self.0.started) < PATIENCE
+        {
+            world::sleep(RETRY).await;
+            opened = self.open_candidate(&candidate, read_only, name.clone(), true).await;
+        }
+        let pool = opened.map_err(|e| (busy(e, &known.devices), Some(vdevs::of_candidate(&candidate))))?;
         let known = Known { devices: devices_of(&pool), name: pool.name(), ..known.clone() };
         Ok(Open::new(pool, known, only_looking))
     }
@@ -234,11 +288,11 @@ impl Appliance {
     }
 
     /// What is known of a pool, open or not, with the reason when it cannot be opened.
-    pub(crate) async fn known(&self, name: &str) -> Option<(Known, Option<String>)> {
+    pub(crate) async fn known(&self, name: &str) -> Option<(Known, Option<Failed>)> {
         let pools = self.0.pools.lock().await;
         let entry = pools.0.get(name)?;
         let why = match &entry.state {
-            State::Failed(why) => Some(why.clone()),
+            State::Failed(failed) => Some(failed.clone()),
             _ => None,
         };
         Some((entry.known.clone(), why))

@@ -3,13 +3,14 @@
 use crate::home::Home;
 use crate::pools::Pools;
 use crate::volumes::Volumes;
-use api::{ApiError, Call, ErrorKind, Reply, Request, Result, Service};
+use api::{ApiError, Call, Daemon, ErrorKind, Reply, Request, Result, Service};
 use pool::Host;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use tunables::{Tunable, Tunables, Watcher};
+use world::Instant;
 use world::sync::Event;
 
 /// How an appliance works.
@@ -40,6 +41,7 @@ pub(crate) struct Inner {
     pub volumes: Volumes,
     pub nbd: Mutex<Option<(nbd::Server, Vec<String>)>>,
     pub asked_to_end: Event,
+    pub started: Instant,
 }
 
 impl fmt::Debug for Appliance {
@@ -68,6 +70,7 @@ impl Appliance {
             volumes: Volumes::default(),
             nbd: Mutex::default(),
             asked_to_end: Event::new(),
+            started: world::now(),
         }));
         if appliance.0.config.is_daemon {
             appliance.open_all().await;
@@ -96,6 +99,7 @@ impl Appliance {
             Request::Ping => {
                 Ok(Reply::Pong { pid: std::process::id(), version: env!("CARGO_PKG_VERSION").to_string() })
             }
+            Request::Daemon => Ok(Reply::Daemon(self.describe())),
             Request::Shutdown => self.shut_down(),
             Request::PoolCreate(new) => self.create_pool(new, &by).await,
             Request::PoolDestroy { name, force } => self.destroy_pool(&name, force, &by).await,
@@ -128,6 +132,18 @@ impl Appliance {
             Request::NbdExports => self.nbd_exports().await,
             Request::Tunables { names } => self.tell_tunables(&names),
             Request::TunableSet { settings } => self.set_tunables(&settings),
+        }
+    }
+
+    fn describe(&self) -> Daemon {
+        let cache = self.0.cache.stats();
+        Daemon {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            home: self.0.config.home.dir().display().to_string(),
+            uptime: world::now().since(self.0.started).as_secs(),
+            arc_size: cache.size,
+            arc_max: cache.max,
         }
     }
 

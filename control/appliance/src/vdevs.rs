@@ -113,6 +113,32 @@ fn why(health: Health) -> Option<String> {
     Some(health.aux.phrase()).filter(|words| !words.is_empty()).map(String::from)
 }
 
+/// The tree of a pool that was too incomplete to be opened.
+pub(crate) fn of_status(status: &VdevStatus) -> Vdev {
+    let top = |top: &VdevStatus| Vdev { class: Some(class(top.bias)), ..below(top) };
+    Vdev { children: status.children.iter().map(top).collect(), ..one(status) }
+}
+
+/// The tree of a pool of which nothing was found but where its devices were.
+pub(crate) fn of_nothing(devices: &[String]) -> Vdev {
+    let unavailable = |kind: &str, path: Option<String>, why: &str| Vdev {
+        kind: kind.into(),
+        path,
+        state: "UNAVAIL".into(),
+        why: Some(why.into()),
+        ..Vdev::default()
+    };
+    let kind = |path: &String| if path.starts_with("/dev/") { "disk" } else { "file" };
+    let leaf = |path: &String| Vdev {
+        class: Some(Class::Normal),
+        ..unavailable(kind(path), Some(path.clone()), "cannot open")
+    };
+    Vdev {
+        children: devices.iter().map(leaf).collect(),
+        ..unavailable("root", None, "insufficient replicas")
+    }
+}
+
 /// The tree of a pool that was found on devices.
 pub(crate) fn of_candidate(candidate: &Candidate) -> Vdev {
     let mut root = of_spec(candidate, &candidate.tree);

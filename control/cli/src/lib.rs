@@ -13,6 +13,7 @@
 
 pub mod args;
 mod session;
+pub mod status;
 pub mod text;
 mod tunable;
 mod zfs;
@@ -28,6 +29,11 @@ pub fn zpool(session: &mut Session<'_>, command: &args::zpool::Command) -> Outco
 /// Carries out `cenote tunable ...`.
 pub fn tunable(session: &mut Session<'_>, command: &args::tunable::Command) -> Outcome {
     tunable::run(session, command)
+}
+
+/// Carries out `cenote status`, which only a daemon can answer.
+pub fn status(session: &mut Session<'_>, args: &args::Status) -> Outcome {
+    status::run(session, args)
 }
 
 /// Carries out `cenote zfs ...`.

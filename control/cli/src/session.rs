@@ -48,6 +48,8 @@ pub struct Session<'a> {
     pub err: &'a mut dyn Write,
     /// Whether a person watches `err`: only then is progress shown.
     pub is_watched: bool,
+    /// Something that was asked for was not there; the rest was shown all the same, and the exit code is 1.
+    pub has_failed: bool,
     /// The command line, as a pool's history records it.
     pub command: String,
     pub uid: u64,
@@ -78,6 +80,29 @@ impl Session<'_> {
     pub fn complain(&mut self, message: impl fmt::Display) {
         // Nobody is left to be told.
         let _ = writeln!(self.err, "{message}");
+    }
+
+    /// Asks the same of each name, so that one that is not there hides only itself; of everything when there is none.
+    pub fn ask_each<T>(
+        &mut self,
+        names: &[String],
+        mut ask: impl FnMut(&mut Self, Vec<String>) -> Outcome<Vec<T>>,
+    ) -> Outcome<Vec<T>> {
+        if names.len() < 2 {
+            return ask(self, names.to_vec());
+        }
+        let mut all = Vec::new();
+        for name in names {
+            match ask(self, vec![name.clone()]) {
+                Ok(some) => all.extend(some),
+                Err(Failure::Failed(message)) => {
+                    self.complain(message);
+                    self.has_failed = true;
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(all)
     }
 
     /// Does the same for each of `names`, whatever becomes of the others.

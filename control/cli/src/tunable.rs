@@ -24,12 +24,14 @@ pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
 }
 
 impl System {
-    /// What the file says; nothing if there is none.
+    /// What the file and the command line say; the latter wins.
     ///
     /// # Errors
     /// A file that cannot be read, or its first line that makes no sense.
     pub fn read(&self) -> Outcome<Vec<(tunables::Tunable, u64)>> {
-        self.system.as_deref().map_or_else(|| Ok(Vec::new()), read)
+        let mut settings = self.system.as_deref().map_or_else(|| Ok(Vec::new()), read)?;
+        settings.extend(self.arc_max.map(|bytes| (tunables::Tunable::ArcMax, bytes)));
+        Ok(settings)
     }
 }
 

@@ -34,6 +34,21 @@ impl Client {
         }
     }
 
+    /// Whether somebody answers: who was just killed may have left a connection that leads nowhere.
+    pub fn is_answered(&mut self) -> bool {
+        let ping = Call { command: String::new(), uid: 0, request: api::Request::Ping };
+        self.exchange(&ping).is_ok()
+    }
+
+    /// Waits until the daemon has ended: then it lets go of the connection.
+    pub fn wait_for_end(mut self) -> io::Result<()> {
+        let mut line = String::new();
+        match self.stream.read_line(&mut line) {
+            Err(e) if e.kind() != io::ErrorKind::ConnectionReset => Err(e),
+            _ => Ok(()),
+        }
+    }
+
     fn exchange(&mut self, call: &Call) -> io::Result<Result<Reply>> {
         let mut line = serde_json::to_vec(call)?;
         line.push(b'\n');
@@ -85,8 +100,10 @@ mod tests {
         let mut client = Client::connect(&path).unwrap().unwrap();
         assert_eq!(client.call(ping()), Ok(Reply::Done));
         assert_eq!(client.call(ping()), Err(ApiError::new(ErrorKind::Busy, "no")));
+        assert!(!client.is_answered());
         let gone = client.call(ping()).unwrap_err();
         assert!(gone.message.starts_with("cannot talk to the daemon"), "{gone}");
+        client.wait_for_end().unwrap();
         daemon.join().unwrap();
         assert!(Client::connect(&path).unwrap().is_none(), "whoever listened is gone");
         std::fs::remove_file(&path).unwrap();

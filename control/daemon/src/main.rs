@@ -6,8 +6,9 @@
 //!                  ├─ zpool, zfs,
 //!                  │  tunable ────▶ cli ── Caller ─┬─ client: the daemon of this home, if one runs
 //!                  │                               └─ local: the appliance in this process, for as long as it takes
+//!                  ├─ status, down ──▶ the daemon of this home, which must run
 //!                  ├─ inspect, bench ▶ tools: no appliance at all
-//!                  └─ completions, man
+//!                  └─ completions, man, help
 //! ```
 //!
 //! Exit codes: 0, 1 when something failed, 2 when the words make no sense.
@@ -21,10 +22,9 @@ mod tools;
 mod up;
 
 use appliance::Home;
-use clap::Parser;
 use cli::args::{self, Cenote, Command};
 use cli::{Failure, Session};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         report::complain(&message);
         return ExitCode::from(2);
     }
-    let Cenote { home, command } = match Cenote::try_parse_from(&words) {
+    let Cenote { home, command } = match args::parse(&words) {
         Ok(cenote) => cenote,
         Err(e) => e.exit(),
     };
@@ -55,6 +55,11 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
     match command {
         Command::Up(args) => serve::run(home, &args.listen, &args.system, Some(&args)),
         Command::Serve(args) => serve::run(home, &args.listen, &args.system, None),
+        Command::Status(args) => {
+            let mut daemon = running(home)?.ok_or_else(|| none_runs(home))?;
+            with_caller(&mut daemon, line, |session| cli::status(session, &args))
+        }
+        Command::Down => down(home),
         Command::Nbd(args) => one_shot::run(home, &args),
         Command::Zpool(args) => with_session(home, line, |session| cli::zpool(session, &args.command)),
         Command::Zfs(args) => with_session(home, line, |session| cli::zfs(session, &args.command)),
@@ -67,8 +72,13 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
             let written = args::manual(dir.as_deref(), &mut std::io::stdout().lock());
             written.map_err(|e| Failure::Failed(format!("cannot write the manual: {e}")))
         }
-        Command::Inspect(rest) => tools::inspect(&rest.words),
-        Command::Bench(rest) => tools::bench(&rest.words),
+        Command::Help { command } => {
+            let text = args::help(&command).map_err(Failure::Usage)?;
+            report::say(text.trim_end());
+            Ok(())
+        }
+        Command::Inspect(args) => tools::inspect(args),
+        Command::Bench(args) => tools::bench(args),
     }
 }
 
@@ -78,24 +88,52 @@ fn with_session(
     command: String,
     work: impl FnOnce(&mut Session<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let failed = |e: std::io::Error| Failure::Failed(format!("cannot talk to the daemon: {e}"));
-    if let Some(mut daemon) = client::Client::connect(&home.socket()).map_err(failed)? {
-        return work(&mut session(&mut daemon, &mut std::io::stdout(), &mut std::io::stderr(), command));
+    if let Some(mut daemon) = running(home)? {
+        return with_caller(&mut daemon, command, work);
     }
     let mut local = local::Local::start(home)?;
-    let outcome = work(&mut session(&mut local, &mut std::io::stdout(), &mut std::io::stderr(), command));
+    let outcome = with_caller(&mut local, command, work);
     // What the command did is on disk only when this is done.
     let closed = local.finish();
     outcome.and(closed)
 }
 
-fn session<'a>(
-    caller: &'a mut dyn api::Caller,
-    out: &'a mut dyn Write,
-    err: &'a mut dyn Write,
+fn with_caller(
+    caller: &mut dyn api::Caller,
     command: String,
-) -> Session<'a> {
+    work: impl FnOnce(&mut Session<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let is_watched = std::io::stderr().is_terminal() && std::io::stdout().is_terminal();
     let uid = u64::from(rustix::process::getuid().as_raw());
-    Session { caller, out, err, is_watched, command, uid }
+    let (out, err) = (&mut std::io::stdout(), &mut std::io::stderr());
+    let mut session = Session { caller, out, err, is_watched, has_failed: false, command, uid };
+    work(&mut session)?;
+    // What was not there was said already.
+    if session.has_failed { Err(Failure::Told) } else { Ok(()) }
+}
+
+/// The daemon of this home, if one runs.
+pub fn running(home: &Home) -> Result<Option<client::Client>, Failure> {
+    let client = client::Client::connect(&home.socket()).map_err(|e| {
+        Failure::Failed(format!("cannot talk to the daemon of {}: {e}", home.dir().display()))
+    })?;
+    Ok(client.and_then(|mut client| client.is_answered().then_some(client)))
+}
+
+fn none_runs(home: &Home) -> Failure {
+    Failure::Failed(format!(
+        "no daemon runs in {}; 'cenote up' or 'cenote serve' starts one",
+        home.dir().display()
+    ))
+}
+
+/// `cenote down`: where none runs there is nothing to end.
+fn down(home: &Home) -> Result<(), Failure> {
+    let Some(mut daemon) = running(home)? else {
+        report::complain(&format!("no daemon runs in {}", home.dir().display()));
+        return Ok(());
+    };
+    let call = |request| api::Call { command: String::new(), uid: 0, request };
+    api::Caller::call(&mut daemon, call(api::Request::Shutdown))?;
+    daemon.wait_for_end().map_err(|e| Failure::Failed(format!("cannot wait for the daemon to end: {e}")))
 }

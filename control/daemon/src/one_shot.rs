@@ -12,8 +12,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn run(home: &Home, args: &args::Nbd) -> Result<(), Failure> {
-    let failed = |e: std::io::Error| Failure::Failed(format!("cannot talk to the daemon: {e}"));
-    if let Some(mut daemon) = client::Client::connect(&home.socket()).map_err(failed)? {
+    if let Some(mut daemon) = crate::running(home)? {
         return served_already(&mut daemon, args);
     }
     let _lock = home
@@ -47,6 +46,7 @@ fn served_already(daemon: &mut dyn Caller, args: &args::Nbd) -> Result<(), Failu
 }
 
 async fn serve(config: Config, dataset: String, listen: Listen, read_only: bool) -> Result<(), String> {
+    linux::expect_shutdown();
     let appliance = Appliance::start(config).await.map_err(|e| e.message)?;
     report::warn(&appliance);
     let outcome = serve_with(&appliance, &dataset, &listen, read_only).await;
@@ -65,7 +65,7 @@ async fn serve_with(
     let server = nbd::Server::new(Arc::new(exports), Arc::default(), nbd::Config::default());
     let doors = open_doors(&server, listen, None)?;
     appliance.set_nbd(server.clone(), doors.addresses());
-    report::say(&doors.uris(dataset).join("\n"));
+    report::say(&doors.nbd().uris(dataset).join("\n"));
     linux::shutdown_signal().await;
     server.stop().await;
     if let Some(path) = &doors.unix {

@@ -6,6 +6,7 @@
 //! ```
 
 use crate::{report, socket, up};
+use api::{Call, Caller, Nbd, Reply, Request};
 use appliance::{Appliance, Config, Exported, Home};
 use cli::Failure;
 use cli::args::{Listen, System, Up};
@@ -17,8 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use world::Address;
 
-/// A daemon that ends gives its home up within this time.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// A daemon that ends, or was killed, gives its home up within this time.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where NBD clients come in.
 #[derive(Clone, Debug)]
@@ -28,6 +29,9 @@ pub struct Doors {
 }
 
 pub fn run(home: &Home, listen: &Listen, system: &System, first: Option<&Up>) -> Result<(), Failure> {
+    if let Some(daemon) = crate::running(home)? {
+        return Err(runs_already(home, daemon));
+    }
     let _lock = home
         .lock(PATIENCE)
         .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
@@ -36,7 +40,21 @@ pub fn run(home: &Home, listen: &Listen, system: &System, first: Option<&Up>) ->
     linux::block_on(serve(config, listen, first)).map_err(Failure::Failed)
 }
 
+fn runs_already(home: &Home, mut daemon: client::Client) -> Failure {
+    let call = Call { command: String::new(), uid: 0, request: Request::Daemon };
+    let who = match daemon.call(call) {
+        Ok(Reply::Daemon(daemon)) => format!(" (process {})", daemon.pid),
+        _ => String::new(),
+    };
+    Failure::Failed(format!(
+        "cannot serve {}: a daemon{who} serves it already; 'cenote status' shows it, 'cenote down' ends it",
+        home.dir().display()
+    ))
+}
+
 async fn serve(config: Config, listen: Listen, first: Option<up::First>) -> Result<(), String> {
+    // Whoever asks for the end while pools are opened gets it as soon as they can be closed.
+    linux::expect_shutdown();
     let home = config.home.clone();
     let appliance = Appliance::start(config).await.map_err(|e| e.message)?;
     report::warn(&appliance);
@@ -61,12 +79,15 @@ async fn serve_with(
     appliance.set_nbd(server.clone(), doors.addresses());
     socket::listen(appliance, &home.socket()).map_err(|e| e.to_string())?;
     match is_up {
-        true => report::say(&up::welcome(appliance, home, &doors).await?),
-        false => report::say(&format!(
-            "cenote serves {} on {}",
-            home.dir().display(),
-            doors.addresses().join(" and ")
-        )),
+        true => report::say(&up::welcome(appliance, home).await?),
+        false => {
+            report::say(&format!(
+                "cenote serves {} on {}",
+                home.dir().display(),
+                doors.addresses().join(" and ")
+            ));
+            up::unusable(appliance).await?.iter().for_each(|line| report::complain(line));
+        }
     }
     // Which of them it was makes no difference.
     let _ = select(pin!(linux::shutdown_signal()), pin!(appliance.ended())).await;
@@ -112,13 +133,8 @@ impl Doors {
         tcp.into_iter().chain(self.unix.iter().map(|path| format!("unix:{}", path.display()))).collect()
     }
 
-    /// What a client is given to reach an export.
-    pub fn uris(&self, export: &str) -> Vec<String> {
-        let tcp = self.tcp.map(|address| match address.port() {
-            nbd::DEFAULT_PORT => format!("nbd://{}/{export}", address.ip()),
-            _ => format!("nbd://{address}/{export}"),
-        });
-        let unix = self.unix.iter().map(|path| format!("nbd+unix:///{export}?socket={}", path.display()));
-        tcp.into_iter().chain(unix).collect()
+    /// As it is shown to clients.
+    pub fn nbd(&self) -> Nbd {
+        Nbd { addresses: self.addresses(), ..Nbd::default() }
     }
 }

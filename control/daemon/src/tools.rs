@@ -2,33 +2,57 @@
 
 use crate::report;
 use cli::Failure;
-use inspect::InspectArgs;
+use cli::args::tools::{Bench, BenchWhat, Inspect, InspectWhat};
+use inspect::{InspectArgs, What};
 use std::io::Write;
+use std::sync::Arc;
+use units::ObjectId;
 
 /// `cenote inspect`: what is on devices, read without changing them.
-pub fn inspect(words: &[String]) -> Result<(), Failure> {
-    let args = InspectArgs::parse(words.iter().cloned()).map_err(|e| Failure::Usage(e.to_string()))?;
-    let output = linux::block_on(inspect::run(args)).map_err(|e| Failure::Failed(e.to_string()))?;
+pub fn inspect(args: Inspect) -> Result<(), Failure> {
+    let what = match (args.what, args.pool) {
+        (Some(what), _) => asked(what),
+        (None, Some(pool)) => What::Verify { pool },
+        (None, None) => {
+            let usage = "what is to be inspected? 'cenote help inspect' says what there is";
+            return Err(Failure::Usage(usage.into()));
+        }
+    };
+    let args = InspectArgs { what, dirs: args.view.dirs, json: args.view.json, exact: args.view.exact };
+    let output = linux::block_on(inspect::run_with(args, Arc::new(report::progress("verify"))));
+    report::end_progress();
+    let output = output.map_err(|e| Failure::Failed(e.to_string()))?;
     print(&output.text)?;
     if output.is_sound { Ok(()) } else { Err(Failure::Told) }
 }
 
-/// `cenote bench engine [DIR [SIZE [SECONDS [ROUNDS]]]]`.
-pub fn bench(words: &[String]) -> Result<(), Failure> {
-    let usage = || Failure::Usage("usage: cenote bench engine [DIR [SIZE [SECONDS [ROUNDS]]]]".into());
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let ["engine", rest @ ..] = &words[..] else { return Err(usage()) };
-    let dir = rest.first().map_or_else(std::env::temp_dir, |dir| dir.into());
-    let mut options = bench::Options::default();
-    if let Some(size) = rest.get(1) {
-        options.size = units::parse_size(size).map_err(|_| usage())?;
+fn asked(what: InspectWhat) -> What {
+    match what {
+        InspectWhat::Labels { device } => What::Labels { device },
+        InspectWhat::Uberblocks { device } => What::Uberblocks { device },
+        InspectWhat::Mos { pool } => What::Mos { pool },
+        InspectWhat::Objects { dataset } => What::Objects { dataset },
+        InspectWhat::Block { dataset, object, block } => {
+            let object = ObjectId(object);
+            match block {
+                None => What::Blocks { dataset, object },
+                Some((level, blkid)) => What::Block { dataset, object, level, blkid },
+            }
+        }
+        InspectWhat::Verify { pool } => What::Verify { pool },
     }
-    if let Some(seconds) = rest.get(2) {
-        options.seconds = seconds.parse().map_err(|_| usage())?;
-    }
-    if let Some(rounds) = rest.get(3) {
-        options.rounds = rounds.parse().map_err(|_| usage())?;
-    }
+}
+
+/// `cenote bench engine`.
+pub fn bench(args: Bench) -> Result<(), Failure> {
+    let BenchWhat::Engine { dir, size, seconds, rounds } = args.what;
+    let dir = dir.unwrap_or_else(std::env::temp_dir);
+    let default = bench::Options::default();
+    let options = bench::Options {
+        size: size.unwrap_or(default.size),
+        seconds: seconds.unwrap_or(default.seconds),
+        rounds: rounds.unwrap_or(default.rounds),
+    };
     let cells = linux::block_on(async move { bench::engine(&dir, options, report::complain).await });
     print(&bench::render(&cells.map_err(|e| Failure::Failed(e.to_string()))?))
 }

@@ -1,7 +1,6 @@
 //! `cenote up`: a first pool and a first volume for whoever has none, and what to do next.
 
-use crate::serve::Doors;
-use api::{Call, Nbd, NewDataset, NewKind, NewPool, PoolChoice, PoolImport, Reply, Request, Service};
+use api::{Call, NewDataset, NewKind, NewPool, PoolChoice, PoolImport, Reply, Request, Service};
 use appliance::{Appliance, Home};
 use cli::args::Up;
 use std::path::{Path, PathBuf};
@@ -25,10 +24,7 @@ impl First {
 
 /// Makes sure that there is a pool: one that the home knows, one that lies among its disks, or a new one.
 pub async fn prepare(appliance: &Appliance, home: &Home, first: &First) -> Result<(), String> {
-    let Reply::Pools(pools) = ask(appliance, "", Request::Pools { names: Vec::new() }).await? else {
-        return Err("the appliance does not say which pools there are".into());
-    };
-    if !pools.is_empty() || import_all(appliance, home).await? {
+    if !pools(appliance).await?.is_empty() || import_all(appliance, home).await? {
         return Ok(());
     }
     let disk = make_disk(home, first.pool)?;
@@ -101,50 +97,42 @@ fn new_pool(disk: &Path) -> NewPool {
 }
 
 /// What there is, and the commands that somebody who is new here types next.
-pub async fn welcome(appliance: &Appliance, home: &Home, doors: &Doors) -> Result<String, String> {
-    let Reply::Pools(pools) = ask(appliance, "", Request::Pools { names: Vec::new() }).await? else {
-        return Err("the appliance does not say which pools there are".into());
-    };
-    let Reply::Nbd(Nbd { exports, .. }) = ask(appliance, "", Request::NbdExports).await? else {
+pub async fn welcome(appliance: &Appliance, home: &Home) -> Result<String, String> {
+    let pools = pools(appliance).await?;
+    let Reply::Nbd(nbd) = ask(appliance, "", Request::NbdExports).await? else {
         return Err("the appliance does not say which volumes there are".into());
     };
     let mut text = format!("cenote is up, with its home in {}\n\n", home.dir().display());
-    for pool in &pools {
-        let number = |name| pool.property(name).and_then(|p| p.value.as_ref()?.number());
-        text += &match (number("size"), number("free"), &pool.problem) {
-            (Some(size), Some(free), _) => {
-                format!(
-                    "  pool    {}  {}, {} free, {}\n",
-                    pool.name,
-                    pretty_size(size),
-                    pretty_size(free),
-                    pool.health
-                )
-            }
-            (_, _, Some(why)) => format!("  pool    {}  {}: {why}\n", pool.name, pool.health),
-            _ => format!("  pool    {}  {}\n", pool.name, pool.health),
-        };
-    }
-    for export in &exports {
-        text += &format!(
-            "  volume  {}  {}, in blocks of {}\n",
-            export.name,
-            pretty_size(export.size),
-            pretty_size(export.block_size)
-        );
-        text += &doors.uris(&export.name).iter().map(|uri| format!("          {uri}\n")).collect::<String>();
-    }
+    text += &cli::status::things(&pools, &nbd);
     text += "\nTry, in another terminal:\n";
     let own = own_command(home);
-    if let Some(uri) = exports.first().and_then(|e| doors.uris(&e.name).into_iter().next()) {
+    if let Some(uri) = nbd.exports.first().and_then(|e| nbd.uris(&e.name).into_iter().next()) {
         text += &client_command(&uri);
     }
     text += &format!("  {own} zpool status\n");
     if let Some(pool) = pools.iter().find(|p| p.problem.is_none()) {
-        text += &format!("  {own} zfs create -s -V 2G {}/{}\n", pool.name, free_name(&pool.name, &exports));
+        let name = free_name(&pool.name, &nbd.exports);
+        text += &format!("  {own} zfs create -s -V 2G {}/{name}\n", pool.name);
     }
     text += "\nCtrl-C stops it; what was flushed stays.";
     Ok(text)
+}
+
+async fn pools(appliance: &Appliance) -> Result<Vec<api::Pool>, String> {
+    match ask(appliance, "", Request::Pools { names: Vec::new() }).await? {
+        Reply::Pools(pools) => Ok(pools),
+        _ => Err("the appliance does not say which pools there are".into()),
+    }
+}
+
+/// What is wrong with the pools of a daemon that starts, one line each.
+pub async fn unusable(appliance: &Appliance) -> Result<Vec<String>, String> {
+    let of_pool = |pool: &api::Pool| {
+        let why = pool.problem.iter().map(|why| format!("cannot open '{}': {why}", pool.name));
+        let devices = pool.unusable.iter().map(|line| format!("pool '{}': {line}", pool.name));
+        why.chain(devices).collect::<Vec<String>>()
+    };
+    Ok(pools(appliance).await?.iter().flat_map(of_pool).collect())
 }
 
 /// A client that is installed here.

@@ -4,14 +4,17 @@
 //!   cenote ─┬─ zpool ...   zfs ...      OpenZFS's arguments; also when called by the name `zpool` or `zfs`
 //!           ├─ tunable ...              what may be changed while it runs
 //!           ├─ up   serve   nbd         what runs until it is told to end
-//!           ├─ inspect   bench          tools, whose arguments are their own
-//!           └─ completions   man
+//!           ├─ status   down            what is asked of it
+//!           ├─ inspect   bench          tools
+//!           └─ completions   man   help
 //! ```
 //!
 //! Not here: what the words mean for a pool; the appliance says whether a value will do.
 
+mod examples;
 mod sort;
 pub mod tail;
+pub mod tools;
 pub mod tunable;
 pub mod vdevs;
 pub mod zfs;
@@ -19,7 +22,7 @@ pub mod zpool;
 
 pub use sort::{SortKey, SortKeys};
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use std::path::{Path, PathBuf};
 
 /// OpenZFS pools from an ordinary process, served as volumes.
@@ -40,6 +43,10 @@ pub enum Command {
     Up(Up),
     /// Serve the pools of the home until told to end
     Serve(Serve),
+    /// Show the daemon: its pools, what it serves to whom, and its memory
+    Status(Status),
+    /// End the daemon, and wait until it has closed its pools
+    Down,
     /// Configure pools, with OpenZFS's arguments
     Zpool(Zpool),
     /// Configure datasets, with OpenZFS's arguments
@@ -49,17 +56,24 @@ pub enum Command {
     /// Serve one volume over NBD until told to end
     Nbd(Nbd),
     /// Look into pools without importing or changing them
-    #[command(disable_help_flag = true)]
-    Inspect(Rest),
+    Inspect(tools::Inspect),
     /// Measure the engine beside what it is compared with
-    #[command(disable_help_flag = true)]
-    Bench(Rest),
+    Bench(tools::Bench),
     /// Print completions for a shell
-    Completions { shell: clap_complete::Shell },
+    Completions {
+        /// For which
+        shell: clap_complete::Shell,
+    },
     /// Print the manual page, or write all of them into a directory
     Man {
+        /// Where the pages are written
         #[arg(value_hint = ValueHint::DirPath)]
         dir: Option<PathBuf>,
+    },
+    /// Print the help of a command
+    Help {
+        /// Its words, such as: zpool create
+        command: Vec<String>,
     },
 }
 
@@ -88,6 +102,9 @@ pub struct System {
     /// that are kept, and are not kept themselves
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub system: Option<PathBuf>,
+    /// What the cache of blocks may take, OpenZFS's zfs_arc_max [default: half of the machine's or control group's memory]
+    #[arg(long, value_name = "SIZE", value_parser = arc_size)]
+    pub arc_max: Option<u64>,
 }
 
 /// Where NBD clients may come in.
@@ -99,6 +116,13 @@ pub struct Listen {
     /// Unix socket for NBD clients
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub socket: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Status {
+    /// As JSON
+    #[arg(short, long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -125,7 +149,7 @@ pub struct Serve {
 
 #[derive(Debug, Args)]
 pub struct Nbd {
-    /// The volume
+    /// The volume, by its dataset's name
     pub dataset: String,
     #[command(flatten)]
     pub listen: Listen,
@@ -136,11 +160,26 @@ pub struct Nbd {
     pub read_only: bool,
 }
 
-/// The arguments of a tool that parses them itself.
-#[derive(Debug, Args)]
-pub struct Rest {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
-    pub words: Vec<String>,
+/// The whole definition.
+pub fn command() -> clap::Command {
+    examples::add(Cenote::command())
+}
+
+/// Reads a command line.
+pub fn parse(words: &[String]) -> Result<Cenote, clap::Error> {
+    Cenote::from_arg_matches(&command().try_get_matches_from(words)?)
+}
+
+/// The help of the command that `words` name.
+pub fn help(words: &[String]) -> Result<String, String> {
+    let mut command = command();
+    command.build();
+    let mut at = &mut command;
+    for word in words {
+        let known = at.get_name().to_string();
+        at = at.find_subcommand_mut(word).ok_or_else(|| format!("'{known}' has no command '{word}'"))?;
+    }
+    Ok(at.render_long_help().to_string())
 }
 
 /// The arguments as if they had been given to `cenote`, and the command line as a pool's history records it.
@@ -259,16 +298,24 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     units::parse_size(text)
 }
 
+/// What a cache needs to be one, as OpenZFS has it.
+const ARC_MIN: u64 = 64 << 20;
+
+fn arc_size(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if bytes < ARC_MIN { Err("the cache needs at least 64M".into()) } else { Ok(bytes) }
+}
+
 /// Writes completions for a shell.
 pub fn completions(shell: clap_complete::Shell, out: &mut dyn std::io::Write) {
-    clap_complete::generate(shell, &mut Cenote::command(), "cenote", out);
+    clap_complete::generate(shell, &mut command(), "cenote", out);
 }
 
 /// Writes the manual page of the whole program, or, given a directory, one for each command.
 pub fn manual(dir: Option<&Path>, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     match dir {
-        Some(dir) => clap_mangen::generate_to(Cenote::command(), dir),
-        None => clap_mangen::Man::new(Cenote::command()).render(out),
+        Some(dir) => clap_mangen::generate_to(command(), dir),
+        None => clap_mangen::Man::new(command()).render(out),
     }
 }
 

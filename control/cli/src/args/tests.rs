@@ -179,3 +179,85 @@ fn lists_after_o_are_split_at_commas() {
     let Zpool::List(list) = zpool.command else { panic!("list") };
     assert_eq!(list.columns, ["name", "size", "health"]);
 }
+
+/// Every command below `command`, with its words.
+fn walk(command: &clap::Command, words: &str, visit: &mut impl FnMut(&clap::Command, &str)) {
+    visit(command, words);
+    for below in command.get_subcommands() {
+        walk(below, format!("{words} {}", below.get_name()).trim(), visit);
+    }
+}
+
+#[test]
+fn every_command_and_argument_explains_itself_and_has_an_example() {
+    let mut seen = Vec::new();
+    walk(&super::command(), "", &mut |command, words| {
+        seen.push(words.to_string());
+        assert!(command.get_about().is_some(), "'{words}' says what it does");
+        for argument in command.get_arguments() {
+            assert!(argument.get_help().is_some(), "'{words}': {} says what it is for", argument.get_id());
+        }
+        let is_group = command.has_subcommands();
+        assert!(is_group || command.get_after_help().is_some(), "'{words}' has an example");
+        let help = super::help(&words.split_whitespace().map(String::from).collect::<Vec<_>>()).unwrap();
+        assert!(is_group || help.contains("Example"), "'{words}': {help}");
+    });
+    for (words, _) in super::examples::EXAMPLES {
+        assert!(seen.iter().any(|s| s == words), "'{words}' is a command");
+    }
+    assert!(super::help(&["zpool".into(), "nonsense".into()]).is_err());
+}
+
+#[test]
+fn every_example_is_understood_and_is_one_of_its_command() {
+    for (command, lines) in super::examples::EXAMPLES {
+        for line in *lines {
+            let parsed = super::parse(&normalize(words(line)));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+            let said = words(line);
+            let mut at = said.iter();
+            assert!(command.split(' ').all(|word| at.any(|w| w == word)), "{line} is no '{command}'");
+        }
+    }
+}
+
+#[test]
+fn completions_and_manual_know_every_command() {
+    let mut names = Vec::new();
+    walk(&super::command(), "cenote", &mut |_, words| names.push(words.replace(' ', "-")));
+    for shell in [clap_complete::Shell::Bash, clap_complete::Shell::Zsh, clap_complete::Shell::Fish] {
+        let mut text = Vec::new();
+        super::completions(shell, &mut text);
+        let text = String::from_utf8(text).unwrap();
+        for name in names.iter().filter_map(|n| n.rsplit('-').next()) {
+            assert!(text.contains(name), "{shell} completes {name}");
+        }
+    }
+    let dir = std::env::temp_dir().join(format!("cenote-man-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    super::manual(Some(&dir), &mut Vec::new()).unwrap();
+    for name in &names {
+        let page = std::fs::read_to_string(dir.join(format!("{name}.1"))).unwrap();
+        assert!(page.contains(".SH SYNOPSIS") && page.contains(".SH NAME"), "{name}");
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn what_is_inspected_is_said_in_words_or_by_the_flag() {
+    use super::tools::InspectWhat;
+    let inspect = |line: &str| match parse(line) {
+        Ok(Command::Inspect(inspect)) => inspect,
+        other => panic!("{line}: {other:?}"),
+    };
+    let flag = inspect("cenote inspect --verify -d /a -d /b tank");
+    assert_eq!((flag.verify, flag.pool.as_deref(), flag.view.dirs.len()), (true, Some("tank"), 2));
+    let block = inspect("cenote inspect -j -d /a block t/v@s 0x1f 2:7");
+    assert_eq!((block.view.json, block.view.dirs.len()), (true, 1));
+    let Some(InspectWhat::Block { object: 31, block: Some((2, 7)), .. }) = block.what else { panic!() };
+    for wrong in
+        ["inspect", "inspect labels", "inspect mos a b", "inspect block t x", "inspect block t 1 300:1"]
+    {
+        assert_eq!(parse(&format!("cenote {wrong}")).unwrap_err().exit_code(), 2, "{wrong}");
+    }
+}

@@ -31,6 +31,7 @@ pub enum Command {
                             1\n\n  cenote tunable load /etc/system"
     )]
     Load {
+        /// The file
         #[arg(value_hint = ValueHint::FilePath)]
         file: PathBuf,
     },
@@ -40,12 +41,14 @@ pub enum Command {
 pub struct Get {
     #[command(flatten)]
     pub style: Style,
+    /// Which
     #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct Set {
+    /// What to set
     #[arg(required = true, value_name = "NAME=VALUE", value_parser = super::setting)]
     pub settings: Vec<(String, String)>,
 }

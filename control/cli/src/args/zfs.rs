@@ -56,6 +56,7 @@ pub struct Create {
     /// Do not mount it; Cenote does not mount by itself, so this changes nothing
     #[arg(short)]
     pub unmounted: bool,
+    /// What it is called: pool/name
     pub dataset: String,
 }
 
@@ -79,6 +80,7 @@ pub struct Destroy {
     /// With -v, in a form for programs
     #[arg(short)]
     pub parsable: bool,
+    /// Which
     pub dataset: String,
 }
 
@@ -93,7 +95,9 @@ pub struct Rename {
     /// Do not remount; Cenote does not mount by itself, so this changes nothing
     #[arg(short)]
     pub unmounted: bool,
+    /// What it is called now
     pub from: String,
+    /// And from now on
     pub to: String,
 }
 
@@ -138,6 +142,7 @@ pub struct List {
     /// The columns; `space` stands for those that say where space went
     #[arg(short = 'o', value_name = "PROPERTY", value_delimiter = ',')]
     pub columns: Vec<String>,
+    /// Which [default: all]
     pub datasets: Vec<String>,
 }
 
@@ -159,8 +164,9 @@ pub struct Get {
     /// Only values from there: local, default, inherited, received, temporary, none
     #[arg(short = 's', value_name = "SOURCE", value_delimiter = ',')]
     pub sources: Vec<String>,
-    /// Properties, or all
+    /// Properties, with commas between them, or all
     pub properties: String,
+    /// Which [default: all]
     pub datasets: Vec<String>,
 }
 
@@ -182,7 +188,9 @@ pub struct Inherit {
     /// What came with a stream counts again
     #[arg(short = 'S')]
     pub received: bool,
+    /// Which property
     pub property: String,
+    /// Of which datasets
     #[arg(required = true)]
     pub datasets: Vec<String>,
 }

@@ -25,7 +25,10 @@ pub enum Command {
     /// Show what was done to pools
     History(History),
     /// Wait until everything changed so far is on disk
-    Sync { pools: Vec<String> },
+    Sync {
+        /// Which [default: all]
+        pools: Vec<String>,
+    },
     /// Verify every block of a pool, and repair what is bad
     Scrub(Scrub),
     /// Remove the labels of a device that is no longer part of a pool
@@ -33,6 +36,7 @@ pub enum Command {
         /// Even if the pool on it was not exported
         #[arg(short)]
         force: bool,
+        /// The device or file
         #[arg(value_hint = ValueHint::FilePath)]
         device: String,
     },
@@ -70,6 +74,7 @@ pub struct Create {
     /// The name it is imported under here; another than it has on disk
     #[arg(short, value_name = "NAME")]
     pub temporary_name: Option<String>,
+    /// What it is called
     pub pool: String,
     /// Devices and files, with the words mirror, raidz, raidz2, raidz3, log, special, dedup, cache and spare
     #[arg(required = true, value_hint = ValueHint::FilePath)]
@@ -81,6 +86,7 @@ pub struct Destroy {
     /// Even if it is in use
     #[arg(short)]
     pub force: bool,
+    /// Which
     pub pool: String,
 }
 
@@ -130,6 +136,7 @@ pub struct Export {
     /// Even if clients are connected to its volumes
     #[arg(short)]
     pub force: bool,
+    /// Which
     #[arg(required_unless_present = "all")]
     pub pools: Vec<String>,
 }
@@ -190,8 +197,10 @@ pub struct List {
     /// The columns
     #[arg(short = 'o', value_name = "PROPERTY", value_delimiter = ',')]
     pub columns: Vec<String>,
-    #[arg(short = 'T', value_name = "d|u")]
+    /// The time in front of each round: as date(1) writes it, or seconds since 1970
+    #[arg(short = 'T', value_name = "d|u", hide_possible_values = true)]
     pub stamp: Option<Stamp>,
+    /// Which pools [default: all]; a number repeats it every so many seconds, a second one so often
     #[arg(value_name = "POOL|INTERVAL|COUNT")]
     pub words: Vec<String>,
 }
@@ -214,8 +223,10 @@ pub struct Status {
     /// Only vdevs that are not well
     #[arg(short = 'e')]
     pub unhealthy: bool,
-    #[arg(short = 'T', value_name = "d|u")]
+    /// The time in front of each round: as date(1) writes it, or seconds since 1970
+    #[arg(short = 'T', value_name = "d|u", hide_possible_values = true)]
     pub stamp: Option<Stamp>,
+    /// Which pools [default: all]; a number repeats it every so many seconds, a second one so often
     #[arg(value_name = "POOL|INTERVAL|COUNT")]
     pub words: Vec<String>,
 }
@@ -255,8 +266,10 @@ pub struct Iostat {
     /// The header once only
     #[arg(short = 'n')]
     pub header_once: bool,
-    #[arg(short = 'T', value_name = "d|u")]
+    /// The time in front of each round: as date(1) writes it, or seconds since 1970
+    #[arg(short = 'T', value_name = "d|u", hide_possible_values = true)]
     pub stamp: Option<Stamp>,
+    /// Which pools [default: all]; a number repeats it every so many seconds, a second one so often
     #[arg(value_name = "POOL|INTERVAL|COUNT")]
     pub words: Vec<String>,
 }
@@ -274,17 +287,19 @@ pub struct Get {
     /// The columns: name, property, value, source, or all
     #[arg(short = 'o', value_name = "FIELD", value_delimiter = ',')]
     pub fields: Vec<String>,
-    /// Properties, or all
+    /// Properties, with commas between them, or all
     pub properties: String,
-    /// Pools; or one pool and vdevs of it, or all-vdevs
+    /// Pools [default: all]; or one pool and vdevs of it, or all-vdevs
     #[arg(value_name = "POOL|VDEV")]
     pub pools: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct Set {
+    /// What to set
     #[arg(value_name = "PROPERTY=VALUE", value_parser = super::setting)]
     pub setting: (String, String),
+    /// On which pool
     pub pool: String,
     /// Of this device or group of the pool; cenote:nocacheflush=on says that its write cache survives a power failure
     pub vdev: Option<String>,
@@ -298,6 +313,7 @@ pub struct History {
     /// Who and where too
     #[arg(short)]
     pub long: bool,
+    /// Which [default: all]
     pub pools: Vec<String>,
 }
 
@@ -315,6 +331,7 @@ pub struct Scrub {
     /// All pools
     #[arg(short, conflicts_with = "pools")]
     pub all: bool,
+    /// Which
     #[arg(required_unless_present = "all")]
     pub pools: Vec<String>,
 }

@@ -2,7 +2,7 @@
 
 use crate::args::zfs::Create;
 use crate::session::{Failure, Outcome, Session};
-use api::{NewDataset, NewKind, Request};
+use api::{NewDataset, NewKind, Reply, Request};
 
 pub(super) fn run(session: &mut Session<'_>, args: &Create) -> Outcome {
     let name = &args.dataset;
@@ -19,26 +19,41 @@ pub(super) fn run(session: &mut Session<'_>, args: &Create) -> Outcome {
             NewKind::Volume { size, sparse: args.sparse }
         }
     };
-    session.order(Request::DatasetCreate(NewDataset {
+    let reply = session.ask(Request::DatasetCreate(NewDataset {
         name: name.clone(),
         kind,
         properties: properties.clone(),
         parents: args.parents,
         dry_run: args.dry_run,
     }))?;
-    if args.verbose {
-        session.print(&report(args, &properties))?;
+    // Where -p found it there already, nothing is said.
+    if let Reply::Created { settings, warning } = reply {
+        warning.into_iter().for_each(|line| session.complain(line));
+        if args.verbose || args.parsable {
+            session.print(&report(args, &settings))?;
+        }
     }
     Ok(())
 }
 
-fn report(args: &Create, properties: &[(String, String)]) -> String {
+fn report(args: &Create, computed: &[(String, u64)]) -> String {
     let name = &args.dataset;
-    if args.parsable {
-        let settings = properties.iter().map(|(name, value)| format!("property\t{name}\t{value}\n"));
-        return format!("create\t{name}\n{}", settings.collect::<String>());
-    }
     let verb = if args.dry_run { "would create" } else { "create" };
-    let settings = properties.iter().map(|(name, value)| format!("\t{name}={value}\n"));
-    format!("{verb} {name}\n{}", settings.collect::<String>())
+    let ancestors = match (args.parents, args.parsable) {
+        (false, _) => String::new(),
+        (true, true) => format!("create_ancestors\t{name}\n"),
+        (true, false) => format!("{verb} ancestors of {name}\n"),
+    };
+    let computed = computed.iter().map(|(name, value)| (name.clone(), value.to_string()));
+    // The size and the block size come first, what follows from them last.
+    let (sizes, after): (Vec<_>, Vec<_>) = computed.partition(|(name, _)| name.starts_with("vol"));
+    let settings = sizes.into_iter().chain(args.properties.iter().cloned()).chain(after);
+    let lines: String = match args.parsable {
+        true => settings.map(|(name, value)| format!("property\t{name}\t{value}\n")).collect(),
+        false => settings.map(|(name, value)| format!("\t{name}={value}\n")).collect(),
+    };
+    match args.parsable {
+        true => format!("{ancestors}create\t{name}\n{lines}"),
+        false => format!("{ancestors}{verb} {name}\n{lines}"),
+    }
 }

@@ -46,7 +46,10 @@ pub(super) fn run(session: &mut Session<'_>, args: &List) -> Outcome {
         return session.print(&document(&datasets, &columns, args));
     }
     if datasets.is_empty() {
-        session.complain("no datasets available");
+        // What was asked for and is not there was complained of.
+        if !args.scripted && !session.has_failed {
+            session.complain("no datasets available");
+        }
         return Ok(());
     }
     session.print(&render(&datasets, &columns, args.scripted, args.exact))

@@ -44,9 +44,27 @@ pub(super) fn datasets(
     properties: Vec<String>,
 ) -> Outcome<Vec<Dataset>> {
     let depth = depth(scope, names, &kinds);
-    let names = names.iter().map(|n| n.trim_end_matches('/').to_string()).collect();
-    let reply = session.ask(Request::Datasets(DatasetQuery { names, depth, kinds, properties }))?;
-    Ok(expect_reply!(reply, Reply::Datasets(datasets) => datasets))
+    let names: Vec<String> = names.iter().map(|n| n.trim_end_matches('/').to_string()).collect();
+    let mut found = session.ask_each(&names, |session, names| {
+        let query = DatasetQuery { names, depth, kinds: kinds.clone(), properties: properties.clone() };
+        let reply = session.ask(Request::Datasets(query))?;
+        Ok(expect_reply!(reply, Reply::Datasets(datasets) => datasets))
+    })?;
+    if names.len() > 1 {
+        in_order(&mut found);
+    }
+    Ok(found)
+}
+
+/// By name, snapshots after what they are of and by age; what two of the names lead to is there once.
+pub(super) fn in_order(datasets: &mut Vec<Dataset>) {
+    let key = |d: &Dataset| {
+        let (of, snapshot) = d.name.split_once('@').map_or((&*d.name, None), |(of, s)| (of, Some(s)));
+        let age = d.property("createtxg").and_then(|p| p.value.as_ref()?.number());
+        (of.to_string(), snapshot.map(|s| (age, s.to_string())))
+    };
+    datasets.sort_by_cached_key(key);
+    datasets.dedup_by(|a, b| a.name == b.name);
 }
 
 /// The pool that a dataset is in.

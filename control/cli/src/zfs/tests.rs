@@ -87,3 +87,18 @@ fn how_far_down_depends_on_what_is_asked_for() {
     assert!(scope::kinds(&names("all")).unwrap().len() == 4);
     assert!(scope::kinds(&names("filesystem,nonsense")).is_err());
 }
+
+#[test]
+fn what_several_names_lead_to_is_listed_once_and_in_order() {
+    let dataset = |name: &str, txg: u64| Dataset {
+        name: name.into(),
+        kind: DatasetKind::Filesystem,
+        properties: vec![Property::computed("createtxg", txg)],
+    };
+    let mut all: Vec<Dataset> = [("t/b", 1), ("t@new", 9), ("t/b", 1), ("t", 1), ("t@old", 2), ("t/a", 3)]
+        .map(|(name, txg)| dataset(name, txg))
+        .into();
+    scope::in_order(&mut all);
+    let names: Vec<&str> = all.iter().map(|d| d.name.as_str()).collect();
+    assert_eq!(names, ["t", "t@old", "t@new", "t/a", "t/b"]);
+}

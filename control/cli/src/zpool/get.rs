@@ -19,7 +19,8 @@ pub(super) fn run(session: &mut Session<'_>, args: &Get) -> Outcome {
     let fields = Field::parse(&args.fields, &[Field::Name, Field::Property, Field::Value, Field::Source])?;
     let pools = pools(session, &args.pools)?;
     if pools.is_empty() && !args.json.json {
-        return session.print("no pools available\n");
+        let is_said = args.scripted || !args.pools.is_empty();
+        return if is_said { Ok(()) } else { session.print("no pools available\n") };
     }
     if args.json.json {
         return session.print(&document(&pools, asked.as_deref(), args));

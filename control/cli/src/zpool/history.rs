@@ -7,8 +7,10 @@ use crate::text::date::sortable;
 use api::{Did, HistoryRecord, Item, PoolHistory, Reply, Request};
 
 pub(super) fn run(session: &mut Session<'_>, args: &History) -> Outcome {
-    let reply = session.ask(Request::PoolHistory { names: args.pools.clone() })?;
-    let histories = expect_reply!(reply, Reply::History(histories) => histories);
+    let histories = session.ask_each(&args.pools, |session, names| {
+        let reply = session.ask(Request::PoolHistory { names })?;
+        Ok(expect_reply!(reply, Reply::History(histories) => histories))
+    })?;
     for history in histories {
         session.print(&render(&history, args.internal, args.long))?;
     }

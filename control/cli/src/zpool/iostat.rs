@@ -22,7 +22,9 @@ pub(super) fn run(session: &mut Session<'_>, args: &Iostat) -> Outcome {
         if args.json {
             session.print(&super::iostat_json::document(&now, args))?;
         } else if now.is_empty() {
-            session.complain("no pools available");
+            if names.is_empty() {
+                session.complain("no pools available");
+            }
         } else if !(first && omit_first) {
             let header = shown == 0 || now.len() != before.len() || (args.verbose && !args.header_once);
             session.print(&render(&now, &before, args, header))?;

@@ -80,8 +80,9 @@ pub(crate) fn version(session: &mut Session<'_>, program: &str, json: bool) -> O
 
 /// Pools by name, or all of them.
 fn pools(session: &mut Session<'_>, names: &[String]) -> Outcome<Vec<Pool>> {
-    let reply = session.ask(Request::Pools { names: names.to_vec() })?;
-    Ok(expect_reply!(reply, Reply::Pools(pools) => pools))
+    session.ask_each(names, |session, names| {
+        Ok(expect_reply!(session.ask(Request::Pools { names })?, Reply::Pools(pools) => pools))
+    })
 }
 
 /// Where a device is, as the daemon can find it from wherever it stands. A name alone may be short for one in /dev.

@@ -8,6 +8,8 @@ use api::{Importable, Pool, Vdev};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     Resilvering,
+    /// A txg could not be written, and none can be any more.
+    Suspended,
     /// Too much is missing for the pool to work; so for the next two.
     FaultedUnusable,
     MissingUnusable,
@@ -34,6 +36,9 @@ pub(super) struct Words {
 }
 
 pub(super) fn of_pool(pool: &Pool) -> Option<Reason> {
+    if pool.suspended.is_some() {
+        return Some(Reason::Suspended);
+    }
     let Some(root) = &pool.vdevs else { return Some(Reason::CorruptPool) };
     if pool.scan.as_ref().is_some_and(|s| s.is_resilver && s.state == api::ScanState::Running) {
         return Some(Reason::Resilvering);
@@ -113,6 +118,11 @@ impl Reason {
             Resilvering => (
                 "One or more devices is currently being resilvered.  The pool will\n\tcontinue to function, possibly in a degraded state.",
                 "Wait for the resilver to complete.",
+                None,
+            ),
+            Suspended => (
+                "One or more devices are faulted in response to IO failures.",
+                "Make sure the affected devices are connected and that files have\n\troom to grow, then open the pool again: start the daemon anew.",
                 None,
             ),
             Missing => (

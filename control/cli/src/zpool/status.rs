@@ -17,13 +17,16 @@ pub(super) fn run(session: &mut Session<'_>, args: &Status) -> Outcome {
         if args.json.json {
             return session.print(&status_json::document(&pools, args));
         }
+        if pools.is_empty() && names.is_empty() {
+            session.complain("no pools available");
+        }
         session.print(&render_all(&pools, args, !names.is_empty()))
     })
 }
 
 fn render_all(pools: &[Pool], args: &Status, are_named: bool) -> String {
     if pools.is_empty() {
-        return "no pools available\n".into();
+        return String::new();
     }
     let mut blocks = Vec::new();
     for pool in pools {
@@ -53,7 +56,9 @@ pub(super) fn render(pool: &Pool, args: &Status) -> String {
         text += &scan::render(scan);
     }
     match &pool.vdevs {
-        Some(root) => text + &config(pool, root, args) + &errors(pool, args),
+        Some(root) => {
+            text + &config(pool, root, args) + &not_open(pool).unwrap_or_else(|| errors(pool, args))
+        }
         None => {
             let why = pool.problem.as_deref().unwrap_or("The configuration cannot be determined.");
             text + &format!("config: {why}\n")
@@ -121,6 +126,16 @@ impl Lines<'_> {
 
 fn is_well(vdev: &Vdev) -> bool {
     vdev.state == "ONLINE" && vdev.read_errors + vdev.write_errors + vdev.checksum_errors == 0
+}
+
+/// Of a pool that could not be opened, or written, this says more than its data.
+fn not_open(pool: &Pool) -> Option<String> {
+    if let Some(why) = &pool.suspended {
+        return Some(format!("\nerrors: Nothing can be written any more: {why}\n"));
+    }
+    let why = pool.problem.as_ref()?;
+    let lines = pool.unusable.iter().map(|line| format!("\t{line}\n"));
+    Some(format!("\nerrors: The pool is not open: {why}\n{}", lines.collect::<String>()))
 }
 
 fn errors(pool: &Pool, args: &Status) -> String {

@@ -68,6 +68,8 @@ fn aux() -> Pool {
         vdevs: Some(root),
         scan: None,
         errors: Vec::new(),
+        unusable: Vec::new(),
+        suspended: None,
         problem: None,
         clock_ns: 2_000_000_000,
     }

@@ -1,0 +1,76 @@
+//! What is served over NBD, and how clients find it.
+
+use serde::{Deserialize, Serialize};
+
+/// The port of URIs that name none.
+const USUAL_PORT: &str = ":10809";
+
+/// What is served over NBD.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Nbd {
+    /// `127.0.0.1:10809`, `unix:/path`.
+    pub addresses: Vec<String>,
+    pub exports: Vec<NbdExport>,
+    pub clients: Vec<NbdClient>,
+}
+
+impl Nbd {
+    /// What a client is given to reach an export, one URI for each address.
+    pub fn uris(&self, export: &str) -> Vec<String> {
+        self.addresses.iter().map(|address| uri(address, export)).collect()
+    }
+}
+
+fn uri(address: &str, export: &str) -> String {
+    let export = escape(export);
+    match address.strip_prefix("unix:") {
+        Some(path) => format!("nbd+unix:///{export}?socket={}", escape(path)),
+        None => format!("nbd://{}/{export}", address.strip_suffix(USUAL_PORT).unwrap_or(address)),
+    }
+}
+
+/// As URIs want it: names of datasets may hold blanks, and paths anything.
+fn escape(text: &str) -> String {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/:@".contains(&b);
+    let one = |b: u8| if is_plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") };
+    text.bytes().map(one).collect()
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NbdExport {
+    pub name: String,
+    pub size: u64,
+    pub block_size: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NbdClient {
+    pub address: String,
+    pub export: Option<String>,
+    pub requests: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_lead_to_the_export_by_each_address() {
+        let nbd = Nbd {
+            addresses: ["127.0.0.1:10809", "[::1]:7000", "unix:/run/my disks/nbd.sock"]
+                .map(String::from)
+                .into(),
+            ..Nbd::default()
+        };
+        assert_eq!(
+            nbd.uris("tank/a b"),
+            [
+                "nbd://127.0.0.1/tank/a%20b",
+                "nbd://[::1]:7000/tank/a%20b",
+                "nbd+unix:///tank/a%20b?socket=/run/my%20disks/nbd.sock"
+            ]
+        );
+    }
+}

@@ -1,0 +1,92 @@
+//! An example of every command, shown by its `--help` and its manual page, and understood by the parser: a test says so.
+
+use clap::Command;
+
+/// The words of a command, and lines that somebody might type.
+pub const EXAMPLES: &[(&str, &[&str])] = &[
+    ("up", &["cenote up", "cenote --home /tmp/tour up --size 20G --volume 5G --arc-max 2G"]),
+    ("serve", &["cenote serve --listen 0.0.0.0:10809", "cenote serve --socket /run/cenote/nbd.sock"]),
+    ("status", &["cenote status", "cenote status -j"]),
+    ("down", &["cenote down"]),
+    ("nbd", &["cenote nbd tank/vol1", "cenote nbd --read-only --socket /tmp/vol1.sock tank/vol1"]),
+    ("inspect labels", &["cenote inspect labels /dev/sdb1"]),
+    ("inspect uberblocks", &["cenote inspect uberblocks /disks/a.img"]),
+    ("inspect mos", &["cenote inspect mos -d /disks tank"]),
+    ("inspect objects", &["cenote inspect objects -d /disks tank/data"]),
+    (
+        "inspect block",
+        &["cenote inspect block -d /disks tank/vol1 1", "cenote inspect block -d /disks mos:tank 0x20 1:0"],
+    ),
+    ("inspect verify", &["cenote inspect verify -d /disks tank"]),
+    ("bench engine", &["cenote bench engine /dev/shm", "cenote bench engine /dev/shm 1G 5 5"]),
+    ("completions", &["cenote completions bash"]),
+    ("man", &["cenote man", "cenote man /usr/local/share/man/man1"]),
+    ("help", &["cenote help zpool iostat"]),
+    (
+        "zpool create",
+        &[
+            "zpool create tank /dev/sdb",
+            "zpool create -o ashift=12 -O compression=zstd tank raidz2 /dev/sd[b-g] special mirror /dev/nvme0n1 /dev/nvme1n1",
+            "zpool create -n tank mirror /disks/a.img /disks/b.img",
+        ],
+    ),
+    ("zpool destroy", &["zpool destroy tank"]),
+    (
+        "zpool import",
+        &[
+            "zpool import -d /disks",
+            "zpool import -d /disks tank",
+            "zpool import -o readonly=on -d /mnt/images 9129415271038914 rescued",
+        ],
+    ),
+    ("zpool export", &["zpool export tank", "zpool export -a"]),
+    ("zpool list", &["zpool list", "zpool list -v tank", "zpool list -Hp -o name,free"]),
+    ("zpool status", &["zpool status", "zpool status -x", "zpool status -v tank 5"]),
+    ("zpool iostat", &["zpool iostat -v tank 1", "zpool iostat -lq tank 5 12", "zpool iostat -w tank"]),
+    ("zpool get", &["zpool get all tank", "zpool get -H -o value free tank"]),
+    ("zpool set", &["zpool set comment=rack-4 tank", "zpool set feature@large_blocks=enabled tank"]),
+    ("zpool history", &["zpool history tank", "zpool history -il tank"]),
+    ("zpool sync", &["zpool sync", "zpool sync tank"]),
+    ("zpool scrub", &["zpool scrub -w tank", "zpool scrub -p tank"]),
+    ("zpool labelclear", &["zpool labelclear /dev/sdb"]),
+    ("zpool version", &["zpool version"]),
+    (
+        "zfs create",
+        &[
+            "zfs create -o compression=zstd tank/home",
+            "zfs create -s -V 100G -b 8K tank/db",
+            "zfs create -p -V 10G tank/vms/one",
+        ],
+    ),
+    ("zfs destroy", &["zfs destroy tank/db", "zfs destroy -rnv tank/vms"]),
+    ("zfs rename", &["zfs rename tank/db tank/old/db", "zfs rename -p tank/db tank/archive/2026/db"]),
+    (
+        "zfs list",
+        &["zfs list", "zfs list -r -o space tank", "zfs list -Hp -t volume -o name,volsize -S used"],
+    ),
+    ("zfs get", &["zfs get all tank/db", "zfs get -r -s local,received -o name,property,value all tank"]),
+    ("zfs set", &["zfs set compression=lz4 tank/db", "zfs set volsize=200G tank/db"]),
+    ("zfs inherit", &["zfs inherit compression tank/db", "zfs inherit -r compression tank"]),
+    ("zfs version", &["zfs version"]),
+];
+
+/// The command with its examples, and those of the commands below it.
+pub fn add(command: Command) -> Command {
+    EXAMPLES.iter().fold(command, |command, (words, lines)| {
+        let path: Vec<&str> = words.split(' ').collect();
+        with(command, &path, lines)
+    })
+}
+
+fn with(command: Command, path: &[&str], lines: &[&str]) -> Command {
+    match path {
+        [] => {
+            let heading = if lines.len() == 1 { "Example:" } else { "Examples:" };
+            command.after_help(format!("{heading}\n  {}", lines.join("\n  ")))
+        }
+        [word, rest @ ..] => {
+            let (word, rest) = ((*word).to_string(), rest.to_vec());
+            command.mut_subcommand(word, |below| with(below, &rest, lines))
+        }
+    }
+}

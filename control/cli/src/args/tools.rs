@@ -1,0 +1,112 @@
+//! The tools: `inspect` looks into pools, `bench` measures the engine.
+
+use clap::{Args, Subcommand, ValueHint};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true, subcommand_negates_reqs = true)]
+pub struct Inspect {
+    #[command(flatten)]
+    pub view: View,
+    /// Read and check every block of every object of POOL, snapshots included
+    #[arg(long, requires = "pool")]
+    pub verify: bool,
+    /// With --verify: name or guid of a pool
+    #[arg(requires = "verify")]
+    pub pool: Option<String>,
+    #[command(subcommand)]
+    pub what: Option<InspectWhat>,
+}
+
+/// Where it is looked, and how it is shown.
+#[derive(Clone, Debug, Default, Args)]
+pub struct View {
+    /// Look for the pool's devices in this directory; may be given several times [default: the current directory]
+    #[arg(short = 'd', global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub dirs: Vec<PathBuf>,
+    /// As JSON
+    #[arg(short, long, global = true)]
+    pub json: bool,
+    /// Exact numbers
+    #[arg(short = 'p', global = true)]
+    pub exact: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum InspectWhat {
+    /// The four labels of a device, and the configuration in them
+    Labels {
+        /// A device or file
+        #[arg(value_hint = ValueHint::FilePath)]
+        device: PathBuf,
+    },
+    /// The ring of uberblocks of a device, the newest first
+    Uberblocks {
+        /// A device or file
+        #[arg(value_hint = ValueHint::FilePath)]
+        device: PathBuf,
+    },
+    /// The object directory and the objects of the pool's own set, the MOS
+    Mos {
+        /// Name or guid of a pool
+        pool: String,
+    },
+    /// The objects of a file system, volume or snapshot
+    Objects {
+        /// A dataset, or 'mos:POOL' for the pool's own objects
+        dataset: String,
+    },
+    /// The blocks of one object, or one of them followed from the root to the bytes on each device
+    Block {
+        /// A dataset, or 'mos:POOL' for the pool's own objects
+        dataset: String,
+        /// Number of the object; hexadecimal with 0x
+        #[arg(value_parser = number)]
+        object: u64,
+        /// One block of it, by its number on its level
+        #[arg(value_name = "[LEVEL:]BLOCK", value_parser = block)]
+        block: Option<(u8, u64)>,
+    },
+    /// Read and check every block of every object of a pool, snapshots included; the same as --verify
+    Verify {
+        /// Name or guid of a pool
+        pool: String,
+    },
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| format!("'{text}' is not a number"))
+}
+
+fn block(text: &str) -> Result<(u8, u64), String> {
+    let (level, block) = text.split_once(':').unwrap_or(("0", text));
+    let level = u8::try_from(number(level)?).map_err(|_| "a level is less than 256".to_string())?;
+    Ok((level, number(block)?))
+}
+
+#[derive(Debug, Args)]
+pub struct Bench {
+    #[command(subcommand)]
+    pub what: BenchWhat,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum BenchWhat {
+    /// Throughput, operations and CPU time of the engine, beside those of the bare file
+    Engine {
+        /// Where the files are made that it works on [default: the directory for temporary files]
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+        /// How much each sequential cell writes and reads [default: 512M]
+        #[arg(value_parser = super::size)]
+        size: Option<u64>,
+        /// How long each random cell takes [default: 2]
+        seconds: Option<u64>,
+        /// How often each cell is measured; the median counts [default: 3]
+        rounds: Option<usize>,
+    },
+}
