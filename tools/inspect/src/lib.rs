@@ -13,7 +13,8 @@
 //! Each command gathers a [`Report`]: sections that are tables or trees. A report is written as aligned text or as JSON;
 //! no command knows which. Everything is read afresh from the devices, which are opened for reading only.
 //!
-//! Not here: words on a command line, which are the program's (`cli`), and a terminal. The caller prints what it gets, and shows progress if it likes.
+//! Not here: words on a command line, which are the program's (`cli`), and a terminal. The caller prints what it gets, and
+//! shows progress if it likes.
 
 mod args;
 mod blocks;

@@ -210,3 +210,22 @@ fn value_json(value: &NvValue) -> Value {
         NvValue::ListArray(lists) => lists.iter().map(list_json).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_columns_for_people_and_exact_numbers_for_programs() {
+        let mut report = Report::default();
+        let rows = vec![vec!["plain file".into(), 1536u64.into()], vec!["zvol".into(), 7u64.into()]];
+        report.table("blocks", columns(&["TYPE", "LOGICAL>"]), rows);
+        let exact = report.to_text(true);
+        let lines: Vec<&str> = exact.lines().collect();
+        let at = |word: &str| lines.iter().find(|l| l.contains(word)).unwrap().len();
+        assert_eq!(at("1536"), at("LOGICAL"), "numbers stand to the right: {exact}");
+        assert!(exact.contains("zvol") && exact.contains("blocks:"), "{exact}");
+        let json: Value = serde_json::from_str(&report.to_json()).unwrap();
+        assert!(json.to_string().contains("1536"), "{json}");
+    }
+}

@@ -1,0 +1,104 @@
+//! The daemon: how it starts, what it says of itself, how it ends.
+
+use crate::home::Home;
+use interop::harness::{Need, Trial, trial};
+use interop::programs::{command, run};
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("status_shows_what_the_daemon_has_and_down_ends_it", &[], status_and_down),
+        trial("a_second_daemon_is_told_about_the_first", &[], second),
+        trial("a_daemon_that_was_killed_is_started_again_at_once", &[Need::Program("nbdcopy")], killed),
+        trial("the_cache_takes_no_more_than_it_may", &[], memory),
+        trial("a_volume_is_served_by_a_command_alone", &[], one_shot),
+    ]
+}
+
+fn status_and_down() {
+    let home = Home::new();
+    assert!(home.fails("status", 1).starts_with("no daemon runs in "));
+    assert!(home.run("down").starts_with("no daemon runs in "));
+    let (mut daemon, uri) = home.up("64M");
+    let status = home.run("status");
+    for part in [
+        &format!("process {}, with its home in {}", daemon.pid(), home.dir().display()),
+        "in the cache, of at most 64M (zfs_arc_max)",
+        "  pool    tank  960M, ",
+        "  volume  tank/vol1  64M, in blocks of 16K",
+        &uri,
+    ] {
+        assert!(status.contains(part), "{part}: {status}");
+    }
+    let json = home.run("status -j");
+    assert!(json.contains("\"arc_max\":67108864") && json.contains(&uri), "{json}");
+    assert_eq!(home.run("down"), "");
+    daemon.has_ended();
+    assert!(home.fails("status", 1).ends_with("'cenote up' or 'cenote serve' starts one"));
+    assert_eq!(home.run("zpool list -H -o name"), "tank\n", "the pool is there without it");
+}
+
+fn second() {
+    let home = Home::new();
+    let (daemon, _) = home.up("64M");
+    for line in ["up", "serve"] {
+        let said = home.fails(line, 1);
+        let process = format!("a daemon (process {}) serves it already", daemon.pid());
+        assert!(said.contains(&process) && said.contains("'cenote down' ends it"), "{said}");
+    }
+    daemon.end();
+}
+
+fn killed() {
+    let home = Home::new();
+    let (daemon, uri) = home.up("64M");
+    let (source, back) = (home.scratch.join("source"), home.scratch.join("back"));
+    let bytes: Vec<u8> = (0..4u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
+    std::fs::write(&source, &bytes).unwrap();
+    run(command("nbdcopy").arg("--flush").arg(&source).arg(&uri));
+    daemon.kill();
+    let (daemon, text) = home.start("serve --listen 127.0.0.1:0");
+    assert!(text.starts_with("cenote serves "), "{text}");
+    assert!(home.run("zpool status -x").contains("all pools are healthy"));
+    let status = home.run("status");
+    let uri = status.split_whitespace().find(|w| w.starts_with("nbd://")).unwrap();
+    run(command("nbdcopy").arg(uri).arg(&back));
+    assert!(std::fs::read(&back).unwrap()[..bytes.len()] == bytes, "what was flushed is there");
+    daemon.kill();
+    // The next command opens the pool by itself, though the killed one may not be gone yet.
+    assert_eq!(home.run("zpool list -H -o name,health"), "tank\tONLINE\n");
+}
+
+fn memory() {
+    let home = Home::new();
+    assert!(home.fails("up --arc-max 1M", 2).contains("the cache needs at least 64M"));
+    let (daemon, _) = home.start("up --listen 127.0.0.1:0 --size 1G --volume 64M");
+    let json = home.run("status -j");
+    let max: u64 =
+        json.split("\"arc_max\":").nth(1).unwrap().split(['}', ',']).next().unwrap().parse().unwrap();
+    let total = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let total: u64 = total.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(max <= total << 9, "half of the machine's memory at most: {max} of {total} KiB");
+    daemon.end();
+}
+
+fn one_shot() {
+    let home = Home::with_pool();
+    home.run("zfs create -s -V 32M tank/v");
+    let socket = home.scratch.join("nbd.sock");
+    assert!(home.fails("nbd tank/nothing", 1).starts_with("cannot serve 'tank/nothing': "));
+    assert!(home.fails("nbd tank", 1).starts_with("cannot serve 'tank': "));
+    let mut child = home
+        .cenote(&["nbd", "tank/v", "--socket", &socket.display().to_string()])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.as_mut().unwrap()), &mut line)
+        .unwrap();
+    assert_eq!(line.trim(), format!("nbd+unix:///tank/v?socket={}", socket.display()));
+    assert!(socket.exists());
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM)
+        .unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(!socket.exists(), "it takes its socket away");
+}

@@ -1,0 +1,153 @@
+//! Pools that lack devices: what still works, and what is said.
+
+use crate::home::Home;
+use interop::harness::{Need, ROOT, Trial, trial};
+use interop::programs::{command, run, said};
+use interop::zdb;
+use std::io::Read;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("a_pool_that_lacks_too_many_devices_names_each_and_what_to_do", &[], too_few),
+        trial("a_mirror_that_lacks_a_device_is_degraded_and_served", &[], degraded),
+        trial("a_pool_is_found_again_where_its_devices_went", &[], moved),
+        trial(
+            "a_full_host_disk_suspends_the_pool_and_loses_nothing_that_was_flushed",
+            &[ROOT, Need::Program("nbdcopy"), Need::Program("zdb")],
+            host_full,
+        ),
+    ]
+}
+
+fn too_few() {
+    let home = Home::new();
+    let (a, b) = (home.disk("a.img"), home.disk("b.img"));
+    home.run(&format!("zpool create tank {a} {b}"));
+    std::fs::rename(&b, home.scratch.join("hidden")).unwrap();
+    let said = home.fails("zfs create tank/x", 1);
+    let lines: Vec<&str> = said.lines().collect();
+    let line = format!(
+        "{b} cannot be opened (No such file or directory): attach it, or say where it is with 'zpool import -d'"
+    );
+    assert_eq!(
+        lines,
+        ["cannot open 'tank': too few of its devices can be used", &format!("\t{line}")],
+        "{said}"
+    );
+    let status = home.run("zpool status tank");
+    for part in [" state: UNAVAIL", "status: One or more devices could not be opened.", &line] {
+        assert!(status.contains(part), "{part}: {status}");
+    }
+    let of_b = status.lines().find(|l| l.trim_start().starts_with(&b) && l.contains("UNAVAIL"));
+    assert!(of_b.is_some_and(|l| l.ends_with("cannot open")), "{status}");
+    // A daemon starts all the same, says so, and serves the pool as soon as it is opened again.
+    let (daemon, text) = home.start("up --listen 127.0.0.1:0");
+    assert!(text.contains("  pool    tank  UNAVAIL: too few") && text.contains(&line), "{text}");
+    std::fs::rename(home.scratch.join("hidden"), &b).unwrap();
+    home.run("zfs create tank/x");
+    daemon.end();
+    // A device that was overwritten is another matter.
+    home.run("zpool list");
+    std::fs::write(&b, vec![0; 64 << 20]).unwrap();
+    let said = home.fails("zfs create tank/y", 1);
+    assert!(said.contains(&format!("\t{b} carries no valid label of this pool: ")), "{said}");
+    std::fs::write(&a, vec![0; 64 << 20]).unwrap();
+    let said = home.fails("zfs create tank/y", 1);
+    assert_eq!(said.matches("carries no valid label").count(), 2, "{said}");
+    home.run("zpool export tank");
+    assert_eq!(home.run("zpool list"), "no pools available\n", "it is forgotten");
+}
+
+fn degraded() {
+    let home = Home::new();
+    let (a, b) = (home.disk("a.img"), home.disk("b.img"));
+    home.run(&format!("zpool create tank mirror {a} {b}"));
+    home.run("zpool export tank");
+    std::fs::remove_file(&a).unwrap();
+    let dir = home.scratch.path().display().to_string();
+    let found = home.run(&format!("zpool import -d {dir}"));
+    for part in [" state: DEGRADED", "despite missing or damaged devices", "UNAVAIL  cannot open"] {
+        assert!(found.contains(part), "{part}: {found}");
+    }
+    home.run(&format!("zpool import -d {dir} tank"));
+    home.run("zfs create -s -V 16M tank/v");
+    let status = home.run("zpool status");
+    for part in [" state: DEGRADED", "Sufficient replicas exist", "UNAVAIL      0     0     0  cannot open"] {
+        assert!(status.contains(part), "{part}: {status}");
+    }
+    let (daemon, text) = home.start("up --listen 127.0.0.1:0");
+    assert!(text.contains(&format!("{a} cannot be opened (No such file or directory): attach it")), "{text}");
+    daemon.end();
+}
+
+fn moved() {
+    let home = Home::new();
+    let (a, b) = (home.disk("a.img"), home.disk("b.img"));
+    home.run(&format!("zpool create tank {a} {b}"));
+    let elsewhere = home.scratch.join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    for disk in [&a, &b] {
+        std::fs::rename(disk, elsewhere.join(disk.rsplit('/').next().unwrap())).unwrap();
+    }
+    let said = home.fails("zfs create tank/x", 1);
+    assert_eq!(said.matches("say where it is with 'zpool import -d'").count(), 2, "{said}");
+    home.run("zpool export tank");
+    home.run(&format!("zpool import -d {} tank", elsewhere.display()));
+    home.run("zfs create tank/x");
+    assert!(home.run("zpool status").contains(&elsewhere.join("b.img").display().to_string()));
+}
+
+/// A pool on a sparse file, and a host that has less room than the file is long.
+fn host_full() {
+    let home = Home::new();
+    let host = home.scratch.join("host");
+    std::fs::create_dir(&host).unwrap();
+    let mount =
+        |options: &str| run(command("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(&host));
+    mount("size=128M");
+    let file = host.join("a.img");
+    std::fs::File::create(&file).unwrap().set_len(1 << 30).unwrap();
+    home.run(&format!("zpool create tank {}", file.display()));
+    for volume in ["kept", "large"] {
+        home.run(&format!("zfs create -s -V 512M tank/{volume}"));
+    }
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 64M");
+    let uri = |volume: &str| {
+        let status = home.run("status");
+        status
+            .split_whitespace()
+            .find(|w| w.starts_with("nbd://") && w.ends_with(volume))
+            .unwrap()
+            .to_string()
+    };
+    let (kept, large, back) =
+        (home.scratch.join("kept"), home.scratch.join("large"), home.scratch.join("back"));
+    // Nothing can compress it.
+    let noise = |len: usize| {
+        let mut bytes = vec![0; len];
+        std::fs::File::open("/dev/urandom").unwrap().read_exact(&mut bytes).unwrap();
+        bytes
+    };
+    let bytes = noise(8 << 20);
+    std::fs::write(&kept, &bytes).unwrap();
+    std::fs::write(&large, noise(256 << 20)).unwrap();
+    run(command("nbdcopy").arg("--flush").arg(&kept).arg(uri("kept")));
+    let output = command("nbdcopy").arg("--flush").arg(&large).arg(uri("large")).output().unwrap();
+    let heard = said(&output);
+    assert!(!output.status.success() && heard.contains("No space left on device"), "{heard}");
+    let status = home.run("zpool status");
+    for part in [" state: SUSPENDED", "room to grow", "out of space"] {
+        assert!(status.contains(part), "{part}: {status}");
+    }
+    daemon.kill();
+    // Room is made, and the pool is as it was when it was last flushed.
+    mount("remount,size=512M");
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 64M");
+    run(command("nbdcopy").arg(uri("kept")).arg(&back));
+    assert!(std::fs::read(&back).unwrap()[..8 << 20] == bytes, "what was flushed is there");
+    run(command("nbdcopy").arg("--flush").arg(&large).arg(uri("large")));
+    daemon.end();
+    home.run("zpool export tank");
+    zdb::assert_clean(&host, "tank");
+    run(command("umount").arg(&host));
+}

@@ -1,0 +1,38 @@
+//! The program itself, from outside: real processes, real clients, and the text that people read.
+//!
+//! ```text
+//!   documents   the consoles of README.md and docs/*.md: every command is run, every answer compared
+//!   daemon      up, serve, status, down; killed and started again
+//!   commands    zpool and zfs without a daemon; what they say when something is wrong
+//!   devices     pools that lack devices
+//!   golden      pools of OpenZFS, listed as it lists them
+//!   clients     nbdcopy, an XFS on a loop device
+//! ```
+//!
+//! What a machine lacks is named, and its tests are counted as ignored.
+
+#![allow(clippy::unwrap_used)]
+
+mod clients;
+mod commands;
+mod console;
+mod daemon;
+mod devices;
+mod documents;
+mod golden;
+mod home;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let trials = [
+        console::trials(),
+        documents::trials(),
+        daemon::trials(),
+        commands::trials(),
+        devices::trials(),
+        golden::trials(),
+        clients::trials(),
+    ];
+    interop::harness::main(trials.into_iter().flatten().collect())
+}
