@@ -25,21 +25,23 @@ impl Replay {
         Ok(Replay { data: set.object(DATA).await?, size })
     }
 
-    fn check(&self, object: ObjectId, offset: u64, length: u64) -> Result<()> {
-        let is_inside = offset.checked_add(length).is_some_and(|end| end <= self.size);
-        if object == DATA && is_inside {
-            return Ok(());
+    /// How much of a range lies inside of the volume. What does not was written while the volume changed its size, by a
+    /// txg that the record's did not outlive: there is no place for it any more, or not yet.
+    fn inside(&self, object: ObjectId, offset: u64, length: u64) -> Result<u64> {
+        if object != DATA || offset.checked_add(length).is_none() {
+            let what = format!("{length} bytes at {offset} of object {object} of a volume");
+            return Err(Error::corrupt(what));
         }
-        Err(Error::corrupt(format!(
-            "{length} bytes at {offset} of object {object} in a volume of {}",
-            self.size
-        )))
+        Ok(length.min(self.size.saturating_sub(offset)))
     }
 
     async fn write(&self, tx: &Tx, write: &Write<'_>, block: Option<&Buf>) -> Result<()> {
-        self.check(write.object, write.offset, write.length)?;
+        let inside = self.inside(write.object, write.offset, write.length)?;
+        if inside == 0 {
+            return Ok(());
+        }
         let Some(block) = block else {
-            return self.data.write(tx, write.offset, write.data).await;
+            return self.data.write(tx, write.offset, &write.data[..inside as usize]).await;
         };
         // The block that was written in place of the data is the whole block as it was then, and of it more may have
         // been promised than this one range: whoever logged the rest pointed to the same block.
@@ -53,9 +55,8 @@ impl Replay {
 
     async fn truncate(&self, tx: &Tx, truncate: &Truncate) -> Result<()> {
         let Truncate { object, offset, length } = *truncate;
-        let length = length.min(self.size.saturating_sub(offset));
-        self.check(object, offset.min(self.size), length)?;
-        self.data.free_range(tx, offset, length).await
+        let inside = self.inside(object, offset, length)?;
+        self.data.free_range(tx, offset, inside).await
     }
 }
 

@@ -1,13 +1,15 @@
 //! A volume over blocks in memory, against an array of bytes.
 
-use crate::{Extent, Volume, create};
+use crate::{DATA, Extent, PROPERTIES, Replay, Volume, create};
 use dmu::{NoLedger, ObjSet, Policy, SyncCtx, Tx};
-use ondisk::ObjsetType;
+use ondisk::zil::{Truncate, Write};
+use ondisk::{ObjsetType, Record};
 use std::sync::Arc;
 use tunables::Tunables;
 use txg::Txgs;
 use units::{Kind, ObjsetId, Txg};
 use world::Buf;
+use zil::Replayer;
 use zio::MemStore;
 
 const SIZE: u64 = 1 << 20;
@@ -116,5 +118,25 @@ fn holes_are_mapped_and_a_volume_ends_where_it_ends() {
         drop(tx);
         assert_eq!(bytes(&volume, 3 * BLOCK, BLOCK).await, [1; BLOCK as usize]);
         assert_eq!(bytes(&volume, 4 * BLOCK, BLOCK).await, [0; BLOCK as usize], "what was cut off is gone");
+    });
+}
+
+#[test]
+fn records_beyond_the_end_of_a_volume_are_passed_over_and_those_of_other_objects_refused() {
+    with_volume(|volume, set, txgs| async move {
+        let replay = Replay::open(&set).await.unwrap();
+        let tx = txgs.begin_unthrottled();
+        let data = vec![7; 2 * BLOCK as usize];
+        let write = |object, offset| Record::Write(Write::copied(object, offset, &data));
+        replay.replay(&tx, &write(DATA, SIZE - BLOCK), None).await.unwrap();
+        replay.replay(&tx, &write(DATA, SIZE + BLOCK), None).await.unwrap();
+        let truncate = Record::Truncate(Truncate { object: DATA, offset: SIZE, length: BLOCK });
+        replay.replay(&tx, &truncate, None).await.unwrap();
+        for wrong in [write(DATA, u64::MAX - 5), write(PROPERTIES, 0)] {
+            assert_eq!(replay.replay(&tx, &wrong, None).await.unwrap_err().kind(), Kind::Corrupt);
+        }
+        drop(tx);
+        assert_eq!(bytes(&volume, SIZE - BLOCK, BLOCK).await, [7; BLOCK as usize]);
+        assert_eq!(set.object(DATA).await.unwrap().attrs().max_blkid, SIZE / BLOCK - 1);
     });
 }
