@@ -40,8 +40,13 @@ impl Lun {
     }
 }
 
-fn pieces(bufs: Vec<Buf>) -> impl Iterator<Item = Piece> {
-    bufs.into_iter().map(Piece::Data)
+/// What the engine read, in the words of the front.
+fn pieces(read: Vec<zvol::Piece>) -> impl Iterator<Item = Piece> {
+    read.into_iter().map(|piece| match piece {
+        zvol::Piece::Data(buf) => Piece::Data(buf),
+        // Not longer than the request, whose length is a u32.
+        zvol::Piece::Hole(len) => Piece::Hole(u32::try_from(len).unwrap_or(u32::MAX)),
+    })
 }
 
 impl nbd::Volume for Lun {
@@ -64,20 +69,18 @@ impl nbd::Volume for Lun {
     }
 
     fn try_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Option<Result<()>> {
-        let read = self.volume.try_read(offset, u64::from(len))?;
-        Some(read.map(|bufs| into.extend(pieces(bufs))))
+        let read = self.volume.try_pieces(offset, u64::from(len))?;
+        Some(read.map(|read| into.extend(pieces(read))))
     }
 
     fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Piece>>> {
         let volume = self.volume.clone();
-        Box::pin(async move { Ok(pieces(volume.read(offset, u64::from(len)).await?).collect()) })
+        Box::pin(async move { Ok(pieces(volume.pieces(offset, u64::from(len)).await?).collect()) })
     }
 
-    fn write(&self, offset: u64, data: Buf, fua: bool) -> Pending<Result<()>> {
+    fn write(&self, offset: u64, parts: Vec<Buf>, fua: bool) -> Pending<Result<()>> {
         let volume = self.volume.clone();
-        Box::pin(async move {
-            if fua { volume.write_durable(offset, data).await } else { volume.write(offset, data).await }
-        })
+        Box::pin(async move { volume.write_parts(offset, parts, fua).await })
     }
 
     /// Zeros are holes here whatever was asked for: that later writes do not run out of space is promised by the

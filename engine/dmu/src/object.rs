@@ -22,6 +22,14 @@ enum Lookup {
     Tree(Arc<Tree>),
 }
 
+/// How far an extent reaches, by what is in memory.
+enum Reach {
+    /// Whether it is data, and where it ends.
+    Known(bool, u64),
+    /// The tree knows, up to here.
+    Tree(Arc<Tree>, u64),
+}
+
 impl Object {
     pub fn id(&self) -> ObjectId {
         self.node.id
@@ -108,11 +116,6 @@ impl Object {
         node.shared.store.cached(&bp).map(|buf| Some(fit(buf, size)))
     }
 
-    /// A block of zeros, to hand out for a hole.
-    pub fn zeros(&self) -> Buf {
-        self.node.shared.zeros(self.block_size() as usize)
-    }
-
     /// Whether the block is a hole, without reading its data.
     pub async fn is_hole(&self, blkid: u64) -> Result<bool> {
         match self.lookup(blkid).0 {
@@ -125,27 +128,42 @@ impl Object {
     /// Whether `blkid` holds data, and the number of the first block after it that may be different. It asks no more
     /// than the indirect blocks; a large hole is one answer.
     pub async fn extent(&self, blkid: u64) -> Result<(bool, u64)> {
-        let (tree, mut end) = {
-            let state = self.node.lock();
-            let mut end = u64::MAX;
-            for overlay in state.overlays_newest_first() {
-                if overlay.blocks.contains_key(&blkid) {
-                    return Ok((true, blkid + 1));
-                }
-                let next_write = overlay.blocks.range(blkid..).next().map_or(u64::MAX, |(&b, _)| b);
-                end = end.min(next_write);
-                if let Some(freed) = overlay.freed.overlap(blkid..u64::MAX).next() {
-                    if freed.start == blkid {
-                        return Ok((false, end.min(freed.end)));
-                    }
-                    end = end.min(freed.start);
-                }
-            }
-            (state.stable.clone(), end)
+        let (tree, end) = match self.dirty_extent(blkid) {
+            Reach::Known(is_data, end) => return Ok((is_data, end)),
+            Reach::Tree(tree, end) => (tree, end),
         };
         let (bp, run) = tree.find_run(&self.node.shared, self.node.id, 0, blkid).await?;
-        end = end.min(run);
-        Ok((!bp.is_hole(), end))
+        Ok((!bp.is_hole(), end.min(run)))
+    }
+
+    /// As [`Object::extent`] if no device need be asked.
+    pub fn cached_extent(&self, blkid: u64) -> Option<(bool, u64)> {
+        let (tree, end) = match self.dirty_extent(blkid) {
+            Reach::Known(is_data, end) => return Some((is_data, end)),
+            Reach::Tree(tree, end) => (tree, end),
+        };
+        let (bp, run) = tree.find_run_cached(&self.node.shared, self.node.id, 0, blkid)?.ok()?;
+        Some((!bp.is_hole(), end.min(run)))
+    }
+
+    /// What the txgs that are not synced yet know of an extent.
+    fn dirty_extent(&self, blkid: u64) -> Reach {
+        let state = self.node.lock();
+        let mut end = u64::MAX;
+        for overlay in state.overlays_newest_first() {
+            if overlay.blocks.contains_key(&blkid) {
+                return Reach::Known(true, blkid + 1);
+            }
+            let next_write = overlay.blocks.range(blkid..).next().map_or(u64::MAX, |(&b, _)| b);
+            end = end.min(next_write);
+            if let Some(freed) = overlay.freed.overlap(blkid..u64::MAX).next() {
+                if freed.start == blkid {
+                    return Reach::Known(false, end.min(freed.end));
+                }
+                end = end.min(freed.start);
+            }
+        }
+        Reach::Tree(state.stable.clone(), end)
     }
 
     /// Brings a block into the cache for somebody who will probably ask for it.
@@ -222,14 +240,13 @@ impl Object {
         if self.patch_dirty(tx, blkid, within, part) {
             return Ok(());
         }
-        let old = self.read_block(blkid).await?;
+        let mut block = self.read_block(blkid).await?;
         // Somebody patching another part of the same block may have come first while we read.
         if self.patch_dirty(tx, blkid, within, part) {
             return Ok(());
         }
-        let mut new = old.into_mut();
-        new[within..within + part.len()].copy_from_slice(part);
-        self.write_block(tx, blkid, new.freeze())
+        block.make_mut()[within..within + part.len()].copy_from_slice(part);
+        self.write_block(tx, blkid, block)
     }
 
     fn patch_dirty(&self, tx: &Tx, blkid: u64, within: usize, part: &[u8]) -> bool {
@@ -239,9 +256,7 @@ impl Object {
         };
         let store = &*self.node.shared.store;
         let Some(slot) = Arc::make_mut(overlay).block_mut(blkid, store) else { return false };
-        let mut block = std::mem::replace(slot, Buf::empty()).into_mut();
-        block[within..within + part.len()].copy_from_slice(part);
-        *slot = block.freeze();
+        slot.make_mut()[within..within + part.len()].copy_from_slice(part);
         true
     }
 

@@ -56,10 +56,21 @@ impl Tree {
         level: u8,
         index: u64,
     ) -> Option<Result<BlockPointer>> {
+        Some(self.find_run_cached(shared, object, level, index)?.map(|(bp, _)| bp))
+    }
+
+    /// As [`Tree::find_run`], under the same condition.
+    pub fn find_run_cached(
+        &self,
+        shared: &Shared,
+        object: ObjectId,
+        level: u8,
+        index: u64,
+    ) -> Option<Result<(BlockPointer, u64)>> {
         let mut walk = Walk::start(self, object, level, index);
         loop {
             match walk.next_indirect() {
-                Step::Found(bp) => return Some(Ok(bp)),
+                Step::Found(bp) => return Some(Ok((bp, walk.end_of_run()))),
                 Step::Needs(bp, _) => {
                     let buf = shared.store.cached(bp)?;
                     if let Err(e) = walk.descend(&buf) {

@@ -6,13 +6,15 @@ use crate::operation::{Operation, answer, as_result, is_transient, outcome};
 use io_uring::{opcode, squeue, types};
 use rustix::event::PollFlags;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, sockopt};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recvmsg, sockopt,
+};
 use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use world::sync::oneshot::{self, Sender};
-use world::{Buf, IoBuf, Pending, Stream};
+use world::{Buf, IoBuf, Pending, Stream, place_in};
 
 pub(crate) struct Connection {
     fd: Arc<OwnedFd>,
@@ -38,6 +40,19 @@ impl Stream for Connection {
             match answer(waiting).await {
                 Ok(outcome) => outcome,
                 Err(ending) => (IoBuf::zeroed(0), Err(ending)),
+            }
+        })
+    }
+
+    fn recv_parts(&self, parts: Vec<IoBuf>, filled: usize) -> Pending<(Vec<IoBuf>, io::Result<usize>)> {
+        let from = place_in(&parts, filled);
+        let (reply, waiting) = oneshot::channel();
+        let header = Header::default();
+        begin(&self.shared, Box::new(Scatter { fd: self.fd.clone(), parts, from, header, reply }));
+        Box::pin(async move {
+            match answer(waiting).await {
+                Ok(outcome) => outcome,
+                Err(ending) => (Vec::new(), Err(ending)),
             }
         })
     }
@@ -102,6 +117,57 @@ impl Operation for Receive {
             return Some(self);
         }
         let _ = self.reply.send((self.buf, outcome(result)));
+        None
+    }
+}
+
+/// A receive into several buffers.
+struct Scatter {
+    fd: Arc<OwnedFd>,
+    parts: Vec<IoBuf>,
+    /// The part and the place in it that the first byte goes to.
+    from: (usize, usize),
+    header: Header,
+    reply: Sender<(Vec<IoBuf>, io::Result<usize>)>,
+}
+
+/// The kernel takes no more at once (`UIO_MAXIOV`).
+const VECTOR_MAX: usize = 1024;
+
+impl Scatter {
+    fn targets(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let (first, start) = self.from;
+        let parts = self.parts[first..].iter_mut().take(VECTOR_MAX).enumerate();
+        parts.map(move |(i, part)| if i == 0 { &mut part[start..] } else { &mut part[..] })
+    }
+}
+
+impl Operation for Scatter {
+    fn entry(&mut self) -> Option<squeue::Entry> {
+        let address = |t: &mut [u8]| libc::iovec { iov_base: t.as_mut_ptr().cast(), iov_len: t.len() };
+        self.header.vector = self.targets().map(address).collect();
+        self.header.message.msg_iov = self.header.vector.as_mut_ptr();
+        self.header.message.msg_iovlen = self.header.vector.len() as _;
+        let receive = opcode::RecvMsg::new(types::Fd(self.fd.as_raw_fd()), &raw mut self.header.message);
+        Some(receive.build())
+    }
+
+    fn perform(&mut self) -> i32 {
+        let fd = self.fd.clone();
+        let mut slices: Vec<io::IoSliceMut<'_>> = self.targets().map(io::IoSliceMut::new).collect();
+        let mut none = RecvAncillaryBuffer::default();
+        as_result(recvmsg(&*fd, &mut slices, &mut none, RecvFlags::DONTWAIT).map(|message| message.bytes))
+    }
+
+    fn readiness(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        Some((self.fd.as_fd(), PollFlags::IN))
+    }
+
+    fn complete(self: Box<Self>, result: i32) -> Option<Box<dyn Operation>> {
+        if is_transient(result) {
+            return Some(self);
+        }
+        let _ = self.reply.send((self.parts, outcome(result)));
         None
     }
 }

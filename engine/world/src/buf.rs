@@ -3,7 +3,7 @@
 //! ```text
 //!   IoBuf ── unique, mutable, aligned ── freeze ──▶ Buf ── shared, immutable, sliceable
 //!     ▲                                              │
-//!     └───────── into_mut, when nobody else holds it ┘
+//!     └───────── into_mut, when nobody else holds it ┘    make_mut: the same in place
 //! ```
 //!
 //! Every allocation is aligned to [`ALIGN`] (smaller ones to 512), so that any buffer may go to a device opened with
@@ -123,6 +123,16 @@ impl Buf {
             Ok(memory) => IoBuf { memory, len: range.end },
             Err(shared) => IoBuf::copy_from(&shared.bytes(range.end)[range]),
         }
+    }
+
+    /// The bytes, to be changed in place when nobody else holds them, else in a copy that takes their place.
+    pub fn make_mut(&mut self) -> &mut [u8] {
+        if Arc::get_mut(&mut self.memory).is_none() {
+            *self = Buf::copy_from(self);
+        }
+        let range = self.range.clone();
+        let memory = Arc::get_mut(&mut self.memory).expect("a copy is nobody else's");
+        &mut memory.bytes_mut(range.end)[range.start..]
     }
 
     /// The memory it holds on to, which may be more than its length: of a slice, the whole buffer's.

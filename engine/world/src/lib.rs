@@ -27,7 +27,7 @@ mod time;
 
 pub use buf::{Buf, IoBuf};
 pub use disk::{Disk, DiskKind, Geometry, OpenMode};
-pub use net::{Address, Listener, Stream};
+pub use net::{Address, Listener, Stream, place_in};
 pub use task::{
     Pending, Task, World, compute, cores, enter, list_dir, listen, open, random_u64, spawn, spawn_on,
     this_core, yield_now,

@@ -38,9 +38,42 @@ pub trait Stream: Send + Sync + fmt::Debug {
     /// When the range is empty or does not lie within the buffer.
     fn recv(&self, buf: IoBuf, range: Range<usize>) -> Pending<(IoBuf, io::Result<usize>)>;
 
+    /// As [`Stream::recv`], into several buffers that follow each other, behind the first `filled` bytes of them all:
+    /// what arrives in one stream is kept apart without being copied. A stream that has no such call receives to the
+    /// end of one buffer at a time.
+    ///
+    /// # Panics
+    /// When the buffers have no byte behind `filled`.
+    fn recv_parts(&self, mut parts: Vec<IoBuf>, filled: usize) -> Pending<(Vec<IoBuf>, io::Result<usize>)> {
+        let (index, start) = place_in(&parts, filled);
+        let part = std::mem::replace(&mut parts[index], IoBuf::zeroed(0));
+        let end = part.len();
+        let receiving = self.recv(part, start..end);
+        Box::pin(async move {
+            let (part, received) = receiving.await;
+            parts[index] = part;
+            (parts, received)
+        })
+    }
+
     /// Sends all of `parts` in one vectored write where possible.
     fn send(&self, parts: Vec<Buf>) -> Pending<io::Result<()>>;
 
     /// Ends both directions; a `recv` under way returns.
     fn shutdown(&self);
+}
+
+/// Where the byte behind the first `filled` lies: which part, and where in it.
+///
+/// # Panics
+/// When there is no such byte.
+pub fn place_in(parts: &[IoBuf], filled: usize) -> (usize, usize) {
+    let mut left = filled;
+    for (index, part) in parts.iter().enumerate() {
+        if left < part.len() {
+            return (index, left);
+        }
+        left -= part.len();
+    }
+    panic!("a receive needs a place within its buffers")
 }

@@ -4,16 +4,17 @@
 //! `size`, in bytes. Blocks never written, trimmed or written as zeros are holes.
 //!
 //! ```text
-//!   read(offset, len)    whole blocks from the overlays or the cache, cut to size: no copy
-//!   write(offset, data)  begin a transaction (the throttle waits here) ─▶ lock the blocks ─▶ dirty them
+//!   pieces(offset, len)  whole blocks from the overlays or the cache, cut to size: no copy; holes as lengths
+//!   write(offset, parts) begin a transaction (the throttle waits here) ─▶ lock the blocks ─▶ dirty them
 //!   flush, FUA           commit the intent log; without one, wait until the last txg that was written to is on disk
 //! ```
 //!
 //! Writers of one block take turns ([`RangeLocks`]), because a block written in part is read, changed and put back.
 //! Readers take no lock: blocks are replaced whole.
 //!
-//! A write of exactly one block keeps the caller's buffer; others are copied block by block, so that one block that
-//! stays in the cache does not keep the memory of a whole large request alive.
+//! What is written arrives in parts, cut by the front where blocks begin: a part that is exactly one block is kept as it
+//! is, from the socket to the disk and in the cache. Others are copied block by block, so that one block that stays in
+//! the cache does not keep the memory of a whole large request alive.
 //!
 //! Each change is logged in the transaction that makes it, while it holds its blocks: so records of one block are in the
 //! order in which they were made. With `sync=always` each is committed before it is acknowledged.
@@ -28,7 +29,7 @@ mod volume;
 pub use create::{check, create};
 pub use range_lock::RangeLocks;
 pub use replay::Replay;
-pub use volume::{Extent, Volume};
+pub use volume::{Extent, Piece, Volume};
 
 /// The object that holds the data.
 pub const DATA: units::ObjectId = units::ObjectId(1);

@@ -1,6 +1,6 @@
 //! A volume over blocks in memory, against an array of bytes.
 
-use crate::{DATA, Extent, PROPERTIES, Replay, Volume, create};
+use crate::{DATA, Extent, PROPERTIES, Piece, Replay, Volume, create};
 use dmu::{NoLedger, ObjSet, Policy, SyncCtx, Tx};
 use ondisk::zil::{Truncate, Write};
 use ondisk::{ObjsetType, Record};
@@ -43,6 +43,13 @@ async fn bytes(volume: &Volume, offset: u64, len: u64) -> Vec<u8> {
     volume.read(offset, len).await.unwrap().iter().flat_map(|b| b.to_vec()).collect()
 }
 
+/// The parts in which a front receives a write.
+fn cut(offset: u64, data: &[u8]) -> Vec<Buf> {
+    let first = ((BLOCK - offset % BLOCK) as usize).min(data.len());
+    let rest = data[first..].chunks(BLOCK as usize);
+    std::iter::once(&data[..first]).chain(rest).map(Buf::copy_from).collect()
+}
+
 #[test]
 fn writes_trims_and_flushes_in_any_order_leave_what_an_array_of_bytes_would_hold() {
     with_volume(|volume, _, _| async move {
@@ -54,7 +61,9 @@ fn writes_trims_and_flushes_in_any_order_leave_what_an_array_of_bytes_would_hold
             match world::random_u64() % 8 {
                 0..=3 => {
                     let byte = step as u8 | 1;
-                    volume.write(offset, Buf::copy_from(&vec![byte; len as usize])).await.unwrap();
+                    let data = vec![byte; len as usize];
+                    let parts = if step % 2 == 0 { vec![Buf::copy_from(&data)] } else { cut(offset, &data) };
+                    volume.write_parts(offset, parts, false).await.unwrap();
                     oracle[range].fill(byte);
                 }
                 4 => {
@@ -99,6 +108,28 @@ fn writers_of_parts_of_one_block_do_not_lose_each_other() {
     });
 }
 
+fn shapes(pieces: Vec<Piece>) -> Vec<String> {
+    let shape = |piece| match piece {
+        Piece::Data(buf) => format!("data {}", buf.len()),
+        Piece::Hole(len) => format!("hole {len}"),
+    };
+    pieces.into_iter().map(shape).collect()
+}
+
+#[test]
+fn a_block_keeps_a_buffer_of_its_own_but_not_one_that_is_much_larger() {
+    with_volume(|volume, _, _| async move {
+        let own = Buf::copy_from(&[1; BLOCK as usize]);
+        let large = Buf::copy_from(&[2; 16 * BLOCK as usize]);
+        let slices = (0..16).map(|i| large.slice(i * BLOCK as usize..(i + 1) * BLOCK as usize));
+        volume.write_parts(0, vec![own.clone()], false).await.unwrap();
+        volume.write_parts(BLOCK, slices.collect(), false).await.unwrap();
+        let read = volume.read(0, 17 * BLOCK).await.unwrap();
+        assert_eq!(read[0].as_ptr(), own.as_ptr(), "not copied");
+        assert!(read[1..].iter().all(|b| b.capacity() < 2 * BLOCK as usize), "its neighbours can go");
+    });
+}
+
 #[test]
 fn holes_are_mapped_and_a_volume_ends_where_it_ends() {
     with_volume(|volume, _, txgs| async move {
@@ -107,6 +138,12 @@ fn holes_are_mapped_and_a_volume_ends_where_it_ends() {
             let map = volume.extents(0, SIZE, 10).await.unwrap();
             let expected = [(3 * BLOCK, true), (2 * BLOCK, false), (SIZE - 5 * BLOCK, true)];
             assert_eq!(map, expected.map(|(len, hole)| Extent { len, hole }), "round {round}");
+            let expected = ["hole 11776", "data 4096", "data 4096", "hole 1028096"];
+            assert_eq!(shapes(volume.pieces(512, SIZE - 512).await.unwrap()), expected, "round {round}");
+            if let Some(pieces) = volume.try_pieces(512, SIZE - 512) {
+                assert_eq!(shapes(pieces.unwrap()), expected, "round {round}");
+            }
+            assert_eq!(shapes(volume.pieces(5 * BLOCK - 1, 2).await.unwrap()), ["data 1", "hole 1"]);
             volume.flush().await.unwrap();
         }
         assert_eq!(volume.write(SIZE - 1, Buf::copy_from(&[1; 2])).await.unwrap_err().kind(), Kind::Invalid);

@@ -3,6 +3,7 @@
 use crate::range_lock::RangeLocks;
 use crate::{DATA, PROPERTIES, SIZE};
 use dmu::{ObjSet, Object, Streaks, SyncMode, Tx};
+use futures_util::stream::{FuturesOrdered, StreamExt};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use txg::{Entry, Room, Txgs};
@@ -11,11 +12,32 @@ use world::Buf;
 use zap::{Value, Zap};
 use zil::Log;
 
+/// How many blocks of one read are asked for at once: enough for a disk that does many things at a time.
+const AT_ONCE: usize = 32;
+
 /// A run of bytes that is all data or all hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     pub len: u64,
     pub hole: bool,
+}
+
+/// A part of what a read returns.
+#[derive(Clone, Debug)]
+pub enum Piece {
+    Data(Buf),
+    /// So many zeros that are stored nowhere.
+    Hole(u64),
+}
+
+impl Piece {
+    /// Its bytes; those of a hole are made.
+    pub fn into_buf(self) -> Buf {
+        match self {
+            Piece::Data(buf) => buf,
+            Piece::Hole(len) => Buf::zeroed(len as usize),
+        }
+    }
 }
 
 /// See the crate. Clones are the same volume.
@@ -109,34 +131,78 @@ impl Volume {
         offset / self.0.block_size..(offset + len).div_ceil(self.0.block_size)
     }
 
-    /// Reads a range as the pieces of the blocks it touches; nothing is copied.
-    pub async fn read(&self, offset: u64, len: u64) -> Result<Vec<Buf>> {
+    /// Reads a range as the pieces of the blocks it touches; nothing is copied, and a hole is one piece.
+    pub async fn pieces(&self, offset: u64, len: u64) -> Result<Vec<Piece>> {
         self.check(offset, len, "read")?;
         let blocks = self.blocks(offset, len);
         self.0.data.observe_read(&self.0.streaks, blocks.clone());
-        let mut pieces = Vec::with_capacity((blocks.end - blocks.start) as usize);
-        for blkid in blocks {
-            let block = self.0.data.read_block(blkid).await?;
-            pieces.push(self.cut(block, blkid, offset, len));
+        let (mut pieces, mut runs, mut next) = (Vec::new(), FuturesOrdered::new(), blocks.start);
+        loop {
+            while runs.len() < AT_ONCE && next < blocks.end {
+                let hole = self.0.data.cached_extent(next).filter(|&(is_data, _)| !is_data);
+                let run = next..hole.map_or(next + 1, |(_, end)| end.min(blocks.end));
+                next = run.end;
+                runs.push_back(async move {
+                    let data = match hole {
+                        Some(_) => None,
+                        None => self.0.data.read_block_if_any(run.start).await?,
+                    };
+                    Ok::<_, Error>((data, run))
+                });
+            }
+            let Some(run) = runs.next().await else { return Ok(pieces) };
+            let (data, run) = run?;
+            self.add(&mut pieces, data, run, offset, len);
         }
-        Ok(pieces)
     }
 
-    /// As [`Volume::read`] when no device need be asked; `None` when one must.
-    pub fn try_read(&self, offset: u64, len: u64) -> Option<Result<Vec<Buf>>> {
+    /// As [`Volume::pieces`] when no device need be asked; `None` when one must.
+    pub fn try_pieces(&self, offset: u64, len: u64) -> Option<Result<Vec<Piece>>> {
         if let Err(e) = self.check(offset, len, "read") {
             return Some(Err(e));
         }
+        let blocks = self.blocks(offset, len);
         let mut pieces = Vec::new();
-        for blkid in self.blocks(offset, len) {
-            let block = match self.0.data.cached_block(blkid)? {
-                Some(block) => block,
-                None => self.0.data.zeros(),
-            };
-            pieces.push(self.cut(block, blkid, offset, len));
+        let mut blkid = blocks.start;
+        while blkid < blocks.end {
+            let mut next = blkid + 1;
+            let block = self.0.data.cached_block(blkid)?;
+            if block.is_none() && next < blocks.end {
+                let (is_data, end) = self.0.data.cached_extent(blkid)?;
+                next = if is_data { next } else { end.min(blocks.end) };
+            }
+            self.add(&mut pieces, block, blkid..next, offset, len);
+            blkid = next;
         }
-        self.0.data.observe_read(&self.0.streaks, self.blocks(offset, len));
+        self.0.data.observe_read(&self.0.streaks, blocks);
         Some(Ok(pieces))
+    }
+
+    /// As [`Volume::pieces`], with zeros for holes.
+    pub async fn read(&self, offset: u64, len: u64) -> Result<Vec<Buf>> {
+        Ok(self.pieces(offset, len).await?.into_iter().map(Piece::into_buf).collect())
+    }
+
+    /// Appends the part of a run of blocks that lies in the range: one block of data, or a hole of any length, which
+    /// joins the one before it.
+    fn add(
+        &self,
+        pieces: &mut Vec<Piece>,
+        block: Option<Buf>,
+        blocks: std::ops::Range<u64>,
+        offset: u64,
+        len: u64,
+    ) {
+        if let Some(block) = block {
+            pieces.push(Piece::Data(self.cut(block, blocks.start, offset, len)));
+            return;
+        }
+        let size = self.0.block_size;
+        let hole = (offset + len).min(blocks.end * size) - offset.max(blocks.start * size);
+        match pieces.last_mut() {
+            Some(Piece::Hole(before)) => *before += hole,
+            _ => pieces.push(Piece::Hole(hole)),
+        }
     }
 
     /// The part of a block that lies in the range.
@@ -190,18 +256,23 @@ impl Volume {
     /// Writes `data` at `offset`. On return it is in memory, in a txg that will be synced and, to be, in the log:
     /// [`Volume::flush`] makes it durable.
     pub async fn write(&self, offset: u64, data: Buf) -> Result<()> {
-        self.put(offset, data, false).await?;
-        self.settle().await
+        self.write_parts(offset, vec![data], false).await
     }
 
     /// Writes `data` at `offset`, durably (FUA).
     pub async fn write_durable(&self, offset: u64, data: Buf) -> Result<()> {
-        self.put(offset, data, true).await?;
-        self.flush().await
+        self.write_parts(offset, vec![data], true).await
     }
 
-    async fn put(&self, offset: u64, data: Buf, soon: bool) -> Result<()> {
-        let len = data.len() as u64;
+    /// Writes `parts`, one behind the other, from `offset` on. A part that is exactly one block, in a buffer of its own,
+    /// is kept uncopied.
+    pub async fn write_parts(&self, offset: u64, parts: Vec<Buf>, durably: bool) -> Result<()> {
+        self.put(offset, parts, durably).await?;
+        if durably { self.flush().await } else { self.settle().await }
+    }
+
+    async fn put(&self, offset: u64, parts: Vec<Buf>, soon: bool) -> Result<()> {
+        let len = parts.iter().map(|p| p.len() as u64).sum();
         self.check(offset, len, "write")?;
         if len == 0 {
             return Ok(());
@@ -209,15 +280,27 @@ impl Volume {
         let _turn = self.0.locks.take(self.blocks(offset, len)).await;
         let tx = self.begin(len.next_multiple_of(self.0.block_size)).await?;
         self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
-        if len == self.0.block_size && offset.is_multiple_of(len) {
-            self.0.data.write_block(&tx, offset / len, data.clone())?;
-        } else {
-            self.0.data.write(&tx, offset, &data).await?;
+        let mut at = offset;
+        for part in &parts {
+            let len = part.len() as u64;
+            if self.is_block(at, part) {
+                self.0.data.write_block(&tx, at / len, part.clone())?;
+            } else {
+                self.0.data.write(&tx, at, part).await?;
+            }
+            at += len;
         }
         if let Some(log) = self.0.log.get() {
-            log.write(&tx, &self.0.data, offset, &[data], soon || self.is_always());
+            log.write(&tx, &self.0.data, offset, &parts, soon || self.is_always());
         }
         Ok(())
+    }
+
+    /// Whether these bytes are one whole block that may be kept: not a slice of something much larger, whose memory
+    /// would live as long as the block does.
+    fn is_block(&self, offset: u64, part: &Buf) -> bool {
+        let len = part.len() as u64;
+        len == self.0.block_size && offset.is_multiple_of(len) && part.capacity() < 2 * part.len()
     }
 
     /// Makes a range read as zeros; whole blocks in it become holes.

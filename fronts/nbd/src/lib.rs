@@ -17,7 +17,7 @@
 //! Where the speed comes from: a connection is one future that stays on one core. Every complete request of a receive
 //! is taken at once; whatever the volume can answer without waiting is answered inline; all answers that are ready
 //! leave in one vectored send that points at the volume's own buffers. Only what must wait becomes a future of its
-//! own. A long payload is received straight into the aligned buffer the volume will keep.
+//! own. A long payload is received straight into the aligned buffers the volume will keep, one for each block.
 //!
 //! Invariants: a request is admitted only when its connection and the whole server have room for its bytes, and gives
 //! the room back when its reply has been sent, so a client that does not read its replies stops being read from; a

@@ -116,8 +116,11 @@ impl Volume for MemoryVolume {
         ready(Ok(pieces))
     }
 
-    fn write(&self, offset: u64, data: Buf, _fua: bool) -> Pending<Result<()>> {
-        self.store(offset, &data);
+    fn write(&self, mut offset: u64, parts: Vec<Buf>, _fua: bool) -> Pending<Result<()>> {
+        for part in parts {
+            self.store(offset, &part);
+            offset += part.len() as u64;
+        }
         ready(Ok(()))
     }
 

@@ -8,6 +8,7 @@
 mod flight;
 mod handshake;
 mod journal;
+mod payload;
 mod transmission;
 
 use crate::budget::Lease;

@@ -41,8 +41,10 @@ pub trait Volume: Send + Sync + Debug {
     /// The pieces of a range, in order and without gaps.
     fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Piece>>>;
 
-    /// `data` begins at a page boundary and is not shared with anybody: the volume may keep it as it is.
-    fn write(&self, offset: u64, data: Buf, fua: bool) -> Pending<Result<()>>;
+    /// Writes `parts` one behind the other. They are cut where blocks begin (unless blocks are very small), each is a
+    /// buffer of its own that begins at a page boundary, and nobody else has it: the volume may keep whole blocks as
+    /// they are.
+    fn write(&self, offset: u64, parts: Vec<Buf>, fua: bool) -> Pending<Result<()>>;
 
     /// Makes a range read as zeros. Unless `may_be_hole`, later writes there must not run out of space.
     fn zero(&self, offset: u64, len: u32, may_be_hole: bool, fua: bool) -> Pending<Result<()>>;

@@ -85,7 +85,7 @@ impl Target for VolumeTarget {
     }
 
     fn write(&self, offset: u64, data: Buf) -> Pending<Result<()>> {
-        self.0.write(offset, data, false)
+        self.0.write(offset, vec![data], false)
     }
 
     fn flush(&self) -> Pending<Result<()>> {

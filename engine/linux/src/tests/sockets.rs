@@ -37,6 +37,42 @@ fn client<S: Read + Write + Send>(mut reader: S, mut writer: S, close: impl Fn(&
     assert_eq!(reader.read(&mut [0; 1]).unwrap(), 0);
 }
 
+/// Receives `len` bytes into many small buffers, however they arrive.
+async fn gather(stream: &dyn world::Stream, len: usize) -> Vec<u8> {
+    let mut parts: Vec<IoBuf> = Vec::new();
+    let mut left = len;
+    while left > 0 {
+        parts.push(IoBuf::scratch(left.min(1 + parts.len() % 700)));
+        left -= parts[parts.len() - 1].len();
+    }
+    let mut filled = 0;
+    while filled < len {
+        let (back, received) = stream.recv_parts(parts, filled).await;
+        parts = back;
+        filled += received.unwrap();
+    }
+    parts.iter().flat_map(|p| p.to_vec()).collect()
+}
+
+#[test]
+fn what_is_received_into_many_buffers_lies_there_in_order() {
+    both(|| async {
+        let listener = world::listen(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+        let Address::Tcp(addr) = listener.local() else { panic!("a TCP listener has a TCP address") };
+        let data: Vec<u8> = (0..3_000_000u32).map(|i| (i / 7) as u8).collect();
+        let sent = data.clone();
+        let thread = std::thread::spawn(move || {
+            let mut stream = std::net::TcpStream::connect(addr).unwrap();
+            sent.chunks(70_001).for_each(|part| stream.write_all(part).unwrap());
+        });
+        let (stream, _) = listener.accept().await.unwrap();
+        assert!(gather(&*stream, data.len()).await == data, "more buffers than one call takes");
+        let (_, received) = stream.recv_parts(vec![IoBuf::scratch(10)], 3).await;
+        assert_eq!(received.unwrap(), 0, "the peer has closed");
+        thread.join().unwrap();
+    });
+}
+
 #[test]
 fn a_tcp_client_gets_back_what_it_sent() {
     both(|| async {

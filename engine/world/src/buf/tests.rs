@@ -44,6 +44,18 @@ fn a_buffer_alone_is_changed_in_place_and_a_shared_one_is_copied() {
 }
 
 #[test]
+fn a_buffer_is_changed_where_it_is_only_while_nobody_else_holds_it() {
+    let mut buf = Buf::copy_from(b"hello, world");
+    let place = buf.as_ptr();
+    buf.make_mut()[0] = b'j';
+    assert_eq!((buf.as_ptr(), &buf[..]), (place, &b"jello, world"[..]));
+    let mut tail = buf.slice(7..12);
+    tail.make_mut()[0] = b'W';
+    assert_eq!((&tail[..], &buf[..]), (&b"World"[..], &b"jello, world"[..]));
+    assert_eq!(buf.as_ptr(), place);
+}
+
+#[test]
 #[should_panic(expected = "within its buffer")]
 fn a_slice_past_the_end_is_refused() {
     let _ = Buf::zeroed(10).slice(0..4).slice(2..5);

@@ -5,7 +5,7 @@
 //! ```text
 //!            ┌─ flights that landed ──────────────┐
 //!   recv ──> inbox ──> plan ──> volume: at once ──┼──> outbox ──> one vectored send
-//!      └──> a long write's own buffer   waits ──> flights
+//!      └──> a long write's own buffers  waits ──> flights
 //! ```
 //!
 //! Requests are started in the order they came and answered in the order they finish. What a request weighs is
@@ -16,6 +16,7 @@
 use super::Vitals;
 use super::flight::{Flight, Outcome, Ticket, Work};
 use super::journal::Journal;
+use super::payload::Payload;
 use crate::answer::{self, MAX_EXTENTS};
 use crate::budget::Lease;
 use crate::errno::Errno;
@@ -38,7 +39,7 @@ use std::task::{Context, Poll, ready};
 use units::{Error, Kind, Result};
 use world::{Instant, IoBuf, Pending, Stream};
 
-/// From this length on a payload is received into its own buffer. Below, taking it out of the inbox costs less than
+/// From this length on a payload is received into its own buffers. Below, taking it out of the inbox costs less than
 /// the system call that the detour needs.
 const LONG: u32 = 64 << 10;
 
@@ -59,6 +60,12 @@ pub(crate) struct Link {
     pub vitals: Arc<Vitals>,
 }
 
+/// A receive under way, with the buffers it has taken along.
+enum Receiving {
+    Inbox(Pending<(IoBuf, io::Result<usize>)>),
+    Payload(Pending<(Vec<IoBuf>, io::Result<usize>)>),
+}
+
 /// What the next received bytes are.
 enum Intake {
     Requests,
@@ -66,8 +73,7 @@ enum Intake {
     Payload {
         ticket: Ticket,
         fua: bool,
-        buf: IoBuf,
-        filled: usize,
+        payload: Payload,
     },
     /// The rest of a write that was refused.
     Skip(usize),
@@ -87,7 +93,7 @@ pub(crate) struct Transmission {
     /// The last request was a long write.
     lean: bool,
     flights: FuturesUnordered<Flight>,
-    receiving: Option<Pending<(IoBuf, io::Result<usize>)>>,
+    receiving: Option<Receiving>,
     sending: Option<(Pending<io::Result<()>>, Load)>,
     load: Load,
     most: Load,
@@ -194,36 +200,44 @@ impl Transmission {
         if self.receiving.is_some() || !self.starved {
             return false;
         }
-        let (buf, range) = match &mut self.intake {
+        let stream = &self.link.stream;
+        self.receiving = Some(match &mut self.intake {
             Intake::Ended => return false,
-            Intake::Payload { buf, filled, .. } => {
-                let buf = std::mem::replace(buf, IoBuf::zeroed(0));
-                let range = *filled..buf.len();
-                (buf, range)
+            Intake::Payload { payload, .. } => {
+                let (parts, filled) = payload.lend();
+                Receiving::Payload(stream.recv_parts(parts, filled))
             }
             Intake::Requests | Intake::Skip(_) => {
-                self.inbox.lend(if self.lean { HEADER_WINDOW } else { CAPACITY })
+                let (buf, range) = self.inbox.lend(if self.lean { HEADER_WINDOW } else { CAPACITY });
+                Receiving::Inbox(stream.recv(buf, range))
             }
-        };
-        self.receiving = Some(self.link.stream.recv(buf, range));
+        });
         true
     }
 
     fn land_receive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(receiving) = &mut self.receiving else { return Poll::Pending };
-        let (received_into, received) = ready!(receiving.as_mut().poll(cx));
+        let received = match &mut self.receiving {
+            None => return Poll::Pending,
+            Some(Receiving::Inbox(receiving)) => {
+                let (buf, received) = ready!(receiving.as_mut().poll(cx));
+                self.inbox.put_back(buf, *received.as_ref().unwrap_or(&0));
+                received
+            }
+            Some(Receiving::Payload(receiving)) => {
+                let (parts, received) = ready!(receiving.as_mut().poll(cx));
+                if let Intake::Payload { payload, .. } = &mut self.intake {
+                    payload.put_back(parts, *received.as_ref().unwrap_or(&0));
+                }
+                received
+            }
+        };
         self.receiving = None;
         self.link.vitals.note_progress();
-        let count = *received.as_ref().unwrap_or(&0);
-        match &mut self.intake {
-            Intake::Payload { buf, filled, .. } => {
-                *buf = received_into;
-                *filled += count;
-            }
-            Intake::Requests | Intake::Skip(_) => self.inbox.put_back(received_into, count),
+        if matches!(self.intake, Intake::Ended) {
             // We were told to stop meanwhile.
-            Intake::Ended => return Poll::Ready(()),
+            return Poll::Ready(());
         }
+        let count = *received.as_ref().unwrap_or(&0);
         if count == 0 {
             self.lose_client(received.err());
         }
@@ -278,16 +292,16 @@ impl Transmission {
     }
 
     fn finish_payload(&mut self, cx: &mut Context<'_>) -> bool {
-        if let Intake::Payload { buf, filled, .. } = &self.intake
-            && *filled < buf.len()
+        if let Intake::Payload { payload, .. } = &self.intake
+            && !payload.is_full()
         {
             self.starved = true;
             return false;
         }
-        if let Intake::Payload { ticket, fua, buf, .. } =
+        if let Intake::Payload { ticket, fua, payload } =
             std::mem::replace(&mut self.intake, Intake::Requests)
         {
-            self.write(ticket, buf, fua, cx);
+            self.write(ticket, payload, fua, cx);
         }
         true
     }
@@ -418,17 +432,17 @@ impl Transmission {
     }
 
     fn receive_write(&mut self, ticket: Ticket, fua: bool, cx: &mut Context<'_>) {
-        let mut buf = IoBuf::scratch(ticket.len as usize);
-        let filled = self.inbox.take(&mut buf);
-        if filled < buf.len() {
-            self.intake = Intake::Payload { ticket, fua, buf, filled };
+        let mut payload = Payload::new(ticket.offset, ticket.len, self.volume.block_size());
+        payload.take_from(&mut self.inbox);
+        if payload.is_full() {
+            self.write(ticket, payload, fua, cx);
         } else {
-            self.write(ticket, buf, fua, cx);
+            self.intake = Intake::Payload { ticket, fua, payload };
         }
     }
 
-    fn write(&mut self, ticket: Ticket, buf: IoBuf, fua: bool, cx: &mut Context<'_>) {
-        let work = Work::Act(self.volume.write(ticket.offset, buf.freeze(), fua));
+    fn write(&mut self, ticket: Ticket, payload: Payload, fua: bool, cx: &mut Context<'_>) {
+        let work = Work::Act(self.volume.write(ticket.offset, payload.into_parts(), fua));
         self.launch(ticket, work, cx);
     }
 

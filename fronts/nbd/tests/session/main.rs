@@ -31,7 +31,7 @@ fn memory() -> MemoryVolume {
 /// Without a hole, so that a read sends every byte.
 async fn written() -> MemoryVolume {
     let volume = memory();
-    volume.write(0, world::Buf::zeroed(SIZE as usize), false).await.expect("memory can be written");
+    volume.write(0, vec![world::Buf::zeroed(SIZE as usize)], false).await.expect("memory can be written");
     volume
 }
 

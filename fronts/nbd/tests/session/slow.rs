@@ -56,8 +56,8 @@ impl Volume for Slow {
     fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Piece>>> {
         self.later(offset, self.inner.read(offset, len))
     }
-    fn write(&self, offset: u64, data: Buf, fua: bool) -> Pending<Result<()>> {
-        self.later(offset, self.inner.write(offset, data, fua))
+    fn write(&self, offset: u64, parts: Vec<Buf>, fua: bool) -> Pending<Result<()>> {
+        self.later(offset, self.inner.write(offset, parts, fua))
     }
     fn zero(&self, offset: u64, len: u32, may_be_hole: bool, fua: bool) -> Pending<Result<()>> {
         self.later(offset, self.inner.zero(offset, len, may_be_hole, fua))
