@@ -43,18 +43,24 @@ fn asked(what: InspectWhat) -> What {
     }
 }
 
-/// `cenote bench engine`.
+/// `cenote bench engine`: what the engine costs, beside the bare file and other servers.
 pub fn bench(args: Bench) -> Result<(), Failure> {
-    let BenchWhat::Engine { dir, size, seconds, rounds } = args.what;
-    let dir = dir.unwrap_or_else(std::env::temp_dir);
-    let default = bench::Options::default();
-    let options = bench::Options {
-        size: size.unwrap_or(default.size),
-        seconds: seconds.unwrap_or(default.seconds),
-        rounds: rounds.unwrap_or(default.rounds),
+    let command = match args.what {
+        BenchWhat::Engine { dirs, size, seconds, rounds } => {
+            let default = bench::Options::default();
+            bench::Command::Engine(bench::Options {
+                dirs: if dirs.is_empty() { default.dirs } else { dirs },
+                size: size.unwrap_or(default.size),
+                seconds: seconds.unwrap_or(default.seconds),
+                rounds: rounds.unwrap_or(default.rounds).max(1),
+            })
+        }
+        BenchWhat::Serve { socket, dir, size, block } => {
+            bench::Command::Serve(bench::Served { socket, dir, size, block })
+        }
     };
-    let cells = linux::block_on(async move { bench::engine(&dir, options, report::complain).await });
-    print(&bench::render(&cells.map_err(|e| Failure::Failed(e.to_string()))?))
+    let text = command.run(&["bench"], report::complain);
+    print(&text.map_err(|e| Failure::Failed(e.to_string()))?)
 }
 
 /// Prints, and ends quietly when nobody reads any more.

@@ -1,63 +1,72 @@
-//! What the engine costs, beside what the bare file costs.
+//! What the engine costs, beside what the bare file costs, and what NBD costs, beside other servers of files.
 //!
 //! ```text
-//!   cell ── raw file ┐ the same size, pattern and depth, one after the other, several rounds
-//!        └─ engine   ┘ ─▶ medians, and their ratio
+//!   rows ── rig ─┬─ raw file ┐ the same size, pattern and depth, one after the other, several rounds
+//!                └─ engine   ┘ ─▶ medians, and their ratio ─▶ cell ─▶ table
+//!
+//!   servers ── client ─┬─ a pool of ours, served by this program ┐ processes of their own: what a server used is
+//!                      ├─ nbdkit file                            │ its alone; one client for all, one after the
+//!                      └─ qemu-nbd                               ┘ other, several rounds
 //! ```
 //!
-//! Machines are shared and noisy, so no throughput stands alone: each is printed with the figure of the bare file from the
-//! same rounds, and with CPU seconds per GiB, which drift least. Cold means that the pool was exported and opened again with
-//! an empty cache; the file's pages are dropped by reading past them with O_DIRECT where the file system has it.
+//! Machines are shared and noisy, so no throughput stands alone: each is printed with the figure of the bare file, or of
+//! the other servers, from the same rounds, and with the CPU time it took, which drifts least. Cold means that the pool
+//! was exported and opened again with an empty cache; on a disk, file and pool alike are used with O_DIRECT. For reads at
+//! random the cache is a sixteenth of the volume, so that they stay cold.
+//!
+//! Every row of the engine runs in each of the given directories: in memory, to see what the code costs; on a disk, to
+//! see what users get. Not here: the workloads themselves (`workload`), and any judgement of the numbers.
 
 mod cell;
+mod command;
+mod place;
 mod rig;
+mod rows;
+mod servers;
 mod table;
 
 pub use cell::{Cell, Figure};
+pub use command::{Command, USAGE};
+pub use servers::Served;
 pub use table::render;
 
-use rig::Rig;
-use std::path::Path;
-use units::Result;
+use std::path::PathBuf;
+use units::{Error, Result};
 
-/// How long and how large.
-#[derive(Clone, Copy, Debug)]
+/// Is told what comes next.
+pub type Progress = fn(&str);
+
+/// Where, how long and how large.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Bytes written and read by each sequential cell.
+    /// Each is measured by itself; the servers only in the first.
+    pub dirs: Vec<PathBuf>,
+    /// Bytes of the volume; those written and read by each sequential row.
     pub size: u64,
-    /// Seconds of each random cell.
+    /// Seconds of each row at random.
     pub seconds: u64,
     pub rounds: usize,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { size: 512 << 20, seconds: 2, rounds: 3 }
+        Options { dirs: place::default_dirs(), size: 512 << 20, seconds: 1, rounds: 3 }
     }
 }
 
-/// Runs every cell with its files in `dir`, telling `progress` what comes next.
-pub async fn engine(dir: &Path, options: Options, progress: impl Fn(&str)) -> Result<Vec<Cell>> {
-    let mut cells = Vec::new();
-    for block in [16 << 10, 128 << 10, 1 << 20] {
-        let rig = Rig::new(dir, options, vdev::Layout::Stripe, block, "off").await?;
-        cells.extend(rig.sequential(&progress).await?);
+/// Measures everything and returns it as Markdown. `own` are the words that make this program run a [`Command`].
+pub fn engine(options: &Options, own: &[&str], progress: Progress) -> Result<String> {
+    let first = options.dirs.first().ok_or_else(|| Error::invalid("no directory to measure in"))?;
+    let mut text = place::machine(options);
+    for dir in &options.dirs {
+        let (dir, options) = (dir.clone(), options.clone());
+        let title = place::title(&dir);
+        progress(&format!("{title}:"));
+        let cells = linux::block_on(async move { rows::all(&dir, &options, progress).await })?;
+        text += &format!("\n**{title}**\n\n{}", render(&cells));
     }
-    for block in [4 << 10, 16 << 10] {
-        let rig = Rig::new(dir, options, vdev::Layout::Stripe, block, "off").await?;
-        cells.extend(rig.random(&progress).await?);
-    }
-    for compression in ["lz4", "zstd-3"] {
-        let rig = Rig::new(dir, options, vdev::Layout::Stripe, 128 << 10, compression).await?;
-        cells.extend(rig.write_only(&format!("write+sync {compression}"), &progress).await?);
-    }
-    for (name, layout) in [
-        ("mirror", vdev::Layout::Mirror),
-        ("raidz1", vdev::Layout::Raidz { parity: 1 }),
-        ("raidz2", vdev::Layout::Raidz { parity: 2 }),
-    ] {
-        let rig = Rig::new(dir, options, layout, 128 << 10, "off").await?;
-        cells.extend(rig.write_only(&format!("write+sync {name}"), &progress).await?);
-    }
-    Ok(cells)
+    progress("NBD:");
+    let rows = servers::measure(first, options, own, progress)?;
+    text += &format!("\n**NBD, {}**\n\n{}", place::title(first), servers::render(&rows));
+    Ok(text)
 }

@@ -1,24 +1,16 @@
-//! `cargo run --release -p bench -- DIR [SIZE [SECONDS [ROUNDS]]]`: the table, on standard output.
+//! `cargo run --release -p bench -- engine`: the table, on standard output.
 
-use bench::{Options, engine, render};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let Some(dir) = args.first().map(PathBuf::from) else {
-        eprintln!("usage: bench DIR [SIZE [SECONDS [ROUNDS]]]");
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let Some(command) = bench::Command::parse(&words) else {
+        eprintln!("{}", bench::USAGE);
         return ExitCode::from(2);
     };
-    let default = Options::default();
-    let options = Options {
-        size: args.get(1).and_then(|s| units::parse_size(s).ok()).unwrap_or(default.size),
-        seconds: args.get(2).and_then(|s| s.parse().ok()).unwrap_or(default.seconds),
-        rounds: args.get(3).and_then(|s| s.parse().ok()).unwrap_or(default.rounds),
-    };
-    match linux::block_on(async move { engine(&dir, options, |what| eprintln!("{what}")).await }) {
-        Ok(cells) => {
-            print!("{}", render(&cells));
+    match command.run(&[], |what| eprintln!("{what}")) {
+        Ok(text) => {
+            print!("{text}");
             ExitCode::SUCCESS
         }
         Err(e) => {

@@ -1,7 +1,6 @@
 //! A pool with one volume, and a bare file beside it.
 
 use crate::Options;
-use crate::cell::Cell;
 use appliance::Lun;
 use pool::{Content, CreateOptions, Host, Pool};
 use std::path::{Path, PathBuf};
@@ -10,23 +9,22 @@ use std::time::Duration;
 use units::{Error, Kind, Result};
 use vdev::{Bias, Group, Layout, NewLeaf};
 use workload::{Limit, Pattern, Report, Spec, Target, VolumeTarget};
-use world::OpenMode;
+use world::{Buf, OpenMode, Pending};
 
 const POOL: &str = "bench";
 const VOLUME: &str = "bench/vol";
-const CACHE: u64 = 2 << 30;
 
-/// See the module. The files are removed with it.
+/// See the module.
 pub struct Rig {
-    options: Options,
+    pub options: Options,
     layout: Layout,
-    block: u64,
+    pub block: u64,
     compression: &'static str,
     dir: PathBuf,
 }
 
 /// The files of a rig, while it measures.
-struct Files<'a>(&'a Rig);
+pub struct Files<'a>(pub &'a Rig);
 
 impl Drop for Files<'_> {
     fn drop(&mut self) {
@@ -36,15 +34,19 @@ impl Drop for Files<'_> {
 }
 
 impl Rig {
-    pub async fn new(
-        dir: &Path,
-        options: Options,
-        layout: Layout,
-        block: u64,
-        compression: &'static str,
-    ) -> Result<Rig> {
+    pub fn new(dir: &Path, options: &Options, layout: Layout, block: u64, compression: &'static str) -> Rig {
         let dir = dir.join(format!("cenote-bench-{}", std::process::id()));
-        Ok(Rig { options, layout, block, compression, dir })
+        Rig { options: options.clone(), layout, block, compression, dir }
+    }
+
+    /// A cache that holds everything.
+    pub fn plenty(&self) -> u64 {
+        4 * self.options.size
+    }
+
+    /// A cache in which random reads find metadata, and hardly any data.
+    pub fn little(&self) -> u64 {
+        self.options.size / 16
     }
 
     fn devices(&self) -> usize {
@@ -66,7 +68,8 @@ impl Rig {
         Ok(path)
     }
 
-    async fn create(&self) -> Result<Pool> {
+    /// A new pool with a volume in it.
+    pub async fn create(&self) -> Result<Pool> {
         let mut leaves = Vec::new();
         for i in 0..self.devices() {
             let path = self.make_file(&format!("disk{i}"), 3 * self.options.size + (1 << 30))?;
@@ -85,7 +88,7 @@ impl Rig {
             compatibility: None,
             comment: None,
             host: Host { id: 1, name: "bench".into() },
-            cache: Arc::new(arc::Cache::new(CACHE)),
+            cache: Arc::new(arc::Cache::new(self.plenty())),
             tunables: Default::default(),
         })
         .await?;
@@ -95,8 +98,8 @@ impl Rig {
         Ok(pool)
     }
 
-    /// The pool again, with nothing in its cache.
-    async fn reopen(&self, pool: Pool) -> Result<Pool> {
+    /// The pool again, with nothing in its cache, which may hold so many bytes.
+    pub async fn reopen(&self, pool: Pool, cache: u64) -> Result<Pool> {
         pool.export().await?;
         drop(pool);
         let dir = self.dir.clone();
@@ -109,7 +112,7 @@ impl Rig {
                 host: Host { id: 1, name: "bench".into() },
                 force: false,
                 missing_log: false,
-                cache: Arc::new(arc::Cache::new(CACHE)),
+                cache: Arc::new(arc::Cache::new(cache)),
                 tunables: Default::default(),
             };
             match pool::open(candidate, options).await {
@@ -120,7 +123,8 @@ impl Rig {
         Err(Error::new(Kind::Busy, "open the pool again"))
     }
 
-    fn spec(&self, read_percent: u8) -> Spec {
+    /// The whole volume, block after block.
+    pub fn spec(&self, read_percent: u8) -> Spec {
         Spec {
             pattern: Pattern::Sequential,
             block_size: self.block as u32,
@@ -132,7 +136,8 @@ impl Rig {
         }
     }
 
-    async fn raw(&self, spec: &Spec) -> Result<Report> {
+    /// The same on the bare file.
+    pub async fn raw(&self, spec: &Spec) -> Result<Report> {
         let path = self.dir.join("raw");
         let fresh = std::fs::metadata(&path).is_err();
         if fresh {
@@ -142,73 +147,38 @@ impl Rig {
         workload::run(workload::open(&path, OpenMode::ReadWrite)?, spec).await
     }
 
-    async fn volume(&self, pool: &Pool) -> Result<Arc<dyn Target>> {
-        Ok(Arc::new(VolumeTarget(Arc::new(Lun::new(pool.open_volume(VOLUME).await?)))))
+    pub async fn lun(&self, pool: &Pool) -> Result<Arc<Lun>> {
+        Ok(Arc::new(Lun::new(pool.open_volume(VOLUME).await?)))
     }
 
-    /// Writing everything and syncing, reading it cold, reading it warm.
-    pub async fn sequential(&self, progress: &impl Fn(&str)) -> Result<Vec<Cell>> {
-        let _files = Files(self);
-        let (write, read) = (self.spec(0), self.spec(100));
-        let mut raw: [Vec<Report>; 2] = Default::default();
-        let mut own: [Vec<Report>; 3] = Default::default();
-        for round in 0..self.options.rounds {
-            progress(&format!("sequential {}, round {}", units::pretty_size(self.block), round + 1));
-            raw[0].push(self.raw(&write).await?);
-            raw[1].push(self.raw(&read).await?);
-            let pool = self.create().await?;
-            own[0].push(workload::run(self.volume(&pool).await?, &write).await?);
-            let pool = self.reopen(pool).await?;
-            own[1].push(workload::run(self.volume(&pool).await?, &read).await?);
-            own[2].push(workload::run(self.volume(&pool).await?, &read).await?);
-            pool.export().await?;
-        }
-        Ok(vec![
-            Cell::new("write+sync", self.block, &raw[0], &own[0]),
-            Cell::new("read, cold", self.block, &raw[1], &own[1]),
-            Cell::new("read, warm", self.block, &raw[1], &own[2]),
-        ])
+    pub async fn volume(&self, pool: &Pool) -> Result<Arc<dyn Target>> {
+        Ok(Arc::new(Synced { volume: VolumeTarget(self.lun(pool).await?), pool: pool.clone() }))
+    }
+}
+
+/// A volume whose flush syncs the pool: what is measured is the way into the tree, not into the intent log.
+#[derive(Debug)]
+struct Synced {
+    volume: VolumeTarget,
+    pool: Pool,
+}
+
+impl Target for Synced {
+    fn size(&self) -> u64 {
+        self.volume.size()
     }
 
-    /// Only writing everything and syncing.
-    pub async fn write_only(&self, name: &str, progress: &impl Fn(&str)) -> Result<Vec<Cell>> {
-        let _files = Files(self);
-        let (mut raw, mut own) = (Vec::new(), Vec::new());
-        for round in 0..self.options.rounds {
-            progress(&format!("{name}, round {}", round + 1));
-            raw.push(self.raw(&self.spec(0)).await?);
-            let pool = self.create().await?;
-            own.push(workload::run(self.volume(&pool).await?, &self.spec(0)).await?);
-            pool.export().await?;
-        }
-        Ok(vec![Cell::new(name, self.block, &raw, &own)])
+    fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Buf>>> {
+        self.volume.read(offset, len)
     }
 
-    /// Reads of a cold pool and writes, at random, one at a time and 32 at once.
-    pub async fn random(&self, progress: &impl Fn(&str)) -> Result<Vec<Cell>> {
-        let _files = Files(self);
-        let mut cells = Vec::new();
-        for (name, read_percent, queue_depth) in [
-            ("random read qd1", 100, 1),
-            ("random read qd32", 100, 32),
-            ("random write qd1", 0, 1),
-            ("random write qd32", 0, 32),
-        ] {
-            let limit = Limit::Time(Duration::from_secs(self.options.seconds));
-            let spec = Spec { pattern: Pattern::Random, queue_depth, limit, ..self.spec(read_percent) };
-            let (mut raw, mut own) = (Vec::new(), Vec::new());
-            for round in 0..self.options.rounds {
-                progress(&format!("{name} {}, round {}", units::pretty_size(self.block), round + 1));
-                raw.push(self.raw(&spec).await?);
-                let pool = self.create().await?;
-                workload::run(self.volume(&pool).await?, &self.spec(0)).await?;
-                let pool = self.reopen(pool).await?;
-                own.push(workload::run(self.volume(&pool).await?, &spec).await?);
-                pool.export().await?;
-            }
-            cells.push(Cell::new(name, self.block, &raw, &own));
-        }
-        Ok(cells)
+    fn write(&self, offset: u64, data: Buf) -> Pending<Result<()>> {
+        self.volume.write(offset, data)
+    }
+
+    fn flush(&self) -> Pending<Result<()>> {
+        let pool = self.pool.clone();
+        Box::pin(async move { pool.sync().await })
     }
 }
 

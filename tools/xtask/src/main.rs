@@ -6,6 +6,7 @@
 //!   tidy       what rots unseen, and may only become less: [`tidy`]
 //!   licences   every crate we build from may be given away under MIT and Apache-2.0: [`licences`]
 //!   golden     the pools that OpenZFS made, unpacked: [`runners`]
+//!   bench      what the engine costs beside the bare file and other servers, as a table: [`runners`]
 //! ```
 //!
 //! A check never stops at its first finding: it returns all of them as a list of sentences, and an empty list is a
@@ -39,6 +40,7 @@ cargo xtask COMMAND
   tidy                files, links, words and dependencies nobody would miss until too late
   licences            the licences of every crate we build from
   golden [ARGS]       unpack the golden pools, print where they are
+  bench [ARGS]        what the engine costs beside the bare file and other servers, as a table; about five minutes
 ";
 
 fn main() -> ExitCode {
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         "tidy" => report("tidy", tidy::check()),
         "licences" => report("licences", licences::check()),
         "golden" => runners::golden(rest),
+        "bench" => runners::bench(rest),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

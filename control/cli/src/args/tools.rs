@@ -96,17 +96,29 @@ pub struct Bench {
 
 #[derive(Debug, Subcommand)]
 pub enum BenchWhat {
-    /// Throughput, operations and CPU time of the engine, beside those of the bare file
+    /// Throughput, operations and CPU time of the engine beside the bare file, and of NBD beside other servers
     Engine {
-        /// Where the files are made that it works on [default: the directory for temporary files]
-        #[arg(value_hint = ValueHint::DirPath)]
-        dir: Option<PathBuf>,
-        /// How much each sequential cell writes and reads [default: 512M]
-        #[arg(value_parser = super::size)]
+        /// Where the files are made that it works on, each place by itself [default: memory, and this directory]
+        #[arg(long = "dir", value_hint = ValueHint::DirPath)]
+        dirs: Vec<PathBuf>,
+        /// How much each sequential row writes and reads [default: 512M]
+        #[arg(long, value_parser = super::size)]
         size: Option<u64>,
-        /// How long each random cell takes [default: 2]
+        /// How long each random row takes [default: 1]
+        #[arg(long)]
         seconds: Option<u64>,
-        /// How often each cell is measured; the median counts [default: 3]
+        /// How often each row is measured; the median counts [default: 3]
+        #[arg(long)]
         rounds: Option<usize>,
+    },
+    /// The server that `engine` measures
+    #[command(hide = true)]
+    Serve {
+        socket: PathBuf,
+        dir: PathBuf,
+        #[arg(value_parser = super::size)]
+        size: u64,
+        #[arg(value_parser = super::size)]
+        block: u64,
     },
 }

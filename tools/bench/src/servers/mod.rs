@@ -1,0 +1,96 @@
+//! The same requests by the same client to three servers, and what each used for them.
+//!
+//! ```text
+//!   round ── row ─┬─ cenote     a volume of 16K blocks in a pool on one file ┐
+//!                 ├─ nbdkit     its plugin `file`, on a file                 ├─▶ requests done, CPU time of the server
+//!                 └─ qemu-nbd   on a file                                    ┘
+//! ```
+//!
+//! Every file is as large as the volume and was written once. Writes end with a flush, so that what a server put off is
+//! in its account.
+
+mod client;
+mod row;
+mod server;
+
+pub use server::Served;
+
+use crate::{Options, Progress};
+use client::Client;
+use row::{Row, Side};
+use server::Server;
+use std::path::Path;
+use std::time::Duration;
+use units::{Error, Kind, Result};
+
+/// A row: its name, whether it reads, the bytes and the number of requests under way.
+const ROWS: [(&str, bool, u32, usize); 6] = [
+    ("4K read, qd1", true, 4 << 10, 1),
+    ("4K read, qd32", true, 4 << 10, 32),
+    ("4K write, qd32", false, 4 << 10, 32),
+    ("16K write, qd32", false, 16 << 10, 32),
+    ("1M read, qd8", true, 1 << 20, 8),
+    ("1M write, qd8", false, 1 << 20, 8),
+];
+
+pub use row::render;
+
+/// Every row, with files and sockets in `dir`.
+pub fn measure(dir: &Path, options: &Options, own: &[&str], progress: Progress) -> Result<Vec<Row>> {
+    let dir = Scratch(dir.join(format!("cenote-bench-nbd-{}", std::process::id())));
+    let failed = |doing: &str| {
+        let doing = doing.to_string();
+        move |e: std::io::Error| Error::new(Kind::Io, doing).because(e)
+    };
+    std::fs::create_dir_all(&dir.0).map_err(failed("make a directory for the servers"))?;
+    let mut servers = Vec::new();
+    for server in server::all(&dir.0, options.size, own) {
+        servers.push(match server.map_err(failed("start a server"))? {
+            Some(mut server) => {
+                progress(&format!("  filling {}", server.name));
+                let mut client =
+                    server.take_connection().and_then(Client::new).map_err(failed(server.name))?;
+                client.fill().map_err(failed(server.name))?;
+                Some((server, client))
+            }
+            None => None,
+        });
+    }
+    let mut rows: Vec<Row> = ROWS.iter().map(|(name, _, block, _)| Row::new(name, *block)).collect();
+    for round in 0..options.rounds {
+        for (row, (name, reads, block, depth)) in rows.iter_mut().zip(ROWS) {
+            progress(&format!("  {name}, round {}", round + 1));
+            for (place, server) in servers.iter_mut().enumerate() {
+                let Some((server, client)) = server else { continue };
+                let limit = Duration::from_secs(options.seconds);
+                row.add(place, one(server, client, reads, block, depth, limit).map_err(failed(server.name))?);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn one(
+    server: &Server,
+    client: &mut Client,
+    reads: bool,
+    block: u32,
+    depth: usize,
+    limit: Duration,
+) -> std::io::Result<Side> {
+    let (cpu, begun) = (server.cpu()?, std::time::Instant::now());
+    let requests = client.run(reads, block, depth, limit)?;
+    if !reads {
+        client.flush()?;
+    }
+    Ok(Side { requests, elapsed: begun.elapsed(), cpu: server.cpu()?.saturating_sub(cpu) })
+}
+
+/// A directory that goes when the measuring is over; after the servers, which have files there.
+struct Scratch(std::path::PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

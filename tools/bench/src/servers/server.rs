@@ -1,0 +1,167 @@
+//! The servers, each a process of its own.
+
+use crate::Options;
+use crate::rig::{Files, Rig};
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use units::{Error, Kind, Result};
+use world::{Address, Pending};
+
+/// Who is measured, in the order of the columns.
+pub const NAMES: [&str; 3] = ["cenote", "nbdkit file", "qemu-nbd"];
+
+/// volblocksize of the volume.
+const BLOCK: u64 = 16 << 10;
+
+/// Until a server must listen: the machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The kernel counts a process's time in hundredths of a second (`USER_HZ`), whatever its own clock is.
+const TICK: Duration = Duration::from_millis(10);
+
+#[derive(Debug)]
+pub struct Server {
+    pub name: &'static str,
+    child: Child,
+    /// The one connection to it; some servers take no second, and none likes a visit that says nothing.
+    connection: Option<UnixStream>,
+}
+
+/// Starts every server that is installed, with its files in `dir`.
+pub fn all(dir: &Path, size: u64, own: &[&str]) -> Vec<io::Result<Option<Server>>> {
+    let path = |name: &str| dir.join(name);
+    let mut cenote = Command::new(std::env::current_exe().unwrap_or_else(|_| "cenote".into()));
+    cenote.args(own).arg("serve").arg(path("cenote.sock")).arg(dir);
+    cenote.args([size.to_string(), BLOCK.to_string()]);
+    let mut nbdkit = Command::new("nbdkit");
+    nbdkit.args(["-f", "-U"]).arg(path("nbdkit.sock")).arg("file").arg(path("nbdkit.raw"));
+    let mut qemu = Command::new("qemu-nbd");
+    qemu.args(["-t", "-f", "raw", "-k"]).arg(path("qemu.sock")).arg(path("qemu.raw"));
+    let commands = [
+        (cenote, "cenote.sock", None),
+        (nbdkit, "nbdkit.sock", Some("nbdkit.raw")),
+        (qemu, "qemu.sock", Some("qemu.raw")),
+    ];
+    let start = |(name, (command, socket, file)): (&'static str, (Command, &str, Option<&str>))| {
+        if let Some(file) = file {
+            std::fs::File::create(path(file))?.set_len(size)?;
+        }
+        Server::start(name, command, path(socket))
+    };
+    NAMES.into_iter().zip(commands).map(start).collect()
+}
+
+impl Server {
+    /// `None` when there is no such program.
+    fn start(name: &'static str, mut command: Command, socket: PathBuf) -> io::Result<Option<Server>> {
+        let child = match command.stdin(Stdio::null()).spawn() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            started => started?,
+        };
+        let mut server = Server { name, child, connection: None };
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            server.connection = UnixStream::connect(&socket).ok();
+            if server.connection.is_some() {
+                return Ok(Some(server));
+            }
+            if let Some(status) = server.child.try_wait()? {
+                return Err(io::Error::other(format!("{name} ended: {status}")));
+            }
+            if Instant::now() > deadline {
+                return Err(io::Error::other(format!("{name} does not listen")));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The connection, once.
+    pub fn take_connection(&mut self) -> io::Result<UnixStream> {
+        self.connection.take().ok_or_else(|| io::Error::other("there is one connection to a server"))
+    }
+
+    /// User and system time of all its threads, those that have ended included.
+    pub fn cpu(&self) -> io::Result<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        ticks(&stat).map(|n| TICK * n).ok_or_else(|| io::Error::other("/proc has no times"))
+    }
+}
+
+/// Fields 14 and 15; the second, the name, may hold blanks and parentheses.
+fn ticks(stat: &str) -> Option<u32> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let user: u32 = fields.next()?.parse().ok()?;
+    let system: u32 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has ended already, or ends now; what it has written is of no use to anybody.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Our own server, in the process that is measured: a new pool with one volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    pub socket: PathBuf,
+    pub dir: PathBuf,
+    pub size: u64,
+    pub block: u64,
+}
+
+impl Served {
+    /// Serves until told to end.
+    pub async fn run(self) -> Result<()> {
+        let options = Options { dirs: Vec::new(), size: self.size, ..Options::default() };
+        let rig = Rig::new(&self.dir, &options, vdev::Layout::Stripe, self.block, "off");
+        let _files = Files(&rig);
+        let pool = rig.create().await?;
+        let only = One(rig.lun(&pool).await?);
+        let server = nbd::Server::new(Arc::new(only), Arc::default(), nbd::Config::default());
+        server.listen(&Address::Unix(self.socket))?;
+        linux::shutdown_signal().await;
+        server.stop().await;
+        pool.export().await
+    }
+}
+
+/// A single volume, without a name.
+#[derive(Debug)]
+struct One(Arc<appliance::Lun>);
+
+impl nbd::Exports for One {
+    fn list(&self) -> Pending<Result<Vec<nbd::Listed>>> {
+        let only = nbd::Listed { name: String::new(), description: String::new() };
+        Box::pin(std::future::ready(Ok(vec![only])))
+    }
+
+    fn find(&self, name: &str) -> Pending<Result<Arc<dyn nbd::Volume>>> {
+        let volume: Arc<dyn nbd::Volume> = self.0.clone();
+        let found = if name.is_empty() { Ok(volume) } else { Err(Error::new(Kind::NotFound, "open export")) };
+        Box::pin(std::future::ready(found))
+    }
+
+    fn open(&self, name: &str, _: &Address) -> Pending<Result<(Arc<dyn nbd::Volume>, nbd::Hold)>> {
+        let found = self.find(name);
+        Box::pin(async move { found.await.map(|volume| (volume, Box::new(()) as nbd::Hold)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_found_behind_any_name() {
+        let stat = "7 (a) b) (c) S 1 1 1 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 4 0 100 0 0";
+        assert_eq!(ticks(stat), Some(300));
+        assert_eq!(ticks("7 (x) S 1"), None);
+    }
+}
