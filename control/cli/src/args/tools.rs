@@ -111,13 +111,17 @@ pub enum BenchWhat {
         #[arg(long)]
         rounds: Option<usize>,
     },
-    /// The server that `engine` measures
-    #[command(hide = true)]
+    /// Serves a volume of a new pool over NBD until it is told to end: one of the servers that `engine` measures
     Serve {
+        /// Where it listens
         socket: PathBuf,
+        /// Where the pool's file is made
+        #[arg(value_hint = ValueHint::DirPath)]
         dir: PathBuf,
+        /// Of the volume
         #[arg(value_parser = super::size)]
         size: u64,
+        /// The volume's block size
         #[arg(value_parser = super::size)]
         block: u64,
     },
