@@ -164,6 +164,7 @@ zfs_txg_timeout      5s       5s  About zfs_txg_timeout.
                 out: &mut out,
                 err: &mut err,
                 is_watched: false,
+                has_failed: false,
                 command: String::new(),
                 uid: 0,
             };

@@ -154,6 +154,8 @@ mod tests {
             vdevs: Some(root),
             scan: None,
             errors: Vec::new(),
+            unusable: Vec::new(),
+            suspended: None,
             problem: None,
             clock_ns: 0,
         };
