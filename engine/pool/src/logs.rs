@@ -6,6 +6,7 @@
 //!   ── first txg on disk ──
 //!   volumes      replayed, then the log is done away with
 //!   file systems kept: whoever mounts them replays
+//!   with `zil_replay_disable`, both are thrown away
 //! ```
 //!
 //! A pool opened read-only is neither claimed nor replayed: it shows the state of its last txg, and says what waits.
@@ -20,6 +21,7 @@ use crate::pool::{Pool, lock};
 use ondisk::{LogRecordKind, ObjsetType, ZilHeader};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tunables::Tunable;
 use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
 use zil::chain::{Chain, End};
 
@@ -190,7 +192,12 @@ impl Pool {
     /// Replays one log if it is a volume's, and clears it if nothing is left in it. Answers why it could not.
     async fn replay_log(&self, head: &Head) -> Result<Option<String>> {
         let set = head.dataset.objset();
-        if head.kind() == ObjsetType::Zvol && head.survey.records > 0 {
+        if self.0.tunables.is_on(Tunable::ZilReplayDisable) {
+            let (name, records) = (&head.name, head.survey.records);
+            self.0.note_problem(format!(
+                "'{name}': {records} records of its intent log were thrown away: zil_replay_disable"
+            ));
+        } else if head.kind() == ObjsetType::Zvol && head.survey.records > 0 {
             let replayer = zvol::Replay::open(set).await?;
             let done = zil::replay(self.pipeline(), self.txgs(), set, &replayer).await?;
             if let Some(e) = done.failed {

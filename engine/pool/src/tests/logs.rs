@@ -6,6 +6,7 @@ use dsl::props::{Prop, PropName, Value};
 use ondisk::ZilHeader;
 use sim::Rng;
 use std::sync::{Arc, Mutex};
+use tunables::{Tunable, Tunables};
 use units::Txg;
 use vdev::Layout;
 use world::Buf;
@@ -120,6 +121,36 @@ fn what_was_flushed_is_there_after_the_power_was_cut_on_every_layout() {
             pool.export().await.unwrap();
         });
     }
+}
+
+#[test]
+fn a_log_is_thrown_away_where_that_was_asked_for_and_that_is_told() {
+    let rig = Rig::new(Layout::Stripe, 1, 96 << 20);
+    let own = rig.clone();
+    rig.run(1, async move {
+        let pool = own.create().await;
+        make_volume(&pool, VOLUME, SIZE).await;
+        let volume = pool.open_volume(VOLUME).await.unwrap();
+        // The first goes with a txg, since there is no log yet.
+        for block in 0..2 {
+            volume.write_durable(block * BLOCK, Buf::copy_from(&noise(block, BLOCK as usize))).await.unwrap();
+        }
+    });
+    rig.disks.power_cut(1);
+    let own = rig.clone();
+    rig.run(2, async move {
+        let tunables = Tunables::new();
+        tunables.set(Tunable::ZilReplayDisable, 1).unwrap();
+        let pool = own.open_tuned(false, tunables).await.unwrap();
+        let found = read_all(&pool, VOLUME).await.unwrap();
+        assert_eq!(found[..BLOCK as usize], noise(0, BLOCK as usize)[..]);
+        assert!(found[BLOCK as usize..].iter().all(|b| *b == 0), "it was only in the log");
+        let told = "'tank/v': 1 records of its intent log were thrown away: zil_replay_disable";
+        assert_eq!(pool.problems(), [told]);
+        assert_eq!(header(&pool, VOLUME).await, ZilHeader::default());
+        verify(&pool).await;
+        pool.export().await.unwrap();
+    });
 }
 
 #[test]

@@ -16,6 +16,7 @@ use arc::Cache;
 use sim::{Config, Disks, Model, Rng};
 use std::path::Path;
 use std::sync::Arc;
+use tunables::Tunables;
 use units::Result;
 use vdev::{Bias, Device, Group, Layout, NewLeaf};
 use world::Buf;
@@ -103,6 +104,10 @@ impl Rig {
     }
 
     pub async fn open(&self, read_only: bool) -> Result<Pool> {
+        self.open_tuned(read_only, Default::default()).await
+    }
+
+    pub async fn open_tuned(&self, read_only: bool, tunables: Arc<Tunables>) -> Result<Pool> {
         let options = OpenOptions {
             read_only,
             name: None,
@@ -110,7 +115,7 @@ impl Rig {
             force: false,
             missing_log: false,
             cache: cache(),
-            tunables: Default::default(),
+            tunables,
         };
         crate::open(&self.candidate().await, options).await
     }
