@@ -51,7 +51,7 @@ impl Pool {
         left
     }
 
-    async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         self.0.txgs.close();
         let task = lock(&self.0.syncing).take();
         if let Some(task) = task {

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tunables::Tunable;
 use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
-use zil::chain::{Chain, End};
+use zil::chain::{Chain, End, Position};
 
 /// A log that waits to be replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,15 @@ pub struct WaitingLog {
     pub why: Option<String>,
 }
 
+impl std::fmt::Display for WaitingLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let WaitingLog { dataset, records, why } = self;
+        let unit = if *records == 1 { "record" } else { "records" };
+        write!(f, "intent log of '{dataset}' waits to be replayed; {records} {unit}")?;
+        why.as_ref().map_or(Ok(()), |why| write!(f, "; {why}"))
+    }
+}
+
 /// What a walk over one log found.
 #[derive(Clone, Debug, Default)]
 pub struct LogSurvey {
@@ -43,7 +52,9 @@ pub struct LogSurvey {
     /// Records that the next replay would look at.
     pub records: u64,
     pub kinds: BTreeMap<u64, u64>,
-    /// The device that could not be asked for the rest.
+    /// The last block and record that were met.
+    pub upto: Position,
+    /// Why the rest could not be read.
     pub unreadable: Option<String>,
     pub damage: Option<String>,
 }
@@ -87,6 +98,7 @@ impl Pool {
                 survey.records += u64::from(head.seq > header.replay_seq && head.txg >= header.claim_txg);
             }
         }
+        survey.upto = chain.position();
         survey.damage = chain.damage().map(|e| e.to_string());
         if let Some(End::Unreadable(e)) = chain.end() {
             survey.unreadable = Some(e.to_string());
@@ -140,25 +152,26 @@ impl Pool {
 
     async fn claim_log(&self, head: &Head, tx: &dmu::Tx) -> Result<()> {
         let set = head.dataset.objset();
-        let synced = self.uberblock().txg;
         let problem = |what: &str| self.0.note_problem(format!("'{}': {what}", head.name));
-        if let Some(damage) = &head.survey.damage {
+        if let Some(unreadable) = &head.survey.unreadable {
+            // Somebody has said that it may be lost; what comes before it is replayed.
+            problem(&format!("synchronous writes in its intent log are lost: {unreadable}"));
+        } else if let Some(damage) = &head.survey.damage {
             problem(damage);
         }
         if head.header.claim_txg != Txg::NONE {
-            return Ok(());
-        }
-        if head.survey.blocks == 0 && head.survey.unreadable.is_some() {
-            // All of it is on a device that is gone. What the space maps know of is given back.
-            problem("its intent log was on a missing log device: writes since the last txg are lost");
-            if head.header.log.birth() <= synced {
-                set.store().free(&head.header.log, tx.txg());
+            if head.survey.unreadable.is_some() {
+                let Position { block, record } = head.survey.upto;
+                set.update_phys(tx, |phys| {
+                    phys.zil_header.claim_block_seq = block;
+                    phys.zil_header.claim_record_seq = record;
+                    phys.zil_header.flags |= ZilHeader::CLAIM_RECORD_SEQ_VALID;
+                });
             }
-            set.update_phys(tx, |phys| phys.zil_header = ZilHeader::default());
             return Ok(());
         }
         let claim = zil::claim(self.pipeline(), set.id(), &head.header, tx.txg()).await?;
-        if let Some(cut) = claim.cut {
+        if let Some(cut) = claim.cut.filter(|_| head.survey.unreadable.is_none()) {
             problem(&format!("its intent log was cut short after {} records: {cut}", claim.records));
         }
         set.update_phys(tx, |phys| phys.zil_header = claim.header);
@@ -266,24 +279,21 @@ impl Pool {
             .filter(|leaf| !leaf.is_usable())
             .map(|leaf| leaf.device().to_string())
             .collect();
-        if gone.is_empty() || missing_log || self.0.read_only {
+        let unreadable: Vec<&Head> = heads.iter().filter(|head| head.survey.unreadable.is_some()).collect();
+        if (gone.is_empty() && unreadable.is_empty()) || missing_log || self.0.read_only {
             return Ok(());
         }
-        let lost: Vec<String> = heads
-            .iter()
-            .filter(|head| head.survey.unreadable.is_some())
-            .map(|head| format!("'{}'", head.name))
-            .collect();
-        let lost = match lost.is_empty() {
-            true => "no dataset has anything on it".to_string(),
-            false => {
-                format!("the latest synchronous writes of {} were on it and would be lost", lost.join(", "))
-            }
+        let names: Vec<String> = unreadable.iter().map(|head| format!("'{}'", head.name)).collect();
+        let what = match (gone.is_empty(), unreadable.first()) {
+            (true, Some(head)) => head.survey.unreadable.clone().unwrap_or_default(),
+            _ => format!("log device missing: {}", gone.join(", ")),
         };
-        Err(Error::new(Kind::Io, "open").because(format!(
-            "log device missing: {}; {lost}: use -m to import the pool without it",
-            gone.join(", ")
-        )))
+        let lost = match names.is_empty() {
+            true => "no dataset has anything on it".to_string(),
+            false => format!("the latest synchronous writes of {} would be lost", names.join(", ")),
+        };
+        let without = format!("{what}; {lost}: use -m to import the pool all the same");
+        Err(Error::new(Kind::Io, "open").because(without))
     }
 }
 

@@ -97,10 +97,12 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions) -> Result<Pool>
     dtl::note_laggards(&tree, &newest);
     let missing_log = options.missing_log;
     let pool = build(tree, uberblock, config, options).await?;
-    pool.claim_logs(missing_log).await?;
-    pool.start();
-    pool.replay_logs().await?;
-    Ok(pool)
+    let begun = pool.begin(missing_log).await;
+    if begun.is_err() {
+        // The devices are given back: somebody may want to try in another way.
+        pool.stop().await;
+    }
+    begun.map(|()| pool)
 }
 
 /// Enough of the devices are there.
@@ -258,9 +260,6 @@ async fn build(
     pool.load_space(log).await?;
     pool.load_vdev_properties().await?;
     pool.load_scan().await?;
-    if !read_only {
-        pool.check_writable().await?;
-    }
     Ok(pool)
 }
 
@@ -351,6 +350,16 @@ fn class_of(bias: Bias) -> Class {
 }
 
 impl Pool {
+    /// What is to be done before anybody uses the pool.
+    async fn begin(&self, missing_log: bool) -> Result<()> {
+        if !self.is_read_only() {
+            self.check_writable().await?;
+        }
+        self.claim_logs(missing_log).await?;
+        self.start();
+        self.replay_logs().await
+    }
+
     /// Starts the loop that syncs txgs.
     pub(crate) fn start(&self) {
         if !self.0.read_only {
@@ -367,6 +376,8 @@ impl Pool {
             let bias = vdev_zaps::bias(inner, top.id).await?;
             top.set_bias(bias);
             inner.space.add_vdev(space_spec(&top, bias)).await?;
+            // A log device that is gone: the pool does without it.
+            inner.space.set_allocatable(top.id, top.is_usable());
         }
         let log: Arc<dyn SpaceLog> = log;
         log_space_maps::apply(inner, &log).await?;

@@ -130,7 +130,7 @@ impl Pool {
                 continue;
             }
             walk::walk(self, &set, verifier.clone()).await?;
-            let log = if set.is_head { self.log_of(&set).await } else { LogSurvey::default() };
+            let log = if set.is_head { self.log_in(&set).await } else { LogSurvey::default() };
             let mut report = lock(&verifier.report);
             report.datasets += u64::from(set.id != units::ObjsetId::MOS);
             report.log_blocks += log.blocks;
@@ -145,7 +145,7 @@ impl Pool {
     }
 
     /// What is in a head's intent log.
-    async fn log_of(&self, set: &Set) -> LogSurvey {
+    async fn log_in(&self, set: &Set) -> LogSurvey {
         let at = Bookmark::root(set.id);
         let root = zio::BlockStore::read(self.pipeline(), &set.root, at, ReadClass::Scan).await;
         let phys = root.and_then(|root| ObjsetPhys::from_bytes(&root, set.root.endian()));

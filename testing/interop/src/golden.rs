@@ -148,6 +148,15 @@ pub fn volumes(pool: &str) -> Vec<Volume> {
         .collect()
 }
 
+/// A file of a pool's manifest.
+///
+/// # Panics
+/// When there is none.
+pub fn manifest(pool: &str, file: &str) -> String {
+    let path = committed(&format!("manifest/{pool}/{file}"));
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
 fn volume(line: &str) -> Option<Volume> {
     let [name, size, sha256] = line.split(' ').collect::<Vec<_>>()[..] else { return None };
     Some(Volume { name: name.to_owned(), size: size.parse().ok()?, sha256: sha256.to_owned() })
