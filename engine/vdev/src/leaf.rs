@@ -164,7 +164,8 @@ impl Leaf {
         self.run(shape, || Work::Trim).await.map(|_| ())
     }
 
-    /// Makes durable all writes that completed before. See [`crate::flush`] for when that asks the device at all.
+    /// Makes durable all writes that completed before. The device is asked only when it was written since it last was, and
+    /// once for all who wait; after a flush that failed, every later one does until the errors are cleared.
     pub async fn flush(self: &Arc<Leaf>) -> Result<()> {
         let disk = self.disk()?;
         self.stats.flush_asked();
