@@ -4,7 +4,7 @@ mod world_of_one;
 
 use dmu::SyncMode;
 use sim::Rng;
-use units::{Kind, Txg};
+use units::{Error, Kind, Txg};
 use world_of_one::{BLOCK, BLOCKS, Rig, Trouble};
 
 /// Writes, trims and commits at random; meanwhile another task imagines crashes.
@@ -170,7 +170,7 @@ fn a_pool_that_cannot_sync_any_more_says_so() {
     Rig::run(9, Trouble::default(), |rig| async move {
         rig.write(0, vec![1; 512], true).await;
         rig.over();
-        rig.txgs.fail("no more");
+        rig.txgs.fail(&Error::new(Kind::Io, "no more"));
         assert_eq!(rig.log.commit().await.unwrap_err().kind(), Kind::Io);
         assert_eq!(rig.txgs.synced_txg(), Txg(9));
     });
