@@ -46,7 +46,7 @@ pub(crate) struct Open {
 enum State {
     Closed,
     Open(Open),
-    Failed(Failed),
+    Failed(Box<Failed>),
 }
 
 /// Why a pool could not be opened.
@@ -199,7 +199,7 @@ impl Appliance {
                 Ok(open)
             }
             Err((e, vdevs)) => {
-                entry.state = State::Failed(failed(&e, vdevs));
+                entry.state = State::Failed(Box::new(failed(&e, vdevs)));
                 Err(cannot(About::Pool, &format!("open '{name}'"), &e))
             }
         }
@@ -292,7 +292,7 @@ impl Appliance {
         let pools = self.0.pools.lock().await;
         let entry = pools.0.get(name)?;
         let why = match &entry.state {
-            State::Failed(failed) => Some(failed.clone()),
+            State::Failed(failed) => Some(Failed::clone(failed)),
             _ => None,
         };
         Some((entry.known.clone(), why))
