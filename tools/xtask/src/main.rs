@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   check      everything CI does, in CI's order: [`check`] runs the steps below and cargo's own
+//!   tools      what the tests need of others: [`debian`], [`zdb`]
 //!   layers     arrows between crates point down: [`layers`] against the order in [`house`]
 //!   tidy       what rots unseen, and may only become less: [`tidy`]
 //!   licences   every crate we build from may be given away under MIT and Apache-2.0: [`licences`]
@@ -36,6 +37,7 @@ const USAGE: &str = "\
 cargo xtask COMMAND
 
   check               all that CI runs: tools, format, lints, layers, tidy, licences, documentation, tests
+  tools               provide the programs that the tests need
   layers              the arrows between crates point down
   tidy                files, links, words and dependencies nobody would miss until too late
   licences            the licences of every crate we build from
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
     };
     let done = match command {
         "check" => check::run(),
+        "tools" => Ok(debian::provide().is_empty()),
         "layers" => report("layers", layers::check()),
         "tidy" => report("tidy", tidy::check()),
         "licences" => report("licences", licences::check()),
