@@ -23,6 +23,9 @@ pub struct Pool {
     pub unusable: Vec<String>,
     /// Why nothing can be written any more, until it is opened again; its health is `SUSPENDED` then.
     pub suspended: Option<String>,
+    /// Intent logs that wait to be replayed, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<String>,
     /// Why it could not be opened.
     pub problem: Option<String>,
     /// Nanoseconds of a clock that only runs forward: when the counters were read.
@@ -176,6 +179,9 @@ pub struct PoolImport {
     pub search: Vec<String>,
     pub destroyed: bool,
     pub force: bool,
+    /// A log device may be missing: what was on it is lost.
+    #[serde(default)]
+    pub missing_log: bool,
     pub properties: Vec<(String, String)>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::home::Known;
 use crate::phrase::{About, cannot};
-use crate::pools::{Open, busy, devices_of};
+use crate::pools::{Open, Opening, busy, devices_of};
 use crate::service::{Appliance, By};
 use api::{ApiError, ErrorKind, PoolChoice, PoolImport, Reply, Result};
 use dsl::pool_props::{self, PoolProp, PoolSetting, When};
@@ -47,8 +47,13 @@ impl Appliance {
         }
         let devices: Vec<String> =
             candidate.devices.values().map(|d| d.path.to_string_lossy().into_owned()).collect();
-        let force = import.force || import.destroyed;
-        let pool = self.open_candidate(&candidate, how.read_only, import.new_name.clone(), force).await;
+        let opening = Opening {
+            read_only: how.read_only,
+            name: import.new_name.clone(),
+            force: import.force || import.destroyed,
+            missing_log: import.missing_log,
+        };
+        let pool = self.open_candidate(&candidate, opening).await;
         let pool = pool.map_err(|e| failed(&busy(e, &devices)))?;
         let known = Known {
             name: name.clone(),

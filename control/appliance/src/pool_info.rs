@@ -51,6 +51,7 @@ fn unavailable(known: &Known, failed: Failed) -> Pool {
         unusable: failed.unusable,
         suspended: None,
         problem: Some(failed.why),
+        logs: Vec::new(),
         clock_ns: 0,
     }
 }
@@ -72,6 +73,7 @@ async fn describe(open: &Open) -> units::Result<Pool> {
         errors: report.errors,
         unusable: report.vdevs.complaints(),
         suspended: report.suspended,
+        logs: open.pool.waiting_logs().iter().map(ToString::to_string).collect(),
         problem: None,
         clock_ns: u64::try_from(world::now().since(open.since).as_nanos()).unwrap_or(u64::MAX),
     })

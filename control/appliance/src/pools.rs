@@ -155,6 +155,16 @@ pub(crate) fn busy(e: Error, devices: &[String]) -> Error {
     }
 }
 
+/// How a pool is opened.
+#[derive(Debug, Default)]
+pub(crate) struct Opening {
+    pub read_only: bool,
+    /// Under another name from now on.
+    pub name: Option<String>,
+    pub force: bool,
+    pub missing_log: bool,
+}
+
 impl Appliance {
     /// The pool, open for what it is needed for.
     pub(crate) async fn pool(&self, name: &str, access: Access) -> Result<Open> {
@@ -220,32 +230,27 @@ impl Appliance {
         let read_only = known.read_only || only_looking;
         // The new name of a pool that is imported read-only is not in its labels.
         let name = known.read_only.then(|| known.name.clone());
-        let mut opened = self.open_candidate(&candidate, read_only, name.clone(), true).await;
+        let opening = || Opening { read_only, name: name.clone(), force: true, missing_log: false };
+        let mut opened = self.open_candidate(&candidate, opening()).await;
         // A process that was just killed may hold the devices a moment longer.
         while opened.as_ref().is_err_and(|e| e.kind() == Kind::Busy)
             && world::now().since(self.0.started) < PATIENCE
         {
             world::sleep(RETRY).await;
-            opened = self.open_candidate(&candidate, read_only, name.clone(), true).await;
+            opened = self.open_candidate(&candidate, opening()).await;
         }
         let pool = opened.map_err(|e| (busy(e, &known.devices), Some(vdevs::of_candidate(&candidate))))?;
         let known = Known { devices: devices_of(&pool), name: pool.name(), ..known.clone() };
         Ok(Open::new(pool, known, only_looking))
     }
 
-    pub(crate) async fn open_candidate(
-        &self,
-        candidate: &Candidate,
-        read_only: bool,
-        name: Option<String>,
-        force: bool,
-    ) -> units::Result<Pool> {
+    pub(crate) async fn open_candidate(&self, candidate: &Candidate, how: Opening) -> units::Result<Pool> {
         let options = OpenOptions {
-            read_only,
-            name,
+            read_only: how.read_only,
+            name: how.name,
             host: self.0.host.clone(),
-            force,
-            missing_log: false,
+            force: how.force,
+            missing_log: how.missing_log,
             cache: self.0.cache.clone(),
             tunables: self.0.tunables.clone(),
         };

@@ -117,6 +117,7 @@ mod tests {
             unusable: vec!["/d/b is not there".into()],
             suspended: None,
             problem: None,
+            logs: Vec::new(),
             clock_ns: 0,
         };
         let lost = Pool {

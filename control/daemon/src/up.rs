@@ -62,6 +62,7 @@ async fn import_all(appliance: &Appliance, home: &Home) -> Result<bool, String> 
             search: search.clone(),
             destroyed: false,
             force: false,
+            missing_log: false,
             properties: Vec::new(),
         });
         ask(appliance, &format!("zpool import {}", pool.name), request).await?;

@@ -157,6 +157,7 @@ mod tests {
             unusable: Vec::new(),
             suspended: None,
             problem: None,
+            logs: Vec::new(),
             clock_ns: 0,
         };
         let find = |names: &[&str]| choose(&pool, &names.iter().map(|n| n.to_string()).collect::<Vec<_>>());

@@ -54,6 +54,7 @@ fn import(
         search: paths(args),
         destroyed: args.destroyed,
         force: args.force,
+        missing_log: args.missing_log,
         properties: properties.to_vec(),
     }))
 }

@@ -57,7 +57,8 @@ pub(super) fn render(pool: &Pool, args: &Status) -> String {
     }
     match &pool.vdevs {
         Some(root) => {
-            text + &config(pool, root, args) + &not_open(pool).unwrap_or_else(|| errors(pool, args))
+            let errors = not_open(pool).unwrap_or_else(|| errors(pool, args));
+            text + &config(pool, root, args) + &logs(pool) + &errors
         }
         None => {
             let why = pool.problem.as_deref().unwrap_or("The configuration cannot be determined.");
@@ -126,6 +127,12 @@ impl Lines<'_> {
 
 fn is_well(vdev: &Vdev) -> bool {
     vdev.state == "ONLINE" && vdev.read_errors + vdev.write_errors + vdev.checksum_errors == 0
+}
+
+/// Synchronous writes that are not in the datasets yet: OpenZFS has no such part.
+fn logs(pool: &Pool) -> String {
+    let lines: String = pool.logs.iter().map(|log| format!("\t{log}\n")).collect();
+    if lines.is_empty() { lines } else { format!("\nintent logs:\n\n{lines}") }
 }
 
 /// Of a pool that could not be opened, or written, this says more than its data.

@@ -71,6 +71,7 @@ fn aux() -> Pool {
         unusable: Vec::new(),
         suspended: None,
         problem: None,
+        logs: Vec::new(),
         clock_ns: 2_000_000_000,
     }
 }
