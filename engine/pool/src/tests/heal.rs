@@ -35,7 +35,7 @@ fn place(bp: &BlockPointer) -> u64 {
 fn a_reader_with_an_old_pointer_destroys_nothing() {
     let rig = Rig::new(Layout::Mirror, 2, 64 << 20);
     let own = rig.clone();
-    rig.run(1, async move {
+    let (old, before, reused, last) = rig.run(1, async move {
         let pool = own.create().await;
         make_volume(&pool, VOLUME, SIZE as u64).await;
         fill(&pool, VOLUME, 1).await;
@@ -66,8 +66,12 @@ fn a_reader_with_an_old_pointer_destroys_nothing() {
         let first = own.disks.get(own.path(0)).unwrap();
         assert!(first.peek(place(&old), len) == reused, "the new block is as it was");
         pool.export().await.unwrap();
-        drop(pool);
+        (old, before, reused, last)
+    });
+    let own = rig.clone();
+    rig.run(2, async move {
         let pool = own.open(false).await.unwrap();
+        let (first, len) = (own.disks.get(own.path(0)).unwrap(), reused.len());
         assert!(read_all(&pool, VOLUME).await.unwrap() == noise(last, SIZE));
         verify(&pool).await;
 
