@@ -294,6 +294,16 @@ impl State {
         self.allocating.iter().all(Ranges::is_empty) && self.trimming.is_empty() && self.allocated_now == 0
     }
 
+    /// Nothing is in it, nothing is on its way in or out, and its map says so.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.allocated == 0
+            && self.is_idle()
+            && self.freeing.iter().all(Ranges::is_empty)
+            && self.freed.is_empty()
+            && self.deferred_space() == 0
+            && !self.has_unflushed()
+    }
+
     /// What waits until it may be used again.
     pub(crate) fn deferred_space(&self) -> u64 {
         self.deferred.iter().map(Ranges::space).sum()

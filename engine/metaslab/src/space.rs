@@ -119,6 +119,11 @@ impl Space {
         });
     }
 
+    /// Whether nothing is on the vdev, was freed on it in the last txgs, or is about to be put there.
+    pub fn is_empty(&self, vdev: VdevId) -> bool {
+        self.vdev(vdev).is_none_or(|top| top.metaslabs.iter().all(|m| m.lock().is_empty()))
+    }
+
     /// Opens or closes a vdev for allocation, as when it fails or is being evacuated.
     pub fn set_allocatable(&self, vdev: VdevId, allocatable: bool) {
         if let Some(top) = self.vdev(vdev) {

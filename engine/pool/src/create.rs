@@ -19,9 +19,9 @@ use ondisk::mos::directory;
 use ondisk::{BlockPointer, Feature, NvList, ObjectType, ObjsetType, PoolState, Uberblock};
 use std::sync::Arc;
 use tunables::Tunables;
-use units::{Error, Guid, ObjsetId, Result, Txg};
+use units::{Error, Guid, ObjectId, ObjsetId, Result, Txg};
 use vdev::label::config::PoolConfig;
-use vdev::{Bias, Group, Spec, Top, Tree, VdevType};
+use vdev::{Bias, Group, Leaf, Spec, Top, Tree, VdevType};
 use world::OpenMode;
 use zio::{Options as PipelineOptions, Pipeline, Rules};
 
@@ -62,12 +62,11 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
         ..vdev::OpenOptions::new(OpenMode::ReadWrite)
     };
     let tree = Tree::open(spec, how).await?;
-    let health = tree.health();
-    if health != vdev::Health::ONLINE {
-        return Err(unusable(&tree));
+    if let Some(leaf) = tree.leaves().iter().find(|l| !l.is_usable()) {
+        return Err(unusable(leaf));
     }
     let config = new_config(&options, guid);
-    tree.label_new(0, &config, txg).await?;
+    tree.label_new(&config, txg).await?;
 
     let log = MosSpaceLog::new(tree.clone());
     let has = |f| options.features.contains(&f);
@@ -103,7 +102,7 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
     zpl::create(root.objset(), &tx, zpl::NewFileSystem::default()).await?;
     let directory = dsl.core().directory().clone();
     let mut spec = tree.spec();
-    vdev_zaps::create(&mos, &directory, &tx, &mut spec).await?;
+    vdev_zaps::create(dsl.core(), &tx, &mut spec).await?;
     tree.update_spec(|own| *own = spec);
     let object = mos
         .allocate(
@@ -186,16 +185,9 @@ fn pool_space(tree: &Tree) -> PoolSpace {
     PoolSpace { size, slop: metaslab::slop(size, 0), deferred: 0 }
 }
 
-fn unusable(tree: &Tree) -> Error {
-    let bad = tree.leaves().into_iter().find(|l| !l.is_usable());
-    match bad {
-        Some(leaf) => Error::invalid(format!(
-            "device '{}' cannot be used: {}",
-            leaf.device(),
-            leaf.health().aux.phrase()
-        )),
-        None => Error::invalid("the devices cannot be used"),
-    }
+pub(crate) fn unusable(leaf: &Leaf) -> Error {
+    let why = leaf.detail().unwrap_or_else(|| leaf.health().aux.phrase().into());
+    Error::invalid(format!("device '{}' cannot be used: {why}", leaf.device()))
 }
 
 /// The smallest sector among the devices that hold ordinary blocks.
@@ -206,18 +198,22 @@ pub(crate) fn min_alloc(tree: &Tree) -> u64 {
 /// One array of space map numbers for each top-level vdev.
 async fn make_metaslab_arrays(tree: &Tree, mos: &ObjSet, tx: &Tx) -> Result<()> {
     for top in tree.tops() {
-        // A block of the array that is large enough for all: so is each entry found with one read.
-        let size = (top.metaslabs() * 8).next_power_of_two().clamp(512, 128 << 10) as u32;
-        let array = mos.allocate(tx, NewObject::new(ObjectType::OBJECT_ARRAY, size)).await?;
+        let array = make_metaslab_array(&top, mos, tx).await?;
         tree.update_spec(|root| {
             if let Some(spec) =
                 root.children.iter_mut().find(|t| t.guid == top.guid && t.vdev_type != VdevType::Hole)
             {
-                spec.metaslab_array = Some(array.id().0);
+                spec.metaslab_array = Some(array.0);
             }
         });
     }
     Ok(())
+}
+
+pub(crate) async fn make_metaslab_array(top: &Top, mos: &ObjSet, tx: &Tx) -> Result<ObjectId> {
+    // A block of the array that is large enough for all: so is each entry found with one read.
+    let size = (top.metaslabs() * 8).next_power_of_two().clamp(512, 128 << 10) as u32;
+    Ok(mos.allocate(tx, NewObject::new(ObjectType::OBJECT_ARRAY, size)).await?.id())
 }
 
 async fn store_props(mos: &ObjSet, dsl: &Dsl, tx: &Tx, props: &[(PoolProp, zap::Value)]) -> Result<()> {

@@ -16,6 +16,7 @@
 //!
 //! Not here: what a dataset is (`dsl`), what is in it (`zvol`, `zpl`), who may ask for what (`control`).
 
+mod add_vdevs;
 mod assemble;
 mod create;
 mod dtl;
@@ -27,9 +28,11 @@ mod logs;
 mod open;
 mod pool;
 mod properties;
+mod remove_log;
 mod report;
 mod resilver;
 mod scrub;
+mod side_devices;
 mod sync;
 mod tasks;
 mod vdev_properties;

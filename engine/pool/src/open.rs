@@ -71,9 +71,11 @@ pub async fn open(candidate: &Candidate, options: OpenOptions) -> Result<Pool> {
 async fn open_inner(candidate: &Candidate, options: OpenOptions) -> Result<Pool> {
     check_label(candidate, &options)?;
     let mode = if options.read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
+    let mut devices = candidate.devices.clone();
+    devices.extend(candidate.aux.iter().map(|(_, guid, device)| (*guid, device.clone())));
     let how = vdev::OpenOptions {
         pool: Some(candidate.config.guid),
-        devices: candidate.devices.clone(),
+        devices,
         tunables: options.tunables.clone(),
         ..vdev::OpenOptions::new(mode)
     };
@@ -260,6 +262,7 @@ async fn build(
     pool.load_space(log).await?;
     pool.load_vdev_properties().await?;
     pool.load_scan().await?;
+    pool.load_side_devices().await;
     Ok(pool)
 }
 
@@ -310,6 +313,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         mos_delta: Arc::default(),
         read_only,
         admin: Arc::new(world::sync::RwLock::new(())),
+        reshaping: world::sync::Mutex::new(()),
         syncing: Mutex::new(None),
         healer: Mutex::new(None),
         scrub: crate::scrub::Scrub::default(),

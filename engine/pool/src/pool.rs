@@ -50,6 +50,8 @@ pub(crate) struct Inner {
     pub read_only: bool,
     /// Readers of the MOS in open context, and the sync tasks that change it.
     pub admin: Arc<world::sync::RwLock<()>>,
+    /// Held by whoever adds or removes vdevs.
+    pub reshaping: world::sync::Mutex<()>,
     pub syncing: Mutex<Option<Task<()>>>,
     /// See [`crate::heal`].
     pub healer: Mutex<Option<Task<()>>>,

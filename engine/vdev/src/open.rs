@@ -70,10 +70,25 @@ pub(crate) async fn open_top(
     open(spec, &context, min_asize).await
 }
 
-/// Opens a device that stands beside the tree: a spare or a cache.
+/// Opens a device that stands beside the tree: a spare or a cache. Nothing is written to it, and a spare may be known to
+/// several pools, so it is not taken for ourselves.
 pub(crate) async fn open_aux(spec: &Spec, options: &OpenOptions) -> Result<Arc<Leaf>> {
+    let options = &OpenOptions { mode: OpenMode::ReadOnly, ..options.clone() };
     let context = Context { options, top: spec, alarm: Arc::default() };
     open_leaf(spec, &context, 0).await
+}
+
+/// Opens a device that is to be labelled as a spare or a cache.
+pub(crate) async fn open_to_label(spec: &Spec, options: &OpenOptions) -> Result<Arc<Leaf>> {
+    let context = Context { options, top: spec, alarm: Arc::default() };
+    let leaf = open_leaf(spec, &context, 0).await?;
+    match leaf.is_usable() {
+        true => Ok(leaf),
+        false => {
+            let why = leaf.detail().unwrap_or_else(|| leaf.health().aux.phrase().into());
+            Err(Error::invalid(format!("device '{}' cannot be used: {why}", leaf.device())))
+        }
+    }
 }
 
 fn open<'a>(spec: &'a Spec, context: &'a Context<'a>, min_asize: u64) -> BoxFuture<'a, Result<Arc<Node>>> {

@@ -17,7 +17,7 @@
 mod create;
 mod nvlist;
 
-pub use create::{Group, Layout, NewLeaf, mismatch};
+pub use create::{Group, Layout, NewLeaf, mismatch, mismatch_with};
 
 use crate::Device;
 use ondisk::NvList;
@@ -205,6 +205,23 @@ impl Spec {
     /// A top-level vdev that is not there, or a place that is to stay empty.
     pub fn placeholder(vdev_type: VdevType, id: u64) -> Spec {
         Spec { id: Some(id), ..Spec::new(vdev_type, Guid(0)) }
+    }
+
+    /// What stays where a top-level vdev was removed, as OpenZFS writes it: other vdevs keep their numbers, since block
+    /// pointers name them.
+    pub fn hole(id: u64) -> Spec {
+        let zero = Some(0);
+        Spec {
+            whole_disk: zero,
+            metaslab_array: zero,
+            metaslab_shift: zero,
+            ashift: zero,
+            asize: zero,
+            min_alloc: Some(1),
+            is_log: zero,
+            other: NvList::new().with("is_hole", 1u64),
+            ..Spec::placeholder(VdevType::Hole, id)
+        }
     }
 
     pub fn is_leaf(&self) -> bool {

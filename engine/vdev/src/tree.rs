@@ -8,6 +8,7 @@ use crate::open::{OpenOptions, open_aux, open_top};
 use crate::status::VdevStatus;
 use crate::{Aux, Health, Spec, State, Top, VdevType};
 use futures_util::future::join_all;
+use ondisk::PoolState;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use tunables::{Tunable, Tunables};
@@ -27,6 +28,13 @@ pub struct Tree {
     options: OpenOptions,
 }
 
+/// Top-level vdevs that are open and not yet part of a tree.
+#[derive(Debug)]
+pub struct NewTops {
+    pub specs: Vec<Spec>,
+    pub tops: Vec<Arc<Top>>,
+}
+
 /// A device beside the tree.
 #[derive(Clone, Debug)]
 pub struct AuxDevice {
@@ -38,6 +46,16 @@ pub struct AuxDevice {
 pub enum AuxKind {
     Spare,
     Cache,
+}
+
+impl AuxKind {
+    /// What the labels of such a device say it is.
+    pub fn state(self) -> PoolState {
+        match self {
+            AuxKind::Spare => PoolState::Spare,
+            AuxKind::Cache => PoolState::L2Cache,
+        }
+    }
 }
 
 impl Tree {
@@ -71,17 +89,34 @@ impl Tree {
         self.tops().iter().flat_map(|t| t.leaves()).collect()
     }
 
-    /// Opens further top-level vdevs and adds them behind the others. One caller at a time.
-    pub async fn add(&self, specs: Vec<Spec>) -> Result<Vec<Arc<Top>>> {
+    /// Opens what is to become top-level vdevs behind the others. Until [`Tree::adopt`] they are not part of the tree.
+    pub async fn open_new(&self, specs: Vec<Spec>) -> Result<NewTops> {
         let options = OpenOptions { pool: None, ..self.options.clone() };
         let first = self.read_tops().len() as u64;
-        let new = open_tops(&specs, first, &options).await?;
-        self.lock_spec().children.extend(specs);
-        self.tops.write().unwrap_or_else(PoisonError::into_inner).extend(new.iter().cloned());
-        Ok(new.into_iter().flatten().collect())
+        let tops = open_tops(&specs, first, &options).await?.into_iter().flatten().collect();
+        Ok(NewTops { specs, tops })
     }
 
-    /// Opens the spares or the cache devices that the pool knows.
+    /// Makes them part of the tree. The caller keeps others from changing it since they were opened.
+    pub fn adopt(&self, new: NewTops) {
+        let mut tops = self.tops.write().unwrap_or_else(PoisonError::into_inner);
+        let first = new.specs.first().and_then(|s| s.id);
+        assert!(first.is_none_or(|id| id == tops.len() as u64), "one caller at a time adds vdevs");
+        self.lock_spec().children.extend(new.specs);
+        tops.extend(new.tops.into_iter().map(Some));
+    }
+
+    /// Takes a top-level vdev out of the tree and leaves a hole in its place. Nothing may be on it any more. Its devices
+    /// stay open until the last holder lets go.
+    pub fn retire(&self, id: VdevId) -> Option<Arc<Top>> {
+        let mut tops = self.tops.write().unwrap_or_else(PoisonError::into_inner);
+        let top = tops.get_mut(id.0 as usize)?.take()?;
+        let mut spec = self.lock_spec();
+        spec.children[id.0 as usize] = Spec::hole(id.0.into());
+        Some(top)
+    }
+
+    /// Opens the spares or the cache devices that the pool knows: to be read only, for other pools may know them too.
     pub async fn set_aux(&self, kind: AuxKind, specs: Vec<Spec>) -> Result<()> {
         let opened = join_all(specs.into_iter().map(|spec| async move {
             let leaf = open_aux(&spec, &self.options).await?;

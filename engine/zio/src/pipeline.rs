@@ -64,6 +64,10 @@ impl Pipeline {
         }))
     }
 
+    pub fn rules(&self) -> Rules {
+        *self.0.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub fn set_rules(&self, rules: Rules) {
         *self.0.rules.lock().unwrap_or_else(PoisonError::into_inner) = rules;
     }

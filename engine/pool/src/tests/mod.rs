@@ -6,6 +6,7 @@ mod full;
 mod heal;
 mod hosts;
 mod logs;
+mod reshape;
 mod resilver;
 mod rounds;
 mod scrub;
@@ -132,7 +133,7 @@ pub(crate) fn host() -> Host {
     Host { id: 7, name: "sim".into() }
 }
 
-fn cache() -> Arc<Cache> {
+pub(crate) fn cache() -> Arc<Cache> {
     Arc::new(Cache::new(32 << 20))
 }
 

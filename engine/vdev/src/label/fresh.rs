@@ -7,49 +7,74 @@ use super::commit::write_config;
 use super::config::{PoolConfig, aux_label};
 use super::part;
 use super::read::{Owner, read_labels};
+use crate::open::open_to_label;
 use crate::scan::{Labelled, find_labels};
-use crate::{Device, Leaf, Priority, Spec, Tree};
+use crate::{AuxKind, Device, Leaf, NewTops, OpenOptions, Priority, Spec, Top, Tree};
 use futures_util::future::join_all;
 use ondisk::label::{BOOT_HEADER_OFFSET, DATA_OFFSET, LABEL_SIZE, LABELS, RING_OFFSET, RING_SIZE};
 use ondisk::{LabelLayout, NvList, PoolState};
 use std::sync::Arc;
 use units::{Error, Kind, Result, Txg};
-use world::{Buf, Disk};
+use world::{Buf, Disk, OpenMode};
 
 impl Tree {
-    /// Gives fresh labels to every leaf below the top-level vdevs from `first_top` on. `txg` is the one in which they
-    /// join the pool. Fails when a single leaf cannot be labelled: a new pool starts whole.
-    pub async fn label_new(&self, first_top: u64, config: &PoolConfig, txg: Txg) -> Result<()> {
-        let root = self.spec();
-        let config = PoolConfig { txg: Txg::NONE, ..config.clone() };
-        let mut jobs = Vec::new();
-        for top in self.tops().into_iter().filter(|t| u64::from(t.id.0) >= first_top) {
-            let spec =
-                root.find(top.guid).ok_or_else(|| Error::corrupt("a vdev not in the configuration"))?;
-            for leaf in top.leaves() {
-                let own = root.find(leaf.guid).unwrap_or(spec);
-                let label = config.label(&root, spec, own).with("create_txg", txg);
-                jobs.push(label_fresh(leaf, label));
-            }
-        }
-        join_all(jobs).await.into_iter().collect::<Result<()>>()?;
-        self.check_labels_arrived(first_top).await
+    /// Gives fresh labels to every leaf of a new pool. `txg` is the one in which it begins. Fails when a single leaf cannot
+    /// be labelled: a new pool starts whole.
+    pub async fn label_new(&self, config: &PoolConfig, txg: Txg) -> Result<()> {
+        label_tops(&self.spec(), &self.tops(), config, txg).await
     }
 
-    /// A device named twice, under different names, keeps only the later of its two labels.
-    async fn check_labels_arrived(&self, first_top: u64) -> Result<()> {
-        let tops = self.tops().into_iter().filter(|t| u64::from(t.id.0) >= first_top);
-        for leaf in tops.flat_map(|t| t.leaves()) {
-            let labels = leaf.read_labels().await?;
-            if labels.owner().is_none_or(|owner| owner.leaf != leaf.guid) {
-                let name = leaf.device();
-                return Err(Error::invalid(format!(
-                    "'{name}' is named more than once, or loses what is written"
-                )));
-            }
+    /// Gives fresh labels to vdevs that are about to join the pool in `txg`.
+    pub async fn label_added(&self, new: &NewTops, config: &PoolConfig, txg: Txg) -> Result<()> {
+        let mut root = self.spec();
+        root.children.extend(new.specs.iter().cloned());
+        label_tops(&root, &new.tops, config, txg).await
+    }
+
+    /// Makes these devices spares or caches.
+    pub async fn label_aux(&self, kind: AuxKind, specs: &[Spec], version: u64) -> Result<()> {
+        let options = OpenOptions::new(OpenMode::ReadWrite);
+        for spec in specs {
+            let leaf = open_to_label(spec, &options).await?;
+            label_fresh(leaf, aux_label(version, kind.state(), spec)).await?;
         }
         Ok(())
     }
+
+    /// Makes a device nobody's that was a cache of the pool.
+    pub async fn unlabel(&self, spec: &Spec) -> Result<()> {
+        let options = OpenOptions { pool: Some(spec.guid), ..OpenOptions::new(OpenMode::ReadWrite) };
+        wipe(&open_to_label(spec, &options).await?).await
+    }
+}
+
+async fn label_tops(root: &Spec, tops: &[Arc<Top>], config: &PoolConfig, txg: Txg) -> Result<()> {
+    let config = PoolConfig { txg: Txg::NONE, ..config.clone() };
+    let mut jobs = Vec::new();
+    for top in tops {
+        let spec = root.find(top.guid).ok_or_else(|| Error::corrupt("a vdev not in the configuration"))?;
+        for leaf in top.leaves() {
+            let own = root.find(leaf.guid).unwrap_or(spec);
+            let label = config.label(root, spec, own).with("create_txg", txg);
+            jobs.push(label_fresh(leaf, label));
+        }
+    }
+    join_all(jobs).await.into_iter().collect::<Result<()>>()?;
+    check_labels_arrived(tops).await
+}
+
+/// A device named twice, under different names, keeps only the later of its two labels.
+async fn check_labels_arrived(tops: &[Arc<Top>]) -> Result<()> {
+    for leaf in tops.iter().flat_map(|t| t.leaves()) {
+        let labels = leaf.read_labels().await?;
+        if labels.owner().is_none_or(|owner| owner.leaf != leaf.guid) {
+            let name = leaf.device();
+            return Err(Error::invalid(format!(
+                "'{name}' is named more than once, or loses what is written"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Why a new pool may not take these devices without force, each with its name.
@@ -60,11 +85,6 @@ pub async fn objections(devices: &[Device]) -> Vec<String> {
         Some(format!("'{}' {objection}", l.device))
     };
     found.iter().filter_map(objection).collect()
-}
-
-/// Makes a device a spare or a cache.
-pub async fn label_aux(leaf: Arc<Leaf>, spec: &Spec, version: u64, state: PoolState) -> Result<()> {
-    label_fresh(leaf, aux_label(version, state, spec)).await
 }
 
 async fn label_fresh(leaf: Arc<Leaf>, label: NvList) -> Result<()> {
@@ -78,6 +98,16 @@ async fn label_fresh(leaf: Arc<Leaf>, label: NvList) -> Result<()> {
     // All labels or none: a configuration that does not fit is found out before.
     part::encode_config(&label, 0)?;
     if write_config(leaf.clone(), label, (0..LABELS).collect()).await { Ok(()) } else { Err(failed()) }
+}
+
+/// Makes the device of a vdev that left its pool nobody's.
+pub async fn wipe(leaf: &Arc<Leaf>) -> Result<()> {
+    let Some(layout) = LabelLayout::new(leaf.psize()) else { return Ok(()) };
+    let zeros = Buf::zeroed(LABEL_SIZE as usize);
+    for at in layout.labels() {
+        leaf.write_raw(at, zeros.clone(), Priority::SyncWrite).await?;
+    }
+    leaf.flush().await
 }
 
 /// `zpool labelclear`: makes the device nobody's, and says whose it was. Without `force` only a device that belongs to no

@@ -1,8 +1,8 @@
 //! The tree of a new pool, from what `zpool create` and `zpool add` were asked for. Pure: devices were looked at before.
 
 use super::{Bias, Spec, VdevType};
-use crate::geometry;
 use crate::raidz::map::Shape;
+use crate::{AuxKind, geometry};
 use ondisk::label::MIN_DEVICE_SIZE;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -72,6 +72,21 @@ impl Spec {
         Ok(root)
     }
 
+    /// A spare or a cache device.
+    pub fn create_aux(kind: AuxKind, leaf: &NewLeaf, guid: Guid) -> Result<Spec> {
+        check_size(leaf)?;
+        let mut spec = Spec::new(leaf_type(leaf), guid);
+        describe_leaf(&mut spec, leaf);
+        match kind {
+            AuxKind::Spare => spec.other.set("is_spare", 1u64),
+            AuxKind::Cache => {
+                let (logical, physical) = leaf.ashifts();
+                spec.ashift = Some(geometry::choose_ashift(0, logical, physical)?.into());
+            }
+        }
+        Ok(spec)
+    }
+
     /// Top-level vdevs to be added to a tree that has `first_id` of them.
     pub fn create_tops(
         groups: &[Group],
@@ -131,19 +146,88 @@ pub fn mismatch(groups: &[Group]) -> Option<String> {
     })
 }
 
+/// How redundant a top-level vdev is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Level {
+    vdev_type: VdevType,
+    parity: u64,
+    children: u64,
+}
+
+impl Level {
+    fn of(top: &Spec) -> Level {
+        let parity = if top.vdev_type == VdevType::Raidz { top.nparity.unwrap_or(1) } else { 0 };
+        // How wide a raidz is says nothing of how much it bears.
+        let children = if top.vdev_type == VdevType::Raidz { 0 } else { top.children.len() as u64 };
+        Level { vdev_type: top.vdev_type, parity, children }
+    }
+
+    fn of_group(group: &Group) -> Level {
+        let (vdev_type, parity, children) = match group.layout {
+            Layout::Stripe => (group.leaves.first().map_or(VdevType::File, leaf_type), 0, 0),
+            Layout::Mirror => (VdevType::Mirror, 0, group.leaves.len() as u64),
+            Layout::Raidz { parity } => (VdevType::Raidz, parity, 0),
+        };
+        Level { vdev_type, parity, children }
+    }
+
+    /// How many devices may fail.
+    fn redundancy(self) -> u64 {
+        if self.vdev_type == VdevType::Mirror { self.children - 1 } else { self.parity }
+    }
+}
+
+/// What is unusual about adding these groups to a pool of this tree and needs `-f`. A pool that is mixed already may be
+/// mixed further, and logs may be as redundant as one likes.
+pub fn mismatch_with(tree: &Spec, groups: &[Group]) -> Option<String> {
+    let mut levels = tree.children.iter().filter(|t| t.vdev_type.is_concrete() && !t.is_log()).map(Level::of);
+    let own = levels.next()?;
+    let ordinary = groups.iter().find(|g| g.bias != Bias::Log)?;
+    if levels.any(|other| other != own) {
+        return None;
+    }
+    if let Some(why) = mismatch(groups) {
+        return Some(why);
+    }
+    let new = Level::of_group(ordinary);
+    let across = |a, b| own.vdev_type == a && new.vdev_type == b;
+    let why = if across(VdevType::Mirror, VdevType::Raidz) || across(VdevType::Raidz, VdevType::Mirror) {
+        let (of_own, of_new) = (own.redundancy(), new.redundancy());
+        (of_own != of_new).then(|| {
+            let (a, b) = (own.vdev_type, new.vdev_type);
+            format!("pool and new vdev with different redundancy, {a} and {b} vdevs, {of_own} vs. {of_new}")
+        })?
+    } else if own.vdev_type != new.vdev_type {
+        format!("pool uses {} and new vdev is {}", own.vdev_type, new.vdev_type)
+    } else if own.parity != new.parity {
+        format!("pool uses {} device parity and new vdev uses {}", own.parity, new.parity)
+    } else if own.children != new.children {
+        let (kind, n, m) = (own.vdev_type, own.children, new.children);
+        format!("pool uses {n}-way {kind} and new vdev uses {m}-way {kind}")
+    } else {
+        return None;
+    };
+    Some(format!("mismatched replication level: {why}"))
+}
+
 fn check_devices(groups: &[Group]) -> Result<()> {
     let mut seen = BTreeSet::new();
     for leaf in groups.iter().flat_map(|g| &g.leaves) {
         if !seen.insert(&leaf.path) {
             return Err(Error::invalid(format!("'{}' is named more than once", leaf.path)));
         }
-        if leaf.geometry.size < MIN_DEVICE_SIZE {
-            let (is, min) = (units::pretty_size(leaf.geometry.size), units::pretty_size(MIN_DEVICE_SIZE));
-            return Err(Error::invalid(format!(
-                "'{}' is too small: it has {is}, a vdev needs at least {min}",
-                leaf.path
-            )));
-        }
+        check_size(leaf)?;
+    }
+    Ok(())
+}
+
+fn check_size(leaf: &NewLeaf) -> Result<()> {
+    if leaf.geometry.size < MIN_DEVICE_SIZE {
+        let (is, min) = (units::pretty_size(leaf.geometry.size), units::pretty_size(MIN_DEVICE_SIZE));
+        return Err(Error::invalid(format!(
+            "'{}' is too small: it has {is}, a vdev needs at least {min}",
+            leaf.path
+        )));
     }
     Ok(())
 }

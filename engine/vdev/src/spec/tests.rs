@@ -164,3 +164,41 @@ fn trees_that_cannot_be_are_refused() {
     let strange = base().with("type", "tape");
     assert_eq!(Spec::decode(&strange).unwrap_err().kind(), Kind::Unsupported);
 }
+
+#[test]
+fn a_hole_is_written_as_openzfs_writes_it() {
+    let hole = Spec::hole(3);
+    let list = hole.encode(true);
+    let expected =
+        "type id guid whole_disk metaslab_array metaslab_shift ashift asize min_alloc is_log is_hole";
+    assert_eq!(names(&list), expected.split(' ').collect::<Vec<_>>());
+    assert_eq!(Spec::decode(&list).unwrap(), hole);
+}
+
+#[test]
+fn what_is_added_should_be_as_redundant_as_the_pool() {
+    const SIZE: u64 = 128 << 20;
+    let pool_of =
+        |groups: &[Group]| Spec::create(Guid(1), groups, 0, Txg(4), counter()).expect("a good layout");
+    let check = |own: &[Group], new: &[Group], expected: Option<&str>| {
+        let why = mismatch_with(&pool_of(own), new);
+        assert_eq!(why.as_deref(), expected.map(|e| format!("mismatched replication level: {e}")).as_deref());
+    };
+    let stripe = || group(Layout::Stripe, &[SIZE]);
+    let mirror = |n: usize| group(Layout::Mirror, &vec![SIZE; n]);
+    let raidz = |parity: u64, n: usize| group(Layout::Raidz { parity }, &vec![SIZE; n]);
+    check(&[mirror(2)], &[mirror(2)], None);
+    check(&[raidz(1, 3)], &[raidz(1, 5)], None);
+    check(&[mirror(2)], &[raidz(1, 3)], None);
+    check(&[mirror(2)], &[stripe()], Some("pool uses mirror and new vdev is file"));
+    check(&[mirror(2)], &[mirror(3)], Some("pool uses 2-way mirror and new vdev uses 3-way mirror"));
+    check(&[raidz(1, 3)], &[raidz(2, 4)], Some("pool uses 1 device parity and new vdev uses 2"));
+    check(
+        &[mirror(2)],
+        &[raidz(2, 4)],
+        Some("pool and new vdev with different redundancy, mirror and raidz vdevs, 1 vs. 2"),
+    );
+    let log = Group { bias: Bias::Log, ..stripe() };
+    check(&[mirror(2)], &[log], None);
+    check(&[mirror(2), raidz(2, 4)], &[stripe()], None);
+}

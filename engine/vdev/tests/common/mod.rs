@@ -80,7 +80,7 @@ pub async fn create_of(groups: &[Group], ashift: u32) -> Arc<Tree> {
     let new_guid = || Guid(world::random_u64());
     let spec = Spec::create(POOL, groups, ashift, Txg::INITIAL, new_guid).unwrap();
     let tree = Tree::open(spec, OpenOptions::new(OpenMode::ReadWrite)).await.unwrap();
-    tree.label_new(0, &config(0), Txg::INITIAL).await.unwrap();
+    tree.label_new(&config(0), Txg::INITIAL).await.unwrap();
     tree.commit(&commit(4, true)).await.unwrap();
     tree
 }

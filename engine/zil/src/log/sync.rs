@@ -83,6 +83,15 @@ impl Log {
         tx.dirtied(1);
     }
 
+    /// Takes records again, when the txg that freed a closed log is on disk: as if it had just been opened.
+    pub fn resume(&self) {
+        let mut state = self.lock();
+        if state.synced >= state.destroyed_in {
+            state.is_closed = false;
+            state.destroyed_in = Txg::NONE;
+        }
+    }
+
     /// In syncing context: frees the whole log of a dataset that goes with this txg, after [`Log::sync`].
     pub async fn destroy_with_dataset(&self, tx: &Tx) {
         self.shut();
