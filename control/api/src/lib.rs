@@ -30,8 +30,8 @@ pub use error::{ApiError, ErrorKind, Result};
 pub use history::{Did, HistoryRecord, Item, PoolHistory};
 pub use nbd::{Nbd, NbdClient, NbdExport};
 pub use pool::{
-    Class, Device, Importable, Layout, NewPool, Pool, PoolChoice, PoolImport, Scan, ScanState, Vdev,
-    VdevGroup,
+    Class, Device, Importable, Layout, NewPool, NewVdevs, Pool, PoolChoice, PoolImport, Scan, ScanState,
+    Vdev, VdevGroup,
 };
 pub use property::{Property, Source, Value};
 pub use request::{Call, Reply, Request, ScrubAction};

@@ -161,6 +161,23 @@ pub struct NewPool {
     pub temporary_name: Option<String>,
 }
 
+/// Vdevs and devices for a pool that there is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewVdevs {
+    pub pool: String,
+    pub vdevs: Vec<VdevGroup>,
+    /// Check everything, change nothing.
+    pub dry_run: bool,
+    /// Take devices that seem to be in use.
+    pub allow_in_use: bool,
+    /// Take a layout that does not match that of the pool.
+    pub allow_replication_mismatch: bool,
+    /// Take vdevs whose sectors are of another size than the pool's.
+    pub allow_ashift_mismatch: bool,
+    /// Of the new vdevs; `None`: the pool's property, if it is set, else as the devices say.
+    pub ashift: Option<u64>,
+}
+
 /// How a pool is named that is not imported yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

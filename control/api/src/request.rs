@@ -1,7 +1,7 @@
 //! Requests and their replies.
 
 use crate::{
-    Daemon, Dataset, DatasetQuery, Importable, Nbd, NewDataset, NewPool, Pool, PoolHistory, PoolImport,
+    Daemon, Dataset, DatasetQuery, Importable, Nbd, NewDataset, NewPool, NewVdevs, Pool, PoolHistory, PoolImport,
     Tunable,
 };
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,14 @@ pub enum Request {
     /// The daemon closes all pools and ends.
     Shutdown,
     PoolCreate(NewPool),
+    PoolAdd(NewVdevs),
+    /// Takes a device, or a group of them, out of a pool for good.
+    PoolRemove {
+        name: String,
+        guid: u64,
+        /// As it was called, for messages.
+        device: String,
+    },
     PoolDestroy {
         name: String,
         force: bool,

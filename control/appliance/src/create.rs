@@ -4,23 +4,18 @@
 //!   names and properties checked ─▶ devices looked at ─▶ whose are they? ─▶ cache and spare apart ─▶ pool::create
 //! ```
 
+use crate::devices;
 use crate::features;
 use crate::home::Known;
-use crate::owner;
 use crate::phrase::{About, cannot};
 use crate::pools::{Open, devices_of};
 use crate::service::{Appliance, By};
-use api::{ApiError, Class, ErrorKind, Layout, NewPool, Reply, Result, VdevGroup};
+use api::{ApiError, ErrorKind, NewPool, Reply, Result};
 use dsl::pool_props::{self, PoolProp, PoolSetting, When};
 use dsl::props::{self, Limits, PropName, Types};
-use ondisk::PoolState;
 use ondisk::feature::DEFAULT_COMPATIBILITY;
 use pool::CreateOptions;
-use std::path::Path;
-use units::{Error, Guid, Kind};
-use vdev::label::read::read_labels;
-use vdev::{Bias, Device, Group, NewLeaf};
-use world::OpenMode;
+use units::{Error, Kind};
 
 /// Properties of a new pool, sorted by where they go.
 #[derive(Default)]
@@ -54,9 +49,8 @@ impl Appliance {
         if pools.contains(&new.name) {
             return Err(failed(&Error::new(Kind::Exists, "create pool")));
         }
-        let groups =
-            look_at(&new.vdevs, new.force, |guid| pools.has_guid(guid.0)).await.map_err(|e| failed(&e))?;
-        if let Some(why) = vdev::mismatch(&groups).filter(|_| !new.force) {
+        let found = devices::look_at(&new.vdevs, new.force, &pools).await.map_err(|e| failed(&e))?;
+        if let Some(why) = vdev::mismatch(&found.groups).filter(|_| !new.force) {
             let message =
                 format!("invalid vdev specification: use '-f' to override the following errors: {why}");
             return Err(ApiError::new(ErrorKind::Invalid, message));
@@ -66,7 +60,7 @@ impl Appliance {
         }
         let options = CreateOptions {
             name: new.name.clone(),
-            groups,
+            groups: found.groups.clone(),
             ashift: properties.ashift as u32,
             features,
             root_props,
@@ -78,6 +72,11 @@ impl Appliance {
             tunables: self.0.tunables.clone(),
         };
         let pool = pool::create(options).await.map_err(|e| failed(&e))?;
+        if let Err(e) = found.add_beside(&pool).await {
+            // What failed was said; a pool that was never whole is of use to nobody.
+            let _ = pool.destroy().await;
+            return Err(failed(&e));
+        }
         let known = Known {
             name: new.name.clone(),
             guid: pool.guid().0,
@@ -105,12 +104,6 @@ fn refuse_what_is_missing(new: &NewPool) -> Result<()> {
     };
     if new.temporary_name.is_some() {
         return refuse("a temporary name (-t)");
-    }
-    if new.vdevs.iter().any(|g| g.class == Class::Cache) {
-        return refuse("a cache device");
-    }
-    if new.vdevs.iter().any(|g| g.class == Class::Spare) {
-        return refuse("a spare device");
     }
     Ok(())
 }
@@ -162,58 +155,4 @@ fn root_properties(new: &NewPool) -> units::Result<Vec<(PropName, props::Value)>
     let mut given = new.fs_properties.iter().map(parse).collect::<units::Result<Vec<_>>>()?;
     props::complete_at_create(&mut given)?;
     Ok(given)
-}
-
-/// Opens each device to see how large it is and whose.
-async fn look_at(
-    groups: &[VdevGroup],
-    force: bool,
-    is_imported: impl Fn(Guid) -> bool,
-) -> units::Result<Vec<Group>> {
-    let mut looked = Vec::new();
-    for group in groups {
-        let mut leaves = Vec::new();
-        for path in &group.devices {
-            leaves.push(look_at_one(path, force, &is_imported).await?);
-        }
-        let layout = match group.layout {
-            Layout::Stripe => vdev::Layout::Stripe,
-            Layout::Mirror => vdev::Layout::Mirror,
-            Layout::Raidz { parity } => vdev::Layout::Raidz { parity },
-        };
-        let bias = match group.class {
-            Class::Log => Bias::Log,
-            Class::Special => Bias::Special,
-            Class::Dedup => Bias::Dedup,
-            Class::Normal | Class::Cache | Class::Spare => Bias::Normal,
-        };
-        looked.push(Group { layout, bias, leaves });
-    }
-    Ok(looked)
-}
-
-async fn look_at_one(path: &str, force: bool, is_imported: &impl Fn(Guid) -> bool) -> units::Result<NewLeaf> {
-    let disk = Device::whole(path).open(OpenMode::ReadOnly).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => Error::invalid(format!(
-            "'{path}' is no file or device; a file for a pool is made with 'truncate -s 1G {path}'"
-        )),
-        _ => Error::invalid(format!("cannot open '{path}': {e}")),
-    })?;
-    if let Some(pid) = owner::of(Path::new(path)) {
-        return Err(
-            Error::new(Kind::Busy, "use device").because(format!("{path} is in use by process {pid}"))
-        );
-    }
-    let Some(owner) = read_labels(&disk).await.owner() else {
-        return Ok(NewLeaf { path: path.into(), geometry: disk.geometry() });
-    };
-    if owner.pool.is_some_and(is_imported) && owner.state == PoolState::Active {
-        let pool = owner.name.unwrap_or_default();
-        return Err(Error::new(Kind::Busy, "use device")
-            .because(format!("{path} is part of the imported pool '{pool}'")));
-    }
-    match owner.objection().filter(|_| !force) {
-        Some(objection) => Err(Error::invalid(format!("{path} {objection}; use '-f' to override this"))),
-        None => Ok(NewLeaf { path: path.into(), geometry: disk.geometry() }),
-    }
 }

@@ -1,7 +1,7 @@
 //! The appliance: carries out what the API can ask, over pools that it owns.
 //!
 //! ```text
-//!   api::Call ──▶ Appliance ──┬─ create  import  leave          pools come and go      ── home: which there are,
+//!   api::Call ──▶ Appliance ──┬─ create  add  remove  import  leave   pools come and go      ── home: which there are,
 //!                             ├─ pool_info  pool_set  history    what is said of them      remembered between runs
 //!                             ├─ query  datasets  settings       datasets
 //!                             └─ exports ◀── nbd::Server         volumes, while clients use them
@@ -17,8 +17,10 @@
 //!
 //! Not here: how requests arrive (`daemon`), and how pools work (`engine`).
 
+mod add;
 mod create;
 mod datasets;
+mod devices;
 mod exports;
 mod features;
 mod history;
@@ -36,6 +38,7 @@ mod pool_info;
 mod pool_set;
 mod pools;
 mod query;
+mod remove;
 mod scrub;
 mod service;
 mod settings;

@@ -88,6 +88,28 @@ impl Pools {
         self.0.values().any(|entry| entry.known.guid == guid)
     }
 
+    /// Those that are open now.
+    pub fn opened(&self) -> impl Iterator<Item = &Pool> {
+        self.0.values().filter_map(|entry| match &entry.state {
+            State::Open(open) => Some(&open.pool),
+            _ => None,
+        })
+    }
+
+    pub fn are_all_open(&self) -> bool {
+        self.opened().count() == self.0.len()
+    }
+
+    /// The pool has other devices than before.
+    pub fn note_devices(&mut self, name: &str) {
+        if let Some(entry) = self.0.get_mut(name)
+            && let State::Open(open) = &mut entry.state
+        {
+            open.known.devices = devices_of(&open.pool);
+            entry.known = open.known.clone();
+        }
+    }
+
     pub fn known(&self) -> Vec<Known> {
         self.0.values().map(|entry| entry.known.clone()).collect()
     }

@@ -10,6 +10,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use tunables::{Tunable, Tunables, Watcher};
+use units::Guid;
 use world::Instant;
 use world::sync::Event;
 
@@ -102,6 +103,10 @@ impl Appliance {
             Request::Daemon => Ok(Reply::Daemon(self.describe())),
             Request::Shutdown => self.shut_down(),
             Request::PoolCreate(new) => self.create_pool(new, &by).await,
+            Request::PoolAdd(new) => self.add_vdevs(new, &by).await,
+            Request::PoolRemove { name, guid, device } => {
+                self.remove_vdev(&name, Guid(guid), &device, &by).await
+            }
             Request::PoolDestroy { name, force } => self.destroy_pool(&name, force, &by).await,
             Request::PoolImportable { search, destroyed } => self.importable(&search, destroyed).await,
             Request::PoolImport(import) => self.import_pool(import, &by).await,

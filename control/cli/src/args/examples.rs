@@ -31,6 +31,15 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
             "zpool create -n tank mirror /disks/a.img /disks/b.img",
         ],
     ),
+    (
+        "zpool add",
+        &[
+            "zpool add tank mirror /dev/sdd /dev/sde",
+            "zpool add tank log mirror /dev/nvme0n1 /dev/nvme1n1",
+            "zpool add -n -o ashift=12 tank cache /dev/sdf spare /dev/sdg",
+        ],
+    ),
+    ("zpool remove", &["zpool remove tank mirror-1", "zpool remove tank /dev/nvme0n1"]),
     ("zpool destroy", &["zpool destroy tank"]),
     (
         "zpool import",

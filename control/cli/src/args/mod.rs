@@ -211,7 +211,6 @@ const NOT_YET: &[(&str, &[&str])] = &[
     (
         "zpool",
         &[
-            "add",
             "attach",
             "checkpoint",
             "clear",
@@ -223,7 +222,6 @@ const NOT_YET: &[(&str, &[&str])] = &[
             "online",
             "prefetch",
             "reguid",
-            "remove",
             "reopen",
             "replace",
             "resilver",

@@ -38,6 +38,13 @@ fn command_lines_of_openzfs_are_understood() {
         "zpool create -f -o ashift=12 -O compression=lz4 -O atime=off -m none tank mirror a b raidz2 c d e f",
         "zpool create aux mirror p0 p1 special p2 log p3 cache p4 spare p5 -f",
         "zpool create -n -d -R /mnt -t other tank a",
+        "zpool add tank log mirror a b cache c spare d e",
+        "zpool add -n -f -gLP -o ashift=12 tank raidz2 a b c d",
+        "zpool add --allow-in-use --allow-replication-mismatch --allow-ashift-mismatch tank a",
+        "zpool remove tank mirror-1 /dev/sdz",
+        "zpool remove -np tank a",
+        "zpool remove -w tank 1234567890",
+        "zpool remove -s tank",
         "zpool import",
         "zpool import -d /dev -d /disks -aN -f",
         "zpool import -o readonly=on -R /mnt tank newname",
@@ -102,10 +109,10 @@ fn what_makes_no_sense_is_a_usage_error() {
 #[test]
 fn commands_that_are_not_here_yet_are_named() {
     assert_eq!(
-        not_yet(&normalize(words("zpool -x add tank b"))).as_deref(),
-        Some("'zpool add' is not part of this version of Cenote yet")
+        not_yet(&normalize(words("zpool -x attach tank b"))).as_deref(),
+        Some("'zpool attach' is not part of this version of Cenote yet")
     );
-    assert_eq!(not_yet(&normalize(words("zpool list add"))), None);
+    assert_eq!(not_yet(&normalize(words("zpool list attach"))), None);
     assert_eq!(not_yet(&normalize(words("cenote up"))), None);
 }
 

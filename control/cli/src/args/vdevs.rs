@@ -7,8 +7,17 @@
 
 use api::{Class, Layout, VdevGroup};
 
-/// Reads the groups; what a device is, is not looked at.
+/// Reads the groups of a new pool, which needs one that holds data.
 pub fn parse(words: &[String]) -> Result<Vec<VdevGroup>, String> {
+    let groups = parse_more(words)?;
+    if !groups.iter().any(|g| !matches!(g.class, Class::Cache | Class::Spare | Class::Log)) {
+        return Err("invalid vdev specification: at least one toplevel vdev must be specified".into());
+    }
+    Ok(groups)
+}
+
+/// Reads groups for a pool that there is; what a device is, is not looked at.
+pub fn parse_more(words: &[String]) -> Result<Vec<VdevGroup>, String> {
     let mut groups: Vec<VdevGroup> = Vec::new();
     let mut class = Class::Normal;
     let mut words = words.iter().map(String::as_str).peekable();
@@ -40,9 +49,6 @@ pub fn parse(words: &[String]) -> Result<Vec<VdevGroup>, String> {
                 _ => groups.push(VdevGroup { class, layout: Layout::Stripe, devices: vec![word.into()] }),
             },
         }
-    }
-    if !groups.iter().any(|g| !matches!(g.class, Class::Cache | Class::Spare | Class::Log)) {
-        return Err("invalid vdev specification: at least one toplevel vdev must be specified".into());
     }
     Ok(groups)
 }

@@ -6,6 +6,10 @@ use clap::{Args, Subcommand, ValueHint};
 pub enum Command {
     /// Create a pool on devices or files
     Create(Create),
+    /// Add vdevs to a pool: data, log, special, dedup, cache or spare devices
+    Add(Add),
+    /// Remove log, cache and spare devices from a pool
+    Remove(Remove),
     /// Destroy a pool
     Destroy(Destroy),
     /// List pools that can be imported, or import some
@@ -79,6 +83,70 @@ pub struct Create {
     /// Devices and files, with the words mirror, raidz, raidz2, raidz3, log, special, dedup, cache and spare
     #[arg(required = true, value_hint = ValueHint::FilePath)]
     pub vdev: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Add {
+    /// Take devices that seem to be in use, and layouts and sector sizes that do not match the pool's
+    #[arg(short, conflicts_with_all = ["allow_in_use", "allow_replication_mismatch", "allow_ashift_mismatch"])]
+    pub force: bool,
+    /// Show what the pool would be, and add nothing
+    #[arg(short = 'n')]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub names: Names,
+    /// Of the new vdevs: ashift=9 to ashift=16
+    #[arg(short = 'o', value_name = "PROPERTY=VALUE", value_parser = super::setting)]
+    pub properties: Vec<(String, String)>,
+    /// Take devices that seem to be in use
+    #[arg(long)]
+    pub allow_in_use: bool,
+    /// Take a layout that does not match the pool's
+    #[arg(long)]
+    pub allow_replication_mismatch: bool,
+    /// Take devices with sectors of another size than the pool's
+    #[arg(long)]
+    pub allow_ashift_mismatch: bool,
+    /// Which
+    pub pool: String,
+    /// Devices and files, with the words mirror, raidz, raidz2, raidz3, log, special, dedup, cache and spare
+    #[arg(required = true, value_hint = ValueHint::FilePath)]
+    pub vdev: Vec<String>,
+}
+
+/// How vdevs are named.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Names {
+    /// Name vdevs by their guids
+    #[arg(short)]
+    pub guids: bool,
+    /// Resolve links in the paths of devices
+    #[arg(short = 'L')]
+    pub links: bool,
+    /// Whole paths of devices
+    #[arg(short = 'P')]
+    pub paths: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Remove {
+    /// Show the memory that it would take to find what was moved elsewhere, and remove nothing
+    #[arg(short = 'n')]
+    pub dry_run: bool,
+    /// Exact numbers
+    #[arg(short = 'p')]
+    pub exact: bool,
+    /// Stop a removal under way
+    #[arg(short, conflicts_with_all = ["dry_run", "wait", "devices"])]
+    pub stop: bool,
+    /// Wait until it is done
+    #[arg(short)]
+    pub wait: bool,
+    /// Which
+    pub pool: String,
+    /// Devices by path or guid; a mirror by its name, as 'zpool status' shows it
+    #[arg(value_name = "DEVICE", required_unless_present = "stop", value_hint = ValueHint::FilePath)]
+    pub devices: Vec<String>,
 }
 
 #[derive(Debug, Args)]

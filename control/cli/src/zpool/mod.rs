@@ -1,5 +1,6 @@
 //! `zpool`: one file for each group of subcommands; the layouts are pure and tested against OpenZFS's own output.
 
+mod add;
 mod create;
 mod get;
 mod get_vdev;
@@ -12,6 +13,7 @@ mod iostat_layout;
 mod list;
 mod list_vdevs;
 mod reason;
+mod remove;
 mod scan;
 mod scrub;
 mod status;
@@ -27,6 +29,8 @@ use api::{Pool, Reply, Request};
 pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
     match command {
         Command::Create(args) => create::run(session, args),
+        Command::Add(args) => add::run(session, args),
+        Command::Remove(args) => remove::run(session, args),
         Command::Destroy(args) => {
             session.order(Request::PoolDestroy { name: args.pool.clone(), force: args.force })
         }

@@ -454,3 +454,42 @@ fn devices_are_named_as_asked() {
     let raidz = Vdev { parity: 2, ..top("raidz", 3, Class::Normal, vec![disk]) };
     assert_eq!(vdev_name(&raidz, "", Style::default()), "raidz2-3");
 }
+
+#[test]
+fn what_would_be_added_stands_behind_what_is_there() {
+    let pool = aux();
+    let words = ["log", "mirror", "/d/a", "/d/b", "cache", "/d/c"].map(String::from);
+    let new = tree::of_groups(&crate::args::vdevs::parse_more(&words).unwrap());
+    let expected = "\taux
+\t  mirror-0
+\t    p0
+\t    p1
+\tdedup
+\t  p6
+\tspecial
+\t  p2
+\tlogs
+\t  p3
+\t  mirror
+\t    /d/a
+\t    /d/b
+\tcache
+\t  p4
+\t  /d/c
+\tspares
+\t  p5
+";
+    assert_eq!(tree::render_grown("aux", pool.vdevs.as_ref(), &new, Style::default()), expected);
+}
+
+#[test]
+fn a_vdev_to_be_removed_is_found_by_name_path_or_guid() {
+    let root = aux().vdevs.unwrap();
+    let found =
+        |word: &str| remove::find(&root, word).map(|v| v.path.clone().unwrap_or_else(|| v.kind.clone()));
+    assert_eq!(found("mirror-0").as_deref(), Some("mirror"));
+    assert_eq!(found("/dev/p3").as_deref(), Some("/dev/p3"));
+    assert_eq!(found("p3").as_deref(), Some("/dev/p3"));
+    assert_eq!(found("83886080").as_deref(), Some("/dev/p4"), "its guid");
+    assert_eq!(found("mirror-7"), None);
+}

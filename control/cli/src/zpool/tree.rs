@@ -1,5 +1,6 @@
-//! The layout that `zpool create -n` promises: names by level, classes apart.
+//! The layout that `zpool create -n` and `zpool add -n` promise: names by level, classes apart.
 
+use super::list_vdevs::is_of;
 use crate::args::zpool::Style;
 use crate::text::vdev_name::vdev_name;
 use api::{Class, Layout, Vdev, VdevGroup};
@@ -30,34 +31,43 @@ pub(super) fn of_groups(groups: &[VdevGroup]) -> Vec<Vdev> {
     tops
 }
 
+const CLASSES: [(Class, &str); 6] = [
+    (Class::Normal, ""),
+    (Class::Dedup, "dedup"),
+    (Class::Special, "special"),
+    (Class::Log, "logs"),
+    (Class::Cache, "cache"),
+    (Class::Spare, "spares"),
+];
+
 pub(super) fn render(pool: &str, tops: &[Vdev]) -> String {
+    render_grown(pool, None, tops, Style::default())
+}
+
+/// The vdevs that a pool has, each class followed by those that it would get.
+pub(super) fn render_grown(pool: &str, root: Option<&Vdev>, new: &[Vdev], style: Style) -> String {
     let mut text = format!("\t{pool}\n");
-    let classes = [
-        (Class::Normal, ""),
-        (Class::Dedup, "dedup"),
-        (Class::Special, "special"),
-        (Class::Log, "logs"),
-        (Class::Cache, "cache"),
-        (Class::Spare, "spares"),
-    ];
-    for (class, heading) in classes {
-        let of_class: Vec<&Vdev> = tops.iter().filter(|t| t.class == Some(class)).collect();
-        if !of_class.is_empty() && class != Class::Normal {
+    for (class, heading) in CLASSES {
+        let own: Vec<&Vdev> = root.iter().flat_map(|r| &r.children).filter(|t| is_of(t, class)).collect();
+        let new: Vec<&Vdev> = new.iter().filter(|t| is_of(t, class)).collect();
+        if class != Class::Normal && own.len() + new.len() > 0 {
             text += &format!("\t{heading}\n");
         }
-        of_class.iter().for_each(|top| add(&mut text, top, 2));
+        // Only vdevs for data are told apart by their numbers there.
+        own.iter().for_each(|top| add(&mut text, top, style, class == Class::Normal, 2));
+        new.iter().for_each(|top| add(&mut text, top, style, false, 2));
     }
     text
 }
 
-fn add(text: &mut String, vdev: &Vdev, depth: usize) {
+fn add(text: &mut String, vdev: &Vdev, style: Style, numbered: bool, depth: usize) {
     // Until it exists a group has no number.
-    let name = vdev_name(vdev, "", Style::default());
-    let name = if vdev.is_leaf() {
+    let name = vdev_name(vdev, "", style);
+    let name = if vdev.is_leaf() || numbered {
         name.as_str()
     } else {
         name.rsplit_once('-').map_or(name.as_str(), |(kind, _)| kind)
     };
     text.push_str(&format!("\t{:depth$}{name}\n", ""));
-    vdev.children.iter().for_each(|child| add(text, child, depth + 2));
+    vdev.children.iter().for_each(|child| add(text, child, style, numbered, depth + 2));
 }
