@@ -15,6 +15,7 @@
 
 mod local;
 mod one_shot;
+mod promises;
 mod report;
 mod serve;
 mod socket;
@@ -78,7 +79,7 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
             Ok(())
         }
         Command::Inspect(args) => tools::inspect(args),
-        Command::Bench(args) => tools::bench(args),
+        Command::Bench(args) => tools::bench(home, args),
     }
 }
 

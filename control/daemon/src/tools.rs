@@ -1,6 +1,7 @@
 //! Commands that need no appliance: they look at devices, or make pools of their own.
 
-use crate::report;
+use crate::{promises, report};
+use appliance::Home;
 use cli::Failure;
 use cli::args::tools::{Bench, BenchWhat, Inspect, InspectWhat};
 use inspect::{InspectArgs, What};
@@ -44,7 +45,8 @@ fn asked(what: InspectWhat) -> What {
 }
 
 /// `cenote bench engine`: what the engine costs, beside the bare file and other servers.
-pub fn bench(args: Bench) -> Result<(), Failure> {
+/// The others: what it costs to keep promises.
+pub fn bench(home: &Home, args: Bench) -> Result<(), Failure> {
     let command = match args.what {
         BenchWhat::Engine { dirs, size, seconds, rounds } => {
             let default = bench::Options::default();
@@ -55,12 +57,18 @@ pub fn bench(args: Bench) -> Result<(), Failure> {
                 rounds: rounds.unwrap_or(default.rounds).max(1),
             })
         }
+        BenchWhat::Filesync { words } => return print(&promises::filesync(home, &as_strs(&words))?),
+        BenchWhat::Sync { words } => return print(&promises::sync(&as_strs(&words))?),
         BenchWhat::Serve { socket, dir, size, block } => {
             bench::Command::Serve(bench::Served { socket, dir, size, block })
         }
     };
     let text = command.run(&["bench"], report::complain);
     print(&text.map_err(|e| Failure::Failed(e.to_string()))?)
+}
+
+fn as_strs(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
 }
 
 /// Prints, and ends quietly when nobody reads any more.

@@ -17,13 +17,17 @@
 //! Every row of the engine runs in each of the given directories: in memory, to see what the code costs; on a disk, to
 //! see what users get. Not here: the workloads themselves (`workload`), and any judgement of the numbers.
 
+pub mod args;
 mod cell;
 mod command;
+pub mod filesync;
 mod place;
 mod rig;
 mod rows;
 mod servers;
+pub mod sync;
 mod table;
+mod volume_pool;
 
 pub use cell::{Cell, Figure};
 pub use command::{Command, USAGE};

@@ -21,6 +21,8 @@ pub struct Floor {
 pub enum Plane {
     Engine,
     Fronts,
+    /// Simulated worlds: only tools may use them, and all tests.
+    Lab,
     Tools,
     Control,
     /// Helps us and is part of no program that users run; may use anything, and only tests may use it.
@@ -39,11 +41,14 @@ pub const FLOORS: &[Floor] = &[
     floor("L6", Plane::Engine, &["pool"]),
     floor("fronts", Plane::Fronts, &["nbd"]),
     floor("control", Plane::Control, &["api", "appliance", "client"]),
-    // These two are tools and also subcommands of the program, so the program may use them; they look at the pool
+    // Modelled hardware: tests of every floor run on it, and tools ask what a workload would do on it. What serves pools
+    // never does.
+    floor("lab", Plane::Lab, &["sim"]),
+    // These are tools and also subcommands of the program, so the program may use them; they look at the pool
     // through the appliance, as the fronts' users do.
     floor("tools", Plane::Tools, &["inspect", "workload", "bench"]),
     floor("program", Plane::Control, &["cli", "cenote"]),
-    floor("helpers", Plane::Helpers, &["sim", "interop", "torture", "xtask"]),
+    floor("helpers", Plane::Helpers, &["interop", "torture", "xtask"]),
 ];
 
 const fn floor(name: &'static str, plane: Plane, crates: &'static [&'static str]) -> Floor {

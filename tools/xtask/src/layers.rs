@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!   program   cli  cenote
-//!   tools     inspect  workload                       an arrow goes from the user to the used:
+//!   tools     inspect  workload  bench                an arrow goes from the user to the used:
 //!   control   api  appliance  client                  cenote ──▶ nbd    is down, and fine
 //!   fronts    nbd                                     zio    ──▶ dmu    is up, and refused
 //!   L6..L0    pool … units
 //! ```
 //!
-//! The helpers stand on top of all: they may use anything, and nothing but tests may use them.
+//! The helpers stand on top of all: they may use anything, and nothing but tests may use them. The lab is in between: its
+//! simulated hardware is for tests on every floor, and for tools that are asked what a workload would do on it.
 
 use crate::house::{self, Dependency, FLOORS, Member, Plane};
 use crate::{Failure, Findings};
@@ -32,14 +33,22 @@ fn of_member(member: &Member) -> Findings {
 /// Why this arrow may not be, if it may not.
 fn objection(user: &str, used: &Dependency) -> Option<String> {
     let (from, to) = (house::place(user)?, house::place(&used.name)?);
-    let is_helper = house::plane(&used.name) == Some(Plane::Helpers);
-    if house::plane(user) == Some(Plane::Helpers) || (is_helper && used.development) || to < from {
+    let plane = house::plane(&used.name);
+    let is_helper = plane == Some(Plane::Helpers);
+    let is_for_tests = is_helper || plane == Some(Plane::Lab);
+    let is_control = house::plane(user) == Some(Plane::Control);
+    if house::plane(user) == Some(Plane::Helpers) || (is_for_tests && used.development) {
+        return None;
+    }
+    if to < from && !(plane == Some(Plane::Lab) && is_control) {
         return None;
     }
     let arrow =
         format!("{user} ({}) uses {} ({})", FLOORS[from.floor].name, used.name, FLOORS[to.floor].name);
     Some(if is_helper {
         format!("{arrow}: only tests may, as a dev-dependency")
+    } else if plane == Some(Plane::Lab) {
+        format!("{arrow}: only tools and tests may")
     } else {
         format!("{arrow}: the arrow points up")
     })
@@ -75,10 +84,20 @@ mod tests {
     fn helpers_are_for_tests() {
         assert!(check("vdev", "sim", true).is_empty());
         assert_eq!(
-            check("vdev", "sim", false),
-            ["vdev (L2) uses sim (helpers): only tests may, as a dev-dependency"]
+            check("vdev", "interop", false),
+            ["vdev (L2) uses interop (helpers): only tests may, as a dev-dependency"]
         );
         assert!(check("interop", "cenote", false).is_empty());
+    }
+
+    #[test]
+    fn the_lab_is_for_tests_and_tools() {
+        assert!(check("vdev", "sim", true).is_empty() && check("bench", "sim", false).is_empty());
+        assert_eq!(check("vdev", "sim", false), ["vdev (L2) uses sim (lab): only tools and tests may"]);
+        assert_eq!(
+            check("cenote", "sim", false),
+            ["cenote (program) uses sim (lab): only tools and tests may"]
+        );
     }
 
     #[test]

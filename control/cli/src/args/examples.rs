@@ -20,6 +20,15 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("inspect verify", &["cenote inspect verify -d /disks tank"]),
     ("bench engine", &["cenote bench engine", "cenote bench engine --dir /dev/shm --size 1G --seconds 5"]),
     ("bench serve", &["cenote bench serve /tmp/nbd.sock /dev/shm 512M 16K"]),
+    (
+        "bench filesync",
+        &[
+            "cenote bench filesync /tmp 1000 --streams 4",
+            "cenote bench filesync --pool tank/vol1 1000",
+            "cenote bench filesync --array 1000 --streams 8",
+        ],
+    ),
+    ("bench sync", &["cenote bench sync /tmp --seconds 2 --rounds 5"]),
     ("completions", &["cenote completions bash"]),
     ("man", &["cenote man", "cenote man /usr/local/share/man/man1"]),
     ("help", &["cenote help zpool iostat"]),

@@ -111,6 +111,18 @@ pub enum BenchWhat {
         #[arg(long)]
         rounds: Option<usize>,
     },
+    /// Create, write with O_DSYNC and unlink small files: on a mounted path, a volume, or the model of an array
+    Filesync {
+        /// A mounted path and how many files; with --pool or --array only how many
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+        words: Vec<String>,
+    },
+    /// Synchronous writes with and without a slog, beside the same on the bare file
+    Sync {
+        /// A directory, and --seconds S, --rounds R, --files N
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+        words: Vec<String>,
+    },
     /// Serves a volume of a new pool over NBD until it is told to end: one of the servers that `engine` measures
     Serve {
         /// Where it listens

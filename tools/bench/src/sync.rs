@@ -1,0 +1,324 @@
+//! Synchronous writes: what a promise costs, beside what the bare file takes for it.
+//!
+//! ```text
+//!   raw          pwrite, then fdatasync, by each of the writers           the floor
+//!   latency      a volume, each write with FUA: data into the intent log
+//!   throughput   the same with logbias=throughput: data to its place, a pointer into the log
+//!   slog         logbias=latency, the log on a device of its own
+//! ```
+//!
+//! All four in turn, several rounds, medians. `writes/flush` says how many promises one flush of a device has kept: that
+//! is batching, and more than one flush for each write is a mistake. Then the filesync loop on a volume beside ext4 and XFS
+//! that are made for it on the same disk.
+
+mod peers;
+mod target;
+
+use crate::filesync::{self, Outcome};
+use crate::volume_pool::{VOLUME, VolumePool};
+use appliance::Lun;
+use pool::Pool;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use target::{FuaTarget, SyncedFile};
+use units::{Error, Kind, Result};
+use vdev::NewLeaf;
+use workload::{Limit, Pattern, Report, Spec, Target};
+use world::OpenMode;
+
+/// How long and how often.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Seconds of each run.
+    pub seconds: f64,
+    pub rounds: usize,
+    /// Files of the filesync loop.
+    pub files: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { seconds: 1.0, rounds: 3, files: 2000 }
+    }
+}
+
+const BLOCKS: [u64; 3] = [4 << 10, 16 << 10, 128 << 10];
+const DEPTHS: [usize; 4] = [1, 8, 32, 128];
+const STREAMS: [usize; 2] = [1, 8];
+/// Of the volume, and of the file that it is compared with.
+const SIZE: u64 = 256 << 20;
+const DEVICE_SIZE: u64 = 4 << 30;
+const LOG_SIZE: u64 = 1 << 30;
+
+/// The medians of one column.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figure {
+    pub iops: f64,
+    pub p99_us: f64,
+    /// Writes for each flush of a device.
+    pub per_flush: f64,
+}
+
+/// One block size and number of writers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub block: u64,
+    pub depth: usize,
+    pub raw: Figure,
+    pub latency: Figure,
+    pub throughput: Figure,
+    pub slog: Figure,
+}
+
+/// The filesync loop in one place.
+#[derive(Clone, Debug)]
+pub struct FilesyncRow {
+    pub place: String,
+    /// For 1 and for 8 streams, or why it could not be run.
+    pub outcomes: std::result::Result<Vec<Outcome>, String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    Latency,
+    Throughput,
+    Slog,
+}
+
+/// Runs all of it with files in `dir`, telling `progress` what comes next.
+pub async fn run(
+    dir: &Path,
+    options: Options,
+    progress: impl Fn(&str),
+) -> Result<(Vec<Row>, Vec<FilesyncRow>)> {
+    let rig = SyncRig { dir: dir.join(format!("cenote-sync-{}", std::process::id())), options };
+    std::fs::create_dir_all(&rig.dir).map_err(rig.io("make"))?;
+    let _files = Files(&rig.dir);
+    let mut rows = Vec::new();
+    for block in BLOCKS {
+        for depth in DEPTHS {
+            progress(&format!("synchronous writes of {}, {depth} outstanding", units::pretty_size(block)));
+            rows.push(rig.row(block, depth).await?);
+        }
+    }
+    progress("filesync");
+    let mut loops = vec![FilesyncRow { place: "volume".into(), outcomes: Ok(rig.filesync(false).await?) }];
+    loops.push(FilesyncRow { place: "volume, with a slog".into(), outcomes: Ok(rig.filesync(true).await?) });
+    for file_system in peers::FILE_SYSTEMS {
+        progress(&format!("filesync on {file_system}"));
+        let outcomes = peers::filesync(file_system, &rig.dir, options.files, &STREAMS);
+        loops.push(FilesyncRow { place: format!("{file_system}, on a loop device"), outcomes });
+    }
+    Ok((rows, loops))
+}
+
+struct SyncRig {
+    dir: PathBuf,
+    options: Options,
+}
+
+/// The files of a run, which go with it.
+struct Files<'a>(&'a Path);
+
+impl Drop for Files<'_> {
+    fn drop(&mut self) {
+        // What cannot be removed is in the way of nobody: the next run has another directory.
+        let _ = std::fs::remove_dir_all(self.0);
+    }
+}
+
+impl SyncRig {
+    fn io(&self, doing: &'static str) -> impl Fn(std::io::Error) -> Error + '_ {
+        move |e| Error::new(Kind::Io, doing).at(self.dir.display()).because(e)
+    }
+
+    fn make_file(&self, name: &str, len: u64) -> Result<PathBuf> {
+        let path = self.dir.join(name);
+        std::fs::File::create(&path).and_then(|f| f.set_len(len)).map_err(self.io("make a file in"))?;
+        Ok(path)
+    }
+
+    async fn row(&self, block: u64, depth: usize) -> Result<Row> {
+        let mut samples: [Vec<Figure>; 4] = Default::default();
+        for _ in 0..self.options.rounds {
+            samples[0].push(self.raw(block, depth).await?);
+            for (how, samples) in
+                [How::Latency, How::Throughput, How::Slog].into_iter().zip(&mut samples[1..])
+            {
+                samples.push(self.engine(block, depth, how).await?);
+            }
+        }
+        let [raw, latency, throughput, slog] = samples.map(|s| median(&s));
+        Ok(Row { block, depth, raw, latency, throughput, slog })
+    }
+
+    fn spec(&self, block: u64, depth: usize, limit: Limit) -> Spec {
+        Spec {
+            pattern: Pattern::Random,
+            block_size: block as u32,
+            queue_depth: depth,
+            read_percent: 0,
+            limit,
+            ..Spec::default()
+        }
+    }
+
+    /// A quarter of the time to come to speed, then the run that counts. `flushes` counts those of the devices.
+    async fn measure(
+        &self,
+        target: Arc<dyn Target>,
+        block: u64,
+        depth: usize,
+        flushes: impl Fn() -> Option<u64>,
+    ) -> Result<Figure> {
+        let spec = |seconds| self.spec(block, depth, Limit::Time(Duration::from_secs_f64(seconds)));
+        workload::run(target.clone(), &spec(self.options.seconds / 4.0)).await?;
+        let before = flushes();
+        let report = workload::run(target, &spec(self.options.seconds)).await?;
+        Ok(figure(&report, flushes().zip(before).map(|(after, before)| after - before)))
+    }
+
+    async fn raw(&self, block: u64, depth: usize) -> Result<Figure> {
+        let path = self.dir.join("raw");
+        if std::fs::metadata(&path).is_err() {
+            self.make_file("raw", SIZE)?;
+            // Blocks that the file has already, as a database's file has: no metadata is written with them.
+            let fill =
+                Spec { pattern: Pattern::Sequential, ..self.spec(1 << 20, 8, Limit::Requests(SIZE >> 20)) };
+            workload::run(workload::open(&path, OpenMode::ReadWrite)?, &fill).await?;
+        }
+        let disk = world::open(&path, OpenMode::ReadWrite).map_err(self.io("open a file in"))?;
+        let target: Arc<dyn Target> = Arc::new(SyncedFile(workload::DiskTarget(disk)));
+        self.measure(target, block, depth, || None).await
+    }
+
+    async fn pool(&self, block: u64, how: How) -> Result<Pool> {
+        let data = NewLeaf::look_at(&self.make_file("disk", DEVICE_SIZE)?)?;
+        let mut rig = VolumePool { size: SIZE, block_size: block, ..VolumePool::plain(vec![data]) };
+        match how {
+            How::Latency => {}
+            How::Throughput => rig.logbias = "throughput",
+            How::Slog => rig.logs = vec![NewLeaf::look_at(&self.make_file("log", LOG_SIZE)?)?],
+        }
+        rig.create().await
+    }
+
+    async fn engine(&self, block: u64, depth: usize, how: How) -> Result<Figure> {
+        let pool = self.pool(block, how).await?;
+        let target: Arc<dyn Target> =
+            Arc::new(FuaTarget(Arc::new(Lun::new(pool.open_volume(VOLUME).await?))));
+        let figure = self.measure(target, block, depth, || Some(flushes(&pool))).await?;
+        pool.export().await?;
+        Ok(figure)
+    }
+
+    async fn filesync(&self, with_slog: bool) -> Result<Vec<Outcome>> {
+        let pool = self.pool(16 << 10, if with_slog { How::Slog } else { How::Latency }).await?;
+        let lun: Arc<dyn nbd::Volume> = Arc::new(Lun::new(pool.open_volume(VOLUME).await?));
+        let mut outcomes = Vec::new();
+        for streams in STREAMS {
+            let options = filesync::Options { count: self.options.files, streams };
+            outcomes.push(filesync::volume::run(lun.clone(), options).await?);
+        }
+        drop(lun);
+        pool.export().await?;
+        Ok(outcomes)
+    }
+}
+
+/// How often the pool's devices were flushed.
+fn flushes(pool: &Pool) -> u64 {
+    pool.tree().leaves().iter().map(|leaf| leaf.stats.snapshot().flushes).sum()
+}
+
+fn figure(report: &Report, flushes: Option<u64>) -> Figure {
+    let writes = report.writes.count();
+    Figure {
+        iops: report.iops(),
+        p99_us: report.writes.percentile(99.0).as_nanos() as f64 / 1e3,
+        per_flush: writes as f64 / flushes.unwrap_or(writes).max(1) as f64,
+    }
+}
+
+fn median(figures: &[Figure]) -> Figure {
+    let of = |field: fn(&Figure) -> f64| {
+        let mut values: Vec<f64> = figures.iter().map(field).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(0.0)
+    };
+    Figure { iops: of(|f| f.iops), p99_us: of(|f| f.p99_us), per_flush: of(|f| f.per_flush) }
+}
+
+/// Both tables, as Markdown.
+pub fn render(rows: &[Row], loops: &[FilesyncRow]) -> String {
+    let mut text = String::from(
+        "| synchronous write | outstanding | raw file, fdatasync: IOPS | logbias=latency: IOPS (x raw) | writes/flush | \
+         logbias=throughput: IOPS (x raw) | writes/flush | slog: IOPS (x raw) | writes/flush |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for row in rows {
+        text += &format!("| {} | {} | {:.0} |", units::pretty_size(row.block), row.depth, row.raw.iops);
+        for figure in [row.latency, row.throughput, row.slog] {
+            let ratio = figure.iops / row.raw.iops.max(1e-9);
+            text += &format!(" {:.0} ({ratio:.2}) | {:.1} |", figure.iops, figure.per_flush);
+        }
+        text.push('\n');
+    }
+    text += "\n| filesync | 1 stream: files/s | p50 | p99 | 8 streams: files/s | p50 | p99 |\n\
+             |---|---:|---:|---:|---:|---:|---:|\n";
+    for FilesyncRow { place, outcomes } in loops {
+        text += &format!("| {place} |");
+        match outcomes {
+            Err(why) => text += &format!(" not run: {why} | | | | | |"),
+            Ok(outcomes) => outcomes.iter().for_each(|o| text += &filesync_cells(o)),
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn filesync_cells(outcome: &Outcome) -> String {
+    let at = |percent| filesync::time(outcome.latencies.percentile(percent));
+    format!(" {:.0} | {} | {} |", outcome.per_second(), at(50.0), at(99.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_each_way_beside_the_raw_file() {
+        let of = |iops, per_flush| Figure { iops, p99_us: 900.0, per_flush };
+        let row = Row {
+            block: 4096,
+            depth: 32,
+            raw: of(4000.0, 1.0),
+            latency: of(40_000.0, 21.5),
+            throughput: of(2000.0, 9.0),
+            slog: of(36_000.0, 20.0),
+        };
+        let mut latencies = workload::Histogram::default();
+        latencies.record(Duration::from_micros(500));
+        let outcome = Outcome { count: 1, elapsed: Duration::from_millis(1), latencies };
+        let loops = [
+            FilesyncRow { place: "volume".into(), outcomes: Ok(vec![outcome.clone(), outcome]) },
+            FilesyncRow { place: "xfs".into(), outcomes: Err("needs root".into()) },
+        ];
+        let text = render(&[row], &loops);
+        assert!(
+            text.contains(
+                "| 4K | 32 | 4000 | 40000 (10.00) | 21.5 | 2000 (0.50) | 9.0 | 36000 (9.00) | 20.0 |\n"
+            ),
+            "{text}"
+        );
+        assert!(text.contains("| volume | 1000 | 500us | 500us | 1000 | 500us | 500us |\n"), "{text}");
+        assert!(text.ends_with("| xfs | not run: needs root | | | | | |\n"), "{text}");
+    }
+
+    #[test]
+    fn the_median_is_not_moved_by_one_bad_round() {
+        let of = |iops| Figure { iops, p99_us: iops, per_flush: 1.0 };
+        assert_eq!(median(&[of(10.0), of(9000.0), of(11.0)]).iops, 11.0);
+    }
+}
