@@ -26,7 +26,10 @@ struct Shared {
     flushes: Counted,
     writes: Counted,
     cut: AtomicBool,
+    watcher: Mutex<Option<Watcher>>,
 }
+
+type Watcher = Arc<dyn Fn(Moment, u64) + Send + Sync>;
 
 /// Events so far, and the one at which the power goes; 0: none.
 #[derive(Default)]
@@ -36,8 +39,8 @@ struct Counted {
 }
 
 /// What is about to complete.
-#[derive(Clone, Copy)]
-enum Moment {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
     Write,
     Flush,
 }
@@ -75,6 +78,10 @@ impl Shared {
             Moment::Flush => &self.flushes,
         };
         let number = counted.count.fetch_add(1, Relaxed) + 1;
+        let watcher = lock(&self.watcher).clone();
+        if let Some(watch) = watcher {
+            watch(moment, number);
+        }
         if number == counted.cut_at.load(Relaxed) {
             self.cut.store(true, Relaxed);
         }
@@ -138,6 +145,16 @@ impl Disks {
     /// Cuts the power when the `n`-th write from now on is about to complete.
     pub fn cut_at_write(&self, n: u64) {
         self.0.writes.cut_at.store(self.writes() + n, Relaxed);
+    }
+
+    /// Calls `watch` whenever a write or a flush is about to complete, with its number among all writes or all flushes:
+    /// there [`Disks::fork`] makes a picture of what a cut at that moment would find.
+    pub fn watch(&self, watch: impl Fn(Moment, u64) + Send + Sync + 'static) {
+        *lock(&self.0.watcher) = Some(Arc::new(watch));
+    }
+
+    pub fn unwatch(&self) {
+        *lock(&self.0.watcher) = None;
     }
 
     /// Cuts the power of a run under way, at once.

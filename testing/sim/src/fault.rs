@@ -17,6 +17,8 @@ pub struct Fault {
     pub lost_writes_ppm: u32,
     /// Writes that report success and went to another place, per million.
     pub misdirected_writes_ppm: u32,
+    /// Flushes report success and make nothing durable.
+    pub ignores_flushes: bool,
     /// Writes fail for want of space on the host.
     pub full: bool,
     /// Every operation takes so much longer.

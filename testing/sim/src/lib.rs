@@ -16,7 +16,8 @@
 //! A power cut ([`Disks::power_cut`], or in the midst of a run [`Disks::cut_at_flush`], [`Disks::cut_at_write`] and
 //! [`run_until_cut`]) keeps all that was flushed, and of the rest any subset, sector by sector: what the cache of a real
 //! disk may do. To try every boundary: count [`Disks::flushes`] of a whole run, then [`Disks::fork`] the disks as they
-//! were before it and cut the run at the first flush, the second, …
+//! were before it and cut the run at the first flush, the second, … Or run once and [`Disks::watch`]: a fork taken when a
+//! flush is about to complete is what a cut there would find.
 //!
 //! Invariants: a flush makes durable exactly the writes that had completed when it was issued; a run that can make no
 //! progress panics; a run that panics names its seed.
@@ -30,7 +31,7 @@ mod net;
 mod rng;
 mod world_sim;
 
-pub use disk::{DiskHandle, Disks};
+pub use disk::{DiskHandle, Disks, Moment};
 pub use executor::{Config, run, run_until_cut, run_with};
 pub use fault::Fault;
 pub use model::{Cache, Model};

@@ -106,7 +106,9 @@ impl Disk for Opened {
             if fault.gone || chance(fault.flush_errors_ppm) {
                 return Err(io::Error::other("flush error"));
             }
-            lock(&disk.state).flush_to(mark);
+            if !fault.ignores_flushes {
+                lock(&disk.state).flush_to(mark);
+            }
             Ok(())
         })
     }
