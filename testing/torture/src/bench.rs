@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use units::{Error, Kind, Result};
+use vdev::Group;
 use world::Buf;
 use zvol::Volume;
 
@@ -64,22 +65,7 @@ const CHECKSUMS: [&str; 7] = ["on", "fletcher2", "fletcher4", "sha256", "sha512"
 impl Bench {
     /// Makes a pool on the devices of `shape` in `dir`, which exist.
     pub async fn create(dir: &str, shape: &Shape, mix: Mix, model: Arc<Mutex<Model>>) -> Result<Bench> {
-        let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY)
-            .ok_or_else(|| Error::invalid("the default set of features is not known"))?;
-        let options = CreateOptions {
-            name: POOL.into(),
-            groups: shape.groups(dir)?,
-            ashift: shape.ashift,
-            features: features.into_iter().collect(),
-            root_props: Vec::new(),
-            pool_props: Vec::new(),
-            compatibility: None,
-            comment: None,
-            host: host(),
-            cache: cache(),
-            tunables: Default::default(),
-        };
-        let pool = pool::create(options).await?;
+        let pool = create_pool(shape.groups(dir)?, shape.ashift).await?;
         Ok(Bench { pool: Some(pool), model, volumes: BTreeMap::new(), dir: dir.into(), mix })
     }
 
@@ -260,10 +246,14 @@ impl Bench {
         Ok(())
     }
 
-    /// Ends the work.
+    /// Ends the work: every block of the pool must be readable.
     pub async fn finish(mut self) -> Result<()> {
         self.reopen().await?;
         self.volumes.clear();
+        let report = self.pool().verify(|_| ()).await?;
+        if !report.is_sound() {
+            return Err(Error::corrupt(format!("blocks are lost: {:?}", report.damage)));
+        }
         self.pool().export().await?;
         self.complain()
     }
@@ -289,7 +279,32 @@ impl Bench {
     }
 }
 
-async fn import(dir: &str) -> Result<Pool> {
+pub(crate) async fn create_pool(groups: Vec<Group>, ashift: u32) -> Result<Pool> {
+    let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY)
+        .ok_or_else(|| Error::invalid("the default set of features is not known"))?;
+    let options = CreateOptions {
+        name: POOL.into(),
+        groups,
+        ashift,
+        features: features.into_iter().collect(),
+        root_props: Vec::new(),
+        pool_props: Vec::new(),
+        compatibility: None,
+        comment: None,
+        host: host(),
+        cache: cache(),
+        tunables: Default::default(),
+    };
+    pool::create(options).await
+}
+
+/// Imports the pool that is on the devices of `dir`.
+pub(crate) async fn import(dir: &str) -> Result<Pool> {
+    import_without(dir, false).await
+}
+
+/// As [`import`], even when the log devices are gone.
+pub(crate) async fn import_without(dir: &str, missing_log: bool) -> Result<Pool> {
     let found = pool::scan_dirs(&[dir]).await?;
     let candidate = found.first().ok_or_else(|| Error::corrupt("the pool is not found on its devices"))?;
     let options = OpenOptions {
@@ -297,19 +312,22 @@ async fn import(dir: &str) -> Result<Pool> {
         name: None,
         host: host(),
         force: false,
-        missing_log: false,
+        missing_log,
         cache: cache(),
         tunables: Default::default(),
     };
     pool::open(candidate, options).await
 }
 
-async fn bytes(volume: &Volume, offset: u64, len: u64) -> Result<Vec<u8>> {
-    let pieces = volume.read(offset, len).await?;
-    Ok(pieces.iter().flat_map(|piece| piece.to_vec()).collect())
+pub(crate) async fn bytes(volume: &Volume, offset: u64, len: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(len as usize);
+    for piece in volume.read(offset, len).await? {
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
 }
 
-fn setting(name: &str, value: &str) -> Result<(PropName, Value)> {
+pub(crate) fn setting(name: &str, value: &str) -> Result<(PropName, Value)> {
     use dsl::props::{Limits, Types, When, parse_setting};
     parse_setting(name, value, Types::VOLUME, When::Create, &Limits::default())
 }

@@ -9,12 +9,18 @@
 //! The same bench runs in the simulated world, where the power can be cut and every run replays from its seed, and on
 //! real files, where `zdb` has the last word. Work is done one operation after another, so the order of operations is the
 //! order of txgs: after a crash the pool must hold the result of the first `k` operations, for some `k` not smaller than
-//! what was acknowledged as durable.
+//! what was acknowledged as durable. [`Work`] is such a run with reopening and power cuts.
+//!
+//! What many clients at once may rely on when the power goes is proved in [`power`].
 
 mod bench;
 mod layout;
 mod model;
+pub mod power;
+pub mod seeds;
+mod work;
 
 pub use bench::{Bench, Mix};
 pub use layout::Shape;
-pub use model::{Change, Model};
+pub use model::{Change, Model, pattern};
+pub use work::{Work, WorkFigures};

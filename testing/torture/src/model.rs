@@ -29,6 +29,8 @@ pub struct Model {
     /// Begun, and not yet known to be done: a crash may leave it done or not.
     pending: Option<Change>,
     made: u64,
+    /// Prints what is done.
+    pub is_loud: bool,
 }
 
 /// The bytes that `seed` stands for: some incompressible, some of few values, some of zeros.
@@ -53,6 +55,9 @@ impl Model {
     }
 
     pub fn begin(&mut self, change: Change) {
+        if self.is_loud {
+            println!("{change:?}");
+        }
         self.pending = Some(change);
     }
 
@@ -66,6 +71,9 @@ impl Model {
 
     /// Everything so far is on disk.
     pub fn acknowledge(&mut self) {
+        if self.is_loud {
+            println!("on disk: {} changes", self.since.len());
+        }
         self.durable.clone_from(&self.volumes);
         self.since.clear();
     }
@@ -77,6 +85,9 @@ impl Model {
         self.since.extend(self.pending.take());
         for k in 0..=self.since.len() {
             if state == *found {
+                if self.is_loud {
+                    println!("recovered: {k} of {} changes since", self.since.len());
+                }
                 self.volumes = state;
                 self.acknowledge();
                 return Ok(k);

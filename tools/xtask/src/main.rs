@@ -8,6 +8,8 @@
 //!   licences   every crate we build from may be given away under MIT and Apache-2.0: [`licences`]
 //!   golden     the pools that OpenZFS made, unpacked: [`runners`]
 //!   bench      what the engine costs beside the bare file and other servers, as a table: [`runners`]
+//!   torture    hours of random work and power cuts: [`runners`]
+//!   sim        one case of these again, aloud: [`runners`]
 //! ```
 //!
 //! A check never stops at its first finding: it returns all of them as a list of sentences, and an empty list is a
@@ -43,6 +45,9 @@ cargo xtask COMMAND
   licences            the licences of every crate we build from
   golden [ARGS]       unpack the golden pools, print where they are
   bench [ARGS]        what the engine costs beside the bare file and other servers, as a table; about five minutes
+  torture [ARGS]      random work in the simulator: [--seeds N] [--from SEED] [--ops N];
+                      --power: the power-cut proof: [--letters N] [--every-setup] [--seeds N] [--zdb-every N]
+  sim CASE            replay one case of these by its seed or name, everything printed
 ";
 
 fn main() -> ExitCode {
@@ -59,6 +64,8 @@ fn main() -> ExitCode {
         "licences" => report("licences", licences::check()),
         "golden" => runners::golden(rest),
         "bench" => runners::bench(rest),
+        "torture" => runners::torture(rest),
+        "sim" => runners::sim(rest),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

@@ -14,6 +14,21 @@ pub fn bench(arguments: &[String]) -> Result<bool, Failure> {
     run(&["run", "--quiet", "--release", "--package", "bench", "--", "engine"], arguments)
 }
 
+/// Long runs of the torture: random work, or with `--power` the power-cut proof. Other arguments are explained by the
+/// program that takes them.
+pub fn torture(arguments: &[String]) -> Result<bool, Failure> {
+    let is_power = arguments.iter().any(|a| a == "--power");
+    let rest: Vec<String> = arguments.iter().filter(|a| *a != "--power").cloned().collect();
+    run(&[&TORTURE[..], &[if is_power { "power" } else { "work" }]].concat(), &rest)
+}
+
+/// Replays one case, by its seed or its name, and prints all that happens.
+pub fn sim(arguments: &[String]) -> Result<bool, Failure> {
+    run(&[&TORTURE[..], &["replay"]].concat(), arguments)
+}
+
+const TORTURE: [&str; 6] = ["run", "--quiet", "--release", "--package", "torture", "--"];
+
 fn run(cargo: &[&str], arguments: &[String]) -> Result<bool, Failure> {
     let status = Command::new(house::cargo()).current_dir(root()).args(cargo).args(arguments).status()?;
     Ok(status.success())

@@ -1,0 +1,226 @@
+//! Long runs at a desk, and replays: `cargo xtask torture` and `cargo xtask sim` start this program.
+//!
+//! ```text
+//!   work   random operations, reopening, power cuts, one model        a seed is a case
+//!   power  the power-cut proof: all short words, then random ones      SETUP:WORKLOAD[:SPOT] is a case
+//!   replay one case, everything printed
+//! ```
+//!
+//! A failing case is appended to `seeds.txt`, which the tests replay.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use torture::power::{Case, Effort, Failure, Figures, Runner, Setup, Ways, Workload, Zdb};
+use torture::{Work, WorkFigures, seeds};
+
+const USAGE: &str = "\
+torture work [--seeds N] [--from SEED] [--ops N]
+torture power [--letters N] [--seeds N] [--from SEED] [--every-setup] [--zdb-every N]
+torture replay CASE [--ops N]
+";
+
+/// The options; each command uses its own.
+struct Options {
+    seeds: Option<u64>,
+    from: u64,
+    ops: u64,
+    letters: usize,
+    every_setup: bool,
+    zdb_every: u64,
+    words: Vec<String>,
+}
+
+impl Options {
+    fn parse(arguments: impl Iterator<Item = String>) -> Result<Options, String> {
+        let mut options = Options {
+            seeds: None,
+            from: 0,
+            ops: 100_000,
+            letters: 3,
+            every_setup: false,
+            zdb_every: 0,
+            words: Vec::new(),
+        };
+        let mut arguments = arguments;
+        while let Some(argument) = arguments.next() {
+            let mut number = || {
+                let value = arguments.next().unwrap_or_default();
+                value.replace('_', "").parse::<u64>().map_err(|_| format!("{argument} wants a number"))
+            };
+            match argument.as_str() {
+                "--seeds" => options.seeds = Some(number()?),
+                "--from" => options.from = number()?,
+                "--ops" => options.ops = number()?,
+                "--letters" => options.letters = number()? as usize,
+                "--zdb-every" => options.zdb_every = number()?,
+                "--every-setup" => options.every_setup = true,
+                word if word.starts_with('-') => return Err(format!("{word}: no such option")),
+                word => options.words.push(word.to_string()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn main() -> ExitCode {
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(e) => {
+            eprintln!("torture: {e}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let words: Vec<&str> = options.words.iter().map(String::as_str).collect();
+    let failures = match words[..] {
+        ["work"] => work(&options),
+        ["power"] => power(&options),
+        ["replay", case] => replay(case, &options),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    for failure in &failures {
+        println!("FAILED  cargo xtask sim {}\n        {}", failure.case, failure.why);
+    }
+    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn work(options: &Options) -> Vec<Failure> {
+    let (mut failures, mut total, start) = (Vec::new(), WorkFigures::default(), Instant::now());
+    let count = options.seeds.unwrap_or(1);
+    for seed in options.from..options.from + count {
+        let work = Work { seed, ops: options.ops, is_loud: false };
+        let mut progress = Progress::new();
+        let begun = Instant::now();
+        let done = work.run(|f| {
+            progress.tell(|| format!("seed {seed}: {} of {} operations, {} cuts", f.ops, work.ops, f.cuts));
+        });
+        progress.end();
+        match done {
+            Ok(WorkFigures { ops, cuts }) => {
+                let (shape, took) = (work.shape(), begun.elapsed().as_secs_f64());
+                let (layout, ashift) = (shape.layout, shape.ashift);
+                println!(
+                    "seed {seed}: {layout:?}, ashift {ashift}: {ops} operations, {cuts} cuts, {took:.0} s"
+                );
+                total.ops += ops;
+                total.cuts += cuts;
+            }
+            Err(why) => {
+                println!("seed {seed}: {why}");
+                seeds::remember(&format!("work {seed} {}", options.ops));
+                failures.push(Failure { case: format!("{seed} --ops {}", options.ops), why });
+            }
+        }
+    }
+    let took = start.elapsed().as_secs_f64();
+    println!(
+        "seeds {count}, operations {}, power cuts {}, failures {}, {took:.0} s",
+        total.ops,
+        total.cuts,
+        failures.len()
+    );
+    failures
+}
+
+fn power(options: &Options) -> Vec<Failure> {
+    let setups = Setup::all();
+    let mut cases = Vec::new();
+    for (i, workload) in Workload::words(options.letters).into_iter().enumerate() {
+        let own =
+            if options.every_setup { &setups[..] } else { std::slice::from_ref(&setups[i % setups.len()]) };
+        cases.extend(own.iter().map(|s| (Case::of(*s, workload.clone()), Effort::FULL)));
+    }
+    let randoms = options.from..options.from + options.seeds.unwrap_or(0);
+    for seed in randoms {
+        let setup = setups[(seed % setups.len() as u64) as usize];
+        cases.push((Case::of(setup, Workload::Random(seed)), Effort::SAMPLE));
+    }
+    let zdb = zdb();
+    let scratch = zdb.scratch.clone();
+    let mut runner = Runner::new(Ways { zdb: (options.zdb_every > 0).then_some(zdb), ..Ways::default() });
+    let (mut figures, mut progress, start) = (Figures::default(), Progress::new(), Instant::now());
+    for (done, (case, effort)) in cases.iter().enumerate() {
+        let own = runner.run(case, Effort { zdb_every: options.zdb_every, ..*effort });
+        for failure in &own.failures {
+            progress.end();
+            println!("FAILED  {}\n        {}", failure.case, failure.why);
+            seeds::remember(&format!("power {}", failure.case));
+        }
+        figures.add(own);
+        let (cuts, failures) = (figures.cuts, figures.failures.len());
+        progress.tell(|| format!("{done} of {} workloads, {cuts} cuts, {failures} failures", cases.len()));
+    }
+    progress.end();
+    _ = std::fs::remove_dir_all(scratch);
+    figures.took = start.elapsed();
+    println!("{figures}");
+    figures.failures
+}
+
+fn zdb() -> Zdb {
+    let scratch = std::env::temp_dir().join(format!("cenote-power-{}", std::process::id()));
+    Zdb { scratch, judge: interop::zdb::judge }
+}
+
+/// A number is a seed of the random work; anything else is a case of the power-cut proof.
+fn replay(case: &str, options: &Options) -> Vec<Failure> {
+    if let Ok(seed) = case.parse() {
+        let work = Work { seed, ops: options.ops, is_loud: true };
+        let done = work.run(|f| println!("{} operations, {} cuts", f.ops, f.cuts));
+        return match done {
+            Ok(_) => Vec::new(),
+            Err(why) => vec![Failure { case: case.to_string(), why }],
+        };
+    }
+    match case.parse::<Case>() {
+        Ok(case) => {
+            let zdb = zdb();
+            let scratch = zdb.scratch.clone();
+            let mut runner = Runner::new(Ways { is_loud: true, zdb: Some(zdb), ..Ways::default() });
+            let figures = runner.run(&case, Effort::FULL);
+            _ = std::fs::remove_dir_all(scratch);
+            println!("{figures}");
+            figures.failures
+        }
+        Err(why) => vec![Failure { case: case.to_string(), why }],
+    }
+}
+
+/// Tells how far it is: in one line of a terminal, or a line from time to time elsewhere.
+struct Progress {
+    told: Instant,
+    is_terminal: bool,
+    is_open: bool,
+}
+
+impl Progress {
+    fn new() -> Progress {
+        let is_terminal = std::io::stdout().is_terminal();
+        Progress { told: Instant::now(), is_terminal, is_open: false }
+    }
+
+    fn tell(&mut self, line: impl FnOnce() -> String) {
+        let pause = if self.is_terminal { Duration::from_millis(200) } else { Duration::from_secs(30) };
+        if self.told.elapsed() < pause {
+            return;
+        }
+        self.told = Instant::now();
+        if self.is_terminal {
+            print!("\r\x1b[K{}", line());
+            _ = std::io::stdout().flush();
+            self.is_open = true;
+        } else {
+            println!("{}", line());
+        }
+    }
+
+    /// The line is free for others.
+    fn end(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            print!("\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Running cases, and naming what fails.
+
+use super::client::{Shared, lock};
+use super::figures::{Failure, Figures};
+use super::history::History;
+use super::judge::{Contents, Promise, agree, begin_with, dump, look, look_and_photograph};
+use super::round::{DIR, Keep, Picture, base, photograph, work};
+use super::setup::Setup;
+use super::workload::Workload;
+use sim::{Disks, Fault, Rng};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex};
+
+/// `SETUP:WORKLOAD`, or with one spot of it `SETUP:WORKLOAD:SPOT`.
+///
+/// A spot is `ROUND.PICTURE.FATE`, with `.lost` when the log devices are gone, and with `.PICTURE` more when the power
+/// was cut again during the recovery: `0.f12.1.w3`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    pub setup: Setup,
+    pub workload: Workload,
+    pub spot: Option<String>,
+}
+
+/// How much is tried of each case. "Every" is one in so many; 0 is never.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    pub flush_every: u64,
+    pub write_every: u64,
+    /// Of each picture.
+    pub fates: u64,
+    pub again_every: u64,
+    pub lost_every: u64,
+    pub zdb_every: u64,
+    /// Of a random workload: each goes on where the last was cut.
+    pub rounds: u64,
+}
+
+impl Effort {
+    /// Every flush boundary and some writes.
+    pub const FULL: Effort = Effort {
+        flush_every: 1,
+        write_every: 5,
+        fates: 2,
+        again_every: 12,
+        lost_every: 4,
+        zdb_every: 0,
+        rounds: 3,
+    };
+    /// For the many random workloads.
+    pub const SAMPLE: Effort = Effort { flush_every: 8, write_every: 100, ..Effort::FULL };
+    /// Whatever one spot may need.
+    const REPLAY: Effort =
+        Effort { flush_every: 1, write_every: 1, fates: u64::MAX, again_every: 1, ..Effort::FULL };
+}
+
+/// The fates that are tried when a case is replayed are those of the spot alone; its number is below this.
+const FATES_MAX: u64 = 64;
+
+/// Runs cases; the pools they begin with are made once.
+#[derive(Debug, Default)]
+pub struct Runner {
+    bases: BTreeMap<String, (Disks, History)>,
+    ways: Ways,
+}
+
+/// How cases are run, but for what their names say.
+#[derive(Clone, Debug, Default)]
+pub struct Ways {
+    /// A client that believes too much, and disks that do not keep what they were told to flush: to see failures.
+    pub is_gullible: bool,
+    pub deaf: Vec<String>,
+    /// Prints what is done.
+    pub is_loud: bool,
+    /// Judges with OpenZFS's `zdb` the files in a directory; it knows where.
+    pub zdb: Option<Zdb>,
+}
+
+/// Where disks are dumped, and who judges them: an error is what `zdb` said.
+#[derive(Clone, Debug)]
+pub struct Zdb {
+    pub scratch: PathBuf,
+    pub judge: fn(&Path, &str) -> Result<(), String>,
+}
+
+/// One case in the course of being run.
+struct Run<'a> {
+    case: &'a Case,
+    effort: Effort,
+    ways: &'a Ways,
+    figures: Figures,
+    round: u64,
+}
+
+impl Case {
+    /// All of a workload.
+    pub fn of(setup: Setup, workload: Workload) -> Case {
+        Case { setup, workload, spot: None }
+    }
+}
+
+impl Runner {
+    pub fn new(ways: Ways) -> Runner {
+        Runner { bases: BTreeMap::new(), ways }
+    }
+
+    /// Runs one case as thoroughly as asked; a case with a spot runs that alone.
+    pub fn run(&mut self, case: &Case, effort: Effort) -> Figures {
+        let name = case.setup.to_string();
+        if !self.bases.contains_key(&name) {
+            let made = catch_unwind(|| base(&case.setup));
+            let made = made.unwrap_or_else(|panic| Err(units::Error::corrupt(words(&*panic))));
+            match made {
+                Ok(made) => _ = self.bases.insert(name.clone(), made),
+                Err(e) => return Figures::failed(case.to_string(), format!("the first pool: {e}")),
+            }
+        }
+        let effort = if case.spot.is_some() { Effort::REPLAY } else { effort };
+        let (disks, history) = &self.bases[&name];
+        let mut run = Run { case, effort, ways: &self.ways, figures: Figures::default(), round: 0 };
+        run.figures.workloads = 1;
+        run.rounds(disks.fork(), history.clone());
+        run.figures
+    }
+}
+
+impl Run<'_> {
+    fn rounds(&mut self, mut disks: Disks, mut history: History) {
+        let rounds = if matches!(self.case.workload, Workload::Random(_)) { self.effort.rounds } else { 1 };
+        for round in 0..rounds {
+            self.round = round;
+            let Some(next) = self.one_round(disks, history) else { return };
+            (disks, history) = next;
+        }
+    }
+
+    /// The disks and what they hold where the next round is to go on.
+    fn one_round(&mut self, disks: Disks, history: History) -> Option<(Disks, History)> {
+        let seed = hash(&format!("{}:{}:{}", self.case.setup, self.case.workload, self.round));
+        let history: Shared = Arc::new(Mutex::new(history));
+        for path in &self.ways.deaf {
+            if let Some(disk) = disks.get(path) {
+                disk.set_fault(Fault { ignores_flushes: true, ..Fault::default() });
+            }
+        }
+        if matches!(self.case.workload, Workload::Random(_)) {
+            disks.cut_at_flush(1 + Rng::new(seed).below(150));
+        }
+        let keep = Keep { flush_every: self.effort.flush_every, write_every: self.effort.write_every, seed };
+        let work = work(self.case.workload.clone(), seed, history.clone(), self.ways.is_gullible);
+        let ran = catch_unwind(AssertUnwindSafe(|| photograph(&disks, seed, &history, keep, work)));
+        let (outcome, pictures) = match ran {
+            Ok(ran) => ran,
+            Err(panic) => {
+                self.fail(format!("{}.run", self.round), words(&*panic));
+                return None;
+            }
+        };
+        if let Some(Err(e)) = outcome {
+            self.fail(format!("{}.run", self.round), format!("the workload met an error: {e}"));
+        }
+        let history = lock(&history).clone();
+        if self.ways.is_loud {
+            println!("round {}: {} pictures, {history:#?}", self.round, pictures.len());
+        }
+        for picture in &pictures {
+            let fates = if picture.name == "end" { 1 } else { self.effort.fates.min(FATES_MAX) };
+            for fate in 0..fates {
+                self.one_fate(&history, picture, fate);
+            }
+        }
+        // Where the next round begins must not depend on how much was tried of this one.
+        let last = pictures.last()?;
+        let cut = last.disks.fork();
+        cut.power_cut(seed);
+        let found = catch_unwind(AssertUnwindSafe(|| look(&cut, seed, Promise::Log, false))).ok()?.ok()?;
+        cut.power_cut(seed + 1);
+        Some((cut, begin_with(&found)))
+    }
+
+    fn wants(&self, spot: &str) -> bool {
+        self.case.spot.as_ref().is_none_or(|wanted| wanted == spot)
+    }
+
+    fn one_fate(&mut self, history: &History, picture: &Picture, fate: u64) {
+        let spot = format!("{}.{}.{fate}", self.round, picture.name);
+        let asked = self.case.spot.clone();
+        if asked.as_ref().is_some_and(|asked| *asked != spot && !asked.starts_with(&format!("{spot}."))) {
+            return;
+        }
+        let seed = hash(&format!("{}:{}:{spot}", self.case.setup, self.case.workload));
+        let chance = |every: u64, salt: u64| every > 0 && Rng::new(seed ^ salt).below(every) == 0;
+        let disks = picture.disks.fork();
+        disks.power_cut(seed);
+        let at_flush = picture.name.starts_with('f');
+        let has_log = self.case.setup.shape.logs > 0;
+        let (lost, again) = match &asked {
+            Some(asked) => (asked.ends_with(".lost"), asked.len() > spot.len()),
+            None => (has_log && chance(self.effort.lost_every, 1), chance(self.effort.again_every, 2)),
+        };
+        let is_zdb = asked.as_ref().is_some_and(|asked| asked.contains(".zdb"));
+        let ask_zdb = is_zdb || chance(self.effort.zdb_every, 3);
+        if ask_zdb {
+            self.give_to_zdb(&format!("{spot}.zdb"), &disks);
+        }
+        if lost {
+            let fork = disks.fork();
+            for path in self.case.setup.shape.log_paths(DIR) {
+                fork.remove(path);
+            }
+            self.figures.without_log += 1;
+            self.judge(&format!("{spot}.lost"), history, picture.now, Promise::Txg, |_| {
+                look(&fork, seed, Promise::Txg, true)
+            });
+        }
+        if again && !lost && !is_zdb {
+            self.cut_again(history, picture, &spot, &disks.fork(), seed);
+        }
+        if self.wants(&spot) || is_zdb {
+            self.figures.at_flush += u64::from(at_flush);
+            self.judge(&spot, history, picture.now, Promise::Log, |_| look(&disks, seed, Promise::Log, true));
+        }
+        if ask_zdb {
+            self.give_to_zdb(&format!("{spot}.zdb-after"), &disks);
+        }
+    }
+
+    /// Cuts the power at each flush of the recovery.
+    fn cut_again(&mut self, history: &History, picture: &Picture, spot: &str, disks: &Disks, seed: u64) {
+        let keep = Keep { flush_every: 1, write_every: 3, seed };
+        let shared: Shared = Arc::new(Mutex::new(history.clone()));
+        let Ok((_, pictures)) =
+            catch_unwind(AssertUnwindSafe(|| look_and_photograph(disks, seed, &shared, keep)))
+        else {
+            return;
+        };
+        for again in &pictures {
+            let spot = format!("{spot}.{}", again.name);
+            if !self.wants(&spot) {
+                continue;
+            }
+            let disks = again.disks.fork();
+            disks.power_cut(hash(&spot));
+            self.figures.again += 1;
+            self.judge(&spot, history, picture.now, Promise::Log, |_| look(&disks, seed, Promise::Log, true));
+        }
+    }
+
+    fn judge(
+        &mut self,
+        spot: &str,
+        history: &History,
+        now: u64,
+        promise: Promise,
+        look: impl Fn(()) -> units::Result<Contents>,
+    ) {
+        self.figures.cuts += 1;
+        let verdict = match catch_unwind(AssertUnwindSafe(|| look(()))) {
+            Err(panic) => Err(words(&*panic)),
+            Ok(Err(e)) => Err(format!("cannot be recovered: {e}")),
+            Ok(Ok(contents)) => agree(history, &contents, now, promise),
+        };
+        match verdict {
+            Ok(undecided) => {
+                self.figures.undecided.present += undecided.present;
+                self.figures.undecided.absent += undecided.absent;
+                if self.ways.is_loud {
+                    println!("{spot} at {now}: as it should be, {undecided:?}");
+                }
+            }
+            Err(why) => self.fail(spot.to_string(), format!("cut at {now}: {why}")),
+        }
+    }
+
+    fn give_to_zdb(&mut self, spot: &str, disks: &Disks) {
+        let Some(zdb) = self.ways.zdb.clone() else { return };
+        self.figures.by_zdb += 1;
+        let dumped = dump(disks, &self.case.setup.shape.paths(DIR), &zdb.scratch);
+        let judged =
+            dumped.map_err(|e| e.to_string()).and_then(|()| (zdb.judge)(&zdb.scratch, crate::bench::POOL));
+        if let Err(why) = judged {
+            self.fail(spot.to_string(), why);
+        }
+    }
+
+    fn fail(&mut self, spot: String, why: String) {
+        let case = Case { spot: Some(spot), ..self.case.clone() }.to_string();
+        self.figures.failures.push(Failure { case, why });
+    }
+}
+
+impl Figures {
+    fn failed(case: String, why: String) -> Figures {
+        Figures { failures: vec![Failure { case, why }], ..Figures::default() }
+    }
+}
+
+/// A seed from a name, the same for ever.
+fn hash(name: &str) -> u64 {
+    let fold = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    Rng::new(name.bytes().fold(0xcbf2_9ce4_8422_2325, fold)).next_u64()
+}
+
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
+    format!("panic: {}", text.unwrap_or_default())
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.setup, self.workload)?;
+        match &self.spot {
+            Some(spot) => write!(f, ":{spot}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for Case {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Case, String> {
+        let mut words = text.splitn(3, ':');
+        let (setup, workload) = (words.next().unwrap_or_default(), words.next());
+        let workload = workload.ok_or_else(|| format!("'{text}' is no case: SETUP:WORKLOAD[:SPOT]"))?;
+        Ok(Case { setup: setup.parse()?, workload: workload.parse()?, spot: words.next().map(String::from) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_is_its_name() {
+        for name in ["mirror+slog/latency/16K/9:SfU:0.f12.1.w3", "raidz1/throughput/4K/12:77"] {
+            assert_eq!(name.parse::<Case>().unwrap().to_string(), name);
+        }
+        assert!("mirror".parse::<Case>().is_err());
+    }
+}

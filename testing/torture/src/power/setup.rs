@@ -1,0 +1,97 @@
+//! The pools in which the power is cut, and their names.
+
+use crate::layout::Shape;
+use std::fmt;
+use std::str::FromStr;
+use vdev::Layout;
+
+/// A pool's shape and how its volumes are to be written. Its name says all of it: `raidz1+slog/latency/16K/9`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    pub shape: Shape,
+    pub logbias: Logbias,
+    /// Of the first volume, bytes.
+    pub block: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logbias {
+    Latency,
+    Throughput,
+}
+
+const LAYOUTS: [(&str, Layout, usize); 3] = [
+    ("single", Layout::Stripe, 1),
+    ("mirror", Layout::Mirror, 2),
+    ("raidz1", Layout::Raidz { parity: 1 }, 3),
+];
+const LOGS: [(&str, usize); 3] = [("", 0), ("+slog", 1), ("+slogs", 2)];
+const BLOCKS: [u64; 3] = [4 << 10, 64 << 10, 16 << 10];
+
+impl Setup {
+    /// Each layout without a log device, with one and with a mirror of two; `logbias` both ways. Block and sector
+    /// sizes go round among them.
+    pub fn all() -> Vec<Setup> {
+        let mut all = Vec::new();
+        for (l, (_, layout, devices)) in LAYOUTS.into_iter().enumerate() {
+            for (s, (_, logs)) in LOGS.into_iter().enumerate() {
+                for (b, logbias) in [Logbias::Latency, Logbias::Throughput].into_iter().enumerate() {
+                    let ashift = [9, 12][(l + s) % 2];
+                    let shape = Shape { layout, devices, ashift, logs };
+                    all.push(Setup { shape, logbias, block: BLOCKS[(l + s + b) % 3] });
+                }
+            }
+        }
+        all
+    }
+}
+
+impl Logbias {
+    pub fn word(self) -> &'static str {
+        match self {
+            Logbias::Latency => "latency",
+            Logbias::Throughput => "throughput",
+        }
+    }
+}
+
+impl fmt::Display for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let layout = LAYOUTS.iter().find(|l| l.1 == self.shape.layout).map_or("?", |l| l.0);
+        let log = LOGS.iter().find(|l| l.1 == self.shape.logs).map_or("?", |l| l.0);
+        write!(f, "{layout}{log}/{}/{}K/{}", self.logbias.word(), self.block >> 10, self.shape.ashift)
+    }
+}
+
+impl FromStr for Setup {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Setup, String> {
+        let bad = || format!("'{text}' is no pool's name: LAYOUT[+slog|+slogs]/LOGBIAS/BLOCK/ASHIFT");
+        let words: Vec<&str> = text.split('/').collect();
+        let [pool, bias, block, ashift] = words[..] else { return Err(bad()) };
+        let layout = LAYOUTS.into_iter().find(|l| pool.starts_with(l.0)).ok_or_else(bad)?;
+        let log = LOGS.into_iter().find(|l| l.0 == &pool[layout.0.len()..]).ok_or_else(bad)?;
+        let biases = [Logbias::Latency, Logbias::Throughput];
+        let logbias = biases.into_iter().find(|b| b.word() == bias).ok_or_else(bad)?;
+        let block = block.strip_suffix('K').and_then(|k| k.parse::<u64>().ok()).ok_or_else(bad)? << 10;
+        let ashift = ashift.parse().map_err(|_| bad())?;
+        let shape = Shape { layout: layout.1, devices: layout.2, ashift, logs: log.1 };
+        Ok(Setup { shape, logbias, block })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_all_of_a_setup() {
+        let all = Setup::all();
+        assert_eq!(all.len(), 18);
+        for setup in all {
+            assert_eq!(setup.to_string().parse(), Ok(setup));
+        }
+        assert!("mirror+log/latency/4K/9".parse::<Setup>().is_err());
+    }
+}
