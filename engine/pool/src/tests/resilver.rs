@@ -21,6 +21,7 @@ const GONE: Fault = Fault {
     lost_writes_ppm: 0,
     misdirected_writes_ppm: 0,
     full: false,
+    ignores_flushes: false,
     delay: Duration::ZERO,
 };
 
