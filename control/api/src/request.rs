@@ -1,8 +1,8 @@
 //! Requests and their replies.
 
 use crate::{
-    Daemon, Dataset, DatasetQuery, Importable, Nbd, NewDataset, NewPool, NewVdevs, Pool, PoolHistory, PoolImport,
-    Tunable,
+    Daemon, Dataset, DatasetQuery, Importable, Nbd, NewDataset, NewPool, NewVdevs, Pool, PoolHistory,
+    PoolImport, Tunable,
 };
 use serde::{Deserialize, Serialize};
 

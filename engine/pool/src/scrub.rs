@@ -151,7 +151,11 @@ impl Pool {
     pub async fn scrub(&self) -> Result<()> {
         let scrub = &self.0.scrub;
         if scrub.is_running() {
-            return Err(self.busy("is already scrubbing; use 'zpool scrub -s' to cancel the scrub"));
+            let resilvers = self.scan_status().is_some_and(|scan| scan.func == ScanFunc::Resilver);
+            return Err(self.busy(match resilvers {
+                true => "is resilvering; scrub it when that is done",
+                false => "is already scrubbing; use 'zpool scrub -s' to cancel the scrub",
+            }));
         }
         if self.scan_status().is_some_and(|s| s.state == ScanState::Scanning && s.func == ScanFunc::Resilver)
         {

@@ -55,6 +55,9 @@ pub fn complaint(device: &str, health: Health, detail: Option<&str>) -> String {
             let help = "attach it, or say where it is with 'zpool import -d'";
             return format!("{device} cannot be opened{why}: {help}");
         }
+        (_, _) if detail.is_some() => {
+            return format!("{device} cannot be used: {}", detail.unwrap_or_default());
+        }
         (_, Aux::BadLabel | Aux::CorruptData) => (
             "carries no valid label of this pool",
             "it was overwritten, cut short, or another device took its place; say where the right one is with 'zpool import -d'",

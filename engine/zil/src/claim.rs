@@ -16,7 +16,7 @@ use crate::chain::{Chain, End, Position, Source};
 use ondisk::zil::pointers;
 use ondisk::{BlockPointer, Dva, LogRecordHeader, Reader, ZilHeader};
 use std::collections::BTreeSet;
-use units::{Error, ObjectId, ObjsetId, Result, Txg};
+use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
 use world::Pending;
 use zio::{Bookmark, Pipeline};
 
@@ -73,7 +73,8 @@ pub async fn claim(claimer: &dyn Claimer, objset: ObjsetId, header: &ZilHeader, 
         blocks += 1;
         for (head, reader) in link.block.iter().flat_map(|block| block.records()) {
             if let Err(e) = claiming.record(head, reader).await {
-                cut = Some(e);
+                // A block of data that was still on its way: nobody was told that this record or those after it are safe.
+                cut = (e.kind() != Kind::Checksum).then_some(e);
                 break 'log;
             }
             records += 1;

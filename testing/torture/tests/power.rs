@@ -16,7 +16,7 @@ fn nothing_promised_is_lost_whatever_the_moment_of_the_cut() {
     let words = Workload::words(3);
     let chosen = words.iter().step_by(139);
     for (workload, setup) in chosen.zip(Setup::all().into_iter().cycle()) {
-        let effort = Effort { flush_every: 6, write_every: 60, fates: 1, again_every: 30, ..Effort::FULL };
+        let effort = Effort { flush_every: 9, write_every: 90, fates: 1, again_every: 30, ..Effort::FULL };
         total.add(runner.run(&Case::of(setup, workload.clone()), effort));
     }
     println!("{total}");

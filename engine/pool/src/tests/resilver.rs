@@ -202,10 +202,11 @@ fn a_scrub_makes_good_what_a_device_missed() {
     rig.run(1, async move {
         prepare(&own).await;
         let pool = own.open(false).await.unwrap();
-        let leaf = pool.tree().leaves()[1].clone();
-        leaf.missing().add(units::Txg(1)..=pool.uberblock().txg);
         own.spoil(1, 4 << 20, 80 << 20, 3);
         check(&pool, 1).await;
+        // Only now: the txg that repairs what was read would start a resilver.
+        let leaf = pool.tree().leaves()[1].clone();
+        leaf.missing().add(units::Txg(1)..=pool.uberblock().txg);
         pool.scrub().await.unwrap();
         pool.scrub_wait().await;
         let scan = pool.scan_status().unwrap();

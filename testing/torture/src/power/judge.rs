@@ -60,7 +60,11 @@ async fn look_inside(promise: Promise, export: bool) -> Result<Contents> {
         pool.export().await?;
     }
     // That the log is lost is to be said, and nothing else.
-    let is_known = |p: &String| promise == Promise::Txg && p.contains("missing log device");
+    let is_known = |p: &String| {
+        promise == Promise::Txg
+            && p.contains("intent log")
+            && (p.contains("missing log device") || p.contains("are lost"))
+    };
     let problems: Vec<String> = pool.problems().into_iter().filter(|p| !is_known(p)).collect();
     if problems.is_empty() {
         return Ok(contents);
