@@ -202,11 +202,10 @@ fn a_scrub_makes_good_what_a_device_missed() {
     rig.run(1, async move {
         prepare(&own).await;
         let pool = own.open(false).await.unwrap();
-        own.spoil(1, 4 << 20, 80 << 20, 3);
-        check(&pool, 1).await;
-        // Only now: the txg that repairs what was read would start a resilver.
         let leaf = pool.tree().leaves()[1].clone();
         leaf.missing().add(units::Txg(1)..=pool.uberblock().txg);
+        own.spoil(1, 4 << 20, 80 << 20, 3);
+        // Nothing is read before: the txg that repairs what was read would start a resilver.
         pool.scrub().await.unwrap();
         pool.scrub_wait().await;
         let scan = pool.scan_status().unwrap();
@@ -216,6 +215,7 @@ fn a_scrub_makes_good_what_a_device_missed() {
             "{scan:?}"
         );
         assert!(!is_behind(&pool));
+        check(&pool, 1).await;
         assert_eq!(verify(&pool).await.repairable, 0);
         pool.export().await.unwrap();
     });
