@@ -11,7 +11,7 @@
 //!
 //! Time is a counter: each beginning and each end takes the next number, so "before" has no ties. The history only
 //! grows; a cut is one number, and whatever is younger has not happened. What a found state must agree with is
-//! decided in [`super::check`].
+//! decided in [`mod@super::check`].
 //!
 //! Invariant: deeds that are under way at the same time touch no block in common ([`History::begin`] refuses), so the
 //! deeds of one block have one order.
