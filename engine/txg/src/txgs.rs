@@ -241,8 +241,8 @@ impl Txgs {
         self.0.changed.notify_all();
     }
 
-    /// For the sync loop: nothing can be written any more; whoever waits is told `why`. That a device has no room left on its
-    /// host does not mean that the pool is full: to them it is an I/O error.
+    /// For the sync loop: nothing can be written any more; whoever waits is told `why`. That a device has no room left on
+    /// its host does not mean that the pool is full: to them it is an I/O error.
     pub fn fail(&self, why: &Error) {
         let kind = if why.kind() == Kind::NoSpace { Kind::Io } else { why.kind() };
         self.lock().failed.get_or_insert_with(|| (kind, why.to_string()));
