@@ -4,6 +4,7 @@
 //!   HOME/cenote.sock   where the daemon listens for commands        HOME/lock         whoever has the home's pools
 //!   HOME/nbd.sock      ... and for NBD clients                      HOME/pools.json   which pools are imported
 //!   HOME/disks/        files that `up` makes pools on                HOME/tunables.json  those that were set
+//!                                                                  HOME/configuration.redb  everything else
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -97,6 +98,11 @@ impl Home {
 
     pub fn tunables_file(&self) -> PathBuf {
         self.0.join("tunables.json")
+    }
+
+    /// Where what an administrator configures is.
+    pub fn configuration(&self) -> PathBuf {
+        self.0.join("configuration.redb")
     }
 
     /// Takes the home, waiting as long as `patience` for whoever has it.

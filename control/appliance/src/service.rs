@@ -41,6 +41,7 @@ pub(crate) struct Inner {
     pub pools: world::sync::Mutex<Pools>,
     pub volumes: Volumes,
     pub nbd: Mutex<Option<(nbd::Server, Vec<String>)>>,
+    pub configuration: Mutex<Option<store::Store>>,
     pub asked_to_end: Event,
     pub started: Instant,
 }
@@ -70,6 +71,7 @@ impl Appliance {
             tuning: Mutex::default(),
             volumes: Volumes::default(),
             nbd: Mutex::default(),
+            configuration: Mutex::default(),
             asked_to_end: Event::new(),
             started: world::now(),
         }));
@@ -87,6 +89,16 @@ impl Appliance {
     /// Tells which server serves the volumes, and where.
     pub fn set_nbd(&self, server: nbd::Server, addresses: Vec<String>) {
         *self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner) = Some((server, addresses));
+    }
+
+    /// The configuration; opened when it is first needed, so that commands that need none leave no file.
+    pub fn configuration(&self) -> units::Result<store::Store> {
+        let mut open = self.0.configuration.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = &*open {
+            return Ok(store.clone());
+        }
+        let store = store::Store::open(&self.0.config.home.configuration())?;
+        Ok(open.insert(store).clone())
     }
 
     pub(crate) fn nbd(&self) -> Option<(nbd::Server, Vec<String>)> {

@@ -1,0 +1,59 @@
+//! The configuration as one text file.
+//!
+//! ```text
+//!   cenote configuration 1 SHA-256 of all that follows, in hexadecimal
+//!   { "san.targets": { "iqn...": { ... } }, ..., "store": { "schema": 1 } }
+//! ```
+//!
+//! Independent of how the database lays its file out, so that a backup outlives it. The seal is against damage, not
+//! against forgery. It holds the secrets that the configuration holds, and so has mode 0600.
+
+use crate::records::{Everything, Reader};
+use codec::checksum::Checksummer;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use units::{Checksum, Endian, Error, Result};
+
+const FIRST: &str = "cenote configuration 1 ";
+
+/// All that was committed, as the file's text.
+pub(crate) fn text(reader: &Reader) -> Result<String> {
+    let tables = serde_json::to_string_pretty(&reader.everything()?)
+        .map_err(|e| Error::corrupt("configuration").because(e))?;
+    Ok(format!("{FIRST}{}\n{tables}\n", seal(&tables)))
+}
+
+/// What a backup holds, if it is whole.
+pub(crate) fn parse(text: &str) -> Result<Everything> {
+    let damaged = |why: &str| Error::corrupt("backup").because(why.to_string());
+    let (first, tables) =
+        text.split_once('\n').ok_or_else(|| damaged("it is no backup of a configuration"))?;
+    let sealed = first.strip_prefix(FIRST).ok_or_else(|| damaged("it is no backup of a configuration"))?;
+    let tables = tables.strip_suffix('\n').ok_or_else(|| damaged("its end is missing"))?;
+    if seal(tables) != sealed {
+        return Err(damaged("it was changed, or cut off, after it was written"));
+    }
+    serde_json::from_str(tables).map_err(|e| Error::corrupt("backup").because(e))
+}
+
+/// Makes the file, whole or not at all; one that is there already is replaced.
+pub(crate) fn write(to: &Path, text: &str) -> io::Result<()> {
+    let mut name = to.as_os_str().to_os_string();
+    name.push(".new");
+    let next = Path::new(&name);
+    // One that a crash left may be there, with whatever mode.
+    let _ = fs::remove_file(next);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(next)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(next, to)?;
+    let dir = to.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(dir)?.sync_all()
+}
+
+fn seal(text: &str) -> String {
+    let words = Checksummer::unsalted().compute(Checksum::Sha256, Endian::Big, text.as_bytes());
+    words.iter().map(|word| format!("{word:016x}")).collect()
+}

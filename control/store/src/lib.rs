@@ -1,0 +1,138 @@
+//! The configuration that must survive restarts and crashes: SAN objects, users, services, reservations.
+//!
+//! ```text
+//!   Table<Target> "san.targets" ─┐                        ┌─ change(|w| ...)  all of it, on disk, or nothing
+//!   Table<User>   "users"       ─┼─ name ▶ key ▶ JSON ────┼─ look(|r| ...)    one moment, whatever changes meanwhile
+//!   Table<...>    ...           ─┘   one redb file        └─ backup, restore  one sealed text file
+//! ```
+//!
+//! A table is declared by whoever owns what is in it, as a constant [`Table`]; nothing here knows what the records mean.
+//! Records are JSON: a field more, with `#[serde(default)]`, needs no new [`schema`]; any other change of a record that
+//! was released does, with a step that rewrites what there is.
+//!
+//! Invariants: a change is on disk, whole, when [`Store::change`] returns; one that fails leaves nothing; a file that was
+//! written by a later schema is refused, not guessed at; what a backup holds is what was committed at one moment.
+//!
+//! Files are of mode 0600: the records hold secrets. A commit waits for the disk, and so stops the thread that makes it:
+//! this is for what an administrator changes, or a client rarely does; never for the data path.
+//!
+//! Not here: what is configured (`appliance`); pools, which are remembered beside it and found again by their devices.
+
+mod backup;
+mod records;
+mod schema;
+
+pub use records::{Look, Reader, Table, Writer};
+pub use schema::SCHEMA;
+
+use redb::backends::FileBackend;
+use redb::{Builder, Database, ReadableDatabase};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use units::{Error, Kind, Result};
+
+/// Pages kept in memory; a configuration is small.
+const CACHE_BYTES: usize = 4 << 20;
+
+/// An open configuration. Clones are the same one.
+#[derive(Clone)]
+pub struct Store(Arc<Inner>);
+
+struct Inner {
+    database: Database,
+    path: PathBuf,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Store({})", self.0.path.display())
+    }
+}
+
+impl Store {
+    /// Opens the file, or makes it. Only one process can have it open.
+    pub fn open(path: &Path) -> Result<Store> {
+        let file = private_file(path, OpenOptions::new().create(true).truncate(false))
+            .map_err(|e| Error::new(Kind::Io, format!("open configuration {}", path.display())).because(e))?;
+        let mut builder = Builder::new();
+        builder.set_cache_size(CACHE_BYTES);
+        let database = FileBackend::new(file).and_then(|file| builder.create_with_backend(file));
+        let database = database.map_err(|e| failed("open configuration", e.into()).at(path.display()))?;
+        let store = Store(Arc::new(Inner { database, path: path.into() }));
+        store.write("open configuration", schema::bring_up)?;
+        Ok(store)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Looks at what was committed, all of one moment.
+    pub fn look<T>(&self, look: impl FnOnce(&Reader) -> Result<T>) -> Result<T> {
+        let transaction = self.0.database.begin_read().map_err(|e| failed("read configuration", e.into()))?;
+        look(&Reader::new(transaction))
+    }
+
+    /// Changes the configuration: when this returns `Ok` all of it is on disk, and after an error none of it. Changes
+    /// take turns; do not make one inside another.
+    pub fn change<T>(&self, change: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
+        self.write("change configuration", change)
+    }
+
+    /// Writes everything there is into a new file, sealed.
+    pub fn backup(&self, to: &Path) -> Result<()> {
+        let text = self.look(backup::text)?;
+        let cannot = |e: io::Error| Error::new(Kind::Io, format!("write backup {}", to.display())).because(e);
+        backup::write(to, &text).map_err(cannot)
+    }
+
+    /// Replaces everything there is by what a backup holds; a backup that is damaged, or of a later version, changes
+    /// nothing.
+    pub fn restore(&self, from: &Path) -> Result<()> {
+        let text = std::fs::read_to_string(from)
+            .map_err(|e| Error::new(Kind::Io, format!("read backup {}", from.display())).because(e))?;
+        let tables = backup::parse(&text).map_err(|e| e.at(from.display()))?;
+        self.write("restore configuration", |writer| {
+            writer.replace(tables)?;
+            schema::bring_up(writer)
+        })
+    }
+
+    fn write<T>(&self, doing: &str, change: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
+        let transaction = self.0.database.begin_write().map_err(|e| failed(doing, e.into()))?;
+        let mut writer = Writer::new(transaction);
+        // Dropped uncommitted, it leaves nothing.
+        let result = change(&mut writer)?;
+        writer.commit().map_err(|e| failed(doing, e))?;
+        Ok(result)
+    }
+}
+
+fn private_file(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    options.read(true).write(true).mode(0o600).open(path)
+}
+
+/// What the database says, as the caller can use it.
+fn failed(doing: &str, e: redb::Error) -> Error {
+    let kind = match &e {
+        redb::Error::DatabaseAlreadyOpen => Kind::Busy,
+        redb::Error::Corrupted(_) | redb::Error::RepairAborted | redb::Error::TableTypeMismatch { .. } => {
+            Kind::Corrupt
+        }
+        redb::Error::UpgradeRequired(_) => Kind::Unsupported,
+        // A file that is no database says so by its kind.
+        redb::Error::Io(e) if e.kind() == io::ErrorKind::InvalidData => Kind::Corrupt,
+        _ => Kind::Io,
+    };
+    let error = Error::new(kind, doing);
+    match kind {
+        Kind::Corrupt => error.because(format!("{e}; move it away and restore a backup")),
+        _ => error.because(e),
+    }
+}
+
+#[cfg(test)]
+mod tests;
