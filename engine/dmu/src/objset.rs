@@ -348,6 +348,9 @@ impl ObjSet {
             return Ok(None);
         }
         let block = self.0.meta.read_block(blkid).await?;
+        if !is_first_slot(&block, (id.0 % per_block) as usize) {
+            return Ok(None);
+        }
         let at = ((id.0 % per_block) * SLOT) as usize;
         let bytes =
             block.get(at..).ok_or_else(|| Error::corrupt("block of dnodes is too short").at(place()))?;
@@ -403,6 +406,17 @@ impl Node {
         tree.levels = levels;
         state.stable = Arc::new(tree);
     }
+}
+
+/// Whether a dnode may begin at this slot: the further slots of large dnodes hold what users wrote, and whoever asks for
+/// an object by a number from outside must not get that as a dnode.
+fn is_first_slot(block: &[u8], slot: usize) -> bool {
+    let mut at = 0;
+    while at < slot {
+        let bytes = &block[at * SLOT as usize..];
+        at += 1 + if bytes[0] == 0 { 0 } else { usize::from(bytes[12]) };
+    }
+    at == slot
 }
 
 /// The meta-dnode of an empty set.

@@ -5,6 +5,7 @@
 
 use crate::node::Attrs;
 use crate::ranges::Ranges;
+use crate::spill::Spill;
 use ondisk::BlockPointer;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -27,8 +28,7 @@ pub(crate) struct Overlay {
     pub created: bool,
     /// The object goes in this txg, with all its blocks.
     pub destroyed: bool,
-    /// Forget the spill block.
-    pub spill_freed: bool,
+    pub spill: Spill,
 }
 
 pub(crate) enum Found<'a> {
@@ -48,7 +48,7 @@ impl Overlay {
             freed: Ranges::default(),
             created: false,
             destroyed: false,
-            spill_freed: false,
+            spill: Spill::Unchanged,
         }
     }
 

@@ -19,6 +19,7 @@ use crate::node::{Attrs, Node};
 use crate::object::Object;
 use crate::objset::{ObjSet, SLOT, lock};
 use crate::overlay::Overlay;
+use crate::spill::{SPILL_BLKID, Spill};
 use crate::tree::{BP_SIZE, Tree, entry};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use ondisk::{BlockPointer, DnodeFlags, DnodePhys, Hole, ObjectType};
@@ -153,7 +154,10 @@ impl Synced {
             bonus_kind,
             checksum,
             compression,
-            flags: flags.with(DnodeFlags::USED_BYTES),
+            flags: match self.tree.spill {
+                Some(_) => flags.with(DnodeFlags::USED_BYTES).with(DnodeFlags::SPILL_BLKPTR),
+                None => flags.with(DnodeFlags::USED_BYTES).without(DnodeFlags::SPILL_BLKPTR),
+            },
             data_block_sectors: (block_size >> 9) as u16,
             extra_slots: slots - 1,
             max_block_id: max_blkid,
@@ -190,13 +194,8 @@ async fn sync_node(node: &Arc<Node>, ctx: &SyncCtx) -> Result<Synced> {
     run.write_blocks().await?;
     let Run { mut roots, levels, used, .. } = run;
     let mut used = stable.used.saturating_add_signed(used.into_inner());
-    let mut spill = stable.spill.clone();
-    if (overlay.destroyed || overlay.spill_freed)
-        && let Some(bp) = spill.take().filter(|bp| !bp.is_hole())
-    {
-        ctx.ledger.killed(&bp);
-        used = used.saturating_sub(node.shared.store.charged(&bp));
-    }
+    let (spill, spill_change) = sync_spill(node, ctx, &overlay, &stable).await?;
+    used = used.saturating_add_signed(spill_change);
     if overlay.destroyed {
         roots.iter_mut().for_each(|bp| *bp = BlockPointer::HOLE);
     }
@@ -209,6 +208,37 @@ async fn sync_node(node: &Arc<Node>, ctx: &SyncCtx) -> Result<Synced> {
         generation: stable.generation + 1,
     };
     Ok(Synced { attrs: overlay.attrs.clone(), destroyed: overlay.destroyed, tree, overlay })
+}
+
+/// The spill block as the txg leaves it, and by how much more or less the object is charged for that.
+async fn sync_spill(
+    node: &Arc<Node>,
+    ctx: &SyncCtx,
+    overlay: &Overlay,
+    stable: &Tree,
+) -> Result<(Option<BlockPointer>, i64)> {
+    let store = &node.shared.store;
+    let old = stable.spill.clone().unwrap_or(BlockPointer::HOLE);
+    let new = match &overlay.spill {
+        Spill::Written(data) if !overlay.destroyed => {
+            let kind = overlay.attrs.bonus_kind;
+            let choice = node.shared.policy().choose(kind, 0, 0, 0);
+            let spec = node.shared.spec(node, choice, kind, 0, SPILL_BLKID, ctx.txg, ctx.pass);
+            let new = store.write(data.clone(), &old, spec).await?;
+            replace(ctx, &old, &new);
+            Some(new)
+        }
+        Spill::Unchanged if !overlay.destroyed => return Ok((stable.spill.clone(), 0)),
+        _ => {
+            if !old.is_hole() {
+                ctx.ledger.killed(&old);
+            }
+            None
+        }
+    };
+    let charged = |bp: &BlockPointer| if bp.is_hole() { 0 } else { store.charged(bp) as i64 };
+    let change = new.as_ref().map_or(0, charged) - charged(&old);
+    Ok((new, change))
 }
 
 /// One object's sync under way.

@@ -6,15 +6,13 @@
 //! is reported, and the walk goes on with its siblings.
 
 use crate::objset::{ObjSet, Policy, SLOT};
+use crate::spill::SPILL_BLKID as SPILL;
 use crate::tree::{Tree, entry};
 use ondisk::{BlockPointer, DnodePhys, ObjectType, ObjsetPhys};
 use std::sync::Arc;
 use units::{Error, ObjectId, ObjsetId, Result, Txg};
 use world::Buf;
 use zio::{BlockStore, Bookmark, ReadClass};
-
-/// The block number that a spill block goes by.
-const SPILL: u64 = u64::MAX;
 
 /// What to do below a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Datasets with something in them: making them, and opening volumes.
+//! Datasets with something in them: making them, and opening volumes and file systems.
 
 use crate::pool::Pool;
 use dmu::Tx;
@@ -6,6 +6,7 @@ use dsl::NewDataset;
 use dsl::props::{PropName, Value};
 use ondisk::ObjsetType;
 use units::{Error, Result};
+use zpl::FileSystem;
 use zvol::Volume;
 
 /// What a new dataset is to hold.
@@ -73,5 +74,17 @@ impl Pool {
             volume.log_to(log);
         }
         Ok(volume)
+    }
+
+    /// Opens a file system, or a snapshot of one, for reading.
+    pub async fn open_file_system(&self, name: &str) -> Result<FileSystem> {
+        let dataset = self.0.dsl.open_by_name(name).await?;
+        if dataset.objset().kind() != ObjsetType::Zfs {
+            return Err(Error::invalid(format!("'{name}' is not a file system")));
+        }
+        if dataset.is_encrypted() {
+            return Err(Error::new(units::Kind::Encrypted, format!("open file system '{name}'")));
+        }
+        FileSystem::open(name, dataset.objset()).await
     }
 }

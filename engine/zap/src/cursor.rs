@@ -22,6 +22,8 @@ pub struct Cursor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     pub entries: Vec<Entry>,
+    /// The position behind each entry.
+    pub behind: Vec<Cursor>,
     /// Where the rest starts; `None` behind the last entry.
     pub next: Option<Cursor>,
 }

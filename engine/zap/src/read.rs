@@ -159,6 +159,17 @@ impl<S: Blocks> Zap<S> {
         Ok(None)
     }
 
+    /// As [`Zap::page`] by cookies: the entries, each with the cookie behind it, and whether they are the last.
+    pub async fn page_by_cookie(&self, cookie: u64, limit: usize) -> Result<(Vec<(Entry, u64)>, bool)> {
+        let from = self.from_cookie(cookie).await?;
+        let page = self.page(from, limit).await?;
+        let _turn = self.turn.read().await;
+        let opened = self.opened().await?;
+        let rules = opened.rules();
+        let behind = page.behind.iter().map(|at| at.cookie(&rules));
+        Ok((page.entries.into_iter().zip(behind).collect(), page.next.is_none()))
+    }
+
     /// A position as one number that directory readers can keep.
     pub async fn cookie(&self, at: Cursor) -> Result<u64> {
         let _turn = self.turn.read().await;
@@ -196,17 +207,17 @@ impl<S: Blocks> Opened<'_, S> {
 
 fn page_of_micro(micro: &Micro<Buf>, from: Cursor, limit: usize) -> Result<Page> {
     let mut all = micro.sorted()?.into_iter().filter(|(at, _)| *at >= from);
-    let mut last = from;
-    let mut entries = Vec::new();
+    let (mut entries, mut behind) = (Vec::new(), Vec::new());
     for (at, slot) in all.by_ref().take(limit) {
-        last = at.behind();
+        behind.push(at.behind());
         entries.push(Entry { key: OwnedKey::Name(slot.name.to_vec()), value: slot.value.into() });
     }
-    Ok(Page { entries, next: all.next().map(|_| last) })
+    let next = all.next().map(|_| behind.last().copied().unwrap_or(from));
+    Ok(Page { entries, behind, next })
 }
 
 async fn page_of_fat<S: Blocks>(fat: &Fat<'_, S>, from: Cursor, limit: usize) -> Result<Page> {
-    let mut entries = Vec::new();
+    let (mut entries, mut positions) = (Vec::new(), Vec::new());
     let mut next = Some(from);
     // Each turn takes a leaf, and leaves follow one another in order of their prefix: the way ends.
     while let Some(from) = next.filter(|_| entries.len() < limit) {
@@ -217,10 +228,11 @@ async fn page_of_fat<S: Blocks>(fat: &Fat<'_, S>, from: Cursor, limit: usize) ->
                 break;
             }
             entries.push(entry);
+            positions.push(behind);
             if entries.len() == limit {
                 next = Some(behind);
             }
         }
     }
-    Ok(Page { entries, next })
+    Ok(Page { entries, behind: positions, next })
 }

@@ -8,13 +8,41 @@
 //!                                  └─ ROOT ──▶ the root directory: a ZAP of names, its attributes in the bonus
 //! ```
 //!
-//! Today this crate makes the content of a new file system, empty and valid for any implementation of the format.
-//! Reading and changing trees comes on top of that.
+//! Everybody who serves or saves files asks through one small interface: a [`FileSystem`] gives [`Node`]s, by its root,
+//! by path or by the [`NodeId`] (object and generation) that a client kept; a node is asked for its attributes, names,
+//! data, extended attributes and ACL. All of it waits asynchronously and holds nothing between calls.
+//!
+//! ```text
+//!   FileSystem ── root, resolve(path), node(id) ──▶ Node ─┬─ stat                      stat.rs, sa/
+//!                                                         ├─ lookup, list, read_link   directory.rs
+//!                                                         ├─ read, seek_data/_hole     data.rs
+//!                                                         └─ xattrs, acl               xattr.rs, acl.rs
+//! ```
+//!
+//! Versions 1 to 5 are read, snapshots as well as heads. What is on disk is not believed: an attribute, a name or a
+//! pointer that makes no sense is an error that names dataset and object, and a damaged block costs its own range.
+//! A loop of directories is the caller's to notice: a node knows nothing of the way that led to it.
 
+mod acl;
 mod attributes;
 mod create;
+mod data;
+mod directory;
+mod file_system;
+mod node;
+mod path;
+mod refusal;
+mod sa;
+mod stat;
+mod xattr;
 
+pub use acl::{Ace, Who};
 pub use create::{NewFileSystem, create};
+pub use directory::{DirEntry, Listing};
+pub use file_system::{Case, FileSystem};
+pub use node::{Node, NodeId};
+pub use refusal::Refusal;
+pub use stat::{FileKind, Stat, Time, flags};
 
 /// The object that everything else is found from.
 pub const MASTER_NODE: units::ObjectId = units::ObjectId(1);

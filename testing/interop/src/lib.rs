@@ -17,6 +17,7 @@ pub mod damage;
 pub mod golden;
 pub mod harness;
 pub mod programs;
+pub mod trees;
 pub mod zdb;
 
 mod archive;

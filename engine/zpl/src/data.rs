@@ -1,0 +1,84 @@
+//! What is in a file: reading ranges, and telling data from holes.
+
+use crate::node::Node;
+use crate::refusal::Refusal;
+use crate::stat::FileKind;
+use futures_util::stream::{FuturesOrdered, StreamExt};
+use units::{Error, Result};
+use world::{Buf, IoBuf};
+
+/// How many blocks of one read are asked for at once: enough for a disk that does many things at a time.
+const AT_ONCE: usize = 16;
+
+impl Node {
+    fn regular(&self, doing: &str) -> Result<()> {
+        match self.kind() {
+            FileKind::Regular => Ok(()),
+            FileKind::Directory => Err(self.refuse(Refusal::IsDirectory, doing)),
+            _ => Err(self.place(Error::invalid(format!("{doing}: it is no file with data")))),
+        }
+    }
+
+    /// Up to `len` bytes from `offset`: fewer at the end of the file, none behind it; holes are zeros.
+    ///
+    /// A block that cannot be read fails the whole range: ask for smaller ones to get around it.
+    pub async fn read(&self, offset: u64, len: usize) -> Result<Buf> {
+        self.regular("read")?;
+        let left = self.size()?.saturating_sub(offset);
+        let len = len.min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.read_object(offset, len).await.map_err(|e| self.place(e))
+    }
+
+    async fn read_object(&self, offset: u64, len: usize) -> Result<Buf> {
+        let object = self.object();
+        let size = object.block_size();
+        let blocks = offset / size..(offset + len as u64).div_ceil(size);
+        if blocks.end > blocks.start {
+            object.observe_read(self.streaks(), blocks.clone());
+        }
+        if blocks.end <= blocks.start + 1 {
+            return object.read(offset, len).await;
+        }
+        let mut out = IoBuf::scratch(len);
+        let (mut next, mut done) = (blocks.start, 0);
+        let mut under_way = FuturesOrdered::new();
+        loop {
+            while under_way.len() < AT_ONCE && next < blocks.end {
+                under_way.push_back(object.read_block(next));
+                next += 1;
+            }
+            let Some(block) = under_way.next().await else { return Ok(out.freeze()) };
+            let block = block?;
+            let within = if done == 0 { (offset % size) as usize } else { 0 };
+            let n = (block.len() - within).min(len - done);
+            out[done..done + n].copy_from_slice(&block[within..within + n]);
+            done += n;
+        }
+    }
+
+    /// Where data begins at or after `offset`; `None` when there is none up to the end of the file.
+    pub async fn seek_data(&self, offset: u64) -> Result<Option<u64>> {
+        self.seek(offset, true).await
+    }
+
+    /// Where a hole begins at or after `offset`: at the latest at the end of the file. `None` when that is before.
+    pub async fn seek_hole(&self, offset: u64) -> Result<Option<u64>> {
+        let end = self.size()?;
+        Ok(self.seek(offset, false).await?.or_else(|| (offset < end).then_some(end)))
+    }
+
+    async fn seek(&self, offset: u64, data: bool) -> Result<Option<u64>> {
+        self.regular("seek")?;
+        let (end, object) = (self.size()?, self.object());
+        let size = object.block_size();
+        let mut at = offset;
+        while at < end {
+            let (is_data, next) = object.extent(at / size).await.map_err(|e| self.place(e))?;
+            if is_data == data {
+                return Ok(Some(at));
+            }
+            at = next.saturating_mul(size);
+        }
+        Ok(None)
+    }
+}

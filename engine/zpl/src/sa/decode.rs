@@ -1,0 +1,155 @@
+//! From bytes to values. Pure.
+
+use super::{Attr, Tables, legacy};
+use crate::attributes::MAGIC;
+use std::ops::Range;
+use units::{Endian, Error, Result};
+
+/// The fixed part of a header: magic, and layout with size.
+const HEADER: usize = 6;
+
+/// The attributes of one file, in the order in which they are stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    bytes: Vec<u8>,
+    values: Vec<Value>,
+    /// The byte order that ACLs are still in; all else was turned over.
+    acl_order: Option<Endian>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Value {
+    number: u16,
+    attr: Option<Attr>,
+    at: Range<usize>,
+}
+
+impl Attributes {
+    /// Those in a bonus, or in a spill block.
+    pub fn decode(bytes: &[u8], tables: &Tables) -> Result<Attributes> {
+        let mut attributes = Attributes::default();
+        attributes.decode_more(bytes, tables)?;
+        Ok(attributes)
+    }
+
+    /// Those in a bonus of before version 5.
+    pub fn decode_znode(bonus: &[u8]) -> Result<Attributes> {
+        legacy::decode(bonus)
+    }
+
+    /// Adds those in a spill block.
+    pub fn decode_more(&mut self, bytes: &[u8], tables: &Tables) -> Result<()> {
+        let Header { order, layout, size } = Header::decode(bytes)?;
+        let unknown =
+            || Error::corrupt(format!("system attributes of layout {layout}, which the table lacks"));
+        let list = tables.layout(layout).ok_or_else(unknown)?;
+        let lengths = bytes.get(HEADER..size).unwrap_or_default();
+        let mut lengths = lengths.as_chunks::<2>().0.iter();
+        let mut at = size;
+        for &number in list.iter() {
+            let row = tables.row(number).ok_or_else(unknown)?;
+            let name = || row.attr.map_or_else(|| format!("{number}"), |attr| attr.name().into());
+            let length = match row.length {
+                0 => {
+                    let missing = || Error::corrupt(format!("attribute {}: its length is missing", name()));
+                    order_u16(lengths.next().copied().ok_or_else(missing)?, order)
+                }
+                fixed => fixed,
+            };
+            let end = at + usize::from(length);
+            let value = bytes.get(at..end).ok_or_else(|| {
+                let room = bytes.len().saturating_sub(at);
+                Error::corrupt(format!("attribute {}: {length} bytes where {room} are left", name()))
+            })?;
+            self.push(number, row.attr, value, if order == Endian::NATIVE { 1 } else { row.word });
+            at = end.next_multiple_of(8);
+        }
+        self.acl_order = Some(order);
+        Ok(())
+    }
+
+    /// Appends a value whose words, of so many bytes each, are to be turned over.
+    pub(super) fn push(&mut self, number: u16, attr: Option<Attr>, value: &[u8], word: usize) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        if word > 1 {
+            self.bytes[start..].chunks_exact_mut(word).for_each(<[u8]>::reverse);
+        }
+        self.values.push(Value { number, attr, at: start..self.bytes.len() });
+    }
+
+    pub(super) fn set_acl_order(&mut self, order: Endian) {
+        self.acl_order = Some(order);
+    }
+
+    pub fn acl_order(&self) -> Endian {
+        self.acl_order.unwrap_or(Endian::NATIVE)
+    }
+
+    /// The value of an attribute, if the file has it.
+    pub fn bytes(&self, attr: Attr) -> Option<&[u8]> {
+        let value = self.values.iter().find(|value| value.attr == Some(attr))?;
+        self.bytes.get(value.at.clone())
+    }
+
+    pub fn has(&self, attr: Attr) -> bool {
+        self.bytes(attr).is_some()
+    }
+
+    /// The words of an attribute that has so many.
+    pub fn words<const N: usize>(&self, attr: Attr) -> Result<Option<[u64; N]>> {
+        let Some(bytes) = self.bytes(attr) else { return Ok(None) };
+        let (words, rest) = bytes.as_chunks::<8>();
+        let wrong = || Error::corrupt(format!("attribute {}: {} bytes", attr.name(), bytes.len()));
+        let words: &[[u8; 8]; N] = words.try_into().map_err(|_| wrong())?;
+        if rest.is_empty() { Ok(Some(words.map(u64::from_ne_bytes))) } else { Err(wrong()) }
+    }
+
+    /// The one word of an attribute.
+    pub fn word(&self, attr: Attr) -> Result<Option<u64>> {
+        Ok(self.words::<1>(attr)?.map(|[word]| word))
+    }
+
+    /// The one word of an attribute that every file has.
+    pub fn require(&self, attr: Attr) -> Result<u64> {
+        self.word(attr)?.ok_or_else(|| Error::corrupt(format!("attribute {}: it is missing", attr.name())))
+    }
+}
+
+struct Header {
+    order: Endian,
+    layout: u16,
+    /// Of the header, in bytes.
+    size: usize,
+}
+
+impl Header {
+    fn decode(bytes: &[u8]) -> Result<Header> {
+        let short = || Error::corrupt(format!("system attributes: {} bytes are no header", bytes.len()));
+        let head: &[u8; 8] = bytes.first_chunk().ok_or_else(short)?;
+        let magic = [head[0], head[1], head[2], head[3]];
+        let order = if magic == MAGIC.to_le_bytes() {
+            Endian::Little
+        } else if magic == MAGIC.to_be_bytes() {
+            Endian::Big
+        } else {
+            return Err(Error::corrupt(format!("system attributes: magic {magic:02x?}")));
+        };
+        let info = order_u16([head[4], head[5]], order);
+        let size = usize::from(info >> 10) * 8;
+        if size < 8 || size > bytes.len() {
+            return Err(Error::corrupt(format!(
+                "system attributes: a header of {size} bytes in {} bytes",
+                bytes.len()
+            )));
+        }
+        Ok(Header { order, layout: info & 0x3ff, size })
+    }
+}
+
+fn order_u16(bytes: [u8; 2], order: Endian) -> u16 {
+    match order {
+        Endian::Little => u16::from_le_bytes(bytes),
+        Endian::Big => u16::from_be_bytes(bytes),
+    }
+}

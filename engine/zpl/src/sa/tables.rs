@@ -1,0 +1,110 @@
+//! The registry and the layouts of one file system.
+
+use super::Attr;
+use crate::attributes::{REGISTRY, Swap};
+use dmu::ObjSet;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use units::{Error, ObjectId, Result};
+use zap::{Value, Zap};
+
+/// A layout in the table of which nothing can be in: reserved for buffers without an attribute.
+const EMPTY_LAYOUT: u16 = 1;
+
+/// An attribute as this file system registers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Registered {
+    /// What it means to us, if anything.
+    pub attr: Option<Attr>,
+    /// In bytes; 0 is variable.
+    pub length: u16,
+    /// Bytes of a word, for machines of the other byte order; 0 for ACLs, whose fields differ.
+    pub word: usize,
+}
+
+/// See the module. Shared by all files of a file system.
+#[derive(Debug)]
+pub struct Tables {
+    registry: BTreeMap<u16, Registered>,
+    layouts: Mutex<BTreeMap<u16, Arc<[u16]>>>,
+}
+
+impl Tables {
+    /// Those of a file system that has none: all its files are of the old kind.
+    pub fn none() -> Tables {
+        Tables { registry: known(), layouts: Mutex::default() }
+    }
+
+    /// Reads them; `master` is the object that the master node calls `SA_ATTRS`.
+    pub async fn open(set: &ObjSet, master: ObjectId) -> Result<Tables> {
+        let master = Zap::open(set.object(master).await?);
+        // A file system whose attributes were never registered has no file with any.
+        let Some(registry) = master.lookup_u64("REGISTRY").await? else { return Ok(Tables::none()) };
+        let registry = Zap::open(set.object(ObjectId(registry)).await?);
+        let mut table = BTreeMap::new();
+        for entry in registry.entries().await? {
+            let name = entry.name().into_owned();
+            let row = entry.value.as_u64().and_then(|value| decode_row(&name, value));
+            let (number, row) = row.ok_or_else(|| {
+                Error::corrupt(format!("SA registry: attribute {name} is {:?}", entry.value))
+            })?;
+            table.insert(number, row);
+        }
+        let layouts = Zap::open(set.object(ObjectId(master.require_u64("LAYOUTS").await?)).await?);
+        let mut found = BTreeMap::new();
+        for entry in layouts.entries().await? {
+            let number = entry.name().parse().ok();
+            let layout = match &entry.value {
+                Value::U16(list) if list.iter().all(|number| table.contains_key(number)) => Some(list),
+                _ => None,
+            };
+            let (Some(number), Some(layout)) = (number, layout) else {
+                let what = format!("SA layout {}: attributes {:?}", entry.name(), entry.value);
+                return Err(Error::corrupt(what));
+            };
+            found.insert(number, layout.as_slice().into());
+        }
+        Ok(Tables { registry: table, layouts: Mutex::new(found) })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<u16, Arc<[u16]>>> {
+        // Under this lock a map is read or gets one entry.
+        self.layouts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn layout(&self, number: u16) -> Option<Arc<[u16]>> {
+        let known = self.lock().get(&number).cloned();
+        known.or_else(|| (number == EMPTY_LAYOUT).then(|| [].into()))
+    }
+
+    pub(crate) fn row(&self, number: u16) -> Option<&Registered> {
+        self.registry.get(&number)
+    }
+}
+
+/// The registry that every file system of ours has.
+fn known() -> BTreeMap<u16, Registered> {
+    let rows = REGISTRY.iter().zip(Attr::ALL);
+    rows.map(|(row, attr)| {
+        let word = match row.swap {
+            Swap::Words64 => 8,
+            Swap::Bytes => 1,
+            Swap::Acl => 0,
+        };
+        (row.number, Registered { attr: Some(attr), length: row.length, word })
+    })
+    .collect()
+}
+
+fn decode_row(name: &str, value: u64) -> Option<(u16, Registered)> {
+    let word = match value >> 16 & 0xff {
+        0 => 8,
+        1 => 4,
+        2 => 2,
+        3 => 1,
+        4 => 0,
+        _ => return None,
+    };
+    let length = (value >> 24 & 0xffff) as u16;
+    Some((value as u16, Registered { attr: Attr::from_name(name), length, word }))
+}
