@@ -7,9 +7,9 @@
 //!   synced(txg)                 what the txg left of records in memory is dropped
 //! ```
 //!
-//! One writer at a time forms blocks (`writer`); up to [`writer::IN_FLIGHT`] are being written and flushed meanwhile. Who
-//! comes while they are, waits in memory, and all who did go into the next block together: one flush for many. When the
-//! last block had several waiters, the next gives as many a moment to come back; alone, nobody waits for anybody.
+//! One writer at a time forms blocks (`writer`); one or two are being written and flushed meanwhile. Who comes while
+//! they are, waits in memory, and all who did go into the next block together: one flush for many. Those whose block is
+//! done are given a moment to come back and join them; alone, nobody waits for anybody.
 //!
 //! The first commit makes the log: it allocates a block and waits for its txg, after which the header on disk leads to it.
 //! From then on a commit waits for one write and one flush.
@@ -111,7 +111,7 @@ struct State {
     wanted: u64,
     issued: u64,
     durable: u64,
-    /// Commits since the last block was formed, and how many waited for the last that was done.
+    /// Commits since the last block was formed, and how many there should be before the next is.
     gathered: usize,
     expected: usize,
     /// The writer is at work.
@@ -122,8 +122,9 @@ struct State {
     /// The number of the last record in the log.
     seq: u64,
     bursts: Bursts,
-    /// How long the last block took.
+    /// How long the last block took, and what of that its flush.
     latency: Duration,
+    flushing: Duration,
     /// No more records: the log is going.
     is_closed: bool,
     /// The txg whose sync frees the whole log.

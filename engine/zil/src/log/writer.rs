@@ -1,16 +1,21 @@
 //! The writer: from records in memory to blocks on the devices.
 //!
 //! ```text
-//!   gather      until fewer than IN_FLIGHT blocks are under way, and those who are expected have come
+//!   gather      until the blocks under way leave room for one more, and those who are expected have come
 //!   take        all records there are, in order
 //!   resolve     what is logged by pointer is written: dmu, at its final place
 //!   fill        the empty block at the end of the chain; allocate its successor, whose pointer it carries
 //!   write ─▶ flush ─▶ done     on their own; the writer goes on with the next block
 //! ```
+//!
+//! How many at once depends on what takes the time. A device serves one flush after the other, so while flushes are the
+//! greater part, a second block could only wait for a second flush, and would take its waiters away from the next: then
+//! one at a time, and the next has everybody who came meanwhile. Where writing is the greater part, or nothing has to be
+//! flushed, one block is written while another is flushed.
 
 use super::plan::{LEAST, encode, fill, room_of, size_for};
 use super::record::{Body, Change, Entry, Item, Pieces};
-use super::{Counters, Log};
+use super::{Counters, Log, State};
 use dmu::Tx;
 use ondisk::{BlockPointer, Plain};
 use std::collections::{BTreeSet, VecDeque};
@@ -18,9 +23,8 @@ use std::time::Duration;
 use units::{Txg, VdevId};
 use world::sync::join_all_bounded;
 
-/// How many blocks are written at once. Two: while one is flushed the next is written; more would only divide those who
-/// wait among more flushes.
-pub(super) const IN_FLIGHT: usize = 2;
+/// How many batches are under way at once when flushes are cheap. More would only divide those who wait among more of them.
+const IN_FLIGHT: usize = 2;
 /// How many blocks of data are written in advance at once.
 const WRITES: usize = 32;
 /// A wait for others shorter than this would not be one.
@@ -119,33 +123,38 @@ impl Log {
     }
 
     async fn gather(&self) {
-        let deadline = {
-            let state = self.lock();
-            let percent = self.settings().commit_timeout_percent as u32;
-            world::now().after((state.latency * percent / 100).max(GATHER_MIN))
-        };
+        let mut deadline = None;
         loop {
             let changed = self.0.changed.notified();
-            let wait = {
+            {
                 let state = self.lock();
                 if state.is_closed || state.blocks.is_broken() {
                     return;
                 }
-                if state.blocks.in_flight() >= IN_FLIGHT {
-                    None
-                } else if state.gathered >= state.expected || world::now() >= deadline {
-                    return;
+                if state.blocks.in_flight() < state.in_flight_max() {
+                    // Those who are expected were told only now that they may come.
+                    let now = world::now();
+                    let until = *deadline.get_or_insert_with(|| now.after(self.patience(&state)));
+                    if state.gathered >= state.expected || now >= until {
+                        return;
+                    }
                 } else {
-                    Some(deadline)
+                    deadline = None;
                 }
-            };
-            match wait {
+            }
+            match deadline {
                 None => changed.await,
                 Some(deadline) => {
                     futures_util::future::select(changed, world::sleep_until(deadline)).await;
                 }
             }
         }
+    }
+
+    /// How long the next block may wait for others.
+    fn patience(&self, state: &State) -> Duration {
+        let percent = self.settings().commit_timeout_percent as u32;
+        (state.latency * percent / 100).max(GATHER_MIN)
     }
 
     fn take(&self) -> Option<Batch> {
@@ -286,6 +295,7 @@ impl Log {
         let began = world::now();
         let store = &self.0.store;
         let written = store.write_log(&place, block, is_urgent).await;
+        let wrote = world::now();
         let result = match (written, flush) {
             (Ok(()), Some(Touched { everywhere: true, .. })) => store.flush_all().await,
             (Ok(()), Some(touched)) => store.flush(touched.vdevs.into_iter().collect()).await,
@@ -293,13 +303,23 @@ impl Log {
         };
         {
             let mut state = self.lock();
-            state.latency = world::now().since(began);
+            let now = world::now();
+            state.latency = now.since(began);
+            state.flushing = now.since(wrote);
             let waiters = state.blocks.written(place.checksum[3], result.is_ok());
             if waiters > 0 {
-                state.expected = waiters;
+                // They are likely to come back at once, and those who came meanwhile should not go without them.
+                state.expected = state.gathered + waiters;
             }
             state.durable = state.durable.max(state.blocks.durable());
         }
         self.0.changed.notify_all();
+    }
+}
+
+impl State {
+    /// How many blocks may be under way when the next one is begun.
+    fn in_flight_max(&self) -> usize {
+        if self.flushing * 2 > self.latency { 1 } else { IN_FLIGHT }
     }
 }
