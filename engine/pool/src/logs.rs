@@ -133,10 +133,12 @@ impl Pool {
             if head.is_idle(synced) && head.kind() != ObjsetType::Zvol {
                 inner.dsl.close_dataset(head.id);
             } else {
-                check_claimable(&head)?;
                 busy.push(head);
             }
         }
+        check_claimable(&busy)?;
+        // Its blocks are copied, and so must be there: no other replay may free them before.
+        busy.sort_by_key(|head| !head.has(LogRecordKind::CloneRange));
         if busy.is_empty() {
             return Ok(());
         }
@@ -192,6 +194,10 @@ impl Pool {
             let survey = self.survey_log(dataset.objset().id(), &header).await;
             let head = Head { name, id, dataset, header, survey };
             let failed = self.replay_log(&head).await?;
+            if let Some(why) = failed.as_ref().filter(|_| head.has(LogRecordKind::CloneRange)) {
+                let name = &head.name;
+                return Err(only_reading(&format!("has cloned blocks in the intent log of '{name}': {why}")));
+            }
             if failed.is_some() || head.kind() != ObjsetType::Zvol {
                 self.wait(&head, failed);
             }
@@ -297,16 +303,23 @@ impl Pool {
     }
 }
 
-/// Whether this program can take over the log: the pool can only be read otherwise.
-fn check_claimable(head: &Head) -> Result<()> {
-    let name = &head.name;
-    if head.dataset.is_encrypted() {
-        return Err(only_reading(&format!("has an intent log of the encrypted dataset '{name}'")));
+/// Whether this program can take over these logs: the pool can only be read otherwise.
+///
+/// Cloned blocks are copied into volumes. Where several logs have clones, the replay of one could free what another has
+/// cloned; and those of file systems are kept, while their blocks may go.
+fn check_claimable(busy: &[Head]) -> Result<()> {
+    if let Some(head) = busy.iter().find(|head| head.dataset.is_encrypted()) {
+        return Err(only_reading(&format!("has an intent log of the encrypted dataset '{}'", head.name)));
     }
-    if head.has(LogRecordKind::CloneRange) {
-        return Err(only_reading(&format!("has cloned blocks in the intent log of '{name}'")));
+    let cloning: Vec<&Head> = busy.iter().filter(|head| head.has(LogRecordKind::CloneRange)).collect();
+    match cloning[..] {
+        [] => Ok(()),
+        [volume] if volume.kind() == ObjsetType::Zvol => Ok(()),
+        _ => {
+            let names: Vec<String> = cloning.iter().map(|head| format!("'{}'", head.name)).collect();
+            Err(only_reading(&format!("has cloned blocks in the intent log of {}", names.join(", "))))
+        }
     }
-    Ok(())
 }
 
 pub(crate) fn only_reading(what: &str) -> Error {

@@ -14,7 +14,7 @@
 
 use crate::chain::{Chain, End, Position, Source};
 use ondisk::zil::pointers;
-use ondisk::{BlockPointer, Dva, LogRecordHeader, Reader, ZilHeader};
+use ondisk::{BlockPointer, Dva, LogRecordHeader, LogRecordKind, Reader, ZilHeader};
 use std::collections::BTreeSet;
 use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
 use world::Pending;
@@ -116,7 +116,18 @@ impl Claiming<'_> {
     }
 
     async fn record(&mut self, head: &LogRecordHeader, mut reader: Reader<'_>) -> Result<()> {
+        let is_clone = head.kind() == Some(LogRecordKind::CloneRange);
         for bp in pointers(&mut reader)? {
+            if is_clone {
+                // It belongs to somebody else, in whose last txg it must be.
+                if is_since(&bp, self.first) {
+                    return Err(Error::corrupt(format!(
+                        "record {} clones a block that is on its way",
+                        head.seq
+                    )));
+                }
+                continue;
+            }
             if is_since(&bp, self.first) {
                 let blkid = head.seq;
                 let at = Bookmark { objset: self.objset, object: ObjectId(0), level: -2, blkid };

@@ -9,6 +9,10 @@
 //! the next import goes on from there. So that this holds, the header may never run ahead of the data: it is one value for
 //! all txgs, and is only changed for a txg when the one before it has synced.
 //!
+//! Cloned blocks are copied: their content is written as if it had been in the record. So nothing has to count references
+//! to blocks, but the blocks must be there until then. A log with clones is replayed before any other, and of the rest
+//! of its records none frees what an earlier one has cloned.
+//!
 //! A record of a txg that was on disk when the log was claimed is not repeated. One whose object is gone is passed over
 //! where its kind may be out of order. What else cannot be done is tried again after a txg, for what the first try
 //! met may have been on its way out; then replay stops, and the log stays as it is: what it still holds was promised to
@@ -17,7 +21,7 @@
 use crate::chain::{Chain, Source};
 use crate::claim::{is_new, is_since};
 use dmu::{ObjSet, Tx};
-use ondisk::zil::pointers;
+use ondisk::zil::{CloneRange, Truncate, Write, pointers};
 use ondisk::{BlockPointer, EmbeddedKind, LogRecord, LogRecordKind, Record, ZilHeader};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -29,7 +33,8 @@ use zio::{Bookmark, Verified};
 
 /// Who knows what records mean for a kind of dataset.
 pub trait Replayer: Send + Sync {
-    /// Does what `record` says, in `tx`. `block` is the content of the block that an indirect write points to.
+    /// Does what `record` says, in `tx`; it is never a [`Record::CloneRange`]. `block` is the content of the block that an
+    /// indirect write points to.
     fn replay<'a>(
         &'a self,
         tx: &'a Tx,
@@ -120,18 +125,58 @@ impl Run<'_> {
             }
             _ => None,
         };
-        if self.apply(seq, &record, block.as_ref()).await.is_err() {
+        if self.whole(seq, &record, block.as_ref()).await.is_err() {
             self.txgs.sync().await?;
-            self.apply(seq, &record, block.as_ref()).await?;
+            self.whole(seq, &record, block.as_ref()).await?;
         }
         self.outcome.replayed += 1;
         Ok(())
     }
 
-    async fn apply(&mut self, seq: u64, record: &Record<'_>, block: Option<&Buf>) -> Result<()> {
+    async fn whole(&mut self, seq: u64, record: &Record<'_>, block: Option<&Buf>) -> Result<()> {
+        match record {
+            Record::CloneRange(clone) => self.copy(seq, clone).await,
+            _ => self.apply(Some(seq), record, block).await,
+        }
+    }
+
+    /// Block by block. The record counts as replayed with the last of them; until then all of it can be repeated.
+    async fn copy(&mut self, seq: u64, clone: &CloneRange) -> Result<()> {
+        let &CloneRange { object, offset, length, block_size, .. } = clone;
+        let is_sound = block_size > 0
+            && offset.checked_add(length).is_some()
+            && clone.pointers.len() as u64 == length.div_ceil(block_size);
+        if !is_sound {
+            let count = clone.pointers.len();
+            return Err(Error::corrupt(format!("{count} cloned blocks of {block_size} for {length} bytes")));
+        }
+        for (i, bp) in (0..).zip(&clone.pointers) {
+            let at = i * block_size;
+            let (offset, length) = (offset + at, block_size.min(length - at));
+            let seq = (at + length == clone.length).then_some(seq);
+            if bp.is_hole() {
+                let truncate = Record::Truncate(Truncate { object, offset, length });
+                self.apply(seq, &truncate, None).await?;
+                continue;
+            }
+            let name = Bookmark { objset: self.set.id(), object, level: 0, blkid: offset / block_size };
+            let block = read_block(self.source, bp, name).await?;
+            if block.len() as u64 != block_size {
+                let len = block.len();
+                return Err(Error::corrupt(format!("a cloned block of {len} bytes instead of {block_size}")));
+            }
+            let write = Record::Write(Write::copied(object, offset, &block[..length as usize]));
+            self.apply(seq, &write, None).await?;
+        }
+        Ok(())
+    }
+
+    async fn apply(&mut self, seq: Option<u64>, record: &Record<'_>, block: Option<&Buf>) -> Result<()> {
         let tx = self.begin().await?;
         self.replayer.replay(&tx, record, block).await?;
-        self.set.update_phys(&tx, |phys| phys.zil_header.replay_seq = seq);
+        if let Some(seq) = seq {
+            self.set.update_phys(&tx, |phys| phys.zil_header.replay_seq = seq);
+        }
         tx.dirtied(1);
         self.last = tx.txg();
         Ok(())

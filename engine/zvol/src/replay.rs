@@ -71,7 +71,6 @@ impl zil::Replayer for Replay {
             match record {
                 Record::Write(write) => self.write(tx, write, block).await,
                 Record::Truncate(truncate) => self.truncate(tx, truncate).await,
-                Record::CloneRange(_) => Err(Error::unsupported("blocks cloned into a volume")),
                 other => Err(Error::corrupt(format!("{} in the log of a volume", other.kind().name()))),
             }
         })

@@ -1,6 +1,7 @@
 //! Whole pools in the simulated world: made, worked on, hurt and opened again.
 
 mod bounds;
+mod cloned;
 mod faults;
 mod full;
 mod heal;
