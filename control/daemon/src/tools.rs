@@ -40,6 +40,7 @@ fn asked(what: InspectWhat) -> What {
                 Some((level, blkid)) => What::Block { dataset, object, level, blkid },
             }
         }
+        InspectWhat::Log { dataset } => What::Log { dataset },
         InspectWhat::Verify { pool } => What::Verify { pool },
     }
 }

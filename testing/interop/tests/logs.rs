@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use common::{digest, open, open_without_log, verify};
 use futures_util::future::select;
+use inspect::{InspectArgs, What};
 use interop::harness::{self, Need, trial};
 use interop::{Scratch, golden, zdb};
 use ondisk::zil::CreateKind;
@@ -39,6 +40,9 @@ fn main() -> ExitCode {
         ));
         trials
             .push(trial(format!("the_logs_of_{name}_read_as_zdb_reads_them"), &needs, move || listed(name)));
+        trials.push(trial(format!("inspect_lists_the_logs_of_{name}_as_zdb_does"), &needs, move || {
+            inspected(name)
+        }));
         let needs = [Need::Golden(name), zdb::OF_2_3];
         trials.push(trial(format!("{name}_passes_zdb_with_its_volumes_replayed"), &needs, move || {
             judged(name)
@@ -106,6 +110,38 @@ async fn list(pool: &pool::Pool, name: &str, set: &dmu::ObjSet, listing: &mut St
             *listing += &format!("{kind} len {}, txg {}, seq {}\n", head.length, head.txg, head.seq);
             *listing += &says(&LogRecord::decode(&mut reader).unwrap().record);
         }
+    }
+}
+
+/// `cenote inspect log` beside the same listing: kind, length, txg and number of every record, in the same blocks.
+fn inspected(name: &'static str) {
+    let expected = golden::manifest(name, "zil.txt");
+    let scratch = Scratch::new();
+    golden::pool(name).copy(&scratch, &[]);
+    for section in expected.split("Dataset ").skip(1) {
+        let (dataset, listed) = section.split_once('\n').unwrap();
+        let args = InspectArgs {
+            dirs: vec![scratch.path().to_owned()],
+            json: true,
+            ..InspectArgs::new(What::Log { dataset: dataset.trim().to_string() })
+        };
+        let output = linux::block_on(inspect::run(args)).unwrap();
+        assert!(output.is_sound, "{}", output.text);
+        let report: serde_json::Value = serde_json::from_str(&output.text).unwrap();
+        let rows = |of: &str| report[of].as_array().unwrap().clone();
+        let (mut ours, records) = (String::new(), rows("records"));
+        for block in rows("blocks") {
+            let will = if block["space"] == "to be claimed" { "will" } else { "won't" };
+            ours += &format!("Block seqno {}, {will} claim\n", block["block"]);
+            for r in records.iter().filter(|r| r["block"] == block["block"]) {
+                let kind = r["type"].as_str().unwrap();
+                ours += &format!("{kind} len {}, txg {}, seq {}\n", r["length"], r["txg"], r["record"]);
+                assert!(r["state"] == "waits" || r["state"] == "synced", "{r}");
+            }
+        }
+        let heads = listed.lines().filter(|l| l.starts_with("Block seqno") || l.starts_with("TX_"));
+        assert_eq!(ours, heads.map(|line| format!("{line}\n")).collect::<String>(), "{dataset}");
+        assert!(!records.is_empty() || !listed.contains("TX_"));
     }
 }
 

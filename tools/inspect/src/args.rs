@@ -39,6 +39,9 @@ pub enum What {
         level: u8,
         blkid: u64,
     },
+    Log {
+        dataset: String,
+    },
     Verify {
         pool: String,
     },

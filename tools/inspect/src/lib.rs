@@ -7,6 +7,7 @@
 //!   objects DATASET           the objects of a file system, volume or snapshot
 //!   block DATASET OBJECT      the dnode and every block of one object
 //!   block DATASET OBJECT N    the way from the root to one block, and from there to the bytes on each device
+//!   log DATASET               the intent log: its blocks, and what every record says
 //!   --verify POOL             reads and checks every block of every object, snapshots included
 //! ```
 //!
@@ -20,6 +21,7 @@ mod args;
 mod blocks;
 mod devices;
 mod find;
+mod log;
 mod objects;
 mod report;
 mod verify;
@@ -62,6 +64,9 @@ pub async fn run_with(args: InspectArgs, progress: Progress) -> Result<Output> {
         What::Block { dataset, object, level, blkid } => {
             let pool = find::open_pool_of(&args.dirs, dataset).await?;
             (blocks::one(&pool, dataset, *object, *level, *blkid).await?, true)
+        }
+        What::Log { dataset } => {
+            log::dataset(&find::open_pool_of(&args.dirs, dataset).await?, dataset).await?
         }
         What::Verify { pool } => verify::verify(&find::open(&args.dirs, pool).await?, progress).await?,
     };

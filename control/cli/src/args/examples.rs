@@ -12,6 +12,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("inspect labels", &["cenote inspect labels /dev/sdb1"]),
     ("inspect uberblocks", &["cenote inspect uberblocks /disks/a.img"]),
     ("inspect mos", &["cenote inspect mos -d /disks tank"]),
+    ("inspect log", &["cenote inspect log -d /disks tank/vol1"]),
     ("inspect objects", &["cenote inspect objects -d /disks tank/data"]),
     (
         "inspect block",

@@ -67,6 +67,11 @@ pub enum InspectWhat {
         #[arg(value_name = "[LEVEL:]BLOCK", value_parser = block)]
         block: Option<(u8, u64)>,
     },
+    /// The intent log of a file system or volume: its blocks, and what every record says
+    Log {
+        /// A dataset
+        dataset: String,
+    },
     /// Read and check every block of every object of a pool, snapshots included; the same as --verify
     Verify {
         /// Name or guid of a pool
