@@ -46,7 +46,8 @@ cargo xtask COMMAND
   golden [ARGS]       unpack the golden pools, print where they are
   bench [ARGS]        what the engine costs beside the bare file and other servers, as a table; about five minutes
   torture [ARGS]      random work in the simulator: [--seeds N] [--from SEED] [--ops N];
-                      --power: the power-cut proof: [--letters N] [--every-setup] [--seeds N] [--zdb-every N]
+                      --power: the power-cut proof: [--letters N] [--every-setup] [--seeds N] [--zdb-every N];
+                      --kill N: kill the daemon under load so often
   sim CASE            replay one case of these by its seed or name, everything printed
 ";
 

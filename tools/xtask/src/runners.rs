@@ -14,12 +14,26 @@ pub fn bench(arguments: &[String]) -> Result<bool, Failure> {
     run(&["run", "--quiet", "--release", "--package", "bench", "--", "engine"], arguments)
 }
 
-/// Long runs of the torture: random work, or with `--power` the power-cut proof. Other arguments are explained by the
-/// program that takes them.
+/// Long runs of the torture: random work, with `--power` the power-cut proof, with `--kill` the daemon's. Other arguments
+/// are explained by the program that takes them.
 pub fn torture(arguments: &[String]) -> Result<bool, Failure> {
+    if let [kill, count] = arguments
+        && kill == "--kill"
+    {
+        return kill_the_daemon(count);
+    }
     let is_power = arguments.iter().any(|a| a == "--power");
     let rest: Vec<String> = arguments.iter().filter(|a| *a != "--power").cloned().collect();
     run(&[&TORTURE[..], &[if is_power { "power" } else { "work" }]].concat(), &rest)
+}
+
+/// Kills the daemon under load, `count` times, and looks whether it has kept what it promised.
+fn kill_the_daemon(count: &str) -> Result<bool, Failure> {
+    let test =
+        ["test", "--quiet", "--release", "--package", "cenote", "--test", "kill", "--", "survives_any_kill"];
+    let mut cargo = Command::new(house::cargo());
+    let status = cargo.current_dir(root()).args(test).env("CENOTE_KILLS", count).status()?;
+    Ok(status.success())
 }
 
 /// Replays one case, by its seed or its name, and prints all that happens.

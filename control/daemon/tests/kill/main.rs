@@ -1,0 +1,202 @@
+//! The daemon is killed, SIGKILL, in the midst of its work, again and again: whatever it has answered as durable must be
+//! there when it comes back.
+//!
+//! ```text
+//!   start ─▶ read all, compare with what was promised ─▶ connections write, trim, flush; txgs sync ─▶ SIGKILL
+//!     ▲                                                                                                │
+//!     └────────────────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! What the clients were answered is kept in the history of the power-cut proof, and its rules decide. A kill leaves
+//! the machine's own caches alone: what a disk may lose is the simulator's part. Here the program is the real one, with
+//! its threads, its sockets and its io_uring.
+//!
+//! `CENOTE_KILLS` is how often; `cargo xtask torture --kill N` sets it. Runs cannot be repeated exactly: threads and
+//! processes race. A failure leaves the home with the pool for inspection.
+
+#![allow(clippy::unwrap_used, reason = "a failure of these helpers is a failure of the test")]
+
+mod client;
+
+use client::{Connection, Manner, work};
+use interop::harness::{self, Need, trial};
+use interop::programs::said;
+use interop::{Scratch, zdb};
+use rustix::process::{Pid, Signal, kill_process};
+use sim::Rng;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use torture::power::{Found, History, Limits, Track, check};
+
+const CENOTE: &str = env!("CARGO_BIN_EXE_cenote");
+
+/// Name, block size, and whether every answer is a promise. The first is what `up` makes.
+const VOLUMES: [(&str, u64, bool); 3] =
+    [("tank/vol1", 16 << 10, false), ("tank/vol2", 4 << 10, false), ("tank/vol3", 64 << 10, true)];
+const MAKE_OTHERS: [&str; 2] =
+    ["zfs create -s -V 2M -b 4K -o logbias=throughput tank/vol2", "zfs create -s -V 4M -b 64K tank/vol3"];
+
+fn main() -> ExitCode {
+    let kills = std::env::var("CENOTE_KILLS").ok().and_then(|n| n.parse().ok());
+    harness::main(vec![
+        trial("what_was_promised_survives_any_kill", &[], move || {
+            survive(kills.unwrap_or(6), "always", false).unwrap();
+        }),
+        trial("zdb_finds_no_leak_after_kills", &[Need::Program("zdb")], || {
+            survive(2, "always", true).unwrap();
+        }),
+        trial("promises_that_were_not_meant_are_found_to_be_broken", &[], || {
+            let why = survive(20, "disabled", false).unwrap_err();
+            assert!(why.contains("tank/vol3: ") && why.contains("too old"), "{why}");
+        }),
+    ])
+}
+
+/// A daemon at work.
+struct Daemon {
+    process: Child,
+    address: String,
+}
+
+impl Daemon {
+    fn start(home: &Scratch) -> Daemon {
+        let mut command = cenote(home, "up --listen 127.0.0.1:0 --size 512M --volume 4M");
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let uri =
+            lines.find_map(|l| l.split_whitespace().find(|w| w.starts_with("nbd://")).map(String::from));
+        let uri = uri.expect("it says where the volume is served");
+        let address = uri.trim_start_matches("nbd://").split('/').next().unwrap().to_string();
+        // What else it says is not waited for, and not to be lost in a full pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        Daemon { process, address }
+    }
+
+    /// Whether it then ended in peace.
+    fn signal(&mut self, signal: Signal) -> bool {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+        self.process.wait().unwrap().success()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
+fn cenote(home: &Scratch, line: &str) -> Command {
+    let mut command = Command::new(CENOTE);
+    command.arg("--home").arg(home.join("home")).args(line.split_whitespace());
+    command
+}
+
+/// What all kills amounted to.
+#[derive(Debug, Default)]
+struct Figures {
+    /// Changes that were answered, and of these those that had to be there.
+    answered: u64,
+    promised: u64,
+    flushes: u64,
+    /// Changes nobody was promised: found, or not.
+    present: u64,
+    absent: u64,
+}
+
+/// `sync` is the property of the volume whose every answer counts as a promise. An error tells which was broken.
+fn survive(kills: u64, sync: &str, ask_zdb: bool) -> Result<(), String> {
+    let (home, begun) = (Scratch::new(), Instant::now());
+    let mut rng = Rng::new(std::process::id().into());
+    let (mut history, mut figures) = (None, Figures::default());
+    for kill in 0..=kills {
+        let mut daemon = Daemon::start(&home);
+        if kill == 0 {
+            let sync = format!("zfs set sync={sync} tank/vol3");
+            for line in MAKE_OTHERS.into_iter().chain([&sync[..]]) {
+                let output = cenote(&home, line).output().unwrap();
+                assert!(output.status.success(), "{line}: {}", said(&output));
+            }
+        }
+        let found = VOLUMES.map(|(name, ..)| Connection::open(&daemon.address, name).read_all());
+        if let Some(history) = &history {
+            judge(history, &found, &mut figures).map_err(|e| format!("kill {kill} of {kills}: {e}"))?;
+        }
+        if kill == kills {
+            assert!(daemon.signal(Signal::INT), "it ends in peace when it is told to");
+            break;
+        }
+        history = Some(work_and_kill(&home, &mut daemon, found, &mut rng));
+        if (kill + 1).is_multiple_of(25) {
+            println!("{} of {kills} kills, {:.0} s", kill + 1, begun.elapsed().as_secs_f64());
+        }
+    }
+    println!("kills {kills}, {figures:?}, failures 0, {:.0} s", begun.elapsed().as_secs_f64());
+    assert!(figures.promised > 0 && figures.flushes > 0, "{figures:?}: nothing was promised");
+    if ask_zdb {
+        zdb::assert_clean(&home.join("home/disks"), "tank");
+    }
+    Ok(())
+}
+
+/// What was asked and answered until the daemon was killed.
+fn work_and_kill(home: &Scratch, daemon: &mut Daemon, found: [Vec<u8>; 3], rng: &mut Rng) -> History {
+    let mut history = History::default();
+    for ((name, block, _), bytes) in VOLUMES.into_iter().zip(found) {
+        history.add_volume(name, block, bytes);
+    }
+    let history = Arc::new(Mutex::new(history));
+    let clients: Vec<_> = (0..1 + rng.below(5))
+        .map(|_| {
+            let (volume, block, is_always) = VOLUMES[rng.below(3) as usize];
+            let (depth, seed) = (1 + rng.below(16) as usize, rng.next_u64());
+            let manner = Manner { volume, block, is_always, depth, seed };
+            let (connection, history) = (Connection::open(&daemon.address, volume), history.clone());
+            std::thread::spawn(move || work(connection, &manner, &history))
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(5 + rng.below(200)));
+    // Each of these is a txg of its own; the last may be cut off in its midst.
+    let mut syncs: Option<Child> = None;
+    for turn in 0..rng.below(4) {
+        if let Some(mut before) = syncs.take() {
+            before.wait().unwrap();
+        }
+        let mut set = cenote(home, &format!("zfs set cenote:turn={turn} tank"));
+        syncs = Some(set.stderr(Stdio::null()).spawn().unwrap());
+        std::thread::sleep(Duration::from_millis(rng.below(100)));
+    }
+    assert!(!daemon.signal(Signal::KILL), "it was killed");
+    clients.into_iter().for_each(|client| client.join().unwrap());
+    // Whether it was done or not: it is not to find the next daemon.
+    syncs.map(|mut last| last.wait().unwrap());
+    history.lock().unwrap().clone()
+}
+
+fn judge(history: &History, found: &[Vec<u8>; 3], figures: &mut Figures) -> Result<(), String> {
+    let now = history.now();
+    for ((name, block, _), bytes) in VOLUMES.into_iter().zip(found) {
+        let track = &history.volumes[name];
+        let promised = track.flushes.iter().map(|flush| flush.begun).max().unwrap_or(0);
+        let limits = Limits { until: now, heard: now, promised, with_log: true };
+        let undecided = check(track, &Found { block, bytes: bytes.clone() }, limits);
+        let undecided = undecided.map_err(|e| format!("{name}: {e}"))?;
+        figures.add(track, now, promised);
+        figures.present += undecided.present;
+        figures.absent += undecided.absent;
+    }
+    Ok(())
+}
+
+impl Figures {
+    fn add(&mut self, track: &Track, now: u64, promised: u64) {
+        let answered = track.events.iter().filter(|e| e.span.done <= now);
+        for event in answered {
+            self.answered += 1;
+            self.promised += u64::from(event.durable || event.span.done < promised);
+        }
+        self.flushes += track.flushes.len() as u64;
+    }
+}
