@@ -10,6 +10,9 @@
 //! All four in turn, several rounds, medians. `writes/flush` says how many promises one flush of a device has kept: that
 //! is batching, and more than one flush for each write is a mistake. Then the filesync loop on a volume beside ext4 and XFS
 //! that are made for it on the same disk.
+//!
+//! All files are written once before they are used: they stand for disks, on which a write allocates nothing. A new file
+//! would have its file system's journal in every flush.
 
 mod peers;
 mod target;
@@ -30,7 +33,7 @@ use world::OpenMode;
 /// How long and how often.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Seconds of each run.
+    /// Seconds of each run; there are 48 in a round.
     pub seconds: f64,
     pub rounds: usize,
     /// Files of the filesync loop.
@@ -39,7 +42,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { seconds: 1.0, rounds: 3, files: 2000 }
+        Options { seconds: 0.5, rounds: 3, files: 1000 }
     }
 }
 
@@ -48,8 +51,14 @@ const DEPTHS: [usize; 4] = [1, 8, 32, 128];
 const STREAMS: [usize; 2] = [1, 8];
 /// Of the volume, and of the file that it is compared with.
 const SIZE: u64 = 256 << 20;
-const DEVICE_SIZE: u64 = 4 << 30;
+const DEVICE_SIZE: u64 = 2 << 30;
 const LOG_SIZE: u64 = 1 << 30;
+/// Their files.
+const RAW: &str = "raw";
+const DISK: &str = "disk";
+const LOG: &str = "log";
+/// Of the time of a run, to come to speed before it.
+const WARMUP: f64 = 0.2;
 
 /// The medians of one column.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -81,10 +90,28 @@ pub struct FilesyncRow {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
+    Raw,
     Latency,
     Throughput,
     Slog,
 }
+
+/// The columns.
+const HOWS: [How; 4] = [How::Raw, How::Latency, How::Throughput, How::Slog];
+
+impl How {
+    fn name(self) -> &'static str {
+        match self {
+            How::Raw => "raw file",
+            How::Latency => "logbias=latency",
+            How::Throughput => "logbias=throughput",
+            How::Slog => "slog",
+        }
+    }
+}
+
+/// What was measured of one block size: by [`HOWS`] and [`DEPTHS`], one for each round.
+type Samples = [[Vec<Figure>; DEPTHS.len()]; HOWS.len()];
 
 /// Runs all of it with files in `dir`, telling `progress` what comes next.
 pub async fn run(
@@ -95,22 +122,48 @@ pub async fn run(
     let rig = SyncRig { dir: dir.join(format!("cenote-sync-{}", std::process::id())), options };
     std::fs::create_dir_all(&rig.dir).map_err(rig.io("make"))?;
     let _files = Files(&rig.dir);
+    progress("writing the files that stand for disks");
+    for (name, size) in [(RAW, SIZE), (DISK, DEVICE_SIZE), (LOG, LOG_SIZE)] {
+        rig.fill(name, size).await?;
+    }
     let mut rows = Vec::new();
     for block in BLOCKS {
-        for depth in DEPTHS {
-            progress(&format!("synchronous writes of {}, {depth} outstanding", units::pretty_size(block)));
-            rows.push(rig.row(block, depth).await?);
+        let mut samples = Samples::default();
+        for round in 1..=options.rounds {
+            for (how, samples) in HOWS.into_iter().zip(&mut samples) {
+                let (size, of) = (units::pretty_size(block), options.rounds);
+                progress(&format!("synchronous writes of {size}, round {round} of {of}, {}", how.name()));
+                rig.column(block, how, samples).await?;
+            }
         }
+        rows.extend(Row::all(block, &samples));
     }
-    progress("filesync");
-    let mut loops = vec![FilesyncRow { place: "volume".into(), outcomes: Ok(rig.filesync(false).await?) }];
-    loops.push(FilesyncRow { place: "volume, with a slog".into(), outcomes: Ok(rig.filesync(true).await?) });
+    let mut loops = Vec::new();
+    for (place, with_slog) in [("volume", false), ("volume, with a slog", true)] {
+        progress(&format!("filesync on a {place}"));
+        loops.push(FilesyncRow { place: place.into(), outcomes: Ok(rig.filesync(with_slog).await?) });
+    }
     for file_system in peers::FILE_SYSTEMS {
         progress(&format!("filesync on {file_system}"));
-        let outcomes = peers::filesync(file_system, &rig.dir, options.files, &STREAMS);
+        let outcomes = peers::filesync(file_system, &rig.dir, &rig.dir.join(DISK), options.files, &STREAMS);
         loops.push(FilesyncRow { place: format!("{file_system}, on a loop device"), outcomes });
     }
     Ok((rows, loops))
+}
+
+impl Row {
+    fn all(block: u64, samples: &Samples) -> Vec<Row> {
+        let of = |how: usize, depth: usize| median(&samples[how][depth]);
+        let row = |(i, depth): (usize, usize)| Row {
+            block,
+            depth,
+            raw: of(0, i),
+            latency: of(1, i),
+            throughput: of(2, i),
+            slog: of(3, i),
+        };
+        DEPTHS.into_iter().enumerate().map(row).collect()
+    }
 }
 
 struct SyncRig {
@@ -133,24 +186,33 @@ impl SyncRig {
         move |e| Error::new(Kind::Io, doing).at(self.dir.display()).because(e)
     }
 
-    fn make_file(&self, name: &str, len: u64) -> Result<PathBuf> {
+    /// A file whose blocks are all there, and stay where they are.
+    async fn fill(&self, name: &str, len: u64) -> Result<()> {
         let path = self.dir.join(name);
         std::fs::File::create(&path).and_then(|f| f.set_len(len)).map_err(self.io("make a file in"))?;
-        Ok(path)
+        let fill = Spec { pattern: Pattern::Sequential, ..self.spec(1 << 20, 8, Limit::Requests(len >> 20)) };
+        workload::run(workload::open(&path, OpenMode::ReadWrite)?, &fill).await.map(drop)
     }
 
-    async fn row(&self, block: u64, depth: usize) -> Result<Row> {
-        let mut samples: [Vec<Figure>; 4] = Default::default();
-        for _ in 0..self.options.rounds {
-            samples[0].push(self.raw(block, depth).await?);
-            for (how, samples) in
-                [How::Latency, How::Throughput, How::Slog].into_iter().zip(&mut samples[1..])
-            {
-                samples.push(self.engine(block, depth, how).await?);
+    /// All depths one way.
+    async fn column(&self, block: u64, how: How, samples: &mut [Vec<Figure>]) -> Result<()> {
+        if how == How::Raw {
+            let path = self.dir.join(RAW);
+            let disk = world::open(&path, OpenMode::ReadWrite).map_err(self.io("open a file in"))?;
+            let target: Arc<dyn Target> = Arc::new(SyncedFile(workload::DiskTarget(disk)));
+            for (depth, samples) in DEPTHS.into_iter().zip(samples) {
+                samples.push(self.measure(target.clone(), block, depth, || None).await?);
             }
+            return Ok(());
         }
-        let [raw, latency, throughput, slog] = samples.map(|s| median(&s));
-        Ok(Row { block, depth, raw, latency, throughput, slog })
+        let pool = self.pool(block, how).await?;
+        let target: Arc<dyn Target> =
+            Arc::new(FuaTarget(Arc::new(Lun::new(pool.open_volume(VOLUME).await?))));
+        for (depth, samples) in DEPTHS.into_iter().zip(samples) {
+            samples.push(self.measure(target.clone(), block, depth, || Some(flushes(&pool))).await?);
+        }
+        drop(target);
+        pool.export().await
     }
 
     fn spec(&self, block: u64, depth: usize, limit: Limit) -> Spec {
@@ -164,7 +226,7 @@ impl SyncRig {
         }
     }
 
-    /// A quarter of the time to come to speed, then the run that counts. `flushes` counts those of the devices.
+    /// Some time to come to speed, then the run that counts. `flushes` counts those of the devices.
     async fn measure(
         &self,
         target: Arc<dyn Target>,
@@ -173,44 +235,22 @@ impl SyncRig {
         flushes: impl Fn() -> Option<u64>,
     ) -> Result<Figure> {
         let spec = |seconds| self.spec(block, depth, Limit::Time(Duration::from_secs_f64(seconds)));
-        workload::run(target.clone(), &spec(self.options.seconds / 4.0)).await?;
+        workload::run(target.clone(), &spec(self.options.seconds * WARMUP)).await?;
         let before = flushes();
         let report = workload::run(target, &spec(self.options.seconds)).await?;
         Ok(figure(&report, flushes().zip(before).map(|(after, before)| after - before)))
     }
 
-    async fn raw(&self, block: u64, depth: usize) -> Result<Figure> {
-        let path = self.dir.join("raw");
-        if std::fs::metadata(&path).is_err() {
-            self.make_file("raw", SIZE)?;
-            // Blocks that the file has already, as a database's file has: no metadata is written with them.
-            let fill =
-                Spec { pattern: Pattern::Sequential, ..self.spec(1 << 20, 8, Limit::Requests(SIZE >> 20)) };
-            workload::run(workload::open(&path, OpenMode::ReadWrite)?, &fill).await?;
-        }
-        let disk = world::open(&path, OpenMode::ReadWrite).map_err(self.io("open a file in"))?;
-        let target: Arc<dyn Target> = Arc::new(SyncedFile(workload::DiskTarget(disk)));
-        self.measure(target, block, depth, || None).await
-    }
-
     async fn pool(&self, block: u64, how: How) -> Result<Pool> {
-        let data = NewLeaf::look_at(&self.make_file("disk", DEVICE_SIZE)?)?;
-        let mut rig = VolumePool { size: SIZE, block_size: block, ..VolumePool::plain(vec![data]) };
+        let leaf = |name: &str| NewLeaf::look_at(&self.dir.join(name));
+        let plain = VolumePool::plain(vec![leaf(DISK)?]);
+        let mut rig = VolumePool { size: SIZE, block_size: block, ..plain };
         match how {
-            How::Latency => {}
+            How::Raw | How::Latency => {}
             How::Throughput => rig.logbias = "throughput",
-            How::Slog => rig.logs = vec![NewLeaf::look_at(&self.make_file("log", LOG_SIZE)?)?],
+            How::Slog => rig.logs = vec![leaf(LOG)?],
         }
         rig.create().await
-    }
-
-    async fn engine(&self, block: u64, depth: usize, how: How) -> Result<Figure> {
-        let pool = self.pool(block, how).await?;
-        let target: Arc<dyn Target> =
-            Arc::new(FuaTarget(Arc::new(Lun::new(pool.open_volume(VOLUME).await?))));
-        let figure = self.measure(target, block, depth, || Some(flushes(&pool))).await?;
-        pool.export().await?;
-        Ok(figure)
     }
 
     async fn filesync(&self, with_slog: bool) -> Result<Vec<Outcome>> {

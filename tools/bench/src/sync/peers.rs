@@ -1,4 +1,6 @@
 //! File systems of the kernel, made for the occasion on a loop device on the same disk.
+//!
+//! Nothing is discarded when they are made: the file below keeps its blocks, as it did for the pool.
 
 use crate::filesync::{Options, Outcome, files};
 use std::path::{Path, PathBuf};
@@ -6,19 +8,21 @@ use std::process::Command;
 
 pub(super) const FILE_SYSTEMS: [&str; 2] = ["ext4", "xfs"];
 
-const SIZE: u64 = 2 << 30;
+/// What keeps `mkfs` from discarding.
+const KEEP: [&[&str]; 2] = [&["-E", "nodiscard"], &["-K", "-f"]];
 
 /// The loop with each number of streams, or why it cannot be run here.
 pub(super) fn filesync(
     file_system: &str,
     dir: &Path,
+    image: &Path,
     count: u64,
     streams: &[usize],
 ) -> Result<Vec<Outcome>, String> {
     if !rustix::process::geteuid().is_root() {
         return Err("only root may mount".into());
     }
-    let mounted = Mounted::new(file_system, dir)?;
+    let mounted = Mounted::new(file_system, dir, image)?;
     let run =
         |&streams: &usize| files::run(&mounted.at, Options { count, streams }).map_err(|e| e.to_string());
     streams.iter().map(run).collect()
@@ -32,14 +36,13 @@ struct Mounted {
 }
 
 impl Mounted {
-    fn new(file_system: &str, dir: &Path) -> Result<Mounted, String> {
-        let image = dir.join(format!("{file_system}.img"));
-        let made = std::fs::File::create(&image).and_then(|f| f.set_len(SIZE));
-        made.map_err(|e| format!("cannot make {}: {e}", image.display()))?;
+    fn new(file_system: &str, dir: &Path, image: &Path) -> Result<Mounted, String> {
         let image = image.to_string_lossy().into_owned();
         let device = said("losetup", &["--show", "-f", "--direct-io=on", &image])?;
         let mut mounted = Mounted { device, at: dir.join(file_system), is_mounted: false };
-        said(&format!("mkfs.{file_system}"), &["-q", &mounted.device])?;
+        let keep = FILE_SYSTEMS.iter().position(|f| *f == file_system).map_or(&[][..], |i| KEEP[i]);
+        let words = [&["-q"], keep, &[&mounted.device]].concat();
+        said(&format!("mkfs.{file_system}"), &words)?;
         std::fs::create_dir_all(&mounted.at).map_err(|e| e.to_string())?;
         said("mount", &["-t", file_system, &mounted.device, &mounted.at.to_string_lossy()])?;
         mounted.is_mounted = true;
