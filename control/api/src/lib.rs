@@ -13,6 +13,7 @@
 //!
 //! Not here: how anything is done (`appliance`), spoken (`client`), or shown (`cli`).
 
+pub mod attributes;
 mod daemon;
 mod dataset;
 mod error;
@@ -21,8 +22,12 @@ mod nbd;
 mod pool;
 mod property;
 mod request;
+pub mod san;
+mod secret;
+pub mod shares;
 mod stats;
 mod tunable;
+mod updates;
 
 pub use daemon::Daemon;
 pub use dataset::{Dataset, DatasetKind, DatasetQuery, NewDataset, NewKind};
@@ -35,8 +40,10 @@ pub use pool::{
 };
 pub use property::{Property, Source, Value};
 pub use request::{Call, Reply, Request, ScrubAction};
+pub use secret::Secret;
 pub use stats::{Flushes, IoClass, IoKind, VdevStats};
 pub use tunable::Tunable;
+pub use updates::DeferredUpdate;
 
 use std::future::Future;
 use std::pin::Pin;

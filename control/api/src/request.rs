@@ -1,8 +1,10 @@
 //! Requests and their replies.
 
+use crate::san::{San, SanState};
+use crate::shares::{Item, Shares};
 use crate::{
-    Daemon, Dataset, DatasetQuery, Importable, Nbd, NewDataset, NewPool, NewVdevs, Pool, PoolHistory,
-    PoolImport, Tunable,
+    Daemon, Dataset, DatasetQuery, DeferredUpdate, Importable, Nbd, NewDataset, NewPool, NewVdevs, Pool,
+    PoolHistory, PoolImport, Tunable,
 };
 use serde::{Deserialize, Serialize};
 
@@ -105,6 +107,49 @@ pub enum Request {
     TunableSet {
         settings: Vec<(String, String)>,
     },
+    /// Targets, initiators and their groups.
+    San(San),
+    /// Projects, file systems and LUNs.
+    Shares(Shares),
+    /// Features that these pools, or all, could have and have not.
+    DeferredUpdates {
+        pools: Vec<String>,
+    },
+    /// Enables features of a pool, for good: those named, or all that are deferred.
+    ApplyUpdates {
+        pool: String,
+        features: Vec<String>,
+    },
+    /// Writes the configuration into a file, sealed.
+    ConfigurationBackup {
+        to: String,
+    },
+    /// Replaces the configuration by what a backup holds.
+    ConfigurationRestore {
+        from: String,
+    },
+}
+
+impl Request {
+    /// Whether it changes nothing.
+    pub fn is_question(&self) -> bool {
+        matches!(
+            self,
+            Request::Ping
+                | Request::Daemon
+                | Request::PoolImportable { .. }
+                | Request::Pools { .. }
+                | Request::PoolHistory { .. }
+                | Request::PoolSync { .. }
+                | Request::Datasets(_)
+                | Request::NbdExports
+                | Request::Tunables { .. }
+                | Request::San(San::Show)
+                | Request::Shares(Shares::Projects { .. } | Shares::Shares { .. } | Shares::Get { .. })
+                | Request::DeferredUpdates { .. }
+                | Request::ConfigurationBackup { .. }
+        )
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,6 +191,13 @@ pub enum Reply {
     Nbd(Nbd),
     /// Those asked for, or those that were set.
     Tunables(Vec<Tunable>),
+    San(Box<SanState>),
+    Items(Vec<Item>),
+    DeferredUpdates(Vec<DeferredUpdate>),
+    /// The name that a new thing was given.
+    Named {
+        name: String,
+    },
 }
 
 #[cfg(test)]

@@ -80,9 +80,15 @@ impl Exported {
 }
 
 /// Keeps a volume used; dropped when its client has gone.
-struct Held {
+pub struct Held {
     inner: Arc<Inner>,
     name: String,
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Held({})", self.name)
+    }
 }
 
 impl Drop for Held {
@@ -126,6 +132,14 @@ impl nbd::Exports for Exported {
 }
 
 impl Appliance {
+    /// Opens a volume for a client, or joins those that use it already; it counts as used until what comes with it is
+    /// dropped.
+    pub async fn use_volume(&self, dataset: &str) -> Result<(zvol::Volume, Held)> {
+        let volume = Exported::all(self).open_volume(dataset).await?;
+        let volume = self.0.volumes.hold(dataset, volume);
+        Ok((volume, Held { inner: self.0.clone(), name: dataset.into() }))
+    }
+
     /// Every volume of every pool that is open or can be.
     async fn all_volumes(&self) -> Result<Vec<NbdExport>> {
         let names = self.0.pools.lock().await.names();

@@ -4,6 +4,8 @@
 //!   api::Call ──▶ Appliance ──┬─ create  add  remove  import  leave   pools come and go      ── home: which there are,
 //!                             ├─ pool_info  pool_set  history    what is said of them      remembered between runs
 //!                             ├─ query  datasets  settings       datasets
+//!                             ├─ shares  updates               datasets as projects, file systems and LUNs
+//!                             ├─ san ◀─ configuration          targets, initiators, who sees which LUN
 //!                             └─ exports ◀── nbd::Server         volumes, while clients use them
 //! ```
 //!
@@ -18,6 +20,7 @@
 //! Not here: how requests arrive (`daemon`), and how pools work (`engine`).
 
 mod add;
+mod configuration;
 mod create;
 mod datasets;
 mod devices;
@@ -39,15 +42,20 @@ mod pool_set;
 mod pools;
 mod query;
 mod remove;
+mod san;
 mod scrub;
 mod service;
 mod settings;
+mod shares;
 mod tunables;
+mod updates;
 mod values;
 mod vdevs;
 mod volumes;
 
-pub use exports::Exported;
+pub use exports::{Exported, Held};
 pub use home::{Home, HomeLock, Known};
 pub use lun::Lun;
+pub use san::{Credentials, InitiatorRecord, Lu, Proof, SanView, TargetRecord};
 pub use service::{Appliance, Config};
+pub use shares::LunFacts;

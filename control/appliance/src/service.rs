@@ -1,5 +1,6 @@
 //! The appliance as a service: every request has its function.
 
+use crate::configuration::Configuration;
 use crate::home::Home;
 use crate::pools::Pools;
 use crate::volumes::Volumes;
@@ -41,7 +42,9 @@ pub(crate) struct Inner {
     pub pools: world::sync::Mutex<Pools>,
     pub volumes: Volumes,
     pub nbd: Mutex<Option<(nbd::Server, Vec<String>)>>,
-    pub configuration: Mutex<Option<store::Store>>,
+    pub configuration: Configuration,
+    /// Held while LUNs are numbered, and while groups change on which their numbers depend.
+    pub numbering: world::sync::Mutex<()>,
     pub asked_to_end: Event,
     pub started: Instant,
 }
@@ -71,7 +74,8 @@ impl Appliance {
             tuning: Mutex::default(),
             volumes: Volumes::default(),
             nbd: Mutex::default(),
-            configuration: Mutex::default(),
+            configuration: Configuration::default(),
+            numbering: world::sync::Mutex::new(()),
             asked_to_end: Event::new(),
             started: world::now(),
         }));
@@ -91,21 +95,21 @@ impl Appliance {
         *self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner) = Some((server, addresses));
     }
 
-    /// The configuration; opened when it is first needed, so that commands that need none leave no file.
-    pub fn configuration(&self) -> units::Result<store::Store> {
-        let mut open = self.0.configuration.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(store) = &*open {
-            return Ok(store.clone());
-        }
-        let store = store::Store::open(&self.0.config.home.configuration())?;
-        Ok(open.insert(store).clone())
-    }
-
     pub(crate) fn nbd(&self) -> Option<(nbd::Server, Vec<String>)> {
         self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn carry_out(&self, call: Call) -> Result<Reply> {
+        let is_question = call.request.is_question();
+        let reply = self.answer(call).await;
+        // Whatever was changed, a LUN may have come, gone, or be another: also when it ended with an error half-way.
+        if !is_question {
+            self.san_changed();
+        }
+        reply
+    }
+
+    async fn answer(&self, call: Call) -> Result<Reply> {
         let Call { command, uid, request } = call;
         let by = By { command, uid };
         match request {
@@ -149,6 +153,12 @@ impl Appliance {
             Request::NbdExports => self.nbd_exports().await,
             Request::Tunables { names } => self.tell_tunables(&names),
             Request::TunableSet { settings } => self.set_tunables(&settings),
+            Request::San(asked) => self.san(asked).await,
+            Request::Shares(asked) => self.shares(asked, &by).await,
+            Request::DeferredUpdates { pools } => self.deferred_updates(&pools).await,
+            Request::ApplyUpdates { pool, features } => self.apply_updates(&pool, &features, &by).await,
+            Request::ConfigurationBackup { to } => self.back_up(&to),
+            Request::ConfigurationRestore { from } => self.restore(&from),
         }
     }
 

@@ -1,0 +1,81 @@
+//! The configuration: opened when it is first needed, saved to a file and brought back, and who is told of changes.
+
+use crate::san::SanView;
+use crate::service::Appliance;
+use api::{ApiError, Reply, Result};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+use store::Store;
+use world::sync::Notify;
+
+/// What an administrator configured, and what is known of it in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Configuration {
+    store: std::sync::Mutex<Option<Store>>,
+    /// Counts changes of anything that decides who sees which LUN.
+    generation: AtomicU64,
+    changed: Notify,
+    view: std::sync::Mutex<Arc<SanView>>,
+}
+
+impl Appliance {
+    /// The configuration; opened when it is first needed, so that commands that need none leave no file.
+    pub fn configuration(&self) -> units::Result<Store> {
+        let mut open = self.0.configuration.store.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = &*open {
+            return Ok(store.clone());
+        }
+        let store = Store::open(&self.0.config.home.configuration())?;
+        Ok(open.insert(store).clone())
+    }
+
+    pub(crate) fn back_up(&self, to: &str) -> Result<Reply> {
+        let written = self.configuration().and_then(|c| c.backup(Path::new(to)));
+        written.map_err(|e| ApiError::cannot("back up the configuration", &e))?;
+        Ok(Reply::Done)
+    }
+
+    pub(crate) fn restore(&self, from: &str) -> Result<Reply> {
+        let restored = self.configuration().and_then(|c| c.restore(Path::new(from)));
+        restored.map_err(|e| ApiError::cannot("restore the configuration", &e))?;
+        self.san_changed();
+        Ok(Reply::Done)
+    }
+
+    /// Which LUN is seen by whom may be another from now on.
+    pub(crate) fn san_changed(&self) {
+        self.0.configuration.generation.fetch_add(1, Ordering::AcqRel);
+        self.0.configuration.changed.notify_all();
+    }
+
+    /// Counts changes of anything that decides who sees which LUN, and what of it: cheap enough to look at for each
+    /// command of a client.
+    pub fn san_generation(&self) -> u64 {
+        self.0.configuration.generation.load(Ordering::Acquire)
+    }
+
+    /// Waits until the generation is another than `seen`.
+    pub async fn san_change(&self, seen: u64) -> u64 {
+        let configuration = &self.0.configuration;
+        configuration.changed.until(|| Some(self.san_generation()).filter(|now| *now != seen)).await
+    }
+
+    /// Who sees what, now.
+    pub async fn san_view(&self) -> Result<Arc<SanView>> {
+        let kept = |view: &std::sync::Mutex<Arc<SanView>>| {
+            view.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        };
+        // Read first: what changes meanwhile makes the view out of date, not wrong for ever. None is of generation 0.
+        let generation = self.san_generation();
+        let view = kept(&self.0.configuration.view);
+        if view.generation() == generation && generation != 0 {
+            return Ok(view);
+        }
+        let network = self.network().map_err(|e| ApiError::cannot("read the configuration", &e))?;
+        let view = Arc::new(SanView { network, luns: self.luns().await?, generation });
+        *self.0.configuration.view.lock().unwrap_or_else(PoisonError::into_inner) = view.clone();
+        Ok(view)
+    }
+}

@@ -1,0 +1,163 @@
+//! Changes against a configuration in a file, without pools.
+
+use super::*;
+use api::san::{Auth, DEFAULT_GROUP, Identity, NOBODY};
+use store::{Look as _, Store};
+
+const T: &str = "iqn.2001-04.com.example:t";
+const A: &str = "iqn.2001-04.com.example:a";
+
+struct Kept {
+    store: Store,
+    dir: std::path::PathBuf,
+    luns: Vec<LunFacts>,
+}
+
+impl Kept {
+    fn new(name: &str) -> Kept {
+        let dir = std::env::temp_dir().join(format!("cenote-san-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        Kept { store: Store::open(&dir.join("c")).unwrap(), dir, luns: Vec::new() }
+    }
+
+    fn ask(&self, asked: San) -> Result<Reply> {
+        self.store.change(|w| change(w, asked, &self.luns, [1, 2]))
+    }
+
+    fn network(&self) -> Network {
+        self.store.look(Network::read).unwrap()
+    }
+
+    fn says(&self, asked: San) -> String {
+        let before = self.store.look(|r| r.all(&TARGETS)).unwrap();
+        let e = self.ask(asked).unwrap_err();
+        assert_eq!(self.store.look(|r| r.all(&TARGETS)).unwrap(), before, "a refusal changes nothing");
+        why(About::Dataset, &e)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn target(iqn: &str, set: TargetChange) -> San {
+    San::TargetCreate { iqn: Some(iqn.into()), set }
+}
+
+fn group(of: Members, name: &str, members: &[&str]) -> San {
+    San::GroupCreate { of, name: name.into(), members: members.iter().map(ToString::to_string).collect() }
+}
+
+#[test]
+fn targets_are_made_changed_and_destroyed_and_their_secrets_are_never_told() {
+    let kept = Kept::new("targets");
+    let Reply::Named { name } =
+        kept.ask(San::TargetCreate { iqn: None, set: TargetChange::default() }).unwrap()
+    else {
+        panic!("a name")
+    };
+    assert!(iscsi_name(&name).is_ok(), "{name}");
+    let set = TargetChange {
+        alias: Some("one".into()),
+        auth: Some(Auth::Chap),
+        chap_user: Some("me".into()),
+        chap_secret: Some(Secret::new("correct horse")),
+        interfaces: Some(vec!["eth0".into()]),
+    };
+    kept.ask(target(T, set)).unwrap();
+    let network = kept.network();
+    assert_eq!((network.targets[&name].port, network.targets[T].port), (1, 2), "each port has its number");
+    let told = network.tell();
+    let json = serde_json::to_string(&told).unwrap();
+    assert!(told.targets.iter().any(|t| t.has_chap_secret) && !json.contains("correct horse"), "{json}");
+    assert!(!format!("{network:?}").contains("correct horse"));
+    assert_eq!(told.target_groups[0].name, DEFAULT_GROUP);
+    assert_eq!(told.target_groups[0].members.len(), 2);
+
+    let change = TargetChange { auth: Some(Auth::None), ..TargetChange::default() };
+    kept.ask(San::TargetSet { iqn: T.to_uppercase(), set: change }).unwrap();
+    let record = kept.network().targets[T].clone();
+    assert_eq!(
+        (record.auth, record.alias.as_str(), record.chap.secret.as_str()),
+        (Auth::None, "one", "correct horse")
+    );
+    kept.ask(group(Members::Targets, "g", &[T, &name])).unwrap();
+    kept.ask(San::TargetDestroy { iqn: T.into() }).unwrap();
+    assert_eq!(kept.network().target_groups["g"].len(), 1, "it left its groups");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_changes_nothing() {
+    let mut kept = Kept::new("refused");
+    kept.ask(target(T, TargetChange::default())).unwrap();
+    kept.ask(group(Members::Targets, "tgt", &[T])).unwrap();
+    kept.ask(group(Members::Initiators, "init", &[A])).unwrap();
+    kept.luns = vec![LunFacts {
+        dataset: "p/x".into(),
+        target_group: "tgt".into(),
+        initiator_groups: vec!["init".into()],
+        ..LunFacts::default()
+    }];
+    let secret =
+        |text: &str| TargetChange { chap_secret: Some(Secret::new(text)), ..TargetChange::default() };
+    let destroy = |of, name: &str| San::GroupDestroy { of, name: name.into() };
+    for (asked, said) in [
+        (target("disk", TargetChange::default()), "is no iSCSI name"),
+        (target(&T.to_uppercase(), TargetChange::default()), "there is such a target already"),
+        (target("iqn.2001-04.com.example:u", secret("short")), "12 to 255 characters"),
+        (San::TargetDestroy { iqn: A.into() }, "there is no such target"),
+        (group(Members::Targets, "tgt", &[]), "there is such a group already"),
+        (group(Members::Targets, DEFAULT_GROUP, &[]), "always there"),
+        (group(Members::Initiators, NOBODY, &[]), "always there"),
+        (group(Members::Targets, "other", &[A]), "there is no target"),
+        (group(Members::Initiators, "other", &["host"]), "is no iSCSI name"),
+        (destroy(Members::Targets, "tgt"), "the LUN 'p/x' uses the group"),
+        (destroy(Members::Initiators, "init"), "the LUN 'p/x' uses the group"),
+        (destroy(Members::Initiators, "none"), "there is no such group"),
+        (
+            San::GroupSet {
+                of: Members::Targets,
+                name: "tgt".into(),
+                new_name: Some("tgt2".into()),
+                members: None,
+            },
+            "the LUN 'p/x' uses the group",
+        ),
+        (
+            San::SetIdentity(Identity { vendor: "much too long".into(), product: "x".into() }),
+            "1 to 8 ASCII characters",
+        ),
+    ] {
+        let text = kept.says(asked.clone());
+        assert!(text.contains(said), "{asked:?}: {text}");
+    }
+}
+
+/// Two LUNs of one number are fine while nobody sees both; a change of groups that lets somebody see both is refused.
+#[test]
+fn groups_do_not_come_to_share_a_number() {
+    let mut kept = Kept::new("numbers");
+    let b = "iqn.2001-04.com.example:b";
+    kept.ask(group(Members::Initiators, "one", &[A])).unwrap();
+    kept.ask(group(Members::Initiators, "two", &[b])).unwrap();
+    let lun = |dataset: &str, group: &str| LunFacts {
+        dataset: dataset.into(),
+        number: Some(0),
+        target_group: DEFAULT_GROUP.into(),
+        initiator_groups: vec![group.into()],
+        ..LunFacts::default()
+    };
+    kept.luns = vec![lun("p/x", "one"), lun("p/y", "two")];
+    let both = San::GroupSet {
+        of: Members::Initiators,
+        name: "two".into(),
+        new_name: None,
+        members: Some(vec![A.into(), b.into()]),
+    };
+    let said = kept.says(both);
+    assert!(said.contains("'p/x' and 'p/y' both have the number 0"), "{said}");
+    assert_eq!(kept.network().initiator_groups["two"].len(), 1);
+}

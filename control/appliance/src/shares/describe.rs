@@ -1,0 +1,86 @@
+//! A dataset as a project, file system or LUN, with everything that is said of it.
+
+use super::luns::{facts, number};
+use crate::values;
+use api::attributes::{Attribute, Kept, Shape};
+use api::shares::{Item, ItemKind, Place};
+use api::{Property, Source, Value};
+use dsl::props::{Prop, PropName};
+use dsl::{Dsl, Stats};
+use ondisk::ObjsetType;
+use units::Result;
+
+/// Projects and shares, not snapshots.
+pub(crate) async fn item(dsl: &Dsl, dataset: &str) -> Result<Item> {
+    let stats = dsl.stats(dataset).await?;
+    let is_volume = stats.kind == ObjsetType::Zvol;
+    let place = Place::of(dataset, is_volume);
+    let kind = match (&place.share, is_volume) {
+        (None, _) => ItemKind::Project,
+        (Some(_), true) => ItemKind::Lun,
+        (Some(_), false) => ItemKind::Filesystem,
+    };
+    let mut attributes = Vec::new();
+    for attribute in Attribute::of(kind) {
+        attributes.extend(describe(&stats, dataset, attribute).await?);
+    }
+    if kind == ItemKind::Lun {
+        as_lun(&mut attributes, facts(&stats, dataset).await?.is_some());
+    }
+    Ok(Item { place, kind, attributes })
+}
+
+/// A volume that is no LUN is offline, whatever it inherits, and has no number.
+fn as_lun(attributes: &mut [Property], is_lun: bool) {
+    for attribute in attributes {
+        match attribute.name.as_str() {
+            "status" if !is_lun => *attribute = Property::computed("status", "offline"),
+            "status" if attribute.source == Source::Default => attribute.value = Some("online".into()),
+            "lunumber" | "lunguid" if !is_lun => attribute.value = None,
+            _ => {}
+        }
+    }
+}
+
+async fn describe(stats: &Stats<'_>, dataset: &str, attribute: &Attribute) -> Result<Option<Property>> {
+    let name = attribute.name;
+    let shown = match attribute.kept {
+        Kept::Native(property) => {
+            let property = PropName::parse(property)?;
+            let PropName::Native(prop) = property else { return Ok(None) };
+            let shown = stats.get(&property).await?;
+            shown.map(|(value, source)| (values::travelling(prop.row(), &value), values::source(&source)))
+        }
+        Kept::User(property) => {
+            let shown = stats.get(&PropName::User(property.into())).await?;
+            let shown = shown.map(|(value, source)| (values::plain(&value), values::source(&source)));
+            Some(shown.unwrap_or_else(|| (attribute.default.into(), Source::Default)))
+        }
+        Kept::Computed => Some((computed(stats, dataset, name).await?, Source::None)),
+    };
+    Ok(shown.map(|(value, source)| Property::new(name, Some(shaped(attribute.shape, value)), source)))
+}
+
+async fn computed(stats: &Stats<'_>, dataset: &str, name: &str) -> Result<Value> {
+    Ok(match name {
+        "sparse" => {
+            let (size, reserved) =
+                (number(stats, Prop::VolSize).await?, number(stats, Prop::RefReservation).await?);
+            if reserved < size { "true" } else { "false" }.into()
+        }
+        _ => dataset.into(),
+    })
+}
+
+/// As administrators of an appliance write it.
+fn shaped(shape: Shape, value: Value) -> Value {
+    match (shape, &value) {
+        (Shape::Flag, Value::Text(text)) if text == "on" => "true".into(),
+        (Shape::Flag, Value::Text(text)) if text == "off" => "false".into(),
+        (Shape::Size, Value::Text(text)) => match units::parse_size(text) {
+            Ok(bytes) => Value::Number(bytes),
+            Err(_) => value,
+        },
+        _ => value,
+    }
+}

@@ -1,0 +1,26 @@
+//! Projects, file systems and LUNs: datasets, as administrators of an appliance speak of them.
+//!
+//! ```text
+//!   api::shares::Shares ──▶ carry_out ─┬─ describe   properties become attributes, with their sources
+//!                                      ├─ settings   attributes become properties, checked
+//!                                      ├─ numbers    which number a LUN gets: pure
+//!                                      └─ datasets, settings: the same work that `zfs create` and `zfs set` do
+//!   luns: every volume that is a LUN, for the network's view of who sees what
+//! ```
+//!
+//! A volume is a LUN when its own properties hold an identifier (`cenote:lunguid`): it gets one when it is created here, or
+//! when somebody gives it a group, a number or a status. Until then it is shown like one, and no initiator sees it. A
+//! clone or a received copy does not own its original's identifier, and so is seen by nobody either.
+//!
+//! Invariants: an identifier stays the same for as long as the dataset lives, under whatever name, in whatever machine;
+//! so does a number, until somebody gives it another or a change of groups would make two the same.
+//!
+//! Not here: who sees what (`san`), the protocols, and what the properties do (`dsl`).
+
+mod carry_out;
+mod describe;
+mod luns;
+mod numbers;
+mod settings;
+
+pub use luns::LunFacts;

@@ -1,0 +1,210 @@
+//! Attributes as they are set become properties of datasets.
+
+use super::luns::list;
+use crate::san::Network;
+use api::attributes::{Attribute, Change, Kept, Shape};
+use api::san::Members;
+use api::shares::ItemKind;
+use units::{Error, Result};
+
+/// What is to be done to a dataset.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Properties that are set as they are.
+    pub properties: Vec<(String, String)>,
+    /// Properties that are inherited again.
+    pub inherit: Vec<String>,
+    pub size: Option<u64>,
+    pub sparse: Option<bool>,
+    pub target_group: Option<String>,
+    pub initiator_groups: Option<Vec<String>>,
+    pub number: Option<NumberWish>,
+    /// Something was said that only a LUN has a use for.
+    pub concerns_lun: bool,
+    pub goes_offline: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NumberWish {
+    Auto,
+    Number(u16),
+}
+
+/// Reads what was typed. `is_new`: it is being created, and what is fixed later can still be chosen.
+pub(crate) fn read(
+    kind: ItemKind,
+    is_new: bool,
+    set: &[(String, String)],
+    unset: &[String],
+    network: &Network,
+) -> Result<Settings> {
+    let mut settings = Settings::default();
+    for (name, text) in set {
+        let attribute = find(kind, name)?;
+        check_change(attribute, is_new)?;
+        let text = canonical(attribute, text.trim())?;
+        match name.as_str() {
+            "volsize" => settings.size = Some(size(name, &text)?),
+            "sparse" => settings.sparse = Some(text == "true"),
+            "lunumber" => settings.number = Some(lunumber(&text)?),
+            _ => {}
+        }
+        if kind == ItemKind::Lun {
+            settings.concerns_lun |=
+                matches!(name.as_str(), "targetgroup" | "initiatorgroup" | "lunumber" | "status");
+        }
+        match name.as_str() {
+            "targetgroup" => {
+                check_group(network, Members::Targets, &text)?;
+                settings.target_group = Some(text.clone());
+            }
+            "initiatorgroup" => {
+                let groups = list(&text);
+                groups.iter().try_for_each(|group| check_group(network, Members::Initiators, group))?;
+                if groups.is_empty() {
+                    return Err(bad(attribute, &text, "name at least one group"));
+                }
+                settings.initiator_groups = Some(groups);
+            }
+            "status" => settings.goes_offline = text == "offline",
+            _ => {}
+        }
+        // What is stored by other means than a property of that name.
+        if ["sparse", "lunumber"].contains(&name.as_str()) || (is_new && name == "volsize") {
+            continue;
+        }
+        if let Some(property) = attribute.property() {
+            settings.properties.push((property.into(), stored(attribute, &text)));
+        }
+    }
+    for name in unset {
+        let attribute = find(kind, name)?;
+        if attribute.change != Change::Always || ["volsize", "lunumber", "sparse"].contains(&name.as_str()) {
+            return Err(Error::invalid(format!("property \"{name}\" cannot be inherited")));
+        }
+        settings.inherit.extend(attribute.property().map(String::from));
+    }
+    Ok(settings)
+}
+
+fn find(kind: ItemKind, name: &str) -> Result<&'static Attribute> {
+    Attribute::find(name, kind).ok_or_else(|| Error::invalid(format!("invalid property \"{name}\"")))
+}
+
+fn check_change(attribute: &Attribute, is_new: bool) -> Result<()> {
+    match attribute.change {
+        Change::Never => Err(Error::invalid(format!("property \"{}\" is read-only", attribute.name))),
+        Change::AtCreation if !is_new => Err(Error::invalid(format!(
+            "property \"{0}\" is fixed when the LUN is created: make a LUN with the other {0}, copy the data, and give it \
+             the number and groups of this one",
+            attribute.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The one spelling in which a value is kept, where there are several.
+fn canonical(attribute: &Attribute, text: &str) -> Result<String> {
+    let flag = |text: &str| match text {
+        "true" | "on" | "yes" => Some("true"),
+        "false" | "off" | "no" => Some("false"),
+        _ => None,
+    };
+    Ok(match (attribute.shape, attribute.kept) {
+        // A native flag may have words of its own besides.
+        (Shape::Flag, Kept::Native(_)) => flag(text).unwrap_or(text).into(),
+        (Shape::Flag, _) => flag(text).ok_or_else(|| bad(attribute, text, "it is true or false"))?.into(),
+        (Shape::Size, Kept::User(_)) => size(attribute.name, text)?.to_string(),
+        _ if attribute.name == "status" && !["online", "offline"].contains(&text) => {
+            return Err(bad(attribute, text, "it is online or offline"));
+        }
+        _ => text.into(),
+    })
+}
+
+/// As OpenZFS spells it.
+fn stored(attribute: &Attribute, text: &str) -> String {
+    match (attribute.kept, attribute.shape, text) {
+        (Kept::Native(_), Shape::Flag, "true") => "on".into(),
+        (Kept::Native(_), Shape::Flag, "false") => "off".into(),
+        (Kept::User(_), Shape::List, text) => list(text).join(","),
+        // No limit: the word of OpenZFS, which takes no zero for it everywhere.
+        (Kept::Native("quota" | "reservation"), _, "0") => "none".into(),
+        _ => text.into(),
+    }
+}
+
+fn size(name: &str, text: &str) -> Result<u64> {
+    units::parse_size(text)
+        .map_err(|why| Error::invalid(format!("invalid value \"{text}\" for \"{name}\": {why}")))
+}
+
+fn lunumber(text: &str) -> Result<NumberWish> {
+    match text {
+        "auto" => Ok(NumberWish::Auto),
+        _ => text.parse().map(NumberWish::Number).map_err(|_| {
+            Error::invalid(format!("invalid value \"{text}\" for \"lunumber\": it is a number or auto"))
+        }),
+    }
+}
+
+fn check_group(network: &Network, of: Members, name: &str) -> Result<()> {
+    match network.has_group(of, name) {
+        true => Ok(()),
+        false => {
+            let what = if of == Members::Targets { "target" } else { "initiator" };
+            Err(Error::invalid(format!("there is no {what} group \"{name}\"")))
+        }
+    }
+}
+
+fn bad(attribute: &Attribute, text: &str, why: &str) -> Error {
+    Error::invalid(format!("invalid value \"{text}\" for \"{}\": {why}", attribute.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_one(kind: ItemKind, is_new: bool, name: &str, text: &str) -> Result<Settings> {
+        read(kind, is_new, &[(name.into(), text.into())], &[], &Network::default())
+    }
+
+    #[test]
+    fn words_of_the_appliance_become_words_of_openzfs() {
+        for (name, text, property, value) in [
+            ("logbias", "latency", "logbias", "latency"),
+            ("atime", "false", "atime", "off"),
+            ("atime", "on", "atime", "on"),
+            ("dedup", "verify", "dedup", "verify"),
+            ("quota", "0", "quota", "none"),
+            ("quota", "10G", "quota", "10G"),
+            ("default_volblocksize", "16K", "cenote:default_volblocksize", "16384"),
+            ("nodestroy", "yes", "cenote:nodestroy", "true"),
+        ] {
+            let settings = read_one(ItemKind::Project, false, name, text).unwrap();
+            assert_eq!(settings.properties, [(property.to_string(), value.to_string())], "{name}={text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_set_is_said_in_one_sentence() {
+        for (kind, is_new, name, text, said) in [
+            (ItemKind::Lun, false, "nonsense", "1", "invalid property \"nonsense\""),
+            (ItemKind::Project, false, "volsize", "1G", "invalid property \"volsize\""),
+            (ItemKind::Lun, false, "lunguid", "1", "property \"lunguid\" is read-only"),
+            (ItemKind::Lun, false, "volblocksize", "8K", "property \"volblocksize\" is fixed when"),
+            (ItemKind::Lun, true, "volsize", "much", "invalid value \"much\" for \"volsize\""),
+            (ItemKind::Lun, true, "targetgroup", "tgt", "there is no target group \"tgt\""),
+            (ItemKind::Lun, true, "initiatorgroup", "default,x", "there is no initiator group \"x\""),
+            (ItemKind::Lun, true, "lunumber", "first", "it is a number or auto"),
+            (ItemKind::Lun, true, "status", "away", "it is online or offline"),
+            (ItemKind::Lun, true, "sparse", "maybe", "it is true or false"),
+        ] {
+            let e = read_one(kind, is_new, name, text).unwrap_err().to_string();
+            assert!(e.contains(said), "{name}={text}: {e}");
+        }
+        let unset = read(ItemKind::Lun, false, &[], &["volsize".into()], &Network::default());
+        assert!(unset.unwrap_err().to_string().contains("cannot be inherited"));
+    }
+}
