@@ -1,0 +1,398 @@
+//! One unit, and what all that reach it share: reservations, modes, ports, and who must be told of what.
+//!
+//! ```text
+//!   Path ─┐                       ┌─ registry: persistent reservations
+//!   Path ─┼──▶ Device ── state ───┼─ paths: attentions, the tasks under way
+//!   Path ─┘       │               └─ groups of target ports and their access
+//!                 └──▶ LogicalUnit
+//! ```
+//!
+//! Changes of reservations take turns and are made on a copy; the copy becomes the truth after it was stored, where it
+//! must survive, and before the command is answered.
+
+use crate::attention::{Attention, Attentions};
+use crate::cdb::Command;
+use crate::identity::{Identity, Nexus};
+use crate::inquiry::Limits;
+use crate::mode::Modes;
+use crate::path::Path;
+use crate::persist;
+use crate::registry::{Effects, Registry, Who};
+use crate::sense::{Answer, Refusal, Sense};
+use crate::turns::Turns;
+use crate::unit::LogicalUnit;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use units::Result;
+use world::Pending;
+use world::sync::Event;
+
+/// How a unit is configured; the first two may be changed by clients until it comes up again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Writes are acknowledged before they are durable.
+    pub write_cache: bool,
+    pub write_protect: bool,
+    /// The largest transfer that clients are told to ask for, bytes.
+    pub max_transfer: u32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { write_cache: true, write_protect: false, max_transfer: 1 << 20 }
+    }
+}
+
+/// Asymmetric access, as clients see it; we change it, they do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PortState {
+    Optimized = 0,
+    NonOptimized = 1,
+    Standby = 2,
+    Unavailable = 3,
+    Transitioning = 15,
+}
+
+/// Target ports that share a state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortGroup {
+    pub id: u16,
+    pub state: PortState,
+    pub preferred: bool,
+    /// Relative identifiers.
+    pub ports: Vec<u16>,
+}
+
+/// Where reservations are kept that must survive a restart.
+pub trait ReservationStore: Send + Sync + fmt::Debug {
+    /// Keeps `text` durably in place of what it had; empty means that there is nothing to keep.
+    fn save(&self, text: String) -> Pending<Result<()>>;
+}
+
+/// A unit that is served. Dropping the last path and the last handle ends it.
+pub struct Device {
+    pub(crate) unit: Arc<dyn LogicalUnit>,
+    pub(crate) identity: Identity,
+    pub(crate) limits: Limits,
+    pub(crate) turns: Arc<Turns>,
+    defaults: Modes,
+    store: Arc<dyn ReservationStore>,
+    /// The size that all paths know of.
+    known_size: AtomicU64,
+    /// Somebody has reserved it, in the new way or the old one.
+    reserved: AtomicBool,
+    retired: AtomicBool,
+    modes: Mutex<Modes>,
+    state: Mutex<State>,
+    /// Changes of reservations, one at a time.
+    changing: world::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub registry: Registry,
+    /// The path that holds it in the old way.
+    pub old: Option<u64>,
+    pub paths: Vec<Arc<Attached>>,
+    next_path: u64,
+    pub groups: Vec<PortGroup>,
+}
+
+/// What the device knows of a path.
+pub(crate) struct Attached {
+    pub id: u64,
+    pub nexus: Nexus,
+    pub who: Who,
+    pub waiting: AtomicBool,
+    attentions: Mutex<Attentions>,
+    epoch: Mutex<Arc<Epoch>>,
+}
+
+/// The tasks of a path between two aborts of all of them; each task under way has a share of it.
+#[derive(Debug, Default)]
+pub(crate) struct Epoch(Arc<Mark>);
+
+/// What is left to be known of an epoch.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    /// The path whose command or function ended it.
+    ended_by: AtomicU64,
+    /// Set when the last of its tasks is done.
+    drained: Event,
+}
+
+/// No path has this number.
+const NOBODY: u64 = u64::MAX;
+
+impl Default for Mark {
+    fn default() -> Mark {
+        Mark { ended_by: AtomicU64::new(NOBODY), drained: Event::new() }
+    }
+}
+
+impl Drop for Epoch {
+    fn drop(&mut self) {
+        self.0.drained.set();
+    }
+}
+
+impl Epoch {
+    pub fn mark(&self) -> Arc<Mark> {
+        self.0.clone()
+    }
+}
+
+impl Mark {
+    /// The path that aborted its tasks, if one did; 0 when it was the appliance.
+    pub fn ended_by(&self) -> Option<u64> {
+        Some(self.ended_by.load(Ordering::SeqCst)).filter(|&by| by != NOBODY)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No code that can panic runs under these locks.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Attached {
+    pub fn raise(&self, attention: Attention) {
+        lock(&self.attentions).raise(attention);
+        self.waiting.store(true, Ordering::Release);
+    }
+
+    pub fn take_attention(&self) -> Option<Attention> {
+        let mut attentions = lock(&self.attentions);
+        let taken = attentions.take();
+        self.waiting.store(!attentions.is_empty(), Ordering::Release);
+        taken
+    }
+
+    pub fn forget(&self, attention: Attention) {
+        lock(&self.attentions).forget(attention);
+    }
+
+    pub fn epoch(&self) -> Arc<Epoch> {
+        lock(&self.epoch).clone()
+    }
+
+    /// Begins a new epoch; the wait is for the tasks of the old one.
+    fn end_epoch(&self, by: u64) -> Arc<Mark> {
+        let old = std::mem::take(&mut *lock(&self.epoch));
+        old.0.ended_by.store(by, Ordering::SeqCst);
+        old.mark()
+    }
+}
+
+impl Device {
+    /// `stored` is what the store has of it; a text that makes no sense is as none.
+    pub fn new(
+        unit: Arc<dyn LogicalUnit>,
+        identity: Identity,
+        options: Options,
+        store: Arc<dyn ReservationStore>,
+        stored: &str,
+    ) -> Arc<Device> {
+        let registry = persist::restore(stored).unwrap_or_default();
+        let defaults = Modes {
+            write_cache: options.write_cache,
+            write_protect: options.write_protect,
+            descriptors: false,
+            tell_aborted: false,
+        };
+        Arc::new(Device {
+            identity,
+            limits: Limits::new(options.max_transfer),
+            turns: Arc::default(),
+            defaults,
+            store,
+            known_size: AtomicU64::new(unit.size()),
+            reserved: AtomicBool::new(registry.reservation.is_some()),
+            retired: AtomicBool::new(false),
+            modes: Mutex::new(defaults),
+            state: Mutex::new(State { registry, ..State::default() }),
+            changing: world::sync::Mutex::new(()),
+            unit,
+        })
+    }
+
+    pub fn unit(&self) -> &Arc<dyn LogicalUnit> {
+        &self.unit
+    }
+
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// A path to it for `nexus`, until it is dropped.
+    pub fn attach(self: &Arc<Device>, nexus: Nexus) -> Path {
+        let mut state = self.state();
+        state.next_path += 1;
+        let attached = Arc::new(Attached {
+            id: state.next_path,
+            who: Who::of(&nexus),
+            nexus,
+            waiting: AtomicBool::new(false),
+            attentions: Mutex::default(),
+            epoch: Mutex::default(),
+        });
+        attached.raise(Attention::PowerOn);
+        state.paths.push(attached.clone());
+        drop(state);
+        Path::new(self.clone(), attached)
+    }
+
+    pub(crate) fn detach(&self, attached: &Attached) {
+        let mut state = self.state();
+        state.paths.retain(|p| p.id != attached.id);
+        if state.old == Some(attached.id) {
+            state.old = None;
+        }
+        self.note_reserved(&state);
+    }
+
+    /// Groups of target ports that lead to it; clients are told when they change.
+    pub fn set_groups(&self, groups: Vec<PortGroup>) {
+        let mut state = self.state();
+        if state.groups != groups {
+            let first = state.groups.is_empty();
+            state.groups = groups;
+            if !first {
+                state.paths.iter().for_each(|p| p.raise(Attention::PortsChanged));
+            }
+        }
+    }
+
+    /// Configures it anew; clients are told.
+    pub fn set_modes(&self, write_cache: bool, write_protect: bool) {
+        let modes = Modes { write_cache, write_protect, ..self.modes() };
+        self.change_modes(modes, 0);
+    }
+
+    pub(crate) fn change_modes(&self, modes: Modes, by: u64) {
+        let before = std::mem::replace(&mut *lock(&self.modes), modes);
+        if before != modes {
+            self.raise(Attention::ModeChanged, by);
+        }
+    }
+
+    /// Tells every path but `except`.
+    pub(crate) fn raise(&self, attention: Attention, except: u64) {
+        self.state().paths.iter().filter(|p| p.id != except).for_each(|p| p.raise(attention));
+    }
+
+    /// Whether it has become larger or smaller since anybody looked; then all are told.
+    pub fn note_size(&self) -> bool {
+        let size = self.unit.size();
+        let changed = self.known_size.swap(size, Ordering::AcqRel) != size;
+        if changed {
+            self.raise(Attention::CapacityChanged, 0);
+        }
+        changed
+    }
+
+    /// The unit is going away: from now on it is not there, and this waits for the commands under way.
+    pub async fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
+        self.abort_where(|_| true, 0).await;
+    }
+
+    /// Aborts all commands of all paths, and forgets what a reset forgets.
+    pub(crate) async fn reset(&self, by: u64) {
+        {
+            let mut state = self.state();
+            state.old = None;
+            self.note_reserved(&state);
+            state.paths.iter().for_each(|p| p.raise(Attention::Reset));
+        }
+        *lock(&self.modes) = self.defaults;
+        self.abort_where(|_| true, by).await;
+    }
+
+    /// Aborts the commands of some paths, and waits until none of them can change anything any more.
+    pub(crate) async fn abort_where(&self, which: impl Fn(&Attached) -> bool, by: u64) {
+        let ended: Vec<Arc<Mark>> =
+            self.state().paths.iter().filter(|p| which(p)).map(|p| p.end_epoch(by)).collect();
+        for mark in ended {
+            mark.drained.wait().await;
+        }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    pub(crate) fn modes(&self) -> Modes {
+        *lock(&self.modes)
+    }
+
+    pub(crate) fn defaults(&self) -> &Modes {
+        &self.defaults
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_reserved(&self) -> bool {
+        self.reserved.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn note_reserved(&self, state: &State) {
+        let reserved = state.registry.reservation.is_some() || state.old.is_some();
+        self.reserved.store(reserved, Ordering::Release);
+    }
+
+    /// PERSISTENT RESERVE OUT.
+    pub(crate) async fn change_reservations(
+        &self,
+        command: Command,
+        list: Vec<u8>,
+        path: Arc<Attached>,
+    ) -> Answer {
+        let _turn = self.changing.lock().await;
+        let (mut registry, ports) = {
+            let state = self.state();
+            let ports = state.groups.iter().flat_map(|g| g.ports.iter().copied()).collect::<Vec<u16>>();
+            (state.registry.clone(), ports)
+        };
+        let own = path.who.port;
+        let ports = if ports.contains(&own) { ports } else { vec![own] };
+        let survived = registry.survives;
+        let change = persist::read(command, &list, own, &ports)?;
+        let effects = change.apply(&mut registry, &path.who)?;
+        if registry.survives || survived {
+            let saved = self.store.save(persist::store(&registry)).await;
+            saved.map_err(|e| Refusal::Sense(Sense::of(e.kind(), true)))?;
+        }
+        {
+            let mut state = self.state();
+            state.registry = registry;
+            self.note_reserved(&state);
+        }
+        self.tell(effects, path.id).await;
+        Ok(Vec::new())
+    }
+
+    async fn tell(&self, effects: Effects, by: u64) {
+        for (who, attention) in effects.told {
+            self.state().paths.iter().filter(|p| p.who == who).for_each(|p| p.raise(attention));
+        }
+        if !effects.aborted.is_empty() {
+            self.abort_where(|p| p.id != by && effects.aborted.contains(&p.who), by).await;
+        }
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({})", self.identity.serial)
+    }
+}
+
+impl fmt::Debug for Attached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Attached({} through {})", self.nexus.initiator, self.nexus.port.name)
+    }
+}

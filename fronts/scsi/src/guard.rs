@@ -1,0 +1,111 @@
+//! Which commands a reservation keeps out. Pure.
+
+use crate::cdb::Command;
+use crate::registry::{Registry, Who};
+
+/// What a command does to others, as far as reservations care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Touch {
+    /// Allowed to everybody, always.
+    Nothing,
+    /// Reads the medium.
+    Read,
+    /// Changes the medium or the unit.
+    Change,
+}
+
+fn touch(command: &Command) -> Touch {
+    match command {
+        Command::TestUnitReady
+        | Command::RequestSense { .. }
+        | Command::Inquiry { .. }
+        | Command::ReportLuns { .. }
+        | Command::ReadCapacity10
+        | Command::ReadCapacity16 { .. }
+        | Command::ReportOpcodes { .. }
+        | Command::ReportTaskFunctions { .. }
+        | Command::ReportPortGroups { .. }
+        | Command::GetLbaStatus { .. }
+        // These have rules of their own.
+        | Command::PersistentIn { .. }
+        | Command::PersistentOut { .. }
+        | Command::Reserve { .. }
+        | Command::Release => Touch::Nothing,
+        Command::StartStop { start_only } if *start_only => Touch::Nothing,
+        Command::PreventAllow { prevent: false } => Touch::Nothing,
+        Command::Read { .. } | Command::Verify { .. } | Command::Prefetch { .. } => Touch::Read,
+        Command::Write { .. }
+        | Command::Synchronize { .. }
+        | Command::Unmap { .. }
+        | Command::WriteSame { .. }
+        | Command::CompareAndWrite { .. }
+        | Command::OrWrite { .. }
+        | Command::ModeSense { .. }
+        | Command::ModeSelect { .. }
+        | Command::StartStop { .. }
+        | Command::PreventAllow { .. } => Touch::Change,
+    }
+}
+
+/// Whether the persistent reservation keeps this command of `who` out.
+pub(crate) fn conflicts(registry: &Registry, who: &Who, command: &Command) -> bool {
+    let Some(reservation) = &registry.reservation else { return false };
+    if registry.holds(who) || (reservation.kind.is_shared() && registry.is_registered(who)) {
+        return false;
+    }
+    match touch(command) {
+        Touch::Nothing => false,
+        Touch::Read => reservation.kind.is_exclusive(),
+        Touch::Change => true,
+    }
+}
+
+/// Whether the old kind of reservation (RESERVE), which another nexus holds, keeps this command out.
+pub(crate) fn conflicts_with_old(command: &Command) -> bool {
+    !matches!(
+        command,
+        Command::Inquiry { .. }
+            | Command::RequestSense { .. }
+            | Command::ReportLuns { .. }
+            | Command::Release
+            | Command::PreventAllow { prevent: false }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cdb::Blocks;
+    use crate::registry::{Kind, Register};
+
+    #[test]
+    fn each_type_keeps_out_whom_it_should() {
+        let who = |name: &str| Who { initiator: name.into(), port: 1 };
+        let blocks = Blocks { lba: 0, count: 1 };
+        let read = Command::Read { blocks, fua: false };
+        let write = Command::Write { blocks, fua: false, then: None };
+        for (kind, registrant, stranger) in [
+            // Who may (read, write).
+            (Kind::WriteExclusive, (true, false), (true, false)),
+            (Kind::ExclusiveAccess, (false, false), (false, false)),
+            (Kind::WriteExclusiveRegistrants, (true, true), (true, false)),
+            (Kind::ExclusiveAccessRegistrants, (true, true), (false, false)),
+            (Kind::WriteExclusiveAll, (true, true), (true, false)),
+            (Kind::ExclusiveAccessAll, (true, true), (false, false)),
+        ] {
+            let mut registry = Registry::default();
+            for (name, new) in [("holder", 1), ("registrant", 2)] {
+                let ask = Register { old: None, new, survives: false, ports: vec![1], others: Vec::new() };
+                registry.register(&who(name), &ask).unwrap();
+            }
+            registry.reserve(&who("holder"), 1, kind).unwrap();
+            for (name, may) in [("holder", (true, true)), ("registrant", registrant), ("stranger", stranger)]
+            {
+                let found =
+                    (!conflicts(&registry, &who(name), &read), !conflicts(&registry, &who(name), &write));
+                assert_eq!(found, may, "{kind:?} {name}");
+                assert!(!conflicts(&registry, &who(name), &Command::TestUnitReady));
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Persistent reservations on the wire, and as they are stored.
+
+use crate::cdb::Command;
+use crate::identity::{read_transport_id, transport_id};
+use crate::registry::{Kind, Register, Registration, Registry, Reservation, Who};
+use crate::sense::{Refusal, Sense};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// The answer to PERSISTENT RESERVE IN.
+pub(crate) fn report(registry: &Registry, action: u8) -> Result<Vec<u8>, Sense> {
+    let mut list = Vec::new();
+    match action {
+        0 => registry.registrations.iter().for_each(|r| list.extend(r.key.to_be_bytes())),
+        1 => {
+            if let Some(reservation) = &registry.reservation {
+                let key = match reservation.kind.is_held_by_all() {
+                    true => 0,
+                    false => registry.key_of(&reservation.holder).unwrap_or(0),
+                };
+                list.extend(key.to_be_bytes());
+                list.extend([0, 0, 0, 0, 0, reservation.kind as u8, 0, 0]);
+            }
+        }
+        2 => return Ok(capabilities(registry)),
+        3 => registry.registrations.iter().for_each(|r| full_status(registry, r, &mut list)),
+        _ => return Err(Sense::field(1, Some(4))),
+    }
+    let mut bytes = registry.generation.to_be_bytes().to_vec();
+    bytes.extend((list.len() as u32).to_be_bytes());
+    bytes.extend(list);
+    Ok(bytes)
+}
+
+fn capabilities(registry: &Registry) -> Vec<u8> {
+    // CRH, SIP_C, ATP_C, PTPL_C; the type mask is valid, TEST UNIT READY is always allowed, PTPL_A.
+    let activated = u8::from(registry.survives);
+    vec![0, 8, 0x1d, 0x90 | activated, 0xea, 0x01, 0, 0]
+}
+
+fn full_status(registry: &Registry, registration: &Registration, list: &mut Vec<u8>) {
+    let holds = registry.holds(&registration.who);
+    let kind = registry.reservation.as_ref().filter(|_| holds).map_or(0, |r| r.kind as u8);
+    list.extend(registration.key.to_be_bytes());
+    list.extend([0, 0, 0, 0, u8::from(holds), kind, 0, 0, 0, 0]);
+    list.extend(registration.who.port.to_be_bytes());
+    let id = transport_id(&registration.who.initiator);
+    list.extend((id.len() as u32).to_be_bytes());
+    list.extend(id);
+}
+
+/// What PERSISTENT RESERVE OUT asks for, read from its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Register(Register),
+    Reserve { key: u64, kind: Kind },
+    Release { key: u64, kind: Kind },
+    Clear { key: u64 },
+    Preempt { key: u64, victim: u64, kind: Option<Kind>, abort: bool },
+    Move { key: u64, new: u64, to: Who, leave: bool, survives: bool },
+}
+
+/// `port` is the port the command came by, `ports` are all there are.
+pub(crate) fn read(command: Command, list: &[u8], port: u16, ports: &[u16]) -> Result<Change, Sense> {
+    let Command::PersistentOut { action, kind, .. } = command else { return Err(Sense::INVALID_OPCODE) };
+    if action > 7 {
+        return Err(Sense::field(1, Some(4)));
+    }
+    let head: &[u8; 24] = list.first_chunk().ok_or(Sense::LIST_LENGTH)?;
+    let number = |at: usize| head[at..at + 8].iter().fold(0u64, |n, &b| n << 8 | u64::from(b));
+    let (key, second) = (number(0), number(8));
+    if action == 7 {
+        return read_move(list, head, key, second);
+    }
+    let (with_others, all_ports, survives) = (head[20] & 8 != 0, head[20] & 4 != 0, head[20] & 1 != 0);
+    if list.len() != 24 && !(with_others && action == 0) {
+        return Err(Sense::LIST_LENGTH);
+    }
+    Ok(match action {
+        0 | 6 => {
+            if with_others && action == 6 {
+                return Err(Sense::parameter(20));
+            }
+            let others = if with_others { read_others(list)? } else { Vec::new() };
+            let ports = if all_ports { ports.to_vec() } else { vec![port] };
+            Change::Register(Register {
+                old: (action == 0).then_some(key),
+                new: second,
+                survives,
+                ports,
+                others,
+            })
+        }
+        1 => Change::Reserve { key, kind: Kind::of(kind)? },
+        2 => Change::Release { key, kind: Kind::of(kind)? },
+        3 => Change::Clear { key },
+        _ => Change::Preempt { key, victim: second, kind: Kind::of(kind).ok(), abort: action == 5 },
+    })
+}
+
+/// The transport identifiers behind the basic list.
+fn read_others(list: &[u8]) -> Result<Vec<Arc<str>>, Sense> {
+    let len: &[u8; 4] = list.get(24..).and_then(|rest| rest.first_chunk()).ok_or(Sense::LIST_LENGTH)?;
+    let mut rest = &list[28..];
+    if rest.len() as u64 != u64::from(u32::from_be_bytes(*len)) {
+        return Err(Sense::LIST_LENGTH);
+    }
+    let mut others = Vec::new();
+    while !rest.is_empty() {
+        let (name, len) =
+            read_transport_id(rest).ok_or(Sense::parameter((list.len() - rest.len()) as u16))?;
+        others.push(name.into());
+        rest = &rest[len..];
+    }
+    Ok(others)
+}
+
+fn read_move(list: &[u8], head: &[u8; 24], key: u64, new: u64) -> Result<Change, Sense> {
+    let port = u16::from_be_bytes([head[18], head[19]]);
+    let len = u32::from_be_bytes([head[20], head[21], head[22], head[23]]);
+    if list.len() as u64 != 24 + u64::from(len) {
+        return Err(Sense::LIST_LENGTH);
+    }
+    let (name, _) = read_transport_id(&list[24..]).ok_or(Sense::parameter(24))?;
+    let to = Who { initiator: name.into(), port };
+    Ok(Change::Move { key, new, to, leave: head[17] & 2 != 0, survives: head[17] & 1 != 0 })
+}
+
+impl Change {
+    pub fn apply(&self, registry: &mut Registry, who: &Who) -> Result<crate::registry::Effects, Refusal> {
+        match self {
+            Change::Register(ask) => registry.register(who, ask),
+            Change::Reserve { key, kind } => registry.reserve(who, *key, *kind),
+            Change::Release { key, kind } => registry.release(who, *key, *kind),
+            Change::Clear { key } => registry.clear(who, *key),
+            Change::Preempt { key, victim, kind, abort } => {
+                registry.preempt(who, *key, *victim, *kind, *abort)
+            }
+            Change::Move { key, new, to, leave, survives } => {
+                registry.register_and_move(who, *key, *new, to.clone(), *leave, *survives)
+            }
+        }
+    }
+}
+
+const HEAD: &str = "reservations 1";
+
+/// As text, for a store that keeps it over a restart; empty when nothing must be kept.
+pub(crate) fn store(registry: &Registry) -> String {
+    if !registry.survives || registry.registrations.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("{HEAD}\ngeneration {}\n", registry.generation);
+    for Registration { who, key } in &registry.registrations {
+        let _ = writeln!(text, "registration {key:x} {} {}", who.port, who.initiator);
+    }
+    if let Some(Reservation { kind, holder }) = &registry.reservation {
+        let _ = writeln!(text, "reservation {} {} {}", *kind as u8, holder.port, holder.initiator);
+    }
+    text
+}
+
+/// What was stored, if it makes sense; else nothing.
+pub(crate) fn restore(text: &str) -> Option<Registry> {
+    let mut lines = text.lines();
+    (lines.next()? == HEAD).then_some(())?;
+    let mut registry = Registry { survives: true, ..Registry::default() };
+    for line in lines {
+        let mut words = line.splitn(4, ' ');
+        match words.next()? {
+            "generation" => registry.generation = words.next()?.parse().ok()?,
+            "registration" => {
+                let key = u64::from_str_radix(words.next()?, 16).ok()?;
+                let port = words.next()?.parse().ok()?;
+                let who = Who { initiator: words.next()?.into(), port };
+                registry.registrations.push(Registration { who, key });
+            }
+            "reservation" => {
+                let kind = Kind::of(words.next()?.parse().ok()?).ok()?;
+                let port = words.next()?.parse().ok()?;
+                let holder = Who { initiator: words.next()?.into(), port };
+                registry.reservation = Some(Reservation { kind, holder });
+            }
+            _ => return None,
+        }
+    }
+    Some(registry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn out(action: u8, kind: u8) -> Command {
+        Command::PersistentOut { action, kind, len: 24 }
+    }
+
+    fn list(key: u64, second: u64, flags: u8) -> Vec<u8> {
+        let mut list = [key.to_be_bytes(), second.to_be_bytes()].concat();
+        list.extend([0, 0, 0, 0, flags, 0, 0, 0]);
+        list
+    }
+
+    fn registry() -> Registry {
+        let who = |name: &str| Who { initiator: name.into(), port: 1 };
+        Registry {
+            generation: 7,
+            registrations: vec![
+                Registration { who: who("iqn.x:a,i,0x1"), key: 0xabc },
+                Registration { who: who("iqn.x:b b,i,0x2"), key: 1 },
+            ],
+            reservation: Some(Reservation {
+                kind: Kind::WriteExclusiveRegistrants,
+                holder: who("iqn.x:a,i,0x1"),
+            }),
+            survives: true,
+        }
+    }
+
+    #[test]
+    fn what_is_stored_comes_back() {
+        let registry = registry();
+        assert_eq!(restore(&store(&registry)), Some(registry.clone()));
+        assert_eq!(store(&Registry { survives: false, ..registry }), "");
+        for text in ["", "reservations 2\n", "reservations 1\nregistration zz 1 a\n", "reservations 1\nx\n"] {
+            assert_eq!(restore(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn keys_and_holder_are_reported() {
+        let registry = registry();
+        assert_eq!(
+            report(&registry, 0).unwrap(),
+            [0, 0, 0, 7, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0x0a, 0xbc, 0, 0, 0, 0, 0, 0, 0, 1]
+        );
+        let reservation = report(&registry, 1).unwrap();
+        assert_eq!((reservation.len(), reservation[21]), (24, 5));
+        let full = report(&registry, 3).unwrap();
+        assert_eq!((full[20], full[21]), (1, 5));
+        assert_eq!(u32::from_be_bytes([full[4], full[5], full[6], full[7]]) as usize, full.len() - 8);
+        assert!(report(&registry, 4).is_err());
+    }
+
+    #[test]
+    fn parameters_of_a_wrong_length_are_refused() {
+        let basic = list(1, 2, 0);
+        assert!(matches!(read(out(0, 0), &basic, 1, &[1, 2]), Ok(Change::Register(r)) if r.ports == [1]));
+        assert!(
+            matches!(read(out(6, 0), &list(1, 2, 4), 1, &[1, 2]), Ok(Change::Register(r)) if r.ports == [1, 2])
+        );
+        for len in 0..24 {
+            assert_eq!(read(out(0, 0), &basic[..len], 1, &[1]), Err(Sense::LIST_LENGTH));
+        }
+        assert_eq!(read(out(8, 0), &basic, 1, &[1]), Err(Sense::field(1, Some(4))));
+        assert_eq!(read(out(1, 2), &basic, 1, &[1]), Err(Sense::field(2, Some(3))));
+        let mut others = list(0, 2, 8);
+        let id = transport_id("iqn.x:c,i,0x3");
+        others.extend((id.len() as u32).to_be_bytes());
+        others.extend(&id);
+        assert!(matches!(read(out(0, 0), &others, 1, &[1]), Ok(Change::Register(r)) if r.others.len() == 1));
+        others.pop();
+        assert!(read(out(0, 0), &others, 1, &[1]).is_err());
+    }
+}
