@@ -2,10 +2,10 @@
 
 use crate::errno::Errno;
 use crate::negotiation::Terms;
-use crate::outbox::Outbox;
 use crate::session::{Outcome, Ticket};
 use crate::volume::Piece;
 use crate::wire::reply;
+use flow::Outbox;
 use units::{Error, Kind, Result};
 
 /// At most so many extents in one block status: 64 KiB of reply.

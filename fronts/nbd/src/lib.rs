@@ -26,12 +26,9 @@
 //! Not here: what a volume is, who may use it, and where the configuration is kept.
 
 mod answer;
-mod budget;
 mod errno;
-mod inbox;
 pub mod memory;
 mod negotiation;
-mod outbox;
 mod plan;
 mod server;
 mod session;

@@ -5,9 +5,10 @@
 //!   watch  (one task) ── every few seconds: who keeps our memory and does not move? hang up
 //! ```
 
-use crate::budget::{Budget, UNIT};
 use crate::session::{Session, Vitals};
 use crate::volume::Exports;
+use crate::wire::MAX_PAYLOAD;
+use flow::Budget;
 use futures_util::future::{Either, select};
 use probe::{Io, IoSnapshot, OpSnapshot, Registry};
 use std::collections::BTreeMap;
@@ -19,6 +20,9 @@ use std::time::Duration;
 use units::{Error, Kind, Result};
 use world::sync::oneshot;
 use world::{Address, Instant, Listener, Stream, Task};
+
+/// The memory for requests that each connection has for itself.
+const UNIT: usize = 1 << 20;
 
 /// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +111,7 @@ impl Server {
             exports,
             registry,
             config,
-            budget: Budget::new(config.total_bytes.saturating_sub(bases)),
+            budget: Budget::new(config.total_bytes.saturating_sub(bases), MAX_PAYLOAD as usize, UNIT),
             state: Mutex::default(),
             stopping: AtomicBool::new(false),
             next_core: AtomicU64::new(0),

@@ -11,10 +11,10 @@ mod journal;
 mod payload;
 mod transmission;
 
-use crate::budget::Lease;
 use crate::server::Config;
 use crate::volume::Exports;
 pub(crate) use flight::{Outcome, Ticket};
+use flow::Lease;
 use futures_util::future::{Either, select};
 use futures_util::task::AtomicWaker;
 use journal::Journal;

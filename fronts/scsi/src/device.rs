@@ -304,7 +304,8 @@ impl Device {
             let mut state = self.state();
             state.old = None;
             self.note_reserved(&state);
-            state.paths.iter().for_each(|p| p.raise(Attention::Reset));
+            // Whoever asked for it knows.
+            state.paths.iter().filter(|p| p.id != by).for_each(|p| p.raise(Attention::Reset));
         }
         *lock(&self.modes) = self.defaults;
         self.abort_where(|_| true, by).await;

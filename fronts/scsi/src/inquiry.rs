@@ -28,7 +28,7 @@ impl Limits {
             compare: 255,
             unmap: 1 << 20,
             unmap_ranges: 256,
-            write_same: (128 << 20) / BLOCK,
+            write_same: (16 << 20) / BLOCK,
         }
     }
 }

@@ -53,3 +53,8 @@ pub use unit::{Extent, LogicalUnit, Piece};
 
 /// The size of a logical block, as clients see it.
 pub const BLOCK: u64 = 512;
+
+/// Bytes of data that a command takes of its client, as far as its bytes tell; 0 when they are no command.
+pub fn intake(cdb: &[u8]) -> u64 {
+    cdb::parse(cdb).map_or(0, |command| command.intake().0)
+}

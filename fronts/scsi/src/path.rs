@@ -144,15 +144,12 @@ impl Way {
             return Err(attention.sense().into());
         }
         let command = cdb::parse(cdb)?;
+        let command = cut_to(command, announced)?;
         self.check_access(&command)?;
         if device.is_reserved() {
             self.check_reservations(&command)?;
         }
         self.check_limits(&command)?;
-        let (needed, _) = command.intake();
-        if needed > announced || (command.is_exact() && needed != announced) {
-            return Err(Sense::INFORMATION_UNIT.into());
-        }
         Ok(command)
     }
 
@@ -360,6 +357,20 @@ impl Way {
         state.old = Some(self.attached.id);
         device.note_reserved(&state);
         Ok(Vec::new())
+    }
+}
+
+/// The command, as far as the client has data for it: a write of fewer whole blocks, or none at all. A part of any
+/// other would be no command.
+fn cut_to(command: Command, announced: u64) -> Result<Command, Sense> {
+    let (needed, _) = command.intake();
+    match command {
+        _ if command.is_exact() && needed != announced => Err(Sense::field(10, None)),
+        _ if needed <= announced => Ok(command),
+        Command::Write { blocks, fua, then } => {
+            Ok(Command::Write { blocks: Blocks { count: announced / BLOCK, ..blocks }, fua, then })
+        }
+        _ => Err(Sense::INFORMATION_UNIT),
     }
 }
 

@@ -1,7 +1,7 @@
 use super::*;
-use crate::outbox::Load;
 use crate::volume::Extent;
 use crate::wire::request::Command;
+use flow::Load;
 use world::{Buf, Instant};
 
 const PLAIN: Terms = Terms { structured: false, contexts: false };

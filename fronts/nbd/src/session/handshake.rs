@@ -1,12 +1,15 @@
 //! Carries a negotiation out: receives options, fetches the facts their answers need, sends the answers.
 
-use crate::inbox::Inbox;
 use crate::negotiation::{Facts, Need, Negotiation, Offer, Step, Terms, greeting};
 use crate::volume::{Exports, Hold, Volume};
 use crate::wire::option::{Answers, Ask, Header, LEN, MAX_DATA, No};
+use flow::Inbox;
 use std::sync::Arc;
 use units::{Error, Kind, Result};
 use world::{Address, Buf, Stream};
+
+/// As much as one receive may bring: room for sixty writes of 4 KiB.
+const CAPACITY: usize = 256 << 10;
 
 /// A client that has still not chosen after so many options never will.
 const MAX_OPTIONS: usize = 1000;
@@ -27,7 +30,7 @@ pub(crate) async fn run(
     exports: &dyn Exports,
     client: &Address,
 ) -> Result<Option<Opened>> {
-    let mut inbox = Inbox::new();
+    let mut inbox = Inbox::new(CAPACITY);
     send(stream, greeting().to_vec()).await?;
     if !inbox.fill(stream, 4).await? {
         return Ok(None);

@@ -11,7 +11,7 @@
 //!   parts        |    a    |      b      |      c      |   d   |        each a buffer of its own
 //! ```
 
-use crate::inbox::Inbox;
+use flow::Inbox;
 use world::{Buf, IoBuf};
 
 /// Smaller blocks are copied by the volume: that costs less than a buffer and a part of the receive for each.

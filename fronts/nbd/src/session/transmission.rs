@@ -18,16 +18,14 @@ use super::flight::{Flight, Outcome, Ticket, Work};
 use super::journal::Journal;
 use super::payload::Payload;
 use crate::answer::{self, MAX_EXTENTS};
-use crate::budget::Lease;
 use crate::errno::Errno;
-use crate::inbox::{CAPACITY, Inbox};
 use crate::negotiation::Terms;
-use crate::outbox::{Load, Outbox};
 use crate::plan::{Limits, Operation, Plan, plan};
 use crate::server::Config;
 use crate::volume::{Piece, Volume};
 use crate::wire::MAX_PAYLOAD;
 use crate::wire::request::{self, Command, Request};
+use flow::{Inbox, Lease, Load, Outbox};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::future::Future;
@@ -208,7 +206,7 @@ impl Transmission {
                 Receiving::Payload(stream.recv_parts(parts, filled))
             }
             Intake::Requests | Intake::Skip(_) => {
-                let (buf, range) = self.inbox.lend(if self.lean { HEADER_WINDOW } else { CAPACITY });
+                let (buf, range) = self.inbox.lend(if self.lean { HEADER_WINDOW } else { usize::MAX });
                 Receiving::Inbox(stream.recv(buf, range))
             }
         });

@@ -32,11 +32,12 @@ impl Party {
     }
 }
 
-const LARGEST: usize = MAX_PAYLOAD as usize + UNIT;
+const UNIT: usize = 1 << 20;
+const LARGEST: usize = 33 * UNIT;
 
 #[test]
 fn the_base_of_a_connection_needs_nobody() {
-    let budget = Budget::new(0);
+    let budget = Budget::new(0, 32 * UNIT, UNIT);
     let (mut hog, mut small) = (Party::join(&budget), Party::join(&budget));
     assert!(hog.covers(LARGEST + UNIT), "the smallest budget carries the largest request");
     assert!(small.covers(UNIT), "and the others still have their base");
@@ -45,7 +46,7 @@ fn the_base_of_a_connection_needs_nobody() {
 
 #[test]
 fn who_waits_is_served_in_order_when_room_comes_back() {
-    let budget = Budget::new(LARGEST);
+    let budget = Budget::new(LARGEST, 32 * UNIT, UNIT);
     let [mut a, mut b, mut c] = [0; 3].map(|_| Party::join(&budget));
     assert!(a.covers(LARGEST));
     assert!(!b.covers(20 * UNIT));
@@ -61,7 +62,7 @@ fn who_waits_is_served_in_order_when_room_comes_back() {
 /// Two connections held a part each and waited for the rest, for ever.
 #[test]
 fn two_that_want_more_than_there_is_do_not_block_each_other() {
-    let budget = Budget::new(LARGEST);
+    let budget = Budget::new(LARGEST, 32 * UNIT, UNIT);
     let (mut a, mut b) = (Party::join(&budget), Party::join(&budget));
     assert!(a.covers(17 * UNIT) && b.covers(17 * UNIT));
     assert!(!a.covers(LARGEST) && !b.covers(LARGEST));
@@ -77,7 +78,7 @@ fn two_that_want_more_than_there_is_do_not_block_each_other() {
 
 #[test]
 fn a_connection_that_ends_leaves_the_queue_and_returns_its_lease() {
-    let budget = Budget::new(LARGEST);
+    let budget = Budget::new(LARGEST, 32 * UNIT, UNIT);
     let [mut a, mut b, mut c] = [0; 3].map(|_| Party::join(&budget));
     assert!(a.covers(LARGEST + UNIT));
     assert!(!b.covers(2 * UNIT) && !c.covers(3 * UNIT));

@@ -12,23 +12,42 @@ use std::ops::Range;
 use units::{Error, Kind, Result};
 use world::{IoBuf, Stream};
 
-/// As much as one receive may bring: room for sixty writes of 4 KiB.
-pub(crate) const CAPACITY: usize = 256 << 10;
-
 #[derive(Debug)]
-pub(crate) struct Inbox {
+pub struct Inbox {
     buf: IoBuf,
+    capacity: usize,
     start: usize,
     end: usize,
 }
 
 impl Inbox {
-    pub fn new() -> Inbox {
-        Inbox { buf: IoBuf::scratch(CAPACITY), start: 0, end: 0 }
+    /// `capacity` is as much as one receive may bring, bytes.
+    pub fn new(capacity: usize) -> Inbox {
+        Inbox { buf: IoBuf::scratch(capacity), capacity, start: 0, end: 0 }
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Changes the capacity, while the buffer is here and unless more is waiting.
+    pub fn resize(&mut self, capacity: usize) {
+        let waiting = self.end - self.start;
+        if capacity == self.capacity || waiting > capacity || self.buf.len() != self.capacity {
+            return;
+        }
+        let mut buf = IoBuf::scratch(capacity);
+        buf[..waiting].copy_from_slice(self.waiting());
+        (self.buf, self.capacity, self.start, self.end) = (buf, capacity, 0, waiting);
     }
 
     pub fn waiting(&self) -> &[u8] {
         &self.buf[self.start..self.end]
+    }
+
+    /// Nothing waits. Unlike the bytes themselves, this may be asked while the buffer is with the socket.
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
     }
 
     /// The first `N` waiting bytes, which stay.
@@ -56,7 +75,7 @@ impl Inbox {
         self.buf.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        let range = self.end..CAPACITY.min(self.end + window);
+        let range = self.end..self.capacity.min(self.end.saturating_add(window));
         (std::mem::replace(&mut self.buf, IoBuf::zeroed(0)), range)
     }
 
@@ -67,12 +86,11 @@ impl Inbox {
 
     /// Receives until `len` bytes wait; `false` when the peer closes first.
     pub async fn fill(&mut self, stream: &dyn Stream, len: usize) -> Result<bool> {
-        assert!(len <= CAPACITY, "the caller waits for no more than fits");
+        assert!(len <= self.capacity, "the caller waits for no more than fits");
         while self.waiting().len() < len {
-            let (buf, range) = self.lend(CAPACITY);
+            let (buf, range) = self.lend(usize::MAX);
             let (buf, received) = stream.recv(buf, range).await;
-            let received =
-                received.map_err(|e| Error::new(Kind::Io, "receive from NBD client").because(e))?;
+            let received = received.map_err(|e| Error::new(Kind::Io, "receive from client").because(e))?;
             self.put_back(buf, received);
             if received == 0 {
                 return Ok(false);

@@ -12,13 +12,14 @@
 //! left, so the room a request was admitted to is free only when its reply is out.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::ops::{AddAssign, Range, SubAssign};
 use std::sync::OnceLock;
 use world::{Buf, IoBuf};
 
 /// What a request weighs from its admission until its reply has been sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Load {
+pub struct Load {
     pub requests: usize,
     pub bytes: usize,
 }
@@ -55,7 +56,7 @@ struct Part {
 }
 
 /// See the module.
-pub(crate) struct Outbox {
+pub struct Outbox {
     arena: IoBuf,
     used: usize,
     /// Parts whose heads are still in the open arena.
@@ -68,10 +69,23 @@ pub(crate) struct Outbox {
     spare: Option<IoBuf>,
 }
 
+impl Default for Outbox {
+    fn default() -> Outbox {
+        Outbox::new()
+    }
+}
+
+impl fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Outbox({} parts)", self.open.len() + self.ready.len())
+    }
+}
+
 impl Outbox {
     pub fn new() -> Outbox {
         Outbox {
-            arena: IoBuf::scratch(ARENA),
+            // Taken when there is something to send: who is idle needs none.
+            arena: IoBuf::zeroed(0),
             used: 0,
             open: Vec::new(),
             ready: VecDeque::new(),
@@ -89,8 +103,9 @@ impl Outbox {
         if bytes.len() > ARENA / 4 {
             return self.data(Buf::copy_from(bytes));
         }
-        if self.used + bytes.len() > ARENA {
+        if self.used + bytes.len() > self.arena.len() {
             self.seal();
+            self.arena = self.spare.take().unwrap_or_else(|| IoBuf::scratch(ARENA));
         }
         let at = self.used..self.used + bytes.len();
         self.arena[at.clone()].copy_from_slice(bytes);
@@ -158,8 +173,7 @@ impl Outbox {
 
     /// Freezes the arena so that its heads can be sent.
     fn seal(&mut self) {
-        let next = self.spare.take().unwrap_or_else(|| IoBuf::scratch(ARENA));
-        let heads = std::mem::replace(&mut self.arena, next).freeze();
+        let heads = std::mem::replace(&mut self.arena, IoBuf::zeroed(0)).freeze();
         self.used = 0;
         for part in self.open.drain(..) {
             let buf = match part.place {
@@ -168,6 +182,8 @@ impl Outbox {
             };
             self.ready.push_back((buf, part.load));
         }
-        self.sealed = Some(heads);
+        if !heads.is_empty() {
+            self.sealed = Some(heads);
+        }
     }
 }

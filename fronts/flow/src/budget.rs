@@ -8,13 +8,9 @@
 //! shared is enough for the largest request there can be.
 
 use crate::outbox::Load;
-use crate::wire::MAX_PAYLOAD;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
-
-/// The base of a connection. Leases are multiples of it.
-pub(crate) const UNIT: usize = 1 << 20;
 
 #[derive(Debug)]
 struct State {
@@ -25,16 +21,18 @@ struct State {
 }
 
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub struct Budget {
     state: Mutex<State>,
+    /// The base of a connection. Leases are multiples of it.
+    unit: usize,
 }
 
 impl Budget {
-    /// `shared` bytes beyond the bases; raised to what the largest request needs.
-    pub fn new(shared: usize) -> Arc<Budget> {
-        let free = shared.max(MAX_PAYLOAD as usize + UNIT);
+    /// `shared` bytes beyond the bases of `unit` bytes each; raised to what the largest request needs.
+    pub fn new(shared: usize, largest: usize, unit: usize) -> Arc<Budget> {
+        let free = shared.max(largest + unit);
         let state = State { free, queue: VecDeque::new(), next_id: 0 };
-        Arc::new(Budget { state: Mutex::new(state) })
+        Arc::new(Budget { state: Mutex::new(state), unit })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -52,7 +50,7 @@ impl Budget {
 
 /// What one connection may hold at present.
 #[derive(Debug)]
-pub(crate) struct Lease {
+pub struct Lease {
     budget: Arc<Budget>,
     id: u64,
     /// Leased beyond the base.
@@ -62,8 +60,9 @@ pub(crate) struct Lease {
 impl Lease {
     /// Whether `load` fits, after leasing more where that is possible; else the task of `cx` is woken when it is.
     pub fn covers(&mut self, load: Load, cx: &mut Context<'_>) -> bool {
-        let Some(missing) = load.bytes.checked_sub(UNIT + self.extra).filter(|&m| m > 0) else { return true };
-        let want = missing.next_multiple_of(UNIT);
+        let unit = self.budget.unit;
+        let Some(missing) = load.bytes.checked_sub(unit + self.extra).filter(|&m| m > 0) else { return true };
+        let want = missing.next_multiple_of(unit);
         let mut state = self.budget.lock();
         let first = state.queue.front().is_none_or(|w| w.0 == self.id);
         if first && want <= state.free {
@@ -78,6 +77,18 @@ impl Lease {
             None => state.queue.push_back((self.id, want, cx.waker().clone())),
         }
         false
+    }
+
+    /// Gives back what `load` does not need.
+    pub fn shrink(&mut self, load: Load) {
+        let unit = self.budget.unit;
+        let needed = load.bytes.saturating_sub(unit).next_multiple_of(unit);
+        if needed < self.extra {
+            let mut state = self.budget.lock();
+            state.free += self.extra - needed;
+            self.extra = needed;
+            state.wake_first();
+        }
     }
 
     /// Nothing is outstanding: all but the base goes back. It must even when more is waited for, or two connections

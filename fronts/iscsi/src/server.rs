@@ -1,0 +1,421 @@
+//! Listens at the portals, gives each connection a core, and watches over all of them.
+//!
+//! ```text
+//!   accept (one task per portal) ──round robin──▶ session on core 0, 1, … n
+//!   claim   a new session of a known client ends the old one first: nothing of the old happens after the new began
+//!   watch   who is silent is asked; who is silent still, or keeps our memory, is hung up on
+//! ```
+
+use crate::directory::Directory;
+use crate::session::{Session, Vitals};
+use flow::Budget;
+use futures_util::future::{Either, select};
+use probe::{Io, IoSnapshot, OpSnapshot, Registry};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fmt::Write as _;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use units::{Error, Kind, Result};
+use world::sync::{Event, oneshot};
+use world::{Address, Instant, Listener, Stream, Task};
+
+/// The memory for requests that each connection has for itself.
+const UNIT: usize = 64 << 10;
+/// A command of the largest length, and what a client may send unasked for others meanwhile.
+const LARGEST: usize = 48 << 20;
+
+/// The limits of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// More are turned away.
+    pub connections: usize,
+    /// So many may be logging in at a time.
+    pub logins: usize,
+    /// What all commands of all connections may hold together, in bytes.
+    pub total_bytes: usize,
+    /// What the commands of one session may hold, from their arrival until their answers are out.
+    pub session_bytes: usize,
+    /// Commands that a session may have under way.
+    pub session_commands: usize,
+    pub login_timeout: Duration,
+    /// How long a client may be silent before it is asked whether it is there.
+    pub ping_interval: Duration,
+    /// How long it may take to answer, to read, or to send what it announced.
+    pub stall_timeout: Duration,
+    /// How long a stopping server lets commands in flight land.
+    pub stop_timeout: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            connections: 16 << 10,
+            logins: 512,
+            total_bytes: 512 << 20,
+            session_bytes: 64 << 20,
+            session_commands: 256,
+            login_timeout: Duration::from_secs(15),
+            ping_interval: Duration::from_secs(20),
+            stall_timeout: Duration::from_secs(30),
+            stop_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A session, as an administrator sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Client {
+    pub address: Address,
+    /// Empty while it logs in.
+    pub initiator: String,
+    /// None while it logs in, and in a discovery session.
+    pub target: Option<String>,
+    pub since: Instant,
+    pub reads: u64,
+    pub read_bytes: u64,
+    pub writes: u64,
+    pub written_bytes: u64,
+}
+
+/// What makes two sessions the same: the ports at both ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SessionKey {
+    pub initiator: String,
+    pub isid: [u8; 6],
+    /// Name and portal group; none for discovery.
+    pub target: Option<(String, u16)>,
+}
+
+/// A running server. Dropping it does not end it; [`Server::stop`] does.
+#[derive(Clone)]
+pub struct Server(Arc<Shared>);
+
+pub(crate) struct Shared {
+    directory: Arc<dyn Directory>,
+    registry: Arc<Registry>,
+    config: Config,
+    budget: Arc<Budget>,
+    state: Mutex<State>,
+    stopping: AtomicBool,
+    next_core: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    sessions: BTreeMap<u64, Entry>,
+    next_id: u64,
+    next_tsih: u16,
+    /// By the address that was asked for. Dropping one ends its listening.
+    listening: Vec<(Address, oneshot::Sender<()>)>,
+    watched: bool,
+}
+
+struct Entry {
+    address: Address,
+    portal: Address,
+    key: Option<SessionKey>,
+    tsih: u16,
+    io: Option<Arc<Io>>,
+    since: Instant,
+    vitals: Arc<Vitals>,
+    stream: Arc<dyn Stream>,
+    done: Arc<Event>,
+    task: Option<Task<()>>,
+    /// How far the watch saw it, and since when.
+    seen: (u64, Instant),
+}
+
+impl Server {
+    /// Each session counts its I/O in `registry`, at the place "TARGET CLIENT".
+    pub fn new(directory: Arc<dyn Directory>, registry: Arc<Registry>, config: Config) -> Server {
+        Server(Arc::new(Shared {
+            directory,
+            registry,
+            config,
+            budget: Budget::new(config.total_bytes, LARGEST, UNIT),
+            state: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            next_core: AtomicU64::new(0),
+        }))
+    }
+
+    /// Accepts clients at a portal until the server stops, or the portal is closed. Returns the address it really
+    /// listens on.
+    pub fn listen(&self, address: &Address) -> Result<Address> {
+        let listener = world::listen(address)
+            .map_err(|e| Error::new(Kind::Io, "listen for iSCSI clients").at(address).because(e))?;
+        let local = listener.local();
+        let (end, ended) = oneshot::channel();
+        self.0.lock().listening.push((local.clone(), end));
+        world::spawn(accept(self.0.clone(), listener, local.clone(), ended));
+        Ok(local)
+    }
+
+    /// Closes a portal, and ends the sessions that came by it.
+    pub fn close(&self, portal: &Address) {
+        let mut state = self.0.lock();
+        state.listening.retain(|(address, _)| address != portal);
+        state.sessions.values().filter(|s| s.portal == *portal).for_each(|s| s.vitals.stop());
+    }
+
+    /// Serves one connection that somebody else accepted at `portal`.
+    pub fn serve(&self, stream: Box<dyn Stream>, portal: Address, client: Address) {
+        self.0.begin(stream, portal, client);
+    }
+
+    /// The directory may say something else now: sessions look, and tell their clients.
+    pub fn refresh(&self) {
+        self.0.lock().sessions.values().filter(|s| s.vitals.is_up()).for_each(|s| s.vitals.note_change());
+    }
+
+    pub fn clients(&self) -> Vec<Client> {
+        self.0.lock().sessions.values().map(Entry::describe).collect()
+    }
+
+    /// Ends the sessions to one target, after what they have in flight.
+    pub fn disconnect(&self, target: &str) {
+        let state = self.0.lock();
+        let is_there =
+            |s: &&Entry| s.key.as_ref().and_then(|k| k.target.as_ref()).is_some_and(|t| t.0 == target);
+        state.sessions.values().filter(is_there).for_each(|s| s.vitals.stop());
+    }
+
+    /// Listens no more, lets commands in flight land, and ends every connection.
+    pub async fn stop(&self) {
+        self.0.stopping.store(true, Ordering::Release);
+        let tasks: Vec<Task<()>> = {
+            let mut state = self.0.lock();
+            state.listening.clear();
+            let stop = |s: &mut Entry| {
+                s.vitals.stop();
+                s.task.take()
+            };
+            state.sessions.values_mut().filter_map(stop).collect()
+        };
+        let all = async {
+            for task in tasks {
+                task.await;
+            }
+        };
+        if world::timeout(self.0.config.stop_timeout, all).await.is_none() {
+            // Whoever is still here waits for a client that does not read, or for a disk.
+            self.0.lock().sessions.values().for_each(|s| s.stream.shutdown());
+        }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "iscsi::Server({} connections)", self.0.lock().sessions.len())
+    }
+}
+
+impl Entry {
+    fn describe(&self) -> Client {
+        let counts = self.io.as_ref().map(|io| io.snapshot());
+        let sum = |kind: fn(&IoSnapshot) -> OpSnapshot| {
+            counts.as_ref().map(kind).map_or((0, 0), |s| (s.ops, s.bytes))
+        };
+        let ((reads, read_bytes), (writes, written_bytes)) =
+            (sum(IoSnapshot::reads), sum(IoSnapshot::writes));
+        Client {
+            address: self.address.clone(),
+            initiator: self.key.as_ref().map(|k| k.initiator.clone()).unwrap_or_default(),
+            target: self.key.as_ref().and_then(|k| k.target.as_ref()).map(|t| t.0.clone()),
+            since: self.since,
+            reads,
+            read_bytes,
+            writes,
+            written_bytes,
+        }
+    }
+
+    /// One look of the watch: whether the client has done nothing for too long.
+    fn is_stalled(&mut self, now: Instant, config: &Config) -> bool {
+        let progress = self.vitals.progress();
+        if self.seen.0 != progress {
+            self.seen = (progress, now);
+        }
+        let silent = now.since(self.seen.1);
+        let owes = self.vitals.owes();
+        if self.vitals.is_up() && (silent >= config.ping_interval || owes) {
+            self.vitals.ping();
+        }
+        owes && silent >= config.stall_timeout
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that can panic runs under this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub fn directory(&self) -> &dyn Directory {
+        &*self.directory
+    }
+
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    pub fn note_io(&self, id: u64, io: Arc<Io>) {
+        if let Some(entry) = self.lock().sessions.get_mut(&id) {
+            entry.io = Some(io);
+        }
+    }
+
+    pub fn has_session(&self, tsih: u16) -> bool {
+        self.lock().sessions.values().any(|s| s.tsih == tsih)
+    }
+
+    /// The name of the initiator port of a session.
+    pub fn initiator_port(&self, id: u64) -> Arc<str> {
+        let state = self.lock();
+        let key = state.sessions.get(&id).and_then(|s| s.key.as_ref());
+        let Some(SessionKey { initiator, isid, .. }) = key else { return "".into() };
+        let isid = isid.iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        format!("{initiator},i,0x{isid}").into()
+    }
+
+    /// Makes the session of connection `id` this one, after the one it takes the place of has ended. Returns its handle.
+    pub async fn claim(&self, id: u64, key: SessionKey) -> Option<u16> {
+        let (tsih, older) = {
+            let mut state = self.lock();
+            let older: Vec<(Arc<Event>, Arc<Vitals>, Arc<dyn Stream>)> = state
+                .sessions
+                .iter()
+                .filter(|(other, s)| **other != id && s.key.as_ref() == Some(&key))
+                .map(|(_, s)| (s.done.clone(), s.vitals.clone(), s.stream.clone()))
+                .collect();
+            let tsih = state.free_tsih()?;
+            let entry = state.sessions.get_mut(&id)?;
+            (entry.key, entry.tsih) = (Some(key), tsih);
+            (tsih, older)
+        };
+        for (done, vitals, stream) in older {
+            vitals.stop();
+            // It would wait for its client to read, who is here.
+            stream.shutdown();
+            done.wait().await;
+        }
+        Some(tsih)
+    }
+
+    /// Starts a session on the next core, or hangs up when there are too many.
+    fn begin(self: &Arc<Shared>, stream: Box<dyn Stream>, portal: Address, address: Address) {
+        let stream: Arc<dyn Stream> = Arc::from(stream);
+        let vitals = Arc::new(Vitals::default());
+        let mut state = self.lock();
+        let logins = state.sessions.len() - state.sessions.values().filter(|s| s.vitals.is_up()).count();
+        let full = state.sessions.len() >= self.config.connections || logins >= self.config.logins;
+        if self.is_stopping() || full {
+            drop(state);
+            return stream.shutdown();
+        }
+        state.next_id += 1;
+        let id = state.next_id;
+        let session = Session {
+            id,
+            stream: stream.clone(),
+            portal: portal.clone(),
+            client: address.clone(),
+            shared: self.clone(),
+            lease: self.budget.lease(),
+            vitals: vitals.clone(),
+        };
+        let now = world::now();
+        let done = Arc::new(Event::new());
+        let entry = Entry {
+            address,
+            portal,
+            key: None,
+            tsih: 0,
+            io: None,
+            since: now,
+            vitals,
+            stream,
+            done: done.clone(),
+            task: None,
+            seen: (0, now),
+        };
+        state.sessions.insert(id, entry);
+        let watched = std::mem::replace(&mut state.watched, true);
+        drop(state);
+        if !watched {
+            world::spawn(watch(self.clone()));
+        }
+        let core = self.next_core.fetch_add(1, Ordering::Relaxed) as usize;
+        let task = world::spawn_on(core, run(self.clone(), id, session, done));
+        if let Some(entry) = self.lock().sessions.get_mut(&id) {
+            entry.task = Some(task);
+        }
+    }
+}
+
+impl State {
+    fn free_tsih(&mut self) -> Option<u16> {
+        for _ in 0..u16::MAX {
+            self.next_tsih = self.next_tsih.checked_add(1).unwrap_or(1);
+            if !self.sessions.values().any(|s| s.tsih == self.next_tsih) {
+                return Some(self.next_tsih);
+            }
+        }
+        None
+    }
+}
+
+async fn run(shared: Arc<Shared>, id: u64, session: Session, done: Arc<Event>) {
+    // How a client ended concerns nobody but itself: it has been answered, or it broke the protocol.
+    let _ = session.run().await;
+    shared.lock().sessions.remove(&id);
+    done.set();
+}
+
+async fn accept(
+    shared: Arc<Shared>,
+    listener: Box<dyn Listener>,
+    portal: Address,
+    ended: oneshot::Receiver<()>,
+) {
+    // Out of descriptors, most likely: some will be closed.
+    const PAUSE: Duration = Duration::from_millis(100);
+    let mut ended = pin!(ended);
+    while let Either::Left((accepted, _)) = select(listener.accept(), ended.as_mut()).await {
+        match accepted {
+            Ok((stream, address)) => shared.begin(stream, portal.clone(), address),
+            Err(_) => world::sleep(PAUSE).await,
+        }
+    }
+}
+
+/// However short the limits, the watch must not keep a core busy.
+const SHORTEST: Duration = Duration::from_millis(10);
+
+async fn watch(shared: Arc<Shared>) {
+    let shortest = shared.config.stall_timeout.min(shared.config.ping_interval);
+    while !shared.is_stopping() {
+        world::sleep((shortest / 4).max(SHORTEST)).await;
+        let now = world::now();
+        let mut state = shared.lock();
+        for entry in state.sessions.values_mut() {
+            if entry.is_stalled(now, &shared.config) {
+                entry.stream.shutdown();
+            }
+        }
+    }
+}

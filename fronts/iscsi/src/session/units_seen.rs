@@ -1,0 +1,65 @@
+//! The units a client has, and how they change under it.
+//!
+//! A unit that is added is there with its first command; one that is taken away ends what it has under way, and from
+//! then on looks as if it never was. Every path that stays tells that the list has changed, and an asynchronous message
+//! says it to clients that send nothing.
+
+use crate::directory::Unit;
+use scsi::{Attention, Lun, Nexus, Path};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(crate) struct UnitsSeen {
+    nexus: Nexus,
+    paths: BTreeMap<Lun, Arc<Path>>,
+}
+
+impl UnitsSeen {
+    pub fn new(nexus: Nexus, units: Vec<Unit>) -> UnitsSeen {
+        let paths = units.into_iter().map(|(lun, device)| (lun, Arc::new(device.attach(nexus.clone()))));
+        UnitsSeen { paths: paths.collect(), nexus }
+    }
+
+    pub fn get(&self, lun: Lun) -> Option<&Arc<Path>> {
+        self.paths.get(&lun)
+    }
+
+    pub fn luns(&self) -> impl Iterator<Item = Lun> {
+        self.paths.keys().copied()
+    }
+
+    pub fn paths(&self) -> impl Iterator<Item = &Arc<Path>> {
+        self.paths.values()
+    }
+
+    /// The client has asked for the list: it need not be told any more.
+    pub fn note_listed(&self) {
+        self.paths.values().for_each(|path| path.forget(Attention::LunsChanged));
+    }
+
+    /// What the directory says now. Returns a unit to send a message for, when the list has changed, and all whose size
+    /// has.
+    pub fn update(&mut self, units: Vec<Unit>) -> (Option<Lun>, Vec<Lun>) {
+        let before: Vec<(Lun, String)> = self.described();
+        let mut old = std::mem::take(&mut self.paths);
+        for (lun, device) in units {
+            let kept = old.remove(&lun).filter(|path| Arc::ptr_eq(path.device(), &device));
+            let path = kept.unwrap_or_else(|| Arc::new(device.attach(self.nexus.clone())));
+            self.paths.insert(lun, path);
+        }
+        let changed = before != self.described();
+        if changed {
+            self.paths.values().for_each(|path| path.raise(Attention::LunsChanged));
+        }
+        let resized = self.paths.iter().filter(|(_, path)| path.device().note_size()).map(|(lun, _)| *lun);
+        let resized = resized.collect();
+        (changed.then(|| self.luns().next().unwrap_or(Lun(0))), resized)
+    }
+
+    fn described(&self) -> Vec<(Lun, String)> {
+        let describe =
+            |(lun, path): (&Lun, &Arc<Path>)| (*lun, scsi::naa_text(&path.device().identity().naa));
+        self.paths.iter().map(describe).collect()
+    }
+}
