@@ -7,6 +7,8 @@
 //!                  │  tunable ────▶ cli ── Caller ─┬─ client: the daemon of this home, if one runs
 //!                  │                               └─ local: the appliance in this process, for as long as it takes
 //!                  ├─ status, down ──▶ the daemon of this home, which must run
+//!                  ├─ ls, stat, find,
+//!                  │  cat, cp, tar ──▶ rescue: files of a pool that is only read
 //!                  ├─ inspect, bench ▶ tools: no appliance at all
 //!                  └─ completions, man, help
 //! ```
@@ -17,6 +19,7 @@ mod local;
 mod one_shot;
 mod promises;
 mod report;
+mod rescue;
 mod serve;
 mod socket;
 mod tools;
@@ -78,6 +81,12 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
             report::say(text.trim_end());
             Ok(())
         }
+        Command::Ls(args) => rescue::ls(home, args),
+        Command::Stat(args) => rescue::stat(home, args),
+        Command::Find(args) => rescue::find(home, args),
+        Command::Cat(args) => rescue::cat(home, args),
+        Command::Cp(args) => rescue::cp(home, args),
+        Command::Tar(args) => rescue::tar(home, args),
         Command::Inspect(args) => tools::inspect(args),
         Command::Bench(args) => tools::bench(home, args),
     }

@@ -43,7 +43,7 @@ mod walk;
 
 pub use create::{CreateOptions, create};
 pub use logs::{LogSurvey, WaitingLog};
-pub use open::{OpenOptions, open};
+pub use open::{OpenOptions, open, open_at};
 pub use pool::{Host, Pool};
 pub use properties::PoolProperty;
 pub use report::{PoolReport, TopSpace};

@@ -60,15 +60,24 @@ const VERSION_FEATURES: u64 = 5000;
 
 /// Opens the pool that was found on its devices.
 pub async fn open(candidate: &Candidate, options: OpenOptions) -> Result<Pool> {
+    open_at(candidate, options, None).await
+}
+
+/// As [`open`], as the pool was in the newest txg that is not newer than `limit` and whose uberblock is still there. That
+/// is for reading only: what was freed since then may be overwritten, and is then an error where it is read.
+pub async fn open_at(candidate: &Candidate, options: OpenOptions, limit: Option<Txg>) -> Result<Pool> {
+    if limit.is_some() && !options.read_only {
+        return Err(Error::invalid("a pool is opened at an older txg for reading only"));
+    }
     let name = candidate.config.name.clone();
-    open_inner(candidate, options).await.map_err(|e| match e.kind() {
+    open_inner(candidate, options, limit).await.map_err(|e| match e.kind() {
         // These are whole sentences about the pool.
         Kind::Unsupported | Kind::Invalid => e,
         _ => e.at(format!("pool '{name}'")),
     })
 }
 
-async fn open_inner(candidate: &Candidate, options: OpenOptions) -> Result<Pool> {
+async fn open_inner(candidate: &Candidate, options: OpenOptions, limit: Option<Txg>) -> Result<Pool> {
     check_label(candidate, &options)?;
     let mode = if options.read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
     let mut devices = candidate.devices.clone();
@@ -86,7 +95,7 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions) -> Result<Pool>
         // Labels do not say that a vdev which is missing was only a log, and with some vdevs gone the others may still
         // have a copy of the MOS, which knows what the gone ones are: so what is missing is named only if it hurts.
         let read = async {
-            let (uberblock, newest) = newest(&tree).await?;
+            let (uberblock, newest) = newest(&tree, limit).await?;
             check_version(uberblock.version)?;
             let (config, spec) = read_config(&tree, &uberblock, &options).await?;
             Ok((uberblock, newest, config, spec))
@@ -138,19 +147,23 @@ fn check_version(version: u64) -> Result<()> {
     Err(Error::unsupported(format!("the pool has version {version}, which this program does not know")))
 }
 
-/// The newest uberblock on any device, and the txg of the newest on each.
-async fn newest(tree: &Tree) -> Result<(Uberblock, HashMap<Guid, Txg>)> {
+/// The newest uberblock on any device up to `limit`, and the txg of the newest on each.
+async fn newest(tree: &Tree, limit: Option<Txg>) -> Result<(Uberblock, HashMap<Guid, Txg>)> {
     let (mut best, mut of_each) = (Vec::new(), HashMap::default());
     for top in tree.tops() {
         for leaf in top.leaves().iter().filter(|l| l.is_usable()) {
             let Ok(disk) = leaf.device().open(OpenMode::ReadOnly) else { continue };
-            if let Some(found) = best_uberblock(read_uberblocks(&disk, top.ashift).await, None) {
+            if let Some(found) = best_uberblock(read_uberblocks(&disk, top.ashift).await, limit) {
                 of_each.insert(leaf.guid, found.txg);
                 best.push(found);
             }
         }
     }
-    let best = best_uberblock(best, None).ok_or_else(|| Error::corrupt("no device has a valid uberblock"))?;
+    let none = || match limit {
+        None => Error::corrupt("no device has a valid uberblock"),
+        Some(limit) => Error::invalid(format!("no uberblock of txg {limit} or older is left")),
+    };
+    let best = best_uberblock(best, None).ok_or_else(none)?;
     Ok((best, of_each))
 }
 

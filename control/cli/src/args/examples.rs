@@ -9,6 +9,24 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("status", &["cenote status", "cenote status -j"]),
     ("down", &["cenote down"]),
     ("nbd", &["cenote nbd tank/vol1", "cenote nbd --read-only --socket /tmp/vol1.sock tank/vol1"]),
+    ("ls", &["cenote ls -l tank/home:/anna", "cenote ls -R -d /mnt/images -T 4711 tank@monday"]),
+    ("stat", &["cenote stat tank/home:/anna/letter.txt"]),
+    (
+        "find",
+        &["cenote find --name '*.jpg' tank/home", "cenote find -d /disks --type f --min-size 1G tank:/var"],
+    ),
+    ("cat", &["cenote cat tank/etc@monday:/fstab", "cenote cat -d /dev/sdb1 tank:/boot/vmlinuz"]),
+    (
+        "cp",
+        &[
+            "cenote cp tank/home:/anna/letter.txt .",
+            "cenote cp -r -d /mnt/images tank/home@monday:/anna /srv/saved",
+        ],
+    ),
+    (
+        "tar",
+        &["cenote tar -f home.tar tank/home", "cenote tar -d /dev/disk/by-id tank/home:/anna > anna.tar"],
+    ),
     ("inspect labels", &["cenote inspect labels /dev/sdb1"]),
     ("inspect uberblocks", &["cenote inspect uberblocks /disks/a.img"]),
     ("inspect mos", &["cenote inspect mos -d /disks tank"]),

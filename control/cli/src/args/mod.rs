@@ -5,6 +5,8 @@
 //!           ├─ tunable ...              what may be changed while it runs
 //!           ├─ up   serve   nbd         what runs until it is told to end
 //!           ├─ status   down            what is asked of it
+//!           ├─ ls  stat  find  cat
+//!           │  cp  tar                  files, without mounting anything
 //!           ├─ inspect   bench          tools
 //!           └─ completions   man   help
 //! ```
@@ -12,6 +14,7 @@
 //! Not here: what the words mean for a pool; the appliance says whether a value will do.
 
 mod examples;
+pub mod rescue;
 mod sort;
 pub mod tail;
 pub mod tools;
@@ -55,6 +58,18 @@ pub enum Command {
     Tunable(Tunable),
     /// Serve one volume over NBD until told to end
     Nbd(Nbd),
+    /// List files of a pool that is imported, or on devices that are only read
+    Ls(rescue::Ls),
+    /// Show all that a file says of itself
+    Stat(rescue::Stat),
+    /// Find files by name, kind and size
+    Find(rescue::Find),
+    /// Print files
+    Cat(rescue::Cat),
+    /// Copy files to this machine, as far as they can be read
+    Cp(rescue::Cp),
+    /// Make an archive of files, as far as they can be read
+    Tar(rescue::Tar),
     /// Look into pools without importing or changing them
     Inspect(tools::Inspect),
     /// Measure the engine beside what it is compared with

@@ -1,0 +1,185 @@
+//! `cp`: files and trees to this machine, with modes, times, links, holes and extended attributes; with owners and device
+//! nodes too when the user may make them.
+//!
+//! Nothing that is there is written over. A directory gets its mode and times when everything in it is made.
+
+use crate::salvage::{Part, read};
+use crate::session::Session;
+use crate::walk::{Found, Walk};
+use rustix::fs::{AtFlags, CWD, Gid, Timespec, Timestamps, Uid, XattrFlags};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use units::{Error, Kind, ObjectId, Result};
+use zpl::{FileKind, Stat, Time};
+
+pub async fn run(session: &mut Session, places: &[String], target: &Path, recursive: bool) -> Result<()> {
+    let is_into = target.is_dir();
+    if places.len() > 1 && !is_into {
+        return Err(Error::invalid(format!(
+            "'{}' is no directory, and there are several to copy",
+            target.display()
+        )));
+    }
+    let mut copy = Copy { links: BTreeMap::new(), is_root: rustix::process::geteuid().is_root() };
+    for place in places {
+        let node = match session.find(place, recursive).await {
+            Ok(node) => node,
+            Err(e) => {
+                session.output.complain(format!("cannot copy '{place}': {e}"));
+                continue;
+            }
+        };
+        if node.is_directory() && !recursive {
+            session.output.complain(format!("cannot copy '{place}': it is a directory; -r copies all of it"));
+            continue;
+        }
+        let target = if is_into { target.join(own_name(place)) } else { target.to_path_buf() };
+        copy.tree(session, Walk::new(place, node), &target).await?;
+    }
+    Ok(())
+}
+
+/// What the copy of a place is called: the last name of the path, else that of the dataset.
+fn own_name(place: &str) -> &str {
+    let is_name = |name: &&str| !name.is_empty() && *name != "." && *name != "..";
+    place.split(['/', ':']).rfind(is_name).unwrap_or("root")
+}
+
+struct Copy {
+    /// Files that have several names, and where the first of them went.
+    links: BTreeMap<ObjectId, PathBuf>,
+    is_root: bool,
+}
+
+impl Copy {
+    async fn tree(&mut self, session: &mut Session, mut walk: Walk, target: &Path) -> Result<()> {
+        let mut directories = Vec::new();
+        while let Some(found) = walk.next(session).await? {
+            let shown = walk.shown(&found.path);
+            let to = match found.path.is_empty() {
+                true => target.to_path_buf(),
+                false => target.join(OsStr::from_bytes(&found.path)),
+            };
+            let done = match self.make(session, &found, &to, &shown).await {
+                // The disk here is full: going on would only say so for each file.
+                Err(e) if e.kind() == Kind::NoSpace => return Err(e),
+                done => done,
+            };
+            match done {
+                Ok(()) if found.node.is_directory() => directories.push((to, found)),
+                Ok(()) => session.output.file_done(),
+                Err(e) => {
+                    session.output.complain(format!("cannot copy '{shown}': {e}"));
+                    // What stands in the place of a directory may be a link that leads anywhere.
+                    walk.leave(&found.path);
+                }
+            }
+        }
+        for (to, found) in directories.into_iter().rev() {
+            if let Err(e) = self.dress(session, &found, &to).await {
+                session.output.complain(format!("cannot set all attributes of '{}': {e}", to.display()));
+            }
+        }
+        Ok(())
+    }
+
+    async fn make(&mut self, session: &mut Session, found: &Found, to: &Path, shown: &str) -> Result<()> {
+        let stat = &found.stat;
+        let at = |e: io::Error| cannot(to, e);
+        if stat.links > 1 && stat.kind != FileKind::Directory {
+            if let Some(first) = self.links.get(&stat.object) {
+                return std::fs::hard_link(first, to).map_err(at);
+            }
+            self.links.insert(stat.object, to.to_path_buf());
+        }
+        match stat.kind {
+            // For the owner alone until it is whole.
+            FileKind::Directory => return std::fs::DirBuilder::new().mode(0o700).create(to).map_err(at),
+            FileKind::Regular => self.file(session, found, to, shown).await?,
+            FileKind::Symlink => {
+                let target = found.node.read_link().await?;
+                std::os::unix::fs::symlink(OsStr::from_bytes(&target), to).map_err(at)?;
+            }
+            FileKind::Fifo | FileKind::Socket | FileKind::CharDevice | FileKind::BlockDevice => {
+                let kind = rustix::fs::FileType::from_raw_mode(stat.kind.mode_bits());
+                let device = rustix::fs::makedev(stat.rdev.0, stat.rdev.1);
+                rustix::fs::mknodat(CWD, to, kind, rustix::fs::Mode::from_raw_mode(0o600), device)
+                    .map_err(|e| at(e.into()))?;
+            }
+        }
+        self.dress(session, found, to).await
+    }
+
+    async fn file(&mut self, session: &mut Session, found: &Found, to: &Path, shown: &str) -> Result<()> {
+        let at = |e: io::Error| cannot(to, e);
+        let file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(at)?;
+        // Holes are what is not written.
+        file.set_len(found.stat.size).map_err(at)?;
+        read(session, &found.node, 0..found.stat.size, shown, |offset, part| match part {
+            Part::Data(bytes) => file.write_all_at(bytes, offset).map_err(at),
+            Part::Hole(_) | Part::Missing(_) => Ok(()),
+        })
+        .await
+    }
+
+    /// Gives a copy the owner, mode, extended attributes and times of what it is a copy of.
+    async fn dress(&self, session: &mut Session, found: &Found, to: &Path) -> Result<()> {
+        let stat = &found.stat;
+        let at = |e: rustix::io::Errno| cannot(to, e.into());
+        match found.node.xattrs().await {
+            Ok(xattrs) => {
+                for (name, value) in xattrs {
+                    // What this machine's file system or the user's rights do not allow is left out.
+                    let name = OsStr::from_bytes(&name);
+                    let _ = rustix::fs::lsetxattr(to, name, &value, XattrFlags::empty());
+                }
+            }
+            Err(e) => session
+                .output
+                .complain(format!("cannot read the extended attributes of '{}': {e}", to.display())),
+        }
+        if self.is_root {
+            let owner = (Uid::from_raw(stat.uid), Gid::from_raw(stat.gid));
+            rustix::fs::chownat(CWD, to, Some(owner.0), Some(owner.1), AtFlags::SYMLINK_NOFOLLOW)
+                .map_err(at)?;
+        }
+        if stat.kind != FileKind::Symlink {
+            let mode = rustix::fs::Mode::from_raw_mode(stat.permissions);
+            rustix::fs::chmodat(CWD, to, mode, AtFlags::empty()).map_err(at)?;
+        }
+        rustix::fs::utimensat(CWD, to, &times(stat), AtFlags::SYMLINK_NOFOLLOW).map_err(at)
+    }
+}
+
+fn times(stat: &Stat) -> Timestamps {
+    let spec = |time: Time| Timespec { tv_sec: time.seconds, tv_nsec: time.nanos.into() };
+    Timestamps { last_access: spec(stat.atime), last_modification: spec(stat.mtime) }
+}
+
+fn cannot(to: &Path, e: io::Error) -> Error {
+    let kind = if e.kind() == io::ErrorKind::StorageFull { Kind::NoSpace } else { Kind::Io };
+    Error::new(kind, "write").at(to.display()).because(e)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::own_name;
+
+    #[test]
+    fn a_copy_is_called_as_what_it_is_a_copy_of() {
+        for (place, name) in [
+            ("tank:/etc/passwd", "passwd"),
+            ("tank:/etc/", "etc"),
+            ("tank/home@monday", "home@monday"),
+            ("tank:/..", "tank"),
+            ("tank:", "tank"),
+        ] {
+            assert_eq!(own_name(place), name);
+        }
+    }
+}

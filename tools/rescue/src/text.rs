@@ -1,0 +1,77 @@
+//! How files are shown: modes, times, names.
+
+use zpl::{FileKind, Stat};
+
+/// `drwxr-xr-x`
+pub fn mode(stat: &Stat) -> String {
+    let kind = match stat.kind {
+        FileKind::Regular => '-',
+        other => other.letter(),
+    };
+    let bits = stat.permissions;
+    let mut text = String::from(kind);
+    for (shift, special, mark) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
+        let rights = bits >> shift & 7;
+        text.push(if rights & 4 != 0 { 'r' } else { '-' });
+        text.push(if rights & 2 != 0 { 'w' } else { '-' });
+        text.push(match (bits & special != 0, rights & 1 != 0) {
+            (true, true) => mark,
+            (true, false) => mark.to_ascii_uppercase(),
+            (false, true) => 'x',
+            (false, false) => '-',
+        });
+    }
+    text
+}
+
+/// `2026-11-20 21:15:36`, UTC.
+pub fn date(seconds: i64) -> String {
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Years that begin in March have their odd day at the end; 400 of them have always 146097 days.
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+}
+
+/// A name as it can be shown: control characters would act on the terminal, so they are escaped.
+pub fn name(bytes: &[u8]) -> Vec<u8> {
+    let mut shown = Vec::with_capacity(bytes.len());
+    for &byte in bytes {
+        match byte {
+            b'\n' => shown.extend(b"\\n"),
+            0..=31 | 127 => shown.extend(format!("\\{byte:03o}").bytes()),
+            other => shown.push(other),
+        }
+    }
+    shown
+}
+
+/// A path for a message.
+pub fn path(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&name(bytes)).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(date(0), "1970-01-01 00:00:00");
+        assert_eq!(date(951_782_400), "2000-02-29 00:00:00");
+        assert_eq!(date(1_795_214_256), "2026-11-20 21:57:36");
+        assert_eq!(date(-1), "1969-12-31 23:59:59");
+    }
+
+    #[test]
+    fn names_do_nothing_to_the_terminal() {
+        assert_eq!(name(b"a\x1b[31m\nb\xff"), b"a\\033[31m\\nb\xff");
+    }
+}

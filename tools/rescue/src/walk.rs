@@ -1,0 +1,145 @@
+//! Everything below a file or directory, parents before children, siblings by name.
+//!
+//! Directories on a damaged or hostile disk may lead into one another: each is entered once, and a second way to it is
+//! said and left out. Names that could not be made anywhere (with a slash, `.` or `..`) are treated so too.
+
+use crate::session::Session;
+use crate::text;
+use std::collections::BTreeSet;
+use units::{ObjectId, Result};
+use zpl::{DirEntry, Node, Stat};
+
+/// How many entries are asked for at once.
+const PAGE: usize = 4096;
+
+/// A file on the way.
+#[derive(Debug)]
+pub struct Found {
+    /// From where the walk began; empty for that itself.
+    pub path: Vec<u8>,
+    pub node: Node,
+    pub stat: Stat,
+    pub depth: usize,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Walk {
+    /// How the start is called in messages.
+    start: String,
+    todo: Vec<(Vec<u8>, usize, Node)>,
+    entered: BTreeSet<ObjectId>,
+    depth_max: usize,
+}
+
+impl Walk {
+    pub fn new(start: &str, node: Node) -> Walk {
+        let todo = vec![(Vec::new(), 0, node)];
+        Walk { start: start.into(), todo, entered: BTreeSet::new(), depth_max: usize::MAX }
+    }
+
+    /// Only the start and what is directly in it.
+    #[must_use]
+    pub fn shallow(self) -> Walk {
+        Walk { depth_max: 1, ..self }
+    }
+
+    /// A path of the walk, with where it began.
+    pub fn shown(&self, path: &[u8]) -> String {
+        shown(&self.start, path)
+    }
+
+    /// Leaves out everything below a directory that was just found.
+    pub fn leave(&mut self, path: &[u8]) {
+        let is_below = |other: &[u8]| match other.strip_prefix(path) {
+            Some(rest) => path.is_empty() || rest.first() == Some(&b'/'),
+            None => false,
+        };
+        self.todo.retain(|(other, ..)| !is_below(other));
+    }
+
+    pub async fn next(&mut self, session: &mut Session) -> Result<Option<Found>> {
+        while let Some((path, depth, node)) = self.todo.pop() {
+            let stat = match node.stat().await {
+                Ok(stat) => stat,
+                Err(e) => {
+                    session.output.complain(format!("cannot read '{}': {e}", self.shown(&path)));
+                    continue;
+                }
+            };
+            if node.is_directory() && !self.entered.insert(stat.object) {
+                let what = "it is another name of a directory above or beside it";
+                session.output.complain(format!("cannot enter '{}': {what}", self.shown(&path)));
+                continue;
+            }
+            if node.is_directory() && depth < self.depth_max {
+                self.enter(session, &path, depth, &node).await;
+            }
+            return Ok(Some(Found { path, node, stat, depth }));
+        }
+        Ok(None)
+    }
+
+    async fn enter(&mut self, session: &mut Session, path: &[u8], depth: usize, directory: &Node) {
+        let mut entries = self.names(session, path, directory).await;
+        entries.sort_by(|a, b| b.name.cmp(&a.name));
+        for entry in entries {
+            let below = if path.is_empty() { entry.name.clone() } else { [path, b"/", &entry.name].concat() };
+            if !is_plain(&entry.name) {
+                session
+                    .output
+                    .complain(format!("cannot use '{}': no file can be called so", self.shown(&below)));
+                continue;
+            }
+            match directory.file_system().object(entry.object).await {
+                Ok(node) => self.todo.push((below, depth + 1, node)),
+                Err(e) => session.output.complain(format!("cannot read '{}': {e}", self.shown(&below))),
+            }
+        }
+    }
+
+    /// All names that can be read.
+    async fn names(&self, session: &mut Session, path: &[u8], directory: &Node) -> Vec<DirEntry> {
+        let mut all: Vec<DirEntry> = Vec::new();
+        let mut directory = directory.clone();
+        let mut tries = 0;
+        loop {
+            let from = all.last().map_or(0, |entry| entry.cookie);
+            match directory.list(from, PAGE).await {
+                Ok(page) => {
+                    let is_end = page.is_end || page.entries.is_empty();
+                    all.extend(page.entries);
+                    if is_end {
+                        return all;
+                    }
+                }
+                Err(e) => {
+                    tries += 1;
+                    match session.again(&directory).await.filter(|_| tries < 3) {
+                        Some(now) => directory = now,
+                        None => {
+                            let shown = self.shown(path);
+                            session.output.complain(format!("cannot list all of '{shown}': {e}"));
+                            return all;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn is_plain(name: &[u8]) -> bool {
+    !name.is_empty() && name != b"." && name != b".." && !name.contains(&b'/') && !name.contains(&0)
+}
+
+/// `tank:/etc` and `passwd` are `tank:/etc/passwd`; a file system alone has its root.
+pub fn shown(start: &str, path: &[u8]) -> String {
+    let path = text::path(path);
+    match path.as_str() {
+        "" => start.into(),
+        path if start.ends_with('/') => format!("{start}{path}"),
+        path if start.contains(':') => format!("{start}/{path}"),
+        path => format!("{start}:/{path}"),
+    }
+}
