@@ -20,7 +20,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use tar::{Builder, EntryType, Header};
 use units::{Error, ObjectId, Result};
-use zpl::FileKind;
+use zpl::{FileKind, Time};
 
 /// A file's data are padded to this.
 const UNIT: u64 = 512;
@@ -174,8 +174,8 @@ impl Member {
         put(&mut header.as_old_mut().linkname, self.link.as_deref().unwrap_or_default());
         header.set_cksum();
         let mut more: Vec<(String, Vec<u8>)> = Vec::new();
-        more.push(("mtime".into(), format!("{}.{:09}", stat.mtime.seconds, stat.mtime.nanos).into_bytes()));
-        more.push(("atime".into(), format!("{}.{:09}", stat.atime.seconds, stat.atime.nanos).into_bytes()));
+        more.push(("mtime".into(), decimal(stat.mtime)));
+        more.push(("atime".into(), decimal(stat.atime)));
         if self.sparse.is_some() {
             more.push(("GNU.sparse.major".into(), b"1".to_vec()));
             more.push(("GNU.sparse.minor".into(), b"0".to_vec()));
@@ -210,6 +210,13 @@ impl Member {
     }
 }
 
+/// Seconds with nine decimals, as the extended header has times.
+fn decimal(time: Time) -> Vec<u8> {
+    let nanos = time.as_nanos();
+    let (sign, nanos) = (if nanos < 0 { "-" } else { "" }, nanos.unsigned_abs());
+    format!("{sign}{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000).into_bytes()
+}
+
 /// As much of a name as fits; the whole is in the extended header then.
 fn put(field: &mut [u8], bytes: &[u8]) {
     let n = bytes.len().min(field.len() - 1);
@@ -218,12 +225,21 @@ fn put(field: &mut [u8], bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::root_name;
+    use super::{Time, decimal, map_of, root_name};
 
     #[test]
     fn members_never_lead_out_of_the_directory_they_are_unpacked_in() {
         for (place, name) in [("tank", "."), ("tank:/etc/x", "etc/x"), ("tank:../..//a/", "a")] {
             assert_eq!(root_name(place), name.as_bytes());
         }
+    }
+
+    #[test]
+    fn times_before_1970_are_negative_numbers_and_a_map_says_where_a_file_ends() {
+        assert_eq!(decimal(Time { seconds: -1, nanos: 987_654_321 }), b"-0.012345679");
+        assert_eq!(decimal(Time { seconds: 5, nanos: 6 }), b"5.000000006");
+        let map = map_of(&[0..512, 4096..8192], 10_000);
+        assert_eq!(map.len(), 512);
+        assert!(map.starts_with(b"3\n0\n512\n4096\n4096\n10000\n0\n\0"));
     }
 }

@@ -134,9 +134,15 @@ impl Copy {
         match found.node.xattrs().await {
             Ok(xattrs) => {
                 for (name, value) in xattrs {
-                    // What this machine's file system or the user's rights do not allow is left out.
-                    let name = OsStr::from_bytes(&name);
-                    let _ = rustix::fs::lsetxattr(to, name, &value, XattrFlags::empty());
+                    let set =
+                        rustix::fs::lsetxattr(to, OsStr::from_bytes(&name), &value, XattrFlags::empty());
+                    // Those of other namespaces are not the user's to set.
+                    if let Err(e) = set
+                        && (self.is_root || name.starts_with(b"user."))
+                    {
+                        let (name, to) = (crate::text::path(&name), to.display());
+                        session.output.complain(format!("'{to}': extended attribute {name} is missing: {e}"));
+                    }
                 }
             }
             Err(e) => session

@@ -33,7 +33,7 @@ pub async fn run(session: &mut Session, places: &[String], long: bool, recursive
     Ok(())
 }
 
-/// `-rw-r--r--  1 0 0  4194304 2026-11-20 21:57:36 tree/data`
+/// `-rw-r--r--  1 0 0  4194304 2026-11-20 22:37:36 tree/data`
 async fn line(session: &mut Session, found: &Found, name: Vec<u8>) -> Vec<u8> {
     let stat = &found.stat;
     let size = match stat.kind {

@@ -6,7 +6,7 @@
 use crate::console::{Step, matches, steps};
 use crate::home::CENOTE;
 use interop::harness::{Need, Trial, trial};
-use interop::{Scratch, programs, root};
+use interop::{Scratch, golden, programs, root};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 
 /// Where documents put things; here each is a directory of the test.
 const PLACES: [&str; 2] = ["/tmp/tour", "/srv"];
+/// Where documents have the disks of another machine: here a pool that OpenZFS made, without its middle disk.
+const EVIDENCE: &str = "/srv/evidence";
+const FOREIGN: &str = "rz1";
 /// What the commands in documents need besides the program.
 const PROGRAMS: [&str; 6] = ["bash", "nbdinfo", "nbdcopy", "zdb", "truncate", "fio"];
 /// How long a daemon may take until it has said what the document says.
@@ -41,9 +44,14 @@ fn of_document(path: &Path, text: String) -> Trial {
     let is_used = |program: &&str| steps.iter().any(|s| s.command.split_whitespace().any(|w| w == *program));
     let needs: Vec<Need> =
         PROGRAMS.into_iter().filter(|p| *p == "bash" || is_used(p)).map(Need::Program).collect();
+    let shows_evidence = text.contains(EVIDENCE);
+    let needs = if shows_evidence { [needs, vec![Need::Golden(FOREIGN)]].concat() } else { needs };
     let path = path.to_owned();
     trial(format!("what_{name}_shows_is_what_the_program_prints"), &needs, move || {
         let mut session = Session::new();
+        if shows_evidence {
+            session.place_evidence();
+        }
         steps.iter().for_each(|step| session.run(&path, step));
         session.end();
     })
@@ -82,6 +90,14 @@ impl Session {
             meanings,
             scratch,
             daemons: Vec::new(),
+        }
+    }
+
+    fn place_evidence(&self) {
+        let place = PathBuf::from(self.translate(EVIDENCE));
+        std::fs::create_dir_all(&place).unwrap();
+        for image in golden::pool(FOREIGN).images.iter().filter(|image| !image.ends_with("rz1-1.img")) {
+            std::os::unix::fs::symlink(image, place.join(image.file_name().unwrap())).unwrap();
         }
     }
 

@@ -6,6 +6,7 @@
 //!   commands    zpool and zfs without a daemon; what they say when something is wrong
 //!   devices     pools that lack devices
 //!   golden      pools of OpenZFS, listed as it lists them
+//!   rescue      files of pools that nobody mounts
 //!   clients     nbdcopy, an XFS on a loop device
 //! ```
 //!
@@ -21,6 +22,7 @@ mod devices;
 mod documents;
 mod golden;
 mod home;
+mod rescue;
 
 use std::process::ExitCode;
 
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         commands::trials(),
         devices::trials(),
         golden::trials(),
+        rescue::trials(),
         clients::trials(),
     ];
     interop::harness::main(trials.into_iter().flatten().collect())
