@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 /// Where documents put things; here each is a directory of the test.
 const PLACES: [&str; 2] = ["/tmp/tour", "/srv"];
-/// Where documents have the disks of another machine: here a pool that OpenZFS made, without its middle disk.
+/// Where documents have the disks of another machine: here pools that OpenZFS made, the first without its middle disk.
 const EVIDENCE: &str = "/srv/evidence";
-const FOREIGN: &str = "rz1";
+const FOREIGN: [&str; 2] = ["rz1", "gpt"];
 /// What the commands in documents need besides the program.
 const PROGRAMS: [&str; 6] = ["bash", "nbdinfo", "nbdcopy", "zdb", "truncate", "fio"];
 /// How long a daemon may take until it has said what the document says.
@@ -45,7 +45,7 @@ fn of_document(path: &Path, text: String) -> Trial {
     let needs: Vec<Need> =
         PROGRAMS.into_iter().filter(|p| *p == "bash" || is_used(p)).map(Need::Program).collect();
     let shows_evidence = text.contains(EVIDENCE);
-    let needs = if shows_evidence { [needs, vec![Need::Golden(FOREIGN)]].concat() } else { needs };
+    let needs = if shows_evidence { [needs, FOREIGN.map(Need::Golden).to_vec()].concat() } else { needs };
     let path = path.to_owned();
     trial(format!("what_{name}_shows_is_what_the_program_prints"), &needs, move || {
         let mut session = Session::new();
@@ -96,8 +96,9 @@ impl Session {
     fn place_evidence(&self) {
         let place = PathBuf::from(self.translate(EVIDENCE));
         std::fs::create_dir_all(&place).unwrap();
-        for image in golden::pool(FOREIGN).images.iter().filter(|image| !image.ends_with("rz1-1.img")) {
-            std::os::unix::fs::symlink(image, place.join(image.file_name().unwrap())).unwrap();
+        let images = FOREIGN.into_iter().flat_map(|pool| golden::pool(pool).images);
+        for image in images.filter(|image| !image.ends_with("rz1-1.img")) {
+            std::os::unix::fs::symlink(&image, place.join(image.file_name().unwrap())).unwrap();
         }
     }
 
