@@ -1,7 +1,7 @@
 //! Copying files out of a pool without mounting it.
 //!
 //! ```text
-//!   ls  stat  find  cat  cp  tar        what is asked                    ls.rs  stat.rs  find.rs  cat.rs  copy.rs  archive.rs
+//!   ls  stat  find  cat  cp  tar     what is asked      ls.rs stat.rs find.rs cat.rs copy.rs archive.rs
 //!        │
 //!      Walk ── names, one directory after the other, loops noticed       walk.rs
 //!        │
