@@ -60,6 +60,9 @@ impl Block {
 pub(crate) struct Blocks {
     list: VecDeque<Block>,
     broken: bool,
+    /// A block that could not be written has left the list, and maybe its records are not obsolete: those of the blocks
+    /// after it must not be found without them.
+    has_gap: bool,
 }
 
 impl Blocks {
@@ -81,8 +84,13 @@ impl Blocks {
         self.broken = true;
     }
 
+    /// Where a reader begins.
     pub fn first(&self) -> Option<&Plain> {
-        self.list.front().map(|block| &block.place)
+        self.list.front().filter(|_| !self.has_gap).map(|block| &block.place)
+    }
+
+    fn failed(&self) -> usize {
+        self.list.iter().filter(|b| b.stage == Stage::Failed).count()
     }
 
     /// The empty block.
@@ -116,6 +124,9 @@ impl Blocks {
 
     /// All changes up to here can be read from the chain.
     pub fn durable(&self) -> u64 {
+        if self.has_gap {
+            return 0;
+        }
         self.list.iter().take_while(|b| b.stage == Stage::Durable).map(|b| b.complete).max().unwrap_or(0)
     }
 
@@ -131,14 +142,17 @@ impl Blocks {
         }
     }
 
-    /// Whether all that `txg` allocated is named by blocks that are on disk.
+    /// Whether all that `txg` allocated is named by blocks that are on disk, or can be freed.
     pub fn is_settled(&self, txg: Txg) -> bool {
-        !self.list.iter().any(|b| matches!(b.stage, Stage::Issued(in_txg) if in_txg <= txg))
+        // Nothing leads to what comes after a gap.
+        let is_loose = |b: &Block| self.failed() > 0 && b.place.birth <= txg;
+        !self.list.iter().any(|b| matches!(b.stage, Stage::Issued(in_txg) if in_txg <= txg || is_loose(b)))
     }
 
     /// Takes out what nobody needs any more when `txg` is on disk, to be freed in `txg`.
     pub fn retire(&mut self, txg: Txg) -> Vec<Plain> {
         let mut freed = Vec::new();
+        let failed = self.failed();
         while let Some(first) = self.list.front() {
             let is_done = first.is_written() && first.stage != Stage::Empty;
             if !is_done || first.place.birth > txg || first.newest > txg {
@@ -147,10 +161,12 @@ impl Blocks {
             freed.extend(self.list.pop_front().map(|b| b.place));
         }
         if self.broken {
+            self.has_gap |= self.failed() < failed;
             self.retire_unreachable(txg, &mut freed);
+            self.has_gap |= self.failed() < failed;
         }
         if self.list.is_empty() {
-            self.broken = false;
+            (self.broken, self.has_gap) = (false, false);
         }
         freed
     }
@@ -158,10 +174,10 @@ impl Blocks {
     /// Nobody finds a block that comes after one that could not be written.
     fn retire_unreachable(&mut self, txg: Txg, freed: &mut Vec<Plain>) {
         let sound = self.list.iter().take_while(|b| b.stage != Stage::Failed).count();
-        let has_failed = sound < self.list.len();
+        let (has_failed, has_gap) = (sound < self.list.len(), self.has_gap);
         let mut at = 0;
         self.list.retain(|block| {
-            let unreachable = at >= sound || (!has_failed && block.stage == Stage::Empty);
+            let unreachable = has_gap || at >= sound || (!has_failed && block.stage == Stage::Empty);
             at += 1;
             let goes = unreachable && block.is_written() && block.place.birth <= txg;
             if goes {
@@ -174,7 +190,7 @@ impl Blocks {
     /// Takes everything out, when all records are obsolete or unwanted.
     pub fn take_all(&mut self) -> Vec<Plain> {
         assert_eq!(self.in_flight(), 0, "a block is not freed while it is written");
-        self.broken = false;
+        (self.broken, self.has_gap) = (false, false);
         self.list.drain(..).map(|b| b.place).collect()
     }
 }

@@ -11,9 +11,11 @@ impl Log {
     pub async fn sync(&self, tx: &Tx) {
         let txg = tx.txg();
         // What this txg has allocated is found only through blocks that must not be lost with a crash after it.
-        self.0.changed.until(|| self.lock().blocks.is_settled(txg).then_some(())).await;
-        let (freed, first, is_destroyed) = {
+        let retire = || {
             let mut state = self.lock();
+            if !state.blocks.is_settled(txg) {
+                return None;
+            }
             let is_destroyed = state.destroyed_in == txg;
             let mut freed = if is_destroyed { state.blocks.take_all() } else { state.blocks.retire(txg) };
             // A chain that began in a later txg is nothing to this one.
@@ -22,8 +24,9 @@ impl Log {
             if first.is_some() || is_destroyed {
                 freed.extend(state.left.take());
             }
-            (freed, first, is_destroyed)
+            Some((freed, first, is_destroyed))
         };
+        let (freed, first, is_destroyed) = self.0.changed.until(retire).await;
         freed.iter().for_each(|place| self.0.store.free_log(place, txg));
         self.point_to(tx, first, is_destroyed);
     }

@@ -430,9 +430,6 @@ impl Rig {
 
     /// What the synced txgs have allocated and not freed must be found from the header, or it is lost.
     fn check_space(&self, model: &Model, devices: &Devices, chain: &[u64]) {
-        if self.store.trouble.failing_writes > 0 {
-            return; // a block that could not be written hides those after it until the next sync
-        }
         for (offset, space) in &devices.log {
             let in_use = space.birth <= model.synced && space.freed.is_none_or(|freed| freed > model.synced);
             assert!(!in_use || chain.contains(offset), "space {offset} of {:?} is lost", space.birth);
