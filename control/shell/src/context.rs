@@ -1,0 +1,168 @@
+//! Where one can be, and how the prompt says it. Pure.
+
+use crate::draft::Draft;
+use api::san::Members;
+use api::shares::{ItemKind, Place};
+
+/// One context, with what is being edited in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Context {
+    Root,
+    Shares,
+    /// A project or share. New: it is not there before it is committed.
+    Item {
+        place: Place,
+        kind: ItemKind,
+        new: bool,
+        draft: Draft,
+    },
+    Configuration,
+    San,
+    /// `targets`, `initiators`.
+    Side(Members),
+    /// `targets iscsi`, `initiators iscsi`.
+    Objects(Members),
+    /// A target or initiator; a new one has no name yet.
+    Object {
+        of: Members,
+        iqn: Option<String>,
+        label: String,
+        draft: Draft,
+    },
+    Groups(Members),
+    Group {
+        of: Members,
+        name: Option<String>,
+        label: String,
+        draft: Draft,
+    },
+    Inquiry {
+        draft: Draft,
+    },
+    Maintenance,
+    System,
+    Updates,
+}
+
+pub(crate) fn side(of: Members) -> &'static str {
+    match of {
+        Members::Targets => "targets",
+        Members::Initiators => "initiators",
+    }
+}
+
+impl Context {
+    /// What the prompt adds for it to that of the context above; whether it stands in place of that.
+    fn words(&self) -> (String, bool) {
+        let word = |text: &str| (text.to_string(), false);
+        match self {
+            Context::Root => word(""),
+            Context::Shares => word("shares"),
+            Context::Item { place, .. } => (format!("shares {place}"), true),
+            Context::Configuration => word("configuration"),
+            Context::San => word("san"),
+            Context::Side(of) => word(side(*of)),
+            Context::Objects(_) => word("iscsi"),
+            Context::Groups(_) => word("groups"),
+            Context::Object { label, .. } => word(label),
+            // One group, not the groups.
+            Context::Group { of, label, .. } => {
+                (format!("configuration san {} iscsi {label}", side(*of)), true)
+            }
+            Context::Inquiry { .. } => word("inquiry"),
+            Context::Maintenance => word("maintenance"),
+            Context::System => word("system"),
+            Context::Updates => word("updates"),
+        }
+    }
+
+    pub fn draft(&self) -> Option<&Draft> {
+        match self {
+            Context::Item { draft, .. }
+            | Context::Object { draft, .. }
+            | Context::Group { draft, .. }
+            | Context::Inquiry { draft } => Some(draft),
+            _ => None,
+        }
+    }
+
+    pub fn draft_mut(&mut self) -> Option<&mut Draft> {
+        match self {
+            Context::Item { draft, .. }
+            | Context::Object { draft, .. }
+            | Context::Group { draft, .. }
+            | Context::Inquiry { draft } => Some(draft),
+            _ => None,
+        }
+    }
+
+    /// It is made when it is committed, and not before.
+    pub fn is_new(&self) -> bool {
+        match self {
+            Context::Item { new, .. } => *new,
+            Context::Object { iqn, .. } => iqn.is_none(),
+            Context::Group { name, .. } => name.is_none(),
+            _ => false,
+        }
+    }
+}
+
+/// `zfs:shares mysql/innodb-data (uncommitted)> `
+pub(crate) fn prompt(host: &str, stack: &[Context]) -> String {
+    let mut path = String::new();
+    for context in stack {
+        let (words, alone) = context.words();
+        if alone {
+            path.clear();
+        }
+        if !path.is_empty() && !words.is_empty() {
+            path.push(' ');
+        }
+        path.push_str(&words);
+    }
+    let uncommitted = if stack.last().is_some_and(Context::is_new) { " (uncommitted)" } else { "" };
+    format!("{host}:{path}{uncommitted}> ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prompt_says_where_one_is() {
+        let project = |new| Context::Item {
+            place: Place::project("tank", "mysql"),
+            kind: ItemKind::Project,
+            new,
+            draft: Draft::default(),
+        };
+        let lun = Context::Item {
+            place: Place::project("tank", "mysql").share("innodb-data"),
+            kind: ItemKind::Lun,
+            new: true,
+            draft: Draft::default(),
+        };
+        let group = Context::Group {
+            of: Members::Targets,
+            name: None,
+            label: "group".into(),
+            draft: Draft::default(),
+        };
+        use Context::{Configuration, Groups, Objects, Root, San, Shares, Side};
+        let t = Members::Targets;
+        for (stack, expected) in [
+            (vec![Root], "zfs:> "),
+            (vec![Root, Shares], "zfs:shares> "),
+            (vec![Root, Shares, project(true)], "zfs:shares mysql (uncommitted)> "),
+            (vec![Root, Shares, project(false)], "zfs:shares mysql> "),
+            (vec![Root, Shares, project(false), lun], "zfs:shares mysql/innodb-data (uncommitted)> "),
+            (vec![Root, Configuration, San, Side(t), Objects(t)], "zfs:configuration san targets iscsi> "),
+            (
+                vec![Root, Configuration, San, Side(t), Objects(t), Groups(t), group],
+                "zfs:configuration san targets iscsi group (uncommitted)> ",
+            ),
+        ] {
+            assert_eq!(prompt("zfs", &stack), expected);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What can be said where one is. Pure.
+
+use crate::context::Context;
+use crate::shell::{Result, Shell};
+use crate::show;
+use api::san::Members;
+use api::shares::ItemKind;
+
+/// A command or context, and what it does.
+type Entry = (&'static str, &'static str);
+
+const EVERYWHERE: &[Entry] = &[
+    ("help [command]", "what can be said here"),
+    ("show", "properties, what there is to select, and contexts below; also: ls"),
+    ("done", "back to where the line began that led here"),
+    ("cd ..", "one context up; also: up. \"cd /\" and \"top\" lead to the root"),
+    ("exit", "leave the shell; also: quit"),
+];
+
+const EDIT: &[Entry] = &[
+    ("get [property]", "the value of a property, or of all"),
+    ("set property=value", "changes a draft; \"commit\" makes it true"),
+    ("commit", "makes true what was set"),
+    ("abort", "forgets what was set"),
+];
+
+/// Contexts below, shown with what is here.
+pub(crate) fn children(context: &Context) -> Vec<Entry> {
+    match context {
+        Context::Root => vec![
+            ("configuration", "targets, initiators and their groups"),
+            ("maintenance", "deferred updates, the configuration as a file"),
+            ("shares", "projects, file systems and LUNs"),
+        ],
+        Context::Configuration => vec![("san", "targets, initiators and their groups")],
+        Context::San => vec![
+            ("initiators", "who may see LUNs"),
+            ("inquiry", "how LUNs call themselves"),
+            ("targets", "through what LUNs are seen"),
+        ],
+        Context::Side(Members::Targets) => vec![("iscsi", "iSCSI targets")],
+        Context::Side(Members::Initiators) => vec![("iscsi", "iSCSI initiators")],
+        Context::Objects(Members::Targets) => vec![("groups", "groups of targets")],
+        Context::Objects(Members::Initiators) => vec![("groups", "groups of initiators")],
+        Context::Maintenance => vec![("system", "deferred updates, the configuration as a file")],
+        Context::System => vec![("updates", "features that pools could have")],
+        _ => Vec::new(),
+    }
+}
+
+/// Commands of one context.
+fn own(context: &Context) -> Vec<Entry> {
+    let mut own: Vec<Entry> = match context {
+        Context::Shares => vec![
+            ("project name", "makes a project"),
+            ("select name", "goes to a project"),
+            ("destroy name", "destroys a project with all its shares"),
+            ("rename name name", "gives a project another name"),
+            ("list", "all projects"),
+            ("set pool=name", "works in another pool"),
+            ("get [pool]", "the pool that is worked in"),
+        ],
+        Context::Item { kind: ItemKind::Project, new: false, .. } => vec![
+            ("filesystem name", "makes a file system"),
+            ("lun name", "makes a LUN"),
+            ("select name", "goes to a share"),
+            ("destroy [name]", "destroys a share, or this project with all of them"),
+            ("rename name name", "gives a share another name"),
+            ("move name project", "puts a share into another project"),
+            ("list", "all shares"),
+            ("unset property", "inherits a property again"),
+        ],
+        Context::Item { new: false, .. } => {
+            vec![("unset property", "inherits a property again"), ("destroy", "destroys this share")]
+        }
+        Context::Objects(_) => vec![
+            ("create", "makes one"),
+            ("select name", "goes to one, by number, IQN or alias"),
+            ("destroy name", "destroys one"),
+            ("list", "all of them"),
+        ],
+        Context::Groups(_) => vec![
+            ("create", "makes a group"),
+            ("select name", "goes to a group"),
+            ("destroy name", "destroys a group"),
+            ("list", "all groups"),
+        ],
+        Context::Object { iqn: Some(_), .. } | Context::Group { name: Some(_), .. } => {
+            vec![("destroy", "destroys it")]
+        }
+        Context::System => vec![
+            ("backup file", "writes the configuration into a file"),
+            ("restore file", "replaces the configuration by that of a file"),
+        ],
+        Context::Updates => {
+            vec![("list", "all deferred updates"), ("apply [pool [feature ...]]", "applies them, for good")]
+        }
+        _ => Vec::new(),
+    };
+    if context.draft().is_some() {
+        own.extend(EDIT);
+    }
+    own
+}
+
+/// Every word that may come first here.
+pub(crate) fn first_words(context: &Context) -> Vec<String> {
+    let all = children(context).into_iter().chain(own(context)).chain(EVERYWHERE.iter().copied());
+    let mut words: Vec<String> =
+        all.filter_map(|(usage, _)| usage.split_whitespace().next().map(String::from)).collect();
+    words.extend(["confirm", "ls", "up", "top", "quit"].map(String::from));
+    words.sort();
+    words.dedup();
+    words
+}
+
+pub(crate) fn text(shell: &Shell<'_>, about: Option<&str>) -> Result<String> {
+    let context = shell.here();
+    let entry = |(usage, what): &Entry| show::child(usage, what);
+    let commands: Vec<Entry> = own(context).into_iter().chain(EVERYWHERE.iter().copied()).collect();
+    if let Some(about) = about {
+        let named = |(usage, _): &&Entry| usage.split_whitespace().next() == Some(about);
+        let children = children(context);
+        let found: String = children.iter().chain(&commands).filter(named).map(entry).collect();
+        let settable = shell.settable();
+        let property = settable.iter().find(|s| s.name == about);
+        let text = found
+            + &property.map(|s| show::child(&s.name, "a property that can be set here")).unwrap_or_default();
+        return if text.is_empty() { Err(format!("no help on \"{about}\" here")) } else { Ok(text) };
+    }
+    let mut text = String::new();
+    if !children(context).is_empty() {
+        text.push_str(&format!("Contexts:\n{}\n", children(context).iter().map(entry).collect::<String>()));
+    }
+    text.push_str(&format!("Commands:\n{}", commands.iter().map(entry).collect::<String>()));
+    let names: Vec<String> = shell.settable().into_iter().map(|s| s.name).collect();
+    if !names.is_empty() {
+        text.push_str(&format!("\nProperties that can be set:\n  {}\n", names.join(" ")));
+    }
+    Ok(text)
+}

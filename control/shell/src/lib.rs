@@ -1,0 +1,72 @@
+//! The shell of the appliance: contexts that are entered, objects that are edited and committed.
+//!
+//! ```text
+//!   zfs:> shares project mysql                                 words lead down, from context to context
+//!   zfs:shares mysql (uncommitted)> set logbias=latency        what is set is a draft ...
+//!                          logbias = latency (uncommitted)
+//!   zfs:shares mysql (uncommitted)> commit                     ... until it is committed: one request
+//!   zfs:>                                                      and one is where the line began that led here
+//!
+//!   a line ── words ──▶ shell: the stack of contexts ──┬─ shares  san  maintenance     what each context understands
+//!                                                      ├─ draft, show                  what is set, how it is shown
+//!                                                      └─ Ask ──▶ api::Request         all that leaves this crate
+//! ```
+//!
+//! A line may lead through several contexts and end in a command: `shares select mysql show` does its work there and
+//! leaves everything where it was. A `set` at the end of such a line is committed at once.
+//!
+//! Everything is asked of the appliance through [`Ask`]: the shell can do nothing that the API cannot.
+//!
+//! Not here: what any of it means (`appliance`), and how requests travel (`client`).
+
+mod complete;
+mod context;
+mod draft;
+mod help;
+mod interactive;
+mod maintenance;
+mod san;
+mod san_objects;
+mod shares;
+mod shell;
+mod show;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use interactive::interact;
+pub use shell::{Ask, Shell};
+
+use std::io::{self, BufRead, Write};
+
+/// Runs commands from a file or pipe, or those given on the command line, up to the first that fails.
+///
+/// With `transcript`, each is printed behind the prompt at which a person would have typed it.
+pub fn run_script(
+    shell: &mut Shell<'_>,
+    script: impl BufRead,
+    transcript: bool,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<bool> {
+    for line in script.lines() {
+        let line = line?;
+        if transcript {
+            writeln!(out, "{}{}", shell.prompt(), line.trim())?;
+        }
+        for command in words::commands(&line) {
+            let result = shell.run(&command);
+            out.write_all(shell.take_output().as_bytes())?;
+            out.flush()?;
+            if let Err(e) = result {
+                writeln!(err, "error: {e}")?;
+                return Ok(false);
+            }
+            if shell.has_ended() {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,210 @@
+//! The shell against an appliance that only writes down what it is asked.
+
+use crate::{Ask, Shell, run_script};
+use api::san::{Group, San, SanState};
+use api::shares::{Item, ItemKind, Shares};
+use api::{ApiError, ErrorKind, Reply, Request};
+
+/// Knows a project and a LUN; whatever else is asked for is done.
+#[derive(Default)]
+struct Book {
+    asked: Vec<(String, Request)>,
+    refuses: Option<&'static str>,
+}
+
+impl Ask for Book {
+    fn ask(&mut self, line: &str, request: Request) -> Result<Reply, ApiError> {
+        if let Some(why) = self.refuses.filter(|_| !request.is_question()) {
+            return Err(ApiError::new(ErrorKind::Invalid, why));
+        }
+        let reply = match &request {
+            Request::Pools { .. } => Reply::Pools(vec![pool("tank"), pool("lake")]),
+            Request::Shares(Shares::Get { place }) => {
+                let kind = match place.share.as_deref() {
+                    None => ItemKind::Project,
+                    Some("innodb-data") => ItemKind::Lun,
+                    Some(_) => return Err(ApiError::new(ErrorKind::NotFound, "there is no such share")),
+                };
+                Reply::Items(vec![Item { place: place.clone(), kind, attributes: Vec::new() }])
+            }
+            Request::Shares(Shares::Projects { .. } | Shares::Shares { .. }) => Reply::Items(Vec::new()),
+            Request::San(San::Show) => Reply::San(Box::new(SanState {
+                target_groups: vec![Group { name: "default".into(), members: Vec::new() }],
+                ..SanState::default()
+            })),
+            _ => Reply::Done,
+        };
+        if !request.is_question() {
+            self.asked.push((line.into(), request));
+        }
+        Ok(reply)
+    }
+}
+
+/// A pool of which only the name matters.
+fn pool(name: &str) -> api::Pool {
+    api::Pool {
+        name: name.into(),
+        guid: 1,
+        txg: 1,
+        health: "ONLINE".into(),
+        properties: Vec::new(),
+        vdevs: None,
+        scan: None,
+        errors: Vec::new(),
+        unusable: Vec::new(),
+        suspended: None,
+        logs: Vec::new(),
+        problem: None,
+        clock_ns: 0,
+    }
+}
+
+/// Runs lines; the transcript, and what was asked for.
+fn transcript(lines: &str) -> (String, Vec<(String, Request)>) {
+    let mut book = Book::default();
+    let mut shell = Shell::new("zfs", &mut book);
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    run_script(&mut shell, lines.as_bytes(), true, &mut out, &mut err).unwrap();
+    out.extend(err);
+    (String::from_utf8(out).unwrap(), book.asked)
+}
+
+fn prompts(text: &str) -> Vec<String> {
+    text.lines().filter(|l| l.starts_with("zfs:")).map(String::from).collect()
+}
+
+#[test]
+fn a_commit_leads_back_to_where_the_line_began() {
+    let (text, asked) = transcript(
+        "shares project mysql\nset logbias=latency\ncommit\nshares select mysql\nlun innodb-log\nset volsize=256G\ncommit\ndone\n",
+    );
+    assert_eq!(
+        text,
+        "zfs:> shares project mysql\n\
+         zfs:shares mysql (uncommitted)> set logbias=latency\n\
+         \x20                      logbias = latency (uncommitted)\n\
+         zfs:shares mysql (uncommitted)> commit\n\
+         zfs:> shares select mysql\n\
+         zfs:shares mysql> lun innodb-log\n\
+         zfs:shares mysql/innodb-log (uncommitted)> set volsize=256G\n\
+         \x20                      volsize = 256G (uncommitted)\n\
+         zfs:shares mysql/innodb-log (uncommitted)> commit\n\
+         zfs:shares mysql> done\n"
+    );
+    let lines: Vec<&str> = asked.iter().map(|(line, _)| line.as_str()).collect();
+    assert_eq!(lines, ["shell: project mysql logbias=latency", "shell: lun mysql/innodb-log volsize=256G"]);
+}
+
+#[test]
+fn a_set_at_the_end_of_a_line_is_committed_and_leaves_everything_where_it_was() {
+    let (text, asked) =
+        transcript("shares select mysql select innodb-data set logbias=throughput\nhelp show\n");
+    assert!(text.lines().last().unwrap().contains("=>") && prompts(&text)[1].starts_with("zfs:> "), "{text}");
+    assert!(
+        matches!(&asked[..], [(_, Request::Shares(Shares::Change { set, .. }))]
+            if set[..] == [("logbias".to_string(), "throughput".to_string())]),
+        "{asked:?}"
+    );
+}
+
+#[test]
+fn contexts_are_left_by_done_up_and_top_but_not_with_a_draft() {
+    let (text, _) = transcript(
+        "configuration\nsan targets\niscsi\ncd ..\ndone\ndone\ndone\nmaintenance system updates\ntop\nshares\nproject x\nabort\nproject y\ncd ..\n",
+    );
+    assert_eq!(
+        prompts(&text),
+        [
+            "zfs:> configuration",
+            "zfs:configuration> san targets",
+            "zfs:configuration san targets> iscsi",
+            "zfs:configuration san targets iscsi> cd ..",
+            "zfs:configuration san targets> done",
+            "zfs:configuration> done",
+            "zfs:> done",
+        ]
+    );
+    assert!(text.ends_with("error: this is the top\n"), "the first error ends a script: {text}");
+    let (text, asked) = transcript("shares\nproject x\nset quota=1G\nabort\nproject y\ncd ..\n");
+    assert!(text.ends_with("error: there are uncommitted changes; use commit or abort\n"), "{text}");
+    assert!(asked.is_empty());
+}
+
+#[test]
+fn errors_are_said_and_leave_one_where_one_was() {
+    for (line, said) in [
+        ("nonsense", "error: invalid command \"nonsense\""),
+        ("shares nonsense", "error: invalid command \"nonsense\""),
+        ("shares select mysql select gone", "error: there is no such share"),
+        ("shares project x set nonsense=1", "error: invalid property \"nonsense\""),
+        ("shares project x set quota", "error: invalid property assignment \"quota\": it is like name=value"),
+        (
+            "shares project x set quota=much",
+            "error: invalid value \"much\" for \"quota\": a size starts with a number",
+        ),
+        ("shares select mysql select innodb-data set volblocksize=8K", "is fixed when the LUN is created"),
+        ("shares select mysql select innodb-data set lunguid=1", "error: property \"lunguid\" is read-only"),
+        ("shares destroy mysql", "To go on, say \"confirm destroy mysql\""),
+        ("shares set pool=sea", "error: there is no pool \"sea\""),
+        ("configuration san targets iscsi select target-007", "error: there is no target \"target-007\""),
+        ("configuration san targets iscsi create set auth=radius; commit", "error: RADIUS is not part"),
+        ("set alias=\"x", "error: a quote is not closed"),
+    ] {
+        let (text, asked) = transcript(line);
+        assert!(text.contains(said), "{line}: {text}");
+        assert!(asked.is_empty(), "{line}: {asked:?}");
+    }
+    let mut book = Book { refuses: Some("cannot create: out of space"), ..Book::default() };
+    let mut shell = Shell::new("zfs", &mut book);
+    shell.run("shares project x").unwrap();
+    assert_eq!(shell.run("commit").unwrap_err(), "cannot create: out of space");
+    assert_eq!(shell.prompt(), "zfs:shares x (uncommitted)> ", "what was set is not lost");
+}
+
+#[test]
+fn what_cannot_be_undone_wants_to_be_confirmed() {
+    let (_, asked) =
+        transcript("shares confirm destroy mysql\nshares set pool=lake\nshares select web confirm destroy\n");
+    let places: Vec<String> = asked
+        .iter()
+        .map(|(_, request)| match request {
+            Request::Shares(Shares::Destroy { place, force: true }) => place.dataset(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(places, ["tank/mysql", "lake/web"]);
+}
+
+#[test]
+fn secrets_are_neither_echoed_nor_shown() {
+    let (text, asked) = transcript(
+        "configuration san initiators iscsi create\nset initiator=iqn.2001-04.com.example:a chapsecret=correct-horse\nshow\nget chapsecret\ncommit\n",
+    );
+    let typed = text.lines().filter(|l| l.contains("correct-horse")).count();
+    assert_eq!(typed, 1, "only where it was typed: {text}");
+    assert!(text.contains("chapsecret = ******** (uncommitted)"), "{text}");
+    match &asked[..] {
+        [(line, Request::San(San::InitiatorCreate { iqn, set }))] => {
+            assert_eq!((line.as_str(), iqn.as_str()), ("", "iqn.2001-04.com.example:a"));
+            assert_eq!(set.chap_secret.as_ref().unwrap().reveal(), "correct-horse");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn groups_are_made_where_the_appliance_has_them() {
+    let (text, asked) = transcript(
+        "configuration san targets iscsi groups create\nset name=mysql-tgt targets=\"iqn.2001-04.com.example:t, iqn.2001-04.com.example:u\"\ncommit\n",
+    );
+    assert_eq!(
+        prompts(&text)[1],
+        "zfs:configuration san targets iscsi group (uncommitted)> set name=mysql-tgt targets=\"iqn.2001-04.com.example:t, iqn.2001-04.com.example:u\""
+    );
+    assert!(
+        matches!(&asked[..], [(_, Request::San(San::GroupCreate { name, members, .. }))]
+            if name == "mysql-tgt" && members.len() == 2),
+        "{asked:?}"
+    );
+}
