@@ -4,7 +4,8 @@
 //!   command line ──┬─ up, serve ──▶ serve: the appliance until it is told to end, with its socket and NBD
 //!                  ├─ nbd ────────▶ one_shot: one volume, the same
 //!                  ├─ zpool, zfs,
-//!                  │  tunable ────▶ cli ── Caller ─┬─ client: the daemon of this home, if one runs
+//!                  │  tunable,
+//!                  │  shell ──────▶ cli ── Caller ─┬─ client: the daemon of this home, if one runs
 //!                  │                               └─ local: the appliance in this process, for as long as it takes
 //!                  ├─ status, down ──▶ the daemon of this home, which must run
 //!                  ├─ ls, stat, find,
@@ -21,6 +22,7 @@ mod promises;
 mod report;
 mod rescue;
 mod serve;
+mod shell;
 mod socket;
 mod tools;
 mod up;
@@ -65,6 +67,7 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
         }
         Command::Down => down(home),
         Command::Nbd(args) => one_shot::run(home, &args),
+        Command::Shell(args) => with_appliance(home, |caller| shell::run(home, caller, &args)),
         Command::Zpool(args) => with_session(home, line, |session| cli::zpool(session, &args.command)),
         Command::Zfs(args) => with_session(home, line, |session| cli::zfs(session, &args.command)),
         Command::Tunable(args) => with_session(home, line, |session| cli::tunable(session, &args.command)),
@@ -98,11 +101,18 @@ fn with_session(
     command: String,
     work: impl FnOnce(&mut Session<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    with_appliance(home, |caller| with_caller(caller, command, work))
+}
+
+fn with_appliance(
+    home: &Home,
+    work: impl FnOnce(&mut dyn api::Caller) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     if let Some(mut daemon) = running(home)? {
-        return with_caller(&mut daemon, command, work);
+        return work(&mut daemon);
     }
     let mut local = local::Local::start(home)?;
-    let outcome = with_caller(&mut local, command, work);
+    let outcome = work(&mut local);
     // What the command did is on disk only when this is done.
     let closed = local.finish();
     outcome.and(closed)

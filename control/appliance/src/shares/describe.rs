@@ -36,7 +36,9 @@ fn as_lun(attributes: &mut [Property], is_lun: bool) {
         match attribute.name.as_str() {
             "status" if !is_lun => *attribute = Property::computed("status", "offline"),
             "status" if attribute.source == Source::Default => attribute.value = Some("online".into()),
-            "lunumber" | "lunguid" if !is_lun => attribute.value = None,
+            name @ ("lunumber" | "lunguid") if !is_lun => {
+                *attribute = Property::new(name, None, Source::None)
+            }
             _ => {}
         }
     }

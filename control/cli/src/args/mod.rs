@@ -7,6 +7,7 @@
 //!           ├─ status   down            what is asked of it
 //!           ├─ ls  stat  find  cat
 //!           │  cp  tar                  files, without mounting anything
+//!           ├─ shell                    the contexts of an appliance
 //!           ├─ inspect   bench          tools
 //!           └─ completions   man   help
 //! ```
@@ -15,6 +16,7 @@
 
 mod examples;
 pub mod rescue;
+pub mod shell;
 mod sort;
 pub mod tail;
 pub mod tools;
@@ -50,6 +52,8 @@ pub enum Command {
     Status(Status),
     /// End the daemon, and wait until it has closed its pools
     Down,
+    /// Configure projects, shares, LUNs, and who sees them
+    Shell(shell::Shell),
     /// Configure pools, with OpenZFS's arguments
     Zpool(Zpool),
     /// Configure datasets, with OpenZFS's arguments

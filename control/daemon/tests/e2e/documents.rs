@@ -182,7 +182,10 @@ fn stays(command: &str) -> bool {
     let mut words = command.split_whitespace().skip_while(|w| w.contains('='));
     words.next() == Some("cenote")
         && words
-            .find(|w| ["up", "serve", "nbd", "zpool", "zfs", "down", "status", "inspect", "help"].contains(w))
+            .find(|w| {
+                ["up", "serve", "nbd", "zpool", "zfs", "down", "status", "inspect", "shell", "help"]
+                    .contains(w)
+            })
             .is_some_and(|w| ["up", "serve", "nbd"].contains(&w))
 }
 

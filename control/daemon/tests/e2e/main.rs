@@ -8,6 +8,7 @@
 //!   golden      pools of OpenZFS, listed as it lists them
 //!   rescue      files of pools that nobody mounts
 //!   clients     nbdcopy, an XFS on a loop device
+//!   shell       the contexts of an appliance, and the tree of datasets that they leave
 //! ```
 //!
 //! What a machine lacks is named, and its tests are counted as ignored.
@@ -23,6 +24,7 @@ mod documents;
 mod golden;
 mod home;
 mod rescue;
+mod shell;
 
 use std::process::ExitCode;
 
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         golden::trials(),
         rescue::trials(),
         clients::trials(),
+        shell::trials(),
     ];
     interop::harness::main(trials.into_iter().flatten().collect())
 }
