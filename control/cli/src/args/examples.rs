@@ -8,14 +8,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("serve", &["cenote serve --listen 0.0.0.0:10809", "cenote serve --socket /run/cenote/nbd.sock"]),
     ("status", &["cenote status", "cenote status -j"]),
     ("down", &["cenote down"]),
-    (
-        "shell",
-        &[
-            "cenote shell",
-            "cenote shell -c help",
-            "cenote shell --transcript mysql.txt",
-        ],
-    ),
+    ("shell", &["cenote shell", "cenote shell -c help", "cenote shell --transcript mysql.txt"]),
     ("nbd", &["cenote nbd tank/vol1", "cenote nbd --read-only --socket /tmp/vol1.sock tank/vol1"]),
     ("ls", &["cenote ls -l tank/home:/anna", "cenote ls -R -d /mnt/images -T 4711 tank@monday"]),
     ("stat", &["cenote stat tank/home:/anna/letter.txt"]),
