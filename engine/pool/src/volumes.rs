@@ -3,10 +3,10 @@
 use crate::pool::Pool;
 use dmu::Tx;
 use dsl::NewDataset;
-use dsl::props::{PropName, Value};
+use dsl::props::{Prop, PropName, Value};
 use ondisk::ObjsetType;
 use units::{Error, Result};
-use zpl::FileSystem;
+use zpl::{FileSystem, WriteOptions};
 use zvol::Volume;
 
 /// What a new dataset is to hold.
@@ -86,5 +86,36 @@ impl Pool {
             return Err(Error::new(units::Kind::Encrypted, format!("open file system '{name}'")));
         }
         FileSystem::open(name, dataset.objset()).await
+    }
+
+    /// Opens a file system to be changed.
+    pub async fn open_file_system_for_writing(&self, name: &str) -> Result<FileSystem> {
+        let found = self.0.dsl.find(name).await?;
+        let dataset = self.0.dsl.open_dataset(found.id).await?;
+        let set = dataset.objset();
+        let refuse = |kind| Error::new(kind, format!("open file system '{name}'"));
+        if set.kind() != ObjsetType::Zfs {
+            return Err(Error::invalid(format!("'{name}' is not a file system")));
+        }
+        if dataset.is_encrypted() {
+            return Err(refuse(units::Kind::Encrypted));
+        }
+        if self.0.read_only || dataset.is_snapshot() {
+            return Err(refuse(units::Kind::ReadOnly));
+        }
+        let phys = set.phys();
+        if phys.zil_header.claim_txg != units::Txg::NONE {
+            let why = "its intent log holds writes that could not be replayed";
+            return Err(refuse(units::Kind::Busy).because(why));
+        }
+        if phys.flags.has(ondisk::ObjsetFlags::USER_ACCOUNTING_COMPLETE) {
+            let why = "it keeps count of what each user takes, and this version cannot keep that up";
+            return Err(Error::unsupported(format!("writing to file system '{name}': {why}")));
+        }
+        let levels = self.0.dsl.levels_of(&found).await?;
+        let record_size = levels.chain().number(Prop::RecordSize);
+        let options =
+            WriteOptions { txgs: self.0.txgs.clone(), room: Some(dataset.room().clone()), record_size };
+        FileSystem::open_for_writing(name, set, options).await
     }
 }

@@ -83,14 +83,16 @@ pub struct RootDirectory {
     pub now: world::WallTime,
 }
 
-const DIRECTORY_MODE: u64 = 0o040_000;
+pub const DIRECTORY_MODE: u64 = 0o040_000;
 /// Archived, its ACL trivial and inherited automatically, execution denied to nobody: what a new directory has.
-const FLAGS: u64 = 0x0408_0000_0144;
+pub const FLAGS: u64 = 0x0408_0000_0144;
+/// The one of them that says so: everybody may execute.
+pub const NO_EXECS_DENIED: u64 = 0x40;
 
 impl RootDirectory {
     /// The bonus: header, then the attributes of [`DIRECTORY`].
     pub fn bonus(&self) -> Vec<u8> {
-        let aces = trivial_acl(self.mode);
+        let aces = trivial_acl(self.mode | DIRECTORY_MODE);
         let mut bytes = Vec::with_capacity(168);
         bytes.extend(MAGIC.to_ne_bytes());
         // The header is one unit of 8 bytes long.
@@ -117,26 +119,36 @@ const ALWAYS: u32 = 0x0012_0088;
 /// Changing attributes, owner and ACL: the owner's.
 const OWNER_ALWAYS: u32 = 0x000c_0110 | ALWAYS;
 const READ: u32 = 0x1;
-/// Adding files and directories, deleting children.
-const WRITE: u32 = 0x2 | 0x4 | 0x40;
+/// Changing what is in a file, or adding files and directories.
+const WRITE: u32 = 0x2 | 0x4;
+/// Of a directory also deleting what is in it.
+const DELETE_CHILD: u32 = 0x40;
 const EXECUTE: u32 = 0x20;
 
-/// The ACL that says no more than the mode: one entry each for owner, group and everybody.
-fn trivial_acl(mode: u64) -> Vec<u8> {
+/// The ACL that says no more than the mode: one entry each for owner, group and everybody. Where somebody has a right that
+/// somebody nearer to the file has not, entries before those see to that.
+pub fn trivial_acl(mode: u64) -> Vec<u8> {
+    let write = if mode & DIRECTORY_MODE != 0 { WRITE | DELETE_CHILD } else { WRITE };
     let rights = |bits: u64| {
         let pick = |bit, rights| if bits & bit != 0 { rights } else { 0 };
-        pick(4, READ) | pick(2, WRITE) | pick(1, EXECUTE)
+        pick(4, READ) | pick(2, write) | pick(1, EXECUTE)
     };
+    let (owner, group, other) = (mode >> 6 & 7, mode >> 3 & 7, mode & 7);
+    let (allow, deny) = (0u16, 1u16);
     let entries = [
-        (ACE_OWNER, OWNER_ALWAYS | rights(mode >> 6 & 7)),
-        (ACE_GROUP, ALWAYS | rights(mode >> 3 & 7)),
-        (ACE_EVERYONE, ALWAYS | rights(mode & 7)),
+        // The owner has it although the group, whose member he may be, is denied it.
+        (allow, ACE_OWNER, rights(owner & !group & other)),
+        (deny, ACE_OWNER, rights(!owner & (group | other))),
+        (deny, ACE_GROUP, rights(!group & other)),
+        (allow, ACE_OWNER, OWNER_ALWAYS | rights(owner)),
+        (allow, ACE_GROUP, ALWAYS | rights(group)),
+        (allow, ACE_EVERYONE, ALWAYS | rights(other)),
     ];
-    let allow = 0u16;
     entries
         .into_iter()
-        .flat_map(|(who, rights)| {
-            [allow.to_ne_bytes(), who.to_ne_bytes()].concat().into_iter().chain(rights.to_ne_bytes())
+        .filter(|(.., rights)| *rights != 0)
+        .flat_map(|(kind, who, rights)| {
+            [kind.to_ne_bytes(), who.to_ne_bytes()].concat().into_iter().chain(rights.to_ne_bytes())
         })
         .collect()
 }

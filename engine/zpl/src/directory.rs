@@ -56,6 +56,21 @@ impl Node {
         entry.map_err(|e| self.place(e))
     }
 
+    /// The name as it is stored, and its object.
+    pub(crate) async fn stored_entry(&self, name: &[u8]) -> Result<Option<(Vec<u8>, ObjectId)>> {
+        let directory = self.directory()?;
+        let found = match self.file_system().matching() {
+            None => directory.lookup(name).await.map(|value| value.map(|value| (name.to_vec(), value))),
+            Some(how) => {
+                let found = directory.lookup_normalized(name, how).await;
+                found.map(|found| found.map(|found| (found.name, found.value)))
+            }
+        };
+        let Some((name, value)) = found.map_err(|e| self.place(e))? else { return Ok(None) };
+        let (object, _) = target(&name, &value).map_err(|e| self.place(e))?;
+        Ok(Some((name, object)))
+    }
+
     /// The file under a name of this directory. "." and ".." are no names here.
     pub async fn lookup(&self, name: &[u8]) -> Result<Node> {
         let missing = || {
@@ -120,7 +135,7 @@ impl Node {
 /// The longest target that an attribute can hold.
 const LINK_MAX: usize = 64 << 10;
 
-fn target(name: &[u8], value: &Value) -> Result<(ObjectId, Option<FileKind>)> {
+pub(crate) fn target(name: &[u8], value: &Value) -> Result<(ObjectId, Option<FileKind>)> {
     let odd = || Error::corrupt(format!("entry '{}': {value:?}", String::from_utf8_lossy(name)));
     let word = value.as_u64s().and_then(|words| words.first()).ok_or_else(odd)?;
     let object = ObjectId(word & OBJECT).some().ok_or_else(odd)?;

@@ -3,6 +3,7 @@
 use crate::node::{Node, NodeId, Opened};
 use crate::refusal::Refusal;
 use crate::sa::Tables;
+use crate::write::{WriteOptions, Writer};
 use crate::{MASTER_NODE, VERSION};
 use dmu::ObjSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -34,6 +35,10 @@ pub(crate) struct Inner {
     pub root: ObjectId,
     /// Files in use, so that all users of one see one lock and one directory.
     open: Mutex<HashMap<ObjectId, Weak<Opened>>>,
+    /// What writing needs; none when only reading is asked for.
+    pub writer: Option<Writer>,
+    /// Held by whoever changes names: what is looked up stays so until it is changed.
+    pub names: world::sync::Mutex<()>,
 }
 
 impl FileSystem {
@@ -41,6 +46,21 @@ impl FileSystem {
     pub async fn open(name: &str, set: &ObjSet) -> Result<FileSystem> {
         let inner = open(name, set).await.map_err(|e| e.at(format!("dataset '{name}'")))?;
         Ok(FileSystem(Arc::new(inner)))
+    }
+
+    /// As [`FileSystem::open`], to be changed too. Files that were unlinked while somebody had them open, and then the
+    /// program ended, are freed first.
+    pub async fn open_for_writing(name: &str, set: &ObjSet, options: WriteOptions) -> Result<FileSystem> {
+        let place = |e: Error| e.at(format!("dataset '{name}'"));
+        let mut inner = open(name, set).await.map_err(place)?;
+        if inner.version != VERSION {
+            let what = format!("writing to a file system of version {}; its pool can be read", inner.version);
+            return Err(place(Error::unsupported(what)));
+        }
+        inner.writer = Some(Writer::open(set, options).await.map_err(place)?);
+        let fs = FileSystem(Arc::new(inner));
+        fs.drain().await?;
+        Ok(fs)
     }
 
     pub fn name(&self) -> &str {
@@ -102,6 +122,11 @@ impl FileSystem {
         Ok(Node::new(self.clone(), opened))
     }
 
+    /// A file that is no more.
+    pub(crate) fn forget(&self, id: ObjectId) {
+        self.opened().remove(&id);
+    }
+
     fn opened(&self) -> MutexGuard<'_, HashMap<ObjectId, Weak<Opened>>> {
         // Under this lock there is only an insert or a remove.
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
@@ -157,5 +182,7 @@ async fn open(name: &str, set: &ObjSet) -> Result<Inner> {
         tables,
         root: ObjectId(master.require_u64("ROOT").await?),
         open: Mutex::default(),
+        writer: None,
+        names: world::sync::Mutex::new(()),
     })
 }

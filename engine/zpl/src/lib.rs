@@ -19,6 +19,14 @@
 //!                                                         └─ xattrs, acl               xattr.rs, acl.rs
 //! ```
 //!
+//! Changes are made in the open txg, each in one transaction, so that a crash leaves it whole or not at all (`write/`):
+//!
+//! ```text
+//!   create, link, unlink, remove_directory, rename     write/names.rs, write/rename.rs
+//!   write, truncate, punch_hole, allocate, sync        write/data.rs
+//!   change, set_xattr, remove_xattr                    write/attributes.rs
+//! ```
+//!
 //! Versions 1 to 5 are read, snapshots as well as heads. What is on disk is not believed: an attribute, a name or a
 //! pointer that makes no sense is an error that names dataset and object, and a damaged block costs its own range.
 //! A loop of directories is the caller's to notice: a node knows nothing of the way that led to it.
@@ -34,6 +42,7 @@ mod path;
 mod refusal;
 mod sa;
 mod stat;
+mod write;
 mod xattr;
 
 pub use acl::{Ace, Who};
@@ -43,6 +52,7 @@ pub use file_system::{Case, FileSystem};
 pub use node::{Node, NodeId};
 pub use refusal::Refusal;
 pub use stat::{FileKind, Stat, Time, flags};
+pub use write::{Changes, NewFile, Renaming, WriteOptions};
 
 /// The object that everything else is found from.
 pub const MASTER_NODE: units::ObjectId = units::ObjectId(1);

@@ -36,6 +36,8 @@ pub(crate) struct Opened {
     is_xattr: bool,
     directory: OnceLock<Zap<Object>>,
     streaks: Streaks,
+    /// Held by whoever changes the file.
+    lock: world::sync::Mutex<()>,
 }
 
 impl Opened {
@@ -48,6 +50,7 @@ impl Opened {
             object,
             directory: OnceLock::new(),
             streaks: Streaks::default(),
+            lock: world::sync::Mutex::new(()),
         })
     }
 }
@@ -94,6 +97,15 @@ impl Node {
 
     pub fn object(&self) -> &Object {
         &self.open.object
+    }
+
+    pub(crate) async fn lock(&self) -> world::sync::MutexGuard<'_, ()> {
+        self.open.lock.lock().await
+    }
+
+    /// Nobody else has the file open.
+    pub(crate) fn is_last(&self) -> bool {
+        Arc::strong_count(&self.open) == 1
     }
 
     pub(crate) fn streaks(&self) -> &Streaks {

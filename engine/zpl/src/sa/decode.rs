@@ -114,6 +114,26 @@ impl Attributes {
     pub fn require(&self, attr: Attr) -> Result<u64> {
         self.word(attr)?.ok_or_else(|| Error::corrupt(format!("attribute {}: it is missing", attr.name())))
     }
+
+    /// Each number with its value, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u16, &[u8])> {
+        self.values.iter().map(|value| (value.number, &self.bytes[value.at.clone()]))
+    }
+
+    /// Puts a value in the place of the old one, or behind all others.
+    pub(super) fn replace(&mut self, number: u16, attr: Attr, value: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        let at = start..self.bytes.len();
+        match self.values.iter_mut().find(|value| value.number == number) {
+            Some(old) => old.at = at,
+            None => self.values.push(Value { number, attr: Some(attr), at }),
+        }
+    }
+
+    pub fn remove(&mut self, attr: Attr) {
+        self.values.retain(|value| value.attr != Some(attr));
+    }
 }
 
 struct Header {

@@ -1,4 +1,4 @@
-//! Reading system attributes: from a file's bonus and spill block to values, by the tables of its file system.
+//! System attributes, between a file's bonus and spill block and values, by the tables of its file system.
 //!
 //! ```text
 //!   master node ─ SA_ATTRS ─┬─ REGISTRY   name → number, length (0: variable), size of words          tables.rs
@@ -6,6 +6,8 @@
 //!
 //!   bonus   magic, layout 3, header of 16 bytes │ lengths of variable ones │ values, each padded to 8      decode.rs
 //!   spill   magic, layout 7, ...                │                          │ the rest of the values
+//!
+//!   the way back: which values go where, and layouts that are new                                           encode.rs
 //!
 //!   before version 5:  bonus of a fixed structure, the ZNODE                                                legacy.rs
 //! ```
@@ -15,6 +17,7 @@
 //! reaches past the end or an attribute that is not as long as its meaning wants is an error that names it.
 
 mod decode;
+mod encode;
 mod legacy;
 mod tables;
 

@@ -2,7 +2,7 @@
 
 use super::Attr;
 use crate::attributes::{REGISTRY, Swap};
-use dmu::ObjSet;
+use dmu::{ObjSet, Object};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{Error, ObjectId, Result};
@@ -27,12 +27,21 @@ pub(crate) struct Registered {
 pub struct Tables {
     registry: BTreeMap<u16, Registered>,
     layouts: Mutex<BTreeMap<u16, Arc<[u16]>>>,
+    /// Where new layouts are written; none in a file system of an older version.
+    pub(super) zap: Option<Zap<Object>>,
+    /// Held by whoever adds one.
+    pub(super) adding: world::sync::Mutex<()>,
 }
 
 impl Tables {
     /// Those of a file system that has none: all its files are of the old kind.
     pub fn none() -> Tables {
-        Tables { registry: known(), layouts: Mutex::default() }
+        Tables {
+            registry: known(),
+            layouts: Mutex::default(),
+            zap: None,
+            adding: world::sync::Mutex::new(()),
+        }
     }
 
     /// Reads them; `master` is the object that the master node calls `SA_ATTRS`.
@@ -64,7 +73,12 @@ impl Tables {
             };
             found.insert(number, layout.as_slice().into());
         }
-        Ok(Tables { registry: table, layouts: Mutex::new(found) })
+        Ok(Tables {
+            registry: table,
+            layouts: Mutex::new(found),
+            zap: Some(layouts),
+            adding: world::sync::Mutex::new(()),
+        })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<u16, Arc<[u16]>>> {
@@ -75,6 +89,11 @@ impl Tables {
     pub(crate) fn layout(&self, number: u16) -> Option<Arc<[u16]>> {
         let known = self.lock().get(&number).cloned();
         known.or_else(|| (number == EMPTY_LAYOUT).then(|| [].into()))
+    }
+
+    /// The number of an attribute in this file system.
+    pub(super) fn number(&self, attr: Attr) -> Option<u16> {
+        self.registry.iter().find(|(_, row)| row.attr == Some(attr)).map(|(number, _)| *number)
     }
 
     pub(crate) fn row(&self, number: u16) -> Option<&Registered> {

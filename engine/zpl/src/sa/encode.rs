@@ -1,0 +1,192 @@
+//! From values to bytes: which go into the bonus and which into the spill block. Pure, but for a layout that is new.
+//!
+//! ```text
+//!   all fit         bonus: all
+//!   else            bonus: as many as fit beside a spill pointer, in order; spill block: the rest
+//! ```
+
+use super::decode::Attributes;
+use super::{Attr, Tables};
+use crate::attributes::{MAGIC, REGISTRY};
+use dmu::Tx;
+use units::{Endian, Error, Result};
+use zap::Value;
+
+/// What a spill pointer takes from the bonus.
+const POINTER: usize = 128;
+/// A header has room for layouts below this.
+const LAYOUTS_MAX: u16 = 1 << 10;
+
+/// A run of values as it will be stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Part {
+    numbers: Vec<u16>,
+    lengths: Vec<u16>,
+    /// Each value but the last padded to 8 bytes.
+    values: Vec<u8>,
+}
+
+impl Part {
+    fn header(&self) -> usize {
+        (6 + 2 * self.lengths.len()).max(8).next_multiple_of(8)
+    }
+
+    fn size(&self) -> usize {
+        self.header() + self.values.len()
+    }
+
+    fn push(&mut self, number: u16, is_variable: bool, value: &[u8]) {
+        self.values.resize(self.values.len().next_multiple_of(8), 0);
+        self.numbers.push(number);
+        if is_variable {
+            self.lengths.push(value.len() as u16);
+        }
+        self.values.extend_from_slice(value);
+    }
+
+    fn bytes(&self, layout: u16) -> Vec<u8> {
+        let header = self.header();
+        let mut bytes = Vec::with_capacity(self.size());
+        bytes.extend(MAGIC.to_ne_bytes());
+        bytes.extend((layout | ((header / 8) as u16) << 10).to_ne_bytes());
+        self.lengths.iter().for_each(|len| bytes.extend(len.to_ne_bytes()));
+        bytes.resize(header, 0);
+        bytes.extend_from_slice(&self.values);
+        bytes
+    }
+}
+
+/// What goes where: a bonus of at most `room` bytes, and what it has no room for.
+fn plan(attributes: &Attributes, tables: &Tables, room: usize) -> Result<(Part, Option<Part>)> {
+    let is_variable = |number| tables.row(number).is_none_or(|row| row.length == 0);
+    let fill = |room: usize| {
+        let mut parts = (Part::default(), Part::default());
+        for (number, value) in attributes.iter() {
+            let mut longer = parts.0.clone();
+            longer.push(number, is_variable(number), value);
+            // In order: behind the first that does not fit none is tried.
+            if longer.size() <= room && parts.1.numbers.is_empty() {
+                parts.0 = longer;
+            } else {
+                parts.1.push(number, is_variable(number), value);
+            }
+        }
+        parts
+    };
+    let (bonus, rest) = fill(room);
+    if rest.numbers.is_empty() {
+        return Ok((bonus, None));
+    }
+    let (bonus, rest) = fill(room - POINTER);
+    if rest.size() > dmu::SPILL_MAX {
+        return Err(crate::Refusal::TooLarge.when("store attributes"));
+    }
+    Ok((bonus, Some(rest)))
+}
+
+/// The bytes of a bonus, and of a spill block if there is to be one.
+#[derive(Debug)]
+pub struct Encoded {
+    pub bonus: Vec<u8>,
+    pub spill: Option<Vec<u8>>,
+}
+
+impl Attributes {
+    /// Sets the value of an attribute; one that was not there comes behind the others.
+    pub fn set(&mut self, attr: Attr, value: &[u8], tables: &Tables) -> Result<()> {
+        let number = tables
+            .number(attr)
+            .ok_or_else(|| Error::unsupported(format!("the file system has no attribute {}", attr.name())))?;
+        let length = usize::from(REGISTRY[attr as usize].length);
+        assert!(length == 0 || length == value.len(), "{} has {length} bytes", attr.name());
+        if value.len() > usize::from(u16::MAX) {
+            return Err(crate::Refusal::TooLarge.when("store attributes"));
+        }
+        self.replace(number, attr, value);
+        Ok(())
+    }
+
+    pub fn set_words(&mut self, attr: Attr, words: &[u64], tables: &Tables) -> Result<()> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        self.set(attr, &bytes, tables)
+    }
+
+    /// The bytes that hold them, in a bonus of at most `room`; layouts that are new come into the table with `tx`.
+    pub async fn encode(&self, tables: &Tables, tx: &Tx, room: usize) -> Result<Encoded> {
+        if self.acl_order() != Endian::NATIVE {
+            return Err(Error::unsupported(
+                "changing attributes that a machine of the other byte order wrote",
+            ));
+        }
+        let (bonus, spill) = plan(self, tables, room)?;
+        let bonus = bonus.bytes(tables.layout_of(tx, &bonus.numbers).await?);
+        let spill = match spill {
+            Some(part) => Some(part.bytes(tables.layout_of(tx, &part.numbers).await?)),
+            None => None,
+        };
+        Ok(Encoded { bonus, spill })
+    }
+}
+
+impl Tables {
+    /// The number of the layout with these attributes in this order; it is made when there is none.
+    async fn layout_of(&self, tx: &Tx, numbers: &[u16]) -> Result<u16> {
+        let find = || {
+            let layouts = self.lock();
+            let found = layouts.iter().find(|(_, list)| list[..] == *numbers).map(|(number, _)| *number);
+            found.ok_or_else(|| layouts.keys().last().map_or(2, |last| (last + 1).max(2)))
+        };
+        if let Ok(number) = find() {
+            return Ok(number);
+        }
+        let Some(zap) = &self.zap else { return Err(Error::unsupported("attributes of an old file system")) };
+        let _turn = self.adding.lock().await;
+        let number = match find() {
+            Ok(number) => return Ok(number),
+            Err(number) if number < LAYOUTS_MAX => number,
+            Err(_) => return Err(crate::Refusal::TooLarge.when("make one more layout of attributes")),
+        };
+        zap.insert(tx, &number.to_string(), Value::U16(numbers.to_vec())).await?;
+        self.lock().insert(number, numbers.into());
+        Ok(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_beside_a_spill_pointer_is_spilled_in_order() {
+        let tables = Tables::none();
+        let mut attributes = Attributes::default();
+        attributes.set_words(Attr::Mode, &[1], &tables).unwrap();
+        attributes.set_words(Attr::Mtime, &[2, 3], &tables).unwrap();
+        attributes.set(Attr::Symlink, &[7; 200], &tables).unwrap();
+        attributes.set(Attr::Dxattr, &[8; 60], &tables).unwrap();
+        let (all, none) = plan(&attributes, &tables, 320).unwrap();
+        assert_eq!((all.numbers.as_slice(), none), (&[5, 1, 17, 20][..], None));
+        // 16 of header, 8 + 16 + 200 + 60.
+        assert_eq!(all.size(), 300);
+        attributes.set(Attr::Dxattr, &[8; 90], &tables).unwrap();
+        let (bonus, spill) = plan(&attributes, &tables, 320).unwrap();
+        assert_eq!((bonus.numbers, spill.unwrap().numbers), (vec![5, 1], vec![17, 20]));
+        attributes.set(Attr::Dxattr, &[8; 65_000], &tables).unwrap();
+        attributes.set(Attr::DaclAces, &[8; 65_000], &tables).unwrap();
+        attributes.set(Attr::Symlink, &[8; 2000], &tables).unwrap();
+        assert!(plan(&attributes, &tables, 320).is_err());
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        let tables = Tables::none();
+        let mut attributes = Attributes::default();
+        attributes.set_words(Attr::Mode, &[1], &tables).unwrap();
+        attributes.set(Attr::Symlink, b"abc", &tables).unwrap();
+        attributes.set(Attr::Dxattr, b"defgh", &tables).unwrap();
+        let (part, _) = plan(&attributes, &tables, 320).unwrap();
+        tables.lock().insert(9, part.numbers.as_slice().into());
+        let decoded = Attributes::decode(&part.bytes(9), &tables).unwrap();
+        assert!(attributes.iter().eq(decoded.iter()));
+    }
+}

@@ -1,0 +1,122 @@
+//! Changing what is in a file.
+//!
+//! A file has one block as long as it fits into one, as large as it needs; when it outgrows the record size its blocks
+//! have that size, for good. What lies behind the end of a file in its last block is zeros.
+
+use super::{COST, Loaded};
+use crate::node::Node;
+use crate::refusal::Refusal;
+use crate::sa::Attr;
+use crate::stat::{FileKind, flags};
+use dmu::Tx;
+use units::{Error, Result};
+
+/// How much goes into one transaction.
+const CHUNK: usize = 1 << 20;
+/// The largest size of a file that all clients can express.
+const SIZE_MAX: u64 = i64::MAX as u64;
+
+impl Node {
+    fn check_change(&self, loaded: &Loaded<'_>, forbidden: u64, end: Option<u64>) -> Result<()> {
+        match self.kind() {
+            FileKind::Regular => {}
+            FileKind::Directory => return Err(self.refuse(Refusal::IsDirectory, "write")),
+            _ => return Err(self.place(Error::invalid("write: it is no file with data"))),
+        }
+        if end.is_none_or(|end| end > SIZE_MAX) {
+            return Err(self.refuse(Refusal::TooLarge, "write"));
+        }
+        self.check_flags(&loaded.attributes, forbidden, "write")
+    }
+
+    /// Makes the blocks of a file as large as one that reaches up to `end` wants them, if they can still change.
+    async fn grow_block(&self, tx: &Tx, size: u64, end: u64) -> Result<()> {
+        let record = self.file_system().writer()?.options.record_size;
+        let attrs = self.object().attrs();
+        let block = u64::from(attrs.block_size);
+        if attrs.max_blkid > 0 || size > block || end <= block {
+            return Ok(());
+        }
+        // A file whose block is larger than records are now keeps to that, up to a power of two.
+        let most = if block > record { block.next_power_of_two() } else { record };
+        let wanted = end.min(most).next_multiple_of(512);
+        if wanted > block { self.object().set_block_size(tx, wanted as u32).await } else { Ok(()) }
+    }
+
+    /// Writes `bytes` at `offset`; on return they are in memory, in a txg that will be synced.
+    ///
+    /// More than a mebibyte goes in several transactions; an error means that the part before may be there.
+    pub async fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let mut at = offset;
+        for part in bytes.chunks(CHUNK) {
+            self.write_part(at, part).await?;
+            at = at.saturating_add(part.len() as u64);
+        }
+        Ok(())
+    }
+
+    async fn write_part(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let fs = self.file_system();
+        let mut file = self.load().await?;
+        let end = offset.checked_add(bytes.len() as u64);
+        self.check_change(&file, flags::IMMUTABLE, end)?;
+        let (size, end) = (file.word(Attr::Size)?, end.unwrap_or(SIZE_MAX));
+        if offset < size {
+            self.check_flags(&file.attributes, flags::APPENDONLY, "overwrite")?;
+        }
+        let tx = fs.begin(bytes.len() as u64 + COST).await?;
+        self.grow_block(&tx, size, end).await?;
+        self.object().write(&tx, offset, bytes).await.map_err(|e| self.place(e))?;
+        if end > size {
+            file.set(Attr::Size, &[end])?;
+        }
+        file.touch(true)?;
+        file.store(&tx).await
+    }
+
+    /// Makes the file so long: what is behind is gone, what is new is a hole.
+    pub async fn truncate(&self, size: u64) -> Result<()> {
+        let mut file = self.load().await?;
+        self.check_change(&file, flags::IMMUTABLE | flags::APPENDONLY, Some(size))?;
+        let old = file.word(Attr::Size)?;
+        let tx = self.file_system().begin(COST).await?;
+        if size < old {
+            self.object().free_range(&tx, size, u64::MAX).await.map_err(|e| self.place(e))?;
+        } else {
+            self.grow_block(&tx, old, size).await?;
+        }
+        file.set(Attr::Size, &[size])?;
+        file.touch(true)?;
+        file.store(&tx).await
+    }
+
+    /// Makes a range read as zeros; whole blocks of it are freed. The size stays.
+    pub async fn punch_hole(&self, offset: u64, len: u64) -> Result<()> {
+        let mut file = self.load().await?;
+        self.check_change(&file, flags::IMMUTABLE | flags::APPENDONLY, offset.checked_add(len))?;
+        let len = file.word(Attr::Size)?.saturating_sub(offset).min(len);
+        if len == 0 {
+            return Ok(());
+        }
+        let tx = self.file_system().begin(COST).await?;
+        self.object().free_range(&tx, offset, len).await.map_err(|e| self.place(e))?;
+        file.touch(true)?;
+        file.store(&tx).await
+    }
+
+    /// As `fallocate`: nothing is set aside, for what is written goes to a new place anyway; the file may get longer.
+    pub async fn allocate(&self, offset: u64, len: u64, keep_size: bool) -> Result<()> {
+        let mut file = self.load().await?;
+        let end = offset.checked_add(len);
+        self.check_change(&file, flags::IMMUTABLE, end)?;
+        let (size, end) = (file.word(Attr::Size)?, end.unwrap_or(SIZE_MAX));
+        if keep_size || end <= size {
+            return Ok(());
+        }
+        let tx = self.file_system().begin(COST).await?;
+        self.grow_block(&tx, size, end).await?;
+        file.set(Attr::Size, &[end])?;
+        file.touch(true)?;
+        file.store(&tx).await
+    }
+}

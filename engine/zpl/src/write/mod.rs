@@ -1,0 +1,247 @@
+//! Changing files.
+//!
+//! ```text
+//!   names lock (who changes names) ─▶ locks of the files, in the order of their objects ─▶ their attributes, read
+//!                                                                                            │
+//!                       names, blocks and attributes change, in memory ◀─ transaction ◀──────┘
+//! ```
+//!
+//! A transaction is begun last, because whoever has one must not wait for locks: the holder of a lock may be waiting for a
+//! txg to sync. All that can fail comes before the first change: there is room, or none; attributes and names were read.
+//!
+//! A file whose last name goes is put on the list of unlinked files in the same transaction. It is freed when its last
+//! handle is released, or at the next opening of the file system.
+//!
+//! Not here: rights (fronts know who asks), and the intent log: `sync` waits until the txg is on disk.
+
+mod attributes;
+mod data;
+mod names;
+mod rename;
+
+pub use attributes::Changes;
+pub use names::NewFile;
+pub use rename::Renaming;
+
+use crate::MASTER_NODE;
+use crate::file_system::FileSystem;
+use crate::node::Node;
+use crate::refusal::Refusal;
+use crate::sa::{Attr, Attributes, Tables};
+use dmu::{ObjSet, Object, Tx};
+use ondisk::{DnodePhys, ObjectType};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use txg::{Entry, Room, Txgs};
+use units::{Error, Kind, ObjectId, Result, Txg};
+use world::{Buf, IoBuf};
+use zap::Zap;
+
+/// What a change of names may take on the devices, in bytes: a block of names, a dnode, their parents.
+const COST: u64 = 64 << 10;
+
+/// What a file system is opened with to be changed.
+#[derive(Clone)]
+pub struct WriteOptions {
+    pub txgs: Txgs,
+    /// Without one there is room without end.
+    pub room: Option<Arc<Room>>,
+    /// `recordsize`: how large the blocks of new files grow.
+    pub record_size: u64,
+}
+
+impl fmt::Debug for WriteOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WriteOptions(recordsize {})", self.record_size)
+    }
+}
+
+pub(crate) struct Writer {
+    options: WriteOptions,
+    unlinked: Zap<Object>,
+    /// The newest txg that something was changed in.
+    changed_in: AtomicU64,
+}
+
+impl Writer {
+    pub async fn open(set: &ObjSet, options: WriteOptions) -> Result<Writer> {
+        let master = Zap::open(set.object(MASTER_NODE).await?);
+        let queue = master.require_u64("DELETE_QUEUE").await?;
+        let unlinked = Zap::open(set.object(ObjectId(queue)).await?);
+        Ok(Writer { options, unlinked, changed_in: AtomicU64::new(0) })
+    }
+
+    /// Joins the open txg when there is room for `bytes` more.
+    async fn begin(&self, bytes: u64) -> Result<Tx> {
+        loop {
+            let tx = self.options.txgs.begin().await?;
+            let entry = self.options.room.as_ref().map_or(Entry::Go, |room| room.enter(tx.txg(), bytes));
+            match entry {
+                Entry::Go => {
+                    self.changed_in.fetch_max(tx.txg().0, Ordering::AcqRel);
+                    return Ok(tx);
+                }
+                Entry::Full => return Err(Error::new(Kind::NoSpace, "write")),
+                Entry::Wait => {
+                    let txg = tx.txg();
+                    drop(tx);
+                    self.options.txgs.wait_synced(txg).await?;
+                }
+            }
+        }
+    }
+}
+
+/// A file that is about to change: its lock and its attributes.
+struct Loaded<'a> {
+    node: &'a Node,
+    attributes: Attributes,
+    _lock: world::sync::MutexGuard<'a, ()>,
+}
+
+impl FileSystem {
+    fn writer(&self) -> Result<&Writer> {
+        let denied = || Error::new(Kind::ReadOnly, format!("change dataset '{}'", self.name()));
+        self.0.writer.as_ref().ok_or_else(denied)
+    }
+
+    async fn begin(&self, bytes: u64) -> Result<Tx> {
+        self.writer()?.begin(bytes).await.map_err(|e| e.at(format!("dataset '{}'", self.name())))
+    }
+
+    fn tables(&self) -> &Tables {
+        &self.0.tables
+    }
+
+    /// Makes everything durable that was changed before.
+    pub async fn sync(&self) -> Result<()> {
+        let writer = self.writer()?;
+        writer.options.txgs.wait_synced(Txg(writer.changed_in.load(Ordering::Acquire))).await
+    }
+
+    /// Frees what nobody has a name for any more.
+    pub(crate) async fn drain(&self) -> Result<()> {
+        for entry in self.writer()?.unlinked.entries().await? {
+            let Some(id) = entry.value.as_u64().map(ObjectId) else { continue };
+            // One that cannot be freed stays where it is, and the rest of the file system is usable.
+            if let Ok(node) = self.object(id).await {
+                let _ = self.destroy(&node).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees a file that has no name, with its extended attributes.
+    async fn destroy(&self, node: &Node) -> Result<()> {
+        let mut all = vec![node.id().object];
+        if let Some(directory) = node.xattr_directory().await? {
+            all.extend(directory.list_all().await?.iter().map(|entry| entry.object));
+            all.push(directory.id().object);
+        }
+        let _lock = node.lock().await;
+        let tx = self.begin(COST).await?;
+        self.writer()?.unlinked.remove(&tx, &zap::int_name(node.id().object.0)).await?;
+        for id in all {
+            self.0.set.free(&tx, id).await?;
+            self.forget(id);
+        }
+        Ok(())
+    }
+}
+
+impl Node {
+    /// Gives a handle back. With the last handle of a file that has no name any more the file goes.
+    pub async fn release(self) -> Result<()> {
+        let fs = self.file_system().clone();
+        if fs.0.writer.is_none() || !self.is_last() || self.links()? > 0 {
+            return Ok(());
+        }
+        let _names = fs.0.names.lock().await;
+        if self.is_last() { fs.destroy(&self).await } else { Ok(()) }
+    }
+
+    fn links(&self) -> Result<u64> {
+        self.bonus_attributes()?.require(Attr::Links).map_err(|e| self.place(e))
+    }
+
+    async fn load(&self) -> Result<Loaded<'_>> {
+        let lock = self.lock().await;
+        Ok(Loaded { node: self, attributes: self.attributes().await?, _lock: lock })
+    }
+
+    /// How long the bonus may be.
+    fn bonus_room(&self) -> usize {
+        DnodePhys::bonus_max(self.object().attrs().slots.into(), 1, false)
+    }
+
+    async fn store(&self, tx: &Tx, attributes: &Attributes) -> Result<()> {
+        if self.object().attrs().bonus_kind != ObjectType::SA {
+            return Err(self.place(Error::unsupported("changing a file of before version 5")));
+        }
+        let encoded = attributes.encode(self.file_system().tables(), tx, self.bonus_room()).await;
+        let encoded = encoded.map_err(|e| self.place(e))?;
+        self.object().set_bonus(tx, &encoded.bonus)?;
+        self.object().set_spill(tx, encoded.spill.as_deref().map(padded))
+    }
+
+    fn check_flags(&self, attributes: &Attributes, forbidden: u64, doing: &str) -> Result<()> {
+        let flags = attributes.word(Attr::Flags).map_err(|e| self.place(e))?.unwrap_or(0);
+        if flags & forbidden == 0 { Ok(()) } else { Err(self.refuse(Refusal::Flagged, doing)) }
+    }
+}
+
+impl Loaded<'_> {
+    fn word(&self, attr: Attr) -> Result<u64> {
+        self.attributes.require(attr).map_err(|e| self.node.place(e))
+    }
+
+    fn set(&mut self, attr: Attr, words: &[u64]) -> Result<()> {
+        let tables = self.node.file_system().tables();
+        self.attributes.set_words(attr, words, tables).map_err(|e| self.node.place(e))
+    }
+
+    fn add(&mut self, attr: Attr, delta: i64) -> Result<u64> {
+        let sum = self.word(attr)?.saturating_add_signed(delta);
+        self.set(attr, &[sum])?;
+        Ok(sum)
+    }
+
+    /// The content changed now, or only what is said of it.
+    fn touch(&mut self, content: bool) -> Result<()> {
+        if content {
+            self.set(Attr::Mtime, &now())?;
+        }
+        self.set(Attr::Ctime, &now())
+    }
+
+    async fn store(&self, tx: &Tx) -> Result<()> {
+        self.node.store(tx, &self.attributes).await
+    }
+}
+
+fn now() -> [u64; 2] {
+    let now = world::wall_clock();
+    [now.seconds, now.nanos.into()]
+}
+
+/// A spill block is whole sectors.
+fn padded(bytes: &[u8]) -> Buf {
+    let mut block = IoBuf::zeroed(bytes.len().next_multiple_of(dmu::SPILL_UNIT));
+    block[..bytes.len()].copy_from_slice(bytes);
+    block.freeze()
+}
+
+/// Locks files in the order of their objects and reads their attributes; the answer is in the order asked for.
+async fn load_all<'a>(nodes: &[&'a Node]) -> Result<Vec<Loaded<'a>>> {
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_by_key(|&i| nodes[i].id().object);
+    let mut loaded: Vec<Option<Loaded<'a>>> = nodes.iter().map(|_| None).collect();
+    for i in order {
+        loaded[i] = Some(nodes[i].load().await?);
+    }
+    Ok(loaded.into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests;

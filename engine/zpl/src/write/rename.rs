@@ -1,0 +1,155 @@
+//! Renaming: one transaction, so that both names are there before and one after, or each the other's.
+
+use super::names::entry;
+use super::{COST, load_all};
+use crate::node::Node;
+use crate::sa::Attr;
+use crate::stat::flags;
+use units::{Error, Result};
+
+/// What becomes of a file that has the new name already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renaming {
+    /// It loses it.
+    Replace,
+    /// Then nothing is renamed.
+    NoReplace,
+    /// It gets the old one; it must be there.
+    Exchange,
+}
+
+/// Directories nested deeper than this are a loop.
+const DEPTH_MAX: usize = 1 << 16;
+
+impl Node {
+    /// Whether `other` is this directory or above it.
+    async fn is_within(&self, other: &Node) -> Result<bool> {
+        let root = self.file_system().root().await?.id();
+        let mut at = self.clone();
+        for _ in 0..DEPTH_MAX {
+            if at.id() == other.id() {
+                return Ok(true);
+            }
+            if at.id() == root {
+                return Ok(false);
+            }
+            at = at.parent().await?;
+        }
+        Err(self.place(Error::corrupt("directories that are within each other")))
+    }
+
+    /// Gives the file that this directory calls `name` the name `new_name` in `target`.
+    pub async fn rename(&self, name: &[u8], target: &Node, new_name: &[u8], how: Renaming) -> Result<()> {
+        let fs = self.file_system();
+        let writer = fs.writer()?;
+        fs.check_name(new_name)?;
+        let (from, to) = (self.directory()?, target.directory()?);
+        let names = fs.0.names.lock().await;
+        let (stored, id) = self.stored_entry(name).await?.ok_or_else(|| self.missing(name))?;
+        let node = fs.object(id).await?;
+        let there = target.stored_entry(new_name).await?;
+        let is_same_name =
+            self.id() == target.id() && there.as_ref().is_some_and(|(name, _)| *name == stored);
+        let other = match (&there, how) {
+            (Some(_), Renaming::NoReplace) if !is_same_name => return Err(target.exists(new_name)),
+            (None, Renaming::Exchange) => return Err(target.missing(new_name)),
+            (Some((_, other)), _) => Some(fs.object(*other).await?),
+            (None, _) => None,
+        };
+        // Two names of one file are the same after as before, unless only the spelling changes.
+        if other.as_ref().is_some_and(|other| other.id() == node.id())
+            && (!is_same_name || stored == new_name)
+        {
+            return Ok(());
+        }
+        let other = other.filter(|other| other.id() != node.id());
+        if node.is_directory() && target.is_within(&node).await? {
+            return Err(node.place(Error::invalid("a directory cannot move into itself")));
+        }
+        if let Some(other) = &other {
+            if how == Renaming::Exchange {
+                if other.is_directory() && self.is_within(other).await? {
+                    return Err(other.place(Error::invalid("a directory cannot move into itself")));
+                }
+            } else {
+                other.check_removal(node.is_directory()).await?;
+            }
+        }
+        target.must_have_names()?;
+        // The two directories may be one.
+        let mut nodes = vec![self, &node];
+        nodes.extend((self.id() != target.id()).then_some(target));
+        let target_at = nodes.len() - 1;
+        let target_at = if self.id() == target.id() { 0 } else { target_at };
+        nodes.extend(other.as_ref());
+        let mut all = load_all(&nodes).await?;
+        for loaded in &all {
+            loaded.node.check_flags(&loaded.attributes, flags::IMMUTABLE | flags::APPENDONLY, "rename")?;
+        }
+        let tx = fs.begin(2 * COST).await?;
+        let mut freed = None;
+        match (&other, how) {
+            (Some(other), Renaming::Exchange) => {
+                let their_name = there.as_ref().map_or(new_name, |(name, _)| name);
+                from.update(&tx, &stored[..], entry(other.id().object, other.kind()))
+                    .await
+                    .map_err(|e| self.place(e))?;
+                to.update(&tx, their_name, entry(id, node.kind())).await.map_err(|e| target.place(e))?;
+                let their = all.len() - 1;
+                all[their].set(Attr::Parent, &[self.id().object.0])?;
+                all[their].touch(false)?;
+                let moved = i64::from(other.is_directory()) - i64::from(node.is_directory());
+                all[0].add(Attr::Links, moved)?;
+                all[target_at].add(Attr::Links, -moved)?;
+            }
+            _ => {
+                if let Some((name, _)) = &there {
+                    to.remove(&tx, &name[..]).await.map_err(|e| target.place(e))?;
+                }
+                if !is_same_name {
+                    from.remove(&tx, &stored[..]).await.map_err(|e| self.place(e))?;
+                }
+                to.insert(&tx, new_name, entry(id, node.kind())).await.map_err(|e| target.place(e))?;
+                if !is_same_name {
+                    all[0].add(Attr::Size, -1)?;
+                }
+                if there.is_none() {
+                    all[target_at].add(Attr::Size, 1)?;
+                }
+                if node.is_directory() {
+                    all[0].add(Attr::Links, -1)?;
+                    all[target_at].add(Attr::Links, 1)?;
+                }
+                if let Some(other) = &other {
+                    let their = all.len() - 1;
+                    let left = match other.is_directory() {
+                        true => 0,
+                        false => all[their].word(Attr::Links)?.saturating_sub(1),
+                    };
+                    all[their].set(Attr::Links, &[left])?;
+                    all[their].touch(false)?;
+                    if other.is_directory() {
+                        all[target_at].add(Attr::Links, -1)?;
+                    }
+                    if left == 0 {
+                        let gone = other.id().object.0;
+                        writer.unlinked.update(&tx, &zap::int_name(gone), gone).await?;
+                        freed = Some(());
+                    }
+                }
+            }
+        }
+        all[1].set(Attr::Parent, &[target.id().object.0])?;
+        all[1].touch(false)?;
+        all[0].touch(true)?;
+        all[target_at].touch(true)?;
+        for loaded in &all {
+            loaded.store(&tx).await?;
+        }
+        drop((tx, all, names));
+        match (freed, other) {
+            (Some(()), Some(other)) => other.release().await,
+            _ => Ok(()),
+        }
+    }
+}

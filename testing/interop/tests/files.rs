@@ -1,0 +1,192 @@
+//! Trees that Cenote writes are sound to OpenZFS's judge, which also shows the files in them as they were made.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use common::{open, verify};
+use interop::harness::{self, Need, trial};
+use interop::{Scratch, programs, zdb};
+use ondisk::feature::compatibility_set;
+use pool::{Content, CreateOptions, Host, Pool};
+use vdev::{Bias, Group, Layout, NewLeaf};
+use zpl::{Changes, FileKind, FileSystem, NewFile, Node, Renaming};
+
+const POOL: &str = "files";
+const SET: &str = "files/home";
+/// Enough for the directory to become a fat ZAP of several leaves.
+const MANY: usize = 3000;
+
+fn main() -> ExitCode {
+    harness::main(vec![trial("a_tree_of_all_kinds_of_files_passes_zdb", &[Need::Program("zdb")], judged)])
+}
+
+fn judged() {
+    let scratch = Scratch::new();
+    let image = scratch.join("a.img");
+    std::fs::File::create(&image).unwrap().set_len(512 << 20).unwrap();
+    let work = vec![image];
+    let images = work.clone();
+    linux::block_on(async move {
+        let pool = create(&images).await;
+        pool.create_dataset(SET, Content::FileSystem(Default::default()), Vec::new()).await.unwrap();
+        let fs = pool.open_file_system_for_writing(SET).await.unwrap();
+        first(&fs).await;
+        pool.sync().await.unwrap();
+        second(&fs).await;
+        drop(fs);
+        pool.export().await.unwrap();
+    });
+    zdb::assert_clean(scratch.path(), POOL);
+    looks_right(scratch.path());
+    let images = work.clone();
+    linux::block_on(async move {
+        let pool = open(images, POOL, false).await.unwrap();
+        assert_eq!(verify(&pool).await.repairable, 0);
+        let fs = pool.open_file_system_for_writing(SET).await.unwrap();
+        third(&fs).await;
+        drop(fs);
+        assert_eq!(pool.problems(), Vec::<String>::new());
+        pool.export().await.unwrap();
+    });
+    zdb::assert_clean(scratch.path(), POOL);
+}
+
+async fn create(images: &[PathBuf]) -> Pool {
+    let leaf = |image: &PathBuf| NewLeaf::look_at(Path::new(image)).unwrap();
+    let options = CreateOptions {
+        name: POOL.into(),
+        groups: vec![Group {
+            layout: Layout::Stripe,
+            bias: Bias::Normal,
+            leaves: images.iter().map(leaf).collect(),
+        }],
+        ashift: 12,
+        features: compatibility_set("openzfs-2.1-linux").unwrap().into_iter().collect(),
+        root_props: Vec::new(),
+        pool_props: Vec::new(),
+        compatibility: None,
+        comment: None,
+        host: Host { id: 1, name: "interop".into() },
+        cache: Arc::new(arc::Cache::new(64 << 20)),
+        tunables: Default::default(),
+    };
+    pool::create(options).await.unwrap()
+}
+
+const REGULAR: FileKind = FileKind::Regular;
+
+async fn make(parent: &Node, name: &str, kind: FileKind, permissions: u32) -> Node {
+    parent.create(name.as_bytes(), &NewFile::new(kind, permissions)).await.unwrap()
+}
+
+/// What is on disk after the first txgs.
+async fn first(fs: &FileSystem) {
+    let root = fs.root().await.unwrap();
+    let many = make(&root, "many", FileKind::Directory, 0o755).await;
+    for n in 0..MANY {
+        make(&many, &format!("a file with the number {n}"), REGULAR, 0o644).await;
+    }
+    let kinds = make(&root, "kinds", FileKind::Directory, 0o1777).await;
+    for (name, kind) in [
+        ("fifo", FileKind::Fifo),
+        ("socket", FileKind::Socket),
+        ("disk", FileKind::BlockDevice),
+        ("tty", FileKind::CharDevice),
+    ] {
+        let new = NewFile { rdev: (8, 17), uid: 1000, ..NewFile::new(kind, 0o600) };
+        kinds.create(name.as_bytes(), &new).await.unwrap();
+    }
+    for (name, len) in [("short", 10), ("long", 1000), ("longest", 4000)] {
+        let target = vec![b't'; len];
+        let new = NewFile { target: &target, ..NewFile::new(FileKind::Symlink, 0o777) };
+        kinds.create(name.as_bytes(), &new).await.unwrap();
+    }
+    let data = make(&root, "data", FileKind::Directory, 0o700).await;
+    let small = make(&data, "small", REGULAR, 0o4755).await;
+    small.write(0, b"a few bytes").await.unwrap();
+    data.link(b"other name", &small).await.unwrap();
+    let odd = make(&data, "odd", REGULAR, 0o077).await;
+    odd.write(0, &noise(100_001)).await.unwrap();
+    let large = make(&data, "large", REGULAR, 0o644).await;
+    large.write(0, &noise(3 << 20)).await.unwrap();
+    let sparse = make(&data, "sparse", REGULAR, 0o644).await;
+    sparse.write(5 << 30, &noise(300_000)).await.unwrap();
+    sparse.truncate(6 << 30).await.unwrap();
+    let marked = make(&data, "marked", REGULAR, 0o644).await;
+    marked.set_xattr(b"user.small", b"value").await.unwrap();
+    marked.set_xattr(b"user.large", &noise(30_000)).await.unwrap();
+}
+
+/// More in later ones, on what is there.
+async fn second(fs: &FileSystem) {
+    let root = fs.root().await.unwrap();
+    let many = root.lookup(b"many").await.unwrap();
+    for n in (0..MANY).filter(|n| n % 3 != 0) {
+        many.unlink(format!("a file with the number {n}").as_bytes()).await.unwrap();
+    }
+    let data = root.lookup(b"data").await.unwrap();
+    data.lookup(b"odd").await.unwrap().write(90_000, &noise(200_000)).await.unwrap();
+    let large = data.lookup(b"large").await.unwrap();
+    large.punch_hole(500_000, 1 << 20).await.unwrap();
+    large.truncate(2_500_000).await.unwrap();
+    data.rename(b"large", &root, b"moved", Renaming::NoReplace).await.unwrap();
+    root.rename(b"moved", &data, b"sparse", Renaming::Exchange).await.unwrap();
+    let marked = data.lookup(b"marked").await.unwrap();
+    marked.remove_xattr(b"user.large").await.unwrap();
+    let changes = Changes { permissions: Some(0o640), uid: Some(7), gid: Some(8), ..Changes::default() };
+    marked.change(&changes).await.unwrap();
+    // Open while its last name goes: on the list of unlinked files when the pool is exported.
+    let orphan = make(&data, "orphan", REGULAR, 0o600).await;
+    orphan.write(0, &noise(400_000)).await.unwrap();
+    data.unlink(b"orphan").await.unwrap();
+}
+
+/// After it was opened anew.
+async fn third(fs: &FileSystem) {
+    let data = fs.resolve(b"data", true).await.unwrap();
+    let marked = data.lookup(b"marked").await.unwrap();
+    let stat = marked.stat().await.unwrap();
+    assert_eq!((stat.permissions, stat.uid, stat.gid), (0o640, 7, 8));
+    assert_eq!(marked.xattrs().await.unwrap(), [(b"user.small".to_vec(), b"value".to_vec())]);
+    let large = data.lookup(b"sparse").await.unwrap();
+    assert_eq!(large.stat().await.unwrap().size, 2_500_000);
+    assert_eq!(large.seek_hole(0).await.unwrap(), Some(512 << 10));
+    let many = fs.resolve(b"many", true).await.unwrap();
+    assert_eq!(many.list_all().await.unwrap().len(), MANY / 3);
+    for entry in many.list_all().await.unwrap() {
+        many.unlink(&entry.name).await.unwrap();
+    }
+    fs.root().await.unwrap().remove_directory(b"many").await.unwrap();
+}
+
+fn noise(len: usize) -> Vec<u8> {
+    (0..len.div_ceil(8)).flat_map(|_| world::random_u64().to_le_bytes()).take(len).collect()
+}
+
+/// What `zdb` shows of the files.
+fn looks_right(directory: &Path) {
+    let mut command = programs::command("zdb");
+    command.args(["-e", "-p"]).arg(directory).args(["-dddd", SET]);
+    let text = programs::run(&mut command);
+    for line in [
+        "other name = ",
+        "(type: Block Device)",
+        "(type: Socket)",
+        "mode\t100077",
+        "links\t2",
+        "mode\t104755",
+        "mode\t100640",
+        "size\t2500000",
+        "size\t6442450944",
+        "user.small = value",
+        "target\ttttttttttt\n",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in\n{}", text.chars().take(4000).collect::<String>());
+    }
+    assert!(!text.contains("ERROR") && !text.contains("invalid"), "{text}");
+}
