@@ -1,6 +1,8 @@
 //! CHAP: who knows the secret proves it by the digest of a challenge. Pure.
 
-use md5::Digest as _;
+// The crate `md-5` calls its library `md5`.
+use md_5::Digest as _;
+use md5 as md_5;
 use std::fmt;
 
 /// A name and the secret that goes with it. It is never printed.
@@ -40,7 +42,7 @@ impl Algorithm {
     pub fn respond(self, id: u8, secret: &[u8], challenge: &[u8]) -> Vec<u8> {
         let parts = [&[id][..], secret, challenge];
         match self {
-            Algorithm::Md5 => md5::Md5::digest(parts.concat()).to_vec(),
+            Algorithm::Md5 => md_5::Md5::digest(parts.concat()).to_vec(),
             Algorithm::Sha256 => sha2::Sha256::digest(parts.concat()).to_vec(),
         }
     }

@@ -13,7 +13,7 @@ use world::{Address, Pending};
 pub struct NoStore;
 
 impl ReservationStore for NoStore {
-    fn save(&self, _text: String) -> Pending<Result<()>> {
+    fn save(&self, _text: String, _lasting: Option<String>) -> Pending<Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }
 }

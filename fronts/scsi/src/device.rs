@@ -65,10 +65,11 @@ pub struct PortGroup {
     pub ports: Vec<u16>,
 }
 
-/// Where reservations are kept that must survive a restart.
+/// Where reservations are kept while no client is there, and beyond a restart where that was asked for.
 pub trait ReservationStore: Send + Sync + fmt::Debug {
-    /// Keeps `text` durably in place of what it had; empty means that there is nothing to keep.
-    fn save(&self, text: String) -> Pending<Result<()>>;
+    /// Keeps `text` in place of what it had, for a device that is made anew; empty means that there is nothing to keep.
+    /// `lasting`, when it is given, takes the place of what is kept durably.
+    fn save(&self, text: String, lasting: Option<String>) -> Pending<Result<()>>;
 }
 
 /// A unit that is served. Dropping the last path and the last handle ends it.
@@ -363,10 +364,14 @@ impl Device {
         let survived = registry.survives;
         let change = persist::read(command, &list, own, &ports)?;
         let effects = change.apply(&mut registry, &path.who)?;
-        if registry.survives || survived {
-            let saved = self.store.save(persist::store(&registry)).await;
-            saved.map_err(|e| Refusal::Sense(Sense::of(e.kind(), true)))?;
-        }
+        let text = persist::store(&registry);
+        let lasting = match (registry.survives, survived) {
+            (true, _) => Some(text.clone()),
+            (false, true) => Some(String::new()),
+            (false, false) => None,
+        };
+        let saved = self.store.save(text, lasting).await;
+        saved.map_err(|e| Refusal::Sense(Sense::of(e.kind(), true)))?;
         {
             let mut state = self.state();
             state.registry = registry;

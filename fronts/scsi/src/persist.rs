@@ -145,12 +145,15 @@ impl Change {
 
 const HEAD: &str = "reservations 1";
 
-/// As text, for a store that keeps it over a restart; empty when nothing must be kept.
+/// As text, for a store; empty when there is nothing to keep.
 pub(crate) fn store(registry: &Registry) -> String {
-    if !registry.survives || registry.registrations.is_empty() {
+    if registry.registrations.is_empty() {
         return String::new();
     }
     let mut text = format!("{HEAD}\ngeneration {}\n", registry.generation);
+    if registry.survives {
+        text += "survives\n";
+    }
     for Registration { who, key } in &registry.registrations {
         let _ = writeln!(text, "registration {key:x} {} {}", who.port, who.initiator);
     }
@@ -164,10 +167,11 @@ pub(crate) fn store(registry: &Registry) -> String {
 pub(crate) fn restore(text: &str) -> Option<Registry> {
     let mut lines = text.lines();
     (lines.next()? == HEAD).then_some(())?;
-    let mut registry = Registry { survives: true, ..Registry::default() };
+    let mut registry = Registry::default();
     for line in lines {
         let mut words = line.splitn(4, ' ');
         match words.next()? {
+            "survives" => registry.survives = true,
             "generation" => registry.generation = words.next()?.parse().ok()?,
             "registration" => {
                 let key = u64::from_str_radix(words.next()?, 16).ok()?;
@@ -221,7 +225,9 @@ mod tests {
     fn what_is_stored_comes_back() {
         let registry = registry();
         assert_eq!(restore(&store(&registry)), Some(registry.clone()));
-        assert_eq!(store(&Registry { survives: false, ..registry }), "");
+        let fleeting = Registry { survives: false, ..registry };
+        assert_eq!(restore(&store(&fleeting)), Some(fleeting));
+        assert_eq!(store(&Registry::default()), "");
         for text in ["", "reservations 2\n", "reservations 1\nregistration zz 1 a\n", "reservations 1\nx\n"] {
             assert_eq!(restore(text), None, "{text:?}");
         }

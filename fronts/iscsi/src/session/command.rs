@@ -33,14 +33,14 @@ fn cdb(header: &Header) -> &[u8] {
     &header.0[32..48]
 }
 
-/// The block address of a command of ten bytes or more, for the record.
-fn lba(cdb: &[u8]) -> u64 {
+/// The place on the unit that a command of ten bytes or more names, for the record; it need not be on the unit.
+fn offset(cdb: &[u8]) -> u64 {
     let (at, len) = match cdb[0] >> 5 {
         0 => (1, 3),
         4 => (2, 8),
         _ => (2, 4),
     };
-    cdb[at..at + len].iter().fold(0, |n, &b| n << 8 | u64::from(b))
+    cdb[at..at + len].iter().fold(0, |n, &b| n << 8 | u64::from(b)).saturating_mul(scsi::BLOCK)
 }
 
 impl Connection {
@@ -144,13 +144,7 @@ impl Connection {
         // Refused, or done without a unit. Data that still come for it are dropped.
         self.widen_window(header);
         let asked = if seen.writes { needed } else { 0 };
-        self.journal.answered(
-            cdb[0],
-            lba(cdb) * scsi::BLOCK,
-            0,
-            self.took_at,
-            outcome.status != Status::Good,
-        );
+        self.journal.answered(cdb[0], offset(cdb), 0, self.took_at, outcome.status != Status::Good);
         self.answer(tag, &outcome, seen.reads, seen.expected, asked, Load::default());
         None
     }
@@ -218,7 +212,7 @@ impl Connection {
             path,
             admission: Some(admission),
             opcode: cdb[0],
-            lba: lba(cdb),
+            offset: offset(cdb),
             reads: seen.reads,
             expected: seen.expected,
             intake,
@@ -318,7 +312,7 @@ impl Connection {
         } else {
             let moved = (task.received + outcome.len()) as u64;
             let failed = outcome.status != Status::Good;
-            self.journal.answered(task.opcode, task.lba * scsi::BLOCK, moved, task.began, failed);
+            self.journal.answered(task.opcode, task.offset, moved, task.began, failed);
             self.answer(tag, &outcome, task.reads, task.expected, task.needed, task.load);
         }
         self.answer_aborts(tag);

@@ -37,7 +37,8 @@ pub(crate) struct Task {
     pub path: Arc<Path>,
     pub admission: Option<Admission>,
     pub opcode: u8,
-    pub lba: u64,
+    /// Where it is at, for the record.
+    pub offset: u64,
     /// Whether the client has room for data, and how much is expected either way.
     pub reads: bool,
     pub expected: usize,
