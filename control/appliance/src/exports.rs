@@ -189,9 +189,13 @@ impl Appliance {
 
     /// Ends the clients of these volumes, and waits until they are gone.
     pub(crate) async fn disconnect(&self, datasets: &[String]) {
-        let Some((server, _)) = self.nbd() else { return };
-        // A client that chose the only volume by no name is of the export "".
-        datasets.iter().map(String::as_str).chain([""]).for_each(|name| server.disconnect(name));
+        if let Some(iscsi) = self.iscsi() {
+            iscsi.release(datasets).await;
+        }
+        if let Some((server, _)) = self.nbd() {
+            // A client that chose the only volume by no name is of the export "".
+            datasets.iter().map(String::as_str).chain([""]).for_each(|name| server.disconnect(name));
+        }
         let gone = async {
             while datasets.iter().any(|d| self.0.volumes.get(d).is_some()) {
                 world::sleep(LOOK).await;

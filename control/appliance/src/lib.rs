@@ -6,6 +6,7 @@
 //!                             ├─ query  datasets  settings       datasets
 //!                             ├─ shares  updates               datasets as projects, file systems and LUNs
 //!                             ├─ san ◀─ configuration          targets, initiators, who sees which LUN
+//!                             ├─ san_directory ◀── iscsi::Server   LUNs, while clients use them
 //!                             └─ exports ◀── nbd::Server         volumes, while clients use them
 //! ```
 //!
@@ -34,6 +35,7 @@ mod importable;
 mod labelclear;
 mod leave;
 mod lun;
+mod lun_unit;
 mod memory;
 mod owner;
 mod phrase;
@@ -43,6 +45,7 @@ mod pools;
 mod query;
 mod remove;
 mod san;
+mod san_directory;
 mod scrub;
 mod service;
 mod settings;
@@ -57,5 +60,6 @@ pub use exports::{Exported, Held};
 pub use home::{Home, HomeLock, Known};
 pub use lun::Lun;
 pub use san::{Credentials, InitiatorRecord, Lu, Proof, SanView, TargetRecord};
+pub use san_directory::Iscsi;
 pub use service::{Appliance, Config};
 pub use shares::LunFacts;

@@ -3,6 +3,7 @@
 use crate::configuration::Configuration;
 use crate::home::Home;
 use crate::pools::Pools;
+use crate::san_directory::Iscsi;
 use crate::volumes::Volumes;
 use api::{ApiError, Call, Daemon, ErrorKind, Reply, Request, Result, Service};
 use pool::Host;
@@ -42,6 +43,7 @@ pub(crate) struct Inner {
     pub pools: world::sync::Mutex<Pools>,
     pub volumes: Volumes,
     pub nbd: Mutex<Option<(nbd::Server, Vec<String>)>>,
+    pub iscsi: Mutex<Option<Iscsi>>,
     pub configuration: Configuration,
     /// Held while LUNs are numbered, and while groups change on which their numbers depend.
     pub numbering: world::sync::Mutex<()>,
@@ -74,6 +76,7 @@ impl Appliance {
             tuning: Mutex::default(),
             volumes: Volumes::default(),
             nbd: Mutex::default(),
+            iscsi: Mutex::default(),
             configuration: Configuration::default(),
             numbering: world::sync::Mutex::new(()),
             asked_to_end: Event::new(),
@@ -97,6 +100,14 @@ impl Appliance {
 
     pub(crate) fn nbd(&self) -> Option<(nbd::Server, Vec<String>)> {
         self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_iscsi(&self, iscsi: Iscsi) {
+        *self.0.iscsi.lock().unwrap_or_else(PoisonError::into_inner) = Some(iscsi);
+    }
+
+    pub(crate) fn iscsi(&self) -> Option<Iscsi> {
+        self.0.iscsi.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn carry_out(&self, call: Call) -> Result<Reply> {

@@ -59,8 +59,8 @@ fn main() -> ExitCode {
 
 fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
     match command {
-        Command::Up(args) => serve::run(home, &args.listen, &args.system, Some(&args)),
-        Command::Serve(args) => serve::run(home, &args.listen, &args.system, None),
+        Command::Up(args) => serve::run(home, (&args.listen, &args.portals), &args.system, Some(&args)),
+        Command::Serve(args) => serve::run(home, (&args.listen, &args.portals), &args.system, None),
         Command::Status(args) => {
             let mut daemon = running(home)?.ok_or_else(|| none_runs(home))?;
             with_caller(&mut daemon, line, |session| cli::status(session, &args))

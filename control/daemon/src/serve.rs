@@ -7,9 +7,9 @@
 
 use crate::{report, socket, up};
 use api::{Call, Caller, Nbd, Reply, Request};
-use appliance::{Appliance, Config, Exported, Home};
+use appliance::{Appliance, Config, Exported, Home, Iscsi};
 use cli::Failure;
-use cli::args::{Listen, System, Up};
+use cli::args::{Listen, Portals, System, Up};
 use futures_util::future::select;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -28,7 +28,12 @@ pub struct Doors {
     pub unix: Option<std::path::PathBuf>,
 }
 
-pub fn run(home: &Home, listen: &Listen, system: &System, first: Option<&Up>) -> Result<(), Failure> {
+pub fn run(
+    home: &Home,
+    (listen, portals): (&Listen, &Portals),
+    system: &System,
+    first: Option<&Up>,
+) -> Result<(), Failure> {
     if let Some(daemon) = crate::running(home)? {
         return Err(runs_already(home, daemon));
     }
@@ -36,8 +41,8 @@ pub fn run(home: &Home, listen: &Listen, system: &System, first: Option<&Up>) ->
         .lock(PATIENCE)
         .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
     let config = Config { home: home.clone(), is_daemon: true, system: system.read()? };
-    let (listen, first) = (listen.clone(), first.map(up::First::of));
-    linux::block_on(serve(config, listen, first)).map_err(Failure::Failed)
+    let (listen, portals, first) = (listen.clone(), portals.clone(), first.map(up::First::of));
+    linux::block_on(serve(config, listen, portals, first)).map_err(Failure::Failed)
 }
 
 fn runs_already(home: &Home, mut daemon: client::Client) -> Failure {
@@ -52,13 +57,18 @@ fn runs_already(home: &Home, mut daemon: client::Client) -> Failure {
     ))
 }
 
-async fn serve(config: Config, listen: Listen, first: Option<up::First>) -> Result<(), String> {
+async fn serve(
+    config: Config,
+    listen: Listen,
+    portals: Portals,
+    first: Option<up::First>,
+) -> Result<(), String> {
     // Whoever asks for the end while pools are opened gets it as soon as they can be closed.
     linux::expect_shutdown();
     let home = config.home.clone();
     let appliance = Appliance::start(config).await.map_err(|e| e.message)?;
     report::warn(&appliance);
-    let outcome = serve_with(&appliance, &home, &listen, first).await;
+    let outcome = serve_with(&appliance, &home, &listen, &portals, first).await;
     // Whatever went wrong, what is open is closed.
     let closed = appliance.stop().await.map_err(|e| e.message);
     outcome.and(closed)
@@ -68,6 +78,7 @@ async fn serve_with(
     appliance: &Appliance,
     home: &Home,
     listen: &Listen,
+    portals: &Portals,
     first: Option<up::First>,
 ) -> Result<(), String> {
     let is_up = first.is_some();
@@ -77,6 +88,7 @@ async fn serve_with(
     let server = nbd::Server::new(Arc::new(Exported::all(appliance)), Arc::default(), nbd::Config::default());
     let doors = open_doors(&server, listen, Some(&home.nbd_socket()))?;
     appliance.set_nbd(server.clone(), doors.addresses());
+    let iscsi = open_portals(appliance, portals).await?;
     socket::listen(appliance, &home.socket()).map_err(|e| e.to_string())?;
     match is_up {
         true => report::say(&up::welcome(appliance, home).await?),
@@ -92,11 +104,27 @@ async fn serve_with(
     // Which of them it was makes no difference.
     let _ = select(pin!(linux::shutdown_signal()), pin!(appliance.ended())).await;
     report::say("closing: clients are ended, pools synced and closed");
+    iscsi.stop().await;
     server.stop().await;
     for path in [home.socket()].iter().chain(&doors.unix) {
         let _ = std::fs::remove_file(path);
     }
     Ok(())
+}
+
+/// Lets iSCSI clients in where it was asked for; without that at the usual port of this machine alone, or another if
+/// somebody has it.
+async fn open_portals(appliance: &Appliance, portals: &Portals) -> Result<Iscsi, String> {
+    let iscsi = Iscsi::start(appliance).await.map_err(|e| e.message)?;
+    for portal in &portals.iscsi {
+        iscsi.listen(*portal).map_err(|e| e.to_string())?;
+    }
+    if portals.iscsi.is_empty() {
+        let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let opened = iscsi.listen(local(::iscsi::DEFAULT_PORT)).or_else(|_| iscsi.listen(local(0)));
+        opened.map_err(|e| e.to_string())?;
+    }
+    Ok(iscsi)
 }
 
 /// Lets NBD clients in where it was asked for; without that at the usual port, or another if somebody has it.

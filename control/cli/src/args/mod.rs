@@ -137,6 +137,14 @@ pub struct Listen {
     pub socket: Option<PathBuf>,
 }
 
+/// Where iSCSI clients may come in.
+#[derive(Clone, Debug, Args)]
+pub struct Portals {
+    /// Address for iSCSI clients; may be given several times [default: 127.0.0.1:3260, or another port when that is taken]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub iscsi: Vec<std::net::SocketAddr>,
+}
+
 #[derive(Debug, Args)]
 pub struct Status {
     /// As JSON
@@ -148,6 +156,8 @@ pub struct Status {
 pub struct Up {
     #[command(flatten)]
     pub listen: Listen,
+    #[command(flatten)]
+    pub portals: Portals,
     #[command(flatten)]
     pub system: System,
     /// Size of the file that the first pool is made on
@@ -162,6 +172,8 @@ pub struct Up {
 pub struct Serve {
     #[command(flatten)]
     pub listen: Listen,
+    #[command(flatten)]
+    pub portals: Portals,
     #[command(flatten)]
     pub system: System,
 }

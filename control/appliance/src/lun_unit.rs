@@ -1,0 +1,88 @@
+//! A volume of a pool as the iSCSI front serves it.
+
+use crate::exports::Held;
+use scsi::{Extent, Piece};
+use std::fmt;
+use units::Result;
+use world::{Buf, Pending};
+use zvol::Volume;
+
+/// A volume that is a LUN; it counts as used as long as this is there.
+pub(crate) struct LunUnit {
+    volume: Volume,
+    read_only: bool,
+    _held: Held,
+}
+
+impl LunUnit {
+    pub fn new(volume: Volume, read_only: bool, held: Held) -> LunUnit {
+        LunUnit { read_only: read_only || volume.is_read_only(), volume, _held: held }
+    }
+}
+
+impl fmt::Debug for LunUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LunUnit({})", self.volume.name())
+    }
+}
+
+/// What the engine read, in the words of the front.
+fn pieces(read: Vec<zvol::Piece>) -> impl Iterator<Item = Piece> {
+    read.into_iter().map(|piece| match piece {
+        zvol::Piece::Data(buf) => Piece::Data(buf),
+        // Not longer than the request, whose length is a u32.
+        zvol::Piece::Hole(len) => Piece::Hole(u32::try_from(len).unwrap_or(u32::MAX)),
+    })
+}
+
+impl scsi::LogicalUnit for LunUnit {
+    fn size(&self) -> u64 {
+        self.volume.size()
+    }
+
+    fn block_size(&self) -> u32 {
+        // At most 16 MiB by the format.
+        u32::try_from(self.volume.block_size()).unwrap_or(u32::MAX)
+    }
+
+    fn read_only(&self) -> bool {
+        self.read_only
+    }
+
+    fn try_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Option<Result<()>> {
+        let read = self.volume.try_pieces(offset, u64::from(len))?;
+        Some(read.map(|read| into.extend(pieces(read))))
+    }
+
+    fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Piece>>> {
+        let volume = self.volume.clone();
+        Box::pin(async move { Ok(pieces(volume.pieces(offset, u64::from(len)).await?).collect()) })
+    }
+
+    fn write(&self, offset: u64, parts: Vec<Buf>, durable: bool) -> Pending<Result<()>> {
+        let volume = self.volume.clone();
+        Box::pin(async move { volume.write_parts(offset, parts, durable).await })
+    }
+
+    /// Zeros are holes: that later writes find room is promised by the volume's reservation.
+    fn zero(&self, offset: u64, len: u64, durable: bool) -> Pending<Result<()>> {
+        let volume = self.volume.clone();
+        Box::pin(async move {
+            volume.zero(offset, len).await?;
+            if durable { volume.flush().await } else { Ok(()) }
+        })
+    }
+
+    fn flush(&self) -> Pending<Result<()>> {
+        let volume = self.volume.clone();
+        Box::pin(async move { volume.flush().await })
+    }
+
+    fn extents(&self, offset: u64, len: u64, max: usize) -> Pending<Result<Vec<Extent>>> {
+        let volume = self.volume.clone();
+        Box::pin(async move {
+            let extents = volume.extents(offset, len, max).await?;
+            Ok(extents.into_iter().map(|e| Extent { len: e.len, hole: e.hole }).collect())
+        })
+    }
+}

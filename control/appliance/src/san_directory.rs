@@ -1,0 +1,314 @@
+//! The LUNs of all pools behind the targets of the configuration, as an iSCSI server asks for them.
+//!
+//! ```text
+//!   configuration ─▶ SanView ─▶ SanDirectory ─▶ iscsi::Server ─▶ sessions look again, and tell their clients
+//!                                   │ san_change
+//!                                   └─ one device for each LUN that is used, opened when its first client comes
+//! ```
+//!
+//! A device is there as long as somebody uses it. Its reservations are kept beyond that: in memory, as SCSI wants them to
+//! survive every farewell, and in the configuration where a client asked for them to survive a restart.
+//!
+//! What an initiator was not given is not found: a target through which it sees nothing is as none.
+//!
+//! All portals of a target are one portal group, and all ports are in one group of asymmetric access, optimized: there is
+//! one controller, and every way to it is as good as another.
+
+use crate::lun_unit::LunUnit;
+use crate::san::{Credentials, SanView, TargetRecord};
+use crate::service::Appliance;
+use crate::shares::LunFacts;
+use futures_util::future::{Either, select};
+use iscsi::{Asking, Authentication, Config, Directory, Listed, Server, Unit, Welcome};
+use scsi::{Device, Identity, Lun, Options, PortGroup, PortState, ReservationStore, TargetPort, naa_text};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use store::{Look, Table};
+use units::Result;
+use world::sync::Event;
+use world::{Address, Pending};
+
+/// Reservations that survive a restart, by the names of their units.
+const RESERVATIONS: Table<String> = Table::new("san.reservations");
+/// The tag of every target's portal group, and the number of the one group of ports.
+const GROUP: u16 = 1;
+
+type Naa = [u8; 16];
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every value under these locks is whole at any time.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The iSCSI service of an appliance.
+#[derive(Clone, Debug)]
+pub struct Iscsi {
+    server: Server,
+    directory: Arc<SanDirectory>,
+    stopped: Arc<Event>,
+}
+
+impl Iscsi {
+    /// Listens nowhere yet.
+    pub async fn start(appliance: &Appliance) -> api::Result<Iscsi> {
+        let view = appliance.san_view().await?;
+        let directory = Arc::new(SanDirectory {
+            appliance: appliance.clone(),
+            view: Mutex::new(view),
+            portals: Mutex::default(),
+            devices: world::sync::Mutex::new(BTreeMap::new()),
+            kept: Arc::default(),
+            leaving: Mutex::default(),
+        });
+        let server = Server::new(directory.clone(), Arc::default(), Config::default());
+        let iscsi = Iscsi { server, directory, stopped: Arc::default() };
+        world::spawn(iscsi.clone().follow());
+        appliance.set_iscsi(iscsi.clone());
+        Ok(iscsi)
+    }
+
+    /// Opens a portal; returns its address.
+    pub fn listen(&self, address: SocketAddr) -> Result<SocketAddr> {
+        let local = match self.server.listen(&Address::Tcp(address))? {
+            Address::Tcp(local) => local,
+            Address::Unix(_) => address,
+        };
+        lock(&self.directory.portals).push(local);
+        Ok(local)
+    }
+
+    pub fn portals(&self) -> Vec<SocketAddr> {
+        lock(&self.directory.portals).clone()
+    }
+
+    pub fn clients(&self) -> Vec<iscsi::Client> {
+        self.server.clients()
+    }
+
+    /// Takes the LUNs of these volumes away from their clients, after what is under way.
+    pub(crate) async fn release(&self, datasets: &[String]) {
+        lock(&self.directory.leaving).extend(datasets.iter().cloned());
+        for dataset in datasets {
+            let device =
+                self.directory.devices.lock().await.remove(dataset).and_then(|used| used.device.upgrade());
+            if let Some(device) = device {
+                device.retire().await;
+            }
+        }
+        self.server.refresh();
+    }
+
+    /// Ends the sessions, after what they have in flight.
+    pub async fn stop(&self) {
+        self.stopped.set();
+        self.server.stop().await;
+    }
+
+    /// Looks again whenever something has changed.
+    async fn follow(self) {
+        let appliance = self.directory.appliance.clone();
+        let mut seen = lock(&self.directory.view).generation();
+        loop {
+            let changed = pin!(appliance.san_change(seen));
+            let Either::Left((now, _)) = select(changed, pin!(self.stopped.wait())).await else { return };
+            seen = now;
+            // What cannot be read now is read at the next change; until then nothing new is seen.
+            if let Ok(view) = appliance.san_view().await {
+                *lock(&self.directory.view) = view;
+                lock(&self.directory.leaving).clear();
+                self.server.refresh();
+            }
+        }
+    }
+}
+
+/// A device that somebody may be using, and how it was configured last.
+#[derive(Debug)]
+struct Used {
+    device: Weak<Device>,
+    write_cache: bool,
+    read_only: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+struct SanDirectory {
+    appliance: Appliance,
+    view: Mutex<Arc<SanView>>,
+    portals: Mutex<Vec<SocketAddr>>,
+    /// By their datasets.
+    devices: world::sync::Mutex<BTreeMap<String, Used>>,
+    kept: Arc<Mutex<BTreeMap<Naa, String>>>,
+    /// Volumes that are being destroyed or given up.
+    leaving: Mutex<BTreeSet<String>>,
+}
+
+impl SanDirectory {
+    fn view(&self) -> Arc<SanView> {
+        lock(&self.view).clone()
+    }
+
+    /// The portals through which a target is reached: those it names by their addresses, or all.
+    fn is_at(target: &TargetRecord, portal: IpAddr) -> bool {
+        let mut named = target.interfaces.iter().filter_map(|name| name.parse::<IpAddr>().ok()).peekable();
+        named.peek().is_none() || portal.is_unspecified() || named.any(|address| address == portal)
+    }
+
+    fn addresses(&self, target: &TargetRecord) -> Vec<String> {
+        let portals = lock(&self.portals);
+        // A portal on every address is where it was asked for.
+        if portals.iter().any(|p| p.ip().is_unspecified()) {
+            return Vec::new();
+        }
+        let there = portals.iter().filter(|p| SanDirectory::is_at(target, p.ip()));
+        there.map(|p| format!("{p},{GROUP}")).collect()
+    }
+
+    /// The device of a LUN: the one that is used, or a new one.
+    async fn device(&self, view: &SanView, facts: &LunFacts) -> Result<Arc<Device>> {
+        let mut devices = self.devices.lock().await;
+        let used = devices.get_mut(&facts.dataset);
+        if let Some((used, device)) = used.and_then(|used| used.device.upgrade().map(|device| (used, device)))
+            && used.read_only == facts.read_only
+        {
+            if used.write_cache != facts.write_cache {
+                used.write_cache = facts.write_cache;
+                device.set_modes(facts.write_cache, false);
+            }
+            device.set_groups(groups(view));
+            return Ok(device);
+        }
+        let (volume, held) = self.appliance.use_volume(&facts.dataset).await?;
+        let unit = LunUnit::new(volume, facts.read_only, held);
+        let network = view.identity();
+        let identity = Identity {
+            vendor: network.vendor.clone(),
+            product: network.product.clone(),
+            ..Identity::new(facts.guid)
+        };
+        let options = Options { write_cache: facts.write_cache, ..Options::default() };
+        let reservations =
+            Reservations { appliance: self.appliance.clone(), kept: self.kept.clone(), unit: facts.guid };
+        let stored = reservations.stored()?;
+        let device = Device::new(Arc::new(unit), identity, options, Arc::new(reservations), &stored);
+        device.set_groups(groups(view));
+        let used = Used {
+            device: Arc::downgrade(&device),
+            write_cache: facts.write_cache,
+            read_only: facts.read_only,
+        };
+        devices.insert(facts.dataset.clone(), used);
+        Ok(device)
+    }
+}
+
+fn groups(view: &SanView) -> Vec<PortGroup> {
+    let ports = view.targets().map(|(_, target)| target.port).collect();
+    vec![PortGroup { id: GROUP, state: PortState::Optimized, preferred: false, ports }]
+}
+
+fn credentials(of: Credentials) -> iscsi::Credentials {
+    iscsi::Credentials { name: of.user, secret: of.secret.into_bytes() }
+}
+
+/// A secret that nobody has.
+fn nobody() -> iscsi::Credentials {
+    let secret = (0..4).flat_map(|_| world::random_u64().to_ne_bytes()).collect();
+    iscsi::Credentials { name: String::new(), secret }
+}
+
+impl Directory for SanDirectory {
+    /// Whoever asks is told what it was given; proof is asked for where it logs in.
+    fn discovery(&self, _asking: &Asking) -> Authentication {
+        Authentication::default()
+    }
+
+    fn targets(&self, asking: &Asking) -> Vec<Listed> {
+        let view = self.view();
+        let listed = |(iqn, target): (&str, &TargetRecord)| Listed {
+            name: iqn.into(),
+            addresses: self.addresses(target),
+        };
+        view.targets_for(&asking.initiator).into_iter().map(listed).collect()
+    }
+
+    fn target(&self, asking: &Asking, name: &str) -> Option<Welcome> {
+        let view = self.view();
+        let target = view.target(name)?;
+        let is_here = match &asking.portal {
+            Address::Tcp(portal) => SanDirectory::is_at(target, portal.ip()),
+            Address::Unix(_) => true,
+        };
+        if !is_here || view.luns(name, &asking.initiator).is_empty() {
+            return None;
+        }
+        let authentication = match view.proof(name, &asking.initiator) {
+            Ok(proof) => Authentication {
+                initiator: proof.initiator.map(credentials),
+                target: proof.target.map(credentials),
+            },
+            Err(_) => Authentication { initiator: Some(nobody()), target: None },
+        };
+        let name = format!("{name},t,0x{GROUP:04x}").into();
+        let port = TargetPort { relative: target.port, group: GROUP, name };
+        Some(Welcome { authentication, port, tag: GROUP, alias: target.alias.clone() })
+    }
+
+    fn units(&self, asking: &Asking, target: &str) -> Pending<Result<Vec<Unit>>> {
+        let (view, leaving) = (self.view(), lock(&self.leaving).clone());
+        let seen = view.luns(target, &asking.initiator).into_iter();
+        let seen = seen.filter(|lu| !leaving.contains(&lu.facts.dataset));
+        let seen: Vec<(Lun, LunFacts)> = seen.map(|lu| (Lun(lu.number), lu.facts.clone())).collect();
+        let Some(iscsi) = self.appliance.iscsi() else { return Box::pin(std::future::ready(Ok(Vec::new()))) };
+        Box::pin(async move {
+            let mut units = Vec::new();
+            for (lun, facts) in seen {
+                // One that cannot be opened does not keep the others away.
+                if let Ok(device) = iscsi.directory.device(&view, &facts).await {
+                    units.push((lun, device));
+                }
+            }
+            Ok(units)
+        })
+    }
+}
+
+/// Where the reservations of one unit are kept.
+#[derive(Debug)]
+struct Reservations {
+    appliance: Appliance,
+    kept: Arc<Mutex<BTreeMap<Naa, String>>>,
+    unit: Naa,
+}
+
+impl Reservations {
+    fn stored(&self) -> Result<String> {
+        if let Some(text) = lock(&self.kept).get(&self.unit) {
+            return Ok(text.clone());
+        }
+        let key = naa_text(&self.unit);
+        Ok(self
+            .appliance
+            .configuration()?
+            .look(|reader| reader.get(&RESERVATIONS, &key))?
+            .unwrap_or_default())
+    }
+}
+
+impl ReservationStore for Reservations {
+    fn save(&self, text: String, lasting: Option<String>) -> Pending<Result<()>> {
+        let key = naa_text(&self.unit);
+        let saved = lasting.map_or(Ok(()), |lasting| {
+            self.appliance.configuration()?.change(|writer| match lasting.is_empty() {
+                true => writer.remove(&RESERVATIONS, &key).map(drop),
+                false => writer.put(&RESERVATIONS, &key, &lasting),
+            })
+        });
+        if saved.is_ok() {
+            lock(&self.kept).insert(self.unit, text);
+        }
+        Box::pin(std::future::ready(saved))
+    }
+}
