@@ -52,8 +52,9 @@ pub struct Iscsi {
 
 impl Iscsi {
     /// Listens nowhere yet.
-    pub async fn start(appliance: &Appliance) -> api::Result<Iscsi> {
-        let view = appliance.san_view().await?;
+    pub async fn start(appliance: &Appliance) -> Iscsi {
+        // A pool that cannot be read does not keep the daemon from starting; nothing is seen then, until it changes.
+        let view = appliance.san_view().await.unwrap_or_default();
         let directory = Arc::new(SanDirectory {
             appliance: appliance.clone(),
             view: Mutex::new(view),
@@ -66,7 +67,7 @@ impl Iscsi {
         let iscsi = Iscsi { server, directory, stopped: Arc::default() };
         world::spawn(iscsi.clone().follow());
         appliance.set_iscsi(iscsi.clone());
-        Ok(iscsi)
+        iscsi
     }
 
     /// Opens a portal; returns its address.

@@ -115,7 +115,7 @@ async fn serve_with(
 /// Lets iSCSI clients in where it was asked for; without that at the usual port of this machine alone, or another if
 /// somebody has it.
 async fn open_portals(appliance: &Appliance, portals: &Portals) -> Result<Iscsi, String> {
-    let iscsi = Iscsi::start(appliance).await.map_err(|e| e.message)?;
+    let iscsi = Iscsi::start(appliance).await;
     for portal in &portals.iscsi {
         iscsi.listen(*portal).map_err(|e| e.to_string())?;
     }
