@@ -7,6 +7,7 @@
 //!                  │  tunable,
 //!                  │  shell ──────▶ cli ── Caller ─┬─ client: the daemon of this home, if one runs
 //!                  │                               └─ local: the appliance in this process, for as long as it takes
+//!                  ├─ password ──────▶ password: the API of that daemon, or the home
 //!                  ├─ status, down ──▶ the daemon of this home, which must run
 //!                  ├─ ls, stat, find,
 //!                  │  cat, cp, tar ──▶ rescue: files of a pool that is only read
@@ -16,8 +17,12 @@
 //!
 //! Exit codes: 0, 1 when something failed, 2 when the words make no sense.
 
+mod kept;
 mod local;
+mod log;
+mod manager;
 mod one_shot;
+mod password;
 mod promises;
 mod report;
 mod rescue;
@@ -26,6 +31,7 @@ mod shell;
 mod socket;
 mod tools;
 mod up;
+mod web;
 
 use appliance::Home;
 use cli::args::{self, Cenote, Command};
@@ -59,13 +65,18 @@ fn main() -> ExitCode {
 
 fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
     match command {
-        Command::Up(args) => serve::run(home, (&args.listen, &args.portals), &args.system, Some(&args)),
-        Command::Serve(args) => serve::run(home, (&args.listen, &args.portals), &args.system, None),
+        Command::Up(args) => {
+            serve::run(home, (&args.listen, &args.portals, &args.web), &args.system, Some(&args))
+        }
+        Command::Serve(args) => {
+            serve::run(home, (&args.listen, &args.portals, &args.web), &args.system, None)
+        }
         Command::Status(args) => {
             let mut daemon = running(home)?.ok_or_else(|| none_runs(home))?;
             with_caller(&mut daemon, line, |session| cli::status(session, &args))
         }
         Command::Down => down(home),
+        Command::Password(args) => password::run(home, &args),
         Command::Nbd(args) => one_shot::run(home, &args),
         Command::Shell(args) => with_appliance(home, |caller| shell::run(home, caller, &args)),
         Command::Zpool(args) => with_session(home, line, |session| cli::zpool(session, &args.command)),

@@ -1,15 +1,15 @@
 //! `cenote up` and `cenote serve`: an appliance that goes on until it is told to end.
 //!
 //! ```text
-//!   lock the home ─▶ open its pools ─▶ (up: make a first one) ─▶ NBD ─▶ command socket ─▶ wait ─▶ clients, pools, sockets
-//!                                                                                      SIGINT, SIGTERM, or asked to
+//!   lock the home ─▶ open its pools ─▶ (up: a first one) ─▶ NBD ─▶ command socket ─▶ API ─▶ wait ─▶ clients, pools, sockets
+//!                                                                                 SIGINT, SIGTERM, or asked to
 //! ```
 
-use crate::{report, socket, up};
+use crate::{log, manager, report, socket, up, web};
 use api::{Call, Caller, Nbd, Reply, Request};
 use appliance::{Appliance, Config, Exported, Home, Iscsi};
 use cli::Failure;
-use cli::args::{Listen, Portals, System, Up};
+use cli::args::{Listen, Portals, System, Up, Web};
 use futures_util::future::select;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -30,10 +30,11 @@ pub struct Doors {
 
 pub fn run(
     home: &Home,
-    (listen, portals): (&Listen, &Portals),
+    (listen, portals, web): (&Listen, &Portals, &Web),
     system: &System,
     first: Option<&Up>,
 ) -> Result<(), Failure> {
+    log::start(web.log);
     if let Some(daemon) = crate::running(home)? {
         return Err(runs_already(home, daemon));
     }
@@ -41,8 +42,9 @@ pub fn run(
         .lock(PATIENCE)
         .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
     let config = Config { home: home.clone(), is_daemon: true, system: system.read()? };
-    let (listen, portals, first) = (listen.clone(), portals.clone(), first.map(up::First::of));
-    linux::block_on(serve(config, listen, portals, first)).map_err(Failure::Failed)
+    let (listen, portals, web) = (listen.clone(), portals.clone(), web.clone());
+    let first = first.map(up::First::of);
+    linux::block_on(serve(config, listen, portals, web, first)).map_err(Failure::Failed)
 }
 
 fn runs_already(home: &Home, mut daemon: client::Client) -> Failure {
@@ -61,6 +63,7 @@ async fn serve(
     config: Config,
     listen: Listen,
     portals: Portals,
+    web: Web,
     first: Option<up::First>,
 ) -> Result<(), String> {
     // Whoever asks for the end while pools are opened gets it as soon as they can be closed.
@@ -68,7 +71,7 @@ async fn serve(
     let home = config.home.clone();
     let appliance = Appliance::start(config).await.map_err(|e| e.message)?;
     report::warn(&appliance);
-    let outcome = serve_with(&appliance, &home, &listen, &portals, first).await;
+    let outcome = serve_with(&appliance, &home, (&listen, &portals, &web), first).await;
     // Whatever went wrong, what is open is closed.
     let closed = appliance.stop().await.map_err(|e| e.message);
     outcome.and(closed)
@@ -77,8 +80,7 @@ async fn serve(
 async fn serve_with(
     appliance: &Appliance,
     home: &Home,
-    listen: &Listen,
-    portals: &Portals,
+    (listen, portals, web): (&Listen, &Portals, &Web),
     first: Option<up::First>,
 ) -> Result<(), String> {
     let is_up = first.is_some();
@@ -90,6 +92,7 @@ async fn serve_with(
     appliance.set_nbd(server.clone(), doors.addresses());
     let iscsi = open_portals(appliance, portals).await?;
     socket::listen(appliance, &home.socket()).map_err(|e| e.to_string())?;
+    let api = web::start(appliance, home, web)?;
     match is_up {
         true => report::say(&up::welcome(appliance, home).await?),
         false => {
@@ -98,12 +101,19 @@ async fn serve_with(
                 home.dir().display(),
                 doors.addresses().join(" and ")
             ));
+            // Who did not say where finds it at the usual place, or asks the Unix socket.
+            if !web.https.is_empty() {
+                report::say(&format!("its API is at {}", api.addresses.join(" and ")));
+            }
             up::unusable(appliance).await?.iter().for_each(|line| report::complain(line));
         }
     }
+    manager::notify("READY=1");
     // Which of them it was makes no difference.
     let _ = select(pin!(linux::shutdown_signal()), pin!(appliance.ended())).await;
+    manager::notify("STOPPING=1");
     report::say("closing: clients are ended, pools synced and closed");
+    api.stop().await;
     iscsi.stop().await;
     server.stop().await;
     for path in [home.socket()].iter().chain(&doors.unix) {

@@ -5,10 +5,17 @@ use clap::Command;
 /// The words of a command, and lines that somebody might type.
 pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("up", &["cenote up", "cenote --home /tmp/tour up --size 20G --volume 5G --arc-max 2G"]),
-    ("serve", &["cenote serve --listen 0.0.0.0:10809", "cenote serve --socket /run/cenote/nbd.sock"]),
+    (
+        "serve",
+        &[
+            "cenote serve --listen 0.0.0.0:10809",
+            "cenote serve --socket /run/cenote/nbd.sock --https 192.0.2.7:215",
+        ],
+    ),
     ("status", &["cenote status", "cenote status -j"]),
     ("down", &["cenote down"]),
     ("shell", &["cenote shell", "cenote shell -c help", "cenote shell --transcript mysql.txt"]),
+    ("password", &["cenote password", "cenote password --generate csi"]),
     ("nbd", &["cenote nbd tank/vol1", "cenote nbd --read-only --socket /tmp/vol1.sock tank/vol1"]),
     ("ls", &["cenote ls -l tank/home:/anna", "cenote ls -R -d /mnt/images -T 4711 tank@monday"]),
     ("stat", &["cenote stat tank/home:/anna/letter.txt"]),

@@ -4,7 +4,7 @@
 //!   cenote ─┬─ zpool ...   zfs ...      OpenZFS's arguments; also when called by the name `zpool` or `zfs`
 //!           ├─ tunable ...              what may be changed while it runs
 //!           ├─ up   serve   nbd         what runs until it is told to end
-//!           ├─ status   down            what is asked of it
+//!           ├─ status   down   password what is asked of it
 //!           ├─ ls  stat  find  cat
 //!           │  cp  tar                  files, without mounting anything
 //!           ├─ shell                    the contexts of an appliance
@@ -60,6 +60,8 @@ pub enum Command {
     Zfs(Zfs),
     /// Show and change what governs the engine while it runs
     Tunable(Tunable),
+    /// Set a password for the API
+    Password(Password),
     /// Serve one volume over NBD until told to end
     Nbd(Nbd),
     /// List files of a pool that is imported, or on devices that are only read
@@ -145,6 +147,39 @@ pub struct Portals {
     pub iscsi: Vec<std::net::SocketAddr>,
 }
 
+/// Where the API over HTTPS is, and what is logged.
+#[derive(Clone, Debug, Args)]
+pub struct Web {
+    /// Address for the API; may be given more than once [default: what was set over the API, else port 215 or 8215 of
+    /// this machine alone]
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "no_https")]
+    pub https: Vec<std::net::SocketAddr>,
+    /// Serve the API on the Unix socket in the home alone
+    #[arg(long)]
+    pub no_https: bool,
+    /// What is logged on the standard error: this and what is worse
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log: LogLevel,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+#[derive(Debug, Args)]
+pub struct Password {
+    /// Whose
+    #[arg(default_value = "root")]
+    pub user: String,
+    /// Make one, and print it; without this it is read from the standard input
+    #[arg(short, long)]
+    pub generate: bool,
+}
+
 #[derive(Debug, Args)]
 pub struct Status {
     /// As JSON
@@ -160,6 +195,8 @@ pub struct Up {
     pub portals: Portals,
     #[command(flatten)]
     pub system: System,
+    #[command(flatten)]
+    pub web: Web,
     /// Size of the file that the first pool is made on
     #[arg(long, value_name = "SIZE", default_value = "10G", value_parser = size)]
     pub size: u64,
@@ -176,6 +213,8 @@ pub struct Serve {
     pub portals: Portals,
     #[command(flatten)]
     pub system: System,
+    #[command(flatten)]
+    pub web: Web,
 }
 
 #[derive(Debug, Args)]

@@ -87,7 +87,9 @@ fn word_matches(expected: &str, printed: &str) -> bool {
         || (is_rule(&a) && is_rule(&b))
         || (is_guid(&a) && is_guid(&b))
         || (is_time(&a) && is_time(&b))
-        || (a.starts_with("nbd://") && without_port(&a) == without_port(&b))
+        || ["nbd://", "https://"]
+            .iter()
+            .any(|s| a.starts_with(s) && without_port(&a, s) == without_port(&b, s))
 }
 
 /// Sizes and ratios with a unit, within a factor of two.
@@ -134,8 +136,8 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-fn without_port(uri: &str) -> String {
-    let (host, path) = uri.trim_start_matches("nbd://").split_once('/').unwrap_or((uri, ""));
+fn without_port(uri: &str, scheme: &str) -> String {
+    let (host, path) = uri.trim_start_matches(scheme).split_once('/').unwrap_or((uri, ""));
     format!("{}/{path}", host.split(':').next().unwrap_or(host))
 }
 

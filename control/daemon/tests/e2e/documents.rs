@@ -21,7 +21,7 @@ const PLACES: [&str; 2] = ["/tmp/tour", "/srv"];
 const EVIDENCE: &str = "/srv/evidence";
 const FOREIGN: [&str; 2] = ["rz1", "gpt"];
 /// What the commands in documents need besides the program.
-const PROGRAMS: [&str; 6] = ["bash", "nbdinfo", "nbdcopy", "zdb", "truncate", "fio"];
+const PROGRAMS: [&str; 7] = ["bash", "nbdinfo", "nbdcopy", "zdb", "truncate", "fio", "curl"];
 /// How long a daemon may take until it has said what the document says.
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -9,12 +9,15 @@
 //!   rescue      files of pools that nobody mounts
 //!   clients     nbdcopy, an XFS on a loop device
 //!   shell       the contexts of an appliance, and the tree of datasets that they leave
+//!   api         HTTPS: what drivers ask, users, and what strangers try
+//!   units       systemd
 //! ```
 //!
 //! What a machine lacks is named, and its tests are counted as ignored.
 
 #![allow(clippy::unwrap_used)]
 
+mod api;
 mod clients;
 mod commands;
 mod console;
@@ -25,6 +28,7 @@ mod golden;
 mod home;
 mod rescue;
 mod shell;
+mod units;
 
 use std::process::ExitCode;
 
@@ -39,6 +43,8 @@ fn main() -> ExitCode {
         rescue::trials(),
         clients::trials(),
         shell::trials(),
+        api::trials(),
+        units::trials(),
     ];
     interop::harness::main(trials.into_iter().flatten().collect())
 }

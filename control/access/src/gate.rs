@@ -1,0 +1,431 @@
+//! The gate: how somebody proves who they are, and how changes are made to hold.
+
+use crate::sessions::{Key, Session, Sessions, digest};
+use crate::throttle::{Places, Throttle};
+use crate::{
+    AccessError, Entropy, Kind, Password, Record, Result, Secret, State, Store, Token, User, password,
+};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+/// How long a password that was right need not be hashed again, for clients that send it with every request.
+const REMEMBERED: f64 = 60.0;
+const REMEMBERED_MAX: usize = 256;
+const MINUTE: f64 = 60.0;
+
+/// Both clocks, as the caller reads them.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// Seconds since 1970.
+    pub wall: u64,
+    /// Seconds of a clock that only runs forward.
+    pub steady: f64,
+}
+
+/// Who somebody has proved to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub user: String,
+    pub uid: u64,
+    /// The session or token by which, for the audit log; empty with a password.
+    pub session: String,
+}
+
+/// Why nobody was let in. It does not say more, since it must not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// No such user, or not the password, or the session has ended.
+    Wrong,
+    /// Too many attempts: seconds to wait.
+    Later(u64),
+}
+
+/// A session that was opened.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    pub secret: Secret,
+    pub label: String,
+}
+
+/// A login under way: [`Attempt::check`] takes its time, so it is for a thread that may.
+#[derive(Debug)]
+pub struct Attempt {
+    name: String,
+    address: Option<IpAddr>,
+    uid: Option<u64>,
+    password: Password,
+    places: Places,
+}
+
+#[derive(Debug)]
+pub struct Checked {
+    attempt: Attempt,
+    given: Secret,
+    is_right: bool,
+}
+
+impl Attempt {
+    pub fn check(self, given: Secret) -> Checked {
+        let is_right = self.password.matches(&given) && self.uid.is_some();
+        Checked { attempt: self, given, is_right }
+    }
+}
+
+/// See the crate.
+pub struct Access {
+    state: State,
+    store: Box<dyn Store>,
+    entropy: Box<dyn Entropy>,
+    sessions: Sessions,
+    throttle: Throttle,
+    /// Digests of names and passwords that were right, and until when.
+    remembered: HashMap<Key, f64>,
+    /// Makes those digests worthless elsewhere.
+    pepper: [u8; 32],
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Access({} users, {} sessions)", self.state.users.len(), self.sessions.count())
+    }
+}
+
+impl Access {
+    /// With what was kept, or as before the first change.
+    pub fn open(mut store: Box<dyn Store>, mut entropy: Box<dyn Entropy>) -> Result<Access> {
+        let state = store.load().map_err(|e| kept("read", &e))?.unwrap_or_default();
+        let mut pepper = [0; 32];
+        entropy.fill(&mut pepper);
+        Ok(Access {
+            state,
+            store,
+            entropy,
+            sessions: Sessions::default(),
+            throttle: Throttle::default(),
+            remembered: HashMap::new(),
+            pepper,
+        })
+    }
+
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Changes users and roles: it is kept, and then it holds. Sessions of users who were removed, or whose password is
+    /// another now, end.
+    pub fn change<T>(&mut self, change: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+        let mut next = self.state.clone();
+        let outcome = change(&mut next)?;
+        self.store.save(&next).map_err(|e| kept("keep", &e))?;
+        let before = std::mem::replace(&mut self.state, next);
+        let is_another = |name: &str, uid: u64| {
+            let secret =
+                |state: &State| state.users.get(name).filter(|u| u.uid == uid).map(|u| u.password.clone());
+            secret(&self.state).is_none() || secret(&self.state) != secret(&before)
+        };
+        self.sessions.close_all(|s| is_another(&s.user, s.uid));
+        Ok(outcome)
+    }
+
+    /// Hashes a new password. Slow: call it where that is no harm.
+    pub fn hash(salt: [u8; 16], password: &Secret) -> Result<Password> {
+        Password::new(password, salt)
+    }
+
+    pub fn salt(&mut self) -> [u8; password::SALT] {
+        let mut salt = [0; password::SALT];
+        self.entropy.fill(&mut salt);
+        salt
+    }
+
+    /// Begins a login. `address` is of a client of the network.
+    pub fn begin(&mut self, name: &str, address: Option<IpAddr>, now: Now) -> Result<Attempt, Denied> {
+        let places = self.throttle.take(name, address, now.steady).map_err(Denied::Later)?;
+        let known = self.state.users.get(name);
+        let able = known.and_then(|user| Some((user.uid, user.password.clone()?)));
+        let (uid, password) = able.map_or_else(|| (None, Password::nobodys()), |(uid, p)| (Some(uid), p));
+        Ok(Attempt { name: name.into(), address, uid, password, places })
+    }
+
+    pub fn finish(&mut self, checked: Checked, now: Now) -> Result<Identity, Denied> {
+        let Checked { attempt, given, is_right } = checked;
+        // The account may have changed while the password was looked at.
+        let user = self.state.users.get(&attempt.name).filter(|u| Some(u.uid) == attempt.uid);
+        let user = user.filter(|u| is_right && u.password.as_ref() == Some(&attempt.password));
+        let Some(user) = user else { return Err(Denied::Wrong) };
+        let identity = Identity { user: user.logname.clone(), uid: user.uid, session: String::new() };
+        let mark = self.mark(user, &given);
+        self.throttle.refund(attempt.places, &attempt.name, attempt.address);
+        self.remembered.retain(|_, until| *until > now.steady);
+        if let Some(mark) = mark
+            && self.remembered.len() < REMEMBERED_MAX
+        {
+            self.remembered.insert(mark, now.steady + REMEMBERED);
+        }
+        Ok(identity)
+    }
+
+    /// Whether this name and password were right just now.
+    pub fn recall(&self, name: &str, given: &Secret, now: Now) -> Option<Identity> {
+        let user = self.state.users.get(name)?;
+        let until = self.remembered.get(&self.mark(user, given)?)?;
+        (now.steady < *until).then(|| Identity {
+            user: user.logname.clone(),
+            uid: user.uid,
+            session: String::new(),
+        })
+    }
+
+    /// Of a password with the hash that it matched: worthless when the hash is another.
+    fn mark(&self, user: &User, given: &Secret) -> Option<Key> {
+        let hash = Sha256::new()
+            .chain_update(self.pepper)
+            .chain_update(user.uid.to_le_bytes())
+            .chain_update(user.password.as_ref()?.mark())
+            .chain_update(given.reveal().as_bytes());
+        Some(hash.finalize().into())
+    }
+
+    /// Opens a session for somebody who has just proved who they are.
+    pub fn open_session(&mut self, identity: &Identity, now: Now) -> Opened {
+        let secret = self.new_secret();
+        let mut number = [0; 4];
+        self.entropy.fill(&mut number);
+        let label = format!("REST-{}", hex(&number));
+        let minutes = self.state.users.get(&identity.user).map_or(1, |u| u.session_timeout);
+        let session = Session {
+            user: identity.user.clone(),
+            uid: identity.uid,
+            label: label.clone(),
+            used: now.steady,
+            timeout: f64::from(minutes) * MINUTE,
+        };
+        self.sessions.open(digest(secret.reveal()), session);
+        Opened { secret, label }
+    }
+
+    /// Whose session or token this is.
+    pub fn who_is(&mut self, secret: &str, now: Now) -> Result<Identity, Denied> {
+        let key = digest(secret);
+        if let Some(session) = self.sessions.find(&key, now.steady) {
+            let user = self.state.users.get(&session.user).filter(|u| u.uid == session.uid);
+            return user.map_or(Err(Denied::Wrong), |_| {
+                Ok(Identity { user: session.user.clone(), uid: session.uid, session: session.label.clone() })
+            });
+        }
+        let lives = |t: &&Token| t.digest == key && t.expires.is_none_or(|at| now.wall < at);
+        let mut found = self.state.users.values().filter_map(|u| Some((u, u.tokens.iter().find(lives)?)));
+        found.next().map_or(Err(Denied::Wrong), |(user, token)| {
+            Ok(Identity { user: user.logname.clone(), uid: user.uid, session: format!("token-{}", token.id) })
+        })
+    }
+
+    pub fn close_session(&mut self, secret: &str) -> bool {
+        self.sessions.close(&digest(secret))
+    }
+
+    /// How many there are.
+    pub fn sessions(&self) -> usize {
+        self.sessions.count()
+    }
+
+    /// Makes a token; its secret is told now and never again.
+    pub fn create_token(
+        &mut self,
+        user: &str,
+        name: &str,
+        days: Option<u32>,
+        now: Now,
+    ) -> Result<(u32, Secret)> {
+        let secret = self.new_secret();
+        let token = Token {
+            id: 0,
+            name: name.into(),
+            digest: digest(secret.reveal()),
+            expires: days.map(|d| now.wall + u64::from(d) * 24 * 60 * 60),
+            created: now.wall,
+        };
+        let id = self.change(|state| state.add_token(user, token))?;
+        Ok((id, secret))
+    }
+
+    /// 256 bits that nobody guesses, as text.
+    fn new_secret(&mut self) -> Secret {
+        let mut bytes = [0; 32];
+        self.entropy.fill(&mut bytes);
+        Secret::new(hex(&bytes))
+    }
+
+    pub fn record(&mut self, record: &Record) -> std::io::Result<()> {
+        self.store.append(record)
+    }
+
+    pub fn records(&mut self, max: usize) -> Result<Vec<Record>> {
+        self.store.records(max).map_err(|e| kept("read the audit log", &e))
+    }
+}
+
+fn kept(doing: &str, e: &std::io::Error) -> AccessError {
+    AccessError::new(Kind::Store, format!("cannot {doing} users and roles: {e}"))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Files, ROOT};
+    use std::path::PathBuf;
+
+    /// Counts: no two secrets of a test are the same.
+    struct Counter(u64);
+
+    impl Entropy for Counter {
+        fn fill(&mut self, out: &mut [u8]) {
+            self.0 += 1;
+            out.chunks_mut(8).for_each(|c| c.copy_from_slice(&self.0.to_le_bytes()[..c.len()]));
+        }
+    }
+
+    fn home(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("cenote-access-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    fn open(dir: &std::path::Path) -> Access {
+        Access::open(Box::new(Files::new(dir)), Box::new(Counter(0))).unwrap()
+    }
+
+    fn at(steady: f64) -> Now {
+        Now { wall: 1_000_000 + steady as u64, steady }
+    }
+
+    fn set(access: &mut Access, name: &str, password: &str) {
+        let salt = access.salt();
+        let hash = Access::hash(salt, &Secret::new(password)).unwrap();
+        access.change(|state| state.set_password(ROOT, name, hash)).unwrap();
+    }
+
+    fn log_in(access: &mut Access, name: &str, password: &str, now: Now) -> Result<Identity, Denied> {
+        let attempt = access.begin(name, Some(IpAddr::from([10, 0, 0, 1])), now)?;
+        let checked = attempt.check(Secret::new(password));
+        access.finish(checked, now)
+    }
+
+    #[test]
+    fn a_password_opens_a_session_and_a_session_ends() {
+        let dir = home("session");
+        let mut access = open(&dir);
+        assert_eq!(log_in(&mut access, ROOT, "", at(0.0)), Err(Denied::Wrong), "root is locked at first");
+        set(&mut access, ROOT, "password one");
+        let who = log_in(&mut access, ROOT, "password one", at(0.0)).unwrap();
+        assert_eq!(log_in(&mut access, ROOT, "password two", at(0.0)), Err(Denied::Wrong));
+        assert_eq!(log_in(&mut access, "nobody", "password one", at(0.0)), Err(Denied::Wrong));
+        let opened = access.open_session(&who, at(0.0));
+        let secret = opened.secret.reveal().to_string();
+        assert_eq!(access.who_is(&secret, at(800.0)).unwrap().session, opened.label);
+        assert_eq!(access.who_is("", at(800.0)), Err(Denied::Wrong));
+        assert_eq!(access.who_is(&secret, at(1700.0)), Err(Denied::Wrong), "fifteen minutes unused");
+        let secret = access.open_session(&who, at(0.0)).secret.reveal().to_string();
+        set(&mut access, ROOT, "password two");
+        assert_eq!(access.who_is(&secret, at(1.0)), Err(Denied::Wrong), "a new password ends sessions");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_password_that_was_right_is_remembered_for_a_minute() {
+        let dir = home("recall");
+        let mut access = open(&dir);
+        set(&mut access, ROOT, "password one");
+        let good = Secret::new("password one");
+        assert_eq!(access.recall(ROOT, &good, at(0.0)), None);
+        log_in(&mut access, ROOT, "password one", at(0.0)).unwrap();
+        assert!(access.recall(ROOT, &good, at(59.0)).is_some());
+        assert_eq!(access.recall(ROOT, &Secret::new("password two"), at(59.0)), None);
+        assert_eq!(access.recall(ROOT, &good, at(60.0)), None);
+        log_in(&mut access, ROOT, "password one", at(60.0)).unwrap();
+        set(&mut access, ROOT, "password two");
+        assert_eq!(access.recall(ROOT, &good, at(61.0)), None);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn what_exists_and_what_does_not_is_denied_alike_and_as_often() {
+        let dir = home("oracle");
+        let mut access = open(&dir);
+        set(&mut access, ROOT, "password one");
+        let mut answers = |name: &str, address: u8| {
+            let mut all = Vec::new();
+            for _ in 0..12 {
+                let attempt = access.begin(name, Some(IpAddr::from([10, 0, 1, address])), at(0.0));
+                all.push(attempt.map(|a| format!("{:?}", a.check(Secret::new("x")).is_right)));
+            }
+            all
+        };
+        let of_root = answers(ROOT, 1);
+        assert_eq!(of_root, answers("nobody", 2));
+        assert_eq!(of_root.last(), Some(&Err(Denied::Later(6))));
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn tokens_outlive_a_restart_and_end_with_their_time_or_owner() {
+        let dir = home("token");
+        let mut access = open(&dir);
+        access.change(|state| state.create_user("csi", "driver", None).map(drop)).unwrap();
+        let (id, secret) = access.create_token("csi", "cluster", Some(1), at(0.0)).unwrap();
+        let (_, forever) = access.create_token("csi", "other", None, at(0.0)).unwrap();
+        let mut access = open(&dir);
+        let who = access.who_is(secret.reveal(), at(10.0)).unwrap();
+        assert_eq!((who.user.as_str(), who.session), ("csi", format!("token-{id}")));
+        assert!(access.who_is(secret.reveal(), at(86_400.0)).is_err(), "a day is over");
+        assert!(access.who_is(forever.reveal(), at(1e9)).is_ok());
+        let text = std::fs::read_to_string(dir.join("access.json")).unwrap();
+        assert!(!text.contains(secret.reveal()) && !text.contains(forever.reveal()));
+        access.change(|state| state.remove_token(ROOT, "csi", id)).unwrap();
+        access.change(|state| state.remove_user(ROOT, "csi")).unwrap();
+        assert!(access.who_is(forever.reveal(), at(20.0)).is_err());
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_kept_does_not_hold() {
+        let dir = home("lost");
+        let mut access = open(&dir);
+        std::fs::remove_dir_all(&dir).unwrap();
+        let error = access.change(|state| state.create_user("ann", "", None).map(drop)).unwrap_err();
+        assert_eq!(error.kind, Kind::Store);
+        assert!(access.state().user("ann").is_err());
+    }
+
+    #[test]
+    fn the_audit_log_is_read_back_newest_last() {
+        let dir = home("audit");
+        let mut access = open(&dir);
+        for time in 0..5 {
+            let record = Record {
+                time,
+                user: ROOT.into(),
+                address: "10.0.0.1".into(),
+                session: String::new(),
+                action: "PUT /api/x".into(),
+                detail: format!("{:?}", Secret::new("tops")),
+                status: 202,
+            };
+            access.record(&record).unwrap();
+        }
+        // As a crash may leave it.
+        use std::io::Write;
+        let mut file = std::fs::OpenOptions::new().append(true).open(dir.join("audit.jsonl")).unwrap();
+        file.write_all(b"{\"time\":").unwrap();
+        let times: Vec<u64> = access.records(2).unwrap().iter().map(|r| r.time).collect();
+        assert_eq!(times, [3, 4]);
+        assert!(!std::fs::read_to_string(dir.join("audit.jsonl")).unwrap().contains("tops"));
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}

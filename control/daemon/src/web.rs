@@ -1,0 +1,197 @@
+//! The API over HTTPS, beside the appliance: where it listens, and how its requests reach the engine's loops.
+//!
+//! ```text
+//!   rest's thread:  Bridge::call ──▶ requests ──▶ a loop: Appliance::call, each a task
+//!                        await   ◀── reply    ◀──┘
+//! ```
+//!
+//! It listens on this machine alone until an administrator says otherwise: on the command line, by a socket that the
+//! service manager hands over, or in the service `rest` of the API itself.
+
+use crate::kept::Kept;
+use crate::report;
+use access::{Access, Entropy};
+use api::{ApiError, Call, ErrorKind, Reply, Result, Service};
+use appliance::{Appliance, Home};
+use cli::args::Web;
+use rest::{About, Certificate, Door, Rest, Serving};
+use std::future::Future;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use world::sync::{Receiver, Sender, TrySendError, channel, oneshot};
+
+/// The appliance's port, and one for who may not have that.
+const PORTS: [u16; 3] = [215, 8215, 0];
+/// Requests on their way to the appliance; each comes from a connection, of which there are not many more.
+const REQUESTS_MAX: usize = 256;
+/// The appliance's serial number, among what [`access::State::settings`] keeps.
+const ASN: &str = "appliance.asn";
+
+type Asked = (Call, oneshot::Sender<Result<Reply>>);
+
+/// The appliance as other threads reach it.
+struct Bridge(Sender<Asked>);
+
+impl Service for Bridge {
+    fn call(&self, call: Call) -> Pin<Box<dyn Future<Output = Result<Reply>> + Send>> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || ApiError::new(ErrorKind::Cancelled, "the appliance is closing");
+        let sent = match self.0.try_send((call, reply)) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(_)) => Err(ApiError::new(ErrorKind::Cancelled, "the appliance is busy")),
+            Err(TrySendError::Closed(_)) => Err(gone()),
+        };
+        Box::pin(async move {
+            sent?;
+            answer.await.unwrap_or_else(|_| Err(gone()))
+        })
+    }
+}
+
+async fn answer(appliance: Appliance, mut asked: Receiver<Asked>) {
+    while let Some((call, reply)) = asked.recv().await {
+        let appliance = appliance.clone();
+        world::spawn(async move {
+            // Whoever asked may have hung up; what was asked for is done all the same.
+            let _ = reply.send(appliance.call(call).await);
+        });
+    }
+}
+
+/// Randomness of the kernel.
+pub struct Kernel;
+
+impl Entropy for Kernel {
+    fn fill(&mut self, mut out: &mut [u8]) {
+        while !out.is_empty() {
+            match rustix::rand::getrandom(&mut *out, rustix::rand::GetRandomFlags::empty()) {
+                Ok(n) => out = &mut out[n..],
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => panic!("the kernel has no randomness: {e}"),
+            }
+        }
+    }
+}
+
+/// Users and roles of a home, which are part of its configuration.
+pub fn open_access(home: &Home, configuration: store::Store) -> Result<Access, String> {
+    let kept = Kept::new(configuration, home.dir());
+    let mut access = Access::open(Box::new(kept), Box::new(Kernel)).map_err(|e| e.message)?;
+    if !access.state().settings.contains_key(ASN) {
+        let id = access.salt().map(|byte| format!("{byte:02x}")).concat();
+        let asn = format!("{}-{}-{}-{}-{}", &id[..8], &id[8..12], &id[12..16], &id[16..20], &id[20..]);
+        let kept = access.change(|state| {
+            state.settings.insert(ASN.into(), asn);
+            Ok(())
+        });
+        kept.map_err(|e| e.message)?;
+    }
+    Ok(access)
+}
+
+/// The API while it is served.
+pub struct Running {
+    serving: Serving,
+    socket: PathBuf,
+    pub addresses: Vec<String>,
+}
+
+impl Running {
+    /// Lets requests that are under way end. The loop goes on meanwhile, since they need it.
+    pub async fn stop(self) {
+        let (stopped, wait) = oneshot::channel();
+        std::thread::spawn(move || {
+            self.serving.stop();
+            let _ = stopped.send(());
+        });
+        let _ = wait.await;
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+/// Serves the API of this appliance.
+pub fn start(appliance: &Appliance, home: &Home, web: &Web) -> Result<Running, String> {
+    let configuration = appliance.configuration().map_err(|e| e.to_string())?;
+    let access = open_access(home, configuration)?;
+    let names = host_names();
+    let asn = access.state().settings.get(ASN).cloned().unwrap_or_default();
+    let listen = access.state().settings.get(rest::LISTEN).cloned().unwrap_or_default();
+    let about = About {
+        nodename: names.first().cloned().unwrap_or_default(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        asn,
+        addresses: Vec::new(),
+    };
+    let (requests, asked) = channel(REQUESTS_MAX);
+    let rest = Rest::new(access, Arc::new(Bridge(requests)), about);
+
+    let mut doors = Vec::new();
+    let mut addresses = Vec::new();
+    let tls = home.dir().join("tls");
+    for listener in listeners(web, &listen)? {
+        let certificate = Certificate::load_or_make(&tls, &names).map_err(|e| e.to_string())?;
+        let address = listener.local_addr().map_err(|e| e.to_string())?;
+        addresses.push(format!("https://{address}"));
+        doors.push(Door::Https(listener, certificate));
+    }
+    let socket = home.dir().join("rest.sock");
+    doors.push(Door::Unix(owners_door(&socket)?, rustix::process::geteuid().as_raw()));
+    addresses.push(format!("unix:{}", socket.display()));
+    rest.set_addresses(addresses.clone());
+    world::spawn(answer(appliance.clone(), asked));
+    let serving = rest::serve(rest, doors).map_err(|e| format!("cannot serve the API: {e}"))?;
+    Ok(Running { serving, socket, addresses })
+}
+
+fn owners_door(socket: &std::path::Path) -> Result<UnixListener, String> {
+    // We hold the home's lock: whoever left it is gone.
+    let _ = std::fs::remove_file(socket);
+    let bound = UnixListener::bind(socket).and_then(|listener| {
+        std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600))?;
+        Ok(listener)
+    });
+    bound.map_err(|e| format!("cannot listen on {}: {e}", socket.display()))
+}
+
+/// By the command line; else what the service manager hands over; else what an administrator has set; else this machine.
+fn listeners(web: &Web, kept: &str) -> Result<Vec<TcpListener>, String> {
+    let bind = |address: &SocketAddr| {
+        TcpListener::bind(address).map_err(|e| format!("cannot listen for the API on {address}: {e}"))
+    };
+    if web.no_https {
+        return Ok(Vec::new());
+    }
+    if !web.https.is_empty() {
+        return web.https.iter().map(bind).collect();
+    }
+    let mut handed = listenfd::ListenFd::from_env();
+    let handed: Vec<TcpListener> =
+        (0..handed.len()).filter_map(|n| handed.take_tcp_listener(n).ok().flatten()).collect();
+    if !handed.is_empty() {
+        return Ok(handed);
+    }
+    let kept: Vec<SocketAddr> = kept.split(',').filter_map(|a| a.parse().ok()).collect();
+    let set: Result<Vec<TcpListener>, String> = kept.iter().map(bind).collect();
+    match set {
+        Ok(listeners) if !listeners.is_empty() => return Ok(listeners),
+        // It was set over the API: without one it could not be set right.
+        Err(e) => report::complain(&format!("WARNING: {e}; it is on this machine alone")),
+        Ok(_) => {}
+    }
+    let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let found = PORTS.iter().find_map(|port| TcpListener::bind(local(*port)).ok());
+    found.map(|listener| vec![listener]).ok_or_else(|| "cannot listen for the API on this machine".into())
+}
+
+/// What clients may call this machine.
+fn host_names() -> Vec<String> {
+    let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    // A name that is none would make a certificate that is none.
+    let is_name = own.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b)) && !own.is_empty();
+    let own = if is_name { own } else { "localhost".into() };
+    [own, "localhost".into(), "127.0.0.1".into(), "::1".into()].into()
+}

@@ -1,0 +1,237 @@
+//! Bodies of requests: JSON objects whose fields are those of a [`Shape`], and nothing else.
+
+use crate::Fault;
+use crate::shape::{Field, Kind, Shape};
+use access::Secret;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The value of a field, as its kind says.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Arg {
+    Text(String),
+    Number(u64),
+    Flag(bool),
+    Texts(Vec<String>),
+    Secret(Secret),
+}
+
+impl std::fmt::Debug for Arg {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Arg::Text(text) => write!(f, "{text:?}"),
+            Arg::Number(n) => write!(f, "{n}"),
+            Arg::Flag(flag) => write!(f, "{flag}"),
+            Arg::Texts(texts) => write!(f, "{texts:?}"),
+            Arg::Secret(secret) => write!(f, "{secret:?}"),
+        }
+    }
+}
+
+/// What a body gave. Shown, it holds stars for secrets.
+#[derive(Clone, Default)]
+pub struct Args {
+    given: BTreeMap<&'static str, Arg>,
+    /// Users' own properties, with their prefix.
+    pub custom: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for Args {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(&self.given).entries(&self.custom).finish()
+    }
+}
+
+impl Args {
+    /// Reads a body. Without a shape it must be empty, or say nothing.
+    pub fn read(bytes: &[u8], shape: Option<&Shape>) -> Result<Args, Fault> {
+        let value: Value = match bytes.iter().all(u8::is_ascii_whitespace) {
+            true => Value::Null,
+            false => serde_json::from_slice(bytes)
+                .map_err(|e| Fault::invalid(format!("the body is no JSON: {e}")))?,
+        };
+        let object = match value {
+            // Some clients send it with everything.
+            Value::Null => Map::new(),
+            Value::Object(object) => object,
+            _ => return Err(Fault::invalid("the body is no JSON object")),
+        };
+        let Some(shape) = shape else {
+            return object
+                .keys()
+                .next()
+                .map_or(Ok(Args::default()), |name| Err(Fault::unknown_argument(name)));
+        };
+        let mut args = Args::default();
+        for (name, value) in object {
+            match shape.field(&name) {
+                Some(field) => drop(args.given.insert(field.name, read(field, value)?)),
+                None if shape.has_custom && name.starts_with("custom:") => {
+                    let text =
+                        value.as_str().ok_or_else(|| Fault::invalid(format!("'{name}' is no text")))?;
+                    args.custom.insert(name, text.into());
+                }
+                None => return Err(Fault::unknown_argument(&name)),
+            }
+        }
+        let missing = shape.fields.iter().find(|f| f.is_required && !args.has(f.name));
+        missing.map_or(Ok(args), |field| Err(Fault::missing_argument(field.name)))
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.given.contains_key(name)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.given.keys().copied()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.given.is_empty() && self.custom.is_empty()
+    }
+
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.given.get(name)? {
+            Arg::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub fn number(&self, name: &str) -> Option<u64> {
+        match self.given.get(name)? {
+            Arg::Number(n) => Some(*n),
+            _ => None,
+        }
+    }
+
+    pub fn flag(&self, name: &str) -> Option<bool> {
+        match self.given.get(name)? {
+            Arg::Flag(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+
+    pub fn texts(&self, name: &str) -> Option<&[String]> {
+        match self.given.get(name)? {
+            Arg::Texts(texts) => Some(texts),
+            _ => None,
+        }
+    }
+
+    pub fn secret(&self, name: &str) -> Option<&Secret> {
+        match self.given.get(name)? {
+            Arg::Secret(secret) => Some(secret),
+            _ => None,
+        }
+    }
+
+    /// As the words of a command have it: `on`, `16384`, `gzip`.
+    pub fn word(&self, name: &str) -> Option<String> {
+        Some(match self.given.get(name)? {
+            Arg::Text(text) => text.clone(),
+            Arg::Number(n) => n.to_string(),
+            Arg::Flag(flag) => if *flag { "on" } else { "off" }.into(),
+            Arg::Texts(texts) => texts.join(","),
+            Arg::Secret(secret) => secret.reveal().into(),
+        })
+    }
+}
+
+fn read(field: &Field, value: Value) -> Result<Arg, Fault> {
+    let wrong = |what: &str| Fault::invalid(format!("property '{}' is no {what}", field.name));
+    let text = |value: Value| match value {
+        Value::String(text) => Ok(text),
+        _ => Err(wrong("text")),
+    };
+    match field.kind {
+        Kind::Text | Kind::ToldOnce => text(value).map(Arg::Text),
+        Kind::Secret => text(value).map(|t| Arg::Secret(Secret::new(t))),
+        Kind::Number => value.as_u64().map(Arg::Number).ok_or_else(|| wrong("number")),
+        // Clients that read their own configuration send words.
+        Kind::Flag => match &value {
+            Value::Bool(flag) => Ok(Arg::Flag(*flag)),
+            Value::String(word) if word.eq_ignore_ascii_case("true") => Ok(Arg::Flag(true)),
+            Value::String(word) if word.eq_ignore_ascii_case("false") => Ok(Arg::Flag(false)),
+            _ => Err(wrong("truth")),
+        },
+        Kind::Size => match value {
+            Value::String(text) => units::parse_size(&text)
+                .map(Arg::Number)
+                .map_err(|e| Fault::invalid(format!("'{}': {e}", field.name))),
+            // Clients that reckon with floats send them.
+            Value::Number(n) => n
+                .as_u64()
+                .or_else(|| {
+                    n.as_f64().filter(|f| f.fract() == 0.0 && (0.0..9e15).contains(f)).map(|f| f as u64)
+                })
+                .map(Arg::Number)
+                .ok_or_else(|| wrong("size")),
+            _ => Err(wrong("size")),
+        },
+        Kind::Texts => match value {
+            Value::String(one) => Ok(Arg::Texts(vec![one])),
+            Value::Array(all) => all.into_iter().map(text).collect::<Result<_, _>>().map(Arg::Texts),
+            _ => Err(wrong("list of texts")),
+        },
+        Kind::Object(_) | Kind::List(_) | Kind::Numbers => Err(wrong("value that can be given")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::{may, must};
+
+    const SHAPE: Shape = Shape::new(
+        "test",
+        &[
+            must("name", Kind::Text, ""),
+            may("size", Kind::Size, ""),
+            may("thin", Kind::Flag, ""),
+            may("groups", Kind::Texts, ""),
+            may("key", Kind::Secret, ""),
+        ],
+    )
+    .and_custom();
+
+    fn read(text: &str) -> Result<Args, Fault> {
+        Args::read(text.as_bytes(), Some(&SHAPE))
+    }
+
+    #[test]
+    fn bodies_give_what_their_shape_knows() {
+        let args = read(r#"{"name":"a","size":"16K","groups":"g","thin":true,"key":"tops","custom:x":"y"}"#)
+            .unwrap();
+        assert_eq!(args.number("size"), Some(16 << 10));
+        assert_eq!(args.texts("groups").unwrap(), ["g"]);
+        assert_eq!(args.word("thin").as_deref(), Some("on"));
+        assert_eq!(args.custom["custom:x"], "y");
+        assert_eq!(args.secret("key").unwrap().reveal(), "tops");
+        assert_eq!(read(r#"{"name":"a","thin":"False"}"#).unwrap().flag("thin"), Some(false));
+        assert!(!format!("{args:?}").contains("tops"), "{args:?}");
+        assert_eq!(read(r#"{"name":"a","size":1.0e9}"#).unwrap().number("size"), Some(1_000_000_000));
+        assert!(Args::read(b" null ", None).unwrap().is_empty() && Args::read(b"", None).unwrap().is_empty());
+    }
+
+    #[test]
+    fn anything_else_is_refused_by_name() {
+        for (body, name) in [
+            ("", "ERR_MISSING_ARG"),
+            ("{}", "ERR_MISSING_ARG"),
+            (r#"{"name":1}"#, "ERR_INVALID_ARG"),
+            (r#"{"name":"a","size":-1}"#, "ERR_INVALID_ARG"),
+            (r#"{"name":"a","size":1.5}"#, "ERR_INVALID_ARG"),
+            (r#"{"name":"a","size":"big"}"#, "ERR_INVALID_ARG"),
+            (r#"{"name":"a","thin":"perhaps"}"#, "ERR_INVALID_ARG"),
+            (r#"{"name":"a","groups":[1]}"#, "ERR_INVALID_ARG"),
+            (r#"{"name":"a","more":1}"#, "ERR_UNKNOWN_ARG"),
+            (r#"{"name":"a","custom:x":1}"#, "ERR_INVALID_ARG"),
+            ("[]", "ERR_INVALID_ARG"),
+            ("{\"name\":", "ERR_INVALID_ARG"),
+            (&"[".repeat(100_000), "ERR_INVALID_ARG"),
+        ] {
+            assert_eq!(read(body).unwrap_err().name, name, "{}", &body[..body.len().min(40)]);
+        }
+        assert_eq!(Args::read(b"{\"a\":1}", None).unwrap_err().name, "ERR_UNKNOWN_ARG");
+    }
+}

@@ -1,0 +1,99 @@
+//! The certificate: an administrator's own, or one that is made at the first start and signs itself.
+//!
+//! Both parts are files in PEM, so that either can be replaced, and the certificate given to clients to trust. The key is
+//! readable by its owner alone.
+
+use rcgen::{CertificateParams, DnType, KeyPair};
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// A chain and its key.
+#[derive(Debug)]
+pub struct Certificate {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl Certificate {
+    /// Reads `cert.pem` and `key.pem` of `dir`; where neither is there makes them, for these names of the machine.
+    pub fn load_or_make(dir: &Path, names: &[String]) -> io::Result<Certificate> {
+        let (cert, key) = (dir.join("cert.pem"), dir.join("key.pem"));
+        if !cert.exists() && !key.exists() {
+            make(dir, &cert, &key, names)?;
+        }
+        let chain = CertificateDer::pem_slice_iter(&read(&cert)?).collect::<Result<Vec<_>, _>>();
+        let chain = chain.map_err(|e| unusable(&cert, e))?;
+        if chain.is_empty() {
+            return Err(unusable(&cert, "it holds no certificate"));
+        }
+        let key = PrivateKeyDer::from_pem_slice(&read(&key)?).map_err(|e| unusable(&key, e))?;
+        Ok(Certificate { chain, key })
+    }
+
+    /// TLS 1.2 and 1.3, HTTP/1.1.
+    pub(crate) fn config(self) -> io::Result<Arc<ServerConfig>> {
+        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
+        let config = builder.with_no_client_auth().with_single_cert(self.chain, self.key);
+        let mut config = config.map_err(|e| io::Error::other(format!("certificate and key: {e}")))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    fs::read(path).map_err(|e| unusable(path, e))
+}
+
+fn unusable(path: &Path, why: impl std::fmt::Display) -> io::Error {
+    io::Error::other(format!("cannot use {}: {why}", path.display()))
+}
+
+fn make(dir: &Path, cert: &Path, key: &Path, names: &[String]) -> io::Result<()> {
+    let mut params = CertificateParams::new(names.to_vec()).map_err(io::Error::other)?;
+    params.distinguished_name.push(DnType::OrganizationName, "Cenote");
+    params.distinguished_name.push(DnType::CommonName, names.first().map_or("cenote", String::as_str));
+    let pair = KeyPair::generate().map_err(io::Error::other)?;
+    let signed = params.self_signed(&pair).map_err(io::Error::other)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    // The key first: a certificate without its key would never be completed.
+    write(key, 0o600, &pair.serialize_pem())?;
+    write(cert, 0o644, &signed.pem())
+}
+
+fn write(path: &Path, mode: u32, text: &str) -> io::Result<()> {
+    let next = path.with_extension("pem.new");
+    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(mode).open(&next)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&next, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_certificate_of_the_first_start_stays_and_its_key_is_private() {
+        let dir = std::env::temp_dir().join(format!("cenote-tls-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        let names = ["localhost".to_string(), "127.0.0.1".into(), "::1".into()];
+        let first = Certificate::load_or_make(&dir, &names).unwrap();
+        let second = Certificate::load_or_make(&dir, &[]).unwrap();
+        assert_eq!(first.chain, second.chain);
+        second.config().unwrap();
+        assert_eq!(fs::metadata(dir.join("key.pem")).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::write(dir.join("cert.pem"), "nonsense").unwrap();
+        let e = Certificate::load_or_make(&dir, &names).unwrap_err().to_string();
+        assert!(e.contains("cert.pem") && e.contains("no certificate"), "{e}");
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

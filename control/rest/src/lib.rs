@@ -1,0 +1,46 @@
+//! The appliance over HTTPS: its REST dialect, metrics, and the permission check before both.
+//!
+//! ```text
+//!   TCP ─▶ TLS ─┐                                ┌─ resources::*   (each endpoint's function)
+//!   Unix socket ┴─▶ hyper ─▶ admit ─▶ carry_out ─┤                       │ api::Request
+//!                            │   │       │       └─ audit                ▼
+//!                            │   │       └ body, by the endpoint's Shape  api::Service, on the engine's loops
+//!                            │   └ route: table::all()
+//!                            └ who: session, token, password; the peer of the Unix socket
+//! ```
+//!
+//! Each endpoint is said once, in the table of its resource: method, path, what it needs, what its body and its answer
+//! hold. Routing, the permission check, the check of bodies, the redaction of secrets in the audit log and the OpenAPI
+//! document come from there, see [`table`] and [`openapi`].
+//!
+//! hyper runs on a thread of its own with tokio, beside the engine's loops, and reaches them through
+//! [`api::Service`] alone; passwords are hashed on threads of tokio's, a few at a time.
+//!
+//! Invariants: nothing is answered before it is known who asks, but that; a body is read only for who may send it, and
+//! to a limit; every change leaves a record in the audit log, whatever came of it; a secret is told once or never.
+//!
+//! Not here: who may do what (`access`), and how anything is done (`appliance`).
+
+mod body;
+mod certificate;
+mod fault;
+mod listen;
+mod metrics;
+pub mod openapi;
+mod path;
+mod resources;
+mod route;
+mod server;
+mod shape;
+pub mod table;
+mod who;
+
+pub use body::{Arg, Args};
+pub use certificate::Certificate;
+pub use fault::{Done, Fault, Outcome};
+pub use listen::{Door, Serving, serve};
+pub use resources::LISTEN;
+pub use server::{About, Admitted, Answer, Asked, Rest};
+pub use shape::{Field, Kind, Shape};
+pub use table::{Endpoint, Method, Need, Reply};
+pub use who::From;

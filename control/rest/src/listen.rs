@@ -1,0 +1,301 @@
+//! Doors, and the thread behind them: sockets, TLS and HTTP, with limits on whatever a stranger can make us hold.
+//!
+//! ```text
+//!   accept ─▶ a place in the crowd? ─▶ TLS, in time ─▶ head, in time ─▶ admit ─▶ body, in time and size ─▶ carry_out
+//!              │ none: hang up          │               │                │
+//!              ▼                        ▼               ▼                ▼ not let in: the body is not read
+//! ```
+
+use crate::certificate::Certificate;
+use crate::fault::Fault;
+use crate::server::{Answer, BODY_MAX, Rest};
+use crate::who::From;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+
+/// Connections at once, of all and of one address; whoever comes then is hung up on.
+const CROWD_MAX: usize = 1024;
+const CROWD_OF_ONE: usize = 128;
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Until the head of the next request is there: also how long a connection may be idle.
+const HEAD: Duration = Duration::from_secs(30);
+const BODY: Duration = Duration::from_secs(30);
+const HEAD_BYTES_MAX: usize = 32 << 10;
+/// How long requests under way may take when the end has come.
+const GOODBYE: Duration = Duration::from_secs(5);
+/// When the process has no more files.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Threads for passwords and for what waits for the disk.
+const BLOCKING_MAX: usize = 4;
+
+/// Where clients come in. Bound already, so that whoever starts us knows at once that it went well.
+#[derive(Debug)]
+pub enum Door {
+    Https(std::net::TcpListener, Certificate),
+    /// For the owner of the home: this user, and root.
+    Unix(std::os::unix::net::UnixListener, u32),
+}
+
+/// A server that runs until it is stopped.
+#[derive(Debug)]
+pub struct Serving {
+    end: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Serving {
+    /// Lets requests that are under way end, and waits for that.
+    pub fn stop(mut self) {
+        self.end.send_replace(true);
+        if let Some(thread) = self.thread.take() {
+            // What it panicked with is in the log already.
+            let _ = thread.join();
+        }
+    }
+}
+
+enum Ready {
+    Https(TcpListener, TlsAcceptor),
+    Unix(UnixListener, u32),
+}
+
+/// Serves at these doors, on a thread of its own.
+pub fn serve(rest: Arc<Rest>, doors: Vec<Door>) -> io::Result<Serving> {
+    let (end, ended) = watch::channel(false);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(BLOCKING_MAX)
+        .thread_name("rest-work")
+        .build()?;
+    let ready = {
+        let _inside = runtime.enter();
+        doors.into_iter().map(make_ready).collect::<io::Result<Vec<Ready>>>()?
+    };
+    let work = move || runtime.block_on(accept_all(rest, ready, ended));
+    let thread = std::thread::Builder::new().name("rest".into()).spawn(work)?;
+    Ok(Serving { end, thread: Some(thread) })
+}
+
+fn make_ready(door: Door) -> io::Result<Ready> {
+    Ok(match door {
+        Door::Https(listener, certificate) => {
+            listener.set_nonblocking(true)?;
+            let config: Arc<ServerConfig> = certificate.config()?;
+            Ready::Https(TcpListener::from_std(listener)?, TlsAcceptor::from(config))
+        }
+        Door::Unix(listener, owner) => {
+            listener.set_nonblocking(true)?;
+            Ready::Unix(UnixListener::from_std(listener)?, owner)
+        }
+    })
+}
+
+async fn accept_all(rest: Arc<Rest>, doors: Vec<Ready>, mut ended: watch::Receiver<bool>) {
+    let room = Arc::new(Room { rest, crowd: Mutex::default(), ended: ended.clone() });
+    for door in doors {
+        let room = room.clone();
+        tokio::spawn(async move {
+            match door {
+                Ready::Https(listener, tls) => accept_https(room, listener, tls).await,
+                Ready::Unix(listener, owner) => accept_unix(room, listener, owner).await,
+            }
+        });
+    }
+    let _ = ended.wait_for(|end| *end).await;
+    // Each connection ends with the request it is at.
+    let empty = async {
+        while room.crowd().total > 0 {
+            sleep(PAUSE / 10).await;
+        }
+    };
+    let _ = timeout(GOODBYE, empty).await;
+}
+
+/// What all connections share.
+struct Room {
+    rest: Arc<Rest>,
+    crowd: Mutex<Crowd>,
+    ended: watch::Receiver<bool>,
+}
+
+#[derive(Default)]
+struct Crowd {
+    total: usize,
+    of: HashMap<IpAddr, usize>,
+}
+
+impl Room {
+    fn crowd(&self) -> std::sync::MutexGuard<'_, Crowd> {
+        self.crowd.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place among those who are served, if there is one.
+    fn place(self: &Arc<Room>, from: From) -> Option<Seat> {
+        let mut crowd = self.crowd();
+        let address = from.address();
+        let of_one = address.map_or(0, |a| crowd.of.get(&a).copied().unwrap_or(0));
+        if crowd.total >= CROWD_MAX || of_one >= CROWD_OF_ONE || *self.ended.borrow() {
+            self.rest.counters.refused.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        crowd.total += 1;
+        if let Some(address) = address {
+            *crowd.of.entry(address).or_default() += 1;
+        }
+        Some(Seat { room: self.clone(), from })
+    }
+}
+
+struct Seat {
+    room: Arc<Room>,
+    from: From,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut crowd = self.room.crowd();
+        crowd.total -= 1;
+        let Some(address) = self.from.address() else { return };
+        if let Some(count) = crowd.of.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                crowd.of.remove(&address);
+            }
+        }
+    }
+}
+
+async fn accept_https(room: Arc<Room>, listener: TcpListener, tls: TlsAcceptor) {
+    loop {
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(e) => {
+                tracing::warn!("cannot accept a connection: {e}");
+                sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let Some(seat) = room.place(From::Network(peer.ip())) else { continue };
+        let _ = stream.set_nodelay(true);
+        let tls = tls.clone();
+        tokio::spawn(async move {
+            match timeout(HANDSHAKE, tls.accept(stream)).await {
+                Ok(Ok(stream)) => converse(seat, stream).await,
+                Ok(Err(e)) => tracing::debug!(%peer, "no TLS: {e}"),
+                Err(_) => tracing::debug!(%peer, "no TLS in time"),
+            }
+        });
+    }
+}
+
+async fn accept_unix(room: Arc<Room>, listener: UnixListener, owner: u32) {
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(e) => {
+                tracing::warn!("cannot accept a connection: {e}");
+                sleep(PAUSE).await;
+                continue;
+            }
+        };
+        // The directory lets nobody else in; this holds even where somebody has opened it.
+        let is_owner = stream.peer_cred().is_ok_and(|peer| peer.uid() == 0 || peer.uid() == owner);
+        if let (true, Some(seat)) = (is_owner, room.place(From::Owner)) {
+            tokio::spawn(converse(seat, stream));
+        }
+    }
+}
+
+async fn converse(seat: Seat, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    let (rest, from) = (seat.room.rest.clone(), seat.from);
+    let service = service_fn(move |request| {
+        let rest = rest.clone();
+        async move { Ok::<_, Infallible>(respond(rest, from, request).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let mut ended = seat.room.ended.clone();
+    let end = async move {
+        let _ = ended.wait_for(|end| *end).await;
+    };
+    let outcome = tokio::select! {
+        outcome = connection.as_mut() => outcome,
+        () = end => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(e) = outcome {
+        tracing::debug!(%from, "connection: {e}");
+    }
+}
+
+async fn respond(rest: Arc<Rest>, from: From, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    let (head, body) = request.into_parts();
+    let answer = match rest.admit(&head, from).await {
+        Err(answer) => answer,
+        Ok(admitted) => {
+            let body = match is_json(&head.headers) || body.is_end_stream() {
+                true => receive(body).await,
+                false => Err(Fault::media()),
+            };
+            rest.carry_out(admitted, body).await
+        }
+    };
+    response(answer)
+}
+
+/// What says nothing about its form is taken for JSON, as it must be.
+fn is_json(headers: &hyper::HeaderMap) -> bool {
+    let Some(kind) = headers.get(CONTENT_TYPE) else { return true };
+    let kind = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json")
+}
+
+async fn receive(body: Incoming) -> Result<Bytes, Fault> {
+    if body.size_hint().lower() > BODY_MAX as u64 {
+        return Err(Fault::too_large(BODY_MAX));
+    }
+    match timeout(BODY, Limited::new(body, BODY_MAX).collect()).await {
+        Ok(Ok(whole)) => Ok(whole.to_bytes()),
+        Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => Err(Fault::too_large(BODY_MAX)),
+        Ok(Err(e)) => Err(Fault::invalid(format!("the body did not arrive whole: {e}"))),
+        Err(_) => Err(Fault::invalid("the body did not arrive in time")),
+    }
+}
+
+fn response(answer: Answer) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(answer.body)));
+    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    for (name, value) in answer.headers {
+        // Names of things are encoded in hrefs, so that every value is one of a header.
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}

@@ -1,0 +1,212 @@
+//! The fields of projects, file systems and LUNs: from the table of attributes, while compiling.
+
+use crate::shape::{Field, Kind, may, must};
+use api::Source;
+use api::attributes::{ATTRIBUTES, Attribute, Change, Shape as Form};
+use api::shares::{Item, ItemKind};
+use serde_json::{Map, Value};
+
+/// For what the fields are.
+#[derive(Clone, Copy)]
+pub(super) enum Use {
+    Answer,
+    Create,
+    Change,
+    /// Where each value comes from.
+    Sources,
+}
+
+/// Fields that bodies and answers have besides the attributes.
+const EXTRA: usize = 6;
+
+const fn is_of(attribute: &Attribute, kind: ItemKind) -> bool {
+    let mut at = 0;
+    while at < attribute.of.len() {
+        if attribute.of[at] as u8 == kind as u8 {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+const fn is_used(attribute: &Attribute, kind: ItemKind, of: Use) -> bool {
+    let fits = match of {
+        Use::Answer | Use::Sources => true,
+        Use::Create => !matches!(attribute.change, Change::Never),
+        Use::Change => matches!(attribute.change, Change::Always),
+    };
+    fits && is_of(attribute, kind)
+}
+
+const fn kind_of(attribute: &Attribute, of: Use) -> Kind {
+    if let Use::Sources = of {
+        return Kind::Text;
+    }
+    match attribute.shape {
+        Form::Size => Kind::Size,
+        Form::Flag => Kind::Flag,
+        Form::Number | Form::Ratio => Kind::Number,
+        Form::List => Kind::Texts,
+        Form::Word | Form::Date => Kind::Text,
+    }
+}
+
+const fn equal(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < a.len() {
+        if a[at] != b[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+const fn is_among(name: &str, names: &[&str]) -> bool {
+    let mut at = 0;
+    while at < names.len() {
+        if equal(name, names[at]) {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+/// What it takes to change an attribute, besides the right to change what is general.
+pub(super) const fn permission(name: &str) -> Option<&'static str> {
+    if is_among(name, &["volsize", "quota", "reservation", "sparse", "default_volsize", "default_sparse"]) {
+        return Some("allow_changeSpaceProps");
+    }
+    let protocols =
+        ["targetgroup", "initiatorgroup", "lunumber", "status", "writecache", "sharenfs", "sharesmb"];
+    if is_among(name, &protocols) { Some("allow_changeProtocolProps") } else { None }
+}
+
+pub(super) const fn count(kind: ItemKind, of: Use) -> usize {
+    let (mut at, mut count) = (0, 0);
+    while at < ATTRIBUTES.len() {
+        if is_used(&ATTRIBUTES[at], kind, of) {
+            count += 1;
+        }
+        at += 1;
+    }
+    count
+}
+
+const ABOUT: &str = "See the glossary of attributes; sizes are bytes, or text such as 16K";
+
+/// The attributes of this kind, for this use.
+pub(super) const fn attributes<const N: usize>(kind: ItemKind, of: Use, more: &[Field]) -> [Field; N] {
+    let mut fields = [may("", Kind::Text, ABOUT); N];
+    let (mut at, mut next) = (0, 0);
+    while next < more.len() {
+        fields[next] = more[next];
+        next += 1;
+    }
+    assert!(next <= EXTRA, "more fields than are counted");
+    while at < ATTRIBUTES.len() {
+        let attribute = &ATTRIBUTES[at];
+        if is_used(attribute, kind, of) {
+            fields[next] = may(attribute.name, kind_of(attribute, of), ABOUT);
+            if let Use::Change = of {
+                fields[next].permission = permission(attribute.name);
+            }
+            next += 1;
+        }
+        at += 1;
+    }
+    assert!(next == N, "every field is filled in");
+    fields
+}
+
+/// What every answer begins with.
+pub(super) const HREF: Field = must("href", Kind::Text, "Its path");
+pub(super) const NAME: Field = must("name", Kind::Text, "Its name");
+pub(super) const POOL: Field = must("pool", Kind::Text, "Its pool");
+pub(super) const PROJECT: Field = must("project", Kind::Text, "Its project");
+pub(super) const NUMBER: Field = must(
+    "assignednumber",
+    Kind::Numbers,
+    "The number under which initiators see it; none while it is no LUN",
+);
+pub(super) const NEW_NAME: Field = may("name", Kind::Text, "Another name").with("allow_rename");
+pub(super) const NEW_PROJECT: Field = may("project", Kind::Text, "Another project").with("allow_rename");
+pub(super) const UNSET: Field = may("unset", Kind::Texts, "Attributes that are inherited again");
+
+/// Its attributes, and where each comes from.
+pub(super) fn show(item: &Item) -> (Map<String, Value>, Map<String, Value>) {
+    let mut values = Map::new();
+    let mut sources = Map::new();
+    for property in &item.attributes {
+        let Some(attribute) = Attribute::find(&property.name, item.kind) else { continue };
+        let Some(value) = property.value.as_ref().and_then(|v| told(attribute, v)) else { continue };
+        values.insert(property.name.clone(), value);
+        let source = match &property.source {
+            Source::None => continue,
+            Source::Default => "default",
+            Source::Local | Source::Temporary => "local",
+            Source::Inherited(_) => "inherited",
+            Source::Received => "received",
+        };
+        sources.insert(property.name.clone(), source.into());
+    }
+    (values, sources)
+}
+
+fn told(attribute: &Attribute, value: &api::Value) -> Option<Value> {
+    let text = match value {
+        api::Value::Number(n) if matches!(attribute.shape, Form::Date) => return Some(date(*n).into()),
+        api::Value::Number(n) if matches!(attribute.shape, Form::Word) => n.to_string(),
+        api::Value::Number(n) => return Some((*n).into()),
+        api::Value::Text(text) => text.clone(),
+    };
+    Some(match attribute.shape {
+        Form::Flag => matches!(text.as_str(), "true" | "on").into(),
+        Form::List => text.split(',').filter(|w| !w.is_empty()).collect::<Vec<_>>().into(),
+        // "none": there is no such number.
+        Form::Size | Form::Number | Form::Ratio => units::parse_size(&text).unwrap_or(0).into(),
+        Form::Word | Form::Date => text.into(),
+    })
+}
+
+/// `2026-11-21T20:45:00Z`, from seconds since 1970.
+pub(super) fn date(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years begin in March here, so that the odd day of a leap year is the last: an era has 400 years.
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * march + 2) / 5 + 1;
+    let month = if march < 10 { march + 3 } else { march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(date(0), "1970-01-01T00:00:00Z");
+        assert_eq!(date(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(date(1_795_294_245), "2026-11-21T20:50:45Z");
+        assert_eq!(date(4_107_542_399), "2100-02-28T23:59:59Z");
+    }
+
+    #[test]
+    fn attributes_have_the_permissions_of_their_kind() {
+        assert_eq!(permission("volsize"), Some("allow_changeSpaceProps"));
+        assert_eq!(permission("initiatorgroup"), Some("allow_changeProtocolProps"));
+        assert_eq!(permission("compression"), None);
+    }
+}

@@ -1,0 +1,436 @@
+//! One request, from its head to its answer; pure of sockets, so that tests ask it directly.
+
+use crate::body::Args;
+use crate::fault::{Done, Fault, Outcome};
+use crate::path::{self, Path};
+use crate::route::{self, Lost, Routed};
+use crate::table::{Endpoint, Method, Need, Reply};
+use crate::who::{Claim, From, claim};
+use access::{Access, Identity, Needed, Now, ROOT, Record};
+use api::{Call, Request, Service};
+use hyper::body::Bytes;
+use hyper::http::request::Parts;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::Semaphore;
+
+/// Bodies are small objects.
+pub(crate) const BODY_MAX: usize = 1 << 20;
+/// Passwords that are hashed at once: each takes a core and 19 MiB.
+const HASHES: usize = 2;
+/// How long a login waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Of what strangers say, as much as the audit log takes.
+const NAME_SHOWN: usize = 64;
+
+/// What the appliance says of itself.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    pub nodename: String,
+    pub version: String,
+    /// The appliance's serial number: of this home, for as long as it lives.
+    pub asn: String,
+    /// Where it listens.
+    pub addresses: Vec<String>,
+}
+
+/// See the crate.
+pub struct Rest {
+    access: Mutex<Access>,
+    service: Arc<dyn Service>,
+    about: Mutex<About>,
+    hashing: Semaphore,
+    started: Instant,
+    pub(crate) counters: Counters,
+}
+
+/// For the metrics.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Answers, by the hundreds of their status.
+    pub answers: [AtomicU64; 6],
+    pub refused: AtomicU64,
+    pub failed_logins: AtomicU64,
+}
+
+impl std::fmt::Debug for Rest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Rest({:?})", self.access())
+    }
+}
+
+/// A request that was let in: by whom, and for what.
+#[derive(Clone, Debug)]
+pub struct Admitted {
+    who: Identity,
+    from: From,
+    secret: Option<access::Secret>,
+    routed: Routed,
+    path: Path,
+    action: String,
+}
+
+/// What an endpoint's function gets.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub who: Identity,
+    pub args: Args,
+    pub routed: Routed,
+    pub path: Path,
+    /// The session or token that was shown.
+    pub secret: Option<access::Secret>,
+    action: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Rest {
+    pub fn new(access: Access, service: Arc<dyn Service>, about: About) -> Arc<Rest> {
+        Arc::new(Rest {
+            access: Mutex::new(access),
+            service,
+            about: Mutex::new(about),
+            hashing: Semaphore::new(HASHES),
+            started: Instant::now(),
+            counters: Counters::default(),
+        })
+    }
+
+    pub(crate) fn access(&self) -> MutexGuard<'_, Access> {
+        self.access.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn about(&self) -> About {
+        self.about.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells where it listens.
+    pub fn set_addresses(&self, addresses: Vec<String>) {
+        self.about.lock().unwrap_or_else(PoisonError::into_inner).addresses = addresses;
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Now { wall: wall.as_secs(), steady: self.started.elapsed().as_secs_f64() }
+    }
+
+    /// Does something to users and roles that waits for the disk, where waiting is no harm.
+    pub(crate) async fn with_access<T: Send + 'static>(
+        self: &Arc<Rest>,
+        work: impl FnOnce(&mut Access) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let own = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&mut own.access())).await;
+        done.unwrap_or_else(|_| Err(Fault::internal("it could not be done")))
+    }
+
+    /// Lets a request in, or says what is answered instead. Its body is not looked at.
+    pub async fn admit(self: &Arc<Rest>, head: &Parts, from: From) -> Result<Admitted, Answer> {
+        let refused = |fault: Fault| self.answer_fault(&fault, None);
+        let (who, secret) = self.identify(head, from).await.map_err(refused)?;
+        let path = Path::parse(head.uri.path(), head.uri.query())
+            .ok_or_else(|| refused(Fault::not_found("that is no path of anything")))?;
+        let method = Method::parse(head.method.as_str());
+        let routed = route::find(method, &path.parts).map_err(|lost| {
+            refused(match lost {
+                Lost::Nowhere => Fault::not_found("there is nothing at that path"),
+                Lost::Method => Fault::method(),
+            })
+        })?;
+        let parts: Vec<String> = path.parts.iter().map(|p| path::encode(p)).collect();
+        let action = format!("{} /{}", routed.endpoint.method.word(), parts.join("/"));
+        let admitted = Admitted { who, from, secret, routed, path, action };
+        // What the body names is looked at when it is there; without the right for anything it is not read at all.
+        if !self.may_at_all(&admitted) {
+            return Err(self.refuse(admitted).await);
+        }
+        Ok(admitted)
+    }
+
+    async fn identify(
+        self: &Arc<Rest>,
+        head: &Parts,
+        from: From,
+    ) -> Result<(Identity, Option<access::Secret>), Fault> {
+        let now = self.now();
+        match claim(&head.headers) {
+            Claim::Nothing if from == From::Owner => {
+                let uid = self.access().state().user(ROOT).map_or(0, |u| u.uid);
+                Ok((Identity { user: ROOT.into(), uid, session: String::new() }, None))
+            }
+            Claim::Nothing => Err(Fault::unauthorized()),
+            Claim::Secret(secret) => {
+                let who = self.access().who_is(secret.reveal(), now)?;
+                Ok((who, Some(secret)))
+            }
+            Claim::Password { name, password } => {
+                let recalled = self.access().recall(&name, &password, now);
+                let who = match recalled {
+                    Some(who) => Ok(who),
+                    None => self.log_in(&name, password, from, now).await,
+                };
+                Ok((who?, None))
+            }
+        }
+    }
+
+    async fn log_in(
+        self: &Arc<Rest>,
+        name: &str,
+        password: access::Secret,
+        from: From,
+        now: Now,
+    ) -> Result<Identity, Fault> {
+        let attempt = self.access().begin(name, from.address(), now)?;
+        let turn = tokio::time::timeout(PATIENCE, self.hashing.acquire()).await;
+        let Ok(Ok(_turn)) = turn else { return Err(Fault::busy("too many log in at once")) };
+        let checked = tokio::task::spawn_blocking(move || attempt.check(password)).await;
+        let checked = checked.map_err(|_| Fault::internal("the password could not be checked"))?;
+        let outcome = self.access().finish(checked, self.now());
+        if outcome.is_err() {
+            self.counters.failed_logins.fetch_add(1, Ordering::Relaxed);
+            let shown: String = name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN).collect();
+            tracing::warn!(user = shown, %from, "login failed");
+            let who = Identity { user: shown, uid: u64::MAX, session: String::new() };
+            self.record(&who, from, "login".into(), String::new(), 401).await;
+        }
+        Ok(outcome?)
+    }
+
+    /// Hashes a new password, in turn with those who log in.
+    pub(crate) async fn hash(self: &Arc<Rest>, password: access::Secret) -> Result<access::Password, Fault> {
+        let salt = self.access().salt();
+        let turn = tokio::time::timeout(PATIENCE, self.hashing.acquire()).await;
+        let Ok(Ok(_turn)) = turn else { return Err(Fault::busy("too many log in at once")) };
+        let hashed = tokio::task::spawn_blocking(move || Access::hash(salt, &password)).await;
+        Ok(hashed.map_err(|_| Fault::internal("the password could not be hashed"))??)
+    }
+
+    /// Does what was asked for, and records it.
+    pub async fn carry_out(self: Arc<Rest>, admitted: Admitted, body: Result<Bytes, Fault>) -> Answer {
+        let endpoint = admitted.routed.endpoint;
+        let args = body.and_then(|bytes| Args::read(&bytes, endpoint.body));
+        let detail = match (&args, endpoint.body) {
+            (Ok(args), Some(_)) if !args.is_empty() => format!("{args:?}"),
+            _ => String::new(),
+        };
+        let Admitted { who, from, secret, routed, path, action } = admitted;
+        let outcome = match args {
+            Err(fault) => Err(fault),
+            Ok(args) if !self.may(&who, &routed, &args) => Err(missing_right()),
+            Ok(args) => {
+                let (who, action) = (who.clone(), action.clone());
+                let asked = Asked { who, args, routed: routed.clone(), path, secret, action };
+                (endpoint.run)(self.clone(), asked).await
+            }
+        };
+        let answer = match &outcome {
+            Ok(done) => self.answer(&routed, done),
+            Err(fault) => self.answer_fault(fault, Some(endpoint)),
+        };
+        if endpoint.is_change() {
+            self.record(&who, from, action, detail, answer.status).await;
+        }
+        answer
+    }
+
+    async fn refuse(self: &Arc<Rest>, admitted: Admitted) -> Answer {
+        let Admitted { who, from, routed, action, .. } = admitted;
+        let answer = self.answer_fault(&missing_right(), Some(routed.endpoint));
+        if routed.endpoint.is_change() {
+            self.record(&who, from, action, String::new(), answer.status).await;
+        }
+        answer
+    }
+
+    async fn record(
+        self: &Arc<Rest>,
+        who: &Identity,
+        from: From,
+        action: String,
+        detail: String,
+        status: u16,
+    ) {
+        let record = Record {
+            time: self.now().wall,
+            user: who.user.clone(),
+            address: from.to_string(),
+            session: who.session.clone(),
+            action,
+            detail,
+            status,
+        };
+        tracing::info!(user = record.user, address = record.address, status, "{}", record.action);
+        let kept = self.with_access(move |access| Ok(access.record(&record))).await;
+        if let Ok(Err(e)) = kept {
+            tracing::error!("cannot write the audit log: {e}");
+        }
+    }
+
+    /// Whether there is any body with which it would be allowed: by the endpoint's own right, or by a field's.
+    fn may_at_all(&self, admitted: &Admitted) -> bool {
+        let Admitted { who, routed, .. } = admitted;
+        // The name of what is to be made may be what a right is narrowed to, and is in the body.
+        if routed.endpoint.method == Method::Post && matches!(routed.endpoint.need, Need::Right(..)) {
+            return true;
+        }
+        let nothing = Args::default();
+        let by_field = |scope: &str| {
+            let fields = routed.endpoint.body.map_or(&[][..], |shape| shape.fields);
+            let on = subject(routed, &nothing);
+            fields.iter().filter_map(|f| f.permission).any(|p| self.has(who, scope, p, &on))
+        };
+        let scope = match routed.endpoint.need {
+            Need::Right(scope, _) | Need::RightOrSelf(scope, _) => Some(scope),
+            Need::Login | Need::SelfAlone => None,
+        };
+        self.may(who, routed, &nothing) || scope.is_some_and(by_field)
+    }
+
+    fn may(&self, who: &Identity, routed: &Routed, args: &Args) -> bool {
+        let is_self = routed.params.get("user").is_some_and(|name| *name == who.user);
+        let (scope, permission) = match routed.endpoint.need {
+            Need::Login => return true,
+            Need::SelfAlone => return is_self || who.user == ROOT,
+            Need::RightOrSelf(..) if is_self => return true,
+            Need::Right(scope, permission) | Need::RightOrSelf(scope, permission) => (scope, permission),
+        };
+        let on = subject(routed, args);
+        let needed = needed(routed.endpoint, permission, args);
+        needed.into_iter().all(|p| self.has(who, scope, p, &on))
+    }
+
+    pub(crate) fn has(&self, who: &Identity, scope: &str, permission: &str, on: &[(&str, &str)]) -> bool {
+        self.access().state().may(&who.user, &Needed { scope, permission, on })
+    }
+
+    pub(crate) async fn call(&self, asked: &Asked, request: Request) -> Result<api::Reply, Fault> {
+        Ok(self.try_call(asked, request).await?)
+    }
+
+    pub(crate) async fn try_call(&self, asked: &Asked, request: Request) -> api::Result<api::Reply> {
+        let command = format!("{} (by {})", asked.action, asked.who.user);
+        self.service.call(Call { command, uid: asked.who.uid, request }).await
+    }
+
+    fn answer(&self, routed: &Routed, done: &Done) -> Answer {
+        let mut headers = self.headers(Some(routed.endpoint));
+        headers.extend(done.headers.iter().map(|(n, v)| (n.to_string(), v.clone())));
+        if let (201, Reply::One(key, _)) = (routed.endpoint.status, routed.endpoint.reply)
+            && let Some(href) = done.body[key]["href"].as_str()
+        {
+            headers.push(("location".into(), href.into()));
+        }
+        let body = match (routed.endpoint.reply, &done.body) {
+            (Reply::Nothing, _) => Vec::new(),
+            (Reply::Text, value) => {
+                headers.push(("content-type".into(), "text/plain; version=0.0.4; charset=utf-8".into()));
+                value.as_str().unwrap_or_default().into()
+            }
+            (_, value) => {
+                headers.push(("content-type".into(), "application/json".into()));
+                value.to_string().into()
+            }
+        };
+        self.count(Answer { status: routed.endpoint.status, headers, body })
+    }
+
+    pub(crate) fn answer_fault(&self, fault: &Fault, endpoint: Option<&Endpoint>) -> Answer {
+        let mut headers = self.headers(endpoint);
+        headers.push(("content-type".into(), "application/json".into()));
+        if fault.code == 401 {
+            headers.push(("www-authenticate".into(), "Basic realm=\"cenote\"".into()));
+        }
+        headers.extend(fault.retry_after.map(|s| ("retry-after".to_string(), s.to_string())));
+        self.count(Answer { status: fault.code, headers, body: fault.body().to_string().into() })
+    }
+
+    fn headers(&self, endpoint: Option<&Endpoint>) -> Vec<(String, String)> {
+        let mut headers = vec![
+            ("cache-control".to_string(), "no-store".to_string()),
+            ("x-content-type-options".into(), "nosniff".into()),
+        ];
+        if let Some(service) = endpoint.map(Endpoint::service).filter(|s| !s.is_empty()) {
+            headers.push((format!("x-zfssa-{service}-api"), "1.0".into()));
+        }
+        headers
+    }
+
+    fn count(&self, answer: Answer) -> Answer {
+        let class = usize::from(answer.status / 100).min(self.counters.answers.len() - 1);
+        self.counters.answers[class].fetch_add(1, Ordering::Relaxed);
+        answer
+    }
+}
+
+fn missing_right() -> Fault {
+    Fault::denied("you are not authorized to do that")
+}
+
+/// The permissions that a body asks for: those of its fields, and the endpoint's for what has none of its own.
+pub(crate) fn needed(endpoint: &Endpoint, permission: &'static str, args: &Args) -> Vec<&'static str> {
+    let fields = endpoint.body.map_or(&[][..], |shape| shape.fields);
+    let given = fields.iter().filter(|f| args.has(f.name));
+    let own: Vec<Option<&'static str>> = given.map(|f| f.permission).collect();
+    let is_general = own.is_empty() || !args.custom.is_empty() || own.contains(&None);
+    let mut all: Vec<&'static str> = own.into_iter().flatten().collect();
+    all.extend(is_general.then_some(permission));
+    all
+}
+
+/// What a request is about, as filters of authorizations name it.
+fn subject<'a>(routed: &'a Routed, args: &'a Args) -> Vec<(&'static str, &'a str)> {
+    const FILTERS: &[(&str, &str)] = &[
+        ("pool", "pool"),
+        ("project", "project"),
+        ("lun", "share"),
+        ("filesystem", "share"),
+        ("user", "name"),
+        ("role", "name"),
+        ("service", "service"),
+    ];
+    let named =
+        FILTERS.iter().filter_map(|(param, filter)| Some((*filter, routed.params.get(param)?.as_str())));
+    let mut all: Vec<(&'static str, &str)> = named.collect();
+    if routed.endpoint.method == Method::Post {
+        let made = match routed.endpoint.path.rsplit('/').next() {
+            Some("pools") => args.text("name").map(|n| ("pool", n)),
+            Some("projects") => args.text("name").map(|n| ("project", n)),
+            Some("luns" | "filesystems") => args.text("name").map(|n| ("share", n)),
+            Some("users") => args.text("logname").map(|n| ("name", n)),
+            Some("roles") => args.text("name").map(|n| ("name", n)),
+            _ => None,
+        };
+        all.extend(made);
+    }
+    all
+}
+
+impl Asked {
+    /// What a brace of the template stands for.
+    pub fn param(&self, name: &str) -> &str {
+        self.routed.params.get(name).map_or("", String::as_str)
+    }
+
+    /// The path of something in the service that was asked, in the version that was asked.
+    pub fn href(&self, parts: &[&str]) -> String {
+        let encoded: String = parts.iter().map(|p| format!("/{}", path::encode(p))).collect();
+        format!("/api/{}/v{}{encoded}", self.routed.endpoint.service(), self.routed.version)
+    }
+
+    /// Whether `?confirm=true` was said.
+    pub fn is_confirmed(&self) -> bool {
+        self.path.query("confirm") == Some("true")
+    }
+}
+
+/// Nothing in particular is answered.
+pub(crate) fn nothing() -> Outcome {
+    Ok(Done::default())
+}

@@ -1,0 +1,368 @@
+//! Every endpoint, as everybody: what is answered is what the table says.
+
+#![allow(clippy::unwrap_used)]
+
+use access::{Access, Authorization, Entropy, Files, Holder, Now, ROOT, SCOPES};
+use api::{ApiError, Call, ErrorKind, Reply, Request, Service};
+use rest::{About, Answer, Endpoint, From, Kind, Need, Rest, Shape, table};
+use serde_json::{Map, Value, json};
+use std::future::Future;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// An appliance with nothing in it.
+struct Empty;
+
+impl Service for Empty {
+    fn call(&self, call: Call) -> Pin<Box<dyn Future<Output = api::Result<Reply>> + Send>> {
+        let reply = match call.request {
+            Request::San(api::san::San::Show) => Ok(Reply::San(Box::default())),
+            Request::DeferredUpdates { .. } => Ok(Reply::DeferredUpdates(Vec::new())),
+            Request::Pools { names } if names.is_empty() => Ok(Reply::Pools(Vec::new())),
+            Request::Daemon => Ok(Reply::Daemon(api::Daemon::default())),
+            Request::NbdExports => Ok(Reply::Nbd(api::Nbd::default())),
+            _ => Err(ApiError::new(ErrorKind::NotFound, "there is nothing")),
+        };
+        Box::pin(async move { reply })
+    }
+}
+
+struct Counter(u64);
+
+impl Entropy for Counter {
+    fn fill(&mut self, out: &mut [u8]) {
+        self.0 += 1;
+        out.chunks_mut(8).for_each(|c| c.copy_from_slice(&self.0.to_le_bytes()[..c.len()]));
+    }
+}
+
+const NOW: Now = Now { wall: 1_700_000_000, steady: 0.0 };
+
+struct Home {
+    dir: PathBuf,
+    rest: Arc<Rest>,
+    /// Who, and the token to show.
+    people: Vec<(String, String)>,
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A user for each permission, who has it and nothing else.
+fn name_of(scope: &str, permission: &str) -> String {
+    format!("{scope}-{permission}")
+}
+
+fn home(name: &str) -> Home {
+    let dir = std::env::temp_dir().join(format!("cenote-rest-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    let mut access = Access::open(Box::new(Files::new(&dir)), Box::new(Counter(0))).unwrap();
+    let mut names = vec![ROOT.to_string(), "basic".into()];
+    access.change(|s| s.create_user("basic", "", None).map(drop)).unwrap();
+    for scope in SCOPES {
+        for permission in scope.permissions {
+            let name = name_of(scope.name, permission);
+            let auth =
+                Authorization::new(scope.name, Default::default(), [permission.to_string()].into()).unwrap();
+            access
+                .change(|s| {
+                    s.create_user(&name, "", None)?;
+                    s.authorize(ROOT, Holder::User(&name), auth).map(drop)
+                })
+                .unwrap();
+            names.push(name);
+        }
+    }
+    let token = |name: String| {
+        let secret = access.create_token(&name, "test", None, NOW).unwrap().1;
+        (name, secret.reveal().to_string())
+    };
+    let people = names.into_iter().map(token).collect();
+    let about = About { nodename: "host".into(), asn: "0-0".into(), ..About::default() };
+    Home { dir, rest: Rest::new(access, Arc::new(Empty), about), people }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+async fn ask(
+    rest: &Arc<Rest>,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    from: From,
+    body: Value,
+) -> Answer {
+    let mut request = hyper::Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let (head, ()) = request.body(()).unwrap().into_parts();
+    match rest.admit(&head, from).await {
+        Err(answer) => answer,
+        Ok(admitted) => {
+            let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+            rest.clone().carry_out(admitted, Ok(body.into())).await
+        }
+    }
+}
+
+const STRANGER: From = From::Network(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
+
+fn path(endpoint: &Endpoint) -> String {
+    let parts = endpoint.path.split('/').map(|p| if p.starts_with('{') { "ghost" } else { p });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+fn sample(kind: Kind) -> Value {
+    match kind {
+        Kind::Text => "sample".into(),
+        Kind::Number | Kind::Size => 1_048_576.into(),
+        Kind::Flag => true.into(),
+        Kind::Texts => json!(["sample"]),
+        Kind::Secret => "a long password".into(),
+        _ => panic!("no body holds {kind:?}"),
+    }
+}
+
+/// The smallest body that is right in form.
+fn body(shape: Option<&Shape>) -> Value {
+    let Some(shape) = shape else { return Value::Null };
+    let mut object: Map<String, Value> =
+        shape.fields.iter().filter(|f| f.is_required).map(|f| (f.name.to_string(), sample(f.kind))).collect();
+    if shape.field("scope").is_some() {
+        object.insert("scope".into(), "nas".into());
+    }
+    Value::Object(object)
+}
+
+/// What the table says, worked out from the names of people alone.
+fn is_allowed(need: Need, permission: Option<&str>, who: &str) -> bool {
+    match need {
+        _ if who == ROOT => true,
+        Need::Login => true,
+        Need::SelfAlone => false,
+        Need::Right(scope, own) | Need::RightOrSelf(scope, own) => {
+            who == name_of(scope, permission.unwrap_or(own))
+        }
+    }
+}
+
+#[test]
+fn every_endpoint_answers_everybody_as_the_table_says() {
+    let home = home("everybody");
+    runtime().block_on(async {
+        let mut asked = 0;
+        for endpoint in table::all() {
+            let (method, path) = (endpoint.method.word(), path(endpoint));
+            let mut bodies = vec![(body(endpoint.body), None)];
+            let fields = endpoint.body.map_or(&[][..], |s| s.fields);
+            for field in fields.iter().filter(|f| f.permission.is_some() && !f.is_required) {
+                let alone = json!({ field.name: sample(field.kind) });
+                bodies.push((alone, field.permission));
+            }
+            for (body, permission) in bodies {
+                for headers in
+                    [&[][..], &[("x-auth-session", "ended long ago")], &[("authorization", "Basic !")]]
+                {
+                    let answer = ask(&home.rest, method, &path, headers, STRANGER, body.clone()).await;
+                    assert_eq!(answer.status, 401, "{endpoint:?} {headers:?}");
+                }
+                for (who, token) in &home.people {
+                    let headers = [("x-auth-session", token.as_str())];
+                    let answer = ask(&home.rest, method, &path, &headers, STRANGER, body.clone()).await;
+                    let is_refused = answer.status == 403;
+                    let text = String::from_utf8_lossy(&answer.body);
+                    assert_ne!(answer.status, 401, "{endpoint:?} as {who}: {text}");
+                    assert!(answer.status < 500, "{endpoint:?} as {who}: {text}");
+                    let allowed = is_allowed(endpoint.need, permission, who);
+                    assert_eq!(!is_refused, allowed, "{endpoint:?} {body} as {who}: {text}");
+                    asked += 1;
+                }
+            }
+        }
+        assert!(asked > 500, "{asked}");
+    });
+}
+
+#[test]
+fn every_permission_guards_something() {
+    for scope in SCOPES {
+        for permission in scope.permissions {
+            let guards = |endpoint: &Endpoint| match endpoint.need {
+                Need::Right(s, p) | Need::RightOrSelf(s, p) if s == scope.name => {
+                    let fields = endpoint.body.map_or(&[][..], |shape| shape.fields);
+                    p == *permission || fields.iter().any(|f| f.permission == Some(permission))
+                }
+                _ => false,
+            };
+            assert!(table::all().any(guards), "{}.{permission}", scope.name);
+        }
+    }
+}
+
+/// A right that is narrowed to one project does not reach its neighbour, also when the name is in the body.
+#[test]
+fn a_right_ends_where_its_filters_end() {
+    let home = home("narrow");
+    let root = home.people[0].1.clone();
+    runtime().block_on(async {
+        let root = [("x-auth-session", root.as_str())];
+        let new = json!({ "logname": "ann", "fullname": "Ann", "initial_password": "a long password" });
+        assert_eq!(ask(&home.rest, "POST", "/api/user/v1/users", &root, STRANGER, new).await.status, 201);
+        let auth = json!({ "scope": "user", "name": "bob", "allow_changeProperties": true });
+        let path = "/api/user/v1/users/ann/exceptions";
+        assert_eq!(ask(&home.rest, "POST", path, &root, STRANGER, auth).await.status, 201);
+        let ann = [("x-auth-user", "ann"), ("x-auth-key", "a long password")];
+        let user = |name: &str| json!({ "logname": name, "fullname": "" });
+        for (name, status) in [("carl", 403), ("bob", 201)] {
+            let answer = ask(&home.rest, "POST", "/api/user/v1/users", &ann, STRANGER, user(name)).await;
+            assert_eq!(answer.status, status, "{name}");
+        }
+        let change = json!({ "fullname": "B" });
+        for (name, status) in [("basic", 403), ("bob", 202), ("ann", 202)] {
+            let path = format!("/api/user/v1/users/{name}");
+            assert_eq!(
+                ask(&home.rest, "PUT", &path, &ann, STRANGER, change.clone()).await.status,
+                status,
+                "{name}"
+            );
+        }
+        // One's own roles are no way up.
+        let roles = json!({ "roles": ["basic", "op"] });
+        let new = json!({ "name": "op", "description": "" });
+        assert_eq!(ask(&home.rest, "POST", "/api/role/v1/roles", &root, STRANGER, new).await.status, 201);
+        let auth = json!({ "scope": "hardware", "allow_pool": true });
+        let path = "/api/role/v1/roles/op/authorizations";
+        assert_eq!(ask(&home.rest, "POST", path, &root, STRANGER, auth).await.status, 201);
+        let answer = ask(&home.rest, "PUT", "/api/user/v1/users/ann", &ann, STRANGER, roles).await;
+        assert_eq!(answer.status, 403);
+    });
+}
+
+#[test]
+fn tokens_are_made_by_their_owner_and_told_once() {
+    let home = home("tokens");
+    let basic = home.people[1].1.clone();
+    runtime().block_on(async {
+        let basic = [("x-auth-session", basic.as_str())];
+        let path = "/api/user/v1/users/basic/preferences/tokens";
+        let made = ask(&home.rest, "POST", path, &basic, STRANGER, json!({ "name": "csi", "days": 1 })).await;
+        assert_eq!(made.status, 201);
+        let made: Value = serde_json::from_slice(&made.body).unwrap();
+        let token = made["token"]["token"].as_str().unwrap().to_string();
+        let bearer = format!("Bearer {token}");
+        let listed = ask(&home.rest, "GET", path, &[("authorization", &bearer)], STRANGER, Value::Null).await;
+        assert_eq!(listed.status, 200);
+        assert!(!String::from_utf8_lossy(&listed.body).contains(&token));
+        let href = made["token"]["href"].as_str().unwrap().to_string();
+        assert_eq!(ask(&home.rest, "DELETE", &href, &basic, STRANGER, Value::Null).await.status, 204);
+        let after = ask(&home.rest, "GET", path, &[("authorization", &bearer)], STRANGER, Value::Null).await;
+        assert_eq!(after.status, 401);
+        let other = "/api/user/v1/users/root/preferences/tokens";
+        let answer = ask(&home.rest, "POST", other, &basic, STRANGER, json!({ "name": "x" })).await;
+        assert_eq!(answer.status, 403);
+    });
+}
+
+#[test]
+fn the_audit_log_tells_changes_and_no_secrets() {
+    let home = home("audit");
+    let (root, basic) = (home.people[0].1.clone(), home.people[1].1.clone());
+    runtime().block_on(async {
+        let root = [("x-auth-session", root.as_str())];
+        let new = json!({ "logname": "ann", "fullname": "Ann", "initial_password": "tops3cret!" });
+        ask(&home.rest, "POST", "/api/user/v1/users", &root, STRANGER, new).await;
+        ask(&home.rest, "GET", "/api/user/v1/users", &root, STRANGER, Value::Null).await;
+        let basic = [("x-auth-session", basic.as_str())];
+        ask(&home.rest, "DELETE", "/api/user/v1/users/ann", &basic, From::Owner, Value::Null).await;
+        let wrong = [("x-auth-user", "ann"), ("x-auth-key", "wr0ng guess")];
+        assert_eq!(ask(&home.rest, "GET", "/metrics", &wrong, STRANGER, Value::Null).await.status, 401);
+        let audit = ask(&home.rest, "GET", "/api/log/v1/logs/audit", &root, STRANGER, Value::Null).await;
+        let audit: Value = serde_json::from_slice(&audit.body).unwrap();
+        let lines: Vec<String> = audit["logs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|r| format!("{} {} {} {}", r["user"], r["address"], r["summary"], r["status"]))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                r#""root" "127.0.0.1" "POST /api/user/v1/users" 201"#,
+                r#""basic" "local" "DELETE /api/user/v1/users/ann" 403"#,
+                r#""ann" "127.0.0.1" "login" 401"#,
+            ]
+        );
+        let text = audit.to_string() + &std::fs::read_to_string(home.dir.join("audit.jsonl")).unwrap();
+        assert!(text.contains("********"), "{text}");
+        assert!(!text.contains("tops3cret!") && !text.contains("wr0ng guess"), "{text}");
+    });
+}
+
+#[test]
+fn an_unknown_name_and_a_wrong_password_are_answered_alike() {
+    let home = home("oracle");
+    runtime().block_on(async {
+        let root = [("x-auth-session", home.people[0].1.as_str())];
+        let password = json!({ "initial_password": "a long password" });
+        ask(&home.rest, "PUT", "/api/user/v1/users/basic", &root, STRANGER, password).await;
+        let mut answers = Vec::new();
+        for (name, address) in [("basic", 1), ("nobody", 2), (ROOT, 3)] {
+            let from = From::Network(IpAddr::from([10, 0, 0, address]));
+            let headers = [("x-auth-user", name), ("x-auth-key", "guess")];
+            let mut all = Vec::new();
+            for _ in 0..10 {
+                all.push(ask(&home.rest, "POST", "/api/access/v1", &headers, from, Value::Null).await);
+            }
+            // On a slow machine some places are free again by now.
+            let mut last = None;
+            for _ in 0..100 {
+                let answer = ask(&home.rest, "POST", "/api/access/v1", &headers, from, Value::Null).await;
+                if answer.status == 429 {
+                    last = Some(answer);
+                    break;
+                }
+            }
+            let last = last.expect("there is an end to guessing");
+            assert!(last.headers.iter().any(|(n, _)| n == "retry-after"));
+            assert!(all.iter().all(|a| a.status == 401));
+            answers.push(all);
+        }
+        assert!(answers[0] == answers[1]);
+        assert!(answers[0] == answers[2], "root, which has no password yet");
+    });
+}
+
+#[test]
+fn paths_that_name_nothing_are_not_found() {
+    let home = home("paths");
+    let root = home.people[0].1.clone();
+    runtime().block_on(async {
+        let root = [("x-auth-session", root.as_str())];
+        for (method, path, status) in [
+            ("GET", "/api/user/v1/users/root", 200),
+            ("HEAD", "/api/user/v1/users/root", 200),
+            ("GET", "/api/user/v2.0/users/root", 200),
+            ("GET", "/api/user/v1/users/../users/root", 404),
+            ("GET", "/api/user/v1/users/%2e%2e/users", 404),
+            ("GET", "/api/user/v1//users", 404),
+            ("GET", "/api/user/v1/users%2froot", 404),
+            ("GET", "/api/user/v1/users/root%00", 404),
+            ("GET", "/api/user/v3/users", 404),
+            ("PATCH", "/api/user/v1/users/root", 405),
+            ("POST", "/metrics", 405),
+            ("GET", "/", 404),
+        ] {
+            let answer = ask(&home.rest, method, path, &root, STRANGER, Value::Null).await;
+            assert_eq!(answer.status, status, "{method} {path}");
+        }
+    });
+}
