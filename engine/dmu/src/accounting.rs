@@ -1,7 +1,22 @@
-//! Who is told that blocks come and go.
+//! Who is told that blocks come and go, and who counts what users take.
+//!
+//! A file system keeps sums of what each user, group and project takes, in three objects whose dnodes stand in the root
+//! block. A sync knows how large each object was and is; whose it is, and how sums are kept, the [`Census`] knows.
+//!
+//! ```text
+//!   object synced ─▶ old dnode: − for its owner ─┐
+//!                    new dnode: + for its owner ─┴▶ sums ─▶ Census::settle ─▶ accounting objects ─▶ root block
+//! ```
 
-use ondisk::BlockPointer;
+use crate::objset::ObjSet;
+use ondisk::{BlockPointer, DnodeFlags, DnodePhys, ObjectType, ObjsetFlags};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use txg::Tx;
+use units::Result;
 
 /// The owner of an object set: it charges its dataset for blocks born, and decides what becomes of those killed (a
 /// snapshot may still need them).
@@ -17,4 +32,102 @@ pub struct NoLedger;
 impl Ledger for NoLedger {
     fn born(&self, _: &BlockPointer) {}
     fn killed(&self, _: &BlockPointer) {}
+}
+
+/// Whom an object is charged to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pub user: u64,
+    pub group: u64,
+    pub project: u64,
+}
+
+/// Whose sums: the number is the place of the accounting object in the root block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Account {
+    User = 0,
+    Group = 1,
+    Project = 2,
+}
+
+impl Account {
+    pub const ALL: [Account; 3] = [Account::User, Account::Group, Account::Project];
+}
+
+/// By how much sums change: bytes under the number of who takes them, in hexadecimal; objects with `obj-` before that.
+pub type Sums = BTreeMap<(Account, String), i64>;
+
+/// See the module.
+pub trait Census: Send + Sync + Debug {
+    /// Whom the object with this bonus is charged to, if to anybody.
+    fn owner(&self, kind: ObjectType, bonus: &[u8]) -> Option<Owner>;
+
+    /// Adds to the sums in [`ObjSet::accounting_object`]s.
+    fn settle<'a>(
+        &'a self,
+        set: &'a ObjSet,
+        tx: &'a Tx,
+        sums: Sums,
+    ) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+}
+
+/// What every object counts besides its blocks: the smallest dnode.
+const DNODE: u64 = 512;
+
+/// One sync's changes of the sums.
+#[derive(Debug)]
+pub(crate) struct Count {
+    pub census: Arc<dyn Census>,
+    /// What the file system keeps sums of.
+    flags: ObjsetFlags,
+    sums: Mutex<Sums>,
+}
+
+impl Count {
+    pub fn new(census: Arc<dyn Census>, flags: ObjsetFlags) -> Option<Count> {
+        let keeps = flags.has(ObjsetFlags::USER_ACCOUNTING_COMPLETE);
+        keeps.then(|| Count { census, flags, sums: Mutex::default() })
+    }
+
+    /// Takes the object as it was out of the sums.
+    pub fn take_out(&self, old: &DnodePhys) {
+        self.add(old, -1);
+    }
+
+    /// Puts the object as it will be into the sums, and marks it as being in them.
+    pub fn put_in(&self, new: &mut DnodePhys) {
+        if self.census.owner(new.bonus_kind, &new.bonus).is_none() {
+            return;
+        }
+        new.flags = new.flags.with(DnodeFlags::USERUSED_ACCOUNTED);
+        if self.flags.has(ObjsetFlags::USER_OBJECT_ACCOUNTING_COMPLETE) {
+            new.flags = new.flags.with(DnodeFlags::USEROBJUSED_ACCOUNTED);
+        }
+        self.add(new, 1);
+    }
+
+    fn add(&self, dnode: &DnodePhys, sign: i64) {
+        let Some(owner) = self.census.owner(dnode.bonus_kind, &dnode.bonus) else { return };
+        let mut sums = crate::objset::lock(&self.sums);
+        for (account, id) in
+            [(Account::User, owner.user), (Account::Group, owner.group), (Account::Project, owner.project)]
+        {
+            if account == Account::Project && !self.flags.has(ObjsetFlags::PROJECT_QUOTA_COMPLETE) {
+                continue;
+            }
+            if dnode.flags.has(DnodeFlags::USERUSED_ACCOUNTED) {
+                *sums.entry((account, format!("{id:x}"))).or_default() +=
+                    sign * (DNODE + dnode.used_bytes()) as i64;
+            }
+            if dnode.flags.has(DnodeFlags::USEROBJUSED_ACCOUNTED) {
+                *sums.entry((account, format!("obj-{id:x}"))).or_default() += sign;
+            }
+        }
+    }
+
+    pub fn finish(self) -> (Arc<dyn Census>, Sums) {
+        let mut sums = self.sums.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        sums.retain(|_, sum| *sum != 0);
+        (self.census, sums)
+    }
 }

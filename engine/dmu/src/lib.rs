@@ -48,7 +48,7 @@ mod sync;
 mod traverse;
 mod tree;
 
-pub use accounting::{Ledger, NoLedger};
+pub use accounting::{Account, Census, Ledger, NoLedger, Owner, Sums};
 pub use alloc::NewObject;
 pub use node::Attrs;
 pub use object::Object;

@@ -1,5 +1,6 @@
 //! An object set: the meta-dnode's objects, opened on demand.
 
+use crate::accounting::{Account, Census};
 use crate::node::Node;
 use crate::object::Object;
 use crate::tree::Tree;
@@ -192,6 +193,10 @@ pub(crate) struct Set {
     open: Mutex<HashMap<ObjectId, Weak<Node>>>,
     /// Where the search for a free object number goes on.
     pub next_free: Mutex<u64>,
+    /// Who counts what users take; nobody in an object set that has no users.
+    pub census: Mutex<Option<Arc<dyn Census>>>,
+    /// Users, groups, projects; none where there are no sums.
+    pub accounts: [Option<Object>; 3],
 }
 
 impl ObjSet {
@@ -244,8 +249,16 @@ impl ObjSet {
             zeros: OnceLock::new(),
         });
         let meta = Object { node: Node::from_phys(ObjectId::META_DNODE, shared.clone(), &phys.meta_dnode) };
+        let accounts = Account::ALL.map(|account| {
+            let dnode = account_dnode(&phys, account);
+            // These stand in the root block, and have numbers that no other object has.
+            let id = ObjectId(u64::MAX - account as u64);
+            (!dnode.is_free()).then(|| Object { node: Node::from_phys(id, shared.clone(), dnode) })
+        });
         let set = Set {
             shared,
+            census: Mutex::default(),
+            accounts,
             phys: Mutex::new(phys),
             root: Mutex::new(root),
             meta,
@@ -304,6 +317,16 @@ impl ObjSet {
     /// The meta-dnode as an object: its data are the dnodes.
     pub fn meta_dnode(&self) -> &Object {
         &self.0.meta
+    }
+
+    /// From now on what changes is counted by `census`, if the object set keeps such sums.
+    pub fn set_census(&self, census: Arc<dyn Census>) {
+        *lock(&self.0.census) = Some(census);
+    }
+
+    /// The object that has the sums of users, groups or projects.
+    pub fn accounting_object(&self, account: Account) -> Option<&Object> {
+        self.0.accounts[account as usize].as_ref()
     }
 
     /// Opens an object.
@@ -417,6 +440,14 @@ fn is_first_slot(block: &[u8], slot: usize) -> bool {
         at += 1 + if bytes[0] == 0 { 0 } else { usize::from(bytes[12]) };
     }
     at == slot
+}
+
+fn account_dnode(phys: &ObjsetPhys, account: Account) -> &DnodePhys {
+    match account {
+        Account::User => &phys.user_used,
+        Account::Group => &phys.group_used,
+        Account::Project => &phys.project_used,
+    }
 }
 
 /// The meta-dnode of an empty set.

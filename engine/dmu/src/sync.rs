@@ -13,7 +13,7 @@
 //! pipeline. From the second pass on, blocks born in this txg are written in place (`zio`), so a repeated sync of the MOS
 //! comes to rest.
 
-use crate::accounting::Ledger;
+use crate::accounting::{Account, Count, Ledger};
 use crate::alloc::count_dnodes;
 use crate::node::{Attrs, Node};
 use crate::object::Object;
@@ -53,13 +53,14 @@ impl ObjSet {
         if dirty.is_empty() && !meta_touched {
             return Ok(None);
         }
+        let count = self.count();
         let mut under_way = FuturesUnordered::new();
         let mut todo = dirty.into_values();
         loop {
             while under_way.len() < OBJECTS
                 && let Some(node) = todo.next()
             {
-                under_way.push(self.sync_object(node, ctx));
+                under_way.push(self.sync_object(node, ctx, count.as_ref()));
             }
             match under_way.next().await {
                 Some(result) => result?,
@@ -67,6 +68,9 @@ impl ObjSet {
             }
         }
         drop(under_way);
+        if let Some(count) = count {
+            self.sync_accounts(count, ctx).await?;
+        }
         // Patching dnodes has listed the meta-dnode again.
         self.0.shared.take_dirty(ctx.txg);
         let meta = sync_node(&self.0.meta.node, ctx).await?;
@@ -75,12 +79,50 @@ impl ObjSet {
         self.write_root(phys, ctx).await.map(Some)
     }
 
-    async fn sync_object(&self, node: Arc<Node>, ctx: &SyncCtx) -> Result<()> {
+    fn count(&self) -> Option<Count> {
+        let census = lock(&self.0.census).clone()?;
+        Count::new(census, lock(&self.0.phys).flags)
+    }
+
+    /// Writes the sums of what users take; their dnodes go into the root block.
+    async fn sync_accounts(&self, count: Count, ctx: &SyncCtx) -> Result<()> {
+        let (census, sums) = count.finish();
+        if sums.is_empty() {
+            return Ok(());
+        }
+        census.settle(self, &Tx::syncing(ctx.txg), sums).await?;
+        for account in Account::ALL {
+            let Some(object) = self.accounting_object(account) else { continue };
+            let synced = sync_node(&object.node, ctx).await?;
+            let dnode = synced.phys();
+            {
+                let mut phys = lock(&self.0.phys);
+                match account {
+                    Account::User => phys.user_used = dnode,
+                    Account::Group => phys.group_used = dnode,
+                    Account::Project => phys.project_used = dnode,
+                }
+            }
+            synced.settle(&object.node);
+        }
+        Ok(())
+    }
+
+    async fn sync_object(&self, node: Arc<Node>, ctx: &SyncCtx, count: Option<&Count>) -> Result<()> {
         let synced = sync_node(&node, ctx).await?;
+        if let Some(count) = count
+            && let Some(old) = self.dnode_phys(node.id).await?
+        {
+            count.take_out(&old);
+        }
         let slots = usize::from(synced.attrs.slots);
         let mut bytes = vec![0; slots * SLOT as usize];
         if !synced.destroyed {
-            bytes = synced.phys().to_bytes(Endian::NATIVE);
+            let mut phys = synced.phys();
+            if let Some(count) = count {
+                count.put_in(&mut phys);
+            }
+            bytes = phys.to_bytes(Endian::NATIVE);
         }
         self.0.meta.patch_at(&Tx::syncing(ctx.txg), node.id.0 * SLOT, &bytes).await?;
         let destroyed = synced.destroyed;

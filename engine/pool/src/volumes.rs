@@ -108,10 +108,6 @@ impl Pool {
             let why = "its intent log holds writes that could not be replayed";
             return Err(refuse(units::Kind::Busy).because(why));
         }
-        if phys.flags.has(ondisk::ObjsetFlags::USER_ACCOUNTING_COMPLETE) {
-            let why = "it keeps count of what each user takes, and this version cannot keep that up";
-            return Err(Error::unsupported(format!("writing to file system '{name}': {why}")));
-        }
         let levels = self.0.dsl.levels_of(&found).await?;
         let record_size = levels.chain().number(Prop::RecordSize);
         let options =

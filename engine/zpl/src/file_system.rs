@@ -1,5 +1,6 @@
 //! An open file system, or a snapshot of one.
 
+use crate::accounts::Accounts;
 use crate::node::{Node, NodeId, Opened};
 use crate::refusal::Refusal;
 use crate::sa::Tables;
@@ -31,7 +32,7 @@ pub(crate) struct Inner {
     pub case: Case,
     pub normalization: Normalization,
     pub utf8_only: bool,
-    pub tables: Tables,
+    pub tables: Arc<Tables>,
     pub root: ObjectId,
     /// Files in use, so that all users of one see one lock and one directory.
     open: Mutex<HashMap<ObjectId, Weak<Opened>>>,
@@ -48,7 +49,7 @@ impl FileSystem {
         Ok(FileSystem(Arc::new(inner)))
     }
 
-    /// As [`FileSystem::open`], to be changed too. Files that were unlinked while somebody had them open, and then the
+    /// As [`FileSystem::open`], to be changed too, by one such handle and its clones at a time. Files that were unlinked while somebody had them open, and then the
     /// program ended, are freed first.
     pub async fn open_for_writing(name: &str, set: &ObjSet, options: WriteOptions) -> Result<FileSystem> {
         let place = |e: Error| e.at(format!("dataset '{name}'"));
@@ -58,6 +59,7 @@ impl FileSystem {
             return Err(place(Error::unsupported(what)));
         }
         inner.writer = Some(Writer::open(set, options).await.map_err(place)?);
+        set.set_census(Arc::new(Accounts::new(inner.tables.clone())));
         let fs = FileSystem(Arc::new(inner));
         fs.drain().await?;
         Ok(fs)
@@ -179,7 +181,7 @@ async fn open(name: &str, set: &ObjSet) -> Result<Inner> {
         case,
         normalization,
         utf8_only: choice("utf8only").await? != 0,
-        tables,
+        tables: Arc::new(tables),
         root: ObjectId(master.require_u64("ROOT").await?),
         open: Mutex::default(),
         writer: None,

@@ -27,10 +27,13 @@
 //!   change, set_xattr, remove_xattr                    write/attributes.rs
 //! ```
 //!
+//! What each user, group and project takes is counted as txgs sync (`accounts.rs`).
+//!
 //! Versions 1 to 5 are read, snapshots as well as heads. What is on disk is not believed: an attribute, a name or a
 //! pointer that makes no sense is an error that names dataset and object, and a damaged block costs its own range.
 //! A loop of directories is the caller's to notice: a node knows nothing of the way that led to it.
 
+mod accounts;
 mod acl;
 mod attributes;
 mod create;

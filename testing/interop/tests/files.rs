@@ -4,13 +4,15 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use common::{open, verify};
+use dmu::Account;
 use interop::harness::{self, Need, trial};
-use interop::{Scratch, programs, zdb};
+use interop::{Scratch, golden, programs, zdb};
 use ondisk::feature::compatibility_set;
 use pool::{Content, CreateOptions, Host, Pool};
 use vdev::{Bias, Group, Layout, NewLeaf};
@@ -22,7 +24,75 @@ const SET: &str = "files/home";
 const MANY: usize = 3000;
 
 fn main() -> ExitCode {
-    harness::main(vec![trial("a_tree_of_all_kinds_of_files_passes_zdb", &[Need::Program("zdb")], judged)])
+    let counted = [Need::Program("zdb"), Need::Golden("v28"), Need::Golden("nofeat")];
+    harness::main(vec![
+        trial("a_tree_of_all_kinds_of_files_passes_zdb", &[Need::Program("zdb")], judged),
+        trial("what_users_take_is_counted_on_in_pools_of_openzfs", &counted, || {
+            ["v28", "nofeat"].into_iter().for_each(counted_on);
+        }),
+    ])
+}
+
+/// The sums of users and groups are those of their files, as OpenZFS left them and after we changed files.
+fn counted_on(name: &'static str) {
+    let scratch = Scratch::new();
+    let images = golden::pool(name).copy(&scratch, &[]);
+    let again = images.clone();
+    linux::block_on(async move {
+        let pool = open(images, name, false).await.unwrap();
+        let fs = pool.open_file_system_for_writing(name).await.unwrap();
+        let before = recount(&fs).await;
+        assert!(before[0].len() >= 5, "{before:?}");
+        let root = fs.root().await.unwrap();
+        for (n, uid) in [0, 1000, 4711].into_iter().enumerate() {
+            let new = NewFile { uid, gid: 12345, ..NewFile::new(REGULAR, 0o644) };
+            let file = root.create(format!("new{n}").as_bytes(), &new).await.unwrap();
+            file.write(0, &noise(700_000)).await.unwrap();
+        }
+        pool.sync().await.unwrap();
+        let after = recount(&fs).await;
+        let of = |sums: &[Vec<(u64, u64)>; 2], uid: u64| {
+            sums[0].iter().find(|(id, _)| *id == uid).map_or(0, |(_, bytes)| *bytes)
+        };
+        assert!(of(&after, 1000) > of(&before, 1000) + 700_000);
+        assert_eq!(of(&before, 4711), 0);
+        let changes = Changes { uid: Some(1000), ..Changes::default() };
+        root.lookup(b"new2").await.unwrap().change(&changes).await.unwrap();
+        root.unlink(b"new0").await.unwrap();
+        root.lookup(b"new1").await.unwrap().truncate(10).await.unwrap();
+        pool.sync().await.unwrap();
+        let last = recount(&fs).await;
+        assert_eq!(of(&last, 4711), 0);
+        drop((fs, root));
+        pool.export().await.unwrap();
+    });
+    zdb::assert_clean(scratch.path(), name);
+    linux::block_on(async move {
+        let pool = open(again, name, true).await.unwrap();
+        recount(&pool.open_file_system(name).await.unwrap()).await;
+        pool.close().await.unwrap();
+    });
+}
+
+/// What every user and every group takes, by the files themselves; it must be what the sums say.
+async fn recount(fs: &FileSystem) -> [Vec<(u64, u64)>; 2] {
+    let set = fs.object_set();
+    let mut sums = [BTreeMap::new(), BTreeMap::new()];
+    for id in set.object_ids(units::ObjectId(1), usize::MAX).await.unwrap() {
+        let Ok(node) = fs.object(id).await else { continue };
+        let stat = node.stat().await.unwrap();
+        let dnode = set.dnode_phys(id).await.unwrap().unwrap();
+        for (sums, id) in sums.iter_mut().zip([stat.uid, stat.gid]) {
+            *sums.entry(u64::from(id)).or_default() += 512 + dnode.used_bytes();
+        }
+    }
+    let counted = sums.map(|sums| sums.into_iter().collect::<Vec<_>>());
+    for (counted, account) in counted.iter().zip([Account::User, Account::Group]) {
+        let kept: Vec<(u64, u64)> =
+            fs.space_of(account).await.unwrap().into_iter().map(|(id, bytes, _)| (id, bytes)).collect();
+        assert_eq!(*counted, kept, "{account:?}");
+    }
+    counted
 }
 
 fn judged() {
