@@ -49,8 +49,8 @@ impl FileSystem {
         Ok(FileSystem(Arc::new(inner)))
     }
 
-    /// As [`FileSystem::open`], to be changed too, by one such handle and its clones at a time. Files that were unlinked while
-    /// somebody had them open, and then the program ended, are freed first.
+    /// As [`FileSystem::open`], to be changed too, by one such handle and its clones at a time. Files that were unlinked
+    /// while somebody had them open, and then the program ended, are freed first.
     pub async fn open_for_writing(name: &str, set: &ObjSet, options: WriteOptions) -> Result<FileSystem> {
         let place = |e: Error| e.at(format!("dataset '{name}'"));
         let mut inner = open(name, set).await.map_err(place)?;
