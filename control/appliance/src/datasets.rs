@@ -84,7 +84,7 @@ impl Appliance {
         }
         if !force {
             let message = format!(
-                "cannot {doing}: dataset is busy: NBD clients use {}; use '-f' to end them",
+                "cannot {doing}: dataset is busy: clients use {}; use '-f' to end them",
                 used.join(", ")
             );
             return Err(ApiError::new(ErrorKind::Busy, message));

@@ -58,7 +58,7 @@ impl Appliance {
         }
         if !force {
             let message = format!(
-                "cannot {doing}: pool is busy: NBD clients use {}; use '-f' to end them",
+                "cannot {doing}: pool is busy: clients use {}; use '-f' to end them",
                 used.join(", ")
             );
             return Err(ApiError::new(ErrorKind::Busy, message));
