@@ -103,9 +103,7 @@ impl Bench {
             return self.reopen().await;
         }
         if random(mix.flush_every) == 0 {
-            self.pool().sync().await?;
-            self.model().acknowledge();
-            return Ok(());
+            return self.make_durable().await;
         }
         let name = self.any_volume();
         match random(mix.admin_every) {
@@ -118,6 +116,23 @@ impl Bench {
             6 | 7 => self.zero(&name, random(2) == 0).await,
             _ => self.check_some(&name).await,
         }
+    }
+
+    /// All of the pool, or one volume.
+    async fn make_durable(&mut self) -> Result<()> {
+        if random(3) == 0 {
+            self.pool().sync().await?;
+            self.model().acknowledge();
+            return Ok(());
+        }
+        let name = self.any_volume();
+        if sync_of(&name) == "disabled" {
+            return self.volumes[&name].flush().await;
+        }
+        self.model().commit(&name);
+        self.volumes[&name].flush().await?;
+        self.model().committed();
+        Ok(())
     }
 
     fn any_volume(&self) -> String {
@@ -135,6 +150,8 @@ impl Bench {
             ("compression", COMPRESSIONS[turn % COMPRESSIONS.len()]),
             ("checksum", CHECKSUMS[turn % CHECKSUMS.len()]),
             ("copies", ["1", "2", "3"][turn % 3]),
+            ("sync", sync_of(&name)),
+            ("logbias", ["latency", "throughput"][turn / 2 % 2]),
         ];
         let props =
             props.map(|(name, value)| setting(name, value)).into_iter().collect::<Result<Vec<_>>>()?;
@@ -164,10 +181,11 @@ impl Bench {
     async fn resize(&mut self, name: &str) -> Result<()> {
         let (block, _) = self.shape_of(name);
         let size = (self.mix.size / 2 + random(self.mix.size)).next_multiple_of(block);
-        let tx = self.pool().txgs().begin_unthrottled();
         self.model().begin(Change::Resize { name: name.into(), size });
-        self.volumes[name].resize(&tx, size).await?;
+        let volume = self.volumes[name].clone();
+        self.pool().change("resize", move |_, tx| async move { volume.resize(&tx, size).await }).await?;
         self.model().done();
+        self.model().acknowledge();
         Ok(())
     }
 
@@ -184,17 +202,29 @@ impl Bench {
     async fn write(&mut self, name: &str) -> Result<()> {
         let ((offset, len), seed) = (self.range(name), world::random_u64());
         self.model().begin(Change::Write { name: name.into(), offset, len, seed });
-        self.volumes[name].write(offset, Buf::copy_from(&pattern(seed, len))).await?;
-        self.model().done();
+        let durably = self.expect_promise(name, random(8) == 0);
+        let parts = vec![Buf::copy_from(&pattern(seed, len))];
+        self.volumes[name].write_parts(offset, parts, durably).await?;
+        self.model().committed();
         Ok(())
+    }
+
+    /// A change of this volume has begun; if it is `durably` done, or the volume does so with every change, it is in the
+    /// log when it is done. Passes `durably` on.
+    fn expect_promise(&self, name: &str, durably: bool) -> bool {
+        if sync_of(name) == "always" || (durably && sync_of(name) == "standard") {
+            self.model().commit(name);
+        }
+        durably
     }
 
     async fn zero(&mut self, name: &str, trim: bool) -> Result<()> {
         let (offset, len) = self.range(name);
         if !trim {
             self.model().begin(Change::Zero { name: name.into(), offset, len });
+            self.expect_promise(name, false);
             self.volumes[name].zero(offset, len).await?;
-            self.model().done();
+            self.model().committed();
             return Ok(());
         }
         let (block, size) = self.shape_of(name);
@@ -203,8 +233,11 @@ impl Bench {
         if first < end {
             self.model().begin(Change::Zero { name: name.into(), offset: first, len: end - first });
         }
+        if first < end {
+            self.expect_promise(name, false);
+        }
         self.volumes[name].trim(offset, len).await?;
-        self.model().done();
+        self.model().committed();
         Ok(())
     }
 
@@ -277,6 +310,12 @@ impl Bench {
         }
         Ok(found)
     }
+}
+
+/// What a volume's property `sync` was set to; its name says it.
+fn sync_of(name: &str) -> &'static str {
+    let number: usize = name.rsplit('v').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+    ["standard", "always", "standard", "disabled"][number % 4]
 }
 
 pub(crate) async fn create_pool(groups: Vec<Group>, ashift: u32) -> Result<Pool> {

@@ -5,7 +5,8 @@
 //!                                         └ the n-th flush from the last cut, by the seed
 //! ```
 //!
-//! The seed chooses the pool's shape too: ten seeds in a row are all the shapes.
+//! The seed chooses the pool's shape too: ten seeds in a row are all the shapes, the next ten have a log device beside
+//! them, and the ten after those a mirrored one.
 
 use crate::bench::{Bench, Mix};
 use crate::layout::Shape;
@@ -50,7 +51,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Work {
     pub fn shape(&self) -> Shape {
         let all = Shape::all();
-        all[(self.seed % all.len() as u64) as usize]
+        let count = all.len() as u64;
+        Shape { logs: (self.seed / count % 3) as usize, ..all[(self.seed % count) as usize] }
     }
 
     fn mix(&self) -> Mix {

@@ -1,6 +1,6 @@
 //! Running cases, and naming what fails.
 
-use super::client::{Shared, lock};
+use super::client::{Faith, Shared, lock};
 use super::figures::{Failure, Figures};
 use super::history::History;
 use super::judge::{Contents, Promise, agree, begin_with, dump, look, look_and_photograph};
@@ -34,6 +34,9 @@ pub struct Effort {
     /// Of each picture.
     pub fates: u64,
     pub again_every: u64,
+    /// Of a recovery that is cut again.
+    pub again_flush_every: u64,
+    pub again_write_every: u64,
     pub lost_every: u64,
     pub zdb_every: u64,
     /// Of a random workload: each goes on where the last was cut.
@@ -47,6 +50,8 @@ impl Effort {
         write_every: 5,
         fates: 2,
         again_every: 12,
+        again_flush_every: 1,
+        again_write_every: 3,
         lost_every: 4,
         zdb_every: 0,
         rounds: 3,
@@ -54,8 +59,14 @@ impl Effort {
     /// For the many random workloads.
     pub const SAMPLE: Effort = Effort { flush_every: 8, write_every: 100, ..Effort::FULL };
     /// Whatever one spot may need.
-    const REPLAY: Effort =
-        Effort { flush_every: 1, write_every: 1, fates: u64::MAX, again_every: 1, ..Effort::FULL };
+    const REPLAY: Effort = Effort {
+        flush_every: 1,
+        write_every: 1,
+        fates: u64::MAX,
+        again_every: 1,
+        again_write_every: 1,
+        ..Effort::FULL
+    };
 }
 
 /// The fates that are tried when a case is replayed are those of the spot alone; its number is below this.
@@ -151,7 +162,8 @@ impl Run<'_> {
             disks.cut_at_flush(1 + Rng::new(seed).below(150));
         }
         let keep = Keep { flush_every: self.effort.flush_every, write_every: self.effort.write_every, seed };
-        let work = work(self.case.workload.clone(), seed, history.clone(), self.ways.is_gullible);
+        let faith = Faith { sync: self.case.setup.sync, is_gullible: self.ways.is_gullible };
+        let work = work(self.case.workload.clone(), seed, history.clone(), faith);
         let ran = catch_unwind(AssertUnwindSafe(|| photograph(&disks, seed, &history, keep, work)));
         let (outcome, pictures) = match ran {
             Ok(ran) => ran,
@@ -229,9 +241,10 @@ impl Run<'_> {
         }
     }
 
-    /// Cuts the power at each flush of the recovery.
+    /// Cuts the power at flushes and writes of the recovery.
     fn cut_again(&mut self, history: &History, picture: &Picture, spot: &str, disks: &Disks, seed: u64) {
-        let keep = Keep { flush_every: 1, write_every: 3, seed };
+        let Effort { again_flush_every: flush_every, again_write_every: write_every, .. } = self.effort;
+        let keep = Keep { flush_every, write_every, seed };
         let shared: Shared = Arc::new(Mutex::new(history.clone()));
         let Ok((_, pictures)) =
             catch_unwind(AssertUnwindSafe(|| look_and_photograph(disks, seed, &shared, keep)))

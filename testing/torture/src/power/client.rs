@@ -3,6 +3,7 @@
 use super::history::{Deed, History};
 use super::workload::Act;
 use crate::model::pattern;
+use dmu::SyncMode;
 use pool::Pool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{Kind, Result};
@@ -17,6 +18,14 @@ pub struct Client {
     pub pool: Pool,
     pub volume: Volume,
     pub history: Shared,
+    pub faith: Faith,
+}
+
+/// What a client takes for a promise.
+#[derive(Clone, Copy, Debug)]
+pub struct Faith {
+    /// As the volume is set.
+    pub sync: SyncMode,
     /// A client that believes too much, to see that it is caught: it takes every answer for a promise.
     pub is_gullible: bool,
 }
@@ -65,7 +74,12 @@ impl Client {
         then_flush: bool,
         work: impl Future<Output = Result<()>> + Send,
     ) -> Result<bool> {
-        let begun = lock(&self.history).begin(self.name(), deed, fua || self.is_gullible);
+        let promised = match self.faith.sync {
+            SyncMode::Standard => fua,
+            SyncMode::Always => true,
+            SyncMode::Disabled => false,
+        };
+        let begun = lock(&self.history).begin(self.name(), deed, promised || self.faith.is_gullible);
         let Some(event) = begun else { return Ok(false) };
         work.await?;
         if then_flush {
@@ -143,7 +157,9 @@ impl Client {
     async fn flush(&self) -> Result<bool> {
         let span = lock(&self.history).begin_flush();
         self.volume.flush().await?;
-        lock(&self.history).end_flush(self.name(), span);
+        if self.faith.sync != SyncMode::Disabled {
+            lock(&self.history).end_flush(self.name(), span);
+        }
         Ok(true)
     }
 }

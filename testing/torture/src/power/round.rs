@@ -4,7 +4,7 @@
 //! be lost, and the history says how far the clients' knowledge went. Pages are shared, so a picture costs little, and
 //! one run serves all its cuts.
 
-use super::client::{Client, Shared, lock};
+use super::client::{Client, Faith, Shared, lock};
 use super::setup::{Logbias, Setup};
 use super::workload::{Act, BLOCKS, Workload, act};
 use crate::bench::{POOL, create_pool, import, setting};
@@ -116,7 +116,8 @@ async fn make(setup: Setup) -> Result<()> {
     };
     for (i, (name, block)) in volumes(&setup).into_iter().enumerate() {
         let content = Content::Volume { size: BLOCKS * block, block_size: block };
-        pool.create_dataset(&name, content, vec![bias.clone()]).await?;
+        let sync = setting("sync", setup.sync_word())?;
+        pool.create_dataset(&name, content, vec![bias.clone(), sync]).await?;
         let volume = pool.open_volume(&name).await?;
         volume.write(0, Buf::copy_from(&first_bytes(i as u64, block))).await?;
     }
@@ -125,11 +126,11 @@ async fn make(setup: Setup) -> Result<()> {
 }
 
 /// Imports the pool and does the work; ends when the last of it is on disk.
-pub async fn work(workload: Workload, seed: u64, history: Shared, is_gullible: bool) -> Result<()> {
+pub async fn work(workload: Workload, seed: u64, history: Shared, faith: Faith) -> Result<()> {
     let pool = import(DIR).await?;
     match workload {
         Workload::Word(word) => {
-            let client = client(&pool, "v", &history, is_gullible).await?;
+            let client = client(&pool, "v", &history, faith).await?;
             for letter in word.chars() {
                 let (size, block) = client.geometry();
                 let act =
@@ -141,10 +142,8 @@ pub async fn work(workload: Workload, seed: u64, history: Shared, is_gullible: b
             let mut rng = Rng::new(seed);
             let steps = 10 + rng.below(60);
             let clients = 1 + rng.below(7);
-            let opened = [
-                client(&pool, "v", &history, is_gullible).await?,
-                client(&pool, "w", &history, is_gullible).await?,
-            ];
+            let opened =
+                [client(&pool, "v", &history, faith).await?, client(&pool, "w", &history, faith).await?];
             let mut busy = Vec::new();
             for i in 0..clients {
                 let client = opened[usize::from(i % 3 == 2)].clone();
@@ -162,9 +161,9 @@ pub async fn work(workload: Workload, seed: u64, history: Shared, is_gullible: b
     }
 }
 
-async fn client(pool: &Pool, volume: &str, history: &Shared, is_gullible: bool) -> Result<Client> {
+async fn client(pool: &Pool, volume: &str, history: &Shared, faith: Faith) -> Result<Client> {
     let volume = pool.open_volume(&format!("{POOL}/{volume}")).await?;
-    Ok(Client { pool: pool.clone(), volume, history: history.clone(), is_gullible })
+    Ok(Client { pool: pool.clone(), volume, history: history.clone(), faith })
 }
 
 async fn keep_busy(client: Client, seed: u64, steps: u64) -> Result<()> {

@@ -1,15 +1,18 @@
 //! The pools in which the power is cut, and their names.
 
 use crate::layout::Shape;
+use dmu::SyncMode;
 use std::fmt;
 use std::str::FromStr;
 use vdev::Layout;
 
-/// A pool's shape and how its volumes are to be written. Its name says all of it: `raidz1+slog/latency/16K/9`.
+/// A pool's shape and how its volumes are to be written. Its name says all of it: `raidz1+slog/latency/16K/9`, with
+/// `/always` or `/disabled` behind it for another `sync` than the standard one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
     pub shape: Shape,
     pub logbias: Logbias,
+    pub sync: SyncMode,
     /// Of the first volume, bytes.
     pub block: u64,
 }
@@ -20,6 +23,8 @@ pub enum Logbias {
     Throughput,
 }
 
+const SYNCS: [(&str, SyncMode); 3] =
+    [("standard", SyncMode::Standard), ("always", SyncMode::Always), ("disabled", SyncMode::Disabled)];
 const LAYOUTS: [(&str, Layout, usize); 3] = [
     ("single", Layout::Stripe, 1),
     ("mirror", Layout::Mirror, 2),
@@ -30,7 +35,8 @@ const BLOCKS: [u64; 3] = [4 << 10, 64 << 10, 16 << 10];
 
 impl Setup {
     /// Each layout without a log device, with one and with a mirror of two; `logbias` both ways. Block and sector
-    /// sizes go round among them.
+    /// sizes go round among them. Then each layout where every change is a promise, with and without a log device, and where
+    /// none is.
     pub fn all() -> Vec<Setup> {
         let mut all = Vec::new();
         for (l, (_, layout, devices)) in LAYOUTS.into_iter().enumerate() {
@@ -38,11 +44,27 @@ impl Setup {
                 for (b, logbias) in [Logbias::Latency, Logbias::Throughput].into_iter().enumerate() {
                     let ashift = [9, 12][(l + s) % 2];
                     let shape = Shape { layout, devices, ashift, logs };
-                    all.push(Setup { shape, logbias, block: BLOCKS[(l + s + b) % 3] });
+                    let sync = SyncMode::Standard;
+                    all.push(Setup { shape, logbias, sync, block: BLOCKS[(l + s + b) % 3] });
                 }
             }
         }
+        let standard = all.clone();
+        for (i, setup) in standard.iter().enumerate() {
+            // Of the six of a layout: latency alone, throughput with a log device; latency with a mirrored one.
+            let sync = match i % 6 {
+                0 | 3 => SyncMode::Always,
+                4 => SyncMode::Disabled,
+                _ => continue,
+            };
+            all.push(Setup { sync, ..*setup });
+        }
         all
+    }
+
+    /// As the property is set.
+    pub fn sync_word(&self) -> &'static str {
+        SYNCS.iter().find(|s| s.1 == self.sync).map_or("?", |s| s.0)
     }
 }
 
@@ -59,7 +81,11 @@ impl fmt::Display for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let layout = LAYOUTS.iter().find(|l| l.1 == self.shape.layout).map_or("?", |l| l.0);
         let log = LOGS.iter().find(|l| l.1 == self.shape.logs).map_or("?", |l| l.0);
-        write!(f, "{layout}{log}/{}/{}K/{}", self.logbias.word(), self.block >> 10, self.shape.ashift)
+        write!(f, "{layout}{log}/{}/{}K/{}", self.logbias.word(), self.block >> 10, self.shape.ashift)?;
+        match self.sync {
+            SyncMode::Standard => Ok(()),
+            _ => write!(f, "/{}", self.sync_word()),
+        }
     }
 }
 
@@ -67,9 +93,14 @@ impl FromStr for Setup {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Setup, String> {
-        let bad = || format!("'{text}' is no pool's name: LAYOUT[+slog|+slogs]/LOGBIAS/BLOCK/ASHIFT");
+        let bad = || format!("'{text}' is no pool's name: LAYOUT[+slog|+slogs]/LOGBIAS/BLOCK/ASHIFT[/SYNC]");
         let words: Vec<&str> = text.split('/').collect();
-        let [pool, bias, block, ashift] = words[..] else { return Err(bad()) };
+        let (pool, bias, block, ashift, sync) = match words[..] {
+            [pool, bias, block, ashift] => (pool, bias, block, ashift, SYNCS[0].0),
+            [pool, bias, block, ashift, sync] => (pool, bias, block, ashift, sync),
+            _ => return Err(bad()),
+        };
+        let sync = SYNCS.into_iter().find(|s| s.0 == sync).ok_or_else(bad)?.1;
         let layout = LAYOUTS.into_iter().find(|l| pool.starts_with(l.0)).ok_or_else(bad)?;
         let log = LOGS.into_iter().find(|l| l.0 == &pool[layout.0.len()..]).ok_or_else(bad)?;
         let biases = [Logbias::Latency, Logbias::Throughput];
@@ -77,7 +108,7 @@ impl FromStr for Setup {
         let block = block.strip_suffix('K').and_then(|k| k.parse::<u64>().ok()).ok_or_else(bad)? << 10;
         let ashift = ashift.parse().map_err(|_| bad())?;
         let shape = Shape { layout: layout.1, devices: layout.2, ashift, logs: log.1 };
-        Ok(Setup { shape, logbias, block })
+        Ok(Setup { shape, logbias, sync, block })
     }
 }
 
@@ -88,10 +119,11 @@ mod tests {
     #[test]
     fn a_name_says_all_of_a_setup() {
         let all = Setup::all();
-        assert_eq!(all.len(), 18);
+        assert_eq!(all.len(), 27);
         for setup in all {
             assert_eq!(setup.to_string().parse(), Ok(setup));
         }
+        assert!("mirror/latency/4K/9/never".parse::<Setup>().is_err());
         assert!("mirror+log/latency/4K/9".parse::<Setup>().is_err());
     }
 }
