@@ -14,6 +14,8 @@ use zil::Log;
 
 /// How many blocks of one read are asked for at once: enough for a disk that does many things at a time.
 const AT_ONCE: usize = 32;
+/// Runs of one kind that are looked at for one answer about what is data and what is hole.
+const RUNS_MAX: usize = 1 << 12;
 
 /// A run of bytes that is all data or all hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -358,13 +360,17 @@ impl Volume {
         txgs.wait_synced(Txg(self.0.written_in.load(Ordering::Acquire))).await
     }
 
-    /// What is data and what is hole from `offset` on, over `len` bytes, in at most `limit` extents.
+    /// What is data and what is hole from `offset` on, over `len` bytes or less, in at most `limit` extents.
     pub async fn extents(&self, offset: u64, len: u64, limit: usize) -> Result<Vec<Extent>> {
         self.check(offset, len, "map")?;
         let (size, end) = (self.0.block_size, offset + len);
         let mut extents: Vec<Extent> = Vec::new();
         let mut at = offset;
-        while at < end {
+        // A hole of a terabyte is many runs of the tree; whoever asks for that much is content with the first of them.
+        for _ in 0..RUNS_MAX {
+            if at >= end {
+                break;
+            }
             let (is_data, next) = self.0.data.extent(at / size).await?;
             let stop = next.saturating_mul(size).min(end);
             let full = extents.len() >= limit;
