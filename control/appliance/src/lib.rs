@@ -59,6 +59,7 @@ mod volumes;
 pub use exports::{Exported, Held};
 pub use home::{Home, HomeLock, Known};
 pub use lun::Lun;
+pub use lun_unit::LunUnit;
 pub use san::{Credentials, InitiatorRecord, Lu, Proof, SanView, TargetRecord};
 pub use san_directory::Iscsi;
 pub use service::{Appliance, Config};

@@ -8,15 +8,20 @@ use world::{Buf, Pending};
 use zvol::Volume;
 
 /// A volume that is a LUN; it counts as used as long as this is there.
-pub(crate) struct LunUnit {
+pub struct LunUnit {
     volume: Volume,
     read_only: bool,
-    _held: Held,
+    _held: Option<Held>,
 }
 
 impl LunUnit {
-    pub fn new(volume: Volume, read_only: bool, held: Held) -> LunUnit {
-        LunUnit { read_only: read_only || volume.is_read_only(), volume, _held: held }
+    pub(crate) fn new(volume: Volume, read_only: bool, held: Held) -> LunUnit {
+        LunUnit { read_only: read_only || volume.is_read_only(), volume, _held: Some(held) }
+    }
+
+    /// For those who have the pool to themselves.
+    pub fn alone(volume: Volume) -> LunUnit {
+        LunUnit { read_only: volume.is_read_only(), volume, _held: None }
     }
 }
 

@@ -60,11 +60,19 @@ pub fn bench(home: &Home, args: Bench) -> Result<(), Failure> {
         }
         BenchWhat::Filesync { words } => return print(&promises::filesync(home, &as_strs(&words))?),
         BenchWhat::Sync { words } => return print(&promises::sync(&as_strs(&words))?),
+        BenchWhat::Iscsi { words } => return iscsi(&as_strs(&words)),
         BenchWhat::Serve { socket, dir, size, block } => {
             bench::Command::Serve(bench::Served { socket, dir, size, block })
         }
     };
     let text = command.run(&["bench"], report::complain);
+    print(&text.map_err(|e| Failure::Failed(e.to_string()))?)
+}
+
+/// `cenote bench iscsi`: what iSCSI costs, beside another server.
+fn iscsi(words: &[&str]) -> Result<(), Failure> {
+    let done = bench::iscsi::run(words, &["bench"], report::complain);
+    let text = done.ok_or_else(|| Failure::Usage(bench::iscsi::USAGE.into()))?;
     print(&text.map_err(|e| Failure::Failed(e.to_string()))?)
 }
 

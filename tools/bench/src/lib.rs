@@ -21,6 +21,7 @@ pub mod args;
 mod cell;
 mod command;
 pub mod filesync;
+pub mod iscsi;
 mod place;
 mod rig;
 mod rows;

@@ -47,6 +47,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("inspect verify", &["cenote inspect verify -d /disks tank"]),
     ("bench engine", &["cenote bench engine", "cenote bench engine --dir /dev/shm --size 1G --seconds 5"]),
     ("bench serve", &["cenote bench serve /tmp/nbd.sock /dev/shm 512M 16K"]),
+    ("bench iscsi", &["cenote bench iscsi", "cenote bench iscsi /dev/shm --seconds 1 --rounds 1"]),
     (
         "bench filesync",
         &[

@@ -128,6 +128,12 @@ pub enum BenchWhat {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
         words: Vec<String>,
     },
+    /// What iSCSI costs, beside tgtd with the same client
+    Iscsi {
+        /// A directory, and --seconds S, --rounds R, --size BYTES
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+        words: Vec<String>,
+    },
     /// Serves a volume of a new pool over NBD until it is told to end: one of the servers that `engine` measures
     Serve {
         /// Where it listens

@@ -1,0 +1,328 @@
+//! What iSCSI costs, beside `tgtd` with the same client.
+//!
+//! ```text
+//!   round ── row ─┬─ cenote   a volume of 16K blocks in a pool on one file ┐
+//!                 └─ tgtd     a file                                       ┴─▶ iscsi-perf: operations, and CPU time of the server
+//! ```
+//!
+//! `iscsi-perf` reads, one process for each session; it is what limits small requests, so the CPU time of the server for
+//! each of them tells more than their number. Everything was written once with noise, and is read from memory.
+
+use crate::rig::{Files, Rig};
+use crate::{Options, Progress};
+use ::iscsi::memory::{MemoryDirectory, device};
+use ::iscsi::{Config, Server};
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use units::{Error, Kind, Result, parse_size};
+use world::{Address, Buf};
+
+pub const USAGE: &str = "usage: cenote bench iscsi [DIR] [--seconds S] [--rounds R] [--size BYTES]";
+
+/// A row: its name, blocks of 512 in a request, requests under way in a session, sessions, and whether at random.
+const ROWS: [(&str, u64, u32, usize, bool); 8] = [
+    ("4K random, qd1", 8, 1, 1, true),
+    ("4K random, qd32", 8, 32, 1, true),
+    ("4K random, qd128", 8, 128, 1, true),
+    ("16K random, qd32", 32, 32, 1, true),
+    ("4K random, qd32, 8 sessions", 8, 32, 8, true),
+    ("128K sequential, qd8", 256, 8, 1, false),
+    ("1M sequential, qd4", 2048, 4, 1, false),
+    ("1M sequential, qd4, 8 sessions", 2048, 4, 8, false),
+];
+
+const NAMES: [&str; 2] = ["cenote", "tgtd"];
+const TARGET: &str = "iqn.2026-11.org.example:bench";
+/// volblocksize of the volume.
+const BLOCK: u64 = 16 << 10;
+/// Until a server must listen: the machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The kernel counts a process's time in hundredths of a second (`USER_HZ`).
+const TICK: Duration = Duration::from_millis(10);
+const STEP: usize = 1 << 20;
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Wanted {
+    Table {
+        dir: PathBuf,
+        seconds: u64,
+        rounds: usize,
+        size: u64,
+    },
+    /// For the table: our own server, until it is told to end.
+    Serve {
+        port: u16,
+        dir: PathBuf,
+        size: u64,
+    },
+}
+
+fn parse(words: &[&str]) -> Option<Wanted> {
+    if let ["serve", port, dir, size] = words {
+        return Some(Wanted::Serve {
+            port: port.parse().ok()?,
+            dir: dir.into(),
+            size: parse_size(size).ok()?,
+        });
+    }
+    let (mut dir, mut seconds, mut rounds, mut size) = (None, 2, 2, 256 << 20);
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "--seconds" => seconds = words.next()?.parse().ok().filter(|&n| n > 0)?,
+            "--rounds" => rounds = words.next()?.parse().ok().filter(|&n| n > 0)?,
+            "--size" => size = parse_size(words.next()?).ok()?,
+            other if other.starts_with("--") || dir.is_some() => return None,
+            other => dir = Some(other.into()),
+        }
+    }
+    Some(Wanted::Table { dir: dir.unwrap_or_else(std::env::temp_dir), seconds, rounds, size })
+}
+
+/// Does what the words ask for, and returns what is to be printed; `None` when they make no sense: then [`USAGE`] does.
+/// `own` are the words that make this program come here.
+pub fn run(words: &[&str], own: &[&str], progress: Progress) -> Option<Result<String>> {
+    Some(match parse(words)? {
+        Wanted::Serve { port, dir, size } => linux::block_on(serve(port, dir, size)).map(|()| String::new()),
+        Wanted::Table { dir, seconds, rounds, size } => {
+            let measured = measure(&dir, (seconds, rounds, size), own, progress);
+            measured.map_err(|e| Error::new(Kind::Io, "measure iSCSI").because(e))
+        }
+    })
+}
+
+/// Our own server, in the process that is measured: a new pool with one volume, full of noise.
+async fn serve(port: u16, dir: PathBuf, size: u64) -> Result<()> {
+    let options = Options { dirs: Vec::new(), size, ..Options::default() };
+    let rig = Rig::new(&dir, &options, vdev::Layout::Stripe, BLOCK, "off");
+    let _files = Files(&rig);
+    let pool = rig.create().await?;
+    let unit = Arc::new(rig.lun_unit(&pool).await?);
+    for offset in (0..size).step_by(STEP) {
+        scsi::LogicalUnit::write(&*unit, offset, vec![Buf::copy_from(&noise(offset))], false).await?;
+    }
+    scsi::LogicalUnit::flush(&*unit).await?;
+    let directory = MemoryDirectory::default().with(TARGET, 1, device(unit, 1));
+    let server = Server::new(Arc::new(directory), Arc::default(), Config::default());
+    server.listen(&Address::Tcp(([127, 0, 0, 1], port).into()))?;
+    linux::shutdown_signal().await;
+    server.stop().await;
+    drop(server);
+    pool.export().await
+}
+
+fn noise(seed: u64) -> Vec<u8> {
+    let mut state = seed | 1;
+    let mut bytes = Vec::with_capacity(STEP);
+    while bytes.len() < STEP {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend(state.to_ne_bytes());
+    }
+    bytes
+}
+
+/// A server, and where it is; it ends with this.
+struct Running {
+    child: Child,
+    port: u16,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // What it has written is of no use to anybody.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    /// `None` when there is no such program.
+    fn start(mut command: Command, port: u16) -> io::Result<Option<Running>> {
+        let child = match command.stdin(Stdio::null()).stdout(Stdio::null()).spawn() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            started => started?,
+        };
+        let mut running = Running { child, port };
+        let deadline = Instant::now() + PATIENCE;
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if let Some(status) = running.child.try_wait()? {
+                return Err(io::Error::other(format!("a server ended: {status}")));
+            }
+            if Instant::now() > deadline {
+                return Err(io::Error::other("a server does not listen"));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(Some(running))
+    }
+
+    /// User and system time of all its threads.
+    fn cpu(&self) -> io::Result<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let fields = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().skip(11).take(2));
+        let ticks: Option<u32> = fields.and_then(|f| f.map(|n| n.parse::<u32>().ok()).sum());
+        ticks.map(|n| TICK * n).ok_or_else(|| io::Error::other("/proc has no times"))
+    }
+}
+
+fn free_port() -> io::Result<u16> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+fn start_own(dir: &Path, size: u64, own: &[&str]) -> io::Result<Option<Running>> {
+    let port = free_port()?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(own).args(["iscsi", "serve", &port.to_string()]).arg(dir).arg(size.to_string());
+    Running::start(command, port)
+}
+
+fn start_tgtd(dir: &Path, size: u64) -> io::Result<Option<Running>> {
+    let (port, file) = (free_port()?, dir.join("tgt.raw"));
+    let mut out = std::fs::File::create(&file)?;
+    for offset in (0..size).step_by(STEP) {
+        out.write_all(&noise(offset))?;
+    }
+    let control = (std::process::id() % 30_000).to_string();
+    let mut command = Command::new("tgtd");
+    command
+        .args(["-f", "-C", &control, "--iscsi", &format!("portal=127.0.0.1:{port}")])
+        .stderr(Stdio::null());
+    let Some(running) = Running::start(command, port)? else { return Ok(None) };
+    let file = file.display().to_string();
+    for words in [
+        &["--op", "new", "--mode", "target", "--tid", "1", "-T", TARGET][..],
+        &["--op", "new", "--mode", "logicalunit", "--tid", "1", "--lun", "1", "-b", &file],
+        &["--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL"],
+    ] {
+        let done = Command::new("tgtadm").args(["-C", &control, "--lld", "iscsi"]).args(words).output()?;
+        if !done.status.success() {
+            return Err(io::Error::other(String::from_utf8_lossy(&done.stderr).into_owned()));
+        }
+    }
+    Ok(Some(running))
+}
+
+/// Operations in a second of one session, as `iscsi-perf` prints them at its end.
+fn operations(output: &Output) -> Option<f64> {
+    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "\n");
+    let line = text.lines().rev().find_map(|line| line.trim().strip_prefix("iops average "))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// Operations in a second of all sessions, and CPU microseconds of the server for each.
+fn one(server: &Running, row: (&str, u64, u32, usize, bool), seconds: u64) -> io::Result<(f64, f64)> {
+    let (_, blocks, depth, sessions, random) = row;
+    let url = format!("iscsi://127.0.0.1:{}/{TARGET}/1", server.port);
+    let before = server.cpu()?;
+    let clients: Vec<Child> = (0..sessions)
+        .map(|n| {
+            let mut client = Command::new("iscsi-perf");
+            client.args(["-i", &format!("iqn.2026-11.org.example:client{n}"), "-b", &blocks.to_string()]);
+            client.args(["-m", &depth.to_string(), "-t", &seconds.to_string()]);
+            if random {
+                client.arg("-r");
+            }
+            client.arg(&url).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
+        })
+        .collect::<io::Result<_>>()?;
+    let mut total = 0.0;
+    for client in clients {
+        let output = client.wait_with_output()?;
+        total += operations(&output).ok_or_else(|| io::Error::other("iscsi-perf said no figure"))?;
+    }
+    let cpu = server.cpu()?.saturating_sub(before);
+    Ok((total, cpu.as_secs_f64() * 1e6 / (total * seconds as f64).max(1.0)))
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+fn measure(
+    dir: &Path,
+    (seconds, rounds, size): (u64, usize, u64),
+    own: &[&str],
+    progress: Progress,
+) -> io::Result<String> {
+    let dir = Scratch(dir.join(format!("cenote-bench-iscsi-{}", std::process::id())));
+    std::fs::create_dir_all(&dir.0)?;
+    progress("  filling");
+    let servers = [start_own(&dir.0, size, own)?, start_tgtd(&dir.0, size)?];
+    let mut figures: Vec<[Vec<(f64, f64)>; NAMES.len()]> = vec![Default::default(); ROWS.len()];
+    for round in 0..rounds {
+        for (row, figures) in ROWS.iter().zip(&mut figures) {
+            progress(&format!("  {}, round {}", row.0, round + 1));
+            for (server, figures) in servers.iter().zip(figures) {
+                if let Some(server) = server {
+                    figures.push(one(server, *row, seconds)?);
+                }
+            }
+        }
+    }
+    Ok(render(&figures))
+}
+
+/// First how fast, then CPU microseconds of the server per request.
+fn render(figures: &[[Vec<(f64, f64)>; NAMES.len()]]) -> String {
+    let heads = |unit: &str| NAMES.map(|name| format!(" {name}{unit} |")).concat();
+    let mut text = format!("| what |{}{}\n|---|", heads(""), heads(", CPU µs"));
+    text += &"---:|".repeat(2 * NAMES.len());
+    for ((name, blocks, ..), runs) in ROWS.iter().zip(figures) {
+        text += &format!("\n| {name} |");
+        for runs in runs {
+            let speed = median(runs.iter().map(|r| r.0).collect()).map(|n| match *blocks {
+                0..=128 => format!("{:.1}k/s", n / 1000.0),
+                blocks => format!("{:.0} MiB/s", n * blocks as f64 / 2048.0),
+            });
+            text += &format!(" {} |", speed.unwrap_or_else(|| "not installed".into()));
+        }
+        for runs in runs {
+            let cpu = median(runs.iter().map(|r| r.1).collect()).map(|cpu| format!("{cpu:.1}"));
+            text += &format!(" {} |", cpu.unwrap_or_else(|| "not installed".into()));
+        }
+    }
+    text + "\n"
+}
+
+/// A directory that goes when the measuring is over.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_become_a_table_or_nothing() {
+        let parsed = |line: &str| parse(&line.split_whitespace().collect::<Vec<_>>());
+        let table = |seconds, rounds, size| Some(Wanted::Table { dir: "/d".into(), seconds, rounds, size });
+        assert_eq!(parsed("/d"), table(2, 2, 256 << 20));
+        assert_eq!(parsed("/d --seconds 1 --rounds 3 --size 64M"), table(1, 3, 64 << 20));
+        assert!(["/d /e", "--rounds 0", "--what", "--size x"].iter().all(|line| parsed(line).is_none()));
+        assert!(matches!(parsed("serve 3260 /d 1G"), Some(Wanted::Serve { port: 3260, .. })));
+    }
+
+    #[test]
+    fn the_table_has_medians_and_says_who_is_missing() {
+        let mut figures: Vec<[Vec<(f64, f64)>; 2]> = vec![Default::default(); ROWS.len()];
+        figures[1][0] = vec![(30_000.0, 4.0), (10_000.0, 9.0), (20_000.0, 5.0)];
+        let text = render(&figures);
+        assert!(
+            text.contains("| 4K random, qd32 | 20.0k/s | not installed | 5.0 | not installed |"),
+            "{text}"
+        );
+    }
+}
