@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use crate::{Failure, zdb};
 
-/// A program that some test runs, and the package that has it.
+/// A program that some test runs, or a library of one, with its directory; and the package that has it.
 const NEEDED: &[(&str, &str)] = &[
     ("zdb", "zfsutils-linux"),
     ("nbdinfo", "libnbd-bin"),
@@ -17,9 +17,13 @@ const NEEDED: &[(&str, &str)] = &[
     ("nbdfuse", "libnbd-bin"),
     ("nbdkit", "nbdkit"),
     ("qemu-img", "qemu-utils"),
+    ("qemu/block-iscsi.so", "qemu-block-extra"),
     ("iscsi-test-cu", "libiscsi-bin"),
     ("iscsi-ls", "libiscsi-bin"),
     ("iscsi-perf", "libiscsi-bin"),
+    ("mariadb", "mariadb-client-core"),
+    ("mariadbd", "mariadb-server-core"),
+    ("mariadb-install-db", "mariadb-server-core"),
     ("fio", "fio"),
     ("mkfs.xfs", "xfsprogs"),
     ("zstd", "zstd"),
@@ -69,8 +73,13 @@ fn packages(programs: &[&str]) -> Vec<&'static str> {
 /// Whether a program is installed. `zdb` and `mkfs.xfs` live where the path of many users does not lead.
 fn exists(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
-    let directories = path.split(':').chain(["/usr/local/sbin", "/usr/sbin", "/sbin"]);
-    directories.into_iter().any(|directory| Path::new(directory).join(program).is_file())
+    let programs = path.split(':').chain(["/usr/local/sbin", "/usr/sbin", "/sbin"]);
+    let libraries = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
+    let holds = |directory: &str| Path::new(directory).join(program).is_file();
+    match program.contains('/') {
+        true => libraries.into_iter().any(holds),
+        false => programs.into_iter().any(holds),
+    }
 }
 
 fn is_root() -> bool {

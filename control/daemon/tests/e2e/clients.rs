@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-const FUSE: Need = Need::Other("/dev/fuse", || Path::new("/dev/fuse").exists());
-const LOOP: Need = Need::Other("loop devices", || Path::new("/dev/loop-control").exists());
-const XFS: Need = Need::Other("xfs in the kernel", knows_xfs);
+pub const FUSE: Need = Need::Other("/dev/fuse", || Path::new("/dev/fuse").exists());
+pub const LOOP: Need = Need::Other("loop devices", || Path::new("/dev/loop-control").exists());
+pub const XFS: Need = Need::Other("xfs in the kernel", knows_xfs);
 
 pub fn trials() -> Vec<Trial> {
     let program = Need::Program;
@@ -38,6 +38,14 @@ fn knows_xfs() -> bool {
     lists("/proc/filesystems") || module().is_some_and(|status| status.success())
 }
 
+/// Waits until a program has made its file or socket.
+pub fn until_there(file: &Path) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !file.exists() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 fn noise(len: u32) -> Vec<u8> {
     (0..len).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
@@ -63,10 +71,7 @@ fn xfs() {
     std::fs::create_dir(&mount).unwrap();
     let mut server: Child = command("nbdfuse").arg(&fuse).arg(&uri).spawn().unwrap();
     let file = fuse.join("nbd");
-    let until = Instant::now() + Duration::from_secs(20);
-    while !file.exists() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until_there(&file);
     let device = run(command("losetup").args(["--find", "--show"]).arg(&file)).trim().to_string();
     run(command("mkfs.xfs").args(["-q", &device]));
     run(command("mount").arg(&device).arg(&mount));

@@ -8,6 +8,8 @@
 //!   golden      pools of OpenZFS, listed as it lists them
 //!   rescue      files of pools that nobody mounts
 //!   clients     nbdcopy, an XFS on a loop device
+//!   iscsi       who sees which LUN, and what is kept of what was written
+//!   database    the published deployment over iSCSI, with a database on it
 //!   shell       the contexts of an appliance, and the tree of datasets that they leave
 //!   api         HTTPS: what drivers ask, users, and what strangers try
 //!   units       systemd
@@ -22,10 +24,12 @@ mod clients;
 mod commands;
 mod console;
 mod daemon;
+mod database;
 mod devices;
 mod documents;
 mod golden;
 mod home;
+mod iscsi;
 mod rescue;
 mod shell;
 mod units;
@@ -45,6 +49,8 @@ fn main() -> ExitCode {
         shell::trials(),
         api::trials(),
         units::trials(),
+        iscsi::trials(),
+        database::trials(),
     ];
     interop::harness::main(trials.into_iter().flatten().collect())
 }

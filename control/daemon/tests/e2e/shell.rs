@@ -22,7 +22,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// What a script prints; it must end with this code.
-fn shell(home: &Home, words: &[&str], script: &str, code: i32) -> String {
+pub fn shell(home: &Home, words: &[&str], script: &str, code: i32) -> String {
     let mut command = home.cenote(&[&["shell"], words].concat());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -42,7 +42,8 @@ fn served() -> (Home, Daemon) {
     (home, daemon)
 }
 
-const GROUPS: &str = "\
+/// What the deployment presupposes: two targets and a host, in groups.
+pub const GROUPS: &str = "\
 configuration san targets iscsi create
 set iqn=iqn.2001-04.com.example:t1 alias=one
 commit
@@ -61,7 +62,7 @@ commit
 ";
 
 /// As published; the two echoes that are misprinted there are as they must have been.
-const DEPLOYMENT: &str = "\
+pub const DEPLOYMENT: &str = "\
 zfs:> shares project mysql
 zfs:shares mysql (uncommitted)> set logbias=latency
                        logbias = latency (uncommitted)
@@ -85,14 +86,17 @@ zfs:shares mysql/innodb-log (uncommitted)> set volsize=256G
 zfs:shares mysql/innodb-log (uncommitted)> commit
 ";
 
+/// What a person types in a transcript.
+pub fn typed(transcript: &str) -> String {
+    let typed =
+        |line: &str| line.strip_prefix("zfs:")?.split_once("> ").map(|(_, typed)| format!("{typed}\n"));
+    transcript.lines().filter_map(typed).collect()
+}
+
 fn deployment() {
     let (home, daemon) = served();
     shell(&home, &[], GROUPS, 0);
-    let typed = |line: &str| {
-        line.strip_prefix("zfs:").and_then(|l| l.split_once("> ")).map(|(_, t)| format!("{t}\n"))
-    };
-    let script: String = DEPLOYMENT.lines().filter_map(typed).collect();
-    let printed = shell(&home, &["--transcript", "--prompt-host", "zfs"], &script, 0);
+    let printed = shell(&home, &["--transcript", "--prompt-host", "zfs"], &typed(DEPLOYMENT), 0);
     let (expected, printed): (Vec<&str>, Vec<&str>) =
         (DEPLOYMENT.lines().collect(), printed.lines().collect());
     assert_eq!(printed.len(), expected.len(), "{printed:#?}");
