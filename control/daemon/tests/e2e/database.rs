@@ -131,8 +131,8 @@ struct Mounted {
 
 impl Mounted {
     fn new(home: &Home, port: u16, lun: u16, name: &str) -> Mounted {
-        let socket = home.scratch.join(&format!("{name}.sock"));
-        let (fuse, mount) = (home.scratch.join(&format!("{name}.fuse")), home.scratch.join(name));
+        let socket = home.scratch.join(format!("{name}.sock"));
+        let (fuse, mount) = (home.scratch.join(format!("{name}.fuse")), home.scratch.join(name));
         std::fs::create_dir(&fuse).unwrap();
         std::fs::create_dir(&mount).unwrap();
         let image = format!(
