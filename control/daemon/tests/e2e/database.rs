@@ -187,6 +187,8 @@ struct Database {
     socket: PathBuf,
     data: PathBuf,
     log: PathBuf,
+    /// What the server says of itself.
+    said: PathBuf,
     child: Option<Child>,
 }
 
@@ -202,8 +204,15 @@ impl Database {
                 "--skip-test-db",
                 "--auth-root-authentication-method=normal",
             ])
-            .arg(format!("--datadir={}", data.display())));
-        let mut database = Database { socket: home.scratch.join("db.sock"), data, log, child: None };
+            .arg(format!("--datadir={}", data.display()))
+            .arg(format!("--innodb-log-group-home-dir={}", log.display())));
+        let mut database = Database {
+            socket: home.scratch.join("db.sock"),
+            data,
+            log,
+            said: home.scratch.join("db.err"),
+            child: None,
+        };
         database.start();
         database
     }
@@ -220,12 +229,13 @@ impl Database {
             .args([path("datadir", &self.data), path("socket", &self.socket)])
             .arg(path("innodb-log-group-home-dir", &self.log))
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(std::fs::File::create(&self.said).unwrap())
             .spawn();
         self.child = Some(child.unwrap());
         let until = Instant::now() + Duration::from_secs(60);
         while !self.client().args(["-e", "SELECT 1"]).output().unwrap().status.success() {
-            assert!(Instant::now() < until, "the database does not start");
+            let said = || std::fs::read_to_string(&self.said).unwrap_or_default();
+            assert!(Instant::now() < until, "the database does not start: {}", said());
             std::thread::sleep(Duration::from_millis(200));
         }
     }
