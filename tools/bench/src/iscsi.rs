@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   round ── row ─┬─ cenote   a volume of 16K blocks in a pool on one file ┐
-//!                 └─ tgtd     a file                                       ┴─▶ iscsi-perf: operations, and CPU time of the server
+//!                 └─ tgtd     a file                                       ┴─▶ iscsi-perf: operations, and the server's CPU
 //! ```
 //!
 //! `iscsi-perf` reads, one process for each session; it is what limits small requests, so the CPU time of the server for
