@@ -1,10 +1,11 @@
 //! What the write side asks of the tunables, read once for each block.
 
+use crate::log::largest_block;
 use tunables::{Tunable, Tunables};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// Bytes: the largest log block.
+    /// Bytes: the largest log block, a multiple of their unit.
     pub max_block_size: u64,
     /// Bytes: data up to this length are in one record, however little is left in the block.
     pub max_copied: u64,
@@ -20,8 +21,7 @@ pub(crate) struct Settings {
 impl Settings {
     pub fn of(tunables: &Tunables) -> Settings {
         Settings {
-            // A record that is not divided must fit into some block.
-            max_block_size: tunables.get(Tunable::ZilMaxBlockSize).max(16 << 10),
+            max_block_size: largest_block(tunables.get(Tunable::ZilMaxBlockSize)),
             max_copied: tunables.get(Tunable::ZilMaxCopied),
             immediate_write_size: tunables.get(Tunable::ImmediateWriteSize),
             slog_bulk: tunables.get(Tunable::ZilSlogBulk),

@@ -33,6 +33,8 @@ use blocks::Blocks;
 use dmu::{ObjSet, Object, SyncMode, Tx};
 use ondisk::Plain;
 use plan::Bursts;
+pub use plan::divides_at;
+pub(crate) use plan::largest_block;
 use record::{Change, Entry, Pieces};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -330,7 +332,7 @@ fn whole(tx: &Tx, object: &Object, size: u64, offset: u64, parts: &[Buf]) -> Cha
             }
         }
     }
-    Change::Bytes { object: object.id(), offset, data }
+    Change::Bytes { object: object.id(), block_size: size, offset, data }
 }
 
 /// A range cut at the boundaries of blocks: block number, offset, length.

@@ -10,8 +10,18 @@
 //! A block is named, and so its size is settled, before the records that it will hold are known. Only what is in use of
 //! it is written; guessing too much costs space for some seconds, guessing too little costs a block more.
 //!
-//! Data are divided at multiples of 4096 bytes of the object, so that a crash between the two blocks tears no sector; and
-//! data of some kilobytes not at all.
+//! Data are divided at multiples of the object's block size, so that a crash between two blocks of the log tears no block
+//! of the object. What does not fit into the rest of a block of the log begins the next. A block of the object that is too
+//! large for any block of the log is divided at multiples of 4096 bytes: then a crash tears no sector ([`divides_at`] says
+//! which it is). And data of some kilobytes are not divided at all.
+//!
+//! ```text
+//!   object         │ 0 · · ▪▪▪▪▪▪ │ 1 ▪▪▪▪▪▪▪▪▪ │ 2 ▪▪▪▪▪ · · │        one write
+//!   log blocks     ┌──────────────┬─────────────┬─ ─┐ ┌─────────┐
+//!                  │ ▪▪▪▪▪▪ of 0  │ ▪▪▪▪▪ all 1 │   │ │ ▪▪▪▪▪ 2 │
+//!                  └──────────────┴─────────────┴─ ─┘ └─────────┘
+//!                                            too little for 2
+//! ```
 
 use super::record::Item;
 use crate::settings::Settings;
@@ -27,7 +37,7 @@ use super::record::{Body, WRITE_HEAD};
 pub(crate) const GRAIN: u64 = 4096;
 /// The smallest block: one that has room for data which are not divided. What is not used of it is not written.
 pub(crate) const LEAST: u64 = 2 * GRAIN;
-/// Where data may be divided: at multiples of this, in the object.
+/// No data are divided at less than multiples of this, in the object.
 const DIVIDE: u64 = 4096;
 
 /// The records of one block.
@@ -44,6 +54,19 @@ pub(crate) struct Filled {
 /// How many bytes of records a block of `size` bytes holds.
 pub(crate) fn room_of(size: u64) -> usize {
     size as usize - ZilChain::SIZE
+}
+
+/// At multiples of how many bytes the data of a write may be divided between blocks of a log whose largest is
+/// `max_block_size` (`zil_maxblocksize`), in an object with blocks of `block_size` bytes. After a crash, what lies between
+/// two such places is of the write or of before it, never mixed.
+pub fn divides_at(block_size: u64, max_block_size: u64) -> u64 {
+    let fits = WRITE_HEAD as u64 + block_size <= room_of(largest_block(max_block_size)) as u64;
+    if fits { DIVIDE.div_ceil(block_size) * block_size } else { DIVIDE }
+}
+
+/// The largest block under the setting `max_block_size`: one that has room for every record that is not divided.
+pub(crate) fn largest_block(max_block_size: u64) -> u64 {
+    max_block_size.clamp(2 * LEAST, ondisk::OLD_MAX_BLOCK_SIZE) / GRAIN * GRAIN
 }
 
 /// Takes from `items` what fits into `room` bytes. That may be nothing.
@@ -71,18 +94,20 @@ pub(crate) fn fill(items: &mut VecDeque<Item>, room: usize, settings: &Settings)
 
 /// How many bytes of data to put into the `left` bytes of a block, when not all have room there.
 fn divide(item: &Item, left: usize, settings: &Settings) -> Option<usize> {
-    let Body::Bytes { offset, .. } = &item.body else { return None };
+    let Body::Bytes { block_size, offset, .. } = &item.body else { return None };
     if item.is_whole(settings) || left < WRITE_HEAD {
         return None;
     }
     let (_, data) = item.size();
-    let largest = room_of(settings.max_block_size) - WRITE_HEAD;
+    let unit = divides_at(*block_size, settings.max_block_size);
+    let largest = (room_of(settings.max_block_size) - WRITE_HEAD) as u64 / unit * unit;
+    let largest = largest as usize;
     // A remainder that the following blocks would have room for anyhow is not worth a record of its own.
     let (room, rest) = (left - WRITE_HEAD, data % largest);
     if left < largest / 16 && (rest == 0 || room < rest) {
         return None;
     }
-    let end = (offset + room as u64) / DIVIDE * DIVIDE;
+    let end = (offset + room as u64) / unit * unit;
     end.checked_sub(*offset).filter(|n| *n > 0).map(|n| n as usize)
 }
 
@@ -91,7 +116,13 @@ pub(crate) fn size_for(items: &VecDeque<Item>, settings: &Settings) -> u64 {
     let left: usize = items.iter().map(Item::total).sum();
     let first = items.front().map_or(0, |item| {
         // Less would not get on at all.
-        if item.is_whole(settings) { item.total() } else { WRITE_HEAD + 2 * DIVIDE as usize }
+        match &item.body {
+            Body::Bytes { block_size, .. } if !item.is_whole(settings) => {
+                let unit = divides_at(*block_size, settings.max_block_size).max(2 * DIVIDE) as usize;
+                WRITE_HEAD + unit.min(item.size().1)
+            }
+            _ => item.total(),
+        }
     });
     to_block(plan(left as u64, settings).max(first as u64), settings)
 }
@@ -111,8 +142,7 @@ pub(crate) fn plan(burst: u64, settings: &Settings) -> u64 {
 }
 
 fn to_block(records: u64, settings: &Settings) -> u64 {
-    let most = settings.max_block_size.clamp(LEAST, ondisk::OLD_MAX_BLOCK_SIZE) / GRAIN * GRAIN;
-    (records + ZilChain::SIZE as u64).next_multiple_of(GRAIN).clamp(LEAST, most)
+    (records + ZilChain::SIZE as u64).next_multiple_of(GRAIN).clamp(LEAST, settings.max_block_size)
 }
 
 /// What the last bursts were like.
@@ -150,4 +180,101 @@ pub(crate) fn encode(filled: &Filled, at: &Plain, next: &BlockPointer, seq: &mut
     block[used..].fill(0);
     sealed::seal(Checksum::Zilog2, Endian::NATIVE, &mut block, at.checksum, None);
     block.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::record::Pieces;
+    use units::ObjectId;
+
+    fn settings(max_block_size: u64) -> Settings {
+        let max_block_size = largest_block(max_block_size);
+        Settings { max_block_size, max_copied: 7680, ..Settings::of(&tunables::Tunables::default()) }
+    }
+
+    fn write(block_size: u64, offset: u64, len: usize) -> Item {
+        let data = Pieces::from(Buf::zeroed(len));
+        Item { id: 9, txg: Txg(5), body: Body::Bytes { object: ObjectId(1), block_size, offset, data } }
+    }
+
+    /// Where the writer would divide `items`: the offset and length of each record, and the empty blocks of the log.
+    fn divided(items: Vec<Item>, first_block: u64, settings: &Settings) -> (Vec<(u64, usize)>, usize) {
+        let mut items = VecDeque::from(items);
+        let (mut size, mut parts, mut empty) = (first_block, Vec::new(), 0);
+        while !items.is_empty() {
+            let filled = fill(&mut items, room_of(size), settings);
+            assert!(filled.bytes <= room_of(size));
+            assert!(
+                !filled.items.is_empty() || size == first_block,
+                "a block for what is left takes some of it"
+            );
+            empty += usize::from(filled.items.is_empty());
+            for item in filled.items {
+                let Body::Bytes { offset, data, .. } = item.body else { panic!("only data were given") };
+                parts.push((offset, data.len()));
+            }
+            size = size_for(&items, settings);
+        }
+        (parts, empty)
+    }
+
+    #[test]
+    fn data_are_divided_between_blocks_of_their_object_wherever_one_fits_into_the_log() {
+        for max_block_size in [16 << 10, 36 << 10, 128 << 10] {
+            let settings = settings(max_block_size);
+            for block_size in (9..18).map(|shift| 1 << shift) {
+                let unit = divides_at(block_size, max_block_size);
+                let fits = WRITE_HEAD as u64 + block_size <= room_of(settings.max_block_size) as u64;
+                assert!(unit.is_multiple_of(if fits { block_size } else { DIVIDE }) && unit >= DIVIDE);
+                for (offset, len) in
+                    [(0, 8192), (512, 200_000), (3 * 4096 + 512, 70_000), (block_size, 131_072)]
+                {
+                    for first_block in [LEAST, 36 << 10, 128 << 10] {
+                        let first_block = first_block.min(settings.max_block_size);
+                        // Another record takes some of the room.
+                        let items = vec![write(block_size, 0, 4000), write(block_size, offset, len)];
+                        let (parts, _) = divided(items, first_block, &settings);
+                        let mut at = offset;
+                        for &(offset, len) in &parts[1..] {
+                            assert_eq!(offset, at);
+                            at += len as u64;
+                            let is_end =
+                                at == parts[1].0 + parts[1..].iter().map(|p| p.1 as u64).sum::<u64>();
+                            assert!(
+                                is_end || at.is_multiple_of(unit),
+                                "{block_size} {offset} {len}: {parts:?}"
+                            );
+                        }
+                        assert_eq!(at, offset + len as u64);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_into_the_rest_of_a_block_begins_the_next() {
+        let settings = settings(128 << 10);
+        let block = 64 << 10;
+        let (parts, empty) = divided(vec![write(block, 0, 2 << 16)], 128 << 10, &settings);
+        assert_eq!((parts, empty), (vec![(0, 1 << 16), (1 << 16, 1 << 16)], 0));
+        let (parts, empty) = divided(vec![write(block, 0, 2 << 16)], LEAST, &settings);
+        assert_eq!((parts, empty), (vec![(0, 1 << 16), (1 << 16, 1 << 16)], 1));
+        // Half of a block of the object before a boundary, half after it.
+        let (parts, _) = divided(vec![write(block, 3 << 15, 1 << 16)], 64 << 10, &settings);
+        assert_eq!(parts, [(3 << 15, 1 << 15), (1 << 17, 1 << 15)]);
+        // Some kilobytes stay together, wherever they begin.
+        let (parts, _) = divided(vec![write(4096, 0, 2000), write(4096, 2048, 7680)], LEAST, &settings);
+        assert_eq!(parts, [(0, 2000), (2048, 7680)]);
+    }
+
+    #[test]
+    fn only_a_block_too_large_for_the_log_is_divided_inside() {
+        assert_eq!(divides_at(64 << 10, 128 << 10), 64 << 10);
+        assert_eq!(divides_at(128 << 10, 128 << 10), 4096);
+        assert_eq!(divides_at(16 << 10, 16 << 10), 4096);
+        assert_eq!(divides_at(512, 128 << 10), 4096);
+        assert_eq!(divides_at(3 * 512, 128 << 10), 9 * 512);
+    }
 }

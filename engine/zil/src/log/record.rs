@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A record keeps what was written, not where: what the same block becomes later is another record's business. So what a
-//! crash leaves of a write is all of it or nothing, record by record.
+//! crash leaves of a write is all of it or nothing, record by record; and where data are several records, they are
+//! divided between blocks of the object, as far as [`crate::divides_at`] allows.
 
 use crate::settings::Settings;
 use dmu::Object;
@@ -35,6 +36,8 @@ pub(crate) struct Entry {
 pub(crate) enum Change {
     Bytes {
         object: ObjectId,
+        /// Bytes in a block of the object.
+        block_size: u64,
         offset: u64,
         data: Pieces,
     },
@@ -112,7 +115,7 @@ pub(crate) struct Item {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
-    Bytes { object: ObjectId, offset: u64, data: Pieces },
+    Bytes { object: ObjectId, block_size: u64, offset: u64, data: Pieces },
     Pointer { object: ObjectId, offset: u64, length: u64, pointer: BlockPointer },
     Truncate { object: ObjectId, offset: u64, length: u64 },
 }
@@ -140,10 +143,11 @@ impl Item {
 
     /// Splits off the first `n` bytes of data as a record of their own.
     pub fn split(&mut self, n: usize) -> Item {
-        let Body::Bytes { object, offset, data } = &mut self.body else {
+        let Body::Bytes { object, block_size, offset, data } = &mut self.body else {
             panic!("only data are divided");
         };
-        let first = Body::Bytes { object: *object, offset: *offset, data: data.take_front(n) };
+        let data = data.take_front(n);
+        let first = Body::Bytes { object: *object, block_size: *block_size, offset: *offset, data };
         *offset += n as u64;
         // Until the rest is written too, nothing of this change counts as written.
         Item { id: self.id - 1, txg: self.txg, body: first }
@@ -152,7 +156,7 @@ impl Item {
     pub fn encode(&self, w: &mut Writer<'_>, seq: u64) {
         let head = |kind: LogRecordKind| [kind as u64, self.total() as u64, self.txg.0, seq];
         match &self.body {
-            Body::Bytes { object, offset, data } => {
+            Body::Bytes { object, offset, data, .. } => {
                 w.u64s(&head(LogRecordKind::Write));
                 w.u64s(&[object.0, *offset, data.len() as u64, 0]);
                 BlockPointer::HOLE.encode(w);

@@ -204,7 +204,9 @@ impl Log {
     async fn resolve(&self, entry: Entry) -> Item {
         let Entry { id, txg, change } = entry;
         let body = match change {
-            Change::Bytes { object, offset, data } => Body::Bytes { object, offset, data },
+            Change::Bytes { object, block_size, offset, data } => {
+                Body::Bytes { object, block_size, offset, data }
+            }
             Change::Truncate { object, offset, length } => Body::Truncate { object, offset, length },
             Change::Block { object, blkid, block, offset, length } => {
                 let pointer = match self.0.txgs.join(txg) {
@@ -218,9 +220,10 @@ impl Log {
                         Body::Pointer { object: object.id(), offset, length, pointer }
                     }
                     None => {
-                        let from = (offset - blkid * block.len() as u64) as usize;
+                        let block_size = block.len() as u64;
+                        let from = (offset - blkid * block_size) as usize;
                         let data = Pieces::from(block.slice(from..from + length as usize));
-                        Body::Bytes { object: object.id(), offset, data }
+                        Body::Bytes { object: object.id(), block_size, offset, data }
                     }
                 }
             }

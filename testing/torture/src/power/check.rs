@@ -1,11 +1,12 @@
 //! Whether a state found after a cut is one that the history allows.
 //!
-//! Each block of a volume has *versions*: the one it began with, and one more for each deed that touched it. A deed is
-//! *required* when its presence was promised by the time of the cut. A block may hold the version of the last required
-//! deed or a later one, wholly; and the same holds for the size.
+//! Each atom of a volume has *versions*: the one it began with, and one more for each deed that touched it. A deed is
+//! *required* when its presence was promised by the time of the cut. An atom may hold the version of the last required
+//! deed or a later one, wholly; and the same holds for the size. An atom is a block, as long as a block of the log has
+//! room for it: [`zil::divides_at`].
 //!
 //! ```text
-//!   versions of block 7    base ── write 3 ── write 9 ── zero 12 ── write 20
+//!   versions of atom 7     base ── write 3 ── write 9 ── zero 12 ── write 20
 //!                                     │  required │          │          │ under way at the cut
 //!   allowed                                       ●──────────●──────────●
 //! ```
@@ -54,16 +55,16 @@ pub fn check(track: &Track, found: &Found, limits: Limits) -> Result<Undecided, 
     let events: Vec<&Event> = track.events.iter().filter(|e| e.span.begun <= limits.until).collect();
     let mut registers = versions(track, &events);
     // What is beyond the end says nothing.
-    registers.truncate(found.bytes.len().div_ceil(track.block as usize));
+    registers.truncate(found.bytes.len().div_ceil(track.atom as usize));
     let mut sight = Sight { events: &events, limits, seen: vec![false; events.len()] };
     let first: Vec<bool> = (0..events.len()).map(|i| sight.is_required(i)).collect();
     loop {
         let before = (sight.limits.promised, sight.seen.clone());
         sight.look(&sizes(track, &events), &(found.bytes.len() as u64).to_le_bytes(), "the size")?;
-        for (block, versions) in registers.iter().enumerate() {
-            let start = block * track.block as usize;
-            let end = (start + track.block as usize).min(found.bytes.len());
-            sight.look(versions, &found.bytes[start..end], &format!("block {block}"))?;
+        for (atom, versions) in registers.iter().enumerate() {
+            let start = atom * track.atom as usize;
+            let end = (start + track.atom as usize).min(found.bytes.len());
+            sight.look(versions, &found.bytes[start..end], &format!("byte {start} and on"))?;
         }
         if before == (sight.limits.promised, sight.seen.clone()) {
             break;
@@ -77,18 +78,18 @@ pub fn check(track: &Track, found: &Found, limits: Limits) -> Result<Undecided, 
     Ok(undecided)
 }
 
-/// The versions of every block there ever was.
+/// The versions of every atom there ever was.
 fn versions(track: &Track, events: &[&Event]) -> Vec<Vec<Version>> {
-    let block = track.block as usize;
+    let atom = track.atom as usize;
     let mut bytes = track.base.clone();
     bytes.resize(track.size_max() as usize, 0);
-    let mut registers: Vec<Vec<Version>> = bytes.chunks(block).map(|b| vec![(0, b.to_vec())]).collect();
+    let mut registers: Vec<Vec<Version>> = bytes.chunks(atom).map(|b| vec![(0, b.to_vec())]).collect();
     for (i, event) in events.iter().enumerate() {
         event.deed.apply(&mut bytes);
-        let touched = track.blocks(&event.deed);
+        let touched = track.atoms(&event.deed);
         let end = touched.end.min(registers.len() as u64) as usize;
         for index in touched.start as usize..end {
-            let now = &bytes[index * block..((index + 1) * block).min(bytes.len())];
+            let now = &bytes[index * atom..((index + 1) * atom).min(bytes.len())];
             registers[index].push((i + 1, now.to_vec()));
         }
     }
@@ -257,6 +258,26 @@ mod tests {
         assert!(judge(&bytes).is_ok());
         bytes[BLOCK as usize + 100..2 * BLOCK as usize].fill(0);
         assert!(judge(&bytes).unwrap_err().contains("no version"));
+    }
+
+    #[test]
+    fn a_block_too_large_for_the_log_may_be_half_of_a_write_but_no_page_of_it() {
+        let under_way = |block: u64, there: u64| {
+            let mut history = History::default();
+            history.add_volume("v", block, vec![0; block as usize]);
+            let deed = Deed::Write { offset: 0, len: block, seed: 9 };
+            history.begin("v", deed.clone(), false).unwrap();
+            let mut bytes = vec![0; block as usize];
+            deed.apply(&mut bytes);
+            bytes[there as usize..].fill(0);
+            let now = history.now();
+            let limits = Limits { until: now, heard: now, promised: 0, with_log: true };
+            check(&history.volumes["v"], &Found { block, bytes }, limits)
+        };
+        let (large, most) = (128 << 10, 64 << 10);
+        assert!(under_way(large, 8 << 10).is_ok());
+        assert!(under_way(large, 2 << 10).is_err());
+        assert!(under_way(most, 8 << 10).is_err());
     }
 
     #[test]

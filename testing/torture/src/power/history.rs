@@ -4,7 +4,7 @@
 //!   A  ├────┤                        done before the flush began: the flush promises it
 //!   B     ├──────────┤               not yet done then: no promise
 //!   C         ├──FUA──┤              promised by its own answer
-//!   D                     ├───       under way at the cut: there or not, block by block
+//!   D                     ├───       under way at the cut: there or not, atom by atom
 //!   flush        ├────────────┤
 //!   time ───────────────────────▶ cut
 //! ```
@@ -13,6 +13,8 @@
 //! grows; a cut is one number, and whatever is younger has not happened. What a found state must agree with is
 //! decided in [`mod@super::check`].
 //!
+//! An atom is what a log of this volume never divides: its blocks, or parts of them where they are larger than a log's.
+//!
 //! Invariant: deeds that are under way at the same time touch no block in common ([`History::begin`] refuses), so the
 //! deeds of one block have one order.
 
@@ -20,6 +22,7 @@ use super::check::Found;
 use crate::model::pattern;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use tunables::{Tunable, Tunables};
 
 /// "Not yet."
 pub const NEVER: u64 = u64::MAX;
@@ -58,6 +61,8 @@ pub enum Snapshot {
 #[derive(Clone, Debug)]
 pub struct Track {
     pub block: u64,
+    /// Bytes: between multiples of this, what is under way at a cut is wholly there or wholly not.
+    pub atom: u64,
     pub base: Vec<u8>,
     pub events: Vec<Event>,
     /// Those under way.
@@ -93,6 +98,7 @@ impl History {
     pub fn add_volume(&mut self, name: &str, block: u64, base: Vec<u8>) {
         let track = Track {
             block,
+            atom: zil::divides_at(block, Tunables::default().get(Tunable::ZilMaxBlockSize)).min(block),
             base,
             events: Vec::new(),
             open: Vec::new(),
@@ -183,12 +189,12 @@ impl Track {
 
     /// The blocks that a deed changes; what is beyond the end is nothing and stays nothing.
     pub fn blocks(&self, deed: &Deed) -> Range<u64> {
-        match *deed {
-            Deed::Write { offset, len, .. } | Deed::Zero { offset, len } => {
-                offset / self.block..(offset + len).div_ceil(self.block)
-            }
-            Deed::Resize { size } => size / self.block..NEVER,
-        }
+        deed.touches(self.block)
+    }
+
+    /// As [`Track::blocks`], in atoms.
+    pub fn atoms(&self, deed: &Deed) -> Range<u64> {
+        deed.touches(self.atom)
     }
 
     /// A resize shares the volume with nobody.
@@ -200,6 +206,16 @@ impl Track {
 }
 
 impl Deed {
+    /// Which of the units of so many bytes it changes.
+    fn touches(&self, unit: u64) -> Range<u64> {
+        match *self {
+            Deed::Write { offset, len, .. } | Deed::Zero { offset, len } => {
+                offset / unit..(offset + len).div_ceil(unit)
+            }
+            Deed::Resize { size } => size / unit..NEVER,
+        }
+    }
+
     /// Carries the deed out on an array of bytes that is as long as the volume ever was.
     pub fn apply(&self, bytes: &mut [u8]) {
         match *self {
