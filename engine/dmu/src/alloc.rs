@@ -92,6 +92,22 @@ impl ObjSet {
         Ok(object)
     }
 
+    /// Makes an object under a number that somebody else says is free.
+    ///
+    /// # Errors
+    /// `Exists` when one of its slots is taken, or was until a txg that has not synced.
+    pub async fn claim_free(&self, tx: &Tx, id: ObjectId, new: &NewObject) -> Result<Object> {
+        let per_block = u64::from(self.0.meta.attrs().block_size) / SLOT;
+        let first = (id.0 % per_block) as usize;
+        let taken = self.taken_slots(id.0 / per_block, per_block as usize).await?;
+        let is_free =
+            taken.get(first..first + usize::from(new.slots)).is_some_and(|slots| !slots.contains(&true));
+        if !is_free {
+            return Err(Error::new(Kind::Exists, "make object").at(format!("{}:{:x}", self.id(), id.0)));
+        }
+        self.claim(tx, id, new)
+    }
+
     /// Frees an object and all its blocks.
     pub async fn free(&self, tx: &Tx, id: ObjectId) -> Result<()> {
         let object = self.object(id).await?;
@@ -138,9 +154,11 @@ impl ObjSet {
             mark_allocated(&block, &mut taken);
         }
         let first = blkid * per_block as u64;
-        for (i, slot) in taken.iter_mut().enumerate() {
+        for i in 0..per_block {
             let id = ObjectId(first + i as u64);
-            *slot |= id.0 == 0 || self.open_node(id).is_some();
+            let slots = self.open_node(id).map_or(0, |node| node.attrs().slots.into());
+            taken[i..per_block.min(i + slots)].fill(true);
+            taken[i] |= id.0 == 0;
         }
         Ok(taken)
     }

@@ -4,9 +4,8 @@
 //!   survey       each head with a log: walk it, count it            a log vdev is missing? refused, or -m
 //!   claim        in the first txg, before anything else             (writable only)
 //!   ── first txg on disk ──
-//!   volumes      replayed, then the log is done away with
-//!   file systems kept: whoever mounts them replays
-//!   with `zil_replay_disable`, both are thrown away
+//!   replay       each record by whoever knows what it means: `zvol`, `zpl`; then the log is done away with
+//!                with `zil_replay_disable`, it is thrown away
 //! ```
 //!
 //! A pool opened read-only is neither claimed nor replayed: it shows the state of its last txg, and says what waits.
@@ -14,8 +13,8 @@
 //! A log of which nothing was written, and whose first block is the dataset's own in the last txg, is *idle*: that of a
 //! file system stays as it is; the first synchronous write will go there.
 //!
-//! Whatever cannot be replayed, or is lost with a device, is told by name: [`Pool::problems`]. What waits is in
-//! [`Pool::waiting_logs`].
+//! What cannot be replayed waits: its dataset can be read, and not written to. Whatever waits, or is lost with a device,
+//! is told by name: [`Pool::problems`], [`Pool::waiting_logs`].
 
 use crate::pool::{Pool, lock};
 use ondisk::{LogRecordKind, ObjsetType, ZilHeader};
@@ -24,6 +23,7 @@ use std::sync::Arc;
 use tunables::Tunable;
 use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
 use zil::chain::{Chain, End, Position};
+use zpl::WriteOptions;
 
 /// A log that waits to be replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,7 +180,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Replays the claimed logs of volumes; called when the pool syncs. Nobody has a dataset open yet.
+    /// Replays the claimed logs; called when the pool syncs. Nobody has a dataset open yet.
     pub(crate) async fn replay_logs(&self) -> Result<()> {
         let claimed = std::mem::take(&mut *lock(&self.0.claimed_logs));
         if claimed.is_empty() {
@@ -198,7 +198,7 @@ impl Pool {
                 let name = &head.name;
                 return Err(only_reading(&format!("has cloned blocks in the intent log of '{name}': {why}")));
             }
-            if failed.is_some() || head.kind() != ObjsetType::Zvol {
+            if failed.is_some() {
                 self.wait(&head, failed);
             }
             // What was changed has synced, or nothing was: it may be closed.
@@ -208,7 +208,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Replays one log if it is a volume's, and clears it if nothing is left in it. Answers why it could not.
+    /// Replays one log, and clears it if nothing is left in it. Answers why it could not.
     async fn replay_log(&self, head: &Head) -> Result<Option<String>> {
         let set = head.dataset.objset();
         if self.0.tunables.is_on(Tunable::ZilReplayDisable) {
@@ -216,14 +216,12 @@ impl Pool {
             self.0.note_problem(format!(
                 "'{name}': {records} records of its intent log were thrown away: zil_replay_disable"
             ));
-        } else if head.kind() == ObjsetType::Zvol && head.survey.records > 0 {
-            let replayer = zvol::Replay::open(set).await?;
-            let done = zil::replay(self.pipeline(), self.txgs(), set, &replayer).await?;
-            if let Some(e) = done.failed {
-                self.0.note_problem(format!("'{}': its intent log could not be replayed: {e}", head.name));
-                return Ok(Some(e.to_string()));
-            }
-        } else if head.survey.records > 0 || head.survey.damage.is_some() {
+        } else if head.survey.records > 0
+            && let Some(e) = self.replay_records(head).await?
+        {
+            self.0.note_problem(format!("'{}': its intent log could not be replayed: {e}", head.name));
+            return Ok(Some(e.to_string()));
+        } else if head.survey.damage.is_some() {
             return Ok(head.survey.damage.clone());
         }
         let tx = self.txgs().begin_unthrottled();
@@ -232,6 +230,32 @@ impl Pool {
         }
         zil::destroy(self.pipeline(), set, &tx).await;
         Ok(None)
+    }
+
+    /// Answers why not all of them could be.
+    async fn replay_records(&self, head: &Head) -> Result<Option<Error>> {
+        let set = head.dataset.objset();
+        match head.kind() {
+            ObjsetType::Zvol => {
+                let replayer = zvol::Replay::open(set).await?;
+                Ok(zil::replay(self.pipeline(), self.txgs(), set, &replayer).await?.failed)
+            }
+            ObjsetType::Zfs => {
+                let found = self.0.dsl.find(&head.name).await?;
+                // What is replayed had its room before.
+                let options = WriteOptions { room: None, ..self.write_options(&found, &head.dataset).await? };
+                let replayer = match zpl::Replay::open(&head.name, set, options).await {
+                    Ok(replayer) => replayer,
+                    Err(e) => return Ok(Some(e)),
+                };
+                let done = zil::replay(self.pipeline(), self.txgs(), set, &replayer).await?;
+                if done.failed.is_none() {
+                    replayer.finish().await?;
+                }
+                Ok(done.failed)
+            }
+            other => Ok(Some(Error::unsupported(format!("an intent log of a dataset of type {other:?}")))),
+        }
     }
 
     fn wait(&self, head: &Head, why: Option<String>) {
@@ -306,7 +330,7 @@ impl Pool {
 /// Whether this program can take over these logs: the pool can only be read otherwise.
 ///
 /// Cloned blocks are copied into volumes. Where several logs have clones, the replay of one could free what another has
-/// cloned; and those of file systems are kept, while their blocks may go.
+/// cloned; and in a file system that wrote over them, or removed the file, that is in the same log, maybe before.
 fn check_claimable(busy: &[Head]) -> Result<()> {
     if let Some(head) = busy.iter().find(|head| head.dataset.is_encrypted()) {
         return Err(only_reading(&format!("has an intent log of the encrypted dataset '{}'", head.name)));

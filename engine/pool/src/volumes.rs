@@ -108,10 +108,17 @@ impl Pool {
             let why = "its intent log holds writes that could not be replayed";
             return Err(refuse(units::Kind::Busy).because(why));
         }
-        let levels = self.0.dsl.levels_of(&found).await?;
+        FileSystem::open_for_writing(name, set, self.write_options(&found, &dataset).await?).await
+    }
+
+    /// What writing to a file system goes by.
+    pub(crate) async fn write_options(
+        &self,
+        found: &dsl::Found,
+        dataset: &dsl::Dataset,
+    ) -> Result<WriteOptions> {
+        let levels = self.0.dsl.levels_of(found).await?;
         let record_size = levels.chain().number(Prop::RecordSize);
-        let options =
-            WriteOptions { txgs: self.0.txgs.clone(), room: Some(dataset.room().clone()), record_size };
-        FileSystem::open_for_writing(name, set, options).await
+        Ok(WriteOptions { txgs: self.0.txgs.clone(), room: Some(dataset.room().clone()), record_size })
     }
 }

@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use txg::Txgs;
-use units::{Endian, Error, ObjsetId, Result, Txg};
+use units::{Endian, Error, Kind, ObjectId, ObjsetId, Result, Txg};
 use world::Buf;
 use zio::{Bookmark, Verified};
 
@@ -113,7 +113,7 @@ impl Run<'_> {
         let record = decode()?.record;
         let is_unordered = kind.is_some_and(LogRecordKind::is_unordered);
         if let Some(object) = record.object().filter(|_| is_unordered)
-            && self.set.dnode_phys(object).await?.is_none()
+            && self.is_gone(object).await?
         {
             self.outcome.skipped += 1;
             return Ok(());
@@ -131,6 +131,14 @@ impl Run<'_> {
         }
         self.outcome.replayed += 1;
         Ok(())
+    }
+
+    /// Whether there is no such object, on disk or made by a record before.
+    async fn is_gone(&self, object: ObjectId) -> Result<bool> {
+        match self.set.object(object).await {
+            Err(e) if e.kind() == Kind::NotFound => Ok(true),
+            found => found.map(|_| false),
+        }
     }
 
     async fn whole(&mut self, seq: u64, record: &Record<'_>, block: Option<&Buf>) -> Result<()> {

@@ -27,6 +27,8 @@
 //!   change, set_xattr, remove_xattr                    write/attributes.rs
 //! ```
 //!
+//! After a crash the records of the intent log make them once more (`write/replay/`).
+//!
 //! What each user, group and project takes is counted as txgs sync (`accounts.rs`).
 //!
 //! Versions 1 to 5 are read, snapshots as well as heads. What is on disk is not believed: an attribute, a name or a
@@ -55,7 +57,7 @@ pub use file_system::{Case, FileSystem};
 pub use node::{Node, NodeId};
 pub use refusal::Refusal;
 pub use stat::{FileKind, Stat, Time, flags};
-pub use write::{Changes, NewFile, Renaming, WriteOptions};
+pub use write::{Changes, NewFile, Renaming, Replay, WriteOptions};
 
 /// The object that everything else is found from.
 pub const MASTER_NODE: units::ObjectId = units::ObjectId(1);

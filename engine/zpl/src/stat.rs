@@ -153,7 +153,7 @@ pub(crate) fn kind_of(mode: u64) -> Result<FileKind> {
 }
 
 /// A device number as Linux keeps it in memory, 12 and 20 bits; from illumos it comes as 32 and 32.
-fn device(rdev: u64) -> (u32, u32) {
+pub(crate) fn device(rdev: u64) -> (u32, u32) {
     if rdev >> 32 != 0 {
         return ((rdev >> 32) as u32, rdev as u32);
     }

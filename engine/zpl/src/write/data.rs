@@ -17,7 +17,7 @@ const CHUNK: usize = 1 << 20;
 const SIZE_MAX: u64 = i64::MAX as u64;
 
 impl Node {
-    fn check_change(&self, loaded: &Loaded<'_>, forbidden: u64, end: Option<u64>) -> Result<()> {
+    pub(super) fn check_change(&self, loaded: &Loaded<'_>, forbidden: u64, end: Option<u64>) -> Result<()> {
         match self.kind() {
             FileKind::Regular => {}
             FileKind::Directory => return Err(self.refuse(Refusal::IsDirectory, "write")),
@@ -30,7 +30,7 @@ impl Node {
     }
 
     /// Makes the blocks of a file as large as one that reaches up to `end` wants them, if they can still change.
-    async fn grow_block(&self, tx: &Tx, size: u64, end: u64) -> Result<()> {
+    pub(super) async fn grow_block(&self, tx: &Tx, size: u64, end: u64) -> Result<()> {
         let record = self.file_system().writer()?.options.record_size;
         let attrs = self.object().attrs();
         let block = u64::from(attrs.block_size);

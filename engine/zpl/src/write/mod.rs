@@ -18,10 +18,12 @@ mod attributes;
 mod data;
 mod names;
 mod rename;
+mod replay;
 
 pub use attributes::Changes;
 pub use names::NewFile;
 pub use rename::Renaming;
+pub use replay::Replay;
 
 use crate::MASTER_NODE;
 use crate::file_system::FileSystem;
@@ -62,6 +64,8 @@ pub(crate) struct Writer {
     unlinked: Zap<Object>,
     /// The newest txg that something was changed in.
     changed_in: AtomicU64,
+    /// The txg of the record that is being replayed; none when nobody replays.
+    replaying_in: AtomicU64,
 }
 
 impl Writer {
@@ -69,11 +73,14 @@ impl Writer {
         let master = Zap::open(set.object(MASTER_NODE).await?);
         let queue = master.require_u64("DELETE_QUEUE").await?;
         let unlinked = Zap::open(set.object(ObjectId(queue)).await?);
-        Ok(Writer { options, unlinked, changed_in: AtomicU64::new(0) })
+        Ok(Writer { options, unlinked, changed_in: AtomicU64::new(0), replaying_in: AtomicU64::new(0) })
     }
 
     /// Joins the open txg when there is room for `bytes` more.
     async fn begin(&self, bytes: u64) -> Result<Tx> {
+        if let Some(txg) = self.replaying_in() {
+            return self.options.txgs.join(txg).ok_or_else(|| Error::invalid("the record's txg is over"));
+        }
         loop {
             let tx = self.options.txgs.begin().await?;
             let entry = self.options.room.as_ref().map_or(Entry::Go, |room| room.enter(tx.txg(), bytes));
@@ -90,6 +97,13 @@ impl Writer {
                 }
             }
         }
+    }
+}
+
+impl Writer {
+    /// All changes that one record makes are in one txg, whose holder asks for them one by one.
+    fn replaying_in(&self) -> Option<Txg> {
+        Some(Txg(self.replaying_in.load(Ordering::Acquire))).filter(|txg| *txg != Txg::NONE)
     }
 }
 
@@ -187,7 +201,9 @@ impl Node {
 
     fn check_flags(&self, attributes: &Attributes, forbidden: u64, doing: &str) -> Result<()> {
         let flags = attributes.word(Attr::Flags).map_err(|e| self.place(e))?.unwrap_or(0);
-        if flags & forbidden == 0 { Ok(()) } else { Err(self.refuse(Refusal::Flagged, doing)) }
+        // What is in a log had been allowed.
+        let is_allowed = flags & forbidden == 0 || self.file_system().writer()?.replaying_in().is_some();
+        if is_allowed { Ok(()) } else { Err(self.refuse(Refusal::Flagged, doing)) }
     }
 }
 

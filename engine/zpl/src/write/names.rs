@@ -35,6 +35,16 @@ pub struct NewFile<'a> {
     pub target: &'a [u8],
 }
 
+/// What a log says of the making of a file: it becomes the same one again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Birth {
+    pub object: ObjectId,
+    pub slots: u8,
+    pub generation: u64,
+    /// Seconds and nanoseconds.
+    pub at: [u64; 2],
+}
+
 impl NewFile<'_> {
     /// A file or directory of root's.
     pub fn new(kind: FileKind, permissions: u32) -> NewFile<'static> {
@@ -42,10 +52,10 @@ impl NewFile<'_> {
     }
 
     /// In the order in which OpenZFS stores them, so that layouts are shared.
-    fn attributes(
+    pub(super) fn attributes(
         &self,
         fs: &FileSystem,
-        txg: u64,
+        (generation, time): (u64, [u64; 2]),
         parent: ObjectId,
         project: Option<u64>,
     ) -> Result<Attributes> {
@@ -57,14 +67,14 @@ impl NewFile<'_> {
         set(Attr::Mode, &[mode])?;
         let size = if is_directory { 2 } else { self.target.len() as u64 };
         set(Attr::Size, &[size])?;
-        set(Attr::Gen, &[txg])?;
+        set(Attr::Gen, &[generation])?;
         set(Attr::Uid, &[self.uid.into()])?;
         set(Attr::Gid, &[self.gid.into()])?;
         set(Attr::Parent, &[parent.0])?;
         let executable = if mode & 0o111 == 0o111 { 0 } else { NO_EXECS_DENIED };
         set(Attr::Flags, &[FLAGS & !executable | project.map_or(0, |_| flags::PROJID)])?;
         for attr in [Attr::Atime, Attr::Mtime, Attr::Ctime, Attr::Crtime] {
-            set(attr, &now())?;
+            set(attr, &time)?;
         }
         set(Attr::Links, &[if is_directory { 2 } else { 1 }])?;
         if let Some(project) = project {
@@ -123,6 +133,16 @@ impl Node {
 
     /// Makes a file of any kind under a new name of this directory.
     pub async fn create(&self, name: &[u8], new: &NewFile<'_>) -> Result<Node> {
+        self.create_as(name, new, None).await
+    }
+
+    /// As [`Node::create`]; with `birth`, the file that a log speaks of.
+    pub(super) async fn create_as(
+        &self,
+        name: &[u8],
+        new: &NewFile<'_>,
+        birth: Option<&Birth>,
+    ) -> Result<Node> {
         let fs = self.file_system();
         fs.writer()?;
         fs.check_name(name)?;
@@ -139,15 +159,25 @@ impl Node {
         }
         let project = parent.attributes.word(Attr::Projid).map_err(|e| self.place(e))?;
         let tx = fs.begin(COST).await?;
-        let attributes = new.attributes(fs, tx.txg().0, self.id().object, project)?;
-        let room = DnodePhys::bonus_max(SLOTS.into(), 1, false);
+        let born = birth.map_or_else(|| (tx.txg().0, now()), |birth| (birth.generation, birth.at));
+        let slots = birth.map_or(SLOTS, |birth| birth.slots);
+        let mut attributes = new.attributes(fs, born, self.id().object, project)?;
+        if self.is_xattr() {
+            let own = attributes.require(Attr::Flags)?;
+            attributes.set_words(Attr::Flags, &[own | flags::XATTR], fs.tables())?;
+        }
+        let room = DnodePhys::bonus_max(slots.into(), 1, false);
         let encoded = attributes.encode(fs.tables(), &tx, room).await?;
         let content = match new.kind {
             FileKind::Directory => ObjectType::DIRECTORY_CONTENTS,
             _ => ObjectType::PLAIN_FILE_CONTENTS,
         };
-        let object = NewObject::new(content, 512).with_bonus(ObjectType::SA, encoded.bonus);
-        let object = fs.0.set.allocate(&tx, object).await?;
+        let mut object = NewObject::new(content, 512).with_bonus(ObjectType::SA, encoded.bonus);
+        object.slots = slots;
+        let object = match birth {
+            Some(birth) => fs.0.set.claim_free(&tx, birth.object, &object).await?,
+            None => fs.0.set.allocate(&tx, object).await?,
+        };
         let id = object.id();
         if let Err(e) = directory.insert(&tx, name, entry(id, new.kind)).await {
             fs.0.set.free(&tx, id).await?;

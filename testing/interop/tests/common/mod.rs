@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub mod tree;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 

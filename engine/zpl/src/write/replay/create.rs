@@ -1,0 +1,93 @@
+//! Files, directories, symbolic links and devices come to be again, with the numbers that they had.
+
+use super::Replay;
+use crate::attributes::DIRECTORY_MODE;
+use crate::node::Node;
+use crate::sa::Attr;
+use crate::stat::{FileKind, device, flags, kind_of};
+use crate::write::names::{Birth, NewFile};
+use crate::write::{COST, Refusal};
+use dmu::NewObject;
+use ondisk::zil::{Create, CreateKind, NewNode};
+use ondisk::{DnodePhys, ObjectType};
+use units::{Error, Result};
+use zap::{Options, Zap};
+
+impl Replay {
+    pub(super) async fn create(&self, create: &Create<'_>) -> Result<()> {
+        let directory = self.node(create.directory).await?;
+        if create.what == CreateKind::XattrDirectory {
+            return directory.make_xattr_directory(&create.node).await;
+        }
+        let node = self.make(&directory, create.name, &create.node, create.target).await?;
+        if let Some(extended) = &create.extended {
+            node.set_extended(extended).await?;
+        }
+        // OpenZFS 2.3 leaves the entries out of what it logs of a new file: then there is nothing to be had.
+        match create.acl.as_ref().filter(|acl| !acl.entries.is_empty()) {
+            Some(acl) => node.replace_acl(acl).await,
+            None => Ok(()),
+        }
+    }
+
+    pub(super) async fn make(
+        &self,
+        directory: &Node,
+        name: &[u8],
+        node: &NewNode,
+        target: &[u8],
+    ) -> Result<Node> {
+        let new = NewFile {
+            rdev: device(node.device),
+            target,
+            uid: owner(node.uid)?,
+            gid: owner(node.gid)?,
+            ..NewFile::new(kind_of(node.mode)?, node.mode as u32)
+        };
+        directory.create_as(name, &new, Some(&birth(node)?)).await
+    }
+}
+
+fn birth(node: &NewNode) -> Result<Birth> {
+    let slots = u8::try_from(node.slots).map_err(|_| Error::corrupt("a dnode of 256 slots"))?;
+    let object = node.object.some().ok_or_else(|| Error::corrupt("a file that is object 0"))?;
+    Ok(Birth { object, slots, generation: node.generation, at: node.created })
+}
+
+/// An owner as Linux has them; one of another system's domain has no number here.
+pub(super) fn owner(id: u64) -> Result<u32> {
+    u32::try_from(id).map_err(|_| Error::unsupported("owners of other systems' domains"))
+}
+
+impl Node {
+    /// Makes the directory for the extended attributes of this file.
+    pub(super) async fn make_xattr_directory(&self, node: &NewNode) -> Result<()> {
+        let fs = self.file_system();
+        let birth = birth(node)?;
+        let mut file = self.load().await?;
+        if file.attributes.word(Attr::Xattr).map_err(|e| self.place(e))?.is_some_and(|id| id != 0) {
+            return Err(self.refuse(Refusal::Stale, "make a directory of extended attributes for"));
+        }
+        let tx = fs.begin(COST).await?;
+        let new = NewFile {
+            uid: owner(node.uid)?,
+            gid: owner(node.gid)?,
+            ..NewFile::new(FileKind::Directory, (node.mode & !DIRECTORY_MODE) as u32)
+        };
+        let born = (birth.generation, birth.at);
+        let mut attributes = new.attributes(fs, born, self.id().object, None)?;
+        let own = attributes.require(Attr::Flags)?;
+        attributes.set_words(Attr::Flags, &[own | flags::XATTR], fs.tables())?;
+        let room = DnodePhys::bonus_max(birth.slots.into(), 1, false);
+        let encoded = attributes.encode(fs.tables(), &tx, room).await?;
+        let mut object =
+            NewObject::new(ObjectType::DIRECTORY_CONTENTS, 512).with_bonus(ObjectType::SA, encoded.bonus);
+        object.slots = birth.slots;
+        let object = fs.0.set.claim_free(&tx, birth.object, &object).await?;
+        object.set_spill(&tx, encoded.spill.as_deref().map(crate::write::padded))?;
+        let options = Options { normalization: fs.normalization(), ..Options::default() };
+        Zap::format(object, &tx, options, world::random_u64())?;
+        file.set(Attr::Xattr, &[birth.object.0])?;
+        file.store(&tx).await
+    }
+}
