@@ -108,7 +108,9 @@ impl Pool {
             let why = "its intent log holds writes that could not be replayed";
             return Err(refuse(units::Kind::Busy).because(why));
         }
-        FileSystem::open_for_writing(name, set, self.write_options(&found, &dataset).await?).await
+        let mut options = self.write_options(&found, &dataset).await?;
+        options.log = self.intent_log_of(&dataset);
+        FileSystem::open_for_writing(name, set, options).await
     }
 
     /// What writing to a file system goes by.
@@ -119,6 +121,7 @@ impl Pool {
     ) -> Result<WriteOptions> {
         let levels = self.0.dsl.levels_of(found).await?;
         let record_size = levels.chain().number(Prop::RecordSize);
-        Ok(WriteOptions { txgs: self.0.txgs.clone(), room: Some(dataset.room().clone()), record_size })
+        let (txgs, room) = (self.0.txgs.clone(), Some(dataset.room().clone()));
+        Ok(WriteOptions { txgs, room, record_size, log: None })
     }
 }

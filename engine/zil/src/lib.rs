@@ -32,5 +32,5 @@ mod testing;
 
 pub use chain::{Chain, Source};
 pub use claim::{Claim, Claimer, claim};
-pub use log::{Log, Parts, Stats, divides_at};
+pub use log::{Hint, Log, Parts, Stats, divides_at};
 pub use replay::{Outcome, Replayer, destroy, replay};

@@ -21,6 +21,7 @@
 //! freed it, which is one that made all its records obsolete; nothing on disk names a block whose space is not the log's.
 
 mod blocks;
+mod files;
 mod plan;
 mod record;
 mod sync;
@@ -31,12 +32,13 @@ mod writer;
 use crate::settings::Settings;
 use blocks::Blocks;
 use dmu::{ObjSet, Object, SyncMode, Tx};
+pub use files::Hint;
 use ondisk::Plain;
 use plan::Bursts;
 pub use plan::divides_at;
 pub(crate) use plan::largest_block;
 use record::{Change, Entry, Pieces};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -103,11 +105,15 @@ impl Counters {
 #[derive(Default)]
 struct State {
     pending: VecDeque<Entry>,
+    /// What waits beside the sequence, by file: see [`files`].
+    later: BTreeMap<ObjectId, VecDeque<(Txg, Change)>>,
     /// The last change's number, and the newest txg of all so far.
     last_id: u64,
     newest: Txg,
     /// The newest txg with a change that is not in the log at all.
     unlogged: Txg,
+    /// While that txg is not on disk: the last change before the first that is not in the log.
+    held_from: u64,
     synced: Txg,
     /// Commits wait for all changes up to `wanted`; up to `issued` they are in blocks; up to `durable` they are safe.
     wanted: u64,
@@ -163,22 +169,24 @@ impl Log {
     /// Logs a write of `parts`, one behind the other from `offset` on, which has just dirtied the blocks of `object` in
     /// `tx`. `soon` says that a commit follows.
     pub fn write(&self, tx: &Tx, object: &Object, offset: u64, parts: &[Buf], soon: bool) {
-        let policy = self.0.objset.policy();
-        if policy.sync == SyncMode::Disabled {
+        if self.mode() == SyncMode::Disabled {
             return self.unlogged(tx);
         }
-        let settings = self.settings();
         let size = object.block_size();
         let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        let large = len >= settings.immediate_write_size
-            && (len >= size / 2 || !soon)
-            && !self.0.store.has_log_devices();
-        let changes = if policy.logbias_throughput || large {
+        let changes = if self.points(len, size, soon) {
             by_block(tx, object, size, offset, len)
         } else {
             vec![whole(tx, object, size, offset, parts)]
         };
         self.push(tx, changes);
+    }
+
+    /// Whether a write of `len` bytes into blocks of `size` is logged by pointer.
+    fn points(&self, len: u64, size: u64, soon: bool) -> bool {
+        let is_large = len >= self.settings().immediate_write_size && (len >= size / 2 || !soon);
+        let has_log_devices = self.0.store.has_log_devices();
+        self.0.objset.policy().logbias_throughput || is_large && !has_log_devices
     }
 
     /// Logs that a range has become zeros.
@@ -191,8 +199,7 @@ impl Log {
 
     /// Notes a change that only its txg makes durable: the next commit waits for that.
     pub fn unlogged(&self, tx: &Tx) {
-        let mut state = self.lock();
-        state.unlogged = state.unlogged.max(tx.txg());
+        self.lock().note_unlogged(tx.txg());
     }
 
     fn push(&self, tx: &Tx, changes: Vec<Change>) {
@@ -203,19 +210,26 @@ impl Log {
         }
         state.newest = state.newest.max(tx.txg());
         for change in changes {
-            state.last_id += 1;
-            let entry = Entry { id: state.last_id, txg: tx.txg(), change };
-            state.pending.push_back(entry);
+            state.append(tx.txg(), change);
         }
     }
 
     /// Makes durable all that was logged before; with `sync=disabled`, nothing.
     pub async fn commit(&self) -> Result<()> {
+        self.commit_of(None).await
+    }
+
+    /// Makes durable what was logged of one file, and all names.
+    pub async fn commit_file(&self, object: ObjectId) -> Result<()> {
+        self.commit_of(Some(object)).await
+    }
+
+    async fn commit_of(&self, object: Option<ObjectId>) -> Result<()> {
         if self.mode() == SyncMode::Disabled {
             return Ok(());
         }
         Counters::add(&self.0.counters.commits, 1);
-        match self.ask() {
+        match self.ask(object) {
             Asked::Done => Ok(()),
             Asked::Txg(txg) => self.wait_for(txg).await,
             Asked::Log { target, txg } => {
@@ -234,9 +248,13 @@ impl Log {
     }
 
     /// Decides what a commit waits for, and sees to it that the writer is at work.
-    fn ask(&self) -> Asked {
+    fn ask(&self, object: Option<ObjectId>) -> Asked {
         let (start, target, txg) = {
             let mut state = self.lock();
+            match object {
+                Some(object) => state.promote(object),
+                None => state.promote_all(),
+            }
             let (target, txg) = (state.last_id, state.newest);
             if state.unlogged > state.synced {
                 return Asked::Txg(txg.max(state.unlogged));

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   in memory     Bytes     buffers that the overlay or the client's request hold as well: nothing is copied
-//!                 Blocks    one whole block of the overlay, of which a part was written
+//!                 Block     one whole block of the overlay, of which a part was written
+//!                 Record    names and attributes, encoded already
 //!   in the log    Bytes     the data follow the record             ("copied", "need copy")
 //!                 Pointer   the block was written, and is named     ("indirect")
 //!                 Truncate
@@ -21,6 +22,8 @@ use world::Buf;
 
 /// Bytes of a write record in front of its data.
 pub(crate) const WRITE_HEAD: usize = LogRecordHeader::SIZE + 32 + BlockPointer::SIZE;
+/// Where the head of a record has its number.
+const NUMBER: usize = 24;
 const TRUNCATE: usize = LogRecordHeader::SIZE + 24;
 
 /// A change that no block of the log holds yet.
@@ -53,6 +56,10 @@ pub(crate) enum Change {
         object: ObjectId,
         offset: u64,
         length: u64,
+    },
+    /// A record of any other kind, as it will stand in the log but for its number.
+    Record {
+        bytes: Box<[u8]>,
     },
 }
 
@@ -118,6 +125,7 @@ pub(crate) enum Body {
     Bytes { object: ObjectId, block_size: u64, offset: u64, data: Pieces },
     Pointer { object: ObjectId, offset: u64, length: u64, pointer: BlockPointer },
     Truncate { object: ObjectId, offset: u64, length: u64 },
+    Record { bytes: Box<[u8]> },
 }
 
 impl Item {
@@ -127,6 +135,7 @@ impl Item {
             Body::Bytes { data, .. } => (WRITE_HEAD, data.len().next_multiple_of(8)),
             Body::Pointer { .. } => (WRITE_HEAD, 0),
             Body::Truncate { .. } => (TRUNCATE, 0),
+            Body::Record { bytes } => (bytes.len(), 0),
         }
     }
 
@@ -171,6 +180,11 @@ impl Item {
             Body::Truncate { object, offset, length } => {
                 w.u64s(&head(LogRecordKind::Truncate));
                 w.u64s(&[object.0, *offset, *length]);
+            }
+            Body::Record { bytes } => {
+                w.bytes(&bytes[..NUMBER]);
+                w.u64(seq);
+                w.bytes(&bytes[NUMBER + 8..]);
             }
         }
     }

@@ -51,6 +51,7 @@ impl Log {
             let mut state = self.lock();
             state.synced = txg;
             state.pending.retain(|entry| entry.txg > txg);
+            state.drop_later(txg);
         }
         self.0.changed.notify_all();
     }
@@ -74,6 +75,7 @@ impl Log {
             // They will not be written any more: whoever waits for them waits for their txg.
             state.unlogged = state.unlogged.max(state.newest);
             state.pending.clear();
+            state.later.clear();
         }
         self.0.changed.notify_all();
     }

@@ -164,9 +164,10 @@ impl Log {
         }
         let mut state = self.lock();
         let waiters = std::mem::take(&mut state.gathered);
-        state.issued = state.last_id;
-        let entries = state.pending.drain(..).collect();
-        Some(Batch { entries, last_id: state.last_id, waiters, synced: state.synced })
+        state.issued = state.last_id.min(state.may_log());
+        let count = state.pending.partition_point(|entry| entry.id <= state.issued);
+        let entries = state.pending.drain(..count).collect();
+        Some(Batch { entries, last_id: state.issued, waiters, synced: state.synced })
     }
 
     async fn issue(&self, batch: Batch) {
@@ -208,6 +209,7 @@ impl Log {
                 Body::Bytes { object, block_size, offset, data }
             }
             Change::Truncate { object, offset, length } => Body::Truncate { object, offset, length },
+            Change::Record { bytes } => Body::Record { bytes },
             Change::Block { object, blkid, block, offset, length } => {
                 let pointer = match self.0.txgs.join(txg) {
                     Some(tx) => object.write_now(&tx, blkid, &block).await.ok().flatten(),

@@ -1,13 +1,15 @@
 //! Changing what is said of a file: mode, owner, times, flags, extended attributes.
 
 use super::COST;
+use super::replay::{FLAGS as FLAG_BITS, mask};
 use crate::attributes::{FLAGS, NO_EXECS_DENIED, trivial_acl};
 use crate::node::Node;
 use crate::refusal::Refusal;
 use crate::sa::Attr;
 use crate::stat::{Time, flags};
-use ondisk::{NvList, NvValue};
-use units::{Error, Kind, Result};
+use ondisk::zil::{ExtendedAttributes, SetAttr};
+use ondisk::{NvList, NvValue, Record};
+use units::{Error, Kind, ObjectId, Result};
 
 /// The largest value, and all of a file's together: as OpenZFS has it.
 const VALUE_MAX: usize = 32 << 10;
@@ -68,7 +70,13 @@ impl Node {
             }
         }
         file.touch(false)?;
-        file.store(&tx).await
+        file.store(&tx).await?;
+        match file.word(Attr::Links)? {
+            0 => tx.needs_no_record(),
+            _ => tx.log(Record::SetAttr(record_of(self.id().object, changes))),
+        }
+        drop((tx, file));
+        fs.settle().await
     }
 
     /// Sets an extended attribute, in the file's own attributes (`xattr=sa`).
@@ -119,6 +127,39 @@ impl Node {
             false => file.attributes.set(Attr::Dxattr, &packed, fs.tables()).map_err(|e| self.place(e))?,
         }
         file.touch(false)?;
-        file.store(&tx).await
+        file.store(&tx).await?;
+        drop((tx, file));
+        fs.settle().await
+    }
+}
+
+/// What the log says of a change of attributes.
+fn record_of(object: ObjectId, changes: &Changes) -> SetAttr<'static> {
+    let Changes { permissions, uid, gid, atime, mtime, flags } = *changes;
+    let extended = flags.map(|wanted| {
+        let asked = FLAG_BITS.into_iter().filter(|(_, flag)| SETTABLE & flag != 0);
+        let (bits, set) = asked.fold((0, 0), |(bits, set), (bit, flag)| {
+            (bits | bit, if wanted & flag != 0 { set | bit } else { set })
+        });
+        ExtendedAttributes { requested: vec![bits, 0, 0], values: set.into(), ..Default::default() }
+    });
+    let has = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
+    let words = |time: Option<Time>| time.map_or([0, 0], |time| [time.seconds as u64, time.nanos.into()]);
+    SetAttr {
+        object,
+        mask: has(permissions.is_some(), mask::MODE)
+            | has(uid.is_some(), mask::UID)
+            | has(gid.is_some(), mask::GID)
+            | has(atime.is_some(), mask::ATIME)
+            | has(mtime.is_some(), mask::MTIME)
+            | has(extended.is_some(), SetAttr::HAS_EXTENDED),
+        mode: permissions.unwrap_or(0).into(),
+        uid: uid.unwrap_or(0).into(),
+        gid: gid.unwrap_or(0).into(),
+        size: 0,
+        accessed: words(atime),
+        modified: words(mtime),
+        extended,
+        domains: Vec::new(),
     }
 }

@@ -3,6 +3,7 @@
 //! A file has one block as long as it fits into one, as large as it needs; when it outgrows the record size its blocks
 //! have that size, for good. What lies behind the end of a file in its last block is zeros.
 
+use super::log::Change;
 use super::{COST, Loaded};
 use crate::node::Node;
 use crate::refusal::Refusal;
@@ -47,15 +48,26 @@ impl Node {
     ///
     /// More than a mebibyte goes in several transactions; an error means that the part before may be there.
     pub async fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.write_parts(offset, bytes, false).await?;
+        self.file_system().settle().await
+    }
+
+    /// As [`Node::write`], and makes it durable with all that was changed of the file before (`O_DSYNC`, `O_SYNC`).
+    pub async fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.write_parts(offset, bytes, true).await?;
+        self.sync().await
+    }
+
+    async fn write_parts(&self, offset: u64, bytes: &[u8], soon: bool) -> Result<()> {
         let mut at = offset;
         for part in bytes.chunks(CHUNK) {
-            self.write_part(at, part).await?;
+            self.write_part(at, part, soon).await?;
             at = at.saturating_add(part.len() as u64);
         }
         Ok(())
     }
 
-    async fn write_part(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+    async fn write_part(&self, offset: u64, bytes: &[u8], soon: bool) -> Result<()> {
         let fs = self.file_system();
         let mut file = self.load().await?;
         let end = offset.checked_add(bytes.len() as u64);
@@ -71,7 +83,21 @@ impl Node {
             file.set(Attr::Size, &[end])?;
         }
         file.touch(true)?;
-        file.store(&tx).await
+        file.store(&tx).await?;
+        match file.word(Attr::Links)? {
+            0 => tx.needs_no_record(),
+            _ => tx.log_write(self.object(), offset, bytes, size, soon),
+        }
+        Ok(())
+    }
+
+    /// Notes in the log that a range of a file, loaded, became zeros; with `length` 0, that it ends there.
+    fn log_truncate(&self, tx: &Change, file: &Loaded<'_>, offset: u64, length: u64) -> Result<()> {
+        match file.word(Attr::Links)? {
+            0 => tx.needs_no_record(),
+            _ => tx.log_truncate(self.object().id(), offset, length),
+        }
+        Ok(())
     }
 
     /// Makes the file so long: what is behind is gone, what is new is a hole.
@@ -87,7 +113,10 @@ impl Node {
         }
         file.set(Attr::Size, &[size])?;
         file.touch(true)?;
-        file.store(&tx).await
+        file.store(&tx).await?;
+        self.log_truncate(&tx, &file, size, 0)?;
+        drop((tx, file));
+        self.file_system().settle().await
     }
 
     /// Makes a range read as zeros; whole blocks of it are freed. The size stays.
@@ -101,7 +130,10 @@ impl Node {
         let tx = self.file_system().begin(COST).await?;
         self.object().free_range(&tx, offset, len).await.map_err(|e| self.place(e))?;
         file.touch(true)?;
-        file.store(&tx).await
+        file.store(&tx).await?;
+        self.log_truncate(&tx, &file, offset, len)?;
+        drop((tx, file));
+        self.file_system().settle().await
     }
 
     /// As `fallocate`: nothing is set aside, for what is written goes to a new place anyway; the file may get longer.
@@ -117,6 +149,9 @@ impl Node {
         self.grow_block(&tx, size, end).await?;
         file.set(Attr::Size, &[end])?;
         file.touch(true)?;
-        file.store(&tx).await
+        file.store(&tx).await?;
+        self.log_truncate(&tx, &file, end, 0)?;
+        drop((tx, file));
+        self.file_system().settle().await
     }
 }

@@ -12,10 +12,13 @@
 //! A file whose last name goes is put on the list of unlinked files in the same transaction. It is freed when its last
 //! handle is released, or at the next opening of the file system.
 //!
-//! Not here: rights (fronts know who asks), and the intent log: `sync` waits until the txg is on disk.
+//! Each change is logged in its transaction (`log.rs`), so that `sync` waits for the intent log and not for the txg.
+//!
+//! Not here: rights (fronts know who asks).
 
 mod attributes;
 mod data;
+mod log;
 mod names;
 mod rename;
 mod replay;
@@ -31,6 +34,7 @@ use crate::node::Node;
 use crate::refusal::Refusal;
 use crate::sa::{Attr, Attributes, Tables};
 use dmu::{ObjSet, Object, Tx};
+use log::Change;
 use ondisk::{DnodePhys, ObjectType};
 use std::fmt;
 use std::sync::Arc;
@@ -51,6 +55,8 @@ pub struct WriteOptions {
     pub room: Option<Arc<Room>>,
     /// `recordsize`: how large the blocks of new files grow.
     pub record_size: u64,
+    /// Without a log what is to be durable waits for a txg.
+    pub log: Option<zil::Log>,
 }
 
 impl fmt::Debug for WriteOptions {
@@ -120,18 +126,14 @@ impl FileSystem {
         self.0.writer.as_ref().ok_or_else(denied)
     }
 
-    async fn begin(&self, bytes: u64) -> Result<Tx> {
-        self.writer()?.begin(bytes).await.map_err(|e| e.at(format!("dataset '{}'", self.name())))
+    async fn begin(&self, bytes: u64) -> Result<Change> {
+        let writer = self.writer()?;
+        let tx = writer.begin(bytes).await.map_err(|e| e.at(format!("dataset '{}'", self.name())))?;
+        Ok(Change::new(tx, writer.options.log.clone()))
     }
 
     fn tables(&self) -> &Tables {
         &self.0.tables
-    }
-
-    /// Makes everything durable that was changed before.
-    pub async fn sync(&self) -> Result<()> {
-        let writer = self.writer()?;
-        writer.options.txgs.wait_synced(Txg(writer.changed_in.load(Ordering::Acquire))).await
     }
 
     /// Frees what nobody has a name for any more.
@@ -155,6 +157,7 @@ impl FileSystem {
         }
         let _lock = node.lock().await;
         let tx = self.begin(COST).await?;
+        tx.needs_no_record();
         self.writer()?.unlinked.remove(&tx, &zap::int_name(node.id().object.0)).await?;
         for id in all {
             self.0.set.free(&tx, id).await?;

@@ -8,7 +8,8 @@ use crate::refusal::Refusal;
 use crate::sa::{Attr, Attributes};
 use crate::stat::{FileKind, flags};
 use dmu::NewObject;
-use ondisk::{DnodePhys, ObjectType};
+use ondisk::zil::{Link, Remove};
+use ondisk::{DnodePhys, ObjectType, Record};
 use units::{Error, Kind, ObjectId, Result};
 use zap::{Options, Zap};
 
@@ -45,10 +46,30 @@ pub(super) struct Birth {
     pub at: [u64; 2],
 }
 
+/// What became of it.
+pub(super) struct Made {
+    pub object: ObjectId,
+    pub slots: u8,
+    /// With the kind.
+    pub mode: u64,
+    pub generation: u64,
+    pub at: [u64; 2],
+}
+
 impl NewFile<'_> {
     /// A file or directory of root's.
     pub fn new(kind: FileKind, permissions: u32) -> NewFile<'static> {
         NewFile { kind, permissions, uid: 0, gid: 0, rdev: (0, 0), target: b"" }
+    }
+
+    /// The number of a device, as it is stored; 0 for other files.
+    pub(super) fn device(&self) -> u64 {
+        match self.kind {
+            FileKind::BlockDevice | FileKind::CharDevice => {
+                u64::from(self.rdev.0) << 20 | u64::from(self.rdev.1 & 0xf_ffff)
+            }
+            _ => 0,
+        }
     }
 
     /// In the order in which OpenZFS stores them, so that layouts are shared.
@@ -81,7 +102,7 @@ impl NewFile<'_> {
             set(Attr::Projid, &[project])?;
         }
         if matches!(self.kind, FileKind::BlockDevice | FileKind::CharDevice) {
-            set(Attr::Rdev, &[u64::from(self.rdev.0) << 20 | u64::from(self.rdev.1 & 0xf_ffff)])?;
+            set(Attr::Rdev, &[self.device()])?;
         }
         set(Attr::DaclCount, &[acl.len() as u64 / 8])?;
         attributes.set(Attr::DaclAces, &acl, fs.tables())?;
@@ -133,7 +154,9 @@ impl Node {
 
     /// Makes a file of any kind under a new name of this directory.
     pub async fn create(&self, name: &[u8], new: &NewFile<'_>) -> Result<Node> {
-        self.create_as(name, new, None).await
+        let node = self.create_as(name, new, None).await?;
+        self.file_system().settle().await?;
+        Ok(node)
     }
 
     /// As [`Node::create`]; with `birth`, the file that a log speaks of.
@@ -192,6 +215,9 @@ impl Node {
         parent.add(Attr::Size, 1)?;
         parent.touch(true)?;
         parent.store(&tx).await?;
+        let mode = attributes.require(Attr::Mode)?;
+        let made = Made { object: id, slots, mode, generation: born.0, at: born.1 };
+        tx.log_create(self.id().object, name, new, &made);
         fs.object(id).await
     }
 
@@ -204,7 +230,7 @@ impl Node {
             return Err(node.refuse(Refusal::IsDirectory, "link"));
         }
         let directory = self.directory()?;
-        let _names = fs.0.names.lock().await;
+        let names = fs.0.names.lock().await;
         let mut both = load_all(&[self, node]).await?;
         let (Some(mut file), Some(mut parent)) = (both.pop(), both.pop()) else { return Ok(()) };
         self.must_have_names()?;
@@ -224,7 +250,10 @@ impl Node {
         parent.add(Attr::Size, 1)?;
         parent.touch(true)?;
         file.store(&tx).await?;
-        parent.store(&tx).await
+        parent.store(&tx).await?;
+        tx.log(Record::Link(Link { directory: self.id().object, object: node.id().object, name }));
+        drop((tx, file, parent, both, names));
+        fs.settle().await
     }
 
     /// Removes a name that is not a directory's; with its last name the file goes, as soon as nobody has it open.
@@ -265,7 +294,13 @@ impl Node {
         }
         file.store(&tx).await?;
         parent.store(&tx).await?;
+        if left == 0 {
+            tx.forget(id);
+        }
+        let (directory, name) = (self.id().object, &stored[..]);
+        tx.log(Record::Remove(Remove { directory, name, is_directory: wants_directory }));
         drop((tx, file, parent, both, names));
+        fs.settle().await?;
         node.release().await
     }
 

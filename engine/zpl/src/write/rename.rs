@@ -5,6 +5,8 @@ use super::{COST, load_all};
 use crate::node::Node;
 use crate::sa::Attr;
 use crate::stat::flags;
+use ondisk::Record;
+use ondisk::zil::{Rename, RenameKind};
 use units::{Error, Result};
 
 /// What becomes of a file that has the new name already.
@@ -132,6 +134,7 @@ impl Node {
                         all[target_at].add(Attr::Links, -1)?;
                     }
                     if left == 0 {
+                        tx.forget(other.id().object);
                         let gone = other.id().object.0;
                         writer.unlinked.update(&tx, &zap::int_name(gone), gone).await?;
                         freed = Some(());
@@ -146,7 +149,17 @@ impl Node {
         for loaded in &all {
             loaded.store(&tx).await?;
         }
+        // Who replaces a file wants to find the new content after a crash, or the old.
+        all[1..].iter().for_each(|loaded| tx.promote(loaded.node.id().object));
+        let (kind, target_name) = match (how, &there) {
+            (Renaming::Exchange, Some((name, _))) => (RenameKind::Exchange, &name[..]),
+            _ => (RenameKind::Plain, new_name),
+        };
+        let (source, target_id) = (self.id().object, target.id().object);
+        let (how, source_name) = (kind, &stored[..]);
+        tx.log(Record::Rename(Rename { how, source, target: target_id, source_name, target_name }));
         drop((tx, all, names));
+        fs.settle().await?;
         match (freed, other) {
             (Some(()), Some(other)) => other.release().await,
             _ => Ok(()),

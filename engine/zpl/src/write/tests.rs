@@ -23,7 +23,7 @@ fn with_files<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(FileSys
                 owner.done(txg);
             }
         });
-        let options = WriteOptions { txgs: txgs.clone(), room: None, record_size: 16 << 10 };
+        let options = WriteOptions { txgs: txgs.clone(), room: None, record_size: 16 << 10, log: None };
         let fs = FileSystem::open_for_writing("tank/fs", &set, options.clone()).await.unwrap();
         test(fs.clone()).await;
         fs.sync().await.unwrap();

@@ -23,6 +23,8 @@ mod data;
 #[cfg(test)]
 mod tests;
 
+pub(super) use attributes::{FLAGS, mask};
+
 use super::{Renaming, WriteOptions};
 use crate::file_system::FileSystem;
 use crate::node::Node;
