@@ -151,10 +151,16 @@ pub fn begin_with(contents: &Contents) -> History {
     history
 }
 
-/// Writes the disks as sparse files into a directory.
+/// Writes the disks as sparse files into a directory, which then holds no others: `zdb` takes every pool it finds there.
 pub fn dump(disks: &Disks, paths: &[String], into: &Path) -> std::io::Result<()> {
     const STEP: usize = 1 << 20;
     std::fs::create_dir_all(into)?;
+    for entry in std::fs::read_dir(into)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "img") {
+            std::fs::remove_file(path)?;
+        }
+    }
     for path in paths {
         let Some(disk) = disks.get(path) else { continue };
         let name = Path::new(path).file_name().unwrap_or_default();
