@@ -234,7 +234,8 @@ async fn file_system(pool: &Pool, new: &NewDataset, given: &mut Props) -> units:
         };
     }
     let [utf8only, normalization, casesensitivity] = once;
-    Ok(Content::FileSystem(zpl::NewFileSystem { utf8only, normalization, casesensitivity, uid: 0, gid: 0 }))
+    let new = zpl::NewFileSystem { utf8only, normalization, casesensitivity, ..Default::default() };
+    Ok(Content::FileSystem(new))
 }
 
 async fn volume(

@@ -9,20 +9,23 @@
 //! ```
 
 use crate::objset::ObjSet;
-use ondisk::{BlockPointer, DnodeFlags, DnodePhys, ObjectType, ObjsetFlags};
+use ondisk::{BlockPointer, DnodeFlags, DnodePhys, Feature, ObjectType, ObjsetFlags};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use txg::Tx;
-use units::Result;
+use units::{ObjectId, Result};
 
 /// The owner of an object set: it charges its dataset for blocks born, and decides what becomes of those killed (a
 /// snapshot may still need them).
 pub trait Ledger: Send + Sync + Debug {
     fn born(&self, bp: &BlockPointer);
     fn killed(&self, bp: &BlockPointer);
+
+    /// The object set now has something that a reader must know this feature for, besides its blocks.
+    fn uses(&self, _feature: Feature) {}
 }
 
 /// For object sets that nobody is charged for.
@@ -52,6 +55,14 @@ pub enum Account {
 
 impl Account {
     pub const ALL: [Account; 3] = [Account::User, Account::Group, Account::Project];
+
+    /// The number of its object, which no other object has: it stands in the root block.
+    pub(crate) fn id(self) -> ObjectId {
+        ObjectId(u64::MAX - self as u64)
+    }
+
+    /// Numbers from here on are those of accounting objects.
+    pub(crate) const FIRST_ID: ObjectId = ObjectId(u64::MAX - 2);
 }
 
 /// By how much sums change: bytes under the number of who takes them, in hexadecimal; objects with `obj-` before that.

@@ -46,7 +46,7 @@ impl NewObject {
         self
     }
 
-    fn attrs(&self) -> Attrs {
+    pub(crate) fn attrs(&self) -> Attrs {
         // The roots take what the bonus leaves of the dnode: its 512-byte slots less 64 bytes of header.
         let room = usize::from(self.slots) * SLOT as usize - 64 - self.bonus.len();
         let roots = if self.bonus_kind == ObjectType::SA { 1 } else { (room / 128).clamp(1, 3) as u8 };

@@ -4,7 +4,7 @@ use crate::accounting::{Account, Census};
 use crate::node::Node;
 use crate::object::Object;
 use crate::tree::Tree;
-use ondisk::{BlockPointer, DnodeFlags, DnodePhys, ObjectType, ObjsetPhys, ObjsetSize, ObjsetType};
+use ondisk::{BlockPointer, DnodeFlags, DnodePhys, Feature, ObjectType, ObjsetPhys, ObjsetSize, ObjsetType};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use units::{Checksum, Compression, Error, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
@@ -196,7 +196,9 @@ pub(crate) struct Set {
     /// Who counts what users take; nobody in an object set that has no users.
     pub census: Mutex<Option<Arc<dyn Census>>>,
     /// Users, groups, projects; none where there are no sums.
-    pub accounts: [Option<Object>; 3],
+    pub accounts: [OnceLock<Object>; 3],
+    /// What a reader must know and the blocks do not tell; see [`ObjSet::use_feature`].
+    pub features: Mutex<Vec<Feature>>,
 }
 
 impl ObjSet {
@@ -251,14 +253,15 @@ impl ObjSet {
         let meta = Object { node: Node::from_phys(ObjectId::META_DNODE, shared.clone(), &phys.meta_dnode) };
         let accounts = Account::ALL.map(|account| {
             let dnode = account_dnode(&phys, account);
-            // These stand in the root block, and have numbers that no other object has.
-            let id = ObjectId(u64::MAX - account as u64);
-            (!dnode.is_free()).then(|| Object { node: Node::from_phys(id, shared.clone(), dnode) })
+            let object = (!dnode.is_free())
+                .then(|| Object { node: Node::from_phys(account.id(), shared.clone(), dnode) });
+            object.map(OnceLock::from).unwrap_or_default()
         });
         let set = Set {
             shared,
             census: Mutex::default(),
             accounts,
+            features: Mutex::default(),
             phys: Mutex::new(phys),
             root: Mutex::new(root),
             meta,
@@ -326,7 +329,33 @@ impl ObjSet {
 
     /// The object that has the sums of users, groups or projects.
     pub fn accounting_object(&self, account: Account) -> Option<&Object> {
-        self.0.accounts[account as usize].as_ref()
+        self.0.accounts[account as usize].get()
+    }
+
+    /// Makes the object that will have the sums of users, groups or projects, where there is none yet.
+    pub fn make_accounting_object(&self, tx: &txg::Tx, account: Account) -> Result<&Object> {
+        let place = &self.0.accounts[account as usize];
+        if let Some(object) = place.get() {
+            return Ok(object);
+        }
+        let attrs = crate::NewObject::new(ObjectType::USERGROUP_USED, 512).attrs();
+        let tree = Tree::empty(attrs.roots, attrs.indirect_shift);
+        let node = Node::new(account.id(), self.0.shared.clone(), attrs, [].into(), tree);
+        let object = place.get_or_init(|| Object { node });
+        object.node.lock().overlay_mut(account.id(), tx.txg())?.0.created = true;
+        object.account(tx, true, 0);
+        Ok(object)
+    }
+
+    /// Has the sync tell the [`crate::Ledger`] that readers must know this feature.
+    pub fn use_feature(&self, tx: &txg::Tx, feature: Feature) {
+        {
+            let mut features = lock(&self.0.features);
+            if !features.contains(&feature) {
+                features.push(feature);
+            }
+        }
+        self.touch(tx.txg());
     }
 
     /// Opens an object.

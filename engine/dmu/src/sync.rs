@@ -22,7 +22,7 @@ use crate::overlay::Overlay;
 use crate::spill::{SPILL_BLKID, Spill};
 use crate::tree::{BP_SIZE, Tree, entry};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use ondisk::{BlockPointer, DnodeFlags, DnodePhys, Hole, ObjectType};
+use ondisk::{BlockPointer, DnodeFlags, DnodePhys, Feature, Hole, ObjectType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -53,6 +53,11 @@ impl ObjSet {
         if dirty.is_empty() && !meta_touched {
             return Ok(None);
         }
+        // These are written last, when the sums are known.
+        let accounts = dirty.split_off(&Account::FIRST_ID);
+        for feature in lock(&self.0.features).iter() {
+            ctx.ledger.uses(*feature);
+        }
         let count = self.count();
         let mut under_way = FuturesUnordered::new();
         let mut todo = dirty.into_values();
@@ -68,9 +73,7 @@ impl ObjSet {
             }
         }
         drop(under_way);
-        if let Some(count) = count {
-            self.sync_accounts(count, ctx).await?;
-        }
+        self.sync_accounts(count, !accounts.is_empty(), ctx).await?;
         // Patching dnodes has listed the meta-dnode again.
         self.0.shared.take_dirty(ctx.txg);
         let meta = sync_node(&self.0.meta.node, ctx).await?;
@@ -85,12 +88,14 @@ impl ObjSet {
     }
 
     /// Writes the sums of what users take; their dnodes go into the root block.
-    async fn sync_accounts(&self, count: Count, ctx: &SyncCtx) -> Result<()> {
-        let (census, sums) = count.finish();
-        if sums.is_empty() {
+    async fn sync_accounts(&self, count: Option<Count>, is_dirty: bool, ctx: &SyncCtx) -> Result<()> {
+        let counted = count.map(Count::finish).filter(|(_, sums)| !sums.is_empty());
+        if counted.is_none() && !is_dirty {
             return Ok(());
         }
-        census.settle(self, &Tx::syncing(ctx.txg), sums).await?;
+        if let Some((census, sums)) = counted {
+            census.settle(self, &Tx::syncing(ctx.txg), sums).await?;
+        }
         for account in Account::ALL {
             let Some(object) = self.accounting_object(account) else { continue };
             let synced = sync_node(&object.node, ctx).await?;
@@ -116,6 +121,9 @@ impl ObjSet {
             count.take_out(&old);
         }
         let slots = usize::from(synced.attrs.slots);
+        if slots > 1 {
+            ctx.ledger.uses(Feature::LargeDnode);
+        }
         let mut bytes = vec![0; slots * SLOT as usize];
         if !synced.destroyed {
             let mut phys = synced.phys();

@@ -103,7 +103,9 @@ impl Dsl {
         let open: Vec<_> = self.opened().values().filter(|ds| !ds.is_snapshot).cloned().collect();
         for dataset in open {
             let (_, phys) = self.core.dataset(dataset.id).await?;
-            dataset.room.set_free(self.available(dataset.dir, &phys).await?);
+            let free = self.available(dataset.dir, &phys).await?;
+            dataset.room.set_free(free);
+            dataset.room.set_quota(free == 0 && self.available_in(self.root).await? > 0);
             dataset.room.synced(txg);
         }
         Ok(())

@@ -49,6 +49,14 @@ pub struct Tally {
     pub marks: Vec<Delta>,
 }
 
+impl Tally {
+    fn uses(&mut self, feature: Feature) {
+        if !self.features.contains(&feature) {
+            self.features.push(feature);
+        }
+    }
+}
+
 /// See the module.
 pub struct DatasetLedger {
     store: Arc<dyn BlockStore>,
@@ -91,12 +99,12 @@ impl Ledger for DatasetLedger {
         let features = needed_by(bp);
         self.count(|tally| {
             tally.born += weight;
-            for feature in features.into_iter().flatten() {
-                if !tally.features.contains(&feature) {
-                    tally.features.push(feature);
-                }
-            }
+            features.into_iter().flatten().for_each(|feature| tally.uses(feature));
         });
+    }
+
+    fn uses(&self, feature: Feature) {
+        self.count(|tally| tally.uses(feature));
     }
 
     fn killed(&self, bp: &BlockPointer) {

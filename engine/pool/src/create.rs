@@ -4,6 +4,7 @@
 //! uberblock makes it one. A crash before that leaves devices that belong to nobody.
 
 use crate::assemble::{MapStyle, MosSpaceLog};
+use crate::file_systems::accounting;
 use crate::open::{Parts, assemble, space_spec};
 use crate::pool::{Host, Pool};
 use crate::vdev_zaps;
@@ -99,7 +100,8 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
         space.add_vdev(space_spec(&top, bias)).await?;
     }
     log.tie_features(dsl.core().clone());
-    zpl::create(root.objset(), &tx, zpl::NewFileSystem::default()).await?;
+    let accounting = accounting(&dsl);
+    zpl::create(root.objset(), &tx, zpl::NewFileSystem { accounting, ..Default::default() }).await?;
     let directory = dsl.core().directory().clone();
     let mut spec = tree.spec();
     vdev_zaps::create(dsl.core(), &tx, &mut spec).await?;

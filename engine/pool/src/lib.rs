@@ -21,6 +21,7 @@ mod assemble;
 mod create;
 mod dtl;
 mod export;
+mod file_systems;
 mod heal;
 mod intent_log;
 mod log_space_maps;

@@ -334,6 +334,8 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         vdev_properties: Mutex::default(),
         load_guid: world::random_u64(),
         problems: Mutex::default(),
+        file_systems: Mutex::default(),
+        opening: world::sync::Mutex::new(()),
         waiting_logs: Mutex::default(),
         claimed_logs: Mutex::default(),
     }))

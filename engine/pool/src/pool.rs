@@ -9,6 +9,7 @@ use dsl::Dsl;
 use dsl::space::{Delta, PoolSpace};
 use metaslab::{Class, Space};
 use ondisk::{NvList, NvValue, Uberblock};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tunables::Tunables;
@@ -63,6 +64,10 @@ pub(crate) struct Inner {
     pub load_guid: u64,
     /// Damage that was met, for the administrator.
     pub problems: Mutex<Vec<String>>,
+    /// Those that are open for writing; each is opened once.
+    pub file_systems: Mutex<BTreeMap<units::ObjectId, zpl::WeakFileSystem>>,
+    /// Held by whoever opens one.
+    pub opening: world::sync::Mutex<()>,
     pub waiting_logs: Mutex<Vec<WaitingLog>>,
     /// Those that were claimed in the first txg, until they are dealt with.
     pub claimed_logs: Mutex<Vec<units::ObjectId>>,

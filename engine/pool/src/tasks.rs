@@ -58,6 +58,7 @@ impl Pool {
         hold.dirtied(1);
         drop(hold);
         self.0.txgs.wait_synced(txg).await?;
+        self.follow_properties().await;
         receive.await.unwrap_or_else(|_| Err(Error::new(Kind::Cancelled, doing.to_string())))
     }
 }

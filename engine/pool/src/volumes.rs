@@ -1,12 +1,12 @@
-//! Datasets with something in them: making them, and opening volumes and file systems.
+//! Datasets with something in them: making them, and opening volumes. File systems are opened in `file_systems.rs`.
 
+use crate::file_systems::accounting;
 use crate::pool::Pool;
 use dmu::Tx;
 use dsl::NewDataset;
-use dsl::props::{Prop, PropName, Value};
+use dsl::props::{PropName, Value};
 use ondisk::ObjsetType;
 use units::{Error, Result};
-use zpl::{FileSystem, WriteOptions};
 use zvol::Volume;
 
 /// What a new dataset is to hold.
@@ -47,7 +47,10 @@ impl Pool {
         };
         let dataset = self.0.dsl.create(tx, &NewDataset { name, kind, props }).await?;
         match content {
-            Content::FileSystem(new) => zpl::create(dataset.objset(), tx, new).await,
+            Content::FileSystem(new) => {
+                let new = zpl::NewFileSystem { accounting: accounting(&self.0.dsl), ..new };
+                zpl::create(dataset.objset(), tx, new).await
+            }
             Content::Volume { size, block_size } => {
                 zvol::create(dataset.objset(), tx, size, block_size).await
             }
@@ -74,54 +77,5 @@ impl Pool {
             volume.log_to(log);
         }
         Ok(volume)
-    }
-
-    /// Opens a file system, or a snapshot of one, for reading.
-    pub async fn open_file_system(&self, name: &str) -> Result<FileSystem> {
-        let dataset = self.0.dsl.open_by_name(name).await?;
-        if dataset.objset().kind() != ObjsetType::Zfs {
-            return Err(Error::invalid(format!("'{name}' is not a file system")));
-        }
-        if dataset.is_encrypted() {
-            return Err(Error::new(units::Kind::Encrypted, format!("open file system '{name}'")));
-        }
-        FileSystem::open(name, dataset.objset()).await
-    }
-
-    /// Opens a file system to be changed.
-    pub async fn open_file_system_for_writing(&self, name: &str) -> Result<FileSystem> {
-        let found = self.0.dsl.find(name).await?;
-        let dataset = self.0.dsl.open_dataset(found.id).await?;
-        let set = dataset.objset();
-        let refuse = |kind| Error::new(kind, format!("open file system '{name}'"));
-        if set.kind() != ObjsetType::Zfs {
-            return Err(Error::invalid(format!("'{name}' is not a file system")));
-        }
-        if dataset.is_encrypted() {
-            return Err(refuse(units::Kind::Encrypted));
-        }
-        if self.0.read_only || dataset.is_snapshot() {
-            return Err(refuse(units::Kind::ReadOnly));
-        }
-        let phys = set.phys();
-        if phys.zil_header.claim_txg != units::Txg::NONE {
-            let why = "its intent log holds writes that could not be replayed";
-            return Err(refuse(units::Kind::Busy).because(why));
-        }
-        let mut options = self.write_options(&found, &dataset).await?;
-        options.log = self.intent_log_of(&dataset);
-        FileSystem::open_for_writing(name, set, options).await
-    }
-
-    /// What writing to a file system goes by.
-    pub(crate) async fn write_options(
-        &self,
-        found: &dsl::Found,
-        dataset: &dsl::Dataset,
-    ) -> Result<WriteOptions> {
-        let levels = self.0.dsl.levels_of(found).await?;
-        let record_size = levels.chain().number(Prop::RecordSize);
-        let (txgs, room) = (self.0.txgs.clone(), Some(dataset.room().clone()));
-        Ok(WriteOptions { txgs, room, record_size, log: None })
     }
 }

@@ -15,7 +15,7 @@
 //! Rooms nest: a dataset's lies within the pool's, and a write must fit both.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use units::Txg;
 
 /// See the module.
@@ -23,6 +23,8 @@ use units::Txg;
 pub struct Room {
     free: AtomicU64,
     in_flight: [AtomicU64; Txg::SLOTS],
+    /// There would be more, but for a quota.
+    is_quota: AtomicBool,
     above: Option<Arc<Room>>,
 }
 
@@ -39,12 +41,27 @@ const INFLATION: u64 = 3;
 impl Room {
     /// A room without end, until [`Room::set_free`] says otherwise.
     pub fn new(above: Option<Arc<Room>>) -> Arc<Room> {
-        Arc::new(Room { free: AtomicU64::new(u64::MAX), in_flight: Default::default(), above })
+        Arc::new(Room {
+            free: AtomicU64::new(u64::MAX),
+            in_flight: Default::default(),
+            is_quota: AtomicBool::new(false),
+            above,
+        })
     }
 
     /// What is free now that a txg has synced.
     pub fn set_free(&self, bytes: u64) {
         self.free.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Says that what is free is as little as it is because of a quota.
+    pub fn set_quota(&self, is_quota: bool) {
+        self.is_quota.store(is_quota, Ordering::Relaxed);
+    }
+
+    /// Who finds the room full has come up against a quota, while the pool has space.
+    pub fn is_quota(&self) -> bool {
+        self.is_quota.load(Ordering::Relaxed)
     }
 
     /// What `txg` wrote is in the accounts, no longer in flight.
@@ -67,6 +84,16 @@ impl Room {
     /// Asks for room for `bytes` of data in `txg`; with [`Entry::Go`] they are in flight.
     pub fn enter(&self, txg: Txg, bytes: u64) -> Entry {
         let state = self.state();
+        if state == Entry::Go {
+            self.count(txg, bytes.saturating_mul(INFLATION));
+        }
+        state
+    }
+
+    /// As [`Room::enter`], for what frees more than it takes: only the outermost room, the pool's, can be full.
+    pub fn enter_freeing(&self, txg: Txg, bytes: u64) -> Entry {
+        let outermost = self.above.as_deref().unwrap_or(self);
+        let state = outermost.state();
         if state == Entry::Go {
             self.count(txg, bytes.saturating_mul(INFLATION));
         }
@@ -98,6 +125,18 @@ mod tests {
         room.synced(Txg(6));
         room.set_free(0);
         assert_eq!(room.enter(Txg(7), 1), Entry::Full);
+    }
+
+    #[test]
+    fn what_frees_space_is_let_in_where_a_dataset_is_full() {
+        let pool = Room::new(None);
+        let room = Room::new(Some(pool.clone()));
+        pool.set_free(100);
+        room.set_free(0);
+        assert_eq!(room.enter(Txg(5), 1), Entry::Full);
+        assert_eq!(room.enter_freeing(Txg(5), 1), Entry::Go);
+        pool.set_free(0);
+        assert_eq!(room.enter_freeing(Txg(5), 1), Entry::Full);
     }
 
     #[test]

@@ -4,26 +4,44 @@
 //! change as a txg syncs, with the files that it changes; whose a file is, its attributes say.
 
 use crate::file_system::FileSystem;
+use crate::quotas::Resource;
 use crate::sa::{Attr, Attributes, Tables};
 use crate::stat::flags;
 use dmu::{Account, Census, ObjSet, Owner, Sums, Tx};
-use ondisk::ObjectType;
+use ondisk::{ObjectType, ObjsetFlags};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use units::{Error, Result};
+use world::sync::RwLock;
 use zap::Zap;
 
 /// Keeps the sums of one file system.
 #[derive(Debug)]
 pub struct Accounts {
     tables: Arc<Tables>,
+    /// A sum is not looked up in the midst of a sync's changes.
+    turn: RwLock<()>,
 }
 
 impl Accounts {
     pub fn new(tables: Arc<Tables>) -> Accounts {
-        Accounts { tables }
+        Accounts { tables, turn: RwLock::new(()) }
     }
+
+    /// What somebody takes as of the last sync, under `key`; `None` where nobody counts.
+    pub async fn used(&self, set: &ObjSet, account: Account, key: &str) -> Result<Option<u64>> {
+        let Some(object) = set.accounting_object(account) else { return Ok(None) };
+        let _turn = self.turn.read().await;
+        Ok(Some(Zap::open(object.clone()).lookup_u64(key).await?.unwrap_or(0)))
+    }
+}
+
+/// Whom a file with these attributes is charged to.
+pub(crate) fn owner_of(attributes: &Attributes) -> Result<Owner> {
+    let has_project = attributes.require(Attr::Flags)? & flags::PROJID != 0;
+    let project = if has_project { attributes.word(Attr::Projid)?.unwrap_or(0) } else { 0 };
+    Ok(Owner { user: attributes.require(Attr::Uid)?, group: attributes.require(Attr::Gid)?, project })
 }
 
 impl Census for Accounts {
@@ -33,10 +51,7 @@ impl Census for Accounts {
             ObjectType::ZNODE => Attributes::decode_znode(bonus).ok()?,
             _ => return None,
         };
-        let word = |attr| attributes.word(attr).ok().flatten();
-        let has_project = word(Attr::Flags)? & flags::PROJID != 0;
-        let project = if has_project { word(Attr::Projid).unwrap_or(0) } else { 0 };
-        Some(Owner { user: word(Attr::Uid)?, group: word(Attr::Gid)?, project })
+        owner_of(&attributes).ok()
     }
 
     fn settle<'a>(
@@ -46,6 +61,7 @@ impl Census for Accounts {
         sums: Sums,
     ) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>> {
         Box::pin(async move {
+            let _turn = self.turn.write().await;
             for ((account, key), delta) in sums {
                 if let Some(object) = set.accounting_object(account) {
                     Zap::open(object.clone()).increment(tx, &key, delta).await?;
@@ -61,6 +77,10 @@ impl FileSystem {
     /// they are counted. Empty in a file system that keeps none.
     pub async fn space_of(&self, account: Account) -> Result<Vec<(u64, u64, Option<u64>)>> {
         let Some(object) = self.object_set().accounting_object(account) else { return Ok(Vec::new()) };
+        let _turn = match &self.0.accounts {
+            Some(accounts) => Some(accounts.turn.read().await),
+            None => None,
+        };
         let mut found: Vec<(u64, u64, Option<u64>)> = Vec::new();
         let zap = Zap::open(object.clone());
         for entry in zap.entries().await? {
@@ -76,4 +96,12 @@ impl FileSystem {
         found.sort_unstable();
         Ok(found)
     }
+}
+
+/// Whether the file system keeps such sums.
+pub(crate) fn counts(set: &ObjSet, account: Account, resource: Resource) -> bool {
+    let flags = set.phys().flags;
+    let objects = resource == Resource::Space || flags.has(ObjsetFlags::USER_OBJECT_ACCOUNTING_COMPLETE);
+    let projects = account != Account::Project || flags.has(ObjsetFlags::PROJECT_QUOTA_COMPLETE);
+    flags.has(ObjsetFlags::USER_ACCOUNTING_COMPLETE) && objects && projects
 }

@@ -13,7 +13,7 @@
 //! POSIX ACLs are extended attributes, `system.posix_acl_access` and `system.posix_acl_default`.
 
 use crate::node::Node;
-use crate::sa::Attr;
+use crate::sa::{Attr, Attributes};
 use ondisk::Reader;
 use units::{Endian, Error, ObjectId, Result};
 
@@ -50,7 +50,11 @@ const INLINE: usize = 72;
 impl Node {
     /// The list; empty when the file has none.
     pub async fn acl(&self) -> Result<Vec<Ace>> {
-        let attributes = self.attributes().await?;
+        self.acl_in(&self.attributes().await?).await
+    }
+
+    /// The list among these attributes of the file.
+    pub(crate) async fn acl_in(&self, attributes: &Attributes) -> Result<Vec<Ace>> {
         let order = attributes.acl_order();
         let list = match attributes.bytes(Attr::DaclAces) {
             Some(entries) => decode(entries, order),
@@ -87,7 +91,7 @@ impl Node {
 const OLD_ENTRY: usize = 12;
 const LARGEST_ENTRY: usize = 48;
 
-fn decode(bytes: &[u8], order: Endian) -> Result<Vec<Ace>> {
+pub(crate) fn decode(bytes: &[u8], order: Endian) -> Result<Vec<Ace>> {
     let mut r = Reader::new(bytes, order, "ACL");
     let mut list = Vec::new();
     while !r.is_empty() && list.len() < ENTRIES_MAX {
@@ -102,6 +106,32 @@ fn decode(bytes: &[u8], order: Endian) -> Result<Vec<Ace>> {
         list.push(Ace { kind, flags, rights, who });
     }
     Ok(list)
+}
+
+/// As version 5 stores it, in our order. Entries with guids cannot be written: what the guids were is not known.
+pub(crate) fn encode(list: &[Ace]) -> Result<Vec<u8>> {
+    if list.len() > ENTRIES_MAX {
+        return Err(crate::Refusal::TooLarge.when("store an ACL"));
+    }
+    let mut bytes = Vec::with_capacity(list.len() * 16);
+    for ace in list {
+        if OBJECT_TYPES.contains(&ace.kind) {
+            return Err(Error::unsupported("writing ACL entries of objects"));
+        }
+        let (who, id) = match ace.who {
+            Who::Owner => (OWNER, None),
+            Who::Group => (GROUP | IDENTIFIER_GROUP, None),
+            Who::Everyone => (EVERYONE, None),
+            Who::User(id) => (0, Some(id)),
+            Who::NamedGroup(id) => (IDENTIFIER_GROUP, Some(id)),
+        };
+        let flags = ace.flags & !(OWNER | GROUP | EVERYONE | IDENTIFIER_GROUP) | who;
+        bytes.extend(ace.kind.to_ne_bytes());
+        bytes.extend(flags.to_ne_bytes());
+        bytes.extend(ace.rights.to_ne_bytes());
+        bytes.extend(id.into_iter().flat_map(u64::to_ne_bytes));
+    }
+    Ok(bytes)
 }
 
 fn decode_first(bytes: &[u8], order: Endian) -> Result<Vec<Ace>> {

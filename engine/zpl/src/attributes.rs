@@ -70,6 +70,9 @@ pub const DIRECTORY_LAYOUT: u16 = 2;
 /// The attributes of a directory without extended ones: fixed lengths first, then the ACL's entries.
 pub const DIRECTORY: [u16; 14] = [5, 6, 4, 12, 13, 7, 11, 0, 1, 2, 3, 8, 16, 19];
 
+/// The same where files have projects.
+pub const DIRECTORY_OF_PROJECT: [u16; 15] = [5, 6, 4, 12, 13, 7, 11, 0, 1, 2, 3, 8, 21, 16, 19];
+
 pub const MAGIC: u32 = 0x002f_505a;
 
 /// What a new root directory says of itself.
@@ -81,16 +84,18 @@ pub struct RootDirectory {
     pub gid: u64,
     pub mode: u64,
     pub now: world::WallTime,
+    /// It has an attribute for its project.
+    pub has_project: bool,
 }
 
 pub const DIRECTORY_MODE: u64 = 0o040_000;
-/// Archived, its ACL trivial and inherited automatically, execution denied to nobody: what a new directory has.
-pub const FLAGS: u64 = 0x0408_0000_0144;
-/// The one of them that says so: everybody may execute.
-pub const NO_EXECS_DENIED: u64 = 0x40;
+/// Archived, and changed since a virus scanner saw it: what every new file has.
+pub const NEW_FILE: u64 = 0x0408_0000_0000;
+/// Its ACL is trivial and inherited automatically, and everybody may execute it: what a root directory has besides.
+pub const FLAGS: u64 = NEW_FILE | 0x144;
 
 impl RootDirectory {
-    /// The bonus: header, then the attributes of [`DIRECTORY`].
+    /// The bonus: header, then the attributes of [`DIRECTORY`], or of [`DIRECTORY_OF_PROJECT`].
     pub fn bonus(&self) -> Vec<u8> {
         let aces = trivial_acl(self.mode | DIRECTORY_MODE);
         let mut bytes = Vec::with_capacity(168);
@@ -101,9 +106,12 @@ impl RootDirectory {
         let time = [self.now.seconds, self.now.nanos.into()];
         let empty_size = 2; // "." and "..", which are not stored
         let links = 2;
-        let words = [self.mode | DIRECTORY_MODE, empty_size, self.txg, self.uid, self.gid, self.id, FLAGS];
+        let flags = FLAGS | if self.has_project { crate::flags::PROJID } else { 0 };
+        let words = [self.mode | DIRECTORY_MODE, empty_size, self.txg, self.uid, self.gid, self.id, flags];
         let times = [time; 4].concat();
-        for word in words.into_iter().chain(times).chain([links, aces.len() as u64 / 8]) {
+        let project = self.has_project.then_some(0);
+        let rest = [links].into_iter().chain(project).chain([aces.len() as u64 / 8]);
+        for word in words.into_iter().chain(times).chain(rest) {
             bytes.extend(word.to_ne_bytes());
         }
         bytes.extend(aces);
@@ -161,7 +169,8 @@ mod tests {
     #[test]
     fn a_root_directory_has_the_attributes_that_openzfs_gives_it() {
         let now = world::WallTime { seconds: 0x6b00_cfe0, nanos: 0x090f_5f55 };
-        let bonus = RootDirectory { id: 34, txg: 66, uid: 0, gid: 0, mode: 0o755, now }.bonus();
+        let bonus =
+            RootDirectory { id: 34, txg: 66, uid: 0, gid: 0, mode: 0o755, now, has_project: false }.bonus();
         let hex: String = bonus.iter().map(|b| format!("{b:02x}")).collect();
         let time = "e0cf006b00000000555f0f0900000000";
         let expected = [

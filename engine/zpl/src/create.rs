@@ -1,9 +1,12 @@
 //! The content of a new file system.
 
-use crate::attributes::{DIRECTORY, DIRECTORY_LAYOUT, REGISTRY, RootDirectory};
+use crate::accounts::Accounts;
+use crate::attributes::{DIRECTORY, DIRECTORY_LAYOUT, DIRECTORY_OF_PROJECT, REGISTRY, RootDirectory};
+use crate::sa::Tables;
 use crate::{MASTER_NODE, VERSION};
-use dmu::{NewObject, ObjSet, Object, Tx};
-use ondisk::ObjectType;
+use dmu::{Account, NewObject, ObjSet, Object, Tx};
+use ondisk::{Feature, ObjectType, ObjsetFlags};
+use std::sync::Arc;
 use units::Result;
 use zap::{Options, Value, Zap};
 
@@ -16,6 +19,21 @@ pub struct NewFileSystem {
     pub casesensitivity: u64,
     pub uid: u64,
     pub gid: u64,
+    /// Counts what each user and group takes, as every pool of today can.
+    pub accounting: Accounting,
+}
+
+/// What is counted from the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Accounting {
+    Nothing,
+    /// Bytes.
+    #[default]
+    Space,
+    /// Files too: the pool has the feature `userobj_accounting`.
+    Objects,
+    /// And projects: the pool has the feature `project_quota`, too.
+    Projects,
 }
 
 /// Fills an object set that was just created.
@@ -34,9 +52,42 @@ pub async fn create(set: &ObjSet, tx: &Tx, new: NewFileSystem) -> Result<()> {
     master.insert(tx, "SA_ATTRS", id(&attributes)).await?;
     let queue = make(set, tx, ObjectType::UNLINKED_SET).await?;
     master.insert(tx, "DELETE_QUEUE", id(&queue)).await?;
-    describe_attributes(set, tx, &attributes).await?;
+    let has_project = new.accounting == Accounting::Projects;
+    let layout: &[u16] = if has_project { &DIRECTORY_OF_PROJECT } else { &DIRECTORY };
+    describe_attributes(set, tx, &attributes, layout).await?;
     let root = root_directory(set, tx, new).await?;
-    master.insert(tx, "ROOT", id(&root)).await
+    master.insert(tx, "ROOT", id(&root)).await?;
+    count(set, tx, new.accounting).await?;
+    let tables = Tables::open(set, attributes.blocks().id()).await?;
+    set.set_census(Arc::new(Accounts::new(Arc::new(tables))));
+    Ok(())
+}
+
+/// Makes the sums of what users take, still empty.
+async fn count(set: &ObjSet, tx: &Tx, what: Accounting) -> Result<()> {
+    use ObjsetFlags as F;
+    let (accounts, flags): (&[Account], _) = match what {
+        Accounting::Nothing => return Ok(()),
+        Accounting::Space => (&Account::ALL[..2], F::USER_ACCOUNTING_COMPLETE),
+        Accounting::Objects => {
+            (&Account::ALL[..2], F::USER_ACCOUNTING_COMPLETE.with(F::USER_OBJECT_ACCOUNTING_COMPLETE))
+        }
+        Accounting::Projects => {
+            let objects = F::USER_ACCOUNTING_COMPLETE.with(F::USER_OBJECT_ACCOUNTING_COMPLETE);
+            (&Account::ALL[..], objects.with(F::PROJECT_QUOTA_COMPLETE))
+        }
+    };
+    for account in accounts {
+        format(set.make_accounting_object(tx, *account)?.clone(), tx)?;
+    }
+    set.update_phys(tx, |phys| phys.flags = phys.flags.with(flags));
+    if flags.has(F::USER_OBJECT_ACCOUNTING_COMPLETE) {
+        set.use_feature(tx, Feature::UserobjAccounting);
+    }
+    if flags.has(F::PROJECT_QUOTA_COMPLETE) {
+        set.use_feature(tx, Feature::ProjectQuota);
+    }
+    Ok(())
 }
 
 fn id(zap: &Zap<Object>) -> Value {
@@ -52,7 +103,7 @@ async fn make(set: &ObjSet, tx: &Tx, kind: ObjectType) -> Result<Zap<Object>> {
 }
 
 /// Writes the registry, and the one layout that the root directory uses.
-async fn describe_attributes(set: &ObjSet, tx: &Tx, master: &Zap<Object>) -> Result<()> {
+async fn describe_attributes(set: &ObjSet, tx: &Tx, master: &Zap<Object>, layout: &[u16]) -> Result<()> {
     let registry = make(set, tx, ObjectType::SA_ATTR_REGISTRATION).await?;
     for attribute in REGISTRY {
         registry.insert(tx, attribute.name, Value::from(attribute.encoded())).await?;
@@ -60,7 +111,7 @@ async fn describe_attributes(set: &ObjSet, tx: &Tx, master: &Zap<Object>) -> Res
     master.insert(tx, "REGISTRY", id(&registry)).await?;
     let layouts = make(set, tx, ObjectType::SA_ATTR_LAYOUTS).await?;
     let name = DIRECTORY_LAYOUT.to_string();
-    layouts.insert(tx, &name, Value::U16(DIRECTORY.to_vec())).await?;
+    layouts.insert(tx, &name, Value::U16(layout.to_vec())).await?;
     master.insert(tx, "LAYOUTS", id(&layouts)).await
 }
 
@@ -73,6 +124,7 @@ async fn root_directory(set: &ObjSet, tx: &Tx, new: NewFileSystem) -> Result<Zap
         gid: new.gid,
         mode: 0o755,
         now: world::wall_clock(),
+        has_project: new.accounting == Accounting::Projects,
     };
     let object = NewObject::new(ObjectType::DIRECTORY_CONTENTS, 512).with_bonus(ObjectType::SA, root.bonus());
     let object = set.allocate(tx, object).await?;

@@ -25,6 +25,17 @@ pub enum Case {
 #[derive(Clone)]
 pub struct FileSystem(pub(crate) Arc<Inner>);
 
+/// See [`FileSystem::downgrade`].
+#[derive(Clone)]
+pub struct WeakFileSystem(Weak<Inner>);
+
+impl WeakFileSystem {
+    /// The file system, if anybody has it open.
+    pub fn upgrade(&self) -> Option<FileSystem> {
+        self.0.upgrade().map(FileSystem)
+    }
+}
+
 pub(crate) struct Inner {
     pub name: String,
     pub set: ObjSet,
@@ -38,6 +49,8 @@ pub(crate) struct Inner {
     open: Mutex<HashMap<ObjectId, Weak<Opened>>>,
     /// What writing needs; none when only reading is asked for.
     pub writer: Option<Writer>,
+    /// Who counts what users take as files change.
+    pub accounts: Option<Arc<Accounts>>,
     /// Held by whoever changes names: what is looked up stays so until it is changed.
     pub names: world::sync::Mutex<()>,
 }
@@ -59,10 +72,17 @@ impl FileSystem {
             return Err(place(Error::unsupported(what)));
         }
         inner.writer = Some(Writer::open(set, options).await.map_err(place)?);
-        set.set_census(Arc::new(Accounts::new(inner.tables.clone())));
+        let accounts = Arc::new(Accounts::new(inner.tables.clone()));
+        set.set_census(accounts.clone());
+        inner.accounts = Some(accounts);
         let fs = FileSystem(Arc::new(inner));
         fs.drain().await?;
         Ok(fs)
+    }
+
+    /// A handle that does not keep it open.
+    pub fn downgrade(&self) -> WeakFileSystem {
+        WeakFileSystem(Arc::downgrade(&self.0))
     }
 
     pub fn name(&self) -> &str {
@@ -155,6 +175,12 @@ impl std::fmt::Debug for FileSystem {
     }
 }
 
+impl std::fmt::Debug for WeakFileSystem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WeakFileSystem")
+    }
+}
+
 async fn open(name: &str, set: &ObjSet) -> Result<Inner> {
     let master = Zap::open(set.object(MASTER_NODE).await?);
     let version = master.require_u64("VERSION").await?;
@@ -185,6 +211,7 @@ async fn open(name: &str, set: &ObjSet) -> Result<Inner> {
         root: ObjectId(master.require_u64("ROOT").await?),
         open: Mutex::default(),
         writer: None,
+        accounts: None,
         names: world::sync::Mutex::new(()),
     })
 }

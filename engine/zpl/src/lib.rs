@@ -29,14 +29,17 @@
 //!
 //! After a crash the records of the intent log make them once more (`write/replay/`).
 //!
-//! What each user, group and project takes is counted as txgs sync (`accounts.rs`).
+//! What each user, group and project takes is counted as txgs sync (`accounts.rs`), and may be limited (`quotas.rs`). What
+//! properties say of how files are kept is in `settings.rs`.
 //!
 //! Versions 1 to 5 are read, snapshots as well as heads. What is on disk is not believed: an attribute, a name or a
 //! pointer that makes no sense is an error that names dataset and object, and a damaged block costs its own range.
 //! A loop of directories is the caller's to notice: a node knows nothing of the way that led to it.
 
+mod access;
 mod accounts;
 mod acl;
+mod acl_rules;
 mod attributes;
 mod create;
 mod data;
@@ -44,20 +47,28 @@ mod directory;
 mod file_system;
 mod node;
 mod path;
+mod posix_acl;
+mod quotas;
 mod refusal;
 mod sa;
+mod settings;
 mod stat;
+mod times;
 mod write;
 mod xattr;
 
+pub use access::{Credentials, Permissions};
 pub use acl::{Ace, Who};
-pub use create::{NewFileSystem, create};
+pub use acl_rules::rights;
+pub use create::{Accounting, NewFileSystem, create};
 pub use directory::{DirEntry, Listing};
-pub use file_system::{Case, FileSystem};
+pub use file_system::{Case, FileSystem, WeakFileSystem};
 pub use node::{Node, NodeId};
+pub use quotas::Resource;
 pub use refusal::Refusal;
+pub use settings::{AclInherit, AclMode, AclType, Atime, Settings, Xattrs};
 pub use stat::{FileKind, Stat, Time, flags};
-pub use write::{Changes, NewFile, Renaming, Replay, WriteOptions};
+pub use write::{Changes, NewFile, Renaming, Replay, WriteOptions, XattrMode};
 
 /// The object that everything else is found from.
 pub const MASTER_NODE: units::ObjectId = units::ObjectId(1);

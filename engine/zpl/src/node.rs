@@ -6,11 +6,10 @@
 use crate::file_system::FileSystem;
 use crate::refusal::Refusal;
 use crate::sa::{Attr, Attributes, Tables};
-use crate::stat::{FileKind, Stat, kind_of};
+use crate::stat::{FileKind, Stat, Time, kind_of};
 use dmu::{Object, Streaks};
 use ondisk::ObjectType;
-use std::sync::Arc;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use units::{Error, ObjectId, Result};
 use zap::Zap;
 
@@ -36,6 +35,8 @@ pub(crate) struct Opened {
     is_xattr: bool,
     directory: OnceLock<Zap<Object>>,
     streaks: Streaks,
+    /// When it was last read, if that is not stored yet.
+    atime: Mutex<Option<Time>>,
     /// Held by whoever changes the file.
     lock: world::sync::Mutex<()>,
 }
@@ -50,6 +51,7 @@ impl Opened {
             object,
             directory: OnceLock::new(),
             streaks: Streaks::default(),
+            atime: Mutex::default(),
             lock: world::sync::Mutex::new(()),
         })
     }
@@ -101,6 +103,11 @@ impl Node {
 
     pub(crate) async fn lock(&self) -> world::sync::MutexGuard<'_, ()> {
         self.open.lock.lock().await
+    }
+
+    pub(crate) fn pending_atime(&self) -> MutexGuard<'_, Option<Time>> {
+        // Under this lock a value is taken or put.
+        self.open.atime.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Nobody else has the file open.
@@ -173,7 +180,9 @@ impl Node {
         let attrs = object.attrs();
         // As OpenZFS counts: halves of a unit are rounded up, and the dnode's own slots belong to the file.
         let blocks = (object.used() + 256) / 512 + u64::from(attrs.slots);
-        Ok(Stat { blocks, block_size: attrs.block_size, ..stat.map_err(|e| self.place(e))? })
+        let mut stat = stat.map_err(|e| self.place(e))?;
+        stat.atime = self.pending_atime().unwrap_or(stat.atime);
+        Ok(Stat { blocks, block_size: attrs.block_size, ..stat })
     }
 
     pub(crate) fn size(&self) -> Result<u64> {

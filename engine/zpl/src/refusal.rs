@@ -21,6 +21,14 @@ pub enum Refusal {
     Stale,
     /// A flag of the file (immutable, append only, no unlink) forbids it.
     Flagged,
+    /// A quota is used up: a user's, a group's, a project's or the dataset's own.
+    OverQuota,
+    /// The directory gives its project to what is in it, and the file is of another one.
+    OtherProject,
+    /// The properties of the dataset do not allow it.
+    SwitchedOff,
+    /// Whoever asks has no right to.
+    Denied,
 }
 
 impl Refusal {
@@ -36,12 +44,18 @@ impl Refusal {
             Refusal::TooLarge => "too large",
             Refusal::Stale => "the file is gone",
             Refusal::Flagged => "a flag of the file forbids it",
+            Refusal::OverQuota => "a quota is used up",
+            Refusal::OtherProject => "the directory is of another project",
+            Refusal::SwitchedOff => "a property of the dataset does not allow it",
+            Refusal::Denied => "permission denied",
         }
     }
 
     fn kind(self) -> Kind {
         match self {
             Refusal::Stale => Kind::NotFound,
+            Refusal::OverQuota => Kind::NoSpace,
+            Refusal::SwitchedOff => Kind::Unsupported,
             _ => Kind::Invalid,
         }
     }

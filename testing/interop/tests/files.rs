@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 use common::{open, verify};
 use dmu::Account;
+use dsl::props::{Types, When, parse_setting};
 use interop::harness::{self, Need, trial};
 use interop::{Scratch, golden, programs, zdb};
 use ondisk::feature::compatibility_set;
 use pool::{Content, CreateOptions, Host, Pool};
 use vdev::{Bias, Group, Layout, NewLeaf};
-use zpl::{Changes, FileKind, FileSystem, NewFile, Node, Renaming};
+use zpl::{Changes, FileKind, FileSystem, NewFile, Node, Renaming, Resource};
 
 const POOL: &str = "files";
 const SET: &str = "files/home";
@@ -108,6 +109,9 @@ fn judged() {
         first(&fs).await;
         pool.sync().await.unwrap();
         second(&fs).await;
+        attributes(&pool, &fs).await;
+        pool.sync().await.unwrap();
+        recount(&fs).await;
         drop(fs);
         pool.export().await.unwrap();
     });
@@ -119,6 +123,8 @@ fn judged() {
         assert_eq!(verify(&pool).await.repairable, 0);
         let fs = pool.open_file_system_for_writing(SET).await.unwrap();
         third(&fs).await;
+        pool.sync().await.unwrap();
+        recount(&fs).await;
         drop(fs);
         assert_eq!(pool.problems(), Vec::<String>::new());
         pool.export().await.unwrap();
@@ -216,6 +222,37 @@ async fn second(fs: &FileSystem) {
     data.unlink(b"orphan").await.unwrap();
 }
 
+/// Extended attributes wherever they can be, by properties as they are changed on the open file system.
+async fn attributes(pool: &Pool, fs: &FileSystem) {
+    let root = fs.root().await.unwrap();
+    let dir = make(&root, "xattrs", FileKind::Directory, 0o755).await;
+    for (dnode_size, xattr) in [("legacy", "dir"), ("auto", "sa"), ("4k", "sa"), ("16k", "dir")] {
+        set(pool, "dnodesize", dnode_size).await;
+        set(pool, "xattr", xattr).await;
+        let file = make(&dir, &format!("{dnode_size} {xattr}"), REGULAR, 0o644).await;
+        for len in [10, 500, 3000, 50_000] {
+            file.set_xattr(format!("user.of{len}").as_bytes(), &noise(len)).await.unwrap();
+        }
+        file.remove_xattr(b"user.of500").await.unwrap();
+        make(&dir, &format!("directory {dnode_size}"), FileKind::Directory, 0o2755).await;
+    }
+    set(pool, "dnodesize", "legacy").await;
+    let given = make(&dir, "given away", REGULAR, 0o644).await;
+    let changes = Changes { uid: Some(1234), project: Some(77), ..Changes::default() };
+    given.change(&changes).await.unwrap();
+    given.write(0, &noise(70_000)).await.unwrap();
+    fs.set_quota(Account::User, Resource::Space, 1234, Some(10 << 20)).await.unwrap();
+    fs.set_quota(Account::Project, Resource::Objects, 77, Some(5)).await.unwrap();
+}
+
+async fn set(pool: &Pool, name: &str, value: &str) {
+    let limits = Default::default();
+    let (prop, value) = parse_setting(name, value, Types::FILESYSTEM, When::Later, &limits).unwrap();
+    pool.change("set property", move |pool, tx| async move { pool.dsl().set(&tx, SET, &prop, &value).await })
+        .await
+        .unwrap();
+}
+
 /// After it was opened anew.
 async fn third(fs: &FileSystem) {
     let data = fs.resolve(b"data", true).await.unwrap();
@@ -226,6 +263,16 @@ async fn third(fs: &FileSystem) {
     let large = data.lookup(b"sparse").await.unwrap();
     assert_eq!(large.stat().await.unwrap().size, 2_500_000);
     assert_eq!(large.seek_hole(0).await.unwrap(), Some(512 << 10));
+    assert_eq!(fs.quotas(Account::User, Resource::Space).await.unwrap(), [(1234, 10 << 20)]);
+    for entry in fs.resolve(b"xattrs", true).await.unwrap().list_all().await.unwrap() {
+        let node = fs.object(entry.object).await.unwrap();
+        let names = node.xattr_names().await.unwrap().len();
+        let is_marked = entry.name.ends_with(b"dir") || entry.name.ends_with(b"sa");
+        assert_eq!(names, if is_marked { 3 } else { 0 });
+        for (name, value) in node.xattrs().await.unwrap() {
+            assert_eq!(name, format!("user.of{}", value.len()).into_bytes());
+        }
+    }
     let many = fs.resolve(b"many", true).await.unwrap();
     assert_eq!(many.list_all().await.unwrap().len(), MANY / 3);
     for entry in many.list_all().await.unwrap() {

@@ -131,6 +131,15 @@ impl Attributes {
         }
     }
 
+    /// Puts a value behind another one's place, or in the place of its own old one.
+    pub(super) fn place_behind(&mut self, other: Attr, number: u16, attr: Attr, value: &[u8]) {
+        self.replace(number, attr, value);
+        let Some(at) = self.values.iter().position(|value| value.attr == Some(attr)) else { return };
+        let value = self.values.remove(at);
+        let behind = self.values.iter().position(|value| value.attr == Some(other)).map_or(at, |at| at + 1);
+        self.values.insert(behind.min(self.values.len()), value);
+    }
+
     pub fn remove(&mut self, attr: Attr) {
         self.values.retain(|value| value.attr != Some(attr));
     }

@@ -106,6 +106,14 @@ impl Attributes {
         Ok(())
     }
 
+    /// As [`Attributes::set`], in a certain place: others look for a project behind the count of links.
+    pub fn insert_behind(&mut self, other: Attr, attr: Attr, value: &[u8], tables: &Tables) -> Result<()> {
+        self.set(attr, value, tables)?;
+        let number = tables.number(attr).unwrap_or_default();
+        self.place_behind(other, number, attr, value);
+        Ok(())
+    }
+
     pub fn set_words(&mut self, attr: Attr, words: &[u64], tables: &Tables) -> Result<()> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         self.set(attr, &bytes, tables)

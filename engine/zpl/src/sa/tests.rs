@@ -3,7 +3,8 @@ use crate::attributes::RootDirectory;
 
 fn root() -> (Vec<u8>, Tables) {
     let now = world::WallTime { seconds: 1, nanos: 2 };
-    let bonus = RootDirectory { id: 34, txg: 66, uid: 3, gid: 4, mode: 0o755, now }.bonus();
+    let bonus =
+        RootDirectory { id: 34, txg: 66, uid: 3, gid: 4, mode: 0o755, now, has_project: false }.bonus();
     let tables = Tables::none();
     tables.lock().insert(crate::attributes::DIRECTORY_LAYOUT, crate::attributes::DIRECTORY.into());
     (bonus, tables)

@@ -1,28 +1,30 @@
-//! Changing what is said of a file: mode, owner, times, flags, extended attributes.
+//! Changing what is said of a file: mode, owner, project, times, flags, list.
 
-use super::COST;
 use super::replay::{FLAGS as FLAG_BITS, mask};
-use crate::attributes::{FLAGS, NO_EXECS_DENIED, trivial_acl};
+use super::{COST, Loaded};
+use crate::accounts::owner_of;
+use crate::acl::{Ace, encode};
+use crate::acl_rules::{Acl, hints};
 use crate::node::Node;
+use crate::posix_acl::{self, PosixAcl};
+use crate::quotas::Resource;
 use crate::refusal::Refusal;
 use crate::sa::Attr;
-use crate::stat::{Time, flags};
+use crate::settings::{AclMode, AclType};
+use crate::stat::{FileKind, Time, flags};
 use ondisk::zil::{ExtendedAttributes, SetAttr};
-use ondisk::{NvList, NvValue, Record};
-use units::{Error, Kind, ObjectId, Result};
-
-/// The largest value, and all of a file's together: as OpenZFS has it.
-const VALUE_MAX: usize = 32 << 10;
-const LIST_MAX: usize = 64 << 10;
-const NAME_MAX: usize = 255;
+use ondisk::{NvList, NvValue, ObjsetFlags, Record};
+use units::{Error, ObjectId, Result};
 
 /// What is to change; the rest stays as it is. The time of the change is always now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The lower twelve bits of the mode. The ACL becomes the one that says the same.
+    /// The lower twelve bits of the mode. The list follows, as `aclmode` says.
     pub permissions: Option<u32>,
+    /// With a new owner or group a file loses the right to act as the old one, unless the mode is set too.
     pub uid: Option<u32>,
     pub gid: Option<u32>,
+    pub project: Option<u32>,
     pub atime: Option<Time>,
     pub mtime: Option<Time>,
     /// Those that users may set, of [`crate::flags`].
@@ -30,8 +32,25 @@ pub struct Changes {
 }
 
 /// The flags that users may set.
-const SETTABLE: u64 =
-    flags::IMMUTABLE | flags::NOUNLINK | flags::APPENDONLY | flags::NODUMP | flags::PROJINHERIT;
+const SETTABLE: u64 = flags::IMMUTABLE
+    | flags::NOUNLINK
+    | flags::APPENDONLY
+    | flags::NODUMP
+    | flags::PROJINHERIT
+    | flags::READONLY
+    | flags::HIDDEN
+    | flags::SYSTEM
+    | flags::ARCHIVE;
+
+const SET_UID: u64 = 0o4000;
+const SET_GID: u64 = 0o2000;
+const GROUP_EXECUTES: u64 = 0o010;
+
+/// A mode without the right to act as owner or group. Without execution by the group, set-group-id means another thing.
+pub(super) fn without_privileges(mode: u64) -> u64 {
+    let group = if mode & GROUP_EXECUTES != 0 { SET_GID } else { 0 };
+    mode & !(SET_UID | group)
+}
 
 impl Node {
     pub async fn change(&self, changes: &Changes) -> Result<()> {
@@ -40,93 +59,161 @@ impl Node {
         let mut file = self.load().await?;
         if changes.flags.is_none() {
             self.check_flags(&file.attributes, flags::IMMUTABLE, "change")?;
-        }
-        let mut own_flags = file.attributes.word(Attr::Flags).map_err(|e| self.place(e))?.unwrap_or(0);
-        let tx = fs.begin(COST).await?;
-        if let Some(permissions) = changes.permissions {
-            let mode = file.word(Attr::Mode)? & !0o7777 | u64::from(permissions & 0o7777);
-            let acl = trivial_acl(mode);
-            file.set(Attr::Mode, &[mode])?;
-            if !file.attributes.has(Attr::ZnodeAcl) {
-                file.set(Attr::DaclCount, &[acl.len() as u64 / 8])?;
-                file.attributes.set(Attr::DaclAces, &acl, fs.tables()).map_err(|e| self.place(e))?;
+            let more = changes.permissions.is_some() || changes.uid.is_some() || changes.gid.is_some();
+            if more {
+                self.check_flags(&file.attributes, flags::APPENDONLY, "change")?;
             }
-            let trivial = FLAGS & 0xfff;
-            let denied = if mode & 0o111 == 0o111 { 0 } else { NO_EXECS_DENIED };
-            own_flags = (own_flags | trivial) & !denied;
+        }
+        self.change_owner(&mut file, changes).await?;
+        let mode = file.word(Attr::Mode)?;
+        if let Some(permissions) = changes.permissions {
+            let old_list = self.acl_in(&file.attributes).await?;
+            self.apply_mode(&mut file, mode & !0o7777 | u64::from(permissions & 0o7777), &old_list)?;
+        } else if (changes.uid.is_some() || changes.gid.is_some()) && !self.is_directory() {
+            file.set(Attr::Mode, &[without_privileges(mode)])?;
         }
         if let Some(wanted) = changes.flags {
-            own_flags = own_flags & !SETTABLE | wanted & SETTABLE;
-        }
-        file.set(Attr::Flags, &[own_flags])?;
-        for (attr, id) in [(Attr::Uid, changes.uid), (Attr::Gid, changes.gid)] {
-            if let Some(id) = id {
-                file.set(attr, &[id.into()])?;
-            }
+            let own = file.word(Attr::Flags)?;
+            file.set(Attr::Flags, &[own & !SETTABLE | wanted & SETTABLE])?;
         }
         for (attr, time) in [(Attr::Atime, changes.atime), (Attr::Mtime, changes.mtime)] {
             if let Some(time) = time {
                 file.set(attr, &[time.seconds as u64, time.nanos.into()])?;
             }
         }
+        if changes.atime.is_some() {
+            self.forget_atime();
+        }
         file.touch(false)?;
+        let tx = fs.begin(COST).await?;
         file.store(&tx).await?;
         match file.word(Attr::Links)? {
             0 => tx.needs_no_record(),
+            // A project has no place in it: then the txg makes it durable.
+            _ if changes.project.is_some() => {}
             _ => tx.log(Record::SetAttr(record_of(self.id().object, changes))),
         }
         drop((tx, file));
         fs.settle().await
     }
 
-    /// Sets an extended attribute, in the file's own attributes (`xattr=sa`).
-    pub async fn set_xattr(&self, name: &[u8], value: &[u8]) -> Result<()> {
-        let name = std::str::from_utf8(name).ok().filter(|name| !name.is_empty() && !name.contains('\0'));
-        let name = name.ok_or_else(|| self.refuse(Refusal::NotUtf8, "set extended attribute"))?;
-        if name.len() > NAME_MAX || value.len() > VALUE_MAX {
-            return Err(self.refuse(Refusal::TooLarge, "set extended attribute"));
+    /// Owner, group and project, for all of which there must be room.
+    async fn change_owner(&self, file: &mut Loaded<'_>, changes: &Changes) -> Result<()> {
+        let fs = self.file_system();
+        let old = owner_of(&file.attributes).map_err(|e| self.place(e))?;
+        let mut new = old;
+        new.user = changes.uid.map_or(old.user, u64::from);
+        new.group = changes.gid.map_or(old.group, u64::from);
+        new.project = changes.project.map_or(old.project, u64::from);
+        // Who stays the owner takes no more than before.
+        let only = |is_new: bool, id: u64| if is_new { id } else { u64::MAX };
+        let charged = dmu::Owner {
+            user: only(new.user != old.user, new.user),
+            group: only(new.group != old.group, new.group),
+            project: only(new.project != old.project, new.project),
+        };
+        if new != old {
+            fs.check_quota(charged, &Resource::ALL, "change the owner of").await?;
         }
-        self.change_xattrs(|list| {
-            list.set(name, NvValue::ByteArray(value.to_vec()));
-            Ok(())
-        })
-        .await
+        file.set(Attr::Uid, &[new.user])?;
+        file.set(Attr::Gid, &[new.group])?;
+        if changes.project.is_none() || new.project == old.project {
+            return Ok(());
+        }
+        if !fs.0.set.phys().flags.has(ObjsetFlags::PROJECT_QUOTA_COMPLETE) {
+            return Err(self.place(Error::unsupported("projects in a file system that does not count them")));
+        }
+        file.attributes
+            .insert_behind(Attr::Links, Attr::Projid, &new.project.to_ne_bytes(), fs.tables())
+            .map_err(|e| self.place(e))?;
+        let own = file.word(Attr::Flags)?;
+        file.set(Attr::Flags, &[own | flags::PROJID])
     }
 
-    /// Removes an extended attribute, which must be there.
-    pub async fn remove_xattr(&self, name: &[u8]) -> Result<()> {
-        let missing = || self.place(Error::new(Kind::NotFound, "remove extended attribute"));
-        let name = std::str::from_utf8(name).map_err(|_| missing())?;
-        self.change_xattrs(|list| match list.has(name) {
-            true => {
-                list.remove(name);
-                Ok(())
-            }
-            false => Err(missing()),
-        })
-        .await
+    /// Sets the mode; the lists follow.
+    fn apply_mode(&self, file: &mut Loaded<'_>, mode: u64, old_list: &[Ace]) -> Result<()> {
+        let fs = self.file_system();
+        let settings = fs.settings();
+        let own = file.word(Attr::Flags)?;
+        if settings.acl_mode == AclMode::Restricted && own & hints::TRIVIAL == 0 {
+            return Err(self.refuse(Refusal::Flagged, "set the mode of a file with an ACL"));
+        }
+        if settings.acl_type == AclType::Posix {
+            self.mode_of_posix_list(file, mode)?;
+        }
+        let owner = (file.word(Attr::Uid)?, file.word(Attr::Gid)?);
+        let acl = Acl::with_mode(old_list, own, mode, settings.acl_mode, owner);
+        self.put_acl(file, &Acl { mode, ..acl })
     }
 
-    async fn change_xattrs(&self, change: impl FnOnce(&mut NvList) -> Result<()>) -> Result<()> {
+    /// Sets the mode from a list of its own, which is stored elsewhere.
+    pub(super) fn set_mode(&self, file: &mut Loaded<'_>, mode: u64) -> Result<()> {
+        self.put_acl(file, &Acl::trivial(mode))
+    }
+
+    fn put_acl(&self, file: &mut Loaded<'_>, acl: &Acl) -> Result<()> {
+        let fs = self.file_system();
+        file.set(Attr::Mode, &[acl.mode])?;
+        let own = file.word(Attr::Flags)?;
+        file.set(Attr::Flags, &[own & !hints::ALL | acl.hints])?;
+        if file.attributes.has(Attr::ZnodeAcl) {
+            return Ok(());
+        }
+        let entries = encode(&acl.list).map_err(|e| self.place(e))?;
+        file.set(Attr::DaclCount, &[acl.list.len() as u64])?;
+        file.attributes.set(Attr::DaclAces, &entries, fs.tables()).map_err(|e| self.place(e))
+    }
+
+    /// Lets the POSIX list follow the mode.
+    fn mode_of_posix_list(&self, file: &mut Loaded<'_>, mode: u64) -> Result<()> {
+        let Some(packed) = file.attributes.bytes(Attr::Dxattr).filter(|packed| !packed.is_empty()) else {
+            return Ok(());
+        };
+        let name = String::from_utf8_lossy(posix_acl::ACCESS).into_owned();
+        let mut list = NvList::decode(packed).map_err(|e| self.place(e.at("attribute ZPL_DXATTR")))?;
+        let Some(NvValue::ByteArray(bytes)) = list.get(&name) else { return Ok(()) };
+        let mut acl = PosixAcl::decode(bytes).map_err(|e| self.place(e))?;
+        acl.set_mode(mode);
+        list.set(&name, NvValue::ByteArray(acl.encode()));
+        let tables = self.file_system().tables();
+        file.attributes.set(Attr::Dxattr, &list.encode(), tables).map_err(|e| self.place(e))
+    }
+
+    /// Gives the file an NFSv4 list; its mode becomes what that amounts to.
+    pub async fn set_acl(&self, list: &[Ace]) -> Result<()> {
+        let fs = self.file_system();
+        fs.writer()?;
+        if fs.settings().acl_type == AclType::Posix {
+            return Err(self.refuse(Refusal::SwitchedOff, "set an NFSv4 ACL"));
+        }
+        if list.is_empty() {
+            return Err(self.place(Error::invalid("an ACL without entries")));
+        }
+        let mut file = self.load().await?;
+        self.check_flags(&file.attributes, flags::IMMUTABLE | flags::APPENDONLY, "set the ACL of")?;
+        let (mode, own) = (file.word(Attr::Mode)?, file.word(Attr::Flags)?);
+        let owner = (file.word(Attr::Uid)?, file.word(Attr::Gid)?);
+        self.put_acl(&mut file, &Acl::of(mode, list.to_vec(), own & hints::ALL, owner))?;
+        file.touch(false)?;
+        let tx = fs.begin(list.len() as u64 * 16 + COST).await?;
+        file.store(&tx).await?;
+        drop((tx, file));
+        fs.settle().await
+    }
+
+    /// Takes the right to act as owner or group from a file that somebody else than root writes to.
+    pub async fn drop_privileges(&self) -> Result<()> {
+        let mode = self.bonus_attributes()?.require(Attr::Mode).map_err(|e| self.place(e))?;
+        if self.kind() != FileKind::Regular || without_privileges(mode) == mode {
+            return Ok(());
+        }
         let fs = self.file_system();
         fs.writer()?;
         let mut file = self.load().await?;
-        self.check_flags(&file.attributes, flags::IMMUTABLE, "change the extended attributes of")?;
-        let mut list = match file.attributes.bytes(Attr::Dxattr) {
-            Some(packed) if !packed.is_empty() => NvList::decode(packed).map_err(|e| self.place(e))?,
-            _ => NvList::new(),
-        };
-        change(&mut list)?;
-        let packed = list.encode();
-        if packed.len() > LIST_MAX - 1 {
-            return Err(self.refuse(Refusal::TooLarge, "set extended attribute"));
-        }
-        let tx = fs.begin(packed.len() as u64 + COST).await?;
-        match list.is_empty() {
-            true => file.attributes.remove(Attr::Dxattr),
-            false => file.attributes.set(Attr::Dxattr, &packed, fs.tables()).map_err(|e| self.place(e))?,
-        }
+        let mode = file.word(Attr::Mode)?;
+        file.set(Attr::Mode, &[without_privileges(mode)])?;
         file.touch(false)?;
+        let tx = fs.begin(COST).await?;
         file.store(&tx).await?;
         drop((tx, file));
         fs.settle().await
@@ -135,7 +222,7 @@ impl Node {
 
 /// What the log says of a change of attributes.
 fn record_of(object: ObjectId, changes: &Changes) -> SetAttr<'static> {
-    let Changes { permissions, uid, gid, atime, mtime, flags } = *changes;
+    let Changes { permissions, uid, gid, atime, mtime, flags, project: _ } = *changes;
     let extended = flags.map(|wanted| {
         let asked = FLAG_BITS.into_iter().filter(|(_, flag)| SETTABLE & flag != 0);
         let (bits, set) = asked.fold((0, 0), |(bits, set), (bit, flag)| {

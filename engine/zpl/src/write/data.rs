@@ -5,7 +5,9 @@
 
 use super::log::Change;
 use super::{COST, Loaded};
+use crate::accounts::owner_of;
 use crate::node::Node;
+use crate::quotas::Resource;
 use crate::refusal::Refusal;
 use crate::sa::Attr;
 use crate::stat::{FileKind, flags};
@@ -27,12 +29,18 @@ impl Node {
         if end.is_none_or(|end| end > SIZE_MAX) {
             return Err(self.refuse(Refusal::TooLarge, "write"));
         }
-        self.check_flags(&loaded.attributes, forbidden, "write")
+        self.check_flags(&loaded.attributes, forbidden | flags::READONLY, "write")
+    }
+
+    /// Refuses when the owner of the file may not take more.
+    pub(super) async fn check_owner_quota(&self, loaded: &Loaded<'_>, doing: &str) -> Result<()> {
+        let owner = owner_of(&loaded.attributes).map_err(|e| self.place(e))?;
+        self.file_system().check_quota(owner, &[Resource::Space], doing).await
     }
 
     /// Makes the blocks of a file as large as one that reaches up to `end` wants them, if they can still change.
     pub(super) async fn grow_block(&self, tx: &Tx, size: u64, end: u64) -> Result<()> {
-        let record = self.file_system().writer()?.options.record_size;
+        let record = self.file_system().settings().record_size;
         let attrs = self.object().attrs();
         let block = u64::from(attrs.block_size);
         if attrs.max_blkid > 0 || size > block || end <= block {
@@ -76,6 +84,7 @@ impl Node {
         if offset < size {
             self.check_flags(&file.attributes, flags::APPENDONLY, "overwrite")?;
         }
+        self.check_owner_quota(&file, "write").await?;
         let tx = fs.begin(bytes.len() as u64 + COST).await?;
         self.grow_block(&tx, size, end).await?;
         self.object().write(&tx, offset, bytes).await.map_err(|e| self.place(e))?;
@@ -105,7 +114,8 @@ impl Node {
         let mut file = self.load().await?;
         self.check_change(&file, flags::IMMUTABLE | flags::APPENDONLY, Some(size))?;
         let old = file.word(Attr::Size)?;
-        let tx = self.file_system().begin(COST).await?;
+        let fs = self.file_system();
+        let tx = if size < old { fs.begin_freeing().await? } else { fs.begin(COST).await? };
         if size < old {
             self.object().free_range(&tx, size, u64::MAX).await.map_err(|e| self.place(e))?;
         } else {
@@ -127,7 +137,7 @@ impl Node {
         if len == 0 {
             return Ok(());
         }
-        let tx = self.file_system().begin(COST).await?;
+        let tx = self.file_system().begin_freeing().await?;
         self.object().free_range(&tx, offset, len).await.map_err(|e| self.place(e))?;
         file.touch(true)?;
         file.store(&tx).await?;

@@ -11,7 +11,7 @@
 //!
 //! [`Node::sync`] commits the log as far as the file is concerned, with all names there are: see `zil::log`'s `files`.
 
-use super::names::{Made, NewFile};
+use super::make::{Made, NewFile};
 use crate::file_system::FileSystem;
 use crate::node::Node;
 use crate::stat::FileKind;
@@ -59,7 +59,7 @@ impl Change {
             slots: made.slots.into(),
             mode: made.mode,
             uid: new.uid.into(),
-            gid: new.gid.into(),
+            gid: made.gid,
             generation: made.generation,
             created: made.at,
             device: new.device(),
@@ -117,15 +117,15 @@ impl FileSystem {
     /// Makes everything durable that was changed before; with `sync=disabled`, nothing.
     pub async fn sync(&self) -> Result<()> {
         let writer = self.writer()?;
-        match &writer.options.log {
+        match &writer.log {
             Some(log) => log.commit().await,
-            None => writer.options.txgs.wait_synced(Txg(writer.changed_in.load(Ordering::Acquire))).await,
+            None => writer.txgs.wait_synced(Txg(writer.changed_in.load(Ordering::Acquire))).await,
         }
     }
 
     /// What is left to do for a change that was made: with `sync=always` it is made durable before it is acknowledged.
     pub(super) async fn settle(&self) -> Result<()> {
-        match &self.writer()?.options.log {
+        match &self.writer()?.log {
             Some(log) if log.mode() == SyncMode::Always => log.commit().await,
             _ => Ok(()),
         }
@@ -137,7 +137,7 @@ impl Node {
     /// names, and their content where it is on the way.
     pub async fn sync(&self) -> Result<()> {
         let fs = self.file_system();
-        let Some(log) = &fs.writer()?.options.log else { return fs.sync().await };
+        let Some(log) = &fs.writer()?.log else { return fs.sync().await };
         if let Some(directory) = self.xattr_directory().await? {
             log.promote(directory.id().object);
             directory.list_all().await?.iter().for_each(|entry| log.promote(entry.object));

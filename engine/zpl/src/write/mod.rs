@@ -12,6 +12,9 @@
 //! A file whose last name goes is put on the list of unlinked files in the same transaction. It is freed when its last
 //! handle is released, or at the next opening of the file system.
 //!
+//! What takes space needs room in the dataset and the quotas of the owner; what frees it (unlink, truncate, removing
+//! attributes) needs neither, so that there is a way out of a full pool.
+//!
 //! Each change is logged in its transaction (`log.rs`), so that `sync` waits for the intent log and not for the txg.
 //!
 //! Not here: rights (fronts know who asks).
@@ -19,26 +22,31 @@
 mod attributes;
 mod data;
 mod log;
+mod make;
 mod names;
 mod rename;
 mod replay;
+mod xattr;
 
 pub use attributes::Changes;
-pub use names::NewFile;
+pub use make::NewFile;
 pub use rename::Renaming;
 pub use replay::Replay;
+pub use xattr::XattrMode;
 
 use crate::MASTER_NODE;
 use crate::file_system::FileSystem;
 use crate::node::Node;
+use crate::quotas::Quotas;
 use crate::refusal::Refusal;
 use crate::sa::{Attr, Attributes, Tables};
+use crate::settings::Settings;
 use dmu::{ObjSet, Object, Tx};
 use log::Change;
 use ondisk::{DnodePhys, ObjectType};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use txg::{Entry, Room, Txgs};
 use units::{Error, Kind, ObjectId, Result, Txg};
 use world::{Buf, IoBuf};
@@ -53,20 +61,24 @@ pub struct WriteOptions {
     pub txgs: Txgs,
     /// Without one there is room without end.
     pub room: Option<Arc<Room>>,
-    /// `recordsize`: how large the blocks of new files grow.
-    pub record_size: u64,
+    pub settings: Settings,
     /// Without a log what is to be durable waits for a txg.
     pub log: Option<zil::Log>,
 }
 
 impl fmt::Debug for WriteOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WriteOptions(recordsize {})", self.record_size)
+        write!(f, "WriteOptions({:?})", self.settings)
     }
 }
 
 pub(crate) struct Writer {
-    options: WriteOptions,
+    txgs: Txgs,
+    room: Option<Arc<Room>>,
+    log: Option<zil::Log>,
+    /// They may change; see [`FileSystem::set_settings`].
+    pub settings: Mutex<Settings>,
+    pub quotas: Quotas,
     unlinked: Zap<Object>,
     /// The newest txg that something was changed in.
     changed_in: AtomicU64,
@@ -79,57 +91,86 @@ impl Writer {
         let master = Zap::open(set.object(MASTER_NODE).await?);
         let queue = master.require_u64("DELETE_QUEUE").await?;
         let unlinked = Zap::open(set.object(ObjectId(queue)).await?);
-        Ok(Writer { options, unlinked, changed_in: AtomicU64::new(0), replaying_in: AtomicU64::new(0) })
+        let quotas = Quotas::open(set).await?;
+        let WriteOptions { txgs, room, settings, log } = options;
+        let settings = Mutex::new(settings);
+        let (changed_in, replaying_in) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Writer { txgs, room, log, settings, quotas, unlinked, changed_in, replaying_in })
     }
 
-    /// Joins the open txg when there is room for `bytes` more.
-    async fn begin(&self, bytes: u64) -> Result<Tx> {
+    /// Joins the open txg when there is room for `bytes` more; `reach` says how far into what is kept back.
+    async fn begin(&self, bytes: u64, reach: Reach) -> Result<Tx> {
         if let Some(txg) = self.replaying_in() {
-            return self.options.txgs.join(txg).ok_or_else(|| Error::invalid("the record's txg is over"));
+            return self.txgs.join(txg).ok_or_else(|| Error::invalid("the record's txg is over"));
         }
         loop {
-            let tx = self.options.txgs.begin().await?;
-            let entry = self.options.room.as_ref().map_or(Entry::Go, |room| room.enter(tx.txg(), bytes));
+            let tx = self.txgs.begin().await?;
+            let entry = match (&self.room, reach) {
+                (None, _) => Entry::Go,
+                (Some(room), Reach::Normal) => room.enter(tx.txg(), bytes),
+                (Some(room), Reach::Freeing) => room.enter_freeing(tx.txg(), bytes),
+            };
             match entry {
                 Entry::Go => {
                     self.changed_in.fetch_max(tx.txg().0, Ordering::AcqRel);
                     return Ok(tx);
                 }
+                Entry::Full if self.room.as_ref().is_some_and(|room| room.is_quota()) => {
+                    return Err(Refusal::OverQuota.when("write"));
+                }
                 Entry::Full => return Err(Error::new(Kind::NoSpace, "write")),
                 Entry::Wait => {
                     let txg = tx.txg();
                     drop(tx);
-                    self.options.txgs.wait_synced(txg).await?;
+                    self.txgs.wait_synced(txg).await?;
                 }
             }
         }
     }
 }
 
+/// What a transaction is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    Normal,
+    /// It frees more than it takes.
+    Freeing,
+}
+
 impl Writer {
     /// All changes that one record makes are in one txg, whose holder asks for them one by one.
-    fn replaying_in(&self) -> Option<Txg> {
+    pub(crate) fn replaying_in(&self) -> Option<Txg> {
         Some(Txg(self.replaying_in.load(Ordering::Acquire))).filter(|txg| *txg != Txg::NONE)
     }
 }
 
 /// A file that is about to change: its lock and its attributes.
-struct Loaded<'a> {
+pub(crate) struct Loaded<'a> {
     node: &'a Node,
     attributes: Attributes,
     _lock: world::sync::MutexGuard<'a, ()>,
 }
 
 impl FileSystem {
-    fn writer(&self) -> Result<&Writer> {
+    pub(crate) fn writer(&self) -> Result<&Writer> {
         let denied = || Error::new(Kind::ReadOnly, format!("change dataset '{}'", self.name()));
         self.0.writer.as_ref().ok_or_else(denied)
     }
 
     async fn begin(&self, bytes: u64) -> Result<Change> {
+        self.begin_reaching(bytes, Reach::Normal).await
+    }
+
+    /// As [`FileSystem::begin`], for what in the end frees space: neither quotas nor a pool that is nearly full stop it.
+    pub(crate) async fn begin_freeing(&self) -> Result<Change> {
+        self.begin_reaching(COST, Reach::Freeing).await
+    }
+
+    async fn begin_reaching(&self, bytes: u64, reach: Reach) -> Result<Change> {
         let writer = self.writer()?;
-        let tx = writer.begin(bytes).await.map_err(|e| e.at(format!("dataset '{}'", self.name())))?;
-        Ok(Change::new(tx, writer.options.log.clone()))
+        let begun = writer.begin(bytes, reach).await;
+        let tx = begun.map_err(|e| e.at(format!("dataset '{}'", self.name())))?;
+        Ok(Change::new(tx, writer.log.clone()))
     }
 
     fn tables(&self) -> &Tables {
@@ -156,7 +197,7 @@ impl FileSystem {
             all.push(directory.id().object);
         }
         let _lock = node.lock().await;
-        let tx = self.begin(COST).await?;
+        let tx = self.begin_freeing().await?;
         tx.needs_no_record();
         self.writer()?.unlinked.remove(&tx, &zap::int_name(node.id().object.0)).await?;
         for id in all {
@@ -171,8 +212,11 @@ impl Node {
     /// Gives a handle back. With the last handle of a file that has no name any more the file goes.
     pub async fn release(self) -> Result<()> {
         let fs = self.file_system().clone();
-        if fs.0.writer.is_none() || !self.is_last() || self.links()? > 0 {
+        if fs.0.writer.is_none() || !self.is_last() {
             return Ok(());
+        }
+        if self.links()? > 0 {
+            return self.store_atime().await;
         }
         let _names = fs.0.names.lock().await;
         if self.is_last() { fs.destroy(&self).await } else { Ok(()) }
@@ -182,7 +226,7 @@ impl Node {
         self.bonus_attributes()?.require(Attr::Links).map_err(|e| self.place(e))
     }
 
-    async fn load(&self) -> Result<Loaded<'_>> {
+    pub(crate) async fn load(&self) -> Result<Loaded<'_>> {
         let lock = self.lock().await;
         Ok(Loaded { node: self, attributes: self.attributes().await?, _lock: lock })
     }
@@ -196,7 +240,15 @@ impl Node {
         if self.object().attrs().bonus_kind != ObjectType::SA {
             return Err(self.place(Error::unsupported("changing a file of before version 5")));
         }
-        let encoded = attributes.encode(self.file_system().tables(), tx, self.bonus_room()).await;
+        let tables = self.file_system().tables();
+        let encoded = match self.take_atime() {
+            Some(atime) => {
+                let mut attributes = attributes.clone();
+                attributes.set_words(Attr::Atime, &atime, tables).map_err(|e| self.place(e))?;
+                attributes.encode(tables, tx, self.bonus_room()).await
+            }
+            None => attributes.encode(tables, tx, self.bonus_room()).await,
+        };
         let encoded = encoded.map_err(|e| self.place(e))?;
         self.object().set_bonus(tx, &encoded.bonus)?;
         self.object().set_spill(tx, encoded.spill.as_deref().map(padded))
@@ -234,7 +286,7 @@ impl Loaded<'_> {
         self.set(Attr::Ctime, &now())
     }
 
-    async fn store(&self, tx: &Tx) -> Result<()> {
+    pub(crate) async fn store(&self, tx: &Tx) -> Result<()> {
         self.node.store(tx, &self.attributes).await
     }
 }

@@ -88,7 +88,15 @@ impl Node {
         for loaded in &all {
             loaded.node.check_flags(&loaded.attributes, flags::IMMUTABLE | flags::APPENDONLY, "rename")?;
         }
+        if self.id() != target.id() {
+            node.check_project(&all[1].attributes, &all[target_at].attributes, "rename")?;
+            if let (Some(other), Renaming::Exchange) = (&other, how) {
+                let their = &all[all.len() - 1].attributes;
+                other.check_project(their, &all[0].attributes, "rename")?;
+            }
+        }
         let tx = fs.begin(2 * COST).await?;
+        fs.note_long_name(&tx, new_name);
         let mut freed = None;
         match (&other, how) {
             (Some(other), Renaming::Exchange) => {

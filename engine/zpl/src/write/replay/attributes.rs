@@ -96,7 +96,11 @@ impl Node {
         }
         if asked & PROJECT != 0 {
             let project = u64::from_ne_bytes(*extended.stamp.first_chunk().expect("a stamp has 32 bytes"));
-            file.set(Attr::Projid, &[project])?;
+            let tables = self.file_system().tables();
+            let words = project.to_ne_bytes();
+            file.attributes
+                .insert_behind(Attr::Links, Attr::Projid, &words, tables)
+                .map_err(|e| self.place(e))?;
             own |= flags::PROJID;
         }
         file.set(Attr::Flags, &[own])?;

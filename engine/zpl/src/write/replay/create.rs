@@ -1,17 +1,14 @@
 //! Files, directories, symbolic links and devices come to be again, with the numbers that they had.
 
 use super::Replay;
-use crate::attributes::DIRECTORY_MODE;
 use crate::node::Node;
 use crate::sa::Attr;
-use crate::stat::{FileKind, device, flags, kind_of};
-use crate::write::names::{Birth, NewFile};
+use crate::stat::{FileKind, device, kind_of};
+use crate::write::make::{Birth, NewFile, Plan};
 use crate::write::{COST, Refusal};
-use dmu::NewObject;
+use dmu::Owner;
 use ondisk::zil::{Create, CreateKind, NewNode};
-use ondisk::{DnodePhys, ObjectType};
 use units::{Error, Result};
-use zap::{Options, Zap};
 
 impl Replay {
     pub(super) async fn create(&self, create: &Create<'_>) -> Result<()> {
@@ -68,25 +65,10 @@ impl Node {
         if file.attributes.word(Attr::Xattr).map_err(|e| self.place(e))?.is_some_and(|id| id != 0) {
             return Err(self.refuse(Refusal::Stale, "make a directory of extended attributes for"));
         }
+        let owner = Owner { user: owner(node.uid)?.into(), group: owner(node.gid)?.into(), project: 0 };
+        let plan = Plan::of_xattrs(self, &file.attributes, FileKind::Directory, owner)?.again(Some(birth));
         let tx = fs.begin(COST).await?;
-        let new = NewFile {
-            uid: owner(node.uid)?,
-            gid: owner(node.gid)?,
-            ..NewFile::new(FileKind::Directory, (node.mode & !DIRECTORY_MODE) as u32)
-        };
-        let born = (birth.generation, birth.at);
-        let mut attributes = new.attributes(fs, born, self.id().object, None)?;
-        let own = attributes.require(Attr::Flags)?;
-        attributes.set_words(Attr::Flags, &[own | flags::XATTR], fs.tables())?;
-        let room = DnodePhys::bonus_max(birth.slots.into(), 1, false);
-        let encoded = attributes.encode(fs.tables(), &tx, room).await?;
-        let mut object =
-            NewObject::new(ObjectType::DIRECTORY_CONTENTS, 512).with_bonus(ObjectType::SA, encoded.bonus);
-        object.slots = birth.slots;
-        let object = fs.0.set.claim_free(&tx, birth.object, &object).await?;
-        object.set_spill(&tx, encoded.spill.as_deref().map(crate::write::padded))?;
-        let options = Options { normalization: fs.normalization(), ..Options::default() };
-        Zap::format(object, &tx, options, world::random_u64())?;
+        fs.make_object(&tx, &plan).await?;
         file.set(Attr::Xattr, &[birth.object.0])?;
         file.store(&tx).await
     }

@@ -64,7 +64,8 @@ fn with_replay<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(Arc<Be
                 owner.done(txg);
             }
         });
-        let options = WriteOptions { txgs: txgs.clone(), room: None, record_size: 16 << 10, log: None };
+        let settings = crate::Settings { record_size: 16 << 10, ..Default::default() };
+        let options = WriteOptions { txgs: txgs.clone(), room: None, settings, log: None };
         let replay = Replay::open("tank/fs", &set, options).await.unwrap();
         test(Arc::new(Bench { txgs: txgs.clone(), replay })).await;
         txgs.sync().await.unwrap();

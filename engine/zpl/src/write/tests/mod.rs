@@ -1,7 +1,11 @@
 //! Trees over blocks in memory.
 
+mod lists;
+mod quotas;
+mod xattrs;
+
 use super::*;
-use crate::{Changes, FileKind, NewFile, NewFileSystem, Renaming, Time};
+use crate::{Accounting, Changes, FileKind, NewFile, NewFileSystem, Renaming, Time};
 use dmu::{NoLedger, Policy, SyncCtx};
 use ondisk::ObjsetType;
 use tunables::Tunables;
@@ -10,11 +14,25 @@ use zio::MemStore;
 
 /// A file system whose pool syncs by itself, in the simulator; in the end it is opened anew and must be the same.
 fn with_files<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(FileSystem) -> F + Send + 'static) {
+    let settings = Settings { record_size: 16 << 10, ..Settings::default() };
+    with_settings(NewFileSystem::default(), settings, test);
+}
+
+/// Everything is counted.
+fn counting() -> NewFileSystem {
+    NewFileSystem { accounting: Accounting::Projects, ..NewFileSystem::default() }
+}
+
+fn with_settings<F: Future<Output = ()> + Send + 'static>(
+    new: NewFileSystem,
+    settings: Settings,
+    test: impl FnOnce(FileSystem) -> F + Send + 'static,
+) {
     sim::run(11, sim::Config::default(), async move {
         let txgs = Txgs::new(Txg(9), &Tunables::default());
         let set =
             ObjSet::create(Arc::new(MemStore::new()), ObjsetId(54), ObjsetType::Zfs, Policy::mos(), Txg(10));
-        crate::create(&set, &Tx::syncing(Txg(10)), NewFileSystem::default()).await.unwrap();
+        crate::create(&set, &Tx::syncing(Txg(10)), new).await.unwrap();
         let (syncing, owner) = (set.clone(), txgs.clone());
         let sync = world::spawn(async move {
             while let Some(txg) = owner.next_to_sync().await {
@@ -23,7 +41,7 @@ fn with_files<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(FileSys
                 owner.done(txg);
             }
         });
-        let options = WriteOptions { txgs: txgs.clone(), room: None, record_size: 16 << 10, log: None };
+        let options = WriteOptions { txgs: txgs.clone(), room: None, settings, log: None };
         let fs = FileSystem::open_for_writing("tank/fs", &set, options.clone()).await.unwrap();
         test(fs.clone()).await;
         fs.sync().await.unwrap();
@@ -236,7 +254,7 @@ fn attributes_change_and_extended_ones_spill_and_come_back() {
             assert_eq!(file.xattr(b"user.small").await.unwrap(), Some(vec![round; 10]));
         }
         assert_eq!(file.remove_xattr(b"user.none").await.unwrap_err().kind(), Kind::NotFound);
-        assert_eq!(why(file.set_xattr(b"user.huge", &[0; 40_000]).await), Some(Refusal::TooLarge));
+        assert_eq!(why(file.set_xattr(b"user.huge", &[0; 17 << 20]).await), Some(Refusal::TooLarge));
         file.change(&Changes { flags: Some(crate::flags::IMMUTABLE), ..Changes::default() }).await.unwrap();
         assert_eq!(why(file.write(0, b"x").await), Some(Refusal::Flagged));
         assert_eq!(why(root.unlink(b"f").await), Some(Refusal::Flagged));
