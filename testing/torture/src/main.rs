@@ -3,6 +3,7 @@
 //! ```text
 //!   work   random operations, reopening, power cuts, one model        a seed is a case
 //!   power  the power-cut proof: all short words, then random ones      SETUP:WORKLOAD[:SPOT] is a case
+//!   files  the same over files                                         files:SETUP:WORD[:SPOT]
 //!   replay one case, everything printed
 //! ```
 //!
@@ -11,12 +12,14 @@
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use torture::power::files::{self, FileCase, FileRunner};
 use torture::power::{Case, Effort, Failure, Figures, Runner, Setup, Ways, Workload, Zdb};
 use torture::{Work, WorkFigures, seeds};
 
 const USAGE: &str = "\
 torture work [--seeds N] [--from SEED] [--ops N]
 torture power [--letters N] [--seeds N] [--from SEED] [--every-setup] [--zdb-every N]
+torture files [--letters N] [--seeds N] [--from SEED] [--every-setup] [--zdb-every N]
 torture replay CASE [--ops N]
 ";
 
@@ -74,7 +77,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = options.words.iter().map(String::as_str).collect();
     let failures = match words[..] {
         ["work"] => work(&options),
-        ["power"] => power(&options),
+        ["power"] => [power(&options), over_files(&options)].concat(),
+        ["files"] => over_files(&options),
         ["replay", case] => replay(case, &options),
         _ => {
             eprint!("{USAGE}");
@@ -160,6 +164,41 @@ fn power(options: &Options) -> Vec<Failure> {
     figures.failures
 }
 
+fn over_files(options: &Options) -> Vec<Failure> {
+    let setups = Setup::all();
+    let mut cases = Vec::new();
+    for (i, word) in files::words(options.letters).into_iter().enumerate() {
+        let own =
+            if options.every_setup { &setups[..] } else { std::slice::from_ref(&setups[i % setups.len()]) };
+        cases.extend(own.iter().map(|setup| (FileCase::of(*setup, &word), Effort::FULL)));
+    }
+    for seed in options.from..options.from + options.seeds.unwrap_or(0) {
+        let setup = setups[(seed % setups.len() as u64) as usize];
+        cases.push((FileCase::of(setup, &files::random_word(seed)), Effort::SAMPLE));
+    }
+    let zdb = zdb();
+    let scratch = zdb.scratch.clone();
+    let mut runner = FileRunner::new(Ways { zdb: (options.zdb_every > 0).then_some(zdb), ..Ways::default() });
+    let (mut figures, mut progress, start) = (Figures::default(), Progress::new(), Instant::now());
+    for (done, (case, effort)) in cases.iter().enumerate() {
+        let own = runner.run(case, Effort { zdb_every: options.zdb_every, ..*effort });
+        for failure in &own.failures {
+            progress.end();
+            println!("FAILED  {}\n        {}", failure.case, failure.why);
+            seeds::remember(&format!("files {}", failure.case));
+        }
+        figures.add(own);
+        let (cuts, failures) = (figures.cuts, figures.failures.len());
+        progress
+            .tell(|| format!("{done} of {} words over files, {cuts} cuts, {failures} failures", cases.len()));
+    }
+    progress.end();
+    _ = std::fs::remove_dir_all(scratch);
+    figures.took = start.elapsed();
+    println!("over files\n{figures}");
+    figures.failures
+}
+
 fn zdb() -> Zdb {
     let scratch = std::env::temp_dir().join(format!("cenote-power-{}", std::process::id()));
     Zdb { scratch, judge: interop::zdb::judge }
@@ -172,6 +211,20 @@ fn replay(case: &str, options: &Options) -> Vec<Failure> {
         let done = work.run(|f| println!("{} operations, {} cuts", f.ops, f.cuts));
         return match done {
             Ok(_) => Vec::new(),
+            Err(why) => vec![Failure { case: case.to_string(), why }],
+        };
+    }
+    if case.starts_with("files:") {
+        return match case.parse::<FileCase>() {
+            Ok(case) => {
+                let zdb = zdb();
+                let scratch = zdb.scratch.clone();
+                let mut runner = FileRunner::new(Ways { is_loud: true, zdb: Some(zdb), ..Ways::default() });
+                let figures = runner.run(&case, Effort::FULL);
+                _ = std::fs::remove_dir_all(scratch);
+                println!("{figures}");
+                figures.failures
+            }
             Err(why) => vec![Failure { case: case.to_string(), why }],
         };
     }

@@ -3,9 +3,11 @@
 //! ```text
 //!   work SEED OPERATIONS
 //!   power SETUP:WORKLOAD[:SPOT]
+//!   files files:SETUP:WORD[:SPOT]
 //! ```
 
 use crate::power::Case;
+use crate::power::files::FileCase;
 use crate::work::Work;
 use std::io::Write;
 
@@ -16,6 +18,7 @@ const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/seeds.txt");
 pub enum Kept {
     Work(Work),
     Power(Case),
+    Files(FileCase),
 }
 
 /// The cases in the file.
@@ -32,6 +35,7 @@ fn parse(line: &str) -> Result<Kept, String> {
             Ok(Kept::Work(Work { seed: number(seed)?, ops: number(ops)?, is_loud: false }))
         }
         ["power", case] => Ok(Kept::Power(case.parse()?)),
+        ["files", case] => Ok(Kept::Files(case.parse()?)),
         _ => Err(format!("seeds.txt: '{line}'")),
     }
 }
@@ -56,6 +60,7 @@ mod tests {
     fn the_kept_cases_can_be_read() {
         assert!(kept().is_ok());
         assert!(parse("work 7 4120").is_ok() && parse("power mirror/latency/16K/9:SfU").is_ok());
+        assert!(parse("files files:mirror/latency/16K/9:Wf").is_ok());
         assert!(parse("play 7").is_err());
     }
 }

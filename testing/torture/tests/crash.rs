@@ -2,6 +2,7 @@
 //! hours, and the cases that failed once.
 
 use sim::{Config, Disks, Model as DiskModel, run_with};
+use torture::power::files::FileRunner;
 use torture::power::{Effort, Runner};
 use torture::seeds::{Kept, kept};
 use torture::{Bench, Mix, Shape, Work};
@@ -42,6 +43,11 @@ fn what_failed_once_does_not_fail_again() {
             Kept::Work(work) => _ = work.run(|_| ()).unwrap_or_else(|e| panic!("{work:?}: {e}")),
             Kept::Power(case) => {
                 let figures = Runner::default().run(&case, Effort::FULL);
+                assert_eq!(figures.failures, [], "{case}");
+                assert!(figures.cuts > 0, "{case}: the spot is no more");
+            }
+            Kept::Files(case) => {
+                let figures = FileRunner::default().run(&case, Effort::FULL);
                 assert_eq!(figures.failures, [], "{case}");
                 assert!(figures.cuts > 0, "{case}: the spot is no more");
             }

@@ -59,7 +59,7 @@ impl Effort {
     /// For the many random workloads.
     pub const SAMPLE: Effort = Effort { flush_every: 8, write_every: 100, ..Effort::FULL };
     /// Whatever one spot may need.
-    const REPLAY: Effort = Effort {
+    pub(super) const REPLAY: Effort = Effort {
         flush_every: 1,
         write_every: 1,
         fates: u64::MAX,
@@ -70,7 +70,7 @@ impl Effort {
 }
 
 /// The fates that are tried when a case is replayed are those of the spot alone; its number is below this.
-const FATES_MAX: u64 = 64;
+pub(super) const FATES_MAX: u64 = 64;
 
 /// Runs cases; the pools they begin with are made once.
 #[derive(Debug, Default)]
@@ -313,12 +313,12 @@ impl Figures {
 }
 
 /// A seed from a name, the same for ever.
-fn hash(name: &str) -> u64 {
+pub(super) fn hash(name: &str) -> u64 {
     let fold = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     Rng::new(name.bytes().fold(0xcbf2_9ce4_8422_2325, fold)).next_u64()
 }
 
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
+pub(super) fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
     format!("panic: {}", text.unwrap_or_default())

@@ -15,12 +15,15 @@
 //! A [`Case`] is a pool, a workload and, to replay one failure, a spot: the picture and its fate. Everything follows
 //! from these names; a case that fails is told by its name and replays exactly.
 //!
+//! [`files`] is the same over files.
+//!
 //! Not here: time that passes on a real machine, and real devices.
 
 mod case;
 mod check;
 mod client;
 mod figures;
+pub mod files;
 mod history;
 mod judge;
 mod round;

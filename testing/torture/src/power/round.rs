@@ -20,7 +20,7 @@ pub const DIR: &str = "/sim";
 const DISK: u64 = 96 << 20;
 const LOG: u64 = 64 << 20;
 /// Longer than a txg stays open by itself.
-const TXG_TIMEOUT: Duration = Duration::from_secs(7);
+pub const TXG_TIMEOUT: Duration = Duration::from_secs(7);
 
 /// The disks at one moment.
 #[derive(Debug)]
@@ -86,13 +86,19 @@ fn volumes(setup: &Setup) -> [(String, u64); 2] {
     [(format!("{POOL}/v"), setup.block), (format!("{POOL}/w"), other)]
 }
 
-/// A pool with two volumes, half full, on disk; and what they hold.
-pub fn base(setup: &Setup) -> Result<(Disks, super::history::History)> {
+/// The disks of a setup, with nothing on them.
+pub fn new_disks(setup: &Setup) -> Disks {
     let disks = Disks::new();
     for path in setup.shape.paths(DIR) {
         let size = if path.contains("log") { LOG } else { DISK };
         disks.add(path, size, Model::NVME);
     }
+    disks
+}
+
+/// A pool with two volumes, half full, on disk; and what they hold.
+pub fn base(setup: &Setup) -> Result<(Disks, super::history::History)> {
+    let disks = new_disks(setup);
     let own = *setup;
     run_with(&disks, 1, Config::default(), make(own))?;
     let mut history = super::history::History::default();
