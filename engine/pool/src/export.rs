@@ -1,15 +1,15 @@
-//! Closing a pool: leaving it for whoever opens it next.
+//! Closing a pool: leaving it for whoever opens it next, who may do so at once.
 
 use crate::pool::{Pool, lock};
 use ondisk::PoolState;
 use units::Result;
 
 impl Pool {
-    /// Syncs all there is and stops. The pool stays this machine's.
+    /// Syncs all there is and stops. The pool stays this machine's; its devices are closed on return.
     pub async fn close(&self) -> Result<()> {
         let inner = &self.0;
         if inner.read_only {
-            inner.space_log.cut();
+            self.let_go().await;
             return Ok(());
         }
         self.halt_scrub().await;
@@ -20,7 +20,7 @@ impl Pool {
         synced
     }
 
-    /// Gives the pool up: labels say that anybody may import it.
+    /// Gives the pool up: labels say that anybody may import it. Its devices are closed on return.
     pub async fn export(&self) -> Result<()> {
         self.leave(PoolState::Exported).await
     }
@@ -33,7 +33,7 @@ impl Pool {
     async fn leave(&self, state: PoolState) -> Result<()> {
         let inner = &self.0;
         if inner.read_only {
-            inner.space_log.cut();
+            self.let_go().await;
             return Ok(());
         }
         self.halt_scrub().await;
@@ -51,13 +51,19 @@ impl Pool {
         left
     }
 
+    /// Ends what is under way, without a last txg.
     pub(crate) async fn stop(&self) {
         self.0.txgs.close();
         let task = lock(&self.0.syncing).take();
         if let Some(task) = task {
             task.await;
         }
+        self.let_go().await;
+    }
+
+    async fn let_go(&self) {
         self.0.space_log.cut();
+        self.0.tree.close().await;
     }
 }
 

@@ -103,14 +103,25 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions, limit: Option<T
         read.await.or_else(|e| check_devices(&tree).and(Err(e)))?
     };
     let tree = Tree::open(spec, how).await?;
-    check_devices(&tree)?;
-    // Before the first block is read from a device that may be behind.
-    dtl::note_laggards(&tree, &newest);
     let missing_log = options.missing_log;
-    let pool = build(tree, uberblock, config, options).await?;
+    let built = match check_devices(&tree) {
+        Ok(()) => {
+            // Before the first block is read from a device that may be behind.
+            dtl::note_laggards(&tree, &newest);
+            build(tree.clone(), uberblock, config, options).await
+        }
+        Err(e) => Err(e),
+    };
+    // When it is refused the devices are given back: somebody may want to try in another way.
+    let pool = match built {
+        Ok(pool) => pool,
+        Err(e) => {
+            tree.close().await;
+            return Err(e);
+        }
+    };
     let begun = pool.begin(missing_log).await;
     if begun.is_err() {
-        // The devices are given back: somebody may want to try in another way.
         pool.stop().await;
     }
     begun.map(|()| pool)

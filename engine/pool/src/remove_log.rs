@@ -53,6 +53,7 @@ impl Pool {
                 ));
             }
         }
+        top.close().await;
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 //!
 //! Invariant: a leaf that is not usable refuses I/O at once, so that nobody waits for a dead device.
 
+use crate::closing::Closable;
 use crate::diagnosis::{Diagnosis, Verdict};
 use crate::flush::Durability;
 use crate::geometry::leaf_asize;
@@ -21,6 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tunables::{Tunable, Tunables};
 use units::{Error, Guid, Kind, Result, Txg};
+use world::sync::Event;
 use world::{Buf, Disk, DiskKind, IoBuf, OpenMode};
 
 /// See the module.
@@ -28,6 +30,7 @@ use world::{Buf, Disk, DiskKind, IoBuf, OpenMode};
 pub struct Leaf {
     pub guid: Guid,
     inner: Mutex<Inner>,
+    closed: Arc<Event>,
     queue: Arc<Queue>,
     pub stats: LeafStats,
     errors: [AtomicU64; 3],
@@ -87,10 +90,13 @@ impl Leaf {
             matches!(geometry, Some(g) if matches!(g.kind, DiskKind::Block { rotational: true, .. }));
         let psize = geometry.map_or(0, |g| crate::geometry::leaf_psize(g.size));
         let stats = LeafStats::new(options.registry.as_ref(), &device.to_string());
+        let closed = Arc::new(Event::new());
+        let disk = disk.map(|disk| Closable::around(disk, closed.clone()));
         let inner = Inner { device, disk, psize, health, detail, diagnosis: Diagnosis::default() };
         Arc::new(Leaf {
             guid,
             inner: Mutex::new(inner),
+            closed,
             queue: Queue::new(&options.tunables, rotational),
             stats,
             errors: Default::default(),
@@ -183,6 +189,19 @@ impl Leaf {
             self.note_missed();
             self.failed(Fault::Write, "flush", e)
         })
+    }
+
+    /// Refuses I/O from now on, waits for what is under way, and closes the device.
+    pub(crate) async fn close(&self) {
+        let disk = {
+            let mut inner = self.lock();
+            inner.detail = Some("it was closed with its pool".into());
+            inner.disk.take()
+        };
+        if disk.is_some() {
+            drop(disk);
+            self.closed.wait().await;
+        }
     }
 
     /// Trusts, or no longer, that its cache survives a power cut, whatever the device says.

@@ -24,6 +24,7 @@
 //! Not here: which blocks there are, where to put them (`metaslab`), what a failure means for the pool. Vdevs of kinds
 //! that this program cannot read (draid, expanded raidz, removed ones) are refused by name.
 
+mod closing;
 mod complaint;
 mod device;
 mod diagnosis;

@@ -9,6 +9,7 @@ use crate::leaf::{Leaf, Suspicion};
 use crate::node::{Ask, Body, Check, Node, Verify, read_leaf};
 use crate::stats::op_of;
 use crate::{Aux, Bias, Device, Health, OpenOptions, Priority, Spec, State, geometry};
+use futures_util::future::join_all;
 use ondisk::MAX_BLOCK_SIZE;
 use ondisk::label::DATA_OFFSET;
 use probe::{Event, Io, Layer};
@@ -252,6 +253,11 @@ impl Top {
         let result = self.node.flush().await;
         self.answer_alarm();
         result.map_err(|e| e.at(format!("vdev {}", self.id)))
+    }
+
+    /// Refuses I/O from now on, waits for what is under way, and closes the devices.
+    pub async fn close(&self) {
+        join_all(self.leaves().iter().map(|leaf| leaf.close())).await;
     }
 
     /// Tells the devices that space is free. Only a hint.

@@ -97,6 +97,13 @@ impl Tree {
         Ok(NewTops { specs, tops })
     }
 
+    /// Refuses I/O from now on, waits for what is under way, and closes all devices: then they can be opened again.
+    pub async fn close(&self) {
+        let aux = self.lock_aux().each_ref().map(|of| of.iter().map(|a| a.leaf.clone()).collect::<Vec<_>>());
+        let leaves = self.leaves().into_iter().chain(aux.into_iter().flatten());
+        join_all(leaves.map(|leaf| async move { leaf.close().await })).await;
+    }
+
     /// Makes them part of the tree. The caller keeps others from changing it since they were opened.
     pub fn adopt(&self, new: NewTops) {
         let mut tops = self.tops.write().unwrap_or_else(PoisonError::into_inner);

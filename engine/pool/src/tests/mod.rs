@@ -7,6 +7,7 @@ mod full;
 mod heal;
 mod hosts;
 mod logs;
+mod reopen;
 mod reshape;
 mod resilver;
 mod rounds;
