@@ -37,13 +37,11 @@ pub(crate) struct Block {
     pub newest: Txg,
     /// All changes up to here are in it or in those before.
     pub complete: u64,
-    /// How many commits wait for it.
-    pub waiters: usize,
 }
 
 impl Block {
     pub fn empty(place: Plain) -> Block {
-        Block { place, stage: Stage::Empty, newest: Txg::NONE, complete: 0, waiters: 0 }
+        Block { place, stage: Stage::Empty, newest: Txg::NONE, complete: 0 }
     }
 
     pub fn number(&self) -> u64 {
@@ -99,23 +97,22 @@ impl Blocks {
     }
 
     /// The empty block is being written, and `next` comes after it; without `next` the chain ends.
-    pub fn issue(&mut self, in_txg: Txg, newest: Txg, complete: u64, waiters: usize, next: Option<Plain>) {
+    pub fn issue(&mut self, in_txg: Txg, newest: Txg, complete: u64, next: Option<Plain>) {
         let last = self.list.back_mut().expect("what is issued is the last");
         assert_eq!(last.stage, Stage::Empty, "a block is written once");
-        *last = Block { place: last.place.clone(), stage: Stage::Issued(in_txg), newest, complete, waiters };
+        *last = Block { place: last.place.clone(), stage: Stage::Issued(in_txg), newest, complete };
         match next {
             Some(place) => self.list.push_back(Block::empty(place)),
             None => self.broken = true,
         }
     }
 
-    /// The write of a block has ended; answers how many commits waited for it.
-    pub fn written(&mut self, number: u64, is_durable: bool) -> usize {
+    /// The write of a block has ended, and its flush.
+    pub fn written(&mut self, number: u64, is_durable: bool) {
         let block = self.list.iter_mut().find(|b| b.number() == number);
         let block = block.expect("a block is not freed while it is written");
         block.stage = if is_durable { Stage::Durable } else { Stage::Failed };
         self.broken |= !is_durable;
-        block.waiters
     }
 
     pub fn in_flight(&self) -> usize {

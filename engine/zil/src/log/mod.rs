@@ -7,8 +7,8 @@
 //!   synced(txg)                 what the txg left of records in memory is dropped
 //! ```
 //!
-//! One writer at a time forms blocks (`writer`); one or two are being written and flushed meanwhile. Who comes while
-//! they are, waits in memory, and all who did go into the next block together: one flush for many. Those whose block is
+//! One writer at a time forms blocks (`writer`); one or two batches of them are being written and flushed. Who comes
+//! meanwhile, waits in memory, and all who did go into the next batch together: one flush for many. Those whose batch is
 //! done are given a moment to come back and join them; alone, nobody waits for anybody.
 //!
 //! The first commit makes the log: it allocates a block and waits for its txg, after which the header on disk leads to it.
@@ -67,8 +67,10 @@ struct Inner {
     store: Arc<dyn LogStore>,
     tunables: Arc<Tunables>,
     state: Mutex<State>,
-    /// Told when a block is done, a commit begins, a txg is on disk.
+    /// Told when blocks are done, a txg is on disk, the log is closed: whoever waits for one of these.
     changed: Notify,
+    /// Told when all who were expected have come, and when it may go on for another reason: the writer alone.
+    arrived: Notify,
     counters: Counters,
 }
 
@@ -119,9 +121,11 @@ struct State {
     wanted: u64,
     issued: u64,
     durable: u64,
-    /// Commits since the last block was formed, and how many there should be before the next is.
+    /// Commits since the last batch was taken, and how many there should be before the next is.
     gathered: usize,
     expected: usize,
+    /// Batches under way.
+    rounds: usize,
     /// The writer is at work.
     is_writing: bool,
     blocks: Blocks,
@@ -130,7 +134,7 @@ struct State {
     /// The number of the last record in the log.
     seq: u64,
     bursts: Bursts,
-    /// How long the last block took, and what of that its flush.
+    /// How long the last batch took, and what of that its flush.
     latency: Duration,
     flushing: Duration,
     /// No more records: the log is going.
@@ -152,6 +156,7 @@ impl Log {
             tunables,
             state: Mutex::new(state),
             changed: Notify::new(),
+            arrived: Notify::new(),
             counters: Counters::default(),
         }))
     }
@@ -249,7 +254,7 @@ impl Log {
 
     /// Decides what a commit waits for, and sees to it that the writer is at work.
     fn ask(&self, object: Option<ObjectId>) -> Asked {
-        let (start, target, txg) = {
+        let (start, is_complete, target, txg) = {
             let mut state = self.lock();
             match object {
                 Some(object) => state.promote(object),
@@ -271,12 +276,12 @@ impl Log {
             state.wanted = state.wanted.max(target);
             state.gathered += 1;
             let start = !std::mem::replace(&mut state.is_writing, true);
-            (start, target, txg)
+            (start, state.gathered >= state.expected, target, txg)
         };
         if start {
             world::spawn(self.clone().write_blocks());
-        } else {
-            self.0.changed.notify_all();
+        } else if is_complete {
+            self.0.arrived.notify_all();
         }
         Asked::Log { target, txg }
     }

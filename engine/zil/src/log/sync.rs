@@ -77,6 +77,7 @@ impl Log {
             state.pending.clear();
             state.later.clear();
         }
+        self.0.arrived.notify_all();
         self.0.changed.notify_all();
     }
 

@@ -4,6 +4,7 @@ mod world_of_one;
 
 use dmu::SyncMode;
 use sim::Rng;
+use tunables::Tunable;
 use units::{Error, Kind, Txg};
 use world_of_one::{BLOCK, BLOCKS, Rig, Trouble};
 
@@ -105,6 +106,99 @@ fn many_who_commit_at_once_share_blocks_and_one_alone_waits_for_nobody() {
         let shared = rig.log.stats();
         let (commits, blocks) = (shared.commits - after.commits, shared.blocks - after.blocks);
         assert!(commits == 640 && blocks < commits / 8, "{commits} commits in {blocks} blocks");
+        rig.over();
+        rig.leave().await;
+    });
+}
+
+#[test]
+fn a_batch_of_many_blocks_is_written_at_once_and_flushed_once() {
+    Rig::run(10, Trouble { steady: true, slog: true, ..Trouble::default() }, |rig| async move {
+        rig.write(0, vec![1; 512], true).await;
+        rig.commit().await;
+        let (blocks, flushes, began) = (rig.log.stats().blocks, rig.flushes(), world::now());
+        rig.write(0, vec![2; (BLOCKS * BLOCK) as usize], true).await;
+        for i in 0..20 {
+            rig.write_to(i).await;
+        }
+        rig.commit().await;
+        let took = world::now().since(began);
+        assert!(rig.log.stats().blocks - blocks >= 4, "{:?}", rig.log.stats());
+        assert_eq!(rig.flushes() - flushes, 1);
+        assert!(took <= rig.latency() * 12 / 10, "{took:?}: one write and one flush are {:?}", rig.latency());
+        rig.over();
+        rig.leave().await;
+    });
+}
+
+#[test]
+fn large_writes_go_to_their_place_and_the_setting_says_what_is_large() {
+    Rig::run(11, Trouble::default(), |rig| async move {
+        // The first commit waits for its txg: nothing of it is in the log.
+        rig.write(0, vec![1; 512], true).await;
+        rig.commit().await;
+        let large = || vec![1; 32 << 10];
+        rig.write(0, large(), true).await;
+        rig.commit().await;
+        assert_eq!(rig.log.stats().indirect, (32 << 10) / BLOCK);
+        rig.tunables.set(Tunable::ImmediateWriteSize, 64 << 10).unwrap();
+        rig.write(0, large(), true).await;
+        rig.commit().await;
+        assert_eq!(rig.log.stats().indirect, (32 << 10) / BLOCK);
+        rig.over();
+        rig.leave().await;
+    });
+}
+
+#[test]
+fn with_log_devices_nothing_is_large_and_a_commit_of_very_much_lets_others_go_first() {
+    Rig::run(12, Trouble { slog: true, ..Trouble::default() }, |rig| async move {
+        rig.tunables.set(Tunable::ZilSlogBulk, 100 << 10).unwrap();
+        for _ in 0..2 {
+            rig.write(0, vec![1; 64 << 10], true).await;
+            rig.commit().await;
+        }
+        assert_eq!((rig.log.stats().indirect, rig.patient()), (0, 0));
+        rig.write(0, vec![2; 200 << 10], true).await;
+        let blocks = rig.log.stats().blocks;
+        rig.commit().await;
+        assert_eq!(rig.patient(), rig.log.stats().blocks - blocks);
+        assert!(rig.patient() >= 2);
+        rig.over();
+        rig.leave().await;
+    });
+}
+
+#[test]
+fn without_log_devices_a_commit_of_very_much_is_as_urgent_as_any() {
+    Rig::run(13, Trouble::default(), |rig| async move {
+        rig.tunables.set(Tunable::ZilSlogBulk, 0).unwrap();
+        for _ in 0..2 {
+            rig.write(0, vec![1; 16 << 10], true).await;
+            rig.commit().await;
+        }
+        assert_eq!(rig.patient(), 0);
+        rig.over();
+        rig.leave().await;
+    });
+}
+
+#[test]
+fn a_log_whose_devices_need_no_flush_asks_for_none() {
+    Rig::run(14, Trouble { steady: true, ..Trouble::default() }, |rig| async move {
+        rig.write(0, vec![1; 512], true).await;
+        rig.log.commit().await.unwrap();
+        let flushes = rig.flushes();
+        rig.tunables.set(Tunable::ZilNoCacheFlush, 1).unwrap();
+        rig.write(0, vec![2; 512], true).await;
+        let began = world::now();
+        rig.log.commit().await.unwrap();
+        assert_eq!(rig.flushes(), flushes);
+        assert!(world::now().since(began) < rig.latency() / 2);
+        rig.tunables.set(Tunable::ZilNoCacheFlush, 0).unwrap();
+        rig.write(0, vec![3; 512], true).await;
+        rig.log.commit().await.unwrap();
+        assert_eq!(rig.flushes(), flushes + 1);
         rig.over();
         rig.leave().await;
     });

@@ -4,14 +4,19 @@
 //!   gather      until the blocks under way leave room for one more, and those who are expected have come
 //!   take        all records there are, in order
 //!   resolve     what is logged by pointer is written: dmu, at its final place
-//!   fill        the empty block at the end of the chain; allocate its successor, whose pointer it carries
-//!   write ─▶ flush ─▶ done     on their own; the writer goes on with the next block
+//!   fill        the empty block at the end of the chain; allocate its successor, whose pointer it carries; again for what
+//!               has no room in it
+//!   settle      all blocks written at once ─▶ each device that was written flushed, once ─▶ those who wait are released
 //! ```
 //!
-//! How many at once depends on what takes the time. A device serves one flush after the other, so while flushes are the
-//! greater part, a second block could only wait for a second flush, and would take its waiters away from the next: then
-//! one at a time, and the next has everybody who came meanwhile. Where writing is the greater part, or nothing has to be
-//! flushed, one block is written while another is flushed.
+//! What was taken together is one batch, however many blocks it needs: they are written at once, and one flush serves them
+//! all. The order of the chain needs no more than that, for a reader stops at the first block that is not there, and
+//! nobody is told of a block before all that come before it are durable.
+//!
+//! How many batches at once depends on what takes the time. A device serves one flush after the other, so while flushes
+//! are the greater part, a second batch could only wait for a second flush, and would take its waiters away from the next:
+//! then one at a time, which the writer itself sees through, and the next has everybody who came meanwhile. Where writing
+//! is the greater part, or nothing has to be flushed, one batch is written while another is flushed.
 
 use super::plan::{LEAST, encode, fill, room_of, size_for};
 use super::record::{Body, Change, Entry, Item, Pieces};
@@ -20,12 +25,13 @@ use dmu::Tx;
 use ondisk::{BlockPointer, Plain};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
-use units::{Txg, VdevId};
+use units::{Result, Txg, VdevId};
 use world::sync::join_all_bounded;
+use world::{Instant, Pending};
 
 /// How many batches are under way at once when flushes are cheap. More would only divide those who wait among more of them.
 const IN_FLIGHT: usize = 2;
-/// How many blocks of data are written in advance at once.
+/// How many blocks of data are written in advance at once, and how many blocks of one batch.
 const WRITES: usize = 32;
 /// A wait for others shorter than this would not be one.
 const GATHER_MIN: Duration = Duration::from_micros(5);
@@ -37,6 +43,18 @@ struct Batch {
     last_id: u64,
     waiters: usize,
     synced: Txg,
+}
+
+/// Blocks on their way to the devices, of one batch.
+struct Round {
+    began: Instant,
+    waiters: usize,
+    /// In the order of the chain, by their numbers; the last is not yet under way.
+    writes: VecDeque<(u64, Pending<Result<()>>)>,
+    /// Those that have been written, well or badly.
+    written: Vec<(u64, bool)>,
+    touched: Touched,
+    must_flush: bool,
 }
 
 /// What must be flushed.
@@ -102,11 +120,18 @@ impl Log {
 
     /// The writer stops when nobody waits for it, or for anybody any more.
     fn is_idle(&self) -> bool {
-        let mut state = self.lock();
-        let idle = state.wanted <= state.issued || state.is_closed || state.blocks.is_broken();
+        let idle = {
+            let mut state = self.lock();
+            let idle = state.wanted <= state.issued || state.is_closed || state.blocks.is_broken();
+            if idle {
+                state.is_writing = false;
+                state.gathered = 0;
+            }
+            idle
+        };
         if idle {
-            state.is_writing = false;
-            state.gathered = 0;
+            // Somebody may wait for the writer to end.
+            self.0.changed.notify_all();
         }
         idle
     }
@@ -125,13 +150,13 @@ impl Log {
     async fn gather(&self) {
         let mut deadline = None;
         loop {
-            let changed = self.0.changed.notified();
+            let arrived = self.0.arrived.notified();
             {
                 let state = self.lock();
                 if state.is_closed || state.blocks.is_broken() {
                     return;
                 }
-                if state.blocks.in_flight() < state.in_flight_max() {
+                if state.rounds < state.rounds_max() {
                     // Those who are expected were told only now that they may come.
                     let now = world::now();
                     let until = *deadline.get_or_insert_with(|| now.after(self.patience(&state)));
@@ -143,9 +168,9 @@ impl Log {
                 }
             }
             match deadline {
-                None => changed.await,
+                None => arrived.await,
                 Some(deadline) => {
-                    futures_util::future::select(changed, world::sleep_until(deadline)).await;
+                    futures_util::future::select(arrived, world::sleep_until(deadline)).await;
                 }
             }
         }
@@ -159,7 +184,6 @@ impl Log {
 
     fn take(&self) -> Option<Batch> {
         if self.is_idle() {
-            self.0.changed.notify_all();
             return None;
         }
         let mut state = self.lock();
@@ -193,12 +217,26 @@ impl Log {
             self.0.changed.notify_all();
             return;
         }
+        let mut round = Round {
+            began: world::now(),
+            waiters,
+            writes: VecDeque::new(),
+            written: Vec::new(),
+            touched,
+            must_flush: !self.settings().no_cache_flush,
+        };
+        self.lock().rounds += 1;
         while !items.is_empty() {
-            let left = self.issue_block(&mut items, bytes, last_id, waiters, &touched).await;
-            if left.is_err() {
-                return self.0.changed.notify_all();
+            if self.issue_block(&mut items, bytes, last_id, &mut round).await.is_err() {
+                break;
+            }
+            if !items.is_empty() {
+                round.go_on().await;
             }
         }
+        let is_alone = self.lock().rounds_max() == 1;
+        let settled = self.clone().settle(round);
+        if is_alone { settled.await } else { drop(world::spawn(settled)) }
     }
 
     /// Turns a change into a record; what is to be logged by pointer is written first, if it still can be.
@@ -233,15 +271,14 @@ impl Log {
         Item { id, txg, body }
     }
 
-    /// Fills the empty block and sends it off; `Err` when the chain has come to an end.
+    /// Fills the empty block and puts it into the round; `Err` when the chain has come to an end.
     async fn issue_block(
         &self,
         items: &mut VecDeque<Item>,
         burst: u64,
         last_id: u64,
-        waiters: usize,
-        touched: &Touched,
-    ) -> Result<(), ()> {
+        round: &mut Round,
+    ) -> std::result::Result<(), ()> {
         let settings = self.settings();
         let place = self.lock().blocks.last().cloned().ok_or(())?;
         let mut filled = fill(items, room_of(place.psize.0), &settings);
@@ -266,9 +303,8 @@ impl Log {
         let block = {
             let mut state = self.lock();
             if state.blocks.last().is_some_and(|last| last.checksum == place.checksum) {
-                let waiters = if is_last { waiters } else { 0 };
                 let block = encode(&filled, &place, &pointer, &mut state.seq);
-                state.blocks.issue(tx.txg(), filled.newest, filled.complete, waiters, next.clone());
+                state.blocks.issue(tx.txg(), filled.newest, filled.complete, next.clone());
                 Some(block)
             } else {
                 None
@@ -285,46 +321,75 @@ impl Log {
         Counters::add(&self.0.counters.blocks, 1);
         Counters::add(&self.0.counters.bytes, block.len() as u64);
         let is_urgent = !self.0.store.has_log_devices() || burst <= settings.slog_bulk;
-        let mut touched = touched.clone();
-        touched.add(&BlockPointer::Plain(place.clone()));
-        world::spawn(self.clone().write_out(
-            place,
-            block,
-            is_urgent,
-            (!settings.no_cache_flush).then_some(touched),
-        ));
+        round.touched.add(&BlockPointer::Plain(place.clone()));
+        round.writes.push_back((place.checksum[3], self.0.store.write_log(&place, block, is_urgent)));
         if next.is_some() { Ok(()) } else { Err(()) }
     }
 
-    async fn write_out(self, place: Plain, block: world::Buf, is_urgent: bool, flush: Option<Touched>) {
-        let began = world::now();
-        let store = &self.0.store;
-        let written = store.write_log(&place, block, is_urgent).await;
+    /// Sees a batch through, from the last of its writes to the answers.
+    async fn settle(self, mut round: Round) {
+        if round.writes.len() > 1 {
+            round.start_last();
+        }
+        while !round.writes.is_empty() {
+            round.finish_first().await;
+        }
         let wrote = world::now();
-        let result = match (written, flush) {
-            (Ok(()), Some(Touched { everywhere: true, .. })) => store.flush_all().await,
-            (Ok(()), Some(touched)) => store.flush(touched.vdevs.into_iter().collect()).await,
-            (result, _) => result,
+        let store = &self.0.store;
+        let touched = std::mem::take(&mut round.touched);
+        let result = match touched {
+            _ if !round.must_flush || !round.written.iter().any(|&(_, is_written)| is_written) => Ok(()),
+            Touched { everywhere: true, .. } => store.flush_all().await,
+            Touched { vdevs, .. } => store.flush(vdevs.into_iter().collect()).await,
         };
         {
             let mut state = self.lock();
             let now = world::now();
-            state.latency = now.since(began);
-            state.flushing = now.since(wrote);
-            let waiters = state.blocks.written(place.checksum[3], result.is_ok());
-            if waiters > 0 {
+            state.rounds -= 1;
+            if !round.written.is_empty() {
+                (state.latency, state.flushing) = (now.since(round.began), now.since(wrote));
+            }
+            for (number, is_written) in round.written {
+                state.blocks.written(number, is_written && result.is_ok());
+            }
+            if round.waiters > 0 {
                 // They are likely to come back at once, and those who came meanwhile should not go without them.
-                state.expected = state.gathered + waiters;
+                state.expected = state.gathered + round.waiters;
             }
             state.durable = state.durable.max(state.blocks.durable());
         }
+        self.0.arrived.notify_all();
         self.0.changed.notify_all();
     }
 }
 
+impl Round {
+    /// Lets the last block go on its way while more are made. A long batch is held up by its oldest block, so that what
+    /// is in memory of it has a bound.
+    async fn go_on(&mut self) {
+        self.start_last();
+        while self.writes.len() >= WRITES {
+            self.finish_first().await;
+        }
+    }
+
+    fn start_last(&mut self) {
+        if let Some((number, write)) = self.writes.pop_back() {
+            self.writes.push_back((number, Box::pin(world::spawn(write))));
+        }
+    }
+
+    async fn finish_first(&mut self) {
+        if let Some((number, write)) = self.writes.pop_front() {
+            let is_written = write.await.is_ok();
+            self.written.push((number, is_written));
+        }
+    }
+}
+
 impl State {
-    /// How many blocks may be under way when the next one is begun.
-    fn in_flight_max(&self) -> usize {
+    /// How many batches may be under way when the next one is begun.
+    fn rounds_max(&self) -> usize {
         if self.flushing * 2 > self.latency { 1 } else { IN_FLIGHT }
     }
 }

@@ -7,7 +7,7 @@ use ondisk::{
 };
 use sim::Rng;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tunables::Tunables;
@@ -56,6 +56,10 @@ struct Store {
     mem: MemStore,
     devices: Mutex<Devices>,
     trouble: Trouble,
+    /// That the log has asked for.
+    flushes: AtomicU64,
+    /// Writes of the log that may wait behind others.
+    patient: AtomicU64,
 }
 
 impl Store {
@@ -122,7 +126,8 @@ impl LogStore for LogDevices {
         })
     }
 
-    fn write_log(&self, at: &Plain, block: Buf, _: bool) -> Pending<Result<()>> {
+    fn write_log(&self, at: &Plain, block: Buf, urgent: bool) -> Pending<Result<()>> {
+        self.0.patient.fetch_add(u64::from(!urgent), Ordering::Relaxed);
         let (store, at) = (self.0.clone(), at.clone());
         Box::pin(async move {
             assert!(block.len() as u64 <= at.psize.0, "a block stays within its place");
@@ -149,6 +154,7 @@ impl LogStore for LogDevices {
     }
 
     fn flush(&self, _: Vec<VdevId>) -> Pending<Result<()>> {
+        self.0.flushes.fetch_add(1, Ordering::Relaxed);
         self.flush_all()
     }
 
@@ -199,6 +205,7 @@ pub struct Rig(Arc<Inner>);
 pub struct Inner {
     pub log: Log,
     pub txgs: Txgs,
+    pub tunables: Arc<Tunables>,
     set: ObjSet,
     object: Object,
     store: Arc<Store>,
@@ -224,7 +231,13 @@ impl Rig {
         test: impl FnOnce(Rig) -> F + Send + 'static,
     ) {
         sim::run(seed, sim::Config::default(), async move {
-            let store = Arc::new(Store { mem: MemStore::new(), devices: Mutex::default(), trouble });
+            let store = Arc::new(Store {
+                mem: MemStore::new(),
+                devices: Mutex::default(),
+                trouble,
+                flushes: AtomicU64::new(0),
+                patient: AtomicU64::new(0),
+            });
             let tunables = Tunables::new();
             let txgs = Txgs::new(Txg(9), &tunables);
             let policy = Policy { logbias_throughput: trouble.throughput, ..Policy::mos() };
@@ -236,11 +249,12 @@ impl Rig {
                 objset: set.clone(),
                 txgs: txgs.clone(),
                 store: Arc::new(LogDevices(store.clone())),
-                tunables,
+                tunables: tunables.clone(),
             });
             let rig = Rig(Arc::new(Inner {
                 log,
                 txgs,
+                tunables,
                 set,
                 object,
                 store,
@@ -281,6 +295,14 @@ impl Rig {
 
     pub fn latency(&self) -> Duration {
         WRITE + FLUSH + Duration::from_micros(50)
+    }
+
+    pub fn flushes(&self) -> u64 {
+        self.store.flushes.load(Ordering::Relaxed)
+    }
+
+    pub fn patient(&self) -> u64 {
+        self.store.patient.load(Ordering::Relaxed)
     }
 
     pub fn over(&self) {
