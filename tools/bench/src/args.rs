@@ -9,7 +9,8 @@ usage: cenote bench filesync PATH N [--streams K]                 on any mounted
        cenote bench filesync --pool POOL/VOLUME N [--streams K]   on a volume; its content stays as it is
        cenote bench filesync --array N [--streams K]              on the model of an array with a battery, with flushes
                                                                   and with zfs_nocacheflush";
-pub const SYNC_USAGE: &str = "usage: cenote bench sync [DIR] [--seconds S] [--rounds R] [--files N]";
+pub const SYNC_USAGE: &str = "\
+usage: cenote bench sync [DIR] [--blocks 4K,16K,128K] [--depths 1,8,32,128] [--seconds S] [--rounds R] [--files N]";
 
 /// Where the filesync loop is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,12 +70,19 @@ pub fn sync(words: &[&str]) -> Option<Sync> {
         match *word {
             "--seconds" => options.seconds = words.next()?.parse().ok().filter(|s| *s > 0.0)?,
             "--rounds" => options.rounds = words.next()?.parse().ok().filter(|n| *n > 0)?,
-            "--files" => options.files = words.next()?.parse().ok().filter(|n| *n > 0)?,
+            "--files" => options.files = words.next()?.parse().ok()?,
+            "--blocks" => options.blocks = list(words.next()?, |w| units::parse_size(w).ok())?,
+            "--depths" => options.depths = list(words.next()?, |w| w.parse().ok())?,
             other if other.starts_with("--") || dir.is_some() => return None,
             other => dir = Some(PathBuf::from(other)),
         }
     }
     Some(Sync { dir: dir.unwrap_or_else(std::env::temp_dir), options })
+}
+
+/// `a,b,c`; nothing that is 0 makes sense.
+fn list<T: Default + PartialEq>(words: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    words.split(',').map(|word| parse(word).filter(|value| *value != T::default())).collect()
 }
 
 #[cfg(test)]
@@ -101,6 +109,9 @@ mod tests {
         let parsed = sync(&words("/d --seconds 0.5 --rounds 2 --files 9")).unwrap();
         assert_eq!(parsed.dir, PathBuf::from("/d"));
         assert_eq!((parsed.options.seconds, parsed.options.rounds, parsed.options.files), (0.5, 2, 9));
+        let few = sync(&words("--blocks 4K,1M --depths 1 --files 0")).unwrap().options;
+        assert_eq!((few.blocks, few.depths, few.files), (vec![4 << 10, 1 << 20], vec![1], 0));
+        assert!(sync(&words("--blocks 4K,")).is_none() && sync(&words("--depths 0")).is_none());
         assert!(sync(&words("")).is_some());
         assert!(sync(&words("--rounds 0")).is_none() && sync(&words("a b")).is_none());
     }

@@ -31,23 +31,30 @@ use workload::{Limit, Pattern, Report, Spec, Target};
 use world::OpenMode;
 
 /// How long and how often.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
-    /// Seconds of each run; there are 48 in a round.
+    /// Bytes of a write, and how many are under way at once: each with each.
+    pub blocks: Vec<u64>,
+    pub depths: Vec<usize>,
+    /// Seconds of each run; by default there are 48 in a round.
     pub seconds: f64,
     pub rounds: usize,
-    /// Files of the filesync loop.
+    /// Files of the filesync loop; 0 leaves it out.
     pub files: u64,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { seconds: 0.5, rounds: 3, files: 1000 }
+        Options {
+            blocks: vec![4 << 10, 16 << 10, 128 << 10],
+            depths: vec![1, 8, 32, 128],
+            seconds: 0.5,
+            rounds: 3,
+            files: 1000,
+        }
     }
 }
 
-const BLOCKS: [u64; 3] = [4 << 10, 16 << 10, 128 << 10];
-const DEPTHS: [usize; 4] = [1, 8, 32, 128];
 const STREAMS: [usize; 2] = [1, 8];
 /// Of the volume, and of the file that it is compared with.
 const SIZE: u64 = 256 << 20;
@@ -110,8 +117,8 @@ impl How {
     }
 }
 
-/// What was measured of one block size: by [`HOWS`] and [`DEPTHS`], one for each round.
-type Samples = [[Vec<Figure>; DEPTHS.len()]; HOWS.len()];
+/// What was measured of one block size: by [`HOWS`] and depth, one for each round.
+type Samples = [Vec<Vec<Figure>>; HOWS.len()];
 
 /// Runs all of it with files in `dir`, telling `progress` what comes next.
 pub async fn run(
@@ -127,34 +134,39 @@ pub async fn run(
         rig.fill(name, size).await?;
     }
     let mut rows = Vec::new();
-    for block in BLOCKS {
-        let mut samples = Samples::default();
-        for round in 1..=options.rounds {
+    for &block in &rig.options.blocks {
+        let mut samples: Samples = std::array::from_fn(|_| vec![Vec::new(); rig.options.depths.len()]);
+        let of = rig.options.rounds;
+        for round in 1..=of {
             for (how, samples) in HOWS.into_iter().zip(&mut samples) {
-                let (size, of) = (units::pretty_size(block), options.rounds);
+                let size = units::pretty_size(block);
                 progress(&format!("synchronous writes of {size}, round {round} of {of}, {}", how.name()));
                 rig.column(block, how, samples).await?;
             }
         }
-        rows.extend(Row::all(block, &samples));
+        rows.extend(Row::all(block, &rig.options.depths, &samples));
     }
     let mut loops = Vec::new();
+    if rig.options.files == 0 {
+        return Ok((rows, loops));
+    }
     for (place, with_slog) in [("volume", false), ("volume, with a slog", true)] {
         progress(&format!("filesync on a {place}"));
         loops.push(FilesyncRow { place: place.into(), outcomes: Ok(rig.filesync(with_slog).await?) });
     }
     for file_system in peers::FILE_SYSTEMS {
         progress(&format!("filesync on {file_system}"));
-        let outcomes = peers::filesync(file_system, &rig.dir, &rig.dir.join(DISK), options.files, &STREAMS);
+        let outcomes =
+            peers::filesync(file_system, &rig.dir, &rig.dir.join(DISK), rig.options.files, &STREAMS);
         loops.push(FilesyncRow { place: format!("{file_system}, on a loop device"), outcomes });
     }
     Ok((rows, loops))
 }
 
 impl Row {
-    fn all(block: u64, samples: &Samples) -> Vec<Row> {
+    fn all(block: u64, depths: &[usize], samples: &Samples) -> Vec<Row> {
         let of = |how: usize, depth: usize| median(&samples[how][depth]);
-        let row = |(i, depth): (usize, usize)| Row {
+        let row = |(i, &depth): (usize, &usize)| Row {
             block,
             depth,
             raw: of(0, i),
@@ -162,7 +174,7 @@ impl Row {
             throughput: of(2, i),
             slog: of(3, i),
         };
-        DEPTHS.into_iter().enumerate().map(row).collect()
+        depths.iter().enumerate().map(row).collect()
     }
 }
 
@@ -200,7 +212,7 @@ impl SyncRig {
             let path = self.dir.join(RAW);
             let disk = world::open(&path, OpenMode::ReadWrite).map_err(self.io("open a file in"))?;
             let target: Arc<dyn Target> = Arc::new(SyncedFile(workload::DiskTarget(disk)));
-            for (depth, samples) in DEPTHS.into_iter().zip(samples) {
+            for (&depth, samples) in self.options.depths.iter().zip(samples) {
                 samples.push(self.measure(target.clone(), block, depth, || None).await?);
             }
             return Ok(());
@@ -208,7 +220,7 @@ impl SyncRig {
         let pool = self.pool(block, how).await?;
         let target: Arc<dyn Target> =
             Arc::new(FuaTarget(Arc::new(Lun::new(pool.open_volume(VOLUME).await?))));
-        for (depth, samples) in DEPTHS.into_iter().zip(samples) {
+        for (&depth, samples) in self.options.depths.iter().zip(samples) {
             samples.push(self.measure(target.clone(), block, depth, || Some(flushes(&pool))).await?);
         }
         drop(target);
@@ -304,6 +316,9 @@ pub fn render(rows: &[Row], loops: &[FilesyncRow]) -> String {
             text += &format!(" {:.0} ({ratio:.2}) | {:.1} |", figure.iops, figure.per_flush);
         }
         text.push('\n');
+    }
+    if loops.is_empty() {
+        return text;
     }
     text += "\n| filesync | 1 stream: files/s | p50 | p99 | 8 streams: files/s | p50 | p99 |\n\
              |---|---:|---:|---:|---:|---:|---:|\n";

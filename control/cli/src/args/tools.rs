@@ -124,7 +124,7 @@ pub enum BenchWhat {
     },
     /// Synchronous writes with and without a slog, beside the same on the bare file
     Sync {
-        /// A directory, and --seconds S, --rounds R, --files N
+        /// A directory, and --blocks LIST, --depths LIST, --seconds S, --rounds R, --files N
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
         words: Vec<String>,
     },
