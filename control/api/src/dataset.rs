@@ -60,6 +60,9 @@ pub struct NewDataset {
     pub parents: bool,
     /// Check everything, change nothing.
     pub dry_run: bool,
+    /// Not to be mounted, though the daemon mounts by itself.
+    #[serde(default)]
+    pub unmounted: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

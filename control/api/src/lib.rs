@@ -18,6 +18,7 @@ mod daemon;
 mod dataset;
 mod error;
 mod history;
+mod mounts;
 mod nbd;
 mod pool;
 mod property;
@@ -33,6 +34,7 @@ pub use daemon::Daemon;
 pub use dataset::{Dataset, DatasetKind, DatasetQuery, NewDataset, NewKind};
 pub use error::{ApiError, ErrorKind, Result};
 pub use history::{Did, HistoryRecord, Item, PoolHistory};
+pub use mounts::{Mount, Mounted, Unmount};
 pub use nbd::{Nbd, NbdClient, NbdExport};
 pub use pool::{
     Class, Device, Importable, Layout, NewPool, NewVdevs, Pool, PoolChoice, PoolImport, Scan, ScanState,

@@ -199,6 +199,9 @@ pub struct PoolImport {
     /// A log device may be missing: what was on it is lost.
     #[serde(default)]
     pub missing_log: bool,
+    /// Nothing of it is mounted, though the daemon mounts by itself.
+    #[serde(default)]
+    pub no_mount: bool,
     pub properties: Vec<(String, String)>,
 }
 

@@ -3,8 +3,8 @@
 use crate::san::{San, SanState};
 use crate::shares::{Item, Shares};
 use crate::{
-    Daemon, Dataset, DatasetQuery, DeferredUpdate, Importable, Nbd, NewDataset, NewPool, NewVdevs, Pool,
-    PoolHistory, PoolImport, Tunable,
+    Daemon, Dataset, DatasetQuery, DeferredUpdate, Importable, Mount, Mounted, Nbd, NewDataset, NewPool,
+    NewVdevs, Pool, PoolHistory, PoolImport, Tunable, Unmount,
 };
 use serde::{Deserialize, Serialize};
 
@@ -99,6 +99,10 @@ pub enum Request {
         received: bool,
     },
     NbdExports,
+    /// What is mounted.
+    Mounts,
+    Mount(Mount),
+    Unmount(Unmount),
     /// These, or all.
     Tunables {
         names: Vec<String>,
@@ -143,6 +147,7 @@ impl Request {
                 | Request::PoolSync { .. }
                 | Request::Datasets(_)
                 | Request::NbdExports
+                | Request::Mounts
                 | Request::Tunables { .. }
                 | Request::San(San::Show)
                 | Request::Shares(Shares::Projects { .. } | Shares::Shares { .. } | Shares::Get { .. })
@@ -175,6 +180,9 @@ pub enum Reply {
     /// The name a pool was imported under.
     Imported {
         name: String,
+        /// What is worth a warning.
+        #[serde(default)]
+        warning: Option<String>,
     },
     History(Vec<PoolHistory>),
     Datasets(Vec<Dataset>),
@@ -189,6 +197,7 @@ pub enum Reply {
         reclaimed: u64,
     },
     Nbd(Nbd),
+    Mounts(Vec<Mounted>),
     /// Those asked for, or those that were set.
     Tunables(Vec<Tunable>),
     San(Box<SanState>),

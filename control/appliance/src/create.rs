@@ -92,6 +92,7 @@ impl Appliance {
         for (name, value) in properties.user {
             self.set_pool(&new.name, &name, &value, &By { command: String::new(), uid: by.uid }).await?;
         }
+        self.mount_new(&new.name).await;
         Ok(Reply::Done)
     }
 }

@@ -35,7 +35,13 @@ impl Appliance {
         }
         pool.create_dataset(&new.name, plan.0, plan.1).await.map_err(|e| failed(&e))?;
         self.record(pool, by).await.map_err(|e| failed(&e))?;
-        Ok(created)
+        match created {
+            Reply::Created { settings, warning } if !new.unmounted => {
+                let warning = warning.or(self.mount_new(&new.name).await);
+                Ok(Reply::Created { settings, warning })
+            }
+            created => Ok(created),
+        }
     }
 
     async fn pool_for_new(&self, name: &str) -> Result<Open> {
@@ -69,6 +75,10 @@ impl Appliance {
             return Ok(Reply::Destroyed { names, reclaimed });
         }
         self.free_datasets(name, force, &format!("destroy '{name}'")).await?;
+        self.unmount_below(name, force).await?;
+        for name in &names {
+            self.forget_snapshot(name).await;
+        }
         let destroyed = pool
             .change("destroy dataset", move |pool, tx| async move { pool.dsl().destroy(&tx, &plan).await });
         destroyed.await.map_err(|e| failed(&e))?;
@@ -108,13 +118,17 @@ impl Appliance {
         if parents {
             make_parents(pool, &to, false).await.map_err(|e| failed(&e))?;
         }
-        let (old, new) = (from.to_string(), to);
+        let mounted = self.unmount_to_rename(from).await?;
+        let (old, new) = (from.to_string(), to.clone());
         let renamed =
             pool.change(
                 "rename dataset",
                 move |pool, tx| async move { pool.dsl().rename(&tx, &old, &new).await },
             );
-        renamed.await.map_err(|e| failed(&e))?;
+        let renamed = renamed.await;
+        let now = if renamed.is_ok() { to.as_str() } else { from };
+        self.mount_renamed(from, now, &mounted).await;
+        renamed.map_err(|e| failed(&e))?;
         self.record(pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Done)
     }

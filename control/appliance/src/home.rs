@@ -4,7 +4,7 @@
 //!   HOME/cenote.sock   where the daemon listens for commands        HOME/lock         whoever has the home's pools
 //!   HOME/nbd.sock      ... and for NBD clients                      HOME/pools.json   which pools are imported
 //!   HOME/disks/        files that `up` makes pools on                HOME/tunables.json  those that were set
-//!                                                                  HOME/configuration.redb  everything else
+//!   HOME/mounts.json   what is mounted, and where                    HOME/configuration.redb  everything else
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -155,6 +155,20 @@ impl Home {
     /// Remembers these tunables in place of those before.
     pub fn remember_tunables(&self, tunables: &BTreeMap<String, u64>) -> Result<()> {
         self.write(&self.tunables_file(), tunables)
+    }
+
+    fn mounts_file(&self) -> PathBuf {
+        self.0.join("mounts.json")
+    }
+
+    /// Which datasets were mounted, and where.
+    pub fn mounts(&self) -> Result<BTreeMap<String, String>> {
+        read(&self.mounts_file(), "remove it and mount the file systems again")
+    }
+
+    /// Remembers these mounts in place of those before.
+    pub fn remember_mounts(&self, mounts: &BTreeMap<String, String>) -> Result<()> {
+        self.write(&self.mounts_file(), mounts)
     }
 
     fn write(&self, path: &Path, content: &impl Serialize) -> Result<()> {

@@ -70,7 +70,8 @@ impl Appliance {
         for (property, value) in how.later {
             self.set_pool(&name, &property, &value, &By { command: String::new(), uid: by.uid }).await?;
         }
-        Ok(Reply::Imported { name })
+        let warning = if import.no_mount { None } else { self.mount_new(&name).await };
+        Ok(Reply::Imported { name, warning })
     }
 
     async fn choose(&self, import: &PoolImport, asked: &str) -> Result<Candidate> {

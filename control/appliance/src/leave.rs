@@ -32,6 +32,7 @@ impl Appliance {
             return Err(cannot(About::Pool, &doing, &Error::new(Kind::ReadOnly, "destroy pool")));
         }
         self.free_volumes(name, force, &doing).await?;
+        self.unmount_below(name, force).await?;
         let failed = |e: &Error| cannot(About::Pool, &doing, e);
         let mut pools = self.0.pools.lock().await;
         self.record(&open.pool, by).await.map_err(|e| failed(&e))?;

@@ -7,6 +7,7 @@
 //!                             ├─ shares  updates               datasets as projects, file systems and LUNs
 //!                             ├─ san ◀─ configuration          targets, initiators, who sees which LUN
 //!                             ├─ san_directory ◀── iscsi::Server   LUNs, while clients use them
+//!                             ├─ mounts ◀── fuse::Mount          file systems in the machine's own tree
 //!                             └─ exports ◀── nbd::Server         volumes, while clients use them
 //! ```
 //!
@@ -37,6 +38,7 @@ mod leave;
 mod lun;
 mod lun_unit;
 mod memory;
+mod mounts;
 mod owner;
 mod phrase;
 mod pool_info;

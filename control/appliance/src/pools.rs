@@ -289,6 +289,7 @@ impl Appliance {
 
     /// Closes every pool; they stay imported.
     pub async fn stop(&self) -> Result<()> {
+        self.unmount_at_end().await;
         let mut pools = self.0.pools.lock().await;
         let mut outcome = Ok(());
         for (name, entry) in &mut pools.0 {

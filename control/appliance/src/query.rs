@@ -26,6 +26,12 @@ impl Appliance {
             let below = below(&open, name, &query, wanted.as_deref()).await;
             found.extend(below.map_err(|e| cannot(About::Dataset, &format!("open '{name}'"), &e))?);
         }
+        for dataset in &mut found {
+            let is_mounted = self.0.mounts.get(&dataset.name).is_some();
+            if let Some(mounted) = dataset.properties.iter_mut().find(|p| p.name == "mounted" && is_mounted) {
+                mounted.value = Some("yes".into());
+            }
+        }
         Ok(Reply::Datasets(found))
     }
 }

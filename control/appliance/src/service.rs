@@ -2,6 +2,7 @@
 
 use crate::configuration::Configuration;
 use crate::home::Home;
+use crate::mounts::Mounts;
 use crate::pools::Pools;
 use crate::san_directory::Iscsi;
 use crate::volumes::Volumes;
@@ -22,6 +23,8 @@ pub struct Config {
     pub home: Home,
     /// It goes on after the command that started it: pools are opened at once, and kept.
     pub is_daemon: bool,
+    /// It mounts file systems by itself, as OpenZFS does; only a daemon can.
+    pub mounts: bool,
     /// Tunables that hold until it ends, whatever the home remembers.
     pub system: Vec<(Tunable, u64)>,
 }
@@ -42,6 +45,7 @@ pub(crate) struct Inner {
     /// Held while pools come and go.
     pub pools: world::sync::Mutex<Pools>,
     pub volumes: Volumes,
+    pub mounts: Mounts,
     pub nbd: Mutex<Option<(nbd::Server, Vec<String>)>>,
     pub iscsi: Mutex<Option<Iscsi>>,
     pub configuration: Configuration,
@@ -75,6 +79,7 @@ impl Appliance {
             _cache_size: cache_size,
             tuning: Mutex::default(),
             volumes: Volumes::default(),
+            mounts: Mounts::default(),
             nbd: Mutex::default(),
             iscsi: Mutex::default(),
             configuration: Configuration::default(),
@@ -157,11 +162,18 @@ impl Appliance {
             Request::DatasetRename { from, to, parents } => {
                 self.rename_dataset(&from, &to, parents, &by).await
             }
-            Request::DatasetSet { name, properties } => self.set_dataset(&name, &properties, &by).await,
+            Request::DatasetSet { name, properties } => {
+                let reply = self.set_dataset(&name, &properties, &by).await?;
+                self.remount(&name).await.map(|()| reply)
+            }
             Request::DatasetInherit { name, property, received } => {
-                self.inherit_property(&name, &property, received, &by).await
+                let reply = self.inherit_property(&name, &property, received, &by).await?;
+                self.remount(&name).await.map(|()| reply)
             }
             Request::NbdExports => self.nbd_exports().await,
+            Request::Mounts => Ok(self.mounts()),
+            Request::Mount(asked) => self.mount(&asked).await,
+            Request::Unmount(asked) => self.unmount(&asked).await,
             Request::Tunables { names } => self.tell_tunables(&names),
             Request::TunableSet { settings } => self.set_tunables(&settings),
             Request::San(asked) => self.san(asked).await,

@@ -65,11 +65,14 @@ fn main() -> ExitCode {
 
 fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
     match command {
-        Command::Up(args) => {
-            serve::run(home, (&args.listen, &args.portals, &args.web), &args.system, Some(&args))
-        }
+        Command::Up(args) => serve::run(
+            home,
+            (&args.listen, &args.portals, &args.web),
+            (&args.system, &args.files),
+            Some(&args),
+        ),
         Command::Serve(args) => {
-            serve::run(home, (&args.listen, &args.portals, &args.web), &args.system, None)
+            serve::run(home, (&args.listen, &args.portals, &args.web), (&args.system, &args.files), None)
         }
         Command::Status(args) => {
             let mut daemon = running(home)?.ok_or_else(|| none_runs(home))?;

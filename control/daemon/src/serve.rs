@@ -9,7 +9,7 @@ use crate::{log, manager, report, socket, up, web};
 use api::{Call, Caller, Nbd, Reply, Request};
 use appliance::{Appliance, Config, Exported, Home, Iscsi};
 use cli::Failure;
-use cli::args::{Listen, Portals, System, Up, Web};
+use cli::args::{Files, Listen, Portals, System, Up, Web};
 use futures_util::future::select;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub struct Doors {
 pub fn run(
     home: &Home,
     (listen, portals, web): (&Listen, &Portals, &Web),
-    system: &System,
+    (system, files): (&System, &Files),
     first: Option<&Up>,
 ) -> Result<(), Failure> {
     log::start(web.log);
@@ -41,7 +41,7 @@ pub fn run(
     let _lock = home
         .lock(PATIENCE)
         .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
-    let config = Config { home: home.clone(), is_daemon: true, system: system.read()? };
+    let config = Config { home: home.clone(), is_daemon: true, mounts: files.mount, system: system.read()? };
     let (listen, portals, web) = (listen.clone(), portals.clone(), web.clone());
     let first = first.map(up::First::of);
     linux::block_on(serve(config, listen, portals, web, first)).map_err(Failure::Failed)
@@ -87,6 +87,7 @@ async fn serve_with(
     if let Some(first) = first {
         up::prepare(appliance, home, &first).await?;
     }
+    appliance.begin_to_mount().await.iter().for_each(|line| report::complain(line));
     let server = nbd::Server::new(Arc::new(Exported::all(appliance)), Arc::default(), nbd::Config::default());
     let doors = open_doors(&server, listen, Some(&home.nbd_socket()))?;
     appliance.set_nbd(server.clone(), doors.addresses());

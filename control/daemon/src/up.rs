@@ -37,6 +37,7 @@ pub async fn prepare(appliance: &Appliance, home: &Home, first: &First) -> Resul
         properties: Vec::new(),
         parents: false,
         dry_run: false,
+        unmounted: false,
     };
     ask(appliance, &line, Request::DatasetCreate(volume)).await.map(drop)
 }
@@ -63,6 +64,7 @@ async fn import_all(appliance: &Appliance, home: &Home) -> Result<bool, String> 
             destroyed: false,
             force: false,
             missing_log: false,
+            no_mount: false,
             properties: Vec::new(),
         });
         ask(appliance, &format!("zpool import {}", pool.name), request).await?;

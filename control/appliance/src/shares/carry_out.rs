@@ -90,6 +90,7 @@ impl Appliance {
             properties: settings.properties,
             parents: false,
             dry_run: false,
+            unmounted: false,
         };
         self.create_dataset(new, by).await?;
         Ok(Reply::Named { name: place.to_string() })

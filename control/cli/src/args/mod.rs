@@ -128,6 +128,15 @@ pub struct System {
     pub arc_max: Option<u64>,
 }
 
+/// File systems in the machine's own tree.
+#[derive(Clone, Debug, Args)]
+pub struct Files {
+    /// Mount file systems by itself, as OpenZFS does: at the start, and when they are imported or created [default: those
+    /// that 'zfs mount' asks for]
+    #[arg(long)]
+    pub mount: bool,
+}
+
 /// Where NBD clients may come in.
 #[derive(Clone, Debug, Args)]
 pub struct Listen {
@@ -197,6 +206,8 @@ pub struct Up {
     pub system: System,
     #[command(flatten)]
     pub web: Web,
+    #[command(flatten)]
+    pub files: Files,
     /// Size of the file that the first pool is made on
     #[arg(long, value_name = "SIZE", default_value = "10G", value_parser = size)]
     pub size: u64,
@@ -215,6 +226,8 @@ pub struct Serve {
     pub system: System,
     #[command(flatten)]
     pub web: Web,
+    #[command(flatten)]
+    pub files: Files,
 }
 
 #[derive(Debug, Args)]

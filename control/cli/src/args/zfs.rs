@@ -19,6 +19,11 @@ pub enum Command {
     Set(Set),
     /// Take back what was set, so that the parent's value counts again
     Inherit(Inherit),
+    /// List what is mounted, or mount file systems
+    Mount(Mount),
+    /// Unmount file systems
+    #[command(alias = "umount")]
+    Unmount(Unmount),
     /// Print the version
     Version {
         /// As JSON
@@ -53,11 +58,39 @@ pub struct Create {
     /// With -v, in a form for programs
     #[arg(short = 'P')]
     pub parsable: bool,
-    /// Do not mount it; Cenote does not mount by itself, so this changes nothing
+    /// Do not mount it, though the daemon mounts by itself
     #[arg(short)]
     pub unmounted: bool,
     /// What it is called: pool/name
     pub dataset: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Mount {
+    /// All that are to be mounted by themselves
+    #[arg(short, conflicts_with = "dataset")]
+    pub all: bool,
+    /// Over directories that are not empty too
+    #[arg(short = 'O')]
+    pub overlay: bool,
+    /// Mount options that win over properties: ro, rw, noexec, nosuid, nodev, noatime
+    #[arg(short, value_name = "OPTION", value_delimiter = ',')]
+    pub options: Vec<String>,
+    /// Which; without it, what is mounted is listed
+    pub dataset: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Unmount {
+    /// All
+    #[arg(short, conflicts_with = "what")]
+    pub all: bool,
+    /// Though somebody uses it
+    #[arg(short)]
+    pub force: bool,
+    /// A file system or where it is mounted, with all below it
+    #[arg(required_unless_present = "all", value_name = "FILESYSTEM|MOUNTPOINT")]
+    pub what: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -92,7 +125,7 @@ pub struct Rename {
     /// Even if it has to be unmounted
     #[arg(short)]
     pub force: bool,
-    /// Do not remount; Cenote does not mount by itself, so this changes nothing
+    /// Do not remount; taken, and without effect: what was mounted is mounted again
     #[arg(short)]
     pub unmounted: bool,
     /// What it is called now
@@ -172,7 +205,7 @@ pub struct Get {
 
 #[derive(Debug, Args)]
 pub struct Set {
-    /// Do not mount; Cenote does not mount by itself, so this changes nothing
+    /// Do not mount; taken, and without effect: what was mounted is mounted as the properties say then
     #[arg(short)]
     pub unmounted: bool,
     /// PROPERTY=VALUE, one or more, then datasets

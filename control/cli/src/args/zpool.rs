@@ -172,7 +172,7 @@ pub struct Import {
     /// Even if another machine had it last and did not export it
     #[arg(short)]
     pub force: bool,
-    /// Mount nothing; Cenote does not mount by itself, so this changes nothing
+    /// Mount nothing, though the daemon mounts by itself
     #[arg(short = 'N')]
     pub no_mount: bool,
     /// Import though a log device is missing

@@ -25,6 +25,7 @@ pub(super) fn run(session: &mut Session<'_>, args: &Create) -> Outcome {
         properties: properties.clone(),
         parents: args.parents,
         dry_run: args.dry_run,
+        unmounted: args.unmounted,
     }))?;
     // Where -p found it there already, nothing is said.
     if let Reply::Created { settings, warning } = reply {

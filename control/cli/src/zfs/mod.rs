@@ -5,6 +5,7 @@ mod destroy;
 pub(crate) mod fields;
 mod get;
 mod list;
+mod mount;
 mod scope;
 mod set;
 
@@ -25,6 +26,8 @@ pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
         Command::Get(args) => get::run(session, args),
         Command::Set(args) => set::run(session, args),
         Command::Inherit(args) => set::inherit(session, args),
+        Command::Mount(args) => mount::mount(session, args),
+        Command::Unmount(args) => mount::unmount(session, args),
         Command::Version { json } => crate::zpool::version(session, "zfs", *json),
     }
 }

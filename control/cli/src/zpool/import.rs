@@ -47,7 +47,7 @@ fn import(
     if args.rewind {
         return Err(Failure::Failed("'zpool import -F' is not part of this version of Cenote yet".into()));
     }
-    session.order(Request::PoolImport(PoolImport {
+    let reply = session.ask(Request::PoolImport(PoolImport {
         pool,
         new_name: args.new_name.clone(),
         temporary: args.temporary,
@@ -55,8 +55,13 @@ fn import(
         destroyed: args.destroyed,
         force: args.force,
         missing_log: args.missing_log,
+        no_mount: args.no_mount,
         properties: properties.to_vec(),
-    }))
+    }))?;
+    if let Reply::Imported { warning: Some(line), .. } = reply {
+        session.complain(line);
+    }
+    Ok(())
 }
 
 /// `-o` takes properties and mount options; the latter have no '=' and mean nothing where nothing is mounted.

@@ -1,0 +1,52 @@
+//! What a mount asks of its dataset besides its files.
+
+use fuse::{Dataset, Space};
+use pool::Pool;
+use units::{Kind, Result};
+use world::Pending;
+use zpl::FileSystem;
+
+pub(super) struct Facts {
+    pub pool: Pool,
+    pub dataset: String,
+    pub record_size: u32,
+}
+
+impl Dataset for Facts {
+    fn space(&self) -> Pending<Result<Space>> {
+        let (pool, dataset, record_size) = (self.pool.clone(), self.dataset.clone(), self.record_size);
+        Box::pin(async move {
+            let _reading = pool.reading().await;
+            let found = pool.dsl().find(&dataset).await?;
+            let available = pool.dsl().available(found.dir_id, &found.phys).await?;
+            Ok(Space { used: found.phys.referenced, available, files: 0, record_size })
+        })
+    }
+
+    fn snapshots(&self) -> Pending<Result<Vec<(String, u64)>>> {
+        let (pool, dataset) = (self.pool.clone(), self.dataset.clone());
+        Box::pin(async move {
+            let _reading = pool.reading().await;
+            let all = pool.dsl().snapshots(&dataset).await?;
+            let own = |name: String| name.split_once('@').map(|(_, own)| own.to_string()).unwrap_or(name);
+            Ok(all.into_iter().map(|(name, id)| (own(name), id.0)).collect())
+        })
+    }
+
+    fn snapshot(&self, name: &str) -> Pending<Result<Option<u64>>> {
+        let (pool, name) = (self.pool.clone(), format!("{}@{name}", self.dataset));
+        Box::pin(async move {
+            let _reading = pool.reading().await;
+            match pool.dsl().find(&name).await {
+                Ok(found) => Ok(Some(found.id.0)),
+                Err(e) if matches!(e.kind(), Kind::NotFound | Kind::Invalid) => Ok(None),
+                Err(e) => Err(e),
+            }
+        })
+    }
+
+    fn open_snapshot(&self, name: &str) -> Pending<Result<FileSystem>> {
+        let (pool, name) = (self.pool.clone(), format!("{}@{name}", self.dataset));
+        Box::pin(async move { pool.open_file_system(&name).await })
+    }
+}

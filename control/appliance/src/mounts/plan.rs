@@ -1,0 +1,119 @@
+//! Where and how a dataset is mounted.
+//!
+//! ```text
+//!   mountpoint   /a/path ──▶ below the pool's altroot          none, legacy ──▶ not by us
+//!   canmount     on: by itself    noauto: when asked for       off: never
+//!   readonly exec setuid devices atime overlay snapdir acltype ──▶ fuse::Options, then the options of the command
+//! ```
+
+use crate::phrase::{About, cannot};
+use crate::pools::Open;
+use api::{ApiError, ErrorKind, Result};
+use dsl::props::{Prop, PropName, Types, Value, show_value};
+use fuse::Options;
+use std::path::PathBuf;
+use units::Error;
+
+/// What the properties say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub at: PathBuf,
+    pub options: Options,
+    /// It is mounted without being asked for by name.
+    pub by_itself: bool,
+    pub record_size: u32,
+}
+
+/// Where and how, or why not.
+pub(super) async fn plan(open: &Open, dataset: &str) -> Result<Plan> {
+    let failed = |e: Error| cannot(About::Dataset, &format!("open '{dataset}'"), &e);
+    let refuse =
+        |why: &str| Err(ApiError::new(ErrorKind::Invalid, format!("cannot mount '{dataset}': {why}")));
+    let _reading = open.pool.reading().await;
+    let stats = open.pool.dsl().stats(dataset).await.map_err(failed)?;
+    if stats.types() != Types::FILESYSTEM {
+        return refuse("it is no file system");
+    }
+    let value = async |prop: Prop| {
+        let shown = stats.get(&PropName::Native(prop)).await.map_err(failed)?;
+        Ok::<_, ApiError>(shown.map_or(Value::Number(0), |(value, _)| value))
+    };
+    let word = async |prop: Prop| Ok::<_, ApiError>(show_value(prop.row(), &value(prop).await?, true));
+    let is_on = async |prop: Prop| Ok::<_, ApiError>(word(prop).await? == "on");
+    let mountpoint = match value(Prop::MountPoint).await? {
+        Value::Text(path) => path,
+        Value::Number(_) => return refuse("no mountpoint set"),
+    };
+    match mountpoint.as_str() {
+        "none" => return refuse("no mountpoint set"),
+        "legacy" => return refuse("legacy mountpoint; give it a path to have it mounted"),
+        _ => {}
+    }
+    let can_mount = word(Prop::CanMount).await?;
+    if can_mount == "off" {
+        return refuse("'canmount' property is set to 'off'");
+    }
+    let altroot = open.known.altroot.as_deref().unwrap_or("").trim_end_matches('/');
+    let options = Options {
+        source: dataset.into(),
+        read_only: is_on(Prop::ReadOnly).await? || open.pool.is_read_only(),
+        exec: is_on(Prop::Exec).await?,
+        setuid: is_on(Prop::Setuid).await?,
+        devices: is_on(Prop::Devices).await?,
+        atime: is_on(Prop::Atime).await?,
+        overlay: is_on(Prop::Overlay).await?,
+        shows_snapshots: word(Prop::SnapDir).await? == "visible",
+        posix_acl: word(Prop::AclType).await? == "posix",
+    };
+    let record_size = value(Prop::RecordSize).await?.number().and_then(|n| u32::try_from(n).ok());
+    Ok(Plan {
+        at: format!("{altroot}{mountpoint}").into(),
+        options,
+        by_itself: can_mount == "on",
+        record_size: record_size.unwrap_or(128 << 10),
+    })
+}
+
+impl Plan {
+    /// With what the command asks for beside the properties.
+    pub fn with(mut self, dataset: &str, overlay: bool, options: &[String]) -> Result<Plan> {
+        self.options.overlay |= overlay;
+        for option in options {
+            match option.as_str() {
+                "ro" => self.options.read_only = true,
+                "rw" => self.options.read_only = false,
+                "exec" | "noexec" => self.options.exec = option == "exec",
+                "suid" | "setuid" => self.options.setuid = true,
+                "nosuid" | "nosetuid" => self.options.setuid = false,
+                "dev" | "devices" => self.options.devices = true,
+                "nodev" | "nodevices" => self.options.devices = false,
+                "atime" | "noatime" => self.options.atime = option == "atime",
+                _ => {
+                    let message = format!("cannot mount '{dataset}': no such mount option: {option}");
+                    return Err(ApiError::new(ErrorKind::Invalid, message));
+                }
+            }
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_the_command_win() {
+        let plan =
+            || Plan { at: "/a".into(), options: Options::new("tank/a"), by_itself: true, record_size: 4096 };
+        let options = |words: &str| {
+            let words: Vec<String> = words.split(',').map(String::from).collect();
+            plan().with("tank/a", false, &words).map(|plan| plan.options)
+        };
+        let ro = options("ro,noexec,nosuid,nodev,noatime").unwrap();
+        assert!(ro.read_only && !ro.exec && !ro.setuid && !ro.devices && !ro.atime);
+        assert_eq!(options("ro,rw").unwrap(), Options::new("tank/a"));
+        let refused = options("ro,quick").unwrap_err();
+        assert_eq!(refused.message, "cannot mount 'tank/a': no such mount option: quick");
+    }
+}

@@ -1,0 +1,23 @@
+//! `zfs mount` and `zfs unmount`.
+
+use crate::args::zfs::{Mount, Unmount};
+use crate::expect_reply;
+use crate::session::{Outcome, Session};
+use api::{Reply, Request};
+
+pub(super) fn mount(session: &mut Session<'_>, args: &Mount) -> Outcome {
+    if args.dataset.is_none() && !args.all {
+        let mounted = expect_reply!(session.ask(Request::Mounts)?, Reply::Mounts(mounted) => mounted);
+        let lines: String = mounted.iter().map(|m| format!("{:<30}  {}\n", m.dataset, m.at)).collect();
+        return session.print(&lines);
+    }
+    session.order(Request::Mount(api::Mount {
+        datasets: args.dataset.iter().cloned().collect(),
+        overlay: args.overlay,
+        options: args.options.clone(),
+    }))
+}
+
+pub(super) fn unmount(session: &mut Session<'_>, args: &Unmount) -> Outcome {
+    session.order(Request::Unmount(api::Unmount { what: args.what.clone(), force: args.force }))
+}

@@ -1,0 +1,183 @@
+//! A file system while it is mounted.
+//!
+//! ```text
+//!   mount ──▶ Mount ── unmount ──────────▶ the kernel lets go ──▶ finish: requests done, files given back
+//!                └── umount(8), or an aborted connection ──┘
+//! ```
+
+use crate::loops::{self, Serving, aside};
+use crate::place;
+use crate::served::{Dataset, Served};
+use crate::session::Session;
+use fuser::{BackgroundSession, Config, MountOption, SessionACL};
+use std::os::linux::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use units::{Error, Kind, Result};
+use world::sync::{Event, Mutex};
+use zpl::FileSystem;
+
+/// How long a connection that was aborted may take to say so.
+const GOODBYE: Duration = Duration::from_secs(10);
+/// Threads that read requests: two, so that one can read while the other hands over.
+const READERS: usize = 2;
+
+/// How a file system is mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// What is shown as the source: the dataset.
+    pub source: String,
+    pub read_only: bool,
+    pub exec: bool,
+    pub setuid: bool,
+    pub devices: bool,
+    pub atime: bool,
+    /// Over a directory that is not empty too.
+    pub overlay: bool,
+    /// `.zfs` is listed; it can be reached in any case.
+    pub shows_snapshots: bool,
+    /// POSIX ACLs are kept and enforced.
+    pub posix_acl: bool,
+}
+
+impl Options {
+    pub fn new(source: &str) -> Options {
+        Options {
+            source: source.into(),
+            read_only: false,
+            exec: true,
+            setuid: true,
+            devices: true,
+            atime: true,
+            overlay: true,
+            shows_snapshots: false,
+            posix_acl: false,
+        }
+    }
+
+    fn config(&self) -> Config {
+        let either = |on: bool, yes, no| if on { yes } else { no };
+        let is_root = rustix::process::geteuid().is_root();
+        let mut config = Config::default();
+        config.mount_options = vec![
+            MountOption::FSName(self.source.clone()),
+            MountOption::DefaultPermissions,
+            either(self.read_only, MountOption::RO, MountOption::RW),
+            either(self.exec, MountOption::Exec, MountOption::NoExec),
+            either(self.atime, MountOption::Atime, MountOption::NoAtime),
+        ];
+        // Only root may give these rights away.
+        config.mount_options.push(either(self.setuid && is_root, MountOption::Suid, MountOption::NoSuid));
+        config.mount_options.push(either(self.devices && is_root, MountOption::Dev, MountOption::NoDev));
+        // For others than the one who mounts, fusermount3 must be configured.
+        config.acl = if is_root { SessionACL::All } else { SessionACL::Owner };
+        config.n_threads = Some(READERS);
+        config
+    }
+}
+
+/// See the module.
+pub struct Mount {
+    at: PathBuf,
+    options: Options,
+    served: Arc<Served>,
+    /// Set when the session's threads have ended.
+    ended: Arc<Event>,
+    /// The kernel's number of the connection.
+    connection: u32,
+    running: Mutex<Option<(BackgroundSession, Serving)>>,
+}
+
+impl std::fmt::Debug for Mount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Mount({} at {})", self.options.source, self.at.display())
+    }
+}
+
+/// Mounts a file system at a directory, which is made if it is not there.
+pub async fn mount(fs: FileSystem, dataset: Arc<dyn Dataset>, at: &Path, options: Options) -> Result<Mount> {
+    let served = Arc::new(Served::new(fs, dataset, &options).await?);
+    let (loops, serving) = loops::start();
+    let ended = Arc::new(Event::new());
+    let session = Session::new(served.clone(), loops, ended.clone());
+    let (place, how) = (at.to_path_buf(), options.clone());
+    let begun = aside(move || {
+        place::prepare(&place, how.overlay)?;
+        let failed = |e: std::io::Error| Error::new(Kind::Io, "mount").at(place.display()).because(e);
+        let session = fuser::Session::new(session, &place, &how.config()).map_err(failed)?;
+        let session = session.spawn().map_err(failed)?;
+        // The first answer: from now on it is there for everybody.
+        let device = std::fs::symlink_metadata(&place).map_err(failed)?.st_dev();
+        Ok((session, rustix::fs::minor(device)))
+    });
+    let (session, connection) = begun.await?;
+    let running = Mutex::new(Some((session, serving)));
+    Ok(Mount { at: at.into(), options, served, ended, connection, running })
+}
+
+impl Mount {
+    pub fn at(&self) -> &Path {
+        &self.at
+    }
+
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The kernel has let go of it, by us or by somebody else.
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_set()
+    }
+
+    /// Waits until the kernel has let go of it.
+    pub async fn ended(&self) {
+        self.ended.wait().await;
+    }
+
+    /// Files of a snapshot that is to be destroyed, or called otherwise, are not served any more.
+    pub async fn forget_snapshot(&self, name: &str) {
+        self.served.forget_snapshot(name).await;
+    }
+
+    /// Takes the file system out of the tree. Without force it must not be in use; with it, those who use it get errors.
+    pub async fn unmount(&self, force: bool) -> Result<()> {
+        if !self.has_ended() {
+            let (at, connection) = (self.at.clone(), self.connection);
+            aside(move || {
+                if force {
+                    // What programs have written into mappings is still on its way.
+                    let _ = std::fs::File::open(&at).map(|dir| rustix::fs::syncfs(&dir));
+                }
+                place::unmount(&at, force)?;
+                if force {
+                    // Not everybody may do that by unmounting alone.
+                    let _ = std::fs::write(format!("/sys/fs/fuse/connections/{connection}/abort"), "1");
+                }
+                Ok(())
+            })
+            .await?;
+            if world::timeout(GOODBYE, self.ended.wait()).await.is_none() {
+                return Err(Error::new(Kind::Busy, "unmount")
+                    .at(self.at.display())
+                    .because("somebody uses it"));
+            }
+        }
+        self.finish().await;
+        Ok(())
+    }
+
+    /// After the end: waits for the requests that are under way, and gives all files back.
+    pub async fn finish(&self) {
+        // Whoever comes second waits until the first is done.
+        let mut running = self.running.lock().await;
+        let Some((session, serving)) = running.take() else { return };
+        aside(move || {
+            // It has ended; an error of the connection is the reason why, and changes nothing now.
+            let _ = session.join();
+        })
+        .await;
+        serving.finish().await;
+        self.served.release_all().await;
+    }
+}

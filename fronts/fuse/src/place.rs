@@ -1,0 +1,114 @@
+//! Mount points: making them, and getting rid of what a killed program left on them.
+
+use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use units::{Error, Kind, Result};
+
+/// Why this process cannot mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    NoDevice,
+    /// Not root, and no fusermount3 to ask.
+    NoHelper,
+}
+
+impl std::fmt::Display for Unusable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Unusable::NoDevice => "this machine has no /dev/fuse",
+            Unusable::NoHelper => "only root may mount here, and there is no fusermount3",
+        })
+    }
+}
+
+impl std::error::Error for Unusable {}
+
+/// Whether mounting can succeed at all.
+pub fn can_mount() -> Result<(), Unusable> {
+    if !Path::new("/dev/fuse").exists() {
+        return Err(Unusable::NoDevice);
+    }
+    if rustix::process::geteuid().is_root() || helper().is_some() {
+        return Ok(());
+    }
+    Err(Unusable::NoHelper)
+}
+
+fn helper() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    let found = |dir: PathBuf| {
+        ["fusermount3", "fusermount"].map(|name| dir.join(name)).into_iter().find(|p| p.is_file())
+    };
+    std::env::split_paths(&path).chain(usual).find_map(found)
+}
+
+/// Whether the file system that is mounted there has lost its program.
+fn is_dead(at: &Path) -> bool {
+    std::fs::symlink_metadata(at).is_err_and(|e| e.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()))
+}
+
+/// Takes away what is mounted at `at` as long as its program is gone. Blocks.
+pub(crate) fn detach_dead(at: &Path) -> Result<()> {
+    // Several may lie one above the other.
+    for _ in 0..64 {
+        if !is_dead(at) {
+            return Ok(());
+        }
+        unmount(at, true)?;
+    }
+    Ok(())
+}
+
+/// As [`detach_dead`], of many; one that cannot be taken away is met again when something is to be mounted there.
+pub async fn detach_all_dead(places: Vec<String>) {
+    crate::loops::aside(move || {
+        // What lies deeper goes first.
+        let mut places = places;
+        places.sort();
+        for place in places.iter().rev() {
+            let _ = detach_dead(Path::new(place));
+        }
+    })
+    .await;
+}
+
+/// Unmounts as root, or by the helper. With force it is gone from the tree at once, whoever uses it. Blocks.
+pub(crate) fn unmount(at: &Path, force: bool) -> Result<()> {
+    let failed = |kind, e: String| Error::new(kind, "unmount").at(at.display()).because(e);
+    let flags = if force { UnmountFlags::FORCE | UnmountFlags::DETACH } else { UnmountFlags::empty() };
+    match rustix::mount::unmount(at, flags | UnmountFlags::NOFOLLOW) {
+        // Somebody was faster.
+        Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
+        Err(Errno::BUSY) => Err(failed(Kind::Busy, "somebody uses it".into())),
+        Err(Errno::PERM) => {
+            let Some(helper) = helper() else { return Err(failed(Kind::Io, Unusable::NoHelper.to_string())) };
+            let flags = if force { "-uz" } else { "-u" };
+            let asked = Command::new(helper).arg(flags).arg("--").arg(at).stdin(Stdio::null()).output();
+            let output = asked.map_err(|e| failed(Kind::Io, e.to_string()))?;
+            if output.status.success() {
+                return Ok(());
+            }
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
+            let kind = if said.contains("busy") { Kind::Busy } else { Kind::Io };
+            Err(failed(kind, said))
+        }
+        Err(e) => Err(failed(Kind::Io, io::Error::from(e).to_string())),
+    }
+}
+
+/// Makes the directory that is mounted on. Without `overlay` it must be empty. Blocks.
+pub(crate) fn prepare(at: &Path, overlay: bool) -> Result<()> {
+    let failed = |e: io::Error| Error::new(Kind::Io, "use mount point").at(at.display()).because(e);
+    detach_dead(at)?;
+    std::fs::create_dir_all(at).map_err(failed)?;
+    if !overlay && std::fs::read_dir(at).map_err(failed)?.next().is_some() {
+        return Err(Error::new(Kind::Busy, "use mount point")
+            .at(at.display())
+            .because("directory is not empty"));
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! What is in files.
+
+use super::attributes::drop_rights;
+use super::{Place, Served};
+use crate::errno::{Result, errno};
+use fuser::Errno;
+use units::Kind;
+use world::Buf;
+use zpl::{FileSystem, Node};
+
+/// The largest request that the kernel is told to make.
+pub(crate) const IO_MAX: usize = 1 << 20;
+/// How much one request to copy does: the client asks again, and can be killed meanwhile.
+const COPY_MAX: u64 = 16 << 20;
+
+const KEEP_SIZE: i32 = 0x1;
+const PUNCH_HOLE: i32 = 0x2;
+const ZERO_RANGE: i32 = 0x10;
+
+const SEEK_DATA: i32 = 3;
+const SEEK_HOLE: i32 = 4;
+
+/// How a write is to be done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Writing {
+    /// It is durable before the answer.
+    pub sync: bool,
+    /// Whoever writes may not keep setuid and the like.
+    pub drops_rights: bool,
+}
+
+impl Served {
+    /// As much as there is of a range. `may_be_short`: what lies before a damaged block is better than nothing; else a
+    /// short answer would mean the end of the file.
+    pub async fn read(&self, number: u64, offset: u64, len: u32, may_be_short: bool) -> Result<Buf> {
+        let node = self.file(number).await?.node;
+        let len = (len as usize).min(IO_MAX);
+        match node.read(offset, len).await {
+            Ok(data) => Ok(data),
+            Err(e) if may_be_short && matches!(e.kind(), Kind::Checksum | Kind::Corrupt | Kind::Io) => {
+                let good = undamaged(&node, offset, len).await;
+                if good.is_empty() { Err(errno(&e)) } else { Ok(Buf::copy_from(&good)) }
+            }
+            Err(e) => Err(errno(&e)),
+        }
+    }
+
+    pub async fn write(&self, number: u64, offset: u64, data: &[u8], how: Writing) -> Result<()> {
+        let node = self.file(number).await?.node;
+        if how.drops_rights {
+            drop_rights(&node).await?;
+        }
+        node.write(offset, data).await.map_err(|e| errno(&e))?;
+        if how.sync { sync(node.file_system()).await } else { Ok(()) }
+    }
+
+    pub async fn sync_file(&self, number: u64) -> Result<()> {
+        match self.place(number).await? {
+            Place::File(file) => sync(file.node.file_system()).await,
+            Place::Control | Place::Snapshots => Ok(()),
+        }
+    }
+
+    pub async fn allocate(&self, number: u64, offset: u64, len: u64, mode: i32) -> Result<()> {
+        let node = self.file(number).await?.node;
+        let end = offset.checked_add(len).filter(|end| *end <= i64::MAX as u64).ok_or(Errno::EFBIG)?;
+        let done = match mode {
+            m if m == PUNCH_HOLE | KEEP_SIZE => node.punch_hole(offset, len).await,
+            m if m & !KEEP_SIZE == ZERO_RANGE => {
+                let zeroed = node.punch_hole(offset, len).await;
+                match zeroed {
+                    Ok(()) if mode & KEEP_SIZE == 0 => node.allocate(offset, len, false).await,
+                    zeroed => zeroed,
+                }
+            }
+            0 | KEEP_SIZE => {
+                let (room, stat) = (self.space().await?, node.stat().await.map_err(|e| errno(&e))?);
+                // Nothing is set aside; but what can never be written is not promised.
+                let new = if mode == 0 { end.saturating_sub(stat.size) } else { len };
+                if new > room.available {
+                    return Err(Errno::ENOSPC);
+                }
+                node.allocate(offset, len, mode & KEEP_SIZE != 0).await
+            }
+            _ => return Err(Errno::EOPNOTSUPP),
+        };
+        done.map_err(|e| errno(&e))?;
+        drop_rights(&node).await
+    }
+
+    pub async fn seek(&self, number: u64, offset: i64, whence: i32) -> Result<i64> {
+        let node = self.file(number).await?.node;
+        let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
+        let found = match whence {
+            SEEK_DATA => node.seek_data(offset).await,
+            SEEK_HOLE => node.seek_hole(offset).await,
+            _ => return Err(Errno::EINVAL),
+        };
+        let found = found.map_err(|e| errno(&e))?.ok_or(Errno::ENXIO)?;
+        i64::try_from(found).map_err(|_| Errno::EOVERFLOW)
+    }
+
+    /// Copies as much as one request does, and says how much that was; holes stay holes.
+    pub async fn copy(&self, from: (u64, u64), to: (u64, u64), len: u64, drops_rights: bool) -> Result<u32> {
+        let (source, target) = (self.file(from.0).await?.node, self.file(to.0).await?.node);
+        if drops_rights {
+            drop_rights(&target).await?;
+        }
+        let len = len.min(COPY_MAX);
+        let mut done = 0;
+        while done < len {
+            let part = IO_MAX.min((len - done) as usize);
+            let (at, new) = (from.1.checked_add(done), to.1.checked_add(done));
+            let (at, new) = (at.ok_or(Errno::EFBIG)?, new.ok_or(Errno::EFBIG)?);
+            let copied = match source.read(at, part).await {
+                Ok(data) if data.is_empty() => break,
+                Ok(data) => target.write(new, &data).await.map(|()| data.len()),
+                Err(e) => Err(e),
+            };
+            match copied {
+                Ok(n) => done += n as u64,
+                Err(_) if done > 0 => break,
+                Err(e) => return Err(errno(&e)),
+            }
+        }
+        Ok(done as u32)
+    }
+}
+
+/// What can be read of a range from its beginning.
+async fn undamaged(node: &Node, offset: u64, len: usize) -> Vec<u8> {
+    let block = node.object().block_size().max(512);
+    let mut good = Vec::new();
+    while good.len() < len {
+        let at = offset + good.len() as u64;
+        let part = (block - at % block).min((len - good.len()) as u64) as usize;
+        match node.read(at, part).await {
+            Ok(data) if !data.is_empty() => good.extend_from_slice(&data),
+            _ => break,
+        }
+    }
+    good
+}
+
+async fn sync(fs: &FileSystem) -> Result<()> {
+    match fs.sync().await {
+        // Nothing was changed that could be lost.
+        Err(e) if e.kind() == Kind::ReadOnly => Ok(()),
+        synced => synced.map_err(|e| errno(&e)),
+    }
+}

@@ -1,0 +1,179 @@
+//! What the kernel asks, answered from files: one function for each request, which knows nothing of the protocol.
+//!
+//! ```text
+//!   names.rs        lookup, create, link, remove, rename        data.rs    read, write, allocate, seek, copy, sync
+//!   attributes.rs   getattr, setattr, statfs                    xattr.rs   extended attributes and POSIX ACLs
+//!   listing.rs      directories                                 control.rs .zfs and the snapshots in it
+//! ```
+//!
+//! Whatever gives an entry back counts it as told to the kernel, once it is certain that the answer will be that.
+
+mod attributes;
+mod control;
+mod data;
+mod listing;
+mod names;
+mod xattr;
+
+pub(crate) use attributes::Setting;
+pub(crate) use data::{IO_MAX, Writing};
+pub(crate) use names::{Asker, New};
+
+use crate::errno::{Result, errno};
+use crate::mount::Options;
+use crate::nodes::{CONTROL, Nodes, ROOT, SNAPSHOTS, number, parts};
+use control::Trees;
+use fuser::{Errno, FileAttr};
+use units::ObjectId;
+use world::Pending;
+use zpl::{FileKind, FileSystem, Node, Time};
+
+/// What there is of a dataset besides its files.
+pub trait Dataset: Send + Sync + 'static {
+    fn space(&self) -> Pending<units::Result<Space>>;
+    /// The names of its snapshots, without the dataset's, each with its number, which never changes.
+    fn snapshots(&self) -> Pending<units::Result<Vec<(String, u64)>>>;
+    /// The number of one; `None` when there is none of that name.
+    fn snapshot(&self, name: &str) -> Pending<units::Result<Option<u64>>>;
+    fn open_snapshot(&self, name: &str) -> Pending<units::Result<FileSystem>>;
+}
+
+/// In bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    /// What the files take.
+    pub used: u64,
+    /// What more may be written, by quotas and reservations.
+    pub available: u64,
+    /// How many files there are.
+    pub files: u64,
+    /// `recordsize`.
+    pub record_size: u32,
+}
+
+/// See the module.
+pub(crate) struct Served {
+    fs: FileSystem,
+    root: Node,
+    dataset: std::sync::Arc<dyn Dataset>,
+    shows_snapshots: bool,
+    pub posix_acl: bool,
+    nodes: Nodes,
+    trees: Trees,
+    made: Time,
+}
+
+/// What a number means.
+#[derive(Clone)]
+pub(crate) enum Place {
+    File(File),
+    /// `.zfs`
+    Control,
+    /// `.zfs/snapshot`
+    Snapshots,
+}
+
+/// A file of the file system or of one of its snapshots.
+#[derive(Clone)]
+pub(crate) struct File {
+    pub tree: u16,
+    pub node: Node,
+}
+
+impl Served {
+    pub async fn new(
+        fs: FileSystem,
+        dataset: std::sync::Arc<dyn Dataset>,
+        options: &Options,
+    ) -> units::Result<Served> {
+        let root = fs.root().await?;
+        let made = root.stat().await?.crtime;
+        Ok(Served {
+            root,
+            fs,
+            dataset,
+            shows_snapshots: options.shows_snapshots,
+            posix_acl: options.posix_acl,
+            nodes: Nodes::default(),
+            trees: Trees::default(),
+            made,
+        })
+    }
+
+    /// What the kernel means by a number.
+    pub async fn place(&self, asked: u64) -> Result<Place> {
+        match asked {
+            ROOT => return Ok(Place::File(File { tree: 0, node: self.root.clone() })),
+            CONTROL => return Ok(Place::Control),
+            SNAPSHOTS => return Ok(Place::Snapshots),
+            _ => {}
+        }
+        let (tree, object) = parts(asked);
+        if let Some(node) = self.nodes.get(asked) {
+            return Ok(Place::File(File { tree, node }));
+        }
+        // A handle that somebody kept, or a file that could not be opened when its name was listed.
+        let fs = self.tree(tree).ok_or(Errno::ESTALE)?;
+        let node = fs.object(ObjectId(object)).await.map_err(|e| match e.kind() {
+            units::Kind::NotFound => Errno::ESTALE,
+            _ => errno(&e),
+        })?;
+        if node.is_xattr() { Err(Errno::ESTALE) } else { Ok(Place::File(File { tree, node })) }
+    }
+
+    /// As [`Served::place`], of what is stored; what is not cannot be changed.
+    pub async fn file(&self, asked: u64) -> Result<File> {
+        match self.place(asked).await? {
+            Place::File(file) => Ok(file),
+            Place::Control | Place::Snapshots => Err(Errno::EPERM),
+        }
+    }
+
+    /// By which number the kernel knows a file.
+    fn number(&self, file: &File) -> u64 {
+        let object = file.node.id().object;
+        if file.tree == 0 && object == self.root.id().object { ROOT } else { number(file.tree, object.0) }
+    }
+
+    async fn attr(&self, file: &File) -> Result<FileAttr> {
+        let stat = file.node.stat().await.map_err(|e| errno(&e))?;
+        Ok(crate::attr::file_attr(self.number(file), &stat))
+    }
+
+    /// The attributes of a file that the kernel is told of.
+    async fn told(&self, file: &File) -> Result<(FileAttr, u64)> {
+        let attr = self.attr(file).await?;
+        if attr.ino.0 != ROOT {
+            self.nodes.tell(attr.ino.0, &file.node);
+        }
+        Ok((attr, file.node.generation()))
+    }
+
+    /// What stands for a name that is not there.
+    pub fn nothing(&self) -> FileAttr {
+        crate::attr::made_up_directory(0, self.made)
+    }
+
+    /// The kernel gives a file back `count` times.
+    pub async fn forget(&self, number: u64, count: u64) {
+        if let Some(node) = self.nodes.forget(number, count) {
+            self.let_go(node).await;
+        }
+    }
+
+    /// A file that cannot be freed now is freed when the file system is opened the next time.
+    async fn let_go(&self, node: Node) {
+        let _ = node.release().await;
+    }
+
+    /// The kernel has forgotten everything.
+    pub async fn release_all(&self) {
+        for node in self.nodes.take_all() {
+            self.let_go(node).await;
+        }
+    }
+}
+
+fn is_directory(kind: FileKind) -> bool {
+    kind == FileKind::Directory
+}

@@ -1,0 +1,202 @@
+//! Names: looking one up, making, linking, removing and renaming files.
+
+use super::{File, Place, Served, is_directory};
+use crate::acl::{self, Acl};
+use crate::attr::{decode_device, kind_of, made_up_directory};
+use crate::errno::{Result, errno, errno_if_large};
+use crate::nodes::{CONTROL, SNAPSHOTS};
+use fuser::{Errno, FileAttr, RenameFlags};
+use zpl::{FileKind, NewFile, Node, Renaming};
+
+const NAME_MAX: usize = 255;
+const SETGID: u32 = 0o2000;
+/// The directory of snapshots, in the root.
+pub(super) const CONTROL_NAME: &[u8] = b".zfs";
+pub(super) const SNAPSHOTS_NAME: &[u8] = b"snapshot";
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker {
+    pub uid: u32,
+    pub gid: u32,
+}
+
+/// What a file is to be.
+#[derive(Clone, Debug)]
+pub(crate) struct New {
+    pub mode: u32,
+    pub umask: u32,
+    pub rdev: u32,
+    /// Of links; empty else.
+    pub target: Vec<u8>,
+    pub kind: FileKind,
+}
+
+impl New {
+    pub fn file(mode: u32, umask: u32) -> New {
+        New { mode, umask, rdev: 0, target: Vec::new(), kind: FileKind::Regular }
+    }
+
+    /// As mknod says it.
+    pub fn node(mode: u32, umask: u32, rdev: u32) -> Result<New> {
+        Ok(New { rdev, kind: kind_of(mode).ok_or(Errno::EINVAL)?, ..New::file(mode, umask) })
+    }
+}
+
+pub(super) fn check_name(name: &[u8]) -> Result<()> {
+    match name {
+        name if name.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
+        b"" => Err(Errno::EINVAL),
+        name if name.iter().any(|b| matches!(b, 0 | b'/')) => Err(Errno::EINVAL),
+        _ => Ok(()),
+    }
+}
+
+impl Served {
+    fn is_root(&self, file: &File) -> bool {
+        file.tree == 0 && file.node.id() == self.root.id()
+    }
+
+    /// The name is not taken by what we show there.
+    fn check_free(&self, parent: &File, name: &[u8]) -> Result<()> {
+        check_name(name)?;
+        if self.is_root(parent) && name == CONTROL_NAME { Err(Errno::EEXIST) } else { Ok(()) }
+    }
+
+    /// The file under a name, and its generation; `None` when there is none, which the kernel may remember.
+    pub async fn lookup(&self, parent: u64, name: &[u8]) -> Result<Option<(FileAttr, u64)>> {
+        check_name(name)?;
+        match self.place(parent).await? {
+            Place::Control => Ok(match name {
+                SNAPSHOTS_NAME => Some((made_up_directory(SNAPSHOTS, self.made), 0)),
+                _ => None,
+            }),
+            Place::Snapshots => match self.snapshot_root(name).await? {
+                Some(file) => self.told(&file).await.map(Some),
+                None => Ok(None),
+            },
+            Place::File(parent) if self.is_root(&parent) && name == CONTROL_NAME => {
+                Ok(Some((made_up_directory(CONTROL, self.made), 0)))
+            }
+            Place::File(parent) => {
+                let node = match name {
+                    // Only handles that somebody kept are asked for that.
+                    b"." => parent.node.clone(),
+                    b".." => parent.node.parent().await.map_err(|e| errno(&e))?,
+                    name => match parent.node.lookup(name).await {
+                        Ok(node) => node,
+                        // A name whose file is gone is damage; one that is not there is not.
+                        Err(e) if e.kind() == units::Kind::NotFound => {
+                            let entry = parent.node.entry(name).await.map_err(|e| errno(&e))?;
+                            return entry.map_or(Ok(None), |_| Err(Errno::EIO));
+                        }
+                        Err(e) => return Err(errno(&e)),
+                    },
+                };
+                let file = File { tree: parent.tree, node };
+                let told = self.told(&file).await;
+                if told.is_err() {
+                    self.let_go(file.node).await;
+                }
+                told.map(Some)
+            }
+        }
+    }
+
+    /// Makes a file; what it is given of group and rights depends on the directory.
+    pub async fn make(&self, asker: Asker, parent: u64, name: &[u8], new: New) -> Result<(FileAttr, u64)> {
+        let parent = self.file(parent).await?;
+        self.check_free(&parent, name)?;
+        let directory = parent.node.stat().await.map_err(|e| errno(&e))?;
+        let mut mode = new.mode & 0o7777;
+        let inherits_group = directory.permissions & SETGID != 0;
+        if inherits_group && is_directory(new.kind) {
+            mode |= SETGID;
+        }
+        let default = match self.posix_acl && new.kind != FileKind::Symlink {
+            true => self.acl_of(&parent.node, acl::DEFAULT).await?,
+            false => None,
+        };
+        let access = default.clone().map(|acl| acl.inherited(mode));
+        mode = match &access {
+            Some(acl) => mode & !0o777 | acl.mode(),
+            None => mode & !new.umask,
+        };
+        let file = NewFile {
+            permissions: if new.kind == FileKind::Symlink { 0o777 } else { mode },
+            uid: asker.uid,
+            gid: if inherits_group { directory.gid } else { asker.gid },
+            rdev: decode_device(new.rdev),
+            target: &new.target,
+            ..NewFile::new(new.kind, 0)
+        };
+        let node = parent.node.create(name, &file).await.map_err(|e| errno(&e))?;
+        if let (Some(default), Some(access)) = (&default, &access) {
+            self.begin_with(&node, default, access).await?;
+        }
+        self.told(&File { tree: parent.tree, node }).await
+    }
+
+    async fn begin_with(&self, node: &Node, default: &Acl, access: &Acl) -> Result<()> {
+        if !access.is_trivial() {
+            node.set_xattr(acl::ACCESS, &access.encode()).await.map_err(|e| errno(&e))?;
+        }
+        if node.is_directory() {
+            node.set_xattr(acl::DEFAULT, &default.encode()).await.map_err(|e| errno(&e))?;
+        }
+        Ok(())
+    }
+
+    pub async fn link(&self, number: u64, parent: u64, name: &[u8]) -> Result<(FileAttr, u64)> {
+        let (file, parent) = (self.file(number).await?, self.file(parent).await?);
+        self.check_free(&parent, name)?;
+        if file.tree != parent.tree {
+            return Err(Errno::EXDEV);
+        }
+        parent.node.link(name, &file.node).await.map_err(|e| match zpl::Refusal::of(&e) {
+            Some(zpl::Refusal::IsDirectory) => Errno::EPERM,
+            // It lost its last name meanwhile.
+            Some(zpl::Refusal::Stale) => Errno::ENOENT,
+            _ => errno_if_large(Errno::EMLINK)(e),
+        })?;
+        self.told(&file).await
+    }
+
+    pub async fn unlink(&self, parent: u64, name: &[u8]) -> Result<()> {
+        let parent = self.file(parent).await?;
+        self.check_kept(&parent, name)?;
+        parent.node.unlink(name).await.map_err(|e| errno(&e))
+    }
+
+    pub async fn remove_directory(&self, parent: u64, name: &[u8]) -> Result<()> {
+        let parent = self.file(parent).await?;
+        self.check_kept(&parent, name)?;
+        parent.node.remove_directory(name).await.map_err(|e| errno(&e))
+    }
+
+    /// The name is not of what we show there.
+    fn check_kept(&self, parent: &File, name: &[u8]) -> Result<()> {
+        check_name(name)?;
+        if self.is_root(parent) && name == CONTROL_NAME { Err(Errno::EPERM) } else { Ok(()) }
+    }
+
+    pub async fn rename(&self, from: (u64, &[u8]), to: (u64, &[u8]), flags: RenameFlags) -> Result<()> {
+        let how = match flags {
+            f if f.is_empty() => Renaming::Replace,
+            RenameFlags::RENAME_NOREPLACE => Renaming::NoReplace,
+            RenameFlags::RENAME_EXCHANGE => Renaming::Exchange,
+            _ => return Err(Errno::EINVAL),
+        };
+        let (source, target) = (self.file(from.0).await?, self.file(to.0).await?);
+        self.check_kept(&source, from.1)?;
+        self.check_free(&target, to.1)?;
+        if source.tree != target.tree {
+            return Err(Errno::EXDEV);
+        }
+        source.node.rename(from.1, &target.node, to.1, how).await.map_err(|e| errno(&e))
+    }
+
+    pub async fn read_link(&self, number: u64) -> Result<Vec<u8>> {
+        self.file(number).await?.node.read_link().await.map_err(|e| errno(&e))
+    }
+}

@@ -1,0 +1,503 @@
+//! The protocol's side: a request is taken apart on the session's thread, answered by a task of the loops.
+//!
+//! What the kernel is asked for at the beginning:
+//!
+//! ```text
+//!   big writes, 1 MiB requests, asynchronous reads and direct I/O      readdirplus where it helps
+//!   changes in one directory side by side                              symbolic links are cached
+//!   pages stay cached as long as size and time of the file do          no opening: files are held by being known
+//!   setuid and the like go by us (HANDLE_KILLPRIV_V2)                  POSIX ACLs and the umask, where they are kept
+//!   no write-back cache: see the crate
+//! ```
+
+use crate::attr::time_of;
+use crate::errno::Result;
+use crate::loops::Loops;
+use crate::served::{Asker, IO_MAX, New, Served, Setting, Writing};
+use fuser::{
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation,
+    INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
+    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use std::ffi::OsStr;
+use std::future::Future;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use world::sync::Event;
+use zpl::{FileKind, Time};
+
+/// How long the kernel believes what it was told. Everything it changes itself it knows; others may change files too.
+const BELIEVED: Duration = Duration::from_secs(1);
+/// Requests that the kernel sends before it has answers, of those that nobody waits for.
+const BACKGROUND: u16 = 64;
+/// Names that are fetched at once for a listing.
+const NAMES_AT_ONCE: usize = 256;
+
+const WANTED: [InitFlags; 12] = [
+    InitFlags::FUSE_ASYNC_READ,
+    InitFlags::FUSE_BIG_WRITES,
+    InitFlags::FUSE_MAX_PAGES,
+    InitFlags::FUSE_ASYNC_DIO,
+    InitFlags::FUSE_AUTO_INVAL_DATA,
+    InitFlags::FUSE_DO_READDIRPLUS,
+    InitFlags::FUSE_READDIRPLUS_AUTO,
+    InitFlags::FUSE_PARALLEL_DIROPS,
+    InitFlags::FUSE_CACHE_SYMLINKS,
+    InitFlags::FUSE_HANDLE_KILLPRIV_V2,
+    InitFlags::FUSE_EXPORT_SUPPORT,
+    InitFlags::FUSE_NO_OPEN_SUPPORT,
+];
+
+pub(crate) struct Session {
+    served: Arc<Served>,
+    loops: Loops,
+    ended: Arc<Event>,
+    /// The kernel opens files without asking.
+    opens_itself: bool,
+}
+
+impl Session {
+    pub fn new(served: Arc<Served>, loops: Loops, ended: Arc<Event>) -> Session {
+        Session { served, loops, ended, opens_itself: false }
+    }
+
+    fn run<F: Future<Output = ()> + Send + 'static>(&self, work: impl FnOnce(Arc<Served>) -> F) {
+        self.loops.run(work(self.served.clone()));
+    }
+}
+
+fn asker(request: &Request) -> Asker {
+    Asker { uid: request.uid(), gid: request.gid() }
+}
+
+fn bytes(name: &OsStr) -> Vec<u8> {
+    name.as_bytes().to_vec()
+}
+
+fn time(at: TimeOrNow) -> Time {
+    match at {
+        TimeOrNow::SpecificTime(at) => time_of(at),
+        TimeOrNow::Now => {
+            let now = world::wall_clock();
+            Time { seconds: now.seconds as i64, nanos: now.nanos }
+        }
+    }
+}
+
+fn entry(reply: ReplyEntry, found: Result<(FileAttr, u64)>) {
+    match found {
+        Ok((attr, generation)) => reply.entry(&BELIEVED, &attr, Generation(generation)),
+        Err(e) => reply.error(e),
+    }
+}
+
+fn empty(reply: ReplyEmpty, done: Result<()>) {
+    match done {
+        Ok(()) => reply.ok(),
+        Err(e) => reply.error(e),
+    }
+}
+
+fn xattr(reply: ReplyXattr, room: u32, found: Result<Vec<u8>>) {
+    match found {
+        Ok(bytes) if room == 0 => reply.size(bytes.len() as u32),
+        Ok(bytes) if bytes.len() > room as usize => reply.error(Errno::ERANGE),
+        Ok(bytes) => reply.data(&bytes),
+        Err(e) => reply.error(e),
+    }
+}
+
+impl Filesystem for Session {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        for wanted in WANTED {
+            // What this kernel does not have it does without.
+            let _ = config.add_capabilities(wanted);
+        }
+        if self.served.posix_acl {
+            let acl = InitFlags::FUSE_POSIX_ACL | InitFlags::FUSE_DONT_MASK;
+            config.add_capabilities(acl).map_err(|_| io::Error::from(io::ErrorKind::Unsupported))?;
+        }
+        self.opens_itself = config.capabilities().contains(InitFlags::FUSE_NO_OPEN_SUPPORT);
+        // These are below what the library allows.
+        let _ = config.set_max_write(IO_MAX as u32);
+        let _ = config.set_max_background(BACKGROUND);
+        Ok(())
+    }
+
+    fn destroy(&mut self) {
+        self.ended.set();
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let name = bytes(name);
+        self.run(|fs| async move {
+            match fs.lookup(parent.0, &name).await {
+                Ok(Some(found)) => entry(reply, Ok(found)),
+                // The kernel remembers number 0 as a name that is not there.
+                Ok(None) => entry(reply, Ok((fs.nothing(), 0))),
+                Err(e) => reply.error(e),
+            }
+        });
+    }
+
+    fn forget(&self, _: &Request, number: INodeNo, count: u64) {
+        self.run(|fs| async move { fs.forget(number.0, count).await });
+    }
+
+    fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        self.run(|fs| async move {
+            match fs.get_attr(number.0).await {
+                Ok(attr) => reply.attr(&BELIEVED, &attr),
+                Err(e) => reply.error(e),
+            }
+        });
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let asker = asker(request);
+        self.run(|fs| async move {
+            let (atime, mtime) = (atime.map(time), mtime.map(time));
+            let setting = Setting { mode, uid, gid, size, atime, mtime };
+            match fs.set_attr(asker, number.0, setting).await {
+                Ok(attr) => reply.attr(&BELIEVED, &attr),
+                Err(e) => reply.error(e),
+            }
+        });
+    }
+
+    fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
+        self.run(|fs| async move {
+            match fs.read_link(number.0).await {
+                Ok(target) => reply.data(&target),
+                Err(e) => reply.error(e),
+            }
+        });
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let (asker, name) = (asker(request), bytes(name));
+        self.run(|fs| async move {
+            match New::node(mode, umask, rdev) {
+                Ok(new) => entry(reply, fs.make(asker, parent.0, &name, new).await),
+                Err(e) => reply.error(e),
+            }
+        });
+    }
+
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let (asker, name) = (asker(request), bytes(name));
+        let new = New { kind: FileKind::Directory, ..New::file(mode, umask) };
+        self.run(|fs| async move { entry(reply, fs.make(asker, parent.0, &name, new).await) });
+    }
+
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = bytes(name);
+        self.run(|fs| async move { empty(reply, fs.unlink(parent.0, &name).await) });
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = bytes(name);
+        self.run(|fs| async move { empty(reply, fs.remove_directory(parent.0, &name).await) });
+    }
+
+    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let (asker, name) = (asker(request), bytes(name));
+        let target = bytes(target.as_os_str());
+        let new = New { kind: FileKind::Symlink, target, ..New::file(0o777, 0) };
+        self.run(|fs| async move { entry(reply, fs.make(asker, parent.0, &name, new).await) });
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        to: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let (name, new_name) = (bytes(name), bytes(new_name));
+        self.run(|fs| async move {
+            empty(reply, fs.rename((parent.0, &name), (to.0, &new_name), flags).await);
+        });
+    }
+
+    fn link(&self, _: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let name = bytes(name);
+        self.run(|fs| async move { entry(reply, fs.link(number.0, parent.0, &name).await) });
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        match self.opens_itself {
+            true => reply.error(Errno::ENOSYS),
+            false => reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE),
+        }
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        _: i32,
+        reply: ReplyCreate,
+    ) {
+        let (asker, name) = (asker(request), bytes(name));
+        self.run(|fs| async move {
+            match fs.make(asker, parent.0, &name, New::file(mode, umask)).await {
+                Ok((attr, generation)) => {
+                    let (handle, flags) = (FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
+                    reply.created(&BELIEVED, &attr, Generation(generation), handle, flags);
+                }
+                Err(e) => reply.error(e),
+            }
+        });
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let is_direct = flags.0 & rustix::fs::OFlags::DIRECT.bits() as i32 != 0;
+        self.run(|fs| async move {
+            match fs.read(number.0, offset, size, is_direct).await {
+                Ok(data) => reply.data(&data),
+                Err(e) => reply.error(e),
+            }
+        });
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let data = data.to_vec();
+        let how = Writing {
+            sync: flags.0 & rustix::fs::OFlags::DSYNC.bits() as i32 != 0,
+            drops_rights: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
+        };
+        self.run(|fs| async move {
+            match fs.write(number.0, offset, &data, how).await {
+                Ok(()) => reply.written(data.len() as u32),
+                Err(e) => reply.error(e),
+            }
+        });
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        // What was written is with the engine already; the kernel need not ask again.
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn fsync(&self, _: &Request, number: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.run(|fs| async move { empty(reply, fs.sync_file(number.0).await) });
+    }
+
+    fn fsyncdir(&self, _: &Request, number: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.run(|fs| async move { empty(reply, fs.sync_file(number.0).await) });
+    }
+
+    fn readdir(&self, _: &Request, number: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        self.run(|fs| async move {
+            let mut at = offset;
+            loop {
+                let listed = match fs.list(number.0, at, NAMES_AT_ONCE).await {
+                    Ok(listed) => listed,
+                    Err(e) if at == offset => return reply.error(e),
+                    // What was found so far is answered; the error comes with the next request.
+                    Err(_) => return reply.ok(),
+                };
+                let Some(last) = listed.last() else { return reply.ok() };
+                at = last.position;
+                for item in listed {
+                    let name = OsStr::from_bytes(&item.name);
+                    if reply.add(INodeNo(item.number), item.position, item.kind, name) {
+                        return reply.ok();
+                    }
+                }
+            }
+        });
+    }
+
+    fn readdirplus(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        self.run(|fs| async move {
+            let listed = match fs.list(number.0, offset, NAMES_AT_ONCE).await {
+                Ok(listed) => listed,
+                Err(e) => return reply.error(e),
+            };
+            for item in listed {
+                let (attr, generation, is_certain) = fs.tell_listed(number.0, &item).await;
+                let believed = if is_certain { BELIEVED } else { Duration::ZERO };
+                let name = OsStr::from_bytes(&item.name);
+                if reply.add(attr.ino, item.position, name, &believed, &attr, Generation(generation)) {
+                    // There was no room for it: the kernel does not know it from here.
+                    if is_certain {
+                        fs.forget(attr.ino.0, 1).await;
+                    }
+                    break;
+                }
+            }
+            reply.ok();
+        });
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        self.run(|fs| async move {
+            match fs.space().await {
+                Ok(space) => {
+                    let free = space.available / 512;
+                    let total = free + space.used.div_ceil(512);
+                    reply.statfs(total, free, free, space.files + free, free, space.record_size, 255, 512);
+                }
+                Err(e) => reply.error(e),
+            }
+        });
+    }
+
+    fn setxattr(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        let (name, value) = (bytes(name), value.to_vec());
+        self.run(|fs| async move { empty(reply, fs.set_xattr(number.0, &name, &value, flags).await) });
+    }
+
+    fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let name = bytes(name);
+        self.run(|fs| async move { xattr(reply, size, fs.get_xattr(number.0, &name).await) });
+    }
+
+    fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+        let asker = asker(request);
+        self.run(|fs| async move { xattr(reply, size, fs.list_xattrs(asker, number.0).await) });
+    }
+
+    fn removexattr(&self, _: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = bytes(name);
+        self.run(|fs| async move { empty(reply, fs.remove_xattr(number.0, &name).await) });
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        len: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        self.run(|fs| async move { empty(reply, fs.allocate(number.0, offset, len, mode).await) });
+    }
+
+    fn lseek(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        self.run(|fs| async move {
+            match fs.seek(number.0, offset, whence).await {
+                Ok(at) => reply.offset(at),
+                Err(e) => reply.error(e),
+            }
+        });
+    }
+
+    fn copy_file_range(
+        &self,
+        request: &Request,
+        from: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        to: INodeNo,
+        _: FileHandle,
+        to_offset: u64,
+        len: u64,
+        flags: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        let is_root = request.uid() == 0;
+        self.run(|fs| async move {
+            if !flags.is_empty() {
+                return reply.error(Errno::EINVAL);
+            }
+            match fs.copy((from.0, offset), (to.0, to_offset), len, !is_root).await {
+                Ok(n) => reply.written(n),
+                Err(e) => reply.error(e),
+            }
+        });
+    }
+}

@@ -1,0 +1,168 @@
+//! A pool on a file, a file system in it, and that mounted.
+
+use fuse::{Dataset, Mount, Options, Space};
+use interop::Scratch;
+use interop::harness::{Need, ROOT};
+use pool::{Content, CreateOptions, Host, Pool};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use vdev::{Bias, Group, Layout, NewLeaf};
+use world::{OpenMode, Pending};
+use zpl::FileSystem;
+
+pub const FUSE: Need = Need::Other("/dev/fuse", || Path::new("/dev/fuse").exists());
+pub const NEEDS: [Need; 2] = [FUSE, ROOT];
+const SIZE: u64 = 1 << 30;
+const DATASET: &str = "tank/files";
+
+/// The engine runs on threads of its own; the test is a client as any other.
+pub struct Bench {
+    scratch: Scratch,
+    orders: Sender<Order>,
+    engine: Option<JoinHandle<()>>,
+}
+
+enum Order {
+    Unmount(bool, Sender<units::Result<()>>),
+    Mount(Sender<()>),
+}
+
+impl Bench {
+    pub fn new() -> Bench {
+        Bench::with(|_| ())
+    }
+
+    pub fn with(change: fn(&mut Options)) -> Bench {
+        let scratch = Scratch::new();
+        let device = scratch.join("device");
+        rustix::fs::ftruncate(File::create(&device).unwrap(), SIZE).unwrap();
+        let (orders, taken) = channel();
+        let (at, begun) = (scratch.join("mnt"), channel());
+        let engine = std::thread::spawn(move || {
+            linux::block_on(async move {
+                let taken = Arc::new(Mutex::new(taken));
+                let pool = create(&device).await;
+                let open = async || {
+                    let mut options = Options::new(DATASET);
+                    change(&mut options);
+                    let fs = pool.open_file_system_for_writing(DATASET).await.unwrap();
+                    fuse::mount(fs, Arc::new(Facts(pool.clone())), &at, options).await.unwrap()
+                };
+                let mut mount: Option<Mount> = Some(open().await);
+                begun.0.send(()).unwrap();
+                loop {
+                    // Orders come from a thread that waits for nothing here: asked for now and then.
+                    let order = taken.lock().unwrap().try_recv();
+                    match order {
+                        Ok(Order::Unmount(force, done)) => {
+                            let left = mount.as_ref().unwrap().unmount(force).await;
+                            if left.is_ok() {
+                                mount = None;
+                            }
+                            done.send(left).unwrap();
+                        }
+                        Ok(Order::Mount(done)) => {
+                            mount = Some(open().await);
+                            done.send(()).unwrap();
+                        }
+                        Err(std::sync::mpsc::TryRecvError::Empty) => {
+                            world::sleep(std::time::Duration::from_millis(5)).await;
+                        }
+                        Err(std::sync::mpsc::TryRecvError::Disconnected) => break,
+                    }
+                }
+                if let Some(mount) = mount {
+                    mount.unmount(true).await.unwrap();
+                }
+                pool.close().await.unwrap();
+            });
+        });
+        begun.1.recv().expect("the file system could be mounted");
+        Bench { scratch, orders, engine: Some(engine) }
+    }
+
+    /// Where it is mounted, and beside it a directory of the machine.
+    pub fn root(&self) -> PathBuf {
+        self.scratch.join("mnt")
+    }
+
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.scratch.join(name)
+    }
+
+    pub fn unmount(&self, force: bool) -> units::Result<()> {
+        let (done, wait) = channel();
+        self.orders.send(Order::Unmount(force, done)).unwrap();
+        wait.recv().unwrap()
+    }
+
+    pub fn mount(&self) {
+        let (done, wait) = channel();
+        self.orders.send(Order::Mount(done)).unwrap();
+        wait.recv().unwrap();
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let (orders, _) = channel();
+        self.orders = orders;
+        let ended = self.engine.take().map(JoinHandle::join);
+        if !std::thread::panicking() {
+            ended.unwrap().expect("the engine ended well");
+        }
+    }
+}
+
+async fn create(device: &Path) -> Pool {
+    let geometry = world::open(device, OpenMode::ReadOnly).unwrap().geometry();
+    let leaf = NewLeaf { path: device.display().to_string(), geometry };
+    let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY);
+    let pool = pool::create(CreateOptions {
+        name: "tank".into(),
+        groups: vec![Group { layout: Layout::Stripe, bias: Bias::Normal, leaves: vec![leaf] }],
+        ashift: 12,
+        features: features.into_iter().flatten().collect(),
+        root_props: Vec::new(),
+        pool_props: Vec::new(),
+        compatibility: None,
+        comment: None,
+        host: Host { id: 1, name: "test".into() },
+        cache: Arc::new(arc::Cache::new(128 << 20)),
+        tunables: Arc::default(),
+    })
+    .await
+    .unwrap();
+    let content = Content::FileSystem(zpl::NewFileSystem::default());
+    pool.create_dataset(DATASET, content, Vec::new()).await.unwrap();
+    pool
+}
+
+struct Facts(Pool);
+
+impl Dataset for Facts {
+    fn space(&self) -> Pending<units::Result<Space>> {
+        Box::pin(async { Ok(Space { used: 0, available: SIZE / 2, files: 1, record_size: 128 << 10 }) })
+    }
+
+    fn snapshots(&self) -> Pending<units::Result<Vec<(String, u64)>>> {
+        let pool = self.0.clone();
+        Box::pin(async move {
+            let all = pool.dsl().snapshots(DATASET).await?;
+            Ok(all.into_iter().map(|(name, id)| (name.rsplit('@').next().unwrap().into(), id.0)).collect())
+        })
+    }
+
+    fn snapshot(&self, name: &str) -> Pending<units::Result<Option<u64>>> {
+        let (all, name) = (self.snapshots(), name.to_string());
+        Box::pin(async move { Ok(all.await?.into_iter().find(|(n, _)| *n == name).map(|(_, id)| id)) })
+    }
+
+    fn open_snapshot(&self, name: &str) -> Pending<units::Result<FileSystem>> {
+        let (pool, name) = (self.0.clone(), format!("{DATASET}@{name}"));
+        Box::pin(async move { pool.open_file_system(&name).await })
+    }
+}

@@ -1,0 +1,83 @@
+//! Clients that die, and unmounting what is in use.
+
+use crate::bench::{Bench, NEEDS};
+use interop::harness::{Trial, trial};
+use interop::programs::command;
+use rustix::io::Errno;
+use std::fs::File;
+use std::process::Stdio;
+use std::time::Duration;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("a_client_that_is_killed_while_it_writes_leaves_a_good_file_system", &NEEDS, killed),
+        trial("what_is_in_use_is_unmounted_by_force_alone", &NEEDS, busy),
+        trial("somebody_else_may_unmount_it", &NEEDS, elsewhere),
+        trial("a_directory_with_something_in_it_is_mounted_over_only_if_that_is_allowed", &NEEDS, overlay),
+    ]
+}
+
+fn killed() {
+    let bench = Bench::new();
+    for _ in 0..3 {
+        let script = "i=0; while :; do i=$((i+1)); head -c 300000 /dev/zero | tr '\\0' x > f$((i % 5)); mv f$((i % 5)) g; done";
+        let mut client = command("sh").arg("-c").arg(script).current_dir(bench.root()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        client.kill().unwrap();
+        client.wait().unwrap();
+    }
+    std::fs::write(bench.root().join("after"), "good").unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    bench.unmount(false).unwrap();
+    bench.mount();
+    assert_eq!(std::fs::read_to_string(bench.root().join("after")).unwrap(), "good");
+    let whole = std::fs::read(bench.root().join("g")).unwrap();
+    assert!(whole.iter().all(|b| *b == b'x'));
+}
+
+fn busy() {
+    let bench = Bench::new();
+    let path = bench.root().join("f");
+    std::fs::write(&path, "before").unwrap();
+    let held = File::open(&path).unwrap();
+    assert_eq!(bench.unmount(false).unwrap_err().kind(), units::Kind::Busy);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "before", "it goes on as before");
+    let script = "while :; do echo x >> load || exit 1; done";
+    let mut client =
+        command("sh").arg("-c").arg(script).current_dir(bench.root()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    bench.unmount(true).unwrap();
+    assert!(!path.exists());
+    // What the kernel has of a file may still be read; anything more is an error.
+    let error = held.sync_all().unwrap_err();
+    assert!(
+        matches!(Errno::from_io_error(&error), Some(Errno::NOTCONN | Errno::CONNABORTED | Errno::IO)),
+        "{error}"
+    );
+    assert!(!client.wait().unwrap().success(), "who uses it gets errors, and does not hang");
+    drop(held);
+    bench.mount();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
+    assert!(bench.root().join("load").exists());
+}
+
+fn elsewhere() {
+    let bench = Bench::new();
+    std::fs::write(bench.root().join("f"), "kept").unwrap();
+    interop::programs::run(command("umount").arg(bench.root()));
+    assert!(!bench.root().join("f").exists());
+    // The program notices, and gives everything back.
+    bench.unmount(false).unwrap();
+    bench.mount();
+    assert_eq!(std::fs::read_to_string(bench.root().join("f")).unwrap(), "kept");
+}
+
+fn overlay() {
+    let bench = Bench::new();
+    bench.unmount(false).unwrap();
+    std::fs::write(bench.root().join("below"), "").unwrap();
+    bench.mount();
+    assert!(!bench.root().join("below").exists(), "it is hidden");
+    bench.unmount(false).unwrap();
+    assert!(bench.root().join("below").exists());
+}
