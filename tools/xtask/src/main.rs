@@ -10,6 +10,7 @@
 //!   bench      what the engine costs beside the bare file and other servers, as a table: [`runners`]
 //!   torture    hours of random work and power cuts: [`runners`]
 //!   sim        one case of these again, aloud: [`runners`]
+//!   posix      suites of others for file systems, on a mount: [`posix`]
 //! ```
 //!
 //! A check never stops at its first finding: it returns all of them as a list of sentences, and an empty list is a
@@ -22,6 +23,7 @@ mod debian;
 mod house;
 mod layers;
 mod licences;
+mod posix;
 mod runners;
 mod tidy;
 mod zdb;
@@ -49,6 +51,7 @@ cargo xtask COMMAND
                       --power: the power-cut proof: [--letters N] [--every-setup] [--seeds N] [--zdb-every N];
                       --kill N: kill the daemon under load so often
   sim CASE            replay one case of these by its seed or name, everything printed
+  posix SUITE         suites of others for file systems, on a mount: pjdfstest, fsx, fsstress, xfstests, build
 ";
 
 fn main() -> ExitCode {
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         "bench" => runners::bench(rest),
         "torture" => runners::torture(rest),
         "sim" => runners::sim(rest),
+        "posix" => posix::run(rest),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

@@ -27,7 +27,8 @@ impl Appliance {
             dataset,
             at: mount.at().display().to_string(),
         };
-        Reply::Mounts(self.0.mounts.all().into_iter().map(mounted).collect())
+        let all = self.0.mounts.all().into_iter().filter(|(_, mount)| !mount.has_ended());
+        Reply::Mounts(all.map(mounted).collect())
     }
 
     pub(crate) async fn mount(&self, asked: &Mount) -> Result<Reply> {
@@ -108,6 +109,11 @@ impl Appliance {
         let _turn = self.0.mounts.turn.lock().await;
         if self.0.mounts.get(dataset).is_some() {
             return Ok(());
+        }
+        // One that somebody else has unmounted gives its files back first.
+        let left = self.0.mounts.lock().get(dataset).cloned();
+        if let Some(left) = left {
+            left.finish().await;
         }
         let fs = match plan.options.read_only {
             true => open.pool.open_file_system(dataset).await,
@@ -208,8 +214,8 @@ impl Appliance {
     /// Writes down what is mounted; a list that cannot be written is of no harm before the next start.
     fn remember_mounts(&self) {
         if self.0.config.is_daemon && !self.0.mounts.is_ending.load(std::sync::atomic::Ordering::Acquire) {
-            let all = self.0.mounts.all();
-            let all = all.into_iter().map(|(dataset, mount)| (dataset, mount.at().display().to_string()));
+            let all = self.0.mounts.all().into_iter().filter(|(_, mount)| !mount.has_ended());
+            let all = all.map(|(dataset, mount)| (dataset, mount.at().display().to_string()));
             let _ = self.0.config.home.remember_mounts(&all.collect());
         }
     }

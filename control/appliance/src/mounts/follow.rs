@@ -26,7 +26,7 @@ impl Appliance {
             let now = plan(&open, &name).await.ok();
             let stays =
                 now.as_ref().is_some_and(|now| now.at == mount.at() && now.options == *mount.options());
-            if stays {
+            if stays || mount.has_ended() {
                 continue;
             }
             self.unmount_these(vec![(name.clone(), mount.clone())], false).await.map_err(|e| {
@@ -46,7 +46,8 @@ impl Appliance {
     pub(crate) async fn unmount_to_rename(&self, dataset: &str) -> Result<Vec<String>> {
         self.forget_snapshot(dataset).await;
         let these = self.0.mounts.below(dataset);
-        let names = these.iter().map(|(name, _)| name.clone()).collect();
+        let names =
+            these.iter().filter(|(_, mount)| !mount.has_ended()).map(|(name, _)| name.clone()).collect();
         self.unmount_these(these, false).await?;
         Ok(names)
     }

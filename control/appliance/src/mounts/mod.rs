@@ -61,10 +61,9 @@ impl Mounts {
         self.lock().get(dataset).filter(|mount| !mount.has_ended()).cloned()
     }
 
-    /// All, by the names of their datasets.
+    /// All, by the names of their datasets; those too that somebody else has unmounted and that are not given back yet.
     fn all(&self) -> Vec<(String, Arc<Mount>)> {
-        let all = self.lock();
-        all.iter().filter(|(_, m)| !m.has_ended()).map(|(name, m)| (name.clone(), m.clone())).collect()
+        self.lock().iter().map(|(name, mount)| (name.clone(), mount.clone())).collect()
     }
 
     /// Those of a dataset and of what is below it.

@@ -9,6 +9,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
         "serve",
         &[
             "cenote serve --listen 0.0.0.0:10809",
+            "cenote serve --mount",
             "cenote serve --socket /run/cenote/nbd.sock --https 192.0.2.7:215",
         ],
     ),
@@ -114,6 +115,8 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("zfs get", &["zfs get all tank/db", "zfs get -r -s local,received -o name,property,value all tank"]),
     ("zfs set", &["zfs set compression=lz4 tank/db", "zfs set volsize=200G tank/db"]),
     ("zfs inherit", &["zfs inherit compression tank/db", "zfs inherit -r compression tank"]),
+    ("zfs mount", &["zfs mount", "zfs mount -a", "zfs mount -o ro tank/home"]),
+    ("zfs unmount", &["zfs unmount tank/home", "zfs unmount -f /tank/home"]),
     ("zfs version", &["zfs version"]),
 ];
 

@@ -45,6 +45,9 @@ fn of_document(path: &Path, text: String) -> Trial {
     let needs: Vec<Need> =
         PROGRAMS.into_iter().filter(|p| *p == "bash" || is_used(p)).map(Need::Program).collect();
     let shows_evidence = text.contains(EVIDENCE);
+    let mounts = steps.iter().any(|step| step.command.starts_with("zfs mount "));
+    let needs =
+        if mounts { [needs, vec![crate::files::FUSE, interop::harness::ROOT]].concat() } else { needs };
     let needs = if shows_evidence { [needs, FOREIGN.map(Need::Golden).to_vec()].concat() } else { needs };
     let path = path.to_owned();
     trial(format!("what_{name}_shows_is_what_the_program_prints"), &needs, move || {

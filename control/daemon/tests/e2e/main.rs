@@ -7,6 +7,7 @@
 //!   devices     pools that lack devices
 //!   golden      pools of OpenZFS, listed as it lists them
 //!   rescue      files of pools that nobody mounts
+//!   files       file systems in the machine's own tree
 //!   clients     nbdcopy, an XFS on a loop device
 //!   iscsi       who sees which LUN, and what is kept of what was written
 //!   database    the published deployment over iSCSI, with a database on it
@@ -27,6 +28,7 @@ mod daemon;
 mod database;
 mod devices;
 mod documents;
+mod files;
 mod golden;
 mod home;
 mod iscsi;
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         devices::trials(),
         golden::trials(),
         rescue::trials(),
+        files::trials(),
         clients::trials(),
         shell::trials(),
         api::trials(),
