@@ -31,6 +31,11 @@ fn of_refusal(refusal: Refusal) -> Errno {
         Refusal::TooLarge => Errno::EFBIG,
         Refusal::Stale => Errno::ESTALE,
         Refusal::Flagged => Errno::EPERM,
+        Refusal::OverQuota => Errno::EDQUOT,
+        // As a name in a directory of another project.
+        Refusal::OtherProject => Errno::EXDEV,
+        Refusal::SwitchedOff => Errno::EOPNOTSUPP,
+        Refusal::Denied => Errno::EACCES,
     }
 }
 

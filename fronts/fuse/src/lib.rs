@@ -25,7 +25,6 @@
 //!
 //! Not here: which file system is mounted where (the appliance), and what files are (`zpl`).
 
-mod acl;
 mod attr;
 mod errno;
 mod loops;

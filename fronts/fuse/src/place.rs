@@ -46,9 +46,10 @@ fn helper() -> Option<PathBuf> {
     std::env::split_paths(&path).chain(usual).find_map(found)
 }
 
-/// Whether the file system that is mounted there has lost its program.
+/// Whether the file system that is mounted there has lost its program. Of files the kernel may still remember something;
+/// of the file system as a whole it asks each time.
 fn is_dead(at: &Path) -> bool {
-    std::fs::symlink_metadata(at).is_err_and(|e| e.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()))
+    rustix::fs::statfs(at).is_err_and(|e| matches!(e, Errno::NOTCONN | Errno::CONNABORTED))
 }
 
 /// Takes away what is mounted at `at` as long as its program is gone. Blocks.

@@ -13,13 +13,14 @@
 use crate::attr::time_of;
 use crate::errno::Result;
 use crate::loops::Loops;
-use crate::served::{Asker, IO_MAX, New, Served, Setting, Writing};
+use crate::served::{Asker, IO_MAX, New, Reading, Served, Setting, Writing};
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation,
     INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
     ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
+use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::future::Future;
 use std::io;
@@ -306,9 +307,11 @@ impl Filesystem for Session {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let is_direct = flags.0 & rustix::fs::OFlags::DIRECT.bits() as i32 != 0;
+        let has = |flag: OFlags| flags.0 & flag.bits() as i32 != 0;
+        let (may_be_short, counts) = (has(OFlags::DIRECT), !has(OFlags::NOATIME));
+        let how = Reading { may_be_short, counts };
         self.run(|fs| async move {
-            match fs.read(number.0, offset, size, is_direct).await {
+            match fs.read(number.0, offset, size, how).await {
                 Ok(data) => reply.data(&data),
                 Err(e) => reply.error(e),
             }
@@ -329,7 +332,7 @@ impl Filesystem for Session {
     ) {
         let data = data.to_vec();
         let how = Writing {
-            sync: flags.0 & rustix::fs::OFlags::DSYNC.bits() as i32 != 0,
+            sync: flags.0 & OFlags::DSYNC.bits() as i32 != 0,
             drops_rights: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
         };
         self.run(|fs| async move {

@@ -1,16 +1,12 @@
 //! What is said of files, and of the file system.
 
-use super::{Asker, Place, Served, Space, is_directory};
-use crate::acl;
+use super::{Asker, Place, Served, Space};
 use crate::attr::made_up_directory;
 use crate::errno::{Result, errno};
 use crate::nodes::{CONTROL, SNAPSHOTS};
 use fuser::FileAttr;
 use zpl::{Changes, Node, Time};
 
-const SETUID: u32 = 0o4000;
-const SETGID: u32 = 0o2000;
-const GROUP_EXECUTE: u32 = 0o10;
 /// Rights that a program has of its file.
 const CAPABILITIES: &[u8] = b"security.capability";
 
@@ -55,14 +51,8 @@ impl Served {
         if changes != Changes::default() {
             node.change(&changes).await.map_err(|e| errno(&e))?;
         }
-        if (setting.uid.is_some() || setting.gid.is_some()) && setting.mode.is_none() {
-            drop_rights(node).await?;
-        }
-        if let Some(mode) = setting.mode
-            && self.posix_acl
-            && let Some(list) = self.acl_of(node, acl::ACCESS).await?
-        {
-            node.set_xattr(acl::ACCESS, &list.with_mode(mode).encode()).await.map_err(|e| errno(&e))?;
+        if setting.uid.is_some() || setting.gid.is_some() {
+            drop_capabilities(node).await?;
         }
         self.attr(&file).await
     }
@@ -72,18 +62,13 @@ impl Served {
     }
 }
 
-/// Whoever changes a program, or gives it away, takes from it what it may do in its owner's name.
+/// Whoever changes a program takes from it what it may do in its owner's name.
 pub(super) async fn drop_rights(node: &Node) -> Result<()> {
-    if is_directory(node.kind()) {
-        return Ok(());
-    }
-    let has = node.stat().await.map_err(|e| errno(&e))?.permissions;
-    let group = if has & GROUP_EXECUTE != 0 { SETGID } else { 0 };
-    let left = has & !(SETUID | group);
-    if left != has {
-        let changes = Changes { permissions: Some(left), ..Changes::default() };
-        node.change(&changes).await.map_err(|e| errno(&e))?;
-    }
+    node.drop_privileges().await.map_err(|e| errno(&e))?;
+    drop_capabilities(node).await
+}
+
+async fn drop_capabilities(node: &Node) -> Result<()> {
     match node.xattr(CAPABILITIES).await.map_err(|e| errno(&e))? {
         Some(_) => node.remove_xattr(CAPABILITIES).await.map_err(|e| errno(&e)),
         None => Ok(()),

@@ -6,7 +6,7 @@ use crate::errno::{Result, errno};
 use fuser::Errno;
 use units::Kind;
 use world::Buf;
-use zpl::{FileSystem, Node};
+use zpl::Node;
 
 /// The largest request that the kernel is told to make.
 pub(crate) const IO_MAX: usize = 1 << 20;
@@ -20,6 +20,15 @@ const ZERO_RANGE: i32 = 0x10;
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
 
+/// How a read is to be done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reading {
+    /// What lies before a damaged block is better than nothing; else a short answer would mean the end of the file.
+    pub may_be_short: bool,
+    /// It is noted as the time of the last read.
+    pub counts: bool,
+}
+
 /// How a write is to be done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Writing {
@@ -30,14 +39,17 @@ pub(crate) struct Writing {
 }
 
 impl Served {
-    /// As much as there is of a range. `may_be_short`: what lies before a damaged block is better than nothing; else a
-    /// short answer would mean the end of the file.
-    pub async fn read(&self, number: u64, offset: u64, len: u32, may_be_short: bool) -> Result<Buf> {
+    /// As much as there is of a range.
+    pub async fn read(&self, number: u64, offset: u64, len: u32, how: Reading) -> Result<Buf> {
         let node = self.file(number).await?.node;
+        if how.counts {
+            // Not knowing when is no reason not to read.
+            let _ = node.accessed().await;
+        }
         let len = (len as usize).min(IO_MAX);
         match node.read(offset, len).await {
             Ok(data) => Ok(data),
-            Err(e) if may_be_short && matches!(e.kind(), Kind::Checksum | Kind::Corrupt | Kind::Io) => {
+            Err(e) if how.may_be_short && matches!(e.kind(), Kind::Checksum | Kind::Corrupt | Kind::Io) => {
                 let good = undamaged(&node, offset, len).await;
                 if good.is_empty() { Err(errno(&e)) } else { Ok(Buf::copy_from(&good)) }
             }
@@ -50,13 +62,18 @@ impl Served {
         if how.drops_rights {
             drop_rights(&node).await?;
         }
-        node.write(offset, data).await.map_err(|e| errno(&e))?;
-        if how.sync { sync(node.file_system()).await } else { Ok(()) }
+        let written =
+            if how.sync { node.write_durable(offset, data).await } else { node.write(offset, data).await };
+        written.map_err(|e| errno(&e))
     }
 
     pub async fn sync_file(&self, number: u64) -> Result<()> {
         match self.place(number).await? {
-            Place::File(file) => sync(file.node.file_system()).await,
+            Place::File(file) => match file.node.sync().await {
+                // Nothing was changed that could be lost.
+                Err(e) if e.kind() == Kind::ReadOnly => Ok(()),
+                synced => synced.map_err(|e| errno(&e)),
+            },
             Place::Control | Place::Snapshots => Ok(()),
         }
     }
@@ -140,12 +157,4 @@ async fn undamaged(node: &Node, offset: u64, len: usize) -> Vec<u8> {
         }
     }
     good
-}
-
-async fn sync(fs: &FileSystem) -> Result<()> {
-    match fs.sync().await {
-        // Nothing was changed that could be lost.
-        Err(e) if e.kind() == Kind::ReadOnly => Ok(()),
-        synced => synced.map_err(|e| errno(&e)),
-    }
 }

@@ -63,6 +63,9 @@ impl Served {
                 if directory == ROOT && self.shows_snapshots && position < SHOWN {
                     listed.push(made_up(CONTROL_NAME, CONTROL, SHOWN));
                 }
+                if position == 0 {
+                    let _ = file.node.accessed().await;
+                }
                 let from = position.saturating_sub(NAMES);
                 let part = file.node.list(from, limit).await.map_err(|e| errno(&e))?;
                 listed.extend(part.entries.into_iter().map(|entry| of_entry(file.tree, entry)));

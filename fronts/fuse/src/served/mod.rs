@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   names.rs        lookup, create, link, remove, rename        data.rs    read, write, allocate, seek, copy, sync
-//!   attributes.rs   getattr, setattr, statfs                    xattr.rs   extended attributes and POSIX ACLs
+//!   attributes.rs   getattr, setattr, statfs                    xattr.rs   extended attributes
 //!   listing.rs      directories                                 control.rs .zfs and the snapshots in it
 //! ```
 //!
@@ -16,7 +16,7 @@ mod names;
 mod xattr;
 
 pub(crate) use attributes::Setting;
-pub(crate) use data::{IO_MAX, Writing};
+pub(crate) use data::{IO_MAX, Reading, Writing};
 pub(crate) use names::{Asker, New};
 
 use crate::errno::{Result, errno};
@@ -26,7 +26,7 @@ use control::Trees;
 use fuser::{Errno, FileAttr};
 use units::ObjectId;
 use world::Pending;
-use zpl::{FileKind, FileSystem, Node, Time};
+use zpl::{FileSystem, Node, Time};
 
 /// What there is of a dataset besides its files.
 pub trait Dataset: Send + Sync + 'static {
@@ -172,8 +172,4 @@ impl Served {
             self.let_go(node).await;
         }
     }
-}
-
-fn is_directory(kind: FileKind) -> bool {
-    kind == FileKind::Directory
 }

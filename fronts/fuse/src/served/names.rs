@@ -1,15 +1,13 @@
 //! Names: looking one up, making, linking, removing and renaming files.
 
-use super::{File, Place, Served, is_directory};
-use crate::acl::{self, Acl};
+use super::{File, Place, Served};
 use crate::attr::{decode_device, kind_of, made_up_directory};
 use crate::errno::{Result, errno, errno_if_large};
 use crate::nodes::{CONTROL, SNAPSHOTS};
 use fuser::{Errno, FileAttr, RenameFlags};
-use zpl::{FileKind, NewFile, Node, Renaming};
+use zpl::{FileKind, NewFile, Renaming};
 
 const NAME_MAX: usize = 255;
-const SETGID: u32 = 0o2000;
 /// The directory of snapshots, in the root.
 pub(super) const CONTROL_NAME: &[u8] = b".zfs";
 pub(super) const SNAPSHOTS_NAME: &[u8] = b"snapshot";
@@ -107,44 +105,18 @@ impl Served {
     pub async fn make(&self, asker: Asker, parent: u64, name: &[u8], new: New) -> Result<(FileAttr, u64)> {
         let parent = self.file(parent).await?;
         self.check_free(&parent, name)?;
-        let directory = parent.node.stat().await.map_err(|e| errno(&e))?;
-        let mut mode = new.mode & 0o7777;
-        let inherits_group = directory.permissions & SETGID != 0;
-        if inherits_group && is_directory(new.kind) {
-            mode |= SETGID;
-        }
-        let default = match self.posix_acl && new.kind != FileKind::Symlink {
-            true => self.acl_of(&parent.node, acl::DEFAULT).await?,
-            false => None,
-        };
-        let access = default.clone().map(|acl| acl.inherited(mode));
-        mode = match &access {
-            Some(acl) => mode & !0o777 | acl.mode(),
-            None => mode & !new.umask,
-        };
+        let is_link = new.kind == FileKind::Symlink;
         let file = NewFile {
-            permissions: if new.kind == FileKind::Symlink { 0o777 } else { mode },
+            permissions: if is_link { 0o777 } else { new.mode & 0o7777 },
+            umask: if is_link { 0 } else { new.umask },
             uid: asker.uid,
-            gid: if inherits_group { directory.gid } else { asker.gid },
+            gid: asker.gid,
             rdev: decode_device(new.rdev),
             target: &new.target,
             ..NewFile::new(new.kind, 0)
         };
         let node = parent.node.create(name, &file).await.map_err(|e| errno(&e))?;
-        if let (Some(default), Some(access)) = (&default, &access) {
-            self.begin_with(&node, default, access).await?;
-        }
         self.told(&File { tree: parent.tree, node }).await
-    }
-
-    async fn begin_with(&self, node: &Node, default: &Acl, access: &Acl) -> Result<()> {
-        if !access.is_trivial() {
-            node.set_xattr(acl::ACCESS, &access.encode()).await.map_err(|e| errno(&e))?;
-        }
-        if node.is_directory() {
-            node.set_xattr(acl::DEFAULT, &default.encode()).await.map_err(|e| errno(&e))?;
-        }
-        Ok(())
     }
 
     pub async fn link(&self, number: u64, parent: u64, name: &[u8]) -> Result<(FileAttr, u64)> {

@@ -1,5 +1,6 @@
 //! A pool on a file, a file system in it, and that mounted.
 
+use dsl::props::{Prop, PropName, Value};
 use fuse::{Dataset, Mount, Options, Space};
 use interop::Scratch;
 use interop::harness::{Need, ROOT};
@@ -44,10 +45,11 @@ impl Bench {
         let engine = std::thread::spawn(move || {
             linux::block_on(async move {
                 let taken = Arc::new(Mutex::new(taken));
-                let pool = create(&device).await;
+                let mut wanted = Options::new(DATASET);
+                change(&mut wanted);
+                let pool = create(&device, wanted.posix_acl).await;
                 let open = async || {
-                    let mut options = Options::new(DATASET);
-                    change(&mut options);
+                    let options = wanted.clone();
                     let fs = pool.open_file_system_for_writing(DATASET).await.unwrap();
                     fuse::mount(fs, Arc::new(Facts(pool.clone())), &at, options).await.unwrap()
                 };
@@ -117,7 +119,7 @@ impl Drop for Bench {
     }
 }
 
-async fn create(device: &Path) -> Pool {
+async fn create(device: &Path, posix_acl: bool) -> Pool {
     let geometry = world::open(device, OpenMode::ReadOnly).unwrap().geometry();
     let leaf = NewLeaf { path: device.display().to_string(), geometry };
     let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY);
@@ -137,7 +139,8 @@ async fn create(device: &Path) -> Pool {
     .await
     .unwrap();
     let content = Content::FileSystem(zpl::NewFileSystem::default());
-    pool.create_dataset(DATASET, content, Vec::new()).await.unwrap();
+    let acl_type = (PropName::Native(Prop::AclType), Value::Number(posix_acl.into()));
+    pool.create_dataset(DATASET, content, vec![acl_type]).await.unwrap();
     pool
 }
 
