@@ -1,17 +1,19 @@
 //! `cargo xtask posix SUITE`: the suites that others wrote for file systems, on a mount of ours.
 //!
 //! ```text
-//!   pjdfstest [FILE...]     POSIX system calls, 238 files                      expected: fronts/fuse/tests/posix/pjdfstest.txt
+//!   pjdfstest [FILE...]     POSIX system calls, 238 files                expected: fronts/fuse/tests/posix/pjdfstest.txt
 //!   fsx [SEEDS [OPS]]       data and holes at random, from xfstests            nothing may fail
 //!   fsstress [SEEDS]        names and data by many processes, from xfstests    nothing may hang or be left
 //!   xfstests [TEST...]      the generic tests that apply to FUSE               expected: .../xfstests.txt
 //!   build                   a source tree is cloned and built on the mount
 //! ```
 //!
-//! Suites are cloned and built below `target/posix`, once, or taken from the directory that `POSIX_SUITES` names. Each run has a pool of its
-//! own, on a file, served by the daemon of this workspace. It needs root, `/dev/fuse`, git, a C compiler and autotools.
+//! Suites are cloned and built below `target/posix`, once, or taken from the directory that `POSIX_SUITES` names. Each run
+//! has a pool of its own, on a file, served by the daemon of this workspace. It needs root, `/dev/fuse`, git, a C compiler
+//! and autotools.
 //!
-//! A failure that is expected stands in a file, with its reason; one that is not, and one that is expected and does not happen, are findings.
+//! A failure that is expected stands in a file, with its reason; one that is not, and one that is expected and does not
+//! happen, are findings.
 
 mod expected;
 mod rig;
