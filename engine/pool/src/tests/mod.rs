@@ -4,6 +4,7 @@ mod bounds;
 mod cloned;
 mod faults;
 mod full;
+mod full_files;
 mod heal;
 mod hosts;
 mod logs;
@@ -13,6 +14,7 @@ mod resilver;
 mod rounds;
 mod scrub;
 mod vdev_properties;
+mod xattrs;
 
 use crate::{Candidate, Content, CreateOptions, Host, OpenOptions, Pool, VerifyReport};
 use arc::Cache;
@@ -80,6 +82,11 @@ impl Rig {
     }
 
     pub async fn create(&self) -> Pool {
+        self.create_with(|_| true).await
+    }
+
+    /// A pool with the features that are wanted.
+    pub async fn create_with(&self, wanted: impl Fn(ondisk::Feature) -> bool) -> Pool {
         let leaf = |i| NewLeaf::look_at(Path::new(&self.path(i))).unwrap();
         let leaves = (0..self.count).map(leaf).collect();
         let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY).unwrap();
@@ -87,7 +94,7 @@ impl Rig {
             name: "tank".into(),
             groups: vec![Group { layout: self.layout, bias: Bias::Normal, leaves }],
             ashift: 12,
-            features: features.into_iter().collect(),
+            features: features.into_iter().filter(|feature| wanted(*feature)).collect(),
             root_props: Vec::new(),
             pool_props: Vec::new(),
             compatibility: None,

@@ -1,5 +1,6 @@
 //! Trees over blocks in memory.
 
+mod damage;
 mod lists;
 mod quotas;
 mod xattrs;

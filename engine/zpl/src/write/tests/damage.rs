@@ -1,0 +1,251 @@
+//! What is on disk lies: requests answer, with what is there or with an error, and come to an end.
+
+use super::*;
+use crate::Xattrs;
+
+/// More than any tree here has: whoever sees more goes in circles.
+const SEEN_MAX: usize = 400;
+
+/// Asks everything of everything there is, as far as it can be reached.
+async fn look_around(fs: &FileSystem) {
+    let Ok(root) = fs.root().await else { return };
+    let mut todo = vec![root];
+    let mut seen = 0;
+    while let Some(node) = todo.pop() {
+        seen += 1;
+        if seen > SEEN_MAX {
+            return;
+        }
+        let _ = node.stat().await;
+        let _ = node.acl().await;
+        let _ = node.xattrs().await;
+        let _ = node.permissions().await;
+        let _ = node.parent().await;
+        let _ = node.read_link().await;
+        let _ = node.read(0, 1 << 16).await;
+        let _ = node.seek_data(0).await;
+        let _ = node.seek_hole(0).await;
+        let mut cookie = 0;
+        for _ in 0..50 {
+            let Ok(part) = node.list(cookie, 16).await else { break };
+            for entry in &part.entries {
+                if let Ok(child) = fs.object(entry.object).await {
+                    todo.push(child);
+                }
+            }
+            let Some(last) = part.entries.last().filter(|_| !part.is_end) else { break };
+            cookie = last.cookie;
+        }
+    }
+}
+
+/// Changes everything there is to be changed, as far as it lets itself be.
+async fn change_around(fs: &FileSystem) {
+    let Ok(root) = fs.root().await else { return };
+    let new = NewFile::new(FileKind::Regular, 0o644);
+    let made = root.create(b"made", &new).await;
+    for name in ["a", "b", "dir", "link", "gone"] {
+        let Ok(node) = root.lookup(name.as_bytes()).await else { continue };
+        let _ = node.write(10_000, &[3; 30_000]).await;
+        let _ = node.set_xattr(b"user.x", &[1; 3000]).await;
+        let _ = node.set_xattr(b"user.hidden", &[1; 40_000]).await;
+        let _ = node.remove_xattr(b"user.first").await;
+        let _ = node.change(&Changes { permissions: Some(0o600), uid: Some(5), ..Changes::default() }).await;
+        let _ = node.truncate(100).await;
+        let _ = node.create(b"below", &new).await;
+        let _ = root.rename(name.as_bytes(), &node, b"into itself", Renaming::Replace).await;
+        let _ = root.rename(name.as_bytes(), &root, b"a", Renaming::Exchange).await;
+        let _ = root.unlink(name.as_bytes()).await;
+        let _ = root.remove_directory(name.as_bytes()).await;
+    }
+    drop(made);
+    let _ = root.unlink(b"made").await;
+}
+
+async fn populate(fs: &FileSystem) -> Vec<Node> {
+    let root = fs.root().await.unwrap();
+    let mut nodes = vec![root.clone()];
+    for (name, kind) in [("a", FileKind::Regular), ("b", FileKind::Regular), ("dir", FileKind::Directory)] {
+        let node = root.create(name.as_bytes(), &NewFile::new(kind, 0o755)).await.unwrap();
+        for (xattr, len) in [("user.first", 100), ("user.second", 2000), ("user.third", 40_000)] {
+            node.set_xattr(xattr.as_bytes(), &vec![7; len]).await.unwrap();
+        }
+        nodes.push(node.xattr_directory().await.unwrap().unwrap());
+        nodes.push(node);
+    }
+    let link = NewFile { target: b"dir/inside", ..NewFile::new(FileKind::Symlink, 0o777) };
+    nodes.push(root.create(b"link", &link).await.unwrap());
+    let dir = root.lookup(b"dir").await.unwrap();
+    for n in 0..40 {
+        dir.create(format!("inside {n}").as_bytes(), &NewFile::new(FileKind::Fifo, 0o600)).await.unwrap();
+    }
+    nodes
+}
+
+fn flip(bytes: &mut [u8]) {
+    for _ in 0..world::random_u64() % 4 + 1 {
+        let at = (world::random_u64() % bytes.len().max(1) as u64) as usize;
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte = match world::random_u64() % 3 {
+                0 => 0xff,
+                1 => 0,
+                _ => world::random_u64() as u8,
+            };
+        }
+    }
+}
+
+/// Attributes, names and spill blocks with wrong bytes in them.
+#[test]
+fn wrong_bytes_anywhere_are_errors_and_no_more() {
+    for seed in 0..60 {
+        sim::run(seed, sim::Config::default(), async move {
+            let txgs = Txgs::new(Txg(9), &Tunables::default());
+            let store = Arc::new(MemStore::new());
+            let set = ObjSet::create(store, ObjsetId(54), ObjsetType::Zfs, Policy::mos(), Txg(10));
+            crate::create(&set, &Tx::syncing(Txg(10)), counting()).await.unwrap();
+            let settings = Settings { record_size: 16 << 10, xattr: Xattrs::Attribute, ..Settings::default() };
+            let options = WriteOptions { txgs: txgs.clone(), room: None, settings, log: None };
+            let fs = FileSystem::open_for_writing("tank/fs", &set, options).await.unwrap();
+            let nodes = populate(&fs).await;
+            for _ in 0..6 {
+                let node = &nodes[(world::random_u64() % nodes.len() as u64) as usize];
+                let tx = fs.begin(0).await.unwrap();
+                let object = node.object();
+                match world::random_u64() % 3 {
+                    0 => {
+                        let mut bonus = object.bonus().to_vec();
+                        flip(&mut bonus);
+                        let _ = object.set_bonus(&tx, &bonus);
+                    }
+                    1 => {
+                        let mut block = object.read_block(0).await.unwrap().to_vec();
+                        flip(&mut block);
+                        let _ = object.write_block(&tx, 0, Buf::copy_from(&block));
+                    }
+                    _ => {
+                        if let Ok(Some(spill)) = object.read_spill().await {
+                            let mut spill = spill.to_vec();
+                            flip(&mut spill[..64]);
+                            let _ = object.set_spill(&tx, Some(Buf::copy_from(&spill)));
+                        }
+                    }
+                }
+            }
+            drop(nodes);
+            look_around(&fs).await;
+            change_around(&fs).await;
+            look_around(&fs).await;
+        });
+    }
+}
+
+/// Directories within each other: whoever walks up from one of them comes to an end.
+#[test]
+fn directories_in_a_circle_are_found_out() {
+    with_files(|fs| async move {
+        let root = fs.root().await.unwrap();
+        let directory = NewFile::new(FileKind::Directory, 0o755);
+        let a = root.create(b"a", &directory).await.unwrap();
+        let b = a.create(b"b", &directory).await.unwrap();
+        let file = root.create(b"f", &NewFile::new(FileKind::Regular, 0o644)).await.unwrap();
+        {
+            let mut loaded = a.load().await.unwrap();
+            loaded.set(Attr::Parent, &[b.id().object.0]).unwrap();
+            let tx = fs.begin(COST).await.unwrap();
+            loaded.store(&tx).await.unwrap();
+        }
+        let other = root.create(b"other", &directory).await.unwrap();
+        let e = root.rename(b"other", &b, b"moved", Renaming::Replace).await.unwrap_err();
+        assert_eq!(e.kind(), Kind::Corrupt, "{e}");
+        // Files need no look upwards.
+        root.rename(b"f", &b, b"moved", Renaming::Replace).await.unwrap();
+        drop((other, file));
+        let mut loaded = a.load().await.unwrap();
+        loaded.set(Attr::Parent, &[root.id().object.0]).unwrap();
+        let tx = fs.begin(COST).await.unwrap();
+        loaded.store(&tx).await.unwrap();
+    });
+}
+
+#[test]
+fn names_that_are_not_unicode_are_refused_where_names_are_unicode() {
+    let unicode = NewFileSystem { utf8only: 1, ..NewFileSystem::default() };
+    with_settings(unicode, Settings::default(), |fs| async move {
+        let root = fs.root().await.unwrap();
+        let new = NewFile::new(FileKind::Regular, 0o644);
+        assert_eq!(why(root.create(b"\xff\xfe", &new).await), Some(Refusal::NotUtf8));
+        root.create("ünï".as_bytes(), &new).await.unwrap();
+        assert_eq!(
+            why(root.rename("ünï".as_bytes(), &root, b"\xff", Renaming::Replace).await),
+            Some(Refusal::NotUtf8)
+        );
+    });
+    with_files(|fs| async move {
+        let root = fs.root().await.unwrap();
+        root.create(b"\xff\xfe", &NewFile::new(FileKind::Regular, 0o644)).await.unwrap();
+        root.lookup(b"\xff\xfe").await.unwrap();
+    });
+}
+
+/// Of names that are one by their case or form there is one, kept as it was given.
+#[test]
+fn names_that_are_alike_are_one_name_where_they_are_to_be() {
+    // formC, and without regard to case.
+    let alike = NewFileSystem { utf8only: 1, normalization: 0x50, casesensitivity: 1, ..Default::default() };
+    with_settings(alike, Settings::default(), |fs| async move {
+        let root = fs.root().await.unwrap();
+        let new = NewFile::new(FileKind::Regular, 0o644);
+        let file = root.create("Caf\u{e9}".as_bytes(), &new).await.unwrap();
+        for name in ["CAF\u{c9}", "cafe\u{301}"] {
+            assert_eq!(root.lookup(name.as_bytes()).await.unwrap().id(), file.id(), "{name}");
+            assert_eq!(root.create(name.as_bytes(), &new).await.unwrap_err().kind(), Kind::Exists);
+        }
+        // Only the spelling changes.
+        root.rename("CAFE\u{301}".as_bytes(), &root, "CAF\u{c9}".as_bytes(), Renaming::Replace).await.unwrap();
+        let names: Vec<_> = root.list_all().await.unwrap().into_iter().map(|entry| entry.name).collect();
+        assert_eq!(names, ["CAF\u{c9}".as_bytes()]);
+        root.unlink("caf\u{e9}".as_bytes()).await.unwrap();
+    });
+    let mixed = NewFileSystem { casesensitivity: 2, ..Default::default() };
+    with_settings(mixed, Settings::default(), |fs| async move {
+        let root = fs.root().await.unwrap();
+        let new = NewFile::new(FileKind::Regular, 0o644);
+        let upper = root.create(b"NAME", &new).await.unwrap();
+        let lower = root.create(b"name", &new).await.unwrap();
+        assert_ne!(upper.id(), lower.id());
+        assert_eq!(root.lookup(b"NAME").await.unwrap().id(), upper.id());
+    });
+}
+
+/// One block of whole sectors as large as the file, until it is as large as records are; then more of them.
+#[test]
+fn the_only_block_of_a_file_grows_by_sectors_up_to_the_record_size() {
+    with_settings(NewFileSystem::default(), Settings::default(), |fs| async move {
+        let root = fs.root().await.unwrap();
+        let file = root.create(b"f", &NewFile::new(FileKind::Regular, 0o644)).await.unwrap();
+        for (end, block) in [
+            (1, 512),
+            (512, 512),
+            (513, 1024),
+            (5000, 5120),
+            (100_000, 100_352),
+            (131_072, 131_072),
+            (131_073, 131_072),
+            (1 << 20, 131_072),
+        ] {
+            file.write(end - 1, b"x").await.unwrap();
+            assert_eq!(file.stat().await.unwrap().block_size, block, "{end}");
+        }
+        // What has blocks keeps their size, what has one follows the property.
+        fs.set_settings(Settings { record_size: 1 << 20, ..Settings::default() }).unwrap();
+        file.write(3 << 20, b"x").await.unwrap();
+        assert_eq!(file.stat().await.unwrap().block_size, 131_072);
+        let other = root.create(b"g", &NewFile::new(FileKind::Regular, 0o644)).await.unwrap();
+        other.write(500_000, b"x").await.unwrap();
+        assert_eq!(other.stat().await.unwrap().block_size, 500_224);
+        fs.set_settings(Settings { record_size: 4096, ..Settings::default() }).unwrap();
+        other.write(600_000, b"x").await.unwrap();
+        assert_eq!(other.stat().await.unwrap().block_size, 1 << 19);
+    });
+}
