@@ -45,6 +45,7 @@ mod pool_info;
 mod pool_set;
 mod pools;
 mod query;
+mod quotas;
 mod remove;
 mod san;
 mod san_directory;

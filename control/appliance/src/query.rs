@@ -2,6 +2,7 @@
 
 use crate::phrase::{About, cannot};
 use crate::pools::{Access, Open};
+use crate::quotas::Quota;
 use crate::service::Appliance;
 use crate::values;
 use api::{Dataset, DatasetKind, DatasetQuery, Property, Reply, Result};
@@ -41,7 +42,7 @@ fn wanted(names: &[String]) -> Result<Option<Vec<PropName>>> {
     if names.is_empty() {
         return Ok(None);
     }
-    // Families such as `userused@` have no values here yet: asked for, they are not there.
+    // Families such as `userused@` are not among them: see `quotas`.
     let parsed = names.iter().filter_map(|name| PropName::parse(name).ok());
     Ok(Some(parsed.collect()))
 }
@@ -58,7 +59,15 @@ async fn below(
     let dsl = pool.dsl();
     let mut found = Vec::new();
     for name in names(dsl, name, query).await? {
-        let dataset = describe(dsl, &name, wanted).await?;
+        let mut dataset = describe(dsl, &name, wanted).await?;
+        if dataset.kind == DatasetKind::Filesystem {
+            for property in &query.properties {
+                // Who is nobody here has nothing.
+                if let Ok(Some(quota)) = Quota::parse(property) {
+                    dataset.properties.push(quota.property(pool, &name, property).await?);
+                }
+            }
+        }
         let is_wanted = query.kinds.is_empty() || query.kinds.contains(&dataset.kind);
         found.extend(is_wanted.then_some(dataset));
     }

@@ -3,6 +3,7 @@
 use crate::datasets::{max_block_size, parity_groups};
 use crate::phrase::{About, cannot};
 use crate::pools::Access;
+use crate::quotas::Quota;
 use crate::service::{Appliance, By};
 use api::{ApiError, ErrorKind, Reply, Result};
 use dsl::props::{self, Limits, Prop, PropName, Types, Value, When};
@@ -23,10 +24,15 @@ impl Appliance {
         let pool = &open.pool;
         let facts = Facts::of(pool, name).await.map_err(|e| not_there(name, e))?;
         // All are read before the first is set.
+        let quotas = settings
+            .iter()
+            .map(|(name, text)| Ok(Quota::parse(name)?.map(|quota| (quota, name.as_str(), text.as_str()))));
+        let quotas: Vec<_> = quotas.collect::<units::Result<Vec<_>>>().map_err(|e| failed(&e))?;
+        let settings = settings.iter().zip(&quotas).filter(|(_, quota)| quota.is_none()).map(|(s, _)| s);
         let parse = |(property, text): &(String, String)| {
             props::parse_setting(property, text, facts.types, When::Later, &facts.limits)
         };
-        let parsed = settings.iter().map(parse).collect::<units::Result<Vec<_>>>().map_err(|e| failed(&e))?;
+        let parsed = settings.map(parse).collect::<units::Result<Vec<_>>>().map_err(|e| failed(&e))?;
         for (prop, value) in parsed {
             match &prop {
                 PropName::Native(Prop::VolSize) => self.resize(pool, name, &facts, &value).await,
@@ -36,6 +42,9 @@ impl Appliance {
                 _ => set(pool, name, prop, value).await,
             }
             .map_err(|e| failed(&e))?;
+        }
+        for (quota, property, text) in quotas.into_iter().flatten() {
+            quota.set(pool, name, property, text).await.map_err(|e| failed(&e))?;
         }
         self.record(pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Done)

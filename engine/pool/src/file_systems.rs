@@ -67,6 +67,15 @@ impl Pool {
         })
     }
 
+    /// To look at what a file system says of itself: as whoever has it open sees it, or as it is on disk.
+    pub async fn look_at_file_system(&self, name: &str) -> Result<FileSystem> {
+        let found = self.0.dsl.find(name).await?;
+        match self.opened_file_system(found.id) {
+            Some(open) => Ok(open),
+            None => self.open_file_system(name).await,
+        }
+    }
+
     fn opened_file_system(&self, id: ObjectId) -> Option<FileSystem> {
         let mut all = lock(&self.0.file_systems);
         all.retain(|_, fs| fs.upgrade().is_some());

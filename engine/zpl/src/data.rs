@@ -72,8 +72,13 @@ impl Node {
         let (end, object) = (self.size()?, self.object());
         let size = object.block_size();
         let mut at = offset;
+        // Behind the last block that was ever written is nothing, however large the file says it is.
+        let last = object.attrs().max_blkid;
         while at < end {
-            let (is_data, next) = object.extent(at / size).await.map_err(|e| self.place(e))?;
+            let (is_data, next) = match at / size {
+                block if block > last => (false, u64::MAX),
+                block => object.extent(block).await.map_err(|e| self.place(e))?,
+            };
             if is_data == data {
                 return Ok(Some(at));
             }

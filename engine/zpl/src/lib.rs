@@ -62,6 +62,7 @@ pub use acl::{Ace, Who};
 pub use acl_rules::rights;
 pub use create::{Accounting, NewFileSystem, create};
 pub use directory::{DirEntry, Listing};
+pub use dmu::Account;
 pub use file_system::{Case, FileSystem, WeakFileSystem};
 pub use node::{Node, NodeId};
 pub use quotas::Resource;

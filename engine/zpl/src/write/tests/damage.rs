@@ -104,7 +104,8 @@ fn wrong_bytes_anywhere_are_errors_and_no_more() {
             let store = Arc::new(MemStore::new());
             let set = ObjSet::create(store, ObjsetId(54), ObjsetType::Zfs, Policy::mos(), Txg(10));
             crate::create(&set, &Tx::syncing(Txg(10)), counting()).await.unwrap();
-            let settings = Settings { record_size: 16 << 10, xattr: Xattrs::Attribute, ..Settings::default() };
+            let settings =
+                Settings { record_size: 16 << 10, xattr: Xattrs::Attribute, ..Settings::default() };
             let options = WriteOptions { txgs: txgs.clone(), room: None, settings, log: None };
             let fs = FileSystem::open_for_writing("tank/fs", &set, options).await.unwrap();
             let nodes = populate(&fs).await;
@@ -138,6 +139,24 @@ fn wrong_bytes_anywhere_are_errors_and_no_more() {
             look_around(&fs).await;
         });
     }
+}
+
+/// It did not come to an end: each block of the hole was looked at.
+#[test]
+fn the_hole_of_a_file_as_large_as_can_be_is_one_answer() {
+    with_files(|fs| async move {
+        let root = fs.root().await.unwrap();
+        let file = root.create(b"f", &NewFile::new(FileKind::Regular, 0o644)).await.unwrap();
+        file.write(0, b"x").await.unwrap();
+        let size = i64::MAX as u64;
+        file.truncate(size).await.unwrap();
+        assert_eq!(file.seek_data(1 << 20).await.unwrap(), None);
+        let block = u64::from(file.stat().await.unwrap().block_size);
+        assert_eq!(file.seek_hole(0).await.unwrap(), Some(block));
+        fs.sync().await.unwrap();
+        assert_eq!(file.seek_data(1 << 20).await.unwrap(), None);
+        file.truncate(0).await.unwrap();
+    });
 }
 
 /// Directories within each other: whoever walks up from one of them comes to an end.
@@ -202,7 +221,9 @@ fn names_that_are_alike_are_one_name_where_they_are_to_be() {
             assert_eq!(root.create(name.as_bytes(), &new).await.unwrap_err().kind(), Kind::Exists);
         }
         // Only the spelling changes.
-        root.rename("CAFE\u{301}".as_bytes(), &root, "CAF\u{c9}".as_bytes(), Renaming::Replace).await.unwrap();
+        root.rename("CAFE\u{301}".as_bytes(), &root, "CAF\u{c9}".as_bytes(), Renaming::Replace)
+            .await
+            .unwrap();
         let names: Vec<_> = root.list_all().await.unwrap().into_iter().map(|entry| entry.name).collect();
         assert_eq!(names, ["CAF\u{c9}".as_bytes()]);
         root.unlink("caf\u{e9}".as_bytes()).await.unwrap();
