@@ -91,7 +91,13 @@ impl Node {
             0 => tx.needs_no_record(),
             // A project has no place in it: then the txg makes it durable.
             _ if changes.project.is_some() => {}
-            _ => tx.log(Record::SetAttr(record_of(self.id().object, changes))),
+            _ => {
+                // What follows from a new owner need not follow for whoever replays it.
+                let new = file.word(Attr::Mode)?;
+                let is_set = changes.permissions.is_some() || new != mode;
+                let changes = Changes { permissions: is_set.then_some(new as u32 & 0o7777), ..*changes };
+                tx.log(Record::SetAttr(record_of(self.id().object, &changes)));
+            }
         }
         drop((tx, file));
         fs.settle().await
@@ -210,11 +216,18 @@ impl Node {
         let fs = self.file_system();
         fs.writer()?;
         let mut file = self.load().await?;
-        let mode = file.word(Attr::Mode)?;
-        file.set(Attr::Mode, &[without_privileges(mode)])?;
+        let mode = without_privileges(file.word(Attr::Mode)?);
+        file.set(Attr::Mode, &[mode])?;
         file.touch(false)?;
         let tx = fs.begin(COST).await?;
         file.store(&tx).await?;
+        match file.word(Attr::Links)? {
+            0 => tx.needs_no_record(),
+            _ => {
+                let changes = Changes { permissions: Some(mode as u32 & 0o7777), ..Changes::default() };
+                tx.log(Record::SetAttr(record_of(self.id().object, &changes)));
+            }
+        }
         drop((tx, file));
         fs.settle().await
     }
