@@ -87,7 +87,13 @@ impl Core {
         let new = new.with_bonus(ObjectType::DSL_DATASET, phys.encode());
         let object = self.mos().allocate(tx, new).await?;
         match origin {
-            Some(origin) => self.descend(tx, &mut phys, object.id(), origin).await?,
+            Some(origin) => {
+                self.descend(tx, &mut phys, object.id(), origin).await?;
+                let (origin, _) = self.dataset(origin).await?;
+                for feature in self.active_in(&origin).await? {
+                    self.activate(tx, &object, feature).await?;
+                }
+            }
             None => phys.deadlist = Deadlist::create(self, tx).await?.id(),
         }
         object.set_bonus(tx, &phys.encode())?;

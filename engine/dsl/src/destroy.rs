@@ -1,21 +1,20 @@
 //! Destroying file systems and volumes.
 //!
 //! A head dataset goes at once from the tree of names; its blocks follow in later txgs ([`crate::freeing`]), or at
-//! once in pools without `async_destroy`. What is destroyed together is ordered so that nothing is in the way:
-//! children before parents, snapshots before their dataset.
+//! once in pools without `async_destroy`. What is destroyed together, and in which order, is `destroy_plan`'s to say.
 
 use std::sync::Arc;
 
 use dmu::Tx;
 use ondisk::mos::directory;
-use ondisk::{BlockBookmark, BlockPointer, BookmarkPhys, Feature, ObjsetPhys, ZilHeader};
+use ondisk::{BlockBookmark, BlockPointer, BookmarkPhys, Feature, ZilHeader};
 use units::{Error, Kind, ObjectId, Result, Txg};
 use world::Pending;
-use zio::{Bookmark, ReadClass};
 
 use crate::counts;
 use crate::dataset::BOOKMARKS;
 use crate::deadlist::Deadlist;
+use crate::destroy_plan::{DestroyPlan, in_the_way};
 use crate::dsl::Dsl;
 use crate::phys::DirPhys;
 use crate::space::{Delta, DirSpace, Used};
@@ -29,50 +28,8 @@ pub trait LogKeeper: Send + Sync {
     fn destroy_log(&self, dataset: ObjectId, header: ZilHeader, txg: Txg) -> Pending<Result<()>>;
 }
 
-/// What `destroy -r` is to do, in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DestroyPlan {
-    /// Full names of snapshots and datasets.
-    pub names: Vec<String>,
-}
-
 impl Dsl {
-    /// What must go for `name` to go; an error that says what is in the way if not all of it may. `recursive` takes
-    /// children and snapshots as well.
-    pub async fn plan_destroy(&self, name: &str, recursive: bool) -> Result<DestroyPlan> {
-        let target = self.find(name).await?;
-        if target.is_snapshot() {
-            self.check_destroy_snapshot(&target).await?;
-            return Ok(DestroyPlan { names: vec![name.into()] });
-        }
-        if target.dir.parent.some().is_none() {
-            return Err(Error::invalid(format!(
-                "cannot destroy '{name}': it is the pool; use 'zpool destroy'"
-            )));
-        }
-        let mut plan = DestroyPlan::default();
-        for dataset in self.descendants(name).await?.into_iter().rev() {
-            if dataset != name && !recursive {
-                return Err(in_the_way(name, "children", "use -r to destroy them too"));
-            }
-            let mut snapshots = self.snapshots(&dataset).await?;
-            if !snapshots.is_empty() && !recursive {
-                return Err(in_the_way(name, "snapshots", "use -r to destroy them too"));
-            }
-            snapshots.reverse();
-            for (snapshot, _) in snapshots {
-                let found = self.find(&snapshot).await?;
-                self.check_destroy_snapshot(&found).await?;
-                plan.names.push(snapshot);
-            }
-            let found = self.find(&dataset).await?;
-            self.check_destroy_head(&found).await?;
-            plan.names.push(dataset);
-        }
-        Ok(plan)
-    }
-
-    async fn check_destroy_head(&self, found: &Found) -> Result<()> {
+    pub(crate) async fn check_destroy_head(&self, found: &Found) -> Result<()> {
         let doing = || format!("destroy dataset '{}'", found.name);
         if let Some(open) = self.opened().get(&found.id)
             && Arc::strong_count(open) > 1
@@ -91,23 +48,13 @@ impl Dsl {
     }
 
     /// Frees the blocks of an intent log, which are not in the tree.
-    async fn free_log(&self, tx: &Tx, found: &Found) -> Result<()> {
-        let bp = &found.phys.bp;
-        if bp.is_hole() {
-            return Ok(());
-        }
-        let at = Bookmark::root(units::ObjsetId(found.id.0));
-        let store = self.core.store();
-        let block = match store.cached(bp) {
-            Some(block) => block,
-            None => store.read(bp, at, ReadClass::Demand).await?,
-        };
-        let phys = ObjsetPhys::from_bytes(&block, bp.endian()).map_err(|e| e.at(at))?;
+    pub(crate) async fn free_log(&self, tx: &Tx, found: &Found) -> Result<()> {
+        let Some(phys) = self.root_block(found).await? else { return Ok(()) };
         match self.log_keeper() {
             Some(keeper) => keeper.destroy_log(found.id, phys.zil_header, tx.txg()).await,
             None => {
                 // Nobody writes to logs: then there is no more of one than the block that it begins with.
-                store.free(&phys.zil_header.log, tx.txg());
+                self.core.store().free(&phys.zil_header.log, tx.txg());
                 Ok(())
             }
         }
@@ -115,11 +62,16 @@ impl Dsl {
 
     /// Carries out a plan, or the part of it that is still there.
     pub async fn destroy(&self, tx: &Tx, plan: &DestroyPlan) -> Result<()> {
+        for name in &plan.deferred {
+            let found = self.find(name).await?;
+            self.defer_destroy(tx, &found).await?;
+        }
         for name in &plan.names {
-            if name.contains('@') {
-                self.destroy_snapshot(tx, name).await?;
-            } else {
+            if !name.contains('@') {
                 self.destroy_head(tx, name).await?;
+            } else if self.exists(name).await? {
+                // It may have gone with the last of its clones.
+                self.destroy_snapshot(tx, name).await?;
             }
         }
         Ok(())
@@ -132,23 +84,49 @@ impl Dsl {
         if has_snapshots || !self.child_dirs(&found.dir).await?.is_empty() {
             return Err(in_the_way(name, "children or snapshots", "use -r to destroy them too"));
         }
-        let is_async = self.features().is_enabled(Feature::AsyncDestroy);
-        let how = if is_async { "bptree" } else { "synchronous" };
+        let how = if self.frees_later() { "bptree" } else { "synchronous" };
         let text = format!("({how}, mintxg={})", found.phys.prev_snap_txg);
         self.record_event(tx, "destroy", &text, Some((name, found.id))).await?;
         self.close_dataset(found.id);
-        self.drop_refreservation(tx, &found).await?;
+        self.free_log(tx, &found).await?;
+        let origin = self.origin_that_goes(&found).await?;
+        self.unmake_head(tx, &found).await?;
+        match origin {
+            Some(origin) => self.destroy_snapshot(tx, &origin).await,
+            None => Ok(()),
+        }
+    }
+
+    fn frees_later(&self) -> bool {
+        self.features().is_enabled(Feature::AsyncDestroy)
+    }
+
+    /// The snapshot that a clone was made from, if that waits for its last clone to go.
+    async fn origin_that_goes(&self, found: &Found) -> Result<Option<String>> {
+        let Some(origin) = found.dir.origin.some().filter(|id| Some(*id) != self.origin) else {
+            return Ok(None);
+        };
+        let (_, phys) = self.core.dataset(origin).await?;
+        // Its children are the next in its own line, and this clone.
+        match self.may_go(&phys, phys.num_children.saturating_sub(2)).await? {
+            true => Ok(Some(self.dataset_name(origin).await?)),
+            false => Ok(None),
+        }
+    }
+
+    /// Unmakes a closed head dataset that nothing depends on, and its directory.
+    pub(crate) async fn unmake_head(&self, tx: &Tx, found: &Found) -> Result<()> {
+        self.drop_refreservation(tx, found).await?;
         self.drop_livelist(tx, found.dir_id).await?;
         self.core.deactivate_all(tx, &found.object).await?;
-        self.unlink_from_origin(tx, &found).await?;
+        self.unlink_from_origin(tx, found).await?;
         Deadlist::open(&self.core, found.phys.deadlist).await?.destroy(&self.core, tx).await?;
-        self.free_log(tx, &found).await?;
-        self.give_up_blocks(tx, &found, is_async).await?;
-        self.drop_bookmarks(tx, &found).await?;
+        self.give_up_blocks(tx, found, self.frees_later()).await?;
+        self.drop_bookmarks(tx, found).await?;
         self.core.mos().free(tx, found.phys.snapnames).await?;
         self.core.free_zapified(tx, found.id).await?;
         self.forget_bootfs(tx, found.id).await?;
-        self.destroy_dir(tx, found.dir_id, name).await
+        self.destroy_dir(tx, found.dir_id, &found.name).await
     }
 
     async fn drop_refreservation(&self, tx: &Tx, found: &Found) -> Result<()> {
@@ -204,7 +182,7 @@ impl Dsl {
     }
 
     /// A pool does not boot from what is gone.
-    async fn forget_bootfs(&self, tx: &Tx, id: ObjectId) -> Result<()> {
+    pub(crate) async fn forget_bootfs(&self, tx: &Tx, id: ObjectId) -> Result<()> {
         let Some(props) = self.core.directory().lookup_u64(directory::POOL_PROPERTIES).await? else {
             return Ok(());
         };
@@ -249,8 +227,4 @@ fn whole(space: &DirSpace) -> Delta {
         compressed: space.compressed as i64,
         uncompressed: space.uncompressed as i64,
     }
-}
-
-fn in_the_way(name: &str, what: &str, advice: &str) -> Error {
-    Error::new(Kind::Busy, format!("destroy '{name}'")).because(format!("it has {what}; {advice}"))
 }

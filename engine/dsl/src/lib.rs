@@ -21,30 +21,36 @@
 //!   objects    core  features  bpobj  deadlist  bptree        what the MOS holds, one structure per file
 //!              history
 //!   datasets   tree  dataset  ledger                          finding, opening, syncing them
-//!   changes    initial  create  destroy  rename  set  snapshot
+//!   changes    initial  create  destroy  rename  set  snapshot  clone  rollback  promote  holds
 //! ```
 //!
 //! Not here: when txgs sync and in which order (`pool`); blocks (`zio`); what is inside a volume (`zvol`).
 
 pub mod bpobj;
+mod clone;
 pub mod core;
 mod counts;
 mod create;
 mod dataset;
 pub mod deadlist;
 mod destroy;
+mod destroy_plan;
+mod destroy_snapshot;
 mod dsl;
 pub mod features;
 mod freeing;
 pub mod history;
+mod holds;
 mod initial;
 mod ledger;
 mod levels;
 pub mod name;
 pub mod phys;
 pub mod pool_props;
+mod promote;
 pub mod props;
 mod rename;
+mod rollback;
 mod set;
 mod snapshot;
 pub mod space;
@@ -54,9 +60,11 @@ mod tree;
 mod walk;
 pub mod zaps;
 
+pub use clone::NewClone;
 pub use create::NewDataset;
 pub use dataset::Dataset;
-pub use destroy::{DestroyPlan, LogKeeper};
+pub use destroy::LogKeeper;
+pub use destroy_plan::{DestroyPlan, DestroySpec};
 pub use dsl::Dsl;
 pub use initial::NewPool;
 pub use levels::Levels;

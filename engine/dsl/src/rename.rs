@@ -107,7 +107,8 @@ impl Dsl {
             let (_, old) = from.split_once('@').expect("a snapshot's name has an '@'");
             let (_, new) = to.split_once('@').expect("checked: it has an '@'");
             names.remove(tx, old).await?;
-            return names.insert(tx, new, found.id.0).await;
+            names.insert(tx, new, found.id.0).await?;
+            return self.note_snapshots_changed(tx, found.dir_id).await;
         }
         let (parent_name, new) = name::split_parent(to).expect("checked: it has a parent");
         let (_, old) = name::split_parent(from).expect("checked: it is no pool");
@@ -121,6 +122,20 @@ impl Dsl {
         let (_, new_parent) = self.core.dir(parent).await?;
         self.core.table(new_parent.children).await?.insert(tx, new, found.dir_id.0).await?;
         self.refresh_policies().await
+    }
+
+    /// Renames the snapshots `from` of a dataset and of all below it that have one: all of them or none.
+    pub async fn rename_snapshots(&self, tx: &Tx, from: &str, to: &str) -> Result<()> {
+        let last = |name: &str| name.split_once('@').map(|(_, last)| last.to_string()).unwrap_or_default();
+        let (old, new) = (self.match_snapshots(from, true).await?, last(to));
+        let renamed = |name: &str| format!("{}@{new}", name.split('@').next().unwrap_or_default());
+        for name in &old {
+            self.check_rename(name, &renamed(name)).await?;
+        }
+        for name in &old {
+            self.rename(tx, name, &renamed(name)).await?;
+        }
+        Ok(())
     }
 
     async fn move_space(&self, tx: &Tx, found: &Found, to: units::ObjectId) -> Result<()> {

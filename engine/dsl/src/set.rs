@@ -124,7 +124,13 @@ impl Dsl {
         }
     }
 
-    async fn set_on_snapshot(&self, tx: &Tx, found: &Found, prop: &PropName, value: &Value) -> Result<()> {
+    pub(crate) async fn set_on_snapshot(
+        &self,
+        tx: &Tx,
+        found: &Found,
+        prop: &PropName,
+        value: &Value,
+    ) -> Result<()> {
         let table = match found.phys.props.some() {
             Some(id) => self.core.table(id).await?,
             None => {

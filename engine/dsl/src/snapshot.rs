@@ -1,7 +1,18 @@
-//! Taking snapshots and destroying them.
+//! Taking snapshots: of one dataset, or of many at one moment.
+//!
+//! ```text
+//!   txg  … writes of clients ─▶ datasets written ─▶ sync task: snapshot ─▶ MOS written ─▶ uberblock
+//! ```
+//!
+//! A snapshot is made between the last write of a txg and the commit of this txg, so it has all that was acknowledged
+//! before it was asked for: what is in the intent log is also in memory, and goes into the tree first. Only where a log
+//! of an earlier opening was not replayed yet there is more than that in it; then no snapshot is taken.
+//!
+//! The head of the log that the root block names is copied with it and means nothing: nobody replays a snapshot's log,
+//! and what begins as a copy of the snapshot begins with an empty one ([`Dsl::clear_log`]).
 
 use dmu::Tx;
-use ondisk::ObjectType;
+use ondisk::{Feature, ObjectType};
 use units::{Error, Guid, Kind, ObjectId, Result, Txg};
 
 use crate::core::{Core, versions};
@@ -11,7 +22,9 @@ use crate::deadlist::Deadlist;
 use crate::dsl::{Dsl, ORIGIN_DIR};
 use crate::name;
 use crate::phys::DatasetPhys;
+use crate::props::{PropName, Value};
 use crate::space::{Delta, Used};
+use crate::stats::SNAPSHOTS_CHANGED;
 use crate::tree::Found;
 use crate::zaps;
 
@@ -88,193 +101,132 @@ impl Core {
 }
 
 impl Dsl {
-    pub async fn check_snapshot(&self, full_name: &str) -> Result<Found> {
+    /// Checks what can be checked of snapshots that are to be taken together; answers their datasets.
+    pub async fn check_snapshots(&self, names: &[String], props: &[(PropName, Value)]) -> Result<Vec<Found>> {
+        if let Some((PropName::Native(prop), _)) =
+            props.iter().find(|(name, _)| matches!(name, PropName::Native(_)))
+        {
+            return Err(Error::invalid(format!(
+                "'{}': this property can not be set on snapshots",
+                prop.name()
+            )));
+        }
+        let mut heads: Vec<Found> = Vec::with_capacity(names.len());
+        let mut again = 0;
+        for full_name in names {
+            let (head, more) = self.check_snapshot(full_name).await?;
+            if heads.iter().any(|other| other.id == head.id) {
+                return Err(Error::invalid(format!(
+                    "create snapshot '{full_name}': one dataset cannot have two snapshots of the same moment"
+                )));
+            }
+            again += more;
+            heads.push(head);
+        }
+        if again > self.available_in(self.root).await? {
+            return Err(Error::new(Kind::NoSpace, format!("create {} snapshots", names.len()))
+                .because("the refreservations need their room again"));
+        }
+        Ok(heads)
+    }
+
+    /// Answers the dataset of a snapshot that is to be taken, and what must be reserved again for it.
+    async fn check_snapshot(&self, full_name: &str) -> Result<(Found, u64)> {
         name::check_snapshot(full_name)?;
+        let doing = || format!("create snapshot '{full_name}'");
         let (dataset, _) = full_name.split_once('@').expect("checked: it has an '@'");
         if self.exists(full_name).await? {
-            return Err(Error::new(Kind::Exists, format!("create snapshot '{full_name}'")));
+            return Err(Error::new(Kind::Exists, doing()));
         }
         let head = self.find(dataset).await?;
         self.check_bookmarks(&head, full_name).await?;
+        if head.phys.has(DatasetPhys::INCONSISTENT) {
+            return Err(Error::new(Kind::Busy, doing()).because("it is half received"));
+        }
+        // What is only in the log was promised to somebody, and would be missing.
+        if self.log_header(&head).await?.claim_txg != Txg::NONE {
+            let why =
+                format!("synchronous writes wait in its intent log; mount '{dataset}' once, then try again");
+            return Err(Error::new(Kind::Busy, doing()).because(why));
+        }
         // The unused reservation must still be there for the head, beside what the snapshot will hold.
         let space = self.head_space(head.dir_id, &head.phys).await?;
         let more = head.phys.unique.min(space.refreservation);
         if more > self.available_in(head.dir_id).await? {
-            return Err(Error::new(Kind::NoSpace, format!("create snapshot '{full_name}'"))
-                .because("the refreservation needs its room again"));
+            return Err(Error::new(Kind::NoSpace, doing()).because("the refreservation needs its room again"));
         }
-        Ok(head)
+        Ok((head, more))
     }
 
     /// Takes the snapshot `pool/a@s`, of what is on disk: called when this txg's datasets have been written.
     pub async fn snapshot(&self, tx: &Tx, full_name: &str) -> Result<ObjectId> {
-        let head = self.check_snapshot(full_name).await?;
-        if self.opened().get(&head.id).is_some_and(|open| open.objset().is_dirty(tx.txg())) {
-            return Err(Error::new(Kind::Busy, format!("create snapshot '{full_name}'")));
+        Ok(self.snapshot_all(tx, &[full_name.to_string()], &[]).await?[0])
+    }
+
+    /// Takes snapshots of several datasets, all of one moment; see [`Dsl::snapshot`].
+    pub async fn snapshot_all(
+        &self,
+        tx: &Tx,
+        names: &[String],
+        props: &[(PropName, Value)],
+    ) -> Result<Vec<ObjectId>> {
+        let heads = self.check_snapshots(names, props).await?;
+        for (head, full_name) in heads.iter().zip(names) {
+            let is_dirty = self.opened().get(&head.id).is_some_and(|open| open.objset().is_dirty(tx.txg()));
+            if is_dirty || head.phys.prev_snap_txg >= tx.txg() {
+                return Err(Error::new(Kind::Busy, format!("create snapshot '{full_name}'"))
+                    .because("another change is under way; try again"));
+            }
         }
+        let mut taken = Vec::with_capacity(names.len());
+        for (head, full_name) in heads.iter().zip(names) {
+            taken.push(self.take(tx, head, full_name, props).await?);
+        }
+        Ok(taken)
+    }
+
+    async fn take(
+        &self,
+        tx: &Tx,
+        head: &Found,
+        full_name: &str,
+        props: &[(PropName, Value)],
+    ) -> Result<ObjectId> {
         let (_, last) = full_name.split_once('@').expect("checked: it has an '@'");
         let space = self.head_space(head.dir_id, &head.phys).await?;
         let id = self.core.make_snapshot(tx, head.id, last, self.now()).await?;
         self.adjust_count(tx, head.dir_id, counts::SNAPSHOTS, 1).await?;
         let again = head.phys.unique.min(space.refreservation);
         self.charge(tx, head.dir_id, Used::RefReserved, Delta::used(again as i64)).await?;
+        self.note_snapshots_changed(tx, head.dir_id).await?;
+        if !props.is_empty() {
+            let found = self.find(full_name).await?;
+            for (prop, value) in props {
+                // The first one makes the table, which the others need to know of.
+                let found = Found { phys: self.core.dataset(found.id).await?.1, ..found.clone() };
+                self.set_on_snapshot(tx, &found, prop, value).await?;
+            }
+        }
         self.record_event(tx, "snapshot", " ", Some((full_name, id))).await?;
         Ok(id)
     }
 
+    /// Notes when a dataset's snapshots came, went or changed their names.
+    pub(crate) async fn note_snapshots_changed(&self, tx: &Tx, dir: ObjectId) -> Result<()> {
+        if !self.features().is_enabled(Feature::ExtensibleDataset) {
+            return Ok(());
+        }
+        let now = world::wall_clock();
+        let object = self.core.mos().object(dir).await?;
+        let table = self.core.zapify(tx, &object).await?;
+        table.update(tx, SNAPSHOTS_CHANGED, &[now.seconds, u64::from(now.nanos)][..]).await
+    }
+
     /// Bookmarks that keep count of what is freed have ranges of their own in the deadlists.
-    async fn check_bookmarks(&self, head: &Found, name: &str) -> Result<()> {
+    pub(crate) async fn check_bookmarks(&self, head: &Found, name: &str) -> Result<()> {
         if self.counting_bookmarks(head.id, Txg::NONE).await?.is_empty() {
             return Ok(());
         }
         Err(Error::unsupported(format!("'{name}': snapshots of a dataset with bookmarks cannot change yet")))
-    }
-
-    pub async fn check_destroy_snapshot(&self, found: &Found) -> Result<()> {
-        let doing = || format!("destroy snapshot '{}'", found.name);
-        let busy = |why: &str| Err(Error::new(Kind::Busy, doing()).because(why.to_string()));
-        if let Some(holds) = found.phys.userrefs.some()
-            && !self.core.table(holds).await?.is_empty().await?
-        {
-            return busy("it is held; release the holds first");
-        }
-        let (dataset, _) = found.name.split_once('@').unwrap_or_default();
-        self.check_bookmarks(&self.find(dataset).await?, &found.name).await?;
-        if found.phys.num_children > 1 {
-            return busy("it has clones; destroy them first");
-        }
-        if self.core.version() < versions::DEADLISTS {
-            return Err(Error::unsupported(format!("{}: the pool is older than version 26", doing())));
-        }
-        Ok(())
-    }
-
-    /// Destroys a snapshot: blocks that only it had go to the free list, the others to its neighbours.
-    pub async fn destroy_snapshot(&self, tx: &Tx, full_name: &str) -> Result<()> {
-        let found = self.find(full_name).await?;
-        self.check_destroy_snapshot(&found).await?;
-        self.record_event(tx, "destroy", " ", Some((full_name, found.id))).await?;
-        self.close_dataset(found.id);
-        let core = &self.core;
-        let (id, ds) = (found.id, &found.phys);
-        core.deactivate_all(tx, &found.object).await?;
-        let after_branch = self.unlink_from_previous(tx, id, ds).await?;
-        let (next_object, mut next) = core.dataset(ds.next_snap).await?;
-        let old_unique = next.unique;
-        next.prev_snap = ds.prev_snap;
-        next.prev_snap_txg = ds.prev_snap_txg;
-        let next_dead = Deadlist::open(core, next.deadlist).await?;
-        if let (Some(prev), false) = (ds.prev_snap.some(), after_branch) {
-            let (_, prev_phys) = core.dataset(prev).await?;
-            let range = next_dead.space_range(core, prev_phys.prev_snap_txg, ds.prev_snap_txg).await?;
-            core.update_dataset(tx, prev, |prev| {
-                prev.unique = prev.unique.saturating_add_signed(range.used);
-            })
-            .await?;
-        }
-        let free_list = self.free_list.as_ref().expect("checked: the pool's version has a free list");
-        let moved = next_dead.move_to(core, tx, free_list, ds.prev_snap_txg).await?;
-        self.charge(tx, found.dir_id, Used::Snapshots, -moved).await?;
-        self.charge_free(tx, moved).await?;
-        let own_dead = Deadlist::open(core, ds.deadlist).await?;
-        next_dead.merge(core, tx, &own_dead).await?;
-        own_dead.destroy(core, tx).await?;
-        next_object.set_bonus(tx, &next.encode())?;
-        self.collapse_clone_ranges(tx, found.dir_id, ds.creation_txg).await?;
-        if next.is_snapshot() {
-            self.widen_next(tx, &found, ds.next_snap, &next).await?;
-        } else {
-            self.recount_head(tx, &found, ds.next_snap, old_unique).await?;
-        }
-        self.forget_snapshot(tx, &found).await
-    }
-
-    /// Takes a snapshot out of the chain below it. Answers whether it hung from a branch of its predecessor.
-    async fn unlink_from_previous(&self, tx: &Tx, id: ObjectId, ds: &DatasetPhys) -> Result<bool> {
-        let Some(prev_id) = ds.prev_snap.some() else { return Ok(false) };
-        let (prev_object, mut prev) = self.core.dataset(prev_id).await?;
-        if prev.next_snap == id {
-            prev.next_snap = ds.next_snap;
-            prev_object.set_bonus(tx, &prev.encode())?;
-            return Ok(false);
-        }
-        if let Some(clones) = prev.next_clones.some() {
-            let clones = self.core.table(clones).await?;
-            zaps::remove_number(&clones, tx, id.0).await?;
-            zaps::add_number(&clones, tx, ds.next_snap.0).await?;
-        }
-        Ok(true)
-    }
-
-    /// Clones of this directory's snapshots had a range that began with the snapshot that goes.
-    async fn collapse_clone_ranges(&self, tx: &Tx, dir: ObjectId, txg: Txg) -> Result<()> {
-        let mut todo = vec![dir];
-        while let Some(dir) = todo.pop() {
-            let (_, dir) = self.core.dir(dir).await?;
-            let Some(clones) = dir.clones.some() else { continue };
-            for (_, clone) in zaps::numbers(&self.core.table(clones).await?).await? {
-                let (_, clone) = self.core.dataset(ObjectId(clone)).await?;
-                let (_, clone_dir) = self.core.dir(clone.dir).await?;
-                let origin_txg = match clone_dir.origin.some() {
-                    Some(origin) => self.core.dataset(origin).await?.1.creation_txg,
-                    None => Txg::NONE,
-                };
-                if origin_txg > txg {
-                    let head = self.core.dataset(clone_dir.head).await?.1;
-                    let deadlist = Deadlist::open(&self.core, head.deadlist).await?;
-                    deadlist.remove_key(&self.core, tx, txg).await?;
-                    todo.push(clone.dir);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The next snapshot now has alone what it shared only with the one that goes.
-    async fn widen_next(&self, tx: &Tx, found: &Found, next: ObjectId, phys: &DatasetPhys) -> Result<()> {
-        let core = &self.core;
-        let (_, after) = core.dataset(phys.next_snap).await?;
-        let after_dead = Deadlist::open(core, after.deadlist).await?;
-        let (from, to) = (found.phys.prev_snap_txg, found.phys.creation_txg);
-        let shared = after_dead.space_range(core, from, to).await?;
-        core.update_dataset(tx, next, |next| next.unique = next.unique.saturating_add_signed(shared.used))
-            .await?;
-        let (_, head) = core.dataset(found.dir.head).await?;
-        let head_dead = Deadlist::open(core, head.deadlist).await?;
-        head_dead.remove_key(core, tx, to).await
-    }
-
-    /// The head now has alone what it shared only with the snapshot that goes.
-    async fn recount_head(&self, tx: &Tx, found: &Found, head: ObjectId, old_unique: u64) -> Result<()> {
-        let core = &self.core;
-        let (object, mut phys) = core.dataset(head).await?;
-        let prev_used = match phys.prev_snap.some() {
-            Some(prev) => core.dataset(prev).await?.1.referenced,
-            None => 0,
-        };
-        let dead = Deadlist::open(core, phys.deadlist).await?.space(core).await?.used.max(0) as u64;
-        phys.unique = phys.referenced.saturating_sub(prev_used.saturating_sub(dead));
-        object.set_bonus(tx, &phys.encode())?;
-        let reserved = self.head_space(found.dir_id, &phys).await?.refreservation;
-        if old_unique < reserved {
-            let less = phys.unique.saturating_sub(old_unique).min(reserved - old_unique);
-            self.charge(tx, found.dir_id, Used::RefReserved, Delta::used(-(less as i64))).await?;
-        }
-        Ok(())
-    }
-
-    /// Removes the name and the objects of a snapshot that nothing refers to any more.
-    async fn forget_snapshot(&self, tx: &Tx, found: &Found) -> Result<()> {
-        let core = &self.core;
-        let (_, head) = core.dataset(found.dir.head).await?;
-        let (_, last) = found.name.split_once('@').expect("a snapshot's name has an '@'");
-        core.table(head.snapnames).await?.remove(tx, last).await?;
-        self.adjust_count(tx, found.dir_id, counts::SNAPSHOTS, -1).await?;
-        for zap in [found.phys.next_clones, found.phys.props, found.phys.userrefs] {
-            if let Some(id) = zap.some() {
-                core.mos().free(tx, id).await?;
-            }
-        }
-        core.free_zapified(tx, found.id).await
     }
 }

@@ -20,7 +20,7 @@ use crate::tree::Found;
 use crate::zaps;
 
 /// In a directory's ZAP: when its snapshots last changed, in seconds and nanoseconds.
-const SNAPSHOTS_CHANGED: &str = "com.ixsystems:snapshots_changed";
+pub(crate) const SNAPSHOTS_CHANGED: &str = "com.ixsystems:snapshots_changed";
 /// The object of a file system that says what it is; that of a volume with its size; and a volume's data.
 const MASTER_NODE: ObjectId = ObjectId(1);
 const VOLUME_DATA: ObjectId = ObjectId(1);
@@ -252,14 +252,7 @@ impl Stats<'_> {
     }
 
     async fn clones(&self) -> Result<Option<Value>> {
-        let Some(set) = self.phys().next_clones.some() else { return Ok(None) };
-        let mut names = Vec::new();
-        for (_, id) in zaps::numbers(&self.dsl.core.table(set).await?).await? {
-            // A clone that has snapshots is represented by its oldest one.
-            let (_, clone) = self.dsl.core.dataset(ObjectId(id)).await?;
-            names.push(self.dsl.dir_name(clone.dir).await?);
-        }
-        names.sort();
+        let names = self.dsl.clones_of(&self.found).await?;
         Ok((!names.is_empty()).then(|| text(names.join(","))))
     }
 
@@ -271,6 +264,14 @@ impl Stats<'_> {
         let value = zap::Zap::open(dir).lookup(SNAPSHOTS_CHANGED).await?;
         let seconds = value.as_ref().and_then(|v| v.as_u64s()).and_then(|words| words.first().copied());
         Ok(seconds.filter(|s| *s != 0).map(number))
+    }
+
+    /// The block size of a volume, or of a snapshot of one; 0 of anything else.
+    pub async fn volume_block_size(&self) -> Result<u64> {
+        match self.objset.as_ref().filter(|_| self.kind == ObjsetType::Zvol) {
+            Some(set) => Ok(set.object(VOLUME_DATA).await?.block_size()),
+            None => Ok(0),
+        }
     }
 
     async fn volume_property(&self, prop: Prop) -> Result<Option<Value>> {

@@ -1,7 +1,7 @@
 //! Finding datasets by name, names by dataset, and what is below.
 
 use dmu::Object;
-use ondisk::{ObjsetPhys, ObjsetType};
+use ondisk::{ObjsetPhys, ObjsetType, ZilHeader};
 use units::{Error, Kind, ObjectId, Result};
 use zio::{Bookmark, ReadClass};
 
@@ -156,9 +156,22 @@ impl Dsl {
         if let Some(open) = self.opened().get(&found.id) {
             return Ok(open.objset().kind());
         }
+        Ok(self.root_block(found).await?.map_or(ObjsetType::None, |phys| phys.kind))
+    }
+
+    /// The head of a dataset's intent log.
+    pub(crate) async fn log_header(&self, found: &Found) -> Result<ZilHeader> {
+        if let Some(open) = self.opened().get(&found.id) {
+            return Ok(open.objset().phys().zil_header);
+        }
+        Ok(self.root_block(found).await?.map_or_else(ZilHeader::default, |phys| phys.zil_header))
+    }
+
+    /// The root block on disk; nothing if the dataset has none.
+    pub(crate) async fn root_block(&self, found: &Found) -> Result<Option<ObjsetPhys>> {
         let bp = &found.phys.bp;
         if bp.is_hole() {
-            return Ok(ObjsetType::None);
+            return Ok(None);
         }
         let at = Bookmark::root(units::ObjsetId(found.id.0));
         let store = self.core.store();
@@ -166,8 +179,7 @@ impl Dsl {
             Some(block) => block,
             None => store.read(bp, at, ReadClass::Demand).await?,
         };
-        let phys = ObjsetPhys::from_bytes(&block, bp.endian()).map_err(|e| e.at(at))?;
-        Ok(phys.kind)
+        Ok(Some(ObjsetPhys::from_bytes(&block, bp.endian()).map_err(|e| e.at(at))?))
     }
 
     /// The kind of a dataset as properties see it.

@@ -338,6 +338,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         read_only,
         admin: Arc::new(world::sync::RwLock::new(())),
         reshaping: world::sync::Mutex::new(()),
+        branching: world::sync::Mutex::new(()),
         syncing: Mutex::new(None),
         healer: Mutex::new(None),
         scrub: crate::scrub::Scrub::default(),

@@ -53,6 +53,8 @@ pub(crate) struct Inner {
     pub admin: Arc<world::sync::RwLock<()>>,
     /// Held by whoever adds or removes vdevs.
     pub reshaping: world::sync::Mutex<()>,
+    /// Held by whoever changes snapshots and clones, until the change is on disk.
+    pub branching: world::sync::Mutex<()>,
     pub syncing: Mutex<Option<Task<()>>>,
     /// See [`crate::heal`].
     pub healer: Mutex<Option<Task<()>>>,

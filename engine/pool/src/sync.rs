@@ -1,7 +1,7 @@
 //! What a txg does to become the pool's state.
 //!
 //! ```text
-//!   pass 1   intent logs ─▶ datasets ─▶ sync tasks ─▶ datasets they changed ─▶ configuration
+//!   pass 1   intent logs ─▶ datasets ─▶ each sync task ─▶ datasets it changed ─▶ configuration
 //!   each     MOS: dmu::sync ─▶ frees of gangs ─▶ space maps, which are objects of the MOS …
 //!   until    … so again, until a pass leaves the MOS clean
 //!   commit   flush ─▶ labels 0 2 ─▶ uberblock ─▶ flush ─▶ labels 1 3
@@ -105,6 +105,8 @@ impl Pool {
             let _changing = inner.admin.write().await;
             for task in tasks {
                 task(self.clone(), tx.clone()).await;
+                // The next one finds what this one filled on disk, as it finds all else.
+                inner.dsl.sync_datasets(tx, 1).await?;
             }
         }
         inner.dsl.sync_datasets(tx, 1).await?;

@@ -6,6 +6,8 @@
 //!       └──────────── the result, once the txg is on disk ◀──────────────────┘
 //! ```
 //!
+//! Tasks that snapshot what the others may still change come last.
+//!
 //! A task that fails has changed nothing: it checks all it can before its first change. Its txg syncs all the same.
 
 use crate::pool::{Pool, lock};
@@ -19,15 +21,22 @@ type Task = Box<dyn FnOnce(Pool, Arc<Tx>) -> Pending<()> + Send>;
 
 /// Tasks that wait for their txg.
 #[derive(Default)]
-pub(crate) struct Tasks(Mutex<Vec<(Txg, Task)>>);
+pub(crate) struct Tasks(Mutex<Vec<Queued>>);
+
+struct Queued {
+    txg: Txg,
+    is_last: bool,
+    task: Task,
+}
 
 impl Tasks {
     pub fn take(&self, txg: Txg) -> Vec<Task> {
         let mut tasks = lock(&self.0);
-        let (now, later) = std::mem::take(&mut *tasks).into_iter().partition(|(of, _)| *of == txg);
+        let (mut now, later): (Vec<Queued>, Vec<Queued>) =
+            std::mem::take(&mut *tasks).into_iter().partition(|queued| queued.txg == txg);
         *tasks = later;
-        let now: Vec<(Txg, Task)> = now;
-        now.into_iter().map(|(_, task)| task).collect()
+        now.sort_by_key(|queued| queued.is_last);
+        now.into_iter().map(|queued| queued.task).collect()
     }
 }
 
@@ -36,6 +45,32 @@ impl Pool {
     pub async fn change<T, F>(
         &self,
         doing: &str,
+        work: impl FnOnce(Pool, Arc<Tx>) -> F + Send + 'static,
+    ) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        self.queue(doing, false, work).await
+    }
+
+    /// As [`Pool::change`], after all other tasks of the txg.
+    pub(crate) async fn change_last<T, F>(
+        &self,
+        doing: &str,
+        work: impl FnOnce(Pool, Arc<Tx>) -> F + Send + 'static,
+    ) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        self.queue(doing, true, work).await
+    }
+
+    async fn queue<T, F>(
+        &self,
+        doing: &str,
+        is_last: bool,
         work: impl FnOnce(Pool, Arc<Tx>) -> F + Send + 'static,
     ) -> Result<T>
     where
@@ -54,7 +89,7 @@ impl Pool {
         });
         let hold = self.0.txgs.begin_unthrottled();
         let txg = hold.txg();
-        lock(&self.0.tasks.0).push((txg, task));
+        lock(&self.0.tasks.0).push(Queued { txg, is_last, task });
         hold.dirtied(1);
         drop(hold);
         self.0.txgs.wait_synced(txg).await?;
