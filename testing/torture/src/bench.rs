@@ -24,11 +24,20 @@ pub struct Mix {
     pub admin_every: u64,
     /// One operation in so many exports the pool and imports it again.
     pub reopen_every: u64,
+    /// One operation in so many is about snapshots, clones and rollbacks; 0 for none.
+    pub branch_every: u64,
 }
 
 impl Default for Mix {
     fn default() -> Mix {
-        Mix { volumes: 3, size: 2 << 20, flush_every: 20, admin_every: 60, reopen_every: 250 }
+        Mix {
+            volumes: 3,
+            size: 2 << 20,
+            flush_every: 20,
+            admin_every: 60,
+            reopen_every: 250,
+            branch_every: 0,
+        }
     }
 }
 
@@ -38,7 +47,7 @@ pub struct Bench {
     pool: Option<Pool>,
     /// Shared with whoever goes on after a crash.
     model: Arc<Mutex<Model>>,
-    volumes: BTreeMap<String, Volume>,
+    pub(crate) volumes: BTreeMap<String, Volume>,
     dir: String,
     mix: Mix,
 }
@@ -53,7 +62,7 @@ fn cache() -> Arc<Cache> {
     Arc::new(Cache::new(64 << 20))
 }
 
-fn random(below: u64) -> u64 {
+pub(crate) fn random(below: u64) -> u64 {
     world::random_u64() % below
 }
 
@@ -78,11 +87,11 @@ impl Bench {
         Ok(bench)
     }
 
-    fn pool(&self) -> &Pool {
+    pub(crate) fn pool(&self) -> &Pool {
         self.pool.as_ref().expect("a pool is open between operations")
     }
 
-    fn model(&self) -> MutexGuard<'_, Model> {
+    pub(crate) fn model(&self) -> MutexGuard<'_, Model> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -106,6 +115,9 @@ impl Bench {
             return self.make_durable().await;
         }
         let name = self.any_volume();
+        if mix.branch_every > 0 && random(mix.branch_every) == 0 {
+            return self.branch(&name).await;
+        }
         match random(mix.admin_every) {
             0 => return self.destroy_volume(&name).await,
             1 => return self.resize(&name).await,
@@ -135,7 +147,7 @@ impl Bench {
         Ok(())
     }
 
-    fn any_volume(&self) -> String {
+    pub(crate) fn any_volume(&self) -> String {
         let n = random(self.volumes.len() as u64) as usize;
         self.volumes.keys().nth(n).cloned().unwrap_or_default()
     }
@@ -166,10 +178,14 @@ impl Bench {
     }
 
     async fn destroy_volume(&mut self, name: &str) -> Result<()> {
+        let plan = match self.pool().dsl().plan_destroy(name, true).await {
+            // Clones are in the way.
+            Err(e) if e.kind() == Kind::Busy => return Ok(()),
+            plan => plan?,
+        };
         self.volumes.remove(name);
-        let target = name.to_string();
-        let plan = self.pool().dsl().plan_destroy(name, false).await?;
-        self.model().begin(Change::Destroy { name: target });
+        let gone = |name: &String| Change::Destroy { name: name.clone() };
+        self.model().begin(Change::Together(plan.names.iter().map(gone).collect()));
         self.pool()
             .change("destroy", move |pool, tx| async move { pool.dsl().destroy(&tx, &plan).await })
             .await?;
@@ -305,6 +321,12 @@ impl Bench {
             let volume = self.pool().open_volume(&name).await?;
             let content =
                 Content { block: volume.block_size(), bytes: bytes(&volume, 0, volume.size()).await? };
+            for (snapshot, _) in self.pool().dsl().snapshots(&name).await? {
+                let volume = self.pool().open_volume(&snapshot).await?;
+                let block = volume.block_size();
+                let content = Content { block, bytes: bytes(&volume, 0, volume.size()).await? };
+                found.insert(snapshot, content);
+            }
             found.insert(name.clone(), content);
             self.volumes.insert(name, volume);
         }
@@ -313,7 +335,7 @@ impl Bench {
 }
 
 /// What a volume's property `sync` was set to; its name says it.
-fn sync_of(name: &str) -> &'static str {
+pub(crate) fn sync_of(name: &str) -> &'static str {
     let number: usize = name.rsplit('v').next().and_then(|n| n.parse().ok()).unwrap_or(0);
     ["standard", "always", "standard", "disabled"][number % 4]
 }

@@ -14,6 +14,7 @@
 //! What many clients at once may rely on when the power goes is proved in [`power`].
 
 mod bench;
+mod branches;
 mod layout;
 mod model;
 pub mod power;

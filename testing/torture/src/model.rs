@@ -16,18 +16,43 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// One change of one volume.
+/// One change of one volume, or of several at once. A snapshot is a volume that does not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    Create { name: String, size: u64, block: u64 },
-    Destroy { name: String },
-    Resize { name: String, size: u64 },
-    Write { name: String, offset: u64, len: u64, seed: u64 },
-    Zero { name: String, offset: u64, len: u64 },
+    Create {
+        name: String,
+        size: u64,
+        block: u64,
+    },
+    Destroy {
+        name: String,
+    },
+    Resize {
+        name: String,
+        size: u64,
+    },
+    Write {
+        name: String,
+        offset: u64,
+        len: u64,
+        seed: u64,
+    },
+    Zero {
+        name: String,
+        offset: u64,
+        len: u64,
+    },
+    /// Becomes what something else is: snapshots, clones, rollbacks.
+    Put {
+        name: String,
+        content: Content,
+    },
+    /// All of them or none.
+    Together(Vec<Change>),
 }
 
 /// A volume: its block size and its bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Content {
     pub block: u64,
     pub bytes: Vec<u8>,
@@ -122,8 +147,12 @@ impl Model {
     /// txg that was waited for are there for all volumes; or what is wrong.
     pub fn resume(&mut self, found: &BTreeMap<String, Content>) -> Result<usize, String> {
         self.since.extend(self.pending.take());
-        let names: BTreeSet<&String> =
-            self.durable.keys().chain(found.keys()).chain(self.since.iter().map(Change::name)).collect();
+        let names: BTreeSet<&String> = self
+            .durable
+            .keys()
+            .chain(found.keys())
+            .chain(self.since.iter().flat_map(Change::names))
+            .collect();
         let tracks: Vec<Track> = names.into_iter().map(|name| self.track(name, found.get(name))).collect();
         let count = self.since.len();
         let Some(k) = (0..=count).find(|k| tracks.iter().all(|track| track.allows(*k))) else {
@@ -150,7 +179,7 @@ impl Model {
         };
         for change in &self.since {
             let (mut same, mut torn) = (track.same[track.same.len() - 1], false);
-            if change.name() == name {
+            if change.names().contains(&name) {
                 torn = track.has_log && is_torn(held.get(name), change, found);
                 apply(&mut held, change);
                 same = held.get(name) == found;
@@ -218,14 +247,24 @@ fn is_torn(before: Option<&Content>, change: &Change, found: Option<&Content>) -
 }
 
 impl Change {
-    fn name(&self) -> &String {
+    /// The volumes that it is about.
+    fn names(&self) -> Vec<&String> {
         match self {
             Change::Create { name, .. }
             | Change::Destroy { name }
             | Change::Resize { name, .. }
             | Change::Write { name, .. }
-            | Change::Zero { name, .. } => name,
+            | Change::Zero { name, .. }
+            | Change::Put { name, .. } => vec![name],
+            Change::Together(changes) => changes.iter().flat_map(Change::names).collect(),
         }
+    }
+}
+
+/// What was done, without the bytes of whole volumes.
+impl std::fmt::Debug for Content {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes in blocks of {}", self.bytes.len(), self.block)
     }
 }
 
@@ -253,6 +292,10 @@ fn apply(volumes: &mut BTreeMap<String, Content>, change: &Change) {
                 volume.bytes[*offset as usize..(offset + len) as usize].fill(0);
             }
         }
+        Change::Put { name, content } => {
+            volumes.insert(name.clone(), content.clone());
+        }
+        Change::Together(changes) => changes.iter().for_each(|change| apply(volumes, change)),
     }
 }
 

@@ -57,8 +57,11 @@ impl Work {
 
     fn mix(&self) -> Mix {
         let many = Mix { flush_every: 12, ..Mix::default() };
-        let small = Mix { size: 512 << 10, volumes: 2, flush_every: 12, admin_every: 40, reopen_every: 100 };
-        if (self.seed / 10).is_multiple_of(2) { many } else { small }
+        let small =
+            Mix { size: 512 << 10, volumes: 2, flush_every: 12, admin_every: 40, reopen_every: 100, ..many };
+        let mix = if (self.seed / 10).is_multiple_of(2) { many } else { small };
+        // Of forty seeds in a row the latter half branch as well.
+        if (self.seed / 20).is_multiple_of(2) { mix } else { Mix { branch_every: 12, ..mix } }
     }
 
     /// Does it all; `tell` hears of each cut. An error says after how many operations.

@@ -37,6 +37,17 @@ fn after_a_power_cut_the_pool_is_some_state_not_older_than_what_was_acknowledged
 }
 
 #[test]
+fn snapshots_clones_and_rollbacks_hold_what_they_should_through_power_cuts() {
+    let mut cuts = 0;
+    for seed in [20, 26, 31] {
+        let work = Work { seed, ops: 500, is_loud: false };
+        let figures = work.run(|_| ()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        cuts += figures.cuts;
+    }
+    assert!(cuts > 5, "only {cuts} cuts");
+}
+
+#[test]
 fn what_failed_once_does_not_fail_again() {
     for case in kept().unwrap() {
         match case {

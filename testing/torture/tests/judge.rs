@@ -24,7 +24,7 @@ fn every_shape_is_clean() {
             std::fs::File::create(path).unwrap().set_len(256 << 20).unwrap();
         }
         linux::block_on(async move {
-            let mix = Mix { volumes: 9, ..Mix::default() };
+            let mix = Mix { volumes: 9, branch_every: 15, ..Mix::default() };
             let mut bench = Bench::create(&name, &shape, mix, Default::default()).await.unwrap();
             for _ in 0..ops {
                 bench.step().await.unwrap();
