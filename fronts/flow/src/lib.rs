@@ -1,4 +1,5 @@
-//! What the fronts share: bytes on their way in, bytes on their way out, and the memory that both may hold.
+//! What the fronts share: clients taken in and watched over, bytes on their way in and out, and the memory that both may
+//! hold.
 //!
 //! ```text
 //!   socket ──▶ Inbox ──▶ requests ──▶ admitted by a Lease of the Budget ──▶ work ──▶ Outbox ──▶ socket
@@ -7,10 +8,16 @@
 //!
 //! Not here: any protocol.
 
+mod accept;
 mod budget;
 mod inbox;
 mod outbox;
+mod piece;
+mod vitals;
 
+pub use accept::accept;
 pub use budget::{Budget, Lease};
 pub use inbox::Inbox;
 pub use outbox::{Load, Outbox};
+pub use piece::{Extent, Piece};
+pub use vitals::Vitals;

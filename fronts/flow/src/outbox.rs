@@ -163,6 +163,16 @@ impl Outbox {
         }
     }
 
+    /// Nothing is to be sent, and maybe not for long: whoever is idle keeps no arena.
+    pub fn rest(&mut self) {
+        if self.is_empty() {
+            (self.spare, self.sealed) = (None, None);
+            if self.used == 0 {
+                self.arena = IoBuf::zeroed(0);
+            }
+        }
+    }
+
     /// Drops everything: the client is gone. Returns the load.
     pub fn clear(&mut self) -> Load {
         let mut load = Load::default();

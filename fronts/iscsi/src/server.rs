@@ -9,18 +9,16 @@
 use crate::directory::Directory;
 use crate::session::{Session, Vitals};
 use flow::Budget;
-use futures_util::future::{Either, select};
 use probe::{Io, IoSnapshot, OpSnapshot, Registry};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write as _;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use units::{Error, Kind, Result};
 use world::sync::{Event, oneshot};
-use world::{Address, Instant, Listener, Stream, Task};
+use world::{Address, Instant, Stream, Task};
 
 /// The memory for requests that each connection has for itself.
 const UNIT: usize = 64 << 10;
@@ -150,7 +148,9 @@ impl Server {
         let local = listener.local();
         let (end, ended) = oneshot::channel();
         self.0.lock().listening.push((local.clone(), end));
-        world::spawn(accept(self.0.clone(), listener, local.clone(), ended));
+        let (shared, portal) = (self.0.clone(), local.clone());
+        let begin = move |stream, address| shared.begin(stream, portal.clone(), address);
+        world::spawn(flow::accept(listener, ended, begin));
         Ok(local)
     }
 
@@ -384,23 +384,6 @@ async fn run(shared: Arc<Shared>, id: u64, session: Session, done: Arc<Event>) {
     let _ = session.run().await;
     shared.lock().sessions.remove(&id);
     done.set();
-}
-
-async fn accept(
-    shared: Arc<Shared>,
-    listener: Box<dyn Listener>,
-    portal: Address,
-    ended: oneshot::Receiver<()>,
-) {
-    // Out of descriptors, most likely: some will be closed.
-    const PAUSE: Duration = Duration::from_millis(100);
-    let mut ended = pin!(ended);
-    while let Either::Left((accepted, _)) = select(listener.accept(), ended.as_mut()).await {
-        match accepted {
-            Ok((stream, address)) => shared.begin(stream, portal.clone(), address),
-            Err(_) => world::sleep(PAUSE).await,
-        }
-    }
 }
 
 /// However short the limits, the watch must not keep a core busy.

@@ -20,73 +20,46 @@ use crate::server::Shared;
 use connection::Connection;
 use flow::Lease;
 use futures_util::future::{Either, select};
-use futures_util::task::AtomicWaker;
-use std::future::poll_fn;
+use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, Ordering};
 use units::{Error, Kind, Result};
 use world::{Address, Stream};
 
 /// What a session shows to the server that watches over it, and how it is told things.
 #[derive(Debug, Default)]
 pub(crate) struct Vitals {
-    stop: AtomicBool,
+    flow: flow::Vitals,
     /// The units that the client has may have changed.
     changed: AtomicBool,
     /// The client should show that it is there.
     ping: AtomicBool,
-    waker: AtomicWaker,
-    /// Grows whenever the client takes or brings something.
-    progress: AtomicU64,
-    /// We wait for the client to send, or to read, something that it should.
-    owes: AtomicBool,
     /// The full feature phase has begun.
     is_up: AtomicBool,
 }
 
-impl Vitals {
-    /// Asks the session to finish what is in flight and to hang up.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
-        self.waker.wake();
-    }
+impl Deref for Vitals {
+    type Target = flow::Vitals;
 
+    fn deref(&self) -> &flow::Vitals {
+        &self.flow
+    }
+}
+
+impl Vitals {
     pub fn note_change(&self) {
         self.changed.store(true, Ordering::Release);
-        self.waker.wake();
+        self.wake();
     }
 
     pub fn ping(&self) {
         self.ping.store(true, Ordering::Release);
-        self.waker.wake();
-    }
-
-    async fn stopped(&self) {
-        poll_fn(|cx| if self.is_stopping(cx) { Poll::Ready(()) } else { Poll::Pending }).await;
-    }
-
-    fn is_stopping(&self, cx: &mut Context<'_>) -> bool {
-        self.waker.register(cx.waker());
-        self.stop.load(Ordering::Acquire)
-    }
-
-    pub fn progress(&self) -> u64 {
-        self.progress.load(Ordering::Relaxed)
-    }
-
-    pub fn owes(&self) -> bool {
-        self.owes.load(Ordering::Relaxed)
+        self.wake();
     }
 
     pub fn is_up(&self) -> bool {
         self.is_up.load(Ordering::Relaxed)
-    }
-
-    fn note_progress(&self) {
-        // One writer, so that no locked instruction is needed.
-        self.progress.store(self.progress.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }
 

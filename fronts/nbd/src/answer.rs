@@ -3,9 +3,8 @@
 use crate::errno::Errno;
 use crate::negotiation::Terms;
 use crate::session::{Outcome, Ticket};
-use crate::volume::Piece;
 use crate::wire::reply;
-use flow::Outbox;
+use flow::{Outbox, Piece};
 use units::{Error, Kind, Result};
 
 /// At most so many extents in one block status: 64 KiB of reply.

@@ -3,7 +3,8 @@
 //! Blocks that were never written are holes. A block is shared with the replies that carry it, and replaced, never
 //! changed, when it is written: a reader sees the old block or the new one.
 
-use crate::volume::{Exports, Extent, Hold, Listed, Piece, Volume};
+use crate::volume::{Exports, Hold, Listed, Volume};
+use flow::{Extent, Piece};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -5,21 +5,19 @@
 //!   watch  (one task) ── every few seconds: who keeps our memory and does not move? hang up
 //! ```
 
-use crate::session::{Session, Vitals};
+use crate::session::Session;
 use crate::volume::Exports;
 use crate::wire::MAX_PAYLOAD;
-use flow::Budget;
-use futures_util::future::{Either, select};
+use flow::{Budget, Vitals};
 use probe::{Io, IoSnapshot, OpSnapshot, Registry};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use units::{Error, Kind, Result};
 use world::sync::oneshot;
-use world::{Address, Instant, Listener, Stream, Task};
+use world::{Address, Instant, Stream, Task};
 
 /// The memory for requests that each connection has for itself.
 const UNIT: usize = 1 << 20;
@@ -125,7 +123,8 @@ impl Server {
         let local = listener.local();
         let (end, ended) = oneshot::channel();
         self.0.lock().listening.push(end);
-        world::spawn(accept(self.0.clone(), listener, ended));
+        let shared = self.0.clone();
+        world::spawn(flow::accept(listener, ended, move |stream, address| shared.begin(stream, address)));
         Ok(local)
     }
 
@@ -268,18 +267,6 @@ async fn run(shared: Arc<Shared>, id: u64, session: Session) {
     // How a client ended concerns nobody but itself: it has been answered, or it broke the protocol.
     let _ = session.run(began).await;
     shared.lock().sessions.remove(&id);
-}
-
-async fn accept(shared: Arc<Shared>, listener: Box<dyn Listener>, ended: oneshot::Receiver<()>) {
-    // Out of descriptors, most likely: some will be closed.
-    const PAUSE: Duration = Duration::from_millis(100);
-    let mut ended = pin!(ended);
-    while let Either::Left((accepted, _)) = select(listener.accept(), ended.as_mut()).await {
-        match accepted {
-            Ok((stream, address)) => shared.begin(stream, address),
-            Err(_) => world::sleep(PAUSE).await,
-        }
-    }
 }
 
 /// However short the limit, the watch must not keep a core busy.

@@ -3,6 +3,7 @@
 //! Offsets and lengths are bytes, already checked against the size the volume had when the request arrived. They need
 //! not be multiples of anything: a volume that can only write whole blocks reads and merges on its own.
 
+use flow::{Extent, Piece};
 use std::fmt::Debug;
 use std::sync::Arc;
 use units::Result;
@@ -67,34 +68,6 @@ pub trait Volume: Send + Sync + Debug {
 
     /// What is allocated from `offset` on: at least one extent, at most `max`, and not necessarily up to `len`.
     fn extents(&self, offset: u64, len: u32, max: usize) -> Pending<Result<Vec<Extent>>>;
-}
-
-/// A part of what a read returns.
-#[derive(Clone, Debug)]
-pub enum Piece {
-    Data(Buf),
-    /// So many zeros that are stored nowhere.
-    Hole(u32),
-}
-
-impl Piece {
-    pub fn len(&self) -> usize {
-        match self {
-            Piece::Data(buf) => buf.len(),
-            Piece::Hole(len) => *len as usize,
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// A stretch of a volume that is all data or all hole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
-    pub len: u64,
-    pub hole: bool,
 }
 
 /// Keeps an opened volume from being destroyed; dropped when its client has gone and the last request is done.

@@ -22,7 +22,7 @@ use crate::sense::{Answer, Refusal, Sense};
 use crate::turns::Turns;
 use crate::unit::LogicalUnit;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Result;
 use world::Pending;
@@ -80,8 +80,9 @@ pub struct Device {
     pub(crate) turns: Arc<Turns>,
     defaults: Modes,
     store: Arc<dyn ReservationStore>,
-    /// The size that all paths know of.
+    /// The size and the unit's own block that all paths know of.
     known_size: AtomicU64,
+    known_block: AtomicU32,
     /// Somebody has reserved it, in the new way or the old one.
     reserved: AtomicBool,
     retired: AtomicBool,
@@ -209,6 +210,7 @@ impl Device {
             defaults,
             store,
             known_size: AtomicU64::new(unit.size()),
+            known_block: AtomicU32::new(unit.block_size()),
             reserved: AtomicBool::new(registry.reservation.is_some()),
             retired: AtomicBool::new(false),
             modes: Mutex::new(defaults),
@@ -283,14 +285,23 @@ impl Device {
         self.state().paths.iter().filter(|p| p.id != except).for_each(|p| p.raise(attention));
     }
 
-    /// Whether it has become larger or smaller since anybody looked; then all are told.
-    pub fn note_size(&self) -> bool {
-        let size = self.unit.size();
-        let changed = self.known_size.swap(size, Ordering::AcqRel) != size;
-        if changed {
-            self.raise(Attention::CapacityChanged, 0);
-        }
-        changed
+    /// Whether its size or its own block is another since anybody looked; then all are told.
+    pub fn note_shape(&self) -> bool {
+        let (size, block) = (self.unit.size(), self.unit.block_size());
+        // Looked at for every command: written to only when there is something new.
+        let is_new = |changed: bool, attention| {
+            if changed {
+                self.raise(attention, 0);
+            }
+            changed
+        };
+        let other_block = self.known_block.load(Ordering::Acquire) != block
+            && self.known_block.swap(block, Ordering::AcqRel) != block;
+        let other_size = self.known_size.load(Ordering::Acquire) != size
+            && self.known_size.swap(size, Ordering::AcqRel) != size;
+        // The block is in the block limits, and in READ CAPACITY as the physical one.
+        is_new(other_block, Attention::InquiryChanged)
+            | is_new(other_size || other_block, Attention::CapacityChanged)
     }
 
     /// The unit is going away: from now on it is not there, and this waits for the commands under way.

@@ -44,12 +44,13 @@ mod unit;
 
 pub use attention::Attention;
 pub use device::{Device, Options, PortGroup, PortState, ReservationStore};
+pub use flow::{Extent, Piece};
 pub use identity::{Identity, Nexus, TargetPort, naa_text};
 pub use lun::Lun;
 pub use path::{Admission, Execution, Path};
 pub use report::{absent, report_luns};
 pub use sense::{Outcome, Sense, SenseKey, Status};
-pub use unit::{Extent, LogicalUnit, Piece};
+pub use unit::LogicalUnit;
 
 /// The size of a logical block, as clients see it.
 pub const BLOCK: u64 = 512;

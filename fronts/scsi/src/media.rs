@@ -7,7 +7,7 @@ use crate::cdb::{Blocks, Command, Compare};
 use crate::device::Device;
 use crate::report::cut;
 use crate::sense::{Answer, Refusal, Sense};
-use crate::unit::Piece;
+use flow::Piece;
 use std::sync::Arc;
 use units::{Error, Result};
 use world::{Buf, IoBuf, Pending};

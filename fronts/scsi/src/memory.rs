@@ -3,10 +3,11 @@
 //! Blocks that were never written are holes. A block is shared with the answers that carry it, and replaced, never
 //! changed, when it is written. It can be told to be full, slow or larger, as real ones become.
 
-use crate::unit::{Extent, LogicalUnit, Piece};
+use crate::unit::LogicalUnit;
+use flow::{Extent, Piece};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use units::{Error, Kind, Result};
@@ -15,6 +16,8 @@ use world::{Buf, Pending};
 pub struct MemoryUnit {
     size: AtomicU64,
     block_size: u32,
+    /// What it says of itself; it stores blocks of the size that it began with.
+    said_block: AtomicU32,
     read_only: bool,
     /// No block may be added.
     full: AtomicBool,
@@ -29,6 +32,7 @@ impl MemoryUnit {
         MemoryUnit {
             size: AtomicU64::new(size),
             block_size,
+            said_block: AtomicU32::new(block_size),
             read_only: false,
             full: AtomicBool::new(false),
             delay: AtomicU64::new(0),
@@ -44,6 +48,11 @@ impl MemoryUnit {
 
     pub fn resize(&self, size: u64) {
         self.size.store(size, SeqCst);
+    }
+
+    /// From now on it says that its blocks are of this size.
+    pub fn set_block_size(&self, bytes: u32) {
+        self.said_block.store(bytes, SeqCst);
     }
 
     pub fn set_full(&self, full: bool) {
@@ -135,7 +144,7 @@ impl LogicalUnit for MemoryUnit {
     }
 
     fn block_size(&self) -> u32 {
-        self.block_size
+        self.said_block.load(SeqCst)
     }
 
     fn read_only(&self) -> bool {

@@ -134,7 +134,7 @@ impl Way {
         if device.is_retired() {
             return Err(Sense::NO_SUCH_UNIT.into());
         }
-        device.note_size();
+        device.note_shape();
         // These are answered whatever there is to tell.
         let asks_first = matches!(cdb.first(), Some(0x03 | 0x12 | 0xa0));
         if self.attached.waiting.load(Ordering::Acquire)

@@ -3,7 +3,7 @@
 use crate::cdb::{Command, parse};
 use crate::lun::Lun;
 use crate::sense::{Outcome, Refusal, Sense};
-use crate::unit::Piece;
+use flow::Piece;
 use world::Buf;
 
 /// `bytes` as an answer of at most `room` bytes.

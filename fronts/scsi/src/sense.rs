@@ -1,6 +1,6 @@
 //! How a command ended: its status, the sense that explains it, and what it returns.
 
-use crate::unit::Piece;
+use flow::Piece;
 use units::Kind;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

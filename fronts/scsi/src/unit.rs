@@ -2,6 +2,7 @@
 //!
 //! Offsets and lengths are bytes within the size the unit had when the command was admitted.
 
+use flow::{Extent, Piece};
 use std::fmt::Debug;
 use units::Result;
 use world::{Buf, Pending};
@@ -48,47 +49,4 @@ pub trait LogicalUnit: Send + Sync + Debug {
 
     /// What is allocated from `offset` on: at least one extent, at most `max`, and not necessarily up to `len`.
     fn extents(&self, offset: u64, len: u64, max: usize) -> Pending<Result<Vec<Extent>>>;
-}
-
-/// A part of what a command returns.
-#[derive(Clone, Debug)]
-pub enum Piece {
-    Data(Buf),
-    /// So many zeros that are stored nowhere.
-    Hole(u32),
-}
-
-impl Piece {
-    pub fn len(&self) -> usize {
-        match self {
-            Piece::Data(buf) => buf.len(),
-            Piece::Hole(len) => *len as usize,
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// A part of it.
-    ///
-    /// # Panics
-    /// When the range does not lie within the piece.
-    #[must_use]
-    pub fn slice(&self, range: std::ops::Range<usize>) -> Piece {
-        match self {
-            Piece::Data(buf) => Piece::Data(buf.slice(range)),
-            Piece::Hole(len) => {
-                assert!(range.end <= *len as usize, "a slice lies within its piece");
-                Piece::Hole(range.len() as u32)
-            }
-        }
-    }
-}
-
-/// A stretch of a unit that is all data or all hole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
-    pub len: u64,
-    pub hole: bool,
 }

@@ -177,6 +177,30 @@ fn a_new_size_is_told_to_everybody_once() {
     });
 }
 
+/// A volume that was copied into other blocks is the same unit; what it said of its limits is not true any more.
+#[test]
+fn another_block_is_told_to_everybody_and_changes_nothing_else() {
+    run(async {
+        let bench = bench();
+        let (a, b) = (path(&bench, "a").await, path(&bench, "b").await);
+        let (cdb, list) = prout(0, 0, 0, 0xa, 0);
+        good(&a, &cdb, &list).await;
+        let limits = [0x12, 1, 0xb0, 0, 64, 0];
+        let name = good(&a, &[0x12, 1, 0x83, 0, 255, 0], &[]).await;
+        assert_eq!(good(&a, &limits, &[]).await[6..8], [0, 8]);
+        bench.unit.set_block_size(64 << 10);
+        for path in [&a, &b] {
+            assert_eq!(code(&ask(path, &read(0, 1), &[]).await), (6, 0x2a, 9));
+            assert_eq!(code(&ask(path, &read(0, 1), &[]).await), (6, 0x3f, 3));
+            good(path, &read(0, 1), &[]).await;
+            assert_eq!(good(path, &limits, &[]).await[6..8], [0, 128]);
+        }
+        assert_eq!(good(&a, &[0x12, 1, 0x83, 0, 255, 0], &[]).await, name);
+        let keys = good(&a, &[0x5e, 0, 0, 0, 0, 0, 0, 0, 64, 0], &[]).await;
+        assert_eq!(keys[8..16], 0xau64.to_be_bytes(), "who registered is registered");
+    });
+}
+
 #[test]
 fn reservations_keep_others_out_until_preempted() {
     run(async {

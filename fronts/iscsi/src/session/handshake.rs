@@ -10,7 +10,7 @@ use flow::Inbox;
 use units::{Error, Kind, Result};
 use world::Buf;
 
-/// Enough for small requests; a busy connection gets more.
+/// Enough for a login, and for small requests later; a busy connection gets more, an idle one has less.
 pub(crate) const SMALL_INBOX: usize = 16 << 10;
 /// Both sides begin with this limit of the data of one PDU.
 const MAX_DATA: usize = 8 << 10;

@@ -52,7 +52,7 @@ impl UnitsSeen {
         if changed {
             self.paths.values().for_each(|path| path.raise(Attention::LunsChanged));
         }
-        let resized = self.paths.iter().filter(|(_, path)| path.device().note_size()).map(|(lun, _)| *lun);
+        let resized = self.paths.iter().filter(|(_, path)| path.device().note_shape()).map(|(lun, _)| *lun);
         let resized = resized.collect();
         (changed.then(|| self.luns().next().unwrap_or(Lun(0))), resized)
     }

@@ -1,7 +1,6 @@
 use super::*;
-use crate::volume::Extent;
 use crate::wire::request::Command;
-use flow::Load;
+use flow::{Extent, Load};
 use world::{Buf, Instant};
 
 const PLAIN: Terms = Terms { structured: false, contexts: false };

@@ -1,8 +1,8 @@
 //! A request that must wait for its volume.
 
-use crate::volume::{Extent, Piece};
 use crate::wire::request::Command;
 use flow::Load;
+use flow::{Extent, Piece};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -13,7 +13,6 @@
 //! client's farewell, its disappearance or an order to stop, nothing more is taken, but what is in flight lands
 //! and, as far as the client still listens, is answered.
 
-use super::Vitals;
 use super::flight::{Flight, Outcome, Ticket, Work};
 use super::journal::Journal;
 use super::payload::Payload;
@@ -22,17 +21,16 @@ use crate::errno::Errno;
 use crate::negotiation::Terms;
 use crate::plan::{Limits, Operation, Plan, plan};
 use crate::server::Config;
-use crate::volume::{Piece, Volume};
+use crate::volume::Volume;
 use crate::wire::MAX_PAYLOAD;
 use crate::wire::request::{self, Command, Request};
-use flow::{Inbox, Lease, Load, Outbox};
+use flow::{Inbox, Lease, Load, Outbox, Piece, Vitals};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use units::{Error, Kind, Result};
 use world::{Instant, IoBuf, Pending, Stream};
@@ -181,7 +179,7 @@ impl Transmission {
     /// Tells the watch whether the client keeps memory of ours by doing nothing.
     fn note_debts(&self) {
         let owes = self.sending.is_some() || matches!(self.intake, Intake::Payload { .. });
-        self.link.vitals.owes.store(owes, Ordering::Relaxed);
+        self.link.vitals.note_debts(owes);
     }
 
     fn give_back(&mut self, load: Load) {

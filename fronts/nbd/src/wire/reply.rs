@@ -12,7 +12,7 @@
 
 use super::{ALLOCATION_ID, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, clip};
 use crate::errno::Errno;
-use crate::volume::Extent;
+use flow::Extent;
 
 const TYPE_NONE: u16 = 0;
 const TYPE_DATA: u16 = 1;
