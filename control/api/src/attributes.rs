@@ -36,7 +36,6 @@ pub enum Kept {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Always,
-    AtCreation,
     Never,
 }
 
@@ -57,7 +56,7 @@ pub enum Shape {
     Ratio,
 }
 
-use Change::{Always, AtCreation, Never};
+use Change::{Always, Never};
 use ItemKind::{Filesystem as F, Lun as L, Project as P};
 use Kept::{Computed, Native, User};
 use Shape::{Date, Flag, List, Number, Ratio, Size, Word};
@@ -122,7 +121,8 @@ pub const ATTRIBUTES: &[Attribute] = &[
     native("snapdir", FILES, Word),
     native("sync", ALL, Word),
     native("vscan", FILES, Flag),
-    row("volblocksize", Native("volblocksize"), LUNS, AtCreation, Size, ""),
+    row("volblocksize", Native("volblocksize"), LUNS, Always, Size, ""),
+    row("migration", Computed, LUNS, Never, Word, ""),
     native("volsize", LUNS, Size),
     row("sparse", Computed, LUNS, Always, Flag, "false"),
     row("targetgroup", User("cenote:targetgroup"), FOR_LUNS, Always, Word, "default"),

@@ -2,6 +2,7 @@
 
 use crate::lun::Lun;
 use crate::pools::Access;
+use crate::served::Served;
 use crate::service::{Appliance, Inner};
 use api::{Nbd, NbdClient, NbdExport, Reply};
 use nbd::{Hold, Listed};
@@ -41,8 +42,8 @@ impl Exported {
         }
     }
 
-    fn lun(&self, volume: zvol::Volume) -> Arc<dyn nbd::Volume> {
-        let lun = Lun::new(volume);
+    fn lun(&self, volume: Served) -> Arc<dyn nbd::Volume> {
+        let lun = Lun::of(volume);
         Arc::new(if self.read_only { lun.read_only() } else { lun })
     }
 
@@ -68,14 +69,14 @@ impl Exported {
         }
     }
 
-    async fn open_volume(&self, dataset: &str) -> Result<zvol::Volume> {
+    async fn open_volume(&self, dataset: &str) -> Result<Served> {
         if let Some(volume) = self.appliance.0.volumes.get(dataset) {
             return Ok(volume);
         }
         let access = if self.read_only { Access::Look } else { Access::Change };
         let open = self.appliance.pool_of(dataset, access).await;
         let open = open.map_err(|e| Error::new(Kind::NotFound, "open volume").because(e.message))?;
-        open.pool.open_volume(dataset).await
+        Ok(Served::new(dataset, open.pool.open_volume(dataset).await?))
     }
 }
 
@@ -124,7 +125,7 @@ impl nbd::Exports for Exported {
             let dataset = own.resolve(&name).await?;
             let volume = own.open_volume(&dataset).await?;
             let inner = own.appliance.0.clone();
-            let volume = inner.volumes.hold(&dataset, volume);
+            let volume = inner.volumes.hold(volume);
             let hold: Hold = Box::new(Held { inner, name: dataset });
             Ok((own.lun(volume), hold))
         })
@@ -134,9 +135,9 @@ impl nbd::Exports for Exported {
 impl Appliance {
     /// Opens a volume for a client, or joins those that use it already; it counts as used until what comes with it is
     /// dropped.
-    pub async fn use_volume(&self, dataset: &str) -> Result<(zvol::Volume, Held)> {
+    pub async fn use_volume(&self, dataset: &str) -> Result<(Served, Held)> {
         let volume = Exported::all(self).open_volume(dataset).await?;
-        let volume = self.0.volumes.hold(dataset, volume);
+        let volume = self.0.volumes.hold(volume);
         Ok((volume, Held { inner: self.0.clone(), name: dataset.into() }))
     }
 
@@ -189,6 +190,7 @@ impl Appliance {
 
     /// Ends the clients of these volumes, and waits until they are gone.
     pub(crate) async fn disconnect(&self, datasets: &[String]) {
+        self.0.migrations.cancel(|dataset| datasets.iter().any(|d| d == dataset)).await;
         if let Some(iscsi) = self.iscsi() {
             iscsi.release(datasets).await;
         }

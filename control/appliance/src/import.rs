@@ -67,6 +67,7 @@ impl Appliance {
         self.remember(&pools)?;
         drop(pools);
         self.record(&pool, by).await.map_err(|e| failed(&e))?;
+        let _ = self.remove_half_copies(&pool).await;
         for (property, value) in how.later {
             self.set_pool(&name, &property, &value, &By { command: String::new(), uid: by.uid }).await?;
         }

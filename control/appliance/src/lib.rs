@@ -8,7 +8,8 @@
 //!                             ├─ san ◀─ configuration          targets, initiators, who sees which LUN
 //!                             ├─ san_directory ◀── iscsi::Server   LUNs, while clients use them
 //!                             ├─ mounts ◀── fuse::Mount          file systems in the machine's own tree
-//!                             └─ exports ◀── nbd::Server         volumes, while clients use them
+//!                             ├─ exports ◀── nbd::Server         volumes, while clients use them
+//!                             └─ migration ── served           another block size, while clients use them
 //! ```
 //!
 //! A pool is opened when it is first needed; to answer questions alone it is opened read-only, and opened again for
@@ -38,6 +39,7 @@ mod leave;
 mod lun;
 mod lun_unit;
 mod memory;
+mod migration;
 mod mounts;
 mod owner;
 mod phrase;
@@ -50,6 +52,7 @@ mod remove;
 mod san;
 mod san_directory;
 mod scrub;
+mod served;
 mod service;
 mod settings;
 mod shares;
@@ -65,5 +68,6 @@ pub use lun::Lun;
 pub use lun_unit::LunUnit;
 pub use san::{Credentials, InitiatorRecord, Lu, Proof, SanView, TargetRecord};
 pub use san_directory::Iscsi;
+pub use served::Served;
 pub use service::{Appliance, Config};
 pub use shares::LunFacts;

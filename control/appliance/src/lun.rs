@@ -2,21 +2,27 @@
 //!
 //! The front states what it needs, the engine has it, and neither knows the other: here they meet.
 
+use crate::served::Served;
 use nbd::{Extent, Piece};
 use units::{Result, pretty_size};
 use world::{Buf, Pending};
 use zvol::Volume;
 
-/// A volume that is served. All its clients must share one opened [`Volume`] (or clones of it): its locks are what
-/// keeps their writes to parts of one block apart.
+/// A volume that is served. All its clients must share one [`Served`] (or clones of it): its locks are what keeps their
+/// writes to parts of one block apart.
 #[derive(Clone, Debug)]
 pub struct Lun {
-    volume: Volume,
+    volume: Served,
     read_only: bool,
 }
 
 impl Lun {
+    /// For those who have the pool to themselves.
     pub fn new(volume: Volume) -> Lun {
+        Lun::of(Served::new(&volume.name().to_string(), volume))
+    }
+
+    pub(crate) fn of(volume: Served) -> Lun {
         Lun { read_only: volume.is_read_only(), volume }
     }
 
@@ -40,15 +46,6 @@ impl Lun {
     }
 }
 
-/// What the engine read, in the words of the front.
-fn pieces(read: Vec<zvol::Piece>) -> impl Iterator<Item = Piece> {
-    read.into_iter().map(|piece| match piece {
-        zvol::Piece::Data(buf) => Piece::Data(buf),
-        // Not longer than the request, whose length is a u32.
-        zvol::Piece::Hole(len) => Piece::Hole(u32::try_from(len).unwrap_or(u32::MAX)),
-    })
-}
-
 impl nbd::Volume for Lun {
     fn size(&self) -> u64 {
         self.volume.size()
@@ -69,13 +66,12 @@ impl nbd::Volume for Lun {
     }
 
     fn try_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Option<Result<()>> {
-        let read = self.volume.try_pieces(offset, u64::from(len))?;
-        Some(read.map(|read| into.extend(pieces(read))))
+        self.volume.try_read(offset, len, into)
     }
 
     fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Piece>>> {
         let volume = self.volume.clone();
-        Box::pin(async move { Ok(pieces(volume.pieces(offset, u64::from(len)).await?).collect()) })
+        Box::pin(async move { volume.read(offset, len).await })
     }
 
     fn write(&self, offset: u64, parts: Vec<Buf>, fua: bool) -> Pending<Result<()>> {
@@ -106,9 +102,6 @@ impl nbd::Volume for Lun {
 
     fn extents(&self, offset: u64, len: u32, max: usize) -> Pending<Result<Vec<Extent>>> {
         let volume = self.volume.clone();
-        Box::pin(async move {
-            let extents = volume.extents(offset, u64::from(len), max).await?;
-            Ok(extents.into_iter().map(|e| Extent { len: e.len, hole: e.hole }).collect())
-        })
+        Box::pin(async move { volume.extents(offset, u64::from(len), max).await })
     }
 }

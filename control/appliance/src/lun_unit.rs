@@ -1,6 +1,7 @@
 //! A volume of a pool as the iSCSI front serves it.
 
 use crate::exports::Held;
+use crate::served::Served;
 use scsi::{Extent, Piece};
 use std::fmt;
 use units::Result;
@@ -9,18 +10,19 @@ use zvol::Volume;
 
 /// A volume that is a LUN; it counts as used as long as this is there.
 pub struct LunUnit {
-    volume: Volume,
+    volume: Served,
     read_only: bool,
     _held: Option<Held>,
 }
 
 impl LunUnit {
-    pub(crate) fn new(volume: Volume, read_only: bool, held: Held) -> LunUnit {
+    pub(crate) fn new(volume: Served, read_only: bool, held: Held) -> LunUnit {
         LunUnit { read_only: read_only || volume.is_read_only(), volume, _held: Some(held) }
     }
 
     /// For those who have the pool to themselves.
     pub fn alone(volume: Volume) -> LunUnit {
+        let volume = Served::new(&volume.name().to_string(), volume);
         LunUnit { read_only: volume.is_read_only(), volume, _held: None }
     }
 }
@@ -29,15 +31,6 @@ impl fmt::Debug for LunUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LunUnit({})", self.volume.name())
     }
-}
-
-/// What the engine read, in the words of the front.
-fn pieces(read: Vec<zvol::Piece>) -> impl Iterator<Item = Piece> {
-    read.into_iter().map(|piece| match piece {
-        zvol::Piece::Data(buf) => Piece::Data(buf),
-        // Not longer than the request, whose length is a u32.
-        zvol::Piece::Hole(len) => Piece::Hole(u32::try_from(len).unwrap_or(u32::MAX)),
-    })
 }
 
 impl scsi::LogicalUnit for LunUnit {
@@ -55,13 +48,12 @@ impl scsi::LogicalUnit for LunUnit {
     }
 
     fn try_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Option<Result<()>> {
-        let read = self.volume.try_pieces(offset, u64::from(len))?;
-        Some(read.map(|read| into.extend(pieces(read))))
+        self.volume.try_read(offset, len, into)
     }
 
     fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Piece>>> {
         let volume = self.volume.clone();
-        Box::pin(async move { Ok(pieces(volume.pieces(offset, u64::from(len)).await?).collect()) })
+        Box::pin(async move { volume.read(offset, len).await })
     }
 
     fn write(&self, offset: u64, parts: Vec<Buf>, durable: bool) -> Pending<Result<()>> {
@@ -85,9 +77,6 @@ impl scsi::LogicalUnit for LunUnit {
 
     fn extents(&self, offset: u64, len: u64, max: usize) -> Pending<Result<Vec<Extent>>> {
         let volume = self.volume.clone();
-        Box::pin(async move {
-            let extents = volume.extents(offset, len, max).await?;
-            Ok(extents.into_iter().map(|e| Extent { len: e.len, hole: e.hole }).collect())
-        })
+        Box::pin(async move { volume.extents(offset, len, max).await })
     }
 }

@@ -285,11 +285,18 @@ impl Appliance {
         for name in pools.names() {
             let _ = self.open_entry(&mut pools, &name, Access::Change).await;
         }
+        let opened: Vec<Pool> = pools.opened().cloned().collect();
+        drop(pools);
+        for pool in opened {
+            // They are in nobody's way; the next start tries again.
+            let _ = self.remove_half_copies(&pool).await;
+        }
     }
 
     /// Closes every pool; they stay imported.
     pub async fn stop(&self) -> Result<()> {
         self.unmount_at_end().await;
+        self.0.migrations.cancel(|_| true).await;
         let mut pools = self.0.pools.lock().await;
         let mut outcome = Ok(());
         for (name, entry) in &mut pools.0 {

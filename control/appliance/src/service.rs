@@ -3,6 +3,7 @@
 use crate::configuration::Configuration;
 use crate::home::Home;
 use crate::mounts::Mounts;
+use crate::migration::Migrations;
 use crate::pools::Pools;
 use crate::san_directory::Iscsi;
 use crate::volumes::Volumes;
@@ -46,6 +47,7 @@ pub(crate) struct Inner {
     pub pools: world::sync::Mutex<Pools>,
     pub volumes: Volumes,
     pub mounts: Mounts,
+    pub migrations: Migrations,
     pub nbd: Mutex<Option<(nbd::Server, Vec<String>)>>,
     pub iscsi: Mutex<Option<Iscsi>>,
     pub configuration: Configuration,
@@ -80,6 +82,7 @@ impl Appliance {
             tuning: Mutex::default(),
             volumes: Volumes::default(),
             mounts: Mounts::default(),
+            migrations: Migrations::default(),
             nbd: Mutex::default(),
             iscsi: Mutex::default(),
             configuration: Configuration::default(),

@@ -4,6 +4,7 @@ use crate::datasets::{max_block_size, parity_groups};
 use crate::phrase::{About, cannot};
 use crate::pools::Access;
 use crate::quotas::Quota;
+use crate::served::Served;
 use crate::service::{Appliance, By};
 use api::{ApiError, ErrorKind, Reply, Result};
 use dsl::props::{self, Limits, Prop, PropName, Types, Value, When};
@@ -23,12 +24,20 @@ impl Appliance {
         let open = self.pool_of(name, Access::Change).await?;
         let pool = &open.pool;
         let facts = Facts::of(pool, name).await.map_err(|e| not_there(name, e))?;
+        let is_block_size = |property: &str| property == "volblocksize" && facts.types == Types::VOLUME;
+        let (block_size, settings): (Vec<_>, Vec<_>) =
+            settings.iter().partition(|(property, _)| is_block_size(property));
+        let block_size = block_size
+            .last()
+            .map(|(name, text)| props::parse_setting(name, text, facts.types, When::Create, &facts.limits))
+            .transpose()
+            .map_err(|e| failed(&e))?;
         // All are read before the first is set.
         let quotas = settings
             .iter()
             .map(|(name, text)| Ok(Quota::parse(name)?.map(|quota| (quota, name.as_str(), text.as_str()))));
         let quotas: Vec<_> = quotas.collect::<units::Result<Vec<_>>>().map_err(|e| failed(&e))?;
-        let settings = settings.iter().zip(&quotas).filter(|(_, quota)| quota.is_none()).map(|(s, _)| s);
+        let settings = settings.iter().zip(&quotas).filter(|(_, quota)| quota.is_none()).map(|(s, _)| *s);
         let parse = |(property, text): &(String, String)| {
             props::parse_setting(property, text, facts.types, When::Later, &facts.limits)
         };
@@ -46,6 +55,10 @@ impl Appliance {
         for (quota, property, text) in quotas.into_iter().flatten() {
             quota.set(pool, name, property, text).await.map_err(|e| failed(&e))?;
         }
+        if let Some((_, value)) = block_size {
+            let block = value.number().unwrap_or(0);
+            self.change_block_size(&open, name, block).await.map_err(|e| failed(&e))?;
+        }
         self.record(pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Done)
     }
@@ -59,11 +72,13 @@ impl Appliance {
         if follows && size > facts.volsize {
             reservation().await?;
         }
-        let volume = match self.0.volumes.get(name) {
-            Some(volume) => volume,
-            None => pool.open_volume(name).await?,
+        let steady = match self.0.volumes.get(name) {
+            Some(served) => served.steady().await?,
+            None => Served::new(name, pool.open_volume(name).await?).steady().await?,
         };
+        let volume = steady.volume.clone();
         pool.change("resize volume", move |_, tx| async move { volume.resize(&tx, size).await }).await?;
+        drop(steady);
         if follows && size < facts.volsize {
             reservation().await?;
         }

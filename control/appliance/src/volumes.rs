@@ -1,8 +1,8 @@
 //! Volumes that clients use. All clients of a volume share one, since its writers take turns in it.
 
+use crate::served::Served;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use zvol::Volume;
 
 /// By the names of their datasets.
 #[derive(Debug, Default)]
@@ -10,7 +10,7 @@ pub(crate) struct Volumes(Mutex<BTreeMap<String, Used>>);
 
 #[derive(Debug)]
 struct Used {
-    volume: Volume,
+    volume: Served,
     users: usize,
 }
 
@@ -21,14 +21,14 @@ impl Volumes {
     }
 
     /// The volume, if somebody uses it.
-    pub fn get(&self, name: &str) -> Option<Volume> {
+    pub fn get(&self, name: &str) -> Option<Served> {
         self.lock().get(name).map(|used| used.volume.clone())
     }
 
     /// One user more of a volume that was opened; if somebody else was faster, theirs is the one.
-    pub fn hold(&self, name: &str, volume: Volume) -> Volume {
+    pub fn hold(&self, volume: Served) -> Served {
         let mut all = self.lock();
-        let used = all.entry(name.into()).or_insert(Used { volume, users: 0 });
+        let used = all.entry(volume.name().into()).or_insert(Used { volume, users: 0 });
         used.users += 1;
         used.volume.clone()
     }

@@ -9,9 +9,9 @@ use api::attributes::{Attribute, Change};
 use api::shares::{DEFAULT_PROJECT, Item, ItemKind, Place, Shares};
 use api::{Property, Reply, Request, Source};
 
-pub(crate) fn settable(kind: ItemKind, new: bool) -> Vec<Settable> {
+pub(crate) fn settable(kind: ItemKind) -> Vec<Settable> {
     Attribute::of(kind)
-        .filter(|a| a.change == Change::Always || (new && a.change == Change::AtCreation))
+        .filter(|a| a.change == Change::Always)
         .map(|a| Settable { name: a.name.into(), shape: a.shape, is_secret: false })
         .collect()
 }

@@ -304,10 +304,7 @@ impl<'a> Shell<'a> {
 
     fn not_settable(&self, name: &str) -> String {
         match self.here() {
-            Context::Item { kind, new, .. } => match api::attributes::Attribute::find(name, *kind) {
-                Some(a) if a.change == api::attributes::Change::AtCreation && !new => {
-                    format!("property \"{name}\" is fixed when the LUN is created")
-                }
+            Context::Item { kind, .. } => match api::attributes::Attribute::find(name, *kind) {
                 Some(_) => format!("property \"{name}\" is read-only"),
                 None => format!("invalid property \"{name}\""),
             },
@@ -379,7 +376,7 @@ impl<'a> Shell<'a> {
     /// What can be set here.
     pub(crate) fn settable(&self) -> Vec<Settable> {
         match self.here() {
-            Context::Item { kind, new, .. } => crate::shares::settable(*kind, *new),
+            Context::Item { kind, .. } => crate::shares::settable(*kind),
             Context::Object { .. } | Context::Group { .. } | Context::Inquiry { .. } => {
                 crate::san::settable(self.here())
             }

@@ -143,7 +143,6 @@ fn errors_are_said_and_leave_one_where_one_was() {
             "shares project x set quota=much",
             "error: invalid value \"much\" for \"quota\": a size starts with a number",
         ),
-        ("shares select mysql select innodb-data set volblocksize=8K", "is fixed when the LUN is created"),
         ("shares select mysql select innodb-data set lunguid=1", "error: property \"lunguid\" is read-only"),
         ("shares destroy mysql", "To go on, say \"confirm destroy mysql\""),
         ("shares set pool=sea", "error: there is no pool \"sea\""),

@@ -27,7 +27,7 @@ mod replay;
 mod volume;
 
 pub use create::{check, create};
-pub use range_lock::RangeLocks;
+pub use range_lock::{RangeGuard, RangeLocks};
 pub use replay::Replay;
 pub use volume::{Extent, Piece, Volume};
 

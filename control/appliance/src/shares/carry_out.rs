@@ -46,6 +46,7 @@ impl Appliance {
                 place.share.is_none() == projects && project.as_ref().is_none_or(|p| *p == place.project)
             };
             let found = items_of(&open.pool, wanted).await;
+            let found = found.map(|items| items.into_iter().map(|item| self.with_migration(item)));
             items.extend(found.map_err(|e| cannot(About::Dataset, &format!("list shares of '{name}'"), &e))?);
         }
         items.sort_by(|a, b| a.place.cmp(&b.place));
@@ -61,7 +62,20 @@ impl Appliance {
             _ => cannot(About::Dataset, &format!("open '{place}'"), &e),
         })?;
         // `tank/vol1` is a LUN of the default project, and not a project of that name.
-        if found.place == *place { Ok(found) } else { Err(missing()) }
+        if found.place == *place { Ok(self.with_migration(found)) } else { Err(missing()) }
+    }
+
+    /// With what there is to say of another block size that it gets.
+    fn with_migration(&self, mut item: Item) -> Item {
+        let text = match item.kind {
+            ItemKind::Lun => self.0.migrations.text(&item.place.dataset()),
+            _ => None,
+        };
+        if let Some(text) = text {
+            let after = item.attributes.iter().position(|a| a.name == "volblocksize").map_or(0, |at| at + 1);
+            item.attributes.insert(after, api::Property::computed("migration", text.as_str()));
+        }
+        item
     }
 
     async fn create_item(

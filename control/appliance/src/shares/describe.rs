@@ -58,6 +58,8 @@ async fn describe(stats: &Stats<'_>, dataset: &str, attribute: &Attribute) -> Re
             let shown = shown.map(|(value, source)| (values::plain(&value), values::source(&source)));
             Some(shown.unwrap_or_else(|| (attribute.default.into(), Source::Default)))
         }
+        // It belongs to nobody but the appliance, which adds it.
+        Kept::Computed if name == "migration" => None,
         Kept::Computed => Some((computed(stats, dataset, name).await?, Source::None)),
     };
     Ok(shown.map(|(value, source)| Property::new(name, Some(shaped(attribute.shape, value)), source)))

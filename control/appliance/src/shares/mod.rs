@@ -24,3 +24,4 @@ mod numbers;
 mod settings;
 
 pub use luns::LunFacts;
+pub(crate) use luns::number;

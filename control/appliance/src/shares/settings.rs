@@ -30,7 +30,7 @@ pub(crate) enum NumberWish {
     Number(u16),
 }
 
-/// Reads what was typed. `is_new`: it is being created, and what is fixed later can still be chosen.
+/// Reads what was typed. `is_new`: it is being created.
 pub(crate) fn read(
     kind: ItemKind,
     is_new: bool,
@@ -41,7 +41,7 @@ pub(crate) fn read(
     let mut settings = Settings::default();
     for (name, text) in set {
         let attribute = find(kind, name)?;
-        check_change(attribute, is_new)?;
+        check_change(attribute)?;
         let text = canonical(attribute, text.trim())?;
         match name.as_str() {
             "volsize" => settings.size = Some(size(name, &text)?),
@@ -79,7 +79,9 @@ pub(crate) fn read(
     }
     for name in unset {
         let attribute = find(kind, name)?;
-        if attribute.change != Change::Always || ["volsize", "lunumber", "sparse"].contains(&name.as_str()) {
+        if attribute.change != Change::Always
+            || ["volsize", "volblocksize", "lunumber", "sparse"].contains(&name.as_str())
+        {
             return Err(Error::invalid(format!("property \"{name}\" cannot be inherited")));
         }
         settings.inherit.extend(attribute.property().map(String::from));
@@ -91,14 +93,9 @@ fn find(kind: ItemKind, name: &str) -> Result<&'static Attribute> {
     Attribute::find(name, kind).ok_or_else(|| Error::invalid(format!("invalid property \"{name}\"")))
 }
 
-fn check_change(attribute: &Attribute, is_new: bool) -> Result<()> {
+fn check_change(attribute: &Attribute) -> Result<()> {
     match attribute.change {
         Change::Never => Err(Error::invalid(format!("property \"{}\" is read-only", attribute.name))),
-        Change::AtCreation if !is_new => Err(Error::invalid(format!(
-            "property \"{0}\" is fixed when the LUN is created: make a LUN with the other {0}, copy the data, and give it \
-             the number and groups of this one",
-            attribute.name
-        ))),
         _ => Ok(()),
     }
 }
@@ -193,7 +190,6 @@ mod tests {
             (ItemKind::Lun, false, "nonsense", "1", "invalid property \"nonsense\""),
             (ItemKind::Project, false, "volsize", "1G", "invalid property \"volsize\""),
             (ItemKind::Lun, false, "lunguid", "1", "property \"lunguid\" is read-only"),
-            (ItemKind::Lun, false, "volblocksize", "8K", "property \"volblocksize\" is fixed when"),
             (ItemKind::Lun, true, "volsize", "much", "invalid value \"much\" for \"volsize\""),
             (ItemKind::Lun, true, "targetgroup", "tgt", "there is no target group \"tgt\""),
             (ItemKind::Lun, true, "initiatorgroup", "default,x", "there is no initiator group \"x\""),

@@ -35,6 +35,7 @@ pub struct Manner {
     pub is_always: bool,
     pub depth: usize,
     pub seed: u64,
+    pub trims: bool,
 }
 
 enum Asked {
@@ -159,12 +160,12 @@ fn ask(
             connection.send(0, FLUSH, cookie, 0, 0, &[])?;
             return Ok(Some(Asked::Flush(span)));
         }
-        2 => {
+        2 if manner.trims => {
             // Whole blocks are given back, and nothing else is touched.
             let (offset, len) = (offset / manner.block * manner.block, manner.block);
             (TRIM, offset, len, Deed::Zero { offset, len })
         }
-        3 => (WRITE_ZEROES, offset, len, Deed::Zero { offset, len }),
+        2..=3 => (WRITE_ZEROES, offset, len, Deed::Zero { offset, len }),
         _ => (WRITE, offset, len, Deed::Write { offset, len, seed: rng.next_u64() }),
     };
     let data = match deed {

@@ -42,13 +42,20 @@ fn main() -> ExitCode {
     let kills = std::env::var("CENOTE_KILLS").ok().and_then(|n| n.parse().ok());
     harness::main(vec![
         trial("what_was_promised_survives_any_kill", &[], move || {
-            survive(kills.unwrap_or(6), "always", false).unwrap();
+            survive(kills.unwrap_or(6), "always", Also::Nothing).unwrap();
         }),
+        trial(
+            "another_block_size_loses_nothing_wherever_it_is_cut_off",
+            &[Need::Program("zdb")],
+            move || {
+                survive(kills.unwrap_or(6), "always", Also::Migrate).unwrap();
+            },
+        ),
         trial("zdb_finds_no_leak_after_kills", &[Need::Program("zdb")], || {
-            survive(2, "always", true).unwrap();
+            survive(2, "always", Also::AskZdb).unwrap();
         }),
         trial("promises_that_were_not_meant_are_found_to_be_broken", &[], || {
-            let why = survive(20, "disabled", false).unwrap_err();
+            let why = survive(20, "disabled", Also::Nothing).unwrap_err();
             assert!(why.contains("tank/vol3: ") && why.contains("too old"), "{why}");
         }),
     ])
@@ -94,6 +101,18 @@ fn cenote(home: &Scratch, line: &str) -> Command {
     command
 }
 
+/// What is done besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Also {
+    Nothing,
+    AskZdb,
+    /// Volumes get other block sizes while they are written to.
+    Migrate,
+}
+
+/// Other block sizes than those of [`VOLUMES`], and larger: what is whole there is whole in these.
+const OTHER_BLOCKS: [u64; 3] = [64 << 10, 32 << 10, 256 << 10];
+
 /// What all kills amounted to.
 #[derive(Debug, Default)]
 struct Figures {
@@ -104,13 +123,16 @@ struct Figures {
     /// Changes nobody was promised: found, or not.
     present: u64,
     absent: u64,
+    /// Volumes that had another block size after a kill than before.
+    migrated: u64,
 }
 
 /// `sync` is the property of the volume whose every answer counts as a promise. An error tells which was broken.
-fn survive(kills: u64, sync: &str, ask_zdb: bool) -> Result<(), String> {
+fn survive(kills: u64, sync: &str, also: Also) -> Result<(), String> {
     let (home, begun) = (Scratch::new(), Instant::now());
     let mut rng = Rng::new(std::process::id().into());
     let (mut history, mut figures) = (None, Figures::default());
+    let mut blocks = VOLUMES.map(|(_, block, _)| block);
     for kill in 0..=kills {
         let mut daemon = Daemon::start(&home);
         if kill == 0 {
@@ -120,6 +142,9 @@ fn survive(kills: u64, sync: &str, ask_zdb: bool) -> Result<(), String> {
                 assert!(output.status.success(), "{line}: {}", said(&output));
             }
         }
+        let now = VOLUMES.map(|(name, ..)| block_of(&home, name));
+        figures.migrated += now.iter().zip(&blocks).filter(|(now, before)| now != before).count() as u64;
+        blocks = now;
         let found = VOLUMES.map(|(name, ..)| Connection::open(&daemon.address, name).read_all());
         if let Some(history) = &history {
             judge(history, &found, &mut figures).map_err(|e| format!("kill {kill} of {kills}: {e}"))?;
@@ -128,21 +153,28 @@ fn survive(kills: u64, sync: &str, ask_zdb: bool) -> Result<(), String> {
             assert!(daemon.signal(Signal::INT), "it ends in peace when it is told to");
             break;
         }
-        history = Some(work_and_kill(&home, &mut daemon, found, &mut rng));
+        history = Some(work_and_kill(&home, &mut daemon, found, &mut rng, also));
         if (kill + 1).is_multiple_of(25) {
             println!("{} of {kills} kills, {:.0} s", kill + 1, begun.elapsed().as_secs_f64());
         }
     }
     println!("kills {kills}, {figures:?}, failures 0, {:.0} s", begun.elapsed().as_secs_f64());
     assert!(figures.promised > 0 && figures.flushes > 0, "{figures:?}: nothing was promised");
-    if ask_zdb {
+    assert!(also != Also::Migrate || figures.migrated > 0, "{figures:?}: none got so far");
+    if also != Also::Nothing {
         zdb::assert_clean(&home.join("home/disks"), "tank");
     }
     Ok(())
 }
 
 /// What was asked and answered until the daemon was killed.
-fn work_and_kill(home: &Scratch, daemon: &mut Daemon, found: [Vec<u8>; 3], rng: &mut Rng) -> History {
+fn work_and_kill(
+    home: &Scratch,
+    daemon: &mut Daemon,
+    found: [Vec<u8>; 3],
+    rng: &mut Rng,
+    also: Also,
+) -> History {
     let mut history = History::default();
     for ((name, block, _), bytes) in VOLUMES.into_iter().zip(found) {
         history.add_volume(name, block, bytes);
@@ -152,12 +184,17 @@ fn work_and_kill(home: &Scratch, daemon: &mut Daemon, found: [Vec<u8>; 3], rng: 
         .map(|_| {
             let (volume, block, is_always) = VOLUMES[rng.below(3) as usize];
             let (depth, seed) = (1 + rng.below(16) as usize, rng.next_u64());
-            let manner = Manner { volume, block, is_always, depth, seed };
+            // A trim means whole blocks, and of which size is not known then.
+            let trims = also != Also::Migrate;
+            let manner = Manner { volume, block, is_always, depth, seed, trims };
             let (connection, history) = (Connection::open(&daemon.address, volume), history.clone());
             std::thread::spawn(move || work(connection, &manner, &history))
         })
         .collect();
     std::thread::sleep(Duration::from_millis(5 + rng.below(200)));
+    if also == Also::Migrate {
+        migrate(home, rng);
+    }
     // Each of these is a txg of its own; the last may be cut off in its midst.
     let mut syncs: Option<Child> = None;
     for turn in 0..rng.below(4) {
@@ -173,6 +210,27 @@ fn work_and_kill(home: &Scratch, daemon: &mut Daemon, found: [Vec<u8>; 3], rng: 
     // Whether it was done or not: it is not to find the next daemon.
     syncs.map(|mut last| last.wait().unwrap());
     history.lock().unwrap().clone()
+}
+
+/// Begins to give some volumes another block size, or the one they had at first.
+fn migrate(home: &Scratch, rng: &mut Rng) {
+    for ((name, block, _), other) in VOLUMES.into_iter().zip(OTHER_BLOCKS) {
+        if rng.below(3) > 0 {
+            let block = if rng.below(2) == 0 { block } else { other };
+            let output = cenote(home, &format!("zfs set volblocksize={block} {name}")).output().unwrap();
+            assert!(output.status.success(), "{}", said(&output));
+        }
+    }
+    std::thread::sleep(Duration::from_millis(rng.below(400)));
+}
+
+/// The block size of a volume. No half copy is left of it.
+fn block_of(home: &Scratch, name: &str) -> u64 {
+    let output = cenote(home, "zfs list -Hp -o name,volblocksize -t volume").output().unwrap();
+    let listed = said(&output);
+    assert!(!listed.contains(".copy-"), "{listed}");
+    let mut lines = listed.lines().filter_map(|line| line.split_once('\t'));
+    lines.find(|(listed, _)| *listed == name).and_then(|(_, block)| block.parse().ok()).unwrap()
 }
 
 fn judge(history: &History, found: &[Vec<u8>; 3], figures: &mut Figures) -> Result<(), String> {
