@@ -9,6 +9,9 @@
 )]
 
 mod conformance;
+mod failover;
+mod idle;
+mod initiator;
 mod real;
 
 use interop::harness::{self, Need, trial};
@@ -46,6 +49,16 @@ fn main() -> ExitCode {
             "qemu_reads_back_what_it_wrote_in_every_way",
             &[QEMU, program("timeout")],
             qemu_reads_back_what_it_wrote_in_every_way,
+        ),
+        trial(
+            "one_of_two_portals_dies_under_load_and_io_goes_on",
+            &[],
+            failover::one_of_two_portals_dies_under_load_and_io_goes_on,
+        ),
+        trial(
+            "idle_clients_cost_little_and_slow_nobody",
+            &[],
+            idle::idle_clients_cost_little_and_slow_nobody,
         ),
     ])
 }
