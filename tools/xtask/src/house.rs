@@ -48,7 +48,7 @@ pub const FLOORS: &[Floor] = &[
     // through the appliance, as the fronts' users do.
     floor("tools", Plane::Tools, &["inspect", "rescue", "workload", "bench"]),
     floor("program", Plane::Control, &["cli", "shell", "cenote"]),
-    floor("helpers", Plane::Helpers, &["interop", "torture", "xtask"]),
+    floor("helpers", Plane::Helpers, &["interop", "torture", "fuzz", "xtask"]),
 ];
 
 const fn floor(name: &'static str, plane: Plane, crates: &'static [&'static str]) -> Floor {
