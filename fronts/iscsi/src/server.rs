@@ -79,7 +79,7 @@ pub struct Client {
 }
 
 /// What makes two sessions the same: the ports at both ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SessionKey {
     pub initiator: String,
     pub isid: [u8; 6],
@@ -104,6 +104,9 @@ pub(crate) struct Shared {
 #[derive(Default)]
 struct State {
     sessions: BTreeMap<u64, Entry>,
+    /// Those that said who they are: all of the others are logging in.
+    claimed: BTreeMap<SessionKey, Vec<u64>>,
+    claims: usize,
     next_id: u64,
     next_tsih: u16,
     /// By the address that was asked for. Dropping one ends its listening.
@@ -296,16 +299,11 @@ impl Shared {
     pub async fn claim(&self, id: u64, key: SessionKey) -> Option<u16> {
         let (tsih, older) = {
             let mut state = self.lock();
-            let older: Vec<(Arc<Event>, Arc<Vitals>, Arc<dyn Stream>)> = state
-                .sessions
-                .iter()
-                .filter(|(other, s)| **other != id && s.key.as_ref() == Some(&key))
-                .map(|(_, s)| (s.done.clone(), s.vitals.clone(), s.stream.clone()))
-                .collect();
-            let tsih = state.free_tsih()?;
-            let entry = state.sessions.get_mut(&id)?;
-            (entry.key, entry.tsih) = (Some(key), tsih);
-            (tsih, older)
+            let older = state.claimed.get(&key).into_iter().flatten();
+            let older = older.filter(|other| **other != id).filter_map(|other| state.sessions.get(other));
+            let older: Vec<(Arc<Event>, Arc<Vitals>, Arc<dyn Stream>)> =
+                older.map(|s| (s.done.clone(), s.vitals.clone(), s.stream.clone())).collect();
+            (state.take_key(id, key)?, older)
         };
         for (done, vitals, stream) in older {
             vitals.stop();
@@ -321,7 +319,7 @@ impl Shared {
         let stream: Arc<dyn Stream> = Arc::from(stream);
         let vitals = Arc::new(Vitals::default());
         let mut state = self.lock();
-        let logins = state.sessions.len() - state.sessions.values().filter(|s| s.vitals.is_up()).count();
+        let logins = state.sessions.len() - state.claims;
         let full = state.sessions.len() >= self.config.connections || logins >= self.config.logins;
         if self.is_stopping() || full {
             drop(state);
@@ -368,6 +366,30 @@ impl Shared {
 }
 
 impl State {
+    /// The session of connection `id` has said who it is; its handle.
+    fn take_key(&mut self, id: u64, key: SessionKey) -> Option<u16> {
+        let tsih = self.free_tsih()?;
+        let entry = self.sessions.get_mut(&id)?;
+        entry.tsih = tsih;
+        if entry.key.is_none() {
+            entry.key = Some(key.clone());
+            self.claimed.entry(key).or_default().push(id);
+            self.claims += 1;
+        }
+        Some(tsih)
+    }
+
+    fn remove(&mut self, id: u64) {
+        let Some(key) = self.sessions.remove(&id).and_then(|entry| entry.key) else { return };
+        self.claims -= 1;
+        if let Some(ids) = self.claimed.get_mut(&key) {
+            ids.retain(|other| *other != id);
+            if ids.is_empty() {
+                self.claimed.remove(&key);
+            }
+        }
+    }
+
     fn free_tsih(&mut self) -> Option<u16> {
         for _ in 0..u16::MAX {
             self.next_tsih = self.next_tsih.checked_add(1).unwrap_or(1);
@@ -382,7 +404,7 @@ impl State {
 async fn run(shared: Arc<Shared>, id: u64, session: Session, done: Arc<Event>) {
     // How a client ended concerns nobody but itself: it has been answered, or it broke the protocol.
     let _ = session.run().await;
-    shared.lock().sessions.remove(&id);
+    shared.lock().remove(id);
     done.set();
 }
 

@@ -44,7 +44,13 @@ fn command(path: &Path, announced: u64, cdb: &[u8], data: &[u8]) {
 
 /// # Panics
 /// When the device does not stand it.
-pub fn scsi_command(mut bytes: &[u8]) {
+pub fn scsi_command(bytes: &[u8]) {
+    let bytes = bytes.to_vec();
+    // Some commands go on after they were answered.
+    sim::run(1, sim::Config::default(), async move { commands(&bytes) });
+}
+
+fn commands(mut bytes: &[u8]) {
     let unit = Arc::new(MemoryUnit::new(SIZE, 4096));
     let device = Device::new(unit, Identity::new([0x60; 16]), Options::default(), Arc::new(Nowhere), "");
     device.set_groups(vec![PortGroup {

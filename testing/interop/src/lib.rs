@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   golden     the pools in testing/golden ── archive unpacks them once ──▶ target/golden/…
+//!   conformance   libiscsi's suite, held against a list of what does not pass, and why
 //!   damage     the same bytes overwritten as when the real kernel was asked to cope
 //!   zdb        OpenZFS's own debugger, as the judge of what we wrote
 //!   harness    a runner like the standard one, that can also say "skipped: this machine has no zdb"
@@ -13,6 +14,7 @@
 //! Invariants: the unpacked images are never written to ([`golden::Pool::copy`] first); what a test makes goes into a
 //! [`Scratch`] and is gone with it.
 
+pub mod conformance;
 pub mod damage;
 pub mod golden;
 pub mod harness;

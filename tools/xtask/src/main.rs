@@ -8,6 +8,7 @@
 //!   licences   every crate we build from may be given away under MIT and Apache-2.0: [`licences`]
 //!   golden     the pools that OpenZFS made, unpacked: [`runners`]
 //!   bench      what the engine costs beside the bare file and other servers, as a table: [`runners`]
+//!   idle       what ten thousand idle clients cost one that works, and conformance: libiscsi's whole suite: [`runners`]
 //!   torture    hours of random work and power cuts: [`runners`]
 //!   sim        one case of these again, aloud: [`runners`]
 //!   posix      suites of others for file systems, on a mount: [`posix`]
@@ -47,6 +48,8 @@ cargo xtask COMMAND
   licences            the licences of every crate we build from
   golden [ARGS]       unpack the golden pools, print where they are
   bench [ARGS]        what the engine costs beside the bare file and other servers, as a table; about five minutes
+  idle [N]            what N idle iSCSI clients (10000) cost one that works, and what each costs in memory
+  conformance         libiscsi's whole conformance suite, on memory and on volumes through the daemon
   torture [ARGS]      random work in the simulator: [--seeds N] [--from SEED] [--ops N];
                       --power: the power-cut proof: [--letters N] [--every-setup] [--seeds N] [--zdb-every N];
                       --kill N: kill the daemon under load so often
@@ -68,6 +71,8 @@ fn main() -> ExitCode {
         "licences" => report("licences", licences::check()),
         "golden" => runners::golden(rest),
         "bench" => runners::bench(rest),
+        "idle" => runners::idle(rest),
+        "conformance" => runners::conformance(),
         "torture" => runners::torture(rest),
         "sim" => runners::sim(rest),
         "posix" => posix::run(rest),

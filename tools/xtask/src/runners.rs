@@ -36,6 +36,27 @@ fn kill_the_daemon(count: &str) -> Result<bool, Failure> {
     Ok(status.success())
 }
 
+/// Opens `count` connections that do nothing beside one that works, and prints what they cost.
+pub fn idle(arguments: &[String]) -> Result<bool, Failure> {
+    let count = arguments.first().map_or("10000", String::as_str);
+    let test =
+        ["test", "--quiet", "--release", "--package", "iscsi", "--test", "clients", "--", "idle_clients"];
+    let mut cargo = Command::new(house::cargo());
+    Ok(cargo.current_dir(root()).args(test).env("ISCSI_IDLE", count).status()?.success())
+}
+
+/// Runs libiscsi's conformance suite, on units in memory and on volumes through the daemon, and prints the sums.
+pub fn conformance() -> Result<bool, Failure> {
+    let mut passed = true;
+    for (package, test) in [("iscsi", "clients"), ("cenote", "e2e")] {
+        let test =
+            ["test", "--quiet", "--release", "--package", package, "--test", test, "--", "conformance_test"];
+        let mut cargo = Command::new(house::cargo());
+        passed &= cargo.current_dir(root()).args(test).env("CONFORMANCE_ONE_OF", "1").status()?.success();
+    }
+    Ok(passed)
+}
+
 /// Replays one case, by its seed or its name, and prints all that happens.
 pub fn sim(arguments: &[String]) -> Result<bool, Failure> {
     run(&[&TORTURE[..], &["replay"]].concat(), arguments)
