@@ -2,8 +2,8 @@
 
 use crate::configuration::Configuration;
 use crate::home::Home;
-use crate::mounts::Mounts;
 use crate::migration::Migrations;
+use crate::mounts::Mounts;
 use crate::pools::Pools;
 use crate::san_directory::Iscsi;
 use crate::volumes::Volumes;
