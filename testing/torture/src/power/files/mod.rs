@@ -14,9 +14,9 @@
 //! ```
 //!
 //! After each cut the pool is imported, its log replayed, all files read, every block verified, and the tree held against
-//! the [`Track`]: names are one sequence, of which some prefix is there; what a file holds is one sequence too, of that file;
-//! and a file that was written and then renamed is never found without what was written. A change is whole or not there;
-//! one of several blocks of a file, block by block in order.
+//! the [`Track`]: names are one sequence, of which some prefix is there; what a file holds is one sequence too, of that
+//! file; and a file that was written and then renamed is never found without what was written. A change is whole or not
+//! there; one of several blocks of a file, block by block in order.
 
 mod case;
 mod check;
