@@ -26,6 +26,7 @@ mod request;
 pub mod san;
 mod secret;
 pub mod shares;
+mod snapshots;
 mod stats;
 mod tunable;
 mod updates;
@@ -43,6 +44,7 @@ pub use pool::{
 pub use property::{Property, Source, Value};
 pub use request::{Call, Reply, Request, ScrubAction};
 pub use secret::Secret;
+pub use snapshots::{Hold, ShareDeed, ShareSnapshot, Snapshots};
 pub use stats::{Flushes, IoClass, IoKind, VdevStats};
 pub use tunable::Tunable;
 pub use updates::DeferredUpdate;

@@ -4,7 +4,7 @@ use crate::san::{San, SanState};
 use crate::shares::{Item, Shares};
 use crate::{
     Daemon, Dataset, DatasetQuery, DeferredUpdate, Importable, Mount, Mounted, Nbd, NewDataset, NewPool,
-    NewVdevs, Pool, PoolHistory, PoolImport, Tunable, Unmount,
+    NewVdevs, Pool, PoolHistory, PoolImport, Snapshots, Tunable, Unmount,
 };
 use serde::{Deserialize, Serialize};
 
@@ -78,8 +78,14 @@ pub enum Request {
     DatasetCreate(NewDataset),
     DatasetDestroy {
         name: String,
-        /// With everything below it.
+        /// With everything below it; of a snapshot, those of the same name below.
         recursive: bool,
+        /// With all clones, wherever they are, and everything below them.
+        #[serde(default)]
+        clones: bool,
+        /// Snapshots that cannot go yet go when their last clone or hold does.
+        #[serde(default)]
+        defer: bool,
         force: bool,
         dry_run: bool,
     },
@@ -87,7 +93,11 @@ pub enum Request {
         from: String,
         to: String,
         parents: bool,
+        /// Of a snapshot: those of the same name below as well.
+        #[serde(default)]
+        recursive: bool,
     },
+    Snapshots(Snapshots),
     DatasetSet {
         name: String,
         properties: Vec<(String, String)>,
@@ -146,11 +156,18 @@ impl Request {
                 | Request::PoolHistory { .. }
                 | Request::PoolSync { .. }
                 | Request::Datasets(_)
+                | Request::Snapshots(Snapshots::Holds { .. })
                 | Request::NbdExports
                 | Request::Mounts
                 | Request::Tunables { .. }
                 | Request::San(San::Show)
-                | Request::Shares(Shares::Projects { .. } | Shares::Shares { .. } | Shares::Get { .. })
+                | Request::Shares(
+                    Shares::Projects { .. }
+                        | Shares::Shares { .. }
+                        | Shares::Get { .. }
+                        | Shares::Snapshots { .. }
+                        | Shares::Dependents { .. }
+                )
                 | Request::DeferredUpdates { .. }
                 | Request::ConfigurationBackup { .. }
         )
@@ -196,6 +213,9 @@ pub enum Reply {
         names: Vec<String>,
         reclaimed: u64,
     },
+    Holds(Vec<crate::Hold>),
+    ShareSnapshots(Vec<crate::ShareSnapshot>),
+    Places(Vec<crate::shares::Place>),
     Nbd(Nbd),
     Mounts(Vec<Mounted>),
     /// Those asked for, or those that were set.

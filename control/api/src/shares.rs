@@ -8,7 +8,7 @@
 //!
 //! All of them are ordinary datasets, whoever made them. What can be said of each is in [`crate::attributes`].
 
-use crate::Property;
+use crate::{Property, ShareDeed};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -125,6 +125,20 @@ pub enum Shares {
         place: Place,
         /// Clients that use it are ended; else it is refused while there are any.
         force: bool,
+    },
+    /// The snapshots of a project or share.
+    Snapshots {
+        place: Place,
+    },
+    Snapshot {
+        place: Place,
+        name: String,
+        deed: ShareDeed,
+    },
+    /// What was cloned from a snapshot.
+    Dependents {
+        place: Place,
+        name: String,
     },
 }
 

@@ -53,42 +53,47 @@ impl Appliance {
         self.pool(pool, Access::Change).await
     }
 
-    pub(crate) async fn destroy_dataset(
-        &self,
-        name: &str,
-        recursive: bool,
-        force: bool,
-        dry_run: bool,
-        by: &By,
-    ) -> Result<Reply> {
+    pub(crate) async fn destroy_dataset(&self, name: &str, doomed: Doomed, by: &By) -> Result<Reply> {
         let failed = |e: &Error| cannot(About::Dataset, &format!("destroy '{name}'"), e);
-        let open = self.pool_with(name, Access::Change).await?;
+        let open = self.pool_with(name.split('@').next().unwrap_or(name), Access::Change).await?;
         let pool = &open.pool;
-        let (plan, reclaimed) = {
+        let (spec, plan, reclaimed) = {
             let _reading = pool.reading().await;
-            let plan = plan_destroy(pool, name, recursive).await.map_err(|e| failed(&e))?;
+            let spec = destroy_spec(pool, name, doomed).await.map_err(|e| failed(&e))?;
+            let plan = pool.dsl().plan_destroy_of(&spec).await.map_err(|e| failed(&e))?;
             let reclaimed = reclaimed(pool, &plan.names).await.map_err(|e| failed(&e))?;
-            (plan, reclaimed)
+            (spec, plan, reclaimed)
         };
-        let names = plan.names.clone();
-        if dry_run {
-            return Ok(Reply::Destroyed { names, reclaimed });
+        if doomed.dry_run {
+            return Ok(Reply::Destroyed { names: plan.names, reclaimed });
         }
-        self.free_datasets(name, force, &format!("destroy '{name}'")).await?;
-        self.unmount_below(name, force).await?;
-        for name in &names {
-            self.forget_snapshot(name).await;
-        }
-        let destroyed = pool
-            .change("destroy dataset", move |pool, tx| async move { pool.dsl().destroy(&tx, &plan).await });
-        destroyed.await.map_err(|e| failed(&e))?;
+        self.end_users_of(&plan.names, doomed.force, &format!("destroy '{name}'")).await?;
+        self.let_go_of(&plan.names, doomed.force).await?;
+        let plan = pool.destroy_datasets(spec).await.map_err(|e| failed(&e))?;
         self.record(pool, by).await.map_err(|e| failed(&e))?;
-        Ok(Reply::Destroyed { names, reclaimed })
+        Ok(Reply::Destroyed { names: plan.names, reclaimed })
+    }
+
+    /// Unmounts what goes.
+    pub(crate) async fn let_go_of(&self, names: &[String], force: bool) -> Result<()> {
+        for name in names {
+            match name.contains('@') {
+                true => self.forget_snapshot(name).await,
+                false => self.unmount_below(name, force).await?,
+            }
+        }
+        Ok(())
     }
 
     /// Makes sure that nobody uses the volumes at and below a dataset.
-    async fn free_datasets(&self, name: &str, force: bool, doing: &str) -> Result<()> {
-        let used = self.0.volumes.used_below(name);
+    pub(crate) async fn free_datasets(&self, name: &str, force: bool, doing: &str) -> Result<()> {
+        self.end_users_of(&self.0.volumes.used_below(name), force, doing).await
+    }
+
+    /// Makes sure that nobody uses any of these.
+    pub(crate) async fn end_users_of(&self, names: &[String], force: bool, doing: &str) -> Result<()> {
+        let is_used = |name: &&String| self.0.volumes.get(name).is_some();
+        let used: Vec<String> = names.iter().filter(is_used).cloned().collect();
         if used.is_empty() {
             return Ok(());
         }
@@ -187,7 +192,7 @@ fn default_block_size(pool: &Pool) -> u64 {
 }
 
 /// Makes the file systems above `name` that are not there.
-async fn make_parents(pool: &Pool, name: &str, dry_run: bool) -> units::Result<()> {
+pub(crate) async fn make_parents(pool: &Pool, name: &str, dry_run: bool) -> units::Result<()> {
     let ends = name.match_indices('/').map(|(at, _)| at);
     for parent in ends.map(|end| &name[..end]) {
         if !exists(pool, parent).await? && !dry_run {
@@ -312,12 +317,31 @@ pub(crate) fn parity_groups(pool: &Pool) -> Vec<ParityGroup> {
     raidz.map(group).collect()
 }
 
-async fn plan_destroy(pool: &Pool, name: &str, recursive: bool) -> units::Result<dsl::DestroyPlan> {
-    let dsl = pool.dsl();
-    if !name.contains(['/', '@']) {
+/// How a destroy was asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Doomed {
+    pub recursive: bool,
+    pub clones: bool,
+    pub defer: bool,
+    pub force: bool,
+    pub dry_run: bool,
+}
+
+/// What a name, or a pattern of snapshots, means.
+async fn destroy_spec(pool: &Pool, name: &str, doomed: Doomed) -> units::Result<dsl::DestroySpec> {
+    let (dsl, all) = (pool.dsl(), doomed.recursive || doomed.clones);
+    let Doomed { recursive, clones, defer, .. } = doomed;
+    if name.contains('@') {
+        let names = dsl.match_snapshots(name, all).await?;
+        return Ok(dsl::DestroySpec { names, recursive: false, clones, defer });
+    }
+    if defer {
+        return Err(Error::invalid("'-d' is for snapshots"));
+    }
+    if !name.contains('/') {
         return Err(Error::invalid(format!("operation does not apply to pools; use 'zpool destroy {name}'")));
     }
-    if !name.contains('@') && !recursive {
+    if !all {
         let word = match dsl.objset_type(&dsl.find(name).await?).await? {
             ObjsetType::Zvol => "volume",
             _ => "filesystem",
@@ -327,7 +351,7 @@ async fn plan_destroy(pool: &Pool, name: &str, recursive: bool) -> units::Result
             return Err(Error::invalid(format!("{word} has children; use '-r' to destroy them too")));
         }
     }
-    dsl.plan_destroy(name, recursive).await
+    Ok(dsl::DestroySpec { names: vec![name.into()], recursive, clones, defer })
 }
 
 /// What snapshots alone have comes back at once.

@@ -4,6 +4,7 @@
 //!   api::Call ──▶ Appliance ──┬─ create  add  remove  import  leave   pools come and go      ── home: which there are,
 //!                             ├─ pool_info  pool_set  history    what is said of them      remembered between runs
 //!                             ├─ query  datasets  settings       datasets
+//!                             ├─ snapshots                     snapshots, clones, holds
 //!                             ├─ shares  updates               datasets as projects, file systems and LUNs
 //!                             ├─ san ◀─ configuration          targets, initiators, who sees which LUN
 //!                             ├─ san_directory ◀── iscsi::Server   LUNs, while clients use them
@@ -56,6 +57,7 @@ mod served;
 mod service;
 mod settings;
 mod shares;
+mod snapshots;
 mod tunables;
 mod updates;
 mod values;

@@ -10,6 +10,7 @@ use vdev::Lacking;
 pub(crate) enum About {
     Pool,
     Dataset,
+    Snapshot,
 }
 
 /// `cannot DOING: why`.
@@ -27,11 +28,13 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// `invalid name 'a b': why` and `rename 'a' to 'b': why` without what the line said already.
 fn without_name<'a>(doing: &str, why: &'a str) -> &'a str {
-    let says_again = ["invalid name '", "create dataset '", "rename '"].into_iter().find_map(|verb| {
-        let rest = why.strip_prefix(verb)?;
-        let (name, _) = rest.split_once('\'')?;
-        doing.contains(&format!("'{name}'")).then(|| rest.rsplit_once("': "))?
-    });
+    let says_again = ["invalid name '", "create dataset '", "create snapshot '", "promote '", "rename '"]
+        .into_iter()
+        .find_map(|verb| {
+            let rest = why.strip_prefix(verb)?;
+            let (name, _) = rest.split_once('\'')?;
+            doing.contains(&format!("'{name}'")).then(|| rest.rsplit_once("': "))?
+        });
     says_again.map_or(why, |(_, why)| why)
 }
 
@@ -49,10 +52,11 @@ pub(crate) fn why(about: About, e: &Error) -> String {
     let phrase = match (e.kind(), about) {
         (Kind::NotFound, About::Pool) => "no such pool",
         (Kind::NotFound, About::Dataset) => "dataset does not exist",
+        (Kind::NotFound, About::Snapshot) => "snapshot does not exist",
         (Kind::Exists, About::Pool) => "pool already exists",
-        (Kind::Exists, About::Dataset) => "dataset already exists",
+        (Kind::Exists, About::Dataset | About::Snapshot) => "dataset already exists",
         (Kind::Busy, About::Pool) => "pool is busy",
-        (Kind::Busy, About::Dataset) => "dataset is busy",
+        (Kind::Busy, About::Dataset | About::Snapshot) => "dataset is busy",
         (Kind::NoSpace, _) => "out of space",
         (Kind::ReadOnly, _) => "pool is read-only",
         // Without a cause it is a sentence about the request.

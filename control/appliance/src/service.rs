@@ -1,6 +1,7 @@
 //! The appliance as a service: every request has its function.
 
 use crate::configuration::Configuration;
+use crate::datasets::Doomed;
 use crate::home::Home;
 use crate::migration::Migrations;
 use crate::mounts::Mounts;
@@ -159,12 +160,17 @@ impl Appliance {
             Request::LabelClear { device, force } => self.clear_labels(&device, force).await,
             Request::Datasets(query) => self.query_datasets(query).await,
             Request::DatasetCreate(new) => self.create_dataset(new, &by).await,
-            Request::DatasetDestroy { name, recursive, force, dry_run } => {
-                self.destroy_dataset(&name, recursive, force, dry_run, &by).await
+            Request::DatasetDestroy { name, recursive, clones, defer, force, dry_run } => {
+                let doomed = Doomed { recursive, clones, defer, force, dry_run };
+                self.destroy_dataset(&name, doomed, &by).await
             }
-            Request::DatasetRename { from, to, parents } => {
+            Request::DatasetRename { from, to, recursive: true, .. } => {
+                self.rename_snapshots(&from, &to, &by).await
+            }
+            Request::DatasetRename { from, to, parents, .. } => {
                 self.rename_dataset(&from, &to, parents, &by).await
             }
+            Request::Snapshots(asked) => self.snapshots(asked, &by).await,
             Request::DatasetSet { name, properties } => {
                 let reply = self.set_dataset(&name, &properties, &by).await?;
                 self.remount(&name).await.map(|()| reply)

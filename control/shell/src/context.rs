@@ -16,6 +16,14 @@ pub(crate) enum Context {
         new: bool,
         draft: Draft,
     },
+    /// The snapshots of a project or share; one of them.
+    Snapshots {
+        place: Place,
+    },
+    Snapshot {
+        place: Place,
+        name: String,
+    },
     Configuration,
     San,
     /// `targets`, `initiators`.
@@ -59,6 +67,8 @@ impl Context {
             Context::Root => word(""),
             Context::Shares => word("shares"),
             Context::Item { place, .. } => (format!("shares {place}"), true),
+            Context::Snapshots { .. } => word("snapshots"),
+            Context::Snapshot { place, name } => (format!("shares {place}@{name}"), true),
             Context::Configuration => word("configuration"),
             Context::San => word("san"),
             Context::Side(of) => word(side(*of)),

@@ -68,11 +68,31 @@ fn own(context: &Context) -> Vec<Entry> {
             ("rename name name", "gives a share another name"),
             ("move name project", "puts a share into another project"),
             ("list", "all shares"),
+            ("snapshots", "a context: snapshots of this project with all its shares"),
             ("unset property", "inherits a property again"),
         ],
         Context::Item { new: false, .. } => {
-            vec![("unset property", "inherits a property again"), ("destroy", "destroys this share")]
+            vec![
+                ("unset property", "inherits a property again"),
+                ("destroy", "destroys this share"),
+                ("snapshots", "a context: snapshots of this share"),
+            ]
         }
+        Context::Snapshots { .. } => vec![
+            ("snapshot name", "takes one"),
+            ("select name", "goes to one"),
+            ("rename name name", "gives one another name"),
+            ("rollback name", "takes the share back to one; what came after is destroyed"),
+            ("destroy name", "destroys one"),
+            ("list", "all of them, the oldest first"),
+        ],
+        Context::Snapshot { .. } => vec![
+            ("clone [project] name", "makes a share that begins as this snapshot"),
+            ("rollback", "takes the share back to this; what came after is destroyed"),
+            ("destroy", "destroys this snapshot"),
+            ("list dependents", "the shares that were cloned from this"),
+            ("get [property]", "the value of a property, or of all"),
+        ],
         Context::Objects(_) => vec![
             ("create", "makes one"),
             ("select name", "goes to one, by number, IQN or alias"),

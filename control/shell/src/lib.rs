@@ -30,6 +30,7 @@ mod san_objects;
 mod shares;
 mod shell;
 mod show;
+mod snapshots;
 mod words;
 
 #[cfg(test)]

@@ -185,7 +185,10 @@ impl<'a> Shell<'a> {
     fn enter(&mut self, words: &[String]) -> Result<Option<usize>> {
         match self.here() {
             Context::Root => Ok(self.enter_menu(&words[0])),
-            Context::Shares | Context::Item { .. } => self.enter_shares(words),
+            Context::Shares | Context::Item { .. } if words[0] != "snapshots" => self.enter_shares(words),
+            Context::Item { .. } | Context::Shares | Context::Snapshots { .. } | Context::Snapshot { .. } => {
+                self.enter_snapshots(words)
+            }
             Context::Configuration
             | Context::San
             | Context::Side(_)
@@ -237,6 +240,7 @@ impl<'a> Shell<'a> {
             _ => {
                 let done = match self.here() {
                     Context::Shares | Context::Item { .. } => self.command_shares(words)?,
+                    Context::Snapshots { .. } | Context::Snapshot { .. } => self.command_snapshots(words)?,
                     Context::Objects(_)
                     | Context::Groups(_)
                     | Context::Object { .. }
@@ -368,6 +372,7 @@ impl<'a> Shell<'a> {
     pub(crate) fn properties(&mut self) -> Result<Vec<Shown>> {
         match self.here() {
             Context::Shares | Context::Item { .. } => self.properties_shares(),
+            Context::Snapshot { .. } => self.properties_snapshots(),
             Context::Object { .. } | Context::Group { .. } | Context::Inquiry { .. } => self.properties_san(),
             _ => Ok(Vec::new()),
         }
@@ -388,6 +393,7 @@ impl<'a> Shell<'a> {
     pub(crate) fn lists(&mut self) -> Result<Vec<String>> {
         match self.here() {
             Context::Shares | Context::Item { .. } => self.lists_shares(),
+            Context::Snapshots { .. } => self.lists_snapshots(),
             Context::Objects(_) | Context::Groups(_) => self.lists_san(),
             Context::Updates => self.lists_maintenance(),
             _ => Ok(Vec::new()),
@@ -398,6 +404,7 @@ impl<'a> Shell<'a> {
     pub(crate) fn names(&mut self) -> Vec<String> {
         match self.here() {
             Context::Shares | Context::Item { .. } => self.names_shares(),
+            Context::Snapshots { .. } => self.names_snapshots(),
             Context::Objects(_) | Context::Groups(_) => self.names_san(),
             _ => Vec::new(),
         }

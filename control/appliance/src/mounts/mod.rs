@@ -67,7 +67,7 @@ impl Mounts {
     }
 
     /// Those of a dataset and of what is below it.
-    fn below(&self, dataset: &str) -> Vec<(String, Arc<Mount>)> {
+    pub(crate) fn below(&self, dataset: &str) -> Vec<(String, Arc<Mount>)> {
         let is_below = |name: &str| {
             name.strip_prefix(dataset).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };

@@ -5,6 +5,7 @@ use super::describe::item;
 use super::luns::{facts, list, new_guid, own, parse_guid};
 use super::numbers::{Wish, choose};
 use super::settings::{self, NumberWish, Settings};
+use crate::datasets::Doomed;
 use crate::phrase::{About, cannot};
 use crate::pools::Access;
 use crate::san::Network;
@@ -25,10 +26,18 @@ impl Appliance {
             Shares::Change { place, set, unset } => self.change_item(&place, &set, &unset, by).await,
             Shares::Rename { from, to } => self.rename_item(&from, &to, by).await,
             Shares::Destroy { place, force } => self.destroy_item(&place, force, by).await,
+            Shares::Snapshots { place } => self.share_snapshots(&place).await,
+            Shares::Snapshot { place, name, deed } => self.share_deed(&place, &name, deed, by).await,
+            Shares::Dependents { place, name } => self.dependents(&place, &name).await,
         }
     }
 
-    async fn items(&self, pool: Option<String>, project: Option<String>, projects: bool) -> Result<Reply> {
+    pub(super) async fn items(
+        &self,
+        pool: Option<String>,
+        project: Option<String>,
+        projects: bool,
+    ) -> Result<Reply> {
         let is_named = pool.is_some();
         let names = match pool {
             Some(pool) => vec![pool],
@@ -53,7 +62,7 @@ impl Appliance {
         Ok(Reply::Items(items))
     }
 
-    async fn item(&self, place: &Place) -> Result<Item> {
+    pub(super) async fn item(&self, place: &Place) -> Result<Item> {
         let missing = || not_there(place);
         let open = self.pool(&place.pool, Access::Look).await?;
         let _reading = open.pool.reading().await;
@@ -181,7 +190,8 @@ impl Appliance {
             let why = format!("\"nodestroy\" is set on '{}'", item.place);
             return refuse(ErrorKind::Busy, &why);
         }
-        self.destroy_dataset(&place.dataset(), true, force, false, by).await
+        let doomed = Doomed { recursive: true, force, ..Doomed::default() };
+        self.destroy_dataset(&place.dataset(), doomed, by).await
     }
 }
 
@@ -226,7 +236,7 @@ async fn lun_of(pool: &Pool, dataset: &str) -> units::Result<(Option<LunFacts>, 
 }
 
 /// A new place: what may be called so, and be there.
-fn check_place(place: &Place, kind: ItemKind) -> units::Result<()> {
+pub(super) fn check_place(place: &Place, kind: ItemKind) -> units::Result<()> {
     match (&place.share, kind) {
         (None, ItemKind::Project) if place.project == DEFAULT_PROJECT => {
             Err(Error::invalid("every pool has a default project already"))
@@ -258,7 +268,19 @@ fn plan_lun(
     {
         settings.properties.push(("volblocksize".into(), block.to_string()));
     }
-    let text = |name: &str| match of_project(name) {
+    plan_groups_of_new(settings, place, project, network, luns)?;
+    Ok(NewKind::Volume { size, sparse })
+}
+
+/// Identifier and number of a LUN that is to be, with the groups of its project where none were named.
+pub(super) fn plan_groups_of_new(
+    settings: &mut Settings,
+    place: &Place,
+    project: &Item,
+    network: &Network,
+    luns: &[LunFacts],
+) -> units::Result<()> {
+    let text = |name: &str| match project.attribute(name).and_then(|a| a.value.clone()) {
         Some(api::Value::Text(text)) => text,
         _ => DEFAULT_GROUP.into(),
     };
@@ -269,8 +291,7 @@ fn plan_lun(
         ..LunFacts::default()
     };
     settings.concerns_lun = true;
-    plan_groups(settings, &place.dataset(), (None, lun), network, luns)?;
-    Ok(NewKind::Volume { size, sparse })
+    plan_groups(settings, &place.dataset(), (None, lun), network, luns)
 }
 
 /// Identifier and number, as the groups will be.

@@ -4,6 +4,7 @@
 //!   api::shares::Shares ──▶ carry_out ─┬─ describe   properties become attributes, with their sources
 //!                                      ├─ settings   attributes become properties, checked
 //!                                      ├─ numbers    which number a LUN gets: pure
+//!                                      ├─ snapshots  of shares, and of projects with all that is in them
 //!                                      └─ datasets, settings: the same work that `zfs create` and `zfs set` do
 //!   luns: every volume that is a LUN, for the network's view of who sees what
 //! ```
@@ -22,6 +23,7 @@ mod describe;
 mod luns;
 mod numbers;
 mod settings;
+mod snapshots;
 
 pub use luns::LunFacts;
 pub(crate) use luns::number;

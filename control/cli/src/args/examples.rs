@@ -106,8 +106,25 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
             "zfs create -p -V 10G tank/vms/one",
         ],
     ),
-    ("zfs destroy", &["zfs destroy tank/db", "zfs destroy -rnv tank/vms"]),
-    ("zfs rename", &["zfs rename tank/db tank/old/db", "zfs rename -p tank/db tank/archive/2026/db"]),
+    (
+        "zfs destroy",
+        &["zfs destroy tank/db", "zfs destroy -rnv tank/vms", "zfs destroy -r tank/vms@monday%friday"],
+    ),
+    ("zfs snapshot", &["zfs snapshot -r tank/vms@monday", "zfs snapshot tank/db@1 tank/log@1"]),
+    ("zfs rollback", &["zfs rollback tank/db@1", "zfs rollback -rf tank/vms/one@monday"]),
+    ("zfs clone", &["zfs clone tank/db@1 tank/test", "zfs clone -p -o sync=disabled tank/db@1 tank/test/db"]),
+    ("zfs promote", &["zfs promote tank/test"]),
+    ("zfs hold", &["zfs hold backup tank/db@1", "zfs hold -r keep tank/vms@monday"]),
+    ("zfs holds", &["zfs holds tank/db@1", "zfs holds -rH tank/vms@monday"]),
+    ("zfs release", &["zfs release backup tank/db@1"]),
+    (
+        "zfs rename",
+        &[
+            "zfs rename tank/db tank/old/db",
+            "zfs rename -p tank/db tank/archive/2026/db",
+            "zfs rename -r tank/vms@monday @mon",
+        ],
+    ),
     (
         "zfs list",
         &["zfs list", "zfs list -r -o space tank", "zfs list -Hp -t volume -o name,volsize -S used"],

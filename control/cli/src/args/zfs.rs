@@ -11,6 +11,24 @@ pub enum Command {
     Destroy(Destroy),
     /// Rename a dataset
     Rename(Rename),
+    /// Take snapshots: all of one moment
+    #[command(alias = "snap")]
+    Snapshot(Snapshot),
+    /// Take a dataset back to a snapshot of it
+    Rollback(Rollback),
+    /// Make a dataset that begins as a snapshot
+    Clone(Clone),
+    /// Let a clone change places with what it was cloned from
+    Promote {
+        /// The clone
+        dataset: String,
+    },
+    /// Keep snapshots from being destroyed
+    Hold(Hold),
+    /// List the holds on snapshots
+    Holds(Holds),
+    /// Take a hold off snapshots
+    Release(Hold),
     /// List datasets and their properties
     List(List),
     /// Show properties of datasets
@@ -104,6 +122,9 @@ pub struct Destroy {
     /// Even if it is in use
     #[arg(short)]
     pub force: bool,
+    /// Snapshots that have clones or holds go when the last of them does
+    #[arg(short)]
+    pub defer: bool,
     /// Show what would be destroyed, and destroy nothing
     #[arg(short = 'n')]
     pub dry_run: bool,
@@ -113,12 +134,88 @@ pub struct Destroy {
     /// With -v, in a form for programs
     #[arg(short)]
     pub parsable: bool,
-    /// Which
+    /// Which: a dataset, or snapshots as in pool/a@s, pool/a@s,t or pool/a@from%to
     pub dataset: String,
 }
 
 #[derive(Debug, Args)]
+pub struct Snapshot {
+    /// Of everything below as well
+    #[arg(short)]
+    pub recursive: bool,
+    /// Set a property of a user's own
+    #[arg(short = 'o', value_name = "PROPERTY=VALUE", value_parser = super::setting)]
+    pub properties: Vec<(String, String)>,
+    /// What they are called: pool/name@snapshot
+    #[arg(required = true)]
+    pub snapshots: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Rollback {
+    /// Destroy snapshots that are newer
+    #[arg(short)]
+    pub recursive: bool,
+    /// And clones of these
+    #[arg(short = 'R')]
+    pub dependents: bool,
+    /// Even if clients use it: they are ended
+    #[arg(short)]
+    pub force: bool,
+    /// To which
+    pub snapshot: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Clone {
+    /// Make the parents that are missing, and do not mind if it is there already
+    #[arg(short)]
+    pub parents: bool,
+    /// Do not mount it, though the daemon mounts by itself
+    #[arg(short)]
+    pub unmounted: bool,
+    /// Set a property
+    #[arg(short = 'o', value_name = "PROPERTY=VALUE", value_parser = super::setting)]
+    pub properties: Vec<(String, String)>,
+    /// Of which
+    pub snapshot: String,
+    /// What it is called: pool/name
+    pub dataset: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Hold {
+    /// And the snapshots of the same name below
+    #[arg(short)]
+    pub recursive: bool,
+    /// What it is called
+    pub tag: String,
+    /// Of which
+    #[arg(required = true)]
+    pub snapshots: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Holds {
+    /// And of the snapshots of the same name below
+    #[arg(short)]
+    pub recursive: bool,
+    /// No header, and tabs between columns
+    #[arg(short = 'H')]
+    pub scripted: bool,
+    /// Exact times: seconds since 1970
+    #[arg(short = 'p')]
+    pub exact: bool,
+    /// Of which
+    #[arg(required = true)]
+    pub snapshots: Vec<String>,
+}
+
+#[derive(Debug, Args)]
 pub struct Rename {
+    /// Of a snapshot: those of the same name below as well
+    #[arg(short)]
+    pub recursive: bool,
     /// Make the parents that are missing
     #[arg(short)]
     pub parents: bool,

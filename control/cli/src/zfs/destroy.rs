@@ -2,23 +2,16 @@
 
 use crate::args::zfs::Destroy;
 use crate::expect_reply;
-use crate::session::{Failure, Outcome, Session};
+use crate::session::{Outcome, Session};
 use crate::text::number;
 use api::{Reply, Request};
 
 pub(super) fn run(session: &mut Session<'_>, args: &Destroy) -> Outcome {
-    let name = &args.dataset;
-    if args.dependents {
-        return Err(Failure::Failed(format!(
-            "cannot destroy '{name}': -R is not part of this version of Cenote yet"
-        )));
-    }
-    if name.contains(['%', ',']) {
-        return Err(Failure::Failed(format!("cannot destroy '{name}': name one snapshot at a time")));
-    }
     let request = Request::DatasetDestroy {
-        name: name.clone(),
+        name: args.dataset.clone(),
         recursive: args.recursive,
+        clones: args.dependents,
+        defer: args.defer,
         force: args.force,
         dry_run: args.dry_run,
     };

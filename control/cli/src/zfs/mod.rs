@@ -8,10 +8,11 @@ mod list;
 mod mount;
 mod scope;
 mod set;
+mod snapshots;
 
 use crate::args::zfs::Command;
 use crate::session::{Outcome, Session};
-use api::Request;
+use api::{Request, Snapshots};
 
 pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
     match command {
@@ -21,7 +22,17 @@ pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
             from: args.from.clone(),
             to: args.to.clone(),
             parents: args.parents,
+            recursive: args.recursive,
         }),
+        Command::Snapshot(args) => snapshots::take(session, args),
+        Command::Rollback(args) => snapshots::roll_back(session, args),
+        Command::Clone(args) => snapshots::clone(session, args),
+        Command::Promote { dataset } => {
+            session.order(Request::Snapshots(Snapshots::Promote { name: dataset.clone() }))
+        }
+        Command::Hold(args) => snapshots::hold(session, args),
+        Command::Release(args) => snapshots::release(session, args),
+        Command::Holds(args) => snapshots::holds(session, args),
         Command::List(args) => list::run(session, args),
         Command::Get(args) => get::run(session, args),
         Command::Set(args) => set::run(session, args),

@@ -198,12 +198,54 @@ fn cinder_has_a_volume(api: &Api<'_>) {
     let path = format!("{luns}/volume-2");
     api.want(403, "DELETE", &path, None);
     api.want(202, "PUT", &path, Some(json!({ "nodestroy": false, "initiatorgroup": MASK_ALL })));
-    // Not there yet: snapshots, and so clones; properties of one's own.
-    api.want(404, "POST", &format!("{path}/snapshots"), Some(json!({ "name": "s" })));
-    let schema = json!({ "property": "cinder_managed", "type": "Boolean", "description": "" });
-    api.want(404, "POST", "/api/storage/v1/schema", Some(schema));
+    cinder_has_snapshots(api, luns, &path);
     api.want(204, "DELETE", &path, None);
     api.want(404, "GET", &path, None);
+}
+
+/// Taken, cloned, in use, and gone; and the volume as it was.
+fn cinder_has_snapshots(api: &Api<'_>, luns: &str, path: &str) {
+    let snapshots = format!("{path}/snapshots");
+    let made = api.want(201, "POST", &snapshots, Some(json!({ "name": "snap-1" })))["snapshot"].clone();
+    let snapshot = format!("{snapshots}/snap-1");
+    assert_eq!((&made["href"], &made["numclones"]), (&json!(snapshot), &json!(0)), "{made}");
+    assert_eq!(made["canonical_name"], "tank/cinder/volume-2@snap-1");
+    api.want(409, "POST", &snapshots, Some(json!({ "name": "snap-1" })));
+    api.want(400, "POST", &snapshots, Some(json!({ "name": "a@b" })));
+    assert_eq!(api.get(&snapshot)["snapshot"]["numclones"], 0);
+    let clone = json!({ "project": "cinder", "share": "clone-1", "nodestroy": true });
+    let lun = api.want(201, "PUT", &format!("{snapshot}/clone"), Some(clone.clone()))["lun"].clone();
+    assert!(lun["lunguid"].is_string() && lun["assignednumber"][0].is_u64(), "{lun}");
+    assert_eq!((&lun["volsize"], &lun["nodestroy"]), (&json!(128 << 20), &json!(true)));
+    assert_ne!(lun["lunguid"], api.get(path)["lun"]["lunguid"], "another unit");
+    api.want(409, "PUT", &format!("{snapshot}/clone"), Some(clone));
+    assert_eq!(api.get(&snapshots)["snapshots"][0]["numclones"], 1);
+    let dependents = api.get(&format!("{snapshot}/dependents"))["dependents"].clone();
+    assert_eq!((&dependents[0]["share"], &dependents[0]["project"]), (&json!("clone-1"), &json!("cinder")));
+    api.want(403, "DELETE", &snapshot, None);
+    api.want(403, "DELETE", path, None);
+    api.want(
+        202,
+        "PUT",
+        &format!("{luns}/clone-1"),
+        Some(json!({ "nodestroy": false, "volsize": 256 << 20 })),
+    );
+    api.want(204, "DELETE", &format!("{luns}/clone-1"), None);
+    api.want(201, "POST", &snapshots, Some(json!({ "name": "snap-2" })));
+    let rollback = format!("{snapshot}/rollback");
+    api.want(409, "PUT", &rollback, None);
+    api.want(202, "PUT", &format!("{rollback}?confirm=true"), None);
+    api.want(404, "GET", &format!("{snapshots}/snap-2"), None);
+    api.want(202, "PUT", &rollback, None);
+    api.want(202, "PUT", &snapshot, Some(json!({ "name": "kept" })));
+    api.want(204, "DELETE", &format!("{snapshots}/kept"), None);
+    assert_eq!(api.get(&snapshots)["snapshots"], json!([]));
+    // All that is in a project, at one moment.
+    let project = "/api/storage/v1/pools/tank/projects/cinder/snapshots";
+    api.want(201, "POST", project, Some(json!({ "name": "all" })));
+    assert_eq!(api.get(&snapshots)["snapshots"][0]["name"], "all");
+    api.want(204, "DELETE", &format!("{project}/all"), None);
+    assert_eq!(api.get(&snapshots)["snapshots"], json!([]));
 }
 
 fn csi() {
@@ -278,6 +320,19 @@ fn csi_has_a_file_system(api: &Api<'_>, project: &str) {
     let grown = json!({ "quota": 128 << 20, "reservation": 128 << 20 });
     assert_eq!(api.want(202, "PUT", &href, Some(grown))["filesystem"]["reservation"], 128 << 20);
     assert_eq!(api.get("/api/storage/v2/filesystems")["filesystems"][0]["name"], "pvc-2");
+    let snapshots = format!("{href}/snapshots");
+    api.want(201, "POST", &snapshots, Some(json!({ "name": "s" })));
+    let listed = api.want(200, "GET", &snapshots, null())["snapshots"].clone();
+    assert_eq!((&listed[0]["name"], listed.as_array().unwrap().len()), (&json!("s"), 1), "{listed}");
+    let snapshot = listed[0]["href"].as_str().unwrap();
+    let clone = json!({ "project": "k8s", "share": "pvc-3", "quota": 32 << 20 });
+    let made = api.want(201, "PUT", &format!("{snapshot}/clone"), Some(clone))["filesystem"].clone();
+    assert_eq!((&made["quota"], &made["name"]), (&json!(32 << 20), &json!("pvc-3")));
+    api.want(403, "DELETE", snapshot, null());
+    let dependents = api.want(200, "GET", &format!("{snapshot}/dependents"), null());
+    api.want(204, "DELETE", dependents["dependents"][0]["href"].as_str().unwrap(), null());
+    api.want(202, "PUT", &format!("{snapshot}/rollback"), null());
+    api.want(204, "DELETE", snapshot, null());
     api.want(204, "DELETE", &href, null());
     assert_eq!(api.get(&filesystems)["filesystems"], json!([]));
 }

@@ -166,10 +166,7 @@ fn usage() {
     ] {
         assert!(!home.fails(line, 2).is_empty(), "{line}");
     }
-    assert_eq!(
-        home.fails("zfs snapshot tank@a", 2),
-        "'zfs snapshot' is not part of this version of Cenote yet"
-    );
+    assert_eq!(home.fails("zfs send tank@a", 2), "'zfs send' is not part of this version of Cenote yet");
     assert!(home.run("help zpool iostat").contains("zpool iostat -lq tank 5 12"));
     assert_eq!(home.output("zfs list tank lake").status.code(), Some(1));
     assert!(home.run("zfs create --help").contains("Examples:"));

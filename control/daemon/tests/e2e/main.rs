@@ -34,6 +34,7 @@ mod home;
 mod iscsi;
 mod rescue;
 mod shell;
+mod snapshots;
 mod units;
 
 use std::process::ExitCode;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         files::trials(),
         clients::trials(),
         shell::trials(),
+        snapshots::trials(),
         api::trials(),
         units::trials(),
         iscsi::trials(),

@@ -38,13 +38,16 @@ macro_rules! fields {
             allow("allow_changeProtocolProps"),
             allow("allow_changeRoles"),
             allow("allow_changeSpaceProps"),
+            allow("allow_clone"),
             allow("allow_configure"),
             allow("allow_createProject"),
             allow("allow_createShare"),
             allow("allow_destroy"),
             allow("allow_pool"),
             allow("allow_rename"),
+            allow("allow_rollback"),
             allow("allow_scrub"),
+            allow("allow_takeSnap"),
             allow("allow_update"),
         ]
     };

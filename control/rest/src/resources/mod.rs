@@ -9,6 +9,7 @@ mod san;
 mod services;
 mod share_fields;
 mod shares;
+mod snapshots;
 mod system;
 mod users;
 
@@ -29,6 +30,7 @@ pub(crate) static TABLES: &[&[Endpoint]] = &[
     services::ENDPOINTS,
     pools::ENDPOINTS,
     shares::ENDPOINTS,
+    snapshots::ENDPOINTS,
     system::ENDPOINTS,
     users::ENDPOINTS,
 ];

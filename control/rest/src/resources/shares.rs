@@ -6,7 +6,7 @@ use super::share_fields::{
 use super::unexpected;
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest, nothing};
-use crate::shape::{Field, Kind, Shape, must};
+use crate::shape::{Field, Kind, Shape, may, must};
 use crate::table::{Endpoint, Need, Reply, delete, get, post, put, run};
 use api::attributes::Attribute;
 use api::shares::{Item, ItemKind, Place, Shares};
@@ -14,7 +14,7 @@ use api::{ErrorKind, Request};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-const fn right(permission: &'static str) -> Need {
+pub(super) const fn right(permission: &'static str) -> Need {
     Need::Right("nas", permission)
 }
 
@@ -59,6 +59,13 @@ shape!(A_LUN, "lun", ItemKind::Lun, Use::Answer, [HREF, NAME, POOL, PROJECT, NUM
 shape!(NEW_LUN, "new_lun", ItemKind::Lun, Use::Create, [NAME]);
 shape!(LUN_CHANGES, "lun_changes", ItemKind::Lun, Use::Change, [NEW_NAME, NEW_PROJECT, UNSET]);
 
+const SHARE: Field = must("share", Kind::Text, "What it is called");
+const IN_PROJECT: Field = may("project", Kind::Text, "Its project; that of the snapshot, unless it is said");
+shape!(CLONED_FILESYSTEM, "filesystem_clone", ItemKind::Filesystem, Use::Create, [SHARE, IN_PROJECT]);
+shape!(CLONED_LUN, "lun_clone", ItemKind::Lun, Use::Create, [SHARE, IN_PROJECT]);
+pub(super) static FILESYSTEM_CLONE: Shape = CLONED_FILESYSTEM;
+pub(super) static LUN_CLONE: Shape = CLONED_LUN;
+
 const PROJECTS: &str = "/api/storage/v1/pools/{pool}/projects";
 const PROJECT_PATH: &str = "/api/storage/v1/pools/{pool}/projects/{project}";
 const FILESYSTEMS: &str = "/api/storage/v1/pools/{pool}/projects/{project}/filesystems";
@@ -70,8 +77,8 @@ const ALL_PROJECTS: Reply = Reply::Several("projects", &A_PROJECT);
 const ALL_FILESYSTEMS: Reply = Reply::Several("filesystems", &A_FILESYSTEM);
 const ALL_LUNS: Reply = Reply::Several("luns", &A_LUN);
 const ONE_PROJECT: Reply = Reply::One("project", &A_PROJECT);
-const ONE_FILESYSTEM: Reply = Reply::One("filesystem", &A_FILESYSTEM);
-const ONE_LUN: Reply = Reply::One("lun", &A_LUN);
+pub(super) const ONE_FILESYSTEM: Reply = Reply::One("filesystem", &A_FILESYSTEM);
+pub(super) const ONE_LUN: Reply = Reply::One("lun", &A_LUN);
 const GENERAL: Need = right("allow_changeGeneralProps");
 
 pub(super) static ENDPOINTS: &[Endpoint] = &[
@@ -116,7 +123,7 @@ fn kind(asked: &Asked) -> ItemKind {
     }
 }
 
-fn place(asked: &Asked) -> Result<Place, Fault> {
+pub(super) fn place(asked: &Asked) -> Result<Place, Fault> {
     let project = Place::project(asked.param("pool"), asked.param("project"));
     let share = match kind(asked) {
         ItemKind::Project => return checked(project),
@@ -127,7 +134,7 @@ fn place(asked: &Asked) -> Result<Place, Fault> {
 }
 
 /// A name from a body or path is one part of a dataset's.
-fn checked(place: Place) -> Result<Place, Fault> {
+pub(super) fn checked(place: Place) -> Result<Place, Fault> {
     let is_name = |text: &str| !text.is_empty() && !text.contains(['/', '@', '#']);
     let is_place =
         is_name(&place.pool) && is_name(&place.project) && place.share.as_deref().is_none_or(is_name);
@@ -144,7 +151,7 @@ async fn items(rest: &Rest, asked: &Asked, what: Shares) -> Result<Vec<Item>, Fa
     }
 }
 
-async fn find(rest: &Rest, asked: &Asked, place: Place) -> Result<Item, Fault> {
+pub(super) async fn find(rest: &Rest, asked: &Asked, place: Place) -> Result<Item, Fault> {
     let found = items(rest, asked, Shares::Get { place: place.clone() }).await?.into_iter().next();
     // A LUN is not found among the file systems.
     found
@@ -152,10 +159,15 @@ async fn find(rest: &Rest, asked: &Asked, place: Place) -> Result<Item, Fault> {
         .ok_or_else(|| Fault::not_found(format!("there is no {} '{place}'", kind(asked).word())))
 }
 
+/// Under what its shares are found.
+pub(super) fn folder(asked: &Asked) -> &'static str {
+    if kind(asked) == ItemKind::Lun { "luns" } else { "filesystems" }
+}
+
 fn shown(asked: &Asked, item: &Item) -> Value {
     let Place { pool, project, share } = &item.place;
     let (mut values, sources) = show(item);
-    let folder = if item.kind == ItemKind::Lun { "luns" } else { "filesystems" };
+    let folder = folder(asked);
     let path = ["pools", pool, "projects", project].into_iter();
     let path: Vec<&str> = match share {
         Some(share) => path.chain([folder, share]).collect(),
@@ -176,7 +188,7 @@ fn shown(asked: &Asked, item: &Item) -> Value {
 }
 
 /// `{"lun": ...}`
-fn envelope(asked: &Asked, item: &Item) -> Outcome {
+pub(super) fn envelope(asked: &Asked, item: &Item) -> Outcome {
     Ok(json!({ item.kind.word(): shown(asked, item) }).into())
 }
 
@@ -203,7 +215,7 @@ async fn one(rest: Arc<Rest>, asked: Asked) -> Outcome {
 }
 
 /// What a body says of attributes, in the words of the appliance.
-fn settings(asked: &Asked) -> Vec<(String, String)> {
+pub(super) fn settings(asked: &Asked) -> Vec<(String, String)> {
     let is_attribute = |name: &&'static str| Attribute::find(name, kind(asked)).is_some();
     let word = |name: &'static str| {
         let word = match asked.args.flag(name) {

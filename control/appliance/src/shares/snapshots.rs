@@ -1,0 +1,154 @@
+//! Snapshots of shares, and of projects: those of a project are taken, renamed and destroyed with those of its shares.
+
+use super::carry_out::{check_place, plan_groups_of_new};
+use super::settings;
+use crate::datasets::Doomed;
+use crate::phrase::{About, cannot};
+use crate::pools::Access;
+use crate::service::{Appliance, By};
+use api::shares::{DEFAULT_PROJECT, Item, ItemKind, Place};
+use api::{ApiError, ErrorKind, Reply, Result, ShareDeed, ShareSnapshot};
+use ondisk::ObjsetType;
+use pool::{Pool, RollbackReach};
+use units::Error;
+
+impl Appliance {
+    pub(super) async fn share_snapshots(&self, place: &Place) -> Result<Reply> {
+        self.item(place).await?;
+        let open = self.pool(&place.pool, Access::Look).await?;
+        let _reading = open.pool.reading().await;
+        let found = of(&open.pool, place).await;
+        let failed = |e| cannot(About::Dataset, &format!("list the snapshots of '{place}'"), &e);
+        Ok(Reply::ShareSnapshots(found.map_err(failed)?))
+    }
+
+    pub(super) async fn dependents(&self, place: &Place, name: &str) -> Result<Reply> {
+        self.item(place).await?;
+        let snapshot = full(place, name)?;
+        let open = self.pool(&place.pool, Access::Look).await?;
+        let _reading = open.pool.reading().await;
+        let found = clones(&open.pool, &snapshot).await;
+        Ok(Reply::Places(found.map_err(|e| cannot(About::Snapshot, &format!("open '{snapshot}'"), &e))?))
+    }
+
+    pub(super) async fn share_deed(
+        &self,
+        place: &Place,
+        name: &str,
+        deed: ShareDeed,
+        by: &By,
+    ) -> Result<Reply> {
+        let item = self.item(place).await?;
+        let snapshot = full(place, name)?;
+        let all = place.share.is_none();
+        // What lies directly in the pool has the pool's other projects beside it.
+        let below = all && place.project != DEFAULT_PROJECT;
+        match deed {
+            ShareDeed::Take => {
+                let names = self.snapshots_of(place, name).await?;
+                self.take_snapshots(&names, false, &[], by).await
+            }
+            ShareDeed::Rename { to } if below => {
+                self.rename_snapshots(&snapshot, &full(place, &to)?, by).await
+            }
+            ShareDeed::Rename { to } => self.rename_dataset(&snapshot, &full(place, &to)?, false, by).await,
+            ShareDeed::Destroy => {
+                let doomed = Doomed { recursive: below, ..Doomed::default() };
+                self.destroy_dataset(&snapshot, doomed, by).await
+            }
+            ShareDeed::Rollback { .. } | ShareDeed::Clone { .. } if all => Err(ApiError::new(
+                ErrorKind::Invalid,
+                format!("cannot do that with '{place}@{name}': choose a share of the project"),
+            )),
+            ShareDeed::Rollback { newer, force } => {
+                let reach = RollbackReach { newer, clones: false };
+                self.roll_back(&snapshot, reach, force, by).await
+            }
+            ShareDeed::Clone { to, set } => self.clone_share(&item, &snapshot, &to, &set, by).await,
+        }
+    }
+
+    /// The snapshots that a new one of this name is made of.
+    async fn snapshots_of(&self, place: &Place, name: &str) -> Result<Vec<String>> {
+        let mut names = vec![full(place, name)?];
+        if place.share.is_none()
+            && let Reply::Items(shares) =
+                self.items(Some(place.pool.clone()), Some(place.project.clone()), false).await?
+        {
+            for share in shares {
+                names.push(full(&share.place, name)?);
+            }
+        }
+        Ok(names)
+    }
+
+    async fn clone_share(
+        &self,
+        from: &Item,
+        snapshot: &str,
+        to: &Place,
+        set: &[(String, String)],
+        by: &By,
+    ) -> Result<Reply> {
+        let failed = |e: Error| cannot(About::Dataset, &format!("create {} '{to}'", from.kind.word()), &e);
+        check_place(to, from.kind).map_err(failed)?;
+        if to.pool != from.place.pool {
+            return Err(failed(Error::invalid("a clone is in the pool of its origin")));
+        }
+        let _turn = self.0.numbering.lock().await;
+        let network = self.network().map_err(failed)?;
+        let mut settings = settings::read(from.kind, true, set, &[], &network).map_err(failed)?;
+        if settings.size.is_some() || settings.sparse.is_some() {
+            return Err(failed(Error::invalid(
+                "its size is the snapshot's; change it after the clone is made",
+            )));
+        }
+        let project = self.item(&Place::project(&to.pool, &to.project)).await?;
+        if from.kind == ItemKind::Lun {
+            let luns = self.luns().await?;
+            plan_groups_of_new(&mut settings, to, &project, &network, &luns).map_err(failed)?;
+        }
+        self.clone_snapshot(snapshot, &to.dataset(), &settings.properties, false, by).await?;
+        // It is there all the same; 'zfs mount' says what is wrong.
+        let _ = self.mount_new(&to.dataset()).await;
+        Ok(Reply::Named { name: to.to_string() })
+    }
+}
+
+/// The dataset's name of a snapshot.
+fn full(place: &Place, name: &str) -> Result<String> {
+    let full = format!("{}@{name}", place.dataset());
+    let failed = |e| cannot(About::Snapshot, &format!("open '{full}'"), &e);
+    dsl::name::check_snapshot(&full).map_err(failed)?;
+    Ok(full)
+}
+
+async fn of(pool: &Pool, place: &Place) -> units::Result<Vec<ShareSnapshot>> {
+    let dsl = pool.dsl();
+    let mut all = Vec::new();
+    for (name, _) in dsl.snapshots(&place.dataset()).await? {
+        let found = dsl.find(&name).await?;
+        let (_, last) = name.split_once('@').unwrap_or_default();
+        all.push(ShareSnapshot {
+            place: place.clone(),
+            name: last.into(),
+            creation: found.phys.creation_time,
+            unique: found.phys.unique,
+            data: found.phys.referenced,
+            clones: found.phys.num_children.saturating_sub(1),
+            holds: dsl.holds(&name).await?.len() as u64,
+            guid: found.phys.guid.0,
+        });
+    }
+    Ok(all)
+}
+
+async fn clones(pool: &Pool, snapshot: &str) -> units::Result<Vec<Place>> {
+    let dsl = pool.dsl();
+    let mut places = Vec::new();
+    for clone in dsl.clones_of(&dsl.find_snapshot(snapshot).await?).await? {
+        let is_volume = dsl.objset_type(&dsl.find(&clone).await?).await? == ObjsetType::Zvol;
+        places.push(Place::of(&clone, is_volume));
+    }
+    Ok(places)
+}
