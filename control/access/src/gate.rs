@@ -75,6 +75,8 @@ impl Attempt {
 /// See the crate.
 pub struct Access {
     state: State,
+    /// Of the store, when the state was read.
+    generation: u64,
     store: Box<dyn Store>,
     entropy: Box<dyn Entropy>,
     sessions: Sessions,
@@ -94,11 +96,13 @@ impl std::fmt::Debug for Access {
 impl Access {
     /// With what was kept, or as before the first change.
     pub fn open(mut store: Box<dyn Store>, mut entropy: Box<dyn Entropy>) -> Result<Access> {
+        let generation = store.generation();
         let state = store.load().map_err(|e| kept("read", &e))?.unwrap_or_default();
         let mut pepper = [0; 32];
         entropy.fill(&mut pepper);
         Ok(Access {
             state,
+            generation,
             store,
             entropy,
             sessions: Sessions::default(),
@@ -115,9 +119,28 @@ impl Access {
     /// Changes users and roles: it is kept, and then it holds. Sessions of users who were removed, or whose password is
     /// another now, end.
     pub fn change<T>(&mut self, change: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+        self.look_again()?;
         let mut next = self.state.clone();
         let outcome = change(&mut next)?;
         self.store.save(&next).map_err(|e| kept("keep", &e))?;
+        self.adopt(next);
+        Ok(outcome)
+    }
+
+    /// Reads users and roles again when somebody else has replaced them: a configuration was restored.
+    fn look_again(&mut self) -> Result<()> {
+        let generation = self.store.generation();
+        if generation != self.generation {
+            let state = self.store.load().map_err(|e| kept("read", &e))?.unwrap_or_default();
+            self.adopt(state);
+            self.remembered.clear();
+            self.generation = generation;
+        }
+        Ok(())
+    }
+
+    /// Sessions of users who are gone, or whose password is another, end.
+    fn adopt(&mut self, next: State) {
         let before = std::mem::replace(&mut self.state, next);
         let is_another = |name: &str, uid: u64| {
             let secret =
@@ -125,7 +148,6 @@ impl Access {
             secret(&self.state).is_none() || secret(&self.state) != secret(&before)
         };
         self.sessions.close_all(|s| is_another(&s.user, s.uid));
-        Ok(outcome)
     }
 
     /// Hashes a new password. Slow: call it where that is no harm.
@@ -141,6 +163,8 @@ impl Access {
 
     /// Begins a login. `address` is of a client of the network.
     pub fn begin(&mut self, name: &str, address: Option<IpAddr>, now: Now) -> Result<Attempt, Denied> {
+        // What cannot be read lets nobody in who was not in before.
+        self.look_again().map_err(|_| Denied::Wrong)?;
         let places = self.throttle.take(name, address, now.steady).map_err(Denied::Later)?;
         let known = self.state.users.get(name);
         let able = known.and_then(|user| Some((user.uid, user.password.clone()?)));
@@ -207,6 +231,7 @@ impl Access {
 
     /// Whose session or token this is.
     pub fn who_is(&mut self, secret: &str, now: Now) -> Result<Identity, Denied> {
+        self.look_again().map_err(|_| Denied::Wrong)?;
         let key = digest(secret);
         if let Some(session) = self.sessions.find(&key, now.steady) {
             let user = self.state.users.get(&session.user).filter(|u| u.uid == session.uid);
@@ -315,6 +340,54 @@ mod tests {
         let attempt = access.begin(name, Some(IpAddr::from([10, 0, 0, 1])), now)?;
         let checked = attempt.check(Secret::new(password));
         access.finish(checked, now)
+    }
+
+    /// Files that somebody else may replace.
+    struct Replaced(Files, std::sync::Arc<std::sync::atomic::AtomicU64>);
+
+    impl Store for Replaced {
+        fn load(&mut self) -> std::io::Result<Option<State>> {
+            self.0.load()
+        }
+
+        fn generation(&self) -> u64 {
+            self.1.load(std::sync::atomic::Ordering::SeqCst)
+        }
+
+        fn save(&mut self, state: &State) -> std::io::Result<()> {
+            self.0.save(state)
+        }
+
+        fn append(&mut self, record: &Record) -> std::io::Result<()> {
+            self.0.append(record)
+        }
+
+        fn records(&mut self, max: usize) -> std::io::Result<Vec<Record>> {
+            self.0.records(max)
+        }
+    }
+
+    /// A restored configuration had other users; those of before were let in until the next start, and came back with
+    /// the next change.
+    #[test]
+    fn users_who_were_replaced_are_replaced_at_once() {
+        let dir = home("replaced");
+        let generation = std::sync::Arc::<std::sync::atomic::AtomicU64>::default();
+        let store = Replaced(Files::new(&dir), generation.clone());
+        let mut access = Access::open(Box::new(store), Box::new(Counter(0))).unwrap();
+        set(&mut access, ROOT, "password one");
+        let who = log_in(&mut access, ROOT, "password one", at(0.0)).unwrap();
+        let secret = access.open_session(&who, at(0.0)).secret.reveal().to_string();
+        let mut other = open(&dir);
+        set(&mut other, ROOT, "password two");
+        generation.store(1, std::sync::atomic::Ordering::SeqCst);
+        assert_eq!(access.who_is(&secret, at(1.0)), Err(Denied::Wrong), "the session ended");
+        assert_eq!(log_in(&mut access, ROOT, "password one", at(1.0)), Err(Denied::Wrong));
+        access
+            .change(|state| state.settings.insert("a".into(), "b".into()).map_or(Ok(()), |_| Ok(())))
+            .unwrap();
+        log_in(&mut access, ROOT, "password two", at(2.0)).unwrap();
+        std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

@@ -15,6 +15,10 @@ pub trait Entropy: Send {
 pub trait Store: Send {
     /// Nothing before the first start.
     fn load(&mut self) -> io::Result<Option<State>>;
+    /// Another number than before when somebody else replaced what is kept.
+    fn generation(&self) -> u64 {
+        0
+    }
     /// All of it or nothing of it is there after a crash, and all of it once this has returned.
     fn save(&mut self, state: &State) -> io::Result<()>;
     fn append(&mut self, record: &Record) -> io::Result<()>;

@@ -26,6 +26,11 @@ impl access::Store for Kept {
         self.configuration.look(|reader| reader.get(&USERS, KEY)).map_err(|e| io::Error::other(e.to_string()))
     }
 
+    /// A restored configuration has other users.
+    fn generation(&self) -> u64 {
+        self.configuration.restored()
+    }
+
     fn save(&mut self, state: &State) -> io::Result<()> {
         let saved = self.configuration.change(|writer| writer.put(&USERS, KEY, state));
         saved.map_err(|e| io::Error::other(e.to_string()))

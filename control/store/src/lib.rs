@@ -32,6 +32,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use units::{Error, Kind, Result};
 
 /// Pages kept in memory; a configuration is small.
@@ -44,6 +45,8 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     database: Database,
     path: PathBuf,
+    /// How often everything was replaced.
+    restored: AtomicU64,
 }
 
 impl std::fmt::Debug for Store {
@@ -61,7 +64,7 @@ impl Store {
         builder.set_cache_size(CACHE_BYTES);
         let database = FileBackend::new(file).and_then(|file| builder.create_with_backend(file));
         let database = database.map_err(|e| failed("open configuration", e.into()).at(path.display()))?;
-        let store = Store(Arc::new(Inner { database, path: path.into() }));
+        let store = Store(Arc::new(Inner { database, path: path.into(), restored: AtomicU64::new(0) }));
         store.write("open configuration", schema::bring_up)?;
         Ok(store)
     }
@@ -98,7 +101,15 @@ impl Store {
         self.write("restore configuration", |writer| {
             writer.replace(tables)?;
             schema::bring_up(writer)
-        })
+        })?;
+        self.0.restored.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// How often everything was replaced since it was opened: whoever keeps something of it in memory looks again when
+    /// this is another.
+    pub fn restored(&self) -> u64 {
+        self.0.restored.load(Ordering::Acquire)
     }
 
     fn write<T>(&self, doing: &str, change: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
