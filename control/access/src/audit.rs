@@ -16,6 +16,11 @@ pub struct Record {
     pub action: String,
     /// What was asked for. Secrets in it are stars, see [`crate::Secret`].
     pub detail: String,
-    /// The status that was answered.
+    /// The status that was answered; [`Record::BEGUN`] before anything was done.
     pub status: u16,
+}
+
+impl Record {
+    /// It is about to be done. A record with the answer follows, unless we are cut off.
+    pub const BEGUN: u16 = 102;
 }

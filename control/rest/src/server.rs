@@ -225,9 +225,20 @@ impl Rest {
             Err(fault) => Err(fault),
             Ok(args) if !self.may(&who, &routed, &args) => Err(missing_right()),
             Ok(args) => {
+                // Nothing is changed that is not in the log.
+                let begun = match endpoint.is_change() {
+                    true => {
+                        let (action, detail) = (action.clone(), detail.clone());
+                        self.record(&who, from, action, detail, Record::BEGUN).await
+                    }
+                    false => true,
+                };
                 let (who, action) = (who.clone(), action.clone());
                 let asked = Asked { who, args, routed: routed.clone(), path, secret, action };
-                (endpoint.run)(self.clone(), asked).await
+                match begun {
+                    true => (endpoint.run)(self.clone(), asked).await,
+                    false => Err(Fault::internal("the audit log cannot be written, so nothing is changed")),
+                }
             }
         };
         let answer = match &outcome {
@@ -249,6 +260,7 @@ impl Rest {
         answer
     }
 
+    /// Whether it is in the log.
     async fn record(
         self: &Arc<Rest>,
         who: &Identity,
@@ -256,7 +268,7 @@ impl Rest {
         action: String,
         detail: String,
         status: u16,
-    ) {
+    ) -> bool {
         let record = Record {
             time: self.now().wall,
             user: who.user.clone(),
@@ -268,8 +280,13 @@ impl Rest {
         };
         tracing::info!(user = record.user, address = record.address, status, "{}", record.action);
         let kept = self.with_access(move |access| Ok(access.record(&record))).await;
-        if let Ok(Err(e)) = kept {
-            tracing::error!("cannot write the audit log: {e}");
+        match kept {
+            Ok(Ok(())) => true,
+            Ok(Err(e)) => {
+                tracing::error!("cannot write the audit log: {e}");
+                false
+            }
+            Err(_) => false,
         }
     }
 

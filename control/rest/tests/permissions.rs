@@ -296,6 +296,7 @@ fn the_audit_log_tells_changes_and_no_secrets() {
         assert_eq!(
             lines,
             [
+                r#""root" "127.0.0.1" "POST /api/user/v1/users" 102"#,
                 r#""root" "127.0.0.1" "POST /api/user/v1/users" 201"#,
                 r#""basic" "local" "DELETE /api/user/v1/users/ann" 403"#,
                 r#""ann" "127.0.0.1" "login" 401"#,
