@@ -246,7 +246,9 @@ impl Appliance {
             problems.extend(self.mount_one(&open, dataset, plan).await.err().map(|e| e.message));
         }
         if self.0.config.mounts {
-            for pool in self.0.pools.lock().await.names() {
+            // The lock is given back before a pool is asked for.
+            let names = self.0.pools.lock().await.names();
+            for pool in names {
                 problems.extend(self.mount_below(&pool, &Mount::default()).await);
             }
         }
