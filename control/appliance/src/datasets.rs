@@ -196,7 +196,7 @@ pub(crate) async fn make_parents(pool: &Pool, name: &str, dry_run: bool) -> unit
     let ends = name.match_indices('/').map(|(at, _)| at);
     for parent in ends.map(|end| &name[..end]) {
         if !exists(pool, parent).await? && !dry_run {
-            let content = Content::FileSystem(zpl::NewFileSystem::default());
+            let content = Content::FileSystem(new_of_ours());
             pool.create_dataset(parent, content, Vec::new()).await?;
         }
     }
@@ -243,6 +243,12 @@ async fn inherited(pool: &Pool, name: &str, prop: Prop) -> units::Result<u64> {
     Ok(shown.and_then(|(value, _)| value.number()).unwrap_or(0))
 }
 
+/// Its root directory belongs to whoever runs the program: without being root he could make nothing in it.
+fn new_of_ours() -> zpl::NewFileSystem {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    zpl::NewFileSystem { uid: uid.into(), gid: gid.into(), ..Default::default() }
+}
+
 async fn file_system(pool: &Pool, new: &NewDataset, given: &mut Props) -> units::Result<Content> {
     props::complete_at_create(given)?;
     let mut once = [0; 3];
@@ -253,7 +259,7 @@ async fn file_system(pool: &Pool, new: &NewDataset, given: &mut Props) -> units:
         };
     }
     let [utf8only, normalization, casesensitivity] = once;
-    let new = zpl::NewFileSystem { utf8only, normalization, casesensitivity, ..Default::default() };
+    let new = zpl::NewFileSystem { utf8only, normalization, casesensitivity, ..new_of_ours() };
     Ok(Content::FileSystem(new))
 }
 

@@ -110,3 +110,34 @@ pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + '
     });
     wait.await.expect("what was done aside did not panic")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+    use std::time::Duration;
+
+    /// More than fits into the queues, from a thread that is no loop: it waits, and nothing is lost.
+    #[test]
+    fn everything_that_is_sent_is_done_before_the_end() {
+        let sum = Arc::new(AtomicU64::new(0));
+        let seen = sum.clone();
+        linux::block_on(async move {
+            let (loops, serving) = start();
+            let sender = aside(move || {
+                for i in 0..5000 {
+                    let sum = sum.clone();
+                    loops.run(async move {
+                        if i % 100 == 0 {
+                            world::sleep(Duration::from_millis(2)).await;
+                        }
+                        sum.fetch_add(i, Ordering::Relaxed);
+                    });
+                }
+            });
+            sender.await;
+            serving.finish().await;
+        });
+        assert_eq!(seen.load(Ordering::Relaxed), 5000 * 4999 / 2);
+    }
+}

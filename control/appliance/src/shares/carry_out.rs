@@ -142,6 +142,7 @@ impl Appliance {
         for property in &settings.inherit {
             self.inherit_property(&dataset, property, false, by).await?;
         }
+        self.remount(&dataset).await?;
         Ok(Reply::Done)
     }
 

@@ -172,3 +172,26 @@ impl Served {
         self.file(number).await?.node.read_link().await.map_err(|e| errno(&e))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_no_client_of_the_kernel_could_send_are_refused() {
+        for (name, refused) in [
+            (&b"a"[..], None),
+            (b"..", None),
+            (&[0xff; 255], None),
+            (&[b'n'; 256], Some(Errno::ENAMETOOLONG.code())),
+            (b"", Some(Errno::EINVAL.code())),
+            (b"a/b", Some(Errno::EINVAL.code())),
+            (b"/", Some(Errno::EINVAL.code())),
+            (b"a\0b", Some(Errno::EINVAL.code())),
+        ] {
+            assert_eq!(check_name(name).err().map(Errno::code), refused, "{name:?}");
+        }
+        assert!(New::node(0o120_777, 0, 0).is_err(), "a link is not made by mknod");
+        assert!(New::node(0o150_000, 0, 0).is_err());
+    }
+}
