@@ -7,9 +7,9 @@
 //!
 //! The copy goes from the start to the end, a chunk at a time. Whoever changes a range and the copy that works at a chunk
 //! take turns, so both volumes see overlapping changes in one order; who comes after the copy asked for its chunk goes
-//! after it, or a chunk that is always being written to would never be copied. A change that fails in the first, or whose client
-//! does not wait for its end, leaves a range of which it is not known what it holds: it is copied again in the end, when
-//! nobody writes ([`Mirror::catch_up`]). A change that fails in the other ends the copy, and nothing else.
+//! after it, or a chunk that is always being written to would never be copied. A change that fails in the first, or whose
+//! client does not wait for its end, leaves a range of which it is not known what it holds: it is copied again in the end,
+//! when nobody writes ([`Mirror::catch_up`]). A change that fails in the other ends the copy, and nothing else.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
