@@ -19,7 +19,8 @@ pub struct Lun {
 impl Lun {
     /// For those who have the pool to themselves.
     pub fn new(volume: Volume) -> Lun {
-        Lun::of(Served::new(&volume.name().to_string(), volume))
+        let name = volume.name().to_string();
+        Lun::of(Served::new(&name, volume))
     }
 
     pub(crate) fn of(volume: Served) -> Lun {

@@ -22,7 +22,8 @@ impl LunUnit {
 
     /// For those who have the pool to themselves.
     pub fn alone(volume: Volume) -> LunUnit {
-        let volume = Served::new(&volume.name().to_string(), volume);
+        let name = volume.name().to_string();
+        let volume = Served::new(&name, volume);
         LunUnit { read_only: volume.is_read_only(), volume, _held: None }
     }
 }
