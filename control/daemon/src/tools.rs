@@ -46,7 +46,7 @@ fn asked(what: InspectWhat) -> What {
 }
 
 /// `cenote bench engine`: what the engine costs, beside the bare file and other servers.
-/// The others: what it costs to keep promises.
+/// The others: what it costs to keep promises, and to work on names and attributes.
 pub fn bench(home: &Home, args: Bench) -> Result<(), Failure> {
     let command = match args.what {
         BenchWhat::Engine { dirs, size, seconds, rounds } => {
@@ -60,6 +60,8 @@ pub fn bench(home: &Home, args: Bench) -> Result<(), Failure> {
         }
         BenchWhat::Filesync { words } => return print(&promises::filesync(home, &as_strs(&words))?),
         BenchWhat::Sync { words } => return print(&promises::sync(&as_strs(&words))?),
+        BenchWhat::Xattrtest { words } => return xattrtest(&as_strs(&words)),
+        BenchWhat::MdsSurvey { words } => return mds_survey(&as_strs(&words)),
         BenchWhat::Iscsi { words } => return iscsi(&as_strs(&words)),
         BenchWhat::Serve { socket, dir, size, block } => {
             bench::Command::Serve(bench::Served { socket, dir, size, block })
@@ -74,6 +76,20 @@ fn iscsi(words: &[&str]) -> Result<(), Failure> {
     let done = bench::iscsi::run(words, &["bench"], report::complain);
     let text = done.ok_or_else(|| Failure::Usage(bench::iscsi::USAGE.into()))?;
     print(&text.map_err(|e| Failure::Failed(e.to_string()))?)
+}
+
+/// `cenote bench xattrtest`: what extended attributes cost.
+fn xattrtest(words: &[&str]) -> Result<(), Failure> {
+    let asked =
+        bench::xattrtest::parse(words).ok_or_else(|| Failure::Usage(bench::xattrtest::USAGE.into()))?;
+    print(&bench::xattrtest::run(&asked).map_err(|e| Failure::Failed(e.to_string()))?)
+}
+
+/// `cenote bench mds-survey`: what names and attributes cost.
+fn mds_survey(words: &[&str]) -> Result<(), Failure> {
+    let asked =
+        bench::mds_survey::parse(words).ok_or_else(|| Failure::Usage(bench::mds_survey::USAGE.into()))?;
+    print(&bench::mds_survey::run(&asked, report::complain).map_err(|e| Failure::Failed(e.to_string()))?)
 }
 
 fn as_strs(words: &[String]) -> Vec<&str> {

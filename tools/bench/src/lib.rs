@@ -22,6 +22,8 @@ mod cell;
 mod command;
 pub mod filesync;
 pub mod iscsi;
+pub mod mds_survey;
+pub mod metadata;
 mod place;
 mod rig;
 mod rows;
@@ -29,6 +31,7 @@ mod servers;
 pub mod sync;
 mod table;
 mod volume_pool;
+pub mod xattrtest;
 
 pub use cell::{Cell, Figure};
 pub use command::{Command, USAGE};

@@ -58,6 +58,21 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("bench sync", &["cenote bench sync /tmp --seconds 2 --rounds 5"]),
+    (
+        "bench xattrtest",
+        &[
+            "cenote bench xattrtest /srv/tank --files 512 --streams 16",
+            "cenote bench xattrtest --pool sim --files 256",
+            "cenote bench xattrtest --pool /tmp --xattr sa --dnodesize 1k",
+        ],
+    ),
+    (
+        "bench mds-survey",
+        &[
+            "cenote bench mds-survey /srv/tank --device sdb --device sdc",
+            "cenote bench mds-survey --pool sim --files 4096 --threads 1,8 --dirs 1,8",
+        ],
+    ),
     ("completions", &["cenote completions bash"]),
     ("man", &["cenote man", "cenote man /usr/local/share/man/man1"]),
     ("help", &["cenote help zpool iostat"]),

@@ -128,6 +128,18 @@ pub enum BenchWhat {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
         words: Vec<String>,
     },
+    /// Create, set, get and unlink files with an extended attribute: on a mounted path, or straight on the engine
+    Xattrtest {
+        /// A mounted path or --pool sim|DIR, and --files N, --streams N, --size BYTES, --xattr dir|sa, --dnodesize SIZE
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+        words: Vec<String>,
+    },
+    /// Creates, lookups, getattrs, setattrs and destroys per second by threads and directories
+    MdsSurvey {
+        /// A mounted path or --pool sim|DIR, and --files N, --threads LIST, --dirs LIST, --xattr dir|sa, --dnodesize SIZE
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+        words: Vec<String>,
+    },
     /// What iSCSI costs, beside tgtd with the same client
     Iscsi {
         /// A directory, and --seconds S, --rounds R, --size BYTES
