@@ -1,7 +1,7 @@
 //! A pool with one volume, and a bare file beside it.
 
 use crate::Options;
-use appliance::{Lun, LunUnit};
+use appliance::Lun;
 use pool::{Content, CreateOptions, Host, Pool};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use workload::{Limit, Pattern, Report, Spec, Target, VolumeTarget};
 use world::{Buf, OpenMode, Pending};
 
 const POOL: &str = "bench";
-const VOLUME: &str = "bench/vol";
+pub const VOLUME: &str = "bench/vol";
 
 /// See the module.
 pub struct Rig {
@@ -149,11 +149,6 @@ impl Rig {
 
     pub async fn lun(&self, pool: &Pool) -> Result<Arc<Lun>> {
         Ok(Arc::new(Lun::new(pool.open_volume(VOLUME).await?)))
-    }
-
-    /// As [`Rig::lun`], for iSCSI.
-    pub async fn lun_unit(&self, pool: &Pool) -> Result<LunUnit> {
-        Ok(LunUnit::alone(pool.open_volume(VOLUME).await?))
     }
 
     pub async fn volume(&self, pool: &Pool) -> Result<Arc<dyn Target>> {
