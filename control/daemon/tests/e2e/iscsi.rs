@@ -13,11 +13,109 @@ const QEMU: Need = Need::Other("QEMU with iSCSI (qemu-utils, qemu-block-extra)",
 });
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial(
-        "initiators_see_the_luns_of_their_groups_and_keep_what_they_wrote",
-        &[Need::Program("iscsi-ls"), Need::Program("timeout"), QEMU],
-        served,
-    )]
+    vec![
+        trial(
+            "initiators_see_the_luns_of_their_groups_and_keep_what_they_wrote",
+            &[Need::Program("iscsi-ls"), Need::Program("timeout"), QEMU],
+            served,
+        ),
+        trial(
+            "conformance_tests_end_on_volumes_as_they_do_on_memory",
+            &[Need::Program("iscsi-test-cu"), Need::Program("timeout")],
+            conformance,
+        ),
+        trial(
+            "a_lun_gets_other_blocks_and_its_client_goes_on",
+            &[Need::Program("iscsi-inq"), Need::Program("timeout"), QEMU],
+            other_blocks,
+        ),
+    ]
+}
+
+/// Tests that run at a time, each on a target of its own.
+const PLACES: usize = 3;
+
+fn conformance() {
+    let home = Home::with_pool();
+    let port = free_port();
+    let mut places = Vec::new();
+    for n in 0..PLACES {
+        let (target, group) = (format!("iqn.2001-04.com.example:suite{n}"), format!("suite{n}"));
+        let script = format!(
+            "configuration san targets iscsi create\nset iqn={target}\ncommit\n\
+             configuration san targets iscsi groups create\nset name={group} targets={target}\ncommit\n\
+             shares project {group}\ncommit\n\
+             shares select {group} lun usual\nset volsize=1G volblocksize=16K sparse=true\n\
+             set targetgroup={group} writecache=true\ncommit\n\
+             shares select {group} lun small\nset volsize=1G volblocksize=512 sparse=true\n\
+             set targetgroup={group} writecache=true\ncommit\n"
+        );
+        shell(&home, &script);
+        let url = |lun: u16| format!("iscsi://127.0.0.1:{port}/{target}/{lun}");
+        places.push(interop::conformance::Place { usual: url(0), small: url(1) });
+    }
+    // Only now: who is logged in when a LUN comes is told so, and the suite counts that as a failure.
+    let daemon = start(&home, port);
+    let dir = home.scratch.path();
+    let suite = interop::conformance::Suite { places, own: "", one_of: 1, dir };
+    interop::conformance::every_test_ends_as_expected(&suite);
+    daemon.end();
+}
+
+/// While a client writes and reads back its LUN is copied into other blocks: it sees its data, and the same LUN. What
+/// cannot be is refused; without a daemon the command does it all.
+fn other_blocks() {
+    let home = Home::with_pool();
+    let port = free_port();
+    let daemon = start(&home, port);
+    shell(&home, SETUP);
+    let log = format!("iscsi://127.0.0.1:{port}/{TARGET}/1");
+    let blocks = || home.run("zfs get -Hp -o value volblocksize tank/mysql/log").trim().to_string();
+    let identity = || home.run("zfs get -H -o value cenote:lunguid,cenote:lunumber tank/mysql/log");
+    let limits = || client("iscsi-inq", &["-e", "1", "-c", "176", &log]);
+    let (before, limits_before) = (identity(), limits());
+    // Every block is written, read back, and written again with something else, until it is told to stop.
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut rounds = 0;
+            while !done.load(std::sync::atomic::Ordering::SeqCst) || rounds < 2 {
+                let mut commands: Vec<String> = Vec::new();
+                for step in 0..32u32 {
+                    let (pattern, at) = ((rounds * 32 + step) % 251 + 1, step * 1024);
+                    commands.push(format!("write -P {pattern} {at}k 300k"));
+                    commands.push(format!("read -P {pattern} {at}k 300k"));
+                }
+                let words: Vec<&str> = commands.iter().flat_map(|c| ["-c", c.as_str()]).collect();
+                let said = client("qemu-io", &[&["-f", "raw"], &words[..], &[&log]].concat());
+                assert!(!said.contains("verification failed") && !said.contains("error"), "{said}");
+                rounds += 1;
+            }
+            rounds
+        });
+        home.run("zfs set volblocksize=16K tank/mysql/log");
+        let begun = std::time::Instant::now();
+        while blocks() != "16384" {
+            assert!(begun.elapsed().as_secs() < 60, "{}", home.run("zfs list"));
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        done.store(true, std::sync::atomic::Ordering::SeqCst);
+        writer.join().unwrap()
+    });
+    assert_eq!(identity(), before, "it is the same LUN");
+    assert_ne!(limits(), limits_before, "its limits are others");
+    assert!(!home.run("zfs list -H -o name -t all").contains(".copy-"), "nothing is left");
+
+    home.run("zfs set volblocksize=16K tank/mysql/log");
+    let refused = home.fails("zfs set volblocksize=3K tank/mysql/log", 1);
+    assert!(refused.contains("power of 2") || refused.contains("power of two"), "{refused}");
+    let refused = home.fails("zfs set volblocksize=64K tank/mysql", 1);
+    assert!(refused.contains("volblocksize"), "{refused}");
+    daemon.end();
+    // Without a daemon the command goes on until it is done.
+    home.run("zfs set volblocksize=64K tank/mysql/log");
+    assert_eq!(blocks(), "65536");
+    assert_eq!(identity(), before);
 }
 
 const TARGET: &str = "iqn.2001-04.com.example:t1";
@@ -50,6 +148,11 @@ fn start(home: &Home, port: u16) -> Daemon {
     home.start(&format!("serve --listen 127.0.0.1:0 --arc-max 64M --iscsi 127.0.0.1:{port}")).0
 }
 
+/// A port that was free a moment ago: one that the daemon keeps over its restart.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
 fn shell(home: &Home, script: &str) {
     use std::io::Write;
     let mut command = home.cenote(&["shell"]);
@@ -67,8 +170,7 @@ fn client(program: &str, args: &[&str]) -> String {
 
 fn served() {
     let home = Home::with_pool();
-    // A port that was free a moment ago: one that the daemon keeps over its restart.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let daemon = start(&home, port);
     shell(&home, SETUP);
     let portal = format!("iscsi://127.0.0.1:{port}");
