@@ -163,7 +163,8 @@ mod tests {
         let text = render(&asked, &outcomes);
         let reads = |i: usize| outcomes[i].1.singles.map(|s| s.reads as f64 / s.values as f64).unwrap();
         let (directory, spill, dnode) = (reads(0), reads(1), reads(2));
-        assert_eq!((directory, spill, dnode), (3.0, 2.0, 1.0), "{text}");
+        // The first of the few values may share a block of dnodes with what was read before.
+        assert_eq!([directory, spill, dnode].map(f64::round), [3.0, 2.0, 1.0], "{text}");
         let get = |i: usize| outcomes[i].1.phases[2];
         assert!(get(0).is_cold && get(0).op == Op::GetXattr);
         let cached = |i: usize| get(i).cached.unwrap();
