@@ -115,7 +115,7 @@ fn errors() {
             "zfs set volsize=1000 tank/v",
             "cannot set property for 'tank/v': 'volsize' must be a multiple of volume block size (16K)",
         ),
-        ("zfs set volblocksize=8K tank/v", "cannot set property for 'tank/v': 'volblocksize' is readonly"),
+        ("zfs set compressratio=2 tank/v", "cannot set property for 'tank/v': 'compressratio' is readonly"),
         ("zfs set used=1 tank", "cannot set property for 'tank': 'used' is readonly"),
         (
             "zfs set recordsize=8K tank/v",
