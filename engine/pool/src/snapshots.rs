@@ -36,7 +36,7 @@ impl Pool {
         F: Future<Output = Result<T>> + Send + 'static,
     {
         let _one_at_a_time = self.0.branching.lock().await;
-        self.change_last(doing, work).await
+        self.queue(doing, true, work).await
     }
 
     /// Takes snapshots of several datasets, of one moment: everything that was acknowledged before is in them.

@@ -54,20 +54,8 @@ impl Pool {
         self.queue(doing, false, work).await
     }
 
-    /// As [`Pool::change`], after all other tasks of the txg.
-    pub(crate) async fn change_last<T, F>(
-        &self,
-        doing: &str,
-        work: impl FnOnce(Pool, Arc<Tx>) -> F + Send + 'static,
-    ) -> Result<T>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T>> + Send + 'static,
-    {
-        self.queue(doing, true, work).await
-    }
-
-    async fn queue<T, F>(
+    /// As [`Pool::change`]; a task that `is_last` runs after all others of its txg.
+    pub(crate) async fn queue<T, F>(
         &self,
         doing: &str,
         is_last: bool,

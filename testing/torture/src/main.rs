@@ -130,78 +130,78 @@ fn work(options: &Options) -> Vec<Failure> {
 }
 
 fn power(options: &Options) -> Vec<Failure> {
-    let setups = Setup::all();
-    let mut cases = Vec::new();
-    for (i, workload) in Workload::words(options.letters).into_iter().enumerate() {
-        let own =
-            if options.every_setup { &setups[..] } else { std::slice::from_ref(&setups[i % setups.len()]) };
-        cases.extend(own.iter().map(|s| (Case::of(*s, workload.clone()), Effort::FULL)));
-    }
-    let randoms = options.from..options.from + options.seeds.unwrap_or(0);
-    for seed in randoms {
-        let setup = setups[(seed % setups.len() as u64) as usize];
-        cases.push((Case::of(setup, Workload::Random(seed)), Effort::SAMPLE));
-    }
-    let zdb = zdb();
-    let scratch = zdb.scratch.clone();
-    let mut runner = Runner::new(Ways { zdb: (options.zdb_every > 0).then_some(zdb), ..Ways::default() });
-    let (mut figures, mut progress, start) = (Figures::default(), Progress::new(), Instant::now());
-    for (done, (case, effort)) in cases.iter().enumerate() {
-        let own = runner.run(case, Effort { zdb_every: options.zdb_every, ..*effort });
-        for failure in &own.failures {
-            progress.end();
-            println!("FAILED  {}\n        {}", failure.case, failure.why);
-            seeds::remember(&format!("power {}", failure.case));
-        }
-        figures.add(own);
-        let (cuts, failures) = (figures.cuts, figures.failures.len());
-        progress.tell(|| format!("{done} of {} workloads, {cuts} cuts, {failures} failures", cases.len()));
-    }
-    progress.end();
-    _ = std::fs::remove_dir_all(scratch);
-    figures.took = start.elapsed();
-    println!("{figures}");
-    figures.failures
+    let of = |setup, workload: &Workload| Case::of(setup, workload.clone());
+    let cases = spread(options, Workload::words(options.letters), Workload::Random, of);
+    with_zdb(options.zdb_every > 0, |ways| {
+        let mut runner = Runner::new(ways);
+        prove("power", options, &cases, |case, effort| runner.run(case, effort))
+    })
 }
 
 fn over_files(options: &Options) -> Vec<Failure> {
+    let of = |setup, word: &String| FileCase::of(setup, word);
+    let cases = spread(options, files::words(options.letters), files::random_word, of);
+    with_zdb(options.zdb_every > 0, |ways| {
+        let mut runner = FileRunner::new(ways);
+        prove("files", options, &cases, |case, effort| runner.run(case, effort))
+    })
+}
+
+/// The words, each in one of the setups by turns or in every one, and then random workloads by their seeds.
+fn spread<W, C>(
+    options: &Options,
+    words: Vec<W>,
+    random: impl Fn(u64) -> W,
+    of: impl Fn(Setup, &W) -> C,
+) -> Vec<(C, Effort)> {
     let setups = Setup::all();
     let mut cases = Vec::new();
-    for (i, word) in files::words(options.letters).into_iter().enumerate() {
+    for (i, word) in words.iter().enumerate() {
         let own =
             if options.every_setup { &setups[..] } else { std::slice::from_ref(&setups[i % setups.len()]) };
-        cases.extend(own.iter().map(|setup| (FileCase::of(*setup, &word), Effort::FULL)));
+        cases.extend(own.iter().map(|setup| (of(*setup, word), Effort::FULL)));
     }
     for seed in options.from..options.from + options.seeds.unwrap_or(0) {
         let setup = setups[(seed % setups.len() as u64) as usize];
-        cases.push((FileCase::of(setup, &files::random_word(seed)), Effort::SAMPLE));
+        cases.push((of(setup, &random(seed)), Effort::SAMPLE));
     }
-    let zdb = zdb();
-    let scratch = zdb.scratch.clone();
-    let mut runner = FileRunner::new(Ways { zdb: (options.zdb_every > 0).then_some(zdb), ..Ways::default() });
+    cases
+}
+
+/// Runs the cases of one kind; what fails is printed at once, and remembered by the kind's word.
+fn prove<C: std::fmt::Display>(
+    kind: &str,
+    options: &Options,
+    cases: &[(C, Effort)],
+    mut run: impl FnMut(&C, Effort) -> Figures,
+) -> Vec<Failure> {
     let (mut figures, mut progress, start) = (Figures::default(), Progress::new(), Instant::now());
     for (done, (case, effort)) in cases.iter().enumerate() {
-        let own = runner.run(case, Effort { zdb_every: options.zdb_every, ..*effort });
+        let own = run(case, Effort { zdb_every: options.zdb_every, ..*effort });
         for failure in &own.failures {
             progress.end();
             println!("FAILED  {}\n        {}", failure.case, failure.why);
-            seeds::remember(&format!("files {}", failure.case));
+            seeds::remember(&format!("{kind} {}", failure.case));
         }
         figures.add(own);
         let (cuts, failures) = (figures.cuts, figures.failures.len());
-        progress
-            .tell(|| format!("{done} of {} words over files, {cuts} cuts, {failures} failures", cases.len()));
+        progress.tell(|| {
+            format!("{kind}: {done} of {} workloads, {cuts} cuts, {failures} failures", cases.len())
+        });
     }
     progress.end();
-    _ = std::fs::remove_dir_all(scratch);
     figures.took = start.elapsed();
-    println!("over files\n{figures}");
+    println!("{kind}\n{figures}");
     figures.failures
 }
 
-fn zdb() -> Zdb {
+/// Runs `work` with the judge, if it is wanted, and with a place for the disks that the judge is shown.
+fn with_zdb<T>(is_wanted: bool, work: impl FnOnce(Ways) -> T) -> T {
     let scratch = std::env::temp_dir().join(format!("cenote-power-{}", std::process::id()));
-    Zdb { scratch, judge: interop::zdb::judge }
+    let zdb = Zdb { scratch: scratch.clone(), judge: interop::zdb::judge };
+    let done = work(Ways { zdb: is_wanted.then_some(zdb), ..Ways::default() });
+    _ = std::fs::remove_dir_all(scratch);
+    done
 }
 
 /// A number is a seed of the random work; anything else is a case of the power-cut proof.
@@ -214,27 +214,15 @@ fn replay(case: &str, options: &Options) -> Vec<Failure> {
             Err(why) => vec![Failure { case: case.to_string(), why }],
         };
     }
-    if case.starts_with("files:") {
-        return match case.parse::<FileCase>() {
-            Ok(case) => {
-                let zdb = zdb();
-                let scratch = zdb.scratch.clone();
-                let mut runner = FileRunner::new(Ways { is_loud: true, zdb: Some(zdb), ..Ways::default() });
-                let figures = runner.run(&case, Effort::FULL);
-                _ = std::fs::remove_dir_all(scratch);
-                println!("{figures}");
-                figures.failures
-            }
-            Err(why) => vec![Failure { case: case.to_string(), why }],
-        };
-    }
-    match case.parse::<Case>() {
-        Ok(case) => {
-            let zdb = zdb();
-            let scratch = zdb.scratch.clone();
-            let mut runner = Runner::new(Ways { is_loud: true, zdb: Some(zdb), ..Ways::default() });
-            let figures = runner.run(&case, Effort::FULL);
-            _ = std::fs::remove_dir_all(scratch);
+    let done = with_zdb(true, |ways| {
+        let ways = Ways { is_loud: true, ..ways };
+        match case.starts_with("files:") {
+            true => case.parse::<FileCase>().map(|case| FileRunner::new(ways).run(&case, Effort::FULL)),
+            false => case.parse::<Case>().map(|case| Runner::new(ways).run(&case, Effort::FULL)),
+        }
+    });
+    match done {
+        Ok(figures) => {
             println!("{figures}");
             figures.failures
         }
