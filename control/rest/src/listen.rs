@@ -3,8 +3,11 @@
 //! ```text
 //!   accept ─▶ a place in the crowd? ─▶ TLS, in time ─▶ head, in time ─▶ admit ─▶ body, in time and size ─▶ carry_out
 //!              │ none: hang up          │               │                │
-//!              ▼                        ▼               ▼                ▼ not let in: the body is not read
+//!              ▼                        ▼               ▼                ▼ not let in: the body is not looked at
 //! ```
+//!
+//! A client that is still sending when its connection is closed may never read the answer, since what arrives at a closed
+//! socket resets it. So what is left of a body that nobody wants is passed over first, up to a limit.
 
 use crate::certificate::Certificate;
 use crate::fault::Fault;
@@ -12,7 +15,7 @@ use crate::server::{Answer, BODY_MAX, Rest};
 use crate::who::From;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Body, Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, EXPECT, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -39,6 +42,9 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Until the head of the next request is there: also how long a connection may be idle.
 const HEAD: Duration = Duration::from_secs(30);
 const BODY: Duration = Duration::from_secs(30);
+/// Of a body that is not wanted: as much is passed over, for as long. Who sends more may miss the answer.
+const PASSED_MAX: u64 = 8 << 20;
+const PASSING: Duration = Duration::from_secs(5);
 const HEAD_BYTES_MAX: usize = 32 << 10;
 /// How long requests under way may take when the end has come.
 const GOODBYE: Duration = Duration::from_secs(5);
@@ -255,18 +261,36 @@ async fn converse(seat: Seat, stream: impl AsyncRead + AsyncWrite + Unpin + Send
 }
 
 async fn respond(rest: Arc<Rest>, from: From, request: Request<Incoming>) -> Response<Full<Bytes>> {
-    let (head, body) = request.into_parts();
+    let (head, mut body) = request.into_parts();
+    // Who asks first whether to send is told by the answer; to read on would be the invitation.
+    let is_sent =
+        !head.headers.get(EXPECT).is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    let mut is_wanted = false;
     let answer = match rest.admit(&head, from).await {
         Err(answer) => answer,
         Ok(admitted) => {
-            let body = match is_json(&head.headers) || body.is_end_stream() {
-                true => receive(body).await,
+            let received = match is_json(&head.headers) || body.is_end_stream() {
+                true => receive(&mut body).await,
                 false => Err(Fault::media()),
             };
-            rest.carry_out(admitted, body).await
+            is_wanted = received.is_ok();
+            rest.carry_out(admitted, received).await
         }
     };
+    if is_sent && !is_wanted {
+        let _ = timeout(PASSING, pass_over(&mut body)).await;
+    }
     response(answer)
+}
+
+/// Reads what is left of a body, up to a limit, and keeps nothing.
+async fn pass_over(body: &mut Incoming) {
+    let mut passed = 0;
+    while passed < PASSED_MAX
+        && let Some(Ok(frame)) = body.frame().await
+    {
+        passed += frame.data_ref().map_or(0, |data| data.len() as u64);
+    }
 }
 
 /// What says nothing about its form is taken for JSON, as it must be.
@@ -276,7 +300,7 @@ fn is_json(headers: &hyper::HeaderMap) -> bool {
     kind.eq_ignore_ascii_case("application/json")
 }
 
-async fn receive(body: Incoming) -> Result<Bytes, Fault> {
+async fn receive(body: &mut Incoming) -> Result<Bytes, Fault> {
     if body.size_hint().lower() > BODY_MAX as u64 {
         return Err(Fault::too_large(BODY_MAX));
     }
