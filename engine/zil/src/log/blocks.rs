@@ -14,6 +14,9 @@
 //!
 //! Invariants: only the last block is empty, and only of a broken chain the last is not; a block is freed in a txg that is
 //! not older than its birth, once, and only after its write has ended.
+//!
+//! A txg leaves tens of thousands of blocks behind it, and each commit comes by here twice: so what is asked of every
+//! commit looks only at the few blocks after the durable ones at the front, of which there is just a count.
 
 use ondisk::Plain;
 use std::collections::VecDeque;
@@ -57,6 +60,10 @@ impl Block {
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     list: VecDeque<Block>,
+    /// How many blocks at the front are durable, one after the other.
+    sound: usize,
+    /// All changes up to here could be read from the chain, or are on disk since.
+    durable: u64,
     broken: bool,
     /// A block that could not be written has left the list, and maybe its records are not obsolete: those of the blocks
     /// after it must not be found without them.
@@ -87,8 +94,13 @@ impl Blocks {
         self.list.front().filter(|_| !self.has_gap).map(|block| &block.place)
     }
 
+    /// Behind the durable ones at the front.
+    fn unsettled(&self) -> impl DoubleEndedIterator<Item = &Block> {
+        self.list.range(self.sound..)
+    }
+
     fn failed(&self) -> usize {
-        self.list.iter().filter(|b| b.stage == Stage::Failed).count()
+        self.unsettled().filter(|b| b.stage == Stage::Failed).count()
     }
 
     /// The empty block.
@@ -109,27 +121,35 @@ impl Blocks {
 
     /// The write of a block has ended, and its flush.
     pub fn written(&mut self, number: u64, is_durable: bool) {
-        let block = self.list.iter_mut().find(|b| b.number() == number);
+        let block = self.list.range_mut(self.sound..).find(|b| b.number() == number);
         let block = block.expect("a block is not freed while it is written");
         block.stage = if is_durable { Stage::Durable } else { Stage::Failed };
         self.broken |= !is_durable;
+        self.advance();
+    }
+
+    /// Counts what has become durable at the front. What comes after a gap is found by nobody.
+    fn advance(&mut self) {
+        while let Some(block) = self.list.get(self.sound).filter(|b| b.stage == Stage::Durable) {
+            self.sound += 1;
+            if !self.has_gap {
+                self.durable = self.durable.max(block.complete);
+            }
+        }
     }
 
     pub fn in_flight(&self) -> usize {
-        self.list.iter().filter(|b| !b.is_written()).count()
+        self.unsettled().filter(|b| !b.is_written()).count()
     }
 
-    /// All changes up to here can be read from the chain.
+    /// All changes up to here can be read from the chain, or are on disk since.
     pub fn durable(&self) -> u64 {
-        if self.has_gap {
-            return 0;
-        }
-        self.list.iter().take_while(|b| b.stage == Stage::Durable).map(|b| b.complete).max().unwrap_or(0)
+        self.durable
     }
 
     /// All changes up to `id` are in the blocks issued so far, or need not be. Answers whether they are durable now.
     pub fn cover(&mut self, id: u64) -> bool {
-        let last = self.list.iter_mut().rev().find(|b| !b.is_written());
+        let last = self.list.range_mut(self.sound..).rev().find(|b| !b.is_written());
         match last {
             Some(block) => {
                 block.complete = block.complete.max(id);
@@ -143,7 +163,7 @@ impl Blocks {
     pub fn is_settled(&self, txg: Txg) -> bool {
         // Nothing leads to what comes after a gap.
         let is_loose = |b: &Block| self.failed() > 0 && b.place.birth <= txg;
-        !self.list.iter().any(|b| matches!(b.stage, Stage::Issued(in_txg) if in_txg <= txg || is_loose(b)))
+        !self.unsettled().any(|b| matches!(b.stage, Stage::Issued(in_txg) if in_txg <= txg || is_loose(b)))
     }
 
     /// Takes out what nobody needs any more when `txg` is on disk, to be freed in `txg`.
@@ -156,6 +176,7 @@ impl Blocks {
                 break;
             }
             freed.extend(self.list.pop_front().map(|b| b.place));
+            self.sound = self.sound.saturating_sub(1);
         }
         if self.broken {
             self.has_gap |= self.failed() < failed;
@@ -182,12 +203,17 @@ impl Blocks {
             }
             !goes
         });
+        // Which of them went is not known here by number.
+        self.sound = self.list.iter().take_while(|b| b.stage == Stage::Durable).count();
     }
 
     /// Takes everything out, when all records are obsolete or unwanted.
     pub fn take_all(&mut self) -> Vec<Plain> {
         assert_eq!(self.in_flight(), 0, "a block is not freed while it is written");
-        (self.broken, self.has_gap) = (false, false);
+        (self.broken, self.has_gap, self.sound) = (false, false, 0);
         self.list.drain(..).map(|b| b.place).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;
