@@ -35,6 +35,7 @@ pub const SCOPES: &[Scope] = &[
         ],
     },
     Scope { name: "role", filters: &["name"], permissions: &["allow_changeAuths"] },
+    Scope { name: "schema", filters: &[], permissions: &["allow_modify"] },
     Scope { name: "stmf", filters: &[], permissions: &["allow_configure"] },
     Scope { name: "svc", filters: &["service"], permissions: &["allow_administer"] },
     Scope { name: "update", filters: &[], permissions: &["allow_update"] },

@@ -24,6 +24,7 @@ mod pool;
 mod property;
 mod request;
 pub mod san;
+pub mod schema;
 mod secret;
 pub mod shares;
 mod snapshots;
@@ -43,6 +44,7 @@ pub use pool::{
 };
 pub use property::{Property, Source, Value};
 pub use request::{Call, Reply, Request, ScrubAction};
+pub use schema::{Custom, CustomProperty, CustomType, Schema};
 pub use secret::Secret;
 pub use snapshots::{Hold, ShareDeed, ShareSnapshot, Snapshots};
 pub use stats::{Flushes, IoClass, IoKind, VdevStats};

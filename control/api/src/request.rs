@@ -4,7 +4,7 @@ use crate::san::{San, SanState};
 use crate::shares::{Item, Shares};
 use crate::{
     Daemon, Dataset, DatasetQuery, DeferredUpdate, Importable, Mount, Mounted, Nbd, NewDataset, NewPool,
-    NewVdevs, Pool, PoolHistory, PoolImport, Snapshots, Tunable, Unmount,
+    NewVdevs, Pool, PoolHistory, PoolImport, Schema, Snapshots, Tunable, Unmount,
 };
 use serde::{Deserialize, Serialize};
 
@@ -125,6 +125,8 @@ pub enum Request {
     San(San),
     /// Projects, file systems and LUNs.
     Shares(Shares),
+    /// Properties of an administrator's own.
+    Schema(Schema),
     /// Features that these pools, or all, could have and have not.
     DeferredUpdates {
         pools: Vec<String>,
@@ -161,6 +163,7 @@ impl Request {
                 | Request::Mounts
                 | Request::Tunables { .. }
                 | Request::San(San::Show)
+                | Request::Schema(Schema::Show)
                 | Request::Shares(
                     Shares::Projects { .. }
                         | Shares::Shares { .. }
@@ -221,6 +224,7 @@ pub enum Reply {
     /// Those asked for, or those that were set.
     Tunables(Vec<Tunable>),
     San(Box<SanState>),
+    Schema(Vec<crate::CustomProperty>),
     Items(Vec<Item>),
     DeferredUpdates(Vec<DeferredUpdate>),
     /// The name that a new thing was given.

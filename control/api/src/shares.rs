@@ -8,7 +8,7 @@
 //!
 //! All of them are ordinary datasets, whoever made them. What can be said of each is in [`crate::attributes`].
 
-use crate::{Property, ShareDeed};
+use crate::{Custom, Property, ShareDeed};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -149,6 +149,9 @@ pub struct Item {
     pub kind: ItemKind,
     /// By the names of the attributes, in the order of their table.
     pub attributes: Vec<Property>,
+    /// One for each property of the schema, by their names.
+    #[serde(default)]
+    pub custom: Vec<Custom>,
 }
 
 impl Item {

@@ -187,6 +187,7 @@ impl Appliance {
             Request::TunableSet { settings } => self.set_tunables(&settings),
             Request::San(asked) => self.san(asked).await,
             Request::Shares(asked) => self.shares(asked, &by).await,
+            Request::Schema(asked) => self.ask_schema(asked),
             Request::DeferredUpdates { pools } => self.deferred_updates(&pools).await,
             Request::ApplyUpdates { pool, features } => self.apply_updates(&pool, &features, &by).await,
             Request::ConfigurationBackup { to } => self.back_up(&to),

@@ -67,9 +67,13 @@ impl Args {
             match shape.field(&name) {
                 Some(field) => drop(args.given.insert(field.name, read(field, value)?)),
                 None if shape.has_custom && name.starts_with("custom:") => {
-                    let text =
-                        value.as_str().ok_or_else(|| Fault::invalid(format!("'{name}' is no text")))?;
-                    args.custom.insert(name, text.into());
+                    let text = match value {
+                        Value::String(text) => text,
+                        Value::Bool(flag) => flag.to_string(),
+                        Value::Number(number) => number.to_string(),
+                        _ => return Err(Fault::invalid(format!("'{name}' is no text, number or truth"))),
+                    };
+                    args.custom.insert(name, text);
                 }
                 None => return Err(Fault::unknown_argument(&name)),
             }
@@ -200,12 +204,13 @@ mod tests {
 
     #[test]
     fn bodies_give_what_their_shape_knows() {
-        let args = read(r#"{"name":"a","size":"16K","groups":"g","thin":true,"key":"tops","custom:x":"y"}"#)
+        let args = read(r#"{"name":"a","size":"16K","groups":"g","thin":true,"key":"tops","custom:x":"y","custom:n":-5,"custom:b":true}"#)
             .unwrap();
         assert_eq!(args.number("size"), Some(16 << 10));
         assert_eq!(args.texts("groups").unwrap(), ["g"]);
         assert_eq!(args.word("thin").as_deref(), Some("on"));
         assert_eq!(args.custom["custom:x"], "y");
+        assert_eq!((args.custom["custom:n"].as_str(), args.custom["custom:b"].as_str()), ("-5", "true"));
         assert_eq!(args.secret("key").unwrap().reveal(), "tops");
         assert_eq!(read(r#"{"name":"a","thin":"False"}"#).unwrap().flag("thin"), Some(false));
         assert!(!format!("{args:?}").contains("tops"), "{args:?}");
@@ -225,7 +230,7 @@ mod tests {
             (r#"{"name":"a","thin":"perhaps"}"#, "ERR_INVALID_ARG"),
             (r#"{"name":"a","groups":[1]}"#, "ERR_INVALID_ARG"),
             (r#"{"name":"a","more":1}"#, "ERR_UNKNOWN_ARG"),
-            (r#"{"name":"a","custom:x":1}"#, "ERR_INVALID_ARG"),
+            (r#"{"name":"a","custom:x":[1]}"#, "ERR_INVALID_ARG"),
             ("[]", "ERR_INVALID_ARG"),
             ("{\"name\":", "ERR_INVALID_ARG"),
             (&"[".repeat(100_000), "ERR_INVALID_ARG"),

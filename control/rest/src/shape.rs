@@ -93,7 +93,7 @@ impl Shape {
             schema["required"] = required.into();
         }
         if self.has_custom {
-            schema["patternProperties"] = json!({ "^custom:": { "type": "string" } });
+            schema["patternProperties"] = json!({ "^custom:": { "type": ["string", "integer", "boolean"] } });
         }
         schema["additionalProperties"] = false.into();
         schema

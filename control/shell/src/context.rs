@@ -24,6 +24,13 @@ pub(crate) enum Context {
         place: Place,
         name: String,
     },
+    /// Properties of an administrator's own; one of them.
+    Schema,
+    SchemaProperty {
+        name: String,
+        new: bool,
+        draft: Draft,
+    },
     Configuration,
     San,
     /// `targets`, `initiators`.
@@ -69,6 +76,8 @@ impl Context {
             Context::Item { place, .. } => (format!("shares {place}"), true),
             Context::Snapshots { .. } => word("snapshots"),
             Context::Snapshot { place, name } => (format!("shares {place}@{name}"), true),
+            Context::Schema => word("schema"),
+            Context::SchemaProperty { name, .. } => word(name),
             Context::Configuration => word("configuration"),
             Context::San => word("san"),
             Context::Side(of) => word(side(*of)),
@@ -89,6 +98,7 @@ impl Context {
     pub fn draft(&self) -> Option<&Draft> {
         match self {
             Context::Item { draft, .. }
+            | Context::SchemaProperty { draft, .. }
             | Context::Object { draft, .. }
             | Context::Group { draft, .. }
             | Context::Inquiry { draft } => Some(draft),
@@ -99,6 +109,7 @@ impl Context {
     pub fn draft_mut(&mut self) -> Option<&mut Draft> {
         match self {
             Context::Item { draft, .. }
+            | Context::SchemaProperty { draft, .. }
             | Context::Object { draft, .. }
             | Context::Group { draft, .. }
             | Context::Inquiry { draft } => Some(draft),
@@ -109,7 +120,7 @@ impl Context {
     /// It is made when it is committed, and not before.
     pub fn is_new(&self) -> bool {
         match self {
-            Context::Item { new, .. } => *new,
+            Context::Item { new, .. } | Context::SchemaProperty { new, .. } => *new,
             Context::Object { iqn, .. } => iqn.is_none(),
             Context::Group { name, .. } => name.is_none(),
             _ => false,

@@ -32,6 +32,7 @@ pub(crate) fn children(context: &Context) -> Vec<Entry> {
             ("maintenance", "deferred updates, the configuration as a file"),
             ("shares", "projects, file systems and LUNs"),
         ],
+        Context::Shares => vec![("schema", "properties of your own, for all projects and shares")],
         Context::Configuration => vec![("san", "targets, initiators and their groups")],
         Context::San => vec![
             ("initiators", "who may see LUNs"),
@@ -93,6 +94,13 @@ fn own(context: &Context) -> Vec<Entry> {
             ("list dependents", "the shares that were cloned from this"),
             ("get [property]", "the value of a property, or of all"),
         ],
+        Context::Schema => vec![
+            ("create name", "makes a property, which shares then have as custom:name"),
+            ("select name", "goes to one"),
+            ("destroy name", "takes one away; values stay, and are not shown"),
+            ("list", "all of them"),
+        ],
+        Context::SchemaProperty { new: false, .. } => vec![("destroy", "takes it away")],
         Context::Objects(_) => vec![
             ("create", "makes one"),
             ("select name", "goes to one, by number, IQN or alias"),

@@ -27,6 +27,7 @@ mod interactive;
 mod maintenance;
 mod san;
 mod san_objects;
+mod schema;
 mod shares;
 mod shell;
 mod show;

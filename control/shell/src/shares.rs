@@ -7,7 +7,7 @@ use crate::show;
 use crate::words::setting;
 use api::attributes::{Attribute, Change};
 use api::shares::{DEFAULT_PROJECT, Item, ItemKind, Place, Shares};
-use api::{Property, Reply, Request, Source};
+use api::{Custom, Property, Reply, Request, Source};
 
 pub(crate) fn settable(kind: ItemKind) -> Vec<Settable> {
     Attribute::of(kind)
@@ -167,6 +167,8 @@ impl Shell<'_> {
             let found = above.as_ref().and_then(|item| item.attribute(attribute.name));
             shown.extend(one(attribute, found, new, &draft));
         }
+        shown
+            .extend(above.iter().flat_map(|item| &item.custom).map(|custom| one_custom(custom, new, &draft)));
         Ok(shown)
     }
 
@@ -245,6 +247,22 @@ fn one(attribute: &Attribute, found: Option<&Property>, new: bool, draft: &Draft
         (None, true) => Some(Shown::new(name, attribute.default, "default")),
         (None, false) => None,
     }
+}
+
+/// One property of the schema, in the same way.
+fn one_custom(custom: &Custom, new: bool, draft: &Draft) -> Shown {
+    let name = &custom.name;
+    if let Some(value) = draft.get(name) {
+        return Shown::new(name, value, "uncommitted");
+    }
+    if draft.unset.contains(name) {
+        return Shown::new(name, "(inherited)", "uncommitted");
+    }
+    let note = match (new, &custom.source) {
+        (true, source) if *source != Source::Default => "inherited",
+        (_, source) => show::note(source),
+    };
+    Shown::new(name, custom.value.clone().unwrap_or_default(), note)
 }
 
 fn text(item: &Item, name: &str) -> String {

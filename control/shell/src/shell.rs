@@ -185,6 +185,11 @@ impl<'a> Shell<'a> {
     fn enter(&mut self, words: &[String]) -> Result<Option<usize>> {
         match self.here() {
             Context::Root => Ok(self.enter_menu(&words[0])),
+            Context::Shares if words[0] == "schema" => {
+                self.push(Context::Schema);
+                Ok(Some(1))
+            }
+            Context::Schema | Context::SchemaProperty { .. } => self.enter_schema(words),
             Context::Shares | Context::Item { .. } if words[0] != "snapshots" => self.enter_shares(words),
             Context::Item { .. } | Context::Shares | Context::Snapshots { .. } | Context::Snapshot { .. } => {
                 self.enter_snapshots(words)
@@ -245,6 +250,7 @@ impl<'a> Shell<'a> {
                     | Context::Groups(_)
                     | Context::Object { .. }
                     | Context::Group { .. } => self.command_san(words)?,
+                    Context::Schema | Context::SchemaProperty { .. } => self.command_schema(words)?,
                     Context::System | Context::Updates => self.command_maintenance(words)?,
                     _ => false,
                 };
@@ -295,7 +301,8 @@ impl<'a> Shell<'a> {
         let settable = self.settable();
         for word in settings {
             let (name, text) = words::setting(word)?;
-            let known = settable.iter().find(|s| s.name == name).ok_or_else(|| self.not_settable(name))?;
+            let known = settable.iter().find(|s| s.name == name).cloned().or_else(|| self.custom(name));
+            let known = known.ok_or_else(|| self.not_settable(name))?;
             let value = draft::spell(name, known.shape, text)?;
             if let Some(draft) = self.here_mut().draft_mut() {
                 draft.set(name, &value);
@@ -304,6 +311,12 @@ impl<'a> Shell<'a> {
             self.print(&show::property(name, &shown, "uncommitted"));
         }
         Ok(())
+    }
+
+    /// A property of the schema: whether there is one, the appliance knows.
+    fn custom(&self, name: &str) -> Option<Settable> {
+        let is_custom = matches!(self.here(), Context::Item { .. }) && name.starts_with(api::schema::PREFIX);
+        is_custom.then(|| Settable { name: name.into(), shape: Shape::Word, is_secret: false })
     }
 
     fn not_settable(&self, name: &str) -> String {
@@ -325,7 +338,7 @@ impl<'a> Shell<'a> {
             return Err("nothing is inherited here".into());
         }
         for name in names {
-            if !settable.iter().any(|s| s.name == *name) {
+            if !settable.iter().any(|s| s.name == *name) && self.custom(name).is_none() {
                 return Err(self.not_settable(name));
             }
             if let Some(draft) = self.here_mut().draft_mut() {
@@ -373,6 +386,7 @@ impl<'a> Shell<'a> {
         match self.here() {
             Context::Shares | Context::Item { .. } => self.properties_shares(),
             Context::Snapshot { .. } => self.properties_snapshots(),
+            Context::SchemaProperty { .. } => self.properties_schema(),
             Context::Object { .. } | Context::Group { .. } | Context::Inquiry { .. } => self.properties_san(),
             _ => Ok(Vec::new()),
         }
@@ -382,6 +396,7 @@ impl<'a> Shell<'a> {
     pub(crate) fn settable(&self) -> Vec<Settable> {
         match self.here() {
             Context::Item { kind, .. } => crate::shares::settable(*kind),
+            Context::SchemaProperty { .. } => crate::schema::settable(),
             Context::Object { .. } | Context::Group { .. } | Context::Inquiry { .. } => {
                 crate::san::settable(self.here())
             }
@@ -394,6 +409,7 @@ impl<'a> Shell<'a> {
         match self.here() {
             Context::Shares | Context::Item { .. } => self.lists_shares(),
             Context::Snapshots { .. } => self.lists_snapshots(),
+            Context::Schema => self.lists_schema(),
             Context::Objects(_) | Context::Groups(_) => self.lists_san(),
             Context::Updates => self.lists_maintenance(),
             _ => Ok(Vec::new()),
@@ -405,6 +421,7 @@ impl<'a> Shell<'a> {
         match self.here() {
             Context::Shares | Context::Item { .. } => self.names_shares(),
             Context::Snapshots { .. } => self.names_snapshots(),
+            Context::Schema => self.names_schema(),
             Context::Objects(_) | Context::Groups(_) => self.names_san(),
             _ => Vec::new(),
         }
@@ -414,6 +431,7 @@ impl<'a> Shell<'a> {
         let was_new = self.here().is_new();
         match self.here() {
             Context::Item { .. } => self.commit_item()?,
+            Context::SchemaProperty { .. } => self.commit_schema()?,
             _ => self.commit_san()?,
         }
         if was_new {

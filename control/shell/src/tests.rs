@@ -3,7 +3,7 @@
 use crate::{Ask, Shell, run_script};
 use api::san::{Group, San, SanState};
 use api::shares::{Item, ItemKind, Shares};
-use api::{ApiError, ErrorKind, Reply, Request};
+use api::{ApiError, CustomProperty, CustomType, ErrorKind, Reply, Request, Schema};
 
 /// Knows a project and a LUN; whatever else is asked for is done.
 #[derive(Default)]
@@ -25,13 +25,23 @@ impl Ask for Book {
                     Some("innodb-data") => ItemKind::Lun,
                     Some(_) => return Err(ApiError::new(ErrorKind::NotFound, "there is no such share")),
                 };
-                Reply::Items(vec![Item { place: place.clone(), kind, attributes: Vec::new() }])
+                Reply::Items(vec![Item {
+                    place: place.clone(),
+                    kind,
+                    attributes: Vec::new(),
+                    custom: Vec::new(),
+                }])
             }
             Request::Shares(Shares::Projects { .. } | Shares::Shares { .. }) => Reply::Items(Vec::new()),
             Request::San(San::Show) => Reply::San(Box::new(SanState {
                 target_groups: vec![Group { name: "default".into(), members: Vec::new() }],
                 ..SanState::default()
             })),
+            Request::Schema(Schema::Show) => Reply::Schema(vec![CustomProperty {
+                name: "owner".into(),
+                kind: CustomType::EmailAddress,
+                description: "Whose it is".into(),
+            }]),
             _ => Reply::Done,
         };
         if !request.is_question() {
@@ -206,4 +216,49 @@ fn groups_are_made_where_the_appliance_has_them() {
             if name == "mysql-tgt" && members.len() == 2),
         "{asked:?}"
     );
+}
+
+#[test]
+fn the_schema_is_a_context_and_its_properties_are_set_like_others() {
+    let (text, asked) = transcript(
+        "shares schema\nlist\ncreate priority\nset type=PositiveInteger description=\"How soon\"\nshow\ncommit\nselect owner get type\nselect owner set description=Who\nconfirm destroy owner\ntop\nshares select mysql set custom:owner=ann@example.com\n",
+    );
+    assert!(
+        prompts(&text).contains(&"zfs:shares schema priority (uncommitted)> commit".to_string()),
+        "{text}"
+    );
+    assert!(text.contains("owner  EmailAddress  Whose it is"), "{text}");
+    assert!(text.contains("                          type = PositiveInteger (uncommitted)\n"), "{text}");
+    assert!(text.contains("                          type = EmailAddress\n"), "{text}");
+    assert!(text.contains("                  custom:owner = ann@example.com (uncommitted)\n"), "{text}");
+    let asked: Vec<Request> = asked.into_iter().map(|(_, request)| request).collect();
+    assert_eq!(
+        asked[..3],
+        [
+            Request::Schema(Schema::Create(CustomProperty {
+                name: "priority".into(),
+                kind: CustomType::PositiveInteger,
+                description: "How soon".into(),
+            })),
+            Request::Schema(Schema::Change {
+                name: "owner".into(),
+                kind: None,
+                description: Some("Who".into())
+            }),
+            Request::Schema(Schema::Destroy { name: "owner".into() }),
+        ]
+    );
+    assert!(matches!(&asked[3], Request::Shares(Shares::Change { set, .. })
+        if set[..] == [("custom:owner".to_string(), "ann@example.com".to_string())]));
+    for (line, said) in [
+        ("shares schema select gone", "there is no property \"gone\" in the schema"),
+        (
+            "shares schema select owner set type=colour",
+            "invalid value \"colour\" for \"type\": it is one of String, ",
+        ),
+        ("shares schema destroy owner", "say \"confirm destroy owner\""),
+        ("configuration san inquiry set custom:owner=x", "invalid property"),
+    ] {
+        assert!(transcript(line).0.contains(said), "{line}: {}", transcript(line).0);
+    }
 }

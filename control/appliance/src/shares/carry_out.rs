@@ -12,7 +12,7 @@ use crate::san::Network;
 use crate::service::{Appliance, By};
 use api::san::DEFAULT_GROUP;
 use api::shares::{DEFAULT_PROJECT, Item, ItemKind, Place, Shares};
-use api::{ApiError, ErrorKind, NewDataset, NewKind, Reply, Result};
+use api::{ApiError, CustomProperty, ErrorKind, NewDataset, NewKind, Reply, Result};
 use pool::Pool;
 use units::Error;
 
@@ -43,6 +43,7 @@ impl Appliance {
             Some(pool) => vec![pool],
             None => self.0.pools.lock().await.names(),
         };
+        let schema = self.schema()?;
         let mut items = Vec::new();
         for name in names {
             let open = match self.pool(&name, Access::Look).await {
@@ -54,7 +55,7 @@ impl Appliance {
             let wanted = |place: &Place| {
                 place.share.is_none() == projects && project.as_ref().is_none_or(|p| *p == place.project)
             };
-            let found = items_of(&open.pool, wanted).await;
+            let found = items_of(&open.pool, wanted, &schema).await;
             let found = found.map(|items| items.into_iter().map(|item| self.with_migration(item)));
             items.extend(found.map_err(|e| cannot(About::Dataset, &format!("list shares of '{name}'"), &e))?);
         }
@@ -64,9 +65,10 @@ impl Appliance {
 
     pub(super) async fn item(&self, place: &Place) -> Result<Item> {
         let missing = || not_there(place);
+        let schema = self.schema()?;
         let open = self.pool(&place.pool, Access::Look).await?;
         let _reading = open.pool.reading().await;
-        let found = item(open.pool.dsl(), &place.dataset()).await.map_err(|e| match e.kind() {
+        let found = item(open.pool.dsl(), &place.dataset(), &schema).await.map_err(|e| match e.kind() {
             units::Kind::NotFound => missing(),
             _ => cannot(About::Dataset, &format!("open '{place}'"), &e),
         })?;
@@ -98,7 +100,8 @@ impl Appliance {
         check_place(place, kind).map_err(failed)?;
         let _turn = self.0.numbering.lock().await;
         let network = self.network().map_err(failed)?;
-        let mut settings = settings::read(kind, true, set, &[], &network).map_err(failed)?;
+        let mut settings =
+            settings::read(kind, true, set, &[], (&network, &self.schema()?)).map_err(failed)?;
         let mut new_kind = NewKind::Filesystem;
         if kind == ItemKind::Lun {
             let project = self.item(&Place::project(&place.pool, &place.project)).await?;
@@ -131,7 +134,8 @@ impl Appliance {
         let failed =
             |e: Error| cannot(About::Dataset, &format!("change {} '{place}'", found.kind.word()), &e);
         let network = self.network().map_err(failed)?;
-        let mut settings = settings::read(found.kind, false, set, unset, &network).map_err(failed)?;
+        let mut settings =
+            settings::read(found.kind, false, set, unset, (&network, &self.schema()?)).map_err(failed)?;
         let dataset = place.dataset();
         if found.kind == ItemKind::Lun {
             self.plan_change(&mut settings, &dataset, &network).await?.map_err(failed)?;
@@ -201,7 +205,11 @@ fn not_there(place: &Place) -> ApiError {
     ApiError::new(ErrorKind::NotFound, format!("cannot open '{place}': there is no such {what}"))
 }
 
-async fn items_of(pool: &Pool, wanted: impl Fn(&Place) -> bool) -> units::Result<Vec<Item>> {
+async fn items_of(
+    pool: &Pool,
+    wanted: impl Fn(&Place) -> bool,
+    schema: &[CustomProperty],
+) -> units::Result<Vec<Item>> {
     let _reading = pool.reading().await;
     let dsl = pool.dsl();
     let mut items = Vec::new();
@@ -212,7 +220,7 @@ async fn items_of(pool: &Pool, wanted: impl Fn(&Place) -> bool) -> units::Result
             _ => false,
         };
         if wanted(&Place::of(&dataset, is_volume)) {
-            items.push(item(dsl, &dataset).await?);
+            items.push(item(dsl, &dataset, schema).await?);
         }
     }
     Ok(items)

@@ -1,17 +1,18 @@
 //! A dataset as a project, file system or LUN, with everything that is said of it.
 
 use super::luns::{facts, number};
+use super::schema::values as values_of;
 use crate::values;
 use api::attributes::{Attribute, Kept, Shape};
 use api::shares::{Item, ItemKind, Place};
-use api::{Property, Source, Value};
+use api::{CustomProperty, Property, Source, Value};
 use dsl::props::{Prop, PropName};
 use dsl::{Dsl, Stats};
 use ondisk::ObjsetType;
 use units::Result;
 
 /// Projects and shares, not snapshots.
-pub(crate) async fn item(dsl: &Dsl, dataset: &str) -> Result<Item> {
+pub(crate) async fn item(dsl: &Dsl, dataset: &str, schema: &[CustomProperty]) -> Result<Item> {
     let stats = dsl.stats(dataset).await?;
     let is_volume = stats.kind == ObjsetType::Zvol;
     let place = Place::of(dataset, is_volume);
@@ -27,7 +28,8 @@ pub(crate) async fn item(dsl: &Dsl, dataset: &str) -> Result<Item> {
     if kind == ItemKind::Lun {
         as_lun(&mut attributes, facts(&stats, dataset).await?.is_some());
     }
-    Ok(Item { place, kind, attributes })
+    let custom = values_of(&stats, schema).await?;
+    Ok(Item { place, kind, attributes, custom })
 }
 
 /// A volume that is no LUN is offline, whatever it inherits, and has no number.

@@ -3,6 +3,7 @@
 //! ```text
 //!   api::shares::Shares ──▶ carry_out ─┬─ describe   properties become attributes, with their sources
 //!                                      ├─ settings   attributes become properties, checked
+//!                                      ├─ schema     properties of an administrator's own
 //!                                      ├─ numbers    which number a LUN gets: pure
 //!                                      ├─ snapshots  of shares, and of projects with all that is in them
 //!                                      └─ datasets, settings: the same work that `zfs create` and `zfs set` do
@@ -22,6 +23,7 @@ mod carry_out;
 mod describe;
 mod luns;
 mod numbers;
+mod schema;
 mod settings;
 mod snapshots;
 

@@ -2,8 +2,10 @@
 
 use super::luns::list;
 use crate::san::Network;
+use api::CustomProperty;
 use api::attributes::{Attribute, Change, Kept, Shape};
 use api::san::Members;
+use api::schema::PREFIX;
 use api::shares::ItemKind;
 use units::{Error, Result};
 
@@ -36,10 +38,17 @@ pub(crate) fn read(
     is_new: bool,
     set: &[(String, String)],
     unset: &[String],
-    network: &Network,
+    (network, schema): (&Network, &[CustomProperty]),
 ) -> Result<Settings> {
     let mut settings = Settings::default();
     for (name, text) in set {
+        if let Some(property) = custom(schema, name)? {
+            let kept = property.kind.canonical(text.trim());
+            let kept = kept
+                .map_err(|why| Error::invalid(format!("invalid value \"{text}\" for \"{name}\": {why}")))?;
+            settings.properties.push((name.clone(), kept));
+            continue;
+        }
         let attribute = find(kind, name)?;
         check_change(attribute)?;
         let text = canonical(attribute, text.trim())?;
@@ -78,6 +87,10 @@ pub(crate) fn read(
         }
     }
     for name in unset {
+        if custom(schema, name)?.is_some() {
+            settings.inherit.push(name.clone());
+            continue;
+        }
         let attribute = find(kind, name)?;
         if attribute.change != Change::Always
             || ["volsize", "volblocksize", "lunumber", "sparse"].contains(&name.as_str())
@@ -87,6 +100,15 @@ pub(crate) fn read(
         settings.inherit.extend(attribute.property().map(String::from));
     }
     Ok(settings)
+}
+
+/// The property of the schema, if the name is one's own.
+fn custom<'a>(schema: &'a [CustomProperty], name: &str) -> Result<Option<&'a CustomProperty>> {
+    let Some(own) = name.strip_prefix(PREFIX) else { return Ok(None) };
+    let found = schema.iter().find(|property| property.name == own);
+    found
+        .map(Some)
+        .ok_or_else(|| Error::invalid(format!("invalid property \"{name}\": it is not in the schema")))
 }
 
 fn find(kind: ItemKind, name: &str) -> Result<&'static Attribute> {
@@ -164,7 +186,7 @@ mod tests {
     use super::*;
 
     fn read_one(kind: ItemKind, is_new: bool, name: &str, text: &str) -> Result<Settings> {
-        read(kind, is_new, &[(name.into(), text.into())], &[], &Network::default())
+        read(kind, is_new, &[(name.into(), text.into())], &[], (&Network::default(), &[]))
     }
 
     #[test]
@@ -200,7 +222,38 @@ mod tests {
             let e = read_one(kind, is_new, name, text).unwrap_err().to_string();
             assert!(e.contains(said), "{name}={text}: {e}");
         }
-        let unset = read(ItemKind::Lun, false, &[], &["volsize".into()], &Network::default());
+        let unset = read(ItemKind::Lun, false, &[], &["volsize".into()], (&Network::default(), &[]));
         assert!(unset.unwrap_err().to_string().contains("cannot be inherited"));
+    }
+
+    #[test]
+    fn properties_of_ones_own_are_those_of_the_schema() {
+        let schema = [CustomProperty {
+            name: "priority".into(),
+            kind: api::CustomType::PositiveInteger,
+            description: String::new(),
+        }];
+        let network = Network::default();
+        let set = |name: &str, text: &str| {
+            let set = [(name.to_string(), text.to_string())];
+            read(ItemKind::Filesystem, true, &set, &[], (&network, &schema))
+        };
+        let kept = [("custom:priority".to_string(), "5".to_string())];
+        assert_eq!(set("custom:priority", " 5").unwrap().properties, kept);
+        for (name, text, said) in [
+            (
+                "custom:priority",
+                "-5",
+                "invalid value \"-5\" for \"custom:priority\": it is an integer above 0",
+            ),
+            ("custom:owner", "ann", "invalid property \"custom:owner\": it is not in the schema"),
+            ("custom:", "ann", "invalid property \"custom:\""),
+        ] {
+            let e = set(name, text).unwrap_err().to_string();
+            assert!(e.contains(said), "{e}");
+        }
+        let unset =
+            read(ItemKind::Lun, false, &[], &["custom:priority".into()], (&network, &schema)).unwrap();
+        assert_eq!(unset.inherit, ["custom:priority"]);
     }
 }

@@ -97,7 +97,8 @@ impl Appliance {
         }
         let _turn = self.0.numbering.lock().await;
         let network = self.network().map_err(failed)?;
-        let mut settings = settings::read(from.kind, true, set, &[], &network).map_err(failed)?;
+        let mut settings =
+            settings::read(from.kind, true, set, &[], (&network, &self.schema()?)).map_err(failed)?;
         if settings.size.is_some() || settings.sparse.is_some() {
             return Err(failed(Error::invalid(
                 "its size is the snapshot's; change it after the clone is made",

@@ -110,12 +110,40 @@ fn cinder() {
     let home = Home::with_pool();
     let (daemon, mut api) = served(&home);
     log_in(&mut api, "/api/access/v1");
+    cinder_has_a_schema(&api);
     cinder_sets_up(&api);
     cinder_looks(&api);
     cinder_has_a_volume(&api);
     api.want(204, "DELETE", "/api/access/v1", None);
     api.want(401, "GET", "/api/storage/v1/pools/tank", None);
     daemon.end();
+}
+
+/// The properties by which it knows its volumes again: asked for, and made where they are not.
+fn cinder_has_a_schema(api: &Api<'_>) {
+    let schema = "/api/storage/v1/schema";
+    for (property, kind) in [("cinder_managed", "Boolean"), ("image_id", "String"), ("updated_at", "String")]
+    {
+        let path = format!("{schema}/{property}");
+        api.want(404, "GET", &path, None);
+        let new = json!({ "property": property, "description": "For Cinder", "type": kind });
+        let made = api.want(201, "POST", schema, Some(new.clone()))["property"].clone();
+        assert_eq!((&made["href"], &made["type"]), (&json!(path), &json!(kind)));
+        assert_eq!(api.get(&path)["property"], made);
+        api.want(409, "POST", schema, Some(new));
+    }
+    let changed =
+        api.want(202, "PUT", &format!("{schema}/image_id"), Some(json!({ "description": "The image" })));
+    assert_eq!(changed["property"]["description"], "The image");
+    let names = api.get(schema)["properties"].as_array().unwrap().len();
+    assert_eq!(names, 3);
+    for wrong in [
+        json!({ "property": "Big Name" }),
+        json!({ "property": "x", "type": "Colour" }),
+        json!({ "type": "String" }),
+    ] {
+        api.want(400, "POST", schema, Some(wrong));
+    }
 }
 
 /// The project, the initiator with its group, the target with its.
@@ -178,6 +206,7 @@ fn cinder_has_a_volume(api: &Api<'_>) {
     let new = json!({
         "name": "volume-1", "volsize": "64m", "targetgroup": "cinder-targets", "initiatorgroup": MASK_ALL,
         "volblocksize": "8k", "sparse": "True", "compression": "lz4", "logbias": "latency",
+        "custom:cinder_managed": true,
     });
     api.want(201, "POST", luns, Some(new.clone()));
     api.want(409, "POST", luns, Some(new));
@@ -188,6 +217,12 @@ fn cinder_has_a_volume(api: &Api<'_>) {
     assert_eq!((&lun["volsize"], &lun["volblocksize"]), (&json!(64 << 20), &json!(8192)));
     let source = &lun["source"];
     assert_eq!((&source["compression"], &source["checksum"]), (&json!("local"), &json!("default")));
+    assert_eq!(
+        (&lun["custom:cinder_managed"], &source["custom:cinder_managed"]),
+        (&json!(true), &json!("local"))
+    );
+    assert!(lun.get("custom:image_id").is_none(), "{lun}");
+    cinder_marks_its_volume(api, &path);
     api.want(202, "PUT", &path, Some(json!({ "initiatorgroup": "nodes" })));
     let lun = api.want(202, "PUT", &path, Some(json!({ "volsize": 128u64 << 20 })));
     assert_eq!(lun["lun"]["volsize"], 128 << 20);
@@ -201,6 +236,27 @@ fn cinder_has_a_volume(api: &Api<'_>) {
     cinder_has_snapshots(api, luns, &path);
     api.want(204, "DELETE", &path, None);
     api.want(404, "GET", &path, None);
+}
+
+/// Values of its own: inherited, set, unset, of their type only, and not lost with the schema.
+fn cinder_marks_its_volume(api: &Api<'_>, path: &str) {
+    let (project, schema) = ("/api/storage/v1/pools/tank/projects/cinder", "/api/storage/v1/schema/image_id");
+    api.want(202, "PUT", project, Some(json!({ "custom:image_id": "base" })));
+    let image = |lun: &Value| (lun["custom:image_id"].clone(), lun["source"]["custom:image_id"].clone());
+    assert_eq!(image(&api.get(path)["lun"]), (json!("base"), json!("inherited")));
+    let own = api.want(202, "PUT", path, Some(json!({ "custom:image_id": "own" })));
+    assert_eq!(image(&own["lun"]), (json!("own"), json!("local")));
+    api.want(400, "PUT", path, Some(json!({ "custom:cinder_managed": "perhaps" })));
+    api.want(400, "PUT", path, Some(json!({ "custom:colour": "red" })));
+    api.want(204, "DELETE", schema, None);
+    assert!(api.get(path)["lun"].get("custom:image_id").is_none());
+    api.want(201, "POST", "/api/storage/v1/schema", Some(json!({ "property": "image_id" })));
+    let unset = api.want(202, "PUT", path, Some(json!({ "unset": ["custom:image_id"] })));
+    assert_eq!(image(&unset["lun"]), (json!("base"), json!("inherited")));
+    assert_eq!(
+        api.home.run("zfs get -H -o value,source custom:cinder_managed tank/cinder/volume-1"),
+        "true\tlocal\n"
+    );
 }
 
 /// Taken, cloned, in use, and gone; and the volume as it was.

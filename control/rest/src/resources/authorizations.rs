@@ -16,8 +16,11 @@ const fn only(name: &'static str) -> Field {
     may(name, Kind::Text, "For which alone it holds; * for all")
 }
 
-const SCOPE: Field =
-    must("scope", Kind::Text, "The field of work: nas, stmf, user, role, svc, hardware, update, appliance");
+const SCOPE: Field = must(
+    "scope",
+    Kind::Text,
+    "The field of work: nas, schema, stmf, user, role, svc, hardware, update, appliance",
+);
 
 macro_rules! fields {
     ($($first:expr),*) => {
@@ -43,6 +46,7 @@ macro_rules! fields {
             allow("allow_createProject"),
             allow("allow_createShare"),
             allow("allow_destroy"),
+            allow("allow_modify"),
             allow("allow_pool"),
             allow("allow_rename"),
             allow("allow_rollback"),

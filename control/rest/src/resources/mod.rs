@@ -6,6 +6,7 @@ mod logs;
 mod pools;
 mod roles;
 mod san;
+mod schema;
 mod services;
 mod share_fields;
 mod shares;
@@ -27,6 +28,7 @@ pub(crate) static TABLES: &[&[Endpoint]] = &[
     logs::ENDPOINTS,
     roles::ENDPOINTS,
     san::ENDPOINTS,
+    schema::ENDPOINTS,
     services::ENDPOINTS,
     pools::ENDPOINTS,
     shares::ENDPOINTS,

@@ -1,9 +1,9 @@
 //! The fields of projects, file systems and LUNs: from the table of attributes, while compiling.
 
 use crate::shape::{Field, Kind, may, must};
-use api::Source;
 use api::attributes::{ATTRIBUTES, Attribute, Change, Shape as Form};
 use api::shares::{Item, ItemKind};
+use api::{CustomType, Source};
 use serde_json::{Map, Value};
 
 /// For what the fields are.
@@ -147,16 +147,38 @@ pub(super) fn show(item: &Item) -> (Map<String, Value>, Map<String, Value>) {
         let Some(attribute) = Attribute::find(&property.name, item.kind) else { continue };
         let Some(value) = property.value.as_ref().and_then(|v| told(attribute, v)) else { continue };
         values.insert(property.name.clone(), value);
-        let source = match &property.source {
-            Source::None => continue,
-            Source::Default => "default",
-            Source::Local | Source::Temporary => "local",
-            Source::Inherited(_) => "inherited",
-            Source::Received => "received",
-        };
-        sources.insert(property.name.clone(), source.into());
+        if let Some(source) = source(&property.source) {
+            sources.insert(property.name.clone(), source.into());
+        }
+    }
+    for custom in &item.custom {
+        let Some(text) = &custom.value else { continue };
+        values.insert(custom.name.clone(), told_custom(custom.kind, text));
+        if let Some(source) = source(&custom.source) {
+            sources.insert(custom.name.clone(), source.into());
+        }
     }
     (values, sources)
+}
+
+fn source(source: &Source) -> Option<&'static str> {
+    Some(match source {
+        Source::None => return None,
+        Source::Default => "default",
+        Source::Local | Source::Temporary => "local",
+        Source::Inherited(_) => "inherited",
+        Source::Received => "received",
+    })
+}
+
+/// What does not fit its type, which may have been another, is text.
+fn told_custom(kind: CustomType, text: &str) -> Value {
+    let told: Option<Value> = match kind {
+        CustomType::Boolean => text.parse::<bool>().ok().map(Into::into),
+        CustomType::Integer | CustomType::PositiveInteger => text.parse::<i64>().ok().map(Into::into),
+        _ => None,
+    };
+    told.unwrap_or_else(|| text.into())
 }
 
 fn told(attribute: &Attribute, value: &api::Value) -> Option<Value> {

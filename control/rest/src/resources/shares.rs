@@ -23,7 +23,7 @@ macro_rules! shape {
         const $id: Shape = {
             const MORE: &[Field] = &[$($more),*];
             const FIELDS: [Field; count($kind, $use) + MORE.len()] = attributes($kind, $use, MORE);
-            Shape::new($name, &FIELDS)
+            Shape::new($name, &FIELDS).and_custom()
         };
     };
 }
@@ -224,7 +224,8 @@ pub(super) fn settings(asked: &Asked) -> Vec<(String, String)> {
         };
         Some((name.to_string(), word))
     };
-    asked.args.names().filter(is_attribute).filter_map(word).collect()
+    let custom = asked.args.custom.iter().map(|(name, text)| (name.clone(), text.clone()));
+    asked.args.names().filter(is_attribute).filter_map(word).chain(custom).collect()
 }
 
 async fn create(rest: Arc<Rest>, asked: Asked) -> Outcome {
