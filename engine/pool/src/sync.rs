@@ -81,6 +81,7 @@ impl Pool {
         if let Some(root) = root {
             self.commit(txg, root).await?;
         }
+        inner.pipeline.txg_synced();
         self.logs_synced(txg);
         inner.space.sync_done(txg)?;
         // What the next txg will allocate from is read in between, not in its midst.

@@ -15,8 +15,9 @@
 //! A block for which no run of space is long enough is written as a **gang**: a header block of up to three pointers to
 //! parts, which may be gangs themselves. The pointer above names the header and says so by a bit.
 //!
-//! From the second pass of a txg's sync on, a block that was born in this txg and keeps its size is written again in the
-//! same place: nobody can have read it yet, and only so does the sync come to rest.
+//! From the second pass of a txg's sync on, a block of the pool's own object set that was born in this txg and keeps its
+//! size is written again in the same place: only so does the sync come to rest. Who reads meanwhile finds its content
+//! in memory ([`young`]).
 //!
 //! Blocks of the intent log go their own way: [`LogStore`].
 //!
@@ -36,6 +37,7 @@ mod read;
 mod sick;
 mod store;
 mod write;
+mod young;
 
 pub use log::LogStore;
 pub use mem::MemStore;
@@ -44,3 +46,4 @@ pub use prepare::{Prepared, Rules, prepare};
 pub use read::{Checked, Verified, unpack};
 pub use sick::Sick;
 pub use store::{BlockStore, Bookmark, ReadClass, WriteSpec, same_block};
+pub(crate) use young::Young;

@@ -2,7 +2,7 @@
 
 use crate::prepare::Rules;
 use crate::store::{BlockStore, Bookmark, ReadClass, WriteSpec};
-use crate::{Sick, read, write};
+use crate::{Sick, Young, read, write};
 use arc::{Access, BlockId, Cache, Kind as CacheKind, Request};
 use metaslab::Space;
 use ondisk::{BlockPointer, Dva, Plain};
@@ -41,6 +41,7 @@ pub(crate) struct Inner {
     /// Frees that the space maps contradict: damage, to be told to the administrator.
     pub problems: Mutex<Vec<Error>>,
     pub sick: Sick,
+    pub young: Young,
 }
 
 /// Writes under way are counted in units of this many bytes, at most this many of them: 64 MiB.
@@ -61,6 +62,7 @@ impl Pipeline {
             freed_gangs: Mutex::default(),
             problems: Mutex::default(),
             sick: Sick::new(is_writable),
+            young: Young::default(),
         }))
     }
 
@@ -92,6 +94,11 @@ impl Pipeline {
             self.0.free_gang(&plain, txg).await?;
         }
         Ok(())
+    }
+
+    /// The txg that was being synced is on disk: from now on none of its blocks is written again in its place.
+    pub fn txg_synced(&self) {
+        self.0.young.grow_up();
     }
 
     /// The frees that could not be carried out, since the last call.
@@ -140,7 +147,7 @@ impl Inner {
 }
 
 /// The name of a block in the cache: where its first copy is, and when it was put there.
-fn cache_id(bp: &BlockPointer) -> Option<BlockId> {
+pub(crate) fn cache_id(bp: &BlockPointer) -> Option<BlockId> {
     let plain = bp.as_plain()?;
     let dva = plain.dvas[0];
     Some(BlockId { vdev: dva.vdev, offset: dva.offset, birth: plain.resolved_physical_birth() })
@@ -152,13 +159,18 @@ pub(crate) fn cache_kind(bp: &BlockPointer) -> CacheKind {
 
 impl BlockStore for Pipeline {
     fn cached(&self, bp: &BlockPointer) -> Option<Buf> {
-        self.0.cache.get(&cache_id(bp)?, Access::Demand)
+        let block = cache_id(bp)?;
+        self.0.cache.get(&block, Access::Demand).or_else(|| self.0.young.get(&block))
     }
 
     fn read(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Pending<Result<Buf>> {
         let (inner, bp) = (self.0.clone(), bp.clone());
         Box::pin(async move {
             let Some(block) = cache_id(&bp) else { return read::inline(&bp).map_err(|e| e.at(at)) };
+            // Before the cache: that must not take in what is about to be replaced.
+            if let Some(young) = inner.young.get(&block) {
+                return Ok(young);
+            }
             let priority = match class {
                 ReadClass::Demand => vdev::Priority::SyncRead,
                 ReadClass::Prefetch => vdev::Priority::AsyncRead,
@@ -180,6 +192,7 @@ impl BlockStore for Pipeline {
             let _room = inner.writing.acquire(units).await;
             let bp = write::write(&inner, data.clone(), &old, &spec).await.map_err(|e| e.at(spec.at))?;
             if let Some(block) = cache_id(&bp) {
+                inner.young.note(block, &bp, &data, &spec);
                 inner.cache.insert(Request::demand(block, cache_kind(&bp)), data);
             }
             Ok(bp)

@@ -1,7 +1,7 @@
 //! Writing one block.
 
 use crate::gang;
-use crate::pipeline::Inner;
+use crate::pipeline::{Inner, cache_id};
 use crate::prepare::{Prepared, is_heavy, prepare};
 use crate::store::WriteSpec;
 use futures_util::future::join_all;
@@ -51,7 +51,7 @@ pub(crate) async fn write(
         rewritten: false,
         crypt: None,
     };
-    if let Some(dvas) = same_place(old, spec, psize) {
+    if let Some(dvas) = same_place(inner, old, spec, psize) {
         plain.dvas = dvas;
         write_copies(inner, &plain.dvas, &data, spec.priority()).await?;
         return Ok(BlockPointer::Plain(plain));
@@ -95,10 +95,12 @@ fn unchanged(
     Some(BlockPointer::Plain(same.clone()))
 }
 
-/// The place of a block that this very txg has written before, if the block fits there exactly.
-fn same_place(old: &BlockPointer, spec: &WriteSpec, psize: Psize) -> Option<[Dva; 3]> {
+/// The place of a block that this very txg has written before, if the block fits there exactly and no reader needs what
+/// stands there.
+fn same_place(inner: &Inner, old: &BlockPointer, spec: &WriteSpec, psize: Psize) -> Option<[Dva; 3]> {
     old.as_plain()
         .filter(|p| spec.pass > 1 && p.birth == spec.txg && p.psize == psize && !p.is_gang())
+        .filter(|_| cache_id(old).is_some_and(|block| inner.young.get(&block).is_some()))
         .map(|p| p.dvas)
 }
 

@@ -8,6 +8,7 @@ mod full_files;
 mod heal;
 mod hosts;
 mod logs;
+mod readers;
 mod reopen;
 mod reshape;
 mod resilver;
