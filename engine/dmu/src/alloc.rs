@@ -149,18 +149,24 @@ impl ObjSet {
 
     /// Which slots of a block of dnodes are in use, by objects on disk or in memory.
     async fn taken_slots(&self, blkid: u64, per_block: usize) -> Result<Vec<bool>> {
-        let mut taken = vec![false; per_block];
-        if let Some(block) = self.0.meta.read_block_if_any(blkid).await? {
-            mark_allocated(&block, &mut taken);
+        loop {
+            let before = self.dnode_changes();
+            let mut taken = vec![false; per_block];
+            if let Some(block) = self.0.meta.read_block_if_any(blkid).await? {
+                mark_allocated(&block, &mut taken);
+            }
+            let first = blkid * per_block as u64;
+            for i in 0..per_block {
+                let id = ObjectId(first + i as u64);
+                let slots = self.open_node(id).map_or(0, |node| node.attrs().slots.into());
+                taken[i..per_block.min(i + slots)].fill(true);
+                taken[i] |= id.0 == 0;
+            }
+            // One that was new may have been synced and left while we looked.
+            if self.dnode_changes() == before {
+                return Ok(taken);
+            }
         }
-        let first = blkid * per_block as u64;
-        for i in 0..per_block {
-            let id = ObjectId(first + i as u64);
-            let slots = self.open_node(id).map_or(0, |node| node.attrs().slots.into());
-            taken[i..per_block.min(i + slots)].fill(true);
-            taken[i] |= id.0 == 0;
-        }
-        Ok(taken)
     }
 }
 

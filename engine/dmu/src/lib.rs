@@ -25,8 +25,10 @@
 //!
 //! [`Object::write_now`] writes one block before the sync, for the intent log: the sync finds it done.
 //!
-//! A reader may hold an old tree while blocks it names are freed and, two txgs later, reused. It then meets a checksum
-//! error and looks again in the tree that is stable by then (`Object::read_block`).
+//! A reader may hold an old tree while blocks it names are freed and, some txgs later, reused. It then meets a checksum
+//! error and looks again in the tree that is stable by then; and so it does without an error where there is no checksum
+//! (`Object::read_block`). Whoever reads a dnode to open its object, or to see that there is none, looks again when
+//! dnodes have changed meanwhile.
 //!
 //! Invariants: an overlay changes only through a [`txg::Tx`] of its txg; a synced overlay is never changed; each block
 //! that a sync replaces is reported killed once, and each that it writes born once, to the [`Ledger`].

@@ -5,7 +5,7 @@ use crate::overlay::Found;
 use crate::tree::Tree;
 use std::sync::Arc;
 use txg::Tx;
-use units::{Error, Kind, ObjectId, Result};
+use units::{Checksum, Error, Kind, ObjectId, Result};
 use world::{Buf, IoBuf};
 use zio::{Bookmark, ReadClass};
 
@@ -20,6 +20,13 @@ enum Lookup {
     Memory(Buf),
     Hole,
     Tree(Arc<Tree>),
+}
+
+/// What was read from a device or found in the cache.
+struct Read {
+    buf: Buf,
+    /// A checksum says that these are the bytes that were written.
+    is_verified: bool,
 }
 
 /// How far an extent reaches, by what is in memory.
@@ -82,22 +89,28 @@ impl Object {
                 Lookup::Tree(tree) => tree,
             };
             match self.read_from(&tree, blkid, ReadClass::Demand).await {
-                Ok(buf) => return Ok(buf.map(|b| fit(b, size))),
-                // The tree we walked may have been replaced and its blocks reused meanwhile: then look again.
-                Err(_) if !Arc::ptr_eq(&tree, &self.node.lock().stable) => continue,
+                Ok(Some(Read { is_verified: false, .. })) | Err(_) if self.is_replaced(&tree) => continue,
+                Ok(read) => return Ok(read.map(|read| fit(read.buf, size))),
                 Err(e) => return Err(e),
             }
         }
     }
 
-    async fn read_from(&self, tree: &Tree, blkid: u64, class: ReadClass) -> Result<Option<Buf>> {
+    /// Whether the tree that was walked is not the stable one any more. Then its blocks may have been reused meanwhile,
+    /// and what was read says nothing.
+    pub(crate) fn is_replaced(&self, tree: &Arc<Tree>) -> bool {
+        !Arc::ptr_eq(tree, &self.node.lock().stable)
+    }
+
+    async fn read_from(&self, tree: &Tree, blkid: u64, class: ReadClass) -> Result<Option<Read>> {
         let node = &self.node;
         let bp = tree.find(&node.shared, node.id, 0, blkid).await?;
         if bp.is_hole() {
             return Ok(None);
         }
         let at = Bookmark { objset: node.shared.id, object: node.id, level: 0, blkid };
-        node.shared.read(&bp, at, class).await.map(Some)
+        let is_verified = bp.as_plain().is_none_or(|p| p.checksum_kind != Checksum::Off);
+        node.shared.read(&bp, at, class).await.map(|buf| Some(Read { buf, is_verified }))
     }
 
     /// The block if no device need be asked: `Some(None)` is a hole.
@@ -118,22 +131,32 @@ impl Object {
 
     /// Whether the block is a hole, without reading its data.
     pub async fn is_hole(&self, blkid: u64) -> Result<bool> {
-        match self.lookup(blkid).0 {
-            Lookup::Memory(_) => Ok(false),
-            Lookup::Hole => Ok(true),
-            Lookup::Tree(tree) => Ok(tree.find(&self.node.shared, self.node.id, 0, blkid).await?.is_hole()),
+        loop {
+            let tree = match self.lookup(blkid).0 {
+                Lookup::Memory(_) => return Ok(false),
+                Lookup::Hole => return Ok(true),
+                Lookup::Tree(tree) => tree,
+            };
+            match tree.find(&self.node.shared, self.node.id, 0, blkid).await {
+                Err(_) if self.is_replaced(&tree) => continue,
+                found => return Ok(found?.is_hole()),
+            }
         }
     }
 
     /// Whether `blkid` holds data, and the number of the first block after it that may be different. It asks no more
     /// than the indirect blocks; a large hole is one answer.
     pub async fn extent(&self, blkid: u64) -> Result<(bool, u64)> {
-        let (tree, end) = match self.dirty_extent(blkid) {
-            Reach::Known(is_data, end) => return Ok((is_data, end)),
-            Reach::Tree(tree, end) => (tree, end),
-        };
-        let (bp, run) = tree.find_run(&self.node.shared, self.node.id, 0, blkid).await?;
-        Ok((!bp.is_hole(), end.min(run)))
+        loop {
+            let (tree, end) = match self.dirty_extent(blkid) {
+                Reach::Known(is_data, end) => return Ok((is_data, end)),
+                Reach::Tree(tree, end) => (tree, end),
+            };
+            match tree.find_run(&self.node.shared, self.node.id, 0, blkid).await {
+                Err(_) if self.is_replaced(&tree) => continue,
+                found => return found.map(|(bp, run)| (!bp.is_hole(), end.min(run))),
+            }
+        }
     }
 
     /// As [`Object::extent`] if no device need be asked.

@@ -190,7 +190,7 @@ pub(crate) struct Set {
     pub phys: Mutex<ObjsetPhys>,
     pub root: Mutex<BlockPointer>,
     pub meta: Object,
-    open: Mutex<HashMap<ObjectId, Weak<Node>>>,
+    open: Mutex<Opened>,
     /// Where the search for a free object number goes on.
     pub next_free: Mutex<u64>,
     /// Who counts what users take; nobody in an object set that has no users.
@@ -199,6 +199,14 @@ pub(crate) struct Set {
     pub accounts: [OnceLock<Object>; 3],
     /// What a reader must know and the blocks do not tell; see [`ObjSet::use_feature`].
     pub features: Mutex<Vec<Feature>>,
+}
+
+/// The objects that somebody uses.
+#[derive(Default)]
+struct Opened {
+    nodes: HashMap<ObjectId, Weak<Node>>,
+    /// How often dnodes have changed in the meta-dnode's blocks: what was read of those blocks before may be old.
+    changes: u64,
 }
 
 impl ObjSet {
@@ -361,33 +369,44 @@ impl ObjSet {
     /// Opens an object.
     pub async fn object(&self, id: ObjectId) -> Result<Object> {
         let missing = || Error::new(Kind::NotFound, "open object").at(format!("{}:{:x}", self.id(), id.0));
-        if let Some(node) = self.open_node(id) {
-            return if node.lock().freed_in.is_some() { Err(missing()) } else { Ok(Object { node }) };
+        loop {
+            if let Some(node) = self.open_node(id) {
+                return if node.lock().freed_in.is_some() { Err(missing()) } else { Ok(Object { node }) };
+            }
+            let before = self.dnode_changes();
+            let phys = self.dnode_phys(id).await?;
+            let mut open = lock(&self.0.open);
+            // Somebody may have opened, changed and left it while we read.
+            if open.changes != before {
+                continue;
+            }
+            let phys = phys.ok_or_else(missing)?;
+            let node = open.adopt(Node::from_phys(id, self.0.shared.clone(), &phys));
+            return Ok(Object { node });
         }
-        let phys = self.dnode_phys(id).await?.ok_or_else(missing)?;
-        let node = Node::from_phys(id, self.0.shared.clone(), &phys);
-        Ok(Object { node: self.adopt(node) })
     }
 
     pub(crate) fn open_node(&self, id: ObjectId) -> Option<Arc<Node>> {
-        lock(&self.0.open).get(&id).and_then(Weak::upgrade)
+        lock(&self.0.open).nodes.get(&id).and_then(Weak::upgrade)
     }
 
-    /// Registers a node; if somebody else was faster, theirs is the node.
+    /// How often dnodes have changed in the meta-dnode's blocks.
+    pub(crate) fn dnode_changes(&self) -> u64 {
+        lock(&self.0.open).changes
+    }
+
+    /// Registers a node that was just made; if somebody else was faster, theirs is the node.
     pub(crate) fn adopt(&self, node: Arc<Node>) -> Arc<Node> {
-        let mut open = lock(&self.0.open);
-        if let Some(other) = open.get(&node.id).and_then(Weak::upgrade) {
-            return other;
-        }
-        if open.len() >= 1024 && open.len() == open.capacity() {
-            open.retain(|_, weak| weak.strong_count() > 0);
-        }
-        open.insert(node.id, Arc::downgrade(&node));
-        node
+        lock(&self.0.open).adopt(node)
     }
 
-    pub(crate) fn forget(&self, id: ObjectId) {
-        lock(&self.0.open).remove(&id);
+    /// The meta-dnode's blocks have the new dnode of `id`, which is still held by the caller.
+    pub(crate) fn note_dnode(&self, id: ObjectId, is_destroyed: bool) {
+        let mut open = lock(&self.0.open);
+        open.changes += 1;
+        if is_destroyed {
+            open.nodes.remove(&id);
+        }
     }
 
     /// The dnode of `id` as the meta-dnode's blocks have it: `None` when its slot is free.
@@ -441,6 +460,20 @@ impl ObjSet {
             }
         }
         Ok(found)
+    }
+}
+
+impl Opened {
+    fn adopt(&mut self, node: Arc<Node>) -> Arc<Node> {
+        let nodes = &mut self.nodes;
+        if let Some(other) = nodes.get(&node.id).and_then(Weak::upgrade) {
+            return other;
+        }
+        if nodes.len() >= 1024 && nodes.len() == nodes.capacity() {
+            nodes.retain(|_, weak| weak.strong_count() > 0);
+        }
+        nodes.insert(node.id, Arc::downgrade(&node));
+        node
     }
 }
 

@@ -69,8 +69,7 @@ impl Object {
             let at = Bookmark { objset: node.shared.id, object: node.id, level: 0, blkid: SPILL_BLKID };
             match node.shared.read(bp, at, ReadClass::Demand).await {
                 Ok(buf) => return Ok(Some(buf)),
-                // As with other blocks: the pointer may have been replaced meanwhile, and its block reused.
-                Err(_) if !Arc::ptr_eq(&tree, &node.lock().stable) => continue,
+                Err(_) if self.is_replaced(&tree) => continue,
                 Err(e) => return Err(e),
             }
         }

@@ -135,8 +135,8 @@ impl ObjSet {
         self.0.meta.patch_at(&Tx::syncing(ctx.txg), node.id.0 * SLOT, &bytes).await?;
         let destroyed = synced.destroyed;
         synced.settle(&node);
+        self.note_dnode(node.id, destroyed);
         if destroyed {
-            self.forget(node.id);
             let mut cursor = lock(&self.0.next_free);
             *cursor = (*cursor).min(node.id.0);
         }

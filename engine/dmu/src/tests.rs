@@ -6,8 +6,9 @@ use ondisk::{BlockPointer, ObjectType, ObjsetType};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use units::{ObjectId, ObjsetId, Result, Txg};
-use world::Buf;
-use zio::{BlockStore, Bookmark, MemStore};
+use world::sync::Event;
+use world::{Buf, Pending};
+use zio::{BlockStore, Bookmark, MemStore, ReadClass, WriteSpec};
 
 /// Frees at once what is killed: the owner of a set that has no snapshot.
 #[derive(Debug)]
@@ -71,6 +72,38 @@ impl Bench {
     fn random(&mut self, n: u64) -> u64 {
         self.seed = self.seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.seed >> 33) % n
+    }
+}
+
+/// Blocks in memory whose reads can be made to wait: with what they found when they were asked.
+struct Slow {
+    blocks: MemStore,
+    gate: Mutex<Option<Arc<Event>>>,
+}
+
+impl BlockStore for Slow {
+    fn cached(&self, _: &BlockPointer) -> Option<Buf> {
+        None
+    }
+
+    fn read(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Pending<Result<Buf>> {
+        let (found, gate) = (self.blocks.read(bp, at, class), self.gate.lock().unwrap().clone());
+        Box::pin(async move {
+            if let Some(gate) = gate {
+                gate.wait().await;
+            }
+            found.await
+        })
+    }
+
+    fn write(&self, data: Buf, old: &BlockPointer, spec: WriteSpec) -> Pending<Result<BlockPointer>> {
+        self.blocks.write(data, old, spec)
+    }
+
+    fn free(&self, _: &BlockPointer, _: Txg) {}
+
+    fn charged(&self, bp: &BlockPointer) -> u64 {
+        self.blocks.charged(bp)
     }
 }
 
@@ -283,4 +316,44 @@ fn a_block_written_before_the_sync_is_written_once_and_freed_when_it_is_changed_
     bench.reopen();
     let again = run(bench.set.object(object.id())).unwrap();
     assert_eq!(run(again.read_block(0)).unwrap()[..], [4; 4096]);
+}
+
+/// One that was slow to read a dnode must not bring the object back as it was before somebody else changed and left it.
+#[test]
+fn an_object_that_changed_while_it_was_opened_is_seen_as_it_is_now() {
+    let store = Arc::new(Slow { blocks: MemStore::new(), gate: Mutex::default() });
+    let set = ObjSet::create(store.clone(), ObjsetId(54), ObjsetType::Zvol, Policy::mos(), Txg(4));
+    let sync = |txg: u64| {
+        let ctx = SyncCtx { txg: Txg(txg), pass: 1, ledger: Arc::new(crate::NoLedger) };
+        run(set.sync(&ctx)).unwrap();
+    };
+    let write = |object: &Object, txg: u64, byte: u8| {
+        object.write_block(&Tx::syncing(Txg(txg)), 0, Buf::copy_from(&[byte; 4096])).unwrap();
+    };
+    let object = run(set.allocate(&Tx::syncing(Txg(4)), NewObject::new(ObjectType::ZVOL, 4096))).unwrap();
+    let id = object.id();
+    write(&object, 4, 1);
+    drop(object);
+    sync(4);
+    let mut slow = Box::pin(set.object(id));
+    let gate = Arc::new(Event::default());
+    *store.gate.lock().unwrap() = Some(gate.clone());
+    assert!((&mut slow).now_or_never().is_none(), "it waits for the block of its dnode");
+    *store.gate.lock().unwrap() = None;
+    write(&run(set.object(id)).unwrap(), 5, 2);
+    sync(5);
+    gate.set();
+    let object = run(slow).unwrap();
+    assert_eq!(run(object.read_block(0)).unwrap()[..], [2; 4096]);
+    // And one that is gone by now is not there.
+    drop(object);
+    *store.gate.lock().unwrap() = Some(Arc::default());
+    let mut slow = Box::pin(set.object(id));
+    let gate = store.gate.lock().unwrap().clone().unwrap();
+    assert!((&mut slow).now_or_never().is_none());
+    *store.gate.lock().unwrap() = None;
+    run(set.free(&Tx::syncing(Txg(6)), id)).unwrap();
+    sync(6);
+    gate.set();
+    assert_eq!(run(slow).unwrap_err().kind(), units::Kind::NotFound);
 }
