@@ -267,8 +267,9 @@ impl Directory for SanDirectory {
             let mut units = Vec::new();
             for (lun, facts) in seen {
                 // One that cannot be opened does not keep the others away.
-                if let Ok(device) = iscsi.directory.device(&view, &facts).await {
-                    units.push((lun, device));
+                match iscsi.directory.device(&view, &facts).await {
+                    Ok(device) => units.push((lun, device)),
+                    Err(e) => tracing::warn!(lun = lun.0, dataset = facts.dataset, "cannot serve a LUN: {e}"),
                 }
             }
             Ok(units)
