@@ -7,7 +7,7 @@
     reason = "a benchmark measures real time, and prints it"
 )]
 
-use arc::{Access, BlockId, Cache, Kind, Request};
+use arc::{Access, BlockId, Cache, Kind, Opening, Request};
 use std::hint::black_box;
 use std::time::Instant;
 use units::{Sectors, Txg, VdevId};
@@ -17,7 +17,7 @@ const BLOCKS: u64 = 16 << 10;
 const HITS: u64 = 16 << 10;
 
 fn id(n: u64) -> BlockId {
-    BlockId { vdev: VdevId(0), offset: Sectors(n * 32), birth: Txg(7) }
+    BlockId { opening: Opening::default(), vdev: VdevId(0), offset: Sectors(n * 32), birth: Txg(7) }
 }
 
 fn hits(cache: &Cache, seed: u64) -> f64 {

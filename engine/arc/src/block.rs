@@ -2,12 +2,20 @@
 
 use units::{Sectors, Txg, VdevId};
 
-/// A block's identity: its first copy's place, and the txg in which it was put there.
+/// One opening of one pool ([`crate::Cache::opening`]).
+///
+/// Pools that began alike have different blocks of the same place and txg, and so has one that was opened again as of an
+/// older txg.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Opening(pub(crate) u32);
+
+/// A block's identity: its pool, its first copy's place, and the txg in which it was put there.
 ///
 /// A place is used again for other blocks, but never within one txg for two of them; so a stale entry can waste memory,
 /// but cannot be mistaken for another block. What is rewritten in place within a txg is inserted again by its writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockId {
+    pub opening: Opening,
     pub vdev: VdevId,
     pub offset: Sectors,
     pub birth: Txg,
@@ -17,6 +25,7 @@ impl BlockId {
     /// A number whose high bits tell blocks apart, to choose a shard by.
     pub(crate) fn spread(&self) -> u64 {
         let mixed = self.offset.0 ^ self.birth.0.rotate_left(40) ^ u64::from(self.vdev.0).rotate_left(24);
+        let mixed = mixed ^ u64::from(self.opening.0).rotate_left(52);
         mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }

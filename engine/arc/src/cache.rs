@@ -1,10 +1,11 @@
 //! The face of the cache: shards chosen by the block's name, and the waiting around misses.
 
-use crate::block::{Access, BlockId, Kind, Request};
+use crate::block::{Access, BlockId, Kind, Opening, Request};
 use crate::flight::{Failure, Flight, Outcome};
 use crate::shard::{Found, Leavers, Shard};
 use crate::stats::Stats;
 use std::future::Future;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Result;
 use world::Buf;
@@ -19,10 +20,11 @@ pub trait EvictionListener: Send + Sync {
     fn evicted(&self, block: BlockId, kind: Kind, buf: &Buf);
 }
 
-/// The cache of one pool, or of all: blocks are told apart by their names only, so one per pool.
+/// The cache of one pool, or of all: each of them has an [`Opening`], by which its blocks are told apart from others'.
 pub struct Cache {
     shards: Box<[Mutex<Shard>]>,
     listener: Option<Box<dyn EvictionListener>>,
+    openings: AtomicU32,
 }
 
 impl Cache {
@@ -35,7 +37,13 @@ impl Cache {
     /// `count` is a power of two.
     fn with_shards(max: u64, count: usize) -> Cache {
         let part = max / count as u64;
-        Cache { shards: (0..count).map(|_| Mutex::new(Shard::new(part))).collect(), listener: None }
+        let shards = (0..count).map(|_| Mutex::new(Shard::new(part))).collect();
+        Cache { shards, listener: None, openings: AtomicU32::new(0) }
+    }
+
+    /// For whoever opens a pool: nobody has had it before.
+    pub fn opening(&self) -> Opening {
+        Opening(self.openings.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Lets `listener` know of every eviction.

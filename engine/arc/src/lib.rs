@@ -1,7 +1,7 @@
 //! The cache of blocks: adaptive replacement (ARC), in its clock form.
 //!
-//! A block is known by where and when it was born ([`BlockId`]) and kept as the bytes its reader wants: verified,
-//! decrypted, decompressed.
+//! A block is known by its pool, and where and when it was born there ([`BlockId`]), and kept as the bytes its reader wants:
+//! verified, decrypted, decompressed. All pools of a process share one cache.
 //!
 //! ```text
 //!            first use                     used again, noticed when the hand passes
@@ -50,6 +50,6 @@ mod served;
 mod shard;
 mod stats;
 
-pub use block::{Access, BlockId, Kind, PrimaryCache, Request};
+pub use block::{Access, BlockId, Kind, Opening, PrimaryCache, Request};
 pub use cache::{Cache, EvictionListener};
 pub use stats::{Counts, Stats};

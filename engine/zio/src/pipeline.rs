@@ -3,7 +3,7 @@
 use crate::prepare::Rules;
 use crate::store::{BlockStore, Bookmark, ReadClass, WriteSpec};
 use crate::{Sick, Young, read, write};
-use arc::{Access, BlockId, Cache, Kind as CacheKind, Request};
+use arc::{Access, BlockId, Cache, Kind as CacheKind, Opening, Request};
 use metaslab::Space;
 use ondisk::{BlockPointer, Dva, Plain};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,6 +32,8 @@ pub(crate) struct Inner {
     pub devices: Arc<Tree>,
     pub space: Option<Arc<Space>>,
     pub cache: Arc<Cache>,
+    /// Which blocks in the cache are of this pipeline.
+    opening: Opening,
     checksummer: Mutex<Arc<codec::checksum::Checksummer>>,
     pub rules: Mutex<Rules>,
     /// Bounds the bytes of writes under way, and so the memory that holds compressed copies.
@@ -55,6 +57,7 @@ impl Pipeline {
         Pipeline(Arc::new(Inner {
             devices,
             space,
+            opening: cache.opening(),
             cache,
             checksummer: Mutex::new(checksummer),
             rules: Mutex::new(rules),
@@ -144,13 +147,13 @@ impl Inner {
     pub fn space(&self) -> Result<&Arc<Space>> {
         self.space.as_ref().ok_or_else(|| Error::new(Kind::ReadOnly, "write to the pool"))
     }
-}
 
-/// The name of a block in the cache: where its first copy is, and when it was put there.
-pub(crate) fn cache_id(bp: &BlockPointer) -> Option<BlockId> {
-    let plain = bp.as_plain()?;
-    let dva = plain.dvas[0];
-    Some(BlockId { vdev: dva.vdev, offset: dva.offset, birth: plain.resolved_physical_birth() })
+    /// The name of a block in the cache: where its first copy is, and when it was put there.
+    pub(crate) fn cache_id(&self, bp: &BlockPointer) -> Option<BlockId> {
+        let plain = bp.as_plain()?;
+        let (opening, dva) = (self.opening, plain.dvas[0]);
+        Some(BlockId { opening, vdev: dva.vdev, offset: dva.offset, birth: plain.resolved_physical_birth() })
+    }
 }
 
 pub(crate) fn cache_kind(bp: &BlockPointer) -> CacheKind {
@@ -159,14 +162,14 @@ pub(crate) fn cache_kind(bp: &BlockPointer) -> CacheKind {
 
 impl BlockStore for Pipeline {
     fn cached(&self, bp: &BlockPointer) -> Option<Buf> {
-        let block = cache_id(bp)?;
+        let block = self.0.cache_id(bp)?;
         self.0.cache.get(&block, Access::Demand).or_else(|| self.0.young.get(&block))
     }
 
     fn read(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Pending<Result<Buf>> {
         let (inner, bp) = (self.0.clone(), bp.clone());
         Box::pin(async move {
-            let Some(block) = cache_id(&bp) else { return read::inline(&bp).map_err(|e| e.at(at)) };
+            let Some(block) = inner.cache_id(&bp) else { return read::inline(&bp).map_err(|e| e.at(at)) };
             // Before the cache: that must not take in what is about to be replaced.
             if let Some(young) = inner.young.get(&block) {
                 return Ok(young);
@@ -191,7 +194,7 @@ impl BlockStore for Pipeline {
             let units = (data.len() as u64).div_ceil(WRITE_UNIT).min(WRITE_UNITS as u64) as usize;
             let _room = inner.writing.acquire(units).await;
             let bp = write::write(&inner, data.clone(), &old, &spec).await.map_err(|e| e.at(spec.at))?;
-            if let Some(block) = cache_id(&bp) {
+            if let Some(block) = inner.cache_id(&bp) {
                 inner.young.note(block, &bp, &data, &spec);
                 inner.cache.insert(Request::demand(block, cache_kind(&bp)), data);
             }
@@ -201,7 +204,7 @@ impl BlockStore for Pipeline {
 
     fn free(&self, bp: &BlockPointer, txg: Txg) {
         let (Some(plain), Some(space)) = (bp.as_plain(), &self.0.space) else { return };
-        if let Some(block) = cache_id(bp) {
+        if let Some(block) = self.0.cache_id(bp) {
             self.0.cache.evict(&block);
         }
         if plain.is_gang() {

@@ -1,7 +1,7 @@
 //! Writing one block.
 
 use crate::gang;
-use crate::pipeline::{Inner, cache_id};
+use crate::pipeline::Inner;
 use crate::prepare::{Prepared, is_heavy, prepare};
 use crate::store::WriteSpec;
 use futures_util::future::join_all;
@@ -100,7 +100,7 @@ fn unchanged(
 fn same_place(inner: &Inner, old: &BlockPointer, spec: &WriteSpec, psize: Psize) -> Option<[Dva; 3]> {
     old.as_plain()
         .filter(|p| spec.pass > 1 && p.birth == spec.txg && p.psize == psize && !p.is_gang())
-        .filter(|_| cache_id(old).is_some_and(|block| inner.young.get(&block).is_some()))
+        .filter(|_| inner.cache_id(old).is_some_and(|block| inner.young.get(&block).is_some()))
         .map(|p| p.dvas)
 }
 

@@ -1,7 +1,7 @@
 #![allow(clippy::disallowed_methods, reason = "real threads, to find what a single one cannot")]
 
 use super::*;
-use crate::block::PrimaryCache;
+use crate::block::{Opening, PrimaryCache};
 use crate::shard::charge_of;
 use crate::stats::Counts;
 use futures_util::future::join_all;
@@ -12,7 +12,19 @@ use std::task::{Context, Poll, Waker};
 use units::{Error, Sectors, Txg, VdevId};
 
 fn id(n: u64) -> BlockId {
-    BlockId { vdev: VdevId(0), offset: Sectors(n * 8), birth: Txg(7) }
+    BlockId { opening: Opening::default(), vdev: VdevId(0), offset: Sectors(n * 8), birth: Txg(7) }
+}
+
+#[test]
+fn pools_whose_blocks_are_alike_do_not_get_each_others() {
+    let cache = Cache::new(64 << 20);
+    let (one, other) = (cache.opening(), cache.opening());
+    assert_ne!(one, other);
+    let of = |opening| BlockId { opening, ..id(3) };
+    cache.insert(Request::demand(of(one), Kind::Data), bytes(3, 1, 4096));
+    assert!(cache.get(&of(other), Access::Demand).is_none());
+    cache.evict(&of(other));
+    assert!(cache.get(&of(one), Access::Demand).is_some());
 }
 
 fn demand(n: u64) -> Request {

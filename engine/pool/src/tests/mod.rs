@@ -8,6 +8,7 @@ mod full_files;
 mod heal;
 mod hosts;
 mod logs;
+mod neighbours;
 mod readers;
 mod reopen;
 mod reshape;
@@ -20,6 +21,7 @@ mod xattrs;
 use crate::{Candidate, Content, CreateOptions, Host, OpenOptions, Pool, VerifyReport};
 use arc::Cache;
 use sim::{Config, Disks, Model, Rng};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use tunables::Tunables;
@@ -88,11 +90,22 @@ impl Rig {
 
     /// A pool with the features that are wanted.
     pub async fn create_with(&self, wanted: impl Fn(ondisk::Feature) -> bool) -> Pool {
+        self.create_on("tank", 0..self.count, cache(), wanted).await
+    }
+
+    /// A pool on some of the devices.
+    pub async fn create_on(
+        &self,
+        name: &str,
+        devices: Range<usize>,
+        cache: Arc<Cache>,
+        wanted: impl Fn(ondisk::Feature) -> bool,
+    ) -> Pool {
         let leaf = |i| NewLeaf::look_at(Path::new(&self.path(i))).unwrap();
-        let leaves = (0..self.count).map(leaf).collect();
+        let leaves = devices.map(leaf).collect();
         let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY).unwrap();
         let options = CreateOptions {
-            name: "tank".into(),
+            name: name.into(),
             groups: vec![Group { layout: self.layout, bias: Bias::Normal, leaves }],
             ashift: 12,
             features: features.into_iter().filter(|feature| wanted(*feature)).collect(),
@@ -101,7 +114,7 @@ impl Rig {
             compatibility: None,
             comment: None,
             host: host(),
-            cache: cache(),
+            cache,
             tunables: Default::default(),
         };
         crate::create(options).await.unwrap()
