@@ -248,7 +248,7 @@ impl Filesystem for Session {
 
     fn rename(
         &self,
-        _: &Request,
+        request: &Request,
         parent: INodeNo,
         name: &OsStr,
         to: INodeNo,
@@ -256,9 +256,9 @@ impl Filesystem for Session {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let (name, new_name) = (bytes(name), bytes(new_name));
+        let (asker, name, new_name) = (asker(request), bytes(name), bytes(new_name));
         self.run(|fs| async move {
-            empty(reply, fs.rename((parent.0, &name), (to.0, &new_name), flags).await);
+            empty(reply, fs.rename(asker, (parent.0, &name), (to.0, &new_name), flags).await);
         });
     }
 

@@ -54,16 +54,7 @@ impl Change {
             FileKind::Symlink => CreateKind::Symlink,
             _ => CreateKind::File,
         };
-        let node = NewNode {
-            object: made.object,
-            slots: made.slots.into(),
-            mode: made.mode,
-            uid: new.uid.into(),
-            gid: made.gid,
-            generation: made.generation,
-            created: made.at,
-            device: new.device(),
-        };
+        let node = new_node(new, made);
         let (extended, acl, domains, target) = (None, None, Vec::new(), new.target);
         self.log(Record::Create(Create { what, directory, node, extended, acl, domains, name, target }));
     }
@@ -94,6 +85,20 @@ impl Change {
         if let Some(log) = &self.log {
             log.forget(object);
         }
+    }
+}
+
+/// What a log says of a file that was made.
+pub(super) fn new_node(new: &NewFile<'_>, made: &Made) -> NewNode {
+    NewNode {
+        object: made.object,
+        slots: made.slots.into(),
+        mode: made.mode,
+        uid: new.uid.into(),
+        gid: made.gid,
+        generation: made.generation,
+        created: made.at,
+        device: new.device(),
     }
 }
 

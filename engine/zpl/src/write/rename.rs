@@ -1,10 +1,13 @@
 //! Renaming: one transaction, so that both names are there before and one after, or each the other's.
 
+use super::log::new_node;
+use super::make::Plan;
 use super::names::entry;
-use super::{COST, load_all};
+use super::{COST, NewFile, load_all};
 use crate::node::Node;
+use crate::quotas::Resource;
 use crate::sa::Attr;
-use crate::stat::flags;
+use crate::stat::{FileKind, flags};
 use ondisk::Record;
 use ondisk::zil::{Rename, RenameKind};
 use units::{Error, Result};
@@ -18,6 +21,20 @@ pub enum Renaming {
     NoReplace,
     /// It gets the old one; it must be there.
     Exchange,
+    /// It loses it, and the old name is given to a new file, by which overlays know that below it something is not there: a
+    /// device of number 0. It belongs to these.
+    Whiteout { uid: u32, gid: u32 },
+}
+
+impl Renaming {
+    fn whiteout(self) -> Option<NewFile<'static>> {
+        match self {
+            Renaming::Whiteout { uid, gid } => {
+                Some(NewFile { uid, gid, ..NewFile::new(FileKind::CharDevice, 0) })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Directories nested deeper than this are a loop.
@@ -64,6 +81,9 @@ impl Node {
         {
             return Ok(());
         }
+        if is_same_name && how.whiteout().is_some() {
+            return Err(node.place(Error::invalid("the old name is the new one, and cannot name a whiteout")));
+        }
         let other = other.filter(|other| other.id() != node.id());
         if node.is_directory() && target.is_within(&node).await? {
             return Err(node.place(Error::invalid("a directory cannot move into itself")));
@@ -95,8 +115,20 @@ impl Node {
                 other.check_project(their, &all[0].attributes, "rename")?;
             }
         }
-        let tx = fs.begin(2 * COST).await?;
+        let left = how.whiteout();
+        let plan = match &left {
+            Some(new) => Some(Plan::below(self, &all[0].attributes, new).await?),
+            None => None,
+        };
+        if let Some(plan) = &plan {
+            fs.check_quota(plan.owner(), &Resource::ALL, "make a whiteout").await?;
+        }
+        let tx = fs.begin(3 * COST).await?;
         fs.note_long_name(&tx, new_name);
+        let whiteout = match &plan {
+            Some(plan) => Some(fs.make_object(&tx, plan).await?.1),
+            None => None,
+        };
         let mut freed = None;
         match (&other, how) {
             (Some(other), Renaming::Exchange) => {
@@ -116,11 +148,14 @@ impl Node {
                 if let Some((name, _)) = &there {
                     to.remove(&tx, &name[..]).await.map_err(|e| target.place(e))?;
                 }
-                if !is_same_name {
+                if let Some(whiteout) = &whiteout {
+                    let entry = entry(whiteout.object, FileKind::CharDevice);
+                    from.update(&tx, &stored[..], entry).await.map_err(|e| self.place(e))?;
+                } else if !is_same_name {
                     from.remove(&tx, &stored[..]).await.map_err(|e| self.place(e))?;
                 }
                 to.insert(&tx, new_name, entry(id, node.kind())).await.map_err(|e| target.place(e))?;
-                if !is_same_name {
+                if !is_same_name && whiteout.is_none() {
                     all[0].add(Attr::Size, -1)?;
                 }
                 if there.is_none() {
@@ -159,13 +194,17 @@ impl Node {
         }
         // Who replaces a file wants to find the new content after a crash, or the old.
         all[1..].iter().for_each(|loaded| tx.promote(loaded.node.id().object));
-        let (kind, target_name) = match (how, &there) {
-            (Renaming::Exchange, Some((name, _))) => (RenameKind::Exchange, &name[..]),
+        let (kind, target_name) = match (how, &there, &left, &whiteout) {
+            (Renaming::Exchange, Some((name, _)), ..) => (RenameKind::Exchange, &name[..]),
+            (_, _, Some(new), Some(made)) => (RenameKind::Whiteout(new_node(new, made)), new_name),
             _ => (RenameKind::Plain, new_name),
         };
         let (source, target_id) = (self.id().object, target.id().object);
         let (how, source_name) = (kind, &stored[..]);
-        tx.log(Record::Rename(Rename { how, source, target: target_id, source_name, target_name }));
+        // What a log cannot tell is made durable by the txg.
+        if plan.as_ref().is_none_or(Plan::is_told_by_log) {
+            tx.log(Record::Rename(Rename { how, source, target: target_id, source_name, target_name }));
+        }
         drop((tx, all, names));
         fs.settle().await?;
         match (freed, other) {

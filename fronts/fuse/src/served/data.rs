@@ -43,8 +43,7 @@ impl Served {
     pub async fn read(&self, number: u64, offset: u64, len: u32, how: Reading) -> Result<Buf> {
         let node = self.file(number).await?.node;
         if how.counts {
-            // Not knowing when is no reason not to read.
-            let _ = node.accessed().await;
+            self.note_access(&node).await;
         }
         let len = (len as usize).min(IO_MAX);
         match node.read(offset, len).await {

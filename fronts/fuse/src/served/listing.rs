@@ -64,7 +64,7 @@ impl Served {
                     listed.push(made_up(CONTROL_NAME, CONTROL, SHOWN));
                 }
                 if position == 0 {
-                    let _ = file.node.accessed().await;
+                    self.note_access(&file.node).await;
                 }
                 let from = position.saturating_sub(NAMES);
                 let part = file.node.list(from, limit).await.map_err(|e| errno(&e))?;

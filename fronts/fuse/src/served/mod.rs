@@ -57,6 +57,8 @@ pub(crate) struct Served {
     root: Node,
     dataset: std::sync::Arc<dyn Dataset>,
     shows_snapshots: bool,
+    /// When something was read is noted, as the properties say; by a mount option never.
+    notes_access: bool,
     pub posix_acl: bool,
     nodes: Nodes,
     trees: Trees,
@@ -93,6 +95,7 @@ impl Served {
             fs,
             dataset,
             shows_snapshots: options.shows_snapshots,
+            notes_access: options.atime,
             posix_acl: options.posix_acl,
             nodes: Nodes::default(),
             trees: Trees::default(),
@@ -152,6 +155,14 @@ impl Served {
     /// What stands for a name that is not there.
     pub fn nothing(&self) -> FileAttr {
         crate::attr::made_up_directory(0, self.made)
+    }
+
+    /// It was read just now.
+    async fn note_access(&self, node: &Node) {
+        if self.notes_access {
+            // Not knowing when is no reason not to read.
+            let _ = node.accessed().await;
+        }
     }
 
     /// The kernel gives a file back `count` times.

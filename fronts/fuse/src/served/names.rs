@@ -152,11 +152,18 @@ impl Served {
         if self.is_root(parent) && name == CONTROL_NAME { Err(Errno::EPERM) } else { Ok(()) }
     }
 
-    pub async fn rename(&self, from: (u64, &[u8]), to: (u64, &[u8]), flags: RenameFlags) -> Result<()> {
+    pub async fn rename(
+        &self,
+        asker: Asker,
+        from: (u64, &[u8]),
+        to: (u64, &[u8]),
+        flags: RenameFlags,
+    ) -> Result<()> {
         let how = match flags {
             f if f.is_empty() => Renaming::Replace,
             RenameFlags::RENAME_NOREPLACE => Renaming::NoReplace,
             RenameFlags::RENAME_EXCHANGE => Renaming::Exchange,
+            RenameFlags::RENAME_WHITEOUT => Renaming::Whiteout { uid: asker.uid, gid: asker.gid },
             _ => return Err(Errno::EINVAL),
         };
         let (source, target) = (self.file(from.0).await?, self.file(to.0).await?);

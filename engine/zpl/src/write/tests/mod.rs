@@ -219,6 +219,38 @@ fn names_move_replace_and_change_places() {
 }
 
 #[test]
+fn a_name_that_moves_may_leave_a_whiteout() {
+    with_files(|fs| async move {
+        let root = fs.root().await.unwrap();
+        let regular = NewFile::new(FileKind::Regular, 0o644);
+        let directory = NewFile::new(FileKind::Directory, 0o755);
+        let dir = root.create(b"dir", &directory).await.unwrap();
+        let below = root.create(b"below", &directory).await.unwrap();
+        let file = root.create(b"file", &regular).await.unwrap();
+        root.create(b"old", &regular).await.unwrap();
+        let how = Renaming::Whiteout { uid: 7, gid: 8 };
+        root.rename(b"file", &root, b"old", how).await.unwrap();
+        root.rename(b"below", &dir, b"moved", how).await.unwrap();
+        assert_eq!(root.lookup(b"old").await.unwrap().id(), file.id());
+        assert_eq!(dir.lookup(b"moved").await.unwrap().id(), below.id());
+        for name in [&b"file"[..], b"below"] {
+            let left = root.lookup(name).await.unwrap().stat().await.unwrap();
+            assert_eq!((left.kind, left.rdev, left.permissions), (FileKind::CharDevice, (0, 0), 0));
+            assert_eq!((left.uid, left.gid, left.links), (7, 8, 1));
+        }
+        // dir, file, below and old; dir alone is a directory.
+        let stat = root.stat().await.unwrap();
+        assert_eq!((root.list_all().await.unwrap().len(), stat.links), (4, 3));
+        assert_eq!(dir.stat().await.unwrap().links, 3);
+        // Onto itself it would have two names for one place.
+        root.rename(b"old", &root, b"old", how).await.unwrap();
+        assert_eq!(root.lookup(b"old").await.unwrap().id(), file.id());
+        root.unlink(b"below").await.unwrap();
+        assert_eq!(root.list_all().await.unwrap().len(), 3);
+    });
+}
+
+#[test]
 fn attributes_change_and_extended_ones_spill_and_come_back() {
     with_files(|fs| async move {
         let root = fs.root().await.unwrap();
