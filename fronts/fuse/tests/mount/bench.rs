@@ -4,7 +4,7 @@ use dsl::props::{Prop, PropName, Value};
 use fuse::{Dataset, Mount, Options, Space};
 use interop::Scratch;
 use interop::harness::{Need, ROOT};
-use pool::{Content, CreateOptions, Host, Pool};
+use pool::{Content, CreateOptions, Host, OpenOptions, Pool};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
@@ -28,6 +28,7 @@ pub struct Bench {
 
 enum Order {
     Unmount(bool, Sender<units::Result<()>>),
+    Leave(Sender<()>),
     Mount(Sender<()>),
 }
 
@@ -37,9 +38,13 @@ impl Bench {
     }
 
     pub fn with(change: fn(&mut Options)) -> Bench {
+        Bench::sized(SIZE, change)
+    }
+
+    pub fn sized(size: u64, change: fn(&mut Options)) -> Bench {
         let scratch = Scratch::new();
         let device = scratch.join("device");
-        rustix::fs::ftruncate(File::create(&device).unwrap(), SIZE).unwrap();
+        rustix::fs::ftruncate(File::create(&device).unwrap(), size).unwrap();
         let (orders, taken) = channel();
         let (at, begun) = (scratch.join("mnt"), channel());
         let engine = std::thread::spawn(move || {
@@ -47,13 +52,14 @@ impl Bench {
                 let taken = Arc::new(Mutex::new(taken));
                 let mut wanted = Options::new(DATASET);
                 change(&mut wanted);
-                let pool = create(&device, wanted.posix_acl).await;
-                let open = async || {
+                let mut pool = create(&device, wanted.posix_acl).await;
+                let open = async |pool: &Pool| {
                     let options = wanted.clone();
                     let fs = pool.open_file_system_for_writing(DATASET).await.unwrap();
                     fuse::mount(fs, Arc::new(Facts(pool.clone())), &at, options).await.unwrap()
                 };
-                let mut mount: Option<Mount> = Some(open().await);
+                let mut mount: Option<Mount> = Some(open(&pool).await);
+                let mut has_left = false;
                 begun.0.send(()).unwrap();
                 loop {
                     // Orders come from a thread that waits for nothing here: asked for now and then.
@@ -66,8 +72,18 @@ impl Bench {
                             }
                             done.send(left).unwrap();
                         }
+                        Ok(Order::Leave(done)) => {
+                            mount.take().unwrap().unmount(false).await.unwrap();
+                            pool.export().await.unwrap();
+                            has_left = true;
+                            done.send(()).unwrap();
+                        }
                         Ok(Order::Mount(done)) => {
-                            mount = Some(open().await);
+                            if has_left {
+                                pool = again(&device).await;
+                                has_left = false;
+                            }
+                            mount = Some(open(&pool).await);
                             done.send(()).unwrap();
                         }
                         Err(std::sync::mpsc::TryRecvError::Empty) => {
@@ -99,6 +115,17 @@ impl Bench {
         let (done, wait) = channel();
         self.orders.send(Order::Unmount(force, done)).unwrap();
         wait.recv().unwrap()
+    }
+
+    /// Unmounts, and exports the pool: what comes to its device then is found when it is mounted again.
+    pub fn leave(&self) {
+        let (done, wait) = channel();
+        self.orders.send(Order::Leave(done)).unwrap();
+        wait.recv().unwrap();
+    }
+
+    pub fn device(&self) -> PathBuf {
+        self.scratch.join("device")
     }
 
     pub fn mount(&self) {
@@ -142,6 +169,20 @@ async fn create(device: &Path, posix_acl: bool) -> Pool {
     let acl_type = (PropName::Native(Prop::AclType), Value::Number(posix_acl.into()));
     pool.create_dataset(DATASET, content, vec![acl_type]).await.unwrap();
     pool
+}
+
+async fn again(device: &Path) -> Pool {
+    let found = pool::scan(vec![vdev::Device::whole(device.display().to_string())]).await;
+    let options = OpenOptions {
+        read_only: false,
+        name: None,
+        host: Host { id: 1, name: "test".into() },
+        force: false,
+        missing_log: false,
+        cache: Arc::new(arc::Cache::new(128 << 20)),
+        tunables: Arc::default(),
+    };
+    pool::open(&found[0], options).await.unwrap()
 }
 
 struct Facts(Pool);

@@ -20,6 +20,7 @@ pub fn trials() -> Vec<Trial> {
         trial("renames_replace_refuse_and_exchange", &NEEDS, renames),
         trial("large_and_direct_requests_arrive_whole", &NEEDS, large),
         trial("offsets_and_sizes_at_the_end_of_numbers_are_refused", &NEEDS, limits),
+        trial("when_a_file_was_read_is_noted_unless_the_mount_says_no", &NEEDS, access),
         trial("what_snapshots_hold_is_reached_by_name", &NEEDS, control),
     ]
 }
@@ -210,6 +211,11 @@ fn renames() {
     assert_eq!(rename(RenameFlags::NOREPLACE), Err(Errno::EXIST));
     rename(RenameFlags::EXCHANGE).unwrap();
     assert_eq!(std::fs::read_to_string(&one).unwrap() + &std::fs::read_to_string(&two).unwrap(), "21");
+    let three = bench.root().join("three");
+    rustix::fs::renameat_with(CWD, &two, CWD, &three, RenameFlags::WHITEOUT).unwrap();
+    let left = std::fs::metadata(&two).unwrap();
+    assert_eq!((left.mode() & 0o170_000, left.rdev(), left.nlink()), (0o020_000, 0, 1));
+    std::fs::rename(&three, &two).unwrap();
     let held = File::open(&two).unwrap();
     std::fs::rename(&one, &two).unwrap();
     assert_eq!(std::fs::read_to_string(&two).unwrap(), "2");
@@ -217,6 +223,9 @@ fn renames() {
     let mut text = [0];
     held.read_exact_at(&mut text, 0).unwrap();
     assert_eq!(&text, b"1", "who has the old one open has the old one");
+    // The protocol has a word for files that never had a name; the library does not know it.
+    let nameless = rustix::fs::openat(CWD, bench.root(), OFlags::TMPFILE | OFlags::RDWR, Mode::RWXU);
+    assert_eq!(nameless.unwrap_err(), Errno::OPNOTSUPP);
     let times = Timestamps {
         last_access: Timespec { tv_sec: 5, tv_nsec: 6 },
         last_modification: Timespec { tv_sec: 7, tv_nsec: rustix::fs::UTIME_NOW },
@@ -291,6 +300,24 @@ fn limits() {
         let mut room = Vec::with_capacity(4096);
         let mut listed = rustix::fs::RawDir::new(&dir, room.spare_capacity_mut());
         assert!(listed.next().is_none_or(|entry| entry.is_ok()));
+    }
+}
+
+fn access() {
+    for (bench, is_noted) in [(Bench::new(), true), (Bench::with(|options| options.atime = false), false)] {
+        let (path, old) = (bench.root().join("f"), Timespec { tv_sec: 5, tv_nsec: 6 });
+        std::fs::write(&path, "x").unwrap();
+        let times = Timestamps { last_access: old, last_modification: old };
+        for path in [&path, &bench.root()] {
+            rustix::fs::utimensat(CWD, path, &times, AtFlags::empty()).unwrap();
+        }
+        std::fs::read(&path).unwrap();
+        std::fs::read_dir(bench.root()).unwrap().for_each(drop);
+        // What the kernel was told of times it believes for a second.
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        for path in [&path, &bench.root()] {
+            assert_eq!(std::fs::metadata(path).unwrap().atime() != 5, is_noted, "{}", path.display());
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //!   calls      what programs ask for by system calls: holes, locks, names that are gone, limits
 //!   model      data and holes at random, against a file in memory
 //!   leaving    killed clients; unmounting what is in use
+//!   trouble    a full pool, damaged blocks; mappings, appending side by side
 //! ```
 
 #![allow(clippy::unwrap_used)]
@@ -14,10 +15,11 @@ mod calls;
 mod leaving;
 mod model;
 mod tools;
+mod trouble;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let trials = [tools::trials(), calls::trials(), model::trials(), leaving::trials()];
+    let trials = [tools::trials(), calls::trials(), model::trials(), leaving::trials(), trouble::trials()];
     interop::harness::main(trials.into_iter().flatten().collect())
 }
