@@ -3,35 +3,57 @@
 //! ```text
 //!   pjdfstest [FILE...]     POSIX system calls, 238 files                expected: fronts/fuse/tests/posix/pjdfstest.txt
 //!   fsx [SEEDS [OPS]]       data and holes at random, from xfstests            nothing may fail
-//!   fsstress [SEEDS]        names and data by many processes, from xfstests    nothing may hang or be left
+//!   fsstress [SEEDS [OPS]]  names and data by many processes, from xfstests    nothing may hang, be lost or be left
 //!   xfstests [TEST...]      the generic tests that apply to FUSE               expected: .../xfstests.txt
-//!   build                   a source tree is cloned and built on the mount
+//!   build                   source trees are cloned and built on the mount
+//!   all                     each of these, as it is without words of its own
 //! ```
 //!
-//! Suites are cloned and built below `target/posix`, once, or taken from the directory that `POSIX_SUITES` names. Each run
-//! has a pool of its own, on a file, served by the daemon of this workspace. It needs root, `/dev/fuse`, git, a C compiler
-//! and autotools.
+//! Each run has a pool of its own, on a file below `target/posix`, served by a daemon of its own. At the end nothing may
+//! prevent unmounting, and the exported pool must be whole: to `cenote inspect verify`, and to zdb where there is one.
+//!
+//! `POSIX_SUITES` names a directory that has `pjdfstest` and `xfstests`, built; without it they are cloned and built below
+//! `target/posix/suites`, once. `POSIX_CENOTE` names the program that serves; without it that of this workspace is built.
+//!
+//! It needs root, `/dev/fuse`, git, a C compiler and autotools; xfstests also what its own README names.
 //!
 //! A failure that is expected stands in a file, with its reason; one that is not, and one that is expected and does not
-//! happen, are findings.
+//! happen, are findings, as is a test that does not run.
 
+mod build;
 mod expected;
+mod pjdfstest;
+mod random;
 mod rig;
-mod suites;
+mod xfstests;
 
 use crate::Failure;
 
-const SUITES: &str = "pjdfstest [FILE...], fsx [SEEDS [OPS]], fsstress [SEEDS], xfstests [TEST...] or build";
+const SUITES: &str =
+    "pjdfstest [FILE...], fsx [SEEDS [OPS]], fsstress [SEEDS [OPS]], xfstests [TEST...], build or all";
 
 pub fn run(arguments: &[String]) -> Result<bool, Failure> {
     let (suite, rest) = arguments.split_first().ok_or(format!("which suite? {SUITES}"))?;
-    let number = |at: usize, default: u64| rest.get(at).and_then(|n| n.parse().ok()).unwrap_or(default);
+    let number = |at: usize, default: u64| rest.get(at).map_or(Ok(default), |text| text.parse());
     match suite.as_str() {
-        "pjdfstest" => suites::pjdfstest(rest),
-        "fsx" => suites::fsx(number(0, 4), number(1, 20_000)),
-        "fsstress" => suites::fsstress(number(0, 2)),
-        "xfstests" => suites::xfstests(rest),
-        "build" => suites::build(),
+        "pjdfstest" => pjdfstest::run(rest),
+        "fsx" => random::fsx(number(0, 24)?, number(1, 50_000)?),
+        "fsstress" => random::fsstress(number(0, 3)?, number(1, 2000)?),
+        "xfstests" => xfstests::run(rest),
+        "build" => build::run(),
+        "all" => all(),
         _ => Err(format!("no such suite: {suite}; there are {SUITES}").into()),
     }
+}
+
+fn all() -> Result<bool, Failure> {
+    let mut passed = true;
+    for suite in ["pjdfstest", "fsx", "fsstress", "xfstests", "build"] {
+        println!("=== {suite}");
+        passed &= run(&[suite.to_string()]).unwrap_or_else(|failure| {
+            println!("{suite}: {failure}");
+            false
+        });
+    }
+    Ok(passed)
 }

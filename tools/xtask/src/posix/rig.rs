@@ -8,35 +8,40 @@ use std::time::{Duration, Instant};
 
 /// How long the daemon may take to begin and to end.
 const PATIENCE: Duration = Duration::from_secs(60);
+const SIZE: u64 = 8 << 30;
 
 pub struct Rig {
     dir: PathBuf,
     daemon: Child,
+    pools: Vec<String>,
 }
 
 pub fn dir() -> PathBuf {
     root().join("target/posix")
 }
 
-/// A program of this workspace, as it is now.
+/// The program that serves.
 pub fn cenote() -> PathBuf {
-    root().join("target/debug/cenote")
+    std::env::var_os("POSIX_CENOTE").map_or_else(|| root().join("target/debug/cenote"), PathBuf::from)
 }
 
 impl Rig {
-    /// `properties` are of the file system that is mounted, `tank/files`.
+    /// With a pool called as the suite, so that runs side by side are not taken for each other; `properties` are of its file
+    /// system, `NAME/files`.
     pub fn new(name: &str, properties: &[&str]) -> Result<Rig, Failure> {
-        sure(Command::new(cargo()).current_dir(root()).args(["build", "-q", "-p", "cenote"]))?;
+        if std::env::var_os("POSIX_CENOTE").is_none() {
+            sure(Command::new(cargo()).current_dir(root()).args(["build", "-q", "-p", "cenote"]))?;
+        }
         let dir = dir().join(name);
-        let _ = std::fs::remove_dir_all(dir.join("home"));
-        std::fs::create_dir_all(dir.join("mnt"))?;
-        let disk = dir.join("disk");
-        std::fs::File::create(&disk)?.set_len(8 << 30)?;
-        let home = dir.join("home");
+        let (disks, home) = (dir.join("disks"), dir.join("home"));
+        for old in [&disks, &home] {
+            let _ = std::fs::remove_dir_all(old);
+        }
+        std::fs::create_dir_all(&disks)?;
         let mut serve = Command::new(cenote());
         serve.arg("--home").arg(&home).args(["serve", "--listen", "127.0.0.1:0", "--no-https"]);
         let daemon = serve.stdout(Stdio::null()).spawn()?;
-        let rig = Rig { dir, daemon };
+        let mut rig = Rig { dir, daemon, pools: Vec::new() };
         let until = Instant::now() + PATIENCE;
         while !home.join("cenote.sock").exists() {
             if Instant::now() > until {
@@ -44,47 +49,72 @@ impl Rig {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        rig.cenote(&["zpool", "create", "-O", "mountpoint=none", "tank", &disk.display().to_string()])?;
-        let mountpoint = format!("mountpoint={}", rig.mounted().display());
+        rig.pool(name, SIZE, properties)?;
+        Ok(rig)
+    }
+
+    /// A pool of `size` bytes with one file system, mounted.
+    pub fn pool(&mut self, pool: &str, size: u64, properties: &[&str]) -> Result<(), Failure> {
+        let (disk, at) = (self.dir.join("disks").join(pool), self.at(pool));
+        std::fs::File::create(&disk)?.set_len(size)?;
+        std::fs::create_dir_all(&at)?;
+        self.cenote(&["zpool", "create", "-O", "mountpoint=none", pool, &disk.display().to_string()])?;
+        self.pools.push(pool.into());
+        let (dataset, mountpoint) = (format!("{pool}/files"), format!("mountpoint={}", at.display()));
         let mut words = vec!["zfs", "create", "-o", &mountpoint];
         properties.iter().for_each(|property| words.extend(["-o", property]));
-        words.push("tank/files");
-        rig.cenote(&words)?;
-        rig.cenote(&["zfs", "mount", "tank/files"])?;
-        Ok(rig)
+        words.push(&dataset);
+        self.cenote(&words)?;
+        self.cenote(&["zfs", "mount", &dataset])
     }
 
     pub fn home(&self) -> PathBuf {
         self.dir.join("home")
     }
 
+    /// Where the file system of a pool is mounted.
+    pub fn at(&self, pool: &str) -> PathBuf {
+        self.dir.join("mnt").join(pool)
+    }
+
+    /// Where that of the first pool is.
     pub fn mounted(&self) -> PathBuf {
-        self.dir.join("mnt")
+        self.at(&self.pools[0])
     }
 
     pub fn cenote(&self, words: &[&str]) -> Result<(), Failure> {
         sure(Command::new(cenote()).arg("--home").arg(self.home()).args(words))
     }
 
+    /// Unmounts and mounts again: what is seen then was on disk.
+    pub fn remount(&self) -> Result<(), Failure> {
+        let dataset = format!("{}/files", self.pools[0]);
+        self.cenote(&["zfs", "unmount", &dataset])?;
+        self.cenote(&["zfs", "mount", &dataset])
+    }
+
     /// Unmounts, which nothing may prevent, and looks whether all is well on disk.
     pub fn end(mut self) -> Result<(), Failure> {
-        self.cenote(&["zfs", "unmount", "tank/files"])?;
-        self.cenote(&["zpool", "scrub", "tank"])?;
-        self.cenote(&["zpool", "export", "tank"])?;
+        self.cenote(&["zfs", "unmount", "-a"])?;
+        for pool in &self.pools {
+            self.cenote(&["zpool", "export", pool])?;
+        }
         self.cenote(&["down"])?;
         self.daemon.wait()?;
+        let disks = self.dir.join("disks");
         let zdb =
             ["/usr/sbin/zdb", "/usr/local/sbin/zdb"].map(Path::new).into_iter().find(|zdb| zdb.is_file());
-        if let Some(zdb) = zdb {
-            sure(
-                Command::new(zdb)
-                    .args(["-e", "-p"])
-                    .arg(&self.dir)
-                    .args(["-bcc", "tank"])
-                    .stdout(Stdio::null()),
-            )?;
+        for pool in &self.pools {
+            quietly(Command::new(cenote()).args(["inspect", "verify", "-d"]).arg(&disks).arg(pool))?;
+            match zdb {
+                Some(zdb) => {
+                    quietly(Command::new(zdb).args(["-e", "-p"]).arg(&disks).args(["-bcc", pool]))?;
+                    println!("pool {pool} is whole, to inspect verify and zdb -bcc");
+                }
+                None => println!("pool {pool} is whole, to inspect verify; there is no zdb here to ask"),
+            }
         }
-        std::fs::remove_file(self.dir.join("disk"))?;
+        std::fs::remove_dir_all(disks)?;
         Ok(())
     }
 }
@@ -104,9 +134,10 @@ impl Drop for Rig {
 pub fn suite(name: &str, from: &str, commit: &str, build: &str) -> Result<PathBuf, Failure> {
     if let Some(given) = std::env::var_os("POSIX_SUITES") {
         let path = Path::new(&given).join(name);
-        if path.is_dir() {
-            return Ok(path);
+        if !path.is_dir() {
+            return Err(format!("{}: there is no such directory", path.display()).into());
         }
+        return Ok(path);
     }
     let path = dir().join("suites").join(name);
     if !path.join(".is-built").exists() {
@@ -124,5 +155,16 @@ pub fn sure(command: &mut Command) -> Result<(), Failure> {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{command:?}: {status}").into()),
         Err(e) => Err(format!("{command:?}: {e}").into()),
+    }
+}
+
+/// As [`sure`]; what it says is shown when it fails, and returned.
+pub fn quietly(command: &mut Command) -> Result<String, Failure> {
+    let output = command.output().map_err(|e| format!("{command:?}: {e}"))?;
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    match output.status.success() {
+        true => Ok(said),
+        false => Err(format!("{command:?}: {}\n{said}", output.status).into()),
     }
 }

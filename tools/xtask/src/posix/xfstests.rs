@@ -127,7 +127,7 @@ fn in_namespace(wanted: &[String]) -> Result<bool, Failure> {
         (std::fs::read_to_string("/etc/passwd")?, std::fs::read_to_string("/etc/group")?);
     for (name, id) in USERS {
         if !passwd.lines().any(|line| line.starts_with(&format!("{name}:"))) {
-            passwd += &format!("{name}:x:{id}:{id}::/tmp:/bin/bash\n");
+            passwd += &format!("{name}:*:{id}:{id}::/tmp:/bin/bash\n");
             group += &format!("{name}:x:{id}:\n");
         }
     }
