@@ -63,6 +63,27 @@ pub(crate) enum Change {
     },
 }
 
+impl Entry {
+    /// The change as a record that has all its data with it.
+    pub fn into_item(self) -> Item {
+        let Entry { id, txg, change } = self;
+        let body = match change {
+            Change::Bytes { object, block_size, offset, data } => {
+                Body::Bytes { object, block_size, offset, data }
+            }
+            Change::Block { object, blkid, block, offset, length } => {
+                let block_size = block.len() as u64;
+                let from = (offset - blkid * block_size) as usize;
+                let data = Pieces::from(block.slice(from..from + length as usize));
+                Body::Bytes { object: object.id(), block_size, offset, data }
+            }
+            Change::Truncate { object, offset, length } => Body::Truncate { object, offset, length },
+            Change::Record { bytes } => Body::Record { bytes },
+        };
+        Item { id, txg, body }
+    }
+}
+
 /// Bytes in several buffers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pieces {

@@ -19,7 +19,7 @@
 //! is the greater part, or nothing has to be flushed, one batch is written while another is flushed.
 
 use super::plan::{LEAST, encode, fill, room_of, size_for};
-use super::record::{Body, Change, Entry, Item, Pieces};
+use super::record::{Body, Change, Entry, Item};
 use super::{Counters, Log, State};
 use dmu::Tx;
 use ondisk::{BlockPointer, Plain};
@@ -197,14 +197,11 @@ impl Log {
     async fn issue(&self, batch: Batch) {
         let Batch { entries, last_id, waiters, synced } = batch;
         let mut touched = Touched::default();
-        let mut items = VecDeque::new();
-        let resolved =
-            join_all_bounded(WRITES, entries.into_iter().filter(|e| e.txg > synced).map(|e| self.resolve(e)));
-        for item in resolved.await {
+        let mut items = self.resolve_all(entries.into_iter().filter(|e| e.txg > synced).collect()).await;
+        for item in &items {
             if let Body::Pointer { pointer, .. } = &item.body {
                 touched.add(pointer);
             }
-            items.push_back(item);
         }
         let bytes: u64 = items.iter().map(|item| item.total() as u64).sum();
         Counters::add(&self.0.counters.records, items.len() as u64);
@@ -239,36 +236,33 @@ impl Log {
         if is_alone { settled.await } else { drop(world::spawn(settled)) }
     }
 
+    /// Turns changes into records, in their order. Blocks that are to be logged by pointer are written at once.
+    async fn resolve_all(&self, entries: Vec<Entry>) -> VecDeque<Item> {
+        let points = |entry: &Entry| matches!(entry.change, Change::Block { .. });
+        if entries.iter().any(points) {
+            return join_all_bounded(WRITES, entries.into_iter().map(|e| self.resolve(e))).await.into();
+        }
+        entries.into_iter().map(Entry::into_item).collect()
+    }
+
     /// Turns a change into a record; what is to be logged by pointer is written first, if it still can be.
     async fn resolve(&self, entry: Entry) -> Item {
-        let Entry { id, txg, change } = entry;
-        let body = match change {
-            Change::Bytes { object, block_size, offset, data } => {
-                Body::Bytes { object, block_size, offset, data }
-            }
-            Change::Truncate { object, offset, length } => Body::Truncate { object, offset, length },
-            Change::Record { bytes } => Body::Record { bytes },
-            Change::Block { object, blkid, block, offset, length } => {
-                let pointer = match self.0.txgs.join(txg) {
-                    Some(tx) => object.write_now(&tx, blkid, &block).await.ok().flatten(),
-                    // Its sync has begun: the data go into the log after all.
-                    None => None,
-                };
-                match pointer {
-                    Some(pointer) => {
-                        Counters::add(&self.0.counters.indirect, 1);
-                        Body::Pointer { object: object.id(), offset, length, pointer }
-                    }
-                    None => {
-                        let block_size = block.len() as u64;
-                        let from = (offset - blkid * block_size) as usize;
-                        let data = Pieces::from(block.slice(from..from + length as usize));
-                        Body::Bytes { object: object.id(), block_size, offset, data }
-                    }
-                }
-            }
+        let pointer = match &entry.change {
+            Change::Block { object, blkid, block, .. } => match self.0.txgs.join(entry.txg) {
+                Some(tx) => object.write_now(&tx, *blkid, block).await.ok().flatten(),
+                // Its sync has begun: the data go into the log after all.
+                None => None,
+            },
+            _ => None,
         };
-        Item { id, txg, body }
+        match (pointer, entry.change) {
+            (Some(pointer), Change::Block { object, offset, length, .. }) => {
+                Counters::add(&self.0.counters.indirect, 1);
+                let body = Body::Pointer { object: object.id(), offset, length, pointer };
+                Item { id: entry.id, txg: entry.txg, body }
+            }
+            (_, change) => Entry { change, ..entry }.into_item(),
+        }
     }
 
     /// Fills the empty block and puts it into the round; `Err` when the chain has come to an end.
