@@ -14,6 +14,7 @@
 //! Not here: how anything is done (`appliance`), spoken (`client`), or shown (`cli`).
 
 pub mod attributes;
+pub mod automatic;
 mod daemon;
 mod dataset;
 mod error;
@@ -32,6 +33,7 @@ mod stats;
 mod tunable;
 mod updates;
 
+pub use automatic::{Automatic, AutomaticDeed};
 pub use daemon::Daemon;
 pub use dataset::{Dataset, DatasetKind, DatasetQuery, NewDataset, NewKind};
 pub use error::{ApiError, ErrorKind, Result};

@@ -169,6 +169,7 @@ impl Request {
                         | Shares::Shares { .. }
                         | Shares::Get { .. }
                         | Shares::Snapshots { .. }
+                        | Shares::Automatics { .. }
                         | Shares::Dependents { .. }
                 )
                 | Request::DeferredUpdates { .. }
@@ -218,6 +219,7 @@ pub enum Reply {
     },
     Holds(Vec<crate::Hold>),
     ShareSnapshots(Vec<crate::ShareSnapshot>),
+    Automatics(Vec<crate::Automatic>),
     Places(Vec<crate::shares::Place>),
     Nbd(Nbd),
     Mounts(Vec<Mounted>),

@@ -8,7 +8,7 @@
 //!
 //! All of them are ordinary datasets, whoever made them. What can be said of each is in [`crate::attributes`].
 
-use crate::{Custom, Property, ShareDeed};
+use crate::{AutomaticDeed, Custom, Property, ShareDeed};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -134,6 +134,14 @@ pub enum Shares {
         place: Place,
         name: String,
         deed: ShareDeed,
+    },
+    /// When snapshots are taken by themselves of a project or share.
+    Automatics {
+        place: Place,
+    },
+    Automatic {
+        place: Place,
+        deed: AutomaticDeed,
     },
     /// What was cloned from a snapshot.
     Dependents {

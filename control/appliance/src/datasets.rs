@@ -70,6 +70,7 @@ impl Appliance {
         self.end_users_of(&plan.names, doomed.force, &format!("destroy '{name}'")).await?;
         self.let_go_of(&plan.names, doomed.force).await?;
         let plan = pool.destroy_datasets(spec).await.map_err(|e| failed(&e))?;
+        self.forget_schedules(&plan.names);
         self.record(pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Destroyed { names: plan.names, reclaimed })
     }
@@ -100,7 +101,7 @@ impl Appliance {
         if !force {
             let message = format!(
                 "cannot {doing}: dataset is busy: clients use {}; use '-f' to end them",
-                used.join(", ")
+                self.with_users(&used).await
             );
             return Err(ApiError::new(ErrorKind::Busy, message));
         }

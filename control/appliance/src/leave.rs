@@ -60,7 +60,7 @@ impl Appliance {
         if !force {
             let message = format!(
                 "cannot {doing}: pool is busy: clients use {}; use '-f' to end them",
-                used.join(", ")
+                self.with_users(&used).await
             );
             return Err(ApiError::new(ErrorKind::Busy, message));
         }

@@ -5,6 +5,7 @@
 //!                             ├─ pool_info  pool_set  history    what is said of them      remembered between runs
 //!                             ├─ query  datasets  settings       datasets
 //!                             ├─ snapshots                     snapshots, clones, holds
+//!                             ├─ automatic                     snapshots that are taken by themselves
 //!                             ├─ shares  updates               datasets as projects, file systems and LUNs
 //!                             ├─ san ◀─ configuration          targets, initiators, who sees which LUN
 //!                             ├─ san_directory ◀── iscsi::Server   LUNs, while clients use them
@@ -24,6 +25,7 @@
 //! Not here: how requests arrive (`daemon`), and how pools work (`engine`).
 
 mod add;
+mod automatic;
 mod configuration;
 mod create;
 mod datasets;
@@ -60,6 +62,7 @@ mod shares;
 mod snapshots;
 mod tunables;
 mod updates;
+mod users;
 mod values;
 mod vdevs;
 mod volumes;

@@ -295,6 +295,7 @@ impl Appliance {
 
     /// Closes every pool; they stay imported.
     pub async fn stop(&self) -> Result<()> {
+        self.end_schedules().await;
         self.unmount_at_end().await;
         self.0.migrations.cancel(|_| true).await;
         let mut pools = self.0.pools.lock().await;

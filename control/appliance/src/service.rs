@@ -1,5 +1,6 @@
 //! The appliance as a service: every request has its function.
 
+use crate::automatic::Keeper;
 use crate::configuration::Configuration;
 use crate::datasets::Doomed;
 use crate::home::Home;
@@ -49,6 +50,7 @@ pub(crate) struct Inner {
     pub volumes: Volumes,
     pub mounts: Mounts,
     pub migrations: Migrations,
+    pub keeper: Keeper,
     pub nbd: Mutex<Option<(nbd::Server, Vec<String>)>>,
     pub iscsi: Mutex<Option<Iscsi>>,
     pub configuration: Configuration,
@@ -84,6 +86,7 @@ impl Appliance {
             volumes: Volumes::default(),
             mounts: Mounts::default(),
             migrations: Migrations::default(),
+            keeper: Keeper::default(),
             nbd: Mutex::default(),
             iscsi: Mutex::default(),
             configuration: Configuration::default(),

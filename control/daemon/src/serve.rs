@@ -109,6 +109,7 @@ async fn serve_with(
             up::unusable(appliance).await?.iter().for_each(|line| report::complain(line));
         }
     }
+    appliance.begin_schedules();
     manager::notify("READY=1");
     // Which of them it was makes no difference.
     let _ = select(pin!(linux::shutdown_signal()), pin!(appliance.ended())).await;

@@ -5,6 +5,7 @@ use super::plan::{Plan, plan};
 use crate::phrase::{About, cannot, plain};
 use crate::pools::{Access, Open};
 use crate::service::Appliance;
+use crate::users::processes_at;
 use api::{ApiError, ErrorKind, Mount, Mounted, Reply, Result, Unmount};
 use dsl::props::Types;
 use std::path::Path;
@@ -183,8 +184,8 @@ impl Appliance {
         for (dataset, mount) in these {
             mount.unmount(force).await.map_err(|e| match e.kind() {
                 Kind::Busy => {
-                    let message =
-                        format!("cannot unmount '{}': pool or dataset is busy", mount.at().display());
+                    let (at, who) = (mount.at().display(), processes_at(mount.at()));
+                    let message = format!("cannot unmount '{at}': pool or dataset is busy{who}");
                     ApiError::new(ErrorKind::Busy, message)
                 }
                 _ => cannot(About::Dataset, &format!("unmount '{}'", mount.at().display()), &e),

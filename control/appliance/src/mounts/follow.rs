@@ -30,9 +30,8 @@ impl Appliance {
                 continue;
             }
             self.unmount_these(vec![(name.clone(), mount.clone())], false).await.map_err(|e| {
-                let at = mount.at().display();
                 let message = format!("property is set, and holds when '{name}' is mounted the next time");
-                let busy = format!("{message}: cannot unmount '{at}': pool or dataset is busy");
+                let busy = format!("{message}: {}", e.message);
                 ApiError::new(e.kind, if e.kind == ErrorKind::Busy { busy } else { e.message })
             })?;
             if let Some(now) = now {

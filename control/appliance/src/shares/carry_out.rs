@@ -28,6 +28,8 @@ impl Appliance {
             Shares::Destroy { place, force } => self.destroy_item(&place, force, by).await,
             Shares::Snapshots { place } => self.share_snapshots(&place).await,
             Shares::Snapshot { place, name, deed } => self.share_deed(&place, &name, deed, by).await,
+            Shares::Automatics { place } => self.automatics(&place).await,
+            Shares::Automatic { place, deed } => self.change_automatic(&place, deed).await,
             Shares::Dependents { place, name } => self.dependents(&place, &name).await,
         }
     }
@@ -63,7 +65,7 @@ impl Appliance {
         Ok(Reply::Items(items))
     }
 
-    pub(super) async fn item(&self, place: &Place) -> Result<Item> {
+    pub(crate) async fn item(&self, place: &Place) -> Result<Item> {
         let missing = || not_there(place);
         let schema = self.schema()?;
         let open = self.pool(&place.pool, Access::Look).await?;

@@ -69,7 +69,7 @@ impl Appliance {
     }
 
     /// The snapshots that a new one of this name is made of.
-    async fn snapshots_of(&self, place: &Place, name: &str) -> Result<Vec<String>> {
+    pub(crate) async fn snapshots_of(&self, place: &Place, name: &str) -> Result<Vec<String>> {
         let mut names = vec![full(place, name)?];
         if place.share.is_none()
             && let Reply::Items(shares) =

@@ -4,8 +4,9 @@ use crate::home::Home;
 use interop::harness::{Need, ROOT, Trial, trial};
 use interop::programs::{command, find, run};
 use interop::zdb;
+use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub const FUSE: Need = Need::Other("/dev/fuse", || Path::new("/dev/fuse").exists());
@@ -59,6 +60,15 @@ fn copy() {
     run(command("nbdcopy").arg("--flush").arg(&source).arg(&uri));
     run(command("nbdcopy").arg(&uri).arg(&back));
     assert!(std::fs::read(&back).unwrap()[..bytes.len()] == bytes, "what was copied in comes out again");
+    // Who is in the way is said. This one has begun to read, and nobody takes what it has.
+    let mut reader = command("nbdcopy").arg(&uri).arg("-").stdout(Stdio::piped()).spawn().unwrap();
+    reader.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    for line in ["zfs destroy tank/vol1", "zpool export tank"] {
+        let said = home.fails(line, 1);
+        assert!(said.contains("clients use tank/vol1 (NBD client "), "{said}");
+    }
+    reader.kill().unwrap();
+    reader.wait().unwrap();
     daemon.end();
     zdb::assert_clean(&home.dir().join("disks"), "tank");
 }
