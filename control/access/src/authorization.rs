@@ -31,6 +31,7 @@ pub const SCOPES: &[Scope] = &[
             "allow_destroy",
             "allow_rename",
             "allow_rollback",
+            "allow_scheduleSnap",
             "allow_takeSnap",
         ],
     },

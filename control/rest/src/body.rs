@@ -149,6 +149,10 @@ fn read(field: &Field, value: Value) -> Result<Arg, Fault> {
     };
     match field.kind {
         Kind::Text | Kind::ToldOnce => text(value).map(Arg::Text),
+        Kind::Word => match value {
+            Value::Number(number) => Ok(Arg::Text(number.to_string())),
+            value => text(value).map(Arg::Text),
+        },
         Kind::Secret => text(value).map(|t| Arg::Secret(Secret::new(t))),
         Kind::Number => value.as_u64().map(Arg::Number).ok_or_else(|| wrong("number")),
         // Clients that read their own configuration send words.
@@ -194,6 +198,7 @@ mod tests {
             may("thin", Kind::Flag, ""),
             may("groups", Kind::Texts, ""),
             may("key", Kind::Secret, ""),
+            may("day", Kind::Word, ""),
         ],
     )
     .and_custom();
@@ -212,6 +217,7 @@ mod tests {
         assert_eq!(args.custom["custom:x"], "y");
         assert_eq!((args.custom["custom:n"].as_str(), args.custom["custom:b"].as_str()), ("-5", "true"));
         assert_eq!(args.secret("key").unwrap().reveal(), "tops");
+        assert_eq!(read(r#"{"name":"a","day":15}"#).unwrap().text("day"), Some("15"));
         assert_eq!(read(r#"{"name":"a","thin":"False"}"#).unwrap().flag("thin"), Some(false));
         assert!(!format!("{args:?}").contains("tops"), "{args:?}");
         assert_eq!(read(r#"{"name":"a","size":1.0e9}"#).unwrap().number("size"), Some(1_000_000_000));

@@ -6,6 +6,8 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Text,
+    /// Text, or a number that is taken for text; told as text.
+    Word,
     Number,
     Flag,
     /// A number of bytes, or text such as `16K`; told as a number.
@@ -137,6 +139,7 @@ impl Kind {
         let reference = |shape: &Shape| json!({ "$ref": format!("#/components/schemas/{}", shape.name) });
         match self {
             Kind::Text | Kind::ToldOnce => json!({ "type": "string" }),
+            Kind::Word => json!({ "type": ["string", "integer"] }),
             Kind::Number => json!({ "type": "integer", "minimum": 0 }),
             Kind::Flag => json!({ "type": ["boolean", "string"] }),
             Kind::Size => json!({ "type": ["integer", "string"] }),
@@ -150,7 +153,7 @@ impl Kind {
 
     fn objections(self, value: &Value) -> Option<String> {
         let is_right = match self {
-            Kind::Text | Kind::ToldOnce => value.is_string(),
+            Kind::Text | Kind::Word | Kind::ToldOnce => value.is_string(),
             Kind::Number | Kind::Size => value.is_u64(),
             Kind::Flag => value.is_boolean(),
             Kind::Texts => value.as_array().is_some_and(|all| all.iter().all(Value::is_string)),

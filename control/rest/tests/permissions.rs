@@ -124,7 +124,7 @@ fn path(endpoint: &Endpoint) -> String {
 
 fn sample(kind: Kind) -> Value {
     match kind {
-        Kind::Text => "sample".into(),
+        Kind::Text | Kind::Word => "sample".into(),
         Kind::Number | Kind::Size => 1_048_576.into(),
         Kind::Flag => true.into(),
         Kind::Texts => json!(["sample"]),

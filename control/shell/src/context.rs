@@ -24,6 +24,15 @@ pub(crate) enum Context {
         place: Place,
         name: String,
     },
+    /// When they are taken by themselves; one schedule, a new one without a number.
+    Automatics {
+        place: Place,
+    },
+    Automatic {
+        place: Place,
+        id: Option<u32>,
+        draft: Draft,
+    },
     /// Properties of an administrator's own; one of them.
     Schema,
     SchemaProperty {
@@ -76,6 +85,11 @@ impl Context {
             Context::Item { place, .. } => (format!("shares {place}"), true),
             Context::Snapshots { .. } => word("snapshots"),
             Context::Snapshot { place, name } => (format!("shares {place}@{name}"), true),
+            Context::Automatics { .. } => word("automatic"),
+            Context::Automatic { id: None, .. } => word("schedule"),
+            Context::Automatic { id: Some(id), .. } => {
+                (api::Automatic { id: *id, ..api::Automatic::default() }.name(), false)
+            }
             Context::Schema => word("schema"),
             Context::SchemaProperty { name, .. } => word(name),
             Context::Configuration => word("configuration"),
@@ -99,6 +113,7 @@ impl Context {
         match self {
             Context::Item { draft, .. }
             | Context::SchemaProperty { draft, .. }
+            | Context::Automatic { draft, .. }
             | Context::Object { draft, .. }
             | Context::Group { draft, .. }
             | Context::Inquiry { draft } => Some(draft),
@@ -110,6 +125,7 @@ impl Context {
         match self {
             Context::Item { draft, .. }
             | Context::SchemaProperty { draft, .. }
+            | Context::Automatic { draft, .. }
             | Context::Object { draft, .. }
             | Context::Group { draft, .. }
             | Context::Inquiry { draft } => Some(draft),
@@ -121,6 +137,7 @@ impl Context {
     pub fn is_new(&self) -> bool {
         match self {
             Context::Item { new, .. } | Context::SchemaProperty { new, .. } => *new,
+            Context::Automatic { id, .. } => id.is_none(),
             Context::Object { iqn, .. } => iqn.is_none(),
             Context::Group { name, .. } => name.is_none(),
             _ => false,

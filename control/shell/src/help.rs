@@ -33,6 +33,7 @@ pub(crate) fn children(context: &Context) -> Vec<Entry> {
             ("shares", "projects, file systems and LUNs"),
         ],
         Context::Shares => vec![("schema", "properties of your own, for all projects and shares")],
+        Context::Snapshots { .. } => vec![("automatic", "when snapshots are taken by themselves")],
         Context::Configuration => vec![("san", "targets, initiators and their groups")],
         Context::San => vec![
             ("initiators", "who may see LUNs"),
@@ -94,6 +95,13 @@ fn own(context: &Context) -> Vec<Entry> {
             ("list dependents", "the shares that were cloned from this"),
             ("get [property]", "the value of a property, or of all"),
         ],
+        Context::Automatics { .. } => vec![
+            ("create", "makes a schedule"),
+            ("select name", "goes to one"),
+            ("destroy name", "ends one; what it took stays"),
+            ("list", "all of them"),
+        ],
+        Context::Automatic { id: Some(_), .. } => vec![("destroy", "ends it; what it took stays")],
         Context::Schema => vec![
             ("create name", "makes a property, which shares then have as custom:name"),
             ("select name", "goes to one"),

@@ -189,6 +189,12 @@ impl<'a> Shell<'a> {
                 self.push(Context::Schema);
                 Ok(Some(1))
             }
+            Context::Snapshots { place } if words[0] == "automatic" => {
+                let place = place.clone();
+                self.push(Context::Automatics { place });
+                Ok(Some(1))
+            }
+            Context::Automatics { .. } | Context::Automatic { .. } => self.enter_automatic(words),
             Context::Schema | Context::SchemaProperty { .. } => self.enter_schema(words),
             Context::Shares | Context::Item { .. } if words[0] != "snapshots" => self.enter_shares(words),
             Context::Item { .. } | Context::Shares | Context::Snapshots { .. } | Context::Snapshot { .. } => {
@@ -250,6 +256,9 @@ impl<'a> Shell<'a> {
                     | Context::Groups(_)
                     | Context::Object { .. }
                     | Context::Group { .. } => self.command_san(words)?,
+                    Context::Automatics { .. } | Context::Automatic { .. } => {
+                        self.command_automatic(words)?
+                    }
                     Context::Schema | Context::SchemaProperty { .. } => self.command_schema(words)?,
                     Context::System | Context::Updates => self.command_maintenance(words)?,
                     _ => false,
@@ -387,6 +396,7 @@ impl<'a> Shell<'a> {
             Context::Shares | Context::Item { .. } => self.properties_shares(),
             Context::Snapshot { .. } => self.properties_snapshots(),
             Context::SchemaProperty { .. } => self.properties_schema(),
+            Context::Automatic { .. } => self.properties_automatic(),
             Context::Object { .. } | Context::Group { .. } | Context::Inquiry { .. } => self.properties_san(),
             _ => Ok(Vec::new()),
         }
@@ -397,6 +407,7 @@ impl<'a> Shell<'a> {
         match self.here() {
             Context::Item { kind, .. } => crate::shares::settable(*kind),
             Context::SchemaProperty { .. } => crate::schema::settable(),
+            Context::Automatic { .. } => crate::automatic::settable(),
             Context::Object { .. } | Context::Group { .. } | Context::Inquiry { .. } => {
                 crate::san::settable(self.here())
             }
@@ -410,6 +421,7 @@ impl<'a> Shell<'a> {
             Context::Shares | Context::Item { .. } => self.lists_shares(),
             Context::Snapshots { .. } => self.lists_snapshots(),
             Context::Schema => self.lists_schema(),
+            Context::Automatics { .. } => self.lists_automatic(),
             Context::Objects(_) | Context::Groups(_) => self.lists_san(),
             Context::Updates => self.lists_maintenance(),
             _ => Ok(Vec::new()),
@@ -422,6 +434,7 @@ impl<'a> Shell<'a> {
             Context::Shares | Context::Item { .. } => self.names_shares(),
             Context::Snapshots { .. } => self.names_snapshots(),
             Context::Schema => self.names_schema(),
+            Context::Automatics { .. } => self.names_automatic(),
             Context::Objects(_) | Context::Groups(_) => self.names_san(),
             _ => Vec::new(),
         }
@@ -432,6 +445,7 @@ impl<'a> Shell<'a> {
         match self.here() {
             Context::Item { .. } => self.commit_item()?,
             Context::SchemaProperty { .. } => self.commit_schema()?,
+            Context::Automatic { .. } => self.commit_automatic()?,
             _ => self.commit_san()?,
         }
         if was_new {

@@ -1,6 +1,7 @@
 //! The shell against an appliance that only writes down what it is asked.
 
 use crate::{Ask, Shell, run_script};
+use api::automatic::{Automatic, AutomaticDeed, Frequency, When};
 use api::san::{Group, San, SanState};
 use api::shares::{Item, ItemKind, Shares};
 use api::{ApiError, CustomProperty, CustomType, ErrorKind, Reply, Request, Schema};
@@ -37,6 +38,11 @@ impl Ask for Book {
                 target_groups: vec![Group { name: "default".into(), members: Vec::new() }],
                 ..SanState::default()
             })),
+            Request::Shares(Shares::Automatics { .. }) => Reply::Automatics(vec![Automatic {
+                when: When { frequency: Frequency::Week, day: 5, hour: 3, minute: 5 },
+                keep: 4,
+                ..Automatic::default()
+            }]),
             Request::Schema(Schema::Show) => Reply::Schema(vec![CustomProperty {
                 name: "owner".into(),
                 kind: CustomType::EmailAddress,
@@ -258,6 +264,45 @@ fn the_schema_is_a_context_and_its_properties_are_set_like_others() {
         ),
         ("shares schema destroy owner", "say \"confirm destroy owner\""),
         ("configuration san inquiry set custom:owner=x", "invalid property"),
+    ] {
+        assert!(transcript(line).0.contains(said), "{line}: {}", transcript(line).0);
+    }
+}
+
+#[test]
+fn schedules_are_a_context_of_snapshots() {
+    let (text, asked) = transcript(
+        "shares select mysql snapshots automatic\nlist\ncreate\nset frequency=month day=31 hour=14 minute=15 keep=4\nshow\ncommit\nselect automatic-000 set keep=7\nselect automatic-000 get day\nconfirm destroy automatic-000\n",
+    );
+    assert!(text.contains("automatic-000  week       Saturday  03:05  4"), "{text}");
+    let prompt = "zfs:shares mysql snapshots automatic schedule (uncommitted)> commit";
+    assert!(prompts(&text).contains(&prompt.to_string()), "{text}");
+    assert!(text.contains("                           day = 31 (uncommitted)\n"), "{text}");
+    assert!(text.contains("                           day = Saturday\n"), "{text}");
+    let deeds: Vec<AutomaticDeed> = asked
+        .into_iter()
+        .map(|(_, request)| match request {
+            Request::Shares(Shares::Automatic { place, deed }) if place.dataset() == "tank/mysql" => deed,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let words = |words: &[(&str, &str)]| words.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+    let set =
+        words(&[("frequency", "month"), ("day", "31"), ("hour", "14"), ("minute", "15"), ("keep", "4")]);
+    assert_eq!(
+        deeds,
+        [
+            AutomaticDeed::Create { set },
+            AutomaticDeed::Change { id: 0, set: words(&[("keep", "7")]) },
+            AutomaticDeed::Destroy { id: 0 },
+        ]
+    );
+    for (line, said) in [
+        ("shares select mysql snapshots automatic select daily", "there is no schedule \"daily\""),
+        (
+            "shares select mysql snapshots automatic destroy automatic-000",
+            "what it took stays. To go on, say",
+        ),
     ] {
         assert!(transcript(line).0.contains(said), "{line}: {}", transcript(line).0);
     }

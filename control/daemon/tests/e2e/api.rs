@@ -296,12 +296,35 @@ fn cinder_has_snapshots(api: &Api<'_>, luns: &str, path: &str) {
     api.want(202, "PUT", &snapshot, Some(json!({ "name": "kept" })));
     api.want(204, "DELETE", &format!("{snapshots}/kept"), None);
     assert_eq!(api.get(&snapshots)["snapshots"], json!([]));
+    cinder_has_a_schedule(api, path);
     // All that is in a project, at one moment.
     let project = "/api/storage/v1/pools/tank/projects/cinder/snapshots";
     api.want(201, "POST", project, Some(json!({ "name": "all" })));
     assert_eq!(api.get(&snapshots)["snapshots"][0]["name"], "all");
     api.want(204, "DELETE", &format!("{project}/all"), None);
     assert_eq!(api.get(&snapshots)["snapshots"], json!([]));
+}
+
+/// Made, changed, refused, and gone.
+fn cinder_has_a_schedule(api: &Api<'_>, path: &str) {
+    let automatic = format!("{path}/automatic");
+    let new = json!({ "frequency": "week", "day": "Saturday", "hour": 3, "minute": "05", "keep": 4 });
+    let made = api.want(201, "POST", &automatic, Some(new))["automatic"].clone();
+    let href = format!("{automatic}/automatic-000");
+    assert_eq!((&made["href"], &made["day"], &made["hour"]), (&json!(href), &json!("Saturday"), &json!("3")));
+    assert_eq!((&made["minute"], &made["keep"]), (&json!("5"), &json!("4")), "{made}");
+    let changed = api.want(202, "PUT", &href, Some(json!({ "frequency": "month", "day": 31 })));
+    assert_eq!(
+        (&changed["automatic"]["frequency"], &changed["automatic"]["day"]),
+        (&json!("month"), &json!("31"))
+    );
+    assert_eq!(api.get(&automatic)["automatics"][0], changed["automatic"]);
+    for wrong in [json!({}), json!({ "frequency": "fortnight" }), json!({ "frequency": "hour", "hour": 1 })] {
+        api.want(400, "POST", &automatic, Some(wrong));
+    }
+    api.want(204, "DELETE", &href, None);
+    api.want(404, "GET", &href, None);
+    assert_eq!(api.get(&automatic)["automatics"], json!([]));
 }
 
 fn csi() {

@@ -50,6 +50,7 @@ macro_rules! fields {
             allow("allow_pool"),
             allow("allow_rename"),
             allow("allow_rollback"),
+            allow("allow_scheduleSnap"),
             allow("allow_scrub"),
             allow("allow_takeSnap"),
             allow("allow_update"),

@@ -1,6 +1,7 @@
 //! What can be asked for, one file for each service, each with its part of the table and its functions.
 
 mod authorizations;
+mod automatic;
 mod logins;
 mod logs;
 mod pools;
@@ -33,6 +34,9 @@ pub(crate) static TABLES: &[&[Endpoint]] = &[
     pools::ENDPOINTS,
     shares::ENDPOINTS,
     snapshots::ENDPOINTS,
+    automatic::OF_PROJECTS,
+    automatic::OF_FILESYSTEMS,
+    automatic::OF_LUNS,
     system::ENDPOINTS,
     users::ENDPOINTS,
 ];
