@@ -33,6 +33,22 @@ fn a_large_dnode_is_filled_before_a_spill_block_is_made() {
     }
 }
 
+#[test]
+fn a_name_may_have_slashes_but_no_zeros() {
+    for xattr in [Xattrs::Attribute, Xattrs::Directory] {
+        with_settings(NewFileSystem::default(), settings(xattr, 512), |fs| async move {
+            let file = file(&fs, "f").await;
+            file.set_xattr(b"user.boo/hoo", b"woof").await.unwrap();
+            assert_eq!(file.xattr(b"user.boo/hoo").await.unwrap(), Some(b"woof".to_vec()));
+            assert_eq!(file.xattr_names().await.unwrap(), [b"user.boo/hoo".to_vec()]);
+            file.remove_xattr(b"user.boo/hoo").await.unwrap();
+            for name in [&b""[..], b".", b"..", b"user.a\0b"] {
+                assert_eq!(file.set_xattr(name, b"x").await.unwrap_err().kind(), Kind::Invalid);
+            }
+        });
+    }
+}
+
 /// An object that is not on disk yet has more slots than its first: nobody else gets them.
 #[test]
 fn large_and_small_dnodes_never_overlap() {
