@@ -19,6 +19,12 @@
 //! ```
 //!
 //! The magic tells the byte order of the writer, in which the words, and fletcher's view of the data, are.
+//!
+//! A label's configuration stands in several places: [`Copies`].
+
+mod copies;
+
+pub use copies::{Copies, remember_hashes};
 
 use super::{Words, fletcher2, fletcher4, mac, read_u64, words, write_u64};
 use sha2::Digest;

@@ -118,13 +118,9 @@ async fn write_labels_of(top: &Top, config: &PoolConfig, root: &Spec, round: Rou
 /// Writes the same configuration to some labels of a leaf and makes it durable. Whether one of them is.
 pub(super) async fn write_config(leaf: Arc<Leaf>, config: NvList, labels: Vec<u64>) -> bool {
     let Some(layout) = LabelLayout::new(leaf.psize()) else { return false };
-    let writes = labels.into_iter().map(|label| {
-        let (leaf, config) = (&leaf, &config);
-        async move {
-            let at = layout.label(label) + NVLIST_OFFSET;
-            leaf.write_raw(at, part::encode_config(config, at)?, Priority::SyncWrite).await
-        }
-    });
+    let places: Vec<u64> = labels.into_iter().map(|label| layout.label(label) + NVLIST_OFFSET).collect();
+    let Ok(parts) = part::encode_config(&config, &places) else { return false };
+    let writes = places.iter().zip(parts).map(|(&at, part)| leaf.write_raw(at, part, Priority::SyncWrite));
     let written = join_all(writes).await.iter().any(Result::is_ok);
     written && leaf.flush().await.is_ok()
 }

@@ -96,7 +96,7 @@ async fn label_fresh(leaf: Arc<Leaf>, label: NvList) -> Result<()> {
         leaf.write_raw(at + RING_OFFSET, Buf::zeroed(RING_SIZE as usize), Priority::SyncWrite).await?;
     }
     // All labels or none: a configuration that does not fit is found out before.
-    part::encode_config(&label, 0)?;
+    part::encode_config(&label, &[])?;
     if write_config(leaf.clone(), label, (0..LABELS).collect()).await { Ok(()) } else { Err(failed()) }
 }
 

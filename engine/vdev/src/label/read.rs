@@ -1,6 +1,7 @@
 //! Reading the labels of a device.
 
 use super::part;
+use codec::checksum::sealed::Copies;
 use futures_util::future::join_all;
 use ondisk::label::{LABELS, NVLIST_OFFSET, NVLIST_SIZE, RING_OFFSET, RING_SIZE};
 use ondisk::{LabelLayout, NvList, PoolState, Uberblock, UberblockRing};
@@ -19,10 +20,14 @@ pub async fn read_labels(disk: &Arc<dyn Disk>) -> Labels {
     let Some(layout) = LabelLayout::new(disk.geometry().size) else { return Labels::default() };
     let parts = (0..LABELS).map(|index| async move {
         let at = layout.label(index) + NVLIST_OFFSET;
-        let bytes = read_part(disk, at, NVLIST_SIZE).await?;
-        part::decode_config(&bytes, at).map(|config| (index, config))
+        read_part(disk, at, NVLIST_SIZE).await.map(|bytes| (index, at, bytes))
     });
-    Labels { valid: join_all(parts).await.into_iter().flatten().collect() }
+    let parts = join_all(parts).await;
+    let mut copies = Copies::default();
+    let config = |(index, at, bytes): (u64, u64, IoBuf)| {
+        part::decode_config(&bytes, at, &mut copies).map(|config| (index, config))
+    };
+    Labels { valid: parts.into_iter().flatten().filter_map(config).collect() }
 }
 
 impl Labels {
