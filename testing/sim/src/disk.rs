@@ -4,6 +4,7 @@ mod opened;
 mod state;
 
 use crate::fault::Fault;
+use crate::image::mix;
 use crate::model::Model;
 use crate::rng::Rng;
 use opened::Opened;
@@ -178,6 +179,17 @@ impl Disks {
         for disk in lock(&self.0.disks).values() {
             lock(&disk.state).power_cut(&mut rng);
         }
+    }
+
+    /// A fingerprint of what is durable: right after [`Disks::power_cut`] that is all there is, and disks with the same
+    /// fingerprint are the same to whoever finds them. Faults are not in it.
+    pub fn print(&self) -> u64 {
+        let disks = lock(&self.0.disks);
+        let name = |path: &Path| path.as_os_str().as_encoded_bytes().iter().fold(1, |s, &b| mix(s, b.into()));
+        disks.iter().fold(1, |sum, (path, disk)| {
+            let state = lock(&disk.state);
+            [name(path), state.size, state.durable.print()].into_iter().fold(sum, mix)
+        })
     }
 
     /// Time starts again with each run; nothing is busy or open then.

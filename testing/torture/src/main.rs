@@ -7,10 +7,15 @@
 //!   replay one case, everything printed
 //! ```
 //!
+//! The cases of a proof are shared out among some threads: the world of each has one thread and nothing in common with
+//! others.
+//!
 //! A failing case is appended to `seeds.txt`, which the tests replay.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use torture::power::files::{self, FileCase, FileRunner};
 use torture::power::{Case, Effort, Failure, Figures, Runner, Setup, Ways, Workload, Zdb};
@@ -19,7 +24,8 @@ use torture::{Work, WorkFigures, seeds};
 const USAGE: &str = "\
 torture work [--seeds N] [--from SEED] [--ops N]
 torture power [--letters N] [--seeds N] [--from SEED] [--every-setup] [--zdb-every N]
-torture files [--letters N] [--seeds N] [--from SEED] [--every-setup] [--zdb-every N]
+              [--cuts full|flushes] [--fates N] [--jobs N] [--minutes N]
+torture files, with the options of power, over files alone
 torture replay CASE [--ops N]
 ";
 
@@ -31,6 +37,12 @@ struct Options {
     letters: usize,
     every_setup: bool,
     zdb_every: u64,
+    /// Of the words.
+    effort: Effort,
+    fates: Option<u64>,
+    jobs: usize,
+    /// No case is begun later.
+    minutes: Option<u64>,
     words: Vec<String>,
 }
 
@@ -43,10 +55,22 @@ impl Options {
             letters: 3,
             every_setup: false,
             zdb_every: 0,
+            effort: Effort::FULL,
+            fates: None,
+            jobs: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            minutes: None,
             words: Vec::new(),
         };
         let mut arguments = arguments;
         while let Some(argument) = arguments.next() {
+            if argument == "--cuts" {
+                options.effort = match arguments.next().as_deref() {
+                    Some("full") => Effort::FULL,
+                    Some("flushes") => Effort::FLUSHES,
+                    _ => return Err("--cuts wants full or flushes".into()),
+                };
+                continue;
+            }
             let mut number = || {
                 let value = arguments.next().unwrap_or_default();
                 value.replace('_', "").parse::<u64>().map_err(|_| format!("{argument} wants a number"))
@@ -57,6 +81,9 @@ impl Options {
                 "--ops" => options.ops = number()?,
                 "--letters" => options.letters = number()? as usize,
                 "--zdb-every" => options.zdb_every = number()?,
+                "--fates" => options.fates = Some(number()?),
+                "--jobs" => options.jobs = number()?.max(1) as usize,
+                "--minutes" => options.minutes = Some(number()?),
                 "--every-setup" => options.every_setup = true,
                 word if word.starts_with('-') => return Err(format!("{word}: no such option")),
                 word => options.words.push(word.to_string()),
@@ -132,19 +159,13 @@ fn work(options: &Options) -> Vec<Failure> {
 fn power(options: &Options) -> Vec<Failure> {
     let of = |setup, workload: &Workload| Case::of(setup, workload.clone());
     let cases = spread(options, Workload::words(options.letters), Workload::Random, of);
-    with_zdb(options.zdb_every > 0, |ways| {
-        let mut runner = Runner::new(ways);
-        prove("power", options, &cases, |case, effort| runner.run(case, effort))
-    })
+    prove("power", options, &cases, Runner::new, Runner::run)
 }
 
 fn over_files(options: &Options) -> Vec<Failure> {
     let of = |setup, word: &String| FileCase::of(setup, word);
     let cases = spread(options, files::words(options.letters), files::random_word, of);
-    with_zdb(options.zdb_every > 0, |ways| {
-        let mut runner = FileRunner::new(ways);
-        prove("files", options, &cases, |case, effort| runner.run(case, effort))
-    })
+    prove("files", options, &cases, FileRunner::new, FileRunner::run)
 }
 
 /// The words, each in one of the setups by turns or in every one, and then random workloads by their seeds.
@@ -159,7 +180,7 @@ fn spread<W, C>(
     for (i, word) in words.iter().enumerate() {
         let own =
             if options.every_setup { &setups[..] } else { std::slice::from_ref(&setups[i % setups.len()]) };
-        cases.extend(own.iter().map(|setup| (of(*setup, word), Effort::FULL)));
+        cases.extend(own.iter().map(|setup| (of(*setup, word), options.effort)));
     }
     for seed in options.from..options.from + options.seeds.unwrap_or(0) {
         let setup = setups[(seed % setups.len() as u64) as usize];
@@ -168,36 +189,61 @@ fn spread<W, C>(
     cases
 }
 
-/// Runs the cases of one kind; what fails is printed at once, and remembered by the kind's word.
-fn prove<C: std::fmt::Display>(
+/// Runs the cases of one kind in their order, several at once, each job with a runner of its own. What fails is printed at
+/// once, and remembered by the kind's word.
+fn prove<C: Sync, R>(
     kind: &str,
     options: &Options,
     cases: &[(C, Effort)],
-    mut run: impl FnMut(&C, Effort) -> Figures,
+    runner: impl Fn(Ways) -> R + Sync,
+    run: impl Fn(&mut R, &C, Effort) -> Figures + Sync,
 ) -> Vec<Failure> {
     let (mut figures, mut progress, start) = (Figures::default(), Progress::new(), Instant::now());
-    for (done, (case, effort)) in cases.iter().enumerate() {
-        let own = run(case, Effort { zdb_every: options.zdb_every, ..*effort });
-        for failure in &own.failures {
-            progress.end();
-            println!("FAILED  {}\n        {}", failure.case, failure.why);
-            seeds::remember(&format!("{kind} {}", failure.case));
-        }
-        figures.add(own);
-        let (cuts, failures) = (figures.cuts, figures.failures.len());
-        progress.tell(|| {
-            format!("{kind}: {done} of {} workloads, {cuts} cuts, {failures} failures", cases.len())
+    let end = options.minutes.map(|minutes| start + Duration::from_secs(60 * minutes));
+    let (next, (sender, done)) = (AtomicUsize::new(0), mpsc::channel());
+    let job = |sender: mpsc::Sender<Figures>, number: usize| {
+        with_zdb(options.zdb_every > 0, number, |ways| {
+            let mut own = runner(ways);
+            while end.is_none_or(|end| Instant::now() < end) {
+                let Some((case, effort)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+                let fates = options.fates.unwrap_or(effort.fates);
+                let effort = Effort { zdb_every: options.zdb_every, fates, ..*effort };
+                _ = sender.send(run(&mut own, case, effort));
+            }
         });
-    }
+    };
+    std::thread::scope(|threads| {
+        for number in 0..options.jobs {
+            let (job, sender) = (&job, sender.clone());
+            threads.spawn(move || job(sender, number));
+        }
+        drop(sender);
+        for own in done {
+            for failure in &own.failures {
+                progress.end();
+                println!("FAILED  {}\n        {}", failure.case, failure.why);
+                seeds::remember(&format!("{kind} {}", failure.case));
+            }
+            figures.add(own);
+            let (done, cuts, failures) = (figures.workloads, figures.cuts, figures.failures.len());
+            progress.tell(|| {
+                format!("{kind}: {done} of {} workloads, {cuts} cuts, {failures} failures", cases.len())
+            });
+        }
+    });
     progress.end();
     figures.took = start.elapsed();
     println!("{kind}\n{figures}");
+    let left = cases.len() as u64 - figures.workloads.min(cases.len() as u64);
+    if left > 0 {
+        println!("not run                      {left:>9} of {} workloads", cases.len());
+    }
     figures.failures
 }
 
-/// Runs `work` with the judge, if it is wanted, and with a place for the disks that the judge is shown.
-fn with_zdb<T>(is_wanted: bool, work: impl FnOnce(Ways) -> T) -> T {
-    let scratch = std::env::temp_dir().join(format!("cenote-power-{}", std::process::id()));
+/// Runs the work of a job with the judge, if it is wanted, and with a place for the disks that the judge is shown.
+fn with_zdb<T>(is_wanted: bool, job: usize, work: impl FnOnce(Ways) -> T) -> T {
+    let scratch = std::env::temp_dir().join(format!("cenote-power-{}-{job}", std::process::id()));
     let zdb = Zdb { scratch: scratch.clone(), judge: interop::zdb::judge };
     let done = work(Ways { zdb: is_wanted.then_some(zdb), ..Ways::default() });
     _ = std::fs::remove_dir_all(scratch);
@@ -214,7 +260,7 @@ fn replay(case: &str, options: &Options) -> Vec<Failure> {
             Err(why) => vec![Failure { case: case.to_string(), why }],
         };
     }
-    let done = with_zdb(true, |ways| {
+    let done = with_zdb(true, 0, |ways| {
         let ways = Ways { is_loud: true, ..ways };
         match case.starts_with("files:") {
             true => case.parse::<FileCase>().map(|case| FileRunner::new(ways).run(&case, Effort::FULL)),

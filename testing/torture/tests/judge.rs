@@ -8,29 +8,30 @@ use std::process::ExitCode;
 use torture::{Bench, Mix, Shape};
 
 fn main() -> ExitCode {
-    harness::main(vec![trial(
-        "zdb_finds_no_leak_and_no_error_in_a_pool_worked_over_by_cenote",
-        &[Need::Program("zdb")],
-        every_shape_is_clean,
-    )])
+    // One trial for each shape: they run side by side.
+    let trials = Shape::all().into_iter().map(|shape| {
+        let Shape { layout, ashift, .. } = shape;
+        let name =
+            format!("zdb_finds_no_leak_and_no_error_in_a_pool_worked_over_by_cenote: {layout:?}, {ashift}");
+        trial(name, &[Need::Program("zdb")], move || is_clean(shape))
+    });
+    harness::main(trials.collect())
 }
 
-fn every_shape_is_clean() {
-    let ops = std::env::var("TORTURE_OPS").ok().and_then(|v| v.parse().ok()).unwrap_or(600);
-    for shape in Shape::all() {
-        let scratch = Scratch::new();
-        let name = scratch.path().to_string_lossy().into_owned();
-        for path in shape.paths(&name) {
-            std::fs::File::create(path).unwrap().set_len(256 << 20).unwrap();
-        }
-        linux::block_on(async move {
-            let mix = Mix { volumes: 9, branch_every: 15, ..Mix::default() };
-            let mut bench = Bench::create(&name, &shape, mix, Default::default()).await.unwrap();
-            for _ in 0..ops {
-                bench.step().await.unwrap();
-            }
-            bench.finish().await.unwrap();
-        });
-        zdb::assert_clean(scratch.path(), "tank");
+fn is_clean(shape: Shape) {
+    let ops = std::env::var("TORTURE_OPS").ok().and_then(|v| v.parse().ok()).unwrap_or(500);
+    let scratch = Scratch::new();
+    let name = scratch.path().to_string_lossy().into_owned();
+    for path in shape.paths(&name) {
+        std::fs::File::create(path).unwrap().set_len(256 << 20).unwrap();
     }
+    linux::block_on(async move {
+        let mix = Mix { volumes: 9, branch_every: 15, ..Mix::default() };
+        let mut bench = Bench::create(&name, &shape, mix, Default::default()).await.unwrap();
+        for _ in 0..ops {
+            bench.step().await.unwrap();
+        }
+        bench.finish().await.unwrap();
+    });
+    zdb::assert_clean(scratch.path(), "tank");
 }

@@ -4,6 +4,7 @@ use super::client::{Faith, Shared, lock};
 use super::figures::{Failure, Figures};
 use super::history::History;
 use super::judge::{Contents, Promise, agree, begin_with, dump, look, look_and_photograph};
+use super::known::{Known, LABELS};
 use super::round::{DIR, Keep, Picture, base, photograph, work};
 use super::setup::Setup;
 use super::workload::Workload;
@@ -56,6 +57,15 @@ impl Effort {
         zdb_every: 0,
         rounds: 3,
     };
+    /// Every flush boundary, for the many words: what was not flushed is lost, kept or torn in two ways, and few recoveries
+    /// are cut again.
+    pub const FLUSHES: Effort = Effort {
+        write_every: 0,
+        again_every: 40,
+        again_flush_every: 4,
+        again_write_every: 40,
+        ..Effort::FULL
+    };
     /// For the many random workloads.
     pub const SAMPLE: Effort = Effort { flush_every: 8, write_every: 100, ..Effort::FULL };
     /// Whatever one spot may need.
@@ -105,6 +115,8 @@ struct Run<'a> {
     ways: &'a Ways,
     figures: Figures,
     round: u64,
+    /// Of this round.
+    known: Known<Contents>,
 }
 
 impl Case {
@@ -121,6 +133,7 @@ impl Runner {
 
     /// Runs one case as thoroughly as asked; a case with a spot runs that alone.
     pub fn run(&mut self, case: &Case, effort: Effort) -> Figures {
+        codec::checksum::sealed::remember_hashes(LABELS);
         let name = case.setup.to_string();
         if !self.bases.contains_key(&name) {
             let made = catch_unwind(|| base(&case.setup));
@@ -132,7 +145,8 @@ impl Runner {
         }
         let effort = if case.spot.is_some() { Effort::REPLAY } else { effort };
         let (disks, history) = &self.bases[&name];
-        let mut run = Run { case, effort, ways: &self.ways, figures: Figures::default(), round: 0 };
+        let known = Known::default();
+        let mut run = Run { case, effort, ways: &self.ways, figures: Figures::default(), round: 0, known };
         run.figures.workloads = 1;
         run.rounds(disks.fork(), history.clone());
         run.figures
@@ -144,13 +158,16 @@ impl Run<'_> {
         let rounds = if matches!(self.case.workload, Workload::Random(_)) { self.effort.rounds } else { 1 };
         for round in 0..rounds {
             self.round = round;
-            let Some(next) = self.one_round(disks, history) else { return };
+            let last = self.one_round(disks, history);
+            self.figures.states += std::mem::take(&mut self.known).count();
+            let Some(last) = last.filter(|_| round + 1 < rounds) else { return };
+            let Some(next) = next_round(&last.0, last.1) else { return };
             (disks, history) = next;
         }
     }
 
-    /// The disks and what they hold where the next round is to go on.
-    fn one_round(&mut self, disks: Disks, history: History) -> Option<(Disks, History)> {
+    /// The disks where the next round is to go on, before they are cut with this seed.
+    fn one_round(&mut self, disks: Disks, history: History) -> Option<(Disks, u64)> {
         let seed = hash(&format!("{}:{}:{}", self.case.setup, self.case.workload, self.round));
         let history: Shared = Arc::new(Mutex::new(history));
         for path in &self.ways.deaf {
@@ -185,13 +202,7 @@ impl Run<'_> {
                 self.one_fate(&history, picture, fate);
             }
         }
-        // Where the next round begins must not depend on how much was tried of this one.
-        let last = pictures.last()?;
-        let cut = last.disks.fork();
-        cut.power_cut(seed);
-        let found = catch_unwind(AssertUnwindSafe(|| look(&cut, seed, Promise::Log, false))).ok()?.ok()?;
-        cut.power_cut(seed + 1);
-        Some((cut, begin_with(&found)))
+        pictures.last().map(|last| (last.disks.fork(), seed))
     }
 
     fn wants(&self, spot: &str) -> bool {
@@ -225,16 +236,14 @@ impl Run<'_> {
                 fork.remove(path);
             }
             self.figures.without_log += 1;
-            self.judge(&format!("{spot}.lost"), history, picture.now, Promise::Txg, |_| {
-                look(&fork, seed, Promise::Txg, true)
-            });
+            self.judge(&format!("{spot}.lost"), history, picture.now, Promise::Txg, &fork, false);
         }
         if again && !lost && !is_zdb {
-            self.cut_again(history, picture, &spot, &disks.fork(), seed);
+            self.cut_again(history, picture, &spot, &disks.fork());
         }
         if self.wants(&spot) || is_zdb {
             self.figures.at_flush += u64::from(at_flush);
-            self.judge(&spot, history, picture.now, Promise::Log, |_| look(&disks, seed, Promise::Log, true));
+            self.judge(&spot, history, picture.now, Promise::Log, &disks, ask_zdb);
         }
         if ask_zdb {
             self.give_to_zdb(&format!("{spot}.zdb-after"), &disks);
@@ -242,15 +251,17 @@ impl Run<'_> {
     }
 
     /// Cuts the power at flushes and writes of the recovery.
-    fn cut_again(&mut self, history: &History, picture: &Picture, spot: &str, disks: &Disks, seed: u64) {
+    fn cut_again(&mut self, history: &History, picture: &Picture, spot: &str, disks: &Disks) {
+        let seed = disks.print();
         let Effort { again_flush_every: flush_every, again_write_every: write_every, .. } = self.effort;
         let keep = Keep { flush_every, write_every, seed };
         let shared: Shared = Arc::new(Mutex::new(history.clone()));
-        let Ok((_, pictures)) =
+        let Ok((found, pictures)) =
             catch_unwind(AssertUnwindSafe(|| look_and_photograph(disks, seed, &shared, keep)))
         else {
             return;
         };
+        _ = self.known.learn(seed, Promise::Log, Ok(found));
         for again in &pictures {
             let spot = format!("{spot}.{}", again.name);
             if !self.wants(&spot) {
@@ -259,7 +270,7 @@ impl Run<'_> {
             let disks = again.disks.fork();
             disks.power_cut(hash(&spot));
             self.figures.again += 1;
-            self.judge(&spot, history, picture.now, Promise::Log, |_| look(&disks, seed, Promise::Log, true));
+            self.judge(&spot, history, picture.now, Promise::Log, &disks, false);
         }
     }
 
@@ -269,15 +280,12 @@ impl Run<'_> {
         history: &History,
         now: u64,
         promise: Promise,
-        look: impl Fn(()) -> units::Result<Contents>,
+        disks: &Disks,
+        anew: bool,
     ) {
         self.figures.cuts += 1;
-        let verdict = match catch_unwind(AssertUnwindSafe(|| look(()))) {
-            Err(panic) => Err(words(&*panic)),
-            Ok(Err(e)) => Err(format!("cannot be recovered: {e}")),
-            Ok(Ok(contents)) => agree(history, &contents, now, promise),
-        };
-        match verdict {
+        let seen = self.known.look(disks, promise, anew, |seed| look(disks, seed, promise, true));
+        match seen.and_then(|contents| agree(history, &contents, now, promise)) {
             Ok(undecided) => {
                 self.figures.undecided.present += undecided.present;
                 self.figures.undecided.absent += undecided.absent;
@@ -304,6 +312,14 @@ impl Run<'_> {
         let case = Case { spot: Some(spot), ..self.case.clone() }.to_string();
         self.figures.failures.push(Failure { case, why });
     }
+}
+
+/// Where the round after one begins. It must not depend on how much was tried of that.
+fn next_round(cut: &Disks, seed: u64) -> Option<(Disks, History)> {
+    cut.power_cut(seed);
+    let found = catch_unwind(AssertUnwindSafe(|| look(cut, seed, Promise::Log, false))).ok()?.ok()?;
+    cut.power_cut(seed + 1);
+    Some((cut.fork(), begin_with(&found)))
 }
 
 impl Figures {

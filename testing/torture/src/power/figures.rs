@@ -16,7 +16,9 @@ pub struct Figures {
     pub workloads: u64,
     /// Imports after a cut, each checked.
     pub cuts: u64,
-    /// Of these: at a flush boundary.
+    /// The different states these left; each was recovered once.
+    pub states: u64,
+    /// Of the cuts: at a flush boundary.
     pub at_flush: u64,
     /// Of these: in the midst of the recovery from another.
     pub again: u64,
@@ -34,6 +36,7 @@ impl Figures {
     pub fn add(&mut self, other: Figures) {
         self.workloads += other.workloads;
         self.cuts += other.cuts;
+        self.states += other.states;
         self.at_flush += other.at_flush;
         self.again += other.again;
         self.without_log += other.without_log;
@@ -49,6 +52,7 @@ impl fmt::Display for Figures {
         let Undecided { present, absent } = self.undecided;
         writeln!(f, "workloads                    {:>9}", self.workloads)?;
         writeln!(f, "power cuts                   {:>9}", self.cuts)?;
+        writeln!(f, "  different states left      {:>9}", self.states)?;
         writeln!(f, "  at a flush boundary        {:>9}", self.at_flush)?;
         writeln!(f, "  in the midst of a recovery {:>9}", self.again)?;
         writeln!(f, "  with the log devices lost  {:>9}", self.without_log)?;

@@ -154,6 +154,7 @@ pub fn begin_with(contents: &Contents) -> History {
 /// Writes the disks as sparse files into a directory, which then holds no others: `zdb` takes every pool it finds there.
 pub fn dump(disks: &Disks, paths: &[String], into: &Path) -> std::io::Result<()> {
     const STEP: usize = 1 << 20;
+    let zeros = vec![0; STEP];
     std::fs::create_dir_all(into)?;
     for entry in std::fs::read_dir(into)? {
         let path = entry?.path();
@@ -168,7 +169,7 @@ pub fn dump(disks: &Disks, paths: &[String], into: &Path) -> std::io::Result<()>
         file.set_len(disk.size())?;
         for at in (0..disk.size()).step_by(STEP) {
             let bytes = disk.peek(at, STEP.min((disk.size() - at) as usize));
-            if bytes.iter().any(|&b| b != 0) {
+            if bytes != zeros[..bytes.len()] {
                 file.seek(SeekFrom::Start(at))?;
                 file.write_all(&bytes)?;
             }

@@ -12,6 +12,8 @@
 //!            └ sometimes: the disks as files, before and after the recovery, to OpenZFS's zdb
 //! ```
 //!
+//! Cuts that leave the same bytes are recovered once, and judged each: see `known`.
+//!
 //! A [`Case`] is a pool, a workload and, to replay one failure, a spot: the picture and its fate. Everything follows
 //! from these names; a case that fails is told by its name and replays exactly.
 //!
@@ -26,6 +28,7 @@ mod figures;
 pub mod files;
 mod history;
 mod judge;
+mod known;
 mod round;
 mod setup;
 mod workload;

@@ -5,6 +5,7 @@ use super::super::client::{Faith, Shared, lock};
 use super::super::figures::{Failure, Figures};
 use super::super::history::History;
 use super::super::judge::{Promise, dump};
+use super::super::known::{Known, LABELS};
 use super::super::round::{DIR, Keep, Picture, TXG_TIMEOUT, new_disks, photograph};
 use super::super::setup::Setup;
 use super::check::{Found, FoundFile, check};
@@ -52,6 +53,7 @@ impl FileRunner {
     }
 
     pub fn run(&mut self, case: &FileCase, effort: Effort) -> Figures {
+        codec::checksum::sealed::remember_hashes(LABELS);
         let name = case.setup.to_string();
         if !self.bases.contains_key(&name) {
             let made = catch_unwind(|| base(case.setup));
@@ -65,9 +67,11 @@ impl FileRunner {
             }
         }
         let effort = if case.spot.is_some() { Effort::REPLAY } else { effort };
-        let mut run = Run { case, effort, ways: &self.ways, figures: Figures::default() };
+        let known = Known::default();
+        let mut run = Run { case, effort, ways: &self.ways, figures: Figures::default(), known };
         run.figures.workloads = 1;
         run.all(self.bases[&name].fork());
+        run.figures.states = run.known.count();
         run.figures
     }
 }
@@ -98,6 +102,7 @@ struct Run<'a> {
     effort: Effort,
     ways: &'a Ways,
     figures: Figures,
+    known: Known<Found>,
 }
 
 impl Run<'_> {
@@ -155,31 +160,35 @@ impl Run<'_> {
                 fork.remove(path);
             }
             self.figures.without_log += 1;
-            self.judge(&format!("{spot}.lost"), track, picture.now, Promise::Txg, &fork, seed);
+            self.judge(&format!("{spot}.lost"), track, picture.now, Promise::Txg, &fork, false);
         }
         if again && !lost {
-            self.cut_again(track, picture, &spot, &disks.fork(), seed);
+            self.cut_again(track, picture, &spot, &disks.fork());
         }
         if asked.as_ref().is_none_or(|asked| *asked == spot || asked.contains(".zdb")) {
             self.figures.at_flush += u64::from(picture.name.starts_with('f'));
-            self.judge(&spot, track, picture.now, Promise::Log, &disks, seed);
-            if chance(self.effort.zdb_every, 3) || asked.is_some_and(|asked| asked.contains(".zdb")) {
+            let ask_zdb =
+                chance(self.effort.zdb_every, 3) || asked.is_some_and(|asked| asked.contains(".zdb"));
+            self.judge(&spot, track, picture.now, Promise::Log, &disks, ask_zdb);
+            if ask_zdb {
                 self.give_to_zdb(&format!("{spot}.zdb"), &disks);
             }
         }
     }
 
     /// Cuts the power at flushes and writes of the recovery.
-    fn cut_again(&mut self, track: &Track, picture: &Picture, spot: &str, disks: &Disks, seed: u64) {
+    fn cut_again(&mut self, track: &Track, picture: &Picture, spot: &str, disks: &Disks) {
+        let seed = disks.print();
         let Effort { again_flush_every: flush_every, again_write_every: write_every, .. } = self.effort;
         let keep = Keep { flush_every, write_every, seed };
         let clock: Shared = Arc::new(Mutex::new(History::default()));
         let look = look(Promise::Log);
-        let Ok((_, pictures)) =
+        let Ok((Some(found), pictures)) =
             catch_unwind(AssertUnwindSafe(|| photograph(disks, seed, &clock, keep, look)))
         else {
             return;
         };
+        _ = self.known.learn(seed, Promise::Log, Ok(found));
         for again in &pictures {
             let spot = format!("{spot}.{}", again.name);
             if self.case.spot.as_ref().is_some_and(|asked| *asked != spot) {
@@ -188,20 +197,15 @@ impl Run<'_> {
             let disks = again.disks.fork();
             disks.power_cut(hash(&spot));
             self.figures.again += 1;
-            self.judge(&spot, track, picture.now, Promise::Log, &disks, seed);
+            self.judge(&spot, track, picture.now, Promise::Log, &disks, false);
         }
     }
 
-    fn judge(&mut self, spot: &str, track: &Track, now: u64, promise: Promise, disks: &Disks, seed: u64) {
+    fn judge(&mut self, spot: &str, track: &Track, now: u64, promise: Promise, disks: &Disks, anew: bool) {
         self.figures.cuts += 1;
-        let looked =
-            catch_unwind(AssertUnwindSafe(|| run_with(disks, seed, Config::default(), look(promise))));
-        let judged = match looked {
-            Ok(Ok(found)) => check(track, &found, now, promise),
-            Ok(Err(e)) => Err(format!("import: {e}")),
-            Err(panic) => Err(words(&*panic)),
-        };
-        match judged {
+        let recover = |seed| run_with(disks, seed, Config::default(), look(promise));
+        let seen = self.known.look(disks, promise, anew, recover);
+        match seen.and_then(|found| check(track, &found, now, promise)) {
             Ok(undecided) => {
                 self.figures.undecided.present += undecided.present;
                 self.figures.undecided.absent += undecided.absent;

@@ -1,0 +1,98 @@
+//! States that were looked at before.
+//!
+//! Many cuts leave the same bytes behind: whatever was under way was lost, or all of it was kept. What is found then follows
+//! from those bytes alone, for the order of events in their recovery is drawn from their fingerprint. So each state is
+//! recovered once, and what was found is held against what the clients knew at each of the cuts.
+
+use super::case::words;
+use super::judge::Promise;
+use sim::Disks;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use units::Result;
+
+/// Of so many parts of labels the hashes are remembered: each look reads the labels of up to five devices three times, and
+/// to hash them was half of all the work.
+pub const LABELS: usize = 64;
+
+/// What a look at a state has found, or why it failed.
+pub type Seen<T> = std::result::Result<Arc<T>, String>;
+
+/// What was found in the states after the cuts of one run of a workload.
+#[derive(Debug)]
+pub struct Known<T>(BTreeMap<(u64, bool), Seen<T>>);
+
+impl<T> Default for Known<T> {
+    fn default() -> Known<T> {
+        Known(BTreeMap::new())
+    }
+}
+
+impl<T> Known<T> {
+    /// Looks at the disks, with this seed, unless the same state is known. With `anew` it looks all the same: the disks are
+    /// then as their recovery leaves them.
+    pub fn look(
+        &mut self,
+        disks: &Disks,
+        promise: Promise,
+        anew: bool,
+        look: impl FnOnce(u64) -> Result<T>,
+    ) -> Seen<T> {
+        let seed = disks.print();
+        match self.0.get(&(seed, promise == Promise::Log)) {
+            Some(seen) if !anew => seen.clone(),
+            _ => {
+                let found = catch_unwind(AssertUnwindSafe(|| look(seed)));
+                self.learn(seed, promise, found.map_err(|panic| words(&*panic)))
+            }
+        }
+    }
+
+    /// What somebody else has found in the state with this fingerprint, or the words of a panic.
+    pub fn learn(
+        &mut self,
+        print: u64,
+        promise: Promise,
+        found: std::result::Result<Result<T>, String>,
+    ) -> Seen<T> {
+        let found = found.and_then(|found| found.map_err(|e| format!("cannot be recovered: {e}")));
+        let seen = found.map(Arc::new);
+        self.0.insert((print, promise == Promise::Log), seen.clone());
+        seen
+    }
+
+    /// How many different states there were.
+    pub fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sim::Model;
+
+    #[test]
+    fn a_state_is_looked_at_once_and_another_again() {
+        let disks = Disks::new();
+        let disk = disks.add("/sim/a", 1 << 20, Model::NVME);
+        let mut known = Known::default();
+        let mut looks = 0;
+        let mut see = |disks: &Disks, promise, anew| {
+            let seen = known.look(disks, promise, anew, |_| {
+                looks += 1;
+                Ok(looks)
+            });
+            (seen.map(|n| *n), known.count())
+        };
+        assert_eq!(see(&disks, Promise::Log, false), (Ok(1), 1));
+        assert_eq!(see(&disks.fork(), Promise::Log, false), (Ok(1), 1));
+        assert_eq!(see(&disks, Promise::Txg, false), (Ok(2), 2));
+        disk.poke(0, &[1]);
+        assert_eq!(see(&disks, Promise::Log, false), (Ok(3), 3));
+        assert_eq!(see(&disks, Promise::Log, true), (Ok(4), 3));
+        let failed = Known::<u8>::default().look(&disks, Promise::Log, false, |_| panic!("stuck"));
+        assert!(failed.unwrap_err().contains("stuck"));
+    }
+}
