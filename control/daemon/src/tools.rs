@@ -63,6 +63,7 @@ pub fn bench(home: &Home, args: Bench) -> Result<(), Failure> {
         BenchWhat::Xattrtest { words } => return xattrtest(&as_strs(&words)),
         BenchWhat::MdsSurvey { words } => return mds_survey(&as_strs(&words)),
         BenchWhat::Iscsi { words } => return iscsi(&as_strs(&words)),
+        BenchWhat::Files { words } => return files(&as_strs(&words)),
         BenchWhat::Serve { socket, dir, size, block } => {
             bench::Command::Serve(bench::Served { socket, dir, size, block })
         }
@@ -90,6 +91,12 @@ fn mds_survey(words: &[&str]) -> Result<(), Failure> {
     let asked =
         bench::mds_survey::parse(words).ok_or_else(|| Failure::Usage(bench::mds_survey::USAGE.into()))?;
     print(&bench::mds_survey::run(&asked, report::complain).map_err(|e| Failure::Failed(e.to_string()))?)
+}
+
+/// `cenote bench files`: what files cost, beside other file systems.
+fn files(words: &[&str]) -> Result<(), Failure> {
+    let asked = bench::files::parse(words).ok_or_else(|| Failure::Usage(bench::files::USAGE.into()))?;
+    print(&bench::files::run(&asked, report::complain).map_err(|e| Failure::Failed(e.to_string()))?)
 }
 
 fn as_strs(words: &[String]) -> Vec<&str> {

@@ -20,11 +20,14 @@
 pub mod args;
 mod cell;
 mod command;
+pub mod files;
 pub mod filesync;
 pub mod iscsi;
+mod loop_device;
 pub mod mds_survey;
 pub mod metadata;
 mod place;
+mod programs;
 mod rig;
 mod rows;
 mod servers;

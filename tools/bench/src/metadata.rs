@@ -18,7 +18,7 @@
 pub mod args;
 pub mod engine;
 pub mod mounted;
-mod pool;
+pub(crate) mod pool;
 pub mod table;
 
 use std::path::PathBuf;

@@ -14,10 +14,10 @@
 //! All files are written once before they are used: they stand for disks, on which a write allocates nothing. A new file
 //! would have its file system's journal in every flush.
 
-mod peers;
 mod target;
 
 use crate::filesync::{self, Outcome};
+use crate::loop_device::LoopMount;
 use crate::volume_pool::{VOLUME, VolumePool};
 use appliance::Lun;
 use pool::Pool;
@@ -56,6 +56,8 @@ impl Default for Options {
 }
 
 const STREAMS: [usize; 2] = [1, 8];
+/// Of the kernel, made on a loop device on the same disk.
+const FILE_SYSTEMS: [&str; 2] = ["ext4", "xfs"];
 /// Of the volume, and of the file that it is compared with.
 const SIZE: u64 = 256 << 20;
 const DEVICE_SIZE: u64 = 2 << 30;
@@ -154,10 +156,9 @@ pub async fn run(
         progress(&format!("filesync on a {place}"));
         loops.push(FilesyncRow { place: place.into(), outcomes: Ok(rig.filesync(with_slog).await?) });
     }
-    for file_system in peers::FILE_SYSTEMS {
+    for file_system in FILE_SYSTEMS {
         progress(&format!("filesync on {file_system}"));
-        let outcomes =
-            peers::filesync(file_system, &rig.dir, &rig.dir.join(DISK), rig.options.files, &STREAMS);
+        let outcomes = rig.filesync_mounted(file_system);
         loops.push(FilesyncRow { place: format!("{file_system}, on a loop device"), outcomes });
     }
     Ok((rows, loops))
@@ -276,6 +277,18 @@ impl SyncRig {
         drop(lun);
         pool.export().await?;
         Ok(outcomes)
+    }
+}
+
+impl SyncRig {
+    /// The loop with each number of streams on a file system of the kernel, or why it cannot be run here.
+    fn filesync_mounted(&self, file_system: &str) -> std::result::Result<Vec<Outcome>, String> {
+        let mounted = LoopMount::new(file_system, &self.dir, &self.dir.join(DISK))?;
+        let run = |streams| {
+            let options = filesync::Options { count: self.options.files, streams };
+            filesync::files::run(mounted.at(), options).map_err(|e| e.to_string())
+        };
+        STREAMS.into_iter().map(run).collect()
     }
 }
 

@@ -50,6 +50,14 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("bench serve", &["cenote bench serve /tmp/nbd.sock /dev/shm 512M 16K"]),
     ("bench iscsi", &["cenote bench iscsi", "cenote bench iscsi /dev/shm --seconds 1 --rounds 1"]),
     (
+        "bench files",
+        &[
+            "cenote bench files",
+            "cenote bench files /tmp --only names --tar linux.tar --rounds 3",
+            "cenote bench files /tmp --only large --peers cenote,ext4 --size 1G --seconds 2",
+        ],
+    ),
+    (
         "bench filesync",
         &[
             "cenote bench filesync /tmp 1000 --streams 4",

@@ -146,6 +146,12 @@ pub enum BenchWhat {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
         words: Vec<String>,
     },
+    /// Source trees, large files and object storage: what files cost, beside ext4, XFS, btrfs and zfs-fuse
+    Files {
+        /// A directory, and --minutes M, --rounds N, --only LIST, --peers LIST and more: see docs/files.md
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+        words: Vec<String>,
+    },
     /// Serves a volume of a new pool over NBD until it is told to end: one of the servers that `engine` measures
     Serve {
         /// Where it listens

@@ -66,9 +66,23 @@ impl Drop for Own<'_> {
 }
 
 impl Rig {
+    /// A pool on files that are there already: pairs of mirrors, or one group of all.
+    pub fn on(layout: Layout, paths: Vec<PathBuf>) -> Rig {
+        Rig { layout, paths }
+    }
+
     pub async fn create(&self, way: &Way) -> Result<Pool> {
+        self.create_with(settings(way)?).await
+    }
+
+    /// A new pool with a file system that has these properties.
+    pub async fn create_with(&self, props: Vec<(PropName, Value)>) -> Result<Pool> {
         let leaves = self.paths.iter().map(|path| NewLeaf::look_at(path)).collect::<Result<Vec<_>>>()?;
-        let width = if self.layout == Layout::Mirror { 2 } else { 1 };
+        let width = match self.layout {
+            Layout::Stripe => 1,
+            Layout::Mirror => 2,
+            Layout::Raidz { .. } => leaves.len(),
+        };
         let group =
             |some: &[NewLeaf]| Group { layout: self.layout, bias: Bias::Normal, leaves: some.to_vec() };
         let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY);
@@ -86,7 +100,6 @@ impl Rig {
             tunables: Default::default(),
         })
         .await?;
-        let props = settings(way)?;
         pool.create_dataset(FILE_SYSTEM, Content::FileSystem(Default::default()), props).await?;
         Ok(pool)
     }
@@ -114,7 +127,9 @@ fn host() -> Host {
 
 /// The properties of a way, if they make sense.
 pub fn settings(way: &Way) -> Result<Vec<(PropName, Value)>> {
-    let parse =
-        |name, value: &str| parse_setting(name, value, Types::FILESYSTEM, When::Create, &Default::default());
-    Ok(vec![parse("xattr", &way.xattr)?, parse("dnodesize", &way.dnode_size)?])
+    Ok(vec![setting("xattr", &way.xattr)?, setting("dnodesize", &way.dnode_size)?])
+}
+
+pub fn setting(name: &str, value: &str) -> Result<(PropName, Value)> {
+    parse_setting(name, value, Types::FILESYSTEM, When::Create, &Default::default())
 }

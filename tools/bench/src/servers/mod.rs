@@ -14,6 +14,7 @@ mod row;
 mod server;
 
 pub use server::Served;
+pub(crate) use server::cpu_of;
 
 use crate::{Options, Progress};
 use client::Client;

@@ -86,9 +86,14 @@ impl Server {
 
     /// User and system time of all its threads, those that have ended included.
     pub fn cpu(&self) -> io::Result<Duration> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        ticks(&stat).map(|n| TICK * n).ok_or_else(|| io::Error::other("/proc has no times"))
+        cpu_of(self.child.id())
     }
+}
+
+/// User and system time of a process so far.
+pub(crate) fn cpu_of(pid: u32) -> io::Result<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    ticks(&stat).map(|n| TICK * n).ok_or_else(|| io::Error::other("/proc has no times"))
 }
 
 /// Fields 14 and 15; the second, the name, may hold blanks and parentheses.
