@@ -173,7 +173,8 @@ fn check_mounted(at: &Path) -> Result<()> {
 
 /// Debian's package, unpacked somewhere. Its programs meet at a socket of the whole machine.
 struct ZfsFuse {
-    root: PathBuf,
+    /// Where its programs are.
+    programs: PathBuf,
     disks: PathBuf,
     at: PathBuf,
     made: Made,
@@ -234,8 +235,8 @@ impl ZfsFuse {
         let mut command = Command::new(&program);
         command.args(["--no-daemon", "--no-kstat-mount"]);
         let daemon = Daemon::start(&mut command).map_err(failed)?;
-        let bin = program.parent().map(Path::to_path_buf).unwrap_or_default();
-        let mut fuse = ZfsFuse { root: bin, disks, at, made: Made(None), daemon, _directories: directories };
+        let programs = program.parent().map(Path::to_path_buf).unwrap_or_default();
+        let mut fuse = ZfsFuse { programs, disks, at, made: Made(None), daemon, _directories: directories };
         let zpool = fuse.zpool();
         fuse.daemon.wait(PATIENCE, || run(stop, &zpool, &["list"]).is_ok())?;
         let (at, moved) = (fuse.at.display().to_string(), moved.display().to_string());
@@ -247,7 +248,7 @@ impl ZfsFuse {
     }
 
     fn zpool(&self) -> String {
-        self.root.join("zpool").display().to_string()
+        self.programs.join("zpool").display().to_string()
     }
 }
 
