@@ -29,7 +29,7 @@ const FILES: usize = 8;
 const REQUEST: u64 = 1 << 20;
 /// Requests of a thread's part.
 const PART: u64 = 16;
-/// What each step may take, as long as it has begun every part.
+/// What each step may take, once every part was begun.
 const LIMIT: Duration = Duration::from_millis(1500);
 
 pub(super) const STEPS: [&str; 3] = ["read", "write", "mixed"];
@@ -75,7 +75,10 @@ pub(super) fn measure(options: &Options, stop: &Stop, progress: Progress) -> Res
                 break;
             }
             progress(&format!("object storage, {}, {}, round {round}", row.layout, pretty_size(row.record)));
-            let one = one(&options.objects, row.layout, row.record)?;
+            let one = match one(&options.objects, row.layout, row.record, stop) {
+                Err(_) if stop.is_over() && !stop.was_asked() => break,
+                one => one?,
+            };
             row.samples.iter_mut().zip(one).for_each(|(samples, sample)| samples.push(sample));
         }
     }
@@ -91,7 +94,7 @@ impl Drop for Devices {
     }
 }
 
-fn one(dir: &Path, layout: &str, record: u64) -> Result<[Sample; 3]> {
+fn one(dir: &Path, layout: &str, record: u64, stop: &Stop) -> Result<[Sample; 3]> {
     let devices = Devices(dir.join(format!("cenote-objects-{}", std::process::id())));
     let failed = |e| Error::new(Kind::Io, "make a pool's files").at(devices.0.display()).because(e);
     std::fs::create_dir(&devices.0).map_err(failed)?;
@@ -106,10 +109,11 @@ fn one(dir: &Path, layout: &str, record: u64) -> Result<[Sample; 3]> {
         paths.push(path);
     }
     let rig = Rig::on(layout, paths);
-    linux::block_on(async move { all(&rig, record).await })
+    let stop = stop.clone();
+    linux::block_on(async move { all(&rig, record, &stop).await })
 }
 
-async fn all(rig: &Rig, record: u64) -> Result<[Sample; 3]> {
+async fn all(rig: &Rig, record: u64, stop: &Stop) -> Result<[Sample; 3]> {
     let props = vec![setting("recordsize", &record.to_string())?, setting("compression", "off")?];
     let pool = rig.create_with(props).await?;
     let fs = pool.open_file_system_for_writing(FILE_SYSTEM).await?;
@@ -123,7 +127,7 @@ async fn all(rig: &Rig, record: u64) -> Result<[Sample; 3]> {
     pool.sync().await?;
     drop((root, fs));
     let parts: Arc<[AtomicU64]> = (0..THREADS).map(|_| AtomicU64::new(0)).collect();
-    let write = step(&pool, files, &parts, |_| true).await?;
+    let write = step(&pool, files, &parts, |_| true, stop).await?;
     pool.export().await?;
     let pool = rig.open(false).await?;
     let fs = pool.open_file_system_for_writing(FILE_SYSTEM).await?;
@@ -133,7 +137,7 @@ async fn all(rig: &Rig, record: u64) -> Result<[Sample; 3]> {
         for id in &ids {
             files.push(fs.node(*id).await?);
         }
-        steps.push(step(&pool, files, &parts, writes).await?);
+        steps.push(step(&pool, files, &parts, writes, stop).await?);
     }
     drop(fs);
     pool.export().await?;
@@ -154,17 +158,20 @@ async fn step(
     files: Vec<Node>,
     parts: &Arc<[AtomicU64]>,
     writes: fn(usize) -> bool,
+    stop: &Stop,
 ) -> Result<Sample> {
+    stop.check()?;
     let (cpu, begun) = (crate::servers::cpu_of(std::process::id()).ok(), world::now());
     let noise = Buf::copy_from(&noise());
     let start = |thread: usize| {
         let (file, parts, noise) = (files[thread % FILES].clone(), parts.clone(), noise.clone());
+        let stop = stop.clone();
         world::spawn_on(thread, async move {
             let from = (thread / FILES) as u64 * PART * REQUEST;
             let (part, mut done) = (&parts[thread], 0);
             let is_writer = writes(thread);
             let end = if is_writer { PART } else { part.load(Ordering::Relaxed) };
-            while done < end && (done == 0 || world::now().since(begun) < LIMIT) {
+            while done < end && (done == 0 || !stop.is_over() && world::now().since(begun) < LIMIT) {
                 let at = from + done * REQUEST;
                 if is_writer {
                     file.write(at, &noise).await?;
