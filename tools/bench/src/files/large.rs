@@ -127,7 +127,7 @@ impl Job<'_> {
             Work::Write => {
                 let file = File::create(path)?;
                 let mut done = 0;
-                while done < blocks && Instant::now() < end {
+                while done < blocks && (done == 0 || Instant::now() < end) {
                     file.write_all_at(&self.noise[..self.block], done * self.block as u64)?;
                     done += 1;
                 }
@@ -136,7 +136,7 @@ impl Job<'_> {
             Work::Read { .. } => {
                 let (file, mut buffer) = (File::open(path)?, vec![0; self.block]);
                 let mut done = 0;
-                while done < blocks && Instant::now() < end {
+                while done < blocks && (done == 0 || Instant::now() < end) {
                     file.read_exact_at(&mut buffer, done * self.block as u64)?;
                     done += 1;
                 }
