@@ -166,11 +166,13 @@ impl Job<'_> {
         let done = AtomicU64::new(0);
         let stream = |seed: usize| -> io::Result<()> {
             let (mut random, mut buffer) = (Random::new(seed as u64 + 1), buffer.clone());
-            while Instant::now() < end {
+            loop {
                 work(&mut buffer, random.next() % blocks * self.block as u64)?;
                 done.fetch_add(1, Ordering::Relaxed);
+                if Instant::now() >= end {
+                    return Ok(());
+                }
             }
-            Ok(())
         };
         std::thread::scope(|scope| {
             let streams: Vec<_> =
