@@ -135,13 +135,16 @@ impl Migration {
 
 impl Appliance {
     /// Begins to give a volume another block size; a daemon's caller does not wait for the end. The block size that it
-    /// has already ends what is under way.
+    /// has already ends what is under way; the one that it is getting changes nothing.
     pub(crate) async fn change_block_size(&self, open: &Open, dataset: &str, block: u64) -> Result<()> {
         let pool = &open.pool;
         let _turn = self.0.migrations.turn.lock().await;
         if let Some(running) = self.0.migrations.running(dataset) {
             if block == running.from {
                 self.0.migrations.cancel(|name| name == dataset).await;
+                return Ok(());
+            }
+            if block == running.to {
                 return Ok(());
             }
             let why = format!(
