@@ -10,7 +10,8 @@
 //! then. So what may be overwritten is kept here until the txg is on disk, and is never read from the devices. The reader
 //! gets the newer content, which is what the object holds by then.
 //!
-//! Only the pool's own object set is written in more than one pass; a block of another set is never overwritten.
+//! Only the pool's own object set must come to rest by this, as writing it changes it again; a block of another set that
+//! a later pass changes gets another place.
 //!
 //! Invariant: a block that is written in its place is here, and so is each that has been, until its txg is synced.
 
