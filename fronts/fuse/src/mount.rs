@@ -143,6 +143,15 @@ impl Mount {
         self.ended.wait().await;
     }
 
+    /// Whether it is still mounted. When somebody else has taken it away the news may be on its way: it is waited for.
+    pub async fn stays(&self) -> bool {
+        let (at, connection) = (self.at.clone(), self.connection);
+        let is_there = aside(move || {
+            std::fs::symlink_metadata(&at).is_ok_and(|at| rustix::fs::minor(at.st_dev()) == connection)
+        });
+        is_there.await || world::timeout(GOODBYE, self.ended.wait()).await.is_none()
+    }
+
     /// Files of a snapshot that is to be destroyed, or called otherwise, are not served any more.
     pub async fn forget_snapshot(&self, name: &str) {
         self.served.forget_snapshot(name).await;

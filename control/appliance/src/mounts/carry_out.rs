@@ -53,7 +53,10 @@ impl Appliance {
         for dataset in &asked.datasets {
             let open = self.pool_with(dataset, Access::Change).await?;
             let plan = plan(&open, dataset).await?.with(dataset, asked.overlay, &asked.options)?;
-            if self.0.mounts.get(dataset).is_some() {
+            let known = self.0.mounts.get(dataset);
+            if let Some(mount) = known
+                && mount.stays().await
+            {
                 let message = format!("cannot mount '{dataset}': filesystem already mounted");
                 return Err(ApiError::new(ErrorKind::Exists, message));
             }

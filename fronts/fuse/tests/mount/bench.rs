@@ -28,6 +28,7 @@ pub struct Bench {
 
 enum Order {
     Unmount(bool, Sender<units::Result<()>>),
+    Stays(Sender<bool>),
     Leave(Sender<()>),
     Mount(Sender<()>),
 }
@@ -72,6 +73,7 @@ impl Bench {
                             }
                             done.send(left).unwrap();
                         }
+                        Ok(Order::Stays(done)) => done.send(mount.as_ref().unwrap().stays().await).unwrap(),
                         Ok(Order::Leave(done)) => {
                             mount.take().unwrap().unmount(false).await.unwrap();
                             pool.export().await.unwrap();
@@ -114,6 +116,12 @@ impl Bench {
     pub fn unmount(&self, force: bool) -> units::Result<()> {
         let (done, wait) = channel();
         self.orders.send(Order::Unmount(force, done)).unwrap();
+        wait.recv().unwrap()
+    }
+
+    pub fn stays(&self) -> bool {
+        let (done, wait) = channel();
+        self.orders.send(Order::Stays(done)).unwrap();
         wait.recv().unwrap()
     }
 

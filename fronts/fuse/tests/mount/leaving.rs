@@ -67,6 +67,7 @@ fn elsewhere() {
     interop::programs::run(command("umount").arg(bench.root()));
     assert!(!bench.root().join("f").exists());
     // The program notices, and gives everything back.
+    assert!(!bench.stays());
     bench.unmount(false).unwrap();
     bench.mount();
     assert_eq!(std::fs::read_to_string(bench.root().join("f")).unwrap(), "kept");
