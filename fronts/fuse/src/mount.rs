@@ -101,11 +101,12 @@ pub async fn mount(fs: FileSystem, dataset: Arc<dyn Dataset>, at: &Path, options
     let (loops, serving) = loops::start();
     let ended = Arc::new(Event::new());
     let session = Session::new(served.clone(), loops, ended.clone());
-    let (place, how) = (at.to_path_buf(), options.clone());
+    let (place, how, told) = (at.to_path_buf(), options.clone(), served.clone());
     let begun = aside(move || {
         place::prepare(&place, how.overlay)?;
         let failed = |e: std::io::Error| Error::new(Kind::Io, "mount").at(place.display()).because(e);
         let session = fuser::Session::new(session, &place, &how.config()).map_err(failed)?;
+        let _ = told.kernel.set(session.notifier());
         let session = session.spawn().map_err(failed)?;
         // The first answer: from now on it is there for everybody.
         let device = std::fs::symlink_metadata(&place).map_err(failed)?.st_dev();

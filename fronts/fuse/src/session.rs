@@ -72,7 +72,7 @@ impl Session {
 }
 
 fn asker(request: &Request) -> Asker {
-    Asker { uid: request.uid(), gid: request.gid() }
+    Asker { uid: request.uid(), gid: request.gid(), process: request.pid() }
 }
 
 fn bytes(name: &OsStr) -> Vec<u8> {
@@ -320,7 +320,7 @@ impl Filesystem for Session {
 
     fn write(
         &self,
-        _: &Request,
+        request: &Request,
         number: INodeNo,
         _: FileHandle,
         offset: u64,
@@ -333,6 +333,7 @@ impl Filesystem for Session {
         let data = data.to_vec();
         let how = Writing {
             sync: flags.0 & OFlags::DSYNC.bits() as i32 != 0,
+            asker: asker(request),
             drops_rights: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
         };
         self.run(|fs| async move {
@@ -422,7 +423,7 @@ impl Filesystem for Session {
 
     fn setxattr(
         &self,
-        _: &Request,
+        request: &Request,
         number: INodeNo,
         name: &OsStr,
         value: &[u8],
@@ -430,8 +431,15 @@ impl Filesystem for Session {
         _: u32,
         reply: ReplyEmpty,
     ) {
-        let (name, value) = (bytes(name), value.to_vec());
-        self.run(|fs| async move { empty(reply, fs.set_xattr(number.0, &name, &value, flags).await) });
+        let (asker, name, value) = (asker(request), bytes(name), value.to_vec());
+        self.run(|fs| async move {
+            let set = fs.set_xattr(number.0, &name, &value, flags).await;
+            let set = match set {
+                Ok(()) => fs.check_group_right(asker, number.0, &name).await,
+                failed => failed,
+            };
+            empty(reply, set)
+        });
     }
 
     fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
@@ -451,7 +459,7 @@ impl Filesystem for Session {
 
     fn fallocate(
         &self,
-        _: &Request,
+        request: &Request,
         number: INodeNo,
         _: FileHandle,
         offset: u64,
@@ -459,7 +467,8 @@ impl Filesystem for Session {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        self.run(|fs| async move { empty(reply, fs.allocate(number.0, offset, len, mode).await) });
+        let asker = asker(request);
+        self.run(|fs| async move { empty(reply, fs.allocate(asker, number.0, offset, len, mode).await) });
     }
 
     fn lseek(
@@ -492,12 +501,12 @@ impl Filesystem for Session {
         flags: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
-        let is_root = request.uid() == 0;
+        let asker = asker(request);
         self.run(|fs| async move {
             if !flags.is_empty() {
                 return reply.error(Errno::EINVAL);
             }
-            match fs.copy((from.0, offset), (to.0, to_offset), len, !is_root).await {
+            match fs.copy(asker, (from.0, offset), (to.0, to_offset), len).await {
                 Ok(n) => reply.written(n),
                 Err(e) => reply.error(e),
             }

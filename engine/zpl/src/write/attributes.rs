@@ -46,9 +46,10 @@ const SET_UID: u64 = 0o4000;
 const SET_GID: u64 = 0o2000;
 const GROUP_EXECUTES: u64 = 0o010;
 
-/// A mode without the right to act as owner or group. Without execution by the group, set-group-id means another thing.
-pub(super) fn without_privileges(mode: u64) -> u64 {
-    let group = if mode & GROUP_EXECUTES != 0 { SET_GID } else { 0 };
+/// A mode without the right to act as owner or group. Without execution by the group, set-group-id means another thing, which
+/// somebody of the group may leave.
+pub(super) fn without_privileges(mode: u64, of_group: bool) -> u64 {
+    let group = if mode & GROUP_EXECUTES != 0 || !of_group { SET_GID } else { 0 };
     mode & !(SET_UID | group)
 }
 
@@ -70,7 +71,7 @@ impl Node {
             let old_list = self.acl_in(&file.attributes).await?;
             self.apply_mode(&mut file, mode & !0o7777 | u64::from(permissions & 0o7777), &old_list)?;
         } else if (changes.uid.is_some() || changes.gid.is_some()) && !self.is_directory() {
-            file.set(Attr::Mode, &[without_privileges(mode)])?;
+            file.set(Attr::Mode, &[without_privileges(mode, true)])?;
         }
         if let Some(wanted) = changes.flags {
             let own = file.word(Attr::Flags)?;
@@ -207,16 +208,17 @@ impl Node {
         fs.settle().await
     }
 
-    /// Takes the right to act as owner or group from a file that somebody else than root writes to.
-    pub async fn drop_privileges(&self) -> Result<()> {
+    /// Takes the right to act as owner or group from a file that somebody else than root writes to, who is of the file's group
+    /// or not; says whether it had it.
+    pub async fn drop_privileges(&self, of_group: bool) -> Result<bool> {
         let mode = self.bonus_attributes()?.require(Attr::Mode).map_err(|e| self.place(e))?;
-        if self.kind() != FileKind::Regular || without_privileges(mode) == mode {
-            return Ok(());
+        if self.kind() != FileKind::Regular || without_privileges(mode, of_group) == mode {
+            return Ok(false);
         }
         let fs = self.file_system();
         fs.writer()?;
         let mut file = self.load().await?;
-        let mode = without_privileges(file.word(Attr::Mode)?);
+        let mode = without_privileges(file.word(Attr::Mode)?, of_group);
         file.set(Attr::Mode, &[mode])?;
         file.touch(false)?;
         let tx = fs.begin(COST).await?;
@@ -229,7 +231,8 @@ impl Node {
             }
         }
         drop((tx, file));
-        fs.settle().await
+        fs.settle().await?;
+        Ok(true)
     }
 }
 

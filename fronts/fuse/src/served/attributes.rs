@@ -35,10 +35,7 @@ impl Served {
         let node = &file.node;
         if let Some(size) = setting.size {
             node.truncate(size).await.map_err(|e| errno(&e))?;
-            // The kernel says who may keep these rights; this request has no word for it.
-            if asker.uid != 0 {
-                drop_rights(node).await?;
-            }
+            self.drop_rights(asker, number, node).await?;
         }
         let changes = Changes {
             permissions: setting.mode.map(|mode| mode & 0o7777),
@@ -62,13 +59,7 @@ impl Served {
     }
 }
 
-/// Whoever changes a program takes from it what it may do in its owner's name.
-pub(super) async fn drop_rights(node: &Node) -> Result<()> {
-    node.drop_privileges().await.map_err(|e| errno(&e))?;
-    drop_capabilities(node).await
-}
-
-async fn drop_capabilities(node: &Node) -> Result<()> {
+pub(super) async fn drop_capabilities(node: &Node) -> Result<()> {
     match node.xattr(CAPABILITIES).await.map_err(|e| errno(&e))? {
         Some(_) => node.remove_xattr(CAPABILITIES).await.map_err(|e| errno(&e)),
         None => Ok(()),

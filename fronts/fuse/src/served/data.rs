@@ -1,7 +1,6 @@
 //! What is in files.
 
-use super::attributes::drop_rights;
-use super::{Place, Served};
+use super::{Asker, Place, Served};
 use crate::errno::{Result, errno};
 use fuser::Errno;
 use units::Kind;
@@ -30,11 +29,12 @@ pub(crate) struct Reading {
 }
 
 /// How a write is to be done.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Writing {
+    pub asker: Asker,
     /// It is durable before the answer.
     pub sync: bool,
-    /// Whoever writes may not keep setuid and the like.
+    /// Whoever writes may not leave setuid and the like.
     pub drops_rights: bool,
 }
 
@@ -59,7 +59,7 @@ impl Served {
     pub async fn write(&self, number: u64, offset: u64, data: &[u8], how: Writing) -> Result<()> {
         let node = self.file(number).await?.node;
         if how.drops_rights {
-            drop_rights(&node).await?;
+            self.drop_rights(how.asker, number, &node).await?;
         }
         let written =
             if how.sync { node.write_durable(offset, data).await } else { node.write(offset, data).await };
@@ -77,7 +77,7 @@ impl Served {
         }
     }
 
-    pub async fn allocate(&self, number: u64, offset: u64, len: u64, mode: i32) -> Result<()> {
+    pub async fn allocate(&self, asker: Asker, number: u64, offset: u64, len: u64, mode: i32) -> Result<()> {
         let node = self.file(number).await?.node;
         let end = offset.checked_add(len).filter(|end| *end <= i64::MAX as u64).ok_or(Errno::EFBIG)?;
         let done = match mode {
@@ -101,7 +101,7 @@ impl Served {
             _ => return Err(Errno::EOPNOTSUPP),
         };
         done.map_err(|e| errno(&e))?;
-        drop_rights(&node).await
+        self.drop_rights(asker, number, &node).await
     }
 
     pub async fn seek(&self, number: u64, offset: i64, whence: i32) -> Result<i64> {
@@ -117,11 +117,9 @@ impl Served {
     }
 
     /// Copies as much as one request does, and says how much that was; holes stay holes.
-    pub async fn copy(&self, from: (u64, u64), to: (u64, u64), len: u64, drops_rights: bool) -> Result<u32> {
+    pub async fn copy(&self, asker: Asker, from: (u64, u64), to: (u64, u64), len: u64) -> Result<u32> {
         let (source, target) = (self.file(from.0).await?.node, self.file(to.0).await?.node);
-        if drops_rights {
-            drop_rights(&target).await?;
-        }
+        self.drop_rights(asker, to.0, &target).await?;
         let len = len.min(COPY_MAX);
         let mut done = 0;
         while done < len {

@@ -4,6 +4,7 @@
 //!   names.rs        lookup, create, link, remove, rename        data.rs    read, write, allocate, seek, copy, sync
 //!   attributes.rs   getattr, setattr, statfs                    xattr.rs   extended attributes
 //!   listing.rs      directories                                 control.rs .zfs and the snapshots in it
+//!   rights.rs       set-user-id and set-group-id
 //! ```
 //!
 //! Whatever gives an entry back counts it as told to the kernel, once it is certain that the answer will be that.
@@ -11,8 +12,10 @@
 mod attributes;
 mod control;
 mod data;
+
 mod listing;
 mod names;
+mod rights;
 mod xattr;
 
 pub(crate) use attributes::Setting;
@@ -23,10 +26,11 @@ use crate::errno::{Result, errno};
 use crate::mount::Options;
 use crate::nodes::{CONTROL, Nodes, ROOT, SNAPSHOTS, number, parts};
 use control::Trees;
-use fuser::{Errno, FileAttr};
+use fuser::{Errno, FileAttr, Notifier};
+use std::sync::OnceLock;
 use units::ObjectId;
 use world::Pending;
-use zpl::{FileSystem, Node, Time};
+use zpl::{FileKind, FileSystem, Node, Time};
 
 /// What there is of a dataset besides its files.
 pub trait Dataset: Send + Sync + 'static {
@@ -60,6 +64,8 @@ pub(crate) struct Served {
     /// When something was read is noted, as the properties say; by a mount option never.
     notes_access: bool,
     pub posix_acl: bool,
+    /// Who is told of what it does not expect; from the moment it can be.
+    pub kernel: OnceLock<Notifier>,
     nodes: Nodes,
     trees: Trees,
     made: Time,
@@ -97,6 +103,7 @@ impl Served {
             shows_snapshots: options.shows_snapshots,
             notes_access: options.atime,
             posix_acl: options.posix_acl,
+            kernel: OnceLock::new(),
             nodes: Nodes::default(),
             trees: Trees::default(),
             made,
@@ -139,7 +146,11 @@ impl Served {
     }
 
     async fn attr(&self, file: &File) -> Result<FileAttr> {
-        let stat = file.node.stat().await.map_err(|e| errno(&e))?;
+        let mut stat = file.node.stat().await.map_err(|e| errno(&e))?;
+        if stat.kind == FileKind::Regular && stat.size == 0 {
+            // As OpenZFS: programs choose their buffers by it, and the only block of an empty file says nothing of those to come.
+            stat.block_size = self.fs.settings().record_size.min(IO_MAX as u64) as u32;
+        }
         Ok(crate::attr::file_attr(self.number(file), &stat))
     }
 

@@ -17,6 +17,8 @@ pub(super) const SNAPSHOTS_NAME: &[u8] = b"snapshot";
 pub(crate) struct Asker {
     pub uid: u32,
     pub gid: u32,
+    /// Its number in /proc.
+    pub process: u32,
 }
 
 /// What a file is to be.

@@ -7,7 +7,8 @@ use units::Kind;
 use zpl::XattrMode;
 
 /// POSIX ACLs: of a file, and the one that what is made in a directory begins with.
-const ACLS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
+const ACLS: [&[u8]; 2] = [ACCESS, b"system.posix_acl_default"];
+pub(super) const ACCESS: &[u8] = b"system.posix_acl_access";
 const CREATE: i32 = 1;
 const REPLACE: i32 = 2;
 /// The largest value that the system call takes.

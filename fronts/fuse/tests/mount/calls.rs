@@ -1,7 +1,8 @@
 //! What programs ask for by system calls.
 
 use crate::bench::{Bench, NEEDS};
-use interop::harness::{Trial, trial};
+use interop::harness::{Need, Trial, trial};
+use interop::programs::command;
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom, Timespec, Timestamps, XattrFlags,
 };
@@ -12,11 +13,13 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
 pub fn trials() -> Vec<Trial> {
+    let acl = [&NEEDS[..], &[Need::Program("setfacl")]].concat();
     vec![
         trial("a_file_without_a_name_lives_until_it_is_closed", &NEEDS, nameless),
         trial("holes_are_holes_and_are_found", &NEEDS, holes),
         trial("errors_are_those_of_the_system", &NEEDS, errors),
         trial("extended_attributes_and_acls_are_kept_and_enforced", &NEEDS, attributes),
+        trial("who_changes_a_program_takes_its_rights_and_sees_it_at_once", &acl, rights),
         trial("renames_replace_refuse_and_exchange", &NEEDS, renames),
         trial("large_and_direct_requests_arrive_whole", &NEEDS, large),
         trial("offsets_and_sizes_at_the_end_of_numbers_are_refused", &NEEDS, limits),
@@ -64,6 +67,7 @@ fn holes() {
     let bench = Bench::new();
     let file = read_write(&bench.root().join("f"));
     let block = 128 << 10;
+    assert_eq!(file.metadata().unwrap().blksize(), block, "what its blocks are to become");
     file.write_all_at(&vec![7; 4 * block as usize], 0).unwrap();
     let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     rustix::fs::fallocate(&file, punch, block, block).unwrap();
@@ -168,7 +172,7 @@ fn attributes() {
     set("system.posix_acl_access", &acl.concat(), XattrFlags::empty()).unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
     let as_user = |uid: &str| {
-        let mut command = interop::programs::command("setpriv");
+        let mut command = command("setpriv");
         let user =
             [format!("--reuid={uid}"), format!("--regid={uid}"), "--clear-groups".into(), "cat".into()];
         command.args(user).arg(&path).output().unwrap().status.success()
@@ -196,6 +200,40 @@ fn attributes() {
     std::fs::write(&path, "x").unwrap();
     let refused = rustix::fs::setxattr(&path, "system.posix_acl_access", &acl.concat(), XattrFlags::empty());
     assert_eq!(refused, Err(Errno::OPNOTSUPP));
+}
+
+/// It did not: the kernel went on believing the mode for a second after direct writes and allocating; set-group-id without
+/// execution stayed whoever allocated, and whoever set a list.
+fn rights() {
+    let bench = Bench::with(|options| options.posix_acl = true);
+    std::fs::set_permissions(bench.root(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let path = bench.root().join("f");
+    const DIRECT: &str = "dd if=/dev/zero of=f bs=4096 count=1 oflag=direct conv=notrunc status=none";
+    const LIST: &str = "setfacl -m u::rwx,g::rwx,o::rwx f";
+    // Owned by 100:100: who does what, to which mode, and what is left of it.
+    for (uid, gid, script, before, after) in [
+        (100, 100, DIRECT, 0o6666, 0o2666),
+        (100, 101, DIRECT, 0o6666, 0o666),
+        (100, 100, DIRECT, 0o6777, 0o777),
+        (0, 0, DIRECT, 0o6777, 0o6777),
+        (101, 101, "fallocate -l 8192 f", 0o6666, 0o666),
+        (100, 100, "fallocate -l 12288 f", 0o6666, 0o2666),
+        (0, 0, "fallocate -p -l 4096 f", 0o6777, 0o6777),
+        (101, 101, "truncate -s 100 f", 0o6666, 0o666),
+        (100, 100, LIST, 0o2755, 0o2777),
+        (100, 101, LIST, 0o2755, 0o777),
+        (0, 101, LIST, 0o2755, 0o2777),
+    ] {
+        std::fs::write(&path, "program").unwrap();
+        std::os::unix::fs::chown(&path, Some(100), Some(100)).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(before)).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o7777, before);
+        let mut client = command("setpriv");
+        client.args([format!("--reuid={uid}"), format!("--regid={gid}"), "--clear-groups".into()]);
+        interop::programs::run(client.args(["sh", "-ec", script]).current_dir(bench.root()));
+        let left = std::fs::metadata(&path).unwrap().mode() & 0o7777;
+        assert_eq!(left, after, "{left:o} after '{script}' by {uid}:{gid}");
+    }
 }
 
 fn entry(tag: u16, rights: u16, who: u32) -> Vec<u8> {

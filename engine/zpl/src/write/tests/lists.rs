@@ -97,12 +97,16 @@ fn groups_are_inherited_and_privileges_are_lost() {
         assert_eq!(file.stat().await.unwrap().gid, 50);
         file.write(0, b"root writes").await.unwrap();
         assert_eq!(file.stat().await.unwrap().permissions, 0o6755);
-        file.drop_privileges().await.unwrap();
+        assert!(file.drop_privileges(true).await.unwrap());
+        assert!(!file.drop_privileges(false).await.unwrap(), "there is nothing more to take");
         assert_eq!(file.stat().await.unwrap().permissions, 0o755);
         // Without execution by the group the bit means mandatory locking, and stays.
         file.change(&Changes { permissions: Some(0o6745), ..Changes::default() }).await.unwrap();
         file.change(&Changes { uid: Some(7), ..Changes::default() }).await.unwrap();
         assert_eq!(file.stat().await.unwrap().permissions, 0o2745);
+        assert!(!file.drop_privileges(true).await.unwrap());
+        assert!(file.drop_privileges(false).await.unwrap(), "but not by somebody who is not of the group");
+        assert_eq!(file.stat().await.unwrap().permissions, 0o745);
     });
 }
 
