@@ -1,6 +1,7 @@
 //! Source trees on the mount: this repository is cloned, checked, and a crate of it built and tested; pjdfstest is cloned,
 //! configured, built and cleaned.
 
+use super::account::Account;
 use super::pjdfstest::SOURCE;
 use super::rig::{Rig, suite, sure};
 use crate::house::cargo;
@@ -15,7 +16,7 @@ const CRATE: &str = "cd house; CARGO_TARGET_DIR=$PWD/target CARGO_INCREMENTAL=1 
 const C_PROGRAM: &str = "git clone -q \"$1\" tree 2>/dev/null || cp -a \"$1\" tree; cd tree; autoreconf -ifs; ./configure -q; \
      make -s clean; make -s; ls -l pjdfstest; make -s distclean; cd ..; rm -rf tree house; test -z \"$(ls -A)\"";
 
-pub fn run() -> Result<bool, Failure> {
+pub fn run() -> Result<Account, Failure> {
     let from = suite("pjdfstest", SOURCE.0, SOURCE.1, "true")?;
     let rig = Rig::new("build", &["compression=lz4"])?;
     let sh = |script: &str, word: &std::ffi::OsStr| {
@@ -25,8 +26,6 @@ pub fn run() -> Result<bool, Failure> {
     sh(CRATE, std::ffi::OsStr::new(&cargo()))?;
     sh(C_PROGRAM, from.as_os_str())?;
     rig.end()?;
-    println!(
-        "build: a repository was cloned and a crate of it built and tested; a C program was configured and built"
-    );
-    Ok(true)
+    let what = "a repository cloned, checked, packed, a crate of it built and tested; a C program configured and built";
+    Ok(Account::new("build", what.into(), "all".into()))
 }

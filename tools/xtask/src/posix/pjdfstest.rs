@@ -1,5 +1,6 @@
 //! pjdfstest: each file of it in a directory of its own; the cases that fail, in the words of TAP.
 
+use super::account::Account;
 use super::expected::{self, Cases};
 use super::rig::{Rig, suite};
 use crate::Failure;
@@ -12,7 +13,7 @@ pub const SOURCE: (&str, &str) = ("https://github.com/pjd/pjdfstest", "85a8aea")
 /// Most tests wait for the clock.
 const AT_ONCE: usize = 4;
 
-pub fn run(wanted: &[String]) -> Result<bool, Failure> {
+pub fn run(wanted: &[String]) -> Result<Account, Failure> {
     let build = "autoreconf -ifs && ./configure && make -s pjdfstest";
     let suite = suite("pjdfstest", SOURCE.0, SOURCE.1, build)?;
     let tests = suite.join("tests");
@@ -60,9 +61,12 @@ pub fn run(wanted: &[String]) -> Result<bool, Failure> {
     let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     let cases: usize = cases.into_inner().unwrap_or_else(PoisonError::into_inner);
     let ran: BTreeSet<String> = files.iter().map(|file| name(file)).collect();
-    println!("{} files, {cases} cases, {} files with failures", ran.len(), failed.len());
     rig.end()?;
-    Ok(expected.compare(&failed, &ran))
+    let (what, passed) = (format!("{} files, {cases} cases", ran.len()), ran.len() - failed.len());
+    let mut account = Account::new("pjdfstest", what, format!("{passed} files"));
+    account.excuse(&expected, &failed, &BTreeSet::new(), &[]);
+    account.findings = expected.compare(&failed, &ran);
+    Ok(account)
 }
 
 fn take(queue: &Mutex<Vec<PathBuf>>) -> Option<PathBuf> {

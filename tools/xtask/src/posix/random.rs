@@ -1,5 +1,6 @@
 //! fsx and fsstress of xfstests: what is done to files at random, and again by its seed.
 
+use super::account::Account;
 use super::rig::{Rig, quietly, sure};
 use super::xfstests::suite;
 use crate::Failure;
@@ -23,7 +24,7 @@ const FSX_WAYS: [(&str, &[&str]); 4] = [
 /// What the file systems of the rounds are like.
 const FSX_ROUNDS: [&[&str]; 2] = [&["recordsize=16K"], &["recordsize=128K", "compression=lz4"]];
 
-pub fn fsx(seeds: u64, operations: u64) -> Result<bool, Failure> {
+pub fn fsx(seeds: u64, operations: u64) -> Result<Account, Failure> {
     let fsx = suite()?.join("ltp/fsx");
     let (done, failures) = (AtomicU64::new(0), AtomicU64::new(0));
     for (round, properties) in FSX_ROUNDS.iter().enumerate() {
@@ -52,8 +53,11 @@ pub fn fsx(seeds: u64, operations: u64) -> Result<bool, Failure> {
         });
         rig.end()?;
     }
-    println!("fsx: {} operations, {seeds} seeds", done.into_inner());
-    Ok(failures.into_inner() == 0)
+    let (done, failures) = (done.into_inner(), failures.into_inner());
+    let what = format!("{seeds} seeds of {operations} operations");
+    let mut account = Account::new("fsx", what, format!("{} seeds, {done} operations", seeds - failures));
+    account.findings = failures as usize;
+    Ok(account)
 }
 
 fn one_fsx(fsx: &Path, at: &Path, seed: u64, operations: u64) -> Result<(), Failure> {
@@ -80,7 +84,7 @@ fn one_fsx(fsx: &Path, at: &Path, seed: u64, operations: u64) -> Result<(), Fail
 }
 
 /// Seeds with 8 processes each; the files of the last one stay, and must be the same after they were on disk.
-pub fn fsstress(seeds: u64, operations: u64) -> Result<bool, Failure> {
+pub fn fsstress(seeds: u64, operations: u64) -> Result<Account, Failure> {
     let fsstress = suite()?.join("ltp/fsstress");
     let rig = Rig::new("fsstress", &["acltype=posix"])?;
     let at = rig.mounted().join("stress");
@@ -98,13 +102,17 @@ pub fn fsstress(seeds: u64, operations: u64) -> Result<bool, Failure> {
     let before = manifest(&at)?;
     rig.remount()?;
     let after = manifest(&at)?;
-    println!("fsstress: {} names and sums are compared", before.lines().count());
     let differs = before.lines().zip(after.lines()).find(|(one, other)| one != other);
     if let Some((one, other)) = differs {
         println!("fsstress: '{one}' is '{other}' on disk");
     }
     rig.end()?;
-    Ok(before == after && !before.is_empty())
+    let what = format!("{seeds} seeds, 8 processes of {operations} operations");
+    let passed =
+        format!("{} names, attributes and sums are the same after mounting anew", before.lines().count());
+    let mut account = Account::new("fsstress", what, passed);
+    account.findings = (before != after || before.is_empty()).into();
+    Ok(account)
 }
 
 /// Every name with what the file is, and the sum of its content.

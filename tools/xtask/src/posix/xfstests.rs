@@ -6,7 +6,9 @@
 //!         └─ as fsgqa and others ──▶ /etc/passwd and /etc/group of a mount namespace of its own
 //! ```
 
+use super::account::Account;
 use super::expected::{self, Cases};
+use super::patience::Watch;
 use super::rig::{self, Rig, cenote, dir, sure};
 use crate::{Failure, root};
 use std::collections::BTreeSet;
@@ -19,6 +21,8 @@ const SOURCE: (&str, &str) = ("https://github.com/kdave/xfstests", "63a29724");
 const INSIDE: &str = "POSIX_INSIDE";
 /// Of the pool that tests fill.
 const SCRATCH_SIZE: u64 = 2 << 30;
+/// How long those tests run that may run as long as one likes, in seconds.
+const SOAK_S: u32 = 60;
 /// Users of the tests, and groups of the same names.
 const USERS: [(&str, u32); 3] = [("fsgqa", 31_415), ("fsgqa2", 31_416), ("123456-fsgqa", 31_417)];
 const HELPER: &str = "/sbin/mount.fuse.cenote";
@@ -27,11 +31,8 @@ pub fn suite() -> Result<PathBuf, Failure> {
     rig::suite("xfstests", SOURCE.0, SOURCE.1, "make -s -j2")
 }
 
-pub fn run(wanted: &[String]) -> Result<bool, Failure> {
+pub fn run(wanted: &[String]) -> Result<Account, Failure> {
     let suite = suite()?;
-    if std::env::var_os(INSIDE).is_none() {
-        return in_namespace(wanted);
-    }
     let expected = expected::read("xfstests")?;
     let mut rig = Rig::new("xfstests", &["acltype=posix"])?;
     rig.pool("scratch", SCRATCH_SIZE, &["acltype=posix"])?;
@@ -43,7 +44,8 @@ pub fn run(wanted: &[String]) -> Result<bool, Failure> {
     std::fs::create_dir_all(&results)?;
     let text = format!(
         "export FSTYP=fuse\nexport FUSE_SUBTYP=.cenote\nexport TEST_DEV=xfstests/files\nexport TEST_DIR={}\n\
-         export SCRATCH_DEV=scratch/files\nexport SCRATCH_MNT={}\nexport RESULT_BASE={}\n",
+         export SCRATCH_DEV=scratch/files\nexport SCRATCH_MNT={}\nexport RESULT_BASE={}\n\
+         export SOAK_DURATION={SOAK_S}\n",
         rig.mounted().display(),
         rig.at("scratch").display(),
         results.display()
@@ -51,25 +53,36 @@ pub fn run(wanted: &[String]) -> Result<bool, Failure> {
     std::fs::write(&config, text)?;
     // The suite mounts it when a test wants it.
     rig.cenote(&["zfs", "unmount", "scratch/files"])?;
-    let all = generic()?;
-    let tests = if wanted.is_empty() { &all[..] } else { wanted };
+    let apply = generic()?;
+    let (left_out, all): (Vec<_>, Vec<_>) =
+        apply.iter().cloned().partition(|name| expected.long.contains(name));
+    let (tests, left_out) = if wanted.is_empty() { (&all[..], &left_out[..]) } else { (wanted, &[][..]) };
     let mut check = Command::new("./check");
     let ran = aloud(check.current_dir(&suite).env("HOST_OPTIONS", &config).args(tests));
     let _ = std::fs::remove_file(HELPER);
-    let text = ran?;
-    let outcome = Outcome::read(&text);
-    println!(
-        "xfstests: {} passed, {} failed, {} not run",
-        outcome.ran.len() - outcome.failed.len(),
-        outcome.failed.len(),
-        outcome.not_run.len()
-    );
+    let outcome = Outcome::read(&ran?);
     rig.end()?;
-    let asked: BTreeSet<String> = tests.iter().cloned().collect();
-    let silent: Vec<_> = asked.iter().filter(|name| !outcome.knows(name)).collect();
-    silent.iter().for_each(|name| println!("{name}: nothing was said of it"));
-    let mended = expected.compare(&outcome.failed, &outcome.ran);
-    Ok(expected.excuse(&outcome.not_run) && mended && silent.is_empty())
+    let silent = tests.iter().filter(|name| !outcome.knows(name));
+    let silent = silent.inspect(|name| println!("{name}: nothing was said of it")).count();
+    let what = match wanted {
+        [] => format!("{} generic tests, {} of them apply", there_are(&suite)?, apply.len()),
+        named => format!("{} tests by name", named.len()),
+    };
+    let passed = outcome.ran.len() - outcome.failed.len();
+    let mut account = Account::new("xfstests", what, passed.to_string());
+    account.excuse(&expected, &outcome.failed, &outcome.not_run, left_out);
+    account.findings =
+        expected.compare(&outcome.failed, &outcome.ran) + expected.excuse(&outcome.not_run) + silent;
+    Ok(account)
+}
+
+/// How many generic tests the suite has.
+fn there_are(suite: &Path) -> Result<usize, Failure> {
+    let mut tests = 0;
+    for entry in std::fs::read_dir(suite.join("tests/generic"))? {
+        tests += usize::from(entry?.file_name().to_str().is_some_and(|name| name.parse::<u32>().is_ok()));
+    }
+    Ok(tests)
 }
 
 /// The tests that apply.
@@ -82,6 +95,7 @@ fn generic() -> Result<Vec<String>, Failure> {
 /// What it says, also shown as it comes.
 fn aloud(command: &mut Command) -> Result<String, Failure> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let _watch = Watch::begin(child.id());
     let mut text = String::new();
     for line in BufReader::new(child.stdout.take().ok_or("no output")?).split(b'\n') {
         let line = String::from_utf8_lossy(&line?).into_owned();
@@ -119,8 +133,13 @@ impl Outcome {
     }
 }
 
+/// Whether this is the run that [`in_namespace`] began.
+pub fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
 /// Runs this command again where users can be added and nothing that is mounted stays.
-fn in_namespace(wanted: &[String]) -> Result<bool, Failure> {
+pub fn in_namespace(arguments: &[String]) -> Result<bool, Failure> {
     let at = dir().join("xfstests");
     std::fs::create_dir_all(&at)?;
     let (mut passwd, mut group) =
@@ -139,14 +158,15 @@ fn in_namespace(wanted: &[String]) -> Result<bool, Failure> {
         .args(["--mount", "--propagation", "private", "sh", "-ec", script, "sh"])
         .arg(&at)
         .arg(std::env::current_exe()?)
-        .args(["posix", "xfstests"])
-        .args(wanted)
+        .arg("posix")
+        .args(arguments)
         .env(INSIDE, "1")
         .status()?;
     Ok(status.success())
 }
 
-/// What mount(8) calls: `mount.fuse.cenote DATASET DIRECTORY -o OPTIONS`.
+/// What mount(8) calls: `mount.fuse.cenote DATASET DIRECTORY -o OPTIONS`. In another place than its own, and in a second
+/// one, a file system is seen by a bind mount, as one of the kernel's would be: there is one of it, with several mounts.
 fn helper(home: &Path) -> String {
     format!(
         r#"#!/bin/sh
@@ -160,7 +180,18 @@ options=
 for option in $(echo "$given" | tr , ' '); do
   case $option in ro|noexec|nosuid|nodev|noatime) options="$options,$option";; esac
 done
-exec {} --home {} zfs mount ${{options:+-o "${{options#,}}"}} "$dataset"
+place() {{ awk -v d="$dataset" '$1 == d {{ print $2; exit }}' /proc/mounts; }}
+if [ -z "$(place)" ]; then
+  {} --home {} zfs mount ${{options:+-o "${{options#,}}"}} "$dataset" || exit
+  [ "$(place)" != "$directory" ] || exit 0
+  away=$(place)
+fi
+is=$(place)
+[ "$is" != "$directory" ] || {{ echo "$dataset is mounted on $directory" >&2; exit 32; }}
+mount --bind "$is" "$directory"
+result=$?
+[ -z "$away" ] || umount "$away"
+exit $result
 "#,
         cenote().display(),
         home.display()
