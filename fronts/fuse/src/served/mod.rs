@@ -148,7 +148,8 @@ impl Served {
     async fn attr(&self, file: &File) -> Result<FileAttr> {
         let mut stat = file.node.stat().await.map_err(|e| errno(&e))?;
         if stat.kind == FileKind::Regular && stat.size == 0 {
-            // As OpenZFS: programs choose their buffers by it, and the only block of an empty file says nothing of those to come.
+            // As OpenZFS: programs choose their buffers by it, and the only block of an empty file says nothing of those
+            // to come.
             stat.block_size = self.fs.settings().record_size.min(IO_MAX as u64) as u32;
         }
         Ok(crate::attr::file_attr(self.number(file), &stat))

@@ -3,12 +3,12 @@
 //! ```text
 //!   who writes, truncates, allocates          set-user-id goes, and set-group-id
 //!   who sets an ACL, as by chmod              set-group-id goes, unless he is of the file's group
-//!   who has CAP_FSETID                        leaves both; but what a program may by `security.capability` goes in any case
+//!   who has CAP_FSETID                        leaves both; `security.capability` goes in any case
 //! ```
 //!
-//! The kernel says in flags of its requests that they are to go, as far as it knows; it has none for allocating and copying, and
-//! the library does not read those for truncating and for ACLs. What they are made of can be seen from here, and is looked at
-//! when a file has such a right:
+//! The kernel says in flags of its requests that they are to go, as far as it knows; it has none for allocating and copying,
+//! and the library does not read those for truncating and for ACLs. What they are made of can be seen from here, and is
+//! looked at when a file has such a right:
 //!
 //! ```text
 //!   request   uid, gid, process
