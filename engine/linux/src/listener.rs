@@ -133,11 +133,12 @@ fn peer_of(fd: &OwnedFd, local: Address) -> Address {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // An accept under way holds the descriptor; this ends it, and with it the listening.
-        let _ = net::shutdown(&self.inner.fd, Shutdown::Both);
+        // The name goes first: one that leads to nobody would be taken over, and removed from under whoever has it then.
         if let Address::Unix(path) = &self.local {
             let _: Result<(), _> = std::fs::remove_file(PathBuf::from(path));
         }
+        // An accept under way holds the descriptor; this ends it, and with it the listening.
+        let _ = net::shutdown(&self.inner.fd, Shutdown::Both);
     }
 }
 

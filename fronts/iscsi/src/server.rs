@@ -152,7 +152,7 @@ impl Server {
         let (end, ended) = oneshot::channel();
         self.0.lock().listening.push((local.clone(), end));
         let (shared, portal) = (self.0.clone(), local.clone());
-        let begin = move |stream, address| shared.begin(stream, portal.clone(), address);
+        let begin = move |stream, address| shared.begin(stream, portal.clone(), address, true);
         world::spawn(flow::accept(listener, ended, begin));
         Ok(local)
     }
@@ -166,7 +166,7 @@ impl Server {
 
     /// Serves one connection that somebody else accepted at `portal`.
     pub fn serve(&self, stream: Box<dyn Stream>, portal: Address, client: Address) {
-        self.0.begin(stream, portal, client);
+        self.0.begin(stream, portal, client, false);
     }
 
     /// The directory may say something else now: sessions look, and tell their clients.
@@ -315,13 +315,15 @@ impl Shared {
     }
 
     /// Starts a session on the next core, or hangs up when there are too many.
-    fn begin(self: &Arc<Shared>, stream: Box<dyn Stream>, portal: Address, address: Address) {
+    fn begin(self: &Arc<Shared>, stream: Box<dyn Stream>, portal: Address, address: Address, is_ours: bool) {
         let stream: Arc<dyn Stream> = Arc::from(stream);
         let vitals = Arc::new(Vitals::default());
         let mut state = self.lock();
         let logins = state.sessions.len() - state.claims;
         let full = state.sessions.len() >= self.config.connections || logins >= self.config.logins;
-        if self.is_stopping() || full {
+        // We accepted it a moment before its portal was closed.
+        let too_late = is_ours && state.listening.iter().all(|(open, _)| *open != portal);
+        if self.is_stopping() || too_late || full {
             drop(state);
             return stream.shutdown();
         }

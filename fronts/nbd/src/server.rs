@@ -85,13 +85,15 @@ struct Shared {
 struct State {
     sessions: BTreeMap<u64, Entry>,
     next_id: u64,
-    /// Dropping one ends its listening.
-    listening: Vec<oneshot::Sender<()>>,
+    /// By the address that each really listens on. Dropping one ends its listening.
+    listening: Vec<(Address, oneshot::Sender<()>)>,
     watched: bool,
 }
 
 struct Entry {
     address: Address,
+    /// Where it was accepted; none when somebody else did that.
+    door: Option<Address>,
     export: Option<(String, Arc<Io>)>,
     since: Instant,
     vitals: Arc<Vitals>,
@@ -116,21 +118,30 @@ impl Server {
         }))
     }
 
-    /// Accepts clients at `address` until the server stops. Returns the address it really listens on.
+    /// Accepts clients at `address` until the server stops, or the door is closed. Returns the address it really listens on.
     pub fn listen(&self, address: &Address) -> Result<Address> {
         let listener = world::listen(address)
             .map_err(|e| Error::new(Kind::Io, "listen for NBD clients").at(address).because(e))?;
         let local = listener.local();
         let (end, ended) = oneshot::channel();
-        self.0.lock().listening.push(end);
-        let shared = self.0.clone();
-        world::spawn(flow::accept(listener, ended, move |stream, address| shared.begin(stream, address)));
+        self.0.lock().listening.push((local.clone(), end));
+        let (shared, door) = (self.0.clone(), local.clone());
+        let begin = move |stream, address| shared.begin(stream, Some(door.clone()), address);
+        world::spawn(flow::accept(listener, ended, begin));
         Ok(local)
+    }
+
+    /// Listens at a door no more, and ends the connections that came through it, after what they have in flight.
+    pub fn close(&self, door: &Address) {
+        let mut state = self.0.lock();
+        state.listening.retain(|(address, _)| address != door);
+        let came = state.sessions.values().filter(|s| s.door.as_ref() == Some(door));
+        came.for_each(|s| s.vitals.stop());
     }
 
     /// Serves one connection that somebody else accepted.
     pub fn serve(&self, stream: Box<dyn Stream>, address: Address) {
-        self.0.begin(stream, address);
+        self.0.begin(stream, None, address);
     }
 
     pub fn clients(&self) -> Vec<Client> {
@@ -223,11 +234,13 @@ impl Shared {
     }
 
     /// Starts a session on the next core, or hangs up when there are too many.
-    fn begin(self: &Arc<Shared>, stream: Box<dyn Stream>, address: Address) {
+    fn begin(self: &Arc<Shared>, stream: Box<dyn Stream>, door: Option<Address>, address: Address) {
         let stream: Arc<dyn Stream> = Arc::from(stream);
         let vitals = Arc::new(Vitals::default());
         let mut state = self.lock();
-        if self.is_stopping() || state.sessions.len() >= self.config.connections {
+        // It was accepted a moment before its door was closed.
+        let too_late = door.as_ref().is_some_and(|door| state.listening.iter().all(|(open, _)| open != door));
+        if self.is_stopping() || too_late || state.sessions.len() >= self.config.connections {
             drop(state);
             return stream.shutdown();
         }
@@ -242,8 +255,16 @@ impl Shared {
             vitals: vitals.clone(),
             config: self.config,
         };
-        let entry =
-            Entry { address, export: None, since: world::now(), vitals, stream, task: None, stuck: None };
+        let entry = Entry {
+            address,
+            door,
+            export: None,
+            since: world::now(),
+            vitals,
+            stream,
+            task: None,
+            stuck: None,
+        };
         state.sessions.insert(id, entry);
         let watched = std::mem::replace(&mut state.watched, true);
         drop(state);
