@@ -4,7 +4,7 @@ use crate::san::{San, SanState};
 use crate::shares::{Item, Shares};
 use crate::{
     Daemon, Dataset, DatasetQuery, DeferredUpdate, Importable, Mount, Mounted, Nbd, NewDataset, NewPool,
-    NewVdevs, Pool, PoolHistory, PoolImport, Schema, Snapshots, Tunable, Unmount,
+    NewVdevs, Pool, PoolHistory, PoolImport, Schema, Services, Snapshots, Tunable, Unmount,
 };
 use serde::{Deserialize, Serialize};
 
@@ -125,6 +125,8 @@ pub enum Request {
     San(San),
     /// Projects, file systems and LUNs.
     Shares(Shares),
+    /// What serves clients, whether it does, and where.
+    Services(Services),
     /// Properties of an administrator's own.
     Schema(Schema),
     /// Features that these pools, or all, could have and have not.
@@ -164,6 +166,7 @@ impl Request {
                 | Request::Tunables { .. }
                 | Request::San(San::Show)
                 | Request::Schema(Schema::Show)
+                | Request::Services(Services::Show)
                 | Request::Shares(
                     Shares::Projects { .. }
                         | Shares::Shares { .. }
@@ -227,6 +230,7 @@ pub enum Reply {
     Tunables(Vec<Tunable>),
     San(Box<SanState>),
     Schema(Vec<crate::CustomProperty>),
+    Services(Vec<crate::ServiceState>),
     Items(Vec<Item>),
     DeferredUpdates(Vec<DeferredUpdate>),
     /// The name that a new thing was given.

@@ -4,6 +4,7 @@ use crate::lun::Lun;
 use crate::pools::Access;
 use crate::served::Served;
 use crate::service::{Appliance, Inner};
+use crate::services::Front;
 use api::{Nbd, NbdClient, NbdExport, Reply};
 use nbd::{Hold, Listed};
 use ondisk::ObjsetType;
@@ -171,7 +172,7 @@ impl Appliance {
     pub(crate) async fn nbd_exports(&self) -> api::Result<Reply> {
         let volumes = self.all_volumes().await;
         let exports = volumes.map_err(|e| api::ApiError::new(e.kind().into(), e.to_string()))?;
-        let Some((server, addresses)) = self.nbd() else {
+        let Some(server) = self.nbd() else {
             return Ok(Reply::Nbd(Nbd { exports, ..Nbd::default() }));
         };
         let client = |c: nbd::Client| NbdClient {
@@ -182,7 +183,7 @@ impl Appliance {
             written_bytes: c.written_bytes,
         };
         Ok(Reply::Nbd(Nbd {
-            addresses,
+            addresses: self.addresses(Front::Nbd),
             exports,
             clients: server.clients().into_iter().map(client).collect(),
         }))
@@ -194,7 +195,7 @@ impl Appliance {
         if let Some(iscsi) = self.iscsi() {
             iscsi.release(datasets).await;
         }
-        if let Some((server, _)) = self.nbd() {
+        if let Some(server) = self.nbd() {
             // A client that chose the only volume by no name is of the export "".
             datasets.iter().map(String::as_str).chain([""]).for_each(|name| server.disconnect(name));
         }

@@ -11,6 +11,7 @@
 //!                             ├─ san_directory ◀── iscsi::Server   LUNs, while clients use them
 //!                             ├─ mounts ◀── fuse::Mount          file systems in the machine's own tree
 //!                             ├─ exports ◀── nbd::Server         volumes, while clients use them
+//!                             ├─ services                      what serves clients: off, on, and where
 //!                             └─ migration ── served           another block size, while clients use them
 //! ```
 //!
@@ -57,6 +58,7 @@ mod san_directory;
 mod scrub;
 mod served;
 mod service;
+mod services;
 mod settings;
 mod shares;
 mod snapshots;
@@ -75,4 +77,5 @@ pub use san::{Credentials, InitiatorRecord, Lu, Proof, SanView, TargetRecord};
 pub use san_directory::Iscsi;
 pub use served::Served;
 pub use service::{Appliance, Config};
+pub use services::{Doors, Front};
 pub use shares::LunFacts;

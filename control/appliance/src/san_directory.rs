@@ -84,6 +84,12 @@ impl Iscsi {
         lock(&self.directory.portals).clone()
     }
 
+    /// Closes a portal, and ends the sessions that came by it.
+    pub fn close(&self, portal: &Address) {
+        lock(&self.directory.portals).retain(|open| Address::Tcp(*open) != *portal);
+        self.server.close(portal);
+    }
+
     pub fn clients(&self) -> Vec<iscsi::Client> {
         self.server.clients()
     }

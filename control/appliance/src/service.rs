@@ -8,6 +8,7 @@ use crate::migration::Migrations;
 use crate::mounts::Mounts;
 use crate::pools::Pools;
 use crate::san_directory::Iscsi;
+use crate::services::Gates;
 use crate::volumes::Volumes;
 use api::{ApiError, Call, Daemon, ErrorKind, Reply, Request, Result, Service};
 use pool::Host;
@@ -51,7 +52,8 @@ pub(crate) struct Inner {
     pub mounts: Mounts,
     pub migrations: Migrations,
     pub keeper: Keeper,
-    pub nbd: Mutex<Option<(nbd::Server, Vec<String>)>>,
+    pub gates: Gates,
+    pub nbd: Mutex<Option<nbd::Server>>,
     pub iscsi: Mutex<Option<Iscsi>>,
     pub configuration: Configuration,
     /// Held while LUNs are numbered, and while groups change on which their numbers depend.
@@ -87,6 +89,7 @@ impl Appliance {
             mounts: Mounts::default(),
             migrations: Migrations::default(),
             keeper: Keeper::default(),
+            gates: Gates::default(),
             nbd: Mutex::default(),
             iscsi: Mutex::default(),
             configuration: Configuration::default(),
@@ -105,12 +108,12 @@ impl Appliance {
         self.0.asked_to_end.wait().await;
     }
 
-    /// Tells which server serves the volumes, and where.
-    pub fn set_nbd(&self, server: nbd::Server, addresses: Vec<String>) {
-        *self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner) = Some((server, addresses));
+    /// Tells which server serves the volumes.
+    pub fn set_nbd(&self, server: nbd::Server) {
+        *self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
     }
 
-    pub(crate) fn nbd(&self) -> Option<(nbd::Server, Vec<String>)> {
+    pub(crate) fn nbd(&self) -> Option<nbd::Server> {
         self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -190,11 +193,16 @@ impl Appliance {
             Request::TunableSet { settings } => self.set_tunables(&settings),
             Request::San(asked) => self.san(asked).await,
             Request::Shares(asked) => self.shares(asked, &by).await,
+            Request::Services(asked) => self.services(asked).await,
             Request::Schema(asked) => self.ask_schema(asked),
             Request::DeferredUpdates { pools } => self.deferred_updates(&pools).await,
             Request::ApplyUpdates { pool, features } => self.apply_updates(&pool, &features, &by).await,
             Request::ConfigurationBackup { to } => self.back_up(&to),
-            Request::ConfigurationRestore { from } => self.restore(&from),
+            Request::ConfigurationRestore { from } => {
+                let reply = self.restore(&from)?;
+                self.follow_services().await;
+                Ok(reply)
+            }
         }
     }
 

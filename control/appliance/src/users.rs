@@ -20,7 +20,7 @@ impl Appliance {
 
     async fn users_of(&self, volume: &str) -> Vec<String> {
         let mut users = Vec::new();
-        if let Some((server, _)) = self.nbd() {
+        if let Some(server) = self.nbd() {
             // A client that chose the only volume by no name is of the export "".
             let is_its =
                 |export: &Option<String>| export.as_deref().is_some_and(|e| e == volume || e.is_empty());

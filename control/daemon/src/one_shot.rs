@@ -1,13 +1,14 @@
 //! `cenote nbd DATASET`: one volume, served until told to end.
 
 use crate::report;
-use crate::serve::open_doors;
+use crate::serve::nbd_doors;
 use api::{Call, Caller, Nbd, Reply, Request};
-use appliance::{Appliance, Config, Exported, Home};
+use appliance::{Appliance, Config, Doors, Exported, Home};
 use cli::Failure;
 use cli::args::{self, Listen};
 use std::sync::Arc;
 use std::time::Duration;
+use world::Address;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -63,13 +64,31 @@ async fn serve_with(
     let exports = Exported::one(appliance, dataset, read_only);
     exports.check().await.map_err(|e| format!("cannot serve '{dataset}': {e}"))?;
     let server = nbd::Server::new(Arc::new(exports), Arc::default(), nbd::Config::default());
-    let doors = open_doors(&server, listen, None)?;
-    appliance.set_nbd(server.clone(), doors.addresses());
-    report::say(&doors.nbd().uris(dataset).join("\n"));
+    appliance.set_nbd(server.clone());
+    let doors = nbd_doors(listen, None);
+    let addresses = open(&server, &doors).map_err(|e| e.to_string())?;
+    report::say(&Nbd { addresses, ..Nbd::default() }.uris(dataset).join("\n"));
     linux::shutdown_signal().await;
     server.stop().await;
     if let Some(path) = &doors.unix {
         let _ = std::fs::remove_file(path);
     }
     Ok(())
+}
+
+/// Opens all doors, whether the service is on or not: this is not the service.
+fn open(server: &nbd::Server, doors: &Doors) -> units::Result<Vec<String>> {
+    let mut addresses = Vec::new();
+    for door in &doors.tcp {
+        let mut opened = Err(units::Error::invalid("there is no address"));
+        for address in door {
+            opened = opened.or_else(|_| server.listen(&Address::Tcp(*address)));
+        }
+        addresses.push(opened?.to_string());
+    }
+    if let Some(path) = &doors.unix {
+        server.listen(&Address::Unix(path.clone()))?;
+        addresses.push(format!("unix:{}", path.display()));
+    }
+    Ok(addresses)
 }

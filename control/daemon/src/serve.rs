@@ -6,8 +6,8 @@
 //! ```
 
 use crate::{log, manager, report, socket, up, web};
-use api::{Call, Caller, Nbd, Reply, Request};
-use appliance::{Appliance, Config, Exported, Home, Iscsi};
+use api::{Call, Caller, Reply, Request};
+use appliance::{Appliance, Config, Doors, Exported, Front, Home, Iscsi};
 use cli::Failure;
 use cli::args::{Files, Listen, Portals, System, Up, Web};
 use futures_util::future::select;
@@ -16,17 +16,9 @@ use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use world::Address;
 
 /// A daemon that ends, or was killed, gives its home up within this time.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Where NBD clients come in.
-#[derive(Clone, Debug)]
-pub struct Doors {
-    pub tcp: Option<SocketAddr>,
-    pub unix: Option<std::path::PathBuf>,
-}
 
 pub fn run(
     home: &Home,
@@ -89,19 +81,24 @@ async fn serve_with(
     }
     appliance.begin_to_mount().await.iter().for_each(|line| report::complain(line));
     let server = nbd::Server::new(Arc::new(Exported::all(appliance)), Arc::default(), nbd::Config::default());
-    let doors = open_doors(&server, listen, Some(&home.nbd_socket()))?;
-    appliance.set_nbd(server.clone(), doors.addresses());
-    let iscsi = open_portals(appliance, portals).await?;
+    appliance.set_nbd(server.clone());
+    let iscsi = Iscsi::start(appliance).await;
+    let doors = nbd_doors(listen, Some(&home.nbd_socket()));
+    let unix = doors.unix.clone();
+    for (front, doors) in [(Front::Nbd, doors), (Front::Iscsi, portals_of(portals))] {
+        let warnings = appliance.open_doors(front, doors).await.map_err(|e| e.to_string())?;
+        warnings.iter().for_each(|line| report::complain(line));
+    }
     socket::listen(appliance, &home.socket()).map_err(|e| e.to_string())?;
     let api = web::start(appliance, home, web)?;
     match is_up {
         true => report::say(&up::welcome(appliance, home).await?),
         false => {
-            report::say(&format!(
-                "cenote serves {} on {}",
-                home.dir().display(),
-                doors.addresses().join(" and ")
-            ));
+            let home = home.dir().display();
+            match &appliance.addresses(Front::Nbd)[..] {
+                [] => report::say(&format!("cenote serves {home}; its service nbd is disabled")),
+                addresses => report::say(&format!("cenote serves {home} on {}", addresses.join(" and "))),
+            }
             // Who did not say where finds it at the usual place, or asks the Unix socket.
             if !web.https.is_empty() {
                 report::say(&format!("its API is at {}", api.addresses.join(" and ")));
@@ -118,63 +115,33 @@ async fn serve_with(
     api.stop().await;
     iscsi.stop().await;
     server.stop().await;
-    for path in [home.socket()].iter().chain(&doors.unix) {
+    for path in [home.socket()].iter().chain(&unix) {
         let _ = std::fs::remove_file(path);
     }
     Ok(())
 }
 
-/// Lets iSCSI clients in where it was asked for; without that at the usual port of this machine alone, or another if
+/// Where iSCSI clients come in: where it was asked for; else at the usual port of this machine alone, or another if
 /// somebody has it.
-async fn open_portals(appliance: &Appliance, portals: &Portals) -> Result<Iscsi, String> {
-    let iscsi = Iscsi::start(appliance).await;
-    for portal in &portals.iscsi {
-        iscsi.listen(*portal).map_err(|e| e.to_string())?;
+fn portals_of(portals: &Portals) -> Doors {
+    let said = portals.iscsi.iter().map(|portal| vec![*portal]).collect::<Vec<_>>();
+    match said.is_empty() {
+        true => Doors { tcp: vec![usual(::iscsi::DEFAULT_PORT)], ..Doors::default() },
+        false => Doors { tcp: said, unix: None, said: true },
     }
-    if portals.iscsi.is_empty() {
-        let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let opened = iscsi.listen(local(::iscsi::DEFAULT_PORT)).or_else(|_| iscsi.listen(local(0)));
-        opened.map_err(|e| e.to_string())?;
-    }
-    Ok(iscsi)
 }
 
-/// Lets NBD clients in where it was asked for; without that at the usual port, or another if somebody has it.
-pub fn open_doors(
-    server: &nbd::Server,
-    listen: &Listen,
-    usual_socket: Option<&Path>,
-) -> Result<Doors, String> {
-    let unix = listen.socket.as_deref().or(usual_socket);
-    let only_unix = listen.socket.is_some() && listen.listen.is_none();
+/// Where NBD clients come in: where it was asked for; else at the usual port, or another if somebody has it.
+pub fn nbd_doors(listen: &Listen, usual_socket: Option<&Path>) -> Doors {
+    let unix = listen.socket.as_deref().or(usual_socket).map(Path::to_path_buf);
     let tcp = match listen.listen {
-        Some(address) => Some(server.listen(&Address::Tcp(address)).map_err(|e| e.to_string())?),
-        None if only_unix => None,
-        None => Some(usual_door(server).map_err(|e| e.to_string())?),
+        Some(address) => vec![vec![address]],
+        None if listen.socket.is_some() => Vec::new(),
+        None => vec![usual(nbd::DEFAULT_PORT)],
     };
-    if let Some(path) = unix {
-        server.listen(&Address::Unix(path.into())).map_err(|e| e.to_string())?;
-    }
-    let tcp = tcp.and_then(|address| match address {
-        Address::Tcp(address) => Some(address),
-        Address::Unix(_) => None,
-    });
-    Ok(Doors { tcp, unix: unix.map(Path::to_path_buf) })
+    Doors { tcp, unix, said: listen.listen.is_some() || listen.socket.is_some() }
 }
 
-fn usual_door(server: &nbd::Server) -> units::Result<Address> {
-    let local = |port| Address::Tcp(SocketAddr::from(([127, 0, 0, 1], port)));
-    server.listen(&local(nbd::DEFAULT_PORT)).or_else(|_| server.listen(&local(0)))
-}
-
-impl Doors {
-    pub fn addresses(&self) -> Vec<String> {
-        let tcp = self.tcp.map(|address| address.to_string());
-        tcp.into_iter().chain(self.unix.iter().map(|path| format!("unix:{}", path.display()))).collect()
-    }
-
-    /// As it is shown to clients.
-    pub fn nbd(&self) -> Nbd {
-        Nbd { addresses: self.addresses(), ..Nbd::default() }
-    }
+fn usual(port: u16) -> Vec<SocketAddr> {
+    [port, 0].map(|port| SocketAddr::from(([127, 0, 0, 1], port))).into()
 }

@@ -41,6 +41,12 @@ pub(crate) enum Context {
         draft: Draft,
     },
     Configuration,
+    /// What serves clients; one of it.
+    Services,
+    Service {
+        name: String,
+        draft: Draft,
+    },
     San,
     /// `targets`, `initiators`.
     Side(Members),
@@ -93,6 +99,8 @@ impl Context {
             Context::Schema => word("schema"),
             Context::SchemaProperty { name, .. } => word(name),
             Context::Configuration => word("configuration"),
+            Context::Services => word("services"),
+            Context::Service { name, .. } => word(name),
             Context::San => word("san"),
             Context::Side(of) => word(side(*of)),
             Context::Objects(_) => word("iscsi"),
@@ -116,6 +124,7 @@ impl Context {
             | Context::Automatic { draft, .. }
             | Context::Object { draft, .. }
             | Context::Group { draft, .. }
+            | Context::Service { draft, .. }
             | Context::Inquiry { draft } => Some(draft),
             _ => None,
         }
@@ -128,6 +137,7 @@ impl Context {
             | Context::Automatic { draft, .. }
             | Context::Object { draft, .. }
             | Context::Group { draft, .. }
+            | Context::Service { draft, .. }
             | Context::Inquiry { draft } => Some(draft),
             _ => None,
         }

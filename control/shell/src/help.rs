@@ -28,13 +28,16 @@ const EDIT: &[Entry] = &[
 pub(crate) fn children(context: &Context) -> Vec<Entry> {
     match context {
         Context::Root => vec![
-            ("configuration", "targets, initiators and their groups"),
+            ("configuration", "targets, initiators and their groups, services"),
             ("maintenance", "deferred updates, the configuration as a file"),
             ("shares", "projects, file systems and LUNs"),
         ],
         Context::Shares => vec![("schema", "properties of your own, for all projects and shares")],
         Context::Snapshots { .. } => vec![("automatic", "when snapshots are taken by themselves")],
-        Context::Configuration => vec![("san", "targets, initiators and their groups")],
+        Context::Configuration => vec![
+            ("san", "targets, initiators and their groups"),
+            ("services", "what serves clients: off, on, and where"),
+        ],
         Context::San => vec![
             ("initiators", "who may see LUNs"),
             ("inquiry", "how LUNs call themselves"),
@@ -102,6 +105,14 @@ fn own(context: &Context) -> Vec<Entry> {
             ("list", "all of them"),
         ],
         Context::Automatic { id: Some(_), .. } => vec![("destroy", "ends it; what it took stays")],
+        Context::Services => {
+            vec![("select name", "goes to one; its name alone does too"), ("list", "all of them")]
+        }
+        Context::Service { .. } => vec![
+            ("enable", "switches it on, now and for good"),
+            ("disable", "switches it off, now and for good; its clients are ended"),
+            ("restart", "ends its clients, who may come again"),
+        ],
         Context::Schema => vec![
             ("create name", "makes a property, which shares then have as custom:name"),
             ("select name", "goes to one"),

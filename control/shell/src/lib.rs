@@ -29,6 +29,7 @@ mod maintenance;
 mod san;
 mod san_objects;
 mod schema;
+mod services;
 mod shares;
 mod shell;
 mod show;

@@ -200,6 +200,11 @@ impl<'a> Shell<'a> {
             Context::Item { .. } | Context::Shares | Context::Snapshots { .. } | Context::Snapshot { .. } => {
                 self.enter_snapshots(words)
             }
+            Context::Configuration if words[0] == "services" => {
+                self.push(Context::Services);
+                Ok(Some(1))
+            }
+            Context::Services | Context::Service { .. } => self.enter_services(words),
             Context::Configuration
             | Context::San
             | Context::Side(_)
@@ -259,6 +264,7 @@ impl<'a> Shell<'a> {
                     Context::Automatics { .. } | Context::Automatic { .. } => {
                         self.command_automatic(words)?
                     }
+                    Context::Services | Context::Service { .. } => self.command_services(words)?,
                     Context::Schema | Context::SchemaProperty { .. } => self.command_schema(words)?,
                     Context::System | Context::Updates => self.command_maintenance(words)?,
                     _ => false,
@@ -396,6 +402,7 @@ impl<'a> Shell<'a> {
             Context::Shares | Context::Item { .. } => self.properties_shares(),
             Context::Snapshot { .. } => self.properties_snapshots(),
             Context::SchemaProperty { .. } => self.properties_schema(),
+            Context::Service { .. } => self.properties_services(),
             Context::Automatic { .. } => self.properties_automatic(),
             Context::Object { .. } | Context::Group { .. } | Context::Inquiry { .. } => self.properties_san(),
             _ => Ok(Vec::new()),
@@ -407,6 +414,7 @@ impl<'a> Shell<'a> {
         match self.here() {
             Context::Item { kind, .. } => crate::shares::settable(*kind),
             Context::SchemaProperty { .. } => crate::schema::settable(),
+            Context::Service { .. } => crate::services::settable(),
             Context::Automatic { .. } => crate::automatic::settable(),
             Context::Object { .. } | Context::Group { .. } | Context::Inquiry { .. } => {
                 crate::san::settable(self.here())
@@ -421,6 +429,7 @@ impl<'a> Shell<'a> {
             Context::Shares | Context::Item { .. } => self.lists_shares(),
             Context::Snapshots { .. } => self.lists_snapshots(),
             Context::Schema => self.lists_schema(),
+            Context::Services => self.lists_services(),
             Context::Automatics { .. } => self.lists_automatic(),
             Context::Objects(_) | Context::Groups(_) => self.lists_san(),
             Context::Updates => self.lists_maintenance(),
@@ -434,6 +443,7 @@ impl<'a> Shell<'a> {
             Context::Shares | Context::Item { .. } => self.names_shares(),
             Context::Snapshots { .. } => self.names_snapshots(),
             Context::Schema => self.names_schema(),
+            Context::Services => self.names_services(),
             Context::Automatics { .. } => self.names_automatic(),
             Context::Objects(_) | Context::Groups(_) => self.names_san(),
             _ => Vec::new(),
@@ -445,6 +455,7 @@ impl<'a> Shell<'a> {
         match self.here() {
             Context::Item { .. } => self.commit_item()?,
             Context::SchemaProperty { .. } => self.commit_schema()?,
+            Context::Service { .. } => self.commit_services()?,
             Context::Automatic { .. } => self.commit_automatic()?,
             _ => self.commit_san()?,
         }

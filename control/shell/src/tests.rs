@@ -4,7 +4,9 @@ use crate::{Ask, Shell, run_script};
 use api::automatic::{Automatic, AutomaticDeed, Frequency, When};
 use api::san::{Group, San, SanState};
 use api::shares::{Item, ItemKind, Shares};
-use api::{ApiError, CustomProperty, CustomType, ErrorKind, Reply, Request, Schema};
+use api::{
+    ApiError, CustomProperty, CustomType, ErrorKind, Reply, Request, Schema, ServiceState, Services, Switch,
+};
 
 /// Knows a project and a LUN; whatever else is asked for is done.
 #[derive(Default)]
@@ -43,6 +45,10 @@ impl Ask for Book {
                 keep: 4,
                 ..Automatic::default()
             }]),
+            Request::Services(Services::Show) => Reply::Services(vec![
+                ServiceState { clients: 2, ..service("iscsi", &["127.0.0.1:3260"]) },
+                service("nbd", &[]),
+            ]),
             Request::Schema(Schema::Show) => Reply::Schema(vec![CustomProperty {
                 name: "owner".into(),
                 kind: CustomType::EmailAddress,
@@ -55,6 +61,11 @@ impl Ask for Book {
         }
         Ok(reply)
     }
+}
+
+fn service(name: &str, addresses: &[&str]) -> ServiceState {
+    let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    ServiceState { name: name.into(), enabled: !addresses.is_empty(), addresses, ..ServiceState::default() }
 }
 
 /// A pool of which only the name matters.
@@ -303,6 +314,45 @@ fn schedules_are_a_context_of_snapshots() {
             "shares select mysql snapshots automatic destroy automatic-000",
             "what it took stays. To go on, say",
         ),
+    ] {
+        assert!(transcript(line).0.contains(said), "{line}: {}", transcript(line).0);
+    }
+}
+
+#[test]
+fn services_are_contexts_that_are_switched_and_moved() {
+    let (text, asked) = transcript(
+        "configuration services\nlist\niscsi\nshow\nconfirm disable\nset listen=192.0.2.1:3260,[::1]:3260\nget listen\ncommit\nup\nselect nbd enable\nnbd disable\nnbd set listen=\niscsi confirm restart\ntop\nconfiguration services iscsi disable\n",
+    );
+    assert!(text.contains("iscsi  online    127.0.0.1:3260\nnbd    disabled"), "{text}");
+    assert!(text.contains("                      <status> = online\n"), "{text}");
+    assert!(text.contains("                        listen =  (default)\n"), "{text}");
+    assert!(
+        text.contains("                        listen = 192.0.2.1:3260, [::1]:3260 (uncommitted)\n"),
+        "{text}"
+    );
+    assert!(text.ends_with("error: This ends 2 clients. To go on, say \"confirm disable\"\n"), "{text}");
+    let switched = |name: &str, to| Request::Services(Services::Switch { name: name.into(), to });
+    let moved = |name: &str, addresses: &[&str]| {
+        let addresses = addresses.iter().map(ToString::to_string).collect();
+        Request::Services(Services::Listen { name: name.into(), addresses })
+    };
+    let asked: Vec<Request> = asked.into_iter().map(|(_, request)| request).collect();
+    assert_eq!(
+        asked,
+        [
+            switched("iscsi", Switch::Disable),
+            moved("iscsi", &["192.0.2.1:3260", "[::1]:3260"]),
+            switched("nbd", Switch::Enable),
+            switched("nbd", Switch::Disable),
+            moved("nbd", &[]),
+            switched("iscsi", Switch::Restart),
+        ]
+    );
+    for (line, said) in [
+        ("configuration services ftp", "invalid command \"ftp\""),
+        ("configuration services select ftp", "there is no service \"ftp\""),
+        ("configuration services iscsi set port=1", "invalid property \"port\""),
     ] {
         assert!(transcript(line).0.contains(said), "{line}: {}", transcript(line).0);
     }

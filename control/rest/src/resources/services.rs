@@ -4,7 +4,7 @@ use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest};
 use crate::shape::{Kind, Shape, may, must};
 use crate::table::{Endpoint, Need, Reply, get, put, run};
-use api::Request;
+use api::{Request, ServiceState, Services, Switch};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,28 +12,36 @@ use std::sync::Arc;
 /// Of [`access::State::settings`].
 pub const LISTEN: &str = "rest.listen";
 const ADDRESSES_MAX: usize = 16;
+/// The service by which all others are asked.
+const OWN: &str = "rest";
 
 const SERVICE: Shape = Shape::new(
     "service",
     &[
         must("href", Kind::Text, "Its path"),
-        must("name", Kind::Text, "nbd or rest"),
+        must("name", Kind::Text, "iscsi, nbd or rest"),
         must("<status>", Kind::Text, "online or disabled"),
         must("addresses", Kind::Texts, "Where clients reach it now"),
-        may(
+        must(
             "listen",
             Kind::Texts,
-            "Where it is to listen from the next start on; none: on this machine alone",
+            "Where it was set to let clients in; none: on this machine alone. That of rest counts from the next start on",
         ),
+        may("clients", Kind::Number, "Who is connected now"),
     ],
 );
 
 const CHANGES: Shape = Shape::new(
     "service_changes",
-    &[must("listen", Kind::Texts, "ADDRESS:PORT; none: on this machine alone. From the next start on")],
+    &[must(
+        "listen",
+        Kind::Texts,
+        "ADDRESS:PORT; none: on this machine alone. Of rest from the next start on",
+    )],
 );
 
 const ONE: Reply = Reply::One("service", &SERVICE);
+const ADMINISTER: Need = Need::Right("svc", "allow_administer");
 
 pub(super) static ENDPOINTS: &[Endpoint] = &[
     get(
@@ -46,22 +54,53 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     get("/api/service/v1/services/{service}", "A service", ONE, run!(one)),
     put("/api/service/v1/services/{service}", "Change a service", ONE, run!(change))
         .takes(&CHANGES)
-        .needs(Need::Right("svc", "allow_administer")),
+        .needs(ADMINISTER),
+    put(
+        "/api/service/v1/services/{service}/enable",
+        "Switch a service on, now and for good",
+        ONE,
+        run!(enable),
+    )
+    .needs(ADMINISTER),
+    put(
+        "/api/service/v1/services/{service}/disable",
+        "Switch a service off, now and for good; its clients are ended, after what they have in flight",
+        ONE,
+        run!(disable),
+    )
+    .needs(ADMINISTER),
+    put(
+        "/api/service/v1/services/{service}/restart",
+        "End the clients of a service, who may come again",
+        ONE,
+        run!(restart),
+    )
+    .needs(ADMINISTER),
 ];
 
 async fn all(rest: &Rest, asked: &Asked) -> Result<Vec<Value>, Fault> {
-    let api::Reply::Nbd(nbd) = rest.call(asked, Request::NbdExports).await? else {
+    let api::Reply::Services(found) = rest.call(asked, Request::Services(Services::Show)).await? else {
         return Err(super::unexpected());
     };
-    let service = |name: &str, addresses: &[String]| {
-        let status = if addresses.is_empty() { "disabled" } else { "online" };
+    let shown = |service: &ServiceState| {
         json!({
-            "href": asked.href(&["services", name]), "name": name, "<status>": status, "addresses": addresses,
+            "href": asked.href(&["services", &service.name]), "name": service.name, "<status>": service.status(),
+            "addresses": service.addresses, "listen": service.listen,
         })
     };
-    let mut own = service("rest", &rest.about().addresses);
-    own["listen"] = listen(rest).into();
-    Ok(vec![service("nbd", &nbd.addresses), own])
+    let with_clients = |service: &ServiceState| {
+        let mut shown = shown(service);
+        shown["clients"] = service.clients.into();
+        shown
+    };
+    let own = ServiceState {
+        name: OWN.into(),
+        enabled: true,
+        addresses: rest.about().addresses,
+        listen: listen(rest),
+        clients: 0,
+    };
+    Ok(found.iter().map(with_clients).chain([shown(&own)]).collect())
 }
 
 fn listen(rest: &Rest) -> Vec<String> {
@@ -81,15 +120,37 @@ async fn one(rest: Arc<Rest>, asked: Asked) -> Outcome {
     Ok(json!({ "service": found }).into())
 }
 
+async fn enable(rest: Arc<Rest>, asked: Asked) -> Outcome {
+    switch(rest, asked, Switch::Enable).await
+}
+
+async fn disable(rest: Arc<Rest>, asked: Asked) -> Outcome {
+    switch(rest, asked, Switch::Disable).await
+}
+
+async fn restart(rest: Arc<Rest>, asked: Asked) -> Outcome {
+    switch(rest, asked, Switch::Restart).await
+}
+
+async fn switch(rest: Arc<Rest>, asked: Asked, to: Switch) -> Outcome {
+    let name = asked.param("service").to_string();
+    // Whoever is answered here has it on.
+    if (name.as_str(), to) != (OWN, Switch::Enable) {
+        rest.call(&asked, Request::Services(Services::Switch { name, to })).await?;
+    }
+    one(rest, asked).await
+}
+
 async fn change(rest: Arc<Rest>, asked: Asked) -> Outcome {
     let name = asked.param("service").to_string();
     if !all(&rest, &asked).await?.iter().any(|s| s["name"] == name.as_str()) {
         return Err(Fault::not_found(format!("there is no service '{name}'")));
     }
-    if name != "rest" {
-        return Err(Fault::invalid("where that service listens is said when the daemon is started"));
-    }
     let addresses = asked.args.texts("listen").unwrap_or_default().to_vec();
+    if name != OWN {
+        rest.call(&asked, Request::Services(Services::Listen { name, addresses })).await?;
+        return one(rest, asked).await;
+    }
     let wrong = addresses.iter().find(|a| a.parse::<SocketAddr>().is_err());
     if let Some(wrong) = wrong {
         return Err(Fault::invalid(format!("'{wrong}' is not ADDRESS:PORT")));

@@ -1,0 +1,425 @@
+//! Services that clients come to: switched off and on, and moved, while the daemon runs; as they were left when it starts.
+//!
+//! ```text
+//!   command line ─┐
+//!   what was set ─┼─▶ Gate::wanted: doors, and of each the first that can be had ─▶ bring: shut the others, open these
+//!   usual places ─┘          none while it is off                                       │
+//!                                                                             iscsi::Server, nbd::Server
+//! ```
+//!
+//! A door that is shut ends the clients that came through it, after what they have in flight. One that was open once is
+//! opened again at the same place, also where the machine chose it.
+//!
+//! Invariants: what is off has no door open, not even for a moment when the daemon starts; what was said on the command
+//! line is not moved by what is set; what cannot be opened leaves everything as it was.
+//!
+//! Not here: the API, which nobody could ask to come back; it is `rest`'s own.
+
+use crate::service::Appliance;
+use api::{ApiError, ErrorKind, Reply, Result, ServiceState, Services, Switch};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use store::{Look, Table};
+use units::{Error, Kind};
+use world::Address;
+
+/// By their names. What is not there is on.
+const SERVICES: Table<Record> = Table::new("services");
+/// Addresses that one service can be given.
+const ADDRESSES_MAX: usize = 16;
+/// A port that was given up a moment ago may not be free yet.
+const TRIES: usize = 100;
+const PAUSE: Duration = Duration::from_millis(20);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Record {
+    enabled: bool,
+    listen: Vec<String>,
+}
+
+impl Default for Record {
+    fn default() -> Record {
+        Record { enabled: true, listen: Vec::new() }
+    }
+}
+
+/// A service that is switched here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Front {
+    Iscsi,
+    Nbd,
+}
+
+impl Front {
+    const ALL: [Front; 2] = [Front::Iscsi, Front::Nbd];
+
+    fn name(self) -> &'static str {
+        match self {
+            Front::Iscsi => "iscsi",
+            Front::Nbd => "nbd",
+        }
+    }
+
+    fn find(name: &str) -> Option<Front> {
+        Front::ALL.into_iter().find(|front| front.name() == name)
+    }
+}
+
+/// Where a service lets clients in.
+#[derive(Clone, Debug, Default)]
+pub struct Doors {
+    /// Each the first of its addresses that can be had.
+    pub tcp: Vec<Vec<SocketAddr>>,
+    /// For who is on this machine.
+    pub unix: Option<PathBuf>,
+    /// They were asked for on the command line, and what is set does not count.
+    pub said: bool,
+}
+
+/// The doors of one service.
+#[derive(Clone, Debug, Default)]
+struct Gate {
+    doors: Doors,
+    open: Vec<Address>,
+    /// Ports that it had, and whether its socket was there.
+    ports: BTreeSet<u16>,
+    had_unix: bool,
+}
+
+impl Gate {
+    /// The doors that are to be open.
+    fn wanted(&self, record: &Record) -> Vec<Vec<Address>> {
+        if !record.enabled {
+            return Vec::new();
+        }
+        let set: Vec<Vec<SocketAddr>> =
+            record.listen.iter().filter_map(|text| Some(vec![text.parse().ok()?])).collect();
+        let tcp = if self.doors.said || set.is_empty() { &self.doors.tcp } else { &set };
+        let unix = self.doors.unix.iter().map(|path| vec![Address::Unix(path.clone())]);
+        tcp.iter().map(|door| door.iter().map(|a| Address::Tcp(*a)).collect()).chain(unix).collect()
+    }
+
+    /// A door was opened, and where: there it will be again.
+    fn opened(&mut self, door: &[Address], local: &Address) {
+        self.open.push(local.clone());
+        let Address::Tcp(local) = local else {
+            self.had_unix = true;
+            return;
+        };
+        self.ports.insert(local.port());
+        let is_door = |own: &&mut Vec<SocketAddr>| {
+            own.len() == door.len() && own.iter().zip(door).all(|(a, b)| Address::Tcp(*a) == *b)
+        };
+        if let Some(own) = self.doors.tcp.iter_mut().find(is_door)
+            && !own.contains(local)
+        {
+            own.insert(0, *local);
+        }
+    }
+
+    fn is_own(&self, address: &Address) -> bool {
+        match address {
+            Address::Tcp(address) => self.ports.contains(&address.port()),
+            Address::Unix(_) => self.had_unix,
+        }
+    }
+}
+
+/// What is known of services while the daemon runs.
+#[derive(Debug)]
+pub(crate) struct Gates {
+    gates: Mutex<BTreeMap<Front, Gate>>,
+    /// Held while doors are opened and shut.
+    turn: world::sync::Mutex<()>,
+}
+
+impl Default for Gates {
+    fn default() -> Gates {
+        Gates { gates: Mutex::default(), turn: world::sync::Mutex::new(()) }
+    }
+}
+
+impl Gates {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Front, Gate>> {
+        // A gate is whole at any time.
+        self.gates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of(&self, front: Front) -> Gate {
+        self.lock().get(&front).cloned().unwrap_or_default()
+    }
+}
+
+/// As clients are told it.
+fn shown(address: &Address) -> String {
+    match address {
+        Address::Tcp(address) => address.to_string(),
+        Address::Unix(path) => format!("unix:{}", path.display()),
+    }
+}
+
+impl Appliance {
+    /// Lets clients in, unless the service is off. What was said must be had; of what was set and cannot be had it is
+    /// told why.
+    pub async fn open_doors(&self, front: Front, doors: Doors) -> units::Result<Vec<String>> {
+        let _turn = self.0.gates.turn.lock().await;
+        let said = doors.said;
+        self.0.gates.lock().insert(front, Gate { doors, ..Gate::default() });
+        let record = self.service_record(front)?;
+        match self.bring(front, &record).await {
+            Err(e) if said || record.listen.is_empty() => Err(e),
+            Err(e) => {
+                Ok(vec![format!("WARNING: the service {} is not where it was set to be: {e}", front.name())])
+            }
+            Ok(()) => Ok(Vec::new()),
+        }
+    }
+
+    /// Where clients of a service come in now.
+    pub fn addresses(&self, front: Front) -> Vec<String> {
+        self.0.gates.of(front).open.iter().map(shown).collect()
+    }
+
+    /// Brings all services to what is kept of them, which may be another configuration's.
+    pub(crate) async fn follow_services(&self) {
+        let _turn = self.0.gates.turn.lock().await;
+        for front in Front::ALL {
+            let brought = match self.service_record(front) {
+                Ok(record) => self.bring(front, &record).await,
+                Err(e) => Err(e),
+            };
+            if let Err(e) = brought {
+                tracing::warn!(service = front.name(), "it is not where it was set to be: {e}");
+            }
+        }
+    }
+
+    pub(crate) async fn services(&self, asked: Services) -> Result<Reply> {
+        match asked {
+            Services::Show => {}
+            Services::Switch { name, to } => {
+                let doing = format!("{} service '{name}'", to.word());
+                let front = known(&name, &doing)?;
+                let change = |record: &mut Record| match to {
+                    Switch::Enable => record.enabled = true,
+                    Switch::Disable => record.enabled = false,
+                    Switch::Restart => {}
+                };
+                let failed = |e: Error| ApiError::cannot(&doing, &e);
+                self.change_service(front, to == Switch::Restart, change).await.map_err(failed)?;
+            }
+            Services::Listen { name, addresses } => {
+                let doing = format!("move service '{name}'");
+                let front = known(&name, &doing)?;
+                let failed = |e: Error| ApiError::cannot(&doing, &e);
+                if self.0.gates.of(front).doors.said {
+                    let why = "where it listens was said when the daemon was started";
+                    return Err(ApiError::new(ErrorKind::Invalid, format!("cannot {doing}: {why}")));
+                }
+                let addresses = parse(&addresses).map_err(failed)?;
+                let change = |record: &mut Record| record.listen = addresses;
+                self.change_service(front, false, change).await.map_err(failed)?;
+            }
+        }
+        let all: units::Result<Vec<ServiceState>> =
+            Front::ALL.into_iter().map(|front| self.service_state(front)).collect();
+        Ok(Reply::Services(all.map_err(|e| ApiError::cannot("list the services", &e))?))
+    }
+
+    fn service_record(&self, front: Front) -> units::Result<Record> {
+        Ok(self.configuration()?.look(|reader| reader.get(&SERVICES, front.name()))?.unwrap_or_default())
+    }
+
+    fn service_state(&self, front: Front) -> units::Result<ServiceState> {
+        let record = self.service_record(front)?;
+        let clients = match front {
+            Front::Iscsi => self.iscsi().map_or(0, |iscsi| iscsi.clients().len()),
+            Front::Nbd => self.nbd().map_or(0, |server| server.clients().len()),
+        };
+        Ok(ServiceState {
+            name: front.name().into(),
+            enabled: record.enabled,
+            addresses: self.addresses(front),
+            listen: record.listen,
+            clients: clients as u64,
+        })
+    }
+
+    /// Makes it so, and keeps it; what cannot be is not kept, and taken back.
+    async fn change_service(
+        &self,
+        front: Front,
+        again: bool,
+        change: impl FnOnce(&mut Record),
+    ) -> units::Result<()> {
+        let _turn = self.0.gates.turn.lock().await;
+        let before = self.service_record(front)?;
+        let mut after = before.clone();
+        change(&mut after);
+        if again {
+            self.bring(front, &Record { enabled: false, ..before.clone() }).await?;
+        }
+        let mut made = self.bring(front, &after).await;
+        if made.is_ok() && after != before {
+            made = self.configuration().and_then(|c| c.change(|w| w.put(&SERVICES, front.name(), &after)));
+        }
+        if made.is_err() {
+            // What was open a moment ago can be had again, or its own error was the first.
+            let _ = self.bring(front, &before).await;
+        }
+        made
+    }
+
+    /// Shuts doors that are not wanted, and opens those that are; the first error, after all was tried.
+    async fn bring(&self, front: Front, record: &Record) -> units::Result<()> {
+        let mut gate = self.0.gates.of(front);
+        let wanted = gate.wanted(record);
+        let (open, unwanted): (Vec<Address>, Vec<Address>) =
+            gate.open.drain(..).partition(|address| wanted.iter().any(|door| door.contains(address)));
+        gate.open = open;
+        unwanted.iter().for_each(|address| self.shut(front, address));
+        let mut failed = Ok(());
+        for door in &wanted {
+            if door.iter().any(|address| gate.open.contains(address)) {
+                continue;
+            }
+            match self.open_one(front, door, &gate).await {
+                Ok(Some(local)) => gate.opened(door, &local),
+                Ok(None) => {}
+                Err(e) => failed = failed.and(Err(e)),
+            }
+        }
+        self.0.gates.lock().insert(front, gate);
+        failed
+    }
+
+    /// The first address of a door that can be had. Nothing: there is no server, since no daemon runs.
+    async fn open_one(&self, front: Front, door: &[Address], gate: &Gate) -> units::Result<Option<Address>> {
+        let mut failed = Ok(None);
+        for address in door {
+            let tries = if gate.is_own(address) { TRIES } else { 1 };
+            for _ in 0..tries {
+                match self.listen(front, address) {
+                    Ok(local) => return Ok(local),
+                    Err(e) if failed.is_ok() => failed = Err(e),
+                    Err(_) => {}
+                }
+                if tries > 1 {
+                    world::sleep(PAUSE).await;
+                }
+            }
+        }
+        failed
+    }
+
+    fn listen(&self, front: Front, address: &Address) -> units::Result<Option<Address>> {
+        match (front, address) {
+            (Front::Iscsi, Address::Tcp(address)) => {
+                self.iscsi().map(|iscsi| iscsi.listen(*address).map(Address::Tcp)).transpose()
+            }
+            (Front::Iscsi, Address::Unix(_)) => Ok(None),
+            (Front::Nbd, address) => self.nbd().map(|server| server.listen(address)).transpose(),
+        }
+    }
+
+    fn shut(&self, front: Front, address: &Address) {
+        match front {
+            Front::Iscsi => self.iscsi().iter().for_each(|iscsi| iscsi.close(address)),
+            Front::Nbd => self.nbd().iter().for_each(|server| server.close(address)),
+        }
+    }
+}
+
+fn known(name: &str, doing: &str) -> Result<Front> {
+    Front::find(name).ok_or_else(|| match name {
+        "rest" => {
+            let why = "over it one is asked to come back";
+            ApiError::new(ErrorKind::Invalid, format!("cannot {doing}: {why}"))
+        }
+        _ => ApiError::new(ErrorKind::NotFound, format!("cannot {doing}: there is no such service")),
+    })
+}
+
+/// Addresses with ports, each once.
+fn parse(texts: &[String]) -> units::Result<Vec<String>> {
+    if texts.len() > ADDRESSES_MAX {
+        return Err(Error::invalid(format!("at most {ADDRESSES_MAX} addresses")));
+    }
+    let mut addresses = Vec::new();
+    for text in texts {
+        let address = text.parse::<SocketAddr>().ok().filter(|address| address.port() != 0);
+        let address = address.ok_or_else(|| Error::invalid(format!("'{text}' is not ADDRESS:PORT")))?;
+        if addresses.contains(&address.to_string()) {
+            return Err(Error::new(Kind::Invalid, format!("'{text}' is said twice")));
+        }
+        addresses.push(address.to_string());
+    }
+    Ok(addresses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tcp(text: &str) -> Address {
+        Address::Tcp(text.parse().unwrap())
+    }
+
+    fn gate(said: bool) -> Gate {
+        let tcp = vec![vec!["127.0.0.1:3260".parse().unwrap(), "127.0.0.1:0".parse().unwrap()]];
+        Gate { doors: Doors { tcp, unix: Some("/s".into()), said }, ..Gate::default() }
+    }
+
+    fn record(enabled: bool, listen: &[&str]) -> Record {
+        Record { enabled, listen: listen.iter().map(ToString::to_string).collect() }
+    }
+
+    #[test]
+    fn what_is_set_counts_unless_it_was_said_and_what_is_off_has_no_door() {
+        let usual = vec![tcp("127.0.0.1:3260"), tcp("127.0.0.1:0")];
+        let unix = vec![Address::Unix("/s".into())];
+        let set = vec![tcp("192.0.2.1:3260")];
+        for (said, enabled, listen, expected) in [
+            (false, true, &[][..], vec![usual.clone(), unix.clone()]),
+            (false, true, &["192.0.2.1:3260"], vec![set, unix.clone()]),
+            (true, true, &["192.0.2.1:3260"], vec![usual, unix]),
+            (false, false, &[], vec![]),
+            (true, false, &["192.0.2.1:3260"], vec![]),
+        ] {
+            assert_eq!(gate(said).wanted(&record(enabled, listen)), expected, "{said} {enabled} {listen:?}");
+        }
+    }
+
+    #[test]
+    fn a_door_is_opened_again_where_it_was() {
+        let mut gate = gate(false);
+        let door = gate.wanted(&record(true, &[]))[0].clone();
+        gate.opened(&door, &tcp("127.0.0.1:45123"));
+        let again = gate.wanted(&record(true, &[]))[0].clone();
+        assert_eq!(again[0], tcp("127.0.0.1:45123"));
+        assert!(gate.is_own(&again[0]) && !gate.is_own(&again[1]));
+        gate.opened(&again, &tcp("127.0.0.1:45123"));
+        assert_eq!(gate.wanted(&record(true, &[]))[0], again, "once");
+    }
+
+    #[test]
+    fn addresses_have_ports_and_are_said_once() {
+        let texts = |all: &[&str]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(parse(&texts(&["0.0.0.0:3260", "[::1]:3260"])).unwrap().len(), 2);
+        assert_eq!(parse(&[]).unwrap(), Vec::<String>::new());
+        for bad in [
+            &["localhost:1"][..],
+            &["1.2.3.4"],
+            &["1.2.3.4:0"],
+            &["1.2.3.4:1", "1.2.3.4:1"],
+            &["[::1]:1"; 17],
+        ] {
+            assert!(parse(&texts(bad)).is_err(), "{bad:?}");
+        }
+    }
+}
