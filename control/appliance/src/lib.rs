@@ -8,7 +8,7 @@
 //!                             ├─ automatic                     snapshots that are taken by themselves
 //!                             ├─ shares  updates               datasets as projects, file systems and LUNs
 //!                             ├─ san ◀─ configuration          targets, initiators, who sees which LUN
-//!                             ├─ san_directory ◀── iscsi::Server   LUNs, while clients use them
+//!                             ├─ san_directory ◀── iscsi::Server   LUNs, while clients use them  ── interfaces
 //!                             ├─ mounts ◀── fuse::Mount          file systems in the machine's own tree
 //!                             ├─ exports ◀── nbd::Server         volumes, while clients use them
 //!                             ├─ services                      what serves clients: off, on, and where
@@ -38,6 +38,7 @@ mod home;
 mod host;
 mod import;
 mod importable;
+mod interfaces;
 mod labelclear;
 mod leave;
 mod lun;

@@ -9,20 +9,22 @@
 //! A device is there as long as somebody uses it. Its reservations are kept beyond that: in memory, as SCSI wants them to
 //! survive every farewell, and in the configuration where a client asked for them to survive a restart.
 //!
-//! What an initiator was not given is not found: a target through which it sees nothing is as none.
+//! What an initiator was not given is not found: a target through which it sees nothing is as none, and so is one that is
+//! not at the portal where it is looked for.
 //!
 //! All portals of a target are one portal group, and all ports are in one group of asymmetric access, optimized: there is
 //! one controller, and every way to it is as good as another.
 
+use crate::interfaces::Known;
 use crate::lun_unit::LunUnit;
-use crate::san::{Credentials, SanView, TargetRecord};
+use crate::san::{Credentials, SanView, TargetRecord, where_at};
 use crate::service::Appliance;
 use crate::shares::LunFacts;
 use futures_util::future::{Either, select};
 use iscsi::{Asking, Authentication, Config, Directory, Listed, Server, Unit, Welcome};
 use scsi::{Device, Identity, Lun, Options, PortGroup, PortState, ReservationStore, TargetPort, naa_text};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use store::{Look, Table};
@@ -59,6 +61,7 @@ impl Iscsi {
             appliance: appliance.clone(),
             view: Mutex::new(view),
             portals: Mutex::default(),
+            interfaces: Known::default(),
             devices: world::sync::Mutex::new(BTreeMap::new()),
             kept: Arc::default(),
             leaving: Mutex::default(),
@@ -145,6 +148,7 @@ struct SanDirectory {
     appliance: Appliance,
     view: Mutex<Arc<SanView>>,
     portals: Mutex<Vec<SocketAddr>>,
+    interfaces: Known,
     /// By their datasets.
     devices: world::sync::Mutex<BTreeMap<String, Used>>,
     kept: Arc<Mutex<BTreeMap<Naa, String>>>,
@@ -157,20 +161,18 @@ impl SanDirectory {
         lock(&self.view).clone()
     }
 
-    /// The portals through which a target is reached: those it names by their addresses, or all.
-    fn is_at(target: &TargetRecord, portal: IpAddr) -> bool {
-        let mut named = target.interfaces.iter().filter_map(|name| name.parse::<IpAddr>().ok()).peekable();
-        named.peek().is_none() || portal.is_unspecified() || named.any(|address| address == portal)
+    fn is_at(&self, target: &TargetRecord, asking: &Asking) -> bool {
+        match &asking.portal {
+            Address::Tcp(portal) if portal.ip().is_unspecified() => true,
+            Address::Tcp(portal) => where_at(&target.interfaces, || self.interfaces.now()).has(*portal),
+            Address::Unix(_) => true,
+        }
     }
 
+    /// As discovery tells them; none where it is wherever it was asked for.
     fn addresses(&self, target: &TargetRecord) -> Vec<String> {
-        let portals = lock(&self.portals);
-        // A portal on every address is where it was asked for.
-        if portals.iter().any(|p| p.ip().is_unspecified()) {
-            return Vec::new();
-        }
-        let there = portals.iter().filter(|p| SanDirectory::is_at(target, p.ip()));
-        there.map(|p| format!("{p},{GROUP}")).collect()
+        let places = where_at(&target.interfaces, || self.interfaces.now()).among(&lock(&self.portals));
+        places.into_iter().map(|place| format!("{place},{GROUP}")).collect()
     }
 
     /// The device of a LUN: the one that is used, or a new one.
@@ -238,17 +240,14 @@ impl Directory for SanDirectory {
             name: iqn.into(),
             addresses: self.addresses(target),
         };
-        view.targets_for(&asking.initiator).into_iter().map(listed).collect()
+        let told = view.targets_for(&asking.initiator).into_iter();
+        told.filter(|(_, target)| self.is_at(target, asking)).map(listed).collect()
     }
 
     fn target(&self, asking: &Asking, name: &str) -> Option<Welcome> {
         let view = self.view();
         let target = view.target(name)?;
-        let is_here = match &asking.portal {
-            Address::Tcp(portal) => SanDirectory::is_at(target, portal.ip()),
-            Address::Unix(_) => true,
-        };
-        if !is_here || view.luns(name, &asking.initiator).is_empty() {
+        if !self.is_at(target, asking) || view.luns(name, &asking.initiator).is_empty() {
             return None;
         }
         let authentication = match view.proof(name, &asking.initiator) {

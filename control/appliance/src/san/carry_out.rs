@@ -1,12 +1,13 @@
 //! Changing the network.
 
 use super::names::{
-    check_alias, check_group, check_identity, check_interface, check_secret, iscsi_name, new_iqn,
+    check_alias, check_group, check_identity, check_interface, check_secret, is_address, iscsi_name, new_iqn,
 };
 use super::records::{
     Credentials, IDENTITY, INITIATORS, InitiatorRecord, Network, SETTINGS, TARGETS, TargetRecord,
     at_most_one_number, free_port, group_table, leave_groups,
 };
+use crate::interfaces::Interfaces;
 use crate::phrase::About;
 use crate::phrase::why;
 use crate::service::Appliance;
@@ -27,6 +28,7 @@ impl Appliance {
             let network = self.configuration().and_then(|c| c.look(Network::read));
             return Ok(Reply::San(Box::new(network.map_err(failed)?.tell())));
         }
+        are_there(&asked).map_err(failed)?;
         // Numbers of LUNs are given and groups are changed in turns, or both would be right and the sum wrong.
         let _turn = self.0.numbering.lock().await;
         let luns = self.luns().await?;
@@ -39,6 +41,28 @@ impl Appliance {
     /// The network at this moment.
     pub(crate) fn network(&self) -> Result<Network> {
         self.configuration()?.look(Network::read)
+    }
+}
+
+/// Interfaces that a target is given are there now, or the name is misspelt. Addresses may come later.
+fn are_there(asked: &San) -> Result<()> {
+    let (San::TargetCreate { set, .. } | San::TargetSet { set, .. }) = asked else { return Ok(()) };
+    let names = set.interfaces.iter().flatten();
+    let mut names = names.filter(|text| check_interface(text).is_ok() && !is_address(text)).peekable();
+    if names.peek().is_none() {
+        return Ok(());
+    }
+    let all =
+        Interfaces::read().map_err(|e| Error::new(Kind::Io, "list the network interfaces").because(e))?;
+    match names.find(|name| !all.has(name)) {
+        Some(name) => {
+            let there: Vec<&str> = all.names().collect();
+            Err(Error::invalid(format!(
+                "there is no network interface '{name}'; there are {}",
+                there.join(", ")
+            )))
+        }
+        None => Ok(()),
     }
 }
 

@@ -16,9 +16,11 @@
 
 mod carry_out;
 mod names;
+mod places;
 mod records;
 mod view;
 
+pub(crate) use places::where_at;
 pub(crate) use records::Network;
 pub use records::{Credentials, InitiatorRecord, TargetRecord};
 pub use view::{Lu, Proof, SanView};

@@ -77,12 +77,15 @@ pub(crate) fn check_alias(text: &str) -> Result<()> {
     }
 }
 
+pub(crate) fn is_address(text: &str) -> bool {
+    text.parse::<std::net::IpAddr>().is_ok() || text.parse::<std::net::SocketAddr>().is_ok()
+}
+
 /// The name of a network interface, an address, or an address with a port.
 pub(crate) fn check_interface(text: &str) -> Result<()> {
-    let is_address = text.parse::<std::net::IpAddr>().is_ok() || text.parse::<std::net::SocketAddr>().is_ok();
     let is_name = (1..=15).contains(&text.len())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.@".contains(c));
-    match is_address || is_name {
+    match is_address(text) || is_name {
         true => Ok(()),
         false => Err(Error::invalid(format!("'{text}' is neither a network interface nor an address"))),
     }
