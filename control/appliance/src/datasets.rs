@@ -56,13 +56,33 @@ impl Appliance {
     pub(crate) async fn destroy_dataset(&self, name: &str, doomed: Doomed, by: &By) -> Result<Reply> {
         let failed = |e: &Error| cannot(About::Dataset, &format!("destroy '{name}'"), e);
         let open = self.pool_with(name.split('@').next().unwrap_or(name), Access::Change).await?;
-        let pool = &open.pool;
-        let (spec, plan, reclaimed) = {
+        let spec = {
+            let _reading = open.pool.reading().await;
+            destroy_spec(&open.pool, name, doomed).await.map_err(|e| failed(&e))?
+        };
+        self.destroy_by(&open.pool, spec, (name, doomed), by).await
+    }
+
+    /// Destroys all of these snapshots of one pool, or none; `name` is what they are called together.
+    pub(crate) async fn destroy_snapshots(&self, names: Vec<String>, name: &str, by: &By) -> Result<Reply> {
+        let open = self.pool_with(name.split('@').next().unwrap_or(name), Access::Change).await?;
+        let spec = dsl::DestroySpec { names, recursive: false, clones: false, defer: false };
+        self.destroy_by(&open.pool, spec, (name, Doomed::default()), by).await
+    }
+
+    async fn destroy_by(
+        &self,
+        pool: &Pool,
+        spec: dsl::DestroySpec,
+        (name, doomed): (&str, Doomed),
+        by: &By,
+    ) -> Result<Reply> {
+        let failed = |e: &Error| cannot(About::Dataset, &format!("destroy '{name}'"), e);
+        let (plan, reclaimed) = {
             let _reading = pool.reading().await;
-            let spec = destroy_spec(pool, name, doomed).await.map_err(|e| failed(&e))?;
             let plan = pool.dsl().plan_destroy_of(&spec).await.map_err(|e| failed(&e))?;
             let reclaimed = reclaimed(pool, &plan.names).await.map_err(|e| failed(&e))?;
-            (spec, plan, reclaimed)
+            (plan, reclaimed)
         };
         if doomed.dry_run {
             return Ok(Reply::Destroyed { names: plan.names, reclaimed });

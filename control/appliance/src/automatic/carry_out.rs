@@ -54,10 +54,29 @@ impl Appliance {
     async fn identity(&self, place: &Place) -> Result<(u64, u64)> {
         self.item(place).await?;
         let open = self.pool(&place.pool, Access::Look).await?;
-        let _reading = open.pool.reading().await;
-        let found = open.pool.dsl().find(&place.dataset()).await;
+        let found = {
+            let _reading = open.pool.reading().await;
+            open.pool.dsl().find(&place.dataset()).await
+        };
         let found = found.map_err(|e| ApiError::cannot(format!("open '{place}'"), &e))?;
-        Ok((found.phys.guid.0, open.known.guid))
+        let (guid, pool) = (found.phys.guid.0, open.known.guid);
+        self.note_moves(&place.dataset(), guid, pool).await;
+        Ok((guid, pool))
+    }
+
+    /// Another's record may bear this name: this is a copy of that in other blocks, or that is called otherwise by now.
+    /// Either is noted, so that the record is found where it belongs.
+    async fn note_moves(&self, dataset: &str, guid: u64, pool: u64) {
+        let all = self.configuration().and_then(|c| c.look(|reader| reader.all(&SCHEDULES)));
+        let all: Vec<(String, Record)> = all.unwrap_or_default();
+        if all.iter().any(|(kept, _)| *kept == key(guid)) {
+            return;
+        }
+        for (kept, record) in all.iter().filter(|(_, r)| r.dataset == dataset && r.pool == pool) {
+            if let Ok(other) = u64::from_str_radix(kept, 16) {
+                self.whereabouts(other, record).await;
+            }
+        }
     }
 
     /// Datasets are gone, and what was to be done with them.

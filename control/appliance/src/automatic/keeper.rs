@@ -55,7 +55,7 @@ impl Keeper {
 }
 
 /// A dataset with schedules, as it is now.
-struct Scheduled {
+pub(super) struct Scheduled {
     open: Open,
     place: Place,
     guid: u64,
@@ -190,7 +190,7 @@ impl Appliance {
     }
 
     /// Where the dataset of a record is by now. One that is gone for good takes its record along.
-    async fn whereabouts(&self, guid: u64, record: &Record) -> Option<Scheduled> {
+    pub(super) async fn whereabouts(&self, guid: u64, record: &Record) -> Option<Scheduled> {
         let pool = self.0.pools.lock().await.known().into_iter().find(|known| known.guid == record.pool)?;
         let open = self.pool(&pool.name, Access::Change).await.ok()?;
         // The pool may be called otherwise by now.

@@ -240,3 +240,108 @@ fn one_that_cannot_be_taken_says_why_and_is_taken_when_it_can() {
         assert_eq!((now.problem, now.last), (None, Some(due)));
     });
 }
+
+#[test]
+fn a_lun_that_was_copied_into_other_blocks_keeps_its_schedule() {
+    let lab = Lab::new("blocks");
+    lab.run(START, |appliance| async move {
+        make(&appliance).await;
+        let lun = project().share("lun");
+        let set = [("volsize", "16M"), ("volblocksize", "16K")].map(|(n, v)| (n.to_string(), v.to_string()));
+        let create = Shares::Create { place: lun.clone(), kind: ItemKind::Lun, set: set.into() };
+        ask(&appliance, Request::Shares(create)).await;
+        schedule(&appliance, lun.clone(), &[("frequency", "hour"), ("minute", "30"), ("keep", "3")]).await;
+        let guid = |appliance: Appliance| async move {
+            let open = appliance.pool("tank", crate::pools::Access::Look).await.unwrap();
+            let _reading = open.pool.reading().await;
+            open.pool.dsl().find("tank/p/lun").await.unwrap().phys.guid
+        };
+        let before = guid(appliance.clone()).await;
+        let properties = vec![("volblocksize".to_string(), "8K".to_string())];
+        ask(&appliance, Request::DatasetSet { name: "tank/p/lun".into(), properties }).await;
+        while appliance.0.migrations.text("tank/p/lun").is_some() {
+            world::sleep(Duration::from_millis(10)).await;
+        }
+        assert_ne!(guid(appliance.clone()).await, before, "it is another dataset of the same name");
+        // At once, and not only when the next one is due.
+        assert_eq!(automatics(&appliance, lun.clone()).await[0].keep, 3);
+        let deed = AutomaticDeed::Change { id: 0, set: vec![("keep".into(), "2".into())] };
+        ask(&appliance, Request::Shares(Shares::Automatic { place: lun.clone(), deed })).await;
+        until(START + 4 * HOUR).await;
+        assert_eq!(names(&appliance, lun.clone()).await, ["2:10", "3:10"]);
+        let all = automatics(&appliance, lun).await;
+        assert_eq!((all.len(), all[0].last), (1, Some(START + 3 * HOUR + 600)));
+    });
+}
+
+#[test]
+fn a_new_share_of_an_old_name_does_not_take_its_schedule() {
+    let lab = Lab::new("name");
+    lab.run(START, |appliance| async move {
+        make(&appliance).await;
+        schedule(&appliance, share(), &[("frequency", "hour"), ("minute", "30")]).await;
+        let moved = project().share("w");
+        ask(&appliance, Request::Shares(Shares::Rename { from: share(), to: moved.clone() })).await;
+        let again = Shares::Create { place: share(), kind: ItemKind::Filesystem, set: Vec::new() };
+        ask(&appliance, Request::Shares(again)).await;
+        assert!(automatics(&appliance, share()).await.is_empty());
+        assert_eq!(automatics(&appliance, moved.clone()).await.len(), 1);
+        until(START + HOUR).await;
+        assert_eq!(names(&appliance, share()).await, [""; 0]);
+        assert_eq!(names(&appliance, moved).await, ["0:10"]);
+    });
+}
+
+/// It lies directly in the pool, where the pool's other projects are. Its snapshots were taken with its shares, and destroyed
+/// and renamed without them.
+#[test]
+fn a_snapshot_of_the_default_project_is_of_its_shares_and_of_no_others() {
+    let lab = Lab::new("default");
+    lab.run(START, |appliance| async move {
+        make(&appliance).await;
+        let default = Place::project("tank", api::shares::DEFAULT_PROJECT);
+        let lun = |name: &str| {
+            let set = vec![("volsize".to_string(), "8M".to_string())];
+            Request::Shares(Shares::Create { place: default.share(name), kind: ItemKind::Lun, set })
+        };
+        let deed = |place: &Place, name: &str, deed| {
+            Request::Shares(Shares::Snapshot { place: place.clone(), name: name.into(), deed })
+        };
+        ask(&appliance, lun("x")).await;
+        ask(&appliance, lun("y")).await;
+        ask(&appliance, deed(&default, "s", ShareDeed::Take)).await;
+        ask(&appliance, deed(&share(), "s", ShareDeed::Take)).await;
+        ask(&appliance, lun("younger")).await;
+        let (appliance, places) = (&appliance, [default.clone(), default.share("x"), default.share("y")]);
+        let have = |name: &'static str| {
+            let places = places.clone();
+            async move {
+                for place in places {
+                    assert_eq!(names(appliance, place.clone()).await, [name], "{place}");
+                }
+                assert_eq!(names(appliance, share()).await, ["s"]);
+            }
+        };
+        have("s").await;
+        ask(appliance, deed(&default, "s", ShareDeed::Rename { to: "t".into() })).await;
+        have("t").await;
+        // All of them, or none.
+        let y = vec!["tank/y@t".to_string()];
+        let hold = Snapshots::Hold { names: y.clone(), tag: "mine".into(), recursive: false };
+        ask(appliance, Request::Snapshots(hold)).await;
+        assert!(try_ask(appliance, deed(&default, "t", ShareDeed::Destroy)).await.is_err());
+        have("t").await;
+        let release = Snapshots::Release { names: y, tag: "mine".into(), recursive: false };
+        ask(appliance, Request::Snapshots(release)).await;
+        ask(appliance, deed(&places[1], "u", ShareDeed::Take)).await;
+        let clash = try_ask(appliance, deed(&default, "t", ShareDeed::Rename { to: "u".into() })).await;
+        assert!(clash.unwrap_err().message.contains("exists"));
+        ask(appliance, deed(&places[1], "u", ShareDeed::Destroy)).await;
+        have("t").await;
+        ask(appliance, deed(&default, "t", ShareDeed::Destroy)).await;
+        for place in &places {
+            assert_eq!(names(appliance, place.clone()).await, [""; 0], "{place}");
+        }
+        assert_eq!(names(appliance, share()).await, ["s"], "another project's");
+    });
+}

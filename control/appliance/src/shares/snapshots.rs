@@ -10,7 +10,7 @@ use api::shares::{DEFAULT_PROJECT, Item, ItemKind, Place};
 use api::{ApiError, ErrorKind, Reply, Result, ShareDeed, ShareSnapshot};
 use ondisk::ObjsetType;
 use pool::{Pool, RollbackReach};
-use units::Error;
+use units::{Error, Kind};
 
 impl Appliance {
     pub(super) async fn share_snapshots(&self, place: &Place) -> Result<Reply> {
@@ -51,7 +51,12 @@ impl Appliance {
             ShareDeed::Rename { to } if below => {
                 self.rename_snapshots(&snapshot, &full(place, &to)?, by).await
             }
+            ShareDeed::Rename { to } if all => self.rename_in_pool(place, name, &to, by).await,
             ShareDeed::Rename { to } => self.rename_dataset(&snapshot, &full(place, &to)?, false, by).await,
+            ShareDeed::Destroy if all && !below => {
+                let names = self.snapshots_there(place, name).await?;
+                self.destroy_snapshots(names, &snapshot, by).await
+            }
             ShareDeed::Destroy => {
                 let doomed = Doomed { recursive: below, ..Doomed::default() };
                 self.destroy_dataset(&snapshot, doomed, by).await
@@ -80,6 +85,46 @@ impl Appliance {
             }
         }
         Ok(names)
+    }
+
+    /// Those of them that are there; at least the first, which is the project's.
+    async fn snapshots_there(&self, place: &Place, name: &str) -> Result<Vec<String>> {
+        let names = self.snapshots_of(place, name).await?;
+        let open = self.pool(&place.pool, Access::Look).await?;
+        let _reading = open.pool.reading().await;
+        let mut there = Vec::new();
+        for name in names {
+            match open.pool.dsl().find_snapshot(&name).await {
+                Ok(_) => there.push(name),
+                // A share may be younger than the snapshot.
+                Err(e) if e.kind() == Kind::NotFound && !there.is_empty() => {}
+                Err(e) => return Err(cannot(About::Snapshot, &format!("open '{name}'"), &e)),
+            }
+        }
+        Ok(there)
+    }
+
+    /// Of the project that lies directly in the pool, beside other projects.
+    async fn rename_in_pool(&self, place: &Place, name: &str, to: &str, by: &By) -> Result<Reply> {
+        full(place, to)?;
+        let names = self.snapshots_there(place, name).await?;
+        let renamed = |old: &str| format!("{}@{to}", old.split('@').next().unwrap_or_default());
+        {
+            // Nothing is renamed unless all can be.
+            let open = self.pool(&place.pool, Access::Look).await?;
+            let _reading = open.pool.reading().await;
+            for old in &names {
+                if open.pool.dsl().find_snapshot(&renamed(old)).await.is_ok() {
+                    let e = Error::new(Kind::Exists, "rename snapshot");
+                    return Err(cannot(About::Snapshot, &format!("rename '{old}'"), &e));
+                }
+            }
+        }
+        self.end_users_of(&names, false, &format!("rename '{}'", full(place, name)?)).await?;
+        for old in &names {
+            self.rename_dataset(old, &renamed(old), false, by).await?;
+        }
+        Ok(Reply::Done)
     }
 
     async fn clone_share(

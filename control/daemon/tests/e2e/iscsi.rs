@@ -28,6 +28,16 @@ pub fn trials() -> Vec<Trial> {
             conformance,
         ),
         trial(
+            "a_disabled_service_lets_nobody_in_and_an_enabled_one_takes_its_clients_again",
+            &[Need::Program("iscsi-ls"), Need::Program("timeout"), QEMU],
+            switched,
+        ),
+        trial(
+            "a_target_is_at_the_interfaces_that_it_names",
+            &[Need::Program("iscsi-ls"), Need::Program("timeout")],
+            at_interfaces,
+        ),
+        trial(
             "a_lun_gets_other_blocks_and_its_client_goes_on",
             &[Need::Program("iscsi-inq"), Need::Program("timeout"), QEMU],
             other_blocks,
@@ -62,6 +72,122 @@ fn conformance() {
     let dir = home.scratch.path();
     let suite = interop::conformance::Suite { places, own: "", one_of: 1, dir };
     interop::conformance::every_test_ends_as_expected(&suite);
+    daemon.end();
+}
+
+/// A client in the midst of its writes is hung up on, comes again, and has lost nothing; while the service is off nobody
+/// is let in, also after a restart.
+fn switched() {
+    let home = Home::with_pool();
+    let port = free_port();
+    let daemon = start(&home, port);
+    shell(&home, SETUP);
+    let portal = format!("iscsi://127.0.0.1:{port}");
+    let log = format!("{portal}/{TARGET}/1");
+    let run = |command: &str| shell(&home, &format!("configuration services iscsi {command}\n"));
+    let is_open = || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+    let clients = || {
+        let said = said(
+            &home.cenote(&["shell", "-c", "configuration services iscsi get clients"]).output().unwrap(),
+        );
+        said.rsplit(' ').next().unwrap().trim().parse::<u64>().unwrap()
+    };
+    let within = |what: &str, is: &dyn Fn() -> bool| {
+        let begun = std::time::Instant::now();
+        while !is() {
+            assert!(begun.elapsed().as_secs() < 20, "{what}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    };
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let step = |n: u32| {
+                [
+                    format!("write -P {} {}k 64k", n % 250 + 1, n % 256 * 64),
+                    format!("read -P {} {}k 64k", n % 250 + 1, n % 256 * 64),
+                ]
+            };
+            let commands: Vec<String> = (0..1500).flat_map(step).collect();
+            let words: Vec<&str> = commands.iter().flat_map(|c| ["-c", c.as_str()]).collect();
+            client("qemu-io", &[&["-f", "raw"], &words[..], &[&log]].concat())
+        });
+        within("it logs in", &|| clients() > 0);
+        let asked = home.cenote(&["shell", "-c", "configuration services iscsi disable"]).output().unwrap();
+        assert!(!asked.status.success() && said(&asked).contains("confirm disable"), "{}", said(&asked));
+        run("confirm disable");
+        assert!(!is_open());
+        within("its sessions end", &|| clients() == 0);
+        assert!(!writer.is_finished(), "it waits");
+        let tried =
+            Command::new("timeout").args(["10", "iscsi-ls", &portal]).stdin(Stdio::null()).output().unwrap();
+        assert!(!tried.status.success(), "{}", said(&tried));
+        run("enable");
+        let said = writer.join().unwrap();
+        assert!(!said.contains("verification failed") && !said.contains("error"), "{said}");
+    });
+    run("confirm restart");
+    assert!(is_open());
+    run("confirm disable");
+    daemon.end();
+    let daemon = start(&home, port);
+    assert!(!is_open(), "as it was left");
+    run("enable");
+    assert!(client("iscsi-ls", &["-s", "-i", HOST, &portal]).contains("Lun:0 "));
+    daemon.end();
+}
+
+/// By the name of an interface, by an address that the machine does not have, and behind a portal at every address.
+fn at_interfaces() {
+    let home = Home::with_pool();
+    let port = free_port();
+    // Of the loopback network each address is this machine's, and only the first is one of the interface.
+    let daemon = home
+        .start(&format!("serve --listen 127.0.0.1:0 --iscsi 127.0.0.1:{port} --iscsi 127.0.0.2:{port}"))
+        .0;
+    shell(&home, SETUP);
+    let list = |portal: &str| {
+        let url = format!("iscsi://{portal}:{port}");
+        client("iscsi-ls", &["-s", "-i", HOST, &url])
+    };
+    let is_refused = |portal: &str| {
+        let url = format!("iscsi://{portal}:{port}/{TARGET}/1");
+        let tried =
+            Command::new("timeout").args(["20", "iscsi-inq", &url]).stdin(Stdio::null()).output().unwrap();
+        assert_ne!(tried.status.code(), Some(124), "it is answered: {}", said(&tried));
+        !tried.status.success()
+    };
+    let set = |interfaces: &str| {
+        let line = format!("configuration san targets iscsi select {TARGET} set interfaces={interfaces}");
+        home.cenote(&["shell", "-c", &line]).output().unwrap()
+    };
+    let told = |portal: &str| format!("Portal:{portal}:{port},1");
+    let everywhere = list("127.0.0.2");
+    assert!(
+        everywhere.contains(&told("127.0.0.1")) && everywhere.contains(&told("127.0.0.2")),
+        "{everywhere}"
+    );
+
+    assert!(set("lo").status.success());
+    let first = list("127.0.0.1");
+    assert!(first.contains(&told("127.0.0.1")) && !first.contains(&told("127.0.0.2")), "{first}");
+    assert!(!list("127.0.0.2").contains(TARGET), "nor is it told of elsewhere");
+    assert!(is_refused("127.0.0.2") && !is_refused("127.0.0.1"));
+
+    assert!(set("127.0.0.2").status.success());
+    assert!(list("127.0.0.2").contains(&told("127.0.0.2")) && !list("127.0.0.1").contains(TARGET));
+    assert!(is_refused("127.0.0.1") && !is_refused("127.0.0.2"));
+    // It may come later; until then the target is nowhere.
+    assert!(set("192.0.2.77").status.success());
+    assert!(!list("127.0.0.1").contains(TARGET) && !list("127.0.0.2").contains(TARGET));
+    assert!(is_refused("127.0.0.1") && is_refused("127.0.0.2"));
+
+    let refused = set("no-such-0");
+    assert!(
+        !refused.status.success() && said(&refused).contains("there is no network interface 'no-such-0'"),
+        "{}",
+        said(&refused)
+    );
+    assert!(set("lo").status.success());
     daemon.end();
 }
 
