@@ -8,7 +8,14 @@
 //! One JSON value per line, one reply for each request, in order. Plain blocking sockets: a command has nothing else to
 //! do while it waits.
 //!
+//! [`Remote`] takes requests to an appliance anywhere, over its REST API.
+//!
 //! Not here: what a request means (`api`), and how a command does without a daemon.
+
+mod http;
+mod remote;
+
+pub use remote::Remote;
 
 use api::{ApiError, Call, Caller, ErrorKind, Reply, Result};
 use std::io::{self, BufRead, BufReader, Write};

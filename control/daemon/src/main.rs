@@ -6,7 +6,8 @@
 //!                  ├─ zpool, zfs,
 //!                  │  tunable,
 //!                  │  shell ──────▶ cli ── Caller ─┬─ client: the daemon of this home, if one runs
-//!                  │                               └─ local: the appliance in this process, for as long as it takes
+//!                  │                               ├─ local: the appliance in this process, for as long as it takes
+//!                  │                               └─ client::Remote: an appliance over HTTPS (shell --url)
 //!                  ├─ password ──────▶ password: the API of that daemon, or the home
 //!                  ├─ status, down ──▶ the daemon of this home, which must run
 //!                  ├─ ls, stat, find,
@@ -81,7 +82,8 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
         Command::Down => down(home),
         Command::Password(args) => password::run(home, &args),
         Command::Nbd(args) => one_shot::run(home, &args),
-        Command::Shell(args) => with_appliance(home, |caller| shell::run(home, caller, &args)),
+        Command::Shell(args) if args.url.is_some() => shell::run_remote(home, &args),
+        Command::Shell(args) => with_appliance(home, |caller| shell::run(home, caller, &args, None)),
         Command::Zpool(args) => with_session(home, line, |session| cli::zpool(session, &args.command)),
         Command::Zfs(args) => with_session(home, line, |session| cli::zfs(session, &args.command)),
         Command::Tunable(args) => with_session(home, line, |session| cli::tunable(session, &args.command)),

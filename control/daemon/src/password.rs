@@ -21,7 +21,9 @@ const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 pub fn run(home: &Home, args: &Password) -> Result<(), Failure> {
     let password = match args.generate {
         true => generate(),
-        false => read().map_err(|e| Failure::Failed(format!("cannot read a password: {e}")))?,
+        false => {
+            read("New password: ").map_err(|e| Failure::Failed(format!("cannot read a password: {e}")))?
+        }
     };
     match crate::running(home)? {
         Some(_) => over_the_socket(home, &args.user, &password)?,
@@ -40,14 +42,14 @@ fn generate() -> Secret {
 }
 
 /// A line of the standard input; a terminal does not show it.
-fn read() -> std::io::Result<Secret> {
+pub fn read(prompt: &str) -> std::io::Result<Secret> {
     let stdin = std::io::stdin();
     let shown = if isatty(&stdin) { Some(tcgetattr(&stdin)?) } else { None };
     if let Some(shown) = &shown {
         let mut hidden = shown.clone();
         hidden.local_modes.remove(LocalModes::ECHO);
         tcsetattr(&stdin, OptionalActions::Flush, &hidden)?;
-        let _ = write!(std::io::stderr(), "New password: ");
+        let _ = write!(std::io::stderr(), "{prompt}");
     }
     let mut line = String::new();
     let outcome = stdin.lock().read_line(&mut line);

@@ -6,7 +6,7 @@ use cli::Failure;
 use cli::args::shell::Shell as Args;
 use shell::{Ask, Shell};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, IsTerminal};
+use std::io::{self, BufRead, BufReader, Cursor, IsTerminal, Read};
 
 struct ByCaller<'a> {
     caller: &'a mut dyn Caller,
@@ -19,11 +19,39 @@ impl Ask for ByCaller<'_> {
     }
 }
 
-pub fn run(home: &Home, caller: &mut dyn Caller, args: &Args) -> Result<(), Failure> {
+/// The longest line that a password is.
+const PASSWORD_MAX: u64 = 1024;
+
+/// As a user of an appliance that may be anywhere.
+pub fn run_remote(home: &Home, args: &Args) -> Result<(), Failure> {
+    let (url, user) = (args.url.as_deref().unwrap_or_default(), args.user.as_deref().unwrap_or_default());
+    let trusted = args.cacert.clone().unwrap_or_else(|| home.dir().join("tls/cert.pem"));
+    let password = match &args.password_file {
+        Some(file) => {
+            let cannot = |e: io::Error| Failure::Failed(format!("cannot read '{}': {e}", file.display()));
+            let mut line = String::new();
+            let file = File::open(file).map_err(cannot)?;
+            BufReader::new(file.take(PASSWORD_MAX)).read_line(&mut line).map_err(cannot)?;
+            line.trim_end_matches(['\r', '\n']).to_string()
+        }
+        None if io::stdin().is_terminal() => {
+            let typed = crate::password::read(&format!("Password of {user}: "));
+            let typed = typed.map_err(|e| Failure::Failed(format!("cannot read a password: {e}")))?;
+            typed.reveal().to_string()
+        }
+        None => return Err(Failure::Usage("--password-file says where the password is".into())),
+    };
+    let mut remote = client::Remote::log_in(url, &trusted, user, api::Secret::new(password))?;
+    let host = remote.nodename()?;
+    run(home, &mut remote, args, Some(host))
+}
+
+/// `host`: what the appliance calls itself, where it is not this machine.
+pub fn run(home: &Home, caller: &mut dyn Caller, args: &Args, host: Option<String>) -> Result<(), Failure> {
     let uid = u64::from(rustix::process::getuid().as_raw());
     let mut by_caller = ByCaller { caller, uid };
-    let host = match &args.prompt_host {
-        Some(host) => host.clone(),
+    let host = match args.prompt_host.clone().or(host) {
+        Some(host) => host,
         None => rustix::system::uname().nodename().to_string_lossy().into_owned(),
     };
     let mut shell = Shell::new(&host, &mut by_caller);

@@ -21,6 +21,7 @@ pub fn trials() -> Vec<Trial> {
         trial("cinders_driver_finds_its_appliance", &needs, cinder),
         trial("the_csi_driver_finds_its_appliance", &needs, csi),
         trial("strangers_and_nonsense_are_answered_and_survived", &needs, nonsense),
+        trial("services_are_switched_and_moved_live_and_stay_so", &needs, services),
         trial("users_and_sessions_are_as_they_were_left", &needs, users),
     ]
 }
@@ -83,10 +84,23 @@ impl Api<'_> {
 fn served(home: &Home) -> (Daemon, Api<'_>) {
     let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --https 127.0.0.1:0 --log error");
     let password = home.run("password --generate").trim().to_string();
-    let services = through_the_socket(home, "/api/service/v1/services/rest");
-    let url = services["service"]["addresses"][0].as_str().unwrap().to_string();
+    let url = url(home);
     let headers = vec!["X-Auth-User: root".into(), format!("X-Auth-Key: {password}")];
     (daemon, Api { home, url, headers })
+}
+
+/// Where the daemon of this home has its API.
+pub fn url(home: &Home) -> String {
+    let services = through_the_socket(home, "/api/service/v1/services/rest");
+    services["service"]["addresses"][0].as_str().unwrap().to_string()
+}
+
+pub fn post_through_the_socket(home: &Home, path: &str, body: &str) {
+    let mut curl = command("curl");
+    curl.args(["-s", "-S", "-f", "-m", "60", "--unix-socket"]).arg(home.dir().join("rest.sock"));
+    curl.args(["-H", "Content-Type: application/json", "-d", body]);
+    let output = curl.arg(format!("http://localhost{path}")).output().unwrap();
+    assert!(output.status.success(), "{path}: {}", said(&output));
 }
 
 /// As the owner of the home.
@@ -510,6 +524,80 @@ fn floods_pass(api: &Api<'_>) {
     while !is_back() {
         assert!(Instant::now() < until, "it serves again when the flood is over");
     }
+}
+
+fn services() {
+    let home = Home::with_pool();
+    let (daemon, api) = served(&home);
+    let path = |name: &str| format!("/api/service/v1/services/{name}");
+    let put =
+        |api: &Api<'_>, name: &str, verb: &str| api.want(202, "PUT", &format!("{}/{verb}", path(name)), None);
+    let of = |api: &Api<'_>, name: &str| {
+        let service = api.get(&path(name))["service"].clone();
+        let addresses = service["addresses"].as_array().unwrap().clone();
+        let tcp =
+            addresses.iter().filter_map(Value::as_str).find(|a| a.starts_with("127.")).map(String::from);
+        (service["<status>"].as_str().unwrap().to_string(), tcp)
+    };
+    for name in ["iscsi", "nbd"] {
+        let (status, address) = of(&api, name);
+        let address = address.unwrap();
+        assert_eq!(status, "online");
+        let mut client = TcpStream::connect(&address).unwrap();
+        assert_eq!(put(&api, name, "disable")["service"]["<status>"], "disabled");
+        assert_eq!(of(&api, name), ("disabled".to_string(), None));
+        client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        // It is hung up on, in whichever way.
+        let ended = client.read_to_end(&mut Vec::new());
+        assert!(ended.is_ok() || ended.unwrap_err().kind() != std::io::ErrorKind::WouldBlock, "{name}");
+        let until = Instant::now() + Duration::from_secs(10);
+        while TcpStream::connect(&address).is_ok() {
+            assert!(Instant::now() < until, "{name} listens still");
+        }
+        put(&api, name, "disable");
+        assert_eq!(put(&api, name, "restart")["service"]["<status>"], "disabled", "off is off");
+        put(&api, name, "enable");
+        assert_eq!(of(&api, name), ("online".to_string(), Some(address.clone())));
+        TcpStream::connect(&address).unwrap();
+        put(&api, name, "restart");
+        TcpStream::connect(&address).unwrap();
+    }
+    assert!(home.dir().join("nbd.sock").exists());
+    api.want(400, "PUT", &format!("{}/disable", path("rest")), None);
+    put(&api, "rest", "enable");
+    api.want(404, "PUT", &format!("{}/disable", path("ftp")), None);
+
+    // Where it listens is set, but where the command line said it.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let listen = |api: &Api<'_>, status, name: &str, all: &[&str]| {
+        api.want(status, "PUT", &path(name), Some(json!({ "listen": all })))
+    };
+    let before = of(&api, "iscsi");
+    listen(&api, 500, "iscsi", &[&taken.local_addr().unwrap().to_string()]);
+    assert_eq!(of(&api, "iscsi"), before, "what cannot be is taken back");
+    TcpStream::connect(before.1.unwrap()).unwrap();
+    for bad in ["localhost:3260", "127.0.0.1:0", "127.0.0.1"] {
+        listen(&api, 400, "iscsi", &[bad]);
+    }
+    listen(&api, 400, "nbd", &[&free]);
+    let moved = listen(&api, 202, "iscsi", &[&free]);
+    assert_eq!(
+        (&moved["service"]["listen"], &moved["service"]["addresses"]),
+        (&json!([free]), &json!([free]))
+    );
+    TcpStream::connect(&free).unwrap();
+
+    put(&api, "nbd", "disable");
+    daemon.kill();
+    let (daemon, api) = served(&home);
+    assert_eq!(of(&api, "nbd"), ("disabled".to_string(), None));
+    assert!(!home.dir().join("nbd.sock").exists(), "not even the socket");
+    assert_eq!(of(&api, "iscsi"), ("online".to_string(), Some(free.clone())));
+    put(&api, "nbd", "enable");
+    TcpStream::connect(of(&api, "nbd").1.unwrap()).unwrap();
+    assert_ne!(listen(&api, 202, "iscsi", &[])["service"]["addresses"], json!([free]));
+    daemon.end();
 }
 
 fn users() {

@@ -32,6 +32,7 @@ mod files;
 mod golden;
 mod home;
 mod iscsi;
+mod remote;
 mod rescue;
 mod shell;
 mod snapshots;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         files::trials(),
         clients::trials(),
         shell::trials(),
+        remote::trials(),
         snapshots::trials(),
         api::trials(),
         units::trials(),

@@ -8,7 +8,9 @@ use crate::server::{Asked, Rest, nothing};
 use crate::shape::{Kind, Shape, may, must};
 use crate::table::{Endpoint, Need, Reply, delete, get, post, put, run};
 use api::Request;
-use api::san::{Auth, Group, Initiator, InitiatorChange, Members, San, SanState, Target, TargetChange};
+use api::san::{
+    Auth, Group, Identity, Initiator, InitiatorChange, Members, San, SanState, Target, TargetChange,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -116,6 +118,23 @@ static OF_TARGETS: (Shape, Shape, Shape) =
 static OF_INITIATORS: (Shape, Shape, Shape) =
     group_shapes!("initiators", "initiator_group", "new_initiator_group", "initiator_group_changes");
 
+const IDENTITY: Shape = Shape::new(
+    "inquiry",
+    &[
+        must("href", Kind::Text, "Its path"),
+        must("vendor", Kind::Text, "What INQUIRY says of every LUN: at most 8 characters"),
+        must("product", Kind::Text, "At most 16 characters"),
+    ],
+);
+const IDENTITY_CHANGES: Shape = Shape::new(
+    "inquiry_changes",
+    &[
+        may("vendor", Kind::Text, "1 to 8 ASCII characters"),
+        may("product", Kind::Text, "1 to 16 ASCII characters"),
+    ],
+);
+
+const INQUIRY: &str = "/api/san/v1/inquiry";
 const TARGETS: &str = "/api/san/v1/iscsi/targets";
 const A_TARGET: &str = "/api/san/v1/iscsi/targets/{target}";
 const INITIATORS: &str = "/api/san/v1/iscsi/initiators";
@@ -132,6 +151,10 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
         Reply::One("service", &super::SERVICE),
         run!(super::describe),
     ),
+    get(INQUIRY, "How LUNs call themselves", Reply::One("inquiry", &IDENTITY), run!(inquiry)),
+    put(INQUIRY, "Change how LUNs call themselves", Reply::One("inquiry", &IDENTITY), run!(change_inquiry))
+        .takes(&IDENTITY_CHANGES)
+        .needs(CHANGE),
     get(TARGETS, "List the targets", Reply::Several("targets", &TARGET), run!(targets)),
     get(A_TARGET, "A target", Reply::One("target", &TARGET), run!(target)),
     post(TARGETS, "Make a target", Reply::One("target", &TARGET), run!(create_target))
@@ -245,6 +268,24 @@ async fn find_initiator(rest: &Rest, asked: &Asked, selector: &str) -> Result<In
     let all = state(rest, asked).await?.initiators;
     let mut found = all.into_iter().filter(|i| is_meant(selector, &i.iqn, &i.alias));
     found.next().ok_or_else(|| Fault::not_found(format!("there is no initiator '{selector}'")))
+}
+
+async fn inquiry(rest: Arc<Rest>, asked: Asked) -> Outcome {
+    let identity = state(&rest, &asked).await?.identity;
+    let shown = json!({
+        "href": asked.href(&["inquiry"]), "vendor": identity.vendor, "product": identity.product,
+    });
+    Ok(json!({ "inquiry": shown }).into())
+}
+
+async fn change_inquiry(rest: Arc<Rest>, asked: Asked) -> Outcome {
+    let before = state(&rest, &asked).await?.identity;
+    let identity = Identity {
+        vendor: text(&asked, "vendor").unwrap_or(before.vendor),
+        product: text(&asked, "product").unwrap_or(before.product),
+    };
+    carry_out(&rest, &asked, San::SetIdentity(identity)).await?;
+    inquiry(rest, asked).await
 }
 
 async fn targets(rest: Arc<Rest>, asked: Asked) -> Outcome {

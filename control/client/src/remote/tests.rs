@@ -1,0 +1,216 @@
+//! What is asked of the API for each request, and what is made of its answers.
+
+use super::*;
+use api::shares::{ItemKind, Place, Shares};
+use api::{AutomaticDeed, ShareDeed, Switch};
+use std::sync::{Arc, Mutex};
+
+type Asked = Arc<Mutex<Vec<String>>>;
+
+/// Writes down what it is asked; whatever is not said here is not found.
+struct Book {
+    answers: Vec<(&'static str, u16, Value)>,
+    asked: Asked,
+}
+
+impl Exchange for Book {
+    fn exchange(&mut self, method: &str, path: &str, body: Option<&Value>) -> io::Result<(u16, Value)> {
+        let path = path.strip_prefix("/api/").expect("it is the API");
+        let body = body.map_or_else(String::new, |body| format!(" {body}"));
+        self.asked.lock().unwrap().push(format!("{method} {path}{body}"));
+        let line = format!("{method} {path}");
+        let found = self.answers.iter().find(|(known, ..)| *known == line);
+        let none = || (404, json!({ "fault": { "name": "ERR_NOT_FOUND", "message": "there is nothing" } }));
+        Ok(found.map_or_else(none, |(_, status, answer)| (*status, answer.clone())))
+    }
+}
+
+fn remote(answers: &[(&'static str, u16, Value)]) -> (Remote, Asked) {
+    let asked = Asked::default();
+    (Remote::over(Box::new(Book { answers: answers.to_vec(), asked: asked.clone() })), asked)
+}
+
+fn ask(remote: &mut Remote, request: Request) -> Result<Reply> {
+    remote.call(Call { command: "shell: test".into(), uid: 0, request })
+}
+
+fn words(set: &[(&str, &str)]) -> Vec<(String, String)> {
+    set.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect()
+}
+
+fn share() -> Place {
+    Place::project("tank", "my sql").share("data")
+}
+
+const LUN: &str = "storage/v1/pools/tank/projects/my%20sql/luns/data";
+
+#[test]
+fn a_share_is_found_by_its_kind_once_and_changed_in_its_folder() {
+    let lun = json!({ "lun": {
+        "name": "data", "volsize": 1_048_576, "writecache": true, "logbias": "latency", "initiatorgroup": ["a", "b"],
+        "creation": "2026-11-21T20:50:45Z", "custom:owner": "ann", "source": { "logbias": "inherited", "writecache": "local" },
+    }});
+    let (mut remote, asked) = remote(&[
+        ("GET storage/v1/pools/tank/projects/my%20sql/luns/data", 200, lun),
+        ("PUT storage/v1/pools/tank/projects/my%20sql/luns/data", 202, json!({})),
+    ]);
+    let Reply::Items(items) = ask(&mut remote, Request::Shares(Shares::Get { place: share() })).unwrap()
+    else {
+        panic!()
+    };
+    let item = &items[0];
+    assert_eq!((item.kind, &item.place), (ItemKind::Lun, &share()));
+    let shown = |name: &str| item.attribute(name).and_then(|p| Some((p.value.clone()?, p.source.clone())));
+    assert_eq!(shown("volsize"), Some((1_048_576.into(), api::Source::None)));
+    assert_eq!(shown("logbias"), Some(("latency".into(), api::Source::Inherited(String::new()))));
+    assert_eq!(shown("writecache"), Some(("true".into(), api::Source::Local)));
+    assert_eq!(shown("initiatorgroup").unwrap().0, "a,b".into());
+    assert_eq!(shown("creation").unwrap().0, 1_795_294_245.into());
+    assert_eq!(
+        (item.custom[0].name.as_str(), item.custom[0].value.as_deref()),
+        ("custom:owner", Some("ann"))
+    );
+    let change = Shares::Change {
+        place: share(),
+        set: words(&[
+            ("volsize", "2M"),
+            ("initiatorgroup", "a, c"),
+            ("writecache", "false"),
+            ("copies", "2"),
+        ]),
+        unset: vec!["logbias".into()],
+    };
+    ask(&mut remote, Request::Shares(change)).unwrap();
+    let folder = LUN.replace("/luns/", "/filesystems/");
+    let changes =
+        r#"{"copies":2,"initiatorgroup":["a","c"],"unset":["logbias"],"volsize":"2M","writecache":"false"}"#;
+    assert_eq!(
+        *asked.lock().unwrap(),
+        [format!("GET {folder}"), format!("GET {LUN}"), format!("PUT {LUN} {changes}")]
+    );
+    let gone = Shares::Get { place: Place::project("tank", "my sql").share("gone") };
+    let e = ask(&mut remote, Request::Shares(gone)).unwrap_err();
+    assert_eq!(
+        (e.kind, e.message.as_str()),
+        (ErrorKind::NotFound, "cannot open 'my sql/gone': there is no such share")
+    );
+}
+
+#[test]
+fn deeds_are_paths_below_the_share() {
+    let all = [
+        (
+            "GET storage/v1/pools/tank/projects/my%20sql/filesystems/data",
+            200,
+            json!({ "filesystem": { "name": "data" } }),
+        ),
+        ("POST storage/v1/pools/tank/projects/my%20sql/filesystems/data/snapshots", 201, json!({})),
+        (
+            "PUT storage/v1/pools/tank/projects/my%20sql/filesystems/data/snapshots/s/rollback?confirm=true",
+            202,
+            json!({}),
+        ),
+        ("PUT storage/v1/pools/tank/projects/my%20sql/filesystems/data/snapshots/s/clone", 201, json!({})),
+        ("DELETE storage/v1/pools/tank/projects/my%20sql/filesystems/data/snapshots/s", 204, Value::Null),
+        (
+            "POST storage/v1/pools/tank/projects/my%20sql/filesystems/data/automatic",
+            201,
+            json!({ "automatic": { "name": "automatic-003" } }),
+        ),
+        (
+            "DELETE storage/v1/pools/tank/projects/my%20sql/filesystems/data/automatic/automatic-003",
+            204,
+            Value::Null,
+        ),
+    ];
+    let (mut remote, asked) = remote(&all);
+    let deed = |deed| Request::Shares(Shares::Snapshot { place: share(), name: "s".into(), deed });
+    let automatic = |deed| Request::Shares(Shares::Automatic { place: share(), deed });
+    for request in [
+        deed(ShareDeed::Take),
+        deed(ShareDeed::Rollback { newer: true, force: true }),
+        deed(ShareDeed::Clone { to: Place::project("tank", "p").share("c"), set: Vec::new() }),
+        deed(ShareDeed::Destroy),
+    ] {
+        assert_eq!(ask(&mut remote, request).unwrap(), Reply::Done);
+    }
+    let made = ask(
+        &mut remote,
+        automatic(AutomaticDeed::Create { set: words(&[("frequency", "day"), ("keep", "7")]) }),
+    );
+    assert_eq!(made.unwrap(), Reply::Named { name: "automatic-003".into() });
+    ask(&mut remote, automatic(AutomaticDeed::Destroy { id: 3 })).unwrap();
+    let bodies: Vec<String> =
+        asked.lock().unwrap().iter().filter_map(|l| Some(l.split_once(" {")?.1.to_string())).collect();
+    assert_eq!(
+        bodies,
+        [
+            r#""name":"s"}"#,
+            r#""force":true}"#,
+            r#""project":"p","share":"c"}"#,
+            r#""frequency":"day","keep":"7"}"#
+        ]
+    );
+    assert_eq!(asked.lock().unwrap().len(), all.len(), "it is looked for once");
+}
+
+#[test]
+fn schedules_and_services_and_updates_are_told_as_they_are() {
+    let update = |feature: &str| json!({ "pool": "tank", "feature": feature, "description": "", "needs": [], "read_only_compatible": true });
+    let (mut remote, asked) = remote(&[
+        (
+            "GET storage/v1/pools/tank/projects/p/automatic",
+            200,
+            json!({ "automatics": [{
+                "name": "automatic-001", "frequency": "week", "day": "Saturday", "hour": "3", "minute": "5", "keep": "4",
+                "last": "1970-01-02T00:00:00Z",
+            }]}),
+        ),
+        ("PUT service/v1/services/nbd/disable", 202, json!({})),
+        (
+            "GET service/v1/services",
+            200,
+            json!({ "services": [
+                { "name": "nbd", "<status>": "disabled", "addresses": [], "listen": ["1.2.3.4:5"], "clients": 2 },
+            ]}),
+        ),
+        ("GET system/v1/updates", 200, json!({ "updates": [update("a"), update("b")] })),
+        ("PUT system/v1/updates/apply?confirm=true", 202, json!({})),
+    ]);
+    let place = Place::project("tank", "p");
+    let Reply::Automatics(all) = ask(&mut remote, Request::Shares(Shares::Automatics { place })).unwrap()
+    else {
+        panic!()
+    };
+    let one = &all[0];
+    assert_eq!(
+        (one.id, one.keep, one.last, one.when.day_word().as_deref()),
+        (1, 4, Some(86_400), Some("Saturday"))
+    );
+    let off = Services::Switch { name: "nbd".into(), to: Switch::Disable };
+    let Reply::Services(all) = ask(&mut remote, Request::Services(off)).unwrap() else { panic!() };
+    assert_eq!((all[0].enabled, all[0].clients, all[0].listen.len()), (false, 2, 1));
+    let apply = Request::ApplyUpdates { pool: "tank".into(), features: vec!["a".into()] };
+    assert_eq!(ask(&mut remote, apply).unwrap(), Reply::DeferredUpdates(Vec::new()), "none of them is gone");
+    let applied = r#"PUT system/v1/updates/apply?confirm=true {"features":["a"],"pool":"tank"}"#;
+    assert!(asked.lock().unwrap().iter().any(|line| line == applied));
+}
+
+#[test]
+fn faults_are_errors_in_the_words_of_the_appliance() {
+    for (status, name, kind) in [
+        (400, "ERR_INVALID_ARG", ErrorKind::Invalid),
+        (403, "ERR_DENIED", ErrorKind::ReadOnly),
+        (404, "ERR_NOT_FOUND", ErrorKind::NotFound),
+        (409, "ERR_OBJECT_EXISTS", ErrorKind::Exists),
+        (409, "ERR_STATE_CHANGED", ErrorKind::Busy),
+        (507, "ERR_NO_SPACE", ErrorKind::NoSpace),
+    ] {
+        let said = fault(status, &json!({ "fault": { "name": name, "message": "why" } }));
+        assert_eq!((said.kind, said.message.as_str()), (kind, "why"));
+    }
+    assert!(fault(500, &Value::Null).message.contains("500"));
+    let (mut remote, _) = remote(&[]);
+    let e = ask(&mut remote, Request::ConfigurationBackup { to: "/tmp/x".into() }).unwrap_err();
+    assert_eq!(e.kind, ErrorKind::Unsupported);
+}

@@ -1,0 +1,145 @@
+//! What the API answers, as the values of `api`. Pure.
+
+use api::attributes::{Attribute, Shape};
+use api::shares::{Item, ItemKind, Place};
+use api::{Custom, CustomType, Pool, Property, ShareSnapshot, Source};
+use serde_json::Value;
+
+pub(super) fn text(of: &Value, name: &str) -> String {
+    of[name].as_str().unwrap_or_default().into()
+}
+
+pub(super) fn texts(of: &Value, name: &str) -> Vec<String> {
+    of[name].as_array().into_iter().flatten().filter_map(Value::as_str).map(String::from).collect()
+}
+
+pub(super) fn list<'a>(of: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    of[name].as_array().into_iter().flatten()
+}
+
+pub(super) fn number(of: &Value, name: &str) -> u64 {
+    of[name].as_u64().unwrap_or(0)
+}
+
+/// As far as the API tells of it.
+pub(super) fn pool(of: &Value) -> Pool {
+    Pool {
+        name: text(of, "name"),
+        guid: text(of, "guid").parse().unwrap_or(0),
+        txg: 0,
+        health: text(of, "status").to_uppercase(),
+        properties: Vec::new(),
+        vdevs: None,
+        scan: None,
+        errors: Vec::new(),
+        unusable: texts(of, "problems"),
+        suspended: None,
+        problem: None,
+        logs: Vec::new(),
+        clock_ns: 0,
+    }
+}
+
+pub(super) fn item(of: &Value, place: Place, kind: ItemKind) -> Item {
+    let source = |name: &str| match of["source"][name].as_str() {
+        Some("default") => Source::Default,
+        Some("local") => Source::Local,
+        // From where is not told.
+        Some("inherited") => Source::Inherited(String::new()),
+        Some("received") => Source::Received,
+        _ => Source::None,
+    };
+    let attribute = |attribute: &'static Attribute| {
+        let value = value(attribute.shape, of.get(attribute.name)?)?;
+        Some(Property::new(attribute.name, Some(value), source(attribute.name)))
+    };
+    let custom = |(name, value): (&String, &Value)| {
+        let (kind, text) = match value {
+            Value::Bool(flag) => (CustomType::Boolean, flag.to_string()),
+            Value::Number(number) => (CustomType::Integer, number.to_string()),
+            Value::String(text) => (CustomType::String, text.clone()),
+            _ => return None,
+        };
+        name.starts_with(api::schema::PREFIX).then(|| Custom {
+            name: name.clone(),
+            kind,
+            value: Some(text),
+            source: source(name),
+        })
+    };
+    Item {
+        place,
+        kind,
+        attributes: Attribute::of(kind).filter_map(attribute).collect(),
+        custom: of.as_object().into_iter().flatten().filter_map(custom).collect(),
+    }
+}
+
+fn value(shape: Shape, of: &Value) -> Option<api::Value> {
+    Some(match (shape, of) {
+        (Shape::Date, Value::String(text)) => seconds(text)?.into(),
+        (_, Value::String(text)) => text.as_str().into(),
+        (_, Value::Number(number)) => number.as_u64()?.into(),
+        (_, Value::Bool(flag)) => flag.to_string().into(),
+        (_, Value::Array(all)) => all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",").into(),
+        _ => return None,
+    })
+}
+
+/// An attribute as a body holds it, from the words of a command.
+pub(super) fn spelt(kind: ItemKind, name: &str, word: &str) -> Value {
+    match Attribute::find(name, kind).map(|attribute| attribute.shape) {
+        Some(Shape::List) => {
+            word.split(',').map(str::trim).filter(|w| !w.is_empty()).collect::<Vec<_>>().into()
+        }
+        Some(Shape::Number) => word.parse::<u64>().map_or_else(|_| word.into(), Value::from),
+        _ => word.into(),
+    }
+}
+
+pub(super) fn snapshot(of: &Value, place: &Place) -> ShareSnapshot {
+    ShareSnapshot {
+        place: place.clone(),
+        name: text(of, "name"),
+        creation: seconds(&text(of, "creation")).unwrap_or(0),
+        unique: number(of, "space_unique"),
+        data: number(of, "space_data"),
+        clones: number(of, "numclones"),
+        holds: number(of, "numholds"),
+        guid: u64::from_str_radix(&text(of, "id"), 16).unwrap_or(0),
+    }
+}
+
+/// Since 1970, of `2026-11-21T20:45:00Z`.
+pub(super) fn seconds(date: &str) -> Option<u64> {
+    let part = |from: usize, to: usize| date.get(from..to)?.parse::<u64>().ok();
+    let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
+    let (hour, minute, second) = (part(11, 13)?, part(14, 16)?, part(17, 19)?);
+    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Years begin in March here, so that the odd day of a leap year is the last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    Some((days - 719_468) * 86_400 + hour * 3_600 + minute * 60 + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_seconds_again() {
+        for (date, expected) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2000-02-29T00:00:00Z", Some(951_782_400)),
+            ("2026-11-21T20:50:45Z", Some(1_795_294_245)),
+            ("2100-02-28T23:59:59Z", Some(4_107_542_399)),
+            ("2026-13-01T00:00:00Z", None),
+            ("", None),
+            ("yesterday at noon, or so", None),
+        ] {
+            assert_eq!(seconds(date), expected, "{date}");
+        }
+    }
+}
