@@ -46,8 +46,8 @@ const SET_UID: u64 = 0o4000;
 const SET_GID: u64 = 0o2000;
 const GROUP_EXECUTES: u64 = 0o010;
 
-/// A mode without the right to act as owner or group. Without execution by the group, set-group-id means another thing, which
-/// somebody of the group may leave.
+/// A mode without the right to act as owner or group. Without execution by the group, set-group-id means another thing,
+/// which somebody of the group may leave.
 pub(super) fn without_privileges(mode: u64, of_group: bool) -> u64 {
     let group = if mode & GROUP_EXECUTES != 0 || !of_group { SET_GID } else { 0 };
     mode & !(SET_UID | group)
@@ -208,8 +208,8 @@ impl Node {
         fs.settle().await
     }
 
-    /// Takes the right to act as owner or group from a file that somebody else than root writes to, who is of the file's group
-    /// or not; says whether it had it.
+    /// Takes the right to act as owner or group from a file that somebody else than root writes to, who is of the file's
+    /// group or not; says whether it had it.
     pub async fn drop_privileges(&self, of_group: bool) -> Result<bool> {
         let mode = self.bonus_attributes()?.require(Attr::Mode).map_err(|e| self.place(e))?;
         if self.kind() != FileKind::Regular || without_privileges(mode, of_group) == mode {
