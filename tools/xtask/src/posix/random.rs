@@ -54,7 +54,7 @@ pub fn fsx(seeds: u64, operations: u64) -> Result<Account, Failure> {
         rig.end()?;
     }
     let (done, failures) = (done.into_inner(), failures.into_inner());
-    let what = format!("{seeds} seeds of {operations} operations");
+    let what = format!("seeds 1 to {seeds}, {operations} operations each");
     let mut account = Account::new("fsx", what, format!("{} seeds, {done} operations", seeds - failures));
     account.findings = failures as usize;
     Ok(account)
@@ -107,7 +107,7 @@ pub fn fsstress(seeds: u64, operations: u64) -> Result<Account, Failure> {
         println!("fsstress: '{one}' is '{other}' on disk");
     }
     rig.end()?;
-    let what = format!("{seeds} seeds, 8 processes of {operations} operations");
+    let what = format!("seeds 1 to {seeds}, 8 processes, {operations} operations each");
     let passed =
         format!("{} names, attributes and sums are the same after mounting anew", before.lines().count());
     let mut account = Account::new("fsstress", what, passed);
