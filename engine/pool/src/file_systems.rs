@@ -59,11 +59,14 @@ impl Pool {
     pub(crate) async fn write_options(&self, found: &Found, dataset: &Dataset) -> Result<WriteOptions> {
         let levels = self.0.dsl.levels_of(found).await?;
         let settings = self.settings(&levels.chain());
+        let core = self.0.dsl.core();
+        let active = core.active_in(&core.dataset(found.id).await?.0).await?;
         Ok(WriteOptions {
             txgs: self.0.txgs.clone(),
             room: Some(dataset.room().clone()),
             settings,
             log: None,
+            has_logged_xattrs: active.contains(&Feature::ZilSaXattr),
         })
     }
 
@@ -124,6 +127,7 @@ impl Pool {
                 _ => Xattrs::Attribute,
             },
             dnode_size,
+            logs_xattrs: features.is_enabled(Feature::ZilSaXattr),
             long_names: n(Prop::LongName) != 0 && features.is_enabled(Feature::Longname),
             atime: match (n(Prop::Atime), n(Prop::Relatime)) {
                 (0, _) => Atime::Off,

@@ -46,6 +46,8 @@ const OBJECT_TYPES: std::ops::RangeInclusive<u16> = 5..=8;
 /// A list is never longer: OpenZFS's limit.
 const ENTRIES_MAX: usize = 1024;
 const INLINE: usize = 72;
+/// In a record, the number of whom the flags say.
+const NOBODY: u32 = u32::MAX;
 
 impl Node {
     /// The list; empty when the file has none.
@@ -118,20 +120,37 @@ pub(crate) fn encode(list: &[Ace]) -> Result<Vec<u8>> {
         if OBJECT_TYPES.contains(&ace.kind) {
             return Err(Error::unsupported("writing ACL entries of objects"));
         }
-        let (who, id) = match ace.who {
-            Who::Owner => (OWNER, None),
-            Who::Group => (GROUP | IDENTIFIER_GROUP, None),
-            Who::Everyone => (EVERYONE, None),
-            Who::User(id) => (0, Some(id)),
-            Who::NamedGroup(id) => (IDENTIFIER_GROUP, Some(id)),
-        };
-        let flags = ace.flags & !(OWNER | GROUP | EVERYONE | IDENTIFIER_GROUP) | who;
+        let (flags, id) = stored_who(ace);
         bytes.extend(ace.kind.to_ne_bytes());
         bytes.extend(flags.to_ne_bytes());
         bytes.extend(ace.rights.to_ne_bytes());
         bytes.extend(id.into_iter().flat_map(u64::to_ne_bytes));
     }
     Ok(bytes)
+}
+
+/// The entries as records of the log have them; none if one cannot be said there: of somebody with a large number, or
+/// of objects.
+pub(crate) fn log_entries(list: &[Ace]) -> Option<Vec<ondisk::zil::Ace>> {
+    let entry = |ace: &Ace| {
+        let (flags, id) = stored_who(ace);
+        let who = id.map_or(Some(NOBODY), |id| u32::try_from(id).ok())?;
+        let is_short = !OBJECT_TYPES.contains(&ace.kind);
+        is_short.then_some(ondisk::zil::Ace { who, mask: ace.rights, flags, kind: ace.kind, objects: None })
+    };
+    list.iter().map(entry).collect()
+}
+
+/// The flags of an entry with those that say who, and the number of whom they do not say.
+fn stored_who(ace: &Ace) -> (u16, Option<u64>) {
+    let (who, id) = match ace.who {
+        Who::Owner => (OWNER, None),
+        Who::Group => (GROUP | IDENTIFIER_GROUP, None),
+        Who::Everyone => (EVERYONE, None),
+        Who::User(id) => (0, Some(id)),
+        Who::NamedGroup(id) => (IDENTIFIER_GROUP, Some(id)),
+    };
+    (ace.flags & !(OWNER | GROUP | EVERYONE | IDENTIFIER_GROUP) | who, id)
 }
 
 fn decode_first(bytes: &[u8], order: Endian) -> Result<Vec<Ace>> {

@@ -4,6 +4,7 @@ use crate::layout::Shape;
 use crate::model::{Change, Content, Model, pattern};
 use arc::Cache;
 use dsl::props::{PropName, Value};
+use ondisk::Feature;
 use pool::{CreateOptions, Host, OpenOptions, Pool};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -340,14 +341,20 @@ pub(crate) fn sync_of(name: &str) -> &'static str {
     ["standard", "always", "standard", "disabled"][number % 4]
 }
 
+/// A pool with the usual features.
 pub(crate) async fn create_pool(groups: Vec<Group>, ashift: u32) -> Result<Pool> {
+    create_pool_with(groups, ashift, &[]).await
+}
+
+/// As [`create_pool`], with more features.
+pub(crate) async fn create_pool_with(groups: Vec<Group>, ashift: u32, more: &[Feature]) -> Result<Pool> {
     let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY)
         .ok_or_else(|| Error::invalid("the default set of features is not known"))?;
     let options = CreateOptions {
         name: POOL.into(),
         groups,
         ashift,
-        features: features.into_iter().collect(),
+        features: features.into_iter().chain(more.iter().copied()).collect(),
         root_props: Vec::new(),
         pool_props: Vec::new(),
         compatibility: None,

@@ -25,7 +25,7 @@ const USAGE: &str = "\
 torture work [--seeds N] [--from SEED] [--ops N]
 torture power [--letters N] [--seeds N] [--from SEED] [--every-setup] [--zdb-every N]
               [--cuts full|flushes] [--fates N] [--jobs N] [--minutes N]
-torture files, with the options of power, over files alone
+torture files, with the options of power, over files alone [--with LETTERS]
 torture replay CASE [--ops N]
 ";
 
@@ -35,6 +35,8 @@ struct Options {
     from: u64,
     ops: u64,
     letters: usize,
+    /// Of the words over files, those with one of these letters; all if there are none.
+    with: String,
     every_setup: bool,
     zdb_every: u64,
     /// Of the words.
@@ -53,6 +55,7 @@ impl Options {
             from: 0,
             ops: 100_000,
             letters: 3,
+            with: String::new(),
             every_setup: false,
             zdb_every: 0,
             effort: Effort::FULL,
@@ -69,6 +72,10 @@ impl Options {
                     Some("flushes") => Effort::FLUSHES,
                     _ => return Err("--cuts wants full or flushes".into()),
                 };
+                continue;
+            }
+            if argument == "--with" {
+                options.with = arguments.next().unwrap_or_default();
                 continue;
             }
             let mut number = || {
@@ -164,7 +171,9 @@ fn power(options: &Options) -> Vec<Failure> {
 
 fn over_files(options: &Options) -> Vec<Failure> {
     let of = |setup, word: &String| FileCase::of(setup, word);
-    let cases = spread(options, files::words(options.letters), files::random_word, of);
+    let mut words = files::words(options.letters);
+    words.retain(|word| options.with.is_empty() || word.contains(|c| options.with.contains(c)));
+    let cases = spread(options, words, files::random_word, of);
     prove("files", options, &cases, FileRunner::new, FileRunner::run)
 }
 

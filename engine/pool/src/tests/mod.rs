@@ -3,6 +3,7 @@
 mod bounds;
 mod cloned;
 mod faults;
+mod file_logs;
 mod full;
 mod full_files;
 mod heal;
@@ -93,6 +94,12 @@ impl Rig {
         self.create_on("tank", 0..self.count, cache(), wanted).await
     }
 
+    /// A pool as a certain release makes it.
+    pub async fn create_as(&self, release: &str) -> Pool {
+        let features = ondisk::feature::compatibility_set(release).unwrap();
+        self.create_of("tank", 0..self.count, cache(), features.into_iter().collect()).await
+    }
+
     /// A pool on some of the devices.
     pub async fn create_on(
         &self,
@@ -101,14 +108,25 @@ impl Rig {
         cache: Arc<Cache>,
         wanted: impl Fn(ondisk::Feature) -> bool,
     ) -> Pool {
+        let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY).unwrap();
+        let features = features.into_iter().filter(|feature| wanted(*feature)).collect();
+        self.create_of(name, devices, cache, features).await
+    }
+
+    async fn create_of(
+        &self,
+        name: &str,
+        devices: Range<usize>,
+        cache: Arc<Cache>,
+        features: Vec<ondisk::Feature>,
+    ) -> Pool {
         let leaf = |i| NewLeaf::look_at(Path::new(&self.path(i))).unwrap();
         let leaves = devices.map(leaf).collect();
-        let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY).unwrap();
         let options = CreateOptions {
             name: name.into(),
             groups: vec![Group { layout: self.layout, bias: Bias::Normal, leaves }],
             ashift: 12,
-            features: features.into_iter().filter(|feature| wanted(*feature)).collect(),
+            features,
             root_props: Vec::new(),
             pool_props: Vec::new(),
             compatibility: None,

@@ -1,6 +1,7 @@
 //! Changing what is said of a file: mode, owner, project, times, flags, list.
 
-use super::replay::{FLAGS as FLAG_BITS, mask};
+use super::log::{Change, log_acl};
+use super::replay::{FLAGS as FLAG_BITS, PROJECT, mask};
 use super::{COST, Loaded};
 use crate::accounts::owner_of;
 use crate::acl::{Ace, encode};
@@ -12,8 +13,8 @@ use crate::refusal::Refusal;
 use crate::sa::Attr;
 use crate::settings::{AclMode, AclType};
 use crate::stat::{FileKind, Time, flags};
-use ondisk::zil::{ExtendedAttributes, SetAttr};
-use ondisk::{NvList, NvValue, ObjsetFlags, Record};
+use ondisk::zil::{self, ExtendedAttributes, SetAttr};
+use ondisk::{NvValue, ObjsetFlags, Record};
 use units::{Error, ObjectId, Result};
 
 /// What is to change; the rest stays as it is. The time of the change is always now.
@@ -90,14 +91,19 @@ impl Node {
         file.store(&tx).await?;
         match file.word(Attr::Links)? {
             0 => tx.needs_no_record(),
-            // A project has no place in it: then the txg makes it durable.
-            _ if changes.project.is_some() => {}
             _ => {
                 // What follows from a new owner need not follow for whoever replays it.
                 let new = file.word(Attr::Mode)?;
                 let is_set = changes.permissions.is_some() || new != mode;
                 let changes = Changes { permissions: is_set.then_some(new as u32 & 0o7777), ..*changes };
                 tx.log(Record::SetAttr(record_of(self.id().object, &changes)));
+                if is_set {
+                    self.log_posix_list(&tx, &file)?;
+                }
+                // What is made in it may follow it.
+                if self.is_directory() {
+                    tx.promote(self.id().object);
+                }
             }
         }
         drop((tx, file));
@@ -142,7 +148,8 @@ impl Node {
         let fs = self.file_system();
         let settings = fs.settings();
         let own = file.word(Attr::Flags)?;
-        if settings.acl_mode == AclMode::Restricted && own & hints::TRIVIAL == 0 {
+        let is_replay = fs.writer()?.replaying_in().is_some();
+        if settings.acl_mode == AclMode::Restricted && own & hints::TRIVIAL == 0 && !is_replay {
             return Err(self.refuse(Refusal::Flagged, "set the mode of a file with an ACL"));
         }
         if settings.acl_type == AclType::Posix {
@@ -173,17 +180,28 @@ impl Node {
 
     /// Lets the POSIX list follow the mode.
     fn mode_of_posix_list(&self, file: &mut Loaded<'_>, mode: u64) -> Result<()> {
-        let Some(packed) = file.attributes.bytes(Attr::Dxattr).filter(|packed| !packed.is_empty()) else {
-            return Ok(());
-        };
+        let mut list = self.listed(file)?;
         let name = String::from_utf8_lossy(posix_acl::ACCESS).into_owned();
-        let mut list = NvList::decode(packed).map_err(|e| self.place(e.at("attribute ZPL_DXATTR")))?;
         let Some(NvValue::ByteArray(bytes)) = list.get(&name) else { return Ok(()) };
         let mut acl = PosixAcl::decode(bytes).map_err(|e| self.place(e))?;
         acl.set_mode(mode);
         list.set(&name, NvValue::ByteArray(acl.encode()));
         let tables = self.file_system().tables();
         file.attributes.set(Attr::Dxattr, &list.encode(), tables).map_err(|e| self.place(e))
+    }
+
+    /// The mode was set, and the POSIX list with it: replay by OpenZFS leaves that as it was.
+    fn log_posix_list(&self, tx: &Change, file: &Loaded<'_>) -> Result<()> {
+        let fs = self.file_system();
+        let list = self.listed(file)?;
+        let name = String::from_utf8_lossy(posix_acl::ACCESS);
+        if let Some(NvValue::ByteArray(bytes)) = list.get(&name)
+            && fs.settings().acl_type == AclType::Posix
+            && fs.logs_listed_xattr(tx, Some(bytes))
+        {
+            tx.log_listed_xattr(self.id().object, posix_acl::ACCESS, Some(bytes));
+        }
+        Ok(())
     }
 
     /// Gives the file an NFSv4 list; its mode becomes what that amounts to.
@@ -204,6 +222,19 @@ impl Node {
         file.touch(false)?;
         let tx = fs.begin(list.len() as u64 * 16 + COST).await?;
         file.store(&tx).await?;
+        match (file.word(Attr::Links)?, log_acl(list, file.word(Attr::Flags)?)) {
+            (0, _) => tx.needs_no_record(),
+            (_, Some(acl)) => {
+                let object = self.id().object;
+                tx.log(Record::Acl(zil::Acl { object, acl }));
+                // What is made in it takes it over.
+                if self.is_directory() {
+                    tx.promote(object);
+                }
+            }
+            // Whom it names a record cannot: the txg makes it durable.
+            _ => {}
+        }
         drop((tx, file));
         fs.settle().await
     }
@@ -237,14 +268,21 @@ impl Node {
 }
 
 /// What the log says of a change of attributes.
-fn record_of(object: ObjectId, changes: &Changes) -> SetAttr<'static> {
-    let Changes { permissions, uid, gid, atime, mtime, flags, project: _ } = *changes;
-    let extended = flags.map(|wanted| {
+pub(super) fn record_of(object: ObjectId, changes: &Changes) -> SetAttr<'static> {
+    let Changes { permissions, uid, gid, atime, mtime, flags, project } = *changes;
+    let of_flags = flags.map(|wanted| {
         let asked = FLAG_BITS.into_iter().filter(|(_, flag)| SETTABLE & flag != 0);
         let (bits, set) = asked.fold((0, 0), |(bits, set), (bit, flag)| {
             (bits | bit, if wanted & flag != 0 { set | bit } else { set })
         });
-        ExtendedAttributes { requested: vec![bits, 0, 0], values: set.into(), ..Default::default() }
+        (bits, u64::from(set))
+    });
+    let extended = (of_flags.is_some() || project.is_some()).then(|| {
+        let (bits, values) = of_flags.unwrap_or((0, 0));
+        let mut stamp = [0; 32];
+        stamp[..8].copy_from_slice(&u64::from(project.unwrap_or(0)).to_ne_bytes());
+        let asked = bits | if project.is_some() { PROJECT } else { 0 };
+        ExtendedAttributes { requested: vec![asked, 0, 0], values, stamp, ..Default::default() }
     });
     let has = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
     let words = |time: Option<Time>| time.map_or([0, 0], |time| [time.seconds as u64, time.nanos.into()]);

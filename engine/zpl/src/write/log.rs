@@ -9,15 +9,20 @@
 //! The record is made in the transaction, under the locks of what it speaks of: so records are in the order of the
 //! changes. Nothing is logged of a file that has no name any more: nobody will ask for it after a crash.
 //!
+//! What directories give to that which is made in them (lists, project) goes into the sequence of names at once, as do
+//! extended attributes that are files: what builds on them comes after them.
+//!
 //! [`Node::sync`] commits the log as far as the file is concerned, with all names there are: see `zil::log`'s `files`.
 
 use super::make::{Made, NewFile};
+use crate::acl::{Ace, log_entries};
+use crate::acl_rules::hints;
 use crate::file_system::FileSystem;
 use crate::node::Node;
 use crate::stat::FileKind;
 use dmu::{Object, SyncMode, Tx};
-use ondisk::Record;
-use ondisk::zil::{Create, CreateKind, NewNode, Truncate};
+use ondisk::zil::{Create, CreateKind, LogAcl, NewNode, Remove, SetSaXattr, Truncate};
+use ondisk::{Feature, Record};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::{ObjectId, Result, Txg};
@@ -48,15 +53,57 @@ impl Change {
         }
     }
 
-    pub fn log_create(&self, directory: ObjectId, name: &[u8], new: &NewFile<'_>, made: &Made) {
+    /// `acl` is what the file has taken over from its directory, if that says more than the mode.
+    pub fn log_create(
+        &self,
+        directory: ObjectId,
+        name: &[u8],
+        new: &NewFile<'_>,
+        made: &Made,
+        acl: Option<LogAcl<'static>>,
+    ) {
         let what = match new.kind {
             FileKind::Directory => CreateKind::Directory,
             FileKind::Symlink => CreateKind::Symlink,
             _ => CreateKind::File,
         };
         let node = new_node(new, made);
-        let (extended, acl, domains, target) = (None, None, Vec::new(), new.target);
+        let (extended, domains, target) = (None, Vec::new(), new.target);
         self.log(Record::Create(Create { what, directory, node, extended, acl, domains, name, target }));
+    }
+
+    /// The hidden directory of `file` was made, or a file in such a directory.
+    pub fn log_hidden(&self, above: ObjectId, name: &[u8], new: &NewFile<'_>, made: &Made) {
+        let what = match new.kind {
+            FileKind::Directory => CreateKind::XattrDirectory,
+            _ => CreateKind::File,
+        };
+        let (directory, node) = (above, new_node(new, made));
+        let (extended, acl, domains, target) = (None, None, Vec::new(), &[][..]);
+        self.log(Record::Create(Create { what, directory, node, extended, acl, domains, name, target }));
+    }
+
+    /// A file in a hidden directory holds `value` and nothing else. It stands in the sequence of names, so that it is
+    /// never far from its name.
+    pub fn log_hidden_value(&self, object: &Object, value: &[u8], is_new: bool) {
+        if !is_new {
+            self.log_truncate(object.id(), 0, 0);
+            self.promote(object.id());
+        }
+        if let Some(log) = self.log.as_ref().filter(|_| !value.is_empty()) {
+            log.write_file(&self.tx, object, 0, value, Hint { soon: true, may_point: false });
+        }
+    }
+
+    /// A file in a hidden directory is gone.
+    pub fn log_hidden_removal(&self, directory: ObjectId, name: &[u8], object: ObjectId) {
+        self.forget(object);
+        self.log(Record::Remove(Remove { directory, name, is_directory: false }));
+    }
+
+    /// An extended attribute in the dnode; without `value` it was removed. See [`FileSystem::logs_listed_xattr`].
+    pub fn log_listed_xattr(&self, object: ObjectId, name: &[u8], value: Option<&[u8]>) {
+        self.log(Record::SetSaXattr(SetSaXattr { object, name, value: value.unwrap_or(&[]) }));
     }
 
     /// `size` is what the file had before.
@@ -102,6 +149,13 @@ pub(super) fn new_node(new: &NewFile<'_>, made: &Made) -> NewNode {
     }
 }
 
+/// A list as records hold it; `hints` are the file's flags. None if it names somebody whom records cannot.
+pub(super) fn log_acl(list: &[Ace], hints: u64) -> Option<LogAcl<'static>> {
+    let decided = [(hints::AUTO_INHERIT, 1), (hints::PROTECTED, 2), (hints::DEFAULTED, 4)];
+    let flags = decided.into_iter().filter(|(hint, _)| hints & hint != 0).map(|(_, bit)| bit).sum();
+    Some(LogAcl { count: list.len() as u64, flags, entries: log_entries(list)?, ..LogAcl::default() })
+}
+
 impl Deref for Change {
     type Target = Tx;
 
@@ -119,6 +173,27 @@ impl Drop for Change {
 }
 
 impl FileSystem {
+    /// Whether the log can be told of an extended attribute in a dnode. That takes a feature of the pool, which has to
+    /// be on disk before: so the first of them is made durable by its txg. And a record without a value says that the
+    /// attribute was removed.
+    pub(super) fn logs_listed_xattr(&self, tx: &Change, value: Option<&[u8]>) -> bool {
+        let Ok(writer) = self.writer() else { return false };
+        if !self.settings().logs_xattrs || value.is_some_and(<[u8]>::is_empty) {
+            return false;
+        }
+        let none = Txg::NONE.0;
+        match writer.xattrs_logged_from.load(Ordering::Acquire) {
+            from if from == none => {
+                self.0.set.use_feature(tx, Feature::ZilSaXattr);
+                // Whoever is first.
+                let (ours, order) = (tx.txg().0, Ordering::AcqRel);
+                _ = writer.xattrs_logged_from.compare_exchange(none, ours, order, Ordering::Acquire);
+                false
+            }
+            from => writer.txgs.synced_txg() >= Txg(from),
+        }
+    }
+
     /// Makes everything durable that was changed before; with `sync=disabled`, nothing.
     pub async fn sync(&self) -> Result<()> {
         let writer = self.writer()?;
@@ -142,11 +217,9 @@ impl Node {
     /// names, and their content where it is on the way.
     pub async fn sync(&self) -> Result<()> {
         let fs = self.file_system();
-        let Some(log) = &fs.writer()?.log else { return fs.sync().await };
-        if let Some(directory) = self.xattr_directory().await? {
-            log.promote(directory.id().object);
-            directory.list_all().await?.iter().for_each(|entry| log.promote(entry.object));
+        match &fs.writer()?.log {
+            Some(log) => log.commit_file(self.id().object).await,
+            None => fs.sync().await,
         }
-        log.commit_file(self.id().object).await
     }
 }

@@ -172,9 +172,19 @@ impl<'a> Plan<'a> {
         Plan { born, slots, ..self }
     }
 
-    /// Whether all that it is follows from what a log says of it.
-    pub fn is_told_by_log(&self) -> bool {
-        self.xattrs.is_empty()
+    /// Whether all that it is follows from what a log says of every file.
+    pub fn is_plain(&self) -> bool {
+        self.xattrs.is_empty() && self.acl.hints & hints::TRIVIAL != 0
+    }
+
+    /// What it is.
+    pub fn new_file(&self) -> &NewFile<'a> {
+        &self.new
+    }
+
+    /// What it has taken over from its directory, and a log must say besides.
+    pub fn taken_over(&self) -> (&Acl, &NvList) {
+        (&self.acl, &self.xattrs)
     }
 
     /// Whom it will be charged to.

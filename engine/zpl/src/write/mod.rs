@@ -64,6 +64,8 @@ pub struct WriteOptions {
     pub settings: Settings,
     /// Without a log what is to be durable waits for a txg.
     pub log: Option<zil::Log>,
+    /// It is on disk already that the log may have records of extended attributes; see [`Settings::logs_xattrs`].
+    pub has_logged_xattrs: bool,
 }
 
 impl fmt::Debug for WriteOptions {
@@ -82,6 +84,8 @@ pub(crate) struct Writer {
     unlinked: Zap<Object>,
     /// The newest txg that something was changed in.
     changed_in: AtomicU64,
+    /// The txg since which it is on disk that the log may have records of extended attributes; none before the first.
+    xattrs_logged_from: AtomicU64,
     /// The txg of the record that is being replayed; none when nobody replays.
     replaying_in: AtomicU64,
 }
@@ -92,10 +96,19 @@ impl Writer {
         let queue = master.require_u64("DELETE_QUEUE").await?;
         let unlinked = Zap::open(set.object(ObjectId(queue)).await?);
         let quotas = Quotas::open(set).await?;
-        let WriteOptions { txgs, room, settings, log } = options;
-        let settings = Mutex::new(settings);
-        let (changed_in, replaying_in) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Writer { txgs, room, log, settings, quotas, unlinked, changed_in, replaying_in })
+        let WriteOptions { txgs, room, settings, log, has_logged_xattrs } = options;
+        let since = if has_logged_xattrs { txgs.synced_txg() } else { Txg::NONE };
+        Ok(Writer {
+            txgs,
+            room,
+            log,
+            settings: Mutex::new(settings),
+            quotas,
+            unlinked,
+            changed_in: AtomicU64::new(0),
+            xattrs_logged_from: AtomicU64::new(since.0),
+            replaying_in: AtomicU64::new(0),
+        })
     }
 
     /// Joins the open txg when there is room for `bytes` more; `reach` says how far into what is kept back.

@@ -1,7 +1,9 @@
 //! Making and removing names, and with them files.
 
-use super::make::{Birth, Plan};
+use super::log::{Change, log_acl};
+use super::make::{Birth, Made, Plan};
 use super::{COST, NewFile, load_all};
+use crate::acl_rules::hints;
 use crate::file_system::FileSystem;
 use crate::node::Node;
 use crate::quotas::Resource;
@@ -10,7 +12,7 @@ use crate::sa::{Attr, Attributes};
 use crate::stat::{FileKind, flags};
 use dmu::Tx;
 use ondisk::zil::{Link, Remove};
-use ondisk::{Feature, Record};
+use ondisk::{Feature, NvValue, Record};
 use units::{Error, Kind, ObjectId, Result};
 
 /// The longest target of a symbolic link.
@@ -96,7 +98,11 @@ impl Node {
     ) -> Result<Node> {
         let fs = self.file_system();
         fs.writer()?;
-        fs.check_name(name)?;
+        if self.is_xattr() {
+            self.check_xattr_name(name)?;
+        } else {
+            fs.check_name(name)?;
+        }
         if new.target.len() > TARGET_MAX || (new.kind == FileKind::Symlink) == new.target.is_empty() {
             return Err(self.place(Refusal::NameTooLong.when("make a link to that")));
         }
@@ -124,11 +130,29 @@ impl Node {
         parent.add(Attr::Size, 1)?;
         parent.touch(true)?;
         parent.store(&tx).await?;
-        // What a log cannot tell is made durable by the txg.
-        if plan.is_told_by_log() {
-            tx.log_create(self.id().object, name, new, &made);
-        }
+        self.log_new(&tx, name, &plan, &made);
         fs.object(id).await
+    }
+
+    /// Tells the log of a new file with the lists that it has from its directory; what it cannot be told is made durable
+    /// by the txg.
+    fn log_new(&self, tx: &Change, name: &[u8], plan: &Plan<'_>, made: &Made) {
+        let (acl, xattrs) = plan.taken_over();
+        if !xattrs.is_empty() && !self.file_system().logs_listed_xattr(tx, None) {
+            return;
+        }
+        let says_more = acl.hints & hints::TRIVIAL == 0;
+        let list = says_more.then(|| log_acl(&acl.list, acl.hints));
+        if matches!(list, Some(None)) {
+            return;
+        }
+        tx.log_create(self.id().object, name, plan.new_file(), made, list.flatten());
+        for (name, value) in xattrs.iter() {
+            if let NvValue::ByteArray(value) = value {
+                tx.log_listed_xattr(made.object, name.as_bytes(), Some(value));
+            }
+        }
+        tx.promote(made.object);
     }
 
     /// Gives a file, which is no directory, one more name in this directory.

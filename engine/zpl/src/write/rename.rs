@@ -202,7 +202,7 @@ impl Node {
         let (source, target_id) = (self.id().object, target.id().object);
         let (how, source_name) = (kind, &stored[..]);
         // What a log cannot tell is made durable by the txg.
-        if plan.as_ref().is_none_or(Plan::is_told_by_log) {
+        if plan.as_ref().is_none_or(Plan::is_plain) {
             tx.log(Record::Rename(Rename { how, source, target: target_id, source_name, target_name }));
         }
         drop((tx, all, names));

@@ -7,7 +7,7 @@ use crate::sa::Attr;
 use crate::stat::{Time, flags};
 use crate::write::{COST, Changes};
 use ondisk::zil::{ExtendedAttributes, SetAttr, SetSaXattr};
-use units::{Error, Kind, Result};
+use units::{Error, Result};
 
 /// Which fields of a [`SetAttr`] count (`ATTR_*`).
 pub(crate) mod mask {
@@ -67,12 +67,9 @@ impl Replay {
 
     pub(super) async fn set_xattr(&self, set: &SetSaXattr<'_>) -> Result<()> {
         let node = self.node(set.object).await?;
-        if !set.value.is_empty() {
-            return node.set_xattr(set.name, set.value).await;
-        }
-        match node.remove_xattr(set.name).await {
-            Err(e) if e.kind() == Kind::NotFound => Ok(()),
-            done => done,
+        match set.value {
+            b"" => node.remove_listed_xattr(set.name).await,
+            value => node.set_xattr(set.name, value).await,
         }
     }
 }

@@ -23,14 +23,14 @@ mod data;
 #[cfg(test)]
 mod tests;
 
-pub(super) use attributes::{FLAGS, mask};
+pub(super) use attributes::{FLAGS, PROJECT, mask};
 
 use super::{Renaming, WriteOptions};
 use crate::file_system::FileSystem;
 use crate::node::Node;
 use dmu::{ObjSet, Tx};
 use ondisk::Record;
-use ondisk::zil::{Rename, RenameKind};
+use ondisk::zil::{LogAcl, Rename, RenameKind};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
@@ -101,7 +101,11 @@ impl Replay {
             Record::SetAttr(set) => self.set_attributes(set).await,
             Record::Acl(acl) => self.node(acl.object).await?.replace_acl(&acl.acl).await,
             Record::SetSaXattr(set) => self.set_xattr(set).await,
-            Record::AclV0(_) => Err(Error::unsupported("access control lists of before version 3")),
+            Record::AclV0(old) => {
+                let (count, entries) = (old.entries.len() as u64, old.entries.clone());
+                let acl = LogAcl { count, entries, ..LogAcl::default() };
+                self.node(old.object).await?.replace_acl(&acl).await
+            }
             Record::CloneRange(_) => Err(Error::invalid("cloned blocks are copied, not cloned again")),
         }
     }

@@ -65,7 +65,8 @@ fn with_replay<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(Arc<Be
             }
         });
         let settings = crate::Settings { record_size: 16 << 10, ..Default::default() };
-        let options = WriteOptions { txgs: txgs.clone(), room: None, settings, log: None };
+        let options =
+            WriteOptions { txgs: txgs.clone(), room: None, settings, log: None, has_logged_xattrs: false };
         let replay = Replay::open("tank/fs", &set, options).await.unwrap();
         test(Arc::new(Bench { txgs: txgs.clone(), replay })).await;
         txgs.sync().await.unwrap();
@@ -201,8 +202,23 @@ fn attributes_lists_and_extended_attributes_are_set() {
         bench.record(Record::Write(Write::copied(ObjectId(201), 0, b"file"))).await.unwrap();
         assert_eq!(file.xattr(b"user.b").await.unwrap().as_deref(), Some(&b"file"[..]));
         assert!(bench.replay.node(ObjectId(201)).await.unwrap().is_xattr());
-        let old = bench.record(Record::AclV0(AclV0 { object, entries: vec![] })).await;
-        assert_eq!(old.unwrap_err().kind(), Kind::Unsupported);
+        bench.record(Record::SetSaXattr(SetSaXattr { object, name: b"user.b", value: b"" })).await.unwrap();
+        assert!(file.xattr(b"user.b").await.unwrap().is_some(), "only the list is meant");
+        let listed = SetSaXattr { object, name: b"user.b", value: b"listed" };
+        bench.record(Record::SetSaXattr(listed)).await.unwrap();
+        let remove = Remove { directory: ObjectId(200), name: b"user.b", is_directory: false };
+        bench.record(Record::Remove(remove)).await.unwrap();
+        assert_eq!(file.xattr(b"user.b").await.unwrap().as_deref(), Some(&b"listed"[..]));
+        let slashed = bench.make(CreateKind::File, ObjectId(200), node(202, 0o100_644), b"user.c/d").await;
+        slashed.unwrap();
+        assert_eq!(file.xattr(b"user.c/d").await.unwrap().as_deref(), Some(&b""[..]));
+        let everyone = Ace { kind: 0, flags: 0x4000, mask: 0x1, ..Ace::default() };
+        let (owner, user) =
+            (Ace { flags: 0x1000, mask: 0x3, ..everyone }, Ace { who: 9, flags: 0, ..everyone });
+        let entries = vec![user, owner, everyone];
+        bench.record(Record::AclV0(AclV0 { object, entries })).await.unwrap();
+        assert_eq!(file.stat().await.unwrap().permissions, 0o644);
+        assert_eq!(file.acl().await.unwrap()[0].who, crate::Who::User(9));
         let foreign = NewNode { uid: 1 << 32, ..node(300, 0o100_644) };
         let foreign = bench.make(CreateKind::File, root, foreign, b"g").await;
         assert_eq!(foreign.unwrap_err().kind(), Kind::Unsupported);

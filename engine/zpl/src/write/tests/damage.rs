@@ -106,7 +106,13 @@ fn wrong_bytes_anywhere_are_errors_and_no_more() {
             crate::create(&set, &Tx::syncing(Txg(10)), counting()).await.unwrap();
             let settings =
                 Settings { record_size: 16 << 10, xattr: Xattrs::Attribute, ..Settings::default() };
-            let options = WriteOptions { txgs: txgs.clone(), room: None, settings, log: None };
+            let options = WriteOptions {
+                txgs: txgs.clone(),
+                room: None,
+                settings,
+                log: None,
+                has_logged_xattrs: false,
+            };
             let fs = FileSystem::open_for_writing("tank/fs", &set, options).await.unwrap();
             let nodes = populate(&fs).await;
             for _ in 0..6 {
@@ -268,5 +274,63 @@ fn the_only_block_of_a_file_grows_by_sectors_up_to_the_record_size() {
         fs.set_settings(Settings { record_size: 4096, ..Settings::default() }).unwrap();
         other.write(600_000, b"x").await.unwrap();
         assert_eq!(other.stat().await.unwrap().block_size, 1 << 19);
+    });
+}
+
+/// Directories whose tables lead round in circles end in an error that says where, for every reader.
+#[test]
+fn directories_that_loop_are_errors_that_name_the_object() {
+    with_files(|fs| async move {
+        let root = fs.root().await.unwrap();
+        for fault in ["table", "chain", "leaf"] {
+            let dir = root.create(fault.as_bytes(), &NewFile::new(FileKind::Directory, 0o755)).await.unwrap();
+            for n in 0..600 {
+                dir.create(format!("a file {n}").as_bytes(), &NewFile::new(FileKind::Fifo, 0o600))
+                    .await
+                    .unwrap();
+            }
+            fs.sync().await.unwrap();
+            let object = dir.object();
+            let size = object.block_size() as usize;
+            let mut header = object.read_block(0).await.unwrap().to_vec();
+            // Half of the first block is the table of leaves.
+            let table = size / 2;
+            let first: [u8; 8] = header[table..table + 8].try_into().unwrap();
+            let leaf = u64::from_le_bytes(first);
+            let mut block = object.read_block(leaf).await.unwrap().to_vec();
+            let sound = (Buf::copy_from(&header), Buf::copy_from(&block));
+            let tx = fs.begin(0).await.unwrap();
+            match fault {
+                // All leaves are one.
+                "table" => header[table..].chunks_exact_mut(8).for_each(|p| p.copy_from_slice(&first)),
+                // The table leads to the header itself.
+                "leaf" => header[table..].fill(0),
+                // The first entry of a bucket is followed by itself.
+                _ => {
+                    let buckets = 1 << (size.ilog2() - 5);
+                    let at = |i: usize| 48 + 2 * i;
+                    let bucket = (0..buckets).find(|i| block[at(*i)..at(*i) + 2] != [0xff; 2]).unwrap();
+                    let chunk: [u8; 2] = block[at(bucket)..at(bucket) + 2].try_into().unwrap();
+                    let entry = at(buckets) + 24 * usize::from(u16::from_le_bytes(chunk));
+                    block[entry + 2..entry + 4].copy_from_slice(&chunk);
+                }
+            }
+            object.write_block(&tx, 0, Buf::copy_from(&header)).unwrap();
+            object.write_block(&tx, leaf, Buf::copy_from(&block)).unwrap();
+            drop(tx);
+            let error = dir.list_all().await.unwrap_err();
+            assert_eq!(error.kind(), Kind::Corrupt, "{fault}: {error}");
+            let wanted = format!("{}", object.id().0);
+            assert!(error.to_string().contains(&wanted) && !error.to_string().contains('\n'), "{error}");
+            let mut failed = 0;
+            for n in 0..600 {
+                failed += u32::from(dir.lookup(format!("a file {n}").as_bytes()).await.is_err());
+            }
+            assert!(failed > 0, "{fault}");
+            // The rest of the test reads all that there is.
+            object.write_block(&fs.begin(0).await.unwrap(), 0, sound.0).unwrap();
+            object.write_block(&fs.begin(0).await.unwrap(), leaf, sound.1).unwrap();
+            assert_eq!(dir.list_all().await.unwrap().len(), 600);
+        }
     });
 }

@@ -42,7 +42,8 @@ fn with_settings<F: Future<Output = ()> + Send + 'static>(
                 owner.done(txg);
             }
         });
-        let options = WriteOptions { txgs: txgs.clone(), room: None, settings, log: None };
+        let options =
+            WriteOptions { txgs: txgs.clone(), room: None, settings, log: None, has_logged_xattrs: false };
         let fs = FileSystem::open_for_writing("tank/fs", &set, options.clone()).await.unwrap();
         test(fs.clone()).await;
         fs.sync().await.unwrap();

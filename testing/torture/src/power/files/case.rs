@@ -9,10 +9,11 @@ use super::super::known::{Known, LABELS};
 use super::super::round::{DIR, Keep, Picture, TXG_TIMEOUT, new_disks, photograph};
 use super::super::setup::Setup;
 use super::check::{Found, FoundFile, check};
-use super::client::{Client, SharedTrack, first_files, first_track, track_of, uncomplaining};
+use super::client::{Client, SharedTrack, extras_of, first_files, first_track, track_of, uncomplaining};
 use super::track::Track;
-use crate::bench::{POOL, create_pool, import, import_without};
+use crate::bench::{POOL, create_pool_with, import, import_without};
 use dsl::props::{Limits, Types, When, parse_setting};
+use ondisk::Feature;
 use pool::Content;
 use sim::{Config, Disks, Rng, run_with};
 use std::collections::BTreeMap;
@@ -83,10 +84,15 @@ fn base(setup: Setup) -> Result<Disks> {
 }
 
 async fn make(setup: Setup) -> Result<()> {
-    let pool = create_pool(setup.shape.groups(DIR)?, setup.shape.ashift).await?;
+    let pool = create_pool_with(setup.shape.groups(DIR)?, setup.shape.ashift, &[Feature::ZilSaXattr]).await?;
     let record = format!("{}K", setup.block >> 10);
-    let props =
-        [("recordsize", record.as_str()), ("logbias", setup.logbias.word()), ("sync", setup.sync_word())];
+    let props = [
+        ("recordsize", record.as_str()),
+        ("logbias", setup.logbias.word()),
+        ("sync", setup.sync_word()),
+        ("xattr", "sa"),
+        ("acltype", "nfsv4"),
+    ];
     let parse =
         |(name, value)| parse_setting(name, value, Types::FILESYSTEM, When::Create, &Limits::default());
     let props = props.into_iter().map(parse).collect::<Result<Vec<_>>>()?;
@@ -276,7 +282,8 @@ async fn look(promise: Promise) -> Result<Found> {
                 false => node.read(0, stat.size as usize).await?.to_vec(),
             };
             let (object, links, mode) = (stat.object.0, stat.links, stat.permissions);
-            found.insert(path, FoundFile { is_directory, object, links, mode, bytes });
+            let extras = extras_of(&node).await?;
+            found.insert(path, FoundFile { is_directory, object, links, mode, bytes, extras });
         }
     }
     drop(fs);

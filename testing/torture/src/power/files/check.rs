@@ -8,7 +8,7 @@
 //! ```
 
 use super::super::judge::Promise;
-use super::track::{Id, Names, Promised, Track, Version, Whom};
+use super::track::{Extras, Id, Names, Promised, Track, Version, Whom};
 use crate::power::check::Undecided;
 use std::collections::BTreeMap;
 
@@ -20,6 +20,7 @@ pub struct FoundFile {
     pub links: u64,
     pub mode: u32,
     pub bytes: Vec<u8>,
+    pub extras: Extras,
 }
 
 pub type Found = BTreeMap<String, FoundFile>;
@@ -95,7 +96,7 @@ impl Sight<'_> {
         let versions = &self.track.files[id].versions;
         let known = versions.iter().take_while(|version| version.begun <= self.now).count().max(1);
         let lowest = versions[..known].iter().rposition(|v| self.is_required(id, v)).unwrap_or(0);
-        let is_it = |v: &Version| v.bytes == found.bytes && v.mode == found.mode;
+        let is_it = |v: &Version| v.bytes == found.bytes && v.mode == found.mode && v.extras == found.extras;
         if let Some(at) = versions[lowest..known].iter().rposition(is_it) {
             return Ok(Undecided { present: at as u64, absent: (known - 1 - lowest - at) as u64 });
         }
@@ -103,8 +104,8 @@ impl Sight<'_> {
             Some(old) => format!("is as of change {old}, and that is too old"),
             None => {
                 let sizes: Vec<usize> = versions[..known].iter().map(|v| v.bytes.len()).collect();
-                let (size, mode) = (found.bytes.len(), found.mode);
-                format!("of {size} bytes, mode {mode:o}, was never so; sizes were {sizes:?}")
+                let (size, mode, extras) = (found.bytes.len(), found.mode, &found.extras);
+                format!("of {size} bytes, mode {mode:o}, {extras}, was never so; sizes were {sizes:?}")
             }
         };
         Err(format!("{what}; required at least change {lowest} of {known}"))
@@ -130,7 +131,8 @@ mod tests {
             let links = track.paths().values().filter(|other| *other == id).count() as u64;
             let is_directory = track.files[*id].is_directory;
             let (mode, bytes) = (track.mode(*id), track.bytes(*id).to_vec());
-            FoundFile { is_directory, object: *id as u64, links, mode, bytes }
+            let extras = track.extras(*id);
+            FoundFile { is_directory, object: *id as u64, links, mode, bytes, extras }
         };
         track.paths().iter().map(|(path, id)| (path.clone(), describe(id))).collect()
     }
@@ -139,7 +141,7 @@ mod tests {
     fn what_was_synced_is_required_and_a_renamed_file_has_what_was_written() {
         let mut track = first_track();
         let base = found(&track);
-        track.begin_content(1, 0, vec![vec![1], vec![1, 2]], 0o644);
+        track.begin_content(1, 0, vec![vec![1], vec![1, 2]], 0o644, track.extras(0));
         track.end(2);
         let written = found(&track);
         let judge = |track: &Track, found: &Found| check(track, found, 100, Promise::Log);

@@ -1,13 +1,13 @@
 //! A client of one file system: does what the letters say, and writes down what it asked and what it was answered.
 
 use super::super::client::{Faith, Shared, lock};
-use super::track::{Id, Paths, Promised, Track, Whom};
+use super::track::{Extras, Id, Paths, Promised, Track, Whom};
 use crate::model::pattern;
 use dmu::SyncMode;
 use pool::Pool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{Error, Result};
-use zpl::{Changes, FileKind, FileSystem, NewFile, Node, Renaming};
+use zpl::{Ace, Changes, FileKind, FileSystem, NewFile, Node, Renaming, Who, rights};
 
 pub type SharedTrack = Arc<Mutex<Track>>;
 
@@ -28,11 +28,26 @@ pub fn track_of(track: &SharedTrack) -> MutexGuard<'_, Track> {
 
 /// A change of what is in a file.
 enum Edit {
-    Write { offset: u64, len: u64, durable: bool },
+    Write {
+        offset: u64,
+        len: u64,
+        durable: bool,
+    },
     Truncate(u64),
     Punch(u64, u64),
+    /// The list goes with it.
     Mode(u32),
+    /// Small ones are in the dnode, large ones in files: from one of these places into the other, and away.
+    Xattr,
+    List,
 }
+
+const XATTR: &[u8] = b"user.e";
+const SMALL: u64 = 300;
+const LARGE: u64 = 40_000;
+/// Of whom lists speak: of files, and of the root directory, from which new ones take it over.
+const USER: u64 = 7;
+const HEIR: u64 = 9;
 
 impl Client {
     fn now(&self) -> u64 {
@@ -70,6 +85,8 @@ impl Client {
             'T' => self.edit(|_| Edit::Truncate(2500)).await,
             'P' => self.edit(|_| Edit::Punch(1000, 3000)).await,
             'O' => self.edit(|size| Edit::Mode(if size % 3 == 0 { 0o600 } else { 0o755 })).await,
+            'E' => self.edit(|_| Edit::Xattr).await,
+            'N' => self.edit(|_| Edit::List).await,
             'R' if has("new") => self.rename("new", "old", Renaming::Replace).await,
             'R' if has("old") => self.rename("old", "new", Renaming::NoReplace).await,
             'X' if has("old") && has("other") => self.rename("old", "other", Renaming::Exchange).await,
@@ -134,13 +151,14 @@ impl Client {
 
     async fn create(&self, path: &str, kind: FileKind) -> Result<()> {
         let (begun, mut paths) = (self.now(), self.paths());
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
         {
             let mut track = track_of(&self.track);
-            let id = track.add(kind == FileKind::Directory, 0o644, begun);
+            let extras = if parent.is_empty() { heir() } else { Extras::default() };
+            let id = track.add(kind == FileKind::Directory, 0o644, begun, extras);
             paths.insert(path.to_string(), id);
             track.begin_names(begun, paths, Vec::new());
         }
-        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
         self.node(parent).await?.create(name.as_bytes(), &NewFile::new(kind, 0o644)).await?;
         self.answered(begun, None);
         Ok(())
@@ -202,9 +220,9 @@ impl Client {
     async fn edit(&self, edit: impl FnOnce(u64) -> Edit) -> Result<()> {
         let Some((path, id)) = self.subject() else { return Ok(()) };
         let begun = self.now();
-        let (mut bytes, mut mode) = {
+        let (mut bytes, mut mode, mut extras) = {
             let track = track_of(&self.track);
-            (track.bytes(id).to_vec(), track.mode(id))
+            (track.bytes(id).to_vec(), track.mode(id), track.extras(id))
         };
         let edit = edit(bytes.len() as u64);
         let seed = begun.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8;
@@ -219,12 +237,30 @@ impl Client {
                 let end = bytes.len().min((offset + len) as usize);
                 bytes[end.min(offset as usize)..end].fill(0);
             }
-            Edit::Mode(new) => mode = new,
+            Edit::Mode(new) => {
+                mode = new;
+                extras.users.clear();
+            }
+            Edit::Xattr => {
+                let next = match extras.xattr.as_ref().map(|value| value.len() as u64) {
+                    None => Some(SMALL),
+                    Some(SMALL) => Some(LARGE),
+                    Some(_) if mode == 0o644 => Some(SMALL),
+                    Some(_) => None,
+                };
+                extras.xattr = next.map(|len| pattern(seed, len));
+            }
+            Edit::List => {
+                mode = 0o644;
+                let may_write = extras.users.iter().any(|(_, held)| held & rights::WRITE_DATA != 0);
+                let more = if may_write { 0 } else { rights::WRITE_DATA };
+                extras.users = vec![(USER, rights::READ_DATA | more)];
+            }
         }
         if steps.is_empty() {
             steps.push(bytes);
         }
-        track_of(&self.track).begin_content(begun, id, steps, mode);
+        track_of(&self.track).begin_content(begun, id, steps, mode, extras.clone());
         let node = self.node(&path).await?;
         let mut whom = None;
         match edit {
@@ -239,6 +275,11 @@ impl Client {
                 let changes = Changes { permissions: Some(mode), ..Changes::default() };
                 node.change(&changes).await?;
             }
+            Edit::Xattr => match &extras.xattr {
+                Some(value) => node.set_xattr(XATTR, value).await?,
+                None => node.remove_xattr(XATTR).await?,
+            },
+            Edit::List => node.set_acl(&list(&extras.users, 0)).await?,
         }
         self.answered(begun, whom);
         Ok(())
@@ -262,6 +303,36 @@ fn partly(old: &[u8], offset: u64, data: &[u8], record: u64) -> Vec<Vec<u8>> {
     steps
 }
 
+/// What is taken over from the root directory.
+fn heir() -> Extras {
+    Extras { xattr: None, users: vec![(HEIR, rights::READ_DATA)] }
+}
+
+/// A list for which the mode is 644.
+fn list(users: &[(u64, u32)], flags: u16) -> Vec<Ace> {
+    let ace = |who, flags, rights| Ace { kind: 0, flags, rights, who };
+    let named = users.iter().map(|&(id, held)| ace(Who::User(id), flags, held));
+    let all = [
+        (Who::Owner, rights::READ_DATA | rights::WRITE_DATA),
+        (Who::Group, rights::READ_DATA),
+        (Who::Everyone, rights::READ_DATA),
+    ];
+    named.chain(all.map(|(who, held)| ace(who, 0, held))).collect()
+}
+
+/// What a file has beside its content.
+pub async fn extras_of(node: &Node) -> Result<Extras> {
+    let named = |ace: &Ace| match ace.who {
+        Who::User(id) => Some((id, ace.rights)),
+        _ => None,
+    };
+    let users = match node.is_directory() {
+        true => Vec::new(),
+        false => node.acl().await?.iter().filter_map(named).collect(),
+    };
+    Ok(Extras { xattr: node.xattr(XATTR).await?, users })
+}
+
 /// Makes the first files, and the track of them.
 pub async fn first_files(fs: &FileSystem) -> Result<()> {
     let root = fs.root().await?;
@@ -270,7 +341,12 @@ pub async fn first_files(fs: &FileSystem) -> Result<()> {
         root.create(name.as_bytes(), &regular).await?.write(0, &pattern(seed, len)).await?;
     }
     let directory = root.create(b"dir", &NewFile::new(FileKind::Directory, 0o755)).await?;
-    directory.create(b"x", &regular).await.map(drop)
+    directory.create(b"x", &regular).await?;
+    // Of both kinds there is one, so that the log may have them from the start.
+    root.set_xattr(XATTR, &pattern(7, SMALL)).await?;
+    root.lookup(b"old").await?.set_xattr(XATTR, &pattern(7, LARGE)).await?;
+    const TO_FILES_AND_DIRECTORIES: u16 = 0x3;
+    root.set_acl(&list(&heir().users, TO_FILES_AND_DIRECTORIES)).await
 }
 
 const OLD: [(u64, &str, u64); 2] = [(3, "old", 40_000), (5, "other", 10)];
@@ -279,12 +355,14 @@ pub fn first_track() -> Track {
     let mut track = Track::default();
     let mut paths = Paths::new();
     for (seed, name, len) in OLD {
-        let id = track.add(false, 0o644, 0);
+        let id = track.add(false, 0o644, 0, Extras::default());
         track.files[id].versions[0].bytes = pattern(seed, len);
         paths.insert(name.to_string(), id);
     }
-    paths.insert("dir".into(), track.add(true, 0o755, 0));
-    paths.insert("dir/x".into(), track.add(false, 0o644, 0));
+    let old = paths["old"];
+    track.files[old].versions[0].extras.xattr = Some(pattern(7, LARGE));
+    paths.insert("dir".into(), track.add(true, 0o755, 0, Extras::default()));
+    paths.insert("dir/x".into(), track.add(false, 0o644, 0, Extras::default()));
     track.begin_names(0, paths, Vec::new());
     track.end(0);
     track

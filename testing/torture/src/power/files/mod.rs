@@ -7,6 +7,7 @@
 //!
 //!   C create /new     W write in the subject    A append to it    S write in it, durably
 //!   T truncate it     P punch a hole            O change its mode
+//!   E set its extended attribute, small, then large, or remove it       N give it a list
 //!   R rename /new over /old, or /old to /new    X exchange /old and /other
 //!   L link it as dir/hard, or unlink that       U unlink it
 //!   M make dir/sub, or remove it                V rename /dir to /moved, or back
@@ -28,7 +29,7 @@ pub use check::FoundFile;
 pub use track::Track;
 
 /// The letters that change something.
-const ALPHABET: &str = "CWASTPORXLUMV";
+const ALPHABET: &str = "CWASTPOENRXLUMV";
 /// Those that promise something.
 const PROMISES: &str = "fds";
 /// And one more, the txg.
@@ -62,7 +63,7 @@ mod tests {
     #[test]
     fn the_words_are_all_there_each_with_one_promise() {
         let all: std::collections::BTreeSet<String> = words(2).into_iter().collect();
-        assert_eq!(all.len(), 13 + 2 * 169);
+        assert_eq!(all.len(), 15 + 2 * 225);
         let promises = |word: &String| word.chars().filter(|c| PROMISES.contains(*c)).count();
         assert!(all.iter().all(|word| promises(word) == 1 && ALPHABET.contains(&word[..1])));
         assert_eq!(random_word(3), random_word(3));

@@ -4,6 +4,7 @@
 
 use crate::power::history::NEVER;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Names a file of the track, whatever names it has.
 pub type Id = usize;
@@ -16,6 +17,22 @@ pub struct Version {
     pub done: u64,
     pub bytes: Vec<u8>,
     pub mode: u32,
+    pub extras: Extras,
+}
+
+/// What is beside the content of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// Its extended attribute.
+    pub xattr: Option<Vec<u8>>,
+    /// What its list says of users: number, rights.
+    pub users: Vec<(u64, u32)>,
+}
+
+impl fmt::Display for Extras {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "attribute of {:?} bytes, list of {:?}", self.xattr.as_ref().map(Vec::len), self.users)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -74,9 +91,13 @@ impl Track {
         self.files[id].versions.last().map_or(0, |version| version.mode)
     }
 
+    pub fn extras(&self, id: Id) -> Extras {
+        self.files[id].versions.last().map(|version| version.extras.clone()).unwrap_or_default()
+    }
+
     /// A file that is about to get its first name.
-    pub fn add(&mut self, is_directory: bool, mode: u32, begun: u64) -> Id {
-        let first = Version { begun, done: begun, bytes: Vec::new(), mode };
+    pub fn add(&mut self, is_directory: bool, mode: u32, begun: u64, extras: Extras) -> Id {
+        let first = Version { begun, done: begun, bytes: Vec::new(), mode, extras };
         self.files.push(File { is_directory, versions: vec![first] });
         self.files.len() - 1
     }
@@ -87,8 +108,9 @@ impl Track {
     }
 
     /// `steps` are what the file may be in the midst of the change; the last is what it is after it.
-    pub fn begin_content(&mut self, begun: u64, id: Id, steps: Vec<Vec<u8>>, mode: u32) {
-        let versions = steps.into_iter().map(|bytes| Version { begun, done: NEVER, bytes, mode });
+    pub fn begin_content(&mut self, begun: u64, id: Id, steps: Vec<Vec<u8>>, mode: u32, extras: Extras) {
+        let version = |bytes| Version { begun, done: NEVER, bytes, mode, extras: extras.clone() };
+        let versions = steps.into_iter().map(version);
         self.files[id].versions.extend(versions);
         self.under_way = Some(Some(id));
     }
