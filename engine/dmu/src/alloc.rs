@@ -5,6 +5,7 @@ use crate::object::Object;
 use crate::objset::{ObjSet, SLOT, lock};
 use crate::tree::Tree;
 use ondisk::{DnodeFlags, ObjectType};
+use std::sync::atomic::Ordering;
 use txg::Tx;
 use units::{Error, Kind, ObjectId, Result};
 
@@ -89,6 +90,7 @@ impl ObjSet {
         node.lock().overlay_mut(id, tx.txg())?.0.created = true;
         let object = Object { node };
         object.account(tx, true, 0);
+        self.0.objects.fetch_add(1, Ordering::Relaxed);
         Ok(object)
     }
 
@@ -119,6 +121,7 @@ impl ObjSet {
             state.freed_in = Some(tx.txg());
         }
         object.account(tx, true, 0);
+        self.0.objects.fetch_sub(1, Ordering::Relaxed);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use crate::object::Object;
 use crate::tree::Tree;
 use ondisk::{BlockPointer, DnodeFlags, DnodePhys, Feature, ObjectType, ObjsetPhys, ObjsetSize, ObjsetType};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use units::{Checksum, Compression, Error, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
 use world::Buf;
@@ -86,7 +87,12 @@ impl Policy {
         let extra = match self.redundant_metadata {
             RedundantMetadata::All => true,
             RedundantMetadata::Most => level >= 2 || kind.is_metadata(),
-            RedundantMetadata::Some => kind == ObjectType::DNODE || kind == ObjectType::OBJSET,
+            // What many files would be lost with. A block of dnodes, a directory and a spill block are of few.
+            RedundantMetadata::Some => {
+                let of_few = [ObjectType::DIRECTORY_CONTENTS, ObjectType::SA].contains(&kind)
+                    || (kind == ObjectType::DNODE && level == 0);
+                kind.is_metadata() && !of_few
+            }
             RedundantMetadata::None => false,
         };
         // Only what detects more than flipped bits is good enough for a block that others hang from.
@@ -197,6 +203,8 @@ pub(crate) struct Set {
     pub census: Mutex<Option<Arc<dyn Census>>>,
     /// Users, groups, projects; none where there are no sums.
     pub accounts: [OnceLock<Object>; 3],
+    /// How many there are, with what is not on disk yet.
+    pub objects: AtomicU64,
     /// What a reader must know and the blocks do not tell; see [`ObjSet::use_feature`].
     pub features: Mutex<Vec<Feature>>,
 }
@@ -269,6 +277,7 @@ impl ObjSet {
             shared,
             census: Mutex::default(),
             accounts,
+            objects: AtomicU64::new(root.fill()),
             features: Mutex::default(),
             phys: Mutex::new(phys),
             root: Mutex::new(root),
@@ -301,6 +310,11 @@ impl ObjSet {
     /// The pointer to the root block as of the last sync.
     pub fn root(&self) -> BlockPointer {
         lock(&self.0.root).clone()
+    }
+
+    /// How many objects there are now, in open txgs too.
+    pub fn objects(&self) -> u64 {
+        self.0.objects.load(Ordering::Relaxed)
     }
 
     pub fn store(&self) -> &Arc<dyn BlockStore> {

@@ -357,3 +357,54 @@ fn an_object_that_changed_while_it_was_opened_is_seen_as_it_is_now() {
     gate.set();
     assert_eq!(run(slow).unwrap_err().kind(), units::Kind::NotFound);
 }
+
+/// `statfs` tells it, and after a sync the pointer to the root block.
+#[test]
+fn objects_are_counted_as_soon_as_they_are_made_and_freed() {
+    let mut bench = Bench::new(ObjsetId(54));
+    let plain = || NewObject::new(ObjectType::PLAIN_FILE_CONTENTS, 512);
+    let mut ids = Vec::new();
+    for n in 1..=40 {
+        ids.push(run(bench.set.allocate(&bench.tx(), plain())).unwrap().id());
+        assert_eq!(bench.set.objects(), n);
+    }
+    bench.sync();
+    assert_eq!(bench.set.root().fill(), 40);
+    run(bench.set.free(&bench.tx(), ids[3])).unwrap();
+    let new = run(bench.set.allocate(&bench.tx(), plain())).unwrap().id();
+    run(bench.set.free(&bench.tx(), new)).unwrap();
+    assert_eq!(bench.set.objects(), 39);
+    bench.sync();
+    bench.reopen();
+    assert_eq!((bench.set.objects(), bench.set.root().fill()), (39, 39));
+}
+
+/// How many copies OpenZFS makes of what, for each value of `redundant_metadata`.
+#[test]
+fn metadata_has_the_copies_that_openzfs_gives_it() {
+    use crate::RedundantMetadata as R;
+    use ObjectType as T;
+    let cases = [
+        (T::PLAIN_FILE_CONTENTS, 0, [1, 1, 1, 1]),
+        (T::PLAIN_FILE_CONTENTS, 1, [2, 1, 1, 1]),
+        (T::PLAIN_FILE_CONTENTS, 2, [2, 2, 1, 1]),
+        (T::DIRECTORY_CONTENTS, 0, [2, 2, 1, 1]),
+        (T::DIRECTORY_CONTENTS, 1, [2, 2, 1, 1]),
+        (T::SA, 0, [2, 2, 1, 1]),
+        (T::DNODE, 0, [2, 2, 1, 1]),
+        (T::DNODE, 1, [2, 2, 2, 1]),
+        (T::OBJSET, 0, [2, 2, 2, 1]),
+        (T::MASTER_NODE, 0, [2, 2, 2, 1]),
+    ];
+    for (kind, level, expected) in cases {
+        let values = [R::All, R::Most, R::Some, R::None];
+        for (redundant_metadata, copies) in values.into_iter().zip(expected) {
+            let of = |copies| {
+                let policy = Policy { copies, redundant_metadata, ..Policy::mos() };
+                policy.choose(kind, level, 0, 0).copies
+            };
+            assert_eq!(of(1), copies, "{kind} at level {level}, {redundant_metadata:?}");
+            assert_eq!((of(2), of(3)), (copies + 1, 3), "{kind} at level {level}, {redundant_metadata:?}");
+        }
+    }
+}

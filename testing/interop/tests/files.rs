@@ -28,6 +28,8 @@ fn main() -> ExitCode {
     let counted = [Need::Program("zdb"), Need::Golden("v28"), Need::Golden("nofeat")];
     harness::main(vec![
         trial("a_tree_of_all_kinds_of_files_passes_zdb", &[Need::Program("zdb")], judged),
+        trial("copies_are_as_many_as_zdb_sees", &[Need::Program("zdb")], copies),
+        trial("file_systems_of_older_versions_are_read_and_not_changed", &[Need::Golden("dsl")], older),
         trial("what_users_take_is_counted_on_in_pools_of_openzfs", &counted, || {
             ["v28", "nofeat"].into_iter().for_each(counted_on);
         }),
@@ -94,6 +96,76 @@ async fn recount(fs: &FileSystem) -> [Vec<(u64, u64)>; 2] {
         assert_eq!(*counted, kept, "{account:?}");
     }
     counted
+}
+
+fn older() {
+    let scratch = Scratch::new();
+    let images = golden::pool("dsl").copy(&scratch, &[]);
+    linux::block_on(async move {
+        let pool = open(images, "dsl", false).await.unwrap();
+        for version in 1..=4 {
+            let name = format!("dsl/zpl{version}");
+            let fs = pool.open_file_system(&name).await.unwrap();
+            assert_eq!(fs.version(), version);
+            assert!(fs.root().await.unwrap().list_all().await.unwrap().len() > 1);
+            let refused = pool.open_file_system_for_writing(&name).await.unwrap_err();
+            assert_eq!(refused.kind(), units::Kind::Unsupported);
+            let said = refused.to_string();
+            let why = format!("writing to a file system of version {version}; its pool can be read");
+            assert!(said.contains(&name) && said.contains(&why) && !said.contains('\n'), "{said}");
+        }
+        pool.close().await.unwrap();
+    });
+}
+
+/// Data as often as `copies` says, the block of pointers above it as `redundant_metadata` does.
+fn copies() {
+    let scratch = Scratch::new();
+    let image = scratch.join("a.img");
+    std::fs::File::create(&image).unwrap().set_len(512 << 20).unwrap();
+    let images = vec![image];
+    let cases = [
+        ("1", "all", 2),
+        ("2", "all", 3),
+        ("2", "most", 2),
+        ("3", "all", 3),
+        ("1", "some", 1),
+        ("1", "none", 1),
+    ];
+    let objects = linux::block_on(async move {
+        let pool = create(&images).await;
+        let mut objects = Vec::new();
+        for (n, (copies, redundant, above)) in cases.into_iter().enumerate() {
+            let set = format!("{POOL}/{n}");
+            let parse = |name, value| {
+                parse_setting(name, value, Types::FILESYSTEM, When::Create, &Default::default()).unwrap()
+            };
+            let props = vec![parse("copies", copies), parse("redundant_metadata", redundant)];
+            pool.create_dataset(&set, Content::FileSystem(Default::default()), props).await.unwrap();
+            let fs = pool.open_file_system_for_writing(&set).await.unwrap();
+            let file = make(&fs.root().await.unwrap(), "f", REGULAR, 0o644).await;
+            file.write(0, &noise(400_000)).await.unwrap();
+            objects.push((set, file.id().object, copies.parse::<usize>().unwrap(), above));
+        }
+        pool.export().await.unwrap();
+        objects
+    });
+    zdb::assert_clean(scratch.path(), POOL);
+    for (set, object, copies, above) in objects {
+        let object = object.0.to_string();
+        let path = scratch.path().to_str().unwrap();
+        let dump =
+            programs::command("zdb").args(["-ddddd", "-e", "-p", path, &set, &object]).output().unwrap();
+        let text = String::from_utf8_lossy(&dump.stdout).into_owned();
+        let of = |level: &str| {
+            let lines = text.lines().filter(|line| line.split_whitespace().nth(1) == Some(level));
+            let place = |word: &&str| word.split(':').count() == 3;
+            let counts: Vec<usize> =
+                lines.map(|line| line.split_whitespace().skip(2).filter(place).count()).collect();
+            counts
+        };
+        assert_eq!((of("L0"), of("L1")), (vec![copies; 4], vec![above]), "{set}: {text}");
+    }
 }
 
 fn judged() {

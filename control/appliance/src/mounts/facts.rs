@@ -19,7 +19,8 @@ impl Dataset for Facts {
             let _reading = pool.reading().await;
             let found = pool.dsl().find(&dataset).await?;
             let available = pool.dsl().available(found.dir_id, &found.phys).await?;
-            Ok(Space { used: found.phys.referenced, available, files: 0, record_size })
+            let files = pool.look_at_file_system(&dataset).await?.object_set().objects();
+            Ok(Space { used: found.phys.referenced, available, files, record_size })
         })
     }
 

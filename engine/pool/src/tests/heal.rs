@@ -117,3 +117,54 @@ fn what_a_read_finds_bad_is_repaired_soon_after_and_counted() {
         });
     }
 }
+
+/// `copies=2` on one device: a damaged copy is served from the other, and written again.
+#[test]
+fn a_damaged_copy_is_healed_by_the_other_one_on_the_same_device() {
+    let rig = Rig::new(Layout::Stripe, 1, 96 << 20);
+    let own = rig.clone();
+    rig.run(4, async move {
+        let pool = own.create().await;
+        let setting = |name, value| {
+            let types = dsl::props::Types::FILESYSTEM;
+            dsl::props::parse_setting(name, value, types, dsl::props::When::Create, &Default::default())
+                .unwrap()
+        };
+        let mut places = Vec::new();
+        for copies in ["1", "2", "3"] {
+            let name = format!("tank/of{copies}");
+            let props = vec![setting("copies", copies)];
+            pool.create_dataset(&name, crate::Content::FileSystem(Default::default()), props).await.unwrap();
+            let fs = pool.open_file_system_for_writing(&name).await.unwrap();
+            let new = zpl::NewFile::new(zpl::FileKind::Regular, 0o644);
+            let file = fs.root().await.unwrap().create(b"f", &new).await.unwrap();
+            file.write(0, &noise(3, 400_000)).await.unwrap();
+            pool.sync().await.unwrap();
+            let set = fs.object_set();
+            let store: Arc<dyn BlockStore> = Arc::new(pool.pipeline().clone());
+            let mut at = Bookmark { objset: set.id(), object: file.id().object, level: 0, blkid: 1 };
+            let bp = dmu::locate(&store, &set.root(), at).await.unwrap();
+            assert_eq!(bp.dvas().len().to_string(), copies);
+            (at.level, at.blkid) = (1, 0);
+            let above = dmu::locate(&store, &set.root(), at).await.unwrap();
+            assert_eq!(above.dvas().len(), (bp.dvas().len() + 1).min(3), "metadata has one more");
+            places.push((name, bp));
+        }
+        pool.export().await.unwrap();
+        drop(pool);
+        let disk = own.disks.get(own.path(0)).unwrap();
+        for (_, bp) in &places[1..] {
+            disk.poke(place(bp), &noise(9, bp.psize().0 as usize));
+        }
+        let pool = own.open(false).await.unwrap();
+        for (name, bp) in &places[1..] {
+            let file = pool.open_file_system(name).await.unwrap().resolve(b"f", false).await.unwrap();
+            assert!(file.read(0, 400_000).await.unwrap()[..] == noise(3, 400_000)[..], "{name}");
+            world::sleep(Duration::from_secs(60)).await;
+            let (len, second) = (bp.psize().0 as usize, DATA + bp.dvas()[1].offset.bytes());
+            assert!(disk.peek(place(bp), len) == disk.peek(second, len), "{name} is healed");
+        }
+        verify(&pool).await;
+        pool.export().await.unwrap();
+    });
+}
