@@ -64,7 +64,9 @@ fn survives(
         let pool = own.create_as("openzfs-2.2").await;
         let fs = make(&pool, props).await;
         before(fs.clone()).await;
-        fs.root().await.unwrap().sync().await.unwrap();
+        pool.sync().await.unwrap();
+        // The first commit begins the log, with a txg.
+        add(&fs, "first").await.sync().await.unwrap();
         pool.sync().await.unwrap();
         let log = pool.intent_logs()[0].clone();
         let waited = log.stats().fallbacks;

