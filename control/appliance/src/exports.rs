@@ -15,6 +15,8 @@ use world::{Address, Pending};
 
 /// How long clients that are ended may take to go.
 const GOODBYE: Duration = Duration::from_secs(15);
+/// How long initiators may take to find again what was taken from them.
+const WELCOME: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// What a server offers: all volumes, or one.
@@ -187,6 +189,19 @@ impl Appliance {
             exports,
             clients: server.clients().into_iter().map(client).collect(),
         }))
+    }
+
+    /// Waits until the initiators from which a volume was taken have it again: whoever is told that all is done may ask
+    /// for it at once, and would not find it.
+    pub(crate) async fn give_back(&self, dataset: &str) {
+        self.san_changed();
+        let back = async {
+            while self.0.volumes.get(dataset).is_none() {
+                world::sleep(LOOK).await;
+            }
+        };
+        // They may have left meanwhile.
+        world::timeout(WELCOME, back).await;
     }
 
     /// Ends the clients of these volumes, and waits until they are gone.

@@ -97,6 +97,15 @@ impl Iscsi {
         self.server.clients()
     }
 
+    /// Whether somebody is logged in who sees this volume.
+    pub(crate) fn is_seen(&self, dataset: &str) -> bool {
+        let view = self.directory.view();
+        self.server.clients().iter().any(|client| {
+            let target = client.target.as_deref().unwrap_or_default();
+            view.luns(target, &client.initiator).iter().any(|lu| lu.facts.dataset == dataset)
+        })
+    }
+
     /// Takes the LUNs of these volumes away from their clients, after what is under way.
     pub(crate) async fn release(&self, datasets: &[String]) {
         lock(&self.directory.leaving).extend(datasets.iter().cloned());

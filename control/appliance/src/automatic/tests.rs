@@ -292,8 +292,8 @@ fn a_new_share_of_an_old_name_does_not_take_its_schedule() {
     });
 }
 
-/// It lies directly in the pool, where the pool's other projects are. Its snapshots were taken with its shares, and destroyed
-/// and renamed without them.
+/// It lies directly in the pool, where the pool's other projects are. Its snapshots were taken with its shares, and
+/// destroyed and renamed without them.
 #[test]
 fn a_snapshot_of_the_default_project_is_of_its_shares_and_of_no_others() {
     let lab = Lab::new("default");

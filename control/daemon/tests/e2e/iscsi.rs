@@ -38,6 +38,11 @@ pub fn trials() -> Vec<Trial> {
             at_interfaces,
         ),
         trial(
+            "a_rollback_names_who_is_in_the_way_and_with_force_leaves_them_their_session",
+            &[QEMU],
+            rolled_back,
+        ),
+        trial(
             "a_lun_gets_other_blocks_and_its_client_goes_on",
             &[Need::Program("iscsi-inq"), Need::Program("timeout"), QEMU],
             other_blocks,
@@ -189,6 +194,82 @@ fn at_interfaces() {
     );
     assert!(set("lo").status.success());
     daemon.end();
+}
+
+/// One session: what it wrote after the snapshot is gone, what it wrote before is back.
+fn rolled_back() {
+    let home = Home::with_pool();
+    let port = free_port();
+    let daemon = start(&home, port);
+    shell(&home, SETUP);
+    let log = format!("iscsi://127.0.0.1:{port}/{TARGET}/1");
+    let mut session = Session::open(&log);
+    session.run("write -P 1 0 1M");
+    session.run("flush");
+    home.run("zfs snapshot tank/mysql/log@one");
+    session.run("write -P 2 0 2M");
+    session.run("read -P 2 0 2M");
+    let busy = || {
+        let said = home.fails("zfs rollback tank/mysql/log@one", 1);
+        let start = "cannot roll back to 'tank/mysql/log@one': dataset is busy: clients use tank/mysql/log (initiator iqn.";
+        assert!(said.starts_with(start) && said.ends_with("); use '-f' to end them"), "{said}");
+        let from = said.split_once(" from 127.0.0.1:").unwrap_or_else(|| panic!("{said}")).1;
+        from.split(')').next().unwrap().parse::<u16>().unwrap()
+    };
+    let came_from = busy();
+    session.run("read -P 2 0 1M");
+    home.run("zfs rollback -f tank/mysql/log@one");
+    session.run("read -P 1 0 1M");
+    session.run("read -P 0 1M 1M");
+    session.run("write -P 3 0 64k");
+    session.run("read -P 3 0 64k");
+    assert_eq!(busy(), came_from, "it never came anew");
+    session.end();
+    home.run("zfs rollback tank/mysql/log@one");
+    daemon.end();
+}
+
+/// A client that is told what to do while it goes on.
+struct Session {
+    child: std::process::Child,
+    said: std::process::ChildStdout,
+}
+
+impl Session {
+    fn open(url: &str) -> Session {
+        let mut command = Command::new("timeout");
+        command.arg("120").arg(find("qemu-io").unwrap()).args(["-f", "raw", url]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let said = child.stdout.take().unwrap();
+        let mut session = Session { child, said };
+        session.until_prompt("open");
+        session
+    }
+
+    /// It reads one line at a time, and what comes with it would lie unread: so the prompt is waited for.
+    fn until_prompt(&mut self, line: &str) -> String {
+        use std::io::Read;
+        let mut said = Vec::new();
+        while !said.ends_with(b"qemu-io> ") {
+            let mut byte = [0];
+            assert!(self.said.read(&mut byte).unwrap() > 0, "{line}: {}", String::from_utf8_lossy(&said));
+            said.push(byte[0]);
+        }
+        String::from_utf8(said).unwrap()
+    }
+
+    fn run(&mut self, line: &str) {
+        use std::io::Write;
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+        let said = self.until_prompt(line);
+        let is_bad = ["verification failed", "error", "failed"].iter().any(|bad| said.contains(bad));
+        assert!(!is_bad, "{line}: {said}");
+    }
+
+    fn end(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().unwrap().success());
+    }
 }
 
 /// While a client writes and reads back its LUN is copied into other blocks: it sees its data, and the same LUN. What
