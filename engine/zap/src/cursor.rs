@@ -5,8 +5,10 @@
 //! start to end is seen exactly once; one that comes or goes meanwhile may be seen or not.
 //!
 //! ```text
-//!   cookie:  | cd | 28 (or 48) bits of hash |      what a directory reader keeps between calls
+//!   cookie:  | 28 (or 48) bits of hash | 32 (or 16) of cd |      what a directory reader keeps between calls
 //! ```
+//!
+//! Cookies grow as the listing goes on: before one that stands behind an entry there is always an entry to be listed.
 
 use crate::hash::Rules;
 use crate::value::Entry;
@@ -39,12 +41,18 @@ impl Cursor {
 
     pub(crate) fn cookie(self, rules: &Rules) -> u64 {
         let bits = rules.hash_bits();
-        self.hash >> (64 - bits) | u64::from(self.cd) << bits
+        let cd = u64::from(self.cd).min((1 << cd_bits(bits)) - 1);
+        self.hash >> (64 - bits) << cd_bits(bits) | cd
     }
 
     pub(crate) fn from_cookie(cookie: u64, rules: &Rules) -> Cursor {
         let bits = rules.hash_bits();
-        let cd = u32::try_from(cookie >> bits).ok().filter(|cd| *cd < rules.max_cd());
-        Cursor { hash: cookie << (64 - bits), cd: cd.unwrap_or(0) }
+        let cd = u32::try_from(cookie & ((1 << cd_bits(bits)) - 1)).ok().filter(|cd| *cd < rules.max_cd());
+        Cursor { hash: cookie >> cd_bits(bits) << (64 - bits), cd: cd.unwrap_or(0) }
     }
+}
+
+/// How many bits of a cookie the collision differentiator has beside so many of the hash: as many as it needs.
+fn cd_bits(hash_bits: u32) -> u32 {
+    (64 - hash_bits).min(32)
 }

@@ -94,9 +94,11 @@ fn compare(zap: &Zap<Memory>, oracle: &Oracle) {
 
 fn pages(zap: &Zap<Memory>, limit: usize) -> Oracle {
     let mut all = Oracle::new();
-    let mut next = Some(Cursor::START);
+    let (mut next, mut last) = (Some(Cursor::START), None);
     while let Some(from) = next {
         let cookie = now(zap.cookie(from)).unwrap();
+        assert!(Some(cookie) > last, "cookies grow");
+        last = Some(cookie);
         assert_eq!(now(zap.from_cookie(cookie)).unwrap(), from);
         let page = now(zap.page(from, limit)).unwrap();
         assert!(page.entries.len() <= limit);

@@ -33,7 +33,7 @@ pub(crate) struct Listed {
 }
 
 fn behind(cookie: u64) -> u64 {
-    // Only names that collide many thousand times would reach the end, where the kernel has no positions any more.
+    // Only with longer hashes than directories have would they reach the end, where the kernel has no positions any more.
     cookie.saturating_add(NAMES).min(i64::MAX as u64)
 }
 
