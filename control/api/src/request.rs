@@ -3,8 +3,9 @@
 use crate::san::{San, SanState};
 use crate::shares::{Item, Shares};
 use crate::{
-    Daemon, Dataset, DatasetQuery, DeferredUpdate, Importable, Mount, Mounted, Nbd, NewDataset, NewPool,
-    NewVdevs, Pool, PoolHistory, PoolImport, Schema, Services, Snapshots, Tunable, Unmount,
+    Daemon, Dataset, DatasetQuery, DeferredUpdate, FileProject, Importable, Mount, Mounted, Nbd, NewDataset,
+    NewPool, NewVdevs, Pool, PoolHistory, PoolImport, ProjectOf, Schema, Services, Snapshots, Tunable,
+    Unmount, Usage, Whose,
 };
 use serde::{Deserialize, Serialize};
 
@@ -102,6 +103,12 @@ pub enum Request {
         name: String,
         properties: Vec<(String, String)>,
     },
+    /// What users, groups or projects take of a file system or a snapshot of one, and may take.
+    DatasetUsage {
+        name: String,
+        whose: Whose,
+    },
+    FileProject(FileProject),
     DatasetInherit {
         name: String,
         property: String,
@@ -160,6 +167,8 @@ impl Request {
                 | Request::PoolHistory { .. }
                 | Request::PoolSync { .. }
                 | Request::Datasets(_)
+                | Request::DatasetUsage { .. }
+                | Request::FileProject(FileProject { id: None, inherits: None, .. })
                 | Request::Snapshots(Snapshots::Holds { .. })
                 | Request::NbdExports
                 | Request::Mounts
@@ -210,6 +219,8 @@ pub enum Reply {
     },
     History(Vec<PoolHistory>),
     Datasets(Vec<Dataset>),
+    Usage(Vec<Usage>),
+    ProjectOf(ProjectOf),
     /// What was, or would be, set on a new dataset besides what was asked for, and what is worth a warning.
     Created {
         settings: Vec<(String, u64)>,

@@ -2,6 +2,7 @@
 
 use crate::phrase::{About, cannot};
 use crate::pools::{Access, Open};
+use crate::quotas::Quota;
 use crate::service::{Appliance, By};
 use api::{ApiError, ErrorKind, NewDataset, NewKind, Reply, Result};
 use dsl::props::{self, Limits, Prop, PropName, Types, Value, When};
@@ -17,7 +18,7 @@ type Props = Vec<(PropName, Value)>;
 const BLOCK_SIZE: u64 = 16 << 10;
 
 impl Appliance {
-    pub(crate) async fn create_dataset(&self, new: NewDataset, by: &By) -> Result<Reply> {
+    pub(crate) async fn create_dataset(&self, mut new: NewDataset, by: &By) -> Result<Reply> {
         let failed = |e: &Error| cannot(About::Dataset, &format!("create '{}'", new.name), e);
         dsl::name::check_dataset(&new.name).map_err(|e| failed(&e))?;
         let open = self.pool_for_new(&new.name).await?;
@@ -28,12 +29,18 @@ impl Appliance {
             }
             make_parents(pool, &new.name, new.dry_run).await.map_err(|e| failed(&e))?;
         }
+        let quotas = take_quotas(&mut new)
+            .map_err(|e| cannot(About::Dataset, &format!("create '{}'", new.name), &e))?;
+        let failed = |e: &Error| cannot(About::Dataset, &format!("create '{}'", new.name), e);
         let plan = plan(pool, &new).await.map_err(|e| failed(&e))?;
         let created = created(pool, &plan.0, &plan.1);
         if new.dry_run {
             return Ok(created);
         }
         pool.create_dataset(&new.name, plan.0, plan.1).await.map_err(|e| failed(&e))?;
+        for (quota, name, text) in quotas {
+            quota.set(pool, &new.name, &name, &text).await.map_err(|e| failed(&e))?;
+        }
         self.record(pool, by).await.map_err(|e| failed(&e))?;
         match created {
             Reply::Created { settings, warning } if !new.unmounted => {
@@ -225,6 +232,21 @@ pub(crate) async fn make_parents(pool: &Pool, name: &str, dry_run: bool) -> unit
 }
 
 /// What a new dataset is to hold, and what is to be set on it; all is checked.
+/// Takes out what is no property of the dataset, but kept in the file system: `userquota@alice` and its kin.
+fn take_quotas(new: &mut NewDataset) -> units::Result<Vec<(Quota, String, String)>> {
+    let mut quotas = Vec::new();
+    for (name, text) in std::mem::take(&mut new.properties) {
+        match Quota::parse(&name)?.filter(|_| new.kind == NewKind::Filesystem) {
+            Some(quota) => {
+                quota.limit(&name, &text)?;
+                quotas.push((quota, name, text));
+            }
+            None => new.properties.push((name, text)),
+        }
+    }
+    Ok(quotas)
+}
+
 async fn plan(pool: &Pool, new: &NewDataset) -> units::Result<(Content, Props)> {
     let _reading = pool.reading().await;
     let types = match new.kind {

@@ -48,19 +48,22 @@ impl Quota {
 
     /// Limits what may be taken; 0 and `none` take the limit away.
     pub async fn set(&self, pool: &Pool, dataset: &str, name: &str, text: &str) -> Result<()> {
-        if !self.is_limit {
-            return Err(Error::invalid(format!("'{name}' is readonly")));
-        }
-        let limit = match text {
-            "0" => 0,
-            _ => {
-                let value = props::parse_value(Prop::RefQuota.row(), text, Types::FILESYSTEM)?;
-                value.number().unwrap_or(0)
-            }
-        };
+        let limit = self.limit(name, text)?;
         let fs = pool.open_file_system_for_writing(dataset).await?;
         fs.set_quota(self.account, self.resource, self.id, Some(limit)).await?;
         pool.sync().await
+    }
+
+    /// Reads what it is to be set to.
+    pub fn limit(&self, name: &str, text: &str) -> Result<u64> {
+        if !self.is_limit {
+            return Err(Error::invalid(format!("'{name}' is readonly")));
+        }
+        if text == "0" {
+            return Ok(0);
+        }
+        let value = props::parse_value(Prop::RefQuota.row(), text, Types::FILESYSTEM)?;
+        Ok(value.number().unwrap_or(0))
     }
 
     /// The property with its value; without one where the file system does not count or nothing is set.
@@ -98,6 +101,25 @@ fn number_of(account: Account, who: &str) -> Option<u64> {
     find(&std::fs::read_to_string(path).ok()?, who)
 }
 
+/// The name that the machine knows a user or group by.
+pub(crate) fn name_of(account: Account, id: u64) -> Option<String> {
+    let path = match account {
+        Account::User => PASSWD,
+        Account::Group => GROUP,
+        Account::Project => return None,
+    };
+    named(&std::fs::read_to_string(path).ok()?, id)
+}
+
+fn named(table: &str, id: u64) -> Option<String> {
+    table.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        let is_it = fields.nth(1)?.parse() == Ok(id) && !name.is_empty();
+        is_it.then(|| name.to_string())
+    })
+}
+
 /// The number beside a name in a table as `/etc/passwd` and `/etc/group` are.
 fn find(table: &str, who: &str) -> Option<u64> {
     table.lines().find_map(|line| {
@@ -129,5 +151,6 @@ mod tests {
     fn tables_of_users_are_read_by_name() {
         let table = "root:x:0:0:root:/root:/bin/sh\nbob:x:1001:1001::/home/bob:/bin/sh\nodd\n";
         assert_eq!((find(table, "bob"), find(table, "bo"), find(table, "")), (Some(1001), None, None));
+        assert_eq!((named(table, 1001).as_deref(), named(table, 7)), (Some("bob"), None));
     }
 }

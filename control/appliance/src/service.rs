@@ -181,6 +181,8 @@ impl Appliance {
                 let reply = self.set_dataset(&name, &properties, &by).await?;
                 self.remount(&name).await.map(|()| reply)
             }
+            Request::DatasetUsage { name, whose } => self.usage(&name, whose).await,
+            Request::FileProject(asked) => self.file_project(asked).await,
             Request::DatasetInherit { name, property, received } => {
                 let reply = self.inherit_property(&name, &property, received, &by).await?;
                 self.remount(&name).await.map(|()| reply)

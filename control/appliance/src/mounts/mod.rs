@@ -27,6 +27,8 @@ mod plan;
 
 use fuse::Mount;
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -64,6 +66,16 @@ impl Mounts {
     /// All, by the names of their datasets; those too that somebody else has unmounted and that are not given back yet.
     fn all(&self) -> Vec<(String, Arc<Mount>)> {
         self.lock().iter().map(|(name, mount)| (name.clone(), mount.clone())).collect()
+    }
+
+    /// The dataset that a path is in, and the way from its root.
+    pub fn below_which(&self, path: &Path) -> Option<(String, Vec<u8>)> {
+        let all = self.all().into_iter().filter(|(_, mount)| !mount.has_ended());
+        let within = |(name, mount): (String, Arc<Mount>)| {
+            let rest = path.strip_prefix(mount.at()).ok()?.as_os_str().as_bytes().to_vec();
+            Some((name, rest))
+        };
+        all.filter_map(within).min_by_key(|(_, rest)| rest.len())
     }
 
     /// Those of a dataset and of what is below it.

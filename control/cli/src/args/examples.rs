@@ -154,6 +154,16 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("zfs get", &["zfs get all tank/db", "zfs get -r -s local,received -o name,property,value all tank"]),
     ("zfs set", &["zfs set compression=lz4 tank/db", "zfs set volsize=200G tank/db"]),
+    (
+        "zfs userspace",
+        &["zfs userspace tank/home", "zfs userspace -Hpn -o name,used -S used tank/home@monday"],
+    ),
+    ("zfs groupspace", &["zfs groupspace -t posixuser,posixgroup tank/home"]),
+    ("zfs projectspace", &["zfs projectspace -s used tank/home"]),
+    (
+        "zfs project",
+        &["zfs project -r /tank/home", "zfs project -p 7 -rs /tank/home/site", "zfs project -c /tank/home"],
+    ),
     ("zfs inherit", &["zfs inherit compression tank/db", "zfs inherit -r compression tank"]),
     ("zfs mount", &["zfs mount", "zfs mount -a", "zfs mount -o ro tank/home"]),
     ("zfs unmount", &["zfs unmount tank/home", "zfs unmount -f /tank/home"]),

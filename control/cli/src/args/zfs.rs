@@ -35,6 +35,14 @@ pub enum Command {
     Get(Get),
     /// Set properties of datasets
     Set(Set),
+    /// Show what users take of a file system, and may take
+    Userspace(Space),
+    /// Show what groups take of a file system, and may take
+    Groupspace(Space),
+    /// Show what projects take of a file system, and may take
+    Projectspace(Space),
+    /// List, check, set or clear the projects of files and directories
+    Project(Project),
     /// Take back what was set, so that the parent's value counts again
     Inherit(Inherit),
     /// List what is mounted, or mount file systems
@@ -48,6 +56,63 @@ pub enum Command {
         #[arg(short)]
         json: bool,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct Space {
+    /// Numbers instead of names
+    #[arg(short)]
+    pub numeric: bool,
+    /// No heading, and tabs between the columns
+    #[arg(short = 'H')]
+    pub scripted: bool,
+    /// Exact numbers
+    #[arg(short = 'p')]
+    pub exact: bool,
+    /// These columns, of type, name, used, quota, objused and objquota
+    #[arg(short = 'o', value_name = "FIELD,...", value_delimiter = ',')]
+    pub fields: Vec<String>,
+    #[command(flatten)]
+    pub sort: SortKeys,
+    /// Of these types: all, posixuser, posixgroup, smbuser, smbgroup
+    #[arg(short = 't', value_name = "TYPE,...", value_delimiter = ',')]
+    pub types: Vec<String>,
+    /// Show users of other systems' domains by their POSIX numbers; there are none here
+    #[arg(short = 'i')]
+    pub translate: bool,
+    /// A file system, a snapshot of one, or a directory in one that is mounted
+    pub dataset: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Project {
+    /// Check: tell of files that do not inherit, or are of another project than the target
+    #[arg(short = 'c')]
+    pub check: bool,
+    /// Clear: no project, and no inheriting
+    #[arg(short = 'C')]
+    pub clear: bool,
+    /// With -C: keep the project
+    #[arg(short = 'k')]
+    pub keep: bool,
+    /// Set, or with -c compare with, this project
+    #[arg(short = 'p', value_name = "ID")]
+    pub id: Option<u64>,
+    /// Let what is made in the directories inherit their project
+    #[arg(short = 's')]
+    pub inherit: bool,
+    /// And everything below
+    #[arg(short = 'r', overrides_with = "directory")]
+    pub recursive: bool,
+    /// The directories themselves, not what is in them
+    #[arg(short = 'd', overrides_with = "recursive")]
+    pub directory: bool,
+    /// With -c: names alone, with a zero behind each
+    #[arg(short = '0')]
+    pub zeros: bool,
+    /// Files or directories of mounted file systems
+    #[arg(required = true)]
+    pub paths: Vec<String>,
 }
 
 #[derive(Debug, Args)]

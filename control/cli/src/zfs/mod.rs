@@ -6,13 +6,15 @@ pub(crate) mod fields;
 mod get;
 mod list;
 mod mount;
+mod project;
 mod scope;
 mod set;
 mod snapshots;
+mod userspace;
 
 use crate::args::zfs::Command;
 use crate::session::{Outcome, Session};
-use api::{Request, Snapshots};
+use api::{Request, Snapshots, Whose};
 
 pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
     match command {
@@ -36,6 +38,10 @@ pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
         Command::List(args) => list::run(session, args),
         Command::Get(args) => get::run(session, args),
         Command::Set(args) => set::run(session, args),
+        Command::Userspace(args) => userspace::run(session, args, Whose::Users),
+        Command::Groupspace(args) => userspace::run(session, args, Whose::Groups),
+        Command::Projectspace(args) => userspace::run(session, args, Whose::Projects),
+        Command::Project(args) => project::run(session, args),
         Command::Inherit(args) => set::inherit(session, args),
         Command::Mount(args) => mount::mount(session, args),
         Command::Unmount(args) => mount::unmount(session, args),
