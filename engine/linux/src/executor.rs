@@ -419,11 +419,11 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// Begins an operation on this thread's loop, or, from a thread that has none, on the first.
+/// Begins an operation on this thread's loop, or, from a thread that has none, on the one it visits, or on the first.
 pub(crate) fn begin(shared: &Arc<Shared>, operation: Box<dyn Operation>) {
     let mut operation = Some(operation);
     with_local(|local| operation.take().map(|o| local.begin(o)));
     if let Some(operation) = operation {
-        shared.send(0, Message::Submit(operation));
+        shared.send(world::visited_core().unwrap_or(0), Message::Submit(operation));
     }
 }

@@ -39,7 +39,7 @@ impl world::World for World {
 
     fn this_core(&self) -> usize {
         // A compute thread counts as the first core: what it spawns runs there.
-        with_local(|local| local.index).unwrap_or(0)
+        with_local(|local| local.index).or_else(world::visited_core).unwrap_or(0)
     }
 
     fn spawn_on(&self, core: usize, task: Pending<()>) {

@@ -12,6 +12,8 @@
 //!      per core, real files         disks that are modelled and can lie
 //! ```
 //!
+//! A thread that is no loop, because a library made it, may poll a future once before it gives it to a loop ([`Visitor`]).
+//!
 //! Invariants: nothing below `world` blocks the thread; a future given to [`spawn`] stays on one loop for its whole
 //! life; a buffer handed to a disk comes back, or is dropped, only after the device is done with it. Dropping the
 //! future of an I/O does not cancel the I/O.
@@ -29,7 +31,7 @@ pub use buf::{Buf, IoBuf};
 pub use disk::{Disk, DiskKind, Geometry, OpenMode};
 pub use net::{Address, Listener, Stream, place_in};
 pub use task::{
-    Pending, Task, World, compute, cores, enter, list_dir, listen, open, random_u64, spawn, spawn_on,
-    this_core, yield_now,
+    Pending, Task, Visitor, World, compute, cores, enter, list_dir, listen, open, random_u64, spawn, spawn_on,
+    this_core, visited_core, yield_now,
 };
 pub use time::{Instant, WallTime, now, sleep, sleep_until, timeout, wall_clock};

@@ -2,13 +2,14 @@
 
 use crate::sync::oneshot;
 use crate::{Address, Disk, Instant, Listener, OpenMode, WallTime};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 /// Something that a world will finish: boxed, because worlds are chosen at run time.
 pub type Pending<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
@@ -21,7 +22,7 @@ pub trait World: Send + Sync + 'static {
     fn random_u64(&self) -> u64;
     /// How many loops there are, one per core.
     fn cores(&self) -> usize;
-    /// The loop that runs the calling thread.
+    /// The loop that runs the calling thread; of a [`Visitor`], the one its work would go on.
     fn this_core(&self) -> usize;
     /// Starts a task on the loop `core`, where it stays.
     fn spawn_on(&self, core: usize, task: Pending<()>);
@@ -35,6 +36,7 @@ pub trait World: Send + Sync + 'static {
 
 thread_local! {
     static CURRENT: RefCell<Option<Arc<dyn World>>> = const { RefCell::new(None) };
+    static VISITING: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 /// Makes `world` the world of this thread until the guard is dropped. Only worlds and their loops call this.
@@ -52,6 +54,63 @@ pub fn enter(world: Arc<dyn World>) -> impl Drop {
 /// Outside of a loop: there is no world to ask.
 pub(crate) fn current<T>(f: impl FnOnce(&dyn World) -> T) -> T {
     CURRENT.with_borrow(|w| f(w.as_deref().expect("called from a task of a world")))
+}
+
+/// For a thread that is no loop and has work for them: one of a library, which calls us.
+#[derive(Clone)]
+pub struct Visitor(Arc<dyn World>);
+
+impl Visitor {
+    /// To the world that runs the calling task.
+    pub fn new() -> Visitor {
+        Visitor(CURRENT.with_borrow(Clone::clone).expect("called from a task of a world"))
+    }
+
+    /// Polls `work` once, here and now. If that was all it was done without a hand-off between threads; what waits is given
+    /// back, and must be spawned on loop `core`, which has whatever it began. A panic ends the work, as it ends a task.
+    pub fn attempt(&self, core: usize, mut work: Pending<()>) -> Option<Pending<()>> {
+        let _world = enter(self.0.clone());
+        let before = VISITING.replace(Some(core));
+        // Whatever calls this waker meanwhile calls in vain: the work is polled again as soon as it is spawned.
+        let poll = || work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let polled = catch_unwind(AssertUnwindSafe(poll));
+        let waits = match polled {
+            Ok(Poll::Pending) => Some(work),
+            _ => {
+                // Its destructors may spawn, and may panic as well.
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
+                None
+            }
+        };
+        VISITING.set(before);
+        waits
+    }
+
+    /// Goes on with `work` as a task of the loop `core`.
+    pub fn spawn_on(&self, core: usize, work: Pending<()>) {
+        self.0.spawn_on(core, work);
+    }
+
+    pub fn cores(&self) -> usize {
+        self.0.cores()
+    }
+}
+
+impl Default for Visitor {
+    fn default() -> Visitor {
+        Visitor::new()
+    }
+}
+
+impl std::fmt::Debug for Visitor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Visitor")
+    }
+}
+
+/// The loop that the work of the calling thread would go on, while a [`Visitor`] polls it. For worlds.
+pub fn visited_core() -> Option<usize> {
+    VISITING.get()
 }
 
 /// A spawned task's result. Dropping it lets the task go on.

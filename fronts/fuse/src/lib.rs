@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   client process ── system call ──▶ kernel ── /dev/fuse ──▶ session threads (fuser): one request each, decoded
-//!                                                                │ handed over, the thread reads on        session.rs
+//!                                                                │ tried here; what must wait goes on      session.rs
 //!                                                                ▼
-//!                                                            loops: a task for each request                loops.rs
+//!                                                            loops: as a task                              loops.rs
 //!                                                                │
-//!                     reply, from wherever the task is ◀── Served: nodes, names, data, attributes          served/
+//!                         reply, from wherever that is ◀── Served: nodes, names, data, attributes          served/
 //!                                                                │
 //!                                                            zpl::FileSystem
 //! ```

@@ -1,82 +1,74 @@
 //! From the session's threads to the engine's loops.
 //!
 //! ```text
-//!   session thread ── run ──▶ queue of a loop ──▶ a permit ──▶ a task of that loop, which replies by itself
-//!        │ next request         full: wait          at most AT_ONCE under way
+//!   session thread ── run ──▶ tried here and now ── waits ──▶ a permit ──▶ a task of a loop, which replies by itself
+//!        ▲                          │ replied                 none: wait     at most AT_ONCE under way
+//!        └──── next request ────────┘
 //! ```
 //!
-//! Requests go to the loops in turn, whatever file they are about: a file that many use keeps all cores busy. The end comes
-//! when nobody can send any more and all permits are back.
+//! Most requests find what they need in memory and have replied when they were tried. To hand such a one to another thread
+//! would cost more than the request: a thread that must be woken on another core, twice.
+//!
+//! Those that wait go to the loops in turn, whatever file they are about: a file that many use keeps all cores busy. The end
+//! comes when nobody can send any more and all permits are back.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
-use world::Task;
-use world::sync::{Receiver, Semaphore, Sender, TrySendError, channel};
+use world::Visitor;
+use world::sync::Semaphore;
 
-/// Requests that wait in one queue: enough that a thread rarely waits; more clients wait in the kernel.
-const QUEUE: usize = 64;
 /// Requests of one mount that are under way, each with a mebibyte at most.
 const AT_ONCE: usize = 256;
 
-type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
-
 /// Where requests are sent to.
 pub(crate) struct Loops {
-    queues: Vec<Sender<Work>>,
+    visitor: Visitor,
     next: AtomicUsize,
+    under_way: Arc<Semaphore>,
 }
 
-/// What serves them.
+/// What was sent and is not done.
 pub(crate) struct Serving {
-    takers: Vec<Task<()>>,
     under_way: Arc<Semaphore>,
 }
 
 /// Begins to serve, on all loops of this world.
 pub(crate) fn start() -> (Loops, Serving) {
     let under_way = Arc::new(Semaphore::new(AT_ONCE));
-    let (mut queues, mut takers) = (Vec::new(), Vec::new());
-    for core in 0..world::cores() {
-        let (queue, taken) = channel(QUEUE);
-        queues.push(queue);
-        takers.push(world::spawn_on(core, take(taken, under_way.clone())));
-    }
-    (Loops { queues, next: AtomicUsize::new(0) }, Serving { takers, under_way })
-}
-
-async fn take(mut taken: Receiver<Work>, under_way: Arc<Semaphore>) {
-    while let Some(work) = taken.recv().await {
-        let Ok(permit) = under_way.acquire_owned(1).await else { return };
-        world::spawn(async move {
-            work.await;
-            drop(permit);
-        });
-    }
+    let loops = Loops { visitor: Visitor::new(), next: AtomicUsize::new(0), under_way: under_way.clone() };
+    (loops, Serving { under_way })
 }
 
 impl Loops {
-    /// From any thread that is no loop: waits while too much is queued.
+    /// From any thread that is no loop: waits while too much is under way.
     pub fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let at = self.next.fetch_add(1, Ordering::Relaxed) % self.queues.len();
-        match self.queues[at].try_send(Box::pin(work)) {
-            Ok(()) => {}
-            // Whoever is gone closes; the work is dropped, and its reply says that it was not done.
-            Err(TrySendError::Closed(_)) => {}
-            Err(TrySendError::Full(work)) => drop(wait_for(self.queues[at].send(work))),
-        }
+        let core = self.next.load(Ordering::Relaxed) % self.visitor.cores();
+        let Some(waiting) = self.visitor.attempt(core, Box::pin(work)) else { return };
+        self.next.fetch_add(1, Ordering::Relaxed);
+        let free = self.under_way.try_acquire_owned(1);
+        let permit = match free {
+            Some(permit) => Ok(permit),
+            None => wait_for(self.under_way.acquire_owned(1)),
+        };
+        // Whoever is gone closes; the work is dropped, and its reply says that it was not done.
+        let Ok(permit) = permit else { return };
+        self.visitor.spawn_on(
+            core,
+            Box::pin(async move {
+                waiting.await;
+                drop(permit);
+            }),
+        );
     }
 }
 
 impl Serving {
     /// Waits until everything that was sent is done; whoever sends must be gone.
     pub async fn finish(self) {
-        for taker in self.takers {
-            taker.await;
-        }
         drop(self.under_way.acquire(AT_ONCE).await);
     }
 }
@@ -117,7 +109,52 @@ mod tests {
     use std::sync::atomic::AtomicU64;
     use std::time::Duration;
 
-    /// More than fits into the queues, from a thread that is no loop: it waits, and nothing is lost.
+    /// One that panics costs itself alone; one that waits goes on as a task, woken by whatever it began to wait for when
+    /// it was tried.
+    #[test]
+    fn what_panics_or_waits_when_it_is_tried_holds_up_nobody() {
+        let sum = Arc::new(AtomicU64::new(0));
+        let seen = sum.clone();
+        linux::block_on(async move {
+            let (loops, serving) = start();
+            let gate = Arc::new(world::sync::Event::new());
+            let sender = aside(move || {
+                for i in 0..300 {
+                    let (sum, gate) = (sum.clone(), gate.clone());
+                    loops.run(async move {
+                        match i {
+                            150 => panic!("one request of many"),
+                            299 => gate.set(),
+                            i if i % 10 == 0 => gate.wait().await,
+                            _ => {}
+                        }
+                        sum.fetch_add(1, Ordering::Relaxed);
+                    });
+                }
+            });
+            sender.await;
+            serving.finish().await;
+        });
+        assert_eq!(seen.load(Ordering::Relaxed), 299);
+    }
+
+    /// What waits for nothing is done on the thread that brought it, without a loop.
+    #[test]
+    fn what_need_not_wait_is_done_where_it_came_from() {
+        linux::block_on(async {
+            let (loops, serving) = start();
+            let (here, there) = aside(move || {
+                let (tell, told) = std::sync::mpsc::channel();
+                loops.run(async move { tell.send(std::thread::current().id()).expect("somebody listens") });
+                (std::thread::current().id(), told.try_recv())
+            })
+            .await;
+            assert_eq!(Ok(here), there);
+            serving.finish().await;
+        });
+    }
+
+    /// More than may be under way, from a thread that is no loop: it waits, and nothing is lost.
     #[test]
     fn everything_that_is_sent_is_done_before_the_end() {
         let sum = Arc::new(AtomicU64::new(0));

@@ -20,8 +20,6 @@ use zpl::FileSystem;
 
 /// How long a connection that was aborted may take to say so.
 const GOODBYE: Duration = Duration::from_secs(10);
-/// Threads that read requests: two, so that one can read while the other hands over.
-const READERS: usize = 2;
 
 /// How a file system is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +70,8 @@ impl Options {
         config.mount_options.push(either(self.devices && is_root, MountOption::Dev, MountOption::NoDev));
         // For others than the one who mounts, fusermount3 must be configured.
         config.acl = if is_root { SessionACL::All } else { SessionACL::Owner };
-        config.n_threads = Some(READERS);
+        // Each does what it reads, as far as that need not wait.
+        config.n_threads = Some(world::cores().max(2));
         config
     }
 }
@@ -101,11 +100,12 @@ pub async fn mount(fs: FileSystem, dataset: Arc<dyn Dataset>, at: &Path, options
     let (loops, serving) = loops::start();
     let ended = Arc::new(Event::new());
     let session = Session::new(served.clone(), loops, ended.clone());
-    let (place, how, told) = (at.to_path_buf(), options.clone(), served.clone());
+    let (place, told) = (at.to_path_buf(), served.clone());
+    let (config, overlay) = (options.config(), options.overlay);
     let begun = aside(move || {
-        place::prepare(&place, how.overlay)?;
+        place::prepare(&place, overlay)?;
         let failed = |e: std::io::Error| Error::new(Kind::Io, "mount").at(place.display()).because(e);
-        let session = fuser::Session::new(session, &place, &how.config()).map_err(failed)?;
+        let session = fuser::Session::new(session, &place, &config).map_err(failed)?;
         let _ = told.kernel.set(session.notifier());
         let session = session.spawn().map_err(failed)?;
         // The first answer: from now on it is there for everybody.

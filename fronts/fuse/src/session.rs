@@ -1,4 +1,4 @@
-//! The protocol's side: a request is taken apart on the session's thread, answered by a task of the loops.
+//! The protocol's side: a request is taken apart on the session's thread, answered there or by a task of the loops.
 //!
 //! What the kernel is asked for at the beginning:
 //!
@@ -28,6 +28,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use world::Buf;
 use world::sync::Event;
 use zpl::{FileKind, Time};
 
@@ -38,7 +39,7 @@ const BACKGROUND: u16 = 64;
 /// Names that are fetched at once for a listing.
 const NAMES_AT_ONCE: usize = 256;
 
-const WANTED: [InitFlags; 12] = [
+const WANTED: [InitFlags; 13] = [
     InitFlags::FUSE_ASYNC_READ,
     InitFlags::FUSE_BIG_WRITES,
     InitFlags::FUSE_MAX_PAGES,
@@ -51,6 +52,7 @@ const WANTED: [InitFlags; 12] = [
     InitFlags::FUSE_HANDLE_KILLPRIV_V2,
     InitFlags::FUSE_EXPORT_SUPPORT,
     InitFlags::FUSE_NO_OPEN_SUPPORT,
+    InitFlags::FUSE_NO_OPENDIR_SUPPORT,
 ];
 
 pub(crate) struct Session {
@@ -59,11 +61,13 @@ pub(crate) struct Session {
     ended: Arc<Event>,
     /// The kernel opens files without asking.
     opens_itself: bool,
+    /// And directories.
+    lists_itself: bool,
 }
 
 impl Session {
     pub fn new(served: Arc<Served>, loops: Loops, ended: Arc<Event>) -> Session {
-        Session { served, loops, ended, opens_itself: false }
+        Session { served, loops, ended, opens_itself: false, lists_itself: false }
     }
 
     fn run<F: Future<Output = ()> + Send + 'static>(&self, work: impl FnOnce(Arc<Served>) -> F) {
@@ -123,6 +127,7 @@ impl Filesystem for Session {
             config.add_capabilities(acl).map_err(|_| io::Error::from(io::ErrorKind::Unsupported))?;
         }
         self.opens_itself = config.capabilities().contains(InitFlags::FUSE_NO_OPEN_SUPPORT);
+        self.lists_itself = config.capabilities().contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT);
         // These are below what the library allows.
         let _ = config.set_max_write(IO_MAX as u32);
         let _ = config.set_max_background(BACKGROUND);
@@ -274,6 +279,15 @@ impl Filesystem for Session {
         }
     }
 
+    fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let cached = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR;
+        match self.lists_itself {
+            // Then it keeps the listings as well, as long as the time of the directory is the same.
+            true => reply.error(Errno::ENOSYS),
+            false => reply.opened(FileHandle(0), cached),
+        }
+    }
+
     fn create(
         &self,
         request: &Request,
@@ -284,6 +298,10 @@ impl Filesystem for Session {
         _: i32,
         reply: ReplyCreate,
     ) {
+        if self.opens_itself {
+            // Then it makes files by mknod from now on, and need not tell us when one that it opened so is closed.
+            return reply.error(Errno::ENOSYS);
+        }
         let (asker, name) = (asker(request), bytes(name));
         self.run(|fs| async move {
             match fs.make(asker, parent.0, &name, New::file(mode, umask)).await {
@@ -330,7 +348,8 @@ impl Filesystem for Session {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let data = data.to_vec();
+        // In memory that was used before: a mebibyte of the system's would be faulted in anew for each request.
+        let data = Buf::copy_from(data);
         let how = Writing {
             sync: flags.0 & OFlags::DSYNC.bits() as i32 != 0,
             asker: asker(request),

@@ -46,6 +46,9 @@ impl Attributes {
         let lengths = bytes.get(HEADER..size).unwrap_or_default();
         let mut lengths = lengths.as_chunks::<2>().0.iter();
         let mut at = size;
+        // As much as there can be, at once: this is done for every question about a file.
+        self.values.reserve(list.len());
+        self.bytes.reserve(bytes.len().saturating_sub(size));
         for &number in list.iter() {
             let row = tables.row(number).ok_or_else(unknown)?;
             let name = || row.attr.map_or_else(|| format!("{number}"), |attr| attr.name().into());
