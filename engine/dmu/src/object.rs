@@ -383,9 +383,10 @@ impl Object {
         self.change(tx, |attrs, _| attrs.block_size = size)?;
         match old {
             Some(old) => {
-                let mut new = IoBuf::zeroed(size as usize);
+                let mut new = IoBuf::scratch(size as usize);
                 let n = old.len().min(new.len());
                 new[..n].copy_from_slice(&old[..n]);
+                new[n..].fill(0);
                 self.write_block(tx, 0, new.freeze())
             }
             None => Ok(()),
@@ -407,8 +408,9 @@ fn fit(buf: Buf, size: u32) -> Buf {
         std::cmp::Ordering::Equal => buf,
         std::cmp::Ordering::Greater => buf.slice(0..size),
         std::cmp::Ordering::Less => {
-            let mut longer = IoBuf::zeroed(size);
+            let mut longer = IoBuf::scratch(size);
             longer[..buf.len()].copy_from_slice(&buf);
+            longer[buf.len()..].fill(0);
             longer.freeze()
         }
     }

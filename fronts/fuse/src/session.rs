@@ -28,7 +28,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use world::Buf;
 use world::sync::Event;
 use zpl::{FileKind, Time};
 
@@ -348,16 +347,15 @@ impl Filesystem for Session {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        // In memory that was used before: a mebibyte of the system's would be faulted in anew for each request.
-        let data = Buf::copy_from(data);
+        let (parts, len) = (self.served.parts(offset, data), data.len() as u32);
         let how = Writing {
             sync: flags.0 & OFlags::DSYNC.bits() as i32 != 0,
             asker: asker(request),
             drops_rights: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
         };
         self.run(|fs| async move {
-            match fs.write(number.0, offset, &data, how).await {
-                Ok(()) => reply.written(data.len() as u32),
+            match fs.write(number.0, offset, parts, how).await {
+                Ok(()) => reply.written(len),
                 Err(e) => reply.error(e),
             }
         });

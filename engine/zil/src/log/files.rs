@@ -17,8 +17,8 @@
 //! disk: what the log has then never builds on what is not there.
 
 use super::plan::room_of;
-use super::record::{Change, Pieces};
-use super::{Log, State, by_block, cut};
+use super::record::Change;
+use super::{Log, State, by_block, whole};
 use dmu::{Object, SyncMode, Tx};
 use ondisk::{LogRecord, Record, Writer};
 use std::collections::VecDeque;
@@ -56,15 +56,16 @@ impl Log {
         }
     }
 
-    /// Logs a write of `bytes` at `offset` of a file, which has just dirtied its blocks in `tx`.
-    pub fn write_file(&self, tx: &Tx, object: &Object, offset: u64, bytes: &[u8], hint: Hint) {
+    /// Logs a write of `parts`, one behind the other from `offset` of a file on, which has just dirtied its blocks in `tx`.
+    pub fn write_file(&self, tx: &Tx, object: &Object, offset: u64, parts: &[Buf], hint: Hint) {
         if self.mode() == SyncMode::Disabled {
             return self.unlogged(tx);
         }
-        let (size, len) = (object.block_size(), bytes.len() as u64);
+        let size = object.block_size();
+        let len = parts.iter().map(|part| part.len() as u64).sum();
         let changes = match hint.may_point && self.points(len, size, hint.soon) {
             true => by_block(tx, object, size, offset, len),
-            false => vec![copied(tx, object, size, offset, bytes)],
+            false => vec![whole(tx, object, size, offset, parts)],
         };
         match hint.soon || self.mode() == SyncMode::Always {
             true => {
@@ -134,20 +135,4 @@ impl State {
             !waiting.is_empty()
         });
     }
-}
-
-/// One record with all the data: whole blocks are those of the overlay, the rest is copied.
-fn copied(tx: &Tx, object: &Object, size: u64, offset: u64, bytes: &[u8]) -> Change {
-    let mut data = Pieces::default();
-    for (blkid, at, length) in cut(size, offset, bytes.len() as u64) {
-        match (length == size).then(|| object.dirty_block(tx, blkid)).flatten() {
-            Some(shared) => data.push(shared),
-            None => {
-                let from = (at - offset) as usize;
-                tx.dirtied(length);
-                data.push(Buf::copy_from(&bytes[from..from + length as usize]));
-            }
-        }
-    }
-    Change::Bytes { object: object.id(), block_size: size, offset, data }
 }

@@ -123,15 +123,32 @@ impl Attributes {
         self.values.iter().map(|value| (value.number, &self.bytes[value.at.clone()]))
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.values.len()
+    }
+
     /// Puts a value in the place of the old one, or behind all others.
     pub(super) fn replace(&mut self, number: u16, attr: Attr, value: &[u8]) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(value);
-        let at = start..self.bytes.len();
-        match self.values.iter_mut().find(|value| value.number == number) {
-            Some(old) => old.at = at,
-            None => self.values.push(Value { number, attr: Some(attr), at }),
-        }
+        self.room_for(number, attr, value.len()).copy_from_slice(value);
+    }
+
+    /// Where a value of so many bytes goes: in the place of the old one, or behind all others.
+    pub(super) fn room_for(&mut self, number: u16, attr: Attr, len: usize) -> &mut [u8] {
+        let old = self.values.iter_mut().find(|value| value.number == number);
+        let at = match old {
+            Some(old) if old.at.len() == len => old.at.clone(),
+            old => {
+                let at = self.bytes.len()..self.bytes.len() + len;
+                self.bytes.resize(at.end, 0);
+                match old {
+                    Some(old) => old.at = at.clone(),
+                    None => self.values.push(Value { number, attr: Some(attr), at: at.clone() }),
+                }
+                at
+            }
+        };
+        &mut self.bytes[at]
     }
 
     /// Puts a value behind another one's place, or in the place of its own old one.

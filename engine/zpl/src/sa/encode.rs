@@ -26,13 +26,33 @@ struct Part {
     values: Vec<u8>,
 }
 
+/// Bytes of a header with so many lengths.
+fn header(lengths: usize) -> usize {
+    (6 + 2 * lengths).max(8).next_multiple_of(8)
+}
+
 impl Part {
+    /// One that will not grow.
+    fn with_room(values: usize, bytes: usize) -> Part {
+        Part {
+            numbers: Vec::with_capacity(values),
+            lengths: Vec::new(),
+            values: Vec::with_capacity(bytes.next_multiple_of(8)),
+        }
+    }
+
     fn header(&self) -> usize {
-        (6 + 2 * self.lengths.len()).max(8).next_multiple_of(8)
+        header(self.lengths.len())
     }
 
     fn size(&self) -> usize {
         self.header() + self.values.len()
+    }
+
+    /// Its size with one value more.
+    fn size_with(&self, is_variable: bool, value: &[u8]) -> usize {
+        let lengths = self.lengths.len() + usize::from(is_variable);
+        header(lengths) + self.values.len().next_multiple_of(8) + value.len()
     }
 
     fn push(&mut self, number: u16, is_variable: bool, value: &[u8]) {
@@ -60,18 +80,15 @@ impl Part {
 fn plan(attributes: &Attributes, tables: &Tables, room: usize) -> Result<(Part, Option<Part>)> {
     let is_variable = |number| tables.row(number).is_none_or(|row| row.length == 0);
     let fill = |room: usize| {
-        let mut parts = (Part::default(), Part::default());
+        let (mut bonus, mut rest) = (Part::with_room(attributes.count(), room), Part::default());
         for (number, value) in attributes.iter() {
-            let mut longer = parts.0.clone();
-            longer.push(number, is_variable(number), value);
+            let is_variable = is_variable(number);
             // In order: behind the first that does not fit none is tried.
-            if longer.size() <= room && parts.1.numbers.is_empty() {
-                parts.0 = longer;
-            } else {
-                parts.1.push(number, is_variable(number), value);
-            }
+            let fits = rest.numbers.is_empty() && bonus.size_with(is_variable, value) <= room;
+            let part = if fits { &mut bonus } else { &mut rest };
+            part.push(number, is_variable, value);
         }
-        parts
+        (bonus, rest)
     };
     let (bonus, rest) = fill(room);
     if rest.numbers.is_empty() {
@@ -94,15 +111,7 @@ pub struct Encoded {
 impl Attributes {
     /// Sets the value of an attribute; one that was not there comes behind the others.
     pub fn set(&mut self, attr: Attr, value: &[u8], tables: &Tables) -> Result<()> {
-        let number = tables
-            .number(attr)
-            .ok_or_else(|| Error::unsupported(format!("the file system has no attribute {}", attr.name())))?;
-        let length = usize::from(REGISTRY[attr as usize].length);
-        assert!(length == 0 || length == value.len(), "{} has {length} bytes", attr.name());
-        if value.len() > usize::from(u16::MAX) {
-            return Err(crate::Refusal::TooLarge.when("store attributes"));
-        }
-        self.replace(number, attr, value);
+        self.replace(number_for(attr, value.len(), tables)?, attr, value);
         Ok(())
     }
 
@@ -115,8 +124,12 @@ impl Attributes {
     }
 
     pub fn set_words(&mut self, attr: Attr, words: &[u64], tables: &Tables) -> Result<()> {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        self.set(attr, &bytes, tables)
+        let number = number_for(attr, 8 * words.len(), tables)?;
+        let room = self.room_for(number, attr, 8 * words.len());
+        for (to, word) in room.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *to = word.to_ne_bytes();
+        }
+        Ok(())
     }
 
     /// The bytes that hold them, in a bonus of at most `room`; layouts that are new come into the table with `tx`.
@@ -134,6 +147,19 @@ impl Attributes {
         };
         Ok(Encoded { bonus, spill })
     }
+}
+
+/// The number of an attribute that is to have so many bytes.
+fn number_for(attr: Attr, len: usize, tables: &Tables) -> Result<u16> {
+    let number = tables.number(attr).ok_or_else(|| {
+        Error::unsupported(format!("the file system has no attribute {}", attr.name()))
+    })?;
+    let length = usize::from(REGISTRY[attr as usize].length);
+    assert!(length == 0 || length == len, "{} has {length} bytes", attr.name());
+    if len > usize::from(u16::MAX) {
+        return Err(crate::Refusal::TooLarge.when("store attributes"));
+    }
+    Ok(number)
 }
 
 impl Tables {

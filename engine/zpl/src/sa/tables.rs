@@ -25,7 +25,10 @@ pub(crate) struct Registered {
 /// See the module. Shared by all files of a file system.
 #[derive(Debug)]
 pub struct Tables {
-    registry: BTreeMap<u16, Registered>,
+    /// By number.
+    registry: Vec<(u16, Registered)>,
+    /// The number of each of [`Attr::ALL`] that the file system has.
+    numbers: Vec<Option<u16>>,
     layouts: Mutex<BTreeMap<u16, Arc<[u16]>>>,
     /// Where new layouts are written; none in a file system of an older version.
     pub(super) zap: Option<Zap<Object>>,
@@ -36,10 +39,20 @@ pub struct Tables {
 impl Tables {
     /// Those of a file system that has none: all its files are of the old kind.
     pub fn none() -> Tables {
+        Tables::with(known(), BTreeMap::new(), None)
+    }
+
+    fn with(
+        registry: BTreeMap<u16, Registered>,
+        layouts: BTreeMap<u16, Arc<[u16]>>,
+        zap: Option<Zap<Object>>,
+    ) -> Tables {
+        let number = |attr| registry.iter().find(|(_, row)| row.attr == Some(attr)).map(|(number, _)| *number);
         Tables {
-            registry: known(),
-            layouts: Mutex::default(),
-            zap: None,
+            numbers: Attr::ALL.into_iter().map(number).collect(),
+            registry: registry.into_iter().collect(),
+            layouts: Mutex::new(layouts),
+            zap,
             adding: world::sync::Mutex::new(()),
         }
     }
@@ -73,12 +86,7 @@ impl Tables {
             };
             found.insert(number, layout.as_slice().into());
         }
-        Ok(Tables {
-            registry: table,
-            layouts: Mutex::new(found),
-            zap: Some(layouts),
-            adding: world::sync::Mutex::new(()),
-        })
+        Ok(Tables::with(table, found, Some(layouts)))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<u16, Arc<[u16]>>> {
@@ -93,11 +101,14 @@ impl Tables {
 
     /// The number of an attribute in this file system.
     pub(super) fn number(&self, attr: Attr) -> Option<u16> {
-        self.registry.iter().find(|(_, row)| row.attr == Some(attr)).map(|(number, _)| *number)
+        self.numbers[attr as usize]
     }
 
     pub(crate) fn row(&self, number: u16) -> Option<&Registered> {
-        self.registry.get(&number)
+        // In most file systems the numbers are 0, 1, 2 ….
+        let here = self.registry.get(usize::from(number)).filter(|(n, _)| *n == number);
+        let found = || self.registry.binary_search_by_key(&number, |(n, _)| *n).ok();
+        here.or_else(|| found().map(|at| &self.registry[at])).map(|(_, row)| row)
     }
 }
 

@@ -6,6 +6,7 @@
 use super::log::Change;
 use super::{COST, Loaded};
 use crate::accounts::owner_of;
+use crate::file_system::FileSystem;
 use crate::node::Node;
 use crate::quotas::Resource;
 use crate::refusal::Refusal;
@@ -13,11 +14,24 @@ use crate::sa::Attr;
 use crate::stat::{FileKind, flags};
 use dmu::Tx;
 use units::{Error, Result};
+use world::Buf;
 
 /// How much goes into one transaction.
 const CHUNK: usize = 1 << 20;
 /// The largest size of a file that all clients can express.
 const SIZE_MAX: u64 = i64::MAX as u64;
+
+impl FileSystem {
+    /// Copies what is to be written at `offset` into buffers that end where records do: those of whole records are then the
+    /// blocks themselves. It is the one copy that a write costs.
+    pub fn parts(&self, offset: u64, bytes: &[u8]) -> Vec<Buf> {
+        let record = self.settings().record_size.min(CHUNK as u64);
+        let first = (record - offset % record).min(bytes.len() as u64) as usize;
+        let (first, rest) = bytes.split_at(first);
+        let first = (!first.is_empty()).then_some(first);
+        first.into_iter().chain(rest.chunks(record as usize)).map(Buf::copy_from).collect()
+    }
+}
 
 impl Node {
     pub(super) fn check_change(&self, loaded: &Loaded<'_>, forbidden: u64, end: Option<u64>) -> Result<()> {
@@ -56,38 +70,46 @@ impl Node {
     ///
     /// More than a mebibyte goes in several transactions; an error means that the part before may be there.
     pub async fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.write_parts(offset, bytes, false).await?;
-        self.file_system().settle().await
+        self.write_parts(offset, self.file_system().parts(offset, bytes), false).await
     }
 
     /// As [`Node::write`], and makes it durable with all that was changed of the file before (`O_DSYNC`, `O_SYNC`).
     pub async fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.write_parts(offset, bytes, true).await?;
-        self.sync().await
+        self.write_parts(offset, self.file_system().parts(offset, bytes), true).await
     }
 
-    async fn write_parts(&self, offset: u64, bytes: &[u8], soon: bool) -> Result<()> {
+    /// As the two above, with what [`FileSystem::parts`] has made of the bytes.
+    pub async fn write_parts(&self, offset: u64, parts: Vec<Buf>, durably: bool) -> Result<()> {
         let mut at = offset;
-        for part in bytes.chunks(CHUNK) {
-            self.write_part(at, part, soon).await?;
-            at = at.saturating_add(part.len() as u64);
+        let mut rest = &parts[..];
+        while let Some(first) = rest.first() {
+            let mut len = first.len();
+            let more = rest[1..].iter().take_while(|part| {
+                len += part.len();
+                len <= CHUNK
+            });
+            let (part, behind) = rest.split_at(1 + more.count());
+            let len = part.iter().map(|part| part.len() as u64).sum();
+            self.write_part(at, part, len, durably).await?;
+            at = at.saturating_add(len);
+            rest = behind;
         }
-        Ok(())
+        if durably { self.sync().await } else { self.file_system().settle().await }
     }
 
-    async fn write_part(&self, offset: u64, bytes: &[u8], soon: bool) -> Result<()> {
+    async fn write_part(&self, offset: u64, parts: &[Buf], len: u64, soon: bool) -> Result<()> {
         let fs = self.file_system();
         let mut file = self.load().await?;
-        let end = offset.checked_add(bytes.len() as u64);
+        let end = offset.checked_add(len);
         self.check_change(&file, flags::IMMUTABLE, end)?;
         let (size, end) = (file.word(Attr::Size)?, end.unwrap_or(SIZE_MAX));
         if offset < size {
             self.check_flags(&file.attributes, flags::APPENDONLY, "overwrite")?;
         }
         self.check_owner_quota(&file, "write").await?;
-        let tx = fs.begin(bytes.len() as u64 + COST).await?;
+        let tx = fs.begin(len + COST).await?;
         self.grow_block(&tx, size, end).await?;
-        self.object().write(&tx, offset, bytes).await.map_err(|e| self.place(e))?;
+        self.fill(&tx, offset, parts).await.map_err(|e| self.place(e))?;
         if end > size {
             file.set(Attr::Size, &[end])?;
         }
@@ -95,7 +117,22 @@ impl Node {
         file.store(&tx).await?;
         match file.word(Attr::Links)? {
             0 => tx.needs_no_record(),
-            _ => tx.log_write(self.object(), offset, bytes, size, soon),
+            _ => tx.log_write(self.object(), offset, parts, size, soon),
+        }
+        Ok(())
+    }
+
+    /// A part that is one block is kept as it is.
+    async fn fill(&self, tx: &Tx, offset: u64, parts: &[Buf]) -> Result<()> {
+        let block = self.object().block_size();
+        let mut at = offset;
+        for part in parts {
+            if part.len() as u64 == block && at.is_multiple_of(block) {
+                self.object().write_block(tx, at / block, part.clone())?;
+            } else {
+                self.object().write(tx, at, part).await?;
+            }
+            at += part.len() as u64;
         }
         Ok(())
     }

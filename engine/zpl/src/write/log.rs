@@ -26,6 +26,7 @@ use ondisk::{Feature, Record};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::{ObjectId, Result, Txg};
+use world::Buf;
 use zil::{Hint, Log};
 
 /// A change under way.
@@ -107,13 +108,13 @@ impl Change {
     }
 
     /// `size` is what the file had before.
-    pub fn log_write(&self, object: &Object, offset: u64, bytes: &[u8], size: u64, soon: bool) {
+    pub fn log_write(&self, object: &Object, offset: u64, parts: &[Buf], size: u64, soon: bool) {
         self.needs_no_record();
         let Some(log) = &self.log else { return };
-        let end = offset + bytes.len() as u64;
+        let end = offset + parts.iter().map(|part| part.len() as u64).sum::<u64>();
         let may_point = end > size || size >= end.next_multiple_of(object.block_size());
         let soon = soon || log.mode() == SyncMode::Always;
-        log.write_file(&self.tx, object, offset, bytes, Hint { soon, may_point });
+        log.write_file(&self.tx, object, offset, parts, Hint { soon, may_point });
     }
 
     pub fn log_truncate(&self, object: ObjectId, offset: u64, length: u64) {

@@ -56,14 +56,17 @@ impl Served {
         }
     }
 
-    pub async fn write(&self, number: u64, offset: u64, data: &[u8], how: Writing) -> Result<()> {
+    /// What the kernel has of a write, in memory of ours.
+    pub fn parts(&self, offset: u64, data: &[u8]) -> Vec<Buf> {
+        self.fs.parts(offset, data)
+    }
+
+    pub async fn write(&self, number: u64, offset: u64, parts: Vec<Buf>, how: Writing) -> Result<()> {
         let node = self.file(number).await?.node;
         if how.drops_rights {
             self.drop_rights(how.asker, number, &node).await?;
         }
-        let written =
-            if how.sync { node.write_durable(offset, data).await } else { node.write(offset, data).await };
-        written.map_err(|e| errno(&e))
+        node.write_parts(offset, parts, how.sync).await.map_err(|e| errno(&e))
     }
 
     pub async fn sync_file(&self, number: u64) -> Result<()> {
