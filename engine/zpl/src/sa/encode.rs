@@ -151,9 +151,9 @@ impl Attributes {
 
 /// The number of an attribute that is to have so many bytes.
 fn number_for(attr: Attr, len: usize, tables: &Tables) -> Result<u16> {
-    let number = tables.number(attr).ok_or_else(|| {
-        Error::unsupported(format!("the file system has no attribute {}", attr.name()))
-    })?;
+    let number = tables
+        .number(attr)
+        .ok_or_else(|| Error::unsupported(format!("the file system has no attribute {}", attr.name())))?;
     let length = usize::from(REGISTRY[attr as usize].length);
     assert!(length == 0 || length == len, "{} has {length} bytes", attr.name());
     if len > usize::from(u16::MAX) {

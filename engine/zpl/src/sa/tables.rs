@@ -47,7 +47,8 @@ impl Tables {
         layouts: BTreeMap<u16, Arc<[u16]>>,
         zap: Option<Zap<Object>>,
     ) -> Tables {
-        let number = |attr| registry.iter().find(|(_, row)| row.attr == Some(attr)).map(|(number, _)| *number);
+        let number =
+            |attr| registry.iter().find(|(_, row)| row.attr == Some(attr)).map(|(number, _)| *number);
         Tables {
             numbers: Attr::ALL.into_iter().map(number).collect(),
             registry: registry.into_iter().collect(),

@@ -92,7 +92,13 @@ impl Change {
             self.promote(object.id());
         }
         if let Some(log) = self.log.as_ref().filter(|_| !value.is_empty()) {
-            log.write_file(&self.tx, object, 0, value, Hint { soon: true, may_point: false });
+            log.write_file(
+                &self.tx,
+                object,
+                0,
+                &[Buf::copy_from(value)],
+                Hint { soon: true, may_point: false },
+            );
         }
     }
 
