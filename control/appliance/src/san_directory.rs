@@ -27,13 +27,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 use store::{Look, Table};
 use units::Result;
-use world::sync::Event;
+use world::sync::{Event, Notify};
 use world::{Address, Pending};
 
 /// Reservations that survive a restart, by the names of their units.
 const RESERVATIONS: Table<String> = Table::new("san.reservations");
+/// How long an answer may wait for what initiators see to be as it says.
+const FOLLOWING: Duration = Duration::from_secs(2);
 /// The tag of every target's portal group, and the number of the one group of ports.
 const GROUP: u16 = 1;
 
@@ -65,6 +68,8 @@ impl Iscsi {
             devices: world::sync::Mutex::new(BTreeMap::new()),
             kept: Arc::default(),
             leaving: Mutex::default(),
+            looked: Mutex::default(),
+            has_looked: Notify::new(),
         });
         let server = Server::new(directory.clone(), Arc::default(), Config::default());
         let iscsi = Iscsi { server, directory, stopped: Arc::default() };
@@ -139,7 +144,24 @@ impl Iscsi {
                 lock(&self.directory.leaving).clear();
                 self.server.refresh();
             }
+            *lock(&self.directory.looked) = now;
+            self.directory.has_looked.notify_all();
         }
+    }
+
+    /// Waits until initiators see what there was at `generation`: whoever is told that a LUN was made may look for it at
+    /// once. Not for ever: there may be a pool that does not answer.
+    pub(crate) async fn followed(&self, generation: u64) {
+        let directory = &self.directory;
+        // Without a target nobody sees anything, and to look takes longer the more volumes there are.
+        if directory.appliance.network().is_ok_and(|network| network.targets.is_empty()) {
+            return;
+        }
+        let there = directory.has_looked.until(|| {
+            let is_over = self.stopped.is_set() || *lock(&directory.looked) >= generation;
+            is_over.then_some(())
+        });
+        world::timeout(FOLLOWING, there).await;
     }
 }
 
@@ -163,6 +185,9 @@ struct SanDirectory {
     kept: Arc<Mutex<BTreeMap<Naa, String>>>,
     /// Volumes that are being destroyed or given up.
     leaving: Mutex<BTreeSet<String>>,
+    /// The generation that was looked at last, whether or not it could be read.
+    looked: Mutex<u64>,
+    has_looked: Notify,
 }
 
 impl SanDirectory {
@@ -172,7 +197,6 @@ impl SanDirectory {
 
     fn is_at(&self, target: &TargetRecord, asking: &Asking) -> bool {
         match &asking.portal {
-            Address::Tcp(portal) if portal.ip().is_unspecified() => true,
             Address::Tcp(portal) => where_at(&target.interfaces, || self.interfaces.now()).has(*portal),
             Address::Unix(_) => true,
         }

@@ -131,6 +131,9 @@ impl Appliance {
         // Whatever was changed, a LUN may have come, gone, or be another: also when it ended with an error half-way.
         if !is_question {
             self.san_changed();
+            if let Some(iscsi) = self.iscsi() {
+                iscsi.followed(self.san_generation()).await;
+            }
         }
         reply
     }

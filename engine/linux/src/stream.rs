@@ -2,6 +2,7 @@
 
 use crate::disk::rest_of;
 use crate::executor::{Shared, begin};
+use crate::listener::tcp_name;
 use crate::operation::{Operation, answer, as_result, is_transient, outcome};
 use io_uring::{opcode, squeue, types};
 use rustix::event::PollFlags;
@@ -14,7 +15,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use world::sync::oneshot::{self, Sender};
-use world::{Buf, IoBuf, Pending, Stream, place_in};
+use world::{Address, Buf, IoBuf, Pending, Stream, place_in};
 
 pub(crate) struct Connection {
     fd: Arc<OwnedFd>,
@@ -73,6 +74,10 @@ impl Stream for Connection {
     fn shutdown(&self) {
         // It fails only when the peer was faster.
         let _ = rustix::net::shutdown(&*self.fd, Shutdown::Both);
+    }
+
+    fn local(&self) -> Option<Address> {
+        rustix::net::getsockname(&*self.fd).ok().and_then(tcp_name).map(Address::Tcp)
     }
 }
 

@@ -61,6 +61,12 @@ pub trait Stream: Send + Sync + fmt::Debug {
 
     /// Ends both directions; a `recv` under way returns.
     fn shutdown(&self);
+
+    /// The address at which the peer found us: one of this machine's, where the listener was at all of them. Nothing where
+    /// that is not known.
+    fn local(&self) -> Option<Address> {
+        None
+    }
 }
 
 /// Where the byte behind the first `filled` lies: which part, and where in it.

@@ -15,7 +15,7 @@ use world::{Address, Pending};
 pub struct Asking {
     /// The name it gives itself; proven only by a secret, if one is asked for.
     pub initiator: String,
-    /// The address of the portal it came to, as it was configured.
+    /// The address of the portal it came to; of one at every address of this machine the one that it found.
     pub portal: Address,
     pub from: Address,
 }

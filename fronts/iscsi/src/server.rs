@@ -332,7 +332,7 @@ impl Shared {
         let session = Session {
             id,
             stream: stream.clone(),
-            portal: portal.clone(),
+            portal: found_at(&*stream, &portal),
             client: address.clone(),
             shared: self.clone(),
             lease: self.budget.lease(),
@@ -365,6 +365,13 @@ impl Shared {
             entry.task = Some(task);
         }
     }
+}
+
+/// Where a client came in: of a portal at every address of this machine the one that it found.
+fn found_at(stream: &dyn Stream, portal: &Address) -> Address {
+    let everywhere = matches!(portal, Address::Tcp(portal) if portal.ip().is_unspecified());
+    let own = everywhere.then(|| stream.local()).flatten();
+    own.unwrap_or_else(|| portal.clone())
 }
 
 impl State {
