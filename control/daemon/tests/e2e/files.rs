@@ -13,6 +13,8 @@ pub fn trials() -> Vec<Trial> {
         trial("file_systems_are_mounted_where_and_as_their_properties_say", &[FUSE, ROOT], properties),
         trial("a_daemon_that_was_killed_mounts_again_what_it_had_mounted", &[FUSE, ROOT], killed),
         trial("a_daemon_that_was_told_so_mounts_by_itself", &[FUSE, ROOT], by_itself),
+        trial("a_mount_goes_below_the_altroot_and_over_nothing_unless_it_may", &[FUSE, ROOT], places),
+        trial("what_users_take_is_shown_and_limited_from_the_start", &[FUSE, ROOT], shared_out),
         trial("without_a_daemon_nothing_is_mounted", &[], none_runs),
     ]
 }
@@ -124,6 +126,100 @@ fn by_itself() {
     assert_eq!(fs::read_to_string(at.join("a/b/f")).unwrap(), "kept");
     home.run("zfs destroy -r tank/a");
     assert_eq!(home.run("zfs mount").lines().count(), 2);
+    home.run("down");
+    daemon.has_ended();
+}
+
+fn places() {
+    let (home, at) = home();
+    let (mut daemon, _) = home.start(SERVE);
+    home.run("zfs create -o overlay=off tank/a");
+    fs::create_dir_all(at.join("a")).unwrap();
+    fs::write(at.join("a/there"), "before").unwrap();
+    let said = home.fails("zfs mount tank/a", 1);
+    assert!(
+        said.starts_with("cannot mount 'tank/a': ") && said.ends_with("directory is not empty"),
+        "{said}"
+    );
+    assert_eq!(fs::read_to_string(at.join("a/there")).unwrap(), "before");
+    home.run("zfs mount -O tank/a");
+    assert!(!at.join("a/there").exists(), "it is beneath");
+    // Files are counted before they are on disk.
+    let used = |path: &Path| {
+        let stat = rustix::fs::statvfs(path).unwrap();
+        stat.f_files - stat.f_ffree
+    };
+    let before = used(&at.join("a"));
+    assert!(before > 0);
+    for n in 0..50 {
+        fs::write(at.join(format!("a/{n}")), "").unwrap();
+    }
+    assert_eq!(used(&at.join("a")), before + 50);
+    fs::remove_file(at.join("a/7")).unwrap();
+    assert_eq!(used(&at.join("a")), before + 49);
+    home.run("zfs unmount tank/a");
+    home.run("zfs set overlay=on tank/a");
+    home.run("zfs mount tank/a");
+    home.run("zpool export tank");
+    let (dir, root) = (home.scratch.path().display().to_string(), home.scratch.join("root"));
+    home.run(&format!("zpool import -d {dir} -R {} tank", root.display()));
+    home.run("zfs mount tank/a");
+    let below = root.join(at.strip_prefix("/").unwrap()).join("a");
+    assert!(below.join("8").exists() && !at.join("a/8").exists());
+    assert_eq!(home.run("zfs mount").split_whitespace().nth(1).unwrap(), below.display().to_string());
+    home.run("zpool export tank");
+    home.run("down");
+    daemon.has_ended();
+}
+
+fn shared_out() {
+    let (home, at) = home();
+    let (mut daemon, _) = home.start(SERVE);
+    home.run("zfs create -o userquota@4242=10M -o groupobjquota@77=5 -o compression=off tank/u");
+    assert_eq!(
+        home.fails("zfs create -o userused@1=5 tank/x", 1),
+        "cannot create 'tank/x': 'userused@1' is readonly"
+    );
+    assert_eq!(home.fails("zfs list tank/x", 1), "cannot open 'tank/x': dataset does not exist");
+    home.run("zfs mount tank/u");
+    fs::write(at.join("u/f"), vec![7; 1 << 20]).unwrap();
+    std::os::unix::fs::chown(at.join("u/f"), Some(4242), Some(77)).unwrap();
+    home.run("zpool sync tank");
+    let used = home.run("zfs get -Hpo value userused@4242 tank/u").trim().parse::<u64>().unwrap();
+    assert!((1 << 20..2 << 20).contains(&used), "{used}");
+    assert_eq!(home.run("zfs get -Hpo value userquota@4242,userobjused@4242 tank/u"), "10485760\n1\n");
+    let shown = home.run(&format!("zfs userspace -Hp -S used {}", at.join("u").display()));
+    assert_eq!(shown.lines().next().unwrap(), format!("POSIX User\t4242\t{used}\t10485760\t1\t0"));
+    assert!(shown.lines().nth(1).unwrap().starts_with("POSIX User\troot\t"), "{shown}");
+    assert_eq!(home.run("zfs groupspace -Hpn -o name,objquota -t posixgroup tank/u"), "0\t0\n77\t5\n");
+    let heading = home.run("zfs projectspace -o type,name,objused tank/u");
+    assert!(heading.starts_with("TYPE     NAME  OBJUSED\nProject  0 "), "{heading}");
+    home.fails("zfs projectspace -n tank/u", 2);
+    // A tree of a project.
+    let site = at.join("u/site");
+    fs::create_dir_all(site.join("below")).unwrap();
+    fs::write(site.join("old"), "1").unwrap();
+    let shown = site.display();
+    home.run(&format!("zfs project -p 7 -s -r {shown}"));
+    fs::write(site.join("new"), vec![7; 100_000]).unwrap();
+    let listed = home.run(&format!("zfs project {shown}"));
+    let line = |name: &str, flag: char| format!("    7 {flag} {shown}{name}\n");
+    assert_eq!(listed, [line("", 'P'), line("/below", 'P'), line("/new", 'P'), line("/old", 'P')].concat());
+    assert_eq!(home.run(&format!("zfs project -c -r {shown}")), "");
+    assert_eq!(home.run(&format!("zfs project -c -0 -d -p 8 {shown}")), format!("{shown}\0"));
+    home.run("zpool sync tank");
+    let used = home.run("zfs get -Hpo value projectobjused@7 tank/u");
+    assert_eq!(used, "4\n");
+    home.run(&format!("zfs project -C -k {shown}/old"));
+    let wrong = format!("{shown}/old - project inherit flag is not set\n");
+    assert_eq!(home.run(&format!("zfs project -c {shown}")), wrong);
+    home.run(&format!("zfs project -C -r {shown}"));
+    assert_eq!(home.run(&format!("zfs project -d {shown}")), format!("    0 - {shown}\n"));
+    let elsewhere = home.fails("zfs project /proc", 1);
+    assert_eq!(elsewhere, "cannot open '/proc': not a ZFS filesystem");
+    home.fails(&format!("zfs project -C -c {shown}"), 2);
+    home.fails("zfs userspace -o nothing tank/u", 2);
+    home.run("zfs unmount tank/u");
     home.run("down");
     daemon.has_ended();
 }

@@ -29,7 +29,36 @@ pub fn trials() -> Vec<Trial> {
     let of = |pool: &'static str| {
         trial(format!("{pool}_is_listed_as_openzfs_listed_it"), &[Need::Golden(pool)], move || listed(pool))
     };
-    POOLS.into_iter().map(of).collect()
+    let mut trials: Vec<Trial> = POOLS.into_iter().map(of).collect();
+    let needs = [Need::Golden("dsl"), Need::Golden("v28")];
+    trials.push(trial("what_everybody_takes_is_shown_as_openzfs_showed_it", &needs, || {
+        ["dsl", "v28"].into_iter().for_each(shared_out);
+    }));
+    trials
+}
+
+/// `zfs userspace`, `groupspace` and `projectspace` of every file system.
+fn shared_out(pool: &str) {
+    let home = Home::new();
+    let devices =
+        golden::pool(pool).images.iter().map(|i| format!(" -d {}", i.display())).collect::<String>();
+    home.run(&format!("zpool import -o readonly=on -N{devices} {pool}"));
+    let manifest: PathBuf = root().join("testing/golden/manifest").join(pool);
+    let mut compared = 0;
+    for file in std::fs::read_dir(&manifest).unwrap() {
+        let name = file.as_ref().unwrap().file_name().into_string().unwrap();
+        let Some(dataset) = name.strip_prefix("userspace.").and_then(|name| name.strip_suffix(".tsv")) else {
+            continue;
+        };
+        let dataset = dataset.replace("__", "/");
+        let shown: String = ["userspace -n", "groupspace -n", "projectspace"]
+            .into_iter()
+            .map(|command| home.run(&format!("zfs {command} -Hp {dataset}")))
+            .collect();
+        assert_eq!(shown, std::fs::read_to_string(file.unwrap().path()).unwrap(), "{dataset}");
+        compared += 1;
+    }
+    assert!(compared > 2, "{compared} file systems of {pool}");
 }
 
 fn listed(pool: &str) {
