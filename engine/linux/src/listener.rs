@@ -94,7 +94,7 @@ fn is_stale(name: &SocketAddrUnix) -> io::Result<bool> {
     Ok(net::connect(&probe, name) == Err(Errno::CONNREFUSED))
 }
 
-fn tcp_name(name: SocketAddrAny) -> Option<SocketAddr> {
+pub(crate) fn tcp_name(name: SocketAddrAny) -> Option<SocketAddr> {
     SocketAddr::try_from(name).ok()
 }
 
