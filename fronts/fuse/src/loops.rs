@@ -1,9 +1,9 @@
 //! From the session's threads to the engine's loops.
 //!
 //! ```text
-//!   session thread ── run ──▶ tried here and now ── waits ──▶ a permit ──▶ a task of a loop, which replies by itself
-//!        ▲                          │ replied                 none: wait     at most AT_ONCE under way
-//!        └──── next request ────────┘
+//!   session thread ── run ──▶ a permit ──▶ tried here and now ── waits ──▶ a task of a loop, which replies by itself
+//!        ▲                    none: wait         │ replied                       at most AT_ONCE under way
+//!        └────────── next request ───────────────┘
 //! ```
 //!
 //! Most requests find what they need in memory and have replied when they were tried. To hand such a one to another thread
@@ -46,16 +46,16 @@ pub(crate) fn start() -> (Loops, Serving) {
 impl Loops {
     /// From any thread that is no loop: waits while too much is under way.
     pub fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let core = self.next.load(Ordering::Relaxed) % self.visitor.cores();
-        let Some(waiting) = self.visitor.attempt(core, Box::pin(work)) else { return };
-        self.next.fetch_add(1, Ordering::Relaxed);
-        let free = self.under_way.try_acquire_owned(1);
-        let permit = match free {
+        // First: what was tried may hold a lock that all those wait for which could give a permit back.
+        let permit = match self.under_way.try_acquire_owned(1) {
             Some(permit) => Ok(permit),
             None => wait_for(self.under_way.acquire_owned(1)),
         };
         // Whoever is gone closes; the work is dropped, and its reply says that it was not done.
         let Ok(permit) = permit else { return };
+        let core = self.next.load(Ordering::Relaxed) % self.visitor.cores();
+        let Some(waiting) = self.visitor.attempt(core, Box::pin(work)) else { return };
+        self.next.fetch_add(1, Ordering::Relaxed);
         self.visitor.spawn_on(
             core,
             Box::pin(async move {
@@ -136,6 +136,39 @@ mod tests {
             serving.finish().await;
         });
         assert_eq!(seen.load(Ordering::Relaxed), 299);
+    }
+
+    /// One more than may be under way takes what all the others will want: it must not begin before it may go on.
+    #[test]
+    fn nothing_is_held_by_what_may_not_go_on() {
+        linux::block_on(async {
+            let (loops, serving) = start();
+            let (go, held) = (Arc::new(world::sync::Event::new()), Arc::new(world::sync::Mutex::new(0)));
+            let (soon, counted) = (go.clone(), held.clone());
+            world::spawn(async move {
+                world::sleep(Duration::from_millis(50)).await;
+                soon.set();
+            });
+            let sender = aside(move || {
+                for i in 0..=AT_ONCE {
+                    let (go, held) = (go.clone(), held.clone());
+                    loops.run(async move {
+                        if i < AT_ONCE {
+                            go.wait().await;
+                        }
+                        let mut held = held.lock().await;
+                        world::sleep(Duration::from_micros(10)).await;
+                        *held += 1;
+                    });
+                }
+            });
+            let all = async move {
+                sender.await;
+                serving.finish().await;
+            };
+            assert!(world::timeout(Duration::from_secs(20), all).await.is_some(), "they wait for each other");
+            assert_eq!(*counted.lock().await, AT_ONCE + 1);
+        });
     }
 
     /// What waits for nothing is done on the thread that brought it, without a loop.
