@@ -83,6 +83,11 @@ pub struct History {
 /// Names one event.
 pub type EventId = usize;
 
+/// What a log of the default settings never divides in a volume with blocks of this size.
+fn atom_of(block: u64) -> u64 {
+    zil::divides_at(block, Tunables::default().get(Tunable::ZilMaxBlockSize)).min(block)
+}
+
 impl History {
     /// The present, as a number to compare with.
     pub fn now(&self) -> u64 {
@@ -98,7 +103,7 @@ impl History {
     pub fn add_volume(&mut self, name: &str, block: u64, base: Vec<u8>) {
         let track = Track {
             block,
-            atom: zil::divides_at(block, Tunables::default().get(Tunable::ZilMaxBlockSize)).min(block),
+            atom: atom_of(block),
             base,
             events: Vec::new(),
             open: Vec::new(),
@@ -106,6 +111,13 @@ impl History {
             snapshots: BTreeMap::new(),
         };
         self.volumes.insert(name.to_string(), track);
+    }
+
+    /// The volume may have `block` bytes for a block too, sooner or later: what may then be torn, may be torn.
+    pub fn allow_block(&mut self, name: &str, block: u64) {
+        if let Some(track) = self.volumes.get_mut(name) {
+            track.atom = track.atom.min(atom_of(block));
+        }
     }
 
     /// Begins a deed, unless another that is under way touches the same blocks.
