@@ -118,6 +118,7 @@ impl ObjSet {
             let (overlay, _) = state.overlay_mut(id, tx.txg())?;
             overlay.destroyed = true;
             overlay.free(0..u64::MAX, &*self.0.shared.store);
+            state.data_changed(tx.txg());
             state.freed_in = Some(tx.txg());
         }
         object.account(tx, true, 0);

@@ -65,12 +65,20 @@ pub(crate) struct State {
     pub overlays: [Option<Arc<Overlay>>; Txg::SLOTS],
     /// The txg that frees the object; nobody may change it after that.
     pub freed_in: Option<Txg>,
+    /// See [`crate::Object::version`].
+    pub version: u64,
 }
 
 impl Node {
     pub fn new(id: ObjectId, shared: Arc<Shared>, attrs: Attrs, bonus: Arc<[u8]>, stable: Tree) -> Arc<Node> {
-        let state =
-            State { attrs, bonus, stable: Arc::new(stable), overlays: Default::default(), freed_in: None };
+        let state = State {
+            attrs,
+            bonus,
+            stable: Arc::new(stable),
+            overlays: Default::default(),
+            freed_in: None,
+            version: 0,
+        };
         Arc::new(Node { id, shared, state: Mutex::new(state) })
     }
 
@@ -124,6 +132,12 @@ impl State {
             slot.get_or_insert_with(|| Arc::new(Overlay::new(txg, self.attrs.clone(), self.bonus.clone())));
         assert_eq!(overlay.txg, txg, "an overlay is synced before its slot comes round again");
         Ok((Arc::make_mut(overlay), fresh))
+    }
+
+    /// The data changed, in `txg`: see [`crate::Object::version`].
+    pub fn data_changed(&mut self, txg: Txg) {
+        let is_newest = self.overlays.iter().flatten().all(|overlay| overlay.txg <= txg);
+        self.version += if is_newest { 1 } else { 2 };
     }
 }
 

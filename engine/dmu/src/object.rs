@@ -15,6 +15,15 @@ pub struct Object {
     pub(crate) node: Arc<Node>,
 }
 
+/// What is in memory about a block.
+struct Looked {
+    place: Lookup,
+    /// Of the object's blocks.
+    size: u32,
+    /// Of the object's data.
+    version: u64,
+}
+
 /// Where a block is to be had.
 enum Lookup {
     Memory(Buf),
@@ -60,37 +69,58 @@ impl Object {
         self.node.lock().bonus.clone()
     }
 
-    fn lookup(&self, blkid: u64) -> (Lookup, u32) {
+    /// How often the data has changed since the object was opened: what was read at a version is what there is for as
+    /// long as the version stays the same.
+    ///
+    /// Each of [`Object::write_block`], [`Object::patch_block`], [`Object::set_block_size`] and [`Object::free_blocks`]
+    /// adds one when it changes something. A change in a txg before the newest that has changed the object adds two:
+    /// what is read then need not show it. That a txg is synced changes nothing.
+    pub fn version(&self) -> u64 {
+        self.node.lock().version
+    }
+
+    fn lookup(&self, blkid: u64) -> Looked {
         let state = self.node.lock();
-        let size = state.attrs.block_size;
+        let looked = |place| Looked { place, size: state.attrs.block_size, version: state.version };
         for overlay in state.overlays_newest_first() {
             match overlay.find(blkid) {
-                Found::Data(data) => return (Lookup::Memory(data.clone()), size),
-                Found::Hole => return (Lookup::Hole, size),
+                Found::Data(data) => return looked(Lookup::Memory(data.clone())),
+                Found::Hole => return looked(Lookup::Hole),
                 Found::NotHere => {}
             }
         }
-        (Lookup::Tree(state.stable.clone()), size)
+        looked(Lookup::Tree(state.stable.clone()))
     }
 
     /// One whole level-0 block, shared, not copied. Zeros for a hole.
     pub async fn read_block(&self, blkid: u64) -> Result<Buf> {
-        let size = self.block_size() as usize;
-        Ok(self.read_block_if_any(blkid).await?.unwrap_or_else(|| self.node.shared.zeros(size)))
+        Ok(self.read_versioned(blkid).await?.0)
+    }
+
+    /// As [`Object::read_block`], with the [`Object::version`] of the data that the block is from.
+    pub async fn read_versioned(&self, blkid: u64) -> Result<(Buf, u64)> {
+        let (found, size, version) = self.find_block(blkid).await?;
+        Ok((found.unwrap_or_else(|| self.node.shared.zeros(size)), version))
     }
 
     /// One whole level-0 block, or `None` for a hole.
     pub async fn read_block_if_any(&self, blkid: u64) -> Result<Option<Buf>> {
+        Ok(self.find_block(blkid).await?.0)
+    }
+
+    /// The block, unless it is a hole; the size of blocks; the version of the data.
+    async fn find_block(&self, blkid: u64) -> Result<(Option<Buf>, usize, u64)> {
         loop {
-            let (found, size) = self.lookup(blkid);
-            let tree = match found {
-                Lookup::Memory(buf) => return Ok(Some(fit(buf, size))),
-                Lookup::Hole => return Ok(None),
+            let Looked { place, size, version } = self.lookup(blkid);
+            let found = |buf: Option<Buf>| (buf.map(|buf| fit(buf, size)), size as usize, version);
+            let tree = match place {
+                Lookup::Memory(buf) => return Ok(found(Some(buf))),
+                Lookup::Hole => return Ok(found(None)),
                 Lookup::Tree(tree) => tree,
             };
             match self.read_from(&tree, blkid, ReadClass::Demand).await {
                 Ok(Some(Read { is_verified: false, .. })) | Err(_) if self.is_replaced(&tree) => continue,
-                Ok(read) => return Ok(read.map(|read| fit(read.buf, size))),
+                Ok(read) => return Ok(found(read.map(|read| read.buf))),
                 Err(e) => return Err(e),
             }
         }
@@ -115,8 +145,8 @@ impl Object {
 
     /// The block if no device need be asked: `Some(None)` is a hole.
     pub fn cached_block(&self, blkid: u64) -> Option<Option<Buf>> {
-        let (found, size) = self.lookup(blkid);
-        let tree = match found {
+        let Looked { place, size, .. } = self.lookup(blkid);
+        let tree = match place {
             Lookup::Memory(buf) => return Some(Some(fit(buf, size))),
             Lookup::Hole => return Some(None),
             Lookup::Tree(tree) => tree,
@@ -132,7 +162,7 @@ impl Object {
     /// Whether the block is a hole, without reading its data.
     pub async fn is_hole(&self, blkid: u64) -> Result<bool> {
         loop {
-            let tree = match self.lookup(blkid).0 {
+            let tree = match self.lookup(blkid).place {
                 Lookup::Memory(_) => return Ok(false),
                 Lookup::Hole => return Ok(true),
                 Lookup::Tree(tree) => tree,
@@ -191,7 +221,7 @@ impl Object {
 
     /// Brings a block into the cache for somebody who will probably ask for it.
     pub async fn prefetch_block(&self, blkid: u64) {
-        if let (Lookup::Tree(tree), _) = self.lookup(blkid) {
+        if let Lookup::Tree(tree) = self.lookup(blkid).place {
             // Whoever really wants the block meets the error again, and reports it.
             let _ = self.read_from(&tree, blkid, ReadClass::Prefetch).await;
         }
@@ -232,6 +262,7 @@ impl Object {
             let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
             overlay.attrs.max_blkid = overlay.attrs.max_blkid.max(blkid).min(max);
             overlay.put(blkid, data, &*node.shared.store);
+            state.data_changed(tx.txg());
             fresh
         };
         self.account(tx, fresh, len);
@@ -280,6 +311,7 @@ impl Object {
         let store = &*self.node.shared.store;
         let Some(slot) = Arc::make_mut(overlay).block_mut(blkid, store) else { return false };
         slot.make_mut()[within..within + part.len()].copy_from_slice(part);
+        state.data_changed(tx.txg());
         true
     }
 
@@ -332,6 +364,7 @@ impl Object {
             if to_the_end {
                 overlay.attrs.max_blkid = max;
             }
+            state.data_changed(tx.txg());
             fresh
         };
         self.account(tx, fresh, 0);
@@ -370,7 +403,8 @@ impl Object {
         Ok(())
     }
 
-    /// Changes the size of an object's only block, keeping its content.
+    /// Changes the size of an object's only block, keeping its content. A block that this txg has already dirtied grows
+    /// in place, as long as its memory has the room.
     pub async fn set_block_size(&self, tx: &Tx, size: u32) -> Result<()> {
         let attrs = self.attrs();
         if attrs.block_size == size {
@@ -379,18 +413,53 @@ impl Object {
         if attrs.max_blkid > 0 {
             return Err(Error::new(Kind::Invalid, "change the block size of an object of several blocks"));
         }
-        let old = self.read_block_if_any(0).await?;
-        self.change(tx, |attrs, _| attrs.block_size = size)?;
-        match old {
-            Some(old) => {
-                let mut new = IoBuf::scratch(size as usize);
-                let n = old.len().min(new.len());
-                new[..n].copy_from_slice(&old[..n]);
-                new[n..].fill(0);
-                self.write_block(tx, 0, new.freeze())
-            }
-            None => Ok(()),
+        if self.resize_dirty(tx, size) {
+            return Ok(());
         }
+        let mut old = self.read_block_if_any(0).await?;
+        if self.resize_dirty(tx, size) {
+            return Ok(());
+        }
+        if let Some(old) = &mut old {
+            old.resize(size as usize);
+        }
+        let bytes = old.as_ref().map_or(0, |old| old.len() as u64);
+        let node = &self.node;
+        let fresh = {
+            let mut state = node.lock();
+            let fresh = {
+                let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
+                overlay.attrs.block_size = size;
+                if let Some(block) = old {
+                    overlay.put(0, block, &*node.shared.store);
+                }
+                fresh
+            };
+            state.attrs.block_size = size;
+            state.data_changed(tx.txg());
+            fresh
+        };
+        self.account(tx, fresh, bytes);
+        Ok(())
+    }
+
+    fn resize_dirty(&self, tx: &Tx, size: u32) -> bool {
+        let more = {
+            let mut state = self.node.lock();
+            let Some(overlay) = state.overlays[tx.txg().slot()].as_mut().filter(|o| o.txg == tx.txg()) else {
+                return false;
+            };
+            let overlay = Arc::make_mut(overlay);
+            let Some(block) = overlay.block_mut(0, &*self.node.shared.store) else { return false };
+            let had = block.len();
+            block.resize(size as usize);
+            overlay.attrs.block_size = size;
+            state.attrs.block_size = size;
+            state.data_changed(tx.txg());
+            (size as usize).saturating_sub(had)
+        };
+        self.account(tx, false, more as u64);
+        true
     }
 
     pub(crate) fn account(&self, tx: &Tx, fresh: bool, bytes: u64) {
@@ -402,16 +471,7 @@ impl Object {
 }
 
 /// A block as long as blocks are now: one written before the block size changed is extended with zeros.
-fn fit(buf: Buf, size: u32) -> Buf {
-    let size = size as usize;
-    match buf.len().cmp(&size) {
-        std::cmp::Ordering::Equal => buf,
-        std::cmp::Ordering::Greater => buf.slice(0..size),
-        std::cmp::Ordering::Less => {
-            let mut longer = IoBuf::scratch(size);
-            longer[..buf.len()].copy_from_slice(&buf);
-            longer[buf.len()..].fill(0);
-            longer.freeze()
-        }
-    }
+fn fit(mut buf: Buf, size: u32) -> Buf {
+    buf.resize(size as usize);
+    buf
 }

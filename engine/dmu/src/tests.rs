@@ -408,3 +408,68 @@ fn metadata_has_the_copies_that_openzfs_gives_it() {
         }
     }
 }
+
+/// Whoever keeps something of the data finds out whether it has changed.
+#[test]
+fn each_change_of_data_is_one_version_and_nothing_else_is() {
+    let mut bench = Bench::new(ObjsetId(21));
+    let object = run(bench.set.allocate(&bench.tx(), NewObject::new(ObjectType::UINT64_OTHER, 512))).unwrap();
+    let mut version = object.version();
+    let mut check = |object: &Object, more: u64, what: &str| {
+        version += more;
+        assert_eq!(object.version(), version, "{what}");
+        assert_eq!(run(object.read_versioned(0)).unwrap().1, version, "{what}");
+    };
+    check(&object, 0, "new");
+    object.write_block(&bench.tx(), 0, Buf::zeroed(512)).unwrap();
+    check(&object, 1, "write");
+    run(object.patch_block(&bench.tx(), 0, 5, b"patch")).unwrap();
+    check(&object, 1, "patch what is dirty");
+    bench.sync();
+    check(&object, 0, "sync");
+    run(object.patch_block(&bench.tx(), 0, 5, b"again")).unwrap();
+    check(&object, 1, "patch what is on disk");
+    run(object.set_block_size(&bench.tx(), 1024)).unwrap();
+    check(&object, 1, "grow what is dirty");
+    bench.sync();
+    run(object.set_block_size(&bench.tx(), 4096)).unwrap();
+    check(&object, 1, "grow what is on disk");
+    object.set_bonus(&bench.tx(), b"bonus").unwrap();
+    check(&object, 0, "bonus");
+    assert_eq!(run(object.read(5, 6)).unwrap()[..], *b"again\0");
+    bench.sync();
+    run(object.free_range(&bench.tx(), 0, u64::MAX)).unwrap();
+    check(&object, 1, "free");
+    run(object.set_block_size(&bench.tx(), 8192)).unwrap();
+    check(&object, 1, "grow a hole");
+    object.write_block(&Tx::syncing(bench.txg.next()), 0, Buf::zeroed(8192)).unwrap();
+    check(&object, 1, "write in the next txg");
+    object.write_block(&bench.tx(), 0, Buf::zeroed(8192)).unwrap();
+    check(&object, 2, "write what is not read");
+}
+
+/// A file of one block that comes piece by piece is not copied for each of them.
+#[test]
+fn a_dirty_block_grows_where_it_is() {
+    let mut bench = Bench::new(ObjsetId(21));
+    let object = run(bench.set.allocate(&bench.tx(), NewObject::new(ObjectType::UINT64_OTHER, 512))).unwrap();
+    object.write_block(&bench.tx(), 0, Buf::copy_from(&[7; 512])).unwrap();
+    let mut places = std::collections::BTreeSet::new();
+    for size in (1..=256).map(|n| n * 512) {
+        run(object.set_block_size(&bench.tx(), size)).unwrap();
+        run(object.patch_block(&bench.tx(), 0, size as usize - 512, &[7; 512])).unwrap();
+        places.insert(object.dirty_block(&bench.tx(), 0).unwrap().as_ptr() as usize);
+    }
+    assert!(places.len() < 20, "{} places", places.len());
+    let held = object.dirty_block(&bench.tx(), 0).unwrap();
+    run(object.set_block_size(&bench.tx(), (128 << 10) + 512)).unwrap();
+    assert_eq!(held.len(), 128 << 10, "who holds it keeps it as it was");
+    let id = object.id();
+    drop(object);
+    bench.sync();
+    bench.reopen();
+    let object = run(bench.set.object(id)).unwrap();
+    assert_eq!(object.block_size(), (128 << 10) + 512);
+    let block = run(object.read_block(0)).unwrap();
+    assert!(block[..128 << 10].iter().all(|b| *b == 7) && block[128 << 10..].iter().all(|b| *b == 0));
+}

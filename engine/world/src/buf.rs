@@ -3,7 +3,7 @@
 //! ```text
 //!   IoBuf ── unique, mutable, aligned ── freeze ──▶ Buf ── shared, immutable, sliceable
 //!     ▲                                              │
-//!     └───────── into_mut, when nobody else holds it ┘    make_mut: the same in place
+//!     └───────── into_mut, when nobody else holds it ┘    make_mut, resize: the same in place
 //! ```
 //!
 //! Every allocation is aligned to [`ALIGN`] (smaller ones to 512), so that any buffer may go to a device opened with
@@ -133,6 +133,30 @@ impl Buf {
         let range = self.range.clone();
         let memory = Arc::get_mut(&mut self.memory).expect("a copy is nobody else's");
         &mut memory.bytes_mut(range.end)[range.start..]
+    }
+
+    /// Makes it `len` bytes long, with zeros behind what it has. It stays where it is when its memory has the room and
+    /// nobody else holds it: as memory comes in steps of a third and more, a buffer that grows a little at a time is
+    /// copied now and then.
+    pub fn resize(&mut self, len: usize) {
+        let had = self.len();
+        let end = self.range.start + len;
+        if len <= had {
+            self.range.end = end;
+            return;
+        }
+        match Arc::get_mut(&mut self.memory) {
+            Some(memory) if end <= memory.capacity() => {
+                memory.bytes_mut(end)[self.range.end..].fill(0);
+                self.range.end = end;
+            }
+            _ => {
+                let mut longer = IoBuf::scratch(len);
+                longer[..had].copy_from_slice(self);
+                longer[had..].fill(0);
+                *self = longer.freeze();
+            }
+        }
     }
 
     /// The memory it holds on to, which may be more than its length: of a slice, the whole buffer's.

@@ -20,10 +20,27 @@ pub trait Blocks: Send + Sync {
     /// One whole block; zeros where none was ever written.
     fn read_block(&self, blkid: u64) -> impl Future<Output = Result<Buf>> + Send;
 
+    /// As [`Blocks::read_block`], with the [`Blocks::version`] that the block is of.
+    fn read_versioned(&self, blkid: u64) -> impl Future<Output = Result<(Buf, u64)>> + Send;
+
+    /// Counts changes, whoever makes them: while it is the same, so are all blocks. A change through this trait adds one;
+    /// more if what is read after it is not what it wrote.
+    fn version(&self) -> u64;
+
     /// Replaces a whole block.
     fn write_block(&self, tx: &Self::Tx, blkid: u64, data: Buf) -> Result<()>;
 
-    /// Changes the size of the blocks. Called only while block 0 is the only one, which is then written anew.
+    /// Replaces part of a block, in place if nobody else holds it. What it has been handed out as stays as it was.
+    fn patch_block(
+        &self,
+        tx: &Self::Tx,
+        blkid: u64,
+        within: usize,
+        part: &[u8],
+    ) -> impl Future<Output = Result<()>> + Send;
+
+    /// Changes the size of the blocks. Called only while block 0 is the only one, which keeps what fits and has zeros
+    /// behind it.
     fn set_block_size(&self, tx: &Self::Tx, size: usize) -> impl Future<Output = Result<()>> + Send;
 
     /// Makes holes.

@@ -15,6 +15,9 @@
 //! The calls of [`Zap`] read and write blocks of a [`Blocks`] store; the thinking about their bytes is done in plain
 //! functions that know no store: `micro.rs`, `leaf/`, `fat/header.rs`, `block.rs` for foreign byte orders.
 //!
+//! A handle that is asked again keeps an index of a micro ZAP's names (`index.rs`, `kept.rs`), so that neither a lookup nor
+//! a change has to look at all of them.
+//!
 //! Invariants: bytes are never trusted, and any damage is an error that names object and block; a change that fails
 //! has written nothing; what is written is little-endian, and equal to what OpenZFS would read.
 //!
@@ -30,6 +33,8 @@ mod blocks;
 mod cursor;
 mod fat;
 mod hash;
+mod index;
+mod kept;
 mod key;
 mod le;
 mod leaf;
@@ -52,6 +57,7 @@ pub use ondisk::zap::ZapFlags;
 pub use value::{Entry, Found, VALUE_MAX, Value};
 
 use hash::Rules;
+use kept::Kept;
 use std::sync::Arc;
 use units::{Error, Result};
 use world::sync::RwLock;
@@ -63,6 +69,8 @@ pub struct Zap<S> {
     has_long_names: bool,
     /// A change replaces several blocks, and a lookup must not see some of them old and others new.
     turn: Arc<RwLock<()>>,
+    /// Of a micro ZAP.
+    index: Arc<Kept>,
 }
 
 /// What a ZAP is created with.
@@ -100,7 +108,7 @@ pub struct Stats {
 impl<S: Blocks> Zap<S> {
     /// Opens the ZAP in these blocks. Nothing is read before it is needed.
     pub fn open(blocks: S) -> Zap<S> {
-        Zap { blocks, has_long_names: false, turn: Arc::new(RwLock::new(())) }
+        Zap { blocks, has_long_names: false, turn: Arc::new(RwLock::new(())), index: Arc::default() }
     }
 
     /// Lets names grow to [`LONG_NAME_MAX`]: for directories of a dataset with long names.

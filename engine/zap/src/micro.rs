@@ -11,14 +11,14 @@
 
 use crate::cursor::Cursor;
 use crate::hash::Rules;
+use crate::index::Index;
 use crate::key::{Key, Needle};
 use crate::le;
 use crate::normalize::Normalization;
 use ondisk::zap::{MICRO_ENTRY_SIZE as SLOT, MICRO_NAME_MAX, MicroEntry, MicroHeader, ZapFlags};
 use ondisk::{Reader, Writer};
-use std::ops::{Deref, DerefMut};
 use units::{Endian, Error, Result};
-use world::IoBuf;
+use world::{Buf, IoBuf};
 
 /// Beyond this a micro ZAP becomes a fat one. Larger blocks would need features of the pool.
 pub(crate) const SIZE_MAX: usize = 128 << 10;
@@ -29,10 +29,10 @@ pub(crate) const NAME_MAX: usize = MICRO_NAME_MAX;
 
 const NAME_AT: usize = SLOT - NAME_MAX - 1;
 
-/// A micro ZAP over its block: a `Buf` to read, an `IoBuf` to change.
+/// A micro ZAP over its block.
 #[derive(Debug)]
-pub(crate) struct Micro<B> {
-    bytes: B,
+pub(crate) struct Micro {
+    bytes: Buf,
     rules: Rules,
 }
 
@@ -63,9 +63,30 @@ pub(crate) fn format(size: usize, rules: &Rules) -> IoBuf {
     bytes
 }
 
-impl<B: Deref<Target = [u8]>> Micro<B> {
+/// Where a slot is in the block.
+pub(crate) fn slot_at(index: usize) -> usize {
+    (index + 1) * SLOT
+}
+
+/// What a slot with this entry holds.
+pub(crate) fn slot_of(name: &[u8], cd: u32, value: u64) -> [u8; SLOT] {
+    let mut bytes = [0; SLOT];
+    let entry = MicroEntry { value, differentiator: cd, name: name.to_vec() };
+    entry.encode(&mut Writer::new(&mut bytes, Endian::Little));
+    bytes
+}
+
+/// What an empty slot holds.
+pub(crate) const EMPTY_SLOT: [u8; SLOT] = [0; SLOT];
+
+/// How many slots a block of this size has.
+pub(crate) fn slots_in(size: usize) -> usize {
+    size / SLOT - 1
+}
+
+impl Micro {
     /// The block has been turned to our order already.
-    pub fn open(bytes: B) -> Result<Micro<B>> {
+    pub fn open(bytes: Buf) -> Result<Micro> {
         let header = MicroHeader::decode(&mut Reader::new(&bytes, Endian::Little, "micro ZAP"))?;
         let norm = Normalization(header.normalization);
         let rules = Rules { salt: header.salt, norm, flags: ZapFlags::default() };
@@ -81,12 +102,12 @@ impl<B: Deref<Target = [u8]>> Micro<B> {
         self.bytes.len()
     }
 
-    fn slot_count(&self) -> usize {
-        self.bytes.len() / SLOT - 1
+    pub fn slot_count(&self) -> usize {
+        slots_in(self.bytes.len())
     }
 
     fn slot_bytes(&self, index: usize) -> &[u8] {
-        &self.bytes[(index + 1) * SLOT..(index + 2) * SLOT]
+        &self.bytes[slot_at(index)..slot_at(index + 1)]
     }
 
     fn is_free(&self, index: usize) -> bool {
@@ -113,14 +134,16 @@ impl<B: Deref<Target = [u8]>> Micro<B> {
         (0..self.slot_count()).filter(|i| !self.is_free(*i)).count()
     }
 
-    /// The entry that the needle means; of several that match by normalised form, the one with the lowest cd.
-    pub fn find(&self, needle: &Needle<'_>) -> Result<Option<Slot<'_>>> {
+    /// The entry that the needle means: byte by byte, the first of the block; by normalised form, the one with the lowest
+    /// cd. The index, if there is one, is of these bytes.
+    pub fn find(&self, needle: &Needle<'_>, index: Option<&Index>) -> Result<Option<Slot<'_>>> {
         let mut best: Option<Slot<'_>> = None;
-        for slot in self.slots() {
+        let rank = |slot: &Slot<'_>| (if needle.is_exact() { 0 } else { slot.cd }, slot.index);
+        for slot in self.candidates(needle.hash, index) {
             let slot = slot?;
-            if needle.matches_name(slot.name) && best.is_none_or(|b| slot.cd < b.cd) {
+            if needle.matches_name(slot.name) && best.is_none_or(|b| rank(&slot) < rank(&b)) {
                 best = Some(slot);
-                if needle.is_exact() {
+                if needle.is_exact() && index.is_none() {
                     break;
                 }
             }
@@ -128,9 +151,17 @@ impl<B: Deref<Target = [u8]>> Micro<B> {
         Ok(best)
     }
 
+    /// The slots that a name of this hash may be in: without an index, all in use.
+    fn candidates<'s>(&'s self, hash: u64, index: Option<&Index>) -> impl Iterator<Item = Result<Slot<'s>>> {
+        let indexed = index.map(|index| index.slots_of(hash).map(move |i| self.slot(i)));
+        let searched = index.is_none().then(|| self.slots());
+        indexed.into_iter().flatten().chain(searched.into_iter().flatten())
+    }
+
     /// How many names the needle matches.
-    pub fn count_matches(&self, needle: &Needle<'_>) -> usize {
-        self.slots().filter(|s| s.as_ref().is_ok_and(|s| needle.matches_name(s.name))).count()
+    pub fn count_matches(&self, needle: &Needle<'_>, index: Option<&Index>) -> usize {
+        let found = self.candidates(needle.hash, index);
+        found.filter(|s| s.as_ref().is_ok_and(|s| needle.matches_name(s.name))).count()
     }
 
     /// All entries in listing order.
@@ -142,61 +173,28 @@ impl<B: Deref<Target = [u8]>> Micro<B> {
     }
 
     /// The cds of the entries that share this hash.
-    pub fn cds_of(&self, hash: u64) -> Result<Vec<u32>> {
-        let rules = &self.rules;
+    pub fn cds_of(&self, hash: u64, index: Option<&Index>) -> Result<Vec<u32>> {
         let mut cds = Vec::new();
-        for slot in self.slots() {
+        for slot in self.candidates(hash, index) {
             let slot = slot?;
-            if rules.hash(Key::Name(slot.name)) == hash {
+            // The index has compared hashes already.
+            if index.is_some() || self.rules.hash(Key::Name(slot.name)) == hash {
                 cds.push(slot.cd);
             }
         }
         Ok(cds)
     }
 
-    pub fn is_full(&self) -> bool {
-        (0..self.slot_count()).all(|i| !self.is_free(i))
+    /// The first slot that has no entry, unless all have.
+    pub fn free_slot(&self, index: Option<&Index>) -> Option<usize> {
+        match index {
+            Some(index) => index.free_slot(),
+            None => (0..self.slot_count()).find(|i| self.is_free(*i)),
+        }
     }
 
-    /// The same entries in a larger block.
-    pub fn grown(&self, size: usize) -> Micro<IoBuf> {
-        let mut bytes = IoBuf::zeroed(size);
-        bytes[..self.bytes.len()].copy_from_slice(&self.bytes);
-        Micro { bytes, rules: self.rules }
-    }
-}
-
-impl Micro<world::Buf> {
-    /// For changing: the block itself when nobody else holds it, else a copy.
-    pub fn into_mut(self) -> Micro<IoBuf> {
-        Micro { bytes: self.bytes.into_mut(), rules: self.rules }
-    }
-}
-
-impl<B: DerefMut<Target = [u8]>> Micro<B> {
-    fn slot_bytes_mut(&mut self, index: usize) -> &mut [u8] {
-        &mut self.bytes[(index + 1) * SLOT..(index + 2) * SLOT]
-    }
-
-    /// Fills the first free slot. The caller has made sure that there is one and that the name is new and fits.
-    pub fn add(&mut self, name: &[u8], cd: u32, value: u64) {
-        let free = (0..self.slot_count()).find(|i| self.is_free(*i)).expect("the caller saw a free slot");
-        let entry = MicroEntry { value, differentiator: cd, name: name.to_vec() };
-        entry.encode(&mut Writer::new(self.slot_bytes_mut(free), Endian::Little));
-    }
-
-    pub fn set(&mut self, index: usize, value: u64) {
-        le::put_u64(self.slot_bytes_mut(index), 0, value);
-    }
-
-    pub fn clear(&mut self, index: usize) {
-        self.slot_bytes_mut(index).fill(0);
-    }
-}
-
-impl Micro<IoBuf> {
-    pub fn freeze(self) -> world::Buf {
-        self.bytes.freeze()
+    pub fn into_bytes(self) -> Buf {
+        self.bytes
     }
 }
 

@@ -21,6 +21,18 @@ impl Blocks for Object {
         Object::read_block(self, blkid).await
     }
 
+    async fn read_versioned(&self, blkid: u64) -> Result<(Buf, u64)> {
+        Object::read_versioned(self, blkid).await
+    }
+
+    fn version(&self) -> u64 {
+        Object::version(self)
+    }
+
+    async fn patch_block(&self, tx: &Tx, blkid: u64, within: usize, part: &[u8]) -> Result<()> {
+        Object::patch_block(self, tx, blkid, within, part).await
+    }
+
     fn write_block(&self, tx: &Tx, blkid: u64, data: Buf) -> Result<()> {
         Object::write_block(self, tx, blkid, data)
     }

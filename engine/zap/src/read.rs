@@ -6,11 +6,11 @@ use crate::cursor::{Cursor, Page};
 use crate::fat::read::Fat;
 use crate::hash::Rules;
 use crate::key::{Key, Match, Needle, OwnedKey};
-use crate::micro::Micro;
+use crate::micro::{Micro, Slot};
 use crate::value::{Entry, Found, Value};
 use crate::{Form, Stats, Zap};
 use ondisk::zap::ZapBlock;
-use units::{Error, Kind, Result};
+use units::{Endian, Error, Kind, Result};
 use world::Buf;
 
 /// How many entries [`Zap::entries`] and [`Zap::find_by_value`] take at a time.
@@ -18,8 +18,17 @@ const PAGE: usize = 1024;
 
 /// A ZAP as its block 0 shows it.
 pub(crate) enum Opened<'s, S> {
-    Micro(Micro<Buf>),
+    Micro(Names),
     Fat(Fat<'s, S>),
+}
+
+/// A micro ZAP as it was read.
+pub(crate) struct Names {
+    pub micro: Micro,
+    /// Of the store.
+    pub version: u64,
+    /// In the store it is in the other byte order.
+    pub is_foreign: bool,
 }
 
 impl<S: Blocks> Zap<S> {
@@ -28,10 +37,9 @@ impl<S: Blocks> Zap<S> {
         let _turn = self.turn.read().await;
         let key = key.into();
         match self.opened().await? {
-            Opened::Micro(micro) => {
-                let needle = Needle::new(&micro.rules(), key, Match::Exact)?;
-                let slot = micro.find(&needle).map_err(|e| e.at(self.blocks.name()))?;
-                Ok(slot.map(|slot| slot.value.into()))
+            Opened::Micro(names) => {
+                let needle = Needle::new(&names.micro.rules(), key, Match::Exact)?;
+                Ok(self.find_in(&names, &needle)?.map(|slot| slot.value.into()))
             }
             Opened::Fat(fat) => fat.find(&Needle::new(fat.rules(), key, Match::Exact)?).await,
         }
@@ -45,10 +53,9 @@ impl<S: Blocks> Zap<S> {
 
     pub(crate) async fn find_u64(&self, key: Key<'_>) -> Result<Option<u64>> {
         let found = match self.opened().await? {
-            Opened::Micro(micro) => {
-                let needle = Needle::new(&micro.rules(), key, Match::Exact)?;
-                let slot = micro.find(&needle).map_err(|e| e.at(self.blocks.name()))?;
-                slot.map(|slot| Some(slot.value))
+            Opened::Micro(names) => {
+                let needle = Needle::new(&names.micro.rules(), key, Match::Exact)?;
+                self.find_in(&names, &needle)?.map(|slot| Some(slot.value))
             }
             Opened::Fat(fat) => fat.find_u64(&Needle::new(fat.rules(), key, Match::Exact)?).await?,
         };
@@ -75,13 +82,14 @@ impl<S: Blocks> Zap<S> {
     pub async fn lookup_normalized(&self, name: &[u8], how: Match) -> Result<Option<Found>> {
         let _turn = self.turn.read().await;
         match self.opened().await? {
-            Opened::Micro(micro) => {
+            Opened::Micro(Names { micro, version, .. }) => {
                 let needle = Needle::new(&micro.rules(), name.into(), how)?;
-                let slot = micro.find(&needle).map_err(|e| e.at(self.blocks.name()))?;
+                let index = self.index.look(version, &micro);
+                let slot = micro.find(&needle, index.as_deref()).map_err(|e| e.at(self.blocks.name()))?;
                 Ok(slot.map(|slot| Found {
                     name: slot.name.to_vec(),
                     value: slot.value.into(),
-                    is_ambiguous: micro.count_matches(&needle) > 1,
+                    is_ambiguous: micro.count_matches(&needle, index.as_deref()) > 1,
                 }))
             }
             Opened::Fat(fat) => fat.find_name(&Needle::new(fat.rules(), name.into(), how)?).await,
@@ -103,7 +111,7 @@ impl<S: Blocks> Zap<S> {
         let opened = self.opened().await?;
         let rules = opened.rules();
         let (form, entries) = match &opened {
-            Opened::Micro(micro) => (Form::Micro, micro.len() as u64),
+            Opened::Micro(names) => (Form::Micro, names.micro.len() as u64),
             Opened::Fat(fat) => {
                 let header = &fat.header;
                 let form = Form::Fat {
@@ -128,7 +136,9 @@ impl<S: Blocks> Zap<S> {
     pub async fn page(&self, from: Cursor, limit: usize) -> Result<Page> {
         let _turn = self.turn.read().await;
         match self.opened().await? {
-            Opened::Micro(micro) => page_of_micro(&micro, from, limit).map_err(|e| e.at(self.blocks.name())),
+            Opened::Micro(names) => {
+                page_of_micro(&names.micro, from, limit).map_err(|e| e.at(self.blocks.name()))
+            }
             Opened::Fat(fat) => page_of_fat(&fat, from, limit).await,
         }
     }
@@ -183,13 +193,22 @@ impl<S: Blocks> Zap<S> {
     }
 
     pub(crate) async fn opened(&self) -> Result<Opened<'_, S>> {
-        let bytes = self.blocks.read_block(0).await?;
-        self.open_block0(bytes).map_err(|e| e.at(format!("{} block 0", self.blocks.name())))
+        let (bytes, version) = self.blocks.read_versioned(0).await?;
+        self.open_block0(bytes, version).map_err(|e| e.at(format!("{} block 0", self.blocks.name())))
     }
 
-    fn open_block0(&self, bytes: Buf) -> Result<Opened<'_, S>> {
+    /// The entry that the needle means.
+    pub(crate) fn find_in<'n>(&self, names: &'n Names, needle: &Needle<'_>) -> Result<Option<Slot<'n>>> {
+        let index = self.index.look(names.version, &names.micro);
+        names.micro.find(needle, index.as_deref()).map_err(|e| e.at(self.blocks.name()))
+    }
+
+    fn open_block0(&self, bytes: Buf, version: u64) -> Result<Opened<'_, S>> {
+        let is_foreign = ZapBlock::of(&bytes, Endian::Little).is_none();
         match block::open(bytes)? {
-            (ZapBlock::Micro, bytes) => Ok(Opened::Micro(Micro::open(bytes)?)),
+            (ZapBlock::Micro, bytes) => {
+                Ok(Opened::Micro(Names { micro: Micro::open(bytes)?, version, is_foreign }))
+            }
             (ZapBlock::Header, bytes) => Ok(Opened::Fat(Fat::open(&self.blocks, bytes)?)),
             (ZapBlock::Leaf, _) => Err(Error::corrupt("ZAP that starts with a leaf")),
         }
@@ -199,13 +218,13 @@ impl<S: Blocks> Zap<S> {
 impl<S: Blocks> Opened<'_, S> {
     fn rules(&self) -> Rules {
         match self {
-            Opened::Micro(micro) => micro.rules(),
+            Opened::Micro(names) => names.micro.rules(),
             Opened::Fat(fat) => *fat.rules(),
         }
     }
 }
 
-fn page_of_micro(micro: &Micro<Buf>, from: Cursor, limit: usize) -> Result<Page> {
+fn page_of_micro(micro: &Micro, from: Cursor, limit: usize) -> Result<Page> {
     let mut all = micro.sorted()?.into_iter().filter(|(at, _)| *at >= from);
     let (mut entries, mut behind) = (Vec::new(), Vec::new());
     for (at, slot) in all.by_ref().take(limit) {

@@ -9,23 +9,27 @@
 use crate::Zap;
 use crate::blocks::Blocks;
 use crate::fat::{Edit, Mode};
+use crate::index::Index;
 use crate::key::{Key, Match, NAME_MAX, Needle};
 use crate::leaf;
 use crate::micro::{self, Micro, lowest_free_cd};
-use crate::read::Opened;
+use crate::read::{Names, Opened};
 use crate::value::Value;
+use ondisk::zap::MICRO_ENTRY_SIZE as SLOT;
 use units::{Error, Kind, Result};
-use world::{Buf, IoBuf};
 
 /// The size of a fat ZAP's blocks when it was a micro ZAP before: 16 KiB.
 const FAT_SHIFT: u32 = 14;
 
 /// How an entry gets into a micro ZAP.
+#[derive(Debug)]
 enum PutPlan {
-    /// Block 0 becomes this; if it is larger than it was, the object's block grows first.
-    Write(Micro<IoBuf>),
+    /// It is there, and gets another value.
+    Set { slot: usize, value: u64 },
+    /// It gets a slot that is free, or will be when the block has grown to this size.
+    Add { slot: usize, entry: [u8; SLOT], size: usize },
     /// It must become a fat ZAP first.
-    Upgrade(Micro<Buf>),
+    Upgrade,
 }
 
 impl<S: Blocks> Zap<S> {
@@ -81,7 +85,7 @@ impl<S: Blocks> Zap<S> {
             return Err(Error::invalid(format!("{key} is longer than {} bytes", NAME_MAX - 1)));
         }
         match self.opened().await? {
-            Opened::Micro(micro) => self.put_micro(tx, micro, key, value, mode).await,
+            Opened::Micro(names) => self.put_micro(tx, names, key, value, mode).await,
             Opened::Fat(fat) => {
                 let mut edit = fat.edit();
                 let needle = Needle::new(&edit.header.rules, key, Match::Exact)?;
@@ -94,39 +98,76 @@ impl<S: Blocks> Zap<S> {
     async fn put_micro(
         &self,
         tx: &S::Tx,
-        micro: Micro<Buf>,
+        names: Names,
         key: Key<'_>,
         value: Value,
         mode: Mode,
     ) -> Result<()> {
-        let needle = Needle::new(&micro.rules(), key, Match::Exact)?;
-        match plan_put(micro, &needle, &value, mode).map_err(|e| e.at(self.blocks.name()))? {
-            PutPlan::Write(micro) => {
-                if micro.size() != self.blocks.block_size() {
-                    self.blocks.set_block_size(tx, micro.size()).await?;
-                }
-                self.blocks.write_block(tx, 0, micro.freeze())
+        let needle = Needle::new(&names.micro.rules(), key, Match::Exact)?;
+        let plan = {
+            let index = self.index.look(names.version, &names.micro);
+            plan_put(&names.micro, index.as_deref(), &needle, &value, mode)
+        };
+        match plan.map_err(|e| e.at(self.blocks.name()))? {
+            PutPlan::Set { slot, value } => {
+                let version = self.let_go(tx, names)?;
+                self.blocks.patch_block(tx, 0, micro::slot_at(slot), &value.to_le_bytes()).await?;
+                self.changed(version, version + 1, |_| ());
             }
-            PutPlan::Upgrade(micro) => {
-                let mut edit = Edit::upgrade(&self.blocks, FAT_SHIFT, &micro).await?;
+            PutPlan::Add { slot, entry, size } => {
+                let from = self.let_go(tx, names)?;
+                let mut version = from + 1;
+                if size != self.blocks.block_size() {
+                    self.blocks.set_block_size(tx, size).await?;
+                    version += 1;
+                }
+                self.blocks.patch_block(tx, 0, micro::slot_at(slot), &entry).await?;
+                self.changed(from, version, |index| {
+                    index.grow(micro::slots_in(size));
+                    index.add(slot, needle.hash);
+                });
+            }
+            PutPlan::Upgrade => {
+                let mut edit = Edit::upgrade(&self.blocks, FAT_SHIFT, &names.micro).await?;
                 edit.put(&needle, None, &value, mode).await?;
                 self.blocks.set_block_size(tx, 1 << FAT_SHIFT).await?;
-                edit.commit(tx)
+                edit.commit(tx)?;
+                self.index.forget();
             }
+        }
+        Ok(())
+    }
+
+    /// Lets go of the block, so that it can be changed in place, and returns its version. One of the other byte order is
+    /// written back in ours first.
+    fn let_go(&self, tx: &S::Tx, names: Names) -> Result<u64> {
+        let Names { micro, version, is_foreign } = names;
+        if !is_foreign {
+            return Ok(version);
+        }
+        self.blocks.write_block(tx, 0, micro.into_bytes())?;
+        self.changed(version, version + 1, |_| ());
+        Ok(version + 1)
+    }
+
+    /// We have changed the block; the index follows if nobody else has.
+    fn changed(&self, from: u64, to: u64, change: impl FnOnce(&mut Index)) {
+        if self.blocks.version() == to {
+            self.index.follow(from, to, change);
         }
     }
 
     async fn take_out(&self, tx: &S::Tx, key: Key<'_>, how: Match) -> Result<()> {
         match self.opened().await? {
-            Opened::Micro(micro) => {
-                let needle = Needle::new(&micro.rules(), key, how)?;
-                let slot = micro.find(&needle).map_err(|e| e.at(self.blocks.name()))?;
-                let Some(index) = slot.map(|s| s.index) else {
+            Opened::Micro(names) => {
+                let needle = Needle::new(&names.micro.rules(), key, how)?;
+                let Some(slot) = self.find_in(&names, &needle)?.map(|s| s.index) else {
                     return Err(Error::new(Kind::NotFound, format!("remove {key}")).at(self.blocks.name()));
                 };
-                let mut micro = micro.into_mut();
-                micro.clear(index);
-                self.blocks.write_block(tx, 0, micro.freeze())
+                let version = self.let_go(tx, names)?;
+                self.blocks.patch_block(tx, 0, micro::slot_at(slot), &micro::EMPTY_SLOT).await?;
+                self.changed(version, version + 1, |index| index.remove(slot));
+                Ok(())
             }
             Opened::Fat(fat) => {
                 let mut edit = fat.edit();
@@ -139,28 +180,30 @@ impl<S: Blocks> Zap<S> {
 }
 
 /// Decides how a micro ZAP takes an entry. Pure.
-fn plan_put(micro: Micro<Buf>, needle: &Needle<'_>, value: &Value, mode: Mode) -> Result<PutPlan> {
-    let old = micro.find(needle)?.map(|slot| slot.index);
+fn plan_put(
+    micro: &Micro,
+    index: Option<&Index>,
+    needle: &Needle<'_>,
+    value: &Value,
+    mode: Mode,
+) -> Result<PutPlan> {
+    let old = micro.find(needle, index)?.map(|slot| slot.index);
     if old.is_some() && mode == Mode::Insert {
         return Err(Error::new(Kind::Exists, format!("insert {}", needle.key)));
     }
-    let (Key::Name(name), Some(number)) = (needle.key, value.micro()) else {
-        return Ok(PutPlan::Upgrade(micro));
+    let (Key::Name(name), Some(value)) = (needle.key, value.micro()) else { return Ok(PutPlan::Upgrade) };
+    if let Some(slot) = old {
+        return Ok(PutPlan::Set { slot, value });
+    }
+    let taken = micro.cds_of(needle.hash, index)?;
+    let (slot, size) = match micro.free_slot(index) {
+        Some(slot) => (slot, micro.size()),
+        None => (micro.slot_count(), micro.size() + micro::SIZE_STEP),
     };
-    if let Some(index) = old {
-        let mut micro = micro.into_mut();
-        micro.set(index, number);
-        return Ok(PutPlan::Write(micro));
-    }
-    let taken = micro.cds_of(needle.hash)?;
-    let is_full = micro.is_full();
-    let size = micro.size() + if is_full { micro::SIZE_STEP } else { 0 };
     if name.len() > micro::NAME_MAX || size > micro::SIZE_MAX || is_crowded(taken.len()) {
-        return Ok(PutPlan::Upgrade(micro));
+        return Ok(PutPlan::Upgrade);
     }
-    let mut micro = if is_full { micro.grown(size) } else { micro.into_mut() };
-    micro.add(name, lowest_free_cd(taken), number);
-    Ok(PutPlan::Write(micro))
+    Ok(PutPlan::Add { slot, entry: micro::slot_of(name, lowest_free_cd(taken), value), size })
 }
 
 /// Entries of one hash must fit in one leaf: a micro ZAP with more of them could never become a fat one.

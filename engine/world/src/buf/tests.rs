@@ -56,6 +56,34 @@ fn a_buffer_is_changed_where_it_is_only_while_nobody_else_holds_it() {
 }
 
 #[test]
+fn a_buffer_grows_where_it_is_while_there_is_room_and_nobody_else_holds_it() {
+    let mut used = IoBuf::scratch(4096);
+    used.fill(0xff);
+    drop(used);
+    let mut buf = Buf::copy_from(&[7; 2500]);
+    let place = buf.as_ptr();
+    for len in [2501, 3000, 4096] {
+        buf.resize(len);
+        assert_eq!((buf.as_ptr(), buf.len()), (place, len));
+        assert!(buf[..2500].iter().all(|b| *b == 7) && buf[2500..].iter().all(|b| *b == 0));
+    }
+    buf.resize(4097);
+    assert!(buf.as_ptr() != place && buf[..2500].iter().all(|b| *b == 7));
+    let held = buf.clone();
+    buf.resize(5000);
+    assert!(buf.as_ptr() != held.as_ptr() && held.len() == 4097 && buf[4096..].iter().all(|b| *b == 0));
+    // What was cut off does not come back.
+    let mut cut = Buf::copy_from(b"hello, world").slice(0..5);
+    cut.resize(12);
+    assert_eq!(&cut[..], b"hello\0\0\0\0\0\0\0");
+    let mut tail = Buf::copy_from(b"hello, world").slice(7..12);
+    tail.resize(7);
+    assert_eq!(&tail[..], b"world\0\0");
+    tail.resize(2);
+    assert_eq!(&tail[..], b"wo");
+}
+
+#[test]
 #[should_panic(expected = "within its buffer")]
 fn a_slice_past_the_end_is_refused() {
     let _ = Buf::zeroed(10).slice(0..4).slice(2..5);

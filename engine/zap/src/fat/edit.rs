@@ -10,7 +10,7 @@ use crate::leaf::{self, Fit, Leaf};
 use crate::micro::Micro;
 use crate::value::Value;
 use std::collections::BTreeMap;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use units::{Error, Kind, Result};
 use world::IoBuf;
 
@@ -50,10 +50,7 @@ impl<'s, S: Blocks> Edit<'s, S> {
     }
 
     /// The fat form of a micro ZAP. Entries keep their cd, so cursors stay good.
-    pub async fn upgrade<B>(store: &'s S, shift: u32, micro: &Micro<B>) -> Result<Edit<'s, S>>
-    where
-        B: Deref<Target = [u8]> + Sync,
-    {
+    pub async fn upgrade(store: &'s S, shift: u32, micro: &Micro) -> Result<Edit<'s, S>> {
         let rules = micro.rules();
         let mut edit = Edit::format(store, shift, rules);
         let slots = micro.slots().map(|s| s.map(|s| (s.name.to_vec(), s.cd, s.value)));

@@ -2,6 +2,7 @@
 
 mod damage;
 mod golden;
+mod index;
 mod objects;
 mod oracle;
 mod shape;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Range;
 use std::pin::pin;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use units::Result;
 use world::Buf;
@@ -34,16 +35,17 @@ struct State {
     block_size: usize,
     blocks: BTreeMap<u64, Buf>,
     reads: u64,
+    version: u64,
 }
 
 impl Memory {
     pub fn new(block_size: usize) -> Memory {
-        Memory(Mutex::new(State { block_size, blocks: BTreeMap::new(), reads: 0 }))
+        Memory(Mutex::new(State { block_size, blocks: BTreeMap::new(), reads: 0, version: 0 }))
     }
 
     pub fn of(blocks: impl IntoIterator<Item = (u64, Buf)>) -> Memory {
         let blocks: BTreeMap<u64, Buf> = blocks.into_iter().collect();
-        Memory(Mutex::new(State { block_size: blocks[&0].len(), blocks, reads: 0 }))
+        Memory(Mutex::new(State { block_size: blocks[&0].len(), blocks, reads: 0, version: 0 }))
     }
 
     pub fn blocks(&self) -> BTreeMap<u64, Buf> {
@@ -54,12 +56,23 @@ impl Memory {
         self.0.lock().unwrap().reads
     }
 
+    /// Puts a block in its place, behind the back of the ZAP.
+    pub fn replace(&self, blkid: u64, data: Buf) {
+        let mut state = self.0.lock().unwrap();
+        if blkid == 0 {
+            state.block_size = data.len();
+        }
+        state.blocks.insert(blkid, data);
+        state.version += 1;
+    }
+
     /// Changes a block behind the back of the ZAP.
     pub fn tamper(&self, blkid: u64, change: impl FnOnce(&mut [u8])) {
         let mut state = self.0.lock().unwrap();
         let mut block = state.blocks.remove(&blkid).unwrap().into_mut();
         change(&mut block);
         state.blocks.insert(blkid, block.freeze());
+        state.version += 1;
     }
 }
 
@@ -86,10 +99,27 @@ impl Blocks for Memory {
         Ok(state.blocks.get(&blkid).cloned().unwrap_or_else(|| Buf::zeroed(state.block_size)))
     }
 
+    async fn read_versioned(&self, blkid: u64) -> Result<(Buf, u64)> {
+        Ok((self.read_block(blkid).await?, self.version()))
+    }
+
+    fn version(&self) -> u64 {
+        self.0.lock().unwrap().version
+    }
+
     fn write_block(&self, _: &(), blkid: u64, data: Buf) -> Result<()> {
         let mut state = self.0.lock().unwrap();
         assert_eq!(data.len(), state.block_size, "a block is written whole");
         state.blocks.insert(blkid, data);
+        state.version += 1;
+        Ok(())
+    }
+
+    async fn patch_block(&self, _: &(), blkid: u64, within: usize, part: &[u8]) -> Result<()> {
+        let mut state = self.0.lock().unwrap();
+        let block = state.blocks.get_mut(&blkid).unwrap();
+        block.make_mut()[within..within + part.len()].copy_from_slice(part);
+        state.version += 1;
         Ok(())
     }
 
@@ -97,13 +127,57 @@ impl Blocks for Memory {
         let mut state = self.0.lock().unwrap();
         assert!(state.blocks.keys().all(|b| *b == 0), "only block 0 is there");
         state.block_size = size;
-        state.blocks.clear();
+        state.version += 1;
+        state.blocks.values_mut().for_each(|block| block.resize(size));
         Ok(())
     }
 
     fn free_blocks(&self, _: &(), blocks: Range<u64>) -> Result<()> {
-        self.0.lock().unwrap().blocks.retain(|b, _| !blocks.contains(b));
+        let mut state = self.0.lock().unwrap();
+        state.blocks.retain(|b, _| !blocks.contains(b));
+        state.version += 1;
         Ok(())
+    }
+}
+
+/// Shared blocks.
+impl<B: Blocks> Blocks for Arc<B> {
+    type Tx = B::Tx;
+
+    fn name(&self) -> String {
+        B::name(self)
+    }
+
+    fn block_size(&self) -> usize {
+        B::block_size(self)
+    }
+
+    async fn read_block(&self, blkid: u64) -> Result<Buf> {
+        B::read_block(self, blkid).await
+    }
+
+    async fn read_versioned(&self, blkid: u64) -> Result<(Buf, u64)> {
+        B::read_versioned(self, blkid).await
+    }
+
+    fn version(&self) -> u64 {
+        B::version(self)
+    }
+
+    fn write_block(&self, tx: &B::Tx, blkid: u64, data: Buf) -> Result<()> {
+        B::write_block(self, tx, blkid, data)
+    }
+
+    async fn patch_block(&self, tx: &B::Tx, blkid: u64, within: usize, part: &[u8]) -> Result<()> {
+        B::patch_block(self, tx, blkid, within, part).await
+    }
+
+    async fn set_block_size(&self, tx: &B::Tx, size: usize) -> Result<()> {
+        B::set_block_size(self, tx, size).await
+    }
+
+    fn free_blocks(&self, tx: &B::Tx, blocks: Range<u64>) -> Result<()> {
+        B::free_blocks(self, tx, blocks)
     }
 }
 

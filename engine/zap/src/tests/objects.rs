@@ -10,24 +10,24 @@ use units::{ObjectId, ObjsetId, Txg};
 use zio::MemStore;
 
 /// An object set in memory, and the txg that is open.
-struct Bench {
-    store: Arc<MemStore>,
-    set: ObjSet,
-    txg: Txg,
+pub(super) struct Bench {
+    pub store: Arc<MemStore>,
+    pub set: ObjSet,
+    pub txg: Txg,
 }
 
 impl Bench {
-    fn new() -> Bench {
+    pub fn new() -> Bench {
         let store = Arc::new(MemStore::new());
         let set = ObjSet::create(store.clone(), ObjsetId::MOS, ObjsetType::Meta, Policy::mos(), Txg(4));
         Bench { store, set, txg: Txg(4) }
     }
 
-    fn tx(&self) -> Tx {
+    pub fn tx(&self) -> Tx {
         Tx::syncing(self.txg)
     }
 
-    fn sync(&mut self) {
+    pub fn sync(&mut self) {
         let ctx = SyncCtx { txg: self.txg, pass: 1, ledger: Arc::new(NoLedger) };
         now(self.set.sync(&ctx)).unwrap();
         self.txg = self.txg.next();

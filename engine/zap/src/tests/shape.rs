@@ -235,8 +235,22 @@ impl Blocks for Slow {
         self.0.read_block(blkid).await
     }
 
+    async fn read_versioned(&self, blkid: u64) -> Result<(Buf, u64)> {
+        world::yield_now().await;
+        self.0.read_versioned(blkid).await
+    }
+
+    fn version(&self) -> u64 {
+        self.0.version()
+    }
+
     fn write_block(&self, tx: &(), blkid: u64, data: Buf) -> Result<()> {
         self.0.write_block(tx, blkid, data)
+    }
+
+    async fn patch_block(&self, tx: &(), blkid: u64, within: usize, part: &[u8]) -> Result<()> {
+        world::yield_now().await;
+        self.0.patch_block(tx, blkid, within, part).await
     }
 
     async fn set_block_size(&self, tx: &(), size: usize) -> Result<()> {
