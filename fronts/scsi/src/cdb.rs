@@ -5,6 +5,7 @@
 //! targets do.
 
 use crate::BLOCK;
+use crate::copy::limits;
 use crate::sense::Sense;
 
 /// A range of logical blocks.
@@ -80,6 +81,13 @@ pub(crate) enum Command {
     ReportPortGroups { extended: bool, room: usize },
     PersistentIn { action: u8, room: usize },
     PersistentOut { action: u8, kind: u8, len: usize },
+    ExtendedCopy { len: usize },
+    PopulateToken { list: u32, len: usize },
+    WriteUsingToken { list: u32, len: usize },
+    AbortCopy { list: u32 },
+    CopyStatus { list: u8, room: usize },
+    CopyParameters { room: usize },
+    TokenInformation { list: u32, room: usize },
     Reserve { ten: bool },
     Release,
 }
@@ -148,6 +156,8 @@ fn length(opcode: u8) -> Option<usize> {
 /// The whole byte of protection bits of a read or write.
 const PROTECT: u8 = 0xe0;
 const FUA: u8 = 3;
+/// A list of registrations is no longer, bytes: room for more identifiers than anybody names.
+const MAX_RESERVE_LIST: usize = 64 << 10;
 const FUA_NV: u8 = 1;
 
 pub(crate) fn parse(bytes: &[u8]) -> Result<Command, Sense> {
@@ -217,6 +227,8 @@ fn command(opcode: u8, cdb: &Cdb<'_>) -> Result<Command, Sense> {
             let (blocks, fua) = transfer(cdb)?;
             Command::OrWrite { blocks, fua }
         }
+        0x83 => copy_out(cdb)?,
+        0x84 => copy_in(cdb)?,
         0x9e => match cdb.u8(1) & 0x1f {
             0x10 => Command::ReadCapacity16 { room: cdb.room(10, 4) },
             0x12 => Command::GetLbaStatus { lba: cdb.number(2, 8), room: cdb.room(10, 4) },
@@ -295,6 +307,28 @@ fn write_same(cdb: &Cdb<'_>, sixteen: bool) -> Result<Command, Sense> {
     Ok(Command::WriteSame { blocks: cdb.blocks(), unmap: cdb.bit(1, 3), no_data })
 }
 
+fn copy_out(cdb: &Cdb<'_>) -> Result<Command, Sense> {
+    let (list, len) = (cdb.number(6, 4) as u32, cdb.room(10, 4));
+    let (command, most) = match cdb.u8(1) & 0x1f {
+        0x00 => (Command::ExtendedCopy { len }, limits::MAX_COPY_LIST),
+        0x10 => (Command::PopulateToken { list, len }, limits::MAX_POPULATE_LIST),
+        0x11 => (Command::WriteUsingToken { list, len }, limits::MAX_WRITE_LIST),
+        0x1c => return Ok(Command::AbortCopy { list: cdb.number(2, 4) as u32 }),
+        _ => return Err(Sense::field(1, Some(4))),
+    };
+    if len > most { Err(Sense::LIST_LENGTH) } else { Ok(command) }
+}
+
+fn copy_in(cdb: &Cdb<'_>) -> Result<Command, Sense> {
+    let room = cdb.room(10, 4);
+    Ok(match cdb.u8(1) & 0x1f {
+        0x00 => Command::CopyStatus { list: cdb.u8(2), room },
+        0x03 => Command::CopyParameters { room },
+        0x07 => Command::TokenInformation { list: cdb.number(2, 4) as u32, room },
+        _ => return Err(Sense::field(1, Some(4))),
+    })
+}
+
 fn maintenance_in(cdb: &Cdb<'_>) -> Result<Command, Sense> {
     let room = cdb.room(6, 4);
     match cdb.u8(1) & 0x1f {
@@ -325,7 +359,12 @@ fn persistent_out(cdb: &Cdb<'_>) -> Result<Command, Sense> {
     if scope != 0 && matches!(action, 1 | 2 | 4 | 5) {
         return Err(Sense::field(2, Some(7)));
     }
-    Ok(Command::PersistentOut { action, kind, len: cdb.room(5, 4) })
+    let len = cdb.room(5, 4);
+    if len > MAX_RESERVE_LIST {
+        Err(Sense::LIST_LENGTH)
+    } else {
+        Ok(Command::PersistentOut { action, kind, len })
+    }
 }
 
 impl Command {
@@ -342,9 +381,12 @@ impl Command {
             Command::Verify { blocks, compare: Compare::Same } if blocks.count > 0 => (BLOCK, 0),
             Command::CompareAndWrite { blocks, .. } => (blocks.count * BLOCK * 2, 0),
             Command::WriteSame { no_data: false, .. } => (BLOCK, 0),
-            Command::Unmap { len } | Command::ModeSelect { len, .. } | Command::PersistentOut { len, .. } => {
-                (len as u64, 0)
-            }
+            Command::Unmap { len }
+            | Command::ModeSelect { len, .. }
+            | Command::PersistentOut { len, .. }
+            | Command::ExtendedCopy { len }
+            | Command::PopulateToken { len, .. }
+            | Command::WriteUsingToken { len, .. } => (len as u64, 0),
             _ => (0, 0),
         }
     }

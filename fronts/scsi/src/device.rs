@@ -12,11 +12,13 @@
 
 use crate::attention::{Attention, Attentions};
 use crate::cdb::Command;
+use crate::copy::{Copies, Tokens};
 use crate::identity::{Identity, Nexus};
-use crate::inquiry::Limits;
+use crate::inquiry::{Limits, unit_names};
 use crate::mode::Modes;
 use crate::path::Path;
 use crate::persist;
+use crate::reach::Reach;
 use crate::registry::{Effects, Registry, Who};
 use crate::sense::{Answer, Refusal, Sense};
 use crate::turns::Turns;
@@ -78,6 +80,8 @@ pub struct Device {
     pub(crate) identity: Identity,
     pub(crate) limits: Limits,
     pub(crate) turns: Arc<Turns>,
+    /// What of it was promised to copies.
+    pub(crate) tokens: Tokens,
     defaults: Modes,
     store: Arc<dyn ReservationStore>,
     /// The size and the unit's own block that all paths know of.
@@ -110,6 +114,9 @@ pub(crate) struct Attached {
     pub waiting: AtomicBool,
     attentions: Mutex<Attentions>,
     epoch: Mutex<Arc<Epoch>>,
+    /// The path has ended, though commands of it may not have.
+    left: AtomicBool,
+    pub copies: Copies,
 }
 
 /// The tasks of a path between two aborts of all of them; each task under way has a share of it.
@@ -175,6 +182,15 @@ impl Attached {
         lock(&self.attentions).forget(attention);
     }
 
+    pub fn leave(&self) {
+        self.left.store(true, Ordering::SeqCst);
+        self.copies.stop_all();
+    }
+
+    pub fn has_left(&self) -> bool {
+        self.left.load(Ordering::SeqCst)
+    }
+
     pub fn epoch(&self) -> Arc<Epoch> {
         lock(&self.epoch).clone()
     }
@@ -207,6 +223,7 @@ impl Device {
             identity,
             limits: Limits::new(options.max_transfer),
             turns: Arc::default(),
+            tokens: Tokens::default(),
             defaults,
             store,
             known_size: AtomicU64::new(unit.size()),
@@ -224,12 +241,22 @@ impl Device {
         &self.unit
     }
 
+    /// Whether a client means this unit by a designator of the page of names.
+    pub(crate) fn is_called(&self, code_set: u8, kind: u8, name: &[u8]) -> bool {
+        unit_names(&self.identity).iter().any(|(set, k, own)| (*set, *k, &own[..]) == (code_set, kind, name))
+    }
+
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
     /// A path to it for `nexus`, until it is dropped.
     pub fn attach(self: &Arc<Device>, nexus: Nexus) -> Path {
+        self.attach_within(nexus, &Reach::default())
+    }
+
+    /// The same for an initiator that has other paths: it may copy between all of them.
+    pub fn attach_within(self: &Arc<Device>, nexus: Nexus, reach: &Reach) -> Path {
         let mut state = self.state();
         state.next_path += 1;
         let attached = Arc::new(Attached {
@@ -239,11 +266,13 @@ impl Device {
             waiting: AtomicBool::new(false),
             attentions: Mutex::default(),
             epoch: Mutex::default(),
+            left: AtomicBool::new(false),
+            copies: Copies::default(),
         });
         attached.raise(Attention::PowerOn);
         state.paths.push(attached.clone());
         drop(state);
-        Path::new(self.clone(), attached)
+        Path::new(self.clone(), attached, reach)
     }
 
     pub(crate) fn detach(&self, attached: &Attached) {
@@ -318,6 +347,7 @@ impl Device {
             self.note_reserved(&state);
             // Whoever asked for it knows.
             state.paths.iter().filter(|p| p.id != by).for_each(|p| p.raise(Attention::Reset));
+            state.paths.iter().for_each(|p| p.copies.forget_ended());
         }
         *lock(&self.modes) = self.defaults;
         self.abort_where(|_| true, by).await;

@@ -26,6 +26,7 @@ fn touch(command: &Command) -> Touch {
         | Command::ReportTaskFunctions { .. }
         | Command::ReportPortGroups { .. }
         | Command::GetLbaStatus { .. }
+        | Command::CopyParameters { .. }
         // These have rules of their own.
         | Command::PersistentIn { .. }
         | Command::PersistentOut { .. }
@@ -33,13 +34,21 @@ fn touch(command: &Command) -> Touch {
         | Command::Release => Touch::Nothing,
         Command::StartStop { start_only } if *start_only => Touch::Nothing,
         Command::PreventAllow { prevent: false } => Touch::Nothing,
-        Command::Read { .. } | Command::Verify { .. } | Command::Prefetch { .. } => Touch::Read,
+        Command::Read { .. }
+        | Command::Verify { .. }
+        | Command::Prefetch { .. }
+        | Command::PopulateToken { .. }
+        | Command::CopyStatus { .. }
+        | Command::TokenInformation { .. }
+        | Command::AbortCopy { .. } => Touch::Read,
         Command::Write { .. }
         | Command::Synchronize { .. }
         | Command::Unmap { .. }
         | Command::WriteSame { .. }
         | Command::CompareAndWrite { .. }
         | Command::OrWrite { .. }
+        | Command::ExtendedCopy { .. }
+        | Command::WriteUsingToken { .. }
         | Command::ModeSense { .. }
         | Command::ModeSelect { .. }
         | Command::StartStop { .. }

@@ -1,6 +1,7 @@
 //! What a unit says of itself: INQUIRY and its pages of vital product data.
 
 use crate::BLOCK;
+use crate::copy;
 use crate::identity::{Identity, TargetPort, padded};
 use crate::sense::Sense;
 use crate::unit::LogicalUnit;
@@ -55,6 +56,7 @@ impl About<'_> {
             0x80 => self.identity.serial.as_bytes().iter().take(250).copied().collect(),
             0x83 => self.names(),
             0x86 => extended(),
+            0x8f => copy::limits::page(self.unit.block_size()),
             0xb0 => self.block_limits(),
             0xb1 => self.characteristics(),
             0xb2 => provisioning(),
@@ -67,8 +69,8 @@ impl About<'_> {
     }
 
     fn standard(&self) -> Vec<u8> {
-        // SPC-4; implicit asymmetric access; commands are queued.
-        let mut bytes = vec![DISK, 0, 0x06, 0x12, 0, 0x10, u8::from(self.several_ports) << 4, 0x02];
+        // SPC-4; implicit asymmetric access and third-party copy; commands are queued.
+        let mut bytes = vec![DISK, 0, 0x06, 0x12, 0, 0x18, u8::from(self.several_ports) << 4, 0x02];
         bytes.extend(padded(&self.identity.vendor, 8));
         bytes.extend(padded(&self.identity.product, 16));
         bytes.extend(padded(&self.identity.revision, 4));
@@ -83,24 +85,19 @@ impl About<'_> {
 
     /// How it is recognised by every path: its world-wide name, and which port this one is.
     fn names(&self) -> Vec<u8> {
-        const UNIT: u8 = 0x00;
         // Of a port, and the protocol of it is iSCSI.
         const PORT: u8 = 0x90;
-        let mut text = padded(&self.identity.vendor, 8);
-        text.extend(self.identity.serial.bytes());
         let mut port_name = self.port.name.as_bytes().to_vec();
         port_name.push(0);
         port_name.resize(port_name.len().next_multiple_of(4), 0);
         let number = |n: u16| [&[0, 0][..], &n.to_be_bytes()].concat();
-        let list = [
-            (0x01, UNIT | 0x03, self.identity.naa.to_vec()),
-            (0x02, UNIT | 0x01, text),
+        let ports = [
             (0x51, PORT | 0x04, number(self.port.relative)),
             (0x51, PORT | 0x05, number(self.port.group)),
             (0x53, PORT | 0x08, port_name),
         ];
         let mut bytes = Vec::new();
-        for (code_set, kind, name) in list {
+        for (code_set, kind, name) in unit_names(self.identity).into_iter().chain(ports) {
             bytes.extend([code_set, kind, 0, name.len() as u8]);
             bytes.extend(name);
         }
@@ -135,7 +132,14 @@ impl About<'_> {
     }
 }
 
-const PAGES: [u8; 7] = [0x00, 0x80, 0x83, 0x86, 0xb0, 0xb1, 0xb2];
+/// The designators of a unit, with their code set and type: its world-wide name, and the vendor's.
+pub(crate) fn unit_names(identity: &Identity) -> [(u8, u8, Vec<u8>); 2] {
+    let mut text = padded(&identity.vendor, 8);
+    text.extend(identity.serial.bytes());
+    [(0x01, 0x03, identity.naa.to_vec()), (0x02, 0x01, text)]
+}
+
+const PAGES: [u8; 8] = [0x00, 0x80, 0x83, 0x86, 0x8f, 0xb0, 0xb1, 0xb2];
 
 /// SAM-5, SPC-4, SBC-3, iSCSI.
 const VERSIONS: [u16; 4] = [0x00a0, 0x0460, 0x04c0, 0x0960];
@@ -195,7 +199,8 @@ mod tests {
             let answer = about.inquire(Some(page));
             assert_eq!(answer.is_ok(), PAGES.contains(&page), "{page:x}");
             if let Ok(answer) = answer {
-                assert_eq!((answer[1], usize::from(answer[3])), (page, answer.len() - 4));
+                let len = usize::from(u16::from_be_bytes([answer[2], answer[3]]));
+                assert_eq!((answer[1], len), (page, answer.len() - 4));
             }
         }
         let standard = about.inquire(None).unwrap();

@@ -6,6 +6,8 @@
 //!   registry     persistent reservations: who registered, who holds                   (pure)
 //!   device       one unit, shared by all that reach it; a Path is one initiator's way to it
 //!   media        reads, writes and their kin, carried out on a LogicalUnit
+//!   copy         blocks from one unit to another without the client between, by lists or by tokens
+//!   reach        the paths of one initiator: what it may copy between
 //!   unit         what we need from whoever has the blocks
 //! ```
 //!
@@ -21,10 +23,11 @@
 //! admitted; a change of reservations that was asked to survive is stored before it is answered; an aborted command
 //! changes nothing after the abort was answered, since the answer waits for it.
 //!
-//! Not here: protection information, copy offload, removable media.
+//! Not here: protection information, removable media.
 
 mod attention;
 mod cdb;
+mod copy;
 mod device;
 mod guard;
 mod identity;
@@ -36,6 +39,7 @@ mod mode;
 mod opcodes;
 mod path;
 mod persist;
+mod reach;
 mod registry;
 mod report;
 mod sense;
@@ -43,11 +47,13 @@ mod turns;
 mod unit;
 
 pub use attention::Attention;
+pub use copy::Stop;
 pub use device::{Device, Options, PortGroup, PortState, ReservationStore};
 pub use flow::{Extent, Piece};
 pub use identity::{Identity, Nexus, TargetPort, naa_text};
 pub use lun::Lun;
 pub use path::{Admission, Execution, Path};
+pub use reach::Reach;
 pub use report::{absent, report_luns};
 pub use sense::{Outcome, Sense, SenseKey, Status};
 pub use unit::LogicalUnit;

@@ -85,6 +85,7 @@ async fn read(device: Arc<Device>, blocks: Blocks, fua: bool) -> Answer {
 async fn write(device: Arc<Device>, blocks: Blocks, data: Vec<Buf>, durable: bool) -> Answer {
     if blocks.count > 0 {
         let _turn = device.turns.take(blocks.lba..blocks.lba + blocks.count).await;
+        let _change = device.tokens.change(blocks);
         device.unit.write(blocks.offset(), data, durable).await.map_err(failed(true))?;
     }
     Ok(Vec::new())
@@ -152,6 +153,7 @@ async fn unmap(device: Arc<Device>, list: Vec<u8>, durable: bool) -> Answer {
     let ranges = unmap_ranges(&list, &device)?;
     for blocks in ranges {
         let _turn = device.turns.take(blocks.lba..blocks.lba + blocks.count).await;
+        let _change = device.tokens.change(blocks);
         device.unit.zero(blocks.offset(), blocks.len(), durable).await.map_err(failed(true))?;
     }
     Ok(Vec::new())
@@ -189,6 +191,7 @@ fn unmap_ranges(list: &[u8], device: &Device) -> std::result::Result<Vec<Blocks>
 
 async fn write_same(device: Arc<Device>, blocks: Blocks, pattern: Vec<u8>, durable: bool) -> Answer {
     let _turn = device.turns.take(blocks.lba..blocks.lba + blocks.count).await;
+    let _change = device.tokens.change(blocks);
     let unit = &device.unit;
     if pattern.iter().all(|&b| b == 0) {
         unit.zero(blocks.offset(), blocks.len(), durable).await.map_err(failed(true))?;
@@ -246,6 +249,7 @@ async fn change(
     let pieces = unit.read(blocks.offset(), blocks.len() as u32).await.map_err(failed(false))?;
     let new = decide(&pieces)?;
     let parts = parts(blocks.offset(), &new, unit.block_size());
+    let _change = device.tokens.change(blocks);
     unit.write(blocks.offset(), parts, durable).await.map_err(failed(true))?;
     Ok(Vec::new())
 }

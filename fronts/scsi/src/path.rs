@@ -8,6 +8,7 @@
 use crate::BLOCK;
 use crate::attention::Attention;
 use crate::cdb::{self, Blocks, Command};
+use crate::copy::{self, Stop};
 use crate::device::{Attached, Device, Epoch, Mark, PortGroup, PortState};
 use crate::guard;
 use crate::inquiry::{About, read_capacity10, read_capacity16};
@@ -15,6 +16,7 @@ use crate::media;
 use crate::mode::{Ask, Medium};
 use crate::opcodes;
 use crate::persist;
+use crate::reach::Reach;
 use crate::report::cut;
 use crate::sense::{Answer, Outcome, Refusal, Sense};
 use std::pin::Pin;
@@ -25,13 +27,15 @@ use world::{Buf, Pending};
 
 /// See the module. Dropping it ends the way: what it held in the old way of reserving is free.
 #[derive(Debug)]
-pub struct Path(Way);
+pub struct Path(Arc<Way>);
 
-/// A path for those who do not end it.
-#[derive(Clone, Debug)]
-struct Way {
-    device: Arc<Device>,
-    attached: Arc<Attached>,
+/// A path for those who do not end it: commands under way. The last of them detaches it from the device.
+#[derive(Debug)]
+pub(crate) struct Way {
+    pub device: Arc<Device>,
+    pub attached: Arc<Attached>,
+    /// The other paths of this initiator, and this one.
+    pub reach: Reach,
 }
 
 /// A command that may be carried out once its data are there.
@@ -41,6 +45,8 @@ pub struct Admission {
     /// It does not hold an abort back: it has begun nothing.
     epoch: Weak<Epoch>,
     mark: Arc<Mark>,
+    /// Ends it early; only what may take long has one.
+    stop: Option<Stop>,
 }
 
 /// A command on its way.
@@ -69,6 +75,11 @@ impl Admission {
         self.mark.ended_by().is_some()
     }
 
+    /// What ends it before it is done, for commands that may take long.
+    pub fn stop(&self) -> Option<Stop> {
+        self.stop.clone()
+    }
+
     /// How many bytes it may return at most: what the transport should keep room for.
     pub fn output(&self) -> usize {
         match self.command {
@@ -79,8 +90,16 @@ impl Admission {
 }
 
 impl Path {
-    pub(crate) fn new(device: Arc<Device>, attached: Arc<Attached>) -> Path {
-        Path(Way { device, attached })
+    pub(crate) fn new(device: Arc<Device>, attached: Arc<Attached>, reach: &Reach) -> Path {
+        let way = Arc::new(Way { device, attached, reach: reach.clone() });
+        reach.add(&way);
+        Path(way)
+    }
+
+    /// From now on nothing is copied by this path. Dropping it does the same, as soon as nobody has it any more.
+    pub fn leave(&self) {
+        self.0.attached.leave();
+        self.0.reach.remove(&self.0);
     }
 
     pub fn device(&self) -> &Arc<Device> {
@@ -101,7 +120,8 @@ impl Path {
     pub fn admit(&self, cdb: &[u8], announced: u64) -> Result<Admission, Outcome> {
         let command = self.0.check(cdb, announced).map_err(|refusal| self.0.outcome(Err(refusal)))?;
         let epoch = self.0.attached.epoch();
-        Ok(Admission { command, mark: epoch.mark(), epoch: Arc::downgrade(&epoch) })
+        let stop = copy::may_take_long(&command).then(Stop::default);
+        Ok(Admission { command, mark: epoch.mark(), epoch: Arc::downgrade(&epoch), stop })
     }
 
     /// Carries out a command whose data are `data`, one behind the other.
@@ -111,20 +131,27 @@ impl Path {
 
     /// Aborts all commands of this client, and waits until none of them can change anything.
     pub fn abort_all(&self) -> Pending<()> {
-        let Way { device, attached } = self.0.clone();
+        let Way { device, attached, .. } = &*self.0;
+        let (device, attached) = (device.clone(), attached.clone());
         Box::pin(async move { device.abort_where(|p| p.id == attached.id, attached.id).await })
     }
 
     /// Resets the unit, for everybody.
     pub fn reset(&self) -> Pending<()> {
-        let Way { device, attached } = self.0.clone();
-        Box::pin(async move { device.reset(attached.id).await })
+        let (device, id) = (self.0.device.clone(), self.0.attached.id);
+        Box::pin(async move { device.reset(id).await })
     }
 }
 
 impl Drop for Path {
     fn drop(&mut self) {
-        self.0.device.detach(&self.0.attached);
+        self.leave();
+    }
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        self.device.detach(&self.attached);
     }
 }
 
@@ -151,6 +178,18 @@ impl Way {
         }
         self.check_limits(&command)?;
         Ok(command)
+    }
+
+    /// Whether a command may be carried out for a copy of this initiator: as if it had come by this path.
+    pub fn permits(&self, command: &Command) -> Result<(), Refusal> {
+        if self.device.is_retired() || self.attached.has_left() {
+            return Err(Sense::NO_SUCH_UNIT.into());
+        }
+        self.check_access(command)?;
+        if self.device.is_reserved() {
+            self.check_reservations(command)?;
+        }
+        self.check_limits(command)
     }
 
     fn check_access(&self, command: &Command) -> Result<(), Refusal> {
@@ -217,7 +256,7 @@ impl Way {
         }
     }
 
-    fn check_blocks(&self, blocks: Blocks, most: u64) -> Result<(), Refusal> {
+    pub fn check_blocks(&self, blocks: Blocks, most: u64) -> Result<(), Refusal> {
         let all = self.device.unit.size() / BLOCK;
         if blocks.lba.checked_add(blocks.count).is_none_or(|end| end > all) {
             return Err(Sense::OUT_OF_RANGE.into());
@@ -225,7 +264,7 @@ impl Way {
         if blocks.count > most { Err(Sense::field(1, None).into()) } else { Ok(()) }
     }
 
-    fn check_writable(&self) -> Result<(), Refusal> {
+    pub fn check_writable(&self) -> Result<(), Refusal> {
         if self.device.unit.read_only() {
             return Err(Sense::WRITE_PROTECTED.into());
         }
@@ -235,8 +274,8 @@ impl Way {
         Ok(())
     }
 
-    fn execute(&self, admission: Admission, data: Vec<Buf>) -> Execution {
-        let Admission { command, epoch, mark } = admission;
+    fn execute(self: &Arc<Way>, admission: Admission, data: Vec<Buf>) -> Execution {
+        let Admission { command, epoch, mark, stop } = admission;
         // Taken first: from here on an abort waits for us.
         let epoch = epoch.upgrade();
         if let Some(by) = mark.ended_by() {
@@ -258,6 +297,9 @@ impl Way {
                 let (device, path) = (self.device.clone(), self.attached.clone());
                 let list = media::flatten(&data);
                 Box::pin(async move { device.change_reservations(command, list, path).await })
+            }
+            _ if copy::may_take_long(&command) => {
+                copy::start(self, command, media::flatten(&data), stop.unwrap_or_default())
             }
             _ => match media::start(&self.device, command, data) {
                 Ok(work) => work,
@@ -315,6 +357,15 @@ impl Way {
             }
             Command::PersistentIn { action, room } => {
                 Ok(cut(persist::report(&device.state().registry, action)?, room))
+            }
+            Command::CopyParameters { room } => Ok(cut(copy::limits::parameters(), room)),
+            Command::CopyStatus { list, room } => Ok(cut(self.attached.copies.status(list, room)?, room)),
+            Command::TokenInformation { list, room } => {
+                Ok(cut(self.attached.copies.information(list, room)?, room))
+            }
+            Command::AbortCopy { list } => {
+                self.attached.copies.abort(list)?;
+                Ok(Vec::new())
             }
             Command::Reserve { .. } => self.reserve(),
             Command::Release => {
@@ -376,7 +427,7 @@ fn cut_to(command: Command, announced: u64) -> Result<Command, Sense> {
 
 /// A command at work. It keeps its epoch, and so holds an abort back, until it is done.
 struct Running {
-    way: Way,
+    way: Arc<Way>,
     mark: Arc<Mark>,
     _epoch: Option<Arc<Epoch>>,
     work: Pending<Answer>,

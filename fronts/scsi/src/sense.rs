@@ -24,6 +24,7 @@ pub enum SenseKey {
     IllegalRequest = 5,
     UnitAttention = 6,
     DataProtect = 7,
+    CopyAborted = 10,
     AbortedCommand = 11,
     Miscompare = 14,
 }
@@ -34,8 +35,10 @@ pub struct Sense {
     pub key: SenseKey,
     /// Additional sense code and its qualifier.
     pub code: (u8, u8),
-    /// For a miscompare, the offset of the first byte that differs.
+    /// For a miscompare, the offset of the first byte that differs; for a copy, the blocks of its segment not copied.
     pub information: Option<u64>,
+    /// The segment at which a copy ended, from 0 on.
+    pub segment: Option<u16>,
     /// The byte (and bit) of the command or of its parameters that is wrong.
     pub field: Option<Field>,
 }
@@ -49,7 +52,7 @@ pub struct Field {
 
 impl Sense {
     pub const fn new(key: SenseKey, asc: u8, ascq: u8) -> Sense {
-        Sense { key, code: (asc, ascq), information: None, field: None }
+        Sense { key, code: (asc, ascq), information: None, segment: None, field: None }
     }
 
     const fn illegal(asc: u8, ascq: u8) -> Sense {
@@ -67,6 +70,23 @@ impl Sense {
     pub const CANNOT_SAVE: Sense = Sense::illegal(0x39, 0x00);
     pub const RELEASE_INVALID: Sense = Sense::illegal(0x26, 0x04);
     pub const NO_REGISTRATION_ROOM: Sense = Sense::illegal(0x55, 0x04);
+    pub const TOO_MANY_TARGETS: Sense = Sense::illegal(0x26, 0x06);
+    pub const UNSUPPORTED_TARGET: Sense = Sense::illegal(0x26, 0x07);
+    pub const TOO_MANY_SEGMENTS: Sense = Sense::illegal(0x26, 0x08);
+    pub const UNSUPPORTED_SEGMENT: Sense = Sense::illegal(0x26, 0x09);
+    pub const INLINE_DATA: Sense = Sense::illegal(0x26, 0x0b);
+    pub const UNSUPPORTED_TOKEN: Sense = Sense::illegal(0x23, 0x01);
+    pub const TOKEN_UNKNOWN: Sense = Sense::illegal(0x23, 0x04);
+    pub const TOKEN_REVOKED: Sense = Sense::illegal(0x23, 0x06);
+    pub const TOKEN_EXPIRED: Sense = Sense::illegal(0x23, 0x07);
+    pub const TOKEN_LENGTH: Sense = Sense::illegal(0x23, 0x0a);
+    pub const NO_TOKEN_ROOM: Sense = Sense::illegal(0x55, 0x0d);
+    /// A list identifier that stands for a copy under way.
+    pub const COPY_IN_PROGRESS: Sense = Sense::illegal(0x00, 0x16);
+    pub const COPY_ABORTED: Sense = Sense::new(SenseKey::CopyAborted, 0x00, 0x00);
+    pub const COPY_DEVICE_FAILED: Sense = Sense::new(SenseKey::CopyAborted, 0x0d, 0x01);
+    pub const COPY_UNREACHABLE: Sense = Sense::new(SenseKey::CopyAborted, 0x0d, 0x02);
+    pub const COPY_DEVICE_TYPE: Sense = Sense::new(SenseKey::CopyAborted, 0x0d, 0x03);
     pub const WRITE_PROTECTED: Sense = Sense::new(SenseKey::DataProtect, 0x27, 0x00);
     pub const SOFTWARE_WRITE_PROTECTED: Sense = Sense::new(SenseKey::DataProtect, 0x27, 0x02);
     pub const SPACE_ALLOCATION_FAILED: Sense = Sense::new(SenseKey::DataProtect, 0x27, 0x07);
@@ -125,6 +145,9 @@ impl Sense {
             bytes[0] |= 0x80;
             bytes[3..7].copy_from_slice(&information.to_be_bytes());
         }
+        if let Some(segment) = self.segment {
+            bytes[10..12].copy_from_slice(&segment.to_be_bytes());
+        }
         (bytes[12], bytes[13]) = self.code;
         if let Some(field) = self.field {
             bytes[15..18].copy_from_slice(&field.encode());
@@ -137,6 +160,10 @@ impl Sense {
         if let Some(information) = self.information {
             bytes.extend([0x00, 0x0a, 0x80, 0x00]);
             bytes.extend(information.to_be_bytes());
+        }
+        if let Some(segment) = self.segment {
+            bytes.extend([0x01, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0]);
+            bytes.extend(segment.to_be_bytes());
         }
         if let Some(field) = self.field {
             bytes.extend([0x02, 0x06, 0, 0]);
@@ -161,6 +188,8 @@ impl Field {
 pub(crate) enum Refusal {
     Sense(Sense),
     Conflict,
+    /// Too much is under way; it may be asked again.
+    Busy,
 }
 
 impl From<Sense> for Refusal {
@@ -205,6 +234,7 @@ impl Outcome {
             Ok(data) => Outcome::good(data),
             Err(Refusal::Sense(sense)) => Outcome::check(&sense, descriptors),
             Err(Refusal::Conflict) => Outcome::status(Status::ReservationConflict),
+            Err(Refusal::Busy) => Outcome::status(Status::Busy),
         }
     }
 

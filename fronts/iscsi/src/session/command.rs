@@ -194,7 +194,7 @@ impl Connection {
         admission: Admission,
         immediate: usize,
     ) {
-        let (intake, cdb) = (admission.intake(), cdb(header));
+        let (intake, stop, cdb) = (admission.intake(), admission.stop(), cdb(header));
         let mut bursts = VecDeque::new();
         if seen.writes && !header.is_final() {
             let end = self.params.first_burst.min(seen.expected);
@@ -229,6 +229,7 @@ impl Connection {
             load: early,
             full_load: Load { requests: 1, bytes: OVERHEAD + intake + output },
             is_aborted: false,
+            stop,
             began: self.took_at,
             moved: self.took_at,
         };

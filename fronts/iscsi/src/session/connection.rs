@@ -28,7 +28,7 @@ use flow::{Inbox, Lease, Load, Outbox};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use probe::Layer;
-use scsi::{Nexus, Outcome};
+use scsi::{Nexus, Outcome, Stop};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::io;
@@ -258,6 +258,7 @@ impl Connection {
         let waiting = self.tasks.iter().filter(|(_, task)| task.state != State::Flying);
         let waiting: Vec<u32> = waiting.map(|(tag, _)| *tag).collect();
         waiting.into_iter().for_each(|tag| self.forget(tag));
+        self.tasks.values().flat_map(|task| &task.stop).for_each(Stop::set);
         if self.failure.is_some() {
             // Nothing more is sent; what is being sent need not wait for a client that does not read.
             self.stream.shutdown();

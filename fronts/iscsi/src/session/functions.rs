@@ -7,7 +7,7 @@ use crate::directory::Unit;
 use crate::params::{MAX_RECEIVE, Said};
 use crate::text::{MAX_TEXT, Pairs};
 use crate::wire::{Header, NO_TAG, Reject, Reply, request, response};
-use scsi::{Attention, Lun};
+use scsi::{Attention, Lun, Stop};
 use std::task::Context;
 use world::Pending;
 
@@ -214,6 +214,7 @@ impl Connection {
             None => self.answer_function(tag, NO_TASK),
             Some(task) if task.state == State::Flying => {
                 task.is_aborted = true;
+                task.stop.iter().for_each(Stop::set);
                 self.aborts.push((victim, tag));
             }
             Some(_) => {

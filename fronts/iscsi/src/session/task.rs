@@ -8,7 +8,7 @@
 
 use super::payload::Payload;
 use flow::Load;
-use scsi::{Admission, Lun, Path};
+use scsi::{Admission, Lun, Path, Stop};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use world::Instant;
@@ -63,6 +63,8 @@ pub(crate) struct Task {
     pub full_load: Load,
     /// A function aborted it: it is not answered.
     pub is_aborted: bool,
+    /// Ends it early, where it may take long.
+    pub stop: Option<Stop>,
     pub began: Instant,
     pub moved: Instant,
 }

@@ -5,20 +5,30 @@
 //! says it to clients that send nothing.
 
 use crate::directory::Unit;
-use scsi::{Attention, Lun, Nexus, Path};
+use scsi::{Attention, Device, Lun, Nexus, Path, Reach};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) struct UnitsSeen {
     nexus: Nexus,
+    /// What the client may copy between.
+    reach: Reach,
     paths: BTreeMap<Lun, Arc<Path>>,
 }
 
 impl UnitsSeen {
     pub fn new(nexus: Nexus, units: Vec<Unit>) -> UnitsSeen {
-        let paths = units.into_iter().map(|(lun, device)| (lun, Arc::new(device.attach(nexus.clone()))));
-        UnitsSeen { paths: paths.collect(), nexus }
+        let mut seen = UnitsSeen { nexus, reach: Reach::default(), paths: BTreeMap::new() };
+        for (lun, device) in units {
+            let path = seen.attach(&device);
+            seen.paths.insert(lun, path);
+        }
+        seen
+    }
+
+    fn attach(&self, device: &Arc<Device>) -> Arc<Path> {
+        Arc::new(device.attach_within(self.nexus.clone(), &self.reach))
     }
 
     pub fn get(&self, lun: Lun) -> Option<&Arc<Path>> {
@@ -45,9 +55,11 @@ impl UnitsSeen {
         let mut old = std::mem::take(&mut self.paths);
         for (lun, device) in units {
             let kept = old.remove(&lun).filter(|path| Arc::ptr_eq(path.device(), &device));
-            let path = kept.unwrap_or_else(|| Arc::new(device.attach(self.nexus.clone())));
+            let path = kept.unwrap_or_else(|| self.attach(&device));
             self.paths.insert(lun, path);
         }
+        // Commands under way may still have them; copies end.
+        old.values().for_each(|path| path.leave());
         let changed = before != self.described();
         if changed {
             self.paths.values().for_each(|path| path.raise(Attention::LunsChanged));

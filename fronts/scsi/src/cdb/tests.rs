@@ -59,8 +59,8 @@ fn no_bytes_do_harm() {
         if let Some(first) = bytes.first_mut()
             && random.below(2) == 0
         {
-            *first =
-                [0x12, 0x1a, 0x28, 0x42, 0x5e, 0x5f, 0x88, 0x89, 0x93, 0x9e, 0xa3][random.below(11) as usize];
+            *first = [0x12, 0x1a, 0x28, 0x42, 0x5e, 0x5f, 0x83, 0x84, 0x88, 0x89, 0x93, 0x9e, 0xa3]
+                [random.below(13) as usize];
         }
         if let Ok(command) = parse(&bytes) {
             let _ = (command.intake(), command.is_exact());
