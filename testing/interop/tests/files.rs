@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     harness::main(vec![
         trial("a_tree_of_all_kinds_of_files_passes_zdb", &[Need::Program("zdb")], judged),
         trial("copies_are_as_many_as_zdb_sees", &[Need::Program("zdb")], copies),
-        trial("file_systems_of_older_versions_are_read_and_not_changed", &[Need::Golden("v1")], older),
+        trial("file_systems_of_older_versions_are_read_and_not_changed", &[Need::Golden("v1"), Need::Golden("dsl")], older),
         trial("what_users_take_is_counted_on_in_pools_of_openzfs", &counted, || {
             ["v28", "nofeat"].into_iter().for_each(counted_on);
         }),
@@ -98,22 +98,52 @@ async fn recount(fs: &FileSystem) -> [Vec<(u64, u64)>; 2] {
     counted
 }
 
+/// In a pool of the first version OpenZFS makes file systems of the second; a newer pool has one of each older version, but
+/// is only read.
 fn older() {
     let scratch = Scratch::new();
-    let images = golden::pool("v1").copy(&scratch, &[]);
-    linux::block_on(async move {
-        let pool = open(images, "v1", false).await.unwrap();
-        let fs = pool.open_file_system("v1").await.unwrap();
-        let version = fs.version();
-        assert!((1..5).contains(&version), "{version}");
-        assert!(fs.root().await.unwrap().list_all().await.unwrap().len() > 1);
-        let refused = pool.open_file_system_for_writing("v1").await.unwrap_err();
-        assert_eq!(refused.kind(), units::Kind::Unsupported);
-        let said = refused.to_string();
-        let why = format!("writing to a file system of version {version}; its pool can be read");
-        assert!(said.contains("'v1'") && said.contains(&why) && !said.contains('\n'), "{said}");
-        pool.close().await.unwrap();
-    });
+    for (name, sets) in [("v1", &[("v1", 2)][..]), ("dsl", &OLDER[..])] {
+        let images = golden::pool(name).copy(&scratch, &[]);
+        linux::block_on(async move {
+            let is_read_only = name == "dsl";
+            let pool = open(images, name, is_read_only).await.unwrap();
+            for (set, version) in sets {
+                older_one(&pool, set, *version).await;
+            }
+            pool.close().await.unwrap();
+        });
+    }
+}
+
+const OLDER: [(&str, u64); 4] = [("dsl/zpl1", 1), ("dsl/zpl2", 2), ("dsl/zpl3", 3), ("dsl/zpl4", 4)];
+
+async fn older_one(pool: &Pool, name: &str, version: u64) {
+    let fs = pool.open_file_system(name).await.unwrap();
+    assert_eq!(fs.version(), version, "{name}");
+    let entries = fs.root().await.unwrap().list_all().await.unwrap();
+    assert!(!entries.is_empty(), "{name}");
+    for entry in &entries {
+        let node = fs.object(entry.object).await.unwrap();
+        // Only the first version has names that do not say what they are of.
+        assert_eq!(entry.kind, (version > 1).then_some(node.kind()), "{name}");
+        assert_eq!(node.object().attrs().bonus_kind, ondisk::ObjectType::ZNODE, "{name}");
+        assert_eq!(node.stat().await.unwrap().kind, node.kind(), "{name}");
+    }
+    if name.contains('/') {
+        let file = fs.resolve(b"f", true).await.unwrap();
+        assert_eq!(&file.read(0, 100).await.unwrap()[..], format!("{version}\n").as_bytes(), "{name}");
+    }
+    let writes = fs.root().await.unwrap().unlink(b"f").await.unwrap_err();
+    assert_eq!(writes.kind(), units::Kind::ReadOnly, "{name}");
+    let refused = pool.open_file_system_for_writing(name).await.unwrap_err();
+    if name.contains('/') {
+        assert_eq!(refused.kind(), units::Kind::ReadOnly, "{refused}");
+        return;
+    }
+    assert_eq!(refused.kind(), units::Kind::Unsupported, "{refused}");
+    let said = refused.to_string();
+    let why = format!("writing to a file system of version {version}; it can be read (readonly=on)");
+    assert!(said.contains(&format!("'{name}'")) && said.contains(&why) && !said.contains('\n'), "{said}");
 }
 
 /// Data as often as `copies` says, the block of pointers above it as `redundant_metadata` does.

@@ -1,20 +1,19 @@
 //! Changing what is said of a file: mode, owner, project, times, flags, list.
 
 use super::log::{Change, log_acl};
+use super::owner::COST_OF_HIDDEN;
 use super::replay::{FLAGS as FLAG_BITS, PROJECT, mask};
 use super::{COST, Loaded};
-use crate::accounts::owner_of;
 use crate::acl::{Ace, encode};
 use crate::acl_rules::{Acl, hints};
 use crate::node::Node;
 use crate::posix_acl::{self, PosixAcl};
-use crate::quotas::Resource;
 use crate::refusal::Refusal;
 use crate::sa::Attr;
 use crate::settings::{AclMode, AclType};
 use crate::stat::{FileKind, Time, flags};
 use ondisk::zil::{self, ExtendedAttributes, SetAttr};
-use ondisk::{NvValue, ObjsetFlags, Record};
+use ondisk::{NvValue, Record};
 use units::{Error, ObjectId, Result};
 
 /// What is to change; the rest stays as it is. The time of the change is always now.
@@ -87,8 +86,14 @@ impl Node {
             self.forget_atime();
         }
         file.touch(false)?;
-        let tx = fs.begin(COST).await?;
+        let is_given = changes.uid.is_some() || changes.gid.is_some() || changes.project.is_some();
+        let hidden = if is_given { self.hidden_nodes().await? } else { Vec::new() };
+        let hidden = file.given_with(&hidden).await?;
+        let tx = fs.begin(COST + hidden.len() as u64 * COST_OF_HIDDEN).await?;
         file.store(&tx).await?;
+        for one in &hidden {
+            one.store(&tx).await?;
+        }
         match file.word(Attr::Links)? {
             0 => tx.needs_no_record(),
             _ => {
@@ -106,41 +111,8 @@ impl Node {
                 }
             }
         }
-        drop((tx, file));
+        drop((tx, hidden, file));
         fs.settle().await
-    }
-
-    /// Owner, group and project, for all of which there must be room.
-    async fn change_owner(&self, file: &mut Loaded<'_>, changes: &Changes) -> Result<()> {
-        let fs = self.file_system();
-        let old = owner_of(&file.attributes).map_err(|e| self.place(e))?;
-        let mut new = old;
-        new.user = changes.uid.map_or(old.user, u64::from);
-        new.group = changes.gid.map_or(old.group, u64::from);
-        new.project = changes.project.map_or(old.project, u64::from);
-        // Who stays the owner takes no more than before.
-        let only = |is_new: bool, id: u64| if is_new { id } else { u64::MAX };
-        let charged = dmu::Owner {
-            user: only(new.user != old.user, new.user),
-            group: only(new.group != old.group, new.group),
-            project: only(new.project != old.project, new.project),
-        };
-        if new != old {
-            fs.check_quota(charged, &Resource::ALL, "change the owner of").await?;
-        }
-        file.set(Attr::Uid, &[new.user])?;
-        file.set(Attr::Gid, &[new.group])?;
-        if changes.project.is_none() || new.project == old.project {
-            return Ok(());
-        }
-        if !fs.0.set.phys().flags.has(ObjsetFlags::PROJECT_QUOTA_COMPLETE) {
-            return Err(self.place(Error::unsupported("projects in a file system that does not count them")));
-        }
-        file.attributes
-            .insert_behind(Attr::Links, Attr::Projid, &new.project.to_ne_bytes(), fs.tables())
-            .map_err(|e| self.place(e))?;
-        let own = file.word(Attr::Flags)?;
-        file.set(Attr::Flags, &[own | flags::PROJID])
     }
 
     /// Sets the mode; the lists follow.

@@ -24,6 +24,7 @@ mod data;
 mod log;
 mod make;
 mod names;
+mod owner;
 mod rename;
 mod replay;
 mod xattr;

@@ -87,21 +87,23 @@ impl Node {
             let is_set = extended.values & u64::from(bit) != 0;
             own = if is_set { own | flag } else { own & !flag };
         }
-        let tx = self.file_system().begin(COST).await?;
         if asked & CREATED != 0 {
             file.set(Attr::Crtime, &extended.created)?;
         }
-        if asked & PROJECT != 0 {
-            let project = u64::from_ne_bytes(*extended.stamp.first_chunk().expect("a stamp has 32 bytes"));
-            let tables = self.file_system().tables();
-            let words = project.to_ne_bytes();
-            file.attributes
-                .insert_behind(Attr::Links, Attr::Projid, &words, tables)
-                .map_err(|e| self.place(e))?;
-            own |= flags::PROJID;
-        }
         file.set(Attr::Flags, &[own])?;
+        let mut hidden = Vec::new();
+        if asked & PROJECT != 0 {
+            let project = extended.stamp.first_chunk().expect("a stamp has 32 bytes");
+            file.put_project(u64::from_ne_bytes(*project))?;
+            hidden = self.hidden_nodes().await?;
+        }
         file.touch(false)?;
-        file.store(&tx).await
+        let hidden = file.given_with(&hidden).await?;
+        let tx = self.file_system().begin(COST).await?;
+        file.store(&tx).await?;
+        for one in &hidden {
+            one.store(&tx).await?;
+        }
+        Ok(())
     }
 }

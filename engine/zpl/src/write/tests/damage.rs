@@ -335,3 +335,33 @@ fn directories_that_loop_are_errors_that_name_the_object() {
         }
     });
 }
+
+/// Of versions before ours only reading is known, of others nothing.
+#[test]
+fn file_systems_of_other_versions_are_not_changed() {
+    sim::run(3, sim::Config::default(), async {
+        let txgs = Txgs::new(Txg(9), &Tunables::default());
+        let store = Arc::new(MemStore::new());
+        let set = ObjSet::create(store, ObjsetId(54), ObjsetType::Zfs, Policy::mos(), Txg(10));
+        let tx = Tx::syncing(Txg(10));
+        crate::create(&set, &tx, NewFileSystem::default()).await.unwrap();
+        for version in [0, 1, 2, 3, 4, 6, u64::MAX] {
+            let master = Zap::open(set.object(MASTER_NODE).await.unwrap());
+            master.update(&tx, "VERSION", version).await.unwrap();
+            let read = FileSystem::open("tank/fs", &set).await.map(|fs| fs.version());
+            let (txgs, settings) = (txgs.clone(), Settings::default());
+            let options = WriteOptions { txgs, room: None, settings, log: None, has_logged_xattrs: false };
+            let refused = FileSystem::open_for_writing("tank/fs", &set, options).await.unwrap_err();
+            assert_eq!(refused.kind(), Kind::Unsupported, "{version}");
+            let said = refused.to_string();
+            if (1..5).contains(&version) {
+                assert_eq!(read.unwrap(), version);
+                let why = format!("writing to a file system of version {version}; it can be read (readonly=on)");
+                assert!(said.contains(&why), "{said}");
+            } else {
+                assert_eq!(read.unwrap_err().kind(), Kind::Unsupported, "{version}");
+                assert!(said.contains(&format!("file systems of version {version}")), "{said}");
+            }
+        }
+    });
+}

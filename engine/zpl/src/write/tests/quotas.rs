@@ -38,6 +38,34 @@ fn everything_is_counted_from_the_first_object_on() {
     });
 }
 
+/// Attributes that are files belong to whom the file belongs to, as in OpenZFS; they stayed with the one before.
+#[test]
+fn extended_attributes_follow_their_file_to_its_new_owner() {
+    let settings = Settings { xattr: crate::Xattrs::Directory, ..Settings::default() };
+    with_settings(counting(), settings, |fs| async move {
+        let root = fs.root().await.unwrap();
+        let file = root.create(b"f", &of(7)).await.unwrap();
+        file.set_xattr(b"user.a", &[1; 50_000]).await.unwrap();
+        file.set_xattr(b"user.b", &[2; 9000]).await.unwrap();
+        assert!(file.xattr_directory().await.unwrap().is_some(), "they are files");
+        let all = counted(&fs, Account::User, 7).await;
+        assert_eq!(all.1, 4, "file, directory and two attributes");
+        file.change(&Changes { uid: Some(8), project: Some(5), ..Changes::default() }).await.unwrap();
+        assert_eq!(counted(&fs, Account::User, 8).await, all);
+        assert_eq!(counted(&fs, Account::User, 7).await, (0, 0));
+        assert_eq!(counted(&fs, Account::Group, 20).await, all);
+        file.change(&Changes { gid: Some(21), ..Changes::default() }).await.unwrap();
+        assert_eq!(counted(&fs, Account::Group, 20).await, (0, 0));
+        for (account, id) in [(Account::Group, 21), (Account::User, 8), (Account::Project, 5)] {
+            assert_eq!(counted(&fs, account, id).await, all, "{account:?}");
+        }
+        assert_eq!(file.xattr(b"user.a").await.unwrap().unwrap().len(), 50_000);
+        drop(file);
+        root.unlink(b"f").await.unwrap();
+        assert_eq!(counted(&fs, Account::Project, 5).await, (0, 0));
+    });
+}
+
 #[test]
 fn who_is_at_a_quota_gets_nothing_new_and_can_give_back() {
     with_settings(counting(), Settings::default(), |fs| async move {
