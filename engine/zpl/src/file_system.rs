@@ -68,7 +68,10 @@ impl FileSystem {
         let place = |e: Error| e.at(format!("dataset '{name}'"));
         let mut inner = open(name, set).await.map_err(place)?;
         if inner.version != VERSION {
-            let what = format!("writing to a file system of version {}; it can be read (readonly=on)", inner.version);
+            let what = format!(
+                "writing to a file system of version {}; it can be read (readonly=on)",
+                inner.version
+            );
             return Err(place(Error::unsupported(what)));
         }
         inner.writer = Some(Writer::open(set, options).await.map_err(place)?);

@@ -29,7 +29,11 @@ fn main() -> ExitCode {
     harness::main(vec![
         trial("a_tree_of_all_kinds_of_files_passes_zdb", &[Need::Program("zdb")], judged),
         trial("copies_are_as_many_as_zdb_sees", &[Need::Program("zdb")], copies),
-        trial("file_systems_of_older_versions_are_read_and_not_changed", &[Need::Golden("v1"), Need::Golden("dsl")], older),
+        trial(
+            "file_systems_of_older_versions_are_read_and_not_changed",
+            &[Need::Golden("v1"), Need::Golden("dsl")],
+            older,
+        ),
         trial("what_users_take_is_counted_on_in_pools_of_openzfs", &counted, || {
             ["v28", "nofeat"].into_iter().for_each(counted_on);
         }),

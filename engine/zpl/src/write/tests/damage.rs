@@ -356,7 +356,8 @@ fn file_systems_of_other_versions_are_not_changed() {
             let said = refused.to_string();
             if (1..5).contains(&version) {
                 assert_eq!(read.unwrap(), version);
-                let why = format!("writing to a file system of version {version}; it can be read (readonly=on)");
+                let why =
+                    format!("writing to a file system of version {version}; it can be read (readonly=on)");
                 assert!(said.contains(&why), "{said}");
             } else {
                 assert_eq!(read.unwrap_err().kind(), Kind::Unsupported, "{version}");
