@@ -84,7 +84,18 @@ pub fn assert_clean_by_2_3(directory: &Path, pool: &str) {
 /// # Panics
 /// When it cannot read the pool.
 pub fn intent_logs(directory: &Path, pool: &str) -> String {
-    let mut zdb = command("zdb");
+    intent_logs_by(command("zdb"), directory, pool)
+}
+
+/// The same from the newer judge, which knows all kinds of records, by a test that needs [`OF_2_3`].
+///
+/// # Panics
+/// When it cannot read the pool.
+pub fn intent_logs_by_2_3(directory: &Path, pool: &str) -> String {
+    intent_logs_by(of_2_3().expect("the test says that it needs a zdb of OpenZFS 2.3"), directory, pool)
+}
+
+fn intent_logs_by(mut zdb: Command, directory: &Path, pool: &str) -> String {
     zdb.args(["-e", "-p"]).arg(directory).args(["-ivv", pool]);
     let output = output(&mut zdb);
     let said = said(&output);
