@@ -209,6 +209,16 @@ pub(crate) struct Set {
     pub features: Mutex<Vec<Feature>>,
 }
 
+impl Drop for Set {
+    /// What is dirty holds what it shares with the set, which holds what is dirty. Nobody is left to sync it: the pool was
+    /// given up, or the power is gone.
+    fn drop(&mut self) {
+        for dirty in &self.shared.dirty {
+            drop(std::mem::take(&mut *lock(dirty)));
+        }
+    }
+}
+
 /// The objects that somebody uses.
 #[derive(Default)]
 struct Opened {

@@ -473,3 +473,14 @@ fn a_dirty_block_grows_where_it_is() {
     let block = run(object.read_block(0)).unwrap();
     assert!(block[..128 << 10].iter().all(|b| *b == 7) && block[128 << 10..].iter().all(|b| *b == 0));
 }
+
+#[test]
+fn what_was_never_synced_goes_with_the_last_who_knew_the_set() {
+    let mut bench = Bench::new(ObjsetId(9));
+    let object = make(&bench, 512);
+    bench.sync();
+    run(object.write(&bench.tx(), 0, &[7; 512])).unwrap();
+    let store = bench.store.clone();
+    drop((object, bench));
+    assert_eq!(Arc::strong_count(&store), 1, "nothing of the set is left");
+}
