@@ -19,7 +19,8 @@ use zio::{BlockStore, Pipeline};
 /// Space maps as objects of the MOS. The MOS is opened through the allocator, so it is put in afterwards.
 pub(crate) struct MosSpaceLog {
     tree: Arc<Tree>,
-    /// Taken out again when the pool closes: the MOS leads back here, and the circle would keep the devices open.
+    /// Taken out again when the pool closes, and by the end of the [`Knot`]: the MOS leads back here, and the circle would
+    /// keep the devices open.
     tied: Mutex<Option<Tied>>,
 }
 
@@ -31,6 +32,24 @@ struct Tied {
     style: MapStyle,
     /// To count the maps that have a histogram, which is a feature.
     core: Option<Core>,
+}
+
+/// Whoever opens a pool, and then the pool itself, has this: with it the knot goes, also when opening fails half way or a
+/// pool is given up without being closed.
+pub(crate) struct Knot(Arc<MosSpaceLog>);
+
+impl std::ops::Deref for Knot {
+    type Target = MosSpaceLog;
+
+    fn deref(&self) -> &MosSpaceLog {
+        &self.0
+    }
+}
+
+impl Drop for Knot {
+    fn drop(&mut self) {
+        self.0.cut();
+    }
 }
 
 /// What the pool's features say of new space maps.
@@ -61,8 +80,9 @@ impl MosSpaceLog {
     }
 
     /// Ties the knot.
-    pub fn tie(&self, mos: ObjSet, style: MapStyle) {
+    pub fn tie(self: &Arc<Self>, mos: ObjSet, style: MapStyle) -> Knot {
         *self.lock() = Some(Tied { mos, style, core: None });
+        Knot(self.clone())
     }
 
     /// Ties the other end, before the first map is made.

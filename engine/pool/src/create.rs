@@ -88,7 +88,7 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
     let policy =
         Policy { hole_birth: has(Feature::HoleBirth), lz4: has(Feature::Lz4Compress), ..Policy::mos() };
     let mos = ObjSet::create(store, ObjsetId::MOS, ObjsetType::Meta, policy, txg);
-    log.tie(mos.clone(), MapStyle::of(has));
+    let knot = log.tie(mos.clone(), MapStyle::of(has));
     let tx = Tx::syncing(txg);
     // The object directory is object 1, so it comes first.
     let new = dsl_of(&options, pool_space(&tree));
@@ -133,7 +133,7 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
         config,
         tree,
         space,
-        space_log: log,
+        space_log: knot,
         pipeline,
         mos,
         dsl,

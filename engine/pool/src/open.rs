@@ -11,7 +11,7 @@
 //! Labels say where the devices are and how to read the MOS; what the tree is, the MOS says. Nothing is written before the
 //! first txg; a pool opened read-only has none.
 
-use crate::assemble::{MapStyle, MosSpaceLog};
+use crate::assemble::{Knot, MapStyle, MosSpaceLog};
 use crate::create::min_alloc;
 use crate::intent_log::IntentLogs;
 use crate::logs::only_reading;
@@ -260,7 +260,7 @@ async fn build(
         lz4: has(Feature::Lz4Compress),
         ..Policy::mos()
     });
-    log.tie(mos.clone(), MapStyle::of(has));
+    let knot = log.tie(mos.clone(), MapStyle::of(has));
     log.tie_features(dsl.core().clone());
     dtl::load(&tree, &*log, uberblock.txg).await?;
     if has(Feature::SpacemapV2) {
@@ -273,7 +273,7 @@ async fn build(
         config,
         tree,
         space,
-        space_log: log.clone(),
+        space_log: knot,
         pipeline,
         mos,
         dsl,
@@ -306,7 +306,7 @@ pub(crate) struct Parts {
     pub config: PoolConfig,
     pub tree: Arc<Tree>,
     pub space: Arc<Space>,
-    pub space_log: Arc<MosSpaceLog>,
+    pub space_log: Knot,
     pub pipeline: Pipeline,
     pub mos: ObjSet,
     pub dsl: Dsl,

@@ -1,6 +1,6 @@
 //! An open pool: what it is made of.
 
-use crate::assemble::MosSpaceLog;
+use crate::assemble::Knot;
 use crate::intent_log::IntentLogs;
 use crate::logs::WaitingLog;
 use crate::tasks::Tasks;
@@ -35,7 +35,7 @@ pub(crate) struct Inner {
     pub config: Mutex<PoolConfig>,
     pub tree: Arc<Tree>,
     pub space: Arc<Space>,
-    pub space_log: Arc<MosSpaceLog>,
+    pub space_log: Knot,
     pub pipeline: Pipeline,
     pub mos: ObjSet,
     pub dsl: Dsl,

@@ -6,6 +6,7 @@ mod faults;
 mod file_logs;
 mod full;
 mod full_files;
+mod given_up;
 mod heal;
 mod hosts;
 mod logs;
