@@ -91,7 +91,8 @@ pub(crate) struct Count {
     pub census: Arc<dyn Census>,
     /// What the file system keeps sums of.
     flags: ObjsetFlags,
-    sums: Mutex<Sums>,
+    /// Bytes and objects of whom.
+    sums: Mutex<BTreeMap<(Account, u64), [i64; 2]>>,
 }
 
 impl Count {
@@ -126,19 +127,21 @@ impl Count {
             if account == Account::Project && !self.flags.has(ObjsetFlags::PROJECT_QUOTA_COMPLETE) {
                 continue;
             }
+            let [bytes, objects] = sums.entry((account, id)).or_default();
             if dnode.flags.has(DnodeFlags::USERUSED_ACCOUNTED) {
-                *sums.entry((account, format!("{id:x}"))).or_default() +=
-                    sign * (DNODE + dnode.used_bytes()) as i64;
+                *bytes += sign * (DNODE + dnode.used_bytes()) as i64;
             }
             if dnode.flags.has(DnodeFlags::USEROBJUSED_ACCOUNTED) {
-                *sums.entry((account, format!("obj-{id:x}"))).or_default() += sign;
+                *objects += sign;
             }
         }
     }
 
     pub fn finish(self) -> (Arc<dyn Census>, Sums) {
-        let mut sums = self.sums.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        sums.retain(|_, sum| *sum != 0);
-        (self.census, sums)
+        let counted = self.sums.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let named = counted.into_iter().flat_map(|((account, id), [bytes, objects])| {
+            [((account, format!("{id:x}")), bytes), ((account, format!("obj-{id:x}")), objects)]
+        });
+        (self.census, named.filter(|(_, sum)| *sum != 0).collect())
     }
 }

@@ -71,7 +71,7 @@ impl ObjSet {
     pub async fn allocate(&self, tx: &Tx, new: NewObject) -> Result<Object> {
         loop {
             let id = self.find_free(new.slots).await?;
-            match self.claim(tx, id, &new) {
+            match self.make(tx, id, &new) {
                 Err(e) if e.kind() == Kind::Exists => continue,
                 other => return other,
             }
@@ -80,6 +80,11 @@ impl ObjSet {
 
     /// Makes an object under a number that is known to be free, as the fixed objects of a new object set have.
     pub fn claim(&self, tx: &Tx, id: ObjectId, new: &NewObject) -> Result<Object> {
+        lock(&self.0.search).was_claimed();
+        self.make(tx, id, new)
+    }
+
+    fn make(&self, tx: &Tx, id: ObjectId, new: &NewObject) -> Result<Object> {
         let attrs = new.attrs();
         let tree = Tree::empty(attrs.roots, attrs.indirect_shift);
         let node = Node::new(id, self.0.shared.clone(), attrs, new.bonus.as_slice().into(), tree);
@@ -126,28 +131,19 @@ impl ObjSet {
         Ok(())
     }
 
-    /// The next number from the cursor on whose slots are free on disk and in memory.
+    /// The next number whose slots are free on disk and in memory.
     async fn find_free(&self, slots: u8) -> Result<ObjectId> {
-        let meta = &self.0.meta;
-        let per_block = u64::from(meta.attrs().block_size) / SLOT;
+        let per_block = u64::from(self.0.meta.attrs().block_size) / SLOT;
         loop {
-            let start = *lock(&self.0.next_free);
-            let blkid = start / per_block;
-            let taken = self.taken_slots(blkid, per_block as usize).await?;
-            let mut cursor = lock(&self.0.next_free);
-            if *cursor != start {
-                continue; // another task took some meanwhile
-            }
-            let first = (start % per_block) as usize;
-            let free = taken[first..].windows(slots.into()).position(|w| w.iter().all(|t| !t));
-            match free {
-                Some(i) => {
-                    let id = start + i as u64;
-                    *cursor = id + u64::from(slots);
-                    return Ok(ObjectId(id));
+            let (blkid, changes) = {
+                let mut search = lock(&self.0.search);
+                if let Some(id) = search.take(per_block, slots) {
+                    return Ok(id);
                 }
-                None => *cursor = (blkid + 1) * per_block,
-            }
+                (search.next / per_block, search.changes)
+            };
+            let taken = self.taken_slots(blkid, per_block as usize).await?;
+            lock(&self.0.search).look_into(blkid, taken, changes);
         }
     }
 
@@ -170,6 +166,63 @@ impl ObjSet {
             if self.dnode_changes() == before {
                 return Ok(taken);
             }
+        }
+    }
+}
+
+/// The search for free numbers: upwards, a block of dnodes at a time.
+///
+/// All numbers that the search has given out are below `next`. A slot from there on that was free in the block and in
+/// memory stays so until somebody claims a number of his own: then the block is looked at again.
+#[derive(Debug)]
+pub(crate) struct Search {
+    next: u64,
+    /// Which slots are taken, of the block that `next` is in.
+    taken: Option<(u64, Vec<bool>)>,
+    /// How often what is known of a block may have become untrue.
+    changes: u64,
+}
+
+impl Search {
+    pub fn from(next: u64) -> Search {
+        Search { next, taken: None, changes: 0 }
+    }
+
+    /// The next number with so many free slots in the block that was looked into. `None` when it has none, or none was.
+    fn take(&mut self, per_block: u64, slots: u8) -> Option<ObjectId> {
+        let (blkid, taken) = self.taken.as_ref().filter(|(blkid, _)| *blkid == self.next / per_block)?;
+        let first = (self.next % per_block) as usize;
+        let is_free = |run: &[bool]| !run.contains(&true);
+        match taken[first..].windows(slots.into()).position(is_free) {
+            Some(i) => {
+                let id = self.next + i as u64;
+                self.next = id + u64::from(slots);
+                Some(ObjectId(id))
+            }
+            None => {
+                self.next = (*blkid + 1) * per_block;
+                None
+            }
+        }
+    }
+
+    /// What a block was like since there were so many `changes`.
+    fn look_into(&mut self, blkid: u64, taken: Vec<bool>, changes: u64) {
+        if self.changes == changes {
+            self.taken = Some((blkid, taken));
+        }
+    }
+
+    fn was_claimed(&mut self) {
+        self.taken = None;
+        self.changes += 1;
+    }
+
+    /// The search begins there again, if it is past it.
+    pub fn was_freed(&mut self, id: ObjectId) {
+        if id.0 < self.next {
+            self.next = id.0;
+            self.was_claimed();
         }
     }
 }

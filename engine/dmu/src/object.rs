@@ -92,6 +92,15 @@ impl Object {
         looked(Lookup::Tree(state.stable.clone()))
     }
 
+    /// Whether `data`, the very buffer, is the newest of a block and in memory only: what is on disk by now is another
+    /// matter.
+    pub fn is_dirty_block(&self, blkid: u64, data: &Buf) -> bool {
+        match self.lookup(blkid).place {
+            Lookup::Memory(newest) => newest.as_ptr() == data.as_ptr() && newest.len() == data.len(),
+            Lookup::Hole | Lookup::Tree(_) => false,
+        }
+    }
+
     /// One whole level-0 block, shared, not copied. Zeros for a hole.
     pub async fn read_block(&self, blkid: u64) -> Result<Buf> {
         Ok(self.read_versioned(blkid).await?.0)
@@ -254,18 +263,18 @@ impl Object {
     pub fn write_block(&self, tx: &Tx, blkid: u64, data: Buf) -> Result<()> {
         let node = &self.node;
         let len = data.len() as u64;
-        let fresh = {
+        let (fresh, more) = {
             let mut state = node.lock();
             assert_eq!(len, u64::from(state.attrs.block_size), "a block is written whole");
             state.attrs.max_blkid = state.attrs.max_blkid.max(blkid);
             let max = state.attrs.max_blkid;
             let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
             overlay.attrs.max_blkid = overlay.attrs.max_blkid.max(blkid).min(max);
-            overlay.put(blkid, data, &*node.shared.store);
+            let more = overlay.put(blkid, data, &*node.shared.store);
             state.data_changed(tx.txg());
-            fresh
+            (fresh, more)
         };
-        self.account(tx, fresh, len);
+        self.account(tx, fresh, more);
         Ok(())
     }
 
@@ -423,23 +432,17 @@ impl Object {
         if let Some(old) = &mut old {
             old.resize(size as usize);
         }
-        let bytes = old.as_ref().map_or(0, |old| old.len() as u64);
         let node = &self.node;
-        let fresh = {
+        let (fresh, more) = {
             let mut state = node.lock();
-            let fresh = {
-                let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
-                overlay.attrs.block_size = size;
-                if let Some(block) = old {
-                    overlay.put(0, block, &*node.shared.store);
-                }
-                fresh
-            };
+            let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
+            overlay.attrs.block_size = size;
+            let more = old.map_or(0, |block| overlay.put(0, block, &*node.shared.store));
             state.attrs.block_size = size;
             state.data_changed(tx.txg());
-            fresh
+            (fresh, more)
         };
-        self.account(tx, fresh, bytes);
+        self.account(tx, fresh, more);
         Ok(())
     }
 

@@ -1,10 +1,13 @@
 //! An object set: the meta-dnode's objects, opened on demand.
 
 use crate::accounting::{Account, Census};
+use crate::alloc::Search;
 use crate::node::Node;
 use crate::object::Object;
 use crate::tree::Tree;
-use ondisk::{BlockPointer, DnodeFlags, DnodePhys, Feature, ObjectType, ObjsetPhys, ObjsetSize, ObjsetType};
+use ondisk::{
+    BlockPointer, DnodeFlags, DnodePhys, Feature, ObjectType, ObjsetFlags, ObjsetPhys, ObjsetSize, ObjsetType,
+};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -198,7 +201,7 @@ pub(crate) struct Set {
     pub meta: Object,
     open: Mutex<Opened>,
     /// Where the search for a free object number goes on.
-    pub next_free: Mutex<u64>,
+    pub search: Mutex<Search>,
     /// Who counts what users take; nobody in an object set that has no users.
     pub census: Mutex<Option<Arc<dyn Census>>>,
     /// Users, groups, projects; none where there are no sums.
@@ -293,7 +296,7 @@ impl ObjSet {
             root: Mutex::new(root),
             meta,
             open: Mutex::default(),
-            next_free: Mutex::new(1),
+            search: Mutex::new(Search::from(1)),
         };
         ObjSet(Arc::new(set))
     }
@@ -309,6 +312,11 @@ impl ObjSet {
     /// The root block's content, with the meta-dnode as of the last sync.
     pub fn phys(&self) -> ObjsetPhys {
         lock(&self.0.phys).clone()
+    }
+
+    /// Its flags.
+    pub fn flags(&self) -> ObjsetFlags {
+        lock(&self.0.phys).flags
     }
 
     /// Changes what the root block says besides the meta-dnode (the log header, flags); it is written by `txg`'s sync.

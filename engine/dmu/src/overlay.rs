@@ -60,10 +60,12 @@ impl Overlay {
         }
     }
 
-    /// Sets a whole block.
-    pub fn put(&mut self, blkid: u64, data: Buf, store: &dyn BlockStore) {
+    /// Sets a whole block. Returns by how many bytes more memory waits for the sync than before.
+    pub fn put(&mut self, blkid: u64, data: Buf, store: &dyn BlockStore) -> u64 {
         self.disown(blkid, store);
-        self.blocks.insert(blkid, data);
+        let len = data.len() as u64;
+        let before = self.blocks.insert(blkid, data).map_or(0, |before| before.len() as u64);
+        len.saturating_sub(before)
     }
 
     /// The block to be changed in place, if this txg has written it.

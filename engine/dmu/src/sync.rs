@@ -115,7 +115,8 @@ impl ObjSet {
 
     async fn sync_object(&self, node: Arc<Node>, ctx: &SyncCtx, count: Option<&Count>) -> Result<()> {
         let synced = sync_node(&node, ctx).await?;
-        if let Some(count) = count
+        // The slot of one that came to be in this txg was free before.
+        if let Some(count) = count.filter(|_| !synced.overlay.created)
             && let Some(old) = self.dnode_phys(node.id).await?
         {
             count.take_out(&old);
@@ -137,8 +138,7 @@ impl ObjSet {
         synced.settle(&node);
         self.note_dnode(node.id, destroyed);
         if destroyed {
-            let mut cursor = lock(&self.0.next_free);
-            *cursor = (*cursor).min(node.id.0);
+            lock(&self.0.search).was_freed(node.id);
         }
         Ok(())
     }

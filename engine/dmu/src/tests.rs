@@ -484,3 +484,59 @@ fn what_was_never_synced_goes_with_the_last_who_knew_the_set() {
     drop((object, bench));
     assert_eq!(Arc::strong_count(&store), 1, "nothing of the set is left");
 }
+
+/// What was found free is not given to two, whoever else takes numbers meanwhile.
+#[test]
+fn numbers_are_given_out_once() {
+    let mut bench = Bench::new(ObjsetId(21));
+    let new = |slots| NewObject { slots, ..NewObject::new(ObjectType::UINT64_OTHER, 512) };
+    let mut taken: BTreeMap<u64, u8> = BTreeMap::new();
+    for step in 0..3000 {
+        let slots = 1 + bench.random(3) as u8;
+        let made = match bench.random(10) {
+            0 => {
+                // Somebody who names the number: often one of those that come next.
+                let near = taken.last_key_value().map_or(1, |(id, _)| *id) + bench.random(5);
+                let id = ObjectId(near.saturating_sub(bench.random(40)).max(1));
+                run(bench.set.claim_free(&bench.tx(), id, &new(slots))).ok()
+            }
+            1 => {
+                let victim = bench.random(1 + taken.len() as u64) as usize;
+                if let Some((&id, _)) = taken.iter().nth(victim) {
+                    run(bench.set.free(&bench.tx(), ObjectId(id))).unwrap();
+                    taken.remove(&id);
+                    bench.sync();
+                }
+                None
+            }
+            2 if step % 7 == 0 => {
+                bench.sync();
+                None
+            }
+            _ => Some(run(bench.set.allocate(&bench.tx(), new(slots))).unwrap()),
+        };
+        if let Some(object) = made {
+            let (id, slots) = (object.id().0, object.attrs().slots);
+            let before = taken.range(..=id).next_back().map_or(0, |(id, slots)| id + u64::from(*slots));
+            let behind = taken.range(id..).next().map_or(u64::MAX, |(id, _)| *id);
+            assert!(before <= id && id + u64::from(slots) <= behind, "step {step}: {id:x} of {slots} slots");
+            taken.insert(id, slots);
+        }
+    }
+    bench.sync();
+    bench.reopen();
+    assert_eq!(run(bench.set.object_ids(ObjectId(1), 5000)).unwrap().len(), taken.len());
+}
+
+#[test]
+fn a_block_is_dirty_until_it_is_synced() {
+    let mut bench = Bench::new(ObjsetId(21));
+    let object = run(bench.set.allocate(&bench.tx(), NewObject::new(ObjectType::UINT64_OTHER, 512))).unwrap();
+    let other = Buf::copy_from(&[1; 512]);
+    assert!(!object.is_dirty_block(0, &other));
+    object.write_block(&bench.tx(), 0, Buf::copy_from(&[1; 512])).unwrap();
+    let newest = run(object.read_block(0)).unwrap();
+    assert!(object.is_dirty_block(0, &newest) && !object.is_dirty_block(0, &other));
+    bench.sync();
+    assert!(!object.is_dirty_block(0, &run(object.read_block(0)).unwrap()));
+}

@@ -27,6 +27,9 @@ pub trait Blocks: Send + Sync {
     /// more if what is read after it is not what it wrote.
     fn version(&self) -> u64;
 
+    /// Whether `data`, as it was read, is what was last written to the block and is in memory only.
+    fn is_dirty_block(&self, blkid: u64, data: &Buf) -> bool;
+
     /// Replaces a whole block.
     fn write_block(&self, tx: &Self::Tx, blkid: u64, data: Buf) -> Result<()>;
 

@@ -1,4 +1,5 @@
-//! The index that the handles of one ZAP keep, for one version of its bytes.
+//! What the handles of one ZAP keep of it, for one version of its bytes: of a micro ZAP an index, of a fat one which
+//! leaves were proven sound.
 //!
 //! ```text
 //!   first look at a version: search the block ── second look: make an index ── own change: version and index follow
@@ -10,17 +11,24 @@
 //! ([`Blocks::version`](crate::Blocks::version)): so what another handle has changed is noticed before the index is used,
 //! and after a change of our own the index follows only if that was the only one.
 //!
+//! A leaf is proven before it changes, and what we write is sound: so while it is the newest in memory it need not be
+//! proven again. One that was read from a device is.
+//!
 //! All indexes together take up to [`BYTES_MAX`]; past that the ones made first go.
 
 use crate::index::{self, Index};
 use crate::micro::Micro;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Of about ninety thousand names for each MiB.
 pub(crate) const BYTES_MAX: usize = 16 << 20;
 /// With fewer slots than this, looking at all of them is as fast.
 const SLOTS_MIN: usize = 24;
+
+/// How many leaves one handle remembers.
+const LEAVES_MAX: usize = 1024;
 
 #[derive(Debug, Default)]
 pub(crate) struct Kept(Mutex<State>);
@@ -31,6 +39,8 @@ struct State {
     version: Option<u64>,
     /// Of that version.
     index: Option<Arc<Index>>,
+    /// Blocks of that version that are sound leaves.
+    leaves: BTreeSet<u64>,
     /// It is in [`MADE`].
     is_listed: bool,
 }
@@ -55,6 +65,7 @@ impl Kept {
             if state.version < Some(version) {
                 state.version = Some(version);
                 state.index = None;
+                state.leaves.clear();
                 return None;
             }
             if state.version > Some(version) {
@@ -88,6 +99,26 @@ impl Kept {
             change(Arc::make_mut(&mut index));
             state.index = Some(index);
         }
+    }
+
+    /// Whether the leaf in this block was proven at `version`, or written by us.
+    pub fn is_sound(&self, version: u64, blkid: u64) -> bool {
+        let state = self.lock();
+        state.version == Some(version) && state.leaves.contains(&blkid)
+    }
+
+    /// As [`Kept::follow`]: we have written leaves, and used other blocks for something else.
+    pub fn follow_leaves(&self, from: u64, to: u64, leaves: &[u64], others: &[Range<u64>]) {
+        let mut state = self.lock();
+        state.index = None;
+        if state.version != Some(from) || state.leaves.len() + leaves.len() > LEAVES_MAX {
+            state.leaves.clear();
+        }
+        state.version = Some(to);
+        if !others.is_empty() {
+            state.leaves.retain(|blkid| !others.iter().any(|range| range.contains(blkid)));
+        }
+        state.leaves.extend(leaves);
     }
 
     /// There is nothing to look up in it any more.

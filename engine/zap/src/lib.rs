@@ -69,8 +69,7 @@ pub struct Zap<S> {
     has_long_names: bool,
     /// A change replaces several blocks, and a lookup must not see some of them old and others new.
     turn: Arc<RwLock<()>>,
-    /// Of a micro ZAP.
-    index: Arc<Kept>,
+    kept: Arc<Kept>,
 }
 
 /// What a ZAP is created with.
@@ -108,7 +107,7 @@ pub struct Stats {
 impl<S: Blocks> Zap<S> {
     /// Opens the ZAP in these blocks. Nothing is read before it is needed.
     pub fn open(blocks: S) -> Zap<S> {
-        Zap { blocks, has_long_names: false, turn: Arc::new(RwLock::new(())), index: Arc::default() }
+        Zap { blocks, has_long_names: false, turn: Arc::new(RwLock::new(())), kept: Arc::default() }
     }
 
     /// Lets names grow to [`LONG_NAME_MAX`]: for directories of a dataset with long names.

@@ -29,6 +29,10 @@ impl Blocks for Object {
         Object::version(self)
     }
 
+    fn is_dirty_block(&self, blkid: u64, data: &Buf) -> bool {
+        Object::is_dirty_block(self, blkid, data)
+    }
+
     async fn patch_block(&self, tx: &Tx, blkid: u64, within: usize, part: &[u8]) -> Result<()> {
         Object::patch_block(self, tx, blkid, within, part).await
     }

@@ -84,7 +84,7 @@ impl<S: Blocks> Zap<S> {
         match self.opened().await? {
             Opened::Micro(Names { micro, version, .. }) => {
                 let needle = Needle::new(&micro.rules(), name.into(), how)?;
-                let index = self.index.look(version, &micro);
+                let index = self.kept.look(version, &micro);
                 let slot = micro.find(&needle, index.as_deref()).map_err(|e| e.at(self.blocks.name()))?;
                 Ok(slot.map(|slot| Found {
                     name: slot.name.to_vec(),
@@ -199,7 +199,7 @@ impl<S: Blocks> Zap<S> {
 
     /// The entry that the needle means.
     pub(crate) fn find_in<'n>(&self, names: &'n Names, needle: &Needle<'_>) -> Result<Option<Slot<'n>>> {
-        let index = self.index.look(names.version, &names.micro);
+        let index = self.kept.look(names.version, &names.micro);
         names.micro.find(needle, index.as_deref()).map_err(|e| e.at(self.blocks.name()))
     }
 
@@ -209,7 +209,7 @@ impl<S: Blocks> Zap<S> {
             (ZapBlock::Micro, bytes) => {
                 Ok(Opened::Micro(Names { micro: Micro::open(bytes)?, version, is_foreign }))
             }
-            (ZapBlock::Header, bytes) => Ok(Opened::Fat(Fat::open(&self.blocks, bytes)?)),
+            (ZapBlock::Header, bytes) => Ok(Opened::Fat(Fat::open(&self.blocks, bytes, version)?)),
             (ZapBlock::Leaf, _) => Err(Error::corrupt("ZAP that starts with a leaf")),
         }
     }

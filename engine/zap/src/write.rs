@@ -87,7 +87,7 @@ impl<S: Blocks> Zap<S> {
         match self.opened().await? {
             Opened::Micro(names) => self.put_micro(tx, names, key, value, mode).await,
             Opened::Fat(fat) => {
-                let mut edit = fat.edit();
+                let mut edit = fat.edit(&self.kept);
                 let needle = Needle::new(&edit.header.rules, key, Match::Exact)?;
                 edit.put(&needle, None, &value, mode).await?;
                 edit.commit(tx)
@@ -105,7 +105,7 @@ impl<S: Blocks> Zap<S> {
     ) -> Result<()> {
         let needle = Needle::new(&names.micro.rules(), key, Match::Exact)?;
         let plan = {
-            let index = self.index.look(names.version, &names.micro);
+            let index = self.kept.look(names.version, &names.micro);
             plan_put(&names.micro, index.as_deref(), &needle, &value, mode)
         };
         match plan.map_err(|e| e.at(self.blocks.name()))? {
@@ -132,7 +132,7 @@ impl<S: Blocks> Zap<S> {
                 edit.put(&needle, None, &value, mode).await?;
                 self.blocks.set_block_size(tx, 1 << FAT_SHIFT).await?;
                 edit.commit(tx)?;
-                self.index.forget();
+                self.kept.forget();
             }
         }
         Ok(())
@@ -153,7 +153,7 @@ impl<S: Blocks> Zap<S> {
     /// We have changed the block; the index follows if nobody else has.
     fn changed(&self, from: u64, to: u64, change: impl FnOnce(&mut Index)) {
         if self.blocks.version() == to {
-            self.index.follow(from, to, change);
+            self.kept.follow(from, to, change);
         }
     }
 
@@ -170,7 +170,7 @@ impl<S: Blocks> Zap<S> {
                 Ok(())
             }
             Opened::Fat(fat) => {
-                let mut edit = fat.edit();
+                let mut edit = fat.edit(&self.kept);
                 let needle = Needle::new(&edit.header.rules, key, how)?;
                 edit.remove(&needle).await?;
                 edit.commit(tx)

@@ -100,7 +100,7 @@ impl FileSystem {
 
 /// Whether the file system keeps such sums.
 pub(crate) fn counts(set: &ObjSet, account: Account, resource: Resource) -> bool {
-    let flags = set.phys().flags;
+    let flags = set.flags();
     let objects = resource == Resource::Space || flags.has(ObjsetFlags::USER_OBJECT_ACCOUNTING_COMPLETE);
     let projects = account != Account::Project || flags.has(ObjsetFlags::PROJECT_QUOTA_COMPLETE);
     flags.has(ObjsetFlags::USER_ACCOUNTING_COMPLETE) && objects && projects

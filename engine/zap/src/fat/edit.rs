@@ -4,6 +4,7 @@ use super::read::{at_block, leaf_pointer, read_block, read_leaf};
 use super::{Header, header::Place};
 use crate::blocks::Blocks;
 use crate::hash::Rules;
+use crate::kept::Kept;
 use crate::key::Needle;
 use crate::le;
 use crate::leaf::{self, Fit, Leaf};
@@ -24,6 +25,8 @@ pub(crate) struct Edit<'s, S> {
     tables: BTreeMap<u64, IoBuf>,
     leaves: BTreeMap<u64, Leaf<IoBuf>>,
     freed: Vec<Range<u64>>,
+    /// Who knows which leaves are sound, and of which version of the store.
+    known: Option<(&'s Kept, u64)>,
 }
 
 /// What to do about a key that is there, or is not.
@@ -35,7 +38,13 @@ pub(crate) enum Mode {
 
 impl<'s, S: Blocks> Edit<'s, S> {
     pub(super) fn new(store: &'s S, header: Header, block0: IoBuf) -> Edit<'s, S> {
-        Edit { store, header, block0, tables: BTreeMap::new(), leaves: BTreeMap::new(), freed: Vec::new() }
+        let (tables, leaves, freed) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        Edit { store, header, block0, tables, leaves, freed, known: None }
+    }
+
+    /// What a handle remembers of the store at `version` need not be proven again.
+    pub fn knowing(self, kept: &'s Kept, version: u64) -> Edit<'s, S> {
+        Edit { known: Some((kept, version)), ..self }
     }
 
     /// A fat ZAP from nothing: a header whose pointers all lead to block 1, an empty leaf.
@@ -130,6 +139,10 @@ impl<'s, S: Blocks> Edit<'s, S> {
 
     /// Writes every block of the change.
     pub fn commit(mut self, tx: &S::Tx) -> Result<()> {
+        let sound: Vec<u64> = self.leaves.keys().copied().collect();
+        let others: Vec<Range<u64>> =
+            self.freed.iter().cloned().chain(self.tables.keys().map(|blkid| *blkid..*blkid + 1)).collect();
+        let writes = self.freed.len() + 1 + self.tables.len() + self.leaves.len();
         for blocks in self.freed {
             self.store.free_blocks(tx, blocks)?;
         }
@@ -141,6 +154,12 @@ impl<'s, S: Blocks> Edit<'s, S> {
         for (blkid, leaf) in self.leaves {
             self.store.write_block(tx, blkid, leaf.freeze())?;
         }
+        if let Some((kept, from)) = self.known {
+            let to = from + writes as u64;
+            if self.store.version() == to {
+                kept.follow_leaves(from, to, &sound, &others);
+            }
+        }
         Ok(())
     }
 
@@ -149,7 +168,11 @@ impl<'s, S: Blocks> Edit<'s, S> {
         let blkid = self.pointer(self.header.index_of(hash)).await?;
         if !self.leaves.contains_key(&blkid) {
             let leaf = read_leaf(self.store, &self.header, blkid, hash).await?;
-            let leaf = leaf.into_mut(&self.header.rules).map_err(|e| at_block(e, self.store, blkid))?;
+            // What a device gives back is never known to be what was written.
+            let is_sound = self.known.is_some_and(|(kept, version)| kept.is_sound(version, blkid))
+                && self.store.is_dirty_block(blkid, leaf.bytes());
+            let leaf = leaf.into_mut(&self.header.rules, is_sound);
+            let leaf = leaf.map_err(|e| at_block(e, self.store, blkid))?;
             self.leaves.insert(blkid, leaf);
         }
         Ok(blkid)

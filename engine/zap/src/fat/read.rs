@@ -5,6 +5,7 @@ use crate::block;
 use crate::blocks::Blocks;
 use crate::cursor::Cursor;
 use crate::hash::Rules;
+use crate::kept::Kept;
 use crate::key::{Needle, OwnedKey};
 use crate::le;
 use crate::leaf::{EntryChunk, Leaf};
@@ -18,21 +19,23 @@ pub(crate) struct Fat<'s, S> {
     store: &'s S,
     block0: Buf,
     pub header: Header,
+    /// Of the store.
+    version: u64,
 }
 
 impl<'s, S: Blocks> Fat<'s, S> {
-    pub fn open(store: &'s S, block0: Buf) -> Result<Fat<'s, S>> {
+    pub fn open(store: &'s S, block0: Buf, version: u64) -> Result<Fat<'s, S>> {
         let header = Header::decode(&block0).map_err(|e| e.at(store.name()))?;
-        Ok(Fat { store, block0, header })
+        Ok(Fat { store, block0, header, version })
     }
 
     pub fn rules(&self) -> &Rules {
         &self.header.rules
     }
 
-    /// Starts a change.
-    pub fn edit(self) -> Edit<'s, S> {
-        Edit::new(self.store, self.header, self.block0.into_mut())
+    /// Starts a change, by a handle that keeps this.
+    pub fn edit(self, kept: &'s Kept) -> Edit<'s, S> {
+        Edit::new(self.store, self.header, self.block0.into_mut()).knowing(kept, self.version)
     }
 
     pub async fn find(&self, needle: &Needle<'_>) -> Result<Option<Value>> {

@@ -26,9 +26,15 @@ pub(crate) fn cost(name_len: usize, value_len: usize) -> usize {
 }
 
 impl Leaf<Buf> {
-    /// For changing: checked, and in a block of its own.
-    pub fn into_mut(self, rules: &Rules) -> Result<Leaf<IoBuf>> {
-        self.check(rules)?;
+    pub fn bytes(&self) -> &Buf {
+        &self.bytes
+    }
+
+    /// For changing: checked, unless it is known to be sound, and in a block of its own.
+    pub fn into_mut(self, rules: &Rules, is_sound: bool) -> Result<Leaf<IoBuf>> {
+        if !is_sound {
+            self.check(rules)?;
+        }
         let Leaf { bytes, header, shift, geometry } = self;
         Ok(Leaf { bytes: bytes.into_mut(), header, shift, geometry })
     }

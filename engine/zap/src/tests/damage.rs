@@ -1,7 +1,7 @@
 //! Damaged and foreign blocks.
 
 use super::{Memory, Numbers, fat, micro, now};
-use crate::{Cursor, Form, Key, Value, Zap, ZapFlags};
+use crate::{Blocks, Cursor, Form, Key, Value, Zap, ZapFlags};
 use units::Kind;
 
 fn sample_fat(entries: u64) -> Zap<Memory> {
@@ -71,6 +71,22 @@ fn a_change_that_meets_damage_writes_nothing() {
     let after: Vec<_> = zap.blocks().blocks().into_iter().map(|(b, data)| (b, data.to_vec())).collect();
     assert!(before == after);
     assert_eq!(now(zap.lookup_u64("name 3")).unwrap(), Some(3), "what is still legible is read");
+}
+
+/// What was proven, or written by us, is proven again when it was somewhere else meanwhile.
+#[test]
+fn a_leaf_that_comes_back_from_a_device_is_proven_again() {
+    let zap = sample_fat(60);
+    now(zap.insert(&(), "new", 1)).unwrap();
+    let leaves: Vec<u64> = zap.blocks().blocks().into_keys().filter(|b| *b != 0).collect();
+    let sound = leaves.iter().filter(|b| zap.kept.is_sound(zap.blocks().version(), **b)).count();
+    assert!(sound > 0, "it remembers");
+    // Its free chunks are counted wrong; nobody has written it.
+    leaves.iter().for_each(|blkid| zap.blocks().rot(*blkid, |bytes| bytes[28] ^= 1));
+    assert_eq!(now(zap.remove(&(), "new")).unwrap_err().kind(), Kind::Corrupt);
+    assert_eq!(now(zap.insert(&(), "newer", 1)).unwrap_err().kind(), Kind::Corrupt);
+    leaves.iter().for_each(|blkid| zap.blocks().rot(*blkid, |bytes| bytes[28] ^= 1));
+    now(zap.remove(&(), "new")).unwrap();
 }
 
 /// A pointer that leads to the wrong leaf could make a listing go round for ever.

@@ -22,7 +22,7 @@ fn filled(entries: u64) -> Zap<Memory> {
 }
 
 fn has_index<S: Blocks>(zap: &Zap<S>) -> bool {
-    zap.index.has_index()
+    zap.kept.has_index()
 }
 
 /// What an index says must be what the block says.
@@ -30,7 +30,7 @@ fn check_index<S: Blocks>(zap: &Zap<S>) {
     let bytes = now(zap.blocks().read_block(0)).unwrap();
     let (_, bytes) = crate::block::open(bytes).unwrap();
     let micro = Micro::open(bytes).unwrap();
-    let Some(kept) = zap.index.look(zap.blocks().version(), &micro) else { return };
+    let Some(kept) = zap.kept.look(zap.blocks().version(), &micro) else { return };
     assert_eq!(kept.free_slot(), micro.free_slot(None));
     for slot in micro.slots().map(Result::unwrap) {
         let hash = micro.rules().hash(Key::Name(slot.name));
@@ -61,7 +61,7 @@ fn the_second_question_makes_an_index_and_changes_keep_it() {
         now(zap.insert(&(), name(n).as_str(), n)).unwrap();
         now(zap.update(&(), name(n - 50).as_str(), n)).unwrap();
         now(zap.remove(&(), name(n - 100).as_str())).unwrap();
-        assert!(zap.index.has_index_of(zap.blocks().version()), "at {n}");
+        assert!(zap.kept.has_index_of(zap.blocks().version()), "at {n}");
         if n % 64 == 0 {
             check_index(&zap);
         }

@@ -8,7 +8,7 @@ mod oracle;
 mod shape;
 
 use crate::{Blocks, Normalization, Options, Zap, ZapFlags};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::ops::Range;
 use std::pin::pin;
@@ -36,16 +36,30 @@ struct State {
     blocks: BTreeMap<u64, Buf>,
     reads: u64,
     version: u64,
+    /// What is on disk, and was read from there again.
+    clean: BTreeSet<u64>,
 }
 
 impl Memory {
     pub fn new(block_size: usize) -> Memory {
-        Memory(Mutex::new(State { block_size, blocks: BTreeMap::new(), reads: 0, version: 0 }))
+        Memory(Mutex::new(State {
+            block_size,
+            blocks: BTreeMap::new(),
+            reads: 0,
+            version: 0,
+            clean: BTreeSet::new(),
+        }))
     }
 
     pub fn of(blocks: impl IntoIterator<Item = (u64, Buf)>) -> Memory {
         let blocks: BTreeMap<u64, Buf> = blocks.into_iter().collect();
-        Memory(Mutex::new(State { block_size: blocks[&0].len(), blocks, reads: 0, version: 0 }))
+        Memory(Mutex::new(State {
+            block_size: blocks[&0].len(),
+            blocks,
+            reads: 0,
+            version: 0,
+            clean: BTreeSet::new(),
+        }))
     }
 
     pub fn blocks(&self) -> BTreeMap<u64, Buf> {
@@ -64,6 +78,14 @@ impl Memory {
         }
         state.blocks.insert(blkid, data);
         state.version += 1;
+    }
+
+    /// The block was written to a device, which gives something else back.
+    pub fn rot(&self, blkid: u64, change: impl FnOnce(&mut [u8])) {
+        self.tamper(blkid, change);
+        let mut state = self.0.lock().unwrap();
+        state.version -= 1;
+        state.clean.insert(blkid);
     }
 
     /// Changes a block behind the back of the ZAP.
@@ -111,8 +133,15 @@ impl Blocks for Memory {
         let mut state = self.0.lock().unwrap();
         assert_eq!(data.len(), state.block_size, "a block is written whole");
         state.blocks.insert(blkid, data);
+        state.clean.remove(&blkid);
         state.version += 1;
         Ok(())
+    }
+
+    fn is_dirty_block(&self, blkid: u64, data: &Buf) -> bool {
+        let state = self.0.lock().unwrap();
+        let is_newest = state.blocks.get(&blkid).is_some_and(|newest| newest.as_ptr() == data.as_ptr());
+        is_newest && !state.clean.contains(&blkid)
     }
 
     async fn patch_block(&self, _: &(), blkid: u64, within: usize, part: &[u8]) -> Result<()> {
@@ -166,6 +195,10 @@ impl<B: Blocks> Blocks for Arc<B> {
 
     fn write_block(&self, tx: &B::Tx, blkid: u64, data: Buf) -> Result<()> {
         B::write_block(self, tx, blkid, data)
+    }
+
+    fn is_dirty_block(&self, blkid: u64, data: &Buf) -> bool {
+        B::is_dirty_block(self, blkid, data)
     }
 
     async fn patch_block(&self, tx: &B::Tx, blkid: u64, within: usize, part: &[u8]) -> Result<()> {

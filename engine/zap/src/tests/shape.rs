@@ -248,6 +248,10 @@ impl Blocks for Slow {
         self.0.write_block(tx, blkid, data)
     }
 
+    fn is_dirty_block(&self, blkid: u64, data: &Buf) -> bool {
+        self.0.is_dirty_block(blkid, data)
+    }
+
     async fn patch_block(&self, tx: &(), blkid: u64, within: usize, part: &[u8]) -> Result<()> {
         world::yield_now().await;
         self.0.patch_block(tx, blkid, within, part).await

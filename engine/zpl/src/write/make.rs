@@ -240,7 +240,7 @@ async fn default_list(directory: &Node, new: &NewFile<'_>, acl_type: AclType) ->
 
 /// The project of what is made in a directory with these attributes.
 fn project_of(fs: &FileSystem, above: &Attributes, flags_above: u64) -> Result<Option<u64>> {
-    if !fs.0.set.phys().flags.has(ObjsetFlags::PROJECT_QUOTA_COMPLETE) {
+    if !fs.0.set.flags().has(ObjsetFlags::PROJECT_QUOTA_COMPLETE) {
         return Ok(None);
     }
     let is_given = flags_above & (flags::PROJINHERIT | flags::XATTR) != 0;

@@ -2,7 +2,7 @@
 
 use super::log::{Change, log_acl};
 use super::make::{Birth, Made, Plan};
-use super::{COST, NewFile, load_all};
+use super::{COST, Loaded, NewFile, load_all};
 use crate::acl_rules::hints;
 use crate::file_system::FileSystem;
 use crate::node::Node;
@@ -49,6 +49,16 @@ impl FileSystem {
     }
 }
 
+impl Loaded<'_> {
+    /// A directory that somebody has removed takes no names any more.
+    pub(super) fn must_have_names(&self) -> Result<()> {
+        match self.word(Attr::Links)? {
+            0 => Err(self.node.refuse(Refusal::Stale, "make a name in")),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A value of a directory.
 pub(super) fn entry(object: ObjectId, kind: FileKind) -> u64 {
     object.0 | (kind as u64) << 60
@@ -72,14 +82,6 @@ impl Node {
             return Err(self.refuse(Refusal::OtherProject, doing));
         }
         Ok(())
-    }
-
-    /// A directory that somebody has removed takes no names any more.
-    pub(super) fn must_have_names(&self) -> Result<()> {
-        match self.links()? {
-            0 => Err(self.refuse(Refusal::Stale, "make a name in")),
-            _ => Ok(()),
-        }
     }
 
     /// Makes a file of any kind under a new name of this directory.
@@ -109,7 +111,7 @@ impl Node {
         let directory = self.directory()?;
         let _names = fs.0.names.lock().await;
         let mut parent = self.load().await?;
-        self.must_have_names()?;
+        parent.must_have_names()?;
         self.check_flags(&parent.attributes, flags::IMMUTABLE, "make a name in")?;
         if self.entry(name).await?.is_some() {
             return Err(self.exists(name));
@@ -167,8 +169,8 @@ impl Node {
         let names = fs.0.names.lock().await;
         let mut both = load_all(&[self, node]).await?;
         let (Some(mut file), Some(mut parent)) = (both.pop(), both.pop()) else { return Ok(()) };
-        self.must_have_names()?;
-        node.must_have_names()?;
+        parent.must_have_names()?;
+        file.must_have_names()?;
         if file.word(Attr::Links)? >= LINKS_MAX {
             return Err(node.refuse(Refusal::TooLarge, "link"));
         }

@@ -73,7 +73,7 @@ impl Loaded<'_> {
         let place = |e: Error| self.node.place(e);
         let fs = self.node.file_system();
         let old = owner_of(&self.attributes).map_err(place)?;
-        if new.project != old.project && !fs.0.set.phys().flags.has(ObjsetFlags::PROJECT_QUOTA_COMPLETE) {
+        if new.project != old.project && !fs.0.set.flags().has(ObjsetFlags::PROJECT_QUOTA_COMPLETE) {
             return Err(place(Error::unsupported("projects in a file system that does not count them")));
         }
         self.set(Attr::Uid, &[new.user])?;

@@ -97,7 +97,6 @@ impl Node {
                 other.check_removal(node.is_directory()).await?;
             }
         }
-        target.must_have_names()?;
         // The two directories may be one.
         let mut nodes = vec![self, &node];
         nodes.extend((self.id() != target.id()).then_some(target));
@@ -105,6 +104,7 @@ impl Node {
         let target_at = if self.id() == target.id() { 0 } else { target_at };
         nodes.extend(other.as_ref());
         let mut all = load_all(&nodes).await?;
+        all[target_at].must_have_names()?;
         for loaded in &all {
             loaded.node.check_flags(&loaded.attributes, flags::IMMUTABLE | flags::APPENDONLY, "rename")?;
         }
