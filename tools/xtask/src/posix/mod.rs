@@ -18,7 +18,7 @@
 //! It needs root, `/dev/fuse`, git, a C compiler and autotools; xfstests also what its own README names.
 //!
 //! xfstests' users (`fsgqa` and others) and its mount helper are made for the time of the run, the users in a mount
-//! namespace of its own. A test of it that does not end in five minutes is ended, and has failed.
+//! namespace of its own. A test of it that does not end in ten minutes is ended, and has failed.
 //!
 //! A failure that is expected stands in a file, with its reason; one that is not, and one that is expected and does not
 //! happen, are findings, as is a test that does not run. At the end stands a table in Markdown: what ran, what passed, and

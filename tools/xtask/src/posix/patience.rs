@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Some tests run for 200 seconds by design.
-pub const LIMIT: Duration = Duration::from_secs(300);
+pub const LIMIT: Duration = Duration::from_secs(600);
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Watches until it is dropped.
