@@ -130,7 +130,7 @@ impl<S: Blocks> Zap<S> {
         if !size.is_power_of_two() || !leaf::SHIFTS.contains(&size.ilog2()) {
             return Err(Error::invalid(format!("a fat ZAP cannot have blocks of {size} bytes")));
         }
-        fat::Edit::format(&blocks, size.ilog2(), rules).commit(tx)?;
+        fat::Edit::format(&blocks, size.ilog2(), rules).commit_whole(tx)?;
         Ok(Zap::open(blocks))
     }
 

@@ -209,7 +209,9 @@ impl<S: Blocks> Zap<S> {
             (ZapBlock::Micro, bytes) => {
                 Ok(Opened::Micro(Names { micro: Micro::open(bytes)?, version, is_foreign }))
             }
-            (ZapBlock::Header, bytes) => Ok(Opened::Fat(Fat::open(&self.blocks, bytes, version)?)),
+            (ZapBlock::Header, bytes) => {
+                Ok(Opened::Fat(Fat::open(&self.blocks, bytes, version, is_foreign)?))
+            }
             (ZapBlock::Leaf, _) => Err(Error::corrupt("ZAP that starts with a leaf")),
         }
     }

@@ -90,7 +90,7 @@ impl<S: Blocks> Zap<S> {
                 let mut edit = fat.edit(&self.kept);
                 let needle = Needle::new(&edit.header.rules, key, Match::Exact)?;
                 edit.put(&needle, None, &value, mode).await?;
-                edit.commit(tx)
+                edit.commit(tx).await
             }
         }
     }
@@ -131,7 +131,7 @@ impl<S: Blocks> Zap<S> {
                 let mut edit = Edit::upgrade(&self.blocks, FAT_SHIFT, &names.micro).await?;
                 edit.put(&needle, None, &value, mode).await?;
                 self.blocks.set_block_size(tx, 1 << FAT_SHIFT).await?;
-                edit.commit(tx)?;
+                edit.commit_whole(tx)?;
                 self.kept.forget();
             }
         }
@@ -173,7 +173,7 @@ impl<S: Blocks> Zap<S> {
                 let mut edit = fat.edit(&self.kept);
                 let needle = Needle::new(&edit.header.rules, key, how)?;
                 edit.remove(&needle).await?;
-                edit.commit(tx)
+                edit.commit(tx).await
             }
         }
     }

@@ -13,20 +13,59 @@ use crate::value::Value;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use units::{Error, Kind, Result};
-use world::IoBuf;
+use world::{Buf, IoBuf};
+
+/// The header lies within this many bytes of block 0.
+const HEADER_MAX: usize = 128;
 
 /// The new content of every block that changes. Nothing is written before [`Edit::commit`].
 #[derive(Debug)]
 pub(crate) struct Edit<'s, S> {
     pub(super) store: &'s S,
     pub header: Header,
-    block0: IoBuf,
+    block0: Buf,
+    /// More of it changes than its header, or it is in the other byte order.
+    rewrites_block0: bool,
     /// Blocks of the pointer table.
     tables: BTreeMap<u64, IoBuf>,
     leaves: BTreeMap<u64, Leaf<IoBuf>>,
     freed: Vec<Range<u64>>,
     /// Who knows which leaves are sound, and of which version of the store.
     known: Option<(&'s Kept, u64)>,
+}
+
+/// What is left of a change when block 0 is written.
+struct Rest<'s, S> {
+    store: &'s S,
+    tables: BTreeMap<u64, IoBuf>,
+    leaves: BTreeMap<u64, Leaf<IoBuf>>,
+    freed: Vec<Range<u64>>,
+    known: Option<(&'s Kept, u64)>,
+}
+
+impl<S: Blocks> Rest<'_, S> {
+    fn write(self, tx: &S::Tx) -> Result<()> {
+        let sound: Vec<u64> = self.leaves.keys().copied().collect();
+        let others: Vec<Range<u64>> =
+            self.freed.iter().cloned().chain(self.tables.keys().map(|blkid| *blkid..*blkid + 1)).collect();
+        let writes = 1 + self.freed.len() + self.tables.len() + self.leaves.len();
+        for blocks in self.freed {
+            self.store.free_blocks(tx, blocks)?;
+        }
+        for (blkid, bytes) in self.tables {
+            self.store.write_block(tx, blkid, bytes.freeze())?;
+        }
+        for (blkid, leaf) in self.leaves {
+            self.store.write_block(tx, blkid, leaf.freeze())?;
+        }
+        if let Some((kept, from)) = self.known {
+            let to = from + writes as u64;
+            if self.store.version() == to {
+                kept.follow_leaves(from, to, &sound, &others);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What to do about a key that is there, or is not.
@@ -37,9 +76,9 @@ pub(crate) enum Mode {
 }
 
 impl<'s, S: Blocks> Edit<'s, S> {
-    pub(super) fn new(store: &'s S, header: Header, block0: IoBuf) -> Edit<'s, S> {
+    pub(super) fn new(store: &'s S, header: Header, block0: Buf, rewrites_block0: bool) -> Edit<'s, S> {
         let (tables, leaves, freed) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        Edit { store, header, block0, tables, leaves, freed, known: None }
+        Edit { store, header, block0, rewrites_block0, tables, leaves, freed, known: None }
     }
 
     /// What a handle remembers of the store at `version` need not be proven again.
@@ -53,7 +92,7 @@ impl<'s, S: Blocks> Edit<'s, S> {
         for pointer in block0[1 << (shift - 1)..].chunks_exact_mut(8) {
             le::put_u64(pointer, 0, 1);
         }
-        let mut edit = Edit::new(store, Header::new(shift, rules), block0);
+        let mut edit = Edit::new(store, Header::new(shift, rules), block0.freeze(), true);
         edit.leaves.insert(1, Leaf::format(shift, &rules, 0, 0));
         edit
     }
@@ -137,30 +176,34 @@ impl<'s, S: Blocks> Edit<'s, S> {
         if is_empty { self.shrink(needle.hash).await } else { Ok(()) }
     }
 
-    /// Writes every block of the change.
-    pub fn commit(mut self, tx: &S::Tx) -> Result<()> {
-        let sound: Vec<u64> = self.leaves.keys().copied().collect();
-        let others: Vec<Range<u64>> =
-            self.freed.iter().cloned().chain(self.tables.keys().map(|blkid| *blkid..*blkid + 1)).collect();
-        let writes = self.freed.len() + 1 + self.tables.len() + self.leaves.len();
-        for blocks in self.freed {
-            self.store.free_blocks(tx, blocks)?;
+    /// Writes every block of the change. Of block 0 it is the header alone as long as its pointers stay as they are.
+    pub async fn commit(self, tx: &S::Tx) -> Result<()> {
+        if self.rewrites_block0 {
+            return self.commit_whole(tx);
         }
-        self.header.encode(&mut self.block0);
-        self.store.write_block(tx, 0, self.block0.freeze())?;
-        for (blkid, bytes) in self.tables {
-            self.store.write_block(tx, blkid, bytes.freeze())?;
-        }
-        for (blkid, leaf) in self.leaves {
-            self.store.write_block(tx, blkid, leaf.freeze())?;
-        }
-        if let Some((kept, from)) = self.known {
-            let to = from + writes as u64;
-            if self.store.version() == to {
-                kept.follow_leaves(from, to, &sound, &others);
-            }
-        }
-        Ok(())
+        let mut head = self.block0[..HEADER_MAX].to_vec();
+        self.header.encode(&mut head);
+        let store = self.store;
+        let rest = self.without_block0();
+        // First, and the rest follows at once: whoever gives up waiting has changed nothing.
+        store.patch_block(tx, 0, 0, &head).await?;
+        rest.write(tx)
+    }
+
+    /// The same, with all of block 0.
+    pub fn commit_whole(self, tx: &S::Tx) -> Result<()> {
+        let mut block0 = self.block0.clone();
+        self.header.encode(block0.make_mut());
+        let store = self.store;
+        let rest = self.without_block0();
+        store.write_block(tx, 0, block0)?;
+        rest.write(tx)
+    }
+
+    /// All but block 0, which nobody holds then.
+    fn without_block0(self) -> Rest<'s, S> {
+        let Edit { store, tables, leaves, freed, known, .. } = self;
+        Rest { store, tables, leaves, freed, known }
     }
 
     /// Loads the leaf that a hash leads to for changing, and returns its block.
@@ -216,7 +259,8 @@ impl<'s, S: Blocks> Edit<'s, S> {
 
     async fn store_pointer(&mut self, Place { block, offset }: Place, blkid: u64) -> Result<()> {
         if block == 0 {
-            le::put_u64(&mut self.block0, offset, blkid);
+            self.rewrites_block0 = true;
+            le::put_u64(self.block0.make_mut(), offset, blkid);
             return Ok(());
         }
         if !self.tables.contains_key(&block) {

@@ -21,12 +21,14 @@ pub(crate) struct Fat<'s, S> {
     pub header: Header,
     /// Of the store.
     version: u64,
+    /// In the store block 0 is in the other byte order.
+    is_foreign: bool,
 }
 
 impl<'s, S: Blocks> Fat<'s, S> {
-    pub fn open(store: &'s S, block0: Buf, version: u64) -> Result<Fat<'s, S>> {
+    pub fn open(store: &'s S, block0: Buf, version: u64, is_foreign: bool) -> Result<Fat<'s, S>> {
         let header = Header::decode(&block0).map_err(|e| e.at(store.name()))?;
-        Ok(Fat { store, block0, header, version })
+        Ok(Fat { store, block0, header, version, is_foreign })
     }
 
     pub fn rules(&self) -> &Rules {
@@ -35,7 +37,7 @@ impl<'s, S: Blocks> Fat<'s, S> {
 
     /// Starts a change, by a handle that keeps this.
     pub fn edit(self, kept: &'s Kept) -> Edit<'s, S> {
-        Edit::new(self.store, self.header, self.block0.into_mut()).knowing(kept, self.version)
+        Edit::new(self.store, self.header, self.block0, self.is_foreign).knowing(kept, self.version)
     }
 
     pub async fn find(&self, needle: &Needle<'_>) -> Result<Option<Value>> {

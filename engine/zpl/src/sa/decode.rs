@@ -25,6 +25,11 @@ struct Value {
 }
 
 impl Attributes {
+    /// None, and room for those of a new file.
+    pub fn of_new_file() -> Attributes {
+        Attributes { bytes: Vec::with_capacity(320), values: Vec::with_capacity(16), acl_order: None }
+    }
+
     /// Those in a bonus, or in a spill block.
     pub fn decode(bytes: &[u8], tables: &Tables) -> Result<Attributes> {
         let mut attributes = Attributes::default();

@@ -196,7 +196,7 @@ impl<'a> Plan<'a> {
     fn attributes(&self, fs: &FileSystem, (generation, time): (u64, [u64; 2])) -> Result<Attributes> {
         let NewFile { kind, uid, target, .. } = self.new;
         let is_directory = kind == FileKind::Directory;
-        let mut attributes = Attributes::default();
+        let mut attributes = Attributes::of_new_file();
         let mut set = |attr, words: &[u64]| attributes.set_words(attr, words, fs.tables());
         set(Attr::Mode, &[self.acl.mode])?;
         let size = if is_directory { 2 } else { target.len() as u64 };
