@@ -55,7 +55,7 @@ pub use alloc::NewObject;
 pub use node::Attrs;
 pub use object::Object;
 pub use objset::{ObjSet, Policy, RedundantMetadata, SyncMode};
-pub use prefetch::Streaks;
+pub use prefetch::{Streaks, aside};
 pub use spill::{SPILL_MAX, SPILL_UNIT};
 pub use sync::SyncCtx;
 pub use traverse::{Visit, Visitor, locate, traverse_objset, traverse_tree};

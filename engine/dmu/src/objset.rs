@@ -8,7 +8,7 @@ use crate::tree::Tree;
 use ondisk::{
     BlockPointer, DnodeFlags, DnodePhys, Feature, ObjectType, ObjsetFlags, ObjsetPhys, ObjsetSize, ObjsetType,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use units::{Checksum, Compression, Error, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
@@ -439,6 +439,20 @@ impl ObjSet {
         if is_destroyed {
             open.nodes.remove(&id);
         }
+    }
+
+    pub(crate) fn meta(&self) -> &Object {
+        &self.0.meta
+    }
+
+    /// The meta-dnode's blocks that have those of these objects which nobody has open.
+    pub(crate) fn closed_dnode_blocks(&self, ids: impl IntoIterator<Item = ObjectId>) -> BTreeSet<u64> {
+        let attrs = self.0.meta.attrs();
+        let per_block = u64::from(attrs.block_size) / SLOT;
+        let open = lock(&self.0.open);
+        let is_closed = |id: &ObjectId| open.nodes.get(id).is_none_or(|node| node.strong_count() == 0);
+        let blocks = ids.into_iter().filter(is_closed).map(|id| id.0 / per_block);
+        blocks.filter(|blkid| *blkid <= attrs.max_blkid).collect()
     }
 
     /// The dnode of `id` as the meta-dnode's blocks have it: `None` when its slot is free.

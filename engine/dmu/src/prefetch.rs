@@ -3,11 +3,17 @@
 //! A [`Streak`] remembers where each of a few readers left off. A read that begins where one ended extends that streak,
 //! and the window ahead of it doubles up to [`MAX_AHEAD`]; a read elsewhere starts a new streak in place of the one
 //! longest idle. [`Streak::observe`] is pure and says which blocks to fetch; [`Object::observe_read`] fetches them.
+//!
+//! Who knows which objects will be opened says so to [`ObjSet::prefetch_dnodes`]. Nobody waits for what is fetched in
+//! advance; [`aside`] makes a task only of what is not in the cache.
 
 use crate::object::Object;
-use crate::objset::lock;
+use crate::objset::{ObjSet, lock};
+use std::future::Future;
 use std::ops::Range;
 use std::sync::Mutex;
+use std::task::{Context, Waker};
+use units::ObjectId;
 
 /// Readers told apart, as several clients or threads may read one object.
 const STREAKS: usize = 8;
@@ -72,6 +78,25 @@ impl Object {
             let object = self.clone();
             // Detached: nobody waits for a prefetch.
             drop(world::spawn(async move { object.prefetch_block(blkid).await }));
+        }
+    }
+}
+
+/// Does something that nobody waits for: what need not wait itself here and now, the rest as a task.
+pub fn aside(work: impl Future<Output = ()> + Send + 'static) {
+    let mut work = Box::pin(work);
+    // The task looks once more before it waits, so nothing need be told of this look.
+    if work.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+        drop(world::spawn(work));
+    }
+}
+
+impl ObjSet {
+    /// Starts fetching the dnodes of objects that will probably be opened soon.
+    pub fn prefetch_dnodes(&self, ids: impl IntoIterator<Item = ObjectId>) {
+        for blkid in self.closed_dnode_blocks(ids) {
+            let meta = self.meta().clone();
+            aside(async move { meta.prefetch_block(blkid).await });
         }
     }
 }

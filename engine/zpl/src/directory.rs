@@ -92,6 +92,7 @@ impl Node {
             let (object, kind) = target(&name, &entry.value).map_err(|e| self.place(e))?;
             entries.push(DirEntry { name, object, kind, cookie });
         }
+        self.read_ahead(cookie, &entries);
         Ok(Listing { entries, is_end: listed.1 })
     }
 

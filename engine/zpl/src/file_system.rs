@@ -2,6 +2,7 @@
 
 use crate::accounts::Accounts;
 use crate::node::{Node, NodeId, Opened};
+use crate::read_ahead::Walks;
 use crate::refusal::Refusal;
 use crate::sa::Tables;
 use crate::write::{WriteOptions, Writer};
@@ -51,6 +52,7 @@ pub(crate) struct Inner {
     pub writer: Option<Writer>,
     /// Who counts what users take as files change.
     pub accounts: Option<Arc<Accounts>>,
+    pub walks: Walks,
     /// Held by whoever changes names: what is looked up stays so until it is changed.
     pub names: world::sync::Mutex<()>,
 }
@@ -147,6 +149,12 @@ impl FileSystem {
         Ok(Node::new(self.clone(), opened))
     }
 
+    /// Those of the files that nobody has open.
+    pub(crate) fn not_open(&self, ids: impl Iterator<Item = ObjectId>) -> Vec<ObjectId> {
+        let open = self.opened();
+        ids.filter(|id| open.get(id).is_none_or(|one| one.strong_count() == 0)).collect()
+    }
+
     /// A file that is no more.
     pub(crate) fn forget(&self, id: ObjectId) {
         self.opened().remove(&id);
@@ -215,6 +223,7 @@ async fn open(name: &str, set: &ObjSet) -> Result<Inner> {
         open: Mutex::default(),
         writer: None,
         accounts: None,
+        walks: Walks::default(),
         names: world::sync::Mutex::new(()),
     })
 }

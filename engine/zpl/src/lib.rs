@@ -30,7 +30,7 @@
 //! After a crash the records of the intent log make them once more (`write/replay/`).
 //!
 //! What each user, group and project takes is counted as txgs sync (`accounts.rs`), and may be limited (`quotas.rs`). What
-//! properties say of how files are kept is in `settings.rs`.
+//! properties say of how files are kept is in `settings.rs`. Who lists directories is read ahead of (`read_ahead.rs`).
 //!
 //! Versions 1 to 5 are read, snapshots as well as heads. What is on disk is not believed: an attribute, a name or a
 //! pointer that makes no sense is an error that names dataset and object, and a damaged block costs its own range.
@@ -49,6 +49,7 @@ mod node;
 mod path;
 mod posix_acl;
 mod quotas;
+mod read_ahead;
 mod refusal;
 mod sa;
 mod settings;

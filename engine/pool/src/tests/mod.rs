@@ -9,6 +9,7 @@ mod full_files;
 mod given_up;
 mod heal;
 mod hosts;
+mod listing;
 mod logs;
 mod neighbours;
 mod readers;
