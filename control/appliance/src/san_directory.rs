@@ -68,6 +68,7 @@ impl Iscsi {
             devices: world::sync::Mutex::new(BTreeMap::new()),
             kept: Arc::default(),
             leaving: Mutex::default(),
+            away: Mutex::default(),
             looked: Mutex::default(),
             has_looked: Notify::new(),
         });
@@ -111,14 +112,32 @@ impl Iscsi {
         })
     }
 
+    /// Keeps the place of a volume that may be taken from its clients: until what is returned is dropped they are told
+    /// to try again.
+    pub(crate) fn keep_place(&self, dataset: &str) -> Place {
+        lock(&self.directory.away).insert(dataset.into(), None);
+        Place { directory: self.directory.clone(), dataset: dataset.into() }
+    }
+
     /// Takes the LUNs of these volumes away from their clients, after what is under way.
     pub(crate) async fn release(&self, datasets: &[String]) {
-        lock(&self.directory.leaving).extend(datasets.iter().cloned());
+        {
+            let away = lock(&self.directory.away);
+            let leaving = datasets.iter().filter(|dataset| !away.contains_key(*dataset));
+            lock(&self.directory.leaving).extend(leaving.cloned());
+        }
         for dataset in datasets {
             let device =
                 self.directory.devices.lock().await.remove(dataset).and_then(|used| used.device.upgrade());
-            if let Some(device) = device {
-                device.retire().await;
+            let Some(device) = device else { continue };
+            let will_return = lock(&self.directory.away).contains_key(dataset);
+            match will_return {
+                true => {
+                    let stand_in = device.stand_in();
+                    lock(&self.directory.away).insert(dataset.clone(), Some(stand_in));
+                    device.go_away().await;
+                }
+                false => device.retire().await,
             }
         }
         self.server.refresh();
@@ -165,6 +184,22 @@ impl Iscsi {
     }
 }
 
+/// The place of a volume that is away.
+#[derive(Debug)]
+pub(crate) struct Place {
+    directory: Arc<SanDirectory>,
+    dataset: String,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let stand_in = lock(&self.directory.away).remove(&self.dataset);
+        if stand_in.flatten().is_some() {
+            self.directory.appliance.san_changed();
+        }
+    }
+}
+
 /// A device that somebody may be using, and how it was configured last.
 #[derive(Debug)]
 struct Used {
@@ -185,6 +220,8 @@ struct SanDirectory {
     kept: Arc<Mutex<BTreeMap<Naa, String>>>,
     /// Volumes that are being destroyed or given up.
     leaving: Mutex<BTreeSet<String>>,
+    /// Volumes that will be back, and what stands in for them as soon as they are away.
+    away: Mutex<BTreeMap<String, Option<Arc<Device>>>>,
     /// The generation that was looked at last, whether or not it could be read.
     looked: Mutex<u64>,
     has_looked: Notify,
@@ -300,10 +337,15 @@ impl Directory for SanDirectory {
         let seen = view.luns(target, &asking.initiator).into_iter();
         let seen = seen.filter(|lu| !leaving.contains(&lu.facts.dataset));
         let seen: Vec<(Lun, LunFacts)> = seen.map(|lu| (Lun(lu.number), lu.facts.clone())).collect();
+        let stand_ins = lock(&self.away).clone();
         let Some(iscsi) = self.appliance.iscsi() else { return Box::pin(std::future::ready(Ok(Vec::new()))) };
         Box::pin(async move {
             let mut units = Vec::new();
             for (lun, facts) in seen {
+                if let Some(Some(device)) = stand_ins.get(&facts.dataset) {
+                    units.push((lun, device.clone()));
+                    continue;
+                }
                 // One that cannot be opened does not keep the others away.
                 match iscsi.directory.device(&view, &facts).await {
                     Ok(device) => units.push((lun, device)),

@@ -97,12 +97,14 @@ impl Appliance {
         self.let_go_of(&ending, force).await?;
         ending.push(dataset.into());
         let is_seen = self.iscsi().is_some_and(|iscsi| iscsi.is_seen(dataset));
+        let place = self.iscsi().filter(|_| is_seen).map(|iscsi| iscsi.keep_place(dataset));
         self.end_users_of(&ending, force, &doing).await?;
         let mounted: Vec<String> = self.0.mounts.below(dataset).into_iter().map(|(name, _)| name).collect();
         self.unmount_below(dataset, force).await?;
         let plan = pool.rollback(dataset, snapshot, reach).await;
         if is_seen {
-            // Their sessions stay, and are told that the unit is another.
+            // Their sessions stay, and are told that the unit was gone for a moment.
+            drop(place);
             self.give_back(dataset).await;
         }
         self.mount_renamed(dataset, dataset, &mounted).await;

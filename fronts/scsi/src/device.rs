@@ -90,6 +90,8 @@ pub struct Device {
     /// Somebody has reserved it, in the new way or the old one.
     reserved: AtomicBool,
     retired: AtomicBool,
+    /// Its unit is away for a moment.
+    away: AtomicBool,
     modes: Mutex<Modes>,
     state: Mutex<State>,
     /// Changes of reservations, one at a time.
@@ -195,6 +197,11 @@ impl Attached {
         lock(&self.epoch).clone()
     }
 
+    /// Begins a new epoch without aborting anything.
+    fn change_epoch(&self) -> Arc<Mark> {
+        std::mem::take(&mut *lock(&self.epoch)).mark()
+    }
+
     /// Begins a new epoch; the wait is for the tasks of the old one.
     fn end_epoch(&self, by: u64) -> Arc<Mark> {
         let old = std::mem::take(&mut *lock(&self.epoch));
@@ -230,6 +237,7 @@ impl Device {
             known_block: AtomicU32::new(unit.block_size()),
             reserved: AtomicBool::new(registry.reservation.is_some()),
             retired: AtomicBool::new(false),
+            away: AtomicBool::new(false),
             modes: Mutex::new(defaults),
             state: Mutex::new(State { registry, ..State::default() }),
             changing: world::sync::Mutex::new(()),
@@ -337,6 +345,24 @@ impl Device {
     pub async fn retire(&self) {
         self.retired.store(true, Ordering::Release);
         self.abort_where(|_| true, 0).await;
+    }
+
+    /// The unit will be away, and come back as another device. Clients are told to try again; what is under way ends as
+    /// it would, and this waits for it.
+    pub async fn go_away(&self) {
+        self.set_away();
+        let ended: Vec<Arc<Mark>> = self.state().paths.iter().map(|p| p.change_epoch()).collect();
+        for mark in ended {
+            mark.drained.wait().await;
+        }
+    }
+
+    pub(crate) fn set_away(&self) {
+        self.away.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_away(&self) -> bool {
+        self.away.load(Ordering::SeqCst)
     }
 
     /// Aborts all commands of all paths, and forgets what a reset forgets.

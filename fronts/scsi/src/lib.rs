@@ -8,6 +8,7 @@
 //!   media        reads, writes and their kin, carried out on a LogicalUnit
 //!   copy         blocks from one unit to another without the client between, by lists or by tokens
 //!   reach        the paths of one initiator: what it may copy between
+//!   stand_in     a unit that is away for a moment, and keeps its place
 //!   unit         what we need from whoever has the blocks
 //! ```
 //!
@@ -43,6 +44,7 @@ mod reach;
 mod registry;
 mod report;
 mod sense;
+mod stand_in;
 mod turns;
 mod unit;
 

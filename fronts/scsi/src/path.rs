@@ -19,6 +19,7 @@ use crate::persist;
 use crate::reach::Reach;
 use crate::report::cut;
 use crate::sense::{Answer, Outcome, Refusal, Sense};
+use crate::stand_in;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -164,6 +165,9 @@ impl Way {
         device.note_shape();
         // These are answered whatever there is to tell.
         let asks_first = matches!(cdb.first(), Some(0x03 | 0x12 | 0xa0));
+        if device.is_away() && !asks_first {
+            return Err(stand_in::wait(cdb::parse(cdb).ok().as_ref()));
+        }
         if self.attached.waiting.load(Ordering::Acquire)
             && !asks_first
             && let Some(attention) = self.attached.take_attention()
@@ -184,6 +188,9 @@ impl Way {
     pub fn permits(&self, command: &Command) -> Result<(), Refusal> {
         if self.device.is_retired() || self.attached.has_left() {
             return Err(Sense::NO_SUCH_UNIT.into());
+        }
+        if self.device.is_away() {
+            return Err(Refusal::Busy);
         }
         self.check_access(command)?;
         if self.device.is_reserved() {
@@ -280,6 +287,11 @@ impl Way {
         let epoch = epoch.upgrade();
         if let Some(by) = mark.ended_by() {
             return Execution::Done(self.aborted(by));
+        }
+        // Its data came when the unit was about to go; who is before that is waited for.
+        if self.device.is_away() && !matches!(command, Command::Inquiry { .. } | Command::RequestSense { .. })
+        {
+            return Execution::Done(self.outcome(Err(stand_in::wait(Some(&command)))));
         }
         if let Command::Read { blocks, fua: false } = command {
             let mut pieces = Vec::new();

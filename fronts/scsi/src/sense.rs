@@ -92,6 +92,7 @@ impl Sense {
     pub const SPACE_ALLOCATION_FAILED: Sense = Sense::new(SenseKey::DataProtect, 0x27, 0x07);
     pub const STANDBY: Sense = Sense::new(SenseKey::NotReady, 0x04, 0x0b);
     pub const UNAVAILABLE: Sense = Sense::new(SenseKey::NotReady, 0x04, 0x0c);
+    pub const BECOMING_READY: Sense = Sense::new(SenseKey::NotReady, 0x04, 0x01);
     pub const TRANSITION: Sense = Sense::new(SenseKey::NotReady, 0x04, 0x0a);
     /// Data arrived damaged.
     pub const PROTOCOL_CRC: Sense = Sense::new(SenseKey::AbortedCommand, 0x47, 0x05);

@@ -228,6 +228,47 @@ fn a_unit_that_goes_away_lets_its_commands_end_first() {
     });
 }
 
+/// A unit that was away for a rollback was "not supported" meanwhile, and clients gave it up.
+#[test]
+fn a_unit_that_is_away_for_a_moment_has_its_clients_try_again() {
+    run(async {
+        let bench = bench();
+        let a = path(&bench, "a").await;
+        bench.unit.set_delay(Duration::from_millis(50));
+        let parked = a.admit(&write(4, 1), 512).unwrap();
+        let admission = a.admit(&write(0, 1), 512).unwrap();
+        let Execution::Pending(work) = a.execute(admission, vec![Buf::copy_from(&[1; 512])]) else {
+            panic!()
+        };
+        let task = world::spawn(async move { work.await.status });
+        world::sleep(Duration::from_millis(1)).await;
+        let before = world::now();
+        bench.device.go_away().await;
+        assert!(world::now().since(before) > Duration::from_millis(40));
+        assert_eq!(task.await, Status::Good, "what was under way ends as it would");
+        let Execution::Done(outcome) = a.execute(parked, vec![Buf::zeroed(512)]) else { panic!() };
+        assert_eq!(outcome.status, Status::Busy);
+        let stand_in = bench.device.stand_in();
+        let b = stand_in.attach(nexus("a", 1));
+        for path in [&a, &b] {
+            assert_eq!(ask(path, &read(0, 1), &[]).await.status, Status::Busy);
+            assert_eq!(code(&ask(path, &[0; 6], &[]).await), (2, 4, 1));
+        }
+        let inquiry = [0x12, 1, 0x83, 0, 255, 0];
+        assert_eq!(good(&a, &inquiry, &[]).await, good(&b, &inquiry, &[]).await, "it is the same unit");
+        let again = Device::new(
+            bench.unit.clone(),
+            Identity::new([0x60; 16]),
+            Options::default(),
+            bench.kept.clone(),
+            "",
+        );
+        let c = again.attach(nexus("a", 1));
+        assert_eq!(code(&ask(&c, &[0; 6], &[]).await), (6, 0x29, 0));
+        assert_eq!(good(&c, &read(0, 1), &[]).await, [1; 512]);
+    });
+}
+
 #[test]
 fn standby_ports_answer_questions_only() {
     run(async {

@@ -39,7 +39,8 @@ impl Leg {
     }
 
     fn check(&self) -> Result<(), Refusal> {
-        if self.mark.ended_by().is_some() { Err(Refusal::Busy) } else { Ok(()) }
+        let is_over = self.mark.ended_by().is_some() || self.way.device.is_away();
+        if is_over { Err(Refusal::Busy) } else { Ok(()) }
     }
 }
 
