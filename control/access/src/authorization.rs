@@ -16,7 +16,7 @@ pub struct Scope {
 
 /// All of them. Names of scopes are the appliance's; each permission guards an endpoint, which a test of `rest` holds.
 pub const SCOPES: &[Scope] = &[
-    Scope { name: "appliance", filters: &[], permissions: &["allow_audit"] },
+    Scope { name: "appliance", filters: &[], permissions: &["allow_audit", "allow_backup"] },
     Scope { name: "hardware", filters: &["pool"], permissions: &["allow_pool", "allow_scrub"] },
     Scope {
         name: "nas",

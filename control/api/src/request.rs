@@ -4,8 +4,8 @@ use crate::san::{San, SanState};
 use crate::shares::{Item, Shares};
 use crate::{
     Daemon, Dataset, DatasetQuery, DeferredUpdate, FileProject, Importable, Mount, Mounted, Nbd, NewDataset,
-    NewPool, NewVdevs, Pool, PoolHistory, PoolImport, ProjectOf, Schema, Services, Snapshots, Tunable,
-    Unmount, Usage, Whose,
+    NewPool, NewVdevs, Pool, PoolHistory, PoolImport, ProjectOf, Schema, Secret, Services, Snapshots,
+    Tunable, Unmount, Usage, Whose,
 };
 use serde::{Deserialize, Serialize};
 
@@ -153,6 +153,12 @@ pub enum Request {
     ConfigurationRestore {
         from: String,
     },
+    /// The configuration as a text, sealed: what a backup's file holds.
+    ConfigurationTell,
+    /// Replaces the configuration by such a text.
+    ConfigurationTake {
+        text: Secret,
+    },
 }
 
 impl Request {
@@ -186,6 +192,7 @@ impl Request {
                 )
                 | Request::DeferredUpdates { .. }
                 | Request::ConfigurationBackup { .. }
+                | Request::ConfigurationTell
         )
     }
 }
@@ -203,6 +210,10 @@ pub enum ScrubAction {
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
     Done,
+    /// A backup, with the secrets in it.
+    Configuration {
+        text: Secret,
+    },
     Pong {
         pid: u32,
         version: String,

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A password or CHAP secret on its way to where it is kept: it travels in requests, never in replies, and whoever
-/// prints it for debugging prints stars.
+/// A password or CHAP secret on its way to where it is kept: it travels in requests, never in replies but a backup, and
+/// whoever prints it for debugging prints stars.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);

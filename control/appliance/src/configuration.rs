@@ -2,7 +2,7 @@
 
 use crate::san::SanView;
 use crate::service::Appliance;
-use api::{ApiError, Reply, Result};
+use api::{ApiError, Reply, Result, Secret};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::PoisonError;
@@ -39,6 +39,19 @@ impl Appliance {
 
     pub(crate) fn restore(&self, from: &str) -> Result<Reply> {
         let restored = self.configuration().and_then(|c| c.restore(Path::new(from)));
+        restored.map_err(|e| ApiError::cannot("restore the configuration", &e))?;
+        self.san_changed();
+        Ok(Reply::Done)
+    }
+
+    pub(crate) fn tell_configuration(&self) -> Result<Reply> {
+        let text = self.configuration().and_then(|c| c.backup_text());
+        let text = text.map_err(|e| ApiError::cannot("back up the configuration", &e))?;
+        Ok(Reply::Configuration { text: Secret::new(text) })
+    }
+
+    pub(crate) fn take_configuration(&self, text: &Secret) -> Result<Reply> {
+        let restored = self.configuration().and_then(|c| c.restore_text(text.reveal()));
         restored.map_err(|e| ApiError::cannot("restore the configuration", &e))?;
         self.san_changed();
         Ok(Reply::Done)

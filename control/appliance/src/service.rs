@@ -203,8 +203,14 @@ impl Appliance {
             Request::DeferredUpdates { pools } => self.deferred_updates(&pools).await,
             Request::ApplyUpdates { pool, features } => self.apply_updates(&pool, &features, &by).await,
             Request::ConfigurationBackup { to } => self.back_up(&to),
+            Request::ConfigurationTell => self.tell_configuration(),
             Request::ConfigurationRestore { from } => {
                 let reply = self.restore(&from)?;
+                self.follow_services().await;
+                Ok(reply)
+            }
+            Request::ConfigurationTake { text } => {
+                let reply = self.take_configuration(&text)?;
                 self.follow_services().await;
                 Ok(reply)
             }

@@ -31,7 +31,7 @@ pub(crate) struct Http {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub status: u16,
-    headers: String,
+    pub headers: String,
     pub body: Vec<u8>,
 }
 

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! It logs in with a password and goes on with the session that it is given; when that has ended it logs in once more.
-//! What the user may not do the appliance refuses. What the API has no path for is refused here: files of the
-//! configuration, which would be files of the appliance's machine.
+//! What the user may not do the appliance refuses. A backup of the configuration is a file of this machine, by nobody
+//! else to be read.
 //!
 //! Not here: what a request means (`api`), and what a path does (`rest`).
 
@@ -16,14 +16,16 @@ mod san;
 mod shares;
 mod values;
 
-use crate::http::Http;
+use crate::http::{Answer, Http};
 use api::{
     ApiError, Call, Caller, CustomProperty, CustomType, DeferredUpdate, ErrorKind, Reply, Request, Result,
     Schema, Secret, ServiceState, Services,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use values::{list, text, texts};
 
@@ -45,9 +47,20 @@ impl std::fmt::Debug for Remote {
     }
 }
 
-/// A session over HTTPS.
+/// Whoever carries one request: HTTPS, or a test.
+trait Wire {
+    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> io::Result<Answer>;
+}
+
+impl Wire for Http {
+    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> io::Result<Answer> {
+        Http::ask(self, method, path, headers, body)
+    }
+}
+
+/// A session of a user.
 struct Session {
-    http: Http,
+    http: Box<dyn Wire>,
     user: String,
     password: Secret,
     secret: Option<Secret>,
@@ -76,10 +89,14 @@ impl Exchange for Session {
         if first.0 != 401 {
             return Ok(first);
         }
-        let again = self.log_in()?;
+        let (status, answer) = self.log_in()?;
         match self.secret {
             Some(_) => self.once(method, path, &body),
-            None => Ok(again),
+            None => Err(io::Error::other(format!(
+                "the session has ended, and {} cannot log in again: {}",
+                self.user,
+                fault(status, &answer).message
+            ))),
         }
     }
 }
@@ -98,7 +115,7 @@ impl Remote {
     pub fn log_in(url: &str, trusted: &Path, user: &str, password: Secret) -> Result<Remote> {
         let failed = |e: io::Error| ApiError::new(ErrorKind::Io, format!("cannot reach {url}: {e}"));
         let http = Http::new(url, trusted).map_err(failed)?;
-        let mut session = Session { http, user: user.into(), password, secret: None };
+        let mut session = Session { http: Box::new(http), user: user.into(), password, secret: None };
         let (status, body) = session.log_in().map_err(failed)?;
         match session.secret {
             Some(_) => Ok(Remote::over(Box::new(session))),
@@ -153,9 +170,8 @@ impl Remote {
             Request::Services(asked) => self.services(asked),
             Request::DeferredUpdates { pools } => Ok(Reply::DeferredUpdates(self.updates(&pools)?)),
             Request::ApplyUpdates { pool, features } => self.apply(pool, &features),
-            Request::ConfigurationBackup { .. } | Request::ConfigurationRestore { .. } => {
-                Err(unsupported("the file would be one of the appliance's machine: use a shell there"))
-            }
+            Request::ConfigurationBackup { to } => self.back_up(Path::new(&to)),
+            Request::ConfigurationRestore { from } => self.restore(Path::new(&from)),
             _ => Err(unsupported("this cannot be asked over the network")),
         }
     }
@@ -211,6 +227,22 @@ impl Remote {
         Ok(Reply::Services(list(&self.get(SERVICES)?, "services").map(told).collect()))
     }
 
+    fn back_up(&mut self, to: &Path) -> Result<Reply> {
+        let told = self.post(&format!("{CONFIGURATION}/backup"), &json!({}))?;
+        let failed =
+            |e: io::Error| ApiError::new(ErrorKind::Io, format!("cannot write '{}': {e}", to.display()));
+        write_private(to, &text(&told["backup"], "text")).map_err(failed)?;
+        Ok(Reply::Done)
+    }
+
+    fn restore(&mut self, from: &Path) -> Result<Reply> {
+        let failed =
+            |e: io::Error| ApiError::new(ErrorKind::Io, format!("cannot read '{}': {e}", from.display()));
+        let text = std::fs::read_to_string(from).map_err(failed)?;
+        self.put(&format!("{CONFIGURATION}/restore?confirm=true"), &json!({ "text": text }))?;
+        Ok(Reply::Done)
+    }
+
     /// Of these pools, or of all.
     fn updates(&mut self, pools: &[String]) -> Result<Vec<DeferredUpdate>> {
         let told = |u: &Value| DeferredUpdate {
@@ -246,6 +278,20 @@ impl Caller for Remote {
     fn outlives_us(&self) -> bool {
         true
     }
+}
+
+const CONFIGURATION: &str = "/api/system/v1/configuration";
+
+/// A file with secrets in it, whole or not at all; one that is there already is replaced.
+fn write_private(to: &Path, text: &str) -> io::Result<()> {
+    let mut name = to.as_os_str().to_os_string();
+    name.push(".new");
+    // One that was left may be there, with whatever mode.
+    let _ = std::fs::remove_file(&name);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&name)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&name, to)
 }
 
 /// What the appliance answers instead.

@@ -441,6 +441,11 @@ impl Asked {
         format!("/api/{}/v{}{encoded}", self.routed.endpoint.service(), self.routed.version)
     }
 
+    /// Whether `?force=true` was said: clients that are in the way are ended.
+    pub fn is_forced(&self) -> bool {
+        self.path.query("force") == Some("true")
+    }
+
     /// Whether `?confirm=true` was said.
     pub fn is_confirmed(&self) -> bool {
         self.path.query("confirm") == Some("true")

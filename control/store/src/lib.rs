@@ -87,9 +87,14 @@ impl Store {
 
     /// Writes everything there is into a new file, sealed.
     pub fn backup(&self, to: &Path) -> Result<()> {
-        let text = self.look(backup::text)?;
+        let text = self.backup_text()?;
         let cannot = |e: io::Error| Error::new(Kind::Io, format!("write backup {}", to.display())).because(e);
         backup::write(to, &text).map_err(cannot)
+    }
+
+    /// All that was committed, as the text of such a file. It holds the secrets that there are.
+    pub fn backup_text(&self) -> Result<String> {
+        self.look(backup::text)
     }
 
     /// Replaces everything there is by what a backup holds; a backup that is damaged, or of a later version, changes
@@ -97,7 +102,12 @@ impl Store {
     pub fn restore(&self, from: &Path) -> Result<()> {
         let text = std::fs::read_to_string(from)
             .map_err(|e| Error::new(Kind::Io, format!("read backup {}", from.display())).because(e))?;
-        let tables = backup::parse(&text).map_err(|e| e.at(from.display()))?;
+        self.restore_text(&text).map_err(|e| e.at(from.display()))
+    }
+
+    /// As [`Store::restore`], from the text of a file.
+    pub fn restore_text(&self, text: &str) -> Result<()> {
+        let tables = backup::parse(text)?;
         self.write("restore configuration", |writer| {
             writer.replace(tables)?;
             schema::bring_up(writer)

@@ -51,10 +51,10 @@ impl Remote {
                 self.put(&path, &body.into()).map(|_| Reply::Done)
             }
             Shares::Rename { from, to } => self.rename(&from, &to),
-            Shares::Destroy { place, .. } => {
+            Shares::Destroy { place, force } => {
                 let (path, _) = self.find(&place)?;
                 self.folders.remove(&place);
-                self.delete(&format!("{path}?confirm=true"))
+                self.delete(&format!("{path}?confirm=true{}", if force { "&force=true" } else { "" }))
             }
             Shares::Snapshots { place } => Ok(Reply::ShareSnapshots(self.snapshots(&place)?)),
             Shares::Snapshot { place, name, deed } => self.snapshot_deed(&place, &name, deed),

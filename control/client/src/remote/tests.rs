@@ -210,7 +210,90 @@ fn faults_are_errors_in_the_words_of_the_appliance() {
         assert_eq!((said.kind, said.message.as_str()), (kind, "why"));
     }
     assert!(fault(500, &Value::Null).message.contains("500"));
-    let (mut remote, _) = remote(&[]);
-    let e = ask(&mut remote, Request::ConfigurationBackup { to: "/tmp/x".into() }).unwrap_err();
-    assert_eq!(e.kind, ErrorKind::Unsupported);
+}
+
+#[test]
+fn a_backup_is_a_file_of_this_machine_that_only_its_user_reads() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = std::env::temp_dir().join(format!("cenote-remote-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("b").display().to_string();
+    let (mut remote, asked) = remote(&[
+        ("POST system/v1/configuration/backup", 201, json!({ "backup": { "text": "sealed\n" } })),
+        ("PUT system/v1/configuration/restore?confirm=true", 202, Value::Null),
+    ]);
+    ask(&mut remote, Request::ConfigurationBackup { to: file.clone() }).unwrap();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "sealed\n");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    ask(&mut remote, Request::ConfigurationRestore { from: file }).unwrap();
+    let said = asked.lock().unwrap().last().cloned().unwrap();
+    assert_eq!(said, r#"PUT system/v1/configuration/restore?confirm=true {"text":"sealed\n"}"#);
+    let gone = Request::ConfigurationRestore { from: dir.join("gone").display().to_string() };
+    assert!(ask(&mut remote, gone).unwrap_err().message.starts_with("cannot read '"));
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn what_is_destroyed_by_force_says_so() {
+    let (mut remote, asked) = remote(&[]);
+    for force in [false, true] {
+        let place = Place::project("tank", "p");
+        let _ = ask(&mut remote, Request::Shares(Shares::Destroy { place, force }));
+    }
+    let path = "DELETE storage/v1/pools/tank/projects/p?confirm=true";
+    assert_eq!(*asked.lock().unwrap(), [path.to_string(), format!("{path}&force=true")]);
+}
+
+/// Sessions that end, and a password that is another after a while.
+struct Forgetful {
+    /// Requests until the session ends, and logins that succeed.
+    left: std::cell::Cell<(u32, u32)>,
+    asked: Asked,
+}
+
+impl Wire for Forgetful {
+    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], _body: &str) -> io::Result<Answer> {
+        let (requests, logins) = self.left.get();
+        let told = |status, secret: &str, why: &str| {
+            let headers = if secret.is_empty() { String::new() } else { format!("X-Auth-Session: {secret}") };
+            let body = json!({ "fault": { "name": "ERR", "message": why } }).to_string().into_bytes();
+            Ok(Answer { status, headers, body })
+        };
+        self.asked.lock().unwrap().push(format!("{method} {path} {}", headers[0].0));
+        match (path, requests, logins) {
+            ("/api/access/v1", _, 0) => told(401, "", "log in first"),
+            ("/api/access/v1", ..) => {
+                self.left.set((2, logins - 1));
+                told(201, "s", "")
+            }
+            (_, 0, _) => told(401, "", "log in first"),
+            _ => {
+                self.left.set((requests - 1, logins));
+                told(200, "", "")
+            }
+        }
+    }
+}
+
+/// Whoever stays away too long logs in again without noticing; where that fails it is told what happened.
+#[test]
+fn a_session_that_has_ended_begins_again_or_says_why_not() {
+    let asked = Asked::default();
+    let http = Forgetful { left: (0, 2).into(), asked: asked.clone() };
+    let password = Secret::new("p");
+    let session = Session { http: Box::new(http), user: "ann".into(), password, secret: None };
+    let mut remote = Remote::over(Box::new(session));
+    for _ in 0..4 {
+        remote.get("/x").unwrap();
+    }
+    let e = remote.get("/x").unwrap_err();
+    assert_eq!(e.kind, ErrorKind::Io);
+    assert_eq!(
+        e.message,
+        "cannot talk to the appliance: the session has ended, and ann cannot log in again: log in first"
+    );
+    let lines = asked.lock().unwrap().clone();
+    let logins = lines.iter().filter(|line| *line == "POST /api/access/v1 X-Auth-User").count();
+    let requests = lines.iter().filter(|line| *line == "GET /x X-Auth-Session").count();
+    assert_eq!((logins, requests), (3, 7), "what was refused for want of a session is asked once more");
 }

@@ -136,9 +136,23 @@ fn remote() {
     let other = kept("other.pem", "");
     let words = ["--url", &url, "--user", "root", "--password-file", &root, "--cacert", &other];
     assert!(said(&shell(&home, &words, "show")).contains("it holds no certificate"));
-    let backup =
-        over("root", &root, &format!("maintenance system backup {}/b", home.scratch.path().display()));
-    assert!(!backup.status.success() && said(&backup).contains("use a shell there"), "{}", said(&backup));
-    assert!(!Path::new(&format!("{}/b", home.scratch.path().display())).exists());
+    let file = home.scratch.join("b").display().to_string();
+    let denied = over("ann", &ann, &format!("maintenance system backup {file}"));
+    assert!(!denied.status.success() && said(&denied).contains("not authorized"), "{}", said(&denied));
+    assert!(!Path::new(&file).exists());
+    let targets = || said(&over("root", &root, "configuration san targets iscsi show"));
+    let before = targets();
+    for line in [
+        format!("maintenance system backup {file}"),
+        "configuration san targets iscsi select first destroy".into(),
+        format!("confirm maintenance system restore {file}"),
+    ] {
+        let line = if line.ends_with("destroy") { format!("confirm {line}") } else { line };
+        let done = over("root", &root, &line);
+        assert!(done.status.success(), "{line}: {}", said(&done));
+        assert_eq!(targets() == before, !line.ends_with("destroy"), "{line}");
+    }
+    let gone = over("root", &root, "confirm shares select mysql destroy copy");
+    assert!(gone.status.success(), "{}", said(&gone));
     daemon.end();
 }

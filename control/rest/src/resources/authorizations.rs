@@ -34,6 +34,7 @@ macro_rules! fields {
             only("service"),
             allow("allow_administer"),
             allow("allow_audit"),
+            allow("allow_backup"),
             allow("allow_changeAuths"),
             allow("allow_changeGeneralProps"),
             allow("allow_changePassword"),

@@ -93,7 +93,7 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     put(PROJECT_PATH, "Change a project", ONE_PROJECT, run!(change)).takes(&PROJECT_CHANGES).needs(GENERAL),
     delete(
         PROJECT_PATH,
-        "Destroy a project with all its shares; ?confirm=true while it has some",
+        "Destroy a project with all its shares; ?confirm=true while it has some, ?force=true while clients use them",
         run!(destroy),
     )
     .needs(right("allow_destroy")),
@@ -105,12 +105,13 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     put(FILESYSTEM_PATH, "Change a file system", ONE_FILESYSTEM, run!(change))
         .takes(&FILESYSTEM_CHANGES)
         .needs(GENERAL),
-    delete(FILESYSTEM_PATH, "Destroy a file system", run!(destroy)).needs(right("allow_destroy")),
+    delete(FILESYSTEM_PATH, "Destroy a file system; ?force=true while clients use it", run!(destroy)).needs(right("allow_destroy")),
     get(LUNS, "List the LUNs of a project", ALL_LUNS, run!(list)),
     get(LUN_PATH, "A LUN", ONE_LUN, run!(one)),
     post(LUNS, "Make a LUN", ONE_LUN, run!(create)).takes(&NEW_LUN).needs(right("allow_createShare")),
     put(LUN_PATH, "Change a LUN", ONE_LUN, run!(change)).takes(&LUN_CHANGES).needs(GENERAL),
-    delete(LUN_PATH, "Destroy a LUN", run!(destroy)).needs(right("allow_destroy")),
+    delete(LUN_PATH, "Destroy a LUN; ?force=true while clients use it", run!(destroy))
+        .needs(right("allow_destroy")),
 ];
 
 /// What an endpoint is about: the kind of its answer or, of one that answers nothing, of its path.
@@ -299,7 +300,8 @@ async fn destroy(rest: Arc<Rest>, asked: Asked) -> Outcome {
             return Err(Fault::confirm());
         }
     }
-    let destroyed = rest.try_call(&asked, Request::Shares(Shares::Destroy { place, force: false })).await;
+    let destroyed =
+        rest.try_call(&asked, Request::Shares(Shares::Destroy { place, force: asked.is_forced() })).await;
     match destroyed {
         // It is there and may not go.
         Err(e) if e.kind == ErrorKind::Busy => Err(Fault::denied(e.message)),

@@ -2,9 +2,9 @@
 
 use crate::fault::{Fault, Outcome};
 use crate::openapi;
-use crate::server::{Asked, Rest};
+use crate::server::{Asked, Rest, nothing};
 use crate::shape::{Kind, Shape, may, must};
-use crate::table::{Endpoint, Need, Reply, get, put, run};
+use crate::table::{Endpoint, Need, Reply, get, post, put, run};
 use api::Request;
 use serde_json::json;
 use std::sync::Arc;
@@ -41,6 +41,19 @@ const APPLY: Shape = Shape::new(
     ],
 );
 
+const BACKUP: Shape = Shape::new(
+    "backup",
+    &[must(
+        "text",
+        Kind::ToldOnce,
+        "The whole configuration, sealed, with the secrets in it: for a file that nobody reads",
+    )],
+);
+
+const RESTORE: Shape = Shape::new("restore", &[must("text", Kind::Secret, "What a backup told")]);
+
+const BACK_UP: Need = Need::Right("appliance", "allow_backup");
+
 pub(super) static ENDPOINTS: &[Endpoint] = &[
     get(
         "/api/system/v1",
@@ -63,6 +76,21 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     )
     .takes(&APPLY)
     .needs(Need::Right("update", "allow_update")),
+    post(
+        "/api/system/v1/configuration/backup",
+        "Save the configuration: targets, initiators, groups, services, the schema",
+        Reply::One("backup", &BACKUP),
+        run!(back_up),
+    )
+    .needs(BACK_UP),
+    put(
+        "/api/system/v1/configuration/restore",
+        "Replace the configuration by a backup; ?confirm=true",
+        Reply::Nothing,
+        run!(restore),
+    )
+    .takes(&RESTORE)
+    .needs(BACK_UP),
     get("/api/openapi.json", "This API, as an OpenAPI document", Reply::Document, run!(document)),
 ];
 
@@ -106,6 +134,22 @@ async fn apply(rest: Arc<Rest>, asked: Asked) -> Outcome {
     let features = asked.args.texts("features").unwrap_or_default().to_vec();
     rest.call(&asked, Request::ApplyUpdates { pool, features }).await?;
     updates(rest, asked).await
+}
+
+async fn back_up(rest: Arc<Rest>, asked: Asked) -> Outcome {
+    let api::Reply::Configuration { text } = rest.call(&asked, Request::ConfigurationTell).await? else {
+        return Err(super::unexpected());
+    };
+    Ok(json!({ "backup": { "text": text.reveal() } }).into())
+}
+
+async fn restore(rest: Arc<Rest>, asked: Asked) -> Outcome {
+    if !asked.is_confirmed() {
+        return Err(Fault::confirm());
+    }
+    let text = api::Secret::new(asked.args.secret("text").map_or("", |text| text.reveal()));
+    rest.call(&asked, Request::ConfigurationTake { text }).await?;
+    nothing()
 }
 
 async fn document(_: Arc<Rest>, _: Asked) -> Outcome {
