@@ -43,6 +43,11 @@ pub fn trials() -> Vec<Trial> {
             rolled_back,
         ),
         trial(
+            "a_lun_copies_by_itself_what_its_client_asks_for",
+            &[Need::Program("iscsi-test-cu"), Need::Program("timeout"), QEMU],
+            copied,
+        ),
+        trial(
             "a_lun_gets_other_blocks_and_its_client_goes_on",
             &[Need::Program("iscsi-inq"), Need::Program("timeout"), QEMU],
             other_blocks,
@@ -226,6 +231,23 @@ fn rolled_back() {
     assert_eq!(busy(), came_from, "it never came anew");
     session.end();
     home.run("zfs rollback tank/mysql/log@one");
+    daemon.end();
+}
+
+/// The suite has the first MiB copied to the end by the server; another client finds it there, and holes beside it.
+fn copied() {
+    let home = Home::with_pool();
+    let port = free_port();
+    shell(&home, SETUP);
+    let daemon = start(&home, port);
+    let log = format!("iscsi://127.0.0.1:{port}/{TARGET}/1");
+    for test in ["SCSI.ExtendedCopy.Simple", "SCSI.ReceiveCopyResults.CopyStatus"] {
+        let said = client("iscsi-test-cu", &["-d", "-v", "-t", test, &log]);
+        assert!(said.contains("passed") && !said.contains("FAILED") && !said.contains("SKIPPED"), "{said}");
+    }
+    let read = ["-c", "read -P 0x41 0 1M", "-c", "read -P 0x41 31M 1M", "-c", "read -P 0 30M 1M"];
+    let said = client("qemu-io", &[&["-f", "raw"], &read[..], &[&log]].concat());
+    assert!(!said.contains("verification failed") && !said.contains("error"), "{said}");
     daemon.end();
 }
 
