@@ -21,7 +21,7 @@ fn judge(case: &str) {
     let zdb = Zdb { scratch: scratch.path().to_owned(), judge: zdb::judge };
     let mut runner = Runner::new(Ways { zdb: Some(zdb), ..Ways::default() });
     let effort =
-        Effort { flush_every: 2, write_every: 20, fates: 1, again_every: 0, zdb_every: 8, ..Effort::FULL };
+        Effort { flush_every: 2, write_every: 20, fates: 1, again_every: 0, zdb_every: 5, ..Effort::FULL };
     let figures = runner.run(&case.parse::<Case>().expect("a case"), effort);
     assert_eq!(figures.failures, []);
     assert!(figures.by_zdb > 0, "{figures}");
