@@ -1,5 +1,7 @@
 //! Finding datasets by name, names by dataset, and what is below.
 
+use std::collections::BTreeMap;
+
 use dmu::Object;
 use ondisk::{ObjsetPhys, ObjsetType, ZilHeader};
 use units::{Error, Kind, ObjectId, Result};
@@ -139,6 +141,17 @@ impl Dsl {
 
     /// The file systems and volumes from `name` down, parents before children, siblings in alphabetical order.
     pub async fn descendants(&self, name: &str) -> Result<Vec<String>> {
+        Ok(self.dirs_from(name).await?.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// All file systems and volumes of the pool, the pool's own among them: each once, by its object, with its name.
+    pub async fn heads(&self) -> Result<BTreeMap<ObjectId, String>> {
+        let dirs = self.dirs_from(&self.pool_name()).await?;
+        Ok(dirs.into_iter().filter_map(|(name, dir)| Some((dir.head.some()?, name))).collect())
+    }
+
+    /// The directories from `name` down, in the order of [`Dsl::descendants`].
+    async fn dirs_from(&self, name: &str) -> Result<Vec<(String, DirPhys)>> {
         let (_, dir) = self.find_dir(name).await?;
         let mut found = Vec::new();
         let mut todo = vec![(name.to_string(), dir)];
@@ -146,7 +159,7 @@ impl Dsl {
             for (child, id) in self.child_dirs(&dir).await?.into_iter().rev() {
                 todo.push((format!("{name}/{child}"), self.core.dir(id).await?.1));
             }
-            found.push(name);
+            found.push((name, dir));
         }
         Ok(found)
     }
@@ -159,8 +172,8 @@ impl Dsl {
         Ok(self.root_block(found).await?.map_or(ObjsetType::None, |phys| phys.kind))
     }
 
-    /// The head of a dataset's intent log.
-    pub(crate) async fn log_header(&self, found: &Found) -> Result<ZilHeader> {
+    /// The head of a dataset's intent log, as the open dataset or else the disk has it.
+    pub async fn log_header(&self, found: &Found) -> Result<ZilHeader> {
         if let Some(open) = self.opened().get(&found.id) {
             return Ok(open.objset().phys().zil_header);
         }

@@ -154,6 +154,8 @@ impl Pool {
 
     async fn claim_log(&self, head: &Head, tx: &dmu::Tx) -> Result<()> {
         let set = head.dataset.objset();
+        // As it is now: a log is claimed once.
+        let header = set.phys().zil_header;
         let problem = |what: &str| self.0.note_problem(format!("'{}': {what}", head.name));
         if let Some(unreadable) = &head.survey.unreadable {
             // Somebody has said that it may be lost; what comes before it is replayed.
@@ -161,7 +163,7 @@ impl Pool {
         } else if let Some(damage) = &head.survey.damage {
             problem(damage);
         }
-        if head.header.claim_txg != Txg::NONE {
+        if header.claim_txg != Txg::NONE {
             if head.survey.unreadable.is_some() {
                 let Position { block, record } = head.survey.upto;
                 set.update_phys(tx, |phys| {
@@ -172,7 +174,7 @@ impl Pool {
             }
             return Ok(());
         }
-        let claim = zil::claim(self.pipeline(), set.id(), &head.header, tx.txg()).await?;
+        let claim = zil::claim(self.pipeline(), set.id(), &header, tx.txg()).await?;
         if let Some(cut) = claim.cut.filter(|_| head.survey.unreadable.is_none()) {
             problem(&format!("its intent log was cut short after {} records: {cut}", claim.records));
         }
@@ -269,10 +271,9 @@ impl Pool {
     /// The head datasets that have a log.
     async fn heads(&self) -> Result<Vec<Head>> {
         let inner = &self.0;
-        let pool = inner.dsl.pool_name();
         let mut heads = Vec::new();
-        for name in inner.dsl.descendants(&pool).await?.into_iter().chain([pool.clone()]) {
-            match self.head(name).await {
+        for (id, name) in inner.dsl.heads().await? {
+            match self.head(id, name).await {
                 Ok(head) => heads.extend(head),
                 // Damage that only a reader of this dataset need care about.
                 Err(e) if inner.read_only => inner.note_problem(e),
@@ -282,9 +283,8 @@ impl Pool {
         Ok(heads)
     }
 
-    async fn head(&self, name: String) -> Result<Option<Head>> {
+    async fn head(&self, id: ObjectId, name: String) -> Result<Option<Head>> {
         let dsl = &self.0.dsl;
-        let id = dsl.find(&name).await?.id;
         let (_, phys) = dsl.core().dataset(id).await?;
         if phys.bp.is_hole() {
             return Ok(None);

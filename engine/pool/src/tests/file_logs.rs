@@ -1,7 +1,7 @@
 //! Lists, projects and extended attributes of files in the intent log: committed without a txg, and the same after a
-//! power cut.
+//! power cut, wherever in the pool the file system is.
 
-use super::{Rig, noise};
+use super::{Rig, noise, verify};
 use crate::{Content, Pool};
 use dsl::props::{Types, When, parse_setting};
 use std::future::Future;
@@ -10,7 +10,66 @@ use std::sync::{Arc, Mutex};
 use vdev::Layout;
 use zpl::{Ace, Changes, FileKind, FileSystem, NewFile, Stat, Who, flags, rights};
 
-const NAME: &str = "tank/fs";
+/// Where a file system is in the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Root,
+    Child,
+    Nested,
+    /// Begins as a snapshot of another, whose log must not become its own.
+    Clone,
+    Elsewhere,
+}
+
+impl Place {
+    const ALL: [Place; 5] = [Place::Root, Place::Child, Place::Nested, Place::Clone, Place::Elsewhere];
+
+    fn name(self) -> &'static str {
+        match self {
+            Place::Root => "tank",
+            Place::Nested => "tank/a/b/fs",
+            Place::Clone => "tank/a/clone",
+            Place::Child | Place::Elsewhere => "tank/fs",
+        }
+    }
+
+    /// Makes it, and all that it needs.
+    async fn make(self, pool: &Pool) {
+        let above: &[&str] = match self {
+            Place::Root | Place::Child | Place::Elsewhere => &[],
+            Place::Nested => &["tank/a", "tank/a/b"],
+            Place::Clone => &["tank/a", "tank/a/origin"],
+        };
+        let new = zpl::NewFileSystem { accounting: zpl::Accounting::Projects, ..Default::default() };
+        for name in above {
+            pool.create_dataset(name, Content::FileSystem(new), Vec::new()).await.unwrap();
+        }
+        match self {
+            Place::Root => {}
+            Place::Clone => {
+                let origin = pool.open_file_system_for_writing("tank/a/origin").await.unwrap();
+                for file in ["x", "y"] {
+                    add(&origin, file).await.sync().await.unwrap();
+                }
+                pool.snapshot(vec!["tank/a/origin@s".into()], Vec::new()).await.unwrap();
+                pool.clone_snapshot("tank/a/origin@s", self.name(), Vec::new()).await.unwrap();
+                add(&origin, "z").await.sync().await.unwrap();
+            }
+            _ => pool.create_dataset(self.name(), Content::FileSystem(new), Vec::new()).await.unwrap(),
+        }
+        if self == Place::Elsewhere {
+            set(pool, self.name(), &("mountpoint", "/elsewhere")).await;
+        }
+    }
+}
+
+async fn set(pool: &Pool, name: &'static str, (prop, value): &(&str, &str)) {
+    let (prop, value) =
+        parse_setting(prop, value, Types::FILESYSTEM, When::Later, &Default::default()).unwrap();
+    pool.change("set", move |pool, tx| async move { pool.dsl().set(&tx, name, &prop, &value).await })
+        .await
+        .unwrap();
+}
 
 /// What is compared of a file: path, what it says of itself, its list, extended attributes and content.
 type Seen = Vec<(String, Stat, Vec<Ace>, Vec<(Vec<u8>, Vec<u8>)>, Vec<u8>)>;
@@ -38,14 +97,12 @@ async fn tree(fs: &FileSystem) -> Seen {
     seen
 }
 
-async fn make(pool: &Pool, props: &[(&str, &str)]) -> FileSystem {
-    let parse = |(name, value): &(&str, &str)| {
-        parse_setting(name, value, Types::FILESYSTEM, When::Create, &Default::default()).unwrap()
-    };
-    let new = zpl::NewFileSystem { accounting: zpl::Accounting::Projects, ..Default::default() };
-    let props = props.iter().map(parse).collect();
-    pool.create_dataset(NAME, Content::FileSystem(new), props).await.unwrap();
-    pool.open_file_system_for_writing(NAME).await.unwrap()
+async fn make(pool: &Pool, place: Place, props: &[(&str, &str)]) -> FileSystem {
+    place.make(pool).await;
+    for prop in props {
+        set(pool, place.name(), prop).await;
+    }
+    pool.open_file_system_for_writing(place.name()).await.unwrap()
 }
 
 type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -54,21 +111,32 @@ type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// txg; commits of the files that `changes` answers must not wait for one.
 fn survives(
     props: &'static [(&'static str, &'static str)],
+    before: impl Fn(FileSystem) -> Work<()> + Clone + Send + 'static,
+    changes: impl Fn(FileSystem) -> Work<Vec<&'static str>> + Clone + Send + 'static,
+) {
+    Place::ALL.into_iter().for_each(|place| survives_at(place, props, before.clone(), changes.clone()));
+}
+
+fn survives_at(
+    place: Place,
+    props: &'static [(&'static str, &'static str)],
     before: impl FnOnce(FileSystem) -> Work<()> + Send + 'static,
     changes: impl FnOnce(FileSystem) -> Work<Vec<&'static str>> + Send + 'static,
 ) {
+    let name = place.name();
     let rig = Rig::new(Layout::Stripe, 1, 96 << 20);
     let (own, told) = (rig.clone(), Arc::new(Mutex::new(Seen::new())));
     let tell = told.clone();
     rig.run(5, async move {
         let pool = own.create_as("openzfs-2.2").await;
-        let fs = make(&pool, props).await;
+        let fs = make(&pool, place, props).await;
         before(fs.clone()).await;
         pool.sync().await.unwrap();
         // The first commit begins the log, with a txg.
         add(&fs, "first").await.sync().await.unwrap();
         pool.sync().await.unwrap();
-        let log = pool.intent_logs()[0].clone();
+        let own_log = |log: &zil::Log| log.objset().id() == fs.object_set().id();
+        let log = pool.intent_logs().into_iter().find(own_log).unwrap();
         let waited = log.stats().fallbacks;
         let committed = changes(fs.clone()).await;
         for path in committed {
@@ -82,15 +150,15 @@ fn survives(
     let expected = std::mem::take(&mut *told.lock().unwrap());
     rig.run(6, async move {
         let pool = own.open(true).await.unwrap();
-        let header = pool.dsl().open_by_name(NAME).await.unwrap().objset().phys().zil_header;
+        let header = pool.dsl().open_by_name(name).await.unwrap().objset().phys().zil_header;
         assert!(!header.log.is_hole());
-        let disk = tree(&pool.open_file_system(NAME).await.unwrap()).await;
-        assert!(disk != expected, "it is in the log alone");
+        let disk = tree(&pool.open_file_system(name).await.unwrap()).await;
+        assert!(disk != expected, "{place:?}: it is in the log alone");
         pool.close().await.unwrap();
         let pool = own.open(false).await.unwrap();
-        assert_eq!(pool.problems(), Vec::<String>::new());
-        let fs = pool.open_file_system(NAME).await.unwrap();
-        assert_eq!(tree(&fs).await, expected);
+        assert_eq!(pool.problems(), Vec::<String>::new(), "{place:?}");
+        let fs = pool.open_file_system(name).await.unwrap();
+        assert_eq!(tree(&fs).await, expected, "{place:?}");
         let report = pool.verify(|_| ()).await.unwrap();
         assert!(report.is_sound(), "{:?}", report.damage);
         pool.export().await.unwrap();
@@ -257,13 +325,53 @@ fn projects_are_logged_and_given_to_what_is_made() {
     );
 }
 
+/// What was synced in the pool's own file system was lost, since its log was claimed twice, and the second claim cut it
+/// off behind what the first had taken.
+#[test]
+fn files_synced_in_the_root_file_system_and_all_others_at_once_survive_a_power_cut() {
+    let rig = Rig::new(Layout::Stripe, 1, 96 << 20);
+    let own = rig.clone();
+    const FILES: [&str; 5] = ["f1", "f2", "f3", "f4", "f5"];
+    let places = [Place::Root, Place::Child, Place::Nested];
+    rig.run(9, async move {
+        let pool = own.create().await;
+        for place in places {
+            let fs = make(&pool, place, &[]).await;
+            for (i, name) in FILES.into_iter().enumerate() {
+                let file = add(&fs, name).await;
+                file.write(0, &noise(i as u64, 1000)).await.unwrap();
+                file.sync().await.unwrap();
+            }
+        }
+    });
+    rig.disks.power_cut(4);
+    let own = rig.clone();
+    rig.run(10, async move {
+        let pool = own.open(false).await.unwrap();
+        assert_eq!(pool.problems(), Vec::<String>::new());
+        for place in places {
+            let fs = pool.open_file_system(place.name()).await.unwrap();
+            for (i, name) in FILES.into_iter().enumerate() {
+                let file = fs.resolve(name.as_bytes(), false).await.unwrap();
+                assert_eq!(
+                    file.read(0, 2000).await.unwrap().to_vec(),
+                    noise(i as u64, 1000),
+                    "{place:?} {name}"
+                );
+            }
+        }
+        verify(&pool).await;
+        pool.export().await.unwrap();
+    });
+}
+
 /// Without the feature a commit waits for the txg, and loses nothing.
 #[test]
 fn without_the_feature_a_txg_makes_extended_attributes_durable() {
     let rig = Rig::new(Layout::Stripe, 1, 96 << 20);
     let own = rig.clone();
     rig.run(7, async move {
-        let fs = make(&own.create().await, &[("xattr", "sa")]).await;
+        let fs = make(&own.create().await, Place::Child, &[("xattr", "sa")]).await;
         let file = add(&fs, "f").await;
         file.set_xattr(b"user.a", b"value").await.unwrap();
         file.sync().await.unwrap();
@@ -272,7 +380,8 @@ fn without_the_feature_a_txg_makes_extended_attributes_durable() {
     let own = rig.clone();
     rig.run(8, async move {
         let pool = own.open(false).await.unwrap();
-        let file = pool.open_file_system(NAME).await.unwrap().resolve(b"f", false).await.unwrap();
+        let file =
+            pool.open_file_system(Place::Child.name()).await.unwrap().resolve(b"f", false).await.unwrap();
         assert_eq!(file.xattr(b"user.a").await.unwrap().as_deref(), Some(&b"value"[..]));
         pool.export().await.unwrap();
     });
