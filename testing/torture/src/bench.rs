@@ -4,7 +4,7 @@ use crate::layout::Shape;
 use crate::model::{Change, Content, Model, pattern};
 use arc::Cache;
 use dsl::props::{PropName, Value};
-use ondisk::Feature;
+use ondisk::{Feature, ObjsetType};
 use pool::{CreateOptions, Host, OpenOptions, Pool};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,6 +55,14 @@ pub struct Bench {
 
 pub const POOL: &str = "tank";
 
+/// The file systems that volumes are in, by turns.
+const ABOVE: [&str; 3] = [POOL, "tank/n", "tank/n/deep"];
+
+/// The name of the volume or clone that is made as the `made`-th thing.
+pub(crate) fn volume_name(made: u64) -> String {
+    format!("{}/v{made}", ABOVE[made as usize % ABOVE.len()])
+}
+
 fn host() -> Host {
     Host { id: 7, name: "bench".into() }
 }
@@ -76,6 +84,10 @@ impl Bench {
     /// Makes a pool on the devices of `shape` in `dir`, which exist.
     pub async fn create(dir: &str, shape: &Shape, mix: Mix, model: Arc<Mutex<Model>>) -> Result<Bench> {
         let pool = create_pool(shape.groups(dir)?, shape.ashift).await?;
+        for name in &ABOVE[1..] {
+            let files = pool::Content::FileSystem(zpl::NewFileSystem::default());
+            pool.create_dataset(name, files, Vec::new()).await?;
+        }
         Ok(Bench { pool: Some(pool), model, volumes: BTreeMap::new(), dir: dir.into(), mix })
     }
 
@@ -155,7 +167,7 @@ impl Bench {
 
     async fn create_volume(&mut self) -> Result<()> {
         let made = self.model().count();
-        let name = format!("{POOL}/v{made}");
+        let name = volume_name(made);
         let block = 512 << random(9);
         let size = self.mix.size.next_multiple_of(block);
         let turn = made as usize;
@@ -318,7 +330,7 @@ impl Bench {
     /// Opens every volume and reads it whole.
     async fn read_everything(&mut self) -> Result<BTreeMap<String, Content>> {
         let mut found = BTreeMap::new();
-        for name in self.pool().dsl().children(POOL).await? {
+        for name in volumes_of(self.pool()).await? {
             let volume = self.pool().open_volume(&name).await?;
             let content =
                 Content { block: volume.block_size(), bytes: bytes(&volume, 0, volume.size()).await? };
@@ -333,6 +345,17 @@ impl Bench {
         }
         Ok(found)
     }
+}
+
+/// The volumes of a pool, wherever they are in it.
+pub(crate) async fn volumes_of(pool: &Pool) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for name in pool.dsl().descendants(POOL).await? {
+        if pool.dsl().objset_type(&pool.dsl().find(&name).await?).await? == ObjsetType::Zvol {
+            names.push(name);
+        }
+    }
+    Ok(names)
 }
 
 /// What a volume's property `sync` was set to; its name says it.

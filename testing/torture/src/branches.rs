@@ -3,7 +3,7 @@
 //! To the model a snapshot is one more volume: it becomes what its dataset is, all at once, and never changes. A clone
 //! becomes what the snapshot is, and so does a volume that is rolled back; a promotion takes names from one to another.
 
-use crate::bench::{Bench, POOL, random, setting, sync_of};
+use crate::bench::{Bench, random, setting, sync_of, volume_name};
 use crate::model::{Change, Content};
 use dsl::DestroySpec;
 use pool::RollbackReach;
@@ -52,7 +52,7 @@ impl Bench {
     }
 
     async fn make_clone(&mut self, snapshot: &str) -> Result<()> {
-        let name = format!("{POOL}/v{}", self.model().count());
+        let name = volume_name(self.model().count());
         let content = self.content(snapshot);
         self.model().begin(Change::Put { name: name.clone(), content });
         let props = vec![setting("sync", sync_of(&name))?];

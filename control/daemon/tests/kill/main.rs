@@ -17,18 +17,22 @@
 #![allow(clippy::unwrap_used, reason = "a failure of these helpers is a failure of the test")]
 
 mod client;
+mod files;
 
 use client::{Connection, Manner, work};
-use interop::harness::{self, Need, trial};
+use interop::harness::{self, Need, ROOT, trial};
 use interop::programs::said;
 use interop::{Scratch, zdb};
 use rustix::process::{Pid, Signal, kill_process};
 use sim::Rng;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use torture::power::{Found, History, Limits, Track, check};
+
+const FUSE: Need = Need::Other("/dev/fuse", || Path::new("/dev/fuse").exists());
 
 const CENOTE: &str = env!("CARGO_BIN_EXE_cenote");
 
@@ -51,6 +55,9 @@ fn main() -> ExitCode {
                 survive(kills.unwrap_or(6), "always", Also::Migrate).unwrap();
             },
         ),
+        trial("files_that_were_synced_survive_any_kill_wherever_they_are", &[FUSE, ROOT], move || {
+            files::survive(kills.unwrap_or(6)).unwrap();
+        }),
         trial("zdb_finds_no_leak_after_kills", &[Need::Program("zdb")], || {
             survive(2, "always", Also::AskZdb).unwrap();
         }),

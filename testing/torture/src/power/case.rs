@@ -180,7 +180,7 @@ impl Run<'_> {
         }
         let keep = Keep { flush_every: self.effort.flush_every, write_every: self.effort.write_every, seed };
         let faith = Faith { sync: self.case.setup.sync, is_gullible: self.ways.is_gullible };
-        let work = work(self.case.workload.clone(), seed, history.clone(), faith);
+        let work = work(self.case.clone(), seed, history.clone(), faith);
         let ran = catch_unwind(AssertUnwindSafe(|| photograph(&disks, seed, &history, keep, work)));
         let (outcome, pictures) = match ran {
             Ok(ran) => ran,
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_case_is_its_name() {
-        for name in ["mirror+slog/latency/16K/9:SfU:0.f12.1.w3", "raidz1/throughput/4K/12:77"] {
+        for name in ["mirror+slog/latency/16K/9@clone:SfU:0.f12.1.w3", "raidz1/throughput/4K/12:77"] {
             assert_eq!(name.parse::<Case>().unwrap().to_string(), name);
         }
         assert!("mirror".parse::<Case>().is_err());

@@ -4,7 +4,7 @@ use super::check::{Found, Limits, Undecided, check};
 use super::client::Shared;
 use super::history::{History, NEVER, Snapshot, Span};
 use super::round::{DIR, Keep, Picture, photograph};
-use crate::bench::{POOL, bytes, import_without};
+use crate::bench::{bytes, import_without, volumes_of};
 use pool::Pool;
 use sim::{Config, Disks, run_with};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub fn look_and_photograph(
 async fn look_inside(promise: Promise, export: bool) -> Result<Contents> {
     let pool = import_without(DIR, promise == Promise::Txg).await?;
     let mut contents = Contents::new();
-    for name in pool.dsl().children(POOL).await? {
+    for name in volumes_of(&pool).await? {
         let mut snapshots = BTreeMap::new();
         for (full, _) in pool.dsl().snapshots(&name).await? {
             let short = full.rsplit('@').next().unwrap_or_default().to_string();

@@ -37,5 +37,5 @@ pub use case::{Case, Effort, Runner, Ways, Zdb};
 pub use check::{Found, Limits, Undecided, check};
 pub use figures::{Failure, Figures};
 pub use history::{Deed, EventId, History, Span, Track};
-pub use setup::{Logbias, Setup};
+pub use setup::{Logbias, Place, Setup};
 pub use workload::Workload;

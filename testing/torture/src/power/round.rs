@@ -4,8 +4,11 @@
 //! be lost, and the history says how far the clients' knowledge went. Pages are shared, so a picture costs little, and
 //! one run serves all its cuts.
 
+use super::case::Case;
+use super::check::Found;
 use super::client::{Client, Faith, Shared, lock};
-use super::setup::{Logbias, Setup};
+use super::history::{History, Snapshot};
+use super::setup::{Logbias, Place, Setup};
 use super::workload::{Act, BLOCKS, Workload, act};
 use crate::bench::{POOL, create_pool, import, setting};
 use crate::model::pattern;
@@ -76,15 +79,32 @@ pub fn photograph<T: Send + 'static>(
     (outcome, pictures)
 }
 
-/// The names of the volumes, and the sizes of their blocks.
-fn volumes(setup: &Setup) -> [(String, u64); 2] {
+/// The names of the volumes, and the sizes of their blocks. The clients work with the first two; a clone's origin is
+/// a third.
+fn volumes(setup: &Setup) -> Vec<(String, u64)> {
     let other = match setup.block >> 10 {
         4 => 64 << 10,
         64 => 16 << 10,
         _ => 4 << 10,
     };
-    [(format!("{POOL}/v"), setup.block), (format!("{POOL}/w"), other)]
+    let above = match setup.place {
+        Place::Child | Place::Root => POOL,
+        Place::Nested | Place::Elsewhere => NESTED,
+        Place::Clone => FILES,
+    };
+    let mut volumes = vec![(format!("{above}/v"), setup.block), (format!("{above}/w"), other)];
+    if setup.place == Place::Clone {
+        volumes.push((ORIGIN.into(), setup.block));
+    }
+    volumes
 }
+
+/// File systems for volumes to be in.
+const FILES: &str = "tank/a";
+const NESTED: &str = "tank/a/b";
+/// The volume that `v` is a clone of, and the snapshot in between.
+const ORIGIN: &str = "tank/o";
+const SNAPSHOT: &str = "s";
 
 /// The disks of a setup, with nothing on them.
 pub fn new_disks(setup: &Setup) -> Disks {
@@ -96,16 +116,22 @@ pub fn new_disks(setup: &Setup) -> Disks {
     disks
 }
 
-/// A pool with two volumes, half full, on disk; and what they hold.
-pub fn base(setup: &Setup) -> Result<(Disks, super::history::History)> {
+/// A pool with its volumes, half full, on disk; and what they hold.
+pub fn base(setup: &Setup) -> Result<(Disks, History)> {
     let disks = new_disks(setup);
     let own = *setup;
     run_with(&disks, 1, Config::default(), make(own))?;
-    let mut history = super::history::History::default();
+    let mut history = History::default();
     for (i, (name, block)) in volumes(setup).into_iter().enumerate() {
-        let mut bytes = first_bytes(i as u64, block);
+        // A clone is what its origin was.
+        let mut bytes = first_bytes(if name == ORIGIN { 0 } else { i as u64 }, block);
         bytes.resize((BLOCKS * block) as usize, 0);
-        history.add_volume(&name, block, bytes);
+        history.add_volume(&name, block, bytes.clone());
+        if name == ORIGIN
+            && let Some(track) = history.volumes.get_mut(&name)
+        {
+            track.snapshots.insert(SNAPSHOT.into(), Snapshot::Old(Found { block, bytes }));
+        }
     }
     Ok((disks, history))
 }
@@ -120,23 +146,39 @@ async fn make(setup: Setup) -> Result<()> {
         Logbias::Latency => setting("logbias", "latency")?,
         Logbias::Throughput => setting("logbias", "throughput")?,
     };
-    for (i, (name, block)) in volumes(&setup).into_iter().enumerate() {
+    for above in [FILES, NESTED] {
+        pool.create_dataset(above, Content::FileSystem(zpl::NewFileSystem::default()), Vec::new()).await?;
+    }
+    // The origin before its clone.
+    for (i, (name, block)) in volumes(&setup).into_iter().enumerate().rev() {
+        let props = vec![bias.clone(), setting("sync", setup.sync_word())?];
+        if setup.place == Place::Clone && i == 0 {
+            let snapshot = format!("{ORIGIN}@{SNAPSHOT}");
+            pool.snapshot(vec![snapshot.clone()], Vec::new()).await?;
+            pool.clone_snapshot(&snapshot, &name, props).await?;
+            continue;
+        }
         let content = Content::Volume { size: BLOCKS * block, block_size: block };
-        let sync = setting("sync", setup.sync_word())?;
-        pool.create_dataset(&name, content, vec![bias.clone(), sync]).await?;
+        pool.create_dataset(&name, content, props).await?;
         let volume = pool.open_volume(&name).await?;
-        volume.write(0, Buf::copy_from(&first_bytes(i as u64, block))).await?;
+        let first = first_bytes(if name == ORIGIN { 0 } else { i as u64 }, block);
+        volume.write_durable(0, Buf::copy_from(&first)).await?;
+        if name == ORIGIN {
+            // There is a log in the snapshot.
+            volume.write_durable(0, Buf::copy_from(&first)).await?;
+        }
     }
     pool.sync().await?;
     pool.close().await
 }
 
 /// Imports the pool and does the work; ends when the last of it is on disk.
-pub async fn work(workload: Workload, seed: u64, history: Shared, faith: Faith) -> Result<()> {
+pub async fn work(case: Case, seed: u64, history: Shared, faith: Faith) -> Result<()> {
     let pool = import(DIR).await?;
-    match workload {
+    let [v, w] = [0, 1].map(|i| volumes(&case.setup)[i].0.clone());
+    match case.workload {
         Workload::Word(word) => {
-            let client = client(&pool, "v", &history, faith).await?;
+            let client = client(&pool, &v, &history, faith).await?;
             for letter in word.chars() {
                 let (size, block) = client.geometry();
                 let act =
@@ -149,7 +191,7 @@ pub async fn work(workload: Workload, seed: u64, history: Shared, faith: Faith) 
             let steps = 10 + rng.below(60);
             let clients = 1 + rng.below(7);
             let opened =
-                [client(&pool, "v", &history, faith).await?, client(&pool, "w", &history, faith).await?];
+                [client(&pool, &v, &history, faith).await?, client(&pool, &w, &history, faith).await?];
             let mut busy = Vec::new();
             for i in 0..clients {
                 let client = opened[usize::from(i % 3 == 2)].clone();
@@ -168,7 +210,7 @@ pub async fn work(workload: Workload, seed: u64, history: Shared, faith: Faith) 
 }
 
 async fn client(pool: &Pool, volume: &str, history: &Shared, faith: Faith) -> Result<Client> {
-    let volume = pool.open_volume(&format!("{POOL}/{volume}")).await?;
+    let volume = pool.open_volume(volume).await?;
     Ok(Client { pool: pool.clone(), volume, history: history.clone(), faith })
 }
 

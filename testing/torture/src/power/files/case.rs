@@ -7,7 +7,7 @@ use super::super::history::History;
 use super::super::judge::{Promise, dump};
 use super::super::known::{Known, LABELS};
 use super::super::round::{DIR, Keep, Picture, TXG_TIMEOUT, new_disks, photograph};
-use super::super::setup::Setup;
+use super::super::setup::{Place, Setup};
 use super::check::{Found, FoundFile, check};
 use super::client::{Client, SharedTrack, extras_of, first_files, first_track, track_of, uncomplaining};
 use super::track::Track;
@@ -25,7 +25,18 @@ use units::{Error, Result};
 use zpl::FileKind;
 
 const PREFIX: &str = "files:";
-const NAME: &str = "f";
+/// The file system that a clone begins as.
+const ORIGIN: &str = "tank/a/origin";
+
+/// The file system that the client works with.
+fn name_of(setup: &Setup) -> &'static str {
+    match setup.place {
+        Place::Child | Place::Elsewhere => "tank/f",
+        Place::Root => POOL,
+        Place::Nested => "tank/a/b/f",
+        Place::Clone => "tank/a/clone",
+    }
+}
 
 /// `files:SETUP:WORD[:SPOT]`, as the cases of volumes; the block size of the setup is the `recordsize`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +97,7 @@ fn base(setup: Setup) -> Result<Disks> {
 async fn make(setup: Setup) -> Result<()> {
     let pool = create_pool_with(setup.shape.groups(DIR)?, setup.shape.ashift, &[Feature::ZilSaXattr]).await?;
     let record = format!("{}K", setup.block >> 10);
+    let elsewhere = (setup.place == Place::Elsewhere).then_some(("mountpoint", "/elsewhere"));
     let props = [
         ("recordsize", record.as_str()),
         ("logbias", setup.logbias.word()),
@@ -94,11 +106,35 @@ async fn make(setup: Setup) -> Result<()> {
         ("acltype", "nfsv4"),
     ];
     let parse =
-        |(name, value)| parse_setting(name, value, Types::FILESYSTEM, When::Create, &Limits::default());
-    let props = props.into_iter().map(parse).collect::<Result<Vec<_>>>()?;
-    let name = format!("{POOL}/{NAME}");
-    pool.create_dataset(&name, Content::FileSystem(zpl::NewFileSystem::default()), props).await?;
-    first_files(&pool.open_file_system_for_writing(&name).await?).await?;
+        |(name, value)| parse_setting(name, value, Types::FILESYSTEM, When::Later, &Limits::default());
+    let props = props.into_iter().chain(elsewhere).map(parse).collect::<Result<Vec<_>>>()?;
+    let name = name_of(&setup);
+    let files = || Content::FileSystem(zpl::NewFileSystem::default());
+    for above in ["tank/a", "tank/a/b"] {
+        pool.create_dataset(above, files(), Vec::new()).await?;
+    }
+    match setup.place {
+        Place::Root => {}
+        Place::Clone => {
+            pool.create_dataset(ORIGIN, files(), Vec::new()).await?;
+            let origin = pool.open_file_system_for_writing(ORIGIN).await?;
+            // The second is in a log, which the snapshot has as well.
+            origin.root().await?.sync().await?;
+            let new = zpl::NewFile::new(FileKind::Regular, 0o644);
+            let gone = origin.root().await?.create(b"gone", &new).await?;
+            gone.sync().await?;
+            pool.snapshot(vec![format!("{ORIGIN}@s")], Vec::new()).await?;
+            pool.clone_snapshot(&format!("{ORIGIN}@s"), name, Vec::new()).await?;
+            let clone = pool.open_file_system_for_writing(name).await?;
+            clone.root().await?.unlink(b"gone").await?;
+        }
+        _ => pool.create_dataset(name, files(), Vec::new()).await?,
+    }
+    for (prop, value) in props {
+        pool.change("set", move |pool, tx| async move { pool.dsl().set(&tx, name, &prop, &value).await })
+            .await?;
+    }
+    first_files(&pool.open_file_system_for_writing(name).await?).await?;
     pool.sync().await?;
     pool.close().await
 }
@@ -188,7 +224,7 @@ impl Run<'_> {
         let Effort { again_flush_every: flush_every, again_write_every: write_every, .. } = self.effort;
         let keep = Keep { flush_every, write_every, seed };
         let clock: Shared = Arc::new(Mutex::new(History::default()));
-        let look = look(Promise::Log);
+        let look = look(name_of(&self.case.setup), Promise::Log);
         let Ok((Some(found), pictures)) =
             catch_unwind(AssertUnwindSafe(|| photograph(disks, seed, &clock, keep, look)))
         else {
@@ -209,7 +245,8 @@ impl Run<'_> {
 
     fn judge(&mut self, spot: &str, track: &Track, now: u64, promise: Promise, disks: &Disks, anew: bool) {
         self.figures.cuts += 1;
-        let recover = |seed| run_with(disks, seed, Config::default(), look(promise));
+        let name = name_of(&self.case.setup);
+        let recover = |seed| run_with(disks, seed, Config::default(), look(name, promise));
         let seen = self.known.look(disks, promise, anew, recover);
         match seen.and_then(|found| check(track, &found, now, promise)) {
             Ok(undecided) => {
@@ -238,7 +275,7 @@ impl Run<'_> {
 
 async fn work(case: FileCase, history: Shared, track: SharedTrack, faith: Faith) -> Result<()> {
     let pool = import(DIR).await?;
-    let fs = pool.open_file_system_for_writing(&format!("{POOL}/{NAME}")).await?;
+    let fs = pool.open_file_system_for_writing(name_of(&case.setup)).await?;
     // The first commit begins the log, with a txg: the others are what is looked at.
     fs.root().await?.sync().await?;
     _ = lock(&history).begin_flush();
@@ -251,9 +288,9 @@ async fn work(case: FileCase, history: Shared, track: SharedTrack, faith: Faith)
 }
 
 /// Imports the pool, reads all files, verifies every block, exports.
-async fn look(promise: Promise) -> Result<Found> {
+async fn look(name: &'static str, promise: Promise) -> Result<Found> {
     let pool = import_without(DIR, promise == Promise::Txg).await?;
-    let fs = pool.open_file_system(&format!("{POOL}/{NAME}")).await?;
+    let fs = pool.open_file_system(name).await?;
     let mut found = Found::new();
     let mut todo = vec![(String::new(), fs.root().await?)];
     while let Some((path, node)) = todo.pop() {
@@ -292,7 +329,7 @@ async fn look(promise: Promise) -> Result<Found> {
         return Err(Error::corrupt(format!("blocks are lost: {:?}", report.damage)));
     }
     // It can be written to as well: then what nobody has a name for goes.
-    pool.open_file_system_for_writing(&format!("{POOL}/{NAME}")).await?;
+    pool.open_file_system_for_writing(name).await?;
     pool.export().await?;
     // That the log is lost is to be said, and nothing else.
     let is_known = |p: &String| promise == Promise::Txg && p.contains("intent log");
@@ -331,7 +368,9 @@ mod tests {
 
     #[test]
     fn a_case_is_its_name() {
-        for name in ["files:mirror+slog/latency/16K/9:CWfR:f12.1.w3", "files:raidz1/throughput/4K/12:CsU"] {
+        for name in
+            ["files:mirror+slog/latency/16K/9:CWfR:f12.1.w3", "files:raidz1/throughput/4K/12@root:CsU"]
+        {
             assert_eq!(name.parse::<FileCase>().unwrap().to_string(), name);
         }
         assert!("files:raidz1/throughput/4K/12:q".parse::<FileCase>().is_err());
