@@ -6,6 +6,7 @@ use crate::objset::{ObjSet, SLOT, lock};
 use crate::tree::Tree;
 use ondisk::{DnodeFlags, ObjectType};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
 use txg::Tx;
 use units::{Error, Kind, ObjectId, Result};
 
@@ -69,34 +70,35 @@ impl NewObject {
 impl ObjSet {
     /// Makes an object under the next free number.
     pub async fn allocate(&self, tx: &Tx, new: NewObject) -> Result<Object> {
+        let per_block = self.dnodes_per_block();
         loop {
-            let id = self.find_free(new.slots).await?;
-            match self.make(tx, id, &new) {
-                Err(e) if e.kind() == Kind::Exists => continue,
-                other => return other,
+            let found = {
+                let mut search = lock(&self.0.search);
+                match search.take(per_block, new.slots) {
+                    Some(id) => Ok(self.register(&search, id, &new)),
+                    None => Err((search.next / per_block, search.changes)),
+                }
+            };
+            match found {
+                Ok(Some(node)) => return self.begin(tx, node),
+                // It has an object already; the search goes on behind it.
+                Ok(None) => {}
+                Err((blkid, changes)) => {
+                    let taken = self.taken_slots(blkid, per_block as usize).await?;
+                    lock(&self.0.search).look_into(blkid, taken, changes);
+                }
             }
         }
     }
 
     /// Makes an object under a number that is known to be free, as the fixed objects of a new object set have.
     pub fn claim(&self, tx: &Tx, id: ObjectId, new: &NewObject) -> Result<Object> {
-        lock(&self.0.search).was_claimed();
-        self.make(tx, id, new)
-    }
-
-    fn make(&self, tx: &Tx, id: ObjectId, new: &NewObject) -> Result<Object> {
-        let attrs = new.attrs();
-        let tree = Tree::empty(attrs.roots, attrs.indirect_shift);
-        let node = Node::new(id, self.0.shared.clone(), attrs, new.bonus.as_slice().into(), tree);
-        let adopted = self.adopt(node.clone());
-        if !std::sync::Arc::ptr_eq(&adopted, &node) {
-            return Err(Error::new(Kind::Exists, "make object").at(format!("{}:{:x}", self.id(), id.0)));
-        }
-        node.lock().overlay_mut(id, tx.txg())?.0.created = true;
-        let object = Object { node };
-        object.account(tx, true, 0);
-        self.0.objects.fetch_add(1, Ordering::Relaxed);
-        Ok(object)
+        let node = {
+            let mut search = lock(&self.0.search);
+            search.was_claimed();
+            self.register(&search, id, new)
+        };
+        self.begin(tx, node.ok_or_else(|| self.exists(id))?)
     }
 
     /// Makes an object under a number that somebody else says is free.
@@ -104,15 +106,53 @@ impl ObjSet {
     /// # Errors
     /// `Exists` when one of its slots is taken, or was until a txg that has not synced.
     pub async fn claim_free(&self, tx: &Tx, id: ObjectId, new: &NewObject) -> Result<Object> {
-        let per_block = u64::from(self.0.meta.attrs().block_size) / SLOT;
+        let per_block = self.dnodes_per_block();
         let first = (id.0 % per_block) as usize;
-        let taken = self.taken_slots(id.0 / per_block, per_block as usize).await?;
-        let is_free =
-            taken.get(first..first + usize::from(new.slots)).is_some_and(|slots| !slots.contains(&true));
-        if !is_free {
-            return Err(Error::new(Kind::Exists, "make object").at(format!("{}:{:x}", self.id(), id.0)));
+        loop {
+            let before = lock(&self.0.search).registered;
+            let taken = self.taken_slots(id.0 / per_block, per_block as usize).await?;
+            let is_free =
+                taken.get(first..first + usize::from(new.slots)).is_some_and(|slots| !slots.contains(&true));
+            if !is_free {
+                return Err(self.exists(id));
+            }
+            let node = {
+                let mut search = lock(&self.0.search);
+                // Another number was given out while we looked, maybe one of these slots.
+                if search.registered != before {
+                    continue;
+                }
+                search.was_claimed();
+                self.register(&search, id, new)
+            };
+            return self.begin(tx, node.ok_or_else(|| self.exists(id))?);
         }
-        self.claim(tx, id, new)
+    }
+
+    fn exists(&self, id: ObjectId) -> Error {
+        Error::new(Kind::Exists, "make object").at(format!("{}:{:x}", self.id(), id.0))
+    }
+
+    fn dnodes_per_block(&self) -> u64 {
+        u64::from(self.0.meta.attrs().block_size) / SLOT
+    }
+
+    /// Lists a new object as open, and so its slots as taken, while the search is locked: nobody can look for free slots
+    /// between their being found and being taken. `None` when there is an object of this number.
+    fn register(&self, _: &MutexGuard<'_, Search>, id: ObjectId, new: &NewObject) -> Option<Arc<Node>> {
+        let attrs = new.attrs();
+        let tree = Tree::empty(attrs.roots, attrs.indirect_shift);
+        let node = Node::new(id, self.0.shared.clone(), attrs, new.bonus.as_slice().into(), tree);
+        Arc::ptr_eq(&self.adopt(node.clone()), &node).then_some(node)
+    }
+
+    /// A registered object comes to be in `tx`.
+    fn begin(&self, tx: &Tx, node: Arc<Node>) -> Result<Object> {
+        node.lock().overlay_mut(node.id, tx.txg())?.0.created = true;
+        let object = Object { node };
+        object.account(tx, true, 0);
+        self.0.objects.fetch_add(1, Ordering::Relaxed);
+        Ok(object)
     }
 
     /// Frees an object and all its blocks.
@@ -129,22 +169,6 @@ impl ObjSet {
         object.account(tx, true, 0);
         self.0.objects.fetch_sub(1, Ordering::Relaxed);
         Ok(())
-    }
-
-    /// The next number whose slots are free on disk and in memory.
-    async fn find_free(&self, slots: u8) -> Result<ObjectId> {
-        let per_block = u64::from(self.0.meta.attrs().block_size) / SLOT;
-        loop {
-            let (blkid, changes) = {
-                let mut search = lock(&self.0.search);
-                if let Some(id) = search.take(per_block, slots) {
-                    return Ok(id);
-                }
-                (search.next / per_block, search.changes)
-            };
-            let taken = self.taken_slots(blkid, per_block as usize).await?;
-            lock(&self.0.search).look_into(blkid, taken, changes);
-        }
     }
 
     /// Which slots of a block of dnodes are in use, by objects on disk or in memory.
@@ -173,7 +197,9 @@ impl ObjSet {
 /// The search for free numbers: upwards, a block of dnodes at a time.
 ///
 /// All numbers that the search has given out are below `next`. A slot from there on that was free in the block and in
-/// memory stays so until somebody claims a number of his own: then the block is looked at again.
+/// memory stays so until a number is claimed beside the search: then the block is looked at again. A number is given out
+/// and its object registered ([`ObjSet::register`]) in one step, under the lock of the search: when a neighbour is freed
+/// and the search begins again before it, the slots are seen to be taken.
 #[derive(Debug)]
 pub(crate) struct Search {
     next: u64,
@@ -181,11 +207,13 @@ pub(crate) struct Search {
     taken: Option<(u64, Vec<bool>)>,
     /// How often what is known of a block may have become untrue.
     changes: u64,
+    /// How many numbers were given out or claimed.
+    registered: u64,
 }
 
 impl Search {
     pub fn from(next: u64) -> Search {
-        Search { next, taken: None, changes: 0 }
+        Search { next, taken: None, changes: 0, registered: 0 }
     }
 
     /// The next number with so many free slots in the block that was looked into. `None` when it has none, or none was.
@@ -197,6 +225,7 @@ impl Search {
             Some(i) => {
                 let id = self.next + i as u64;
                 self.next = id + u64::from(slots);
+                self.registered += 1;
                 Some(ObjectId(id))
             }
             None => {
@@ -214,6 +243,11 @@ impl Search {
     }
 
     fn was_claimed(&mut self) {
+        self.registered += 1;
+        self.look_again();
+    }
+
+    fn look_again(&mut self) {
         self.taken = None;
         self.changes += 1;
     }
@@ -222,7 +256,7 @@ impl Search {
     pub fn was_freed(&mut self, id: ObjectId) {
         if id.0 < self.next {
             self.next = id.0;
-            self.was_claimed();
+            self.look_again();
         }
     }
 }

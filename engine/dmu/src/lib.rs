@@ -38,6 +38,8 @@
 
 mod accounting;
 mod alloc;
+#[cfg(test)]
+mod interleave;
 mod node;
 mod now;
 mod object;

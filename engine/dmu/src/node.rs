@@ -4,7 +4,7 @@ use crate::objset::Shared;
 use crate::overlay::Overlay;
 use crate::tree::Tree;
 use ondisk::{DnodeFlags, DnodePhys, ObjectType};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use units::{Error, Kind, ObjectId, Result, Txg};
 
 /// What a dnode says of its object, besides the tree.
@@ -101,7 +101,7 @@ impl Node {
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
         // Every change under this lock is a few assignments that leave it whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::objset::lock(&self.state)
     }
 
     pub fn attrs(&self) -> Attrs {

@@ -185,8 +185,12 @@ impl Shared {
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    #[cfg(not(test))]
+    let locked = mutex.lock();
+    #[cfg(test)]
+    let locked = crate::interleave::lock(mutex);
     // What these locks guard is replaced whole, never left half changed.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    locked.unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An open object set. Clones are the same set.

@@ -1,5 +1,6 @@
 //! Object sets over blocks in memory, against a map of bytes.
 
+use crate::interleave::{Work, explore};
 use crate::{Ledger, NewObject, ObjSet, Object, Policy, SyncCtx, Tx, Visit, Visitor, traverse_objset};
 use futures_util::FutureExt;
 use ondisk::{BlockPointer, ObjectType, ObjsetType};
@@ -539,4 +540,61 @@ fn a_block_is_dirty_until_it_is_synced() {
     assert!(object.is_dirty_block(0, &newest) && !object.is_dirty_block(0, &other));
     bench.sync();
     assert!(!object.is_dirty_block(0, &run(object.read_block(0)).unwrap()));
+}
+
+/// A number was taken from the search, and its object registered later. When a neighbour was freed in between, the slots of
+/// large dnodes were given out a second time.
+#[test]
+fn slots_are_given_out_once_whatever_is_freed_beside_them_meanwhile() {
+    let large = |slots: u8| NewObject { slots, ..NewObject::new(ObjectType::ZVOL, 4096) };
+    let make = || {
+        let mut bench = Bench::new(ObjsetId(60));
+        for _ in 0..6 {
+            make(&bench, 4096);
+        }
+        bench.sync();
+        for id in [3, 4, 6] {
+            run(bench.set.free(&bench.tx(), ObjectId(id))).unwrap();
+        }
+        let made = Arc::new(Mutex::new(Vec::new()));
+        let (set, open) = (bench.set.clone(), bench.txg.next());
+        let allocate = |slots: [u8; 2]| {
+            let (set, made) = (set.clone(), made.clone());
+            let work: Work = Box::new(move || {
+                for slots in slots {
+                    let object = run(set.allocate(&Tx::syncing(open), large(slots))).unwrap();
+                    made.lock().unwrap().push((object.id(), slots));
+                }
+            });
+            work
+        };
+        let claim: Work = {
+            let (set, made) = (set.clone(), made.clone());
+            Box::new(move || {
+                let id = ObjectId(9);
+                match run(set.claim_free(&Tx::syncing(open), id, &large(3))) {
+                    Ok(_) => made.lock().unwrap().push((id, 3)),
+                    Err(e) => assert_eq!(e.kind(), units::Kind::Exists),
+                }
+            })
+        };
+        let (first, other) = (allocate([2, 3]), allocate([4, 2]));
+        let bench = Arc::new(Mutex::new(bench));
+        let syncing = bench.clone();
+        let sync: Work = Box::new(move || syncing.lock().unwrap().sync());
+        ((bench, made), vec![first, sync, other, claim])
+    };
+    explore(make, |(bench, made), held_up_at| {
+        let mut made = made.lock().unwrap().clone();
+        made.sort();
+        let ends = |(id, slots): (ObjectId, u8)| id.0 + u64::from(slots);
+        let overlap = made.windows(2).find(|two| ends(two[0]) > two[1].0.0);
+        assert_eq!(overlap, None, "held up at {held_up_at}: {made:?}");
+        let mut bench = bench.lock().unwrap();
+        bench.sync();
+        bench.reopen();
+        for (id, slots) in made {
+            assert_eq!(run(bench.set.object(id)).unwrap().node.attrs().slots, slots);
+        }
+    });
 }
