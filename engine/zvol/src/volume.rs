@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use txg::{Entry, Room, Txgs};
 use units::{Error, Kind, Result, Txg};
 use world::Buf;
+use world::sync::{ReadGuard, RwLock};
 use zap::{Value, Zap};
 use zil::Log;
 
@@ -60,6 +61,9 @@ struct Inner {
     /// Without a log a flush waits for a txg.
     log: OnceLock<Log>,
     locks: RangeLocks,
+    /// Shared by changes from when they have their txg; held by a resize that moves the end to the front. Range locks are
+    /// taken by those who still wait for a txg, and a resize is made by the sync that they wait for.
+    end: RwLock<()>,
     streaks: Streaks,
     /// The newest txg that a write of this volume went into.
     written_in: AtomicU64,
@@ -86,6 +90,7 @@ impl Volume {
             room: OnceLock::new(),
             log: OnceLock::new(),
             locks: RangeLocks::default(),
+            end: RwLock::new(()),
             streaks: Streaks::default(),
             written_in: AtomicU64::new(0),
         };
@@ -121,6 +126,14 @@ impl Volume {
             return Ok(());
         }
         Err(Error::invalid(format!("{doing} {len} bytes at {offset}: '{}' ends at {size}", self.0.name)))
+    }
+
+    /// Keeps the end of the volume where it is for a change that has joined a txg, which may have had to wait for that:
+    /// checks again that the range is inside.
+    async fn keep_end(&self, offset: u64, len: u64, doing: &str) -> Result<ReadGuard<'_, ()>> {
+        let end = self.0.end.read().await;
+        self.check(offset, len, doing)?;
+        Ok(end)
     }
 
     fn txgs(&self) -> Result<&Txgs> {
@@ -281,6 +294,7 @@ impl Volume {
         }
         let _turn = self.0.locks.take(self.blocks(offset, len)).await;
         let tx = self.begin(len.next_multiple_of(self.0.block_size)).await?;
+        let _end = self.keep_end(offset, len, "write").await?;
         self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
         let mut at = offset;
         for part in &parts {
@@ -315,6 +329,7 @@ impl Volume {
             let txgs = self.txgs()?;
             let _turn = self.0.locks.take(self.blocks(offset, len)).await;
             let tx = txgs.begin().await?;
+            let _end = self.keep_end(offset, len, "zero").await?;
             self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
             self.0.data.free_range(&tx, offset, len).await?;
             self.log_truncate(&tx, offset, len);
@@ -337,6 +352,7 @@ impl Volume {
             let txgs = self.txgs()?;
             let _turn = self.0.locks.take(blocks.clone()).await;
             let tx = txgs.begin().await?;
+            let _end = self.keep_end(offset, len, "trim").await?;
             self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
             self.0.data.free_blocks(&tx, blocks.clone())?;
             let (from, to) = (blocks.start * size, (blocks.end * size).min(self.size()));
@@ -384,14 +400,17 @@ impl Volume {
         Ok(extents)
     }
 
-    /// Changes `volsize`, in a transaction of the caller's; what lies past a smaller size is freed.
+    /// Changes `volsize`, in a transaction of the caller's; what lies past a smaller size is freed. Waits for changes that
+    /// are being made, and not for such as wait for a txg: those find the new end.
     pub async fn resize(&self, tx: &Tx, size: u64) -> Result<()> {
-        if size == 0 || !size.is_multiple_of(self.0.block_size) {
+        let block = self.0.block_size;
+        if size == 0 || !size.is_multiple_of(block) {
             return Err(Error::invalid(format!(
                 "volsize must be a multiple of volblocksize, {}",
-                units::pretty_size(self.0.block_size)
+                units::pretty_size(block)
             )));
         }
+        let _end = self.0.end.write().await;
         self.0.properties.update(tx, SIZE, Value::from(size)).await?;
         let old = self.0.size.swap(size, Ordering::AcqRel);
         self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
@@ -399,7 +418,14 @@ impl Volume {
             log.unlogged(tx);
         }
         if size < old {
-            self.0.data.free_range(tx, size, u64::MAX).await?;
+            let beyond = size / block..u64::MAX;
+            self.0.data.free_blocks(tx, beyond.clone())?;
+            // What later txgs have written there already, before the end moved, goes with the open one.
+            if let Some(open) =
+                self.0.txgs.as_ref().map(Txgs::begin_unthrottled).filter(|open| open.txg() > tx.txg())
+            {
+                self.0.data.free_blocks(&open, beyond)?;
+            }
         }
         Ok(())
     }

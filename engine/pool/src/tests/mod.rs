@@ -15,6 +15,7 @@ mod neighbours;
 mod readers;
 mod reopen;
 mod reshape;
+mod resize;
 mod resilver;
 mod rounds;
 mod scrub;
