@@ -43,9 +43,12 @@ pub(crate) fn start(
         }
         Command::Verify { blocks, compare } => Box::pin(verify(device, blocks, flatten(&data), compare)),
         Command::Prefetch { blocks } => {
-            let count =
-                if blocks.count == 0 { device.unit.size() / BLOCK - blocks.lba } else { blocks.count };
-            device.unit.prefetch(blocks.offset(), count * BLOCK);
+            // The unit may have become smaller since the command was checked: nothing is fetched past its end.
+            let left = (device.unit.size() / BLOCK).saturating_sub(blocks.lba);
+            let count = if blocks.count == 0 { left } else { blocks.count.min(left) };
+            if count > 0 {
+                device.unit.prefetch(blocks.offset(), count * BLOCK);
+            }
             Box::pin(std::future::ready(Ok(Vec::new())))
         }
         Command::Synchronize { at_once, .. } => synchronize(&device, at_once),

@@ -44,6 +44,41 @@ fn what_is_written_is_read_compared_unmapped_and_mapped() {
     });
 }
 
+/// What PRE-FETCH was to fetch was counted from a size that the unit did not have any more: less than nothing was left.
+#[test]
+fn a_command_that_was_admitted_before_the_unit_shrank_is_done_or_refused() {
+    run(async {
+        // The last 16 blocks: fetched to the end, and so many of them; their state; read, written, compared, given back.
+        let at = |code, count| [code, 0, 0, 0, 0, 0, 0, 0, 7, 0xf0, 0, 0, 0, count, 0, 0];
+        let status = [0x9e, 0x12, 0, 0, 0, 0, 0, 0, 7, 0xf0, 0, 0, 0, 40, 0, 0];
+        let same = at(0x93, 8);
+        for (cdb, len) in [
+            (at(0x90, 0), 0),
+            (at(0x90, 8), 0),
+            (status, 0),
+            (at(0x88, 8), 0),
+            (at(0x8a, 8), 4096),
+            (same, 512),
+            (at(0x89, 1), 1024),
+        ] {
+            let bench = bench();
+            let path = path(&bench, "a").await;
+            let admission = path.admit(&cdb, len).unwrap();
+            bench.unit.resize(SIZE / 2);
+            let data = vec![Buf::copy_from(&vec![0; admission.intake()])];
+            let outcome = match path.execute(admission, data) {
+                Execution::Done(outcome) => outcome,
+                Execution::Pending(work) => work.await,
+            };
+            assert!(
+                outcome.status == Status::Good || code(&outcome).0 == 5,
+                "{cdb:x?}: {:x?}",
+                outcome.sense
+            );
+        }
+    });
+}
+
 #[test]
 fn what_reaches_past_the_end_or_lies_about_its_length_is_refused() {
     run(async {
