@@ -103,7 +103,7 @@ impl Dsl {
         if self.log_header(found).await? == ZilHeader::default() {
             return Ok(());
         }
-        let dataset = self.open_dataset(found.id).await?;
+        let dataset = self.open_in_turn(found.id).await?;
         dataset.objset().update_phys(tx, |phys| phys.zil_header = ZilHeader::default());
         Ok(())
     }

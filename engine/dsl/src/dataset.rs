@@ -6,6 +6,8 @@
 //! ```
 //!
 //! An open dataset stays open until it is closed or destroyed, so that what a txg dirtied is never lost from sight.
+//! Datasets are opened between sync tasks and never during one ([`Dsl::hold_off_openings`]), so that what is listed as
+//! open is there, and is what the MOS says.
 
 use std::sync::Arc;
 
@@ -21,6 +23,7 @@ use crate::ledger::{Bounds, DatasetLedger, Tally};
 use crate::phys::DatasetPhys;
 use crate::props::{Prop, write::WritePolicy};
 use crate::space::{self, Delta, HeadSpace, Used};
+use crate::tree::Found;
 use crate::zaps;
 
 /// In a dataset's ZAP: the ZAP of its bookmarks.
@@ -70,14 +73,27 @@ impl Dataset {
 }
 
 impl Dsl {
-    /// Opens a head dataset or a snapshot by name.
+    /// Opens a head dataset or a snapshot by name. Waits while sync tasks run; they must not call it.
     pub async fn open_by_name(&self, name: &str) -> Result<Arc<Dataset>> {
-        let found = self.find(name).await?;
-        self.open_dataset(found.id).await
+        Ok(self.find_and_open(name).await?.1)
     }
 
-    /// Opens a dataset, or answers the one that is open.
+    /// As [`Dsl::open_by_name`], with what was found under the name.
+    pub async fn find_and_open(&self, name: &str) -> Result<(Found, Arc<Dataset>)> {
+        let _turn = self.opening.read().await;
+        let found = self.find(name).await?;
+        let dataset = self.open_in_turn(found.id).await?;
+        Ok((found, dataset))
+    }
+
+    /// Opens a dataset, or answers the one that is open. Waits while sync tasks run; they must not call it.
     pub async fn open_dataset(&self, id: ObjectId) -> Result<Arc<Dataset>> {
+        let _turn = self.opening.read().await;
+        self.open_in_turn(id).await
+    }
+
+    /// As [`Dsl::open_dataset`], for a caller that has its turn, or is a sync task.
+    pub(crate) async fn open_in_turn(&self, id: ObjectId) -> Result<Arc<Dataset>> {
         if let Some(open) = self.opened().get(&id) {
             return Ok(open.clone());
         }

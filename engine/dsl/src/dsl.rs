@@ -8,6 +8,7 @@ use ondisk::NvList;
 use ondisk::mos::directory;
 use txg::Room;
 use units::{Error, ObjectId, Result, Txg};
+use world::sync::{RwLock, WriteGuard};
 
 use crate::bpobj::Bpobj;
 use crate::core::{Core, versions};
@@ -35,6 +36,8 @@ pub struct Dsl {
     pub(crate) origin: Option<ObjectId>,
     history: Mutex<Option<History>>,
     pub(crate) open: Mutex<BTreeMap<ObjectId, Arc<Dataset>>>,
+    /// Openings of datasets share it; see [`Dsl::hold_off_openings`].
+    pub(crate) opening: RwLock<()>,
     /// What the pool can give, as its owner says.
     space: Mutex<PoolSpace>,
     /// What the devices can still take.
@@ -90,6 +93,7 @@ impl Dsl {
             origin,
             history: Mutex::new(history),
             open: Mutex::default(),
+            opening: RwLock::new(()),
             space: Mutex::default(),
             pool_room: Room::new(None),
             log_keeper: Mutex::default(),
@@ -103,6 +107,13 @@ impl Dsl {
 
     pub(crate) fn log_keeper(&self) -> Option<Arc<dyn LogKeeper>> {
         lock(&self.log_keeper).clone()
+    }
+
+    /// Waits for the openings of datasets that are under way, and holds off others until the guard is dropped. Sync tasks
+    /// run under it: an opening reads the MOS in several steps, and a destroy or rollback between two of them would leave
+    /// a dataset listed as open that is gone, or that is not as it was read.
+    pub async fn hold_off_openings(&self) -> WriteGuard<'_, ()> {
+        self.opening.write().await
     }
 
     pub fn core(&self) -> &Core {

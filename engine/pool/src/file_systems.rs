@@ -32,8 +32,7 @@ impl Pool {
 
     /// Opens a file system to be changed.
     pub async fn open_file_system_for_writing(&self, name: &str) -> Result<FileSystem> {
-        let found = self.0.dsl.find(name).await?;
-        let dataset = self.0.dsl.open_dataset(found.id).await?;
+        let (found, dataset) = self.0.dsl.find_and_open(name).await?;
         let set = dataset.objset();
         let refuse = |kind| Error::new(kind, format!("open file system '{name}'"));
         check_kind(&dataset, name)?;

@@ -16,7 +16,7 @@ use dmu::Tx;
 use metaslab::SpaceLog;
 use ondisk::Feature;
 use std::sync::Arc;
-use units::{Error, Kind, ObjectId, Result, VdevId};
+use units::{Error, Kind, ObjectId, Result, Txg, VdevId};
 use vdev::label::fresh::wipe;
 use vdev::{Spec, Top};
 
@@ -24,8 +24,17 @@ use vdev::{Spec, Top};
 const TXGS_MAX: u32 = 8;
 
 impl Pool {
-    /// Takes a log device, or a mirror of such, out of the pool.
+    /// Takes a log device, or a mirror of such, out of the pool. Waits for several txgs. Goes on when the caller does not
+    /// wait for it any more: logs are closed meanwhile, and must be opened again.
+    ///
+    /// # Errors
+    /// `Busy` while a log on it waits to be replayed; `Unsupported` for other vdevs.
     pub async fn remove_log(&self, id: VdevId) -> Result<()> {
+        let pool = self.clone();
+        world::spawn(async move { pool.remove_log_now(id).await }).await
+    }
+
+    async fn remove_log_now(&self, id: VdevId) -> Result<()> {
         let inner = &self.0;
         let _one_at_a_time = inner.reshaping.lock().await;
         let top =
@@ -72,10 +81,7 @@ impl Pool {
 
     /// Frees all logs; the next commits begin others, where allocation is allowed.
     async fn empty_logs(&self) -> Result<()> {
-        let name = self.0.dsl.pool_name();
-        for dataset in self.0.dsl.descendants(&name).await?.into_iter().chain([name]) {
-            self.take_up_log(&dataset).await?;
-        }
+        self.take_up_logs().await?;
         let logs = self.intent_logs();
         self.retire_logs().await;
         let synced = self.sync().await;
@@ -83,22 +89,27 @@ impl Pool {
         synced
     }
 
-    /// Opens the log of a dataset, if it has one, so that it can be emptied like those that are in use.
-    async fn take_up_log(&self, dataset: &str) -> Result<()> {
+    /// Opens every log that there is, so that it can be emptied like those that are in use. No dataset is destroyed,
+    /// renamed or rolled back between being listed and being opened.
+    async fn take_up_logs(&self) -> Result<()> {
+        let _reading = self.reading().await;
+        for (id, name) in self.0.dsl.heads().await? {
+            self.take_up_log(id, &name).await?;
+        }
+        Ok(())
+    }
+
+    async fn take_up_log(&self, id: ObjectId, name: &str) -> Result<()> {
         let inner = &self.0;
-        let found = inner.dsl.find(dataset).await?;
-        let (_, phys) = inner.dsl.core().dataset(found.id).await?;
-        if phys.bp.is_hole() {
+        let (_, phys) = inner.dsl.core().dataset(id).await?;
+        if phys.bp.is_hole() || inner.dsl.log_header(&inner.dsl.find(name).await?).await?.log.is_hole() {
             return Ok(());
         }
-        let set = inner.dsl.open_dataset(found.id).await?;
-        if set.objset().phys().zil_header.log.is_hole() {
-            return Ok(());
-        }
-        let waits = set.is_encrypted() || self.waiting_logs().iter().any(|log| log.dataset == dataset);
+        let set = inner.dsl.open_dataset(id).await?;
+        let waits = set.is_encrypted() || set.objset().phys().zil_header.claim_txg != Txg::NONE;
         if waits || self.intent_log_of(&set).is_none() {
             return Err(Error::new(Kind::Busy, "empty intent log")
-                .because(format!("the intent log of '{dataset}' must be replayed first")));
+                .because(format!("the intent log of '{name}' must be replayed first")));
         }
         Ok(())
     }

@@ -9,6 +9,7 @@
 //! snapshot would count as the snapshot's.
 
 use crate::pool::Pool;
+use crate::tasks::Order;
 use dmu::Tx;
 use dsl::props::{PropName, Value};
 use dsl::{DestroyPlan, DestroySpec, NewClone};
@@ -36,7 +37,7 @@ impl Pool {
         F: Future<Output = Result<T>> + Send + 'static,
     {
         let _one_at_a_time = self.0.branching.lock().await;
-        self.queue(doing, true, work).await
+        self.queue(doing, Order::Last, work).await
     }
 
     /// Takes snapshots of several datasets, of one moment: everything that was acknowledged before is in them.

@@ -20,6 +20,7 @@ use std::sync::atomic::Ordering;
 use tunables::Tunable;
 use units::{Error, Kind, Result, Txg};
 use vdev::label::commit::Commit;
+use world::sync::OwnedWriteGuard;
 
 /// A sync that has not come to rest by now never will: something is wrong with us.
 const PASSES_MAX: u32 = 100;
@@ -57,13 +58,15 @@ impl Pool {
         inner.tree.set_txg(txg);
         let mut root = None;
         let mut pass = 0;
+        // Held until the uberblock is on disk, where a task asked for that.
+        let mut unseen = None;
         loop {
             pass += 1;
             if pass > PASSES_MAX {
                 return Err(Error::corrupt(format!("txg {txg} does not come to rest")));
             }
             if pass == 1 {
-                self.first_pass(&tx).await?;
+                unseen = self.first_pass(&tx).await?;
             } else {
                 inner.dsl.sync_datasets(&tx, pass).await?;
                 self.sync_missing(&tx, false).await?;
@@ -81,6 +84,7 @@ impl Pool {
         if let Some(root) = root {
             self.commit(txg, root).await?;
         }
+        drop(unseen);
         inner.pipeline.txg_synced();
         self.logs_synced(txg);
         inner.space.sync_done(txg)?;
@@ -96,19 +100,23 @@ impl Pool {
         Ok(())
     }
 
-    async fn first_pass(&self, tx: &Arc<Tx>) -> Result<()> {
+    /// Answers what keeps readers away until the txg is on disk, if a task wants them to be.
+    async fn first_pass(&self, tx: &Arc<Tx>) -> Result<Option<OwnedWriteGuard<()>>> {
         let inner = &self.0;
         let delta = std::mem::take(&mut *lock(&inner.mos_delta));
         self.sync_logs(tx).await;
         inner.dsl.sync_datasets(tx, 1).await?;
-        let tasks = inner.tasks.take(tx.txg());
-        if !tasks.is_empty() {
-            let _changing = inner.admin.write().await;
-            for task in tasks {
+        let due = inner.tasks.take(tx.txg());
+        let mut unseen = None;
+        if !due.tasks.is_empty() {
+            let changing = inner.admin.write_owned().await;
+            let _closed = inner.dsl.hold_off_openings().await;
+            for task in due.tasks {
                 task(self.clone(), tx.clone()).await;
                 // The next one finds what this one filled on disk, as it finds all else.
                 inner.dsl.sync_datasets(tx, 1).await?;
             }
+            unseen = due.unseen.then_some(changing);
         }
         inner.dsl.sync_datasets(tx, 1).await?;
         // More than so many would hold up those who wait for the txg.
@@ -120,12 +128,12 @@ impl Pool {
             self.write_config_object(tx).await?;
         }
         if inner.mos.is_dirty(tx.txg()) {
-            inner.dsl.charge_mos(tx, delta).await
+            inner.dsl.charge_mos(tx, delta).await?;
         } else {
             // An empty txg stays empty; the sums wait for one that is not.
             *lock(&inner.mos_delta) += delta;
-            Ok(())
         }
+        Ok(unseen)
     }
 
     async fn commit(&self, txg: Txg, root: BlockPointer) -> Result<()> {

@@ -25,18 +25,36 @@ pub(crate) struct Tasks(Mutex<Vec<Queued>>);
 
 struct Queued {
     txg: Txg,
-    is_last: bool,
+    order: Order,
     task: Task,
 }
 
+/// What is special about a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Any,
+    /// It runs after all others of its txg.
+    Last,
+    /// Readers of the MOS see what it changed when the txg is on disk, and not before.
+    Unseen,
+}
+
+/// The tasks of one txg, in order.
+pub(crate) struct Due {
+    pub tasks: Vec<Task>,
+    /// One of them is to be unseen until the txg is on disk.
+    pub unseen: bool,
+}
+
 impl Tasks {
-    pub fn take(&self, txg: Txg) -> Vec<Task> {
+    pub fn take(&self, txg: Txg) -> Due {
         let mut tasks = lock(&self.0);
         let (mut now, later): (Vec<Queued>, Vec<Queued>) =
             std::mem::take(&mut *tasks).into_iter().partition(|queued| queued.txg == txg);
         *tasks = later;
-        now.sort_by_key(|queued| queued.is_last);
-        now.into_iter().map(|queued| queued.task).collect()
+        now.sort_by_key(|queued| queued.order == Order::Last);
+        let unseen = now.iter().any(|queued| queued.order == Order::Unseen);
+        Due { tasks: now.into_iter().map(|queued| queued.task).collect(), unseen }
     }
 }
 
@@ -51,14 +69,27 @@ impl Pool {
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        self.queue(doing, false, work).await
+        self.queue(doing, Order::Any, work).await
     }
 
-    /// As [`Pool::change`]; a task that `is_last` runs after all others of its txg.
+    /// As [`Pool::change`]. [`Pool::reading`] waits until the txg is on disk: what is shown was not lost with the power.
+    pub async fn change_unseen<T, F>(
+        &self,
+        doing: &str,
+        work: impl FnOnce(Pool, Arc<Tx>) -> F + Send + 'static,
+    ) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        self.queue(doing, Order::Unseen, work).await
+    }
+
+    /// As [`Pool::change`], in this order.
     pub(crate) async fn queue<T, F>(
         &self,
         doing: &str,
-        is_last: bool,
+        order: Order,
         work: impl FnOnce(Pool, Arc<Tx>) -> F + Send + 'static,
     ) -> Result<T>
     where
@@ -77,7 +108,7 @@ impl Pool {
         });
         let hold = self.0.txgs.begin_unthrottled();
         let txg = hold.txg();
-        lock(&self.0.tasks.0).push(Queued { txg, is_last, task });
+        lock(&self.0.tasks.0).push(Queued { txg, order, task });
         hold.dirtied(1);
         drop(hold);
         self.0.txgs.wait_synced(txg).await?;

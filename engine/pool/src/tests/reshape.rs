@@ -23,7 +23,7 @@ fn rig_with(extra: &[&str]) -> Rig {
     rig
 }
 
-async fn open_all(read_only: bool) -> Pool {
+pub(super) async fn open_all(read_only: bool) -> Pool {
     let found = crate::scan_dirs(&[Path::new("/sim")]).await.unwrap();
     let options = OpenOptions {
         read_only,
