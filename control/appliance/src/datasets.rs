@@ -4,6 +4,7 @@ use crate::phrase::{About, cannot};
 use crate::pools::{Access, Open};
 use crate::quotas::Quota;
 use crate::service::{Appliance, By};
+use crate::volumes::Volumes;
 use api::{ApiError, ErrorKind, NewDataset, NewKind, Reply, Result};
 use dsl::props::{self, Limits, Prop, PropName, Types, Value, When};
 use dsl::thick::{ParityGroup, reservation_for};
@@ -113,27 +114,39 @@ impl Appliance {
         Ok(())
     }
 
-    /// Makes sure that nobody uses the volumes at and below a dataset.
+    /// Makes sure that no client uses the volumes at and below a dataset.
     pub(crate) async fn free_datasets(&self, name: &str, force: bool, doing: &str) -> Result<()> {
-        self.end_users_of(&self.0.volumes.used_below(name), force, doing).await
+        self.free_those(|volumes| volumes.used_below(name), force, doing).await
     }
 
-    /// Makes sure that nobody uses any of these.
+    /// Makes sure that no client uses any of these.
     pub(crate) async fn end_users_of(&self, names: &[String], force: bool, doing: &str) -> Result<()> {
-        let is_used = |name: &&String| self.0.volumes.get(name).is_some();
-        let used: Vec<String> = names.iter().filter(is_used).cloned().collect();
-        if used.is_empty() {
+        let used = |volumes: &Volumes| {
+            let is_used = |name: &&String| volumes.get(name).is_some();
+            names.iter().filter(is_used).cloned().collect()
+        };
+        self.free_those(used, force, doing).await
+    }
+
+    /// With `force`, ends the clients of the volumes that `used` tells; else refuses when there are any after
+    /// [`Appliance::left_in_use`].
+    async fn free_those(
+        &self,
+        used: impl Fn(&Volumes) -> Vec<String> + Send + Sync,
+        force: bool,
+        doing: &str,
+    ) -> Result<()> {
+        if force {
+            self.disconnect(&used(&self.0.volumes)).await;
             return Ok(());
         }
-        if !force {
-            let message = format!(
-                "cannot {doing}: dataset is busy: clients use {}; use '-f' to end them",
-                self.with_users(&used).await
-            );
-            return Err(ApiError::new(ErrorKind::Busy, message));
+        let left = self.left_in_use(used).await;
+        if left.is_empty() {
+            return Ok(());
         }
-        self.disconnect(&used).await;
-        Ok(())
+        let users = self.with_users(&left).await;
+        let message = format!("cannot {doing}: dataset is busy: clients use {users}; use '-f' to end them");
+        Err(ApiError::new(ErrorKind::Busy, message))
     }
 
     pub(crate) async fn rename_dataset(&self, from: &str, to: &str, parents: bool, by: &By) -> Result<Reply> {

@@ -2,7 +2,9 @@
 //!
 //! ```text
 //!   a lock on it            somebody has it open             refused
-//!   label: a pool           imported here                    refused
+//!   label: a pool           imported here, and has it        refused
+//!                           imported here, and it was        refused, unless forced
+//!                           removed from it
 //!                           elsewhere, or not imported       refused, unless forced
 //!   label: spare, cache     of a pool that is open here      refused; a spare may serve several pools
 //!                           of none of them, all are open    free to take
@@ -109,7 +111,7 @@ async fn look_at_one(path: &str, class: Class, force: bool, pools: &Pools) -> Re
 
 /// The pool here that uses the device and will not share it.
 fn user_of(owner: &Owner, class: Class, pools: &Pools) -> Option<String> {
-    if owner.state == PoolState::Active && owner.pool.is_some_and(|guid| pools.has_guid(guid.0)) {
+    if owner.state == PoolState::Active && pools.has_device(owner) {
         return Some(owner.name.clone().unwrap_or_default());
     }
     let is_shared = owner.state == PoolState::Spare && class == Class::Spare;

@@ -5,6 +5,7 @@ use crate::pools::Access;
 use crate::served::Served;
 use crate::service::{Appliance, Inner};
 use crate::services::Front;
+use crate::volumes::Volumes;
 use api::{Nbd, NbdClient, NbdExport, Reply};
 use nbd::{Hold, Listed};
 use ondisk::ObjsetType;
@@ -17,6 +18,8 @@ use world::{Address, Pending};
 const GOODBYE: Duration = Duration::from_secs(15);
 /// How long initiators may take to find again what was taken from them.
 const WELCOME: Duration = Duration::from_secs(5);
+/// How long the end of a client that has left may take to be noticed.
+const FAREWELL: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// What a server offers: all volumes, or one.
@@ -204,8 +207,28 @@ impl Appliance {
         world::timeout(WELCOME, back).await;
     }
 
+    /// Which volumes `used` still tells when clients that have left had their time to be noticed: one that has hung up uses
+    /// its volume until the end of its connection was read and its last request is done.
+    pub(crate) async fn left_in_use(
+        &self,
+        used: impl Fn(&Volumes) -> Vec<String> + Send + Sync,
+    ) -> Vec<String> {
+        let unused = async {
+            while !used(&self.0.volumes).is_empty() {
+                world::sleep(LOOK).await;
+            }
+        };
+        match world::timeout(FAREWELL, unused).await {
+            Some(()) => Vec::new(),
+            None => used(&self.0.volumes),
+        }
+    }
+
     /// Ends the clients of these volumes, and waits until they are gone.
     pub(crate) async fn disconnect(&self, datasets: &[String]) {
+        if datasets.is_empty() {
+            return;
+        }
         self.0.migrations.cancel(|dataset| datasets.iter().any(|d| d == dataset)).await;
         if let Some(iscsi) = self.iscsi() {
             iscsi.release(datasets).await;
@@ -222,3 +245,6 @@ impl Appliance {
         world::timeout(GOODBYE, gone).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

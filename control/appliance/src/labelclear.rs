@@ -2,13 +2,14 @@
 
 use crate::owner;
 use crate::phrase::plain;
+use crate::pools::Access;
 use crate::service::Appliance;
 use api::{ApiError, ErrorKind, Reply, Result};
 use ondisk::label::LABELS;
 use ondisk::{LabelLayout, PoolState};
 use std::path::Path;
 use vdev::Device;
-use vdev::label::read::read_labels;
+use vdev::label::read::{Owner, read_labels};
 use world::{Buf, OpenMode};
 
 impl Appliance {
@@ -19,14 +20,14 @@ impl Appliance {
         if let Some(pid) = owner::of(Path::new(device)) {
             return Err(failed(ErrorKind::Busy, format!("it is in use by process {pid}")));
         }
-        let disk = Device::whole(device).open(OpenMode::ReadWrite).map_err(broken)?;
-        let labels = read_labels(&disk).await;
-        let Some(owner) = labels.owner() else {
+        // Not for writing yet: the pool that it may belong to has to open it.
+        let disk = Device::whole(device).open(OpenMode::ReadOnly).map_err(broken)?;
+        let Some(owner) = read_labels(&disk).await.owner() else {
             return Err(failed(ErrorKind::NotFound, "there is no label on it".into()));
         };
+        drop(disk);
         let name = owner.name.clone().unwrap_or_default();
-        let is_here = owner.pool.is_some_and(|guid| self.is_imported(guid.0));
-        if is_here {
+        if self.is_part_of_a_pool(&owner).await {
             return Err(failed(ErrorKind::Busy, format!("it is part of the imported pool '{name}'")));
         }
         if owner.state == PoolState::Active && !force {
@@ -35,6 +36,7 @@ impl Appliance {
             );
             return Err(failed(ErrorKind::Busy, why));
         }
+        let disk = Device::whole(device).open(OpenMode::ReadWrite).map_err(broken)?;
         let layout = LabelLayout::new(disk.geometry().size)
             .ok_or_else(|| failed(ErrorKind::Invalid, "it is too small for a label".into()))?;
         for index in 0..LABELS {
@@ -45,8 +47,12 @@ impl Appliance {
         Ok(Reply::Done)
     }
 
-    fn is_imported(&self, guid: u64) -> bool {
-        // Nobody imports while labels are cleared, or the device would have an owner.
-        self.0.pools.try_lock().is_none_or(|pools| pools.has_guid(guid))
+    async fn is_part_of_a_pool(&self, owner: &Owner) -> bool {
+        let name = self.0.pools.lock().await.name_of(owner.pool);
+        if let Some(name) = name {
+            // Its configuration is to say; a pool that cannot be opened keeps all that name it.
+            let _ = self.pool(&name, Access::Look).await;
+        }
+        self.0.pools.lock().await.has_device(owner)
     }
 }

@@ -3,6 +3,7 @@
 use crate::phrase::{About, cannot};
 use crate::pools::Access;
 use crate::service::{Appliance, By};
+use crate::volumes::Volumes;
 use api::{ApiError, ErrorKind, Reply, Result};
 use units::{Error, Kind};
 
@@ -53,7 +54,8 @@ impl Appliance {
 
     /// Makes sure that nobody uses the volumes of a pool; with force, by ending those who do.
     async fn free_volumes(&self, pool: &str, force: bool, doing: &str) -> Result<()> {
-        let used = self.0.volumes.used_below(pool);
+        let below = |volumes: &Volumes| volumes.used_below(pool);
+        let used = if force { below(&self.0.volumes) } else { self.left_in_use(below).await };
         if used.is_empty() {
             return Ok(());
         }

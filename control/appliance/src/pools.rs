@@ -18,7 +18,8 @@ use api::{ApiError, Reply, Result};
 use pool::{OpenOptions, Pool};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use units::{Error, Kind};
+use units::{Error, Guid, Kind};
+use vdev::label::read::Owner;
 use vdev::{Aux, Candidate, Device, Health, Lacking};
 use world::{Instant, OpenMode};
 
@@ -86,6 +87,23 @@ impl Pools {
 
     pub fn has_guid(&self, guid: u64) -> bool {
         self.0.values().any(|entry| entry.known.guid == guid)
+    }
+
+    /// The pool here with this guid.
+    pub fn name_of(&self, guid: Option<Guid>) -> Option<String> {
+        let named = |(_, entry): &(&String, &Entry)| Some(Guid(entry.known.guid)) == guid;
+        self.0.iter().find(named).map(|(name, _)| name.clone())
+    }
+
+    /// Whether the device with this label belongs to a pool here. The configuration of an open pool decides: a device
+    /// that was removed keeps its label when its wiping was cut short. Of a pool that is not open, all that name it do.
+    pub fn has_device(&self, owner: &Owner) -> bool {
+        self.0.values().filter(|entry| Some(Guid(entry.known.guid)) == owner.pool).any(|entry| {
+            match &entry.state {
+                State::Open(open) => open.pool.tree().spec().walk().any(|vdev| vdev.guid == owner.leaf),
+                _ => true,
+            }
+        })
     }
 
     /// Those that are open now.

@@ -23,6 +23,6 @@ mod moments;
 mod records;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use keeper::Keeper;

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 const HOUR: u64 = 3600;
 /// 2026-05-22T14:20:00Z
-const START: u64 = 1_779_459_600;
+pub(crate) const START: u64 = 1_779_459_600;
 
-struct Lab {
-    disks: Disks,
+pub(crate) struct Lab {
+    pub disks: Disks,
     dir: PathBuf,
 }
 
@@ -27,7 +27,7 @@ impl Drop for Lab {
 }
 
 impl Lab {
-    fn new(name: &str) -> Lab {
+    pub fn new(name: &str) -> Lab {
         let dir = std::env::temp_dir().join(format!("cenote-automatic-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         let disks = Disks::new();
@@ -36,7 +36,7 @@ impl Lab {
     }
 
     /// A daemon from this time on, for as long as `work` takes.
-    fn run<T: Send + 'static, W: Future<Output = T> + Send + 'static>(
+    pub fn run<T: Send + 'static, W: Future<Output = T> + Send + 'static>(
         &self,
         at: u64,
         work: impl FnOnce(Appliance) -> W + Send + 'static,
@@ -55,11 +55,11 @@ impl Lab {
     }
 }
 
-async fn ask(appliance: &Appliance, request: Request) -> Reply {
+pub(crate) async fn ask(appliance: &Appliance, request: Request) -> Reply {
     try_ask(appliance, request).await.unwrap()
 }
 
-async fn try_ask(appliance: &Appliance, request: Request) -> api::Result<Reply> {
+pub(crate) async fn try_ask(appliance: &Appliance, request: Request) -> api::Result<Reply> {
     appliance.call(Call { command: "test".into(), uid: 0, request }).await
 }
 
@@ -69,7 +69,7 @@ async fn until(seconds: u64) {
     world::sleep(Duration::from_secs(seconds.saturating_sub(now))).await;
 }
 
-fn project() -> Place {
+pub(crate) fn project() -> Place {
     Place::project("tank", "p")
 }
 
@@ -77,7 +77,7 @@ fn share() -> Place {
     project().share("v")
 }
 
-async fn make(appliance: &Appliance) {
+pub(crate) async fn make(appliance: &Appliance) {
     let new = NewPool {
         name: "tank".into(),
         vdevs: vec![VdevGroup {

@@ -11,6 +11,8 @@
 //!                         └──▶ destroyed; after a crash, when the pool is opened next
 //! ```
 //!
+//! The exchange is not seen before it is on disk: the block size that is shown is the one that a crash leaves.
+//!
 //! Sessions of clients stay: they have the same LUN as before, which says that its block limits are others.
 //!
 //! A half copy is known by a property of its own that names, by its guid, the volume it is a copy of. It is destroyed only
@@ -228,7 +230,7 @@ async fn exchange_in_service(
     let (old, copy) = (served.name().to_string(), migration.copy.clone());
     let (from, to) = (migration.from, migration.to);
     let note = pool
-        .change("exchange volumes", move |pool, tx| async move {
+        .change_unseen("exchange volumes", move |pool, tx| async move {
             exchange(&pool, &tx, (&old, from), (&copy, to)).await
         })
         .await?;

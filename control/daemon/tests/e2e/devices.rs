@@ -5,11 +5,13 @@ use interop::harness::{Need, ROOT, Trial, trial};
 use interop::programs::{command, run, said};
 use interop::zdb;
 use std::io::Read;
+use std::os::unix::fs::FileExt;
 
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_pool_that_lacks_too_many_devices_names_each_and_what_to_do", &[], too_few),
         trial("a_mirror_that_lacks_a_device_is_degraded_and_served", &[], degraded),
+        trial("a_log_device_whose_removal_was_cut_short_is_added_and_cleared_again", &[], left_behind),
         trial("a_pool_is_found_again_where_its_devices_went", &[], moved),
         trial(
             "a_full_host_disk_suspends_the_pool_and_loses_nothing_that_was_flushed",
@@ -62,6 +64,55 @@ fn too_few() {
 fn overwrite(device: &str) {
     let len = std::fs::metadata(device).unwrap().len();
     std::fs::File::create(device).unwrap().set_len(len).unwrap();
+}
+
+/// A kill between the txg that takes a log device out of the pool and the wiping of its labels left labels of the imported
+/// pool on it, for which it could neither be added nor cleared.
+fn left_behind() {
+    let home = Home::new();
+    let (a, log) = (home.disk("a.img"), home.disk("log.img"));
+    home.run(&format!("zpool create tank {a}"));
+    for daemon in [false, true] {
+        let running = daemon.then(|| home.start("serve --listen 127.0.0.1:0 --no-https").0);
+        for _ in 0..2 {
+            home.run(&format!("zpool add -f tank log {log}"));
+            for line in [format!("zpool labelclear -f {log}"), format!("zpool add -f tank log {log}")] {
+                let said = home.fails(&line, 1);
+                assert!(
+                    said.contains("imported pool 'tank'") || said.contains("in use by process"),
+                    "{said}"
+                );
+            }
+            // What a kill leaves: all is as before the labels were wiped.
+            let labels = label_areas(&log);
+            home.run(&format!("zpool remove tank {log}"));
+            let file = std::fs::File::options().write(true).open(&log).unwrap();
+            labels.iter().for_each(|(at, bytes)| file.write_all_at(bytes, *at).unwrap());
+            let said = home.fails(&format!("zpool add tank log {log}"), 1);
+            assert!(said.contains("is part of active pool 'tank'; use '-f' to override"), "{said}");
+        }
+        home.run(&format!("zpool labelclear -f {log}"));
+        home.run(&format!("zpool add tank log {log}"));
+        home.run(&format!("zpool remove tank {log}"));
+        home.run("zpool scrub -w tank");
+        assert!(home.run("zpool status tank").contains("errors: No known data errors"));
+        if let Some(running) = running {
+            running.end();
+        }
+    }
+}
+
+/// Where the labels of a device are, and what is there.
+fn label_areas(device: &str) -> Vec<(u64, Vec<u8>)> {
+    const AREA: u64 = 512 << 10;
+    let file = std::fs::File::open(device).unwrap();
+    let last = file.metadata().unwrap().len() - AREA;
+    let area = |at| {
+        let mut bytes = vec![0; AREA as usize];
+        file.read_exact_at(&mut bytes, at).unwrap();
+        (at, bytes)
+    };
+    [0, last].map(area).into()
 }
 
 fn degraded() {
