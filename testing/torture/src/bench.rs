@@ -56,7 +56,7 @@ pub struct Bench {
 pub const POOL: &str = "tank";
 
 fn host() -> Host {
-    Host { id: 7, name: "bench".into() }
+    Host::new(7, "bench")
 }
 
 fn cache() -> Arc<Cache> {
