@@ -169,10 +169,9 @@ pub(crate) async fn check(
         return Ok(());
     }
     let host = label.host.as_ref().map_or("another host", |(_, name)| name);
-    Err(Error::new(
-        Kind::Busy,
-        format!("it is in use on '{host}' (multihost=on): export it there first; -f does not change that"),
-    ))
+    let why =
+        format!("it is in use on '{host}' (multihost=on): export it there first; -f does not change that");
+    Err(Error::new(Kind::Busy, "open").because(why))
 }
 
 /// How long the pool is watched before it is opened; `None`: not at all. Pure.

@@ -255,9 +255,10 @@ fn asked() {
     assert!(sample.starts_with("tank\t"), "{sample}");
     let services = home.run("shell configuration services show");
     assert!(services.contains("offline") && !services.contains("online"), "{services}");
-    home.run("shell shares project web");
-    let taken = home.output("shell shares project web");
-    assert!(!taken.status.success());
+    assert!(home.cenote(&["shell", "shares project web; commit"]).status().unwrap().success());
+    let taken = home.cenote(&["shell", "shares project web"]).output().unwrap();
+    let said = String::from_utf8_lossy(&taken.stderr).into_owned();
+    assert!(!taken.status.success() && said.contains("\"web\" exists already"), "{said}");
     // What is kept and does nothing is shown so; what would never act is refused.
     home.run("zfs set secondarycache=metadata tank");
     let shown = home.run("zfs get secondarycache,primarycache tank");
