@@ -397,19 +397,24 @@ impl Pool {
         self.start();
         self.replay_logs().await?;
         self.load_autotrim().await?;
-        self.say_whose();
-        Ok(())
+        self.say_whose().await
     }
 
-    /// Writes labels that name this process without waiting for the first change: until then they name the last one.
-    fn say_whose(&self) {
+    /// Writes labels that name this host and process without waiting for the first change: until then they name the last
+    /// ones. Where other hosts go by them, the pool is not open before they are on disk.
+    async fn say_whose(&self) -> Result<()> {
+        let claim = |pool: Pool| async move {
+            pool.change("claim", |pool, tx| async move { pool.0.touch(&tx).await }).await
+        };
+        if self.0.multihost.is_on() {
+            return claim(self.clone()).await;
+        }
         if !self.is_read_only() && self.config().process.is_some() {
             let pool = self.clone();
             // A pool that is closed before has no need of it.
-            world::spawn(async move {
-                let _ = pool.change("claim", |pool, tx| async move { pool.0.touch(&tx).await }).await;
-            });
+            world::spawn(async move { claim(pool).await.is_ok() });
         }
+        Ok(())
     }
 
     /// Starts the loop that syncs txgs.
