@@ -49,11 +49,18 @@ pub struct ServiceState {
     /// Where it was set to let them in; none: where it does when nobody says.
     pub listen: Vec<String>,
     pub clients: u64,
+    /// No daemon runs: nothing is served, whatever is switched on.
+    #[serde(default)]
+    pub offline: bool,
 }
 
 impl ServiceState {
     /// As appliances say it.
     pub fn status(&self) -> &'static str {
-        if self.enabled { "online" } else { "disabled" }
+        match (self.enabled, self.offline) {
+            (true, false) => "online",
+            (true, true) => "offline",
+            (false, _) => "disabled",
+        }
     }
 }

@@ -7,5 +7,5 @@ pub(crate) fn host() -> Host {
     let id = std::fs::read("/etc/hostid").ok().and_then(|bytes| bytes.first_chunk().copied());
     let id = u64::from(id.map_or(0, u32::from_le_bytes));
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    Host { id, name }
+    Host { id, name, process: crate::owner::this_process() }
 }

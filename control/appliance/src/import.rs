@@ -1,11 +1,21 @@
 //! `zpool import`.
+//!
+//! ```text
+//!   labels: exported, destroyed                                                   imported
+//!           in use, by another host                                               refused without -f
+//!                   by this host: the process that they name runs                 refused without -f
+//!                                 it has ended                                    imported
+//!                                 not known: uberblocks are watched for a while   refused without -f if a new one comes
+//! ```
 
 use crate::home::Known;
+use crate::owner::{self, Opener};
 use crate::phrase::{About, cannot};
 use crate::pools::{Open, Opening, busy, devices_of};
 use crate::service::{Appliance, By};
 use api::{ApiError, ErrorKind, PoolChoice, PoolImport, Reply, Result};
 use dsl::pool_props::{self, PoolProp, PoolSetting, When};
+use std::time::Duration;
 use units::Error;
 use vdev::Candidate;
 
@@ -35,7 +45,7 @@ impl Appliance {
         let candidate = self.choose(&import, &asked).await?;
         let name = import.new_name.clone().unwrap_or_else(|| candidate.name().to_string());
         dsl::name::check_pool(&name).map_err(|e| failed(&e))?;
-        self.check_host(&candidate, import.force || how.read_only, &asked)?;
+        self.check_host(&candidate, import.force || how.read_only, &asked).await?;
 
         let mut pools = self.0.pools.lock().await;
         if pools.contains(&name) {
@@ -111,22 +121,51 @@ impl Appliance {
         }
     }
 
-    fn check_host(&self, candidate: &Candidate, allowed: bool, asked: &str) -> Result<()> {
+    /// A pool that was not exported may be in use: on another host, or by another process of this one.
+    async fn check_host(&self, candidate: &Candidate, allowed: bool, asked: &str) -> Result<()> {
         let config = &candidate.config;
-        let Some((id, host)) = config.host.as_ref().filter(|(id, _)| *id != 0 && *id != self.0.host.id)
-        else {
-            return Ok(());
-        };
         if config.state != ondisk::PoolState::Active || allowed {
             return Ok(());
         }
+        let Some((id, host)) = config.host.as_ref().filter(|(id, _)| *id != 0 && *id != self.0.host.id)
+        else {
+            return self.check_process(candidate, asked).await;
+        };
         let message = format!(
             "cannot import '{asked}': pool was previously in use from another system, {host} (hostid={id:x}), and not \
              exported there; use 'zpool import -f' to import it all the same"
         );
         Err(ApiError::new(ErrorKind::Busy, message))
     }
+
+    async fn check_process(&self, candidate: &Candidate, asked: &str) -> Result<()> {
+        let in_use = |how: String| {
+            let message = format!("cannot import '{asked}': {how}");
+            Err(ApiError::new(ErrorKind::Busy, message))
+        };
+        match owner::opener(candidate.config.process.as_deref()) {
+            Opener::Runs(pid) => in_use(format!(
+                "the pool is in use by process {pid}; only if these devices are a copy of that pool's, import it with \
+                 'zpool import -f'"
+            )),
+            Opener::Ended => Ok(()),
+            Opener::Unknown => {
+                let timeout = self.0.tunables.get(tunables::Tunable::TxgTimeout);
+                let patience = Duration::from_secs(timeout) + MARGIN;
+                // What cannot be read is the business of opening it.
+                if pool::is_active(candidate, patience).await.unwrap_or(false) {
+                    return in_use(
+                        "another process or host writes to the pool; export it there first".into(),
+                    );
+                }
+                Ok(())
+            }
+        }
+    }
 }
+
+/// How much longer than between two transaction groups a pool is watched for a writer.
+const MARGIN: Duration = Duration::from_secs(1);
 
 fn sort(settings: &[(String, String)]) -> units::Result<How> {
     let mut how = How::default();

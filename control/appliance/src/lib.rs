@@ -39,6 +39,7 @@ mod host;
 mod import;
 mod importable;
 mod interfaces;
+mod journal;
 mod labelclear;
 mod leave;
 mod lun;

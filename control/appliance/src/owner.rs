@@ -1,4 +1,12 @@
-//! Who has a device: every process that opens one for writing holds a lock on it, and the kernel knows which.
+//! Who has a device or a pool.
+//!
+//! ```text
+//!   a device   every process that opens one for writing holds a lock on it, and the kernel knows which
+//!   a pool     the labels of one in use name the process:   boot   pid namespace   pid   start, in ticks since the boot
+//! ```
+//!
+//! Of a pool the label is what is left to ask when its bytes are reached in a way that no lock covers: a copy that an
+//! overlay made, another name of a remote disk. A process of another boot or of another namespace is not known.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -22,6 +30,49 @@ fn find(locks: &str, dev: u64, ino: u64) -> Option<u32> {
     })
 }
 
+/// What became of the process that a label names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opener {
+    /// It runs, and is not this one.
+    Runs(u32),
+    Ended,
+    Unknown,
+}
+
+/// This process, as labels name it.
+pub(crate) fn this_process() -> Option<String> {
+    let pid = std::process::id();
+    Some(format!("{} {} {pid} {}", boot()?, namespace()?, start_of(pid)?))
+}
+
+/// What became of the process with this name.
+pub(crate) fn opener(process: Option<&str>) -> Opener {
+    let words: Vec<&str> = process.unwrap_or_default().split(' ').collect();
+    let [of_boot, of_namespace, pid, start] = words[..] else { return Opener::Unknown };
+    let (Ok(pid), Ok(start)) = (pid.parse::<u32>(), start.parse::<u64>()) else { return Opener::Unknown };
+    if boot().as_deref() != Some(of_boot) || namespace().as_deref() != Some(of_namespace) {
+        return Opener::Unknown;
+    }
+    if pid != std::process::id() && start_of(pid) == Some(start) { Opener::Runs(pid) } else { Opener::Ended }
+}
+
+fn boot() -> Option<String> {
+    Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_string())
+}
+
+fn namespace() -> Option<String> {
+    Some(std::fs::metadata("/proc/self/ns/pid").ok()?.ino().to_string())
+}
+
+/// When a process began; `None` when it has ended, also while its parent has not noticed.
+fn start_of(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // After the name, which may hold anything: the state is field 3, the start field 22.
+    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
+    let state = fields.next()?;
+    (state != "Z" && state != "X").then(|| fields.nth(18)?.parse().ok()).flatten()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,6 +83,29 @@ mod tests {
             "1: POSIX  ADVISORY  WRITE 1 fe:00:77 0 EOF\n2: FLOCK  ADVISORY  WRITE 4321 fe:00:77 0 EOF\n";
         assert_eq!(find(locks, 0xfe00, 77), Some(4321));
         assert_eq!(find(locks, 0xfe00, 78), None);
+    }
+
+    #[test]
+    fn a_process_that_a_label_names_is_known_to_run_or_to_have_ended() {
+        let own = this_process().unwrap();
+        assert_eq!(opener(Some(&own)), Opener::Ended, "this process is in nobody's way");
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let name =
+            |pid: u32, start: u64| format!("{} {} {pid} {start}", boot().unwrap(), namespace().unwrap());
+        let running = name(child.id(), start_of(child.id()).unwrap());
+        assert_eq!(opener(Some(&running)), Opener::Runs(child.id()));
+        assert_eq!(
+            opener(Some(&name(child.id(), 1))),
+            Opener::Ended,
+            "the number is another process's by now"
+        );
+        assert_eq!(opener(Some(&running.replacen('-', "+", 1))), Opener::Unknown, "another boot");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(opener(Some(&running)), Opener::Ended);
+        for unknown in [None, Some(""), Some("a b c d"), Some("a b 1 2 3")] {
+            assert_eq!(opener(unknown), Opener::Unknown);
+        }
     }
 
     #[test]

@@ -52,7 +52,6 @@ fn check(property: &str, value: &str) -> units::Result<()> {
         return missing(&format!("the feature '{}'", feature.name()));
     }
     match PoolProp::by_name(property) {
-        Some(PoolProp::MultiHost) if value == "on" => missing("'multihost'"),
         Some(PoolProp::Compatibility) => {
             let known = features::choose(Some(value), false, &[], |path| std::fs::read_to_string(path));
             known.map(drop).map_err(|ApiError { message, .. }| Error::invalid(message))

@@ -10,7 +10,7 @@
 
 use crate::datasets::exists;
 use crate::home::Known;
-use crate::owner;
+use crate::owner::{self, Opener};
 use crate::phrase::{About, cannot, lacking, no_such_pool, why};
 use crate::service::{Appliance, By};
 use crate::vdevs;
@@ -271,13 +271,22 @@ impl Appliance {
         // The new name of a pool that is imported read-only is not in its labels.
         let name = known.read_only.then(|| known.name.clone());
         let opening = || Opening { read_only, name: name.clone(), force: true, missing_log: false };
-        let mut opened = self.open_candidate(&candidate, opening()).await;
+        let open = || async {
+            match owner::opener(candidate.config.process.as_deref()) {
+                Opener::Runs(pid) if !read_only && candidate.config.state == ondisk::PoolState::Active => {
+                    let who = format!("pool is in use by process {pid}");
+                    Err(Error::new(Kind::Busy, "open pool").because(who))
+                }
+                _ => self.open_candidate(&candidate, opening()).await,
+            }
+        };
+        let mut opened = open().await;
         // A process that was just killed may hold the devices a moment longer.
         while opened.as_ref().is_err_and(|e| e.kind() == Kind::Busy)
             && world::now().since(self.0.started) < PATIENCE
         {
             world::sleep(RETRY).await;
-            opened = self.open_candidate(&candidate, opening()).await;
+            opened = open().await;
         }
         let pool = opened.map_err(|e| (busy(e, &known.devices), Some(vdevs::of_candidate(&candidate))))?;
         let known = Known { devices: devices_of(&pool), name: pool.name(), ..known.clone() };
@@ -314,6 +323,7 @@ impl Appliance {
     /// Closes every pool; they stay imported.
     pub async fn stop(&self) -> Result<()> {
         self.end_schedules().await;
+        self.end_journal().await;
         self.unmount_at_end().await;
         self.0.migrations.cancel(|_| true).await;
         let mut pools = self.0.pools.lock().await;

@@ -9,6 +9,7 @@ use crate::text::{json, number};
 use api::{Reply, Request, Tunable};
 use serde_json::{Map, Value as Json, json};
 use std::path::Path;
+use tunables::system::Settings;
 
 pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
     match command {
@@ -17,6 +18,8 @@ pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
         Command::Set(args) => set(session, args.settings.clone()),
         Command::Load { file } => {
             let settings = read(file)?;
+            settings.skipped.iter().for_each(|line| session.complain(format!("WARNING: {line}")));
+            let settings = settings.known;
             let named = |(tunable, value): (tunables::Tunable, u64)| (tunable.to_string(), value.to_string());
             set(session, settings.into_iter().map(named).collect())
         }
@@ -24,18 +27,19 @@ pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
 }
 
 impl System {
-    /// What the file and the command line say; the latter wins.
+    /// What the file and the command line say; the latter wins. What the file names that is not here, `skipped` is told.
     ///
     /// # Errors
     /// A file that cannot be read, or its first line that makes no sense.
-    pub fn read(&self) -> Outcome<Vec<(tunables::Tunable, u64)>> {
-        let mut settings = self.system.as_deref().map_or_else(|| Ok(Vec::new()), read)?;
-        settings.extend(self.arc_max.map(|bytes| (tunables::Tunable::ArcMax, bytes)));
-        Ok(settings)
+    pub fn read(&self, skipped: impl Fn(&str)) -> Outcome<Vec<(tunables::Tunable, u64)>> {
+        let mut settings = self.system.as_deref().map_or_else(|| Ok(Settings::default()), read)?;
+        settings.skipped.iter().for_each(|line| skipped(&format!("WARNING: {line}")));
+        settings.known.extend(self.arc_max.map(|bytes| (tunables::Tunable::ArcMax, bytes)));
+        Ok(settings.known)
     }
 }
 
-fn read(file: &Path) -> Outcome<Vec<(tunables::Tunable, u64)>> {
+fn read(file: &Path) -> Outcome<Settings> {
     let name = file.display().to_string();
     let text =
         std::fs::read_to_string(file).map_err(|e| Failure::Failed(format!("cannot read {name}: {e}")))?;

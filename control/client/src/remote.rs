@@ -219,10 +219,11 @@ impl Remote {
         }
         let told = |s: &Value| ServiceState {
             name: text(s, "name"),
-            enabled: s["<status>"] == "online",
+            enabled: s["<status>"] != "disabled",
             addresses: texts(s, "addresses"),
             listen: texts(s, "listen"),
             clients: s["clients"].as_u64().unwrap_or(0),
+            offline: s["<status>"] == "offline",
         };
         Ok(Reply::Services(list(&self.get(SERVICES)?, "services").map(told).collect()))
     }

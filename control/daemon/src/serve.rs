@@ -33,7 +33,12 @@ pub fn run(
     let _lock = home
         .lock(PATIENCE)
         .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
-    let config = Config { home: home.clone(), is_daemon: true, mounts: files.mount, system: system.read()? };
+    let config = Config {
+        home: home.clone(),
+        is_daemon: true,
+        mounts: files.mount,
+        system: system.read(report::complain)?,
+    };
     let (listen, portals, web) = (listen.clone(), portals.clone(), web.clone());
     let first = first.map(up::First::of);
     linux::block_on(serve(config, listen, portals, web, first)).map_err(Failure::Failed)
@@ -63,6 +68,7 @@ async fn serve(
     let home = config.home.clone();
     let appliance = Appliance::start(config).await.map_err(|e| e.message)?;
     report::warn(&appliance);
+    appliance.begin_journal();
     let outcome = serve_with(&appliance, &home, (&listen, &portals, &web), first).await;
     // Whatever went wrong, what is open is closed.
     let closed = appliance.stop().await.map_err(|e| e.message);

@@ -160,7 +160,7 @@ fn owners_door(socket: &std::path::Path) -> Result<UnixListener, String> {
 /// By the command line; else what the service manager hands over; else what an administrator has set; else this machine.
 fn listeners(web: &Web, kept: &str) -> Result<Vec<TcpListener>, String> {
     let bind = |address: &SocketAddr| {
-        TcpListener::bind(address).map_err(|e| format!("cannot listen for the API on {address}: {e}"))
+        bind(*address).map_err(|e| format!("cannot listen for the API on {address}: {e}"))
     };
     if web.no_https {
         return Ok(Vec::new());
@@ -186,6 +186,23 @@ fn listeners(web: &Web, kept: &str) -> Result<Vec<TcpListener>, String> {
     let found = PORTS.iter().find_map(|port| TcpListener::bind(local(*port)).ok());
     found.map(|listener| vec![listener]).ok_or_else(|| "cannot listen for the API on this machine".into())
 }
+
+/// A daemon that was just killed may have its socket a moment longer: its memory is given back first.
+fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let until = std::time::Instant::now() + PATIENCE;
+    loop {
+        match TcpListener::bind(address) {
+            Err(e) if e.kind() == std::io::ErrorKind::AddrInUse && std::time::Instant::now() < until => {
+                std::thread::sleep(RETRY);
+            }
+            bound => return bound,
+        }
+    }
+}
+
+/// How long an address that somebody has is tried again, and how often.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
+const RETRY: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// What clients may call this machine.
 fn host_names() -> Vec<String> {

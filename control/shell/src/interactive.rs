@@ -1,51 +1,60 @@
 //! A person at a terminal: line editing, completion and history.
 
-use crate::complete::{Candidates, complete};
-use crate::{Shell, help, words};
+use crate::{Shell, complete, words};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
-use rustyline::{Config, Context, Editor, Helper};
+use rustyline::{CompletionType, Config, Context, Editor, Helper};
+use std::cell::RefCell;
 use std::io::{self, Write};
 use std::path::Path;
 
 /// Lines that are remembered.
 const HISTORY: usize = 1000;
 
-#[derive(Default)]
-struct Words(Candidates);
+/// The editor asks the shell while a line is typed.
+struct Words<'s, 'a>(RefCell<&'s mut Shell<'a>>);
 
-impl Completer for Words {
+impl Completer for Words<'_, '_> {
     type Candidate = String;
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
-        Ok(complete(line.get(..at).unwrap_or(line), &self.0))
+        Ok(complete::at(&mut self.0.borrow_mut(), line.get(..at).unwrap_or(line)))
     }
 }
 
-impl Hinter for Words {
+impl Hinter for Words<'_, '_> {
     type Hint = String;
 }
 
-impl Highlighter for Words {}
-impl Validator for Words {}
-impl Helper for Words {}
+impl Highlighter for Words<'_, '_> {}
+impl Validator for Words<'_, '_> {}
+impl Helper for Words<'_, '_> {}
 
 /// Reads lines from the terminal until there are no more, or somebody says `exit`. What is typed is remembered in
 /// `history`, but for lines with secrets.
 pub fn interact(shell: &mut Shell<'_>, history: &Path) -> io::Result<()> {
     let failed = |e: ReadlineError| io::Error::other(e.to_string());
-    let config = Config::builder().max_history_size(HISTORY).map_err(failed)?.auto_add_history(false).build();
-    let mut editor: Editor<Words, FileHistory> = Editor::with_config(config).map_err(failed)?;
+    let config = Config::builder()
+        .max_history_size(HISTORY)
+        .map_err(failed)?
+        .auto_add_history(false)
+        .completion_type(CompletionType::List)
+        .build();
+    let mut editor: Editor<Words<'_, '_>, FileHistory> = Editor::with_config(config).map_err(failed)?;
     // There is none the first time.
     let _ = editor.load_history(history);
     shell.set_confirm(confirm);
-    while !shell.has_ended() {
-        editor.set_helper(Some(Words(candidates(shell))));
-        let line = match editor.readline(&shell.prompt()) {
+    editor.set_helper(Some(Words(RefCell::new(shell))));
+    loop {
+        let prompt = match editor.helper().map(|words| words.0.borrow()) {
+            Some(shell) if !shell.has_ended() => shell.prompt(),
+            _ => break,
+        };
+        let line = match editor.readline(&prompt) {
             Ok(line) => line,
             Err(ReadlineError::Interrupted) => continue,
             Err(ReadlineError::Eof) => break,
@@ -54,6 +63,7 @@ pub fn interact(shell: &mut Shell<'_>, history: &Path) -> io::Result<()> {
         if is_remembered(&line) {
             let _ = editor.add_history_entry(&line);
         }
+        let Some(mut shell) = editor.helper().map(|words| words.0.borrow_mut()) else { break };
         for command in words::commands(&line) {
             let result = shell.run(&command);
             let mut out = io::stdout().lock();
@@ -80,21 +90,6 @@ fn confirm(question: &str) -> bool {
     asked.is_ok()
         && io::stdin().read_line(&mut answer).is_ok()
         && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
-}
-
-/// What can be typed next.
-fn candidates(shell: &mut Shell<'_>) -> Candidates {
-    let first = help::first_words(shell.here());
-    let settable: Vec<String> = shell.settable().into_iter().map(|s| s.name).collect();
-    let names = shell.names();
-    let mut candidates = Candidates { first, ..Candidates::default() };
-    candidates.after.insert("set".into(), settable.iter().map(|name| format!("{name}=")).collect());
-    candidates.after.insert("get".into(), settable.clone());
-    candidates.after.insert("unset".into(), settable);
-    for verb in ["select", "destroy", "rename", "move"] {
-        candidates.after.insert(verb.into(), names.clone());
-    }
-    candidates
 }
 
 #[cfg(test)]

@@ -53,6 +53,16 @@ impl Shell<'_> {
         }
     }
 
+    fn is_taken(&mut self, place: &Place) -> bool {
+        let all = match &place.share {
+            Some(_) => {
+                Shares::Shares { pool: Some(place.pool.clone()), project: Some(place.project.clone()) }
+            }
+            None => Shares::Projects { pool: Some(place.pool.clone()) },
+        };
+        self.items(all).is_ok_and(|items| items.iter().any(|item| item.place == *place))
+    }
+
     fn item(&mut self, place: &Place) -> Result<Item> {
         let found = self.items(Shares::Get { place: place.clone() })?;
         found.into_iter().next().ok_or_else(unexpected)
@@ -79,6 +89,10 @@ impl Shell<'_> {
             "select" => {
                 let found = self.item(&place)?;
                 Context::Item { place: found.place, kind: found.kind, new: false, draft: Draft::default() }
+            }
+            // Said when it is named, not when all of it was set.
+            _ if self.is_taken(&place) => {
+                return Err(format!("{verb} \"{name}\" exists already; select it instead"));
             }
             _ => Context::Item { place, kind, new: true, draft: Draft::default() },
         };

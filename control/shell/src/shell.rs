@@ -124,6 +124,35 @@ impl<'a> Shell<'a> {
         Ok(())
     }
 
+    /// Goes into the contexts that the words name, asks `look` about the rest of them, and comes back. `None` when there is
+    /// no such context. Nothing is changed.
+    pub(crate) fn there<T>(
+        &mut self,
+        words: &[String],
+        look: impl FnOnce(&mut Self, &[String]) -> T,
+    ) -> Option<T> {
+        let (stack, origins) = (self.stack.clone(), self.origins.clone());
+        let mut rest = words;
+        let mut is_there = true;
+        while let [word, more @ ..] = rest {
+            if word == "confirm" {
+                rest = more;
+                continue;
+            }
+            match self.enter(rest) {
+                Ok(Some(used)) => rest = &rest[used..],
+                Ok(None) => break,
+                Err(_) => {
+                    is_there = false;
+                    break;
+                }
+            }
+        }
+        let found = is_there.then(|| look(self, rest));
+        (self.stack, self.origins) = (stack, origins);
+        found
+    }
+
     /// A command at the end of a line that led to its context: it is done there, and one is where one was.
     fn command_at(&mut self, words: &[String], start: usize) -> Result {
         let was_led = self.stack.len() > start;
@@ -323,7 +352,7 @@ impl<'a> Shell<'a> {
                 draft.set(name, &value);
             }
             let shown = if known.is_secret { show::SECRET.to_string() } else { value };
-            self.print(&show::property(name, &shown, "uncommitted"));
+            self.print(&show::echo(name, &shown, "uncommitted"));
         }
         Ok(())
     }
@@ -359,7 +388,7 @@ impl<'a> Shell<'a> {
             if let Some(draft) = self.here_mut().draft_mut() {
                 draft.unset(name);
             }
-            self.print(&show::property(name, "(inherited)", "uncommitted"));
+            self.print(&show::echo(name, "(inherited)", "uncommitted"));
         }
         Ok(())
     }

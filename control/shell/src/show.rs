@@ -6,6 +6,8 @@ use api::{Property, Source, Value};
 
 /// Where the names of properties end.
 const NAME_WIDTH: usize = 30;
+/// Where the echo of a setting begins.
+const ECHO_MARGIN: usize = 23;
 /// What is shown of a secret.
 pub(crate) const SECRET: &str = "********";
 
@@ -13,6 +15,11 @@ pub(crate) const SECRET: &str = "********";
 pub(crate) fn property(name: &str, value: &str, note: &str) -> String {
     let note = if note.is_empty() { String::new() } else { format!(" ({note})") };
     format!("{name:>NAME_WIDTH$} = {value}{note}\n")
+}
+
+/// What was set, behind one margin, as appliances echo it: `                       volblocksize = 16K (uncommitted)`
+pub(crate) fn echo(name: &str, value: &str, note: &str) -> String {
+    format!("{:ECHO_MARGIN$}{name} = {value} ({note})\n", "")
 }
 
 /// `                       target-000 => text`
@@ -66,5 +73,9 @@ mod tests {
             "                       logbias = latency (uncommitted)\n"
         );
         assert_eq!(property("volsize", "1T", ""), "                       volsize = 1T\n");
+        assert_eq!(
+            echo("volblocksize", "16K", "uncommitted"),
+            "                       volblocksize = 16K (uncommitted)\n"
+        );
     }
 }

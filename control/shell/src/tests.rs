@@ -13,6 +13,8 @@ use api::{
 struct Book {
     asked: Vec<(String, Request)>,
     refuses: Option<&'static str>,
+    /// Also knows this project when all are asked for.
+    lists: Option<&'static str>,
 }
 
 impl Ask for Book {
@@ -35,7 +37,18 @@ impl Ask for Book {
                     custom: Vec::new(),
                 }])
             }
-            Request::Shares(Shares::Projects { .. } | Shares::Shares { .. }) => Reply::Items(Vec::new()),
+            Request::Shares(Shares::Projects { .. }) => Reply::Items(
+                self.lists
+                    .map(|name| Item {
+                        place: api::shares::Place::project("tank", name),
+                        kind: ItemKind::Project,
+                        attributes: Vec::new(),
+                        custom: Vec::new(),
+                    })
+                    .into_iter()
+                    .collect(),
+            ),
+            Request::Shares(Shares::Shares { .. }) => Reply::Items(Vec::new()),
             Request::San(San::Show) => Reply::San(Box::new(SanState {
                 target_groups: vec![Group { name: "default".into(), members: Vec::new() }],
                 ..SanState::default()
@@ -356,4 +369,37 @@ fn services_are_contexts_that_are_switched_and_moved() {
     ] {
         assert!(transcript(line).0.contains(said), "{line}: {}", transcript(line).0);
     }
+}
+
+/// Only the first word of a line was completed, and a property's name; what came behind a context was not known.
+#[test]
+fn completion_follows_a_path_and_knows_values() {
+    let mut book = Book::default();
+    let mut shell = Shell::new("zfs", &mut book);
+    let prompt = shell.prompt();
+    let mut at = |line: &str| crate::complete::at(&mut shell, line);
+    assert!(at("sh").1.contains(&"shares".into()));
+    assert_eq!(at("configuration ser"), (14, vec!["services".into()]));
+    assert_eq!(at("configuration services select n"), (30, vec!["nbd".into()]));
+    assert_eq!(at("shares select mysql set logb"), (24, vec!["logbias=".into()]));
+    let values = at("shares select mysql set logbias=").1;
+    assert_eq!(values, ["logbias=latency", "logbias=throughput"]);
+    assert_eq!(at("shares select mysql set logbias=t").1, ["logbias=throughput"]);
+    assert_eq!(at("show; configuration services select i").1, ["iscsi"]);
+    assert_eq!(at("nowhere at all x").1, Vec::<String>::new());
+    assert_eq!(shell.prompt(), prompt, "one is where one was");
+    assert!(book.asked.is_empty(), "nothing was changed");
+}
+
+/// A project that was there was drafted anew, and refused when all of it had been set.
+#[test]
+fn what_is_there_is_not_made_again() {
+    let mut book = Book { lists: Some("there"), ..Book::default() };
+    let mut shell = Shell::new("zfs", &mut book);
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let lines = "shares set pool=tank\nshares project there\n";
+    assert!(!run_script(&mut shell, lines.as_bytes(), false, &mut out, &mut err).unwrap());
+    let said = String::from_utf8(err).unwrap();
+    assert_eq!(said, "error: project \"there\" exists already; select it instead\n");
+    assert!(book.asked.is_empty());
 }

@@ -56,7 +56,7 @@ pub use accounting::{Account, Census, Ledger, NoLedger, Owner, Sums};
 pub use alloc::NewObject;
 pub use node::Attrs;
 pub use object::Object;
-pub use objset::{ObjSet, Policy, RedundantMetadata, SyncMode};
+pub use objset::{Caching, ObjSet, Policy, RedundantMetadata, SyncMode};
 pub use prefetch::{Streaks, aside};
 pub use spill::{SPILL_MAX, SPILL_UNIT};
 pub use sync::SyncCtx;

@@ -230,7 +230,9 @@ impl Object {
 
     /// Brings a block into the cache for somebody who will probably ask for it.
     pub async fn prefetch_block(&self, blkid: u64) {
-        if let Lookup::Tree(tree) = self.lookup(blkid).place {
+        // What may not stay would only be read twice.
+        let keeps = self.node.shared.policy().primary_cache == crate::Caching::All;
+        if let (Lookup::Tree(tree), true) = (self.lookup(blkid).place, keeps) {
             // Whoever really wants the block meets the error again, and reports it.
             let _ = self.read_from(&tree, blkid, ReadClass::Prefetch).await;
         }

@@ -41,6 +41,20 @@ pub enum SyncMode {
     Disabled,
 }
 
+/// What a cache may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caching {
+    None,
+    Metadata,
+    All,
+}
+
+impl Caching {
+    pub fn takes(self, is_metadata: bool) -> bool {
+        self == Caching::All || self == Caching::Metadata && is_metadata
+    }
+}
+
 /// How an object set is written: the dataset's properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -55,6 +69,10 @@ pub struct Policy {
     pub sync: SyncMode,
     /// `logbias=throughput`: the intent log names blocks of data rather than repeat them.
     pub logbias_throughput: bool,
+    /// What of it stays in memory.
+    pub primary_cache: Caching,
+    /// Clients may not change it (the property `readonly`).
+    pub read_only: bool,
 }
 
 impl Policy {
@@ -69,6 +87,8 @@ impl Policy {
             lz4: true,
             sync: SyncMode::Standard,
             logbias_throughput: false,
+            primary_cache: Caching::All,
+            read_only: false,
         }
     }
 
@@ -132,6 +152,8 @@ impl Shared {
         if let Some(buf) = self.store.cached(bp) {
             return Ok(buf);
         }
+        let keeps = self.policy().primary_cache.takes(bp.is_metadata());
+        let class = if class == ReadClass::Demand && !keeps { ReadClass::Passing } else { class };
         self.store.read(bp, at, class).await
     }
 
@@ -178,6 +200,7 @@ impl Shared {
             txg,
             pass,
             fill: 1,
+            keep: self.policy().primary_cache.takes(level > 0 || kind.is_metadata()),
             urgent: false,
             at: Bookmark { objset: self.id, object: node.id, level: level as i8, blkid },
         }

@@ -227,6 +227,7 @@ impl Dsl {
                 Feature::LargeBlocks
             }
             (Prop::DnodeSize, 1..) => Feature::LargeDnode,
+            (Prop::LongName, 1) => Feature::Longname,
             (Prop::Dedup, n) if n != 2 => {
                 return Err(Error::unsupported("'dedup' cannot be switched on yet"));
             }

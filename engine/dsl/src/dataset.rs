@@ -166,6 +166,8 @@ impl Dsl {
             lz4,
             sync: policy.sync,
             logbias_throughput: policy.logbias_throughput,
+            primary_cache: policy.primary_cache,
+            read_only: policy.read_only,
         })
     }
 

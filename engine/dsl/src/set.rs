@@ -203,14 +203,12 @@ fn check_quota(found: &Found, new: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// What has no entry of its own: it is inside the file system or volume.
+/// What has no entry of its own: it is inside the file system or volume. A block size has one that says it was asked for.
 fn is_stored(prop: &PropName) -> bool {
     use Prop::*;
     !matches!(
         prop,
-        PropName::Native(
-            VolSize | VolBlockSize | Version | Utf8Only | Normalization | CaseSensitivity | Encryption
-        )
+        PropName::Native(VolSize | Version | Utf8Only | Normalization | CaseSensitivity | Encryption)
     )
 }
 

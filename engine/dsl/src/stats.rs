@@ -135,7 +135,15 @@ impl Stats<'_> {
             computed => computed?,
         };
         if let Some(value) = computed {
-            let source = source_of(prop, &value);
+            let was_asked_for = || {
+                let own = self.levels.chain().resolve(&PropName::Native(prop));
+                own.is_some_and(|(_, source)| source == Source::Local)
+            };
+            let source = match prop {
+                // What somebody chose when it was made is his choice, also where it is the default.
+                Prop::VolBlockSize if was_asked_for() => Source::Local,
+                _ => source_of(prop, &value),
+            };
             return Ok(Some((value, source)));
         }
         if prop.row().setting == crate::props::Setting::ReadOnly

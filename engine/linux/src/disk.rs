@@ -11,8 +11,9 @@
 //! hand each request to a kernel thread: there the copy is made in place, on the caller's thread, and the caller yields
 //! once, so that a task that reads on and on does not keep its loop from everything else.
 //!
-//! A file opened for writing is locked against every other process that does so too.
+//! A disk opened for writing is locked against every other writer, with all that lies beneath it: see [`claim`].
 
+mod claim;
 mod operations;
 
 pub(crate) use operations::rest_of;
@@ -20,10 +21,10 @@ pub(crate) use operations::rest_of;
 use crate::executor::{Shared, begin};
 use crate::geometry::{self, DirectAlignment, Nature};
 use crate::operation::{Operation, answer, perform_to_the_end};
+use claim::Claim;
 use operations::{Discard, Flush, Hole, Read, Write};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{FlockOperation, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,13 +37,13 @@ struct Handle {
     plain: OwnedFd,
     direct: Option<(OwnedFd, DirectAlignment)>,
     nature: Nature,
+    /// Last, so that it is given up after the descriptors are closed.
+    _claim: Claim,
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Closing is not enough: a child that another thread is just starting holds copies of all descriptors until
-        // it becomes its program, and with them the lock. It fails where there is none.
-        let _ = rustix::fs::flock(&self.plain, FlockOperation::NonBlockingUnlock);
+        claim::unlock(&self.plain);
     }
 }
 
@@ -127,10 +128,9 @@ fn open_handle(path: &Path, mode: OpenMode) -> io::Result<Handle> {
     // A fifo or a device that is no disk must not make us wait in open().
     let plain = rustix::fs::open(path, access | OFlags::NONBLOCK, Mode::empty())?;
     let nature = geometry::nature(&plain)?;
-    let plain = match (mode, nature) {
-        (OpenMode::ReadOnly, _) => plain,
-        (OpenMode::ReadWrite, Nature::BlockDevice) => claim(path, access)?,
-        (OpenMode::ReadWrite, _) => lock(plain, path)?,
+    let (plain, claim) = match mode {
+        OpenMode::ReadOnly => (plain, Claim::default()),
+        OpenMode::ReadWrite => claim::take(plain, path, nature, access)?,
     };
     let direct = (nature != Nature::MemoryFile)
         .then(|| rustix::fs::open(path, access | OFlags::DIRECT, Mode::empty()).ok())
@@ -140,30 +140,7 @@ fn open_handle(path: &Path, mode: OpenMode) -> io::Result<Handle> {
             (fd, align)
         });
     rustix::fs::fcntl_setfl(&plain, access - OFlags::CLOEXEC)?;
-    Ok(Handle { plain, direct, nature })
-}
-
-/// Two writers would destroy each other's pool.
-fn lock(fd: OwnedFd, path: &Path) -> io::Result<OwnedFd> {
-    match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(fd),
-        Err(Errno::WOULDBLOCK) => Err(in_use(path, "it is open for writing already")),
-        // A file system without locks (some network ones): what cannot be guarded here is guarded by `multihost`.
-        Err(Errno::NOTSUP | Errno::NOSYS | Errno::NOLCK | Errno::INVAL) => Ok(fd),
-        Err(e) => Err(e.into()),
-    }
-}
-
-/// For a device, O_EXCL also excludes mounted file systems, swap, and the device mapper.
-fn claim(path: &Path, access: OFlags) -> io::Result<OwnedFd> {
-    match rustix::fs::open(path, access | OFlags::EXCL, Mode::empty()) {
-        Err(Errno::BUSY) => Err(in_use(path, "it is mounted, or open for writing already")),
-        outcome => Ok(outcome?),
-    }
-}
-
-fn in_use(path: &Path, how: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::ResourceBusy, format!("'{}' is in use: {how}", path.display()))
+    Ok(Handle { plain, direct, nature, _claim: claim })
 }
 
 impl world::Disk for File {

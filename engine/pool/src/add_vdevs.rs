@@ -42,6 +42,7 @@ impl Pool {
         }
         let rules = inner.pipeline.rules();
         inner.pipeline.set_rules(Rules { min_alloc: min_alloc(&inner.tree), ..rules });
+        self.remember_freed();
         inner.space.preload().await;
         inner.publish_space();
         Ok(())

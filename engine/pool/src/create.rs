@@ -54,6 +54,11 @@ const CONFIG_BLOCK: u32 = 16 << 10;
 /// Makes a pool and leaves it open.
 pub async fn create(options: CreateOptions) -> Result<Pool> {
     dsl::name::check_pool(&options.name)?;
+    let is_shared =
+        |(prop, value): &(PoolProp, zap::Value)| *prop == PoolProp::MultiHost && value.as_u64() == Some(1);
+    if options.pool_props.iter().any(is_shared) {
+        options.host.check_number()?;
+    }
     let guid = Guid(world::random_u64());
     let txg = Txg::INITIAL;
     let new_guid = || Guid(world::random_u64());
@@ -144,6 +149,14 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
     let pool = assemble(parts, txg);
     pool.sync_txg(txg).await?;
     pool.start();
+    let started = async {
+        pool.load_multihost().await?;
+        pool.load_autotrim().await
+    };
+    if let Err(e) = started.await {
+        pool.stop().await;
+        return Err(e);
+    }
     Ok(pool)
 }
 
@@ -159,6 +172,7 @@ fn new_config(options: &CreateOptions, guid: Guid) -> PoolConfig {
         comment: options.comment.clone(),
         compatibility: options.compatibility.clone(),
         host: Some((options.host.id, options.host.name.clone())),
+        process: options.host.process.clone(),
         features_for_read: NvList::new(),
         other: NvList::new(),
     }

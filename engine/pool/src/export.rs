@@ -53,11 +53,14 @@ impl Pool {
 
     /// Ends what is under way, without a last txg.
     pub(crate) async fn stop(&self) {
+        self.stop_autotrim().await;
         self.0.txgs.close();
         let task = lock(&self.0.syncing).take();
         if let Some(task) = task {
             task.await;
         }
+        // Not before the last txg: until then the pool is in use.
+        self.0.multihost.stop().await;
         self.let_go().await;
     }
 

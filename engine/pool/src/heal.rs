@@ -3,7 +3,7 @@
 //! ```text
 //!   read  ─▶ zio::Sick ─┐
 //!                       ├─▶ a batch ─▶ sync task: still in its tree? ─▶ zio::heal_block: all copies, all parity
-//!   scrub ─▶ Scrubber ──┘
+//!   scrub ─▶ Scrubber ──┘                                                 └ no good copy: a data error that is known
 //! ```
 //!
 //! Whoever met it may hold a pointer that was good some txgs ago. What is in the tree of the txg being synced is
@@ -42,9 +42,13 @@ impl Pool {
         while let Some(batch) = self.0.pipeline.sick().take(BATCH).await {
             let healed =
                 self.change("repair", |pool, _| async move { Ok(pool.heal_blocks(batch).await) }).await;
-            if let Err(e) = healed {
-                self.0.note_problem(format!("what reads find bad is no longer repaired: {e}"));
-                self.0.pipeline.sick().close();
+            match healed {
+                // Clients have met these errors; they are known from now on.
+                Ok(healed) => healed.lost.into_iter().for_each(|lost| self.0.note_problem(lost)),
+                Err(e) => {
+                    self.0.note_problem(format!("what reads find bad is no longer repaired: {e}"));
+                    self.0.pipeline.sick().close();
+                }
             }
         }
     }
@@ -81,8 +85,19 @@ impl Pool {
 
     /// The block's size, and what went wrong.
     async fn heal_one(&self, at: Bookmark, bp: BlockPointer) -> (u64, Option<String>) {
-        let failure = self.pipeline().heal_block(&bp, at).await.err();
-        (bp.psize().0, failure.map(|e| e.to_string()))
+        let failure = match self.pipeline().heal_block(&bp, at).await {
+            Ok(()) => None,
+            Err(e) => Some(format!("{}: {e}", self.name_of_objset(at).await)),
+        };
+        (bp.psize().0, failure)
+    }
+
+    async fn name_of_objset(&self, at: Bookmark) -> String {
+        if at.objset == units::ObjsetId::MOS {
+            return "metadata of the pool".into();
+        }
+        let name = self.dsl().dataset_name(units::ObjectId(at.objset.0)).await;
+        name.unwrap_or_else(|_| format!("object set {}", at.objset))
     }
 }
 

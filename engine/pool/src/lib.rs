@@ -18,6 +18,7 @@
 
 mod add_vdevs;
 mod assemble;
+mod autotrim;
 mod create;
 mod dtl;
 mod export;
@@ -26,6 +27,7 @@ mod heal;
 mod intent_log;
 mod log_space_maps;
 mod logs;
+mod multihost;
 mod open;
 mod pool;
 mod properties;
@@ -45,6 +47,7 @@ mod walk;
 
 pub use create::{CreateOptions, create};
 pub use logs::{LogSurvey, WaitingLog};
+pub use multihost::is_active;
 pub use open::{OpenOptions, open, open_at};
 pub use pool::{Host, Pool};
 pub use properties::PoolProperty;

@@ -17,7 +17,7 @@ use crate::intent_log::IntentLogs;
 use crate::logs::only_reading;
 use crate::pool::{Host, Inner, Pool, lock};
 use crate::tasks::Tasks;
-use crate::{dtl, log_space_maps, vdev_zaps};
+use crate::{dtl, log_space_maps, multihost, vdev_zaps};
 use arc::Cache;
 use codec::checksum::{Checksummer, Salt};
 use dmu::{ObjSet, Policy};
@@ -97,6 +97,9 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions, limit: Option<T
         let read = async {
             let (uberblock, newest) = newest(&tree, limit).await?;
             check_version(uberblock.version)?;
+            if !options.read_only {
+                multihost::check(&tree, &uberblock, &candidate.config, &options).await?;
+            }
             let (config, spec) = read_config(&tree, &uberblock, &options).await?;
             Ok((uberblock, newest, config, spec))
         };
@@ -159,7 +162,7 @@ fn check_version(version: u64) -> Result<()> {
 }
 
 /// The newest uberblock on any device up to `limit`, and the txg of the newest on each.
-async fn newest(tree: &Tree, limit: Option<Txg>) -> Result<(Uberblock, HashMap<Guid, Txg>)> {
+pub(crate) async fn newest(tree: &Tree, limit: Option<Txg>) -> Result<(Uberblock, HashMap<Guid, Txg>)> {
     let (mut best, mut of_each) = (Vec::new(), HashMap::default());
     for top in tree.tops() {
         for leaf in top.leaves().iter().filter(|l| l.is_usable()) {
@@ -268,6 +271,7 @@ async fn build(
     }
     config.state = PoolState::Active;
     config.host = Some((options.host.id, options.host.name.clone()));
+    config.process = options.host.process.clone();
     let read_only = options.read_only;
     let parts = Parts {
         config,
@@ -341,6 +345,8 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         branching: world::sync::Mutex::new(()),
         syncing: Mutex::new(None),
         healer: Mutex::new(None),
+        multihost: Default::default(),
+        trimmer: Default::default(),
         scrub: crate::scrub::Scrub::default(),
         intent_logs,
         vdev_properties: Mutex::default(),
@@ -385,10 +391,30 @@ impl Pool {
     async fn begin(&self, missing_log: bool) -> Result<()> {
         if !self.is_read_only() {
             self.check_writable().await?;
+            self.load_multihost().await?;
         }
         self.claim_logs(missing_log).await?;
         self.start();
-        self.replay_logs().await
+        self.replay_logs().await?;
+        self.load_autotrim().await?;
+        self.say_whose().await
+    }
+
+    /// Writes labels that name this host and process without waiting for the first change: until then they name the last
+    /// ones. Where other hosts go by them, the pool is not open before they are on disk.
+    async fn say_whose(&self) -> Result<()> {
+        let claim = |pool: Pool| async move {
+            pool.change("claim", |pool, tx| async move { pool.0.touch(&tx).await }).await
+        };
+        if self.0.multihost.is_on() {
+            return claim(self.clone()).await;
+        }
+        if !self.is_read_only() && self.config().process.is_some() {
+            let pool = self.clone();
+            // A pool that is closed before has no need of it.
+            world::spawn(async move { claim(pool).await.is_ok() });
+        }
+        Ok(())
     }
 
     /// Starts the loop that syncs txgs.

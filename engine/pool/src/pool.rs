@@ -25,6 +25,24 @@ use zio::Pipeline;
 pub struct Host {
     pub id: u64,
     pub name: String,
+    /// Which process of the machine, as the caller can recognise it again; labels carry it while the pool is open.
+    pub process: Option<String>,
+}
+
+impl Host {
+    pub fn new(id: u64, name: impl Into<String>) -> Host {
+        Host { id, name: name.into(), process: None }
+    }
+
+    /// A host without a number cannot be told from others.
+    pub(crate) fn check_number(&self) -> Result<()> {
+        if self.id != 0 {
+            return Ok(());
+        }
+        Err(units::Error::invalid(
+            "multihost=on needs a number of this host that no other has: make /etc/hostid with zgenhostid",
+        ))
+    }
 }
 
 /// See the crate. Clones are the same pool.
@@ -58,6 +76,8 @@ pub(crate) struct Inner {
     pub syncing: Mutex<Option<Task<()>>>,
     /// See [`crate::heal`].
     pub healer: Mutex<Option<Task<()>>>,
+    pub multihost: crate::multihost::Multihost,
+    pub trimmer: crate::autotrim::Trimmer,
     pub scrub: crate::scrub::Scrub,
     pub intent_logs: Arc<IntentLogs>,
     /// What was set on single vdevs, as their ZAPs say.
@@ -159,9 +179,10 @@ const PROBLEMS_MAX: usize = 1000;
 
 impl Inner {
     pub fn note_problem(&self, problem: impl ToString) {
+        let problem = problem.to_string();
         let mut problems = lock(&self.problems);
-        if problems.len() < PROBLEMS_MAX {
-            problems.push(problem.to_string());
+        if problems.len() < PROBLEMS_MAX && !problems.contains(&problem) {
+            problems.push(problem);
         }
     }
 

@@ -87,12 +87,17 @@ pub(crate) struct State {
     pass_examined: u64,
     /// Sets that need not be walked again, each from which txg on it was.
     done: HashMap<ObjsetId, Txg>,
+    /// The set that a pause came into, and how far it was walked: an object and a block of it.
+    partly: Option<(ObjsetId, Place)>,
     /// See [`Pool::devices_to_heal`].
     began: HashMap<Guid, u64>,
     /// Some set changed so fast that part of it was not seen.
     is_incomplete: bool,
     rest_until: Option<Instant>,
 }
+
+/// A block of data, in the order in which sets are walked.
+type Place = (u64, u64);
 
 impl State {
     pub(crate) fn may_resilver(&self) -> bool {
@@ -283,7 +288,8 @@ impl Pool {
             let state = lock(&self.0.scrub.state);
             let phys = state.phys.unwrap_or_default();
             let is_same = phys.state == ScanState::Scanning && phys.func == func;
-            (phys, is_same && func == ScanFunc::Scrub && !state.done.is_empty())
+            let was_begun = !state.done.is_empty() || state.partly.is_some();
+            (phys, is_same && func == ScanFunc::Scrub && was_begun)
         };
         let queue = self.new_queue(tx, old.queue).await?;
         let mut phys = ScanPhys {
@@ -306,6 +312,7 @@ impl Pool {
         let mut state = lock(&self.0.scrub.state);
         if !goes_on {
             state.done.clear();
+            state.partly = None;
             (state.began, state.is_incomplete) = (self.devices_to_heal(), false);
         }
         (state.phys, state.pass_start, state.pass_examined) = (Some(phys), now(), 0);
@@ -363,6 +370,7 @@ impl Pool {
         (state.phys, state.paused_at) = (Some(phys), now());
         if how != PAUSE {
             state.done.clear();
+            state.partly = None;
         }
         state.rest_until = Some(world::now().after(RESILVER_REST));
         Ok(())
@@ -389,7 +397,13 @@ impl Pool {
 
     async fn scan_sets(&self) -> Result<()> {
         let phys = lock(&self.0.scrub.state).phys.unwrap_or_default();
-        let scrubber = Arc::new(Scrubber { pool: self.clone(), func: phys.func, bad: Arc::default() });
+        let scrubber = Scrubber {
+            pool: self.clone(),
+            func: phys.func,
+            bad: Arc::default(),
+            skips: None,
+            reached: Arc::default(),
+        };
         for _ in 0..LISTS_MAX {
             let mut is_new = false;
             for mut set in walk::sets(self).await? {
@@ -413,14 +427,20 @@ impl Pool {
     }
 
     /// Walks one set; false when the scan is to end here.
-    async fn scan_set(&self, set: &Set, scrubber: &Arc<Scrubber>) -> Result<bool> {
+    async fn scan_set(&self, set: &Set, scrubber: &Scrubber) -> Result<bool> {
         let scrub = &self.0.scrub;
-        let examined = lock(&scrub.state).phys.map_or(0, |p| p.examined);
+        let partly = lock(&scrub.state).partly.take().filter(|(id, _)| *id == set.id);
+        let scrubber = Arc::new(Scrubber {
+            skips: partly.map(|(_, place)| place),
+            reached: Arc::default(),
+            ..scrubber.clone()
+        });
         let is_seen = walk::walk(self, set, scrubber.clone()).await?;
         scrubber.repair().await?;
         if scrubber.is_stopped() {
-            // What was seen of this set will be seen again.
-            scrub.change(|phys| phys.examined = examined);
+            // Of this set only what leads to others is seen again.
+            let reached = lock(&scrubber.reached).max(scrubber.skips);
+            lock(&scrub.state).partly = reached.map(|place| (set.id, place));
             return Ok(false);
         }
         let mut state = lock(&scrub.state);
@@ -440,6 +460,16 @@ struct Scrubber {
     func: ScanFunc,
     /// Blocks that have something wrong somewhere, though they can be read.
     bad: Arc<Mutex<Vec<(Bookmark, BlockPointer)>>>,
+    /// Data up to here was seen before the scrub paused.
+    skips: Option<Place>,
+    /// Data up to here was seen.
+    reached: Arc<Mutex<Option<Place>>>,
+}
+
+/// Where a block is among those that a walk meets in order; `None` for what leads to others, which is seen each time.
+fn place_of(at: Bookmark) -> Option<Place> {
+    let is_data = at.level == 0 && at.object.0 > 0 && at.object.0 < u64::MAX >> 1 && at.blkid < u64::MAX >> 1;
+    is_data.then_some((at.object.0, at.blkid))
 }
 
 impl Scrubber {
@@ -474,10 +504,21 @@ impl Scrubber {
 const BAD_MAX: usize = 1024;
 
 impl Check for Scrubber {
+    fn begins(&self) {
+        *lock(&self.reached) = None;
+    }
+
     fn block(&self, _set: &Set, at: Bookmark, bp: &BlockPointer) -> Pending<Result<()>> {
         let (scrubber, bp) = (self.clone(), bp.clone());
         Box::pin(async move {
             let pool = &scrubber.pool;
+            if let Some(place) = place_of(at) {
+                if scrubber.skips.is_some_and(|seen| place <= seen) {
+                    return Ok(());
+                }
+                let mut reached = lock(&scrubber.reached);
+                *reached = (*reached).max(Some(place));
+            }
             if bp.as_plain().is_none() {
                 return Ok(());
             }

@@ -145,10 +145,11 @@ impl Pool {
             uberblock.timestamp = world::wall_clock().seconds;
             uberblock.root = root;
             uberblock.guid_sum = inner.tree.spec().guid_sum();
+            uberblock.mmp = inner.multihost.of_txg(&uberblock, &inner.tunables);
             uberblock
         };
         let config = config_dirty.then(|| inner.config_at(txg));
-        let commit = Commit { uberblock: uberblock.clone(), config, multihost: false };
+        let commit = Commit { uberblock: uberblock.clone(), config, multihost: inner.multihost.is_on() };
         if let Err(e) = inner.tree.commit(&commit).await {
             inner.config_dirty.store(config_dirty, Ordering::Release);
             return Err(e);

@@ -57,6 +57,9 @@ pub(crate) struct Suspect {
 
 /// What is done with each block.
 pub(crate) trait Check: Send + Sync + 'static {
+    /// A walk of a set begins, or begins again because the set has changed.
+    fn begins(&self) {}
+
     /// Looks at one block; an error says what is wrong with it.
     fn block(&self, set: &Set, at: Bookmark, bp: &BlockPointer) -> Pending<Result<()>>;
 
@@ -154,6 +157,7 @@ pub(crate) async fn walk(pool: &Pool, set: &Set, check: Arc<dyn Check>) -> Resul
 }
 
 async fn walk_once(pool: &Pool, set: &Set, check: &Arc<dyn Check>) -> Result<Vec<Suspect>> {
+    check.begins();
     let suspects = Arc::new(Mutex::new(Vec::new()));
     let walker = Walker {
         set: Arc::new(set.clone()),

@@ -6,40 +6,62 @@
 //!   set zil_slog_bulk=0x4000000
 //! ```
 //!
-//! The module's name may be left out. What the kernel's file could say beyond that (other modules, `forceload`, the
-//! operators `|` and `&`) is refused with its line, not passed over: a setting that was meant must not be lost.
+//! The module's name may be left out. A file that served another machine names what this program does not have (other
+//! modules, other tunables): that is named and passed over. A line of no such form, or a bad value, refuses the whole
+//! file: a setting that was meant must not be lost.
 
 use crate::Tunable;
 use units::{Error, Result};
 
-/// All settings of the file, in its order. Nothing is set unless all of it is understood.
+/// What a file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// In its order.
+    pub known: Vec<(Tunable, u64)>,
+    /// Which lines were passed over, and why.
+    pub skipped: Vec<String>,
+}
+
+/// Names that are spelled otherwise in documents, and the right ones.
+const SPELLINGS: &[(&str, &str)] = &[("zfs_prefetch_disabled", "zfs_prefetch_disable")];
+
+/// The settings of the file.
 ///
 /// # Errors
-/// The first line that makes no sense, by `file` and number.
-pub fn parse(file: &str, text: &str) -> Result<Vec<(Tunable, u64)>> {
-    let mut settings = Vec::new();
+/// The first line that makes no sense or has a bad value, by `file` and number; then nothing is to be set.
+pub fn parse(file: &str, text: &str) -> Result<Settings> {
+    let mut settings = Settings::default();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with(['*', '#']) {
             continue;
         }
-        settings.push(setting(line).map_err(|e| Error::invalid(format!("{file}:{number}: {e}")))?);
+        match setting(line).map_err(|e| Error::invalid(format!("{file}:{number}: {e}")))? {
+            Ok(known) => settings.known.push(known),
+            Err(why) => settings.skipped.push(format!("{file}:{number}: {why}")),
+        }
     }
     Ok(settings)
 }
 
-fn setting(line: &str) -> Result<(Tunable, u64)> {
+/// The setting, or why it is passed over.
+fn setting(line: &str) -> Result<Result<(Tunable, u64), String>> {
     let shape = || Error::invalid(format!("'{line}' is not of the form 'set zfs:NAME = VALUE'"));
     let assignment = line.strip_prefix("set").filter(|rest| rest.starts_with(char::is_whitespace));
     let (name, value) = assignment.and_then(|a| a.split_once('=')).ok_or_else(shape)?;
     let name = match name.trim().split_once(':') {
         None => name.trim(),
         Some(("zfs", name)) => name.trim(),
-        Some((module, _)) => {
-            return Err(Error::invalid(format!("module '{module}': only 'zfs' can be set here")));
-        }
+        Some((module, _)) => return Ok(Err(format!("module '{module}' is skipped: only 'zfs' is set here"))),
     };
-    let unknown = |_| Error::invalid(format!("there is no tunable '{name}'"));
-    let tunable = Tunable::find(name).map_err(unknown)?;
-    Ok((tunable, tunable.definition().parse(value)?))
+    let right = SPELLINGS.iter().find(|(other, _)| *other == name).map(|(_, right)| *right);
+    match Tunable::find(right.unwrap_or(name)) {
+        Ok(tunable) => Ok(Ok((tunable, tunable.definition().parse(value)?))),
+        Err(_) => Ok(Err(match right {
+            Some(right) => {
+                format!("'{name}' is skipped: its name is '{right}', and this version has no such tunable")
+            }
+            None => format!("'{name}' is skipped: there is no such tunable"),
+        })),
+    }
 }

@@ -12,6 +12,7 @@ pub enum Unit {
     Bytes,
     Percent,
     Seconds,
+    Milliseconds,
     Nanoseconds,
 }
 
@@ -23,6 +24,7 @@ impl Unit {
             Unit::Bytes => "bytes",
             Unit::Percent => "%",
             Unit::Seconds => "s",
+            Unit::Milliseconds => "ms",
             Unit::Nanoseconds => "ns",
         }
     }
@@ -217,6 +219,16 @@ table! {
         "What a read that follows the last one costs on a device that does not seek, when a mirror chooses.";
     VdevMirrorNonRotatingSeekInc "zfs_vdev_mirror_non_rotating_seek_inc" Count 1 in (0, 1000),
         "What a read elsewhere costs on a device that does not seek, when a mirror chooses.";
+    MultihostInterval "zfs_multihost_interval" Milliseconds 1000 in (100, 3_600_000),
+        "How often a pool with multihost=on tells other hosts that it is in use, on each device.";
+    MultihostFailIntervals "zfs_multihost_fail_intervals" Count 10 in (0, 65535),
+        "A pool that could not tell so for so many intervals is suspended; 0: it goes on.";
+    MultihostImportIntervals "zfs_multihost_import_intervals" Count 20 in (1, 1000),
+        "For how many intervals a pool with multihost=on that another host had is watched before it is opened.";
+    TrimExtentBytesMin "zfs_trim_extent_bytes_min" Bytes 32768 in (0, 1 << 40),
+        "Free space in smaller pieces is not trimmed.";
+    TrimTxgBatch "zfs_trim_txg_batch" Count 32 in (1, 1_000_000),
+        "What autotrim trims together was freed in so many transaction groups.";
 }
 
 impl Tunable {

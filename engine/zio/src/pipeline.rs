@@ -40,10 +40,23 @@ pub(crate) struct Inner {
     pub writing: Semaphore,
     /// Gang blocks that were freed: their headers must be read to know what they held.
     pub freed_gangs: Mutex<Vec<(Plain, Txg)>>,
-    /// Frees that the space maps contradict: damage, to be told to the administrator.
+    /// Frees that the space maps contradict, and blocks that a pool which is only read has lost: damage, to be told to the
+    /// administrator.
     pub problems: Mutex<Vec<Error>>,
     pub sick: Sick,
     pub young: Young,
+}
+
+/// At most so many problems wait to be taken.
+const PROBLEMS_MAX: usize = 1000;
+
+impl Inner {
+    pub fn note_problem(&self, problem: Error) {
+        let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        if problems.len() < PROBLEMS_MAX {
+            problems.push(problem);
+        }
+    }
 }
 
 /// Writes under way are counted in units of this many bytes, at most this many of them: 64 MiB.
@@ -104,7 +117,7 @@ impl Pipeline {
         self.0.young.grow_up();
     }
 
-    /// The frees that could not be carried out, since the last call.
+    /// The frees that could not be carried out, and the blocks lost to a pool that is only read, since the last call.
     pub fn take_problems(&self) -> Vec<Error> {
         std::mem::take(&mut *self.0.problems.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -175,11 +188,11 @@ impl BlockStore for Pipeline {
                 return Ok(young);
             }
             let priority = match class {
-                ReadClass::Demand => vdev::Priority::SyncRead,
+                ReadClass::Demand | ReadClass::Passing => vdev::Priority::SyncRead,
                 ReadClass::Prefetch => vdev::Priority::AsyncRead,
                 ReadClass::Scan => vdev::Priority::Scrub,
             };
-            if class == ReadClass::Scan {
+            if matches!(class, ReadClass::Scan | ReadClass::Passing) {
                 return read::read(&inner, &bp, at, priority).await;
             }
             let access = if class == ReadClass::Prefetch { Access::Prefetch } else { Access::Demand };
@@ -196,7 +209,9 @@ impl BlockStore for Pipeline {
             let bp = write::write(&inner, data.clone(), &old, &spec).await.map_err(|e| e.at(spec.at))?;
             if let Some(block) = inner.cache_id(&bp) {
                 inner.young.note(block, &bp, &data, &spec);
-                inner.cache.insert(Request::demand(block, cache_kind(&bp)), data);
+                if spec.keep {
+                    inner.cache.insert(Request::demand(block, cache_kind(&bp)), data);
+                }
             }
             Ok(bp)
         })
@@ -213,7 +228,7 @@ impl BlockStore for Pipeline {
         }
         for dva in plain.copies() {
             if let Err(e) = space.free(dva, txg) {
-                self.0.problems.lock().unwrap_or_else(PoisonError::into_inner).push(e);
+                self.0.note_problem(e);
             }
         }
     }

@@ -114,7 +114,17 @@ pub(crate) async fn read_raw_with(
             Err(e) => last = Some(e),
         }
     }
-    Err(no_copy("read block", at, last))
+    let e = no_copy("read block", at, last);
+    if care.blame && e.kind() == Kind::Checksum {
+        if inner.space.is_some() {
+            // Whether it is lost, or was only freed since, is found out by the repair.
+            inner.sick.note(at, bp);
+        } else {
+            // Nothing is freed in a pool that is only read.
+            inner.note_problem(no_copy("read block", at, None));
+        }
+    }
+    Err(e)
 }
 
 /// What the devices are to know of the block.

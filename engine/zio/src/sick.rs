@@ -1,7 +1,8 @@
-//! Blocks of which a read met something bad: a copy that fails its checksum, a column that cannot be read.
+//! Blocks of which a read met something bad: a copy that fails its checksum, a column that cannot be read, no good copy
+//! at all.
 //!
 //! ```text
-//!   read ── good bytes ─▶ its caller, at once
+//!   read ── good bytes, or an error ─▶ its caller, at once
 //!     └ note(name, pointer) ─▶ waiting, bounded ─▶ take ─▶ still in its tree? ─▶ Pipeline::heal_block
 //!                                                          (asked in a txg's sync, by the pool)
 //! ```

@@ -48,6 +48,8 @@ pub struct WriteSpec {
     pub pass: u32,
     /// Allocated blocks below: the `fill` of the pointer. Data blocks have 1, blocks of dnodes their count.
     pub fill: u64,
+    /// The cache may keep it (the property `primarycache`).
+    pub keep: bool,
     /// Somebody waits for this very block: it goes before those that only a txg waits for.
     pub urgent: bool,
     pub at: Bookmark,
@@ -65,6 +67,8 @@ pub enum ReadClass {
     /// Somebody waits for it.
     #[default]
     Demand,
+    /// Somebody waits for it, and the cache may not keep it (the property `primarycache`).
+    Passing,
     /// It will probably be wanted soon.
     Prefetch,
     /// A walk over the whole pool: must not push anything out of the cache.

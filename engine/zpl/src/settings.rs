@@ -86,8 +86,8 @@ impl Settings {
         (self.dnode_size / 512).clamp(1, 32) as u8
     }
 
-    /// The longest name that may be made.
-    pub(crate) fn name_max(&self) -> usize {
+    /// The longest name that may be made, in bytes.
+    pub fn name_max(&self) -> usize {
         if self.long_names { zap::LONG_NAME_MAX - 1 } else { zap::NAME_MAX - 1 }
     }
 }

@@ -50,6 +50,7 @@ pub struct Volume(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     name: String,
+    set: ObjSet,
     data: Object,
     properties: Zap<Object>,
     size: AtomicU64,
@@ -82,6 +83,7 @@ impl Volume {
             .ok_or_else(|| place(Error::corrupt("no entry 'size' among the volume's properties")))?;
         let inner = Inner {
             name: name.into(),
+            set: set.clone(),
             block_size: data.block_size(),
             data,
             properties,
@@ -111,8 +113,9 @@ impl Volume {
         self.0.block_size
     }
 
+    /// It is of a pool that is only read, of a snapshot, or its property `readonly` is on.
     pub fn is_read_only(&self) -> bool {
-        self.0.txgs.is_none()
+        self.0.txgs.is_none() || self.0.set.policy().read_only
     }
 
     /// What the volume is charged for, bytes, as of the last txg.
@@ -138,7 +141,7 @@ impl Volume {
 
     fn txgs(&self) -> Result<&Txgs> {
         let denied = || Error::new(Kind::ReadOnly, format!("write to volume '{}'", self.0.name));
-        self.0.txgs.as_ref().ok_or_else(denied)
+        self.0.txgs.as_ref().filter(|_| !self.0.set.policy().read_only).ok_or_else(denied)
     }
 
     /// The blocks that a range touches.

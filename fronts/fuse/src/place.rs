@@ -11,6 +11,8 @@ use units::{Error, Kind, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unusable {
     NoDevice,
+    /// It is there, and may not be opened: a container without the device.
+    Denied,
     /// Not root, and no fusermount3 to ask.
     NoHelper,
 }
@@ -19,6 +21,9 @@ impl std::fmt::Display for Unusable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Unusable::NoDevice => "this machine has no /dev/fuse",
+            Unusable::Denied => {
+                "/dev/fuse may not be opened (Permission denied): give this process or its container the device"
+            }
             Unusable::NoHelper => "only root may mount here, and there is no fusermount3",
         })
     }
@@ -31,10 +36,18 @@ pub fn can_mount() -> Result<(), Unusable> {
     if !Path::new("/dev/fuse").exists() {
         return Err(Unusable::NoDevice);
     }
-    if rustix::process::geteuid().is_root() || helper().is_some() {
-        return Ok(());
+    if rustix::process::geteuid().is_root() {
+        return allowed(std::fs::File::options().read(true).write(true).open("/dev/fuse").err());
     }
-    Err(Unusable::NoHelper)
+    // The helper opens the device by its own rights.
+    if helper().is_some() { Ok(()) } else { Err(Unusable::NoHelper) }
+}
+
+fn allowed(failure: Option<io::Error>) -> Result<(), Unusable> {
+    match failure {
+        Some(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(Unusable::Denied),
+        _ => Ok(()),
+    }
 }
 
 fn helper() -> Option<PathBuf> {
@@ -112,4 +125,17 @@ pub(crate) fn prepare(at: &Path, overlay: bool) -> Result<()> {
             .because("directory is not empty"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "Permission denied" alone sent people to the rights of the mount point.
+    #[test]
+    fn a_device_that_may_not_be_opened_is_named() {
+        let denied = allowed(Some(io::ErrorKind::PermissionDenied.into())).unwrap_err();
+        assert!(denied.to_string().starts_with("/dev/fuse may not be opened (Permission denied)"));
+        assert_eq!(allowed(None), Ok(()));
+    }
 }

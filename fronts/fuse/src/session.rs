@@ -431,7 +431,8 @@ impl Filesystem for Session {
                 Ok(space) => {
                     let free = space.available / 512;
                     let total = free + space.used.div_ceil(512);
-                    reply.statfs(total, free, free, space.files + free, free, space.record_size, 255, 512);
+                    let names = fs.name_max() as u32;
+                    reply.statfs(total, free, free, space.files + free, free, space.record_size, names, 512);
                 }
                 Err(e) => reply.error(e),
             }

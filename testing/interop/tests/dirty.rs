@@ -52,7 +52,7 @@ async fn create(directory: &Path, devices: usize, layout: Layout) -> Pool {
         pool_props: Vec::new(),
         compatibility: None,
         comment: None,
-        host: Host { id: 1, name: "interop".into() },
+        host: Host::new(1, "interop"),
         cache: std::sync::Arc::new(arc::Cache::new(64 << 20)),
         tunables: Default::default(),
     };

@@ -252,7 +252,7 @@ async fn create(images: &[PathBuf]) -> Pool {
         pool_props: Vec::new(),
         compatibility: None,
         comment: None,
-        host: Host { id: 1, name: "interop".into() },
+        host: Host::new(1, "interop"),
         cache: Arc::new(arc::Cache::new(64 << 20)),
         tunables: Default::default(),
     };

@@ -82,7 +82,7 @@ async fn create(directory: &Path) -> Pool {
         pool_props: Vec::new(),
         compatibility: None,
         comment: None,
-        host: Host { id: 1, name: "interop".into() },
+        host: Host::new(1, "interop"),
         cache: Arc::new(arc::Cache::new(64 << 20)),
         tunables,
     };

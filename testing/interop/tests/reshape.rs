@@ -58,7 +58,7 @@ async fn create(dir: PathBuf) {
         pool_props: Vec::new(),
         compatibility: None,
         comment: None,
-        host: Host { id: 1, name: "interop".into() },
+        host: Host::new(1, "interop"),
         cache: Arc::new(arc::Cache::new(64 << 20)),
         tunables: Default::default(),
     };

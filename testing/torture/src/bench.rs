@@ -64,7 +64,7 @@ pub(crate) fn volume_name(made: u64) -> String {
 }
 
 fn host() -> Host {
-    Host { id: 7, name: "bench".into() }
+    Host::new(7, "bench")
 }
 
 fn cache() -> Arc<Cache> {

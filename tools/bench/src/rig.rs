@@ -87,7 +87,7 @@ impl Rig {
             pool_props: Vec::new(),
             compatibility: None,
             comment: None,
-            host: Host { id: 1, name: "bench".into() },
+            host: Host::new(1, "bench"),
             cache: Arc::new(arc::Cache::new(self.plenty())),
             tunables: Default::default(),
         })
@@ -109,7 +109,7 @@ impl Rig {
             let options = pool::OpenOptions {
                 read_only: false,
                 name: None,
-                host: Host { id: 1, name: "bench".into() },
+                host: Host::new(1, "bench"),
                 force: false,
                 missing_log: false,
                 cache: Arc::new(arc::Cache::new(cache)),

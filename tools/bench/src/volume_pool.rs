@@ -57,7 +57,7 @@ impl VolumePool {
             pool_props: Vec::new(),
             compatibility: None,
             comment: None,
-            host: Host { id: 1, name: "bench".into() },
+            host: Host::new(1, "bench"),
             cache: Arc::new(Cache::new(self.cache)),
             tunables,
         })

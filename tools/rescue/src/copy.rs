@@ -1,7 +1,12 @@
 //! `cp`: files and trees to this machine, with modes, times, links, holes and extended attributes; with owners and device
 //! nodes too when the user may make them.
 //!
-//! Nothing that is there is written over. A directory gets its mode and times when everything in it is made.
+//! Nothing that is whole is written over. A directory gets its mode and times when everything in it is made.
+//!
+//! A copy that was cut short is gone on with when it is asked for again: directories that are there are gone into, a file
+//! of the same size and time is taken for the one that was made then, and one that is not, though the same file of the
+//! pool would make it, is named and left alone. Files are made under a name of their own and get the right one when they
+//! are whole, so that what has its name can be trusted.
 
 use crate::salvage::{Part, read};
 use crate::session::Session;
@@ -25,7 +30,8 @@ pub async fn run(session: &mut Session, places: &[String], target: &Path, recurs
             target.display()
         )));
     }
-    let mut copy = Copy { links: BTreeMap::new(), is_root: rustix::process::geteuid().is_root() };
+    let mut copy =
+        Copy { links: BTreeMap::new(), is_root: rustix::process::geteuid().is_root(), goes_on: recursive };
     for place in places {
         let node = match session.find(place, recursive).await {
             Ok(node) => node,
@@ -54,6 +60,8 @@ struct Copy {
     /// Files that have several names, and where the first of them went.
     links: BTreeMap<ObjectId, PathBuf>,
     is_root: bool,
+    /// Of a tree, what an earlier copy has made is passed over.
+    goes_on: bool,
 }
 
 impl Copy {
@@ -93,14 +101,23 @@ impl Copy {
         let at = |e: io::Error| cannot(to, e);
         if stat.links > 1 && stat.kind != FileKind::Directory {
             if let Some(first) = self.links.get(&stat.object) {
-                return std::fs::hard_link(first, to).map_err(at);
+                return match self.goes_on && is_made(stat, to) {
+                    true => Ok(()),
+                    false => std::fs::hard_link(first, to).map_err(at),
+                };
             }
             self.links.insert(stat.object, to.to_path_buf());
         }
         match stat.kind {
-            // For the owner alone until it is whole.
-            FileKind::Directory => return std::fs::DirBuilder::new().mode(0o700).create(to).map_err(at),
-            FileKind::Regular => self.file(session, found, to, shown).await?,
+            FileKind::Directory => {
+                // For the owner alone until it is whole.
+                return match std::fs::DirBuilder::new().mode(0o700).create(to) {
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists && is_directory(to) => Ok(()),
+                    made => made.map_err(at),
+                };
+            }
+            _ if self.goes_on && is_made(stat, to) => return Ok(()),
+            FileKind::Regular => return self.file(session, found, to, shown).await,
             FileKind::Symlink => {
                 let target = found.node.read_link().await?;
                 std::os::unix::fs::symlink(OsStr::from_bytes(&target), to).map_err(at)?;
@@ -117,14 +134,26 @@ impl Copy {
 
     async fn file(&mut self, session: &mut Session, found: &Found, to: &Path, shown: &str) -> Result<()> {
         let at = |e: io::Error| cannot(to, e);
-        let file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(at)?;
+        if std::fs::symlink_metadata(to).is_ok() {
+            return Err(at(io::ErrorKind::AlreadyExists.into()));
+        }
+        let half = half_name(to);
+        // What a copy that was cut short left.
+        let _ = std::fs::remove_file(&half);
+        let file: File =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&half).map_err(at)?;
         // Holes are what is not written.
         file.set_len(found.stat.size).map_err(at)?;
         read(session, &found.node, 0..found.stat.size, shown, |offset, part| match part {
             Part::Data(bytes) => file.write_all_at(bytes, offset).map_err(at),
             Part::Hole(_) | Part::Missing(_) => Ok(()),
         })
-        .await
+        .await?;
+        self.dress(session, found, &half).await?;
+        // Unlike renaming, this never replaces what came there meanwhile.
+        std::fs::hard_link(&half, to).or_else(|_| std::fs::rename(&half, to)).map_err(at)?;
+        let _ = std::fs::remove_file(&half);
+        Ok(())
     }
 
     /// Gives a copy the owner, mode, extended attributes and times of what it is a copy of.
@@ -160,6 +189,30 @@ impl Copy {
         }
         rustix::fs::utimensat(CWD, to, &times(stat), AtFlags::SYMLINK_NOFOLLOW).map_err(at)
     }
+}
+
+fn is_directory(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|there| there.is_dir())
+}
+
+/// Where a file is until it is whole.
+fn half_name(to: &Path) -> PathBuf {
+    let mut name = OsStr::new(".").to_os_string();
+    // A name that is nearly as long as names may be has no room for more.
+    let own = to.file_name().unwrap_or_default().as_bytes();
+    name.push(OsStr::from_bytes(&own[..own.len().min(200)]));
+    name.push(".cenote-half");
+    to.with_file_name(name)
+}
+
+/// Whether an earlier copy has made this: the same kind, size and time, or target.
+fn is_made(stat: &Stat, to: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(there) = std::fs::symlink_metadata(to) else { return false };
+    let is_kind = there.mode() & 0o170_000 == stat.kind.mode_bits() & 0o170_000;
+    let is_size = stat.kind != FileKind::Regular || there.len() == stat.size;
+    let is_time = there.mtime() == stat.mtime.seconds && there.mtime_nsec() == i64::from(stat.mtime.nanos);
+    is_kind && is_size && is_time
 }
 
 fn times(stat: &Stat) -> Timestamps {

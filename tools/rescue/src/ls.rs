@@ -1,4 +1,4 @@
-//! `ls`: the names in directories; with `-l` what each file says of itself.
+//! `ls`: the names in directories; with `-l` what each file says of itself; without a place, the pools there are.
 
 use crate::session::Session;
 use crate::text;
@@ -7,6 +7,11 @@ use units::Result;
 use zpl::FileKind;
 
 pub async fn run(session: &mut Session, places: &[String], long: bool, recursive: bool) -> Result<()> {
+    if places.is_empty() {
+        for name in session.pools().await? {
+            session.output.line(name.as_bytes())?;
+        }
+    }
     for place in places {
         let node = match session.find(place, true).await {
             Ok(node) => node,

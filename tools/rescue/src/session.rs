@@ -68,6 +68,17 @@ impl Session {
         Ok(pool)
     }
 
+    /// The names of the pools there are. Errors: a place to search that is not there.
+    pub async fn pools(&self) -> Result<Vec<String>> {
+        Ok(match &self.origin {
+            Origin::Search(places) => {
+                let found = pool::scan(search(places)?).await;
+                found.iter().map(|candidate| candidate.config.name.clone()).collect()
+            }
+            Origin::Imported { pools, .. } => pools.iter().map(|(name, _)| name.clone()).collect(),
+        })
+    }
+
     async fn open(&mut self, name: &str) -> Result<pool::Pool> {
         let devices = match &self.origin {
             Origin::Search(places) => search(places)?,

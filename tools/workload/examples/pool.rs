@@ -72,7 +72,7 @@ async fn create(file: &Path, cache: u64) -> Result<Pool> {
         pool_props: Vec::new(),
         compatibility: None,
         comment: None,
-        host: Host { id: 1, name: "workload".into() },
+        host: Host::new(1, "workload"),
         cache: Arc::new(arc::Cache::new(cache)),
         tunables: Default::default(),
     })

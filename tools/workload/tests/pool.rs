@@ -13,7 +13,7 @@ const DISK: &str = "/dev/disk0";
 const SIZE: u64 = 4 << 20;
 
 fn host() -> Host {
-    Host { id: 1, name: "workload".into() }
+    Host::new(1, "workload")
 }
 
 fn cache() -> Arc<arc::Cache> {

@@ -25,8 +25,8 @@ pub struct Ls {
     /// Everything below, too
     #[arg(short = 'R')]
     pub recursive: bool,
-    /// Directories or files
-    #[arg(required = true, value_name = PLACE)]
+    /// Directories or files [default: the names of the pools]
+    #[arg(value_name = PLACE)]
     pub places: Vec<String>,
 }
 

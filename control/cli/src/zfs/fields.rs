@@ -35,12 +35,13 @@ impl Field {
         }
     }
 
-    fn of(self, line: &Line) -> String {
+    fn of(self, line: &Line, is_for_people: bool) -> String {
         match self {
             Field::Name => line.name.clone(),
             Field::Property => line.property.clone(),
             Field::Value => line.value.clone(),
             Field::Received => line.received.clone().unwrap_or_else(|| "-".into()),
+            Field::Source if is_for_people => source(&line.source) + note(line),
             Field::Source => source(&line.source),
         }
     }
@@ -59,6 +60,12 @@ impl Field {
     }
 }
 
+/// What is set and does nothing here.
+fn note(line: &Line) -> &'static str {
+    let is_set = !matches!(line.source, Source::None | Source::Default);
+    if is_set && dsl::props::effect::has_no_effect(&line.property) { ", no effect here" } else { "" }
+}
+
 pub(crate) fn source(source: &Source) -> String {
     match source {
         Source::None => "-".into(),
@@ -74,7 +81,7 @@ pub(crate) fn source(source: &Source) -> String {
 pub(crate) fn render(lines: &[Line], fields: &[Field], value_min: usize, scripted: bool) -> String {
     let width = |field: Field| {
         let min = if field == Field::Value { value_min } else { 0 };
-        let cells = lines.iter().map(|line| field.of(line).chars().count());
+        let cells = lines.iter().map(|line| field.of(line, !scripted).chars().count());
         cells.chain([field.heading().len(), min]).max().unwrap_or(0)
     };
     let widths: Vec<usize> = fields.iter().map(|f| width(*f)).collect();
@@ -92,6 +99,6 @@ pub(crate) fn render(lines: &[Line], fields: &[Field], value_min: usize, scripte
     if !scripted && !lines.is_empty() {
         text += &row(fields.iter().map(|f| f.heading().to_string()).collect());
     }
-    lines.iter().for_each(|line| text += &row(fields.iter().map(|f| f.of(line)).collect()));
+    lines.iter().for_each(|line| text += &row(fields.iter().map(|f| f.of(line, !scripted)).collect()));
     text
 }

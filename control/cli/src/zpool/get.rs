@@ -15,6 +15,16 @@ pub(super) fn run(session: &mut Session<'_>, args: &Get) -> Outcome {
     if let Some(asked) = get_vdev::asked(session, args)? {
         return get_vdev::show(session, &asked, args);
     }
+    if let Some(path) = args.pools.iter().find(|name| name.contains('/')) {
+        let why = match args.pools.iter().position(|name| name == path) {
+            Some(0) => {
+                "it is no name of a pool; a device is named behind its pool: zpool get PROPERTY POOL DEVICE"
+                    .into()
+            }
+            _ => format!("no such device in pool '{}'", args.pools[0]),
+        };
+        return Err(Failure::Failed(format!("cannot open '{path}': {why}")));
+    }
     let asked = properties(&args.properties)?;
     let fields = Field::parse(&args.fields, &[Field::Name, Field::Property, Field::Value, Field::Source])?;
     let pools = pools(session, &args.pools)?;

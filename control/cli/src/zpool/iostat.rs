@@ -2,7 +2,7 @@
 
 use super::iostat_layout::{Layout, Row};
 use super::list_vdevs::{CLASSES, is_of};
-use super::{pools, repeat};
+use super::{pools, repeat_after};
 use crate::args::zpool::Iostat;
 use crate::session::{Failure, Outcome, Session};
 use crate::text::vdev_name::{name_width, vdev_name};
@@ -17,7 +17,7 @@ pub(super) fn run(session: &mut Session<'_>, args: &Iostat) -> Outcome {
     let mut shown = 0u64;
     let (_, repetition) = crate::args::tail::split(&args.words).map_err(Failure::Usage)?;
     let omit_first = args.omit_first && repetition.is_some();
-    repeat(session, &args.words, args.stamp, |session, names, first| {
+    repeat_after(session, &args.words, args.stamp, omit_first, |session, names, first| {
         let now = pools(session, names)?;
         if args.json {
             session.print(&super::iostat_json::document(&now, args))?;

@@ -104,13 +104,26 @@ fn repeat(
     session: &mut Session<'_>,
     words: &[String],
     stamp: Option<Stamp>,
+    show: impl FnMut(&mut Session<'_>, &[String], bool) -> Outcome,
+) -> Outcome {
+    repeat_after(session, words, stamp, false, show)
+}
+
+/// As [`repeat`]; with `omit_first` the first look shows nothing and does not count.
+fn repeat_after(
+    session: &mut Session<'_>,
+    words: &[String],
+    stamp: Option<Stamp>,
+    omit_first: bool,
     mut show: impl FnMut(&mut Session<'_>, &[String], bool) -> Outcome,
 ) -> Outcome {
     let (names, repeat) = tail::split(words).map_err(Failure::Usage)?;
-    let mut left = repeat.and_then(|r| r.count);
+    let mut left = repeat.and_then(|r| r.count).map(|count| count + u64::from(omit_first));
     let mut first = true;
     loop {
-        print_stamp(session, stamp)?;
+        if !(first && omit_first) {
+            print_stamp(session, stamp)?;
+        }
         show(session, &names, first)?;
         first = false;
         let Some(Repeat { every, .. }) = repeat else { return Ok(()) };

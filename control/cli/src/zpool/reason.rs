@@ -83,7 +83,10 @@ fn in_devices(root: &Vdev) -> Option<Reason> {
         (is_faulted, Reason::Faulted),
         (is_missing, Reason::Missing),
         (is_bad_label, Reason::BadLabel),
-        (|v| v.read_errors + v.write_errors + v.checksum_errors > 0, Reason::Failing),
+        (
+            |v| v.read_errors + v.write_errors + v.checksum_errors > 0 || v.state == "DEGRADED",
+            Reason::Failing,
+        ),
         (|v| v.state == "OFFLINE", Reason::Offline),
         (|v| v.state == "REMOVED", Reason::Removed),
     ];

@@ -6,6 +6,7 @@ use interop::zdb;
 
 pub fn trials() -> Vec<Trial> {
     vec![
+        trial("what_was_asked_wrongly_is_said_and_what_was_asked_is_shown", &[], asked),
         trial("pools_and_datasets_come_and_go_without_a_daemon", &[Need::Program("zdb")], come_and_go),
         trial("every_error_is_one_line_that_says_what_was_asked_and_what_is_wrong", &[], errors),
         trial("words_that_make_no_sense_end_with_the_usage", &[], usage),
@@ -237,4 +238,40 @@ fn manual() {
         let text = home.run(&format!("completions {shell}"));
         assert!(text.contains("labelclear") && text.contains("uberblocks"), "{shell}");
     }
+}
+
+/// Each of these said something that was not so, or showed nothing.
+fn asked() {
+    let home = Home::with_pool();
+    let said = home.fails("zpool get all /mnt/tank", 1);
+    assert_eq!(
+        said,
+        "cannot open '/mnt/tank': it is no name of a pool; a device is named behind its pool: zpool get PROPERTY POOL \
+         DEVICE"
+    );
+    assert_eq!(home.fails("zpool get all tank /no", 1), "cannot open '/no': no such device in pool 'tank'");
+    let sample = home.run("zpool iostat -H -y tank 1 1");
+    assert_eq!(sample.lines().count(), 1, "{sample}");
+    assert!(sample.starts_with("tank\t"), "{sample}");
+    let services = home.run("shell configuration services show");
+    assert!(services.contains("offline") && !services.contains("online"), "{services}");
+    assert!(home.cenote(&["shell", "shares project web; commit"]).status().unwrap().success());
+    let taken = home.cenote(&["shell", "shares project web"]).output().unwrap();
+    let said = String::from_utf8_lossy(&taken.stderr).into_owned();
+    assert!(!taken.status.success() && said.contains("\"web\" exists already"), "{said}");
+    // What is kept and does nothing is shown so; what would never act is refused.
+    home.run("zfs set secondarycache=metadata tank");
+    let shown = home.run("zfs get secondarycache,primarycache tank");
+    assert!(
+        shown.lines().any(|l| l.contains("secondarycache") && l.ends_with("local, no effect here")),
+        "{shown}"
+    );
+    assert_eq!(
+        home.run("zfs get -H -o source secondarycache tank"),
+        "local\n",
+        "scripts read what OpenZFS prints"
+    );
+    assert!(home.fails("zpool set autoexpand=on tank", 1).contains("has no effect here"));
+    assert!(home.fails("zfs set longname=on tank", 1).contains("needs the feature longname"));
+    home.run("zpool set autotrim=on tank");
 }

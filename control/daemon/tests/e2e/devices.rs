@@ -13,6 +13,12 @@ pub fn trials() -> Vec<Trial> {
         trial("a_mirror_that_lacks_a_device_is_degraded_and_served", &[], degraded),
         trial("a_log_device_whose_removal_was_cut_short_is_added_and_cleared_again", &[], left_behind),
         trial("a_pool_is_found_again_where_its_devices_went", &[], moved),
+        trial("a_pool_that_a_process_has_is_refused_to_another_one_by_its_labels", &[], had_by_a_process),
+        trial(
+            "a_pool_has_one_writer_through_a_loop_device_too",
+            &[ROOT, crate::clients::LOOP, Need::Program("losetup")],
+            through_a_loop,
+        ),
         trial(
             "a_full_host_disk_suspends_the_pool_and_loses_nothing_that_was_flushed",
             &[ROOT, Need::Program("nbdcopy"), Need::Program("zdb")],
@@ -152,6 +158,45 @@ fn moved() {
     home.run(&format!("zpool import -d {} tank", elsewhere.display()));
     home.run("zfs create tank/x");
     assert!(home.run("zpool status").contains(&elsewhere.join("b.img").display().to_string()));
+}
+
+/// A copy has no lock in common with what it was copied from, as a copy that an overlay makes has none. What its labels
+/// say of the process that has the pool was not asked: two had it.
+fn had_by_a_process() {
+    let (home, other) = (Home::with_pool(), Home::new());
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0");
+    home.run("zfs create tank/x");
+    let copies = other.scratch.join("copies");
+    std::fs::create_dir(&copies).unwrap();
+    std::fs::copy(home.scratch.join("a.img"), copies.join("a.img")).unwrap();
+    let import = format!("zpool import -d {} tank", copies.display());
+    let said = other.fails(&import, 1);
+    let who = format!("cannot import 'tank': the pool is in use by process {}; only if", daemon.pid());
+    assert!(said.starts_with(&who) && said.contains("'zpool import -f'"), "{said}");
+    other.run(&import.replace("import", "import -f"));
+    other.run("zpool export tank");
+    daemon.kill();
+    // That process has ended: nothing is in the way of the pool it left.
+    let import = format!("zpool import -d {} tank", home.scratch.path().display());
+    other.run(&import);
+    other.run("zpool export tank");
+}
+
+fn through_a_loop() {
+    let (home, other) = (Home::with_pool(), Home::new());
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0");
+    let file = home.scratch.join("a.img");
+    let device = run(command("losetup").args(["--find", "--show"]).arg(&file)).trim().to_string();
+    for force in ["", "-f "] {
+        let said = other.fails(&format!("zpool import {force}-d {device} tank"), 1);
+        assert!(said.contains("in use"), "{said}");
+    }
+    home.run("zfs create tank/x");
+    daemon.end();
+    other.run(&format!("zpool import -d {device} tank"));
+    assert!(other.run("zfs list -H -o name").contains("tank/x"));
+    other.run("zpool export tank");
+    run(command("losetup").args(["--detach", &device]));
 }
 
 /// A pool on a sparse file, and a host that has less room than the file is long.

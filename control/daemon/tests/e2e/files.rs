@@ -16,6 +16,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_daemon_that_was_told_so_mounts_by_itself", &[FUSE, ROOT], by_itself),
         trial("a_mount_goes_below_the_altroot_and_over_nothing_unless_it_may", &[FUSE, ROOT], places),
         trial("what_users_take_is_shown_and_limited_from_the_start", &[FUSE, ROOT], shared_out),
+        trial("long_names_are_made_and_found_through_a_mount", &[FUSE, ROOT], long_names),
         trial("without_a_daemon_nothing_is_mounted", &[], none_runs),
     ]
 }
@@ -238,4 +239,32 @@ fn none_runs() {
     assert_eq!(home.fails("zfs unmount tank", 1), "cannot unmount 'tank': not currently mounted");
     assert_eq!(home.run("zfs mount"), "");
     assert!(!at.exists());
+}
+
+/// `longname=on` was accepted, and 256 bytes were too many all the same.
+fn long_names() {
+    let (home, at) = home();
+    home.run("zpool set feature@longname=enabled tank");
+    let (daemon, _) = home.start(SERVE);
+    home.run("zfs create tank/a");
+    home.run("zfs mount -a");
+    let name = |n: usize| at.join("a").join("n".repeat(n));
+    assert!(fs::write(name(256), "").is_err(), "it is off");
+    home.run("zfs set longname=on tank/a");
+    for n in [255, 256, 1023] {
+        fs::write(name(n), n.to_string()).unwrap();
+    }
+    assert!(fs::write(name(1024), "").is_err());
+    let mut listed: Vec<usize> =
+        fs::read_dir(at.join("a")).unwrap().map(|entry| entry.unwrap().file_name().len()).collect();
+    listed.sort();
+    assert_eq!(listed, [255, 256, 1023]);
+    assert_eq!(rustix::fs::statvfs(&at.join("a")).unwrap().f_namemax, 1023);
+    // Off again, those that are there are found, moved and removed.
+    home.run("zfs set longname=off tank/a");
+    assert!(fs::write(name(300), "").is_err());
+    assert_eq!(fs::read_to_string(name(1023)).unwrap(), "1023");
+    fs::rename(name(256), at.join("a/short")).unwrap();
+    fs::remove_file(name(1023)).unwrap();
+    daemon.end();
 }

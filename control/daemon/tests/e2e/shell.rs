@@ -101,9 +101,8 @@ fn deployment() {
         (DEPLOYMENT.lines().collect(), printed.lines().collect());
     assert_eq!(printed.len(), expected.len(), "{printed:#?}");
     for (printed, expected) in printed.iter().zip(&expected) {
-        // Published with one margin for all; an appliance has the equals signs below one another.
-        assert_eq!(printed.trim(), expected.trim());
-        assert!(printed.starts_with("zfs:") || printed.find(" = ") == Some(30), "{printed}");
+        // With the one margin that echoes have where it was published.
+        assert_eq!(printed.trim_end(), expected.trim_end());
     }
 
     let get = |properties: &str, dataset: &str| {
@@ -115,12 +114,12 @@ fn deployment() {
             "type,volsize,volblocksize,logbias,cenote:targetgroup,cenote:initiatorgroup,cenote:lunumber",
             "tank/mysql/innodb-data"
         ),
-        "type\tvolume\t-\nvolsize\t1T\tlocal\nvolblocksize\t16K\tdefault\nlogbias\tlatency\tinherited from tank/mysql\n\
+        "type\tvolume\t-\nvolsize\t1T\tlocal\nvolblocksize\t16K\tlocal\nlogbias\tlatency\tinherited from tank/mysql\n\
          cenote:targetgroup\tmysql-tgt\tlocal\ncenote:initiatorgroup\tmysql-init\tlocal\ncenote:lunumber\t0\tlocal\n"
     );
     assert_eq!(
         get("volsize,volblocksize,cenote:targetgroup,cenote:lunumber", "tank/mysql/innodb-log"),
-        "volsize\t256G\tlocal\nvolblocksize\t128K\t-\ncenote:targetgroup\t-\t-\ncenote:lunumber\t1\tlocal\n"
+        "volsize\t256G\tlocal\nvolblocksize\t128K\tlocal\ncenote:targetgroup\t-\t-\ncenote:lunumber\t1\tlocal\n"
     );
     let guids: Vec<String> = ["data", "log"]
         .map(|name| home.run(&format!("zfs get -H -o value cenote:lunguid tank/mysql/innodb-{name}")))

@@ -99,6 +99,7 @@ async fn all(rest: &Rest, asked: &Asked) -> Result<Vec<Value>, Fault> {
         addresses: rest.about().addresses,
         listen: listen(rest),
         clients: 0,
+        offline: false,
     };
     Ok(found.iter().map(with_clients).chain([shown(&own)]).collect())
 }

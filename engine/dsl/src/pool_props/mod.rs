@@ -6,7 +6,7 @@
 
 use units::{Error, Result};
 
-use crate::props::{Property, Value, parse_value, user};
+use crate::props::{Property, Value, effect, parse_value, user};
 
 mod table;
 
@@ -70,6 +70,7 @@ pub fn parse_setting(name: &str, text: &str, when: When) -> Result<PoolSetting> 
     check_moment(prop, when)?;
     let value = parse_value(row, text, row.types)?;
     check_value(prop, &value, text)?;
+    effect::check(row, prop.effect(), &value)?;
     Ok(PoolSetting::Native(prop, value))
 }
 

@@ -18,6 +18,7 @@
 //! Pool properties have a table of the same shape, [`crate::pool_props`].
 
 mod date;
+pub mod effect;
 pub mod effective;
 pub mod index;
 mod source;

@@ -170,7 +170,12 @@ fn the_pool_and_the_dataset_set_further_limits() {
         Limits { max_block_size: 128 << 10, volblocksize: Some(16384), zpl_version: 5, encrypted: true };
     let refused =
         |name, text, types| parse_setting(name, text, types, When::Later, &limits).unwrap_err().to_string();
-    assert_eq!(refused("recordsize", "1M", FS), "'recordsize' must be power of 2 from 512B to 128K");
+    let larger =
+        "; for up to 16M the pool needs a deferred update: zpool set feature@large_blocks=enabled POOL";
+    assert_eq!(
+        refused("recordsize", "1M", FS),
+        format!("'recordsize' must be power of 2 from 512B to 128K{larger}")
+    );
     assert_eq!(refused("volsize", "40K", VOL), "'volsize' must be a multiple of volume block size (16K)");
     assert_eq!(refused("version", "4", FS), "Can not downgrade; already at version 5");
     assert_eq!(refused("copies", "3", FS), "encrypted datasets cannot have 3 copies");

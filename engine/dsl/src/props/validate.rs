@@ -3,7 +3,7 @@
 use units::{Error, Result, pretty_size};
 
 use super::index::ZPL_VERSION;
-use super::{Prop, PropName, Types, Value, parse_value, user};
+use super::{Prop, PropName, Types, Value, effect, parse_value, user};
 use crate::name;
 
 /// When a property is set.
@@ -61,6 +61,7 @@ pub fn parse_setting(
     check_settable(prop, types, when)?;
     let value = parse_value(prop.row(), text, types)?;
     check_value(prop, &value, text, limits)?;
+    effect::check(prop.row(), prop.effect(), &value)?;
     Ok((parsed, value))
 }
 
@@ -130,7 +131,13 @@ fn check_block_size(prop: Prop, n: u64, limits: &Limits) -> Result<()> {
         return Ok(());
     }
     let largest = pretty_size(limits.max_block_size);
-    Err(Error::invalid(format!("'{}' must be power of 2 from 512B to {largest}", prop.name())))
+    let larger = match n.is_power_of_two() && n <= Limits::MAX_BLOCK_SIZE && n > limits.max_block_size {
+        true => {
+            "; for up to 16M the pool needs a deferred update: zpool set feature@large_blocks=enabled POOL"
+        }
+        false => "",
+    };
+    Err(Error::invalid(format!("'{}' must be power of 2 from 512B to {largest}{larger}", prop.name())))
 }
 
 fn check_small_blocks(n: u64) -> Result<()> {

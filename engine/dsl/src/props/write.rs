@@ -3,7 +3,7 @@
 //! A property may say `on`, which is no algorithm. What it stands for depends on the pool and on this program: it is
 //! decided here, once per dataset and change, never per block.
 
-pub use dmu::SyncMode;
+pub use dmu::{Caching, SyncMode};
 
 use dmu::RedundantMetadata;
 use units::{Checksum, Compression, ZstdLevel};
@@ -31,20 +31,13 @@ pub struct WritePolicy {
     pub secondary_cache: Caching,
     pub prefetch: Caching,
     pub dnode_size: DnodeSize,
+    pub read_only: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dedup {
     pub checksum: Checksum,
     pub verify: bool,
-}
-
-/// What a cache (or the prefetcher) may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Caching {
-    None,
-    Metadata,
-    All,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +73,7 @@ impl WritePolicy {
             secondary_cache: caching(n(Prop::SecondaryCache)),
             prefetch: caching(n(Prop::Prefetch)),
             dnode_size: dnode_size(n(Prop::DnodeSize)),
+            read_only: n(Prop::ReadOnly) == 1,
         }
     }
 }

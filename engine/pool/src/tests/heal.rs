@@ -14,7 +14,7 @@ const SIZE: usize = 2 << 20;
 const DATA: u64 = 4 << 20;
 
 /// The block of the volume, and its name.
-async fn block(pool: &Pool, blkid: u64) -> (Bookmark, BlockPointer) {
+pub(super) async fn block(pool: &Pool, blkid: u64) -> (Bookmark, BlockPointer) {
     let dataset = pool.dsl().open_by_name(VOLUME).await.unwrap();
     let at = Bookmark { objset: dataset.objset().id(), object: ObjectId(1), level: 0, blkid };
     let store: Arc<dyn BlockStore> = Arc::new(pool.pipeline().clone());
@@ -23,7 +23,7 @@ async fn block(pool: &Pool, blkid: u64) -> (Bookmark, BlockPointer) {
     (at, bp)
 }
 
-fn place(bp: &BlockPointer) -> u64 {
+pub(super) fn place(bp: &BlockPointer) -> u64 {
     DATA + bp.dvas()[0].offset.bytes()
 }
 

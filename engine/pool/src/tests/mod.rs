@@ -1,7 +1,9 @@
 //! Whole pools in the simulated world: made, worked on, hurt and opened again.
 
+mod autotrim;
 mod bounds;
 mod cloned;
+mod effects;
 mod faults;
 mod file_logs;
 mod full;
@@ -12,6 +14,7 @@ mod hosts;
 mod listing;
 mod log_removal;
 mod logs;
+mod multihost;
 mod neighbours;
 mod readers;
 mod reopen;
@@ -175,7 +178,7 @@ impl Rig {
 }
 
 pub(crate) fn host() -> Host {
-    Host { id: 7, name: "sim".into() }
+    Host::new(7, "sim")
 }
 
 pub(crate) fn cache() -> Arc<Cache> {

@@ -19,6 +19,7 @@ fn a_block_that_is_written_again_in_its_place_is_never_missed() {
             let at = Bookmark { objset, object: ObjectId(3), level: 0, blkid: 9 };
             let write = async |seed: u64, old: &BlockPointer, pass: u32| {
                 let spec = WriteSpec {
+                    keep: true,
                     kind: ObjectType::DNODE,
                     level: 0,
                     compression: Compression::Off,

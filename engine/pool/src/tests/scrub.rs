@@ -110,3 +110,42 @@ fn a_scrub_of_a_pool_at_work_finds_no_errors_that_are_none() {
         pool.export().await.unwrap();
     });
 }
+
+/// A scrub that paused began its dataset again: one of a pool with one large volume never came to its end.
+#[test]
+fn a_scrub_that_pauses_goes_on_where_it_was() {
+    let rig = Rig::new(Layout::Stripe, 1, 96 << 20);
+    let own = rig.clone();
+    rig.run(9, async move {
+        let pool = own.create().await;
+        make_volume(&pool, VOLUME, 16 << 20).await;
+        fill(&pool, VOLUME, 1).await;
+        pool.sync().await.unwrap();
+        let looked = || pool.tree().leaves()[0].stats.snapshot().read.bytes;
+        let (mut pauses, mut all, mut last) = (0, 0, 0);
+        loop {
+            let before = looked();
+            pool.scrub().await.unwrap();
+            world::sleep(Duration::from_millis(2)).await;
+            // It may be over by then.
+            let paused = pool.scrub_pause().await.is_ok();
+            all += looked() - before;
+            let scan = pool.scan_status().unwrap();
+            if !paused || scan.state == ScanState::Finished {
+                break;
+            }
+            assert!(scan.examined >= last, "{} after {last}", scan.examined);
+            last = scan.examined;
+            pauses += 1;
+            assert!(pauses < 1000, "it comes to its end");
+        }
+        assert!(pauses > 3, "it was paused in the midst of the volume: {pauses}");
+        let scan = pool.scan_status().unwrap();
+        assert_eq!((scan.state, scan.errors), (ScanState::Finished, 0));
+        assert!(
+            all < 3 * (16 << 20),
+            "data are read once, what leads to them again: {all} bytes, {pauses} pauses"
+        );
+        pool.export().await.unwrap();
+    });
+}

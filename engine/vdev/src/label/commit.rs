@@ -153,6 +153,33 @@ async fn write_uberblock(leaf: Arc<Leaf>, ashift: u32, commit: &Commit) -> bool 
     written && leaf.flush().await.is_ok()
 }
 
+impl Tree {
+    /// Writes the uberblock where other hosts look for a sign of life: in the last slot of one label of one device, others
+    /// each time. Waits until the device has it, not until it is durable: who asks meanwhile asks the device.
+    ///
+    /// # Errors
+    /// No device could be written.
+    pub async fn write_heartbeat(&self, uberblock: &Uberblock) -> Result<()> {
+        let tops = self.tops();
+        let places: Vec<(u32, Arc<Leaf>)> =
+            tops.iter().flat_map(|t| who_gets(t).into_iter().map(|leaf| (t.ashift, leaf))).collect();
+        let random = world::random_u64();
+        let first = (random % places.len().max(1) as u64) as usize;
+        let mut failure = Error::new(Kind::Io, "write the heartbeat").because("no device can be used");
+        for (ashift, leaf) in places[first..].iter().chain(&places[..first]) {
+            let Some(layout) = LabelLayout::new(leaf.psize()) else { continue };
+            let ring = UberblockRing::new(*ashift);
+            let at = layout.label((random >> 32) % LABELS) + ring.slot_offset(ring.slots() - 1);
+            let bytes = part::encode_uberblock(uberblock, ring.slot_size(), at);
+            match leaf.write_raw(at, bytes, Priority::SyncWrite).await {
+                Ok(()) => return Ok(()),
+                Err(e) => failure = e,
+            }
+        }
+        Err(failure)
+    }
+}
+
 /// Writes all four labels of a spare or a cache device again, for instance because its path changed.
 pub async fn write_aux_labels(leaf: Arc<Leaf>, spec: &Spec, version: u64, state: PoolState) -> Result<()> {
     let label = super::config::aux_label(version, state, spec);

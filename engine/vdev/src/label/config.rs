@@ -20,6 +20,8 @@ pub struct PoolConfig {
     pub comment: Option<String>,
     pub compatibility: Option<String>,
     pub host: Option<(u64, String)>,
+    /// The process that has the pool open, in its own words; only in labels of a pool that is in use.
+    pub process: Option<String>,
     /// The features without which the MOS cannot be read; each is a bare name.
     pub features_for_read: NvList,
     /// Pairs of the MOS configuration that this program does not know.
@@ -49,6 +51,7 @@ impl PoolConfig {
             comment: text("comment")?,
             compatibility: text("compatibility")?,
             host: number("hostid")?.zip(text("hostname")?),
+            process: text(PROCESS)?,
             features_for_read: config.opt_list("features_for_read")?.cloned().unwrap_or_default(),
             other,
         })
@@ -57,6 +60,9 @@ impl PoolConfig {
     /// The label of `leaf`, which is below `top`, or is it.
     pub fn label(&self, root: &Spec, top: &Spec, leaf: &Spec) -> NvList {
         let mut label = self.head();
+        if let Some(process) = self.process.as_deref().filter(|_| self.state == PoolState::Active) {
+            label.set(PROCESS, process);
+        }
         label.set("top_guid", top.guid);
         label.set("guid", leaf.guid);
         if leaf.other.has("is_spare") {
@@ -131,7 +137,9 @@ const KNOWN: &[&str] = &[
     "features_for_read",
     "com.delphix:has_per_vdev_zaps",
 ];
-const PER_LEAF: &[&str] = &["top_guid", "guid", "is_spare", "is_log"];
+const PER_LEAF: &[&str] = &["top_guid", "guid", "is_spare", "is_log", PROCESS];
+/// A pair of this program; others pass over it, and leave it out of the labels that they write.
+const PROCESS: &str = "cenote:process";
 /// Made from the tree each time. `create_txg` is in labels only until the vdev is in use.
 const DERIVED: &[&str] = &["hole_array", "vdev_children", "vdev_tree", "create_txg"];
 
@@ -169,6 +177,7 @@ mod tests {
             comment: None,
             compatibility: None,
             host: Some((12_235_020, "golden".into())),
+            process: None,
             features_for_read: NvList::new().with("com.delphix:hole_birth", NvValue::Boolean),
             other: NvList::new(),
         }
@@ -192,6 +201,17 @@ mod tests {
         assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());
         assert_eq!(label.u64s("hole_array").unwrap(), [1]);
         assert_eq!(PoolConfig::decode(&label).unwrap(), config());
+    }
+
+    #[test]
+    fn the_process_is_in_the_labels_of_a_pool_in_use_and_nowhere_else() {
+        let root = tree();
+        let mut config = PoolConfig { process: Some("b 1 2".into()), ..config() };
+        let label = |config: &PoolConfig| config.label(&root, &root.children[0], &root.children[0]);
+        assert!(!label(&config).has(PROCESS), "an exported pool is nobody's");
+        config.state = PoolState::Active;
+        assert_eq!(PoolConfig::decode(&label(&config)).unwrap().process.as_deref(), Some("b 1 2"));
+        assert!(!config.mos(&root).has(PROCESS));
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub fn config(txg: u64) -> PoolConfig {
         comment: None,
         compatibility: None,
         host: None,
+        process: None,
         features_for_read: NvList::new(),
         other: NvList::new(),
     }

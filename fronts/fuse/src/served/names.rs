@@ -7,7 +7,8 @@ use crate::nodes::{CONTROL, SNAPSHOTS};
 use fuser::{Errno, FileAttr, RenameFlags};
 use zpl::{FileKind, NewFile, Renaming};
 
-const NAME_MAX: usize = 255;
+/// The longest name that a file can have anywhere; how long new ones may be, the file system says (`longname`).
+const NAME_MAX: usize = 1023;
 /// The directory of snapshots, in the root.
 pub(super) const CONTROL_NAME: &[u8] = b".zfs";
 pub(super) const SNAPSHOTS_NAME: &[u8] = b"snapshot";
@@ -60,7 +61,15 @@ impl Served {
     /// The name is not taken by what we show there.
     fn check_free(&self, parent: &File, name: &[u8]) -> Result<()> {
         check_name(name)?;
+        if name.len() > self.name_max() {
+            return Err(Errno::ENAMETOOLONG);
+        }
         if self.is_root(parent) && name == CONTROL_NAME { Err(Errno::EEXIST) } else { Ok(()) }
+    }
+
+    /// How long a new name may be, in bytes.
+    pub fn name_max(&self) -> usize {
+        self.root.file_system().settings().name_max()
     }
 
     /// The file under a name, and its generation; `None` when there is none, which the kernel may remember.
@@ -88,7 +97,12 @@ impl Served {
                         // A name whose file is gone is damage; one that is not there is not.
                         Err(e) if e.kind() == units::Kind::NotFound => {
                             let entry = parent.node.entry(name).await.map_err(|e| errno(&e))?;
-                            return entry.map_or(Ok(None), |_| Err(Errno::EIO));
+                            return match entry {
+                                Some(_) => Err(Errno::EIO),
+                                // A long one that is there is found, also once they are switched off.
+                                None if name.len() > self.name_max() => Err(Errno::ENAMETOOLONG),
+                                None => Ok(None),
+                            };
                         }
                         Err(e) => return Err(errno(&e)),
                     },
@@ -192,7 +206,8 @@ mod tests {
             (&b"a"[..], None),
             (b"..", None),
             (&[0xff; 255], None),
-            (&[b'n'; 256], Some(Errno::ENAMETOOLONG.code())),
+            (&[0xff; 1023], None),
+            (&[b'n'; 1024], Some(Errno::ENAMETOOLONG.code())),
             (b"", Some(Errno::EINVAL.code())),
             (b"a/b", Some(Errno::EINVAL.code())),
             (b"/", Some(Errno::EINVAL.code())),

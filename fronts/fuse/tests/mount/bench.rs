@@ -167,7 +167,7 @@ async fn create(device: &Path, posix_acl: bool) -> Pool {
         pool_props: Vec::new(),
         compatibility: None,
         comment: None,
-        host: Host { id: 1, name: "test".into() },
+        host: Host::new(1, "test"),
         cache: Arc::new(arc::Cache::new(128 << 20)),
         tunables: Arc::default(),
     })
@@ -184,7 +184,7 @@ async fn again(device: &Path) -> Pool {
     let options = OpenOptions {
         read_only: false,
         name: None,
-        host: Host { id: 1, name: "test".into() },
+        host: Host::new(1, "test"),
         force: false,
         missing_log: false,
         cache: Arc::new(arc::Cache::new(128 << 20)),

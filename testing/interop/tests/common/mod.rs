@@ -30,7 +30,7 @@ fn options(read_only: bool) -> OpenOptions {
     OpenOptions {
         read_only,
         name: None,
-        host: Host { id: 1, name: "interop".into() },
+        host: Host::new(1, "interop"),
         force: true,
         missing_log: false,
         cache: Arc::new(arc::Cache::new(64 << 20)),

@@ -122,7 +122,7 @@ impl Rig {
 }
 
 fn host() -> Host {
-    Host { id: 1, name: "bench".into() }
+    Host::new(1, "bench")
 }
 
 /// The properties of a way, if they make sense.

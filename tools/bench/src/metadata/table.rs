@@ -29,17 +29,22 @@ pub fn phases(outcome: &Outcome) -> String {
             phase.ios.map_or("-".into(), |ios| format!("{:.3}", of(ios) as f64 / phase.files.max(1) as f64))
         };
         text += &format!(
-            "| {} | {} | {:.2} | {:.0} | {} | {} | {} |\n",
+            "| {} | {} | {} | {} | {} | {} | {} |\n",
             name(phase),
             phase.files,
-            phase.elapsed.as_secs_f64(),
-            phase.per_second(),
+            phase.per_second().map_or("-".into(), |_| format!("{:.2}", phase.elapsed.as_secs_f64())),
+            rate(phase),
             per_file(|ios| ios.reads),
             per_file(|ios| ios.writes),
             cached(phase),
         );
     }
     text
+}
+
+/// Files per second; `-` where no time passed.
+pub fn rate(phase: &Phase) -> String {
+    phase.per_second().map_or("-".into(), |rate| format!("{rate:.0}"))
 }
 
 pub fn name(phase: &Phase) -> String {
