@@ -28,4 +28,5 @@ mod settings;
 mod snapshots;
 
 pub use luns::LunFacts;
-pub(crate) use luns::number;
+pub(crate) use luns::{number, parse_guid};
+pub(crate) use schema::check_records as check_schema;
