@@ -7,10 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use units::{Error, Kind, Result};
 
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+
 /// Why this process cannot mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unusable {
     NoDevice,
+    /// Root's, and without the right: in a sandbox.
+    NoRight,
     /// Not root, and no fusermount3 to ask.
     NoHelper,
 }
@@ -19,6 +23,9 @@ impl std::fmt::Display for Unusable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Unusable::NoDevice => "this machine has no /dev/fuse",
+            Unusable::NoRight => {
+                "this process has no CAP_SYS_ADMIN; a unit of systemd gets it by cenote.service.d/mount.conf"
+            }
             Unusable::NoHelper => "only root may mount here, and there is no fusermount3",
         })
     }
@@ -31,10 +38,19 @@ pub fn can_mount() -> Result<(), Unusable> {
     if !Path::new("/dev/fuse").exists() {
         return Err(Unusable::NoDevice);
     }
-    if rustix::process::geteuid().is_root() || helper().is_some() {
-        return Ok(());
+    match (rustix::process::geteuid().is_root(), helper()) {
+        (true, _) if !may_mount() => Err(Unusable::NoRight),
+        (false, None) => Err(Unusable::NoHelper),
+        _ => Ok(()),
     }
-    Err(Unusable::NoHelper)
+}
+
+/// Whether this process has the right that mount(2) asks for. Where the kernel does not say, it is tried.
+fn may_mount() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
+    effective.is_none_or(|rights| rights & CAP_SYS_ADMIN != 0)
 }
 
 fn helper() -> Option<PathBuf> {
