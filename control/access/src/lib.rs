@@ -33,6 +33,7 @@ mod secret;
 mod sessions;
 mod store;
 mod throttle;
+mod whole;
 
 pub use audit::Record;
 pub use authorization::{Authorization, Needed, SCOPES, Scope, scope};

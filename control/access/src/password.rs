@@ -9,6 +9,10 @@ const MEMORY_KIB: u32 = 19 << 10;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 const BYTES: usize = 32;
+/// What a hash that was kept may ask for: more than any version did, and little enough to be asked at each login.
+const MEMORY_KIB_MAX: u32 = 256 << 10;
+const PASSES_MAX: u32 = 16;
+const LANES_MAX: u32 = 8;
 pub(crate) const SALT: usize = 16;
 /// A longer one is no password but an attempt to keep us busy.
 const LENGTH_MAX: usize = 1024;
@@ -73,6 +77,15 @@ impl Password {
             .hash_password_into(password.reveal().as_bytes(), &self.salt, &mut hash)
             .ok()?;
         Some(hash)
+    }
+
+    /// Whether it is one that was made here, now or by an earlier version: to check it costs no more than it may.
+    pub(crate) fn is_sound(&self) -> bool {
+        let costs = (1..=MEMORY_KIB_MAX).contains(&self.memory_kib)
+            && (1..=PASSES_MAX).contains(&self.passes)
+            && (1..=LANES_MAX).contains(&self.lanes);
+        let is_computable = Params::new(self.memory_kib, self.passes, self.lanes, Some(BYTES)).is_ok();
+        costs && is_computable && self.salt.len() == SALT && [0, BYTES].contains(&self.hash.len())
     }
 
     /// What tells this password from the one before it.

@@ -17,9 +17,9 @@ const NAME_MAX: usize = 64;
 const TEXT_MAX: usize = 256;
 /// Minutes until a session that is not used ends.
 const SESSION_TIMEOUT: u32 = 15;
-const SESSION_TIMEOUT_MAX: u32 = 24 * 60;
-const TOKENS_MAX: usize = 64;
-const AUTHORIZATIONS_MAX: usize = 256;
+pub(crate) const SESSION_TIMEOUT_MAX: u32 = 24 * 60;
+pub(crate) const TOKENS_MAX: usize = 64;
+pub(crate) const AUTHORIZATIONS_MAX: usize = 256;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
@@ -89,7 +89,7 @@ fn denied<T>(message: &str) -> Result<T> {
 }
 
 /// As names of accounts are: they travel in paths, and in lines of the audit log.
-fn check_name(name: &str) -> Result<()> {
+pub(crate) fn check_name(name: &str) -> Result<()> {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     let is_name = name.bytes().all(is_plain) && name.starts_with(|c: char| c.is_ascii_alphabetic());
     match is_name && name.len() <= NAME_MAX {
@@ -100,7 +100,7 @@ fn check_name(name: &str) -> Result<()> {
     }
 }
 
-fn check_text(text: &str) -> Result<()> {
+pub(crate) fn check_text(text: &str) -> Result<()> {
     match text.len() <= TEXT_MAX && !text.chars().any(char::is_control) {
         true => Ok(()),
         false => AccessError::invalid(format!("a text has at most {TEXT_MAX} bytes, all of one line")),
@@ -134,6 +134,16 @@ impl State {
         }
     }
 
+    /// Whether this number of a user was given to one.
+    pub(crate) fn gave_uid(&self, uid: u64) -> bool {
+        uid < self.next_uid
+    }
+
+    /// Whether this number of a token was given to one.
+    pub(crate) fn gave_token(&self, id: u32) -> bool {
+        id < self.next_token
+    }
+
     pub fn user(&self, name: &str) -> Result<&User> {
         self.users.get(name).map_or_else(|| none("user", name), Ok)
     }
@@ -159,6 +169,13 @@ impl State {
     pub fn may(&self, user: &str, needed: &Needed<'_>) -> bool {
         let Some(user) = self.users.get(user) else { return false };
         user.logname == ROOT || self.given(user).any(|a| a.gives(needed))
+    }
+
+    /// Whether somebody may look at what there is: who was given a role or an authorization. Nobody else is told anything.
+    pub fn may_look(&self, user: &str) -> bool {
+        let Some(user) = self.users.get(user) else { return false };
+        let has_role = || user.roles.iter().any(|role| self.roles.contains_key(role));
+        user.logname == ROOT || !user.exceptions.is_empty() || has_role()
     }
 
     /// Whether `by` has everything that these authorizations give.

@@ -90,6 +90,11 @@ const FILES: &[ItemKind] = &[P, F];
 const LUNS: &[ItemKind] = &[L];
 const FOR_LUNS: &[ItemKind] = &[P, L];
 const PROJECTS: &[ItemKind] = &[P];
+const SHARES: &[ItemKind] = &[F, L];
+const FILESYSTEMS: &[ItemKind] = &[F];
+
+/// The owner, group and mode of a file system's root directory: kept in the directory.
+pub const OF_ROOT: [&str; 3] = ["root_user", "root_group", "root_permissions"];
 
 /// In the order in which they are shown.
 pub const ATTRIBUTES: &[Attribute] = &[
@@ -106,15 +111,21 @@ pub const ATTRIBUTES: &[Attribute] = &[
     row("default_sparse", User("cenote:default_sparse"), PROJECTS, Always, Flag, "false"),
     row("default_volblocksize", User("cenote:default_volblocksize"), PROJECTS, Always, Size, "0"),
     row("default_volsize", User("cenote:default_volsize"), PROJECTS, Always, Size, "0"),
+    counted("encryption", "encryption", ALL, Word),
     native("logbias", ALL, Word),
     native("mountpoint", FILES, Word),
     native("nbmand", FILES, Flag),
     row("nodestroy", User("cenote:nodestroy"), ALL, Always, Flag, "false"),
+    row("origin", Computed, SHARES, Never, Word, ""),
     native("primarycache", ALL, Word),
     native("quota", FILES, Size),
     native("readonly", ALL, Flag),
     native("recordsize", FILES, Size),
     native("reservation", ALL, Size),
+    row("root_group", Computed, FILESYSTEMS, Always, Word, ""),
+    row("root_permissions", Computed, FILESYSTEMS, Always, Word, ""),
+    row("root_user", Computed, FILESYSTEMS, Always, Word, ""),
+    row("rstchown", User("cenote:rstchown"), FILES, Always, Flag, "true"),
     native("secondarycache", ALL, Word),
     native("sharenfs", FILES, Word),
     native("sharesmb", FILES, Word),

@@ -155,6 +155,17 @@ impl When {
         }
     }
 
+    /// Whether it is one that can be typed: each part is in its bounds, and zero where its frequency has no use for it.
+    pub fn is_sound(&self) -> bool {
+        let day = match self.frequency {
+            Frequency::Week => self.day <= 6,
+            Frequency::Month => (1..=31).contains(&self.day),
+            _ => self.day == 0,
+        };
+        let minutes = if self.frequency == Frequency::HalfHour { 30 } else { 60 };
+        day && self.minute < minutes && self.hour < if self.frequency.has_hour() { 24 } else { 1 }
+    }
+
     pub fn hour(&self) -> Option<u8> {
         self.frequency.has_hour().then_some(self.hour)
     }

@@ -133,7 +133,8 @@ pub struct Initiator {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     pub name: String,
-    /// Their IQNs. Of the default group: all that are known.
+    /// Their IQNs. Of the default group of targets: all there are; of initiators none, since it holds those that no
+    /// record knows as well.
     pub members: Vec<String>,
 }
 

@@ -73,6 +73,7 @@ mod values;
 mod vdevs;
 mod volumes;
 
+pub use configuration::{USERS, USERS_KEY};
 pub use exports::{Exported, Held};
 pub use home::{Home, HomeLock, Known};
 pub use lun::Lun;

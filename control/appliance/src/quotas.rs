@@ -89,7 +89,8 @@ impl Quota {
     }
 }
 
-fn number_of(account: Account, who: &str) -> Option<u64> {
+/// The number of a user or group that the machine knows by name; a number stands for itself.
+pub(crate) fn number_of(account: Account, who: &str) -> Option<u64> {
     if let Ok(id) = who.parse::<u32>() {
         return Some(id.into());
     }

@@ -28,8 +28,8 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use store::{Look, Table};
-use units::Result;
+use store::{Look, Table, Writer};
+use units::{Error, Result};
 use world::sync::{Event, Notify};
 use world::{Address, Pending};
 
@@ -355,6 +355,16 @@ impl Directory for SanDirectory {
             Ok(units)
         })
     }
+}
+
+/// Of a configuration that came from elsewhere: reservations are of units, and such as a unit can take up.
+pub(crate) fn check_records(writer: &Writer) -> Result<()> {
+    for (unit, text) in writer.exact(&RESERVATIONS)? {
+        if crate::shares::parse_guid(&unit).is_none() || !scsi::is_reservations(&text) {
+            return Err(Error::invalid(format!("the reservations of '{unit}' are none")));
+        }
+    }
+    Ok(())
 }
 
 /// Where the reservations of one unit are kept.

@@ -207,12 +207,12 @@ impl Appliance {
             Request::ConfigurationBackup { to } => self.back_up(&to),
             Request::ConfigurationTell => self.tell_configuration(),
             Request::ConfigurationRestore { from } => {
-                let reply = self.restore(&from)?;
+                let reply = self.restore(&from).await?;
                 self.follow_services().await;
                 Ok(reply)
             }
             Request::ConfigurationTake { text } => {
-                let reply = self.take_configuration(&text)?;
+                let reply = self.take_configuration(&text).await?;
                 self.follow_services().await;
                 Ok(reply)
             }

@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use store::{Look, Table};
+use store::{Look, Table, Writer};
 use units::{Error, Kind};
 use world::Address;
 
@@ -335,6 +335,17 @@ impl Appliance {
             Front::Nbd => self.nbd().iter().for_each(|server| server.close(address)),
         }
     }
+}
+
+/// Of a configuration that came from elsewhere: services that there are, at addresses that can be.
+pub(crate) fn check_records(writer: &Writer) -> units::Result<()> {
+    for (name, record) in writer.exact(&SERVICES)? {
+        if Front::find(&name).is_none() {
+            return Err(Error::invalid(format!("there is no service '{name}'")));
+        }
+        parse(&record.listen)?;
+    }
+    Ok(())
 }
 
 fn known(name: &str, doing: &str) -> Result<Front> {

@@ -2,13 +2,10 @@
 //! audit log is a file of its own, since it only grows.
 
 use access::{Files, Record, State};
+use appliance::{USERS, USERS_KEY};
 use std::io;
 use std::path::Path;
-use store::{Look, Store, Table};
-
-const USERS: Table<State> = Table::new("access.state");
-/// All of it is one record: it is small, and a change of it is one.
-const KEY: &str = "state";
+use store::{Look, Store};
 
 pub struct Kept {
     configuration: Store,
@@ -23,7 +20,9 @@ impl Kept {
 
 impl access::Store for Kept {
     fn load(&mut self) -> io::Result<Option<State>> {
-        self.configuration.look(|reader| reader.get(&USERS, KEY)).map_err(|e| io::Error::other(e.to_string()))
+        self.configuration
+            .look(|reader| reader.get(&USERS, USERS_KEY))
+            .map_err(|e| io::Error::other(e.to_string()))
     }
 
     /// A restored configuration has other users.
@@ -32,7 +31,7 @@ impl access::Store for Kept {
     }
 
     fn save(&mut self, state: &State) -> io::Result<()> {
-        let saved = self.configuration.change(|writer| writer.put(&USERS, KEY, state));
+        let saved = self.configuration.change(|writer| writer.put(&USERS, USERS_KEY, state));
         saved.map_err(|e| io::Error::other(e.to_string()))
     }
 

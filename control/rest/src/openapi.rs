@@ -96,6 +96,7 @@ fn operation(endpoint: &Endpoint) -> Value {
 fn needs(need: Need) -> String {
     match need {
         Need::Login => "to be logged in".into(),
+        Need::Look => "any role or authorization, or to be the user of the path".into(),
         Need::Right(scope, permission) => format!("{scope}.{permission}"),
         Need::RightOrSelf(scope, permission) => {
             format!("{scope}.{permission}, or to be the user of the path")

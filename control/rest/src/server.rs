@@ -21,6 +21,8 @@ pub(crate) const BODY_MAX: usize = 1 << 20;
 const HASHES: usize = 2;
 /// How long a login waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// What is done to a project as one of its pool's.
+const OF_ITS_POOL: [&str; 2] = ["allow_destroy", "allow_rename"];
 /// Of what strangers say, as much as the audit log takes.
 const NAME_SHOWN: usize = 64;
 
@@ -305,7 +307,7 @@ impl Rest {
         };
         let scope = match routed.endpoint.need {
             Need::Right(scope, _) | Need::RightOrSelf(scope, _) => Some(scope),
-            Need::Login | Need::SelfAlone => None,
+            Need::Login | Need::Look | Need::SelfAlone => None,
         };
         self.may(who, routed, &nothing) || scope.is_some_and(by_field)
     }
@@ -314,13 +316,21 @@ impl Rest {
         let is_self = routed.params.get("user").is_some_and(|name| *name == who.user);
         let (scope, permission) = match routed.endpoint.need {
             Need::Login => return true,
+            Need::Look => return is_self || self.access().state().may_look(&who.user),
             Need::SelfAlone => return is_self || who.user == ROOT,
             Need::RightOrSelf(..) if is_self => return true,
             Need::Right(scope, permission) | Need::RightOrSelf(scope, permission) => (scope, permission),
         };
         let on = subject(routed, args);
         let needed = needed(routed.endpoint, permission, args);
-        needed.into_iter().all(|p| self.has(who, scope, p, &on))
+        // To destroy or rename a project is to change what the pool holds: a right that ends at the project is not enough.
+        let is_project = routed.endpoint.path.ends_with("/projects/{project}");
+        let above: Vec<(&str, &str)> =
+            on.iter().filter(|(filter, _)| *filter != "project").copied().collect();
+        needed.into_iter().all(|permission| match is_project && OF_ITS_POOL.contains(&permission) {
+            true => self.has(who, scope, permission, &above),
+            false => self.has(who, scope, permission, &on),
+        })
     }
 
     pub(crate) fn has(&self, who: &Identity, scope: &str, permission: &str, on: &[(&str, &str)]) -> bool {

@@ -45,8 +45,10 @@ impl Method {
 /// What somebody must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// To be known is enough.
+    /// To be known is enough: for what is about the session that asks.
     Login,
+    /// To have any role or authorization, or to be the user of the path: for whatever only shows.
+    Look,
     Right(&'static str, &'static str),
     /// Nobody needs a right for what is their own: the user of the path.
     RightOrSelf(&'static str, &'static str),
@@ -106,7 +108,12 @@ const fn endpoint(
         Method::Put => 202,
         Method::Delete => 204,
     };
-    Endpoint { method, path, about, need: Need::Login, body: None, reply, status, run }
+    // What changes something says for itself what it needs; what shows something is for those who may look.
+    let need = match method {
+        Method::Get => Need::Look,
+        Method::Post | Method::Put | Method::Delete => Need::Login,
+    };
+    Endpoint { method, path, about, need, body: None, reply, status, run }
 }
 
 pub const fn get(path: &'static str, about: &'static str, reply: Reply, run: Run) -> Endpoint {

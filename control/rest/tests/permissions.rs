@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use access::{Access, Authorization, Entropy, Files, Holder, Now, ROOT, SCOPES};
+use access::{Access, Authorization, Entropy, Files, Holder, Now, ROOT, SCOPES, UserChange};
 use api::{ApiError, Call, ErrorKind, Reply, Request, Service};
 use rest::{About, Answer, Endpoint, From, Kind, Need, Rest, Shape, table};
 use serde_json::{Map, Value, json};
@@ -60,12 +60,18 @@ fn name_of(scope: &str, permission: &str) -> String {
     format!("{scope}-{permission}")
 }
 
+/// Somebody who can log in, and has no role.
+const NOBODY: &str = "without-roles";
+
 fn home(name: &str) -> Home {
     let dir = std::env::temp_dir().join(format!("cenote-rest-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).unwrap();
     let mut access = Access::open(Box::new(Files::new(&dir)), Box::new(Counter(0))).unwrap();
-    let mut names = vec![ROOT.to_string(), "basic".into()];
+    let mut names = vec![ROOT.to_string(), "basic".into(), NOBODY.into()];
+    let none = UserChange { roles: Some(Default::default()), ..UserChange::default() };
+    access.change(|s| s.create_user(NOBODY, "", None).map(drop)).unwrap();
+    access.change(|s| s.change_user(ROOT, NOBODY, none)).unwrap();
     access.change(|s| s.create_user("basic", "", None).map(drop)).unwrap();
     for scope in SCOPES {
         for permission in scope.permissions {
@@ -150,6 +156,8 @@ fn is_allowed(need: Need, permission: Option<&str>, who: &str) -> bool {
     match need {
         _ if who == ROOT => true,
         Need::Login => true,
+        // Each of them has the basic role, but one.
+        Need::Look => who != NOBODY,
         Need::SelfAlone => false,
         Need::Right(scope, own) | Need::RightOrSelf(scope, own) => {
             who == name_of(scope, permission.unwrap_or(own))
@@ -246,6 +254,75 @@ fn a_right_ends_where_its_filters_end() {
         assert_eq!(ask(&home.rest, "POST", path, &root, STRANGER, auth).await.status, 201);
         let answer = ask(&home.rest, "PUT", "/api/user/v1/users/ann", &ann, STRANGER, roles).await;
         assert_eq!(answer.status, 403);
+    });
+}
+
+/// Somebody without any role read the pools, the LUNs and who else there is.
+#[test]
+fn without_a_role_one_sees_oneself_alone() {
+    let home = home("alone");
+    let token = home.people[2].1.clone();
+    runtime().block_on(async {
+        let nobody = [("x-auth-session", token.as_str())];
+        for (path, status) in [
+            ("/api/access/v1", 200),
+            ("/api/user/v1/users/without-roles", 200),
+            ("/api/user/v1/users", 403),
+            ("/api/user/v1/users/root", 403),
+            ("/api/storage/v1/pools", 403),
+            ("/api/storage/v2/luns", 403),
+            ("/api/san/v1/iscsi/targets", 403),
+            ("/api/system/v1/version", 403),
+            ("/metrics", 403),
+        ] {
+            let answer = ask(&home.rest, "GET", path, &nobody, STRANGER, Value::Null).await;
+            assert_eq!(answer.status, status, "{path}");
+        }
+    });
+}
+
+/// A right to destroy that was narrowed to a project destroyed the project itself, with all its LUNs.
+#[test]
+fn a_right_in_a_project_is_none_over_the_project() {
+    let home = home("project");
+    let root = home.people[0].1.clone();
+    runtime().block_on(async {
+        let root = [("x-auth-session", root.as_str())];
+        for (name, filters) in [
+            ("inner", json!({ "pool": "tank", "project": "p" })),
+            ("outer", json!({ "pool": "tank" })),
+            ("wide", json!({ "project": "*", "share": "*" })),
+            ("other", json!({ "pool": "dozer" })),
+        ] {
+            let new = json!({ "logname": name, "fullname": "", "initial_password": "a long password" });
+            assert_eq!(ask(&home.rest, "POST", "/api/user/v1/users", &root, STRANGER, new).await.status, 201);
+            let mut auth = filters;
+            for (word, value) in
+                [("scope", json!("nas")), ("allow_destroy", json!(true)), ("allow_rename", json!(true))]
+            {
+                auth[word] = value;
+            }
+            let path = format!("/api/user/v1/users/{name}/exceptions");
+            assert_eq!(ask(&home.rest, "POST", &path, &root, STRANGER, auth).await.status, 201);
+        }
+        let project = "/api/storage/v1/pools/tank/projects/p";
+        let rename = json!({ "name": "q" });
+        for (name, of_project, of_share) in
+            [("inner", 403, 404), ("outer", 404, 404), ("wide", 404, 404), ("other", 403, 403)]
+        {
+            let who = [("x-auth-user", name), ("x-auth-key", "a long password")];
+            for (method, path, body, status) in [
+                ("DELETE", format!("{project}?confirm=true"), Value::Null, of_project),
+                ("PUT", project.to_string(), rename.clone(), of_project),
+                ("DELETE", format!("{project}/luns/l"), Value::Null, of_share),
+                ("PUT", format!("{project}/luns/l"), rename.clone(), of_share),
+                ("DELETE", format!("{project}/snapshots/s"), Value::Null, of_share),
+            ] {
+                // Nothing of it is there: who is let in is told so.
+                let answer = ask(&home.rest, method, &path, &who, STRANGER, body).await;
+                assert_eq!(answer.status, status, "{method} {path} as {name}");
+            }
+        }
     });
 }
 

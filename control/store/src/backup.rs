@@ -16,13 +16,30 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use units::{Checksum, Endian, Error, Result};
 
+/// A configuration is small; a file that somebody names by mistake need not be.
+const TEXT_MAX: u64 = 64 << 20;
 const FIRST: &str = "cenote configuration 1 ";
 
 /// All that was committed, as the file's text.
 pub(crate) fn text(reader: &Reader) -> Result<String> {
     let tables = serde_json::to_string_pretty(&reader.everything()?)
         .map_err(|e| Error::corrupt("configuration").because(e))?;
-    Ok(format!("{FIRST}{}\n{tables}\n", seal(&tables)))
+    Ok(sealed(&tables))
+}
+
+/// The text of a backup that holds these tables, as JSON.
+pub fn sealed(tables: &str) -> String {
+    format!("{FIRST}{}\n{tables}\n", seal(tables))
+}
+
+/// The text of a file that holds a backup; nothing is said of whether it is one.
+pub fn read(from: &Path) -> Result<String> {
+    let length = fs::metadata(from).map(|file| file.len());
+    let text = length.and_then(|length| match length > TEXT_MAX {
+        true => Err(io::Error::other("it is too large for a configuration")),
+        false => fs::read_to_string(from),
+    });
+    text.map_err(|e| Error::new(units::Kind::Io, format!("read backup {}", from.display())).because(e))
 }
 
 /// What a backup holds, if it is whole.

@@ -22,6 +22,7 @@ mod backup;
 mod records;
 mod schema;
 
+pub use backup::{read as read_backup, sealed};
 pub use records::{Look, Reader, Table, Writer};
 pub use schema::SCHEMA;
 
@@ -97,20 +98,14 @@ impl Store {
         self.look(backup::text)
     }
 
-    /// Replaces everything there is by what a backup holds; a backup that is damaged, or of a later version, changes
-    /// nothing.
-    pub fn restore(&self, from: &Path) -> Result<()> {
-        let text = std::fs::read_to_string(from)
-            .map_err(|e| Error::new(Kind::Io, format!("read backup {}", from.display())).because(e))?;
-        self.restore_text(&text).map_err(|e| e.at(from.display()))
-    }
-
-    /// As [`Store::restore`], from the text of a file.
-    pub fn restore_text(&self, text: &str) -> Result<()> {
+    /// Replaces everything there is by what the text of a backup holds. One that is damaged, or of a later version, or that
+    /// `check` refuses, changes nothing: it sees all the new tables, uncommitted.
+    pub fn restore_text(&self, text: &str, check: impl FnOnce(&Writer) -> Result<()>) -> Result<()> {
         let tables = backup::parse(text)?;
         self.write("restore configuration", |writer| {
             writer.replace(tables)?;
-            schema::bring_up(writer)
+            schema::bring_up(writer)?;
+            check(writer)
         })?;
         self.0.restored.fetch_add(1, Ordering::AcqRel);
         Ok(())

@@ -3,12 +3,13 @@
 use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, TableHandle, WriteTransaction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use units::{Error, Kind, Result};
 
 /// Table, key, JSON.
-pub(crate) type Everything = BTreeMap<String, BTreeMap<String, serde_json::Value>>;
+pub(crate) type Everything = BTreeMap<String, BTreeMap<String, Value>>;
 
 /// Records of one type by their keys, in the order of the keys.
 #[derive(Debug)]
@@ -21,6 +22,10 @@ impl<T> Table<T> {
     /// `name` is for ever; by convention `area.things`.
     pub const fn new(name: &'static str) -> Table<T> {
         Table { name, records: PhantomData }
+    }
+
+    pub const fn name(&self) -> &'static str {
+        self.name
     }
 }
 
@@ -41,6 +46,23 @@ pub trait Look {
         rows.into_iter().map(|(key, bytes)| Ok((key.clone(), decode(table.name, &key, &bytes)?))).collect()
     }
 
+    /// As [`Look::all`], of records that came from elsewhere: one that says anything which is lost when it is read is
+    /// refused. What it does not say has its default.
+    fn exact<T: Serialize + DeserializeOwned>(&self, table: &Table<T>) -> Result<Vec<(String, T)>> {
+        let mut records = Vec::new();
+        for (key, bytes) in self.rows(table.name)? {
+            let said: Value = decode(table.name, &key, &bytes)?;
+            let record: T = decode(table.name, &key, &bytes)?;
+            let understood = serde_json::to_value(&record).unwrap_or_default();
+            if let Some(lost) = lost(&said, &understood) {
+                let what = format!("configuration {} '{key}'", table.name);
+                return Err(Error::invalid(format!("{what}: nothing is known of {lost}")));
+            }
+            records.push((key, record));
+        }
+        Ok(records)
+    }
+
     fn has<T>(&self, table: &Table<T>, key: &str) -> Result<bool> {
         Ok(self.bytes(table.name, key)?.is_some())
     }
@@ -49,6 +71,22 @@ pub trait Look {
 fn decode<T: DeserializeOwned>(table: &str, key: &str, bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes)
         .map_err(|e| Error::corrupt(format!("configuration {table} '{key}'")).because(e))
+}
+
+/// The first thing that was said and is not understood.
+fn lost(said: &Value, understood: &Value) -> Option<String> {
+    match (said, understood) {
+        (Value::Object(said), Value::Object(known)) => {
+            said.iter().find_map(|(name, value)| match known.get(name) {
+                Some(known) => lost(value, known),
+                None => Some(format!("'{name}'")),
+            })
+        }
+        (Value::Array(said), Value::Array(known)) if said.len() == known.len() => {
+            said.iter().zip(known).find_map(|(said, known)| lost(said, known))
+        }
+        _ => (said != understood).then(|| said.to_string()),
+    }
 }
 
 fn definition(name: &str) -> TableDefinition<'_, &'static str, &'static [u8]> {
@@ -133,6 +171,12 @@ impl Writer {
     fn put_bytes(&mut self, table: &str, key: &str, bytes: &[u8]) -> Result<()> {
         let mut table = self.0.open_table(definition(table)).map_err(|e| cannot_write(e.into()))?;
         table.insert(key, bytes).map(drop).map_err(|e| cannot_write(e.into()))
+    }
+
+    /// The names of the tables that there are.
+    pub fn tables(&self) -> Result<Vec<String>> {
+        let tables = self.0.list_tables().map_err(|e| cannot_read(e.into()))?;
+        Ok(tables.map(|table| table.name().to_string()).collect())
     }
 
     /// These tables and no others.

@@ -15,6 +15,10 @@ struct Pet {
 const PETS: Table<Pet> = Table::new("zoo.pets");
 const OTHERS: Table<u64> = Table::new("zoo.others");
 
+fn restore(store: &Store, from: &Path) -> Result<()> {
+    store.restore_text(&read_backup(from)?, |_| Ok(()))
+}
+
 fn pet(legs: u32) -> Pet {
     Pet { legs, name: None }
 }
@@ -105,12 +109,12 @@ fn a_backup_brings_everything_back_and_takes_away_what_came_later() {
             w.put(&PETS, "a", &pet(3))
         })
         .unwrap();
-    store.restore(&file).unwrap();
+    restore(&store, &file).unwrap();
     assert_eq!(pets(&store), before);
     assert_eq!(store.look(|r| r.get(&OTHERS, "later")).unwrap(), None);
     let other = Dir::new("backup-other");
     let other = other.store();
-    other.restore(&file).unwrap();
+    restore(&other, &file).unwrap();
     assert_eq!(pets(&other), before);
 }
 
@@ -130,7 +134,7 @@ fn a_damaged_backup_changes_nothing() {
         String::new(),
     ] {
         fs::write(&file, &bad).unwrap();
-        let e = store.restore(&file).unwrap_err();
+        let e = restore(&store, &file).unwrap_err();
         assert_eq!(e.kind(), Kind::Corrupt, "{e}");
         assert_eq!(pets(&store), [("a".into(), pet(4))]);
     }
@@ -151,7 +155,7 @@ fn what_a_later_version_wrote_is_refused() {
     assert!(e.to_string().contains("later version of Cenote"), "{e}");
     fs::remove_file(&path).unwrap();
     let store = dir.store();
-    assert_eq!(store.restore(&file).unwrap_err().kind(), Kind::Unsupported);
+    assert_eq!(restore(&store, &file).unwrap_err().kind(), Kind::Unsupported);
 }
 
 #[test]
@@ -173,4 +177,31 @@ fn a_record_that_makes_no_sense_is_named() {
     store.change(|w| w.put(&text, "a", &"no pet".into())).unwrap();
     let e = store.look(|r| r.get(&PETS, "a")).unwrap_err();
     assert!(e.to_string().starts_with("configuration zoo.pets 'a': damaged structure"), "{e}");
+}
+
+/// Records from elsewhere were read as far as they were understood, and the rest was forgotten without a word.
+#[test]
+fn a_backup_that_is_refused_changes_nothing_and_what_is_lost_on_reading_is_named() {
+    let dir = Dir::new("exact");
+    let store = dir.store();
+    store.change(|w| w.put(&PETS, "a", &pet(4))).unwrap();
+    let exact = |records: &str| {
+        let text = sealed(&format!("{{\"zoo.pets\": {records}, \"store\": {{\"schema\": {SCHEMA}}}}}"));
+        store.restore_text(&text, |writer| {
+            assert_eq!(writer.tables().unwrap().len(), 2);
+            writer.exact(&PETS).map(drop)
+        })
+    };
+    for bad in [
+        r#"{"b": {"legs": 2, "wings": 2}}"#,
+        r#"{"b": {"legs": 2.0}}"#,
+        r#"{"b": {"legs": "2"}}"#,
+        r#"{"b": {"name": "x"}}"#,
+        r#"{"b": [2]}"#,
+    ] {
+        assert!(exact(bad).is_err(), "{bad}");
+        assert_eq!(pets(&store), [("a".into(), pet(4))], "{bad}");
+    }
+    exact(r#"{"b": {"legs": 2}}"#).unwrap();
+    assert_eq!(pets(&store), [("b".into(), pet(2))]);
 }

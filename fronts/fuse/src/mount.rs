@@ -40,13 +40,14 @@ pub struct Options {
 }
 
 impl Options {
+    /// As usual; without rights that files give to whoever runs or opens them.
     pub fn new(source: &str) -> Options {
         Options {
             source: source.into(),
             read_only: false,
             exec: true,
-            setuid: true,
-            devices: true,
+            setuid: false,
+            devices: false,
             atime: true,
             overlay: true,
             shows_snapshots: false,
@@ -151,6 +152,14 @@ impl Mount {
             std::fs::symlink_metadata(&at).is_ok_and(|at| rustix::fs::minor(at.st_dev()) == connection)
         });
         is_there.await || world::timeout(GOODBYE, self.ended.wait()).await.is_none()
+    }
+
+    /// The attributes of the root were changed by somebody else than the kernel, which asks for them anew.
+    pub fn root_has_changed(&self) {
+        if let Some(kernel) = self.served.kernel.get() {
+            // A mount that is going away needs no news.
+            let _ = kernel.inval_inode(fuser::INodeNo(1), -1, 0);
+        }
     }
 
     /// Files of a snapshot that is to be destroyed, or called otherwise, are not served any more.

@@ -7,12 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use units::{Error, Kind, Result};
 
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+
 /// Why this process cannot mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unusable {
     NoDevice,
     /// It is there, and may not be opened: a container without the device.
     Denied,
+    /// Root's, and without the right: in a sandbox.
+    NoRight,
     /// Not root, and no fusermount3 to ask.
     NoHelper,
 }
@@ -23,6 +27,9 @@ impl std::fmt::Display for Unusable {
             Unusable::NoDevice => "this machine has no /dev/fuse",
             Unusable::Denied => {
                 "/dev/fuse may not be opened (Permission denied): give this process or its container the device"
+            }
+            Unusable::NoRight => {
+                "this process has no CAP_SYS_ADMIN; a unit of systemd gets it by cenote.service.d/mount.conf"
             }
             Unusable::NoHelper => "only root may mount here, and there is no fusermount3",
         })
@@ -37,6 +44,9 @@ pub fn can_mount() -> Result<(), Unusable> {
         return Err(Unusable::NoDevice);
     }
     if rustix::process::geteuid().is_root() {
+        if !may_mount() {
+            return Err(Unusable::NoRight);
+        }
         return allowed(std::fs::File::options().read(true).write(true).open("/dev/fuse").err());
     }
     // The helper opens the device by its own rights.
@@ -48,6 +58,14 @@ fn allowed(failure: Option<io::Error>) -> Result<(), Unusable> {
         Some(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(Unusable::Denied),
         _ => Ok(()),
     }
+}
+
+/// Whether this process has the right that mount(2) asks for. Where the kernel does not say, it is tried.
+fn may_mount() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
+    effective.is_none_or(|rights| rights & CAP_SYS_ADMIN != 0)
 }
 
 fn helper() -> Option<PathBuf> {

@@ -55,6 +55,7 @@ pub use flow::{Extent, Piece};
 pub use identity::{Identity, Nexus, TargetPort, naa_text};
 pub use lun::Lun;
 pub use path::{Admission, Execution, Path};
+pub use persist::is_reservations;
 pub use reach::Reach;
 pub use report::{absent, report_luns};
 pub use sense::{Outcome, Sense, SenseKey, Status};

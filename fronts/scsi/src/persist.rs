@@ -163,6 +163,15 @@ pub(crate) fn store(registry: &Registry) -> String {
     text
 }
 
+/// Whether this is what [`store`] makes of some reservations, the holder of one among the registrants.
+pub fn is_reservations(text: &str) -> bool {
+    restore(text).is_some_and(|registry| {
+        // One that all hold goes on without its maker.
+        let of_one = registry.reservation.as_ref().filter(|r| !r.kind.is_held_by_all());
+        store(&registry) == text && of_one.is_none_or(|r| registry.is_registered(&r.holder))
+    })
+}
+
 /// What was stored, if it makes sense; else nothing.
 pub(crate) fn restore(text: &str) -> Option<Registry> {
     let mut lines = text.lines();

@@ -27,6 +27,9 @@ const NEEDED: &[(&str, &str)] = &[
     ("fio", "fio"),
     ("mkfs.xfs", "xfsprogs"),
     ("zstd", "zstd"),
+    ("systemd-analyze", "systemd"),
+    ("python3", "python3"),
+    ("pip3", "python3-pip"),
 ];
 
 /// Where our line for `contrib` stands while we install.

@@ -26,3 +26,4 @@ mod records;
 pub(crate) mod tests;
 
 pub(crate) use keeper::Keeper;
+pub(crate) use records::check_records;

@@ -2,7 +2,9 @@
 
 use api::automatic::{Automatic, When};
 use serde::{Deserialize, Serialize};
-use store::Table;
+use std::collections::BTreeSet;
+use store::{Look, Table, Writer};
+use units::{Error, Result};
 
 /// By the guids of their datasets, in 16 hexadecimal digits.
 pub(super) const SCHEDULES: Table<Record> = Table::new("shares.automatic");
@@ -46,6 +48,28 @@ impl Schedule {
         let moment = super::moments::latest(&self.when, now);
         (moment > believed(self.since).max(believed(self.last))).then_some(moment)
     }
+}
+
+/// Of a configuration that came from elsewhere: schedules of datasets, each with a moment that comes.
+pub(crate) fn check_records(writer: &Writer) -> Result<()> {
+    let mut tags = BTreeSet::new();
+    for (at, record) in writer.exact(&SCHEDULES)? {
+        let wrong = |what: &str| Error::invalid(format!("the schedules of '{}': {what}", record.dataset));
+        let guid = u64::from_str_radix(&at, 16).ok().filter(|guid| key(*guid) == at);
+        if guid.is_none() || dsl::name::check_dataset(&record.dataset).is_err() {
+            return Err(wrong("there is no such dataset"));
+        }
+        let mut ids = BTreeSet::new();
+        for schedule in &record.schedules {
+            if !schedule.when.is_sound() {
+                return Err(wrong("that moment never comes"));
+            }
+            if !ids.insert(schedule.id) || schedule.tag.is_empty() || !tags.insert(schedule.tag.clone()) {
+                return Err(wrong("one of them is there twice"));
+            }
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn key(guid: u64) -> String {

@@ -3,13 +3,15 @@
 //! ```text
 //!   mountpoint   /a/path ──▶ below the pool's altroot          none, legacy ──▶ not by us
 //!   canmount     on: by itself    noauto: when asked for       off: never
-//!   readonly exec setuid devices atime overlay snapdir acltype ──▶ fuse::Options, then the options of the command
+//!   readonly exec atime overlay snapdir acltype ─┐
+//!   setuid devices, where they are set, not by   ├─▶ fuse::Options, then the options of the command
+//!   default: see docs/rfd/0043                   ┘
 //! ```
 
 use crate::phrase::{About, cannot};
 use crate::pools::Open;
 use api::{ApiError, ErrorKind, Result};
-use dsl::props::{Prop, PropName, Types, Value, show_value};
+use dsl::props::{Prop, PropName, Source, Types, Value, show_value};
 use fuse::Options;
 use std::path::PathBuf;
 use units::Error;
@@ -40,6 +42,19 @@ pub(super) async fn plan(open: &Open, dataset: &str) -> Result<Plan> {
     };
     let word = async |prop: Prop| Ok::<_, ApiError>(show_value(prop.row(), &value(prop).await?, true));
     let is_on = async |prop: Prop| Ok::<_, ApiError>(word(prop).await? == "on");
+    // What gives rights away is not on because nobody said anything, nor because a stream brought it.
+    let is_asked_for = async |prop: Prop| {
+        let name = PropName::Native(prop);
+        let source = stats.get(&name).await.map_err(failed)?.map(|(_, source)| source);
+        let source = match source {
+            Some(Source::Inherited(from)) => {
+                let above = open.pool.dsl().stats(&from).await.map_err(failed)?;
+                above.get(&name).await.map_err(failed)?.map(|(_, source)| source)
+            }
+            source => source,
+        };
+        Ok::<_, ApiError>(source == Some(Source::Local) && is_on(prop).await?)
+    };
     let mountpoint = match value(Prop::MountPoint).await? {
         Value::Text(path) => path,
         Value::Number(_) => return refuse("no mountpoint set"),
@@ -58,8 +73,8 @@ pub(super) async fn plan(open: &Open, dataset: &str) -> Result<Plan> {
         source: dataset.into(),
         read_only: is_on(Prop::ReadOnly).await? || open.pool.is_read_only(),
         exec: is_on(Prop::Exec).await?,
-        setuid: is_on(Prop::Setuid).await?,
-        devices: is_on(Prop::Devices).await?,
+        setuid: is_asked_for(Prop::Setuid).await?,
+        devices: is_asked_for(Prop::Devices).await?,
         atime: is_on(Prop::Atime).await?,
         overlay: is_on(Prop::Overlay).await?,
         shows_snapshots: word(Prop::SnapDir).await? == "visible",
@@ -112,6 +127,8 @@ mod tests {
         };
         let ro = options("ro,noexec,nosuid,nodev,noatime").unwrap();
         assert!(ro.read_only && !ro.exec && !ro.setuid && !ro.devices && !ro.atime);
+        let given = options("suid,dev").unwrap();
+        assert!(given.setuid && given.devices);
         assert_eq!(options("ro,rw").unwrap(), Options::new("tank/a"));
         let refused = options("ro,quick").unwrap_err();
         assert_eq!(refused.message, "cannot mount 'tank/a': no such mount option: quick");

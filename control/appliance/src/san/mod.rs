@@ -15,12 +15,14 @@
 //! Not here: the protocol (`iscsi`), and the LUNs themselves (`shares`).
 
 mod carry_out;
+mod check;
 mod names;
 mod places;
 mod records;
 mod view;
 
+pub(crate) use check::check_records;
 pub(crate) use places::where_at;
-pub(crate) use records::Network;
 pub use records::{Credentials, InitiatorRecord, TargetRecord};
+pub(crate) use records::{Network, at_most_one_number};
 pub use view::{Lu, Proof, SanView};

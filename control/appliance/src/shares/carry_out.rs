@@ -70,7 +70,7 @@ impl Appliance {
         let schema = self.schema()?;
         let open = self.pool(&place.pool, Access::Look).await?;
         let _reading = open.pool.reading().await;
-        let found = item(open.pool.dsl(), &place.dataset(), &schema).await.map_err(|e| match e.kind() {
+        let found = item(&open.pool, &place.dataset(), &schema).await.map_err(|e| match e.kind() {
             units::Kind::NotFound => missing(),
             _ => cannot(About::Dataset, &format!("open '{place}'"), &e),
         })?;
@@ -121,6 +121,7 @@ impl Appliance {
             unmounted: false,
         };
         self.create_dataset(new, by).await?;
+        self.change_root(&place.dataset(), &settings.root, by).await?;
         Ok(Reply::Named { name: place.to_string() })
     }
 
@@ -142,9 +143,16 @@ impl Appliance {
         if found.kind == ItemKind::Lun {
             self.plan_change(&mut settings, &dataset, &network).await?.map_err(failed)?;
         }
+        let reserved = found.attribute("reservation").and_then(|a| a.value.as_ref()?.number());
+        settings.put_in_order(reserved.unwrap_or(0));
         if !settings.properties.is_empty() {
             self.set_dataset(&dataset, &settings.properties, by).await?;
         }
+        // Of the size that it has now.
+        if let Some(reservation) = settings.reservation() {
+            self.set_dataset(&dataset, &[reservation], by).await?;
+        }
+        self.change_root(&dataset, &settings.root, by).await?;
         for property in &settings.inherit {
             self.inherit_property(&dataset, property, false, by).await?;
         }
@@ -222,7 +230,7 @@ async fn items_of(
             _ => false,
         };
         if wanted(&Place::of(&dataset, is_volume)) {
-            items.push(item(dsl, &dataset, schema).await?);
+            items.push(item(pool, &dataset, schema).await?);
         }
     }
     Ok(items)

@@ -1,19 +1,21 @@
 //! A dataset as a project, file system or LUN, with everything that is said of it.
 
 use super::luns::{facts, number};
+use super::root;
 use super::schema::values as values_of;
 use crate::values;
-use api::attributes::{Attribute, Kept, Shape};
+use api::attributes::{Attribute, Kept, OF_ROOT, Shape};
 use api::shares::{Item, ItemKind, Place};
 use api::{CustomProperty, Property, Source, Value};
+use dsl::Stats;
 use dsl::props::{Prop, PropName};
-use dsl::{Dsl, Stats};
 use ondisk::ObjsetType;
+use pool::Pool;
 use units::Result;
 
 /// Projects and shares, not snapshots.
-pub(crate) async fn item(dsl: &Dsl, dataset: &str, schema: &[CustomProperty]) -> Result<Item> {
-    let stats = dsl.stats(dataset).await?;
+pub(crate) async fn item(pool: &Pool, dataset: &str, schema: &[CustomProperty]) -> Result<Item> {
+    let stats = pool.dsl().stats(dataset).await?;
     let is_volume = stats.kind == ObjsetType::Zvol;
     let place = Place::of(dataset, is_volume);
     let kind = match (&place.share, is_volume) {
@@ -23,7 +25,13 @@ pub(crate) async fn item(dsl: &Dsl, dataset: &str, schema: &[CustomProperty]) ->
     };
     let mut attributes = Vec::new();
     for attribute in Attribute::of(kind) {
-        attributes.extend(describe(&stats, dataset, attribute).await?);
+        attributes.extend(match OF_ROOT.contains(&attribute.name) {
+            true => {
+                let value = root::shown(pool, dataset, attribute.name).await;
+                value.map(|value| Property::computed(attribute.name, value.as_str()))
+            }
+            false => describe(&stats, dataset, attribute).await?,
+        });
     }
     if kind == ItemKind::Lun {
         as_lun(&mut attributes, facts(&stats, dataset).await?.is_some());
@@ -62,6 +70,10 @@ async fn describe(stats: &Stats<'_>, dataset: &str, attribute: &Attribute) -> Re
         }
         // It belongs to nobody but the appliance, which adds it.
         Kept::Computed if name == "migration" => None,
+        Kept::Computed if name == "origin" => {
+            let shown = stats.get(&PropName::Native(Prop::Origin)).await?;
+            shown.map(|(value, _)| (values::plain(&value), Source::None))
+        }
         Kept::Computed => Some((computed(stats, dataset, name).await?, Source::None)),
     };
     Ok(shown.map(|(value, source)| Property::new(name, Some(shaped(attribute.shape, value)), source)))

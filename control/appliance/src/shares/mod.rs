@@ -5,6 +5,7 @@
 //!                                      ├─ settings   attributes become properties, checked
 //!                                      ├─ schema     properties of an administrator's own
 //!                                      ├─ numbers    which number a LUN gets: pure
+//!                                      ├─ root       of a file system: its owner and mode
 //!                                      ├─ snapshots  of shares, and of projects with all that is in them
 //!                                      └─ datasets, settings: the same work that `zfs create` and `zfs set` do
 //!   luns: every volume that is a LUN, for the network's view of who sees what
@@ -23,9 +24,11 @@ mod carry_out;
 mod describe;
 mod luns;
 mod numbers;
+mod root;
 mod schema;
 mod settings;
 mod snapshots;
 
 pub use luns::LunFacts;
-pub(crate) use luns::number;
+pub(crate) use luns::{number, parse_guid};
+pub(crate) use schema::check_records as check_schema;

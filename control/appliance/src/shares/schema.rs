@@ -86,6 +86,21 @@ fn change(writer: &mut Writer, asked: Schema) -> Result<()> {
     }
 }
 
+/// Of a configuration that came from elsewhere.
+pub(crate) fn check_records(writer: &Writer) -> Result<()> {
+    let all = writer.exact(&SCHEMA)?;
+    if all.len() > PROPERTIES_MAX {
+        return Err(Error::invalid(format!("there are {PROPERTIES_MAX} properties at most")));
+    }
+    for (name, record) in all {
+        if !is_name(&name) {
+            return Err(Error::invalid(format!("'{name}' is no name for a property")));
+        }
+        check_description(&record.description)?;
+    }
+    Ok(())
+}
+
 fn check_description(text: &str) -> Result<()> {
     match text.len() <= DESCRIPTION_MAX && !text.chars().any(char::is_control) {
         true => Ok(()),

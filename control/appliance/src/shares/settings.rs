@@ -1,9 +1,10 @@
 //! Attributes as they are set become properties of datasets.
 
 use super::luns::list;
+use super::root::RootWish;
 use crate::san::Network;
 use api::CustomProperty;
-use api::attributes::{Attribute, Change, Kept, Shape};
+use api::attributes::{Attribute, Change, Kept, OF_ROOT, Shape};
 use api::san::Members;
 use api::schema::PREFIX;
 use api::shares::ItemKind;
@@ -21,9 +22,28 @@ pub(crate) struct Settings {
     pub target_group: Option<String>,
     pub initiator_groups: Option<Vec<String>>,
     pub number: Option<NumberWish>,
+    pub root: RootWish,
     /// Something was said that only a LUN has a use for.
     pub concerns_lun: bool,
     pub goes_offline: bool,
+}
+
+impl Settings {
+    /// A reservation is never above its quota: of both, the one goes first that makes room for the other.
+    pub fn put_in_order(&mut self, reserved: u64) {
+        let at = self.properties.iter().position(|(name, _)| name == "reservation");
+        if let Some((name, text)) = at.map(|at| self.properties.remove(at)) {
+            let shrinks = units::parse_size(&text).map_or(true, |new| new < reserved);
+            let to = if shrinks { 0 } else { self.properties.len() };
+            self.properties.insert(to, (name, text));
+        }
+    }
+
+    /// The property by which a volume that is there already becomes thin or thick.
+    pub fn reservation(&self) -> Option<(String, String)> {
+        let text = if self.sparse? { "none" } else { "auto" };
+        Some(("refreservation".into(), text.into()))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +99,10 @@ pub(crate) fn read(
             _ => {}
         }
         // What is stored by other means than a property of that name.
-        if ["sparse", "lunumber"].contains(&name.as_str()) || (is_new && name == "volsize") {
+        if settings.root.take(name, &text)?
+            || ["sparse", "lunumber"].contains(&name.as_str())
+            || (is_new && name == "volsize")
+        {
             continue;
         }
         if let Some(property) = attribute.property() {
@@ -94,6 +117,7 @@ pub(crate) fn read(
         let attribute = find(kind, name)?;
         if attribute.change != Change::Always
             || ["volsize", "volblocksize", "lunumber", "sparse"].contains(&name.as_str())
+            || OF_ROOT.contains(&name.as_str())
         {
             return Err(Error::invalid(format!("property \"{name}\" cannot be inherited")));
         }
@@ -204,6 +228,22 @@ mod tests {
             let settings = read_one(ItemKind::Project, false, name, text).unwrap();
             assert_eq!(settings.properties, [(property.to_string(), value.to_string())], "{name}={text}");
         }
+    }
+
+    /// A share that shrank was refused, since its quota was set before its reservation had left it.
+    #[test]
+    fn quota_and_reservation_change_in_the_order_that_can_be() {
+        let order = |text: &str, reserved| {
+            let set = [("quota", text), ("readonly", "true"), ("reservation", text)];
+            let set = set.map(|(name, text)| (name.to_string(), text.to_string()));
+            let mut settings =
+                read(ItemKind::Filesystem, false, &set, &[], (&Network::default(), &[])).unwrap();
+            settings.put_in_order(reserved);
+            settings.properties.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(order("1G", 2 << 30), ["reservation", "quota", "readonly"]);
+        assert_eq!(order("0", 2 << 30), ["reservation", "quota", "readonly"]);
+        assert_eq!(order("2G", 1 << 30), ["quota", "readonly", "reservation"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Snapshots of shares, and of projects: those of a project are taken, renamed and destroyed with those of its shares.
 
 use super::carry_out::{check_place, plan_groups_of_new};
+use super::luns::own;
 use super::settings;
 use crate::datasets::Doomed;
 use crate::phrase::{About, cannot};
@@ -8,6 +9,7 @@ use crate::pools::Access;
 use crate::service::{Appliance, By};
 use api::shares::{DEFAULT_PROJECT, Item, ItemKind, Place};
 use api::{ApiError, ErrorKind, Reply, Result, ShareDeed, ShareSnapshot};
+use dsl::Dsl;
 use ondisk::ObjsetType;
 use pool::{Pool, RollbackReach};
 use units::{Error, Kind};
@@ -58,7 +60,8 @@ impl Appliance {
                 self.destroy_snapshots(names, &snapshot, by).await
             }
             ShareDeed::Destroy => {
-                let doomed = Doomed { recursive: below, ..Doomed::default() };
+                let clones = !all && self.clones_may_go(place, &snapshot).await?;
+                let doomed = Doomed { recursive: below, clones, ..Doomed::default() };
                 self.destroy_dataset(&snapshot, doomed, by).await
             }
             ShareDeed::Rollback { .. } | ShareDeed::Clone { .. } if all => Err(ApiError::new(
@@ -71,6 +74,15 @@ impl Appliance {
             }
             ShareDeed::Clone { to, set } => self.clone_share(&item, &snapshot, &to, &set, by).await,
         }
+    }
+
+    /// Whether the clones of a snapshot go with it: each was released by `nodestroy=false` of its own, and nothing depends on
+    /// any of them. A clone of which nothing was said keeps the snapshot.
+    async fn clones_may_go(&self, place: &Place, snapshot: &str) -> Result<bool> {
+        let open = self.pool(&place.pool, Access::Look).await?;
+        let _reading = open.pool.reading().await;
+        let found = are_released(open.pool.dsl(), snapshot).await;
+        found.map_err(|e| cannot(About::Snapshot, &format!("open '{snapshot}'"), &e))
     }
 
     /// The snapshots that a new one of this name is made of.
@@ -144,7 +156,7 @@ impl Appliance {
         let network = self.network().map_err(failed)?;
         let mut settings =
             settings::read(from.kind, true, set, &[], (&network, &self.schema()?)).map_err(failed)?;
-        if settings.size.is_some() || settings.sparse.is_some() {
+        if settings.size.is_some() {
             return Err(failed(Error::invalid(
                 "its size is the snapshot's; change it after the clone is made",
             )));
@@ -154,7 +166,9 @@ impl Appliance {
             let luns = self.luns().await?;
             plan_groups_of_new(&mut settings, to, &project, &network, &luns).map_err(failed)?;
         }
+        settings.properties.extend(settings.reservation());
         self.clone_snapshot(snapshot, &to.dataset(), &settings.properties, false, by).await?;
+        self.change_root(&to.dataset(), &settings.root, by).await?;
         // It is there all the same; 'zfs mount' says what is wrong.
         let _ = self.mount_new(&to.dataset()).await;
         Ok(Reply::Named { name: to.to_string() })
@@ -187,6 +201,22 @@ async fn of(pool: &Pool, place: &Place) -> units::Result<Vec<ShareSnapshot>> {
         });
     }
     Ok(all)
+}
+
+/// See [`Appliance::clones_may_go`].
+async fn are_released(dsl: &Dsl, snapshot: &str) -> units::Result<bool> {
+    for clone in dsl.clones_of(&dsl.find_snapshot(snapshot).await?).await? {
+        let said = own(&dsl.stats(&clone).await?, "cenote:nodestroy").await?;
+        if said != Some(("false".into(), true)) || dsl.descendants(&clone).await?.len() > 1 {
+            return Ok(false);
+        }
+        for (name, _) in dsl.snapshots(&clone).await? {
+            if !dsl.clones_of(&dsl.find_snapshot(&name).await?).await?.is_empty() {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }
 
 async fn clones(pool: &Pool, snapshot: &str) -> units::Result<Vec<Place>> {

@@ -82,6 +82,13 @@ fn value(shape: Shape, of: &Value) -> Option<api::Value> {
         (_, Value::Number(number)) => number.as_u64()?.into(),
         (_, Value::Bool(flag)) => flag.to_string().into(),
         (_, Value::Array(all)) => all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",").into(),
+        // The origin of a clone, which is known here by its name as a dataset.
+        (_, Value::Object(_)) => {
+            let place = Place::project(&text(of, "pool"), &text(of, "project"));
+            let share = Some(text(of, "share")).filter(|share| !share.is_empty());
+            let dataset = Place { share, ..place }.dataset();
+            format!("{dataset}@{}", text(of, "snapshot")).as_str().into()
+        }
         _ => return None,
     })
 }

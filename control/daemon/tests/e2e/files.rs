@@ -12,6 +12,7 @@ const SERVE: &str = "serve --listen 127.0.0.1:0 --no-https";
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("file_systems_are_mounted_where_and_as_their_properties_say", &[FUSE, ROOT], properties),
+        trial("files_of_a_mount_give_no_rights_unless_they_were_asked_for", &[FUSE, ROOT], rights),
         trial("a_daemon_that_was_killed_mounts_again_what_it_had_mounted", &[FUSE, ROOT], killed),
         trial("a_daemon_that_was_told_so_mounts_by_itself", &[FUSE, ROOT], by_itself),
         trial("a_mount_goes_below_the_altroot_and_over_nothing_unless_it_may", &[FUSE, ROOT], places),
@@ -27,6 +28,39 @@ fn home() -> (Home, PathBuf) {
     let at = home.scratch.join("mnt");
     home.run(&format!("zfs set mountpoint={} tank", at.display()));
     (home, at)
+}
+
+/// A pool from anywhere was mounted with setuid and devices, as OpenZFS has them by default: whoever could write to its disks
+/// was root.
+fn rights() {
+    let (home, at) = home();
+    let (mut daemon, _) = home.start(SERVE);
+    // Beside each other, so that each is mounted anew alone.
+    let (own, below) = (at.join("own"), home.scratch.join("below"));
+    home.run("zfs create tank/own");
+    home.run(&format!("zfs create -o mountpoint={} tank/own/below", below.display()));
+    home.run("zfs mount tank/own tank/own/below");
+    let gives = |at: &Path| {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let at = format!(" {} ", at.display());
+        let line = mounts.lines().find(|line| line.contains(&at)).unwrap();
+        (!line.contains("nosuid"), !line.contains("nodev"))
+    };
+    assert_eq!((gives(&own), gives(&below)), ((false, false), (false, false)));
+    // What is set holds for what is below, and is taken back again.
+    home.run("zfs set setuid=on tank/own");
+    assert_eq!((gives(&own), gives(&below)), ((true, false), (true, false)));
+    home.run("zfs set devices=on tank/own/below");
+    assert_eq!((gives(&own), gives(&below)), ((true, false), (true, true)));
+    home.run("zfs set setuid=off tank/own");
+    home.run("zfs inherit devices tank/own/below");
+    assert_eq!((gives(&own), gives(&below)), ((false, false), (false, false)));
+    home.run("zfs unmount tank/own/below");
+    home.run("zfs mount -o suid,dev tank/own/below");
+    assert_eq!(gives(&below), (true, true), "for once");
+    home.run("zfs unmount -a");
+    home.run("down");
+    daemon.has_ended();
 }
 
 fn properties() {

@@ -13,6 +13,7 @@
 //!   database    the published deployment over iSCSI, with a database on it
 //!   shell       the contexts of an appliance, and the tree of datasets that they leave
 //!   api         HTTPS: what drivers ask, users, and what strangers try
+//!   drivers     unmodified drivers of orchestrators, through the life of volumes and shares
 //!   units       systemd
 //! ```
 //!
@@ -28,6 +29,7 @@ mod daemon;
 mod database;
 mod devices;
 mod documents;
+mod drivers;
 mod files;
 mod golden;
 mod home;
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         remote::trials(),
         snapshots::trials(),
         api::trials(),
+        drivers::trials(),
         units::trials(),
         iscsi::trials(),
         database::trials(),

@@ -4,7 +4,7 @@ use super::{SERVICE, service};
 use crate::fault::{Done, Fault, Outcome};
 use crate::server::{Asked, Rest, nothing};
 use crate::shape::{Kind, Shape, must};
-use crate::table::{self, Endpoint, Reply, delete, get, post, run};
+use crate::table::{self, Endpoint, Need, Reply, delete, get, post, run};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use std::sync::Arc;
 const ACCESS: Shape = Shape::new("access", &[must("services", Kind::List(&SERVICE), "The parts of the API")]);
 
 pub(super) static ENDPOINTS: &[Endpoint] = &[
-    get("/api/access/v1", "List the services", Reply::Several("services", &SERVICE), run!(list)),
+    get("/api/access/v1", "List the services", Reply::Several("services", &SERVICE), run!(list))
+        .needs(Need::Login),
     post(
         "/api/access/v1",
         "Open a session: its secret is in the header X-Auth-Session",

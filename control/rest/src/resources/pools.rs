@@ -5,7 +5,7 @@ use crate::server::{Asked, Rest, nothing};
 use crate::shape::{Kind, Shape, may, must};
 use crate::table::{Endpoint, Need, Reply, delete, get, post, put, run};
 use api::{
-    Class, Dataset, DatasetQuery, Layout, NewPool, Pool, Request, ScrubAction, Value as Held, VdevGroup,
+    Class, Dataset, DatasetQuery, Layout, NewPool, Pool, Request, ScrubAction, Value as Held, Vdev, VdevGroup,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -49,6 +49,12 @@ const POOL: Shape = Shape::new(
         must("href", Kind::Text, "Its path"),
         must("name", Kind::Text, "Its name"),
         must("status", Kind::Text, "online, degraded, faulted, suspended or unavail"),
+        must(
+            "profile",
+            Kind::Text,
+            "How its devices share blocks: stripe, mirror, mirror3, raidz1, draid2, ...; mixed; unknown while none of \
+             them can be read",
+        ),
         must("asn", Kind::Text, "The serial number of the appliance that has it"),
         must("owner", Kind::Text, "The host that has it"),
         must("guid", Kind::Text, "Its number, in decimal"),
@@ -121,6 +127,7 @@ async fn show(rest: &Rest, asked: &Asked, pool: &Pool) -> Result<Value, Fault> {
         "href": asked.href(&["pools", &pool.name]),
         "name": pool.name,
         "status": pool.health.to_lowercase(),
+        "profile": profile(pool.vdevs.as_ref()),
         "asn": about.asn,
         "owner": about.nodename,
         "guid": pool.guid.to_string(),
@@ -143,6 +150,28 @@ async fn show(rest: &Rest, asked: &Asked, pool: &Pool) -> Result<Value, Fault> {
         });
     }
     Ok(shown)
+}
+
+/// The word for what the vdevs of data have in common.
+fn profile(root: Option<&Vdev>) -> String {
+    let of_data = |top: &&Vdev| {
+        matches!(top.class, None | Some(Class::Normal)) && !["indirect", "hole"].contains(&top.kind.as_str())
+    };
+    let word = |top: &Vdev| match (top.kind.as_str(), top.children.len()) {
+        ("mirror", 2) => "mirror".to_string(),
+        ("mirror", sides) => format!("mirror{sides}"),
+        ("raidz" | "draid", _) => format!("{}{}", top.kind, top.parity.max(1)),
+        // A device, or one that is being replaced by another.
+        _ => "stripe".into(),
+    };
+    let tops = root.map_or(&[][..], |root| &root.children).iter().filter(of_data);
+    let mut words: Vec<String> = tops.map(word).collect();
+    words.dedup();
+    match words.as_slice() {
+        [] => "unknown".into(),
+        [one] => one.clone(),
+        _ => "mixed".into(),
+    }
 }
 
 const SPACE: [&str; 6] =
@@ -255,6 +284,31 @@ async fn end_scrub(rest: Arc<Rest>, asked: Asked) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn vdev(kind: &str, parity: u64, children: Vec<Vdev>) -> Vdev {
+        Vdev { kind: kind.into(), parity, children, ..Vdev::default() }
+    }
+
+    /// Cinder's driver tells its scheduler the profile of the pool, and had none to tell: a KeyError ended every report.
+    #[test]
+    fn a_pool_says_how_its_devices_share_blocks() {
+        let disks = |n| (0..n).map(|_| vdev("disk", 0, Vec::new())).collect::<Vec<_>>();
+        let mirror = |n| vdev("mirror", 0, disks(n));
+        let log = Vdev { class: Some(Class::Log), ..vdev("disk", 0, Vec::new()) };
+        let replacing = vdev("replacing", 0, disks(2));
+        for (tops, expected) in [
+            (disks(3), "stripe"),
+            (vec![mirror(2), mirror(2), log], "mirror"),
+            (vec![mirror(3)], "mirror3"),
+            (vec![vdev("raidz", 2, disks(6)), vdev("indirect", 0, Vec::new())], "raidz2"),
+            (vec![vdev("draid", 1, disks(9))], "draid1"),
+            (vec![vdev("disk", 0, Vec::new()), replacing], "stripe"),
+            (vec![mirror(2), vdev("disk", 0, Vec::new())], "mixed"),
+        ] {
+            assert_eq!(profile(Some(&vdev("root", 0, tops))), expected);
+        }
+        assert_eq!(profile(None), "unknown");
+    }
 
     #[test]
     fn profiles_share_devices_out() {

@@ -1,10 +1,12 @@
 //! The fields of projects, file systems and LUNs: from the table of attributes, while compiling.
 
-use crate::shape::{Field, Kind, may, must};
-use api::attributes::{ATTRIBUTES, Attribute, Change, Shape as Form};
-use api::shares::{Item, ItemKind};
+use crate::body::Args;
+use crate::fault::Fault;
+use crate::shape::{Field, Kind, Shape, may, must};
+use api::attributes::{ATTRIBUTES, Attribute, Change, OF_ROOT, Shape as Form};
+use api::shares::{Item, ItemKind, Place};
 use api::{CustomType, Source};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// For what the fields are.
 #[derive(Clone, Copy)]
@@ -18,6 +20,41 @@ pub(super) enum Use {
 
 /// Fields that bodies and answers have besides the attributes.
 const EXTRA: usize = 6;
+
+/// What drivers say of every share, and what is always so here: that much is understood, and anything else refused.
+const FIXED: [(&str, &str, &str); 6] = [
+    ("sharedav", "off", "there is no WebDAV server here"),
+    ("shareftp", "off", "there is no FTP server here"),
+    ("sharesftp", "off", "there is no SFTP server here"),
+    ("sharetftp", "off", "there is no TFTP server here"),
+    ("quota_snap", "true", "a quota counts snapshots"),
+    ("reservation_snap", "true", "a reservation counts snapshots"),
+];
+
+const fn has_fixed(kind: ItemKind, of: Use) -> bool {
+    kind as u8 == ItemKind::Filesystem as u8 && matches!(of, Use::Create | Use::Change)
+}
+
+/// Refuses a body that wants one of them to be otherwise.
+pub(super) fn check_fixed(args: &Args) -> Result<(), Fault> {
+    for (name, always, why) in FIXED {
+        if args.text(name).is_some_and(|text| text != always) {
+            return Err(Fault::invalid(format!("property '{name}' is '{always}': {why}")));
+        }
+    }
+    Ok(())
+}
+
+const ORIGIN: Shape = Shape::new(
+    "origin",
+    &[
+        must("pool", Kind::Text, "Its pool"),
+        must("project", Kind::Text, "The project of the share that it was cloned from"),
+        must("share", Kind::Text, "The share that it was cloned from; empty if that was a project"),
+        must("snapshot", Kind::Text, "The snapshot that it began as"),
+        must("collection", Kind::Text, "local"),
+    ],
+);
 
 const fn is_of(attribute: &Attribute, kind: ItemKind) -> bool {
     let mut at = 0;
@@ -42,6 +79,12 @@ const fn is_used(attribute: &Attribute, kind: ItemKind, of: Use) -> bool {
 const fn kind_of(attribute: &Attribute, of: Use) -> Kind {
     if let Use::Sources = of {
         return Kind::Text;
+    }
+    if equal(attribute.name, "origin") {
+        return Kind::Object(&ORIGIN);
+    }
+    if is_among(attribute.name, &OF_ROOT) {
+        return Kind::Word;
     }
     match attribute.shape {
         Form::Size => Kind::Size,
@@ -96,7 +139,7 @@ pub(super) const fn count(kind: ItemKind, of: Use) -> usize {
         }
         at += 1;
     }
-    count
+    if has_fixed(kind, of) { count + FIXED.len() } else { count }
 }
 
 const ABOUT: &str = "See the glossary of attributes; sizes are bytes, or text such as 16K";
@@ -121,6 +164,12 @@ pub(super) const fn attributes<const N: usize>(kind: ItemKind, of: Use, more: &[
         }
         at += 1;
     }
+    let mut at = 0;
+    while has_fixed(kind, of) && at < FIXED.len() {
+        fields[next] =
+            may(FIXED[at].0, Kind::Text, "Nothing else than off, or true of what counts snapshots");
+        (at, next) = (at + 1, next + 1);
+    }
     assert!(next == N, "every field is filled in");
     fields
 }
@@ -133,7 +182,7 @@ pub(super) const PROJECT: Field = must("project", Kind::Text, "Its project");
 pub(super) const NUMBER: Field = must(
     "assignednumber",
     Kind::Numbers,
-    "The number under which initiators see it; none while it is no LUN",
+    "The number under which initiators see it, once for each of its initiator groups; none while it is no LUN",
 );
 pub(super) const NEW_NAME: Field = may("name", Kind::Text, "Another name").with("allow_rename");
 pub(super) const NEW_PROJECT: Field = may("project", Kind::Text, "Another project").with("allow_rename");
@@ -189,11 +238,22 @@ fn told(attribute: &Attribute, value: &api::Value) -> Option<Value> {
         api::Value::Text(text) => text.clone(),
     };
     Some(match attribute.shape {
+        _ if attribute.name == "origin" => origin(&text),
         Form::Flag => matches!(text.as_str(), "true" | "on").into(),
         Form::List => text.split(',').filter(|w| !w.is_empty()).collect::<Vec<_>>().into(),
         // "none": there is no such number.
         Form::Size | Form::Number | Form::Ratio => units::parse_size(&text).unwrap_or(0).into(),
         Form::Word | Form::Date => text.into(),
+    })
+}
+
+/// The snapshot of a share, from its name as a dataset. What is directly in a pool and was cloned is a volume.
+fn origin(snapshot: &str) -> Value {
+    let (dataset, name) = snapshot.split_once('@').unwrap_or((snapshot, ""));
+    let Place { pool, project, share } = Place::of(dataset, true);
+    json!({
+        "pool": pool, "project": project, "share": share.unwrap_or_default(), "snapshot": name,
+        "collection": "local",
     })
 }
 

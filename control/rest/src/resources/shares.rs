@@ -1,7 +1,8 @@
 //! `/api/storage/v1/.../projects`, `filesystems` and `luns`.
 
 use super::share_fields::{
-    HREF, NAME, NEW_NAME, NEW_PROJECT, NUMBER, POOL, PROJECT, UNSET, Use, attributes, count, permission, show,
+    HREF, NAME, NEW_NAME, NEW_PROJECT, NUMBER, POOL, PROJECT, UNSET, Use, attributes, check_fixed, count,
+    permission, show,
 };
 use super::unexpected;
 use crate::fault::{Fault, Outcome};
@@ -11,7 +12,7 @@ use crate::table::{Endpoint, Need, Reply, delete, get, post, put, run};
 use api::attributes::Attribute;
 use api::shares::{Item, ItemKind, Place, Shares};
 use api::{ErrorKind, Request};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 pub(super) const fn right(permission: &'static str) -> Need {
@@ -145,7 +146,7 @@ pub(super) fn checked(place: Place) -> Result<Place, Fault> {
     }
 }
 
-async fn items(rest: &Rest, asked: &Asked, what: Shares) -> Result<Vec<Item>, Fault> {
+pub(super) async fn items(rest: &Rest, asked: &Asked, what: Shares) -> Result<Vec<Item>, Fault> {
     match rest.call(asked, Request::Shares(what)).await? {
         api::Reply::Items(items) => Ok(items),
         _ => Err(unexpected()),
@@ -162,7 +163,11 @@ pub(super) async fn find(rest: &Rest, asked: &Asked, place: Place) -> Result<Ite
 
 /// Under what its shares are found.
 pub(super) fn folder(asked: &Asked) -> &'static str {
-    if kind(asked) == ItemKind::Lun { "luns" } else { "filesystems" }
+    folder_of(kind(asked))
+}
+
+pub(super) fn folder_of(kind: ItemKind) -> &'static str {
+    if kind == ItemKind::Lun { "luns" } else { "filesystems" }
 }
 
 fn shown(asked: &Asked, item: &Item) -> Value {
@@ -181,11 +186,19 @@ fn shown(asked: &Asked, item: &Item) -> Value {
         values.insert("project".into(), project.as_str().into());
     }
     if item.kind == ItemKind::Lun {
-        let number: Option<u64> = values.get("lunumber").and_then(Value::as_str).and_then(|n| n.parse().ok());
-        values.insert("assignednumber".into(), number.into_iter().collect::<Vec<_>>().into());
+        values.insert("assignednumber".into(), numbers(&values).into());
+        // It is always there: drivers read it of every volume.
+        values.entry("lunguid").or_insert_with(|| "".into());
     }
     values.insert("source".into(), sources.into());
     Value::Object(values)
+}
+
+/// The number of a LUN, once for each of its initiator groups: drivers look up the one beside the group that they gave it.
+fn numbers(lun: &Map<String, Value>) -> Vec<u64> {
+    let number: Option<u64> = lun.get("lunumber").and_then(Value::as_str).and_then(|n| n.parse().ok());
+    let groups = lun.get("initiatorgroup").and_then(Value::as_array).map_or(1, Vec::len);
+    number.map_or_else(Vec::new, |number| vec![number; groups])
 }
 
 /// `{"lun": ...}`
@@ -216,7 +229,8 @@ async fn one(rest: Arc<Rest>, asked: Asked) -> Outcome {
 }
 
 /// What a body says of attributes, in the words of the appliance.
-pub(super) fn settings(asked: &Asked) -> Vec<(String, String)> {
+pub(super) fn settings(asked: &Asked) -> Result<Vec<(String, String)>, Fault> {
+    check_fixed(&asked.args)?;
     let is_attribute = |name: &&'static str| Attribute::find(name, kind(asked)).is_some();
     let word = |name: &'static str| {
         let word = match asked.args.flag(name) {
@@ -226,7 +240,7 @@ pub(super) fn settings(asked: &Asked) -> Vec<(String, String)> {
         Some((name.to_string(), word))
     };
     let custom = asked.args.custom.iter().map(|(name, text)| (name.clone(), text.clone()));
-    asked.args.names().filter(is_attribute).filter_map(word).chain(custom).collect()
+    Ok(asked.args.names().filter(is_attribute).filter_map(word).chain(custom).collect())
 }
 
 async fn create(rest: Arc<Rest>, asked: Asked) -> Outcome {
@@ -237,7 +251,7 @@ async fn create(rest: Arc<Rest>, asked: Asked) -> Outcome {
         _ => Place::project(pool, project).share(name),
     };
     let place = checked(place)?;
-    let what = Shares::Create { place: place.clone(), kind: kind(&asked), set: settings(&asked) };
+    let what = Shares::Create { place: place.clone(), kind: kind(&asked), set: settings(&asked)? };
     rest.call(&asked, Request::Shares(what)).await?;
     let made = find(&rest, &asked, place).await?;
     envelope(&asked, &made)
@@ -248,7 +262,7 @@ async fn change(rest: Arc<Rest>, asked: Asked) -> Outcome {
     find(&rest, &asked, from.clone()).await?;
     let to = new_place(&asked, &from)?;
     may_unset_and_move(&rest, &asked, &from, &to)?;
-    let (set, unset) = (settings(&asked), asked.args.texts("unset").unwrap_or_default().to_vec());
+    let (set, unset) = (settings(&asked)?, asked.args.texts("unset").unwrap_or_default().to_vec());
     if !set.is_empty() || !unset.is_empty() {
         let what = Shares::Change { place: from.clone(), set, unset };
         rest.call(&asked, Request::Shares(what)).await?;

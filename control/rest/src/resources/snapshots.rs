@@ -67,6 +67,7 @@ macro_rules! path {
 }
 
 pub(super) static ENDPOINTS: &[Endpoint] = &[
+    get("/api/storage/v1/snapshots", "List the snapshots of all pools", ALL, run!(list_all)),
     get(path!(project ""), "List the snapshots of a project", ALL, run!(list)),
     get(path!(project "/{snapshot}"), "A snapshot of a project", ONE, run!(one)),
     post(path!(project ""), "Take a snapshot of a project and all its shares", ONE, run!(take))
@@ -162,11 +163,11 @@ async fn the(rest: &Rest, asked: &Asked, place: &Place, name: &str) -> Result<Sh
     found.ok_or_else(|| Fault::not_found(format!("there is no snapshot '{place}@{name}'")))
 }
 
-fn shown(asked: &Asked, snapshot: &ShareSnapshot) -> Value {
+fn shown(asked: &Asked, folder: &str, snapshot: &ShareSnapshot) -> Value {
     let ShareSnapshot { place, name, .. } = snapshot;
     let mut path: Vec<&str> = vec!["pools", &place.pool, "projects", &place.project];
     if let Some(share) = &place.share {
-        path.extend([shares::folder(asked), share]);
+        path.extend([folder, share]);
     }
     path.extend(["snapshots", name]);
     let mut value = json!({
@@ -203,13 +204,34 @@ async fn deed(rest: &Rest, asked: &Asked, name: &str, deed: ShareDeed) -> Result
 
 async fn list(rest: Arc<Rest>, asked: Asked) -> Outcome {
     let found = all(&rest, &asked, place(&asked)?).await?;
-    let found: Vec<Value> = found.iter().map(|s| shown(&asked, s)).collect();
+    let found: Vec<Value> = found.iter().map(|s| shown(&asked, shares::folder(&asked), s)).collect();
     Ok(json!({ "snapshots": found }).into())
+}
+
+/// Of every project and of every share in it.
+async fn list_all(rest: Arc<Rest>, asked: Asked) -> Outcome {
+    let projects = shares::items(&rest, &asked, Shares::Projects { pool: None }).await?;
+    let in_them = shares::items(&rest, &asked, Shares::Shares { pool: None, project: None }).await?;
+    let mut all = Vec::new();
+    for item in projects.into_iter().chain(in_them) {
+        let request = Request::Shares(Shares::Snapshots { place: item.place });
+        match rest.try_call(&asked, request).await {
+            Ok(api::Reply::ShareSnapshots(found)) => {
+                let folder = shares::folder_of(item.kind);
+                all.extend(found.iter().map(|s| shown(&asked, folder, s)));
+            }
+            Ok(_) => return Err(unexpected()),
+            // It went while the others were listed.
+            Err(e) if e.kind == ErrorKind::NotFound => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(json!({ "snapshots": all }).into())
 }
 
 async fn one(rest: Arc<Rest>, asked: Asked) -> Outcome {
     let found = the(&rest, &asked, &place(&asked)?, asked.param("snapshot")).await?;
-    Ok(json!({ "snapshot": shown(&asked, &found) }).into())
+    Ok(json!({ "snapshot": shown(&asked, shares::folder(&asked), &found) }).into())
 }
 
 async fn take(rest: Arc<Rest>, asked: Asked) -> Outcome {
@@ -218,7 +240,7 @@ async fn take(rest: Arc<Rest>, asked: Asked) -> Outcome {
     find(&rest, &asked, place.clone()).await?;
     deed(&rest, &asked, &name, ShareDeed::Take).await?;
     let taken = the(&rest, &asked, &place, &name).await?;
-    Ok(json!({ "snapshot": shown(&asked, &taken) }).into())
+    Ok(json!({ "snapshot": shown(&asked, shares::folder(&asked), &taken) }).into())
 }
 
 async fn rename(rest: Arc<Rest>, asked: Asked) -> Outcome {
@@ -229,23 +251,36 @@ async fn rename(rest: Arc<Rest>, asked: Asked) -> Outcome {
         deed(&rest, &asked, &old, ShareDeed::Rename { to: new.clone() }).await?;
     }
     let renamed = the(&rest, &asked, &place, &new).await?;
-    Ok(json!({ "snapshot": shown(&asked, &renamed) }).into())
+    Ok(json!({ "snapshot": shown(&asked, shares::folder(&asked), &renamed) }).into())
 }
 
 async fn destroy(rest: Arc<Rest>, asked: Asked) -> Outcome {
     let name = asked.param("snapshot").to_string();
-    the(&rest, &asked, &place(&asked)?, &name).await?;
+    let place = place(&asked)?;
+    the(&rest, &asked, &place, &name).await?;
+    // Clones that were released go with it: by the hand of someone who may destroy them as well.
+    for clone in clones(&rest, &asked, place, name.clone()).await? {
+        let mut on = vec![("pool", clone.pool.as_str()), ("project", clone.project.as_str())];
+        on.extend(clone.share.as_deref().map(|share| ("share", share)));
+        if !rest.has(&asked.who, "nas", "allow_destroy", &on) {
+            return Err(Fault::denied("it was cloned, and you are not authorized to destroy the clone"));
+        }
+    }
     deed(&rest, &asked, &name, ShareDeed::Destroy).await?;
     nothing()
+}
+
+async fn clones(rest: &Rest, asked: &Asked, place: Place, name: String) -> Result<Vec<Place>, Fault> {
+    match rest.call(asked, Request::Shares(Shares::Dependents { place, name })).await? {
+        api::Reply::Places(found) => Ok(found),
+        _ => Err(unexpected()),
+    }
 }
 
 async fn dependents(rest: Arc<Rest>, asked: Asked) -> Outcome {
     let (place, name) = (place(&asked)?, asked.param("snapshot").to_string());
     the(&rest, &asked, &place, &name).await?;
-    let found = match rest.call(&asked, Request::Shares(Shares::Dependents { place, name })).await? {
-        api::Reply::Places(found) => found,
-        _ => return Err(unexpected()),
-    };
+    let found = clones(&rest, &asked, place, name).await?;
     let shown = |clone: &Place| {
         let share = clone.share.clone().unwrap_or_default();
         let path = ["pools", &clone.pool, "projects", &clone.project, shares::folder(&asked), &share];
@@ -265,7 +300,7 @@ async fn clone(rest: Arc<Rest>, asked: Asked) -> Outcome {
     if !rest.has(&asked.who, "nas", "allow_clone", &on) {
         return Err(Fault::denied("you are not authorized to do that"));
     }
-    let set = shares::settings(&asked);
+    let set = shares::settings(&asked)?;
     deed(&rest, &asked, &name, ShareDeed::Clone { to: to.clone(), set }).await?;
     let made = find(&rest, &asked, to).await?;
     envelope(&asked, &made)

@@ -61,7 +61,8 @@ impl Rig {
         self.cenote(&["zpool", "create", "-O", "mountpoint=none", pool, &disk.display().to_string()])?;
         self.pools.push(pool.into());
         let (dataset, mountpoint) = (format!("{pool}/files"), format!("mountpoint={}", at.display()));
-        let mut words = vec!["zfs", "create", "-o", &mountpoint];
+        // The suites try both.
+        let mut words = vec!["zfs", "create", "-o", &mountpoint, "-o", "setuid=on", "-o", "devices=on"];
         properties.iter().for_each(|property| words.extend(["-o", property]));
         words.push(&dataset);
         self.cenote(&words)?;

@@ -1,5 +1,9 @@
 //! The configuration: opened when it is first needed, saved to a file and brought back, and who is told of changes.
 
+mod check;
+
+pub use check::{USERS, USERS_KEY};
+
 use crate::san::SanView;
 use crate::service::Appliance;
 use api::{ApiError, Reply, Result, Secret};
@@ -37,11 +41,10 @@ impl Appliance {
         Ok(Reply::Done)
     }
 
-    pub(crate) fn restore(&self, from: &str) -> Result<Reply> {
-        let restored = self.configuration().and_then(|c| c.restore(Path::new(from)));
-        restored.map_err(|e| ApiError::cannot("restore the configuration", &e))?;
-        self.san_changed();
-        Ok(Reply::Done)
+    pub(crate) async fn restore(&self, from: &str) -> Result<Reply> {
+        let failed = |e: units::Error| ApiError::cannot("restore the configuration", &e);
+        let text = store::read_backup(Path::new(from)).map_err(failed)?;
+        self.take_configuration(&Secret::new(text)).await
     }
 
     pub(crate) fn tell_configuration(&self) -> Result<Reply> {
@@ -50,9 +53,16 @@ impl Appliance {
         Ok(Reply::Configuration { text: Secret::new(text) })
     }
 
-    pub(crate) fn take_configuration(&self, text: &Secret) -> Result<Reply> {
-        let restored = self.configuration().and_then(|c| c.restore_text(text.reveal()));
-        restored.map_err(|e| ApiError::cannot("restore the configuration", &e))?;
+    /// Replaces the configuration by that of a backup, if it is one that could have been made here; else it stays.
+    pub(crate) async fn take_configuration(&self, text: &Secret) -> Result<Reply> {
+        let failed = |e: units::Error| ApiError::cannot("restore the configuration", &e);
+        // Numbers of LUNs are given and groups are changed in turns.
+        let _turn = self.0.numbering.lock().await;
+        let luns = self.luns().await?;
+        let before = self.network().map_err(failed)?;
+        let configuration = self.configuration().map_err(failed)?;
+        let check = |writer: &store::Writer| check::check(writer, &luns, &before);
+        configuration.restore_text(text.reveal(), check).map_err(failed)?;
         self.san_changed();
         Ok(Reply::Done)
     }
@@ -92,3 +102,6 @@ impl Appliance {
         Ok(view)
     }
 }
+
+#[cfg(test)]
+mod tests;
