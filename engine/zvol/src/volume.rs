@@ -76,6 +76,9 @@ impl Volume {
             .await
             .map_err(place)?
             .ok_or_else(|| place(Error::corrupt("no entry 'size' among the volume's properties")))?;
+        if size >> 63 != 0 {
+            return Err(place(Error::corrupt(format!("a size of {size} bytes"))));
+        }
         let inner = Inner {
             name: name.into(),
             block_size: data.block_size(),
