@@ -129,7 +129,8 @@ impl Count {
             }
             let [bytes, objects] = sums.entry((account, id)).or_default();
             if dnode.flags.has(DnodeFlags::USERUSED_ACCOUNTED) {
-                *bytes += sign * (DNODE + dnode.used_bytes()) as i64;
+                let used = DNODE.saturating_add(dnode.used_bytes());
+                *bytes = bytes.saturating_add(sign * i64::try_from(used).unwrap_or(i64::MAX));
             }
             if dnode.flags.has(DnodeFlags::USEROBJUSED_ACCOUNTED) {
                 *objects += sign;

@@ -2,6 +2,7 @@
 
 use crate::objset::Shared;
 use crate::overlay::Overlay;
+use crate::spill::Spill;
 use crate::tree::Tree;
 use ondisk::{DnodeFlags, DnodePhys, ObjectType};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -132,6 +133,16 @@ impl State {
             slot.get_or_insert_with(|| Arc::new(Overlay::new(txg, self.attrs.clone(), self.bonus.clone())));
         assert_eq!(overlay.txg, txg, "an overlay is synced before its slot comes round again");
         Ok((Arc::make_mut(overlay), fresh))
+    }
+
+    /// Whether there is a spill block, changes of the open txg included.
+    pub fn has_spill(&self) -> bool {
+        let changed = self.overlays_newest_first().find_map(|overlay| match &overlay.spill {
+            Spill::Unchanged => None,
+            Spill::Freed => Some(false),
+            Spill::Written(_) => Some(true),
+        });
+        changed.unwrap_or_else(|| self.stable.spill.as_ref().is_some_and(|bp| !bp.is_hole()))
     }
 
     /// The data changed, in `txg`: see [`crate::Object::version`].

@@ -3,6 +3,7 @@
 use crate::node::{Attrs, Node};
 use crate::overlay::Found;
 use crate::tree::Tree;
+use ondisk::DnodePhys;
 use std::sync::Arc;
 use txg::Tx;
 use units::{Checksum, Error, Kind, ObjectId, Result};
@@ -405,12 +406,27 @@ impl Object {
         let fresh = {
             let mut guard = node.lock();
             let state = &mut *guard;
-            change(&mut state.attrs, &mut state.bonus);
+            let (mut attrs, mut bonus) = (state.attrs.clone(), state.bonus.clone());
+            change(&mut attrs, &mut bonus);
+            self.check_room(&attrs, bonus.len(), state.has_spill())?;
+            (state.attrs, state.bonus) = (attrs, bonus);
             let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
             change(&mut overlay.attrs, &mut overlay.bonus);
             fresh
         };
         self.account(tx, fresh, 0);
+        Ok(())
+    }
+
+    /// The dnode must hold its bonus area beside its pointers. A damaged one may have more pointers, or fewer slots, than
+    /// what is in its bonus area leaves room for.
+    pub(crate) fn check_room(&self, attrs: &Attrs, bonus: usize, has_spill: bool) -> Result<()> {
+        let room = DnodePhys::bonus_max(attrs.slots.into(), attrs.roots.into(), has_spill);
+        if bonus > room {
+            let node = &self.node;
+            return Err(Error::corrupt(format!("dnode: a bonus of {bonus} bytes where {room} fit"))
+                .at(format!("object {}:{:x}", node.shared.id, node.id.0)));
+        }
         Ok(())
     }
 

@@ -520,7 +520,9 @@ impl ObjSet {
         while id / per_block <= attrs.max_blkid && found.len() < limit {
             let blkid = id / per_block;
             let Some(block) = self.0.meta.read_block_if_any(blkid).await? else {
-                id = (blkid + 1) * per_block;
+                // A hole high up in the tree answers for all blocks below it.
+                let (_, next) = self.0.meta.extent(blkid).await?;
+                id = next.max(blkid + 1).saturating_mul(per_block);
                 continue;
             };
             while id / per_block == blkid && found.len() < limit {

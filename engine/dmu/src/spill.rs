@@ -51,10 +51,7 @@ impl Object {
 
     /// Whether there is a spill block, changes of the open txg included.
     pub fn has_spill(&self) -> bool {
-        match self.spill_place() {
-            Place::Known(buf) => buf.is_some(),
-            Place::Tree(tree) => tree.spill.as_ref().is_some_and(|bp| !bp.is_hole()),
-        }
+        self.node.lock().has_spill()
     }
 
     /// The whole spill block, if there is one.
@@ -87,6 +84,7 @@ impl Object {
         }
         let fresh = {
             let mut state = self.node.lock();
+            self.check_room(&state.attrs, state.bonus.len(), spill.is_some())?;
             let (overlay, fresh) = state.overlay_mut(self.node.id, tx.txg())?;
             overlay.spill = spill.map_or(Spill::Freed, Spill::Written);
             fresh

@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use txg::Tx;
-use units::{Endian, Result, Txg};
+use units::{Endian, Lsize, Result, Txg};
 use world::{Buf, IoBuf};
 use zio::{Bookmark, ReadClass, same_block};
 
@@ -145,7 +145,7 @@ impl ObjSet {
 
     async fn write_root(&self, meta: DnodePhys, ctx: &SyncCtx) -> Result<BlockPointer> {
         let shared = &self.0.shared;
-        let fill = meta.blkptrs.iter().map(BlockPointer::fill).sum();
+        let fill = fill_of(&meta.blkptrs);
         let data = {
             let mut phys = lock(&self.0.phys);
             phys.meta_dnode = meta;
@@ -169,6 +169,11 @@ impl Object {
         let size = self.block_size();
         self.patch_block(tx, offset / size, (offset % size) as usize, bytes).await
     }
+}
+
+/// How many blocks are below these pointers, as far as they say so.
+fn fill_of(entries: &[BlockPointer]) -> u64 {
+    entries.iter().map(BlockPointer::fill).fold(0, u64::saturating_add)
 }
 
 /// Tells the ledger that `new` took the place of `old`; both at the same place are one block written again.
@@ -540,7 +545,7 @@ impl<'a> Run<'a> {
         }
         let choice = shared.policy().choose(kind, level, checksum, compression);
         let mut spec = shared.spec(self.node, choice, kind, level, index, self.ctx.txg, self.ctx.pass);
-        spec.fill = entries.iter().map(BlockPointer::fill).sum();
+        spec.fill = fill_of(entries);
         let new = shared.store.write(buf.freeze(), &old, spec).await?;
         self.charge(&old, &new);
         Ok(new)
@@ -552,7 +557,9 @@ impl<'a> Run<'a> {
             return false;
         }
         let hole = if self.node.shared.policy().hole_birth && !self.overlay.destroyed {
-            BlockPointer::Hole(Hole { lsize: bp.lsize(), kind: bp.kind(), level, birth: self.ctx.txg })
+            // What a damaged pointer holds within itself may claim any number of bytes.
+            let lsize = Lsize(bp.lsize().0.max(1).next_multiple_of(SLOT));
+            BlockPointer::Hole(Hole { lsize, kind: bp.kind(), level, birth: self.ctx.txg })
         } else {
             BlockPointer::HOLE
         };

@@ -598,3 +598,37 @@ fn slots_are_given_out_once_whatever_is_freed_beside_them_meanwhile() {
         }
     });
 }
+
+/// A meta-dnode that claims 2^40 blocks, of which one is there, kept the list of objects busy for hours.
+#[test]
+fn objects_are_listed_in_as_many_steps_as_there_are_blocks() {
+    let mut bench = Bench::new(ObjsetId(54));
+    let tx = bench.tx();
+    let object = run(bench.set.allocate(&tx, NewObject::new(ObjectType::ZVOL, 4096))).unwrap();
+    bench.sync();
+    let tx = bench.tx();
+    bench.set.meta_dnode().change(&tx, |attrs, _| attrs.max_blkid = 1 << 40).unwrap();
+    bench.sync();
+    bench.reopen();
+    assert_eq!(bench.set.meta_dnode().attrs().max_blkid, 1 << 40);
+    assert_eq!(run(bench.set.object_ids(ObjectId(1), 100)).unwrap(), [object.id()]);
+    assert_eq!(run(bench.set.object_ids(object.id(), 1)).unwrap(), [object.id()]);
+}
+
+/// A dnode with more pointers than its bonus area leaves room for was written, and that panicked.
+#[test]
+fn a_bonus_that_does_not_fit_its_dnode_is_refused_before_it_is_written() {
+    let mut bench = Bench::new(ObjsetId(54));
+    let tx = bench.tx();
+    let new = NewObject::new(ObjectType::ZVOL, 4096).with_bonus(ObjectType::UINT64_METADATA, vec![1; 320]);
+    let object = run(bench.set.allocate(&tx, new)).unwrap();
+    let e = object.change(&tx, |attrs, _| attrs.roots = 3).unwrap_err();
+    assert!(e.to_string().contains("a bonus of 320 bytes where 64 fit"), "{e}");
+    let e = object.set_spill(&tx, Some(Buf::zeroed(512))).unwrap_err();
+    assert!(e.to_string().contains("a bonus of 320 bytes where 192 fit"), "{e}");
+    object.set_bonus(&tx, &[2; 192]).unwrap();
+    object.set_spill(&tx, Some(Buf::zeroed(512))).unwrap();
+    assert!(object.set_bonus(&tx, &[2; 200]).is_err());
+    bench.sync();
+    assert_eq!(object.bonus().len(), 192);
+}

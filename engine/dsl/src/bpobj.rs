@@ -9,26 +9,50 @@
 //! The sums in the bonus cover the lists below. A whole list becomes part of another one by its number
 //! ([`Bpobj::enqueue_list`]): that is how a destroyed snapshot's dead blocks move without being read.
 //!
+//! A list belongs to one other at most, so that lists are a tree. A damaged pool may say otherwise, and claim more entries
+//! than its object has: a list met twice, entries beyond the object and entries that are holes are errors, so that no walk
+//! takes more steps than there are blocks.
+//!
 //! Old pools have shorter bonuses, without sums (version 2) or without lists (before 26).
 
 use dmu::{NewObject, Object, Tx};
 use ondisk::mos::directory;
 use ondisk::{BlockPointer, BpobjPhys, BpobjSize, Feature, ObjectType};
+use std::collections::BTreeSet;
 use units::{Endian, Error, ObjectId, Result};
 
 use crate::core::{Core, versions};
-use crate::space::Delta;
+use crate::space::{self, Delta};
 
 const BLOCK: u32 = 128 << 10;
 const POINTER: u64 = BlockPointer::SIZE as u64;
-/// How deep lists may nest: each snapshot destroyed adds a level at most, and most are merged flat.
-const MAX_DEPTH: usize = 10_000;
+/// Of an entry of the list of lists.
+const NUMBER: u64 = 8;
 
 fn change(header: &mut BpobjPhys, delta: Delta) {
     let space = &mut header.space;
     space.used = space.used.saturating_add_signed(delta.used);
     space.compressed = space.compressed.saturating_add_signed(delta.compressed);
     space.uncompressed = space.uncompressed.saturating_add_signed(delta.uncompressed);
+}
+
+/// `count` entries of `size` bytes must lie within the object.
+fn check_entries(what: &str, count: u64, size: u64, object: &Object) -> Result<()> {
+    let room = object.attrs().size_bound() / size;
+    if count > room {
+        return Err(Error::corrupt(format!("bpobj: {count} {what} where {room} fit"))
+            .at(format!("object {}", object.id())));
+    }
+    Ok(())
+}
+
+/// A list is met for the first time.
+fn meet(seen: &mut BTreeSet<ObjectId>, id: ObjectId) -> Result<()> {
+    if seen.insert(id) {
+        Ok(())
+    } else {
+        Err(Error::corrupt("bpobj: it is below itself").at(format!("object {id}")))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -111,8 +135,10 @@ impl Bpobj {
     pub fn header(&self) -> Result<BpobjPhys> {
         let place = || format!("object {}", self.id());
         let header = BpobjPhys::from_bonus(&self.object.bonus()).map_err(|e| e.at(place()))?;
-        if header.pointers > u64::MAX / POINTER || header.sub_list_count > u64::MAX / 8 {
-            return Err(Error::corrupt(format!("bpobj: {header:?}")).at(place()));
+        check_entries("pointers", header.pointers, POINTER, &self.object)?;
+        if header.sub_list_count > u64::MAX / NUMBER {
+            let count = header.sub_list_count;
+            return Err(Error::corrupt(format!("bpobj: a list of {count} lists")).at(place()));
         }
         Ok(header)
     }
@@ -128,7 +154,10 @@ impl Bpobj {
 
     /// Appends pointers; holes are none.
     pub async fn enqueue(&self, core: &Core, tx: &Tx, bps: &[BlockPointer]) -> Result<()> {
-        assert_ne!(Some(self.id()), core.empty_bpobj(), "the shared empty list stays empty");
+        if Some(self.id()) == core.empty_bpobj() {
+            let e = Error::corrupt("bpobj: the list that stays empty, for all share it, is to be filled");
+            return Err(e.at(format!("object {}", self.id())));
+        }
         if bps.is_empty() {
             return Ok(());
         }
@@ -152,7 +181,7 @@ impl Bpobj {
         let space = list.space(core).await?;
         let mut header = self.header()?;
         let lists = self.lists(core, tx, &mut header).await?;
-        lists.write(tx, header.sub_list_count * 8, &id.0.to_ne_bytes()).await?;
+        lists.write(tx, header.sub_list_count * NUMBER, &id.0.to_ne_bytes()).await?;
         header.sub_list_count += 1;
         change(&mut header, space);
         self.set_header(tx, &header)
@@ -172,9 +201,9 @@ impl Bpobj {
         let header = self.header()?;
         if header.size >= BpobjSize::Accounting {
             return Ok(Delta {
-                used: header.space.used as i64,
-                compressed: header.space.compressed as i64,
-                uncompressed: header.space.uncompressed as i64,
+                used: space::signed(header.space.used),
+                compressed: space::signed(header.space.compressed),
+                uncompressed: space::signed(header.space.uncompressed),
             });
         }
         let mut sum = Delta::default();
@@ -186,12 +215,15 @@ impl Bpobj {
 
     async fn pointer(&self, at: u64) -> Result<BlockPointer> {
         let bytes = self.object.read(at * POINTER, BlockPointer::SIZE).await?;
-        BlockPointer::from_bytes(&bytes, Endian::NATIVE).map_err(|e| e.at(format!("object {}", self.id())))
+        let bp = BlockPointer::from_bytes(&bytes, Endian::NATIVE);
+        let bp = bp.and_then(|bp| if bp.is_hole() { Err(Error::corrupt("it is a hole")) } else { Ok(bp) });
+        bp.map_err(|e| e.at(format!("entry {at} of bpobj {}", self.id())))
     }
 
     async fn list_at(&self, core: &Core, header: &BpobjPhys, at: u64) -> Result<Bpobj> {
         let lists = core.mos().object(header.sub_lists).await?;
-        let bytes = lists.read(at * 8, 8).await?;
+        check_entries("lists", header.sub_list_count, NUMBER, &lists)?;
+        let bytes = lists.read(at * NUMBER, NUMBER as usize).await?;
         let id = u64::from_ne_bytes(bytes[..].try_into().expect("eight bytes were read"));
         Bpobj::open(core, ObjectId(id)).await
     }
@@ -200,12 +232,9 @@ impl Bpobj {
     pub async fn all(&self, core: &Core) -> Result<Vec<BlockPointer>> {
         let mut found = Vec::new();
         let mut todo = vec![self.clone()];
-        let mut seen = 0;
+        let mut seen = BTreeSet::new();
         while let Some(list) = todo.pop() {
-            seen += 1;
-            if seen > MAX_DEPTH * 100 {
-                return Err(Error::corrupt("bpobj: lists without end"));
-            }
+            meet(&mut seen, list.id())?;
             let header = list.header()?;
             for at in 0..header.pointers {
                 found.push(list.pointer(at).await?);
@@ -223,6 +252,7 @@ impl Bpobj {
         let mut taken = Vec::new();
         // The lists from this one down to the one being emptied.
         let mut path = vec![self.clone()];
+        let mut above = BTreeSet::from([self.id()]);
         while taken.len() < limit {
             let list = path.last().expect("this list is never popped").clone();
             let header = list.header()?;
@@ -231,19 +261,19 @@ impl Bpobj {
                 let bps = list.pop(tx, header, n).await?;
                 let mut sum = Delta::default();
                 bps.iter().for_each(|bp| sum += core.weigh(bp));
-                for above in &path {
-                    let mut header = above.header()?;
+                for list in &path {
+                    let mut header = list.header()?;
                     change(&mut header, -sum);
-                    above.set_header(tx, &header)?;
+                    list.set_header(tx, &header)?;
                 }
                 taken.extend(bps);
             } else if header.sub_list_count > 0 {
-                if path.len() > MAX_DEPTH {
-                    return Err(Error::corrupt("bpobj: lists nested too deep"));
-                }
-                path.push(list.list_at(core, &header, header.sub_list_count - 1).await?);
+                let below = list.list_at(core, &header, header.sub_list_count - 1).await?;
+                meet(&mut above, below.id())?;
+                path.push(below);
             } else if path.len() > 1 {
                 path.pop();
+                above.remove(&list.id());
                 Bpobj::destroy(core, tx, list.id()).await?;
                 path.last().expect("this list is never popped").drop_last_list(core, tx).await?;
             } else {
@@ -277,8 +307,9 @@ impl Bpobj {
 
     /// Unmakes a list and those below; the blocks they name are no longer anybody's concern.
     pub async fn destroy(core: &Core, tx: &Tx, id: ObjectId) -> Result<()> {
-        let mut todo = vec![id];
+        let (mut todo, mut seen) = (vec![id], BTreeSet::new());
         while let Some(id) = todo.pop() {
+            meet(&mut seen, id)?;
             let list = Bpobj::open(core, id).await?;
             let header = list.header()?;
             for at in 0..header.sub_list_count {

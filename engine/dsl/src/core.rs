@@ -11,7 +11,7 @@ use zio::BlockStore;
 
 use crate::features::{self, Features};
 use crate::phys::{DatasetPhys, DirPhys};
-use crate::space::Delta;
+use crate::space::{self, Delta};
 use crate::zaps::{self, Table};
 
 /// Pool versions from which on something is done.
@@ -182,7 +182,7 @@ impl Core {
 pub fn weigh(store: &dyn BlockStore, bp: &BlockPointer) -> Delta {
     let compressed = bp.psize().0 as i64;
     let uncompressed = if bp.is_metadata() { compressed } else { bp.lsize().0 as i64 };
-    Delta { used: store.charged(bp) as i64, compressed, uncompressed }
+    Delta { used: space::signed(store.charged(bp)), compressed, uncompressed }
 }
 
 /// The error of a request on a dataset that is not there.

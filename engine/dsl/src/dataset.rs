@@ -204,7 +204,10 @@ impl Dsl {
         txg: Txg,
         pass: u32,
     ) -> Result<Option<(BlockPointer, Tally, Vec<(String, BookmarkPhys)>)>> {
-        assert!(!dataset.is_snapshot, "a snapshot is never dirty");
+        if dataset.is_snapshot {
+            let e = Error::corrupt("write dataset: it says that it is a snapshot, and those never change");
+            return Err(e.at(format!("object {}", dataset.id)));
+        }
         let bounds = self.bounds_of(dataset.id).await?;
         let marks = self.counting_bookmarks(dataset.id, bounds.prev_snap).await?;
         let at = marks.iter().map(|(_, mark)| mark.creation_txg).collect();

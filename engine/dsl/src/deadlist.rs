@@ -21,7 +21,7 @@ use units::{Error, ObjectId, Result, Txg};
 
 use crate::bpobj::Bpobj;
 use crate::core::{Core, versions};
-use crate::space::Delta;
+use crate::space::{self, Delta};
 use crate::zaps::{self, Table};
 
 #[derive(Clone, Debug)]
@@ -90,6 +90,10 @@ impl Deadlist {
                 }
             }
             Deadlist::Sorted(sorted) => {
+                if min > max {
+                    let e = Error::corrupt(format!("deadlist: a range from txg {min} back to {max}"));
+                    return Err(e.at(format!("object {}", self.id())));
+                }
                 for (_, list) in sorted.keys().await?.range(min..max) {
                     sum += Bpobj::open(core, *list).await?.space(core).await?;
                 }
@@ -214,7 +218,11 @@ impl Sorted {
 
     fn space(&self) -> Result<Delta> {
         let Space { used, compressed, uncompressed } = DeadlistPhys::from_bonus(&self.object.bonus())?.space;
-        Ok(Delta { used: used as i64, compressed: compressed as i64, uncompressed: uncompressed as i64 })
+        Ok(Delta {
+            used: space::signed(used),
+            compressed: space::signed(compressed),
+            uncompressed: space::signed(uncompressed),
+        })
     }
 
     fn add_space(&self, tx: &Tx, delta: Delta) -> Result<()> {

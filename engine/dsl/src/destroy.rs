@@ -17,7 +17,7 @@ use crate::deadlist::Deadlist;
 use crate::destroy_plan::{DestroyPlan, in_the_way};
 use crate::dsl::Dsl;
 use crate::phys::DirPhys;
-use crate::space::{Delta, DirSpace, Used};
+use crate::space::{self, Delta, DirSpace, Used};
 use crate::tree::Found;
 use crate::walk::free_tree;
 use crate::zaps;
@@ -131,7 +131,7 @@ impl Dsl {
 
     async fn drop_refreservation(&self, tx: &Tx, found: &Found) -> Result<()> {
         let unused = self.head_space(found.dir_id, &found.phys).await?.unused_reservation();
-        self.charge(tx, found.dir_id, Used::RefReserved, Delta::used(-(unused as i64))).await
+        self.charge(tx, found.dir_id, Used::RefReserved, Delta::used(-space::signed(unused))).await
     }
 
     /// The snapshot it began as, the pool's origin or a real one, loses a descendant.
@@ -223,8 +223,8 @@ impl Dsl {
 
 fn whole(space: &DirSpace) -> Delta {
     Delta {
-        used: space.used as i64,
-        compressed: space.compressed as i64,
-        uncompressed: space.uncompressed as i64,
+        used: space::signed(space.used),
+        compressed: space::signed(space.compressed),
+        uncompressed: space::signed(space.uncompressed),
     }
 }

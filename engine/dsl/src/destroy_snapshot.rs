@@ -7,6 +7,8 @@
 //!       unique     free      unique          blocks that the neighbours now have alone become theirs
 //! ```
 
+use std::collections::BTreeSet;
+
 use dmu::Tx;
 use units::{Error, Kind, ObjectId, Result, Txg};
 
@@ -15,7 +17,7 @@ use crate::counts;
 use crate::deadlist::Deadlist;
 use crate::dsl::Dsl;
 use crate::phys::DatasetPhys;
-use crate::space::{Delta, Used};
+use crate::space::{self, Delta, Used};
 use crate::tree::Found;
 use crate::zaps;
 
@@ -116,8 +118,13 @@ impl Dsl {
 
     /// Clones of this directory's snapshots had a range that began with the snapshot that goes.
     async fn collapse_clone_ranges(&self, tx: &Tx, dir: ObjectId, txg: Txg) -> Result<()> {
-        let mut todo = vec![dir];
+        let (mut todo, mut seen) = (vec![dir], BTreeSet::new());
         while let Some(dir) = todo.pop() {
+            if !seen.insert(dir) {
+                return Err(
+                    Error::corrupt("it was cloned from a clone of itself").at(format!("DSL directory {dir}"))
+                );
+            }
             let (_, dir) = self.core.dir(dir).await?;
             let Some(clones) = dir.clones.some() else { continue };
             for (_, clone) in zaps::numbers(&self.core.table(clones).await?).await? {
@@ -166,7 +173,7 @@ impl Dsl {
         let reserved = self.head_space(found.dir_id, &phys).await?.refreservation;
         if old_unique < reserved {
             let less = phys.unique.saturating_sub(old_unique).min(reserved - old_unique);
-            self.charge(tx, found.dir_id, Used::RefReserved, Delta::used(-(less as i64))).await?;
+            self.charge(tx, found.dir_id, Used::RefReserved, Delta::used(-space::signed(less))).await?;
         }
         Ok(())
     }

@@ -118,7 +118,7 @@ fn change(phys: &mut BptreePhys, delta: Delta) {
 
 fn header(object: &Object) -> Result<BptreePhys> {
     let phys = BptreePhys::decode(&mut Reader::new(&object.bonus(), Endian::NATIVE, "bptree"))?;
-    if phys.begin > phys.end || phys.end > u64::MAX / ENTRY {
+    if phys.begin > phys.end || phys.end > object.attrs().size_bound() / ENTRY {
         return Err(Error::corrupt(format!("bptree: {phys:?}")).at(format!("object {}", object.id())));
     }
     Ok(phys)

@@ -105,26 +105,29 @@ impl Dsl {
         let shared = self.line(origin, origin_dir_phys.origin).await?;
         let own = self.line(clone.id, origin).await?;
         let rest = self.line(origin_head, origin).await?;
-        let (first_own, first_phys) = own.last().expect("the clone itself is in its line");
+        // A damaged clone may be its own origin.
+        let nothing = || Error::corrupt(format!("dataset {} was cloned from itself", clone.id));
+        let (first_own, first_phys) = own.last().ok_or_else(nothing)?;
         let first_dead = Deadlist::open(core, first_phys.deadlist).await?;
         let unique = first_dead.space_range(core, origin_phys.prev_snap_txg, ALL).await?.used.max(0) as u64;
 
         let mut space = Delta {
-            used: origin_phys.referenced as i64,
-            compressed: origin_phys.compressed as i64,
-            uncompressed: origin_phys.uncompressed as i64,
+            used: space::signed(origin_phys.referenced),
+            compressed: space::signed(origin_phys.compressed),
+            uncompressed: space::signed(origin_phys.uncompressed),
         };
         for (_, phys) in &shared {
             space += Deadlist::open(core, phys.deadlist).await?.space(core).await?;
         }
         let (_, oldest) = core.dataset(origin_dir_phys.origin).await?;
         space += -Delta {
-            used: oldest.referenced as i64,
-            compressed: oldest.compressed as i64,
-            uncompressed: oldest.uncompressed as i64,
+            used: space::signed(oldest.referenced),
+            compressed: space::signed(oldest.compressed),
+            uncompressed: space::signed(oldest.uncompressed),
         };
         let since = self.origin_txg(&origin_dir_phys).await?;
-        let clone_snapshots = self.dead_since(&shared, since).await? + self.dead_since(&own, since).await?;
+        let clone_snapshots =
+            i64::saturating_add(self.dead_since(&shared, since).await?, self.dead_since(&own, since).await?);
         let origin_snapshots = self.dead_since(&rest, origin_phys.creation_txg).await?;
         let shared = self.names_of(&clone, origin_head, &shared, doing()).await?;
         self.check_move(origin_dir, clone.dir_id, space.used, doing()).await?;
@@ -148,7 +151,7 @@ impl Dsl {
         let mut sum = 0;
         for (_, phys) in line {
             let deadlist = Deadlist::open(&self.core, phys.deadlist).await?;
-            sum += deadlist.space_range(&self.core, since, ALL).await?.used;
+            sum = i64::saturating_add(sum, deadlist.space_range(&self.core, since, ALL).await?.used);
         }
         Ok(sum)
     }
@@ -186,7 +189,7 @@ impl Dsl {
     async fn check_move(&self, from: ObjectId, to: ObjectId, used: i64, doing: String) -> Result<()> {
         let leaving = self.chain(from).await?;
         let mut gone: Vec<_> = leaving.iter().map(|(_, phys)| phys.space).collect();
-        space::charge_chain(&mut gone, Used::Head, Delta::used(-used));
+        space::charge_chain(&mut gone, Used::Head, Delta::used(used.saturating_neg()));
         let mut entering = Vec::new();
         for (id, phys) in self.chain(to).await? {
             let left = leaving.iter().position(|(other, _)| *other == id);
@@ -286,7 +289,7 @@ impl Dsl {
     async fn transfer(&self, tx: &Tx, plan: &Promotion) -> Result<()> {
         let held = async |dir: ObjectId| {
             let (_, dir) = self.core.dir(dir).await?;
-            Ok::<_, Error>(dir.space.breakdown.map(|parts| parts[Used::Snapshots as usize] as i64))
+            Ok::<_, Error>(dir.space.breakdown.map(|parts| space::signed(parts[Used::Snapshots as usize])))
         };
         let sides = [
             (plan.clone.dir_id, plan.clone_snapshots, plan.space),

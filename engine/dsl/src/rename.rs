@@ -85,7 +85,7 @@ impl Dsl {
         let needed = found.dir.space.used.max(found.dir.space.reserved);
         let leaving = self.chain(found.dir.parent).await?;
         let mut gone: Vec<_> = leaving.iter().map(|(_, phys)| phys.space).collect();
-        space::charge_chain(&mut gone, Used::Children, Delta::used(-(needed as i64)));
+        space::charge_chain(&mut gone, Used::Children, Delta::used(-space::signed(needed)));
         let mut entering = Vec::new();
         for (id, phys) in self.chain(parent.dir_id).await? {
             let left = leaving.iter().position(|(other, _)| *other == id);
@@ -141,14 +141,17 @@ impl Dsl {
     async fn move_space(&self, tx: &Tx, found: &Found, to: units::ObjectId) -> Result<()> {
         let space = found.dir.space;
         let used = Delta {
-            used: space.used as i64,
-            compressed: space.compressed as i64,
-            uncompressed: space.uncompressed as i64,
+            used: space::signed(space.used),
+            compressed: space::signed(space.compressed),
+            uncompressed: space::signed(space.uncompressed),
         };
-        let reserved = Delta::used(space.reserved.saturating_sub(space.used) as i64);
+        let reserved = Delta::used(space::signed(space.reserved.saturating_sub(space.used)));
         for (field, own) in [(counts::FILESYSTEMS, 1), (counts::SNAPSHOTS, 0)] {
             // The dataset that moves counts as well.
-            let count = self.count(found.dir_id, field).await?.map_or(0, |count| count as i64 + own);
+            let count = self
+                .count(found.dir_id, field)
+                .await?
+                .map_or(0, |count| space::signed(count).saturating_add(own));
             self.adjust_count(tx, found.dir.parent, field, -count).await?;
             self.adjust_count(tx, to, field, count).await?;
         }

@@ -18,7 +18,7 @@ use crate::counts;
 use crate::dataset::{BOOKMARKS, Dataset};
 use crate::deadlist::Deadlist;
 use crate::dsl::Dsl;
-use crate::space::{Delta, Used};
+use crate::space::{self, Delta, Used};
 use crate::tree::Found;
 use crate::zaps;
 
@@ -136,7 +136,7 @@ impl Dsl {
         let old_dead = Deadlist::open(core, old.deadlist).await?;
         let new_dead = Deadlist::open(core, new.deadlist).await?;
         let reserved = self.head_space(head.dir_id, &old).await?.refreservation;
-        let reserve = old.unique.min(reserved) as i64 - new.unique.min(reserved) as i64;
+        let reserve = space::difference(old.unique.min(reserved), new.unique.min(reserved));
         // The snapshot has nothing alone any more; that of another dataset has what its own line leaves to it.
         let (_, snapshot) = core.dataset(new.prev_snap).await?;
         if snapshot.next_snap == head.id {
@@ -145,9 +145,9 @@ impl Dsl {
         }
         let (old_space, new_space) = (old_dead.space(core).await?, new_dead.space(core).await?);
         let grown = Delta {
-            used: new.referenced as i64 - old.referenced as i64,
-            compressed: new.compressed as i64 - old.compressed as i64,
-            uncompressed: new.uncompressed as i64 - old.uncompressed as i64,
+            used: space::difference(new.referenced, old.referenced),
+            compressed: space::difference(new.compressed, old.compressed),
+            uncompressed: space::difference(new.uncompressed, old.uncompressed),
         };
         let change = grown - (old_space - new_space);
         self.charge(tx, head.dir_id, Used::Head, change).await?;

@@ -117,7 +117,7 @@ impl Dsl {
             Prop::RefReservation => {
                 let (_, dir_phys) = self.core.dir(dir).await?;
                 let unique = self.core.dataset(dir_phys.head).await?.1.unique;
-                let delta = after.saturating_sub(unique) as i64 - before.saturating_sub(unique) as i64;
+                let delta = space::difference(after.saturating_sub(unique), before.saturating_sub(unique));
                 self.charge(tx, dir, Used::RefReserved, Delta::used(delta)).await
             }
             _ => Ok(()),

@@ -23,7 +23,7 @@ use crate::dsl::{Dsl, ORIGIN_DIR};
 use crate::name;
 use crate::phys::DatasetPhys;
 use crate::props::{PropName, Value};
-use crate::space::{Delta, Used};
+use crate::space::{self, Delta, Used};
 use crate::stats::SNAPSHOTS_CHANGED;
 use crate::tree::Found;
 use crate::zaps;
@@ -197,7 +197,7 @@ impl Dsl {
         let id = self.core.make_snapshot(tx, head.id, last, self.now()).await?;
         self.adjust_count(tx, head.dir_id, counts::SNAPSHOTS, 1).await?;
         let again = head.phys.unique.min(space.refreservation);
-        self.charge(tx, head.dir_id, Used::RefReserved, Delta::used(again as i64)).await?;
+        self.charge(tx, head.dir_id, Used::RefReserved, Delta::used(space::signed(again))).await?;
         self.note_snapshots_changed(tx, head.dir_id).await?;
         if !props.is_empty() {
             let found = self.find(full_name).await?;

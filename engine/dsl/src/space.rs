@@ -19,7 +19,8 @@
 //! result depends on the sum of the changes alone, not on their order, so a whole txg's blocks are added up first and
 //! charged once.
 //!
-//! Numbers come from disk: where they contradict each other they stop at zero instead of wrapping round.
+//! Numbers come from disk: where they contradict each other they stop at zero, or at the largest number, instead
+//! of wrapping round.
 
 /// Who the space of a directory is charged to. The value of a variant is its place in the table on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,15 +49,20 @@ impl Delta {
 impl std::ops::Neg for Delta {
     type Output = Delta;
     fn neg(self) -> Delta {
-        Delta { used: -self.used, compressed: -self.compressed, uncompressed: -self.uncompressed }
+        let negated = i64::saturating_neg;
+        Delta {
+            used: negated(self.used),
+            compressed: negated(self.compressed),
+            uncompressed: negated(self.uncompressed),
+        }
     }
 }
 
 impl std::ops::AddAssign for Delta {
     fn add_assign(&mut self, other: Delta) {
-        self.used += other.used;
-        self.compressed += other.compressed;
-        self.uncompressed += other.uncompressed;
+        self.used = self.used.saturating_add(other.used);
+        self.compressed = self.compressed.saturating_add(other.compressed);
+        self.uncompressed = self.uncompressed.saturating_add(other.uncompressed);
     }
 }
 
@@ -66,6 +72,17 @@ impl std::ops::Sub for Delta {
         self += -other;
         self
     }
+}
+
+/// As much of a sum as a change of it can say. More than 2^63 bytes are no pool's, but a damaged one may say so.
+pub(crate) fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// What a sum changes by when it goes from `before` to `after`.
+pub(crate) fn difference(after: u64, before: u64) -> i64 {
+    let apart = signed(after.abs_diff(before));
+    if after < before { -apart } else { apart }
 }
 
 /// The space of one directory.
@@ -102,7 +119,7 @@ impl DirSpace {
         add(&mut self.used, delta.used);
         add(&mut self.compressed, delta.compressed);
         add(&mut self.uncompressed, delta.uncompressed);
-        self.charged(self.used) as i64 - before as i64
+        difference(self.charged(self.used), before)
     }
 
     /// Charges `delta` to `kind`; returns what the parent is to be charged.
@@ -114,14 +131,14 @@ impl DirSpace {
     /// `fresh` bytes are new under `to`, of which only `delta.used` are new at all: the rest had been reserved, and
     /// counted, under `from`. Returns what the parent is to be charged.
     pub fn shift(&mut self, delta: Delta, fresh: i64, from: Used, to: Used) -> i64 {
-        self.used_by(from, delta.used - fresh);
+        self.used_by(from, delta.used.saturating_sub(fresh));
         self.used_by(to, fresh);
         self.change(delta)
     }
 
     /// Moves bytes from one kind to another.
     pub fn transfer(&mut self, bytes: i64, from: Used, to: Used) {
-        self.used_by(from, -bytes);
+        self.used_by(from, bytes.saturating_neg());
         self.used_by(to, bytes);
     }
 }
@@ -158,7 +175,7 @@ pub fn set_reservation(chain: &mut [DirSpace], reserved: u64) {
     let Some((dir, above)) = chain.split_first_mut() else { return };
     let before = dir.charged(dir.used);
     dir.reserved = reserved;
-    let delta = dir.charged(dir.used) as i64 - before as i64;
+    let delta = difference(dir.charged(dir.used), before);
     charge_chain(above, Used::ChildrenReserved, Delta::used(delta));
 }
 
@@ -198,7 +215,7 @@ impl HeadSpace {
     pub fn charged(&self, delta: i64) -> i64 {
         let before = self.unique.max(self.refreservation);
         let after = self.unique.saturating_add_signed(delta).max(self.refreservation);
-        after as i64 - before as i64
+        difference(after, before)
     }
 
     /// What the dataset itself may still write, given what its directory may.

@@ -1,6 +1,7 @@
 //! Whole pools in memory: each test changes one, and then compares every account with every block.
 
 mod branches;
+mod forged;
 
 use crate::testing::{Pool, in_world};
 use ondisk::{Feature, ObjsetType};

@@ -1,6 +1,6 @@
 //! Finding datasets by name, names by dataset, and what is below.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dmu::Object;
 use ondisk::{ObjsetPhys, ObjsetType, ZilHeader};
@@ -65,6 +65,11 @@ impl Dsl {
             .map_err(|e| if e.kind() == Kind::NotFound { no_such(name) } else { e })?;
         let head = dir.head.some().ok_or_else(|| no_such(name))?;
         let (object, phys) = self.core.dataset(head).await?;
+        if phys.is_snapshot() || phys.dir != dir_id {
+            let what = if phys.is_snapshot() { "is a snapshot" } else { "belongs to another directory" };
+            let e = Error::corrupt(format!("directory {dir_id}: its head dataset, object {head}, {what}"));
+            return Err(e.at(format!("'{name}'")));
+        }
         let Some(snapshot) = snapshot else {
             return Ok(Found { name: name.into(), dir_id, dir, id: head, object, phys });
         };
@@ -155,8 +160,13 @@ impl Dsl {
         let (_, dir) = self.find_dir(name).await?;
         let mut found = Vec::new();
         let mut todo = vec![(name.to_string(), dir)];
+        let mut seen = BTreeSet::new();
         while let Some((name, dir)) = todo.pop() {
             for (child, id) in self.child_dirs(&dir).await?.into_iter().rev() {
+                if !seen.insert(id) {
+                    let e = Error::corrupt(format!("DSL directory {id} has two places in the tree"));
+                    return Err(e.at(format!("'{name}/{child}'")));
+                }
                 todo.push((format!("{name}/{child}"), self.core.dir(id).await?.1));
             }
             found.push((name, dir));

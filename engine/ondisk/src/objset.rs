@@ -11,7 +11,8 @@
 //! ```
 
 use crate::bytes::{Reader, Writer};
-use crate::dnode::{DNODE_SIZE, DnodePhys};
+use crate::dnode::{DNODE_BLOCK_SIZE, DNODE_SIZE, DnodePhys};
+use crate::object_type::ObjectType;
 use crate::zil::ZilHeader;
 use units::{Endian, Result};
 
@@ -133,6 +134,16 @@ impl ObjsetPhys {
         let size = ObjsetSize::from_bytes(r.remaining())
             .ok_or_else(|| r.corrupt(format_args!("a block of {} bytes", r.remaining())))?;
         let meta_dnode = decode_dnode(r)?;
+        if meta_dnode.kind != ObjectType::DNODE
+            || meta_dnode.data_block_size().0 != DNODE_BLOCK_SIZE as u64
+            || meta_dnode.slots() != 1
+        {
+            return Err(r.corrupt(format_args!(
+                "a meta-dnode of type '{}' with blocks of {} bytes",
+                meta_dnode.kind,
+                meta_dnode.data_block_size().0
+            )));
+        }
         let zil_header = ZilHeader::decode(r)?;
         let kind = r.u64()?;
         let kind =
@@ -191,12 +202,12 @@ fn decode_dnode(r: &mut Reader<'_>) -> Result<DnodePhys> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dnode::tests::any_dnode;
+    use crate::dnode::tests::{any_dnode, any_meta_dnode};
     use crate::testing::{Numbers, assault, check_round_trip};
     use crate::zil::tests::any_header;
 
     fn any_objset(n: &mut Numbers, size: ObjsetSize) -> ObjsetPhys {
-        let mut objset = ObjsetPhys::new(ObjsetType::Zvol, size, any_dnode(n, 1));
+        let mut objset = ObjsetPhys::new(ObjsetType::Zvol, size, any_meta_dnode(n));
         objset.zil_header = any_header(n);
         objset.flags = ObjsetFlags(n.bits(64));
         n.fill(&mut objset.local_mac);
@@ -218,6 +229,25 @@ mod tests {
                 check_round_trip(&objset, size.bytes(), ObjsetPhys::encode, ObjsetPhys::decode);
             }
         }
+    }
+
+    /// A root block of zeros, or with a meta-dnode of another kind, gave blocks of dnodes of no size, and the search
+    /// for an object divided by it.
+    #[test]
+    fn a_meta_dnode_that_holds_no_dnodes_is_refused() {
+        let mut n = Numbers(9);
+        let refused = |change: fn(&mut DnodePhys)| {
+            let mut objset = any_objset(&mut n, ObjsetSize::V3);
+            change(&mut objset.meta_dnode);
+            let e = ObjsetPhys::from_bytes(&objset.to_bytes(Endian::Little), Endian::Little).unwrap_err();
+            assert!(e.to_string().contains("meta-dnode of type"), "{e}");
+        };
+        let changes: [fn(&mut DnodePhys); 3] = [
+            |dnode| *dnode = DnodePhys::free(),
+            |dnode| dnode.kind = ObjectType::ZVOL,
+            |dnode| (dnode.data_block_sectors, dnode.max_block_id) = (8, 0),
+        ];
+        changes.into_iter().for_each(refused);
     }
 
     #[test]

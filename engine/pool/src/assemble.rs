@@ -137,9 +137,32 @@ async fn map_object(mos: ObjSet, map: ObjectId) -> Result<Object> {
 }
 
 fn info_of(object: &Object) -> Result<MapInfo> {
-    let header =
-        SpaceMapPhys::from_bonus(&object.bonus()).map_err(|e| e.at(format!("space map {}", object.id())))?;
+    let place = || format!("space map {}", object.id());
+    let header = SpaceMapPhys::from_bonus(&object.bonus()).map_err(|e| e.at(place()))?;
+    let room = object.attrs().size_bound();
+    if header.length > room {
+        return Err(Error::corrupt(format!("its length, {}, is more than its {room} bytes", header.length))
+            .at(place()));
+    }
     Ok(MapInfo { object: object.id(), block_size: object.block_size(), header })
+}
+
+/// The first `length` bytes. Maps have no holes: so what is taken in memory is bounded by what is on the devices, whatever
+/// length a damaged map claims.
+async fn read_map(object: &Object, length: u64) -> Result<Vec<u8>> {
+    let corrupt = |e: String| Error::corrupt(e).at(format!("space map {}", object.id()));
+    let mut bytes = Vec::new();
+    for blkid in 0..length.div_ceil(object.block_size()) {
+        let block = object.read_block_if_any(blkid).await?;
+        let block = block.ok_or_else(|| corrupt(format!("block {blkid} of its {length} bytes is a hole")))?;
+        let len = (length - bytes.len() as u64).min(block.len() as u64) as usize;
+        bytes.extend_from_slice(&block[..len]);
+    }
+    if bytes.len() as u64 == length {
+        Ok(bytes)
+    } else {
+        Err(corrupt(format!("its length, {length}, is more than it has")))
+    }
 }
 
 impl SpaceLog for MosSpaceLog {
@@ -165,12 +188,7 @@ impl SpaceLog for MosSpaceLog {
         let tied = self.tied();
         Box::pin(async move {
             let mos = tied?.mos;
-            let object = map_object(mos, map).await?;
-            if length > object.attrs().size_bound() {
-                return Err(Error::corrupt(format!("its length, {length}, is more than it has"))
-                    .at(format!("space map {map}")));
-            }
-            Ok(object.read(0, length as usize).await?.to_vec())
+            read_map(&map_object(mos, map).await?, length).await
         })
     }
 

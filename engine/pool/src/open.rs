@@ -97,6 +97,7 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions, limit: Option<T
         let read = async {
             let (uberblock, newest) = newest(&tree, limit).await?;
             check_version(uberblock.version)?;
+            check_txg(uberblock.txg)?;
             if !options.read_only {
                 multihost::check(&tree, &uberblock, &candidate.config, &options).await?;
             }
@@ -159,6 +160,14 @@ fn check_version(version: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::unsupported(format!("the pool has version {version}, which this program does not know")))
+}
+
+/// Txgs count up by one every few seconds at most; from a number near the end of the word there would be no next one.
+fn check_txg(txg: Txg) -> Result<()> {
+    if txg.0 >> 56 != 0 {
+        return Err(Error::corrupt(format!("its newest uberblock is of txg {txg:?}, which no pool reaches")));
+    }
+    Ok(())
 }
 
 /// The newest uberblock on any device up to `limit`, and the txg of the newest on each.

@@ -177,3 +177,19 @@ fn records_beyond_the_end_of_a_volume_are_passed_over_and_those_of_other_objects
         assert_eq!(set.object(DATA).await.unwrap().attrs().max_blkid, SIZE / BLOCK - 1);
     });
 }
+
+/// The end of a hole at the end of a volume of 2^64 bytes has no number: reading there panicked.
+#[test]
+fn a_volume_larger_than_any_can_be_is_refused() {
+    with_volume(|_, set, txgs| async move {
+        let properties = zap::Zap::open(set.object(PROPERTIES).await.unwrap());
+        for (size, is_volume) in [(1 << 62, true), (1 << 63, false), (u64::MAX, false)] {
+            properties.update(&txgs.begin_unthrottled(), "size", size).await.unwrap();
+            let opened = Volume::open("tank/vol", &set, None).await;
+            assert_eq!(opened.as_ref().map(Volume::size).ok(), is_volume.then_some(size));
+            if let Ok(volume) = opened {
+                assert_eq!(bytes(&volume, size - 10, 10).await, [0; 10]);
+            }
+        }
+    });
+}

@@ -81,6 +81,9 @@ impl Volume {
             .await
             .map_err(place)?
             .ok_or_else(|| place(Error::corrupt("no entry 'size' among the volume's properties")))?;
+        if size >> 63 != 0 {
+            return Err(place(Error::corrupt(format!("a size of {size} bytes"))));
+        }
         let inner = Inner {
             name: name.into(),
             set: set.clone(),

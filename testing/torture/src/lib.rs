@@ -11,10 +11,12 @@
 //! order of txgs: after a crash the pool must hold the result of the first `k` operations, for some `k` not smaller than
 //! what was acknowledged as durable. [`Work`] is such a run with reopening and power cuts.
 //!
-//! What many clients at once may rely on when the power goes is proved in [`power`].
+//! What many clients at once may rely on when the power goes is proved in [`power`]; that a pool whose bytes lie does no
+//! harm, in [`forged`].
 
 mod bench;
 mod branches;
+pub mod forged;
 mod layout;
 mod model;
 pub mod power;

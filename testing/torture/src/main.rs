@@ -4,6 +4,7 @@
 //!   work   random operations, reopening, power cuts, one model        a seed is a case
 //!   power  the power-cut proof: all short words, then random ones      SETUP:WORKLOAD[:SPOT] is a case
 //!   files  the same over files                                         files:SETUP:WORD[:SPOT]
+//!   forged structures of pools changed, sealed and believed              forged:POOL:SEED
 //!   replay one case, everything printed
 //! ```
 //!
@@ -17,6 +18,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+use torture::forged::{ForgedCase, ForgedRunner, Watch};
 use torture::power::files::{self, FileCase, FileRunner};
 use torture::power::{Case, Effort, Failure, Figures, Runner, Setup, Ways, Workload, Zdb};
 use torture::{Work, WorkFigures, seeds};
@@ -26,6 +28,8 @@ torture work [--seeds N] [--from SEED] [--ops N]
 torture power [--letters N] [--seeds N] [--from SEED] [--every-setup] [--zdb-every N]
               [--cuts full|flushes] [--fates N] [--jobs N] [--minutes N]
 torture files, with the options of power, over files alone [--with LETTERS]
+torture forged [POOL] [--seeds N] [--from SEED] [--minutes N]
+torture rehearse POOL
 torture replay CASE [--ops N]
 ";
 
@@ -113,6 +117,11 @@ fn main() -> ExitCode {
         ["work"] => work(&options),
         ["power"] => [power(&options), over_files(&options)].concat(),
         ["files"] => over_files(&options),
+        ["forged"] => forged(&options, None),
+        ["forged", pool] => forged(&options, Some(pool)),
+        ["rehearse", pool] => rehearse(pool),
+        ["forged-worker"] => return worker(&options, None),
+        ["forged-worker", pool] => return worker(&options, Some(pool)),
         ["replay", case] => replay(case, &options),
         _ => {
             eprint!("{USAGE}");
@@ -161,6 +170,47 @@ fn work(options: &Options) -> Vec<Failure> {
         failures.len()
     );
     failures
+}
+
+fn seeds_of(options: &Options) -> std::ops::Range<u64> {
+    options.from..options.from + options.seeds.unwrap_or(1000)
+}
+
+fn forged(options: &Options, pool: Option<&str>) -> Vec<Failure> {
+    let (mut progress, start, seeds) = (Progress::new(), Instant::now(), seeds_of(options));
+    let limit = options.minutes.map(|minutes| Duration::from_secs(60 * minutes));
+    let done = torture::forged::campaign(seeds.clone(), pool, limit, |so_far, failure| {
+        if let Some(failure) = failure {
+            progress.end();
+            println!("FAILED  {}\n        {}", failure.case, failure.why);
+            seeds::remember(&format!("forged {}", failure.case));
+        }
+        let (cases, failures) = (so_far.cases, so_far.failures.len());
+        progress
+            .tell(|| format!("forged: {cases} of {} pools, {failures} failures", seeds.end - seeds.start));
+    });
+    progress.end();
+    let done = match done {
+        Ok(done) => done,
+        Err(e) => return vec![Failure { case: "forged".into(), why: e.to_string() }],
+    };
+    let (took, failures) = (start.elapsed().as_secs(), done.failures.len());
+    let end = seeds.start + done.cases;
+    println!("forged: seeds {} to {end}, cases {}, failures {failures}, {took} s", seeds.start, done.cases);
+    done.failures
+}
+
+/// Does with a pool as it is what is done with forged ones, and tells what it meets: nothing, where all is well.
+fn rehearse(pool: &str) -> Vec<Failure> {
+    let found = ForgedRunner::new(Watch::new(|case, why| println!("{case}: {why}"))).rehearse(pool);
+    let told = found.unwrap_or_else(|why| vec![why]);
+    told.into_iter().map(|why| Failure { case: pool.to_string(), why }).collect()
+}
+
+/// The process that a campaign watches.
+fn worker(options: &Options, pool: Option<&str>) -> ExitCode {
+    torture::forged::worker(seeds_of(options), pool);
+    ExitCode::SUCCESS
 }
 
 fn power(options: &Options) -> Vec<Failure> {
@@ -259,7 +309,7 @@ fn with_zdb<T>(is_wanted: bool, job: usize, work: impl FnOnce(Ways) -> T) -> T {
     done
 }
 
-/// A number is a seed of the random work; anything else is a case of the power-cut proof.
+/// A number is a seed of the random work; anything else is a forged pool, or a case of the power-cut proof.
 fn replay(case: &str, options: &Options) -> Vec<Failure> {
     if let Ok(seed) = case.parse() {
         let work = Work { seed, ops: options.ops, is_loud: true };
@@ -268,6 +318,14 @@ fn replay(case: &str, options: &Options) -> Vec<Failure> {
             Ok(_) => Vec::new(),
             Err(why) => vec![Failure { case: case.to_string(), why }],
         };
+    }
+    if let Ok(case) = case.parse::<ForgedCase>() {
+        let mut runner = ForgedRunner::new(Watch::new(|case, why| {
+            println!("FAILED  {case}\n        {why}");
+            std::process::exit(3);
+        }));
+        runner.is_loud = true;
+        return runner.run(&case).into_iter().collect();
     }
     let done = with_zdb(true, 0, |ways| {
         let ways = Ways { is_loud: true, ..ways };

@@ -4,8 +4,10 @@
 //!   work SEED OPERATIONS
 //!   power SETUP:WORKLOAD[:SPOT]
 //!   files files:SETUP:WORD[:SPOT]
+//!   forged forged:POOL:SEED
 //! ```
 
+use crate::forged::ForgedCase;
 use crate::power::Case;
 use crate::power::files::FileCase;
 use crate::work::Work;
@@ -19,6 +21,7 @@ pub enum Kept {
     Work(Work),
     Power(Case),
     Files(FileCase),
+    Forged(ForgedCase),
 }
 
 /// The cases in the file.
@@ -36,6 +39,7 @@ fn parse(line: &str) -> Result<Kept, String> {
         }
         ["power", case] => Ok(Kept::Power(case.parse()?)),
         ["files", case] => Ok(Kept::Files(case.parse()?)),
+        ["forged", case] => Ok(Kept::Forged(case.parse()?)),
         _ => Err(format!("seeds.txt: '{line}'")),
     }
 }
@@ -61,6 +65,7 @@ mod tests {
         assert!(kept().is_ok());
         assert!(parse("work 7 4120").is_ok() && parse("power mirror/latency/16K/9:SfU").is_ok());
         assert!(parse("files files:mirror/latency/16K/9:Wf").is_ok());
+        assert!(parse("forged forged:own-mirror:7").is_ok() && parse("forged own-mirror").is_err());
         assert!(parse("play 7").is_err());
     }
 }

@@ -14,17 +14,18 @@ pub fn bench(arguments: &[String]) -> Result<bool, Failure> {
     run(&["run", "--quiet", "--release", "--package", "bench", "--", "engine"], arguments)
 }
 
-/// Long runs of the torture: random work, with `--power` the power-cut proof, with `--kill` the daemon's. Other arguments
-/// are explained by the program that takes them.
+/// Long runs of the torture: random work, with `--power` the power-cut proof, with `--forged` pools whose bytes lie, with
+/// `--kill` the daemon's. Other arguments are explained by the program that takes them.
 pub fn torture(arguments: &[String]) -> Result<bool, Failure> {
     if let [kill, count] = arguments
         && kill == "--kill"
     {
         return kill_the_daemon(count);
     }
-    let is_power = arguments.iter().any(|a| a == "--power");
-    let rest: Vec<String> = arguments.iter().filter(|a| *a != "--power").cloned().collect();
-    run(&[&TORTURE[..], &[if is_power { "power" } else { "work" }]].concat(), &rest)
+    let (modes, rest): (Vec<String>, Vec<String>) =
+        arguments.iter().cloned().partition(|a| a == "--power" || a == "--forged");
+    let mode = modes.first().map_or("work", |mode| mode.trim_start_matches('-'));
+    run(&[&TORTURE[..], &[mode]].concat(), &rest)
 }
 
 /// Kills the daemon under load, `count` times, and looks whether it has kept what it promised.

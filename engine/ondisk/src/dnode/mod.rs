@@ -294,12 +294,22 @@ fn check_core(r: &Reader<'_>, dnode: &DnodePhys, pointers: usize) -> Result<()> 
         format!("{pointers} block pointers")
     } else if dnode.slots() > DNODES_PER_BLOCK {
         format!("{} slots", dnode.slots())
+    } else if dnode.max_block_id >= reach(dnode, pointers) {
+        format!("last block {:#x}, which {} levels do not reach", dnode.max_block_id, dnode.levels)
     } else if !(MIN_BLOCK_SIZE..=MAX_BLOCK_SIZE).contains(&dnode.data_block_size().0) {
         format!("data blocks of {} bytes", dnode.data_block_size().0)
     } else {
         return Ok(());
     };
     Err(r.corrupt(problem))
+}
+
+/// How many data blocks `pointers` roots can lead to; an object never has more, nor more than 2^64 bytes.
+fn reach(dnode: &DnodePhys, pointers: usize) -> u64 {
+    let shift = dnode.pointers_shift() * u32::from(dnode.levels.saturating_sub(1));
+    let blocks = (pointers as u128).checked_shl(shift).filter(|_| shift < 64).unwrap_or(u128::MAX);
+    let of_bytes = u64::MAX / dnode.data_block_size().0.max(1);
+    u64::try_from(blocks).unwrap_or(u64::MAX).min(of_bytes)
 }
 
 #[cfg(test)]

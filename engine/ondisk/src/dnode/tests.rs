@@ -9,7 +9,7 @@ pub(crate) fn any_dnode(n: &mut Numbers, slots_max: u64) -> DnodePhys {
     let mut bonus = vec![0; n.below(DnodePhys::bonus_max(slots, pointers, has_spill) as u64 + 1) as usize];
     n.fill(&mut bonus);
     let spill = if has_spill { DnodeFlags::SPILL_BLKPTR } else { DnodeFlags::default() };
-    DnodePhys {
+    let mut dnode = DnodePhys {
         kind: n.pick(&[ObjectType::ZVOL, ObjectType::DNODE, ObjectType::ZAP_METADATA]),
         indirect_shift: n.pick(&[10, 12, 17]),
         levels: n.below(12) as u8 + 1,
@@ -24,12 +24,22 @@ pub(crate) fn any_dnode(n: &mut Numbers, slots_max: u64) -> DnodePhys {
         flags: DnodeFlags(n.next() as u8).without(DnodeFlags::SPILL_BLKPTR).with(spill),
         data_block_sectors: n.below(32768) as u16 + 1,
         extra_slots: slots as u8 - 1,
-        max_block_id: n.bits(64),
+        max_block_id: 0,
         used: n.bits(64),
         blkptrs: (0..pointers).map(|_| any_pointer(n)).collect(),
         bonus,
         spill: has_spill.then(|| any_pointer(n)),
-    }
+    };
+    dnode.max_block_id = n.bits(64) % reach(&dnode, pointers);
+    dnode
+}
+
+/// Of an object set.
+pub(crate) fn any_meta_dnode(n: &mut Numbers) -> DnodePhys {
+    let mut dnode = any_dnode(n, 1);
+    (dnode.kind, dnode.data_block_sectors) = (ObjectType::DNODE, (DNODE_BLOCK_SIZE / DNODE_SIZE) as u16);
+    dnode.max_block_id %= reach(&dnode, dnode.blkptrs.len());
+    dnode
 }
 
 #[test]
@@ -39,6 +49,21 @@ fn every_dnode_survives_the_round_trip_in_both_orders() {
         let dnode = any_dnode(&mut n, 32);
         check_round_trip(&dnode, dnode.size(), DnodePhys::encode, DnodePhys::decode);
     }
+}
+
+/// A last block of 2^60 in an object of one level kept a walk over its blocks busy for ever.
+#[test]
+fn a_last_block_that_the_levels_do_not_reach_is_refused() {
+    let mut dnode = any_dnode(&mut Numbers(5), 1);
+    (dnode.indirect_shift, dnode.levels, dnode.data_block_sectors) = (10, 2, 1);
+    let reach = 8 * dnode.blkptrs.len() as u64;
+    let read = |max| {
+        let dnode = DnodePhys { max_block_id: max, ..dnode.clone() };
+        DnodePhys::from_bytes(&dnode.to_bytes(Endian::Little), Endian::Little)
+    };
+    assert!(read(reach - 1).is_ok());
+    assert!(read(reach).unwrap_err().to_string().contains("which 2 levels do not reach"));
+    assert!(read(u64::MAX).is_err());
 }
 
 #[test]
@@ -78,6 +103,7 @@ fn what_does_not_fit_a_dnode_is_refused_by_name() {
     dnode.spill = None;
     dnode.blkptrs = vec![BlockPointer::HOLE; 3];
     dnode.bonus.clear();
+    dnode.max_block_id = 0;
     let good = dnode.to_bytes(Endian::Little);
     for (at, value, words) in [
         (0, 99, "unknown object type 99"),

@@ -136,6 +136,22 @@ fn decode_row(name: &str, value: u64) -> Option<(u16, Registered)> {
         4 => 0,
         _ => return None,
     };
-    let length = (value >> 24 & 0xffff) as u16;
-    Some((value as u16, Registered { attr: Attr::from_name(name), length, word }))
+    let (length, attr) = ((value >> 24 & 0xffff) as u16, Attr::from_name(name));
+    // What is written later has the length that every file system registers.
+    let is_usual = attr.is_none_or(|attr| REGISTRY[attr as usize].length == length);
+    is_usual.then_some((value as u16, Registered { attr, length, word }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mode registered with sixteen bytes was read with them, and written with the eight that a mode has: that panicked.
+    #[test]
+    fn what_every_file_system_registers_has_its_length() {
+        let row = |length: u64| decode_row("ZPL_MODE", 5 | length << 24);
+        assert!(row(8).is_some_and(|(number, row)| number == 5 && row.attr == Some(Attr::Mode)));
+        assert!(row(16).is_none() && row(0).is_none());
+        assert!(decode_row("ORG_OTHER", 40 | 16 << 24).is_some_and(|(_, row)| row.length == 16));
+    }
 }
