@@ -1,6 +1,7 @@
 //! Attributes as they are set become properties of datasets.
 
 use super::luns::list;
+use super::masks::Masks;
 use crate::san::Network;
 use api::CustomProperty;
 use api::attributes::{Attribute, Change, Kept, Shape};
@@ -24,6 +25,23 @@ pub(crate) struct Settings {
     /// Something was said that only a LUN has a use for.
     pub concerns_lun: bool,
     pub goes_offline: bool,
+}
+
+impl Settings {
+    /// Who sees it is as it is for what it is a copy of, where nothing else was said.
+    pub fn keep_masks(&mut self, masks: Masks) {
+        for (property, text) in masks {
+            if self.properties.iter().any(|(said, _)| said == property) {
+                continue;
+            }
+            match property {
+                "cenote:targetgroup" => self.target_group = Some(text.clone()),
+                "cenote:initiatorgroup" => self.initiator_groups = Some(list(&text)),
+                _ => {}
+            }
+            self.properties.push((property.into(), text));
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Snapshots of shares, and of projects: those of a project are taken, renamed and destroyed with those of its shares.
 
 use super::carry_out::{check_place, plan_groups_of_new};
-use super::settings;
+use super::{masks, settings};
 use crate::datasets::Doomed;
 use crate::phrase::{About, cannot};
 use crate::pools::Access;
@@ -152,6 +152,11 @@ impl Appliance {
         let project = self.item(&Place::project(&to.pool, &to.project)).await?;
         if from.kind == ItemKind::Lun {
             let luns = self.luns().await?;
+            let open = self.pool(&to.pool, Access::Look).await?;
+            let _reading = open.pool.reading().await;
+            let parent = Place::project(&to.pool, &to.project).dataset();
+            let kept = masks::of_clone(open.pool.dsl(), &from.place.dataset(), &parent).await;
+            settings.keep_masks(kept.map_err(failed)?);
             plan_groups_of_new(&mut settings, to, &project, &network, &luns).map_err(failed)?;
         }
         self.clone_snapshot(snapshot, &to.dataset(), &settings.properties, false, by).await?;
