@@ -5,21 +5,22 @@
 //!   LUN    ──rename─▶ what it had of an ancestor that it leaves is set on it, unless its new place has the same
 //! ```
 //!
-//! The masks are properties (target group, initiator groups, status), so a LUN may have them of its project. A copy in
+//! The masks are properties (target group, initiator groups, status, `cenote:nbd`), so a LUN may have them of its project. A copy in
 //! another project would have that project's instead: the data would be shown to initiators that the original was hidden
 //! from. So they go with the data, and only an administrator changes them.
 //!
 //! A volume that is no LUN and has none of these is left as it is: nobody sees it until it becomes one.
 
-use super::luns::facts;
+use super::luns::{facts, list};
+use crate::offers::{AUTO, PROPERTY};
 use api::san::DEFAULT_GROUP;
 use dsl::props::{PropName, Source, Value};
 use dsl::{Dsl, Stats};
 use ondisk::ObjsetType;
-use units::Result;
+use units::{Error, Result};
 
-/// What decides who sees a LUN.
-const MASKS: [&str; 3] = ["cenote:targetgroup", "cenote:initiatorgroup", "cenote:status"];
+/// What decides who sees a volume: as a LUN, and over NBD.
+const MASKS: [&str; 4] = ["cenote:targetgroup", "cenote:initiatorgroup", "cenote:status", PROPERTY];
 
 /// What of the masks has to be set, by their properties.
 pub(crate) type Masks = Vec<(&'static str, String)>;
@@ -41,8 +42,41 @@ async fn shown(stats: &Stats<'_>, mask: &'static str) -> Result<Option<(String, 
 fn default_of(mask: &str) -> &'static str {
     match mask {
         "cenote:status" => "online",
+        PROPERTY => AUTO,
         _ => DEFAULT_GROUP,
     }
+}
+
+/// Who sees a volume, or would if it were a LUN.
+#[derive(Clone, Debug)]
+pub(crate) struct SeenBy {
+    pub is_lun: bool,
+    pub online: bool,
+    pub target_group: String,
+    pub initiator_groups: Vec<String>,
+}
+
+impl SeenBy {
+    /// Every initiator, through every target.
+    pub fn is_by_all(&self) -> bool {
+        let is_default = |group: &String| group == DEFAULT_GROUP;
+        is_default(&self.target_group) && self.initiator_groups.iter().any(is_default)
+    }
+}
+
+pub(crate) async fn seen_by(stats: &Stats<'_>, dataset: &str) -> Result<SeenBy> {
+    let text = async |mask: &'static str| {
+        Ok::<_, Error>(shown(stats, mask).await?.map_or(default_of(mask).into(), |(text, _)| text))
+    };
+    let (target_group, groups): (String, String) =
+        (text("cenote:targetgroup").await?, text("cenote:initiatorgroup").await?);
+    let status: String = text("cenote:status").await?;
+    Ok(SeenBy {
+        is_lun: facts(stats, dataset).await?.is_some(),
+        online: status != "offline",
+        target_group,
+        initiator_groups: list(&groups),
+    })
 }
 
 /// What a clone of `origin` below `parent` has to be given, so that those see it who see its origin.
