@@ -12,4 +12,7 @@ pub struct Daemon {
     /// Bytes that the cache has now, and may have at most: `zfs_arc_max`.
     pub arc_size: u64,
     pub arc_max: u64,
+    /// Where the API is: `https://127.0.0.1:215`, `unix:/path`.
+    #[serde(default)]
+    pub api: Vec<String>,
 }

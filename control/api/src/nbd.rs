@@ -15,9 +15,11 @@ pub struct Nbd {
 }
 
 impl Nbd {
-    /// What a client is given to reach an export, one URI for each address.
+    /// What a client is given to reach an export, one URI for each address at which it is offered.
     pub fn uris(&self, export: &str) -> Vec<String> {
-        self.addresses.iter().map(|address| uri(address, export)).collect()
+        let found = self.exports.iter().find(|e| e.name == export);
+        let addresses = found.map_or(&self.addresses, |export| &export.addresses);
+        addresses.iter().map(|address| uri(address, export)).collect()
     }
 }
 
@@ -41,6 +43,9 @@ pub struct NbdExport {
     pub name: String,
     pub size: u64,
     pub block_size: u64,
+    /// Where it is offered; none where it is not.
+    #[serde(default)]
+    pub addresses: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@ use crate::phrase::{About, cannot};
 use crate::pools::{Access, Open};
 use crate::quotas::Quota;
 use crate::service::{Appliance, By};
+use crate::shares::masks;
 use crate::volumes::Volumes;
 use api::{ApiError, ErrorKind, NewDataset, NewKind, Reply, Result};
 use dsl::props::{self, Limits, Prop, PropName, Types, Value, When};
@@ -166,11 +167,19 @@ impl Appliance {
         }
         let mounted = self.unmount_to_rename(from).await?;
         let (old, new) = (from.to_string(), to.clone());
-        let renamed =
-            pool.change(
-                "rename dataset",
-                move |pool, tx| async move { pool.dsl().rename(&tx, &old, &new).await },
-            );
+        let renamed = pool.change("rename dataset", move |pool, tx| async move {
+            let dsl = pool.dsl();
+            if !old.contains('@') {
+                // Nothing is set for a rename that cannot be.
+                dsl.check_rename(&old, &new).await?;
+                for (dataset, masks) in masks::of_renamed(dsl, &old, &new).await? {
+                    for (prop, value) in masks::as_properties(masks) {
+                        dsl.set(&tx, &dataset, &prop, &value).await?;
+                    }
+                }
+            }
+            dsl.rename(&tx, &old, &new).await
+        });
         let renamed = renamed.await;
         let now = if renamed.is_ok() { to.as_str() } else { from };
         self.mount_renamed(from, now, &mounted).await;

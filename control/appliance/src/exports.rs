@@ -1,6 +1,7 @@
 //! The volumes of all pools as an NBD server's exports, each by the name of its dataset.
 
 use crate::lun::Lun;
+use crate::offers::Facts;
 use crate::pools::Access;
 use crate::served::Served;
 use crate::service::{Appliance, Inner};
@@ -22,30 +23,54 @@ const WELCOME: Duration = Duration::from_secs(5);
 const FAREWELL: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What a server offers: all volumes, or one.
+/// What a server offers: at each door what [`crate::offers`] says, or one volume.
 #[derive(Clone, Debug)]
 pub struct Exported {
     appliance: Appliance,
-    only: Option<String>,
+    chosen: Chosen,
     read_only: bool,
 }
 
+#[derive(Clone, Debug)]
+enum Chosen {
+    /// Nothing else, and this in any case.
+    One(String),
+    /// What is offered there at the moment.
+    At(Option<Address>),
+}
+
 impl Exported {
-    pub fn all(appliance: &Appliance) -> Exported {
-        Exported { appliance: appliance.clone(), only: None, read_only: false }
+    /// What is offered at a door; without one, what is at the socket of the home.
+    pub fn at(appliance: &Appliance, door: Option<&Address>) -> Exported {
+        Exported { appliance: appliance.clone(), chosen: Chosen::At(door.cloned()), read_only: false }
     }
 
     /// One volume, under its own name and as the default export.
     pub fn one(appliance: &Appliance, dataset: &str, read_only: bool) -> Exported {
-        Exported { appliance: appliance.clone(), only: Some(dataset.into()), read_only }
+        Exported { appliance: appliance.clone(), chosen: Chosen::One(dataset.into()), read_only }
     }
 
     /// Whether there is such a volume; opened for nobody.
     pub async fn check(&self) -> Result<()> {
-        match &self.only {
-            Some(dataset) => self.open_volume(dataset).await.map(drop),
-            None => Ok(()),
+        match &self.chosen {
+            Chosen::One(dataset) => self.open_volume(dataset).await.map(drop),
+            Chosen::At(_) => Ok(()),
         }
+    }
+
+    /// Whether clients that come in here may have a volume, or a snapshot of one.
+    pub(crate) async fn is_offered(&self, name: &str) -> Result<bool> {
+        let door = match &self.chosen {
+            Chosen::One(dataset) => return Ok(dataset == name),
+            Chosen::At(door) => door,
+        };
+        let dataset = name.split('@').next().unwrap_or(name);
+        let open = self.appliance.pool_of(dataset, Access::Look).await;
+        let open = open.map_err(|e| Error::new(Kind::NotFound, "open volume").because(e.message))?;
+        let _reading = open.pool.reading().await;
+        let stats = open.pool.dsl().stats(dataset).await?;
+        let facts = Facts::of(&stats, dataset, &self.appliance.network()?).await?;
+        Ok(self.appliance.offers().has(self.appliance.through(door.as_ref()), dataset, &facts))
     }
 
     fn lun(&self, volume: Served) -> Arc<dyn nbd::Volume> {
@@ -54,19 +79,28 @@ impl Exported {
     }
 
     async fn names(&self) -> Result<Vec<String>> {
-        match &self.only {
-            Some(dataset) => Ok(vec![dataset.clone()]),
-            None => Ok(self.appliance.all_volumes().await?.into_iter().map(|v| v.name).collect()),
-        }
+        let door = match &self.chosen {
+            Chosen::One(dataset) => return Ok(vec![dataset.clone()]),
+            Chosen::At(door) => door,
+        };
+        let (offers, through) = (self.appliance.offers(), self.appliance.through(door.as_ref()));
+        let all = self.appliance.all_volumes().await?.into_iter();
+        Ok(all.filter(|(v, facts)| offers.has(through, &v.name, facts)).map(|(v, _)| v.name).collect())
     }
 
     /// The dataset that an export name means; the empty name is the only volume there is.
     async fn resolve(&self, name: &str) -> Result<String> {
         let none = || Error::new(Kind::NotFound, format!("open export '{name}'"));
         if !name.is_empty() {
-            return match &self.only {
-                Some(dataset) if dataset != name => Err(none()),
-                _ => Ok(name.into()),
+            return match self.is_offered(name).await? {
+                true => Ok(name.into()),
+                // Who is at the socket may know why.
+                false if matches!(&self.chosen, Chosen::At(None | Some(Address::Unix(_)))) => {
+                    let why =
+                        format!("it is masked, or off; 'zfs set cenote:nbd=on {name}' offers it over NBD");
+                    Err(Error::new(Kind::Invalid, format!("open export '{name}'")).because(why))
+                }
+                false => Err(none()),
             };
         }
         match &self.names().await?[..] {
@@ -142,14 +176,15 @@ impl Appliance {
     /// Opens a volume for a client, or joins those that use it already; it counts as used until what comes with it is
     /// dropped.
     pub async fn use_volume(&self, dataset: &str) -> Result<(Served, Held)> {
-        let volume = Exported::all(self).open_volume(dataset).await?;
+        let volume = Exported::at(self, None).open_volume(dataset).await?;
         let volume = self.0.volumes.hold(volume);
         Ok((volume, Held { inner: self.0.clone(), name: dataset.into() }))
     }
 
     /// Every volume of every pool that is open or can be.
-    async fn all_volumes(&self) -> Result<Vec<NbdExport>> {
+    async fn all_volumes(&self) -> Result<Vec<(NbdExport, Facts)>> {
         let names = self.0.pools.lock().await.names();
+        let network = self.network()?;
         let mut volumes = Vec::new();
         for name in names {
             let Ok(open) = self.pool(&name, Access::Look).await else { continue };
@@ -168,7 +203,9 @@ impl Appliance {
                 };
                 let size = number(dsl::props::Prop::VolSize).await?;
                 let block_size = number(dsl::props::Prop::VolBlockSize).await?;
-                volumes.push(NbdExport { name: dataset.clone(), size, block_size });
+                let facts = Facts::of(&stats, &dataset, &network).await?;
+                let addresses = self.addresses_of(&dataset, &facts);
+                volumes.push((NbdExport { name: dataset.clone(), size, block_size, addresses }, facts));
             }
         }
         Ok(volumes)
@@ -176,7 +213,9 @@ impl Appliance {
 
     pub(crate) async fn nbd_exports(&self) -> api::Result<Reply> {
         let volumes = self.all_volumes().await;
-        let exports = volumes.map_err(|e| api::ApiError::new(e.kind().into(), e.to_string()))?;
+        let volumes = volumes.map_err(|e| api::ApiError::new(e.kind().into(), e.to_string()))?;
+        let whole = volumes.into_iter().filter(|(_, facts)| !facts.is_half_copy);
+        let exports = whole.map(|(volume, _)| volume).collect();
         let Some(server) = self.nbd() else {
             return Ok(Reply::Nbd(Nbd { exports, ..Nbd::default() }));
         };

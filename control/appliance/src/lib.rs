@@ -10,7 +10,7 @@
 //!                             ├─ san ◀─ configuration          targets, initiators, who sees which LUN
 //!                             ├─ san_directory ◀── iscsi::Server   LUNs, while clients use them  ── interfaces
 //!                             ├─ mounts ◀── fuse::Mount          file systems in the machine's own tree
-//!                             ├─ exports ◀── nbd::Server         volumes, while clients use them
+//!                             ├─ exports ◀── nbd::Server         volumes, while clients use them  ── offers: which, and where
 //!                             ├─ services                      what serves clients: off, on, and where
 //!                             └─ migration ── served           another block size, while clients use them
 //! ```
@@ -47,6 +47,7 @@ mod lun_unit;
 mod memory;
 mod migration;
 mod mounts;
+mod offers;
 mod owner;
 mod phrase;
 mod pool_info;
@@ -78,6 +79,7 @@ pub use exports::{Exported, Held};
 pub use home::{Home, HomeLock, Known};
 pub use lun::Lun;
 pub use lun_unit::LunUnit;
+pub use offers::Offers;
 pub use san::{Credentials, InitiatorRecord, Lu, Proof, SanView, TargetRecord};
 pub use san_directory::Iscsi;
 pub use served::Served;

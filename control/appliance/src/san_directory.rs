@@ -332,6 +332,14 @@ impl Directory for SanDirectory {
         Some(Welcome { authentication, port, tag: GROUP, alias: target.alias.clone() })
     }
 
+    fn note_wrong_proof(&self, asking: &Asking, wrong: u64) {
+        // Of many in a row some are told.
+        if wrong <= 5 || wrong.is_power_of_two() {
+            let initiator: String = asking.initiator.chars().filter(|c| !c.is_control()).collect();
+            tracing::warn!(initiator, address = %asking.from, in_a_row = wrong, "an initiator showed a wrong CHAP secret");
+        }
+    }
+
     fn units(&self, asking: &Asking, target: &str) -> Pending<Result<Vec<Unit>>> {
         let (view, leaving) = (self.view(), lock(&self.leaving).clone());
         let seen = view.luns(target, &asking.initiator).into_iter();

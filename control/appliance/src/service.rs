@@ -6,6 +6,7 @@ use crate::datasets::Doomed;
 use crate::home::Home;
 use crate::migration::Migrations;
 use crate::mounts::Mounts;
+use crate::offers::Offers;
 use crate::pools::Pools;
 use crate::san_directory::Iscsi;
 use crate::services::Gates;
@@ -55,6 +56,9 @@ pub(crate) struct Inner {
     pub watch: crate::journal::Watch,
     pub gates: Gates,
     pub nbd: Mutex<Option<nbd::Server>>,
+    pub offers: Mutex<Offers>,
+    /// Where the API is, for who asks.
+    pub api: Mutex<Vec<String>>,
     pub iscsi: Mutex<Option<Iscsi>>,
     pub configuration: Configuration,
     /// Held while LUNs are numbered, and while groups change on which their numbers depend.
@@ -93,6 +97,8 @@ impl Appliance {
             watch: Default::default(),
             gates: Gates::default(),
             nbd: Mutex::default(),
+            offers: Mutex::default(),
+            api: Mutex::default(),
             iscsi: Mutex::default(),
             configuration: Configuration::default(),
             numbering: world::sync::Mutex::new(()),
@@ -113,6 +119,11 @@ impl Appliance {
     /// Tells which server serves the volumes.
     pub fn set_nbd(&self, server: nbd::Server) {
         *self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
+    }
+
+    /// Tells where the API is.
+    pub fn set_api(&self, addresses: Vec<String>) {
+        *self.0.api.lock().unwrap_or_else(PoisonError::into_inner) = addresses;
     }
 
     pub(crate) fn nbd(&self) -> Option<nbd::Server> {
@@ -228,6 +239,7 @@ impl Appliance {
             uptime: world::now().since(self.0.started).as_secs(),
             arc_size: cache.size,
             arc_max: cache.max,
+            api: self.0.api.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 

@@ -15,13 +15,14 @@
 //!
 //! Not here: the API, which nobody could ask to come back; it is `rest`'s own.
 
+use crate::exports::Exported;
 use crate::service::Appliance;
 use api::{ApiError, ErrorKind, Reply, Result, ServiceState, Services, Switch};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::{Look, Table, Writer};
 use units::{Error, Kind};
@@ -122,6 +123,19 @@ impl Gate {
         }
     }
 
+    /// Of doors that are not at their first address, which somebody else has.
+    fn moved(&self, front: Front) -> Vec<String> {
+        let open: Vec<SocketAddr> = self.open.iter().filter_map(tcp).collect();
+        let at = |door: &&Vec<SocketAddr>| door.iter().find(|address| open.contains(address)).copied();
+        let moved = self.doors.tcp.iter().filter_map(|door| {
+            // The address that was found is at the front of its door ([`Gate::opened`]).
+            let (now, wanted) = (at(&door)?, door.iter().find(|a| a.port() != 0 && !open.contains(a))?);
+            let name = front.name();
+            Some(format!("WARNING: {wanted} is taken by another program: the service {name} is at {now}"))
+        });
+        moved.collect()
+    }
+
     fn is_own(&self, address: &Address) -> bool {
         match address {
             Address::Tcp(address) => self.ports.contains(&address.port()),
@@ -155,6 +169,13 @@ impl Gates {
     }
 }
 
+fn tcp(address: &Address) -> Option<SocketAddr> {
+    match address {
+        Address::Tcp(address) => Some(*address),
+        Address::Unix(_) => None,
+    }
+}
+
 /// As clients are told it.
 fn shown(address: &Address) -> String {
     match address {
@@ -176,13 +197,19 @@ impl Appliance {
             Err(e) => {
                 Ok(vec![format!("WARNING: the service {} is not where it was set to be: {e}", front.name())])
             }
-            Ok(()) => Ok(Vec::new()),
+            Ok(()) => Ok(self.0.gates.of(front).moved(front)),
         }
     }
 
     /// Where clients of a service come in now.
     pub fn addresses(&self, front: Front) -> Vec<String> {
         self.0.gates.of(front).open.iter().map(shown).collect()
+    }
+
+    /// Somebody named the addresses at which NBD clients come in.
+    pub(crate) fn is_nbd_asked_for(&self) -> bool {
+        let is_set = || self.service_record(Front::Nbd).is_ok_and(|record| !record.listen.is_empty());
+        self.0.gates.of(Front::Nbd).doors.said || is_set()
     }
 
     /// Brings all services to what is kept of them, which may be another configuration's.
@@ -325,7 +352,10 @@ impl Appliance {
                 self.iscsi().map(|iscsi| iscsi.listen(*address).map(Address::Tcp)).transpose()
             }
             (Front::Iscsi, Address::Unix(_)) => Ok(None),
-            (Front::Nbd, address) => self.nbd().map(|server| server.listen(address)).transpose(),
+            (Front::Nbd, address) => {
+                let exports = Arc::new(Exported::at(self, Some(address)));
+                self.nbd().map(|server| server.listen_offering(address, exports)).transpose()
+            }
         }
     }
 
@@ -378,6 +408,20 @@ fn parse(texts: &[String]) -> units::Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// With its port taken the service was somewhere else, and nobody was told.
+    #[test]
+    fn a_door_that_is_not_where_it_should_be_is_told() {
+        let mut gate = gate(false);
+        let door: Vec<Address> = gate.doors.tcp[0].iter().map(|a| Address::Tcp(*a)).collect();
+        gate.opened(&door, &tcp("127.0.0.1:3260"));
+        assert_eq!(gate.moved(Front::Iscsi), Vec::<String>::new());
+        let mut gate = super::tests::gate(false);
+        gate.opened(&door, &tcp("127.0.0.1:40000"));
+        let said =
+            "WARNING: 127.0.0.1:3260 is taken by another program: the service iscsi is at 127.0.0.1:40000";
+        assert_eq!(gate.moved(Front::Iscsi), [said]);
+    }
 
     fn tcp(text: &str) -> Address {
         Address::Tcp(text.parse().unwrap())

@@ -4,6 +4,7 @@ use crate::datasets::{make_parents, max_block_size, parity_groups};
 use crate::phrase::{About, cannot};
 use crate::pools::{Access, Open};
 use crate::service::{Appliance, By};
+use crate::shares::masks;
 use api::{ApiError, ErrorKind, Hold, Reply, Result, Snapshots};
 use dsl::props::{self, Limits, Prop, PropName, Types, Value, When};
 use dsl::thick::reservation_for;
@@ -301,6 +302,12 @@ async fn clone_settings(
             false => value,
         };
         given.push((prop, value));
+    }
+    let (of, _) = snapshot.split_once('@').unwrap_or((snapshot, ""));
+    if let Some((parent, _)) = dsl::name::split_parent(name) {
+        let masks = masks::as_properties(masks::of_clone(dsl, of, parent).await?);
+        let said: Vec<PropName> = given.iter().map(|(prop, _)| prop.clone()).collect();
+        given.extend(masks.filter(|(prop, _)| !said.contains(prop)));
     }
     dsl.check_clone(&dsl::NewClone { origin: snapshot, name, props: &given }).await?;
     Ok(given)

@@ -50,7 +50,7 @@ impl Volumes {
 }
 
 /// `tank/a` and `tank/a@s` are below `tank`; `tank2` is not.
-fn is_below(name: &str, dataset: &str) -> bool {
+pub(crate) fn is_below(name: &str, dataset: &str) -> bool {
     name.strip_prefix(dataset).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '@']))
 }
 

@@ -1,23 +1,68 @@
 //! `cenote status`: what the daemon is, has and does.
 
 use crate::args::Status;
-use crate::expect_reply;
 use crate::session::{Outcome, Session};
 use crate::text::{json, number};
-use api::{Daemon, Nbd, Pool, Reply, Request, Value};
+use api::san::{DEFAULT_GROUP, San, SanState};
+use api::shares::{Item, Shares};
+use api::{Daemon, Nbd, Pool, Reply, Request, ServiceState, Services, Value};
 use serde_json::json;
 use units::pretty_size;
 
-pub(crate) fn run(session: &mut Session<'_>, args: &Status) -> Outcome {
-    let daemon = expect_reply!(session.ask(Request::Daemon)?, Reply::Daemon(daemon) => daemon);
-    let pools = expect_reply!(
-        session.ask(Request::Pools { names: Vec::new() })?, Reply::Pools(pools) => pools
-    );
-    let nbd = expect_reply!(session.ask(Request::NbdExports)?, Reply::Nbd(nbd) => nbd);
-    session.print(&if args.json { document(&daemon, &pools, &nbd) } else { render(&daemon, &pools, &nbd) })
+/// What the daemon has and where it serves it, for those who look at it.
+#[derive(Clone, Debug, Default)]
+pub struct Things {
+    pub pools: Vec<Pool>,
+    pub nbd: Nbd,
+    pub services: Vec<ServiceState>,
+    /// Where the API is.
+    pub api: Vec<String>,
+    /// All shares; those that are no LUNs are passed over.
+    pub shares: Vec<Item>,
+    pub san: SanState,
 }
 
-fn render(daemon: &Daemon, pools: &[Pool], nbd: &Nbd) -> String {
+impl Things {
+    /// Takes what a reply tells; one of another kind is passed over.
+    pub fn take(&mut self, reply: Reply) {
+        match reply {
+            Reply::Daemon(daemon) => self.api = daemon.api,
+            Reply::Pools(pools) => self.pools = pools,
+            Reply::Nbd(nbd) => self.nbd = nbd,
+            Reply::Services(services) => self.services = services,
+            Reply::Items(items) => self.shares = items,
+            Reply::San(san) => self.san = *san,
+            _ => {}
+        }
+    }
+
+    /// What has to be asked for all of it.
+    pub fn requests() -> [Request; 6] {
+        [
+            Request::Daemon,
+            Request::Pools { names: Vec::new() },
+            Request::NbdExports,
+            Request::Services(Services::Show),
+            Request::Shares(Shares::Shares { pool: None, project: None }),
+            Request::San(San::Show),
+        ]
+    }
+}
+
+pub(crate) fn run(session: &mut Session<'_>, args: &Status) -> Outcome {
+    let mut things = Things::default();
+    let mut daemon = Daemon::default();
+    for request in Things::requests() {
+        let reply = session.ask(request)?;
+        if let Reply::Daemon(told) = &reply {
+            daemon = told.clone();
+        }
+        things.take(reply);
+    }
+    session.print(&if args.json { document(&daemon, &things) } else { render(&daemon, &things) })
+}
+
+fn render(daemon: &Daemon, all: &Things) -> String {
     format!(
         "cenote {} is up for {}, process {}, with its home in {}\n\n  memory  {} in the cache, of at most {} (zfs_arc_max)\n",
         daemon.version,
@@ -26,13 +71,28 @@ fn render(daemon: &Daemon, pools: &[Pool], nbd: &Nbd) -> String {
         daemon.home,
         pretty_size(daemon.arc_size),
         pretty_size(daemon.arc_max)
-    ) + &things(pools, nbd)
-        + &clients(nbd)
+    ) + &things(all)
+        + &clients(&all.nbd)
 }
 
-/// The pools and volumes, as `up` greets with them too.
-pub fn things(pools: &[Pool], nbd: &Nbd) -> String {
-    pools.iter().map(pool).chain(nbd.exports.iter().map(|export| volume(nbd, export))).collect()
+/// Where clients come in, the pools and the volumes, as `up` greets with them too.
+pub fn things(all: &Things) -> String {
+    let doors = all.services.iter().map(service).chain([door("api", &all.api)]);
+    let pools = all.pools.iter().map(pool);
+    doors.chain(pools).chain(all.nbd.exports.iter().map(|export| volume(all, export))).collect()
+}
+
+/// Where clients of a service come in.
+fn door(name: &str, addresses: &[String]) -> String {
+    let at = if addresses.is_empty() { "nowhere".into() } else { addresses.join(" and ") };
+    format!("  {name:<6}  {at}\n")
+}
+
+fn service(service: &ServiceState) -> String {
+    match service.enabled {
+        true => door(&service.name, &service.addresses),
+        false => format!("  {:<6}  disabled\n", service.name),
+    }
 }
 
 fn number_of(pool: &Pool, name: &str) -> Option<u64> {
@@ -50,10 +110,59 @@ fn pool(pool: &Pool) -> String {
     format!("  pool    {}  {space}{}{problem}\n{}", pool.name, pool.health, unusable.collect::<String>())
 }
 
-fn volume(nbd: &Nbd, export: &api::NbdExport) -> String {
+fn volume(all: &Things, export: &api::NbdExport) -> String {
     let (size, block) = (pretty_size(export.size), pretty_size(export.block_size));
-    let uris = nbd.uris(&export.name).into_iter().map(|uri| format!("          {uri}\n"));
-    format!("  volume  {}  {size}, in blocks of {block}\n{}", export.name, uris.collect::<String>())
+    let luns = lun_of(all, &export.name).map(|lun| lun.lines()).unwrap_or_default();
+    let ways = luns.into_iter().chain(all.nbd.uris(&export.name));
+    let ways = ways.map(|way| format!("          {way}\n"));
+    format!("  volume  {}  {size}, in blocks of {block}\n{}", export.name, ways.collect::<String>())
+}
+
+/// A volume as initiators find it.
+struct Lun {
+    name: String,
+    number: String,
+    is_online: bool,
+    targets: Vec<String>,
+    initiators: String,
+}
+
+fn lun_of(all: &Things, dataset: &str) -> Option<Lun> {
+    let item = all.shares.iter().find(|item| item.place.dataset() == dataset)?;
+    let text = |name: &str| match item.attribute(name).and_then(|a| a.value.clone()) {
+        Some(Value::Text(text)) => text,
+        Some(Value::Number(number)) => number.to_string(),
+        None => String::new(),
+    };
+    if text("lunguid").is_empty() {
+        return None;
+    }
+    let group = text("targetgroup");
+    let members = all.san.target_groups.iter().find(|g| g.name == group).map(|g| g.members.clone());
+    Some(Lun {
+        name: dataset.into(),
+        number: text("lunumber"),
+        is_online: text("status") != "offline",
+        targets: members.unwrap_or_default(),
+        initiators: text("initiatorgroup"),
+    })
+}
+
+impl Lun {
+    fn lines(&self) -> Vec<String> {
+        let number = &self.number;
+        let whom = match self.initiators.split(',').any(|group| group.trim() == DEFAULT_GROUP) {
+            true => "all initiators".to_string(),
+            false => format!("the initiators of {}", self.initiators),
+        };
+        match (self.is_online, &self.targets[..]) {
+            (false, _) => vec![format!("LUN {number}, offline")],
+            (true, []) => vec![format!("LUN {number}, of no target yet")],
+            (true, targets) => {
+                targets.iter().map(|target| format!("LUN {number} of {target}, for {whom}")).collect()
+            }
+        }
+    }
 }
 
 fn clients(nbd: &Nbd) -> String {
@@ -70,7 +179,7 @@ fn clients(nbd: &Nbd) -> String {
     nbd.clients.iter().map(line).collect()
 }
 
-fn document(daemon: &Daemon, pools: &[Pool], nbd: &Nbd) -> String {
+fn document(daemon: &Daemon, all: &Things) -> String {
     let pool = |pool: &Pool| {
         json!({
             "name": pool.name, "guid": pool.guid, "state": pool.health, "size": number_of(pool, "size"),
@@ -80,23 +189,34 @@ fn document(daemon: &Daemon, pools: &[Pool], nbd: &Nbd) -> String {
     let export = |export: &api::NbdExport| {
         json!({
             "name": export.name, "size": export.size, "block_size": export.block_size,
-            "uris": nbd.uris(&export.name),
+            "uris": all.nbd.uris(&export.name),
+        })
+    };
+    let luns = all.nbd.exports.iter().filter_map(|export| lun_of(all, &export.name));
+    let lun = |lun: Lun| {
+        json!({
+            "volume": lun.name, "number": lun.number, "online": lun.is_online, "targets": lun.targets,
+            "initiator_groups": lun.initiators,
         })
     };
     json::pretty(&json!({
         "daemon": daemon,
-        "pools": pools.iter().map(pool).collect::<Vec<_>>(),
-        "volumes": nbd.exports.iter().map(export).collect::<Vec<_>>(),
-        "clients": nbd.clients,
+        "services": all.services,
+        "pools": all.pools.iter().map(pool).collect::<Vec<_>>(),
+        "volumes": all.nbd.exports.iter().map(export).collect::<Vec<_>>(),
+        "luns": luns.map(lun).collect::<Vec<_>>(),
+        "clients": all.nbd.clients,
     }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use api::san::Group;
+    use api::shares::{ItemKind, Place};
     use api::{NbdClient, NbdExport, Property};
 
-    fn example() -> (Daemon, Vec<Pool>, Nbd) {
+    fn example() -> (Daemon, Things) {
         let daemon = Daemon {
             pid: 77,
             version: "0.1.0".into(),
@@ -104,6 +224,7 @@ mod tests {
             uptime: 3723,
             arc_size: 3 << 20,
             arc_max: 2 << 30,
+            api: vec!["https://127.0.0.1:8215".into()],
         };
         let tank = Pool {
             name: "tank".into(),
@@ -130,7 +251,12 @@ mod tests {
         };
         let nbd = Nbd {
             addresses: vec!["127.0.0.1:10809".into()],
-            exports: vec![NbdExport { name: "tank/v".into(), size: 1 << 30, block_size: 16 << 10 }],
+            exports: vec![NbdExport {
+                name: "tank/v".into(),
+                size: 1 << 30,
+                block_size: 16 << 10,
+                addresses: vec!["127.0.0.1:10809".into()],
+            }],
             clients: vec![NbdClient {
                 address: "127.0.0.1:9".into(),
                 export: Some("tank/v".into()),
@@ -139,30 +265,61 @@ mod tests {
                 written_bytes: 0,
             }],
         };
-        (daemon, vec![tank, lost], nbd)
+        let attributes = [("lunguid", "6"), ("lunumber", "3"), ("targetgroup", "t"), ("initiatorgroup", "i")];
+        let lun = Item {
+            place: Place::project("tank", "default").share("v"),
+            kind: ItemKind::Lun,
+            attributes: attributes.map(|(name, value)| Property::computed(name, value)).into(),
+            custom: Vec::new(),
+        };
+        let group = Group { name: "t".into(), members: vec!["iqn.x:a".into(), "iqn.x:b".into()] };
+        let service = |name: &str, enabled, addresses: &[&str]| ServiceState {
+            name: name.into(),
+            enabled,
+            addresses: addresses.iter().map(ToString::to_string).collect(),
+            ..ServiceState::default()
+        };
+        let things = Things {
+            pools: vec![tank, lost],
+            nbd,
+            services: vec![service("iscsi", true, &["127.0.0.1:3261"]), service("nbd", false, &[])],
+            api: daemon.api.clone(),
+            shares: vec![lun],
+            san: SanState { target_groups: vec![group], ..SanState::default() },
+        };
+        (daemon, things)
     }
 
     #[test]
-    fn the_daemon_its_pools_its_volumes_and_its_clients_are_shown() {
-        let (daemon, pools, nbd) = example();
+    fn the_daemon_its_addresses_pools_volumes_luns_and_clients_are_shown() {
+        let (daemon, things) = example();
         let expected = "\
 cenote 0.1.0 is up for 01:02:03, process 77, with its home in /h
 
   memory  3M in the cache, of at most 2G (zfs_arc_max)
+  iscsi   127.0.0.1:3261
+  nbd     disabled
+  api     https://127.0.0.1:8215
   pool    tank  10G, 9G free, DEGRADED
           /d/b is not there
   pool    lost  UNAVAIL: none of its devices is there
   volume  tank/v  1G, in blocks of 16K
+          LUN 3 of iqn.x:a, for the initiators of i
+          LUN 3 of iqn.x:b, for the initiators of i
           nbd://127.0.0.1/tank/v
   client  127.0.0.1:9  tank/v, 12 requests, 4K read, 0B written
 ";
-        assert_eq!(render(&daemon, &pools, &nbd), expected);
+        assert_eq!(render(&daemon, &things), expected);
     }
 
     #[test]
     fn json_has_exact_numbers() {
-        let (daemon, pools, nbd) = example();
-        let value: serde_json::Value = serde_json::from_str(&document(&daemon, &pools, &nbd)).unwrap();
+        let (daemon, things) = example();
+        let value: serde_json::Value = serde_json::from_str(&document(&daemon, &things)).unwrap();
+        assert_eq!(
+            (value["luns"][0]["number"].as_str(), value["luns"][0]["targets"][1].as_str()),
+            (Some("3"), Some("iqn.x:b"))
+        );
         assert_eq!(value["daemon"]["arc_max"], 2u64 << 30);
         assert_eq!(value["pools"][0]["free"], 9u64 << 30);
         assert_eq!(value["volumes"][0]["uris"][0], "nbd://127.0.0.1/tank/v");

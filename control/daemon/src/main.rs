@@ -66,14 +66,18 @@ fn main() -> ExitCode {
 
 fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
     match command {
-        Command::Up(args) => serve::run(
-            home,
-            (&args.listen, &args.portals, &args.web),
-            (&args.system, &args.files),
-            Some(&args),
-        ),
+        Command::Up(args) => {
+            let places = serve::Places {
+                listen: args.listen.clone(),
+                offered: args.offered.clone(),
+                portals: args.portals.clone(),
+                web: args.web.clone(),
+            };
+            serve::run(home, places, (&args.system, &args.files), Some(&args))
+        }
         Command::Serve(args) => {
-            serve::run(home, (&args.listen, &args.portals, &args.web), (&args.system, &args.files), None)
+            let cli::args::Serve { listen, offered, portals, system, web, files } = args;
+            serve::run(home, serve::Places { listen, offered, portals, web }, (&system, &files), None)
         }
         Command::Status(args) => {
             let mut daemon = running(home)?.ok_or_else(|| none_runs(home))?;

@@ -32,13 +32,20 @@ pub fn run(home: &Home, args: &args::Nbd) -> Result<(), Failure> {
 /// The daemon has the pool, and serves all its volumes: that is where to go.
 fn served_already(daemon: &mut dyn Caller, args: &args::Nbd) -> Result<(), Failure> {
     let call = Call { command: String::new(), uid: 0, request: Request::NbdExports };
-    let Reply::Nbd(Nbd { addresses, exports, .. }) = daemon.call(call)? else {
+    let Reply::Nbd(Nbd { exports, .. }) = daemon.call(call)? else {
         return Err(Failure::Failed("the daemon does not say what it serves".into()));
     };
     let name = &args.dataset;
-    if !exports.iter().any(|e| e.name == *name) {
+    let Some(export) = exports.into_iter().find(|e| e.name == *name) else {
         return Err(Failure::Failed(format!(
             "cannot open '{name}': dataset does not exist, or is no volume"
+        )));
+    };
+    let addresses = export.addresses;
+    if addresses.is_empty() {
+        return Err(Failure::Failed(format!(
+            "cannot serve '{name}': the daemon has its pool and does not offer it over NBD; 'cenote zfs set \
+             cenote:nbd=on {name}' makes it"
         )));
     }
     if args.read_only || args.listen.listen.is_some() || args.listen.socket.is_some() {
@@ -70,7 +77,7 @@ async fn serve_with(
     exports.check().await.map_err(|e| format!("cannot serve '{dataset}': {e}"))?;
     let server = nbd::Server::new(Arc::new(exports), Arc::default(), nbd::Config::default());
     appliance.set_nbd(server.clone());
-    let doors = nbd_doors(listen, None);
+    let doors = nbd_doors(listen, None, true);
     let addresses = open(&server, &doors).map_err(|e| e.to_string())?;
     report::say(&Nbd { addresses, ..Nbd::default() }.uris(dataset).join("\n"));
     linux::shutdown_signal().await;

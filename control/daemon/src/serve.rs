@@ -7,9 +7,9 @@
 
 use crate::{log, manager, report, socket, up, web};
 use api::{Call, Caller, Reply, Request};
-use appliance::{Appliance, Config, Doors, Exported, Front, Home, Iscsi};
+use appliance::{Appliance, Config, Doors, Exported, Front, Home, Iscsi, Offers};
 use cli::Failure;
-use cli::args::{Files, Listen, Portals, System, Up, Web};
+use cli::args::{Files, Listen, Offered, Portals, System, Up, Web};
 use futures_util::future::select;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -20,13 +20,22 @@ use std::time::Duration;
 /// A daemon that ends, or was killed, gives its home up within this time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Where clients come in, and what of NBD they find there.
+#[derive(Clone, Debug)]
+pub struct Places {
+    pub listen: Listen,
+    pub offered: Offered,
+    pub portals: Portals,
+    pub web: Web,
+}
+
 pub fn run(
     home: &Home,
-    (listen, portals, web): (&Listen, &Portals, &Web),
+    places: Places,
     (system, files): (&System, &Files),
     first: Option<&Up>,
 ) -> Result<(), Failure> {
-    log::start(web.log);
+    log::start(places.web.log);
     if let Some(daemon) = crate::running(home)? {
         return Err(runs_already(home, daemon));
     }
@@ -39,9 +48,8 @@ pub fn run(
         mounts: files.mount,
         system: system.read(report::complain)?,
     };
-    let (listen, portals, web) = (listen.clone(), portals.clone(), web.clone());
     let first = first.map(up::First::of);
-    linux::block_on(serve(config, listen, portals, web, first)).map_err(Failure::Failed)
+    linux::block_on(serve(config, places, first)).map_err(Failure::Failed)
 }
 
 fn runs_already(home: &Home, mut daemon: client::Client) -> Failure {
@@ -56,20 +64,14 @@ fn runs_already(home: &Home, mut daemon: client::Client) -> Failure {
     ))
 }
 
-async fn serve(
-    config: Config,
-    listen: Listen,
-    portals: Portals,
-    web: Web,
-    first: Option<up::First>,
-) -> Result<(), String> {
+async fn serve(config: Config, places: Places, first: Option<up::First>) -> Result<(), String> {
     // Whoever asks for the end while pools are opened gets it as soon as they can be closed.
     linux::expect_shutdown();
     let home = config.home.clone();
     let appliance = Appliance::start(config).await.map_err(|e| e.message)?;
     report::warn(&appliance);
     appliance.begin_journal();
-    let outcome = serve_with(&appliance, &home, (&listen, &portals, &web), first).await;
+    let outcome = serve_with(&appliance, &home, &places, first).await;
     // Whatever went wrong, what is open is closed.
     let closed = appliance.stop().await.map_err(|e| e.message);
     outcome.and(closed)
@@ -78,7 +80,7 @@ async fn serve(
 async fn serve_with(
     appliance: &Appliance,
     home: &Home,
-    (listen, portals, web): (&Listen, &Portals, &Web),
+    Places { listen, offered, portals, web }: &Places,
     first: Option<up::First>,
 ) -> Result<(), String> {
     let is_up = first.is_some();
@@ -86,10 +88,13 @@ async fn serve_with(
         up::prepare(appliance, home, &first).await?;
     }
     appliance.begin_to_mount().await.iter().for_each(|line| report::complain(line));
-    let server = nbd::Server::new(Arc::new(Exported::all(appliance)), Arc::default(), nbd::Config::default());
+    let socket = Arc::new(Exported::at(appliance, None));
+    let server = nbd::Server::new(socket, Arc::default(), nbd::Config::default());
+    appliance.set_offers(Offers { named: offered.export.clone(), first: is_up.then(|| up::VOLUME.into()) });
     appliance.set_nbd(server.clone());
+    world::spawn(appliance.clone().follow_offers());
     let iscsi = Iscsi::start(appliance).await;
-    let doors = nbd_doors(listen, Some(&home.nbd_socket()));
+    let doors = nbd_doors(listen, Some(&home.nbd_socket()), is_up);
     let unix = doors.unix.clone();
     for (front, doors) in [(Front::Nbd, doors), (Front::Iscsi, portals_of(portals))] {
         let warnings = appliance.open_doors(front, doors).await.map_err(|e| e.to_string())?;
@@ -97,18 +102,18 @@ async fn serve_with(
     }
     socket::listen(appliance, &home.socket()).map_err(|e| e.to_string())?;
     let api = web::start(appliance, home, web)?;
+    appliance.set_api(api.addresses.clone());
     match is_up {
         true => report::say(&up::welcome(appliance, home).await?),
         false => {
-            let home = home.dir().display();
-            match &appliance.addresses(Front::Nbd)[..] {
-                [] => report::say(&format!("cenote serves {home}; its service nbd is disabled")),
-                addresses => report::say(&format!("cenote serves {home} on {}", addresses.join(" and "))),
-            }
-            // Who did not say where finds it at the usual place, or asks the Unix socket.
-            if !web.https.is_empty() {
-                report::say(&format!("its API is at {}", api.addresses.join(" and ")));
-            }
+            let doors = [("iSCSI", Front::Iscsi), ("NBD", Front::Nbd)].map(|(name, front)| match &appliance
+                .addresses(front)[..]
+            {
+                [] => format!("{name} nowhere"),
+                addresses => format!("{name} on {}", addresses.join(" and ")),
+            });
+            let (home, api) = (home.dir().display(), api.addresses.join(" and "));
+            report::say(&format!("cenote serves {home}: {}, the API on {api}", doors.join(", ")));
             up::unusable(appliance).await?.iter().for_each(|line| report::complain(line));
         }
     }
@@ -137,12 +142,13 @@ fn portals_of(portals: &Portals) -> Doors {
     }
 }
 
-/// Where NBD clients come in: where it was asked for; else at the usual port, or another if somebody has it.
-pub fn nbd_doors(listen: &Listen, usual_socket: Option<&Path>) -> Doors {
+/// Where NBD clients come in: where it was asked for, and at the usual socket. Unasked, at the usual port of this machine
+/// too, or another if somebody has it: by TCP every user of the machine comes in.
+pub fn nbd_doors(listen: &Listen, usual_socket: Option<&Path>, unasked: bool) -> Doors {
     let unix = listen.socket.as_deref().or(usual_socket).map(Path::to_path_buf);
     let tcp = match listen.listen {
         Some(address) => vec![vec![address]],
-        None if listen.socket.is_some() => Vec::new(),
+        None if listen.socket.is_some() || !unasked => Vec::new(),
         None => vec![usual(nbd::DEFAULT_PORT)],
     };
     Doors { tcp, unix, said: listen.listen.is_some() || listen.socket.is_some() }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use units::pretty_size;
 
 const POOL: &str = "tank";
-const VOLUME: &str = "tank/vol1";
+pub const VOLUME: &str = "tank/vol1";
 
 /// How large the first things are.
 #[derive(Clone, Copy, Debug)]
@@ -101,15 +101,16 @@ fn new_pool(disk: &Path) -> NewPool {
 
 /// What there is, and the commands that somebody who is new here types next.
 pub async fn welcome(appliance: &Appliance, home: &Home) -> Result<String, String> {
-    let pools = pools(appliance).await?;
-    let Reply::Nbd(nbd) = ask(appliance, "", Request::NbdExports).await? else {
-        return Err("the appliance does not say which volumes there are".into());
-    };
+    let mut things = cli::status::Things::default();
+    for request in cli::status::Things::requests() {
+        things.take(ask(appliance, "", request).await?);
+    }
+    let (pools, nbd) = (&things.pools, &things.nbd);
     let mut text = format!("cenote is up, with its home in {}\n\n", home.dir().display());
-    text += &cli::status::things(&pools, &nbd);
+    text += &cli::status::things(&things);
     text += "\nTry, in another terminal:\n";
     let own = own_command(home);
-    if let Some(uri) = nbd.exports.first().and_then(|e| nbd.uris(&e.name).into_iter().next()) {
+    if let Some(uri) = easiest(nbd) {
         text += &client_command(&uri);
     }
     text += &format!("  {own} zpool status\n");
@@ -119,6 +120,12 @@ pub async fn welcome(appliance: &Appliance, home: &Home) -> Result<String, Strin
     }
     text += "\nCtrl-C stops it; what was flushed stays.";
     Ok(text)
+}
+
+/// A URI of a volume: over TCP, where there is one.
+fn easiest(nbd: &api::Nbd) -> Option<String> {
+    let uris: Vec<String> = nbd.exports.iter().flat_map(|export| nbd.uris(&export.name)).collect();
+    uris.iter().find(|uri| uri.starts_with("nbd://")).or(uris.first()).cloned()
 }
 
 async fn pools(appliance: &Appliance) -> Result<Vec<api::Pool>, String> {

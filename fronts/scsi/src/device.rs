@@ -8,11 +8,17 @@
 //! ```
 //!
 //! Changes of reservations take turns and are made on a copy; the copy becomes the truth after it was stored, where it
-//! must survive, and before the command is answered.
+//! must survive, and before the command is answered. In the same instant the tasks of the nexuses that it preempts are
+//! aborted, and the turn is over: what waits for those tasks to end holds nothing that another change needs.
+//!
+//! No two commands wait for each other. Only PREEMPT AND ABORT waits for other commands, after its change was made, and
+//! only for those that it aborted; an aborted command makes no change after that, and stops waiting. So of two that
+//! abort each other the one whose change came first goes on, and the other ends.
 
 use crate::attention::{Attention, Attentions};
 use crate::cdb::Command;
 use crate::copy::{Copies, Tokens};
+use crate::epoch::{Epoch, Mark, Tasks};
 use crate::identity::{Identity, Nexus};
 use crate::inquiry::{Limits, unit_names};
 use crate::mode::Modes;
@@ -28,7 +34,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Result;
 use world::Pending;
-use world::sync::Event;
 
 /// How a unit is configured; the first two may be changed by clients until it comes up again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,51 +120,10 @@ pub(crate) struct Attached {
     pub who: Who,
     pub waiting: AtomicBool,
     attentions: Mutex<Attentions>,
-    epoch: Mutex<Arc<Epoch>>,
+    tasks: Mutex<Tasks>,
     /// The path has ended, though commands of it may not have.
     left: AtomicBool,
     pub copies: Copies,
-}
-
-/// The tasks of a path between two aborts of all of them; each task under way has a share of it.
-#[derive(Debug, Default)]
-pub(crate) struct Epoch(Arc<Mark>);
-
-/// What is left to be known of an epoch.
-#[derive(Debug)]
-pub(crate) struct Mark {
-    /// The path whose command or function ended it.
-    ended_by: AtomicU64,
-    /// Set when the last of its tasks is done.
-    drained: Event,
-}
-
-/// No path has this number.
-const NOBODY: u64 = u64::MAX;
-
-impl Default for Mark {
-    fn default() -> Mark {
-        Mark { ended_by: AtomicU64::new(NOBODY), drained: Event::new() }
-    }
-}
-
-impl Drop for Epoch {
-    fn drop(&mut self) {
-        self.0.drained.set();
-    }
-}
-
-impl Epoch {
-    pub fn mark(&self) -> Arc<Mark> {
-        self.0.clone()
-    }
-}
-
-impl Mark {
-    /// The path that aborted its tasks, if one did; 0 when it was the appliance.
-    pub fn ended_by(&self) -> Option<u64> {
-        Some(self.ended_by.load(Ordering::SeqCst)).filter(|&by| by != NOBODY)
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -193,20 +157,9 @@ impl Attached {
         self.left.load(Ordering::SeqCst)
     }
 
+    /// The epoch of the tasks that begin now.
     pub fn epoch(&self) -> Arc<Epoch> {
-        lock(&self.epoch).clone()
-    }
-
-    /// Begins a new epoch without aborting anything.
-    fn change_epoch(&self) -> Arc<Mark> {
-        std::mem::take(&mut *lock(&self.epoch)).mark()
-    }
-
-    /// Begins a new epoch; the wait is for the tasks of the old one.
-    fn end_epoch(&self, by: u64) -> Arc<Mark> {
-        let old = std::mem::take(&mut *lock(&self.epoch));
-        old.0.ended_by.store(by, Ordering::SeqCst);
-        old.mark()
+        lock(&self.tasks).epoch()
     }
 }
 
@@ -273,7 +226,7 @@ impl Device {
             nexus,
             waiting: AtomicBool::new(false),
             attentions: Mutex::default(),
-            epoch: Mutex::default(),
+            tasks: Mutex::default(),
             left: AtomicBool::new(false),
             copies: Copies::default(),
         });
@@ -351,9 +304,10 @@ impl Device {
     /// it would, and this waits for it.
     pub async fn go_away(&self) {
         self.set_away();
-        let ended: Vec<Arc<Mark>> = self.state().paths.iter().map(|p| p.change_epoch()).collect();
-        for mark in ended {
-            mark.drained.wait().await;
+        let under_way: Vec<Arc<Mark>> =
+            self.state().paths.iter().flat_map(|p| lock(&p.tasks).leave_running()).collect();
+        for mark in under_way {
+            mark.drained().await;
         }
     }
 
@@ -379,12 +333,12 @@ impl Device {
         self.abort_where(|_| true, by).await;
     }
 
-    /// Aborts the commands of some paths, and waits until none of them can change anything any more.
+    /// Aborts the commands of some paths, and waits until none of them can change anything any more, nor any that was
+    /// aborted before.
     pub(crate) async fn abort_where(&self, which: impl Fn(&Attached) -> bool, by: u64) {
-        let ended: Vec<Arc<Mark>> =
-            self.state().paths.iter().filter(|p| which(p)).map(|p| p.end_epoch(by)).collect();
-        for mark in ended {
-            mark.drained.wait().await;
+        let aborted = self.state().abort(which, by);
+        for mark in aborted {
+            mark.drained().await;
         }
     }
 
@@ -413,14 +367,53 @@ impl Device {
         self.reserved.store(reserved, Ordering::Release);
     }
 
-    /// PERSISTENT RESERVE OUT.
+    /// PERSISTENT RESERVE OUT of a task whose epoch is `own`. Waits for its turn and for the store; PREEMPT AND ABORT
+    /// then waits for the tasks it aborted. A task that is aborted meanwhile waits no longer: its change was made, or
+    /// never will be.
     pub(crate) async fn change_reservations(
         &self,
         command: Command,
         list: Vec<u8>,
         path: Arc<Attached>,
+        own: Arc<Mark>,
     ) -> Answer {
-        let _turn = self.changing.lock().await;
+        let aborted = {
+            let turn = own.unless_ended(self.changing.lock()).await;
+            let Some(_turn) = turn.filter(|_| own.ended_by().is_none()) else {
+                return Err(self.overtaken(command, &path));
+            };
+            let (registry, effects) = self.change(command, &list, &path).await?;
+            let mut state = self.state();
+            state.registry = registry;
+            self.note_reserved(&state);
+            for (who, attention) in effects.told {
+                state.paths.iter().filter(|p| p.who == who).for_each(|p| p.raise(attention));
+            }
+            state.abort(|p| p.id != path.id && effects.aborted.contains(&p.who), path.id)
+        };
+        for mark in aborted {
+            if own.unless_ended(mark.drained()).await.is_none() {
+                break;
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// What a change that was aborted before its turn came is answered, where it is answered: as if it had come after
+    /// the one that preempted its registration, which it needs.
+    fn overtaken(&self, command: Command, path: &Attached) -> Refusal {
+        let registers = matches!(command, Command::PersistentOut { action: 0 | 6, .. });
+        let preempted = !self.state().registry.is_registered(&path.who);
+        if preempted && !registers { Refusal::Conflict } else { Refusal::Busy }
+    }
+
+    /// The registry as a change makes it, which is stored when this returns.
+    async fn change(
+        &self,
+        command: Command,
+        list: &[u8],
+        path: &Attached,
+    ) -> std::result::Result<(Registry, Effects), Refusal> {
         let (mut registry, ports) = {
             let state = self.state();
             let ports = state.groups.iter().flat_map(|g| g.ports.iter().copied()).collect::<Vec<u16>>();
@@ -429,7 +422,7 @@ impl Device {
         let own = path.who.port;
         let ports = if ports.contains(&own) { ports } else { vec![own] };
         let survived = registry.survives;
-        let change = persist::read(command, &list, own, &ports)?;
+        let change = persist::read(command, list, own, &ports)?;
         let effects = change.apply(&mut registry, &path.who)?;
         let text = persist::store(&registry);
         let lasting = match (registry.survives, survived) {
@@ -439,22 +432,14 @@ impl Device {
         };
         let saved = self.store.save(text, lasting).await;
         saved.map_err(|e| Refusal::Sense(Sense::of(e.kind(), true)))?;
-        {
-            let mut state = self.state();
-            state.registry = registry;
-            self.note_reserved(&state);
-        }
-        self.tell(effects, path.id).await;
-        Ok(Vec::new())
+        Ok((registry, effects))
     }
+}
 
-    async fn tell(&self, effects: Effects, by: u64) {
-        for (who, attention) in effects.told {
-            self.state().paths.iter().filter(|p| p.who == who).for_each(|p| p.raise(attention));
-        }
-        if !effects.aborted.is_empty() {
-            self.abort_where(|p| p.id != by && effects.aborted.contains(&p.who), by).await;
-        }
+impl State {
+    /// Aborts the tasks of some paths; returns those that have not ended yet, also of earlier aborts.
+    fn abort(&self, which: impl Fn(&Attached) -> bool, by: u64) -> Vec<Arc<Mark>> {
+        self.paths.iter().filter(|p| which(p)).flat_map(|p| lock(&p.tasks).abort(by)).collect()
     }
 }
 

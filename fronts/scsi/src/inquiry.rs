@@ -12,7 +12,7 @@ const DISK: u8 = 0x00;
 /// What clients may ask for at once, in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// Announced. More is refused only beyond [`Limits::transfer_hard`].
+    /// Announced, unless the unit's own block is larger. More is refused only beyond [`Limits::transfer_hard`].
     pub transfer: u32,
     pub transfer_hard: u32,
     pub compare: u8,
@@ -31,6 +31,11 @@ impl Limits {
             unmap_ranges: 256,
             write_same: (16 << 20) / BLOCK,
         }
+    }
+
+    /// The largest transfer that clients are told to ask for: never less than one block of the unit.
+    fn announced(&self, unit_block: u32) -> u32 {
+        self.transfer.max(unit_block).min(self.transfer_hard)
     }
 }
 
@@ -104,16 +109,20 @@ impl About<'_> {
         bytes
     }
 
+    /// The largest transfer is also the optimal one: Linux before 6.10 sends nothing longer than the optimal length, so the
+    /// unit's own block in its place would cut large requests into single blocks. Where transfers should begin and end is
+    /// said by the granularity, and by the physical block of READ CAPACITY.
     fn block_limits(&self) -> Vec<u8> {
         let blocks = self.unit.block_size() / BLOCK as u32;
+        let transfer = self.limits.announced(blocks).to_be_bytes();
         let mut page = vec![0; 0x3c];
         let mut put = |at: usize, value: &[u8]| page[at - 4..at - 4 + value.len()].copy_from_slice(value);
         // A write-same must say how many blocks.
         put(4, &[0x01, self.limits.compare]);
         put(6, &u16::try_from(blocks).unwrap_or(u16::MAX).to_be_bytes());
-        put(8, &self.limits.transfer.to_be_bytes());
-        put(12, &blocks.min(self.limits.transfer).to_be_bytes());
-        put(16, &self.limits.transfer.to_be_bytes());
+        put(8, &transfer);
+        put(12, &transfer);
+        put(16, &transfer);
         put(20, &self.limits.unmap.to_be_bytes());
         put(24, &self.limits.unmap_ranges.to_be_bytes());
         put(28, &blocks.to_be_bytes());
@@ -207,7 +216,7 @@ mod tests {
         assert_eq!((standard.len(), standard[4]), (96, 91));
         assert_eq!(standard[8..36], *b"SUN     ZFS Storage 74301.0 ");
         let limits = about.inquire(Some(0xb0)).unwrap();
-        assert_eq!(limits[6..16], [0, 32, 0, 0, 8, 0, 0, 0, 0, 32]);
+        assert_eq!(limits[6..16], [0, 32, 0, 0, 8, 0, 0, 0, 8, 0]);
         let names = about.inquire(Some(0x83)).unwrap();
         assert_eq!(names[4..9], [1, 3, 0, 16, 0x60]);
         assert_eq!(read_capacity16(1 << 20, 16 << 10)[7..15], [0xff, 0, 0, 2, 0, 0, 5, 0xc0]);

@@ -5,6 +5,7 @@
 //!   inquiry, mode, opcodes, report   what a unit says of itself                       (pure)
 //!   registry     persistent reservations: who registered, who holds                   (pure)
 //!   device       one unit, shared by all that reach it; a Path is one initiator's way to it
+//!   epoch        the tasks of a path, as an abort sees them
 //!   media        reads, writes and their kin, carried out on a LogicalUnit
 //!   copy         blocks from one unit to another without the client between, by lists or by tokens
 //!   reach        the paths of one initiator: what it may copy between
@@ -30,6 +31,7 @@ mod attention;
 mod cdb;
 mod copy;
 mod device;
+mod epoch;
 mod guard;
 mod identity;
 mod inquiry;

@@ -9,7 +9,8 @@ use crate::BLOCK;
 use crate::attention::Attention;
 use crate::cdb::{self, Blocks, Command};
 use crate::copy::{self, Stop};
-use crate::device::{Attached, Device, Epoch, Mark, PortGroup, PortState};
+use crate::device::{Attached, Device, PortGroup, PortState};
+use crate::epoch::{Epoch, Mark};
 use crate::guard;
 use crate::inquiry::{About, read_capacity10, read_capacity16};
 use crate::media;
@@ -119,8 +120,9 @@ impl Path {
 
     /// Looks at a command for which the client announced `announced` bytes of data.
     pub fn admit(&self, cdb: &[u8], announced: u64) -> Result<Admission, Outcome> {
-        let command = self.0.check(cdb, announced).map_err(|refusal| self.0.outcome(Err(refusal)))?;
+        // Before the checks: an abort that comes between them and the work aborts this one as well.
         let epoch = self.0.attached.epoch();
+        let command = self.0.check(cdb, announced).map_err(|refusal| self.0.outcome(Err(refusal)))?;
         let stop = copy::may_take_long(&command).then(Stop::default);
         Ok(Admission { command, mark: epoch.mark(), epoch: Arc::downgrade(&epoch), stop })
     }
@@ -307,8 +309,8 @@ impl Way {
         let work: Pending<Answer> = match command {
             Command::PersistentOut { .. } => {
                 let (device, path) = (self.device.clone(), self.attached.clone());
-                let list = media::flatten(&data);
-                Box::pin(async move { device.change_reservations(command, list, path).await })
+                let (list, own) = (media::flatten(&data), mark.clone());
+                Box::pin(async move { device.change_reservations(command, list, path, own).await })
             }
             _ if copy::may_take_long(&command) => {
                 copy::start(self, command, media::flatten(&data), stop.unwrap_or_default())
@@ -451,6 +453,10 @@ impl Future for Running {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
         let answer = ready!(self.work.as_mut().poll(cx));
         Poll::Ready(match self.mark.ended_by() {
+            // It was preempted before its turn came, and hears that.
+            Some(by) if by != self.way.attached.id && matches!(answer, Err(Refusal::Conflict)) => {
+                self.way.outcome(answer)
+            }
             Some(by) => self.way.aborted(by),
             None => self.way.outcome(answer),
         })

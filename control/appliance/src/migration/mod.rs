@@ -38,7 +38,7 @@ use units::{Error, Kind, Result, pretty_size};
 use world::sync::Event;
 
 /// On a half copy: the guid of what it is a copy of.
-const COPY_OF: &str = "cenote:copyof";
+pub(crate) const COPY_OF: &str = "cenote:copyof";
 
 /// By the names of the volumes; what has ended is kept until there is something newer to say.
 #[derive(Debug)]

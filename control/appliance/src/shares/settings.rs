@@ -1,6 +1,7 @@
 //! Attributes as they are set become properties of datasets.
 
 use super::luns::list;
+use super::masks::Masks;
 use super::root::RootWish;
 use crate::san::Network;
 use api::CustomProperty;
@@ -29,6 +30,21 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Who sees it is as it is for what it is a copy of, where nothing else was said.
+    pub fn keep_masks(&mut self, masks: Masks) {
+        for (property, text) in masks {
+            if self.properties.iter().any(|(said, _)| said == property) {
+                continue;
+            }
+            match property {
+                "cenote:targetgroup" => self.target_group = Some(text.clone()),
+                "cenote:initiatorgroup" => self.initiator_groups = Some(list(&text)),
+                _ => {}
+            }
+            self.properties.push((property.into(), text));
+        }
+    }
+
     /// A reservation is never above its quota: of both, the one goes first that makes room for the other.
     pub fn put_in_order(&mut self, reserved: u64) {
         let at = self.properties.iter().position(|(name, _)| name == "reservation");

@@ -2,7 +2,7 @@
 
 use super::carry_out::{check_place, plan_groups_of_new};
 use super::luns::own;
-use super::settings;
+use super::{masks, settings};
 use crate::datasets::Doomed;
 use crate::phrase::{About, cannot};
 use crate::pools::Access;
@@ -164,6 +164,11 @@ impl Appliance {
         let project = self.item(&Place::project(&to.pool, &to.project)).await?;
         if from.kind == ItemKind::Lun {
             let luns = self.luns().await?;
+            let open = self.pool(&to.pool, Access::Look).await?;
+            let _reading = open.pool.reading().await;
+            let parent = Place::project(&to.pool, &to.project).dataset();
+            let kept = masks::of_clone(open.pool.dsl(), &from.place.dataset(), &parent).await;
+            settings.keep_masks(kept.map_err(failed)?);
             plan_groups_of_new(&mut settings, to, &project, &network, &luns).map_err(failed)?;
         }
         settings.properties.extend(settings.reservation());

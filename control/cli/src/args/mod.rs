@@ -140,12 +140,22 @@ pub struct Files {
 /// Where NBD clients may come in.
 #[derive(Clone, Debug, Args)]
 pub struct Listen {
-    /// Address for NBD clients [default: 127.0.0.1:10809, or another port when that is taken]
+    /// Address for NBD clients over TCP [default: none for 'serve'; for 'up', whose first volume alone is there, and for
+    /// 'nbd' 127.0.0.1:10809, or another port when that is taken]
     #[arg(long, value_name = "HOST:PORT")]
     pub listen: Option<std::net::SocketAddr>,
-    /// Unix socket for NBD clients
+    /// Unix socket for NBD clients [default: for 'serve' and 'up' nbd.sock in the home]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub socket: Option<PathBuf>,
+}
+
+/// What NBD clients find.
+#[derive(Clone, Debug, Args)]
+pub struct Offered {
+    /// Offer this volume over NBD, or those below this dataset, and nothing else; may be given several times [default:
+    /// volumes that are not masked, and those with cenote:nbd=on]
+    #[arg(long, value_name = "DATASET")]
+    pub export: Vec<String>,
 }
 
 /// Where iSCSI clients may come in.
@@ -201,6 +211,8 @@ pub struct Up {
     #[command(flatten)]
     pub listen: Listen,
     #[command(flatten)]
+    pub offered: Offered,
+    #[command(flatten)]
     pub portals: Portals,
     #[command(flatten)]
     pub system: System,
@@ -220,6 +232,8 @@ pub struct Up {
 pub struct Serve {
     #[command(flatten)]
     pub listen: Listen,
+    #[command(flatten)]
+    pub offered: Offered,
     #[command(flatten)]
     pub portals: Portals,
     #[command(flatten)]
@@ -350,6 +364,32 @@ pub fn not_yet(normalized: &[String]) -> Option<String> {
     commands
         .contains(&word.as_str())
         .then(|| format!("'{program} {word}' is not part of this version of Cenote yet"))
+}
+
+/// The commands in a text for people, in single quotes, that are not ones of this program.
+#[cfg(test)]
+pub(crate) fn refused_in(text: &str) -> Vec<String> {
+    let mut root = command();
+    root.build();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let quoted = text.split('\'').skip(1).step_by(2);
+    let is_known = |words: &[&str]| {
+        let mut at = &root;
+        words.iter().all(|word| match at.find_subcommand(word) {
+            Some(found) => {
+                at = found;
+                true
+            }
+            None => at.get_subcommands().next().is_none(),
+        })
+    };
+    let refused = quoted.filter(|quoted| {
+        let words = quoted.strip_prefix("cenote ").unwrap_or(quoted);
+        let words: Vec<&str> = words.split(' ').take_while(|word| !word.starts_with(['-', '<'])).collect();
+        matches!(words.first(), Some(&"zpool" | &"zfs")) && !is_known(&words)
+            || quoted.starts_with("cenote ") && !is_known(&words)
+    });
+    refused.map(String::from).collect()
 }
 
 /// Reads `name=value`.

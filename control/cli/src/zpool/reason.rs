@@ -130,17 +130,17 @@ impl Reason {
             ),
             Missing => (
                 "One or more devices could not be opened.  Sufficient replicas exist for\n\tthe pool to continue functioning in a degraded state.",
-                "Attach the missing device and online it using 'zpool online'.",
+                "Attach the missing device: it is used again when the pool is opened\n\tnext, as after 'zpool export' and 'zpool import'.",
                 Some("ZFS-8000-2Q"),
             ),
             MissingUnusable => (
                 "One or more devices could not be opened.  There are insufficient\n\treplicas for the pool to continue functioning.",
-                "Attach the missing device and online it using 'zpool online'.",
+                "Attach the missing device: it is used again when the pool is opened\n\tnext, as after 'zpool export' and 'zpool import'.",
                 Some("ZFS-8000-3C"),
             ),
             BadLabel => (
                 "One or more devices could not be used because the label is missing or\n\tinvalid.  Sufficient replicas exist for the pool to continue\n\tfunctioning in a degraded state.",
-                "Replace the device using 'zpool replace'.",
+                "Replace the device with OpenZFS, after 'zpool export'; Cenote cannot yet.",
                 Some("ZFS-8000-4J"),
             ),
             BadLabelUnusable => (
@@ -150,17 +150,17 @@ impl Reason {
             ),
             Failing => (
                 "One or more devices has experienced an unrecoverable error.  An\n\tattempt was made to correct the error.  Applications are unaffected.",
-                "Determine if the device needs to be replaced, and clear the errors\n\tusing 'zpool clear' or replace the device with 'zpool replace'.",
+                "Determine if the device needs to be replaced: OpenZFS can do that, after\n\t'zpool export'.  Errors are counted anew when the pool is opened next.",
                 Some("ZFS-8000-9P"),
             ),
             Offline => (
                 "One or more devices has been taken offline by the administrator.\n\tSufficient replicas exist for the pool to continue functioning in a\n\tdegraded state.",
-                "Online the device using 'zpool online' or replace the device with\n\t'zpool replace'.",
+                "Online the device or replace it with OpenZFS, after 'zpool export';\n\tCenote cannot yet.",
                 None,
             ),
             Removed => (
                 "One or more devices have been removed.\n\tSufficient replicas exist for the pool to continue functioning in a\n\tdegraded state.",
-                "Online the device using zpool online' or replace the device with\n\t'zpool replace'.",
+                "Attach the device: it is used again when the pool is opened next, as\n\tafter 'zpool export' and 'zpool import'.",
                 None,
             ),
             CorruptData => (
@@ -175,20 +175,56 @@ impl Reason {
             ),
             Faulted => (
                 "One or more devices are faulted in response to persistent errors.\n\tSufficient replicas exist for the pool to continue functioning in a\n\tdegraded state.",
-                "Replace the faulted device, or use 'zpool clear' to mark the device\n\trepaired.",
+                "Replace the faulted device or mark it repaired with OpenZFS, after\n\t'zpool export'; Cenote cannot yet.",
                 None,
             ),
             FaultedUnusable => (
                 "One or more devices are faulted in response to persistent errors.  There are insufficient replicas for the pool to\n\tcontinue functioning.",
-                "Destroy and re-create the pool from a backup source.  Manually marking the device\n\trepaired using 'zpool clear' may allow some data to be recovered.",
+                "Destroy and re-create the pool from a backup source.  To mark the device\n\trepaired with OpenZFS, after 'zpool export', may allow some data to be recovered.",
                 None,
             ),
             OldVersion => (
                 "The pool is formatted using a legacy on-disk format.  The pool can\n\tstill be used, but some features are unavailable.",
-                "Upgrade the pool using 'zpool upgrade'.  Once this is done, the\n\tpool will no longer be accessible on software that does not support\n\tfeature flags.",
+                "Upgrade the pool with OpenZFS, after 'zpool export'.  Once this is done,\n\tthe pool will no longer be accessible on software that does not support\n\tfeature flags.",
                 None,
             ),
         };
         Words { status, action, message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Reason; 14] = [
+        Reason::Resilvering,
+        Reason::Suspended,
+        Reason::FaultedUnusable,
+        Reason::MissingUnusable,
+        Reason::BadLabelUnusable,
+        Reason::CorruptPool,
+        Reason::CorruptData,
+        Reason::Faulted,
+        Reason::Missing,
+        Reason::BadLabel,
+        Reason::Failing,
+        Reason::Offline,
+        Reason::Removed,
+        Reason::OldVersion,
+    ];
+
+    /// `status` told people to use 'zpool online', 'replace', 'clear' and 'upgrade', each of which was refused as no part of
+    /// this version.
+    #[test]
+    fn no_condition_advises_a_command_that_is_refused() {
+        for reason in ALL {
+            let Words { status, action, .. } = reason.words();
+            for text in [status, action] {
+                assert_eq!(crate::args::refused_in(text), Vec::<String>::new(), "{reason:?}: {text}");
+            }
+        }
+        // What would be found.
+        assert_eq!(crate::args::refused_in("use 'zpool reguid' or 'zfs list'"), ["zpool reguid"]);
     }
 }

@@ -9,6 +9,7 @@
 //!   rescue      files of pools that nobody mounts
 //!   files       file systems in the machine's own tree
 //!   clients     nbdcopy, an XFS on a loop device
+//!   offers      what NBD clients find, and where
 //!   iscsi       who sees which LUN, and what is kept of what was written
 //!   database    the published deployment over iSCSI, with a database on it
 //!   shell       the contexts of an appliance, and the tree of datasets that they leave
@@ -34,6 +35,7 @@ mod files;
 mod golden;
 mod home;
 mod iscsi;
+mod offers;
 mod remote;
 mod rescue;
 mod shell;
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         drivers::trials(),
         units::trials(),
         iscsi::trials(),
+        offers::trials(),
         database::trials(),
     ];
     interop::harness::main(trials.into_iter().flatten().collect())

@@ -13,7 +13,7 @@ use super::operations::Operation;
 use super::tokens::Token;
 use crate::BLOCK;
 use crate::cdb::{Blocks, Command};
-use crate::device::{Epoch, Mark};
+use crate::epoch::{Epoch, Mark};
 use crate::path::Way;
 use crate::sense::{Refusal, Sense};
 use flow::Piece;

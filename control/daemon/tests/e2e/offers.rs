@@ -1,0 +1,113 @@
+//! What NBD clients find, and where: masked LUNs are not for them.
+
+use crate::home::Home;
+use interop::harness::{Need, Trial, trial};
+use interop::programs::{command, said};
+
+pub fn trials() -> Vec<Trial> {
+    let nbdinfo = || Need::Program("nbdinfo");
+    vec![
+        trial("masked_luns_are_not_offered_over_nbd_unless_somebody_says_so", &[nbdinfo()], masked),
+        trial("unasked_a_daemon_is_on_tcp_with_the_first_volume_of_up_alone", &[nbdinfo()], unasked),
+        trial("status_shows_every_address_and_luns_by_target_and_number", &[], shown),
+    ]
+}
+
+const TARGET: &str = "iqn.2001-04.com.example:t";
+
+const SETUP: &str = "configuration san targets iscsi create\nset iqn=iqn.2001-04.com.example:t\ncommit\n\
+    configuration san initiators iscsi groups create\n\
+    set name=secret initiators=iqn.2001-04.com.example:host\ncommit\n\
+    shares project p\ncommit\n\
+    shares select p lun masked\nset volsize=32M sparse=true initiatorgroup=secret\ncommit\n\
+    shares select p lun open\nset volsize=32M sparse=true\ncommit\n";
+
+fn prepared() -> Home {
+    let home = Home::with_pool();
+    let script = home.scratch.join("script");
+    std::fs::write(&script, SETUP).unwrap();
+    home.run(&format!("shell {}", script.display()));
+    home.run("zfs create -s -V 32M tank/plain");
+    home.run("zfs snapshot tank/p/masked@s");
+    home.run("zfs clone tank/p/masked@s tank/clone");
+    home
+}
+
+/// Whether a client gets an export.
+fn gets(uri: &str) -> bool {
+    command("nbdinfo").args(["--size", uri]).output().unwrap().status.success()
+}
+
+fn at_socket(home: &Home, export: &str) -> bool {
+    gets(&format!("nbd+unix:///{export}?socket={}", home.dir().join("nbd.sock").display()))
+}
+
+/// The address of the daemon's NBD over TCP.
+fn tcp(home: &Home) -> Option<String> {
+    let status = home.run("status");
+    let line = status.lines().find(|line| line.trim_start().starts_with("nbd ")).unwrap();
+    line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).map(String::from)
+}
+
+fn masked() {
+    let home = prepared();
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 64M");
+    let tcp = tcp(&home).unwrap();
+    let at_tcp = |export: &str| gets(&format!("nbd://{tcp}/{export}"));
+    let both = |export: &str| [at_tcp(export), at_socket(&home, export)];
+    for export in ["tank/p/open", "tank/plain"] {
+        assert_eq!(both(export), [true, true], "{export}");
+    }
+    for export in ["tank/p/masked", "tank/p/masked@s", "tank/clone"] {
+        assert_eq!(both(export), [false, false], "{export}");
+    }
+    let list = said(&command("nbdinfo").args(["--list", &format!("nbd://{tcp}/")]).output().unwrap());
+    assert!(
+        list.contains("tank/plain") && !list.contains("masked") && !list.contains("tank/clone"),
+        "{list}"
+    );
+    assert!(home.fails("nbd tank/p/masked", 1).contains("'cenote zfs set cenote:nbd=on tank/p/masked'"));
+    home.run("zfs set cenote:nbd=on tank/p/masked");
+    assert_eq!(both("tank/p/masked"), [true, true]);
+    home.run("zfs set cenote:nbd=off tank/plain");
+    assert_eq!(both("tank/plain"), [false, false]);
+    daemon.end();
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 64M --export tank/clone");
+    let tcp = self::tcp(&home).unwrap();
+    assert!(gets(&format!("nbd://{tcp}/tank/clone")), "it was named");
+    assert!(!gets(&format!("nbd://{tcp}/tank/p/open")), "it was not");
+    daemon.end();
+}
+
+fn unasked() {
+    let home = prepared();
+    let (daemon, text) = home.start("serve --arc-max 64M");
+    assert!(text.contains("NBD on unix:") && tcp(&home).is_none(), "{text}");
+    assert!(at_socket(&home, "tank/plain"));
+    daemon.end();
+    home.run("zfs create -s -V 32M tank/vol1");
+    let (daemon, _) = home.start("up --arc-max 64M");
+    let tcp = tcp(&home).unwrap();
+    assert!(gets(&format!("nbd://{tcp}/tank/vol1")));
+    assert!(!gets(&format!("nbd://{tcp}/tank/plain")) && at_socket(&home, "tank/plain"));
+    daemon.end();
+}
+
+fn shown() {
+    let home = prepared();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let said = home.fails(&format!("serve --iscsi 127.0.0.1:{port} --arc-max 64M"), 1);
+    assert!(said.contains(&port.to_string()), "what was asked for must be had: {said}");
+    let (daemon, text) = home.start("serve --iscsi 127.0.0.1:0 --https 127.0.0.1:0 --arc-max 64M");
+    let status = home.run("status");
+    for name in ["iscsi", "nbd", "api"] {
+        let line = status.lines().find(|line| line.trim_start().starts_with(&format!("{name} "))).unwrap();
+        for address in line.split_whitespace().skip(1).filter(|word| *word != "and") {
+            assert!(text.contains(address), "{address} of {status} in {text}");
+        }
+    }
+    assert!(status.contains(&format!("LUN 0 of {TARGET}, for the initiators of secret")), "{status}");
+    assert!(status.contains(&format!("of {TARGET}, for all initiators")), "{status}");
+    daemon.end();
+}
