@@ -6,10 +6,13 @@
 //!                                            └────────── the Load, given back when the reply has left ──┘
 //! ```
 //!
+//! Which clients are taken in at all is the [`Crowd`]'s to say.
+//!
 //! Not here: any protocol.
 
 mod accept;
 mod budget;
+mod crowd;
 mod inbox;
 mod outbox;
 mod piece;
@@ -17,6 +20,7 @@ mod vitals;
 
 pub use accept::accept;
 pub use budget::{Budget, Lease};
+pub use crowd::{Crowd, Entry, Places, host};
 pub use inbox::Inbox;
 pub use outbox::{Load, Outbox};
 pub use piece::{Extent, Piece};

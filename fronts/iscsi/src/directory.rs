@@ -62,6 +62,11 @@ pub trait Directory: Send + Sync + Debug {
     /// `None` when there is none of this name at this portal for it.
     fn target(&self, asking: &Asking, name: &str) -> Option<Welcome>;
 
+    /// An initiator showed a wrong proof, after `wrong - 1` others of its name or address.
+    fn note_wrong_proof(&self, asking: &Asking, wrong: u64) {
+        let _ = (asking, wrong);
+    }
+
     /// The units it has at a target, by number. The same unit must be the same device to everybody.
     fn units(&self, asking: &Asking, target: &str) -> Pending<Result<Vec<Unit>>>;
 }

@@ -5,6 +5,7 @@
 //! ```text
 //!   wire, text     bytes <-> headers, keys and values; no I/O                       (pure)
 //!   params, chap   what is agreed on, and who proves what                           (pure)
+//!   guesses        how often secrets may be guessed at                              (pure)
 //!   login          a question of the client -> the answer, or the refusal           (pure)
 //!   session        one connection: logs in, then commands and data until either side leaves
 //!   server         listens at portals, spreads connections over the cores, watches over them
@@ -28,6 +29,7 @@
 
 mod chap;
 mod directory;
+mod guesses;
 mod login;
 pub mod memory;
 mod params;
@@ -38,6 +40,7 @@ mod wire;
 
 pub use chap::Credentials;
 pub use directory::{Asking, Authentication, Directory, Listed, Unit, Welcome};
+pub use flow::Places;
 pub use server::{Client, Config, Server};
 
 /// The port that is registered for it.

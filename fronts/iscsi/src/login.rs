@@ -106,6 +106,15 @@ impl<'a> Login<'a> {
         }
     }
 
+    pub fn asking(&self) -> &Asking {
+        &self.asking
+    }
+
+    /// Whether this question shows a proof that is to be looked at.
+    pub fn shows_proof(&self, question: &Question) -> bool {
+        question.pairs.get("CHAP_R").is_some() && matches!(self.proof, Proof::Challenged { .. })
+    }
+
     pub fn agreed(self) -> Agreed {
         Agreed { asking: self.asking, target: self.target, params: self.params }
     }

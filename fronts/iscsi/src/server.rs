@@ -7,8 +7,9 @@
 //! ```
 
 use crate::directory::Directory;
+use crate::guesses::Guesses;
 use crate::session::{Session, Vitals};
-use flow::Budget;
+use flow::{Budget, Crowd, Places};
 use probe::{Io, IoSnapshot, OpSnapshot, Registry};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,10 +29,8 @@ const LARGEST: usize = 48 << 20;
 /// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// More are turned away.
-    pub connections: usize,
-    /// So many may be logging in at a time.
-    pub logins: usize,
+    /// More are turned away, or make others go that have said nothing; strangers are those that are logging in.
+    pub places: Places,
     /// What all commands of all connections may hold together, in bytes.
     pub total_bytes: usize,
     /// What the commands of one session may hold, from their arrival until their answers are out.
@@ -39,6 +38,8 @@ pub struct Config {
     /// Commands that a session may have under way.
     pub session_commands: usize,
     pub login_timeout: Duration,
+    /// How long a client may say nothing after it has come.
+    pub silence_timeout: Duration,
     /// How long a client may be silent before it is asked whether it is there.
     pub ping_interval: Duration,
     /// How long it may take to answer, to read, or to send what it announced.
@@ -50,12 +51,12 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            connections: 16 << 10,
-            logins: 512,
+            places: Places { all: 16 << 10, of_address: 4 << 10, strangers: 512, strangers_of_address: 128 },
             total_bytes: 512 << 20,
             session_bytes: 64 << 20,
             session_commands: 256,
             login_timeout: Duration::from_secs(15),
+            silence_timeout: Duration::from_secs(5),
             ping_interval: Duration::from_secs(20),
             stall_timeout: Duration::from_secs(30),
             stop_timeout: Duration::from_secs(10),
@@ -99,14 +100,15 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     stopping: AtomicBool,
     next_core: AtomicU64,
+    guesses: Mutex<Guesses>,
 }
 
 #[derive(Default)]
 struct State {
     sessions: BTreeMap<u64, Entry>,
-    /// Those that said who they are: all of the others are logging in.
+    crowd: Crowd,
+    /// Those that said who they are.
     claimed: BTreeMap<SessionKey, Vec<u64>>,
-    claims: usize,
     next_id: u64,
     next_tsih: u16,
     /// By the address that was asked for. Dropping one ends its listening.
@@ -140,6 +142,7 @@ impl Server {
             state: Mutex::default(),
             stopping: AtomicBool::new(false),
             next_core: AtomicU64::new(0),
+            guesses: Mutex::default(),
         }))
     }
 
@@ -279,6 +282,10 @@ impl Shared {
         }
     }
 
+    pub fn guesses(&self) -> MutexGuard<'_, Guesses> {
+        self.guesses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub fn has_session(&self, tsih: u16) -> bool {
         self.lock().sessions.values().any(|s| s.tsih == tsih)
     }
@@ -319,16 +326,14 @@ impl Shared {
         let stream: Arc<dyn Stream> = Arc::from(stream);
         let vitals = Arc::new(Vitals::default());
         let mut state = self.lock();
-        let logins = state.sessions.len() - state.claims;
-        let full = state.sessions.len() >= self.config.connections || logins >= self.config.logins;
         // We accepted it a moment before its portal was closed.
         let too_late = is_ours && state.listening.iter().all(|(open, _)| *open != portal);
-        if self.is_stopping() || too_late || full {
+        state.next_id += 1;
+        let id = state.next_id;
+        if self.is_stopping() || too_late || !state.let_in(id, &address, &self.config.places) {
             drop(state);
             return stream.shutdown();
         }
-        state.next_id += 1;
-        let id = state.next_id;
         let session = Session {
             id,
             stream: stream.clone(),
@@ -375,6 +380,23 @@ fn found_at(stream: &dyn Stream, portal: &Address) -> Address {
 }
 
 impl State {
+    /// Whether client `id` has a place; another may have to go for it.
+    fn let_in(&mut self, id: u64, from: &Address, places: &Places) -> bool {
+        let State { sessions, crowd, .. } = self;
+        let is_silent = |id: u64| sessions.get(&id).is_some_and(|s| s.vitals.progress() == 0);
+        match crowd.enter(id, from, places, is_silent) {
+            flow::Entry::Full => return false,
+            flow::Entry::In => {}
+            flow::Entry::InPlaceOf(victim) => {
+                if let Some(victim) = sessions.get(&victim) {
+                    victim.stream.shutdown();
+                    victim.vitals.stop();
+                }
+            }
+        }
+        true
+    }
+
     /// The session of connection `id` has said who it is; its handle.
     fn take_key(&mut self, id: u64, key: SessionKey) -> Option<u16> {
         let tsih = self.free_tsih()?;
@@ -383,14 +405,14 @@ impl State {
         if entry.key.is_none() {
             entry.key = Some(key.clone());
             self.claimed.entry(key).or_default().push(id);
-            self.claims += 1;
+            self.crowd.settle(id);
         }
         Some(tsih)
     }
 
     fn remove(&mut self, id: u64) {
+        self.crowd.leave(id);
         let Some(key) = self.sessions.remove(&id).and_then(|entry| entry.key) else { return };
-        self.claims -= 1;
         if let Some(ids) = self.claimed.get_mut(&key) {
             ids.retain(|other| *other != id);
             if ids.is_empty() {

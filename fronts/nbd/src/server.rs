@@ -8,7 +8,7 @@
 use crate::session::Session;
 use crate::volume::Exports;
 use crate::wire::MAX_PAYLOAD;
-use flow::{Budget, Vitals};
+use flow::{Budget, Crowd, Places, Vitals};
 use probe::{Io, IoSnapshot, OpSnapshot, Registry};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,15 +25,16 @@ const UNIT: usize = 1 << 20;
 /// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// More are turned away.
-    pub connections: usize,
+    /// More are turned away, or make others go that have said nothing.
+    pub places: Places,
     /// What all requests of all connections may hold together, in bytes.
     pub total_bytes: usize,
     /// What the requests of one connection may hold, from their arrival until their replies are out.
     pub connection_bytes: usize,
     pub connection_requests: usize,
-    /// How long a client may take to choose an export.
+    /// How long a client may take to choose an export, and to say anything.
     pub negotiation_timeout: Duration,
+    pub silence_timeout: Duration,
     /// How long a client may neither read its replies nor send what it announced.
     pub stall_timeout: Duration,
     /// How long a stopping server lets requests in flight land.
@@ -43,11 +44,12 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            connections: 256,
+            places: Places { all: 256, of_address: 64, strangers: 64, strangers_of_address: 16 },
             total_bytes: 512 << 20,
             connection_bytes: 64 << 20,
             connection_requests: 1024,
-            negotiation_timeout: Duration::from_secs(30),
+            negotiation_timeout: Duration::from_secs(15),
+            silence_timeout: Duration::from_secs(5),
             stall_timeout: Duration::from_secs(60),
             stop_timeout: Duration::from_secs(10),
         }
@@ -58,6 +60,8 @@ impl Default for Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Client {
     pub address: Address,
+    /// Where it came in; none when somebody else accepted it.
+    pub door: Option<Address>,
     /// `None` while it still negotiates.
     pub export: Option<String>,
     pub since: Instant,
@@ -84,10 +88,17 @@ struct Shared {
 #[derive(Default)]
 struct State {
     sessions: BTreeMap<u64, Entry>,
+    crowd: Crowd,
     next_id: u64,
     /// By the address that each really listens on. Dropping one ends its listening.
     listening: Vec<(Address, oneshot::Sender<()>)>,
     watched: bool,
+}
+
+/// Where a client came in, and what is offered there.
+struct Entrance {
+    door: Option<Address>,
+    exports: Arc<dyn Exports>,
 }
 
 struct Entry {
@@ -106,7 +117,7 @@ struct Entry {
 impl Server {
     /// Each connection counts its I/O in `registry`, at the place "EXPORT CLIENT".
     pub fn new(exports: Arc<dyn Exports>, registry: Arc<Registry>, config: Config) -> Server {
-        let bases = config.connections * UNIT;
+        let bases = config.places.all * UNIT;
         Server(Arc::new(Shared {
             exports,
             registry,
@@ -120,13 +131,21 @@ impl Server {
 
     /// Accepts clients at `address` until the server stops, or the door is closed. Returns the address it really listens on.
     pub fn listen(&self, address: &Address) -> Result<Address> {
+        self.listen_offering(address, self.0.exports.clone())
+    }
+
+    /// The same, where `exports` are offered to those who come in there.
+    pub fn listen_offering(&self, address: &Address, exports: Arc<dyn Exports>) -> Result<Address> {
         let listener = world::listen(address)
             .map_err(|e| Error::new(Kind::Io, "listen for NBD clients").at(address).because(e))?;
         let local = listener.local();
         let (end, ended) = oneshot::channel();
         self.0.lock().listening.push((local.clone(), end));
         let (shared, door) = (self.0.clone(), local.clone());
-        let begin = move |stream, address| shared.begin(stream, Some(door.clone()), address);
+        let begin = move |stream, address| {
+            let entrance = Entrance { door: Some(door.clone()), exports: exports.clone() };
+            shared.begin(stream, entrance, address);
+        };
         world::spawn(flow::accept(listener, ended, begin));
         Ok(local)
     }
@@ -141,7 +160,8 @@ impl Server {
 
     /// Serves one connection that somebody else accepted.
     pub fn serve(&self, stream: Box<dyn Stream>, address: Address) {
-        self.0.begin(stream, None, address);
+        let entrance = Entrance { door: None, exports: self.0.exports.clone() };
+        self.0.begin(stream, entrance, address);
     }
 
     pub fn clients(&self) -> Vec<Client> {
@@ -153,6 +173,16 @@ impl Server {
         let state = self.0.lock();
         let of_export = state.sessions.values().filter(|s| s.export.as_ref().is_some_and(|e| e.0 == export));
         of_export.for_each(|s| s.vitals.stop());
+    }
+
+    /// The same for those that came in at one door, by its address as text.
+    pub fn disconnect_at(&self, export: &str, door: Option<&str>) {
+        let state = self.0.lock();
+        let is_there = |s: &&Entry| {
+            let own = s.door.as_ref().map(Address::to_string);
+            s.export.as_ref().is_some_and(|e| e.0 == export) && own.as_deref() == door
+        };
+        state.sessions.values().filter(is_there).for_each(|s| s.vitals.stop());
     }
 
     /// Listens no more, lets requests in flight land, and ends every connection.
@@ -198,6 +228,7 @@ impl Entry {
             (sum(IoSnapshot::reads), sum(IoSnapshot::writes));
         Client {
             address: self.address.clone(),
+            door: self.door.clone(),
             export: self.export.as_ref().map(|(name, _)| name.clone()),
             since: self.since,
             reads,
@@ -234,22 +265,23 @@ impl Shared {
     }
 
     /// Starts a session on the next core, or hangs up when there are too many.
-    fn begin(self: &Arc<Shared>, stream: Box<dyn Stream>, door: Option<Address>, address: Address) {
+    fn begin(self: &Arc<Shared>, stream: Box<dyn Stream>, entrance: Entrance, address: Address) {
+        let Entrance { door, exports } = entrance;
         let stream: Arc<dyn Stream> = Arc::from(stream);
         let vitals = Arc::new(Vitals::default());
         let mut state = self.lock();
         // It was accepted a moment before its door was closed.
         let too_late = door.as_ref().is_some_and(|door| state.listening.iter().all(|(open, _)| open != door));
-        if self.is_stopping() || too_late || state.sessions.len() >= self.config.connections {
+        state.next_id += 1;
+        let id = state.next_id;
+        if self.is_stopping() || too_late || !state.let_in(id, &address, &self.config.places) {
             drop(state);
             return stream.shutdown();
         }
-        state.next_id += 1;
-        let id = state.next_id;
         let session = Session {
             stream: stream.clone(),
             client: address.clone(),
-            exports: self.exports.clone(),
+            exports,
             registry: self.registry.clone(),
             lease: self.budget.lease(),
             vitals: vitals.clone(),
@@ -279,15 +311,38 @@ impl Shared {
     }
 }
 
+impl State {
+    /// Whether client `id` has a place; another may have to go for it.
+    fn let_in(&mut self, id: u64, from: &Address, places: &Places) -> bool {
+        let State { sessions, crowd, .. } = self;
+        let is_silent = |id: u64| sessions.get(&id).is_some_and(|s| s.vitals.progress() == 0);
+        match crowd.enter(id, from, places, is_silent) {
+            flow::Entry::Full => return false,
+            flow::Entry::In => {}
+            flow::Entry::InPlaceOf(victim) => {
+                if let Some(victim) = sessions.get(&victim) {
+                    victim.stream.shutdown();
+                    victim.vitals.stop();
+                }
+            }
+        }
+        true
+    }
+}
+
 async fn run(shared: Arc<Shared>, id: u64, session: Session) {
     let began = |export: &str, io: &Arc<Io>| {
-        if let Some(entry) = shared.lock().sessions.get_mut(&id) {
+        let mut state = shared.lock();
+        state.crowd.settle(id);
+        if let Some(entry) = state.sessions.get_mut(&id) {
             entry.export = Some((export.to_string(), io.clone()));
         }
     };
     // How a client ended concerns nobody but itself: it has been answered, or it broke the protocol.
     let _ = session.run(began).await;
-    shared.lock().sessions.remove(&id);
+    let mut state = shared.lock();
+    state.crowd.leave(id);
+    state.sessions.remove(&id);
 }
 
 /// However short the limit, the watch must not keep a core busy.

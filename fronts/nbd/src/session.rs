@@ -46,7 +46,9 @@ impl Session {
 
     async fn converse(self, began: impl FnOnce(&str, &Arc<Io>)) -> Result<()> {
         let Session { stream, client, exports, registry, lease, vitals, config } = self;
-        let shake_hands = handshake::run(&*stream, &*exports, &client);
+        let visitor =
+            handshake::Visitor { client: &client, vitals: &vitals, patience: config.silence_timeout };
+        let shake_hands = handshake::run(&*stream, &*exports, visitor);
         let limited = world::timeout(config.negotiation_timeout, shake_hands);
         let opened = match select(pin!(limited), pin!(vitals.stopped())).await {
             Either::Left((Some(opened), _)) => opened?,

@@ -43,7 +43,11 @@ pub(crate) async fn run(session: &Session) -> Result<Option<Opened>> {
     let mut numbers: Option<Numbers> = None;
     let mut text = Vec::new();
     for _ in 0..MAX_REQUESTS {
-        let Some((header, data)) = receive(session, &mut inbox).await? else { return Ok(None) };
+        let patience = session.shared.config().silence_timeout;
+        let received = world::timeout(patience, receive(session, &mut inbox)).await;
+        let Some((header, data)) = received.ok_or_else(|| broken("it says nothing"))?? else {
+            return Ok(None);
+        };
         if header.opcode() != request::LOGIN {
             return Err(broken("it sent something else before it logged in"));
         }
@@ -70,7 +74,7 @@ pub(crate) async fn run(session: &Session) -> Result<Option<Opened>> {
             continue;
         }
         let answered = match Pairs::decode(&std::mem::take(&mut text)) {
-            Some(pairs) => login.answer(&question(&header, pairs)),
+            Some(pairs) => weigh(session, &mut login, &question(&header, pairs)).await,
             None => Err(Failure::INITIATOR),
         };
         let answer = match answered {
@@ -97,6 +101,33 @@ pub(crate) async fn run(session: &Session) -> Result<Option<Opened>> {
         return Ok(Some(Opened { agreed, inbox, units, exp_cmd_sn, stat_sn }));
     }
     Err(broken("it never came to an end"))
+}
+
+/// Answers a question; one that shows a proof when its turn has come ([`crate::guesses`]).
+async fn weigh(
+    session: &Session,
+    login: &mut Login<'_>,
+    question: &Question,
+) -> std::result::Result<Answer, Failure> {
+    if !login.shows_proof(question) {
+        return login.answer(question);
+    }
+    let shared = &session.shared;
+    let name = login.asking().initiator.clone();
+    let taken = shared.guesses().take(&name, &session.client, world::now());
+    let taken = taken.ok_or(Failure::RESOURCES)?;
+    if !taken.wait.is_zero() {
+        world::sleep(taken.wait).await;
+    }
+    let answer = login.answer(question);
+    match answer {
+        Err(Failure::AUTHENTICATION) => {
+            let wrong = shared.guesses().wrong(&taken);
+            shared.directory().note_wrong_proof(login.asking(), wrong);
+        }
+        _ => shared.guesses().right(&name, &session.client, taken),
+    }
+    answer
 }
 
 fn broken(why: &str) -> Error {

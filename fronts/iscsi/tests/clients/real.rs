@@ -2,7 +2,7 @@
 
 use interop::programs;
 use iscsi::memory::MemoryDirectory;
-use iscsi::{Config, Server};
+use iscsi::{Config, Places, Server};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, mpsc};
@@ -29,7 +29,11 @@ impl Real {
         let (end, ended) = world::sync::oneshot::channel();
         let thread = thread::spawn(move || {
             linux::run(linux::Config { cores: Some(2), io_uring: true }, async move {
-                let server = Server::new(Arc::new(make()), Arc::default(), Config::default());
+                // All clients of these tests are at one address.
+                let usual = Config::default();
+                let places = Places { of_address: usual.places.all, ..usual.places };
+                let config = Config { places, ..usual };
+                let server = Server::new(Arc::new(make()), Arc::default(), config);
                 let any = Address::Tcp(([127, 0, 0, 1], 0).into());
                 let listening = (0..portals).map(|_| server.listen(&any).expect("the server listens"));
                 tell.send(listening.collect::<Vec<_>>()).expect("the test waits for the addresses");

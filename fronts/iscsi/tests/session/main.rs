@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod crowd;
 mod peer;
 
 use iscsi::memory::{MemoryDirectory, device};
-use iscsi::{Config, Server};
+use iscsi::{Config, Places, Server};
 use peer::{Done, Login, Peer, TARGET, read, write};
 use scsi::Device;
 use scsi::memory::MemoryUnit;
@@ -240,7 +241,7 @@ fn impatient() -> Config {
         login_timeout: Duration::from_millis(100),
         ping_interval: Duration::from_millis(200),
         stall_timeout: Duration::from_millis(400),
-        logins: 8,
+        places: Places { strangers: 8, ..Config::default().places },
         ..Config::default()
     }
 }
@@ -555,4 +556,25 @@ fn nothing_a_client_sends_does_harm() {
             assert_eq!(good.command(&read(0, 1), &[], 512).await.status, 0);
         });
     }
+}
+
+/// A volume of 16 MiB blocks announces that requests of one block are best: such a request must come through, both ways,
+/// whatever was agreed on.
+#[test]
+fn requests_of_the_largest_block_come_through_whole() {
+    const LARGE: usize = 16 << 20;
+    run(async {
+        let unit = Arc::new(MemoryUnit::new(2 * LARGE as u64, LARGE as u32));
+        let directory = Arc::new(MemoryDirectory::default().with(TARGET, 0, device(unit, 1)));
+        let server = Server::new(directory, Arc::default(), Config::default());
+        let portal = listen(&server);
+        let data: Vec<u8> = (0..LARGE).map(|i| (i / 512 + i % 251) as u8).collect();
+        for login in logins().into_iter().step_by(5) {
+            let mut peer = Peer::open(&portal, login.clone()).await;
+            let lba = (LARGE / 512) as u32;
+            assert_eq!(peer.command(&write(lba, lba as u16), &data, 0).await.status, 0, "{login:?}");
+            let back = peer.command(&read(lba, lba as u16), &[], LARGE).await;
+            assert!(back.status == 0 && back.data == data, "{login:?}");
+        }
+    });
 }

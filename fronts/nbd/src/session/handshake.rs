@@ -3,8 +3,9 @@
 use crate::negotiation::{Facts, Need, Negotiation, Offer, Step, Terms, greeting};
 use crate::volume::{Exports, Hold, Volume};
 use crate::wire::option::{Answers, Ask, Header, LEN, MAX_DATA, No};
-use flow::Inbox;
+use flow::{Inbox, Vitals};
 use std::sync::Arc;
+use std::time::Duration;
 use units::{Error, Kind, Result};
 use world::{Address, Buf, Stream};
 
@@ -24,17 +25,28 @@ pub(crate) struct Opened {
     pub inbox: Inbox,
 }
 
+/// Whom we speak with, and how it is seen that it speaks.
+pub(crate) struct Visitor<'a> {
+    pub client: &'a Address,
+    pub vitals: &'a Vitals,
+    /// How long it may say nothing.
+    pub patience: Duration,
+}
+
 /// `None` when the client left without choosing an export.
 pub(crate) async fn run(
     stream: &dyn Stream,
     exports: &dyn Exports,
-    client: &Address,
+    Visitor { client, vitals, patience }: Visitor<'_>,
 ) -> Result<Option<Opened>> {
     let mut inbox = Inbox::new(CAPACITY);
     send(stream, greeting().to_vec()).await?;
-    if !inbox.fill(stream, 4).await? {
+    let said = world::timeout(patience, inbox.fill(stream, 4)).await;
+    let silent = || Error::new(Kind::Cancelled, "negotiate with NBD client: it says nothing");
+    if !said.ok_or_else(silent)?? {
         return Ok(None);
     }
+    vitals.note_progress();
     let mut flags = [0; 4];
     inbox.take(&mut flags);
     let mut negotiation = Negotiation::begin(u32::from_be_bytes(flags))?;

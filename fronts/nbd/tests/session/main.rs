@@ -7,7 +7,7 @@ mod pipe;
 mod slow;
 
 use nbd::memory::{MemoryExports, MemoryVolume};
-use nbd::{Config, Server, Volume};
+use nbd::{Config, Places, Server, Volume};
 use peer::*;
 use probe::{Layer, Op, OpSnapshot, Registry};
 use sim::Rng;
@@ -422,7 +422,8 @@ fn a_client_that_keeps_memory_and_does_not_move_is_hung_up_on() {
 #[test]
 fn no_more_connections_are_taken_than_configured() {
     run(async {
-        let (server, _) = serve(memory(), Config { connections: 2, ..Config::default() });
+        let places = Places { all: 2, ..Config::default().places };
+        let (server, _) = serve(memory(), Config { places, ..Config::default() });
         let first = Peer::open(&server, "vol").await;
         let _second = Peer::open(&server, "vol").await;
         let (mut ours, theirs) = Peer::bare();
@@ -469,5 +470,60 @@ fn the_clients_of_one_export_can_be_sent_away() {
         server.disconnect("a");
         assert!(a.is_hung_up_on().await);
         assert_eq!(b.ask(&request(FLUSH, 0, 1, 0, 0)).await.error, 0);
+    });
+}
+
+fn at(host: u8) -> world::Address {
+    world::Address::Tcp(([192, 0, 2, host], 1000).into())
+}
+
+/// 256 connections that were opened and left alone were all there could be: every other client was hung up on.
+#[test]
+fn silent_connections_keep_nobody_out() {
+    run(async {
+        let (server, _) = serve(memory(), Config::default());
+        let mut flood = Vec::new();
+        for n in 0..300 {
+            let (peer, theirs) = Peer::bare();
+            server.serve(theirs, at((n % 2) as u8));
+            flood.push(peer);
+        }
+        // Those that have to go need a moment.
+        world::sleep(Duration::from_millis(1)).await;
+        assert!(server.clients().len() <= Config::default().places.strangers);
+        let before = world::now();
+        // From elsewhere, from the same host, and by a socket of this machine.
+        for from in [at(9), at(0), world::Address::Unix("peer".into())] {
+            let (peer, theirs) = Peer::bare();
+            server.serve(theirs, from);
+            let mut peer = peer.greeted().await.take("vol").await;
+            assert_eq!(peer.ask(&request(FLUSH, 0, 1, 0, 0)).await.error, 0);
+        }
+        assert!(world::now().since(before) < Duration::from_millis(100));
+        world::sleep(Config::default().silence_timeout + Duration::from_secs(1)).await;
+        let last = flood.last_mut().unwrap();
+        assert!(last.receive(18).await.is_some(), "it was greeted");
+        assert!(last.is_hung_up_on().await, "and is not waited for any longer");
+    });
+}
+
+#[test]
+fn a_host_has_its_share_of_connections_and_no_more() {
+    run(async {
+        let places = Places { of_address: 3, ..Config::default().places };
+        let (server, _) = serve(memory(), Config { places, ..Config::default() });
+        let mut open = Vec::new();
+        for _ in 0..3 {
+            let (peer, theirs) = Peer::bare();
+            server.serve(theirs, at(1));
+            open.push(peer.greeted().await.take("vol").await);
+        }
+        let (mut fourth, theirs) = Peer::bare();
+        server.serve(theirs, at(1));
+        assert!(fourth.is_hung_up_on().await);
+        let (other, theirs) = Peer::bare();
+        server.serve(theirs, at(2));
+        let _other = other.greeted().await.take("vol").await;
+        assert_eq!(server.clients().len(), 4);
     });
 }

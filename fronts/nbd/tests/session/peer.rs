@@ -37,16 +37,26 @@ impl Peer {
 
     /// Connects and says hello.
     pub async fn connect(server: &Server) -> Peer {
-        let (mut peer, theirs) = Peer::bare();
+        let (peer, theirs) = Peer::bare();
         server.serve(theirs, Address::Unix("peer".into()));
-        assert_eq!(peer.receive(18).await.unwrap(), *b"NBDMAGICIHAVEOPT\0\x03");
-        peer.send(&3u32.to_be_bytes()).await;
-        peer
+        peer.greeted().await
+    }
+
+    /// Says hello.
+    pub async fn greeted(mut self) -> Peer {
+        assert_eq!(self.receive(18).await.unwrap(), *b"NBDMAGICIHAVEOPT\0\x03");
+        self.send(&3u32.to_be_bytes()).await;
+        self
     }
 
     /// Connects and takes an export, with structured replies and block status.
     pub async fn open(server: &Server, name: &str) -> Peer {
-        let mut peer = Peer::connect(server).await;
+        Peer::connect(server).await.take(name).await
+    }
+
+    /// Takes an export, with structured replies and block status.
+    pub async fn take(self, name: &str) -> Peer {
+        let mut peer = self;
         assert_eq!(peer.option(8, &[]).await, [1]);
         let name = [&(name.len() as u32).to_be_bytes()[..], name.as_bytes()].concat();
         let query = [&name[..], b"\0\0\0\x01\0\0\0\x0fbase:allocation"].concat();
