@@ -35,6 +35,7 @@ mod resilver;
 mod scrub;
 mod side_devices;
 mod snapshots;
+mod suspend;
 mod sync;
 mod tasks;
 mod vdev_properties;

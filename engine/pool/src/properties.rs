@@ -59,7 +59,7 @@ impl Pool {
             .await
     }
 
-    async fn stored_properties(&self) -> Result<Stored> {
+    pub(crate) async fn stored_properties(&self) -> Result<Stored> {
         let core = self.dsl().core();
         let Some(id) = core.directory().lookup_u64(directory::POOL_PROPERTIES).await? else {
             return Ok(Stored::new());
@@ -206,6 +206,11 @@ impl Pool {
             // Where the list of imported pools is kept is this machine's matter, not the pool's.
             (PoolProp::CacheFile, _) => Ok(()),
             (PoolProp::BootFs, Value::Text(name)) => self.set_bootfs(tx, name).await,
+            (PoolProp::FailMode, Value::Number(n)) => {
+                self.store(tx, prop.name(), (*n).into()).await?;
+                self.follow_failmode(*n);
+                Ok(())
+            }
             (_, Value::Number(n)) => self.store(tx, prop.name(), (*n).into()).await,
             (_, Value::Text(text)) => self.store(tx, prop.name(), zap::Value::text(text)).await,
         }

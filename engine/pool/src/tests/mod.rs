@@ -18,6 +18,7 @@ mod reshape;
 mod resilver;
 mod rounds;
 mod scrub;
+mod suspended;
 mod vdev_properties;
 mod xattrs;
 
