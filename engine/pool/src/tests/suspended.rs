@@ -179,14 +179,15 @@ fn a_disk_that_was_unplugged_gets_once_more_what_it_lost() {
                 fill(&pool, VOLUME, 3).await;
                 let disks: Vec<_> = (0..own.count).map(|i| own.disks.get(own.path(i)).unwrap()).collect();
                 let before = own.disks.writes();
-                let (watched, unplugged) = (own.disks.clone(), disks.clone());
-                world::spawn(async move {
-                    while watched.writes() < before + at {
-                        world::sleep(Duration::from_micros(1)).await;
+                let unplugged = disks.clone();
+                own.disks.watch(move |moment, number| {
+                    if moment == sim::Moment::Write && number == before + at {
+                        unplugged.iter().for_each(|disk| disk.unplug());
                     }
-                    unplugged.iter().for_each(|disk| disk.unplug());
                 });
-                if pool.sync().await.is_ok() {
+                let synced = pool.sync().await;
+                own.disks.unwatch();
+                if synced.is_ok() {
                     // There was less to write than that.
                     disks.iter().for_each(|disk| disk.unplug());
                     write(&pool, 0, 3).await.unwrap();
@@ -257,7 +258,8 @@ fn a_panic_suspends_its_own_pool_and_nothing_else() {
             volume
         };
         let changed = timeout(SOON, hit.change("stumble", |_, _| async { panic!("on purpose") }));
-        let e: units::Error = changed.await.expect("it is answered").map(|()| ()).unwrap_err();
+        let changed: Result<()> = changed.await.expect("it is answered");
+        let e = changed.unwrap_err();
         let said = hit.report().suspended.unwrap();
         for words in ["on purpose", "tests/suspended.rs:"] {
             assert!(said.contains(words) && e.to_string().contains(words), "{said}; {e}");
