@@ -67,6 +67,12 @@ pub enum Request {
     PoolSync {
         names: Vec<String>,
     },
+    /// Forgets the errors of the pool's devices, or of one by name, path or guid, and lets a suspended pool go on.
+    PoolClear {
+        name: String,
+        #[serde(default)]
+        device: Option<String>,
+    },
     PoolScrub {
         name: String,
         action: ScrubAction,

@@ -32,17 +32,34 @@ impl Appliance {
         if verb == "destroy" && open.known.read_only {
             return Err(cannot(About::Pool, &doing, &Error::new(Kind::ReadOnly, "destroy pool")));
         }
+        if let Some(why) = open.pool.suspended().filter(|_| !force) {
+            let message = format!(
+                "cannot {doing}: pool is suspended: {why}; mend its devices and use 'zpool clear {name}', or '-f' to leave \
+                 it as it is on disk: what was not flushed is lost"
+            );
+            return Err(ApiError::new(ErrorKind::Busy, message));
+        }
+        // By force it goes without what its devices do not take; clients must not wait for them.
+        if open.pool.suspended().is_some() {
+            open.pool.hurry();
+        }
         self.free_volumes(name, force, &doing).await?;
         self.unmount_below(name, force).await?;
         let failed = |e: &Error| cannot(About::Pool, &doing, e);
         let mut pools = self.0.pools.lock().await;
-        self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
+        let is_suspended = open.pool.suspended().is_some();
+        if !is_suspended {
+            self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
+        }
         let left = if verb == "destroy" { open.pool.destroy().await } else { open.pool.export().await };
         // Whatever became of the labels, the pool is closed.
         pools.remove(name);
         self.remember(&pools)?;
-        left.map_err(|e| failed(&e))?;
-        Ok(Reply::Done)
+        match left {
+            // That is what was asked for.
+            Err(_) if is_suspended && verb == "export" => Ok(Reply::Done),
+            left => left.map(|()| Reply::Done).map_err(|e| failed(&e)),
+        }
     }
 
     async fn forget(&self, name: &str) -> Result<Reply> {

@@ -27,6 +27,7 @@
 
 mod add;
 mod automatic;
+mod clear;
 mod configuration;
 mod create;
 mod datasets;

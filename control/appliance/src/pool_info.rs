@@ -9,6 +9,7 @@ use crate::vdevs;
 use api::{Pool, Property, Reply, Result, Scan, ScanState, Source, Value};
 use dsl::pool_props::PoolProp;
 use pool::{PoolProperty, ScanStatus};
+use std::time::Duration;
 
 impl Appliance {
     pub(crate) async fn describe_pools(&self, names: &[String]) -> Result<Reply> {
@@ -56,10 +57,14 @@ fn unavailable(known: &Known, failed: Failed) -> Pool {
     }
 }
 
+/// How long a suspended pool may keep those waiting who ask for its properties.
+const LOOK: Duration = Duration::from_millis(250);
+/// After so long it is asked whether the pool has been suspended meanwhile.
+const LOOK_PATIENTLY: Duration = Duration::from_secs(10);
+
 async fn describe(open: &Open) -> units::Result<Pool> {
-    let _reading = open.pool.reading().await;
+    let properties = properties(&open.pool).await?;
     let report = open.pool.report();
-    let properties = open.pool.properties().await?;
     let mut vdevs = vdevs::of_report(&report);
     vdevs::add_properties(&mut vdevs, &open.pool.vdev_properties());
     Ok(Pool {
@@ -77,6 +82,23 @@ async fn describe(open: &Open) -> units::Result<Pool> {
         problem: None,
         clock_ns: u64::try_from(world::now().since(open.since).as_nanos()).unwrap_or(u64::MAX),
     })
+}
+
+/// As far as they can be had: of a suspended pool the devices that have them may be gone, or a change stands half-way.
+async fn properties(pool: &pool::Pool) -> units::Result<Vec<PoolProperty>> {
+    loop {
+        let read = async {
+            let _reading = pool.reading().await;
+            pool.properties().await
+        };
+        let limit = if pool.suspended().is_some() { LOOK } else { LOOK_PATIENTLY };
+        match (world::timeout(limit, read).await, pool.suspended()) {
+            (Some(Ok(properties)), _) => return Ok(properties),
+            (_, Some(_)) => return Ok(Vec::new()),
+            (Some(Err(e)), None) => return Err(e),
+            (None, None) => {}
+        }
+    }
 }
 
 /// What the pool says, and of what is only so while it is imported here, what we say.

@@ -143,6 +143,9 @@ impl Pools {
 
 impl Open {
     pub fn new(pool: Pool, known: Known, only_looking: bool) -> Open {
+        if !pool.is_read_only() {
+            crate::clear::watch(&pool);
+        }
         Open { pool, known, since: world::now(), only_looking }
     }
 }
@@ -167,7 +170,11 @@ fn failed(e: &Error, vdevs: Option<api::Vdev>) -> Failed {
             // What the pool knows of itself is better than what the labels that are left tell.
             vdevs: tree.as_ref().map(vdevs::of_status).or(vdevs),
         },
-        None => Failed { why: why(About::Pool, e), unusable: Vec::new(), vdevs: None },
+        None => {
+            // Of one that is damaged the labels would tell that all is well.
+            let is_damaged = matches!(e.kind(), Kind::Corrupt | Kind::Checksum);
+            Failed { why: why(About::Pool, e), unusable: Vec::new(), vdevs: vdevs.filter(|_| !is_damaged) }
+        }
     }
 }
 

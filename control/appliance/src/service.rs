@@ -19,8 +19,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use tunables::{Tunable, Tunables, Watcher};
 use units::Guid;
-use world::Instant;
 use world::sync::Event;
+use world::{Domain, Instant, Panic};
 
 /// How an appliance works.
 #[derive(Clone, Debug)]
@@ -178,6 +178,7 @@ impl Appliance {
             }
             Request::PoolHistory { names } => self.histories(&names).await,
             Request::PoolSync { names } => self.sync_pools(&names).await,
+            Request::PoolClear { name, device } => self.clear_pool(&name, device.as_deref(), &by).await,
             Request::PoolScrub { name, action } => self.scrub_pool(&name, action, &by).await,
             Request::LabelClear { device, force } => self.clear_labels(&device, force).await,
             Request::Datasets(query) => self.query_datasets(query).await,
@@ -280,6 +281,20 @@ pub(crate) struct By {
 impl Service for Appliance {
     fn call(&self, call: Call) -> Pin<Box<dyn Future<Output = Result<Reply>> + Send>> {
         let appliance = self.clone();
-        Box::pin(async move { appliance.carry_out(call).await })
+        Box::pin(async move {
+            world::within(Arc::new(Requests), appliance.carry_out(call)).await.unwrap_or_else(|panic| {
+                Err(ApiError::new(ErrorKind::Cancelled, format!("the request was not carried out: {panic}")))
+            })
+        })
+    }
+}
+
+/// What is told of panics in requests that concern no pool alone.
+#[derive(Debug)]
+struct Requests;
+
+impl Domain for Requests {
+    fn panicked(&self, panic: &Panic) {
+        tracing::error!("{panic}");
     }
 }

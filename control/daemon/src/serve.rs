@@ -10,12 +10,16 @@ use api::{Call, Caller, Reply, Request};
 use appliance::{Appliance, Config, Doors, Exported, Front, Home, Iscsi, Offers};
 use cli::Failure;
 use cli::args::{Files, Listen, Offered, Portals, System, Up, Web};
-use futures_util::future::select;
+use futures_util::future::{Either, select};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use world::sync::Event;
+
+/// How long the end may take, from the signal on. The help of `down` and docs/operating.md name it.
+const END: Duration = Duration::from_secs(60);
 
 /// A daemon that ends, or was killed, gives its home up within this time.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -71,10 +75,29 @@ async fn serve(config: Config, places: Places, first: Option<up::First>) -> Resu
     let appliance = Appliance::start(config).await.map_err(|e| e.message)?;
     report::warn(&appliance);
     appliance.begin_journal();
-    let outcome = serve_with(&appliance, &home, &places, first).await;
-    // Whatever went wrong, what is open is closed.
-    let closed = appliance.stop().await.map_err(|e| e.message);
-    outcome.and(closed)
+    let ending = Arc::new(Event::new());
+    let serving = async {
+        let outcome = serve_with(&appliance, &home, &places, first, &ending).await;
+        ending.set();
+        // Whatever went wrong, what is open is closed.
+        let closed = appliance.stop().await.map_err(|e| e.message);
+        outcome.and(closed)
+    };
+    let late = async {
+        ending.wait().await;
+        world::sleep(END).await;
+    };
+    match select(pin!(serving), pin!(late)).await {
+        Either::Left((outcome, _)) => outcome,
+        Either::Right(_) => {
+            report::complain(&format!(
+                "not all pools could be closed within {} seconds: a device does not answer. What was flushed is in their logs",
+                END.as_secs()
+            ));
+            // The threads that wait for the device would keep the program.
+            std::process::exit(1)
+        }
+    }
 }
 
 async fn serve_with(
@@ -82,6 +105,7 @@ async fn serve_with(
     home: &Home,
     Places { listen, offered, portals, web }: &Places,
     first: Option<up::First>,
+    ending: &Event,
 ) -> Result<(), String> {
     let is_up = first.is_some();
     if let Some(first) = first {
@@ -121,8 +145,10 @@ async fn serve_with(
     manager::notify("READY=1");
     // Which of them it was makes no difference.
     let _ = select(pin!(linux::shutdown_signal()), pin!(appliance.ended())).await;
+    ending.set();
     manager::notify("STOPPING=1");
     report::say("closing: clients are ended, pools synced and closed");
+    appliance.hurry().await;
     api.stop().await;
     iscsi.stop().await;
     server.stop().await;

@@ -142,6 +142,9 @@ pub(crate) struct Shared {
     policy: Mutex<Policy>,
     /// Objects with an overlay, by txg: held here so that they outlive their users.
     dirty: [Mutex<BTreeMap<ObjectId, Arc<Node>>>; Txg::SLOTS],
+    /// Those that are being synced. When a sync does not come to its end they stay: what they hold is on no device, and a
+    /// reader who opened them anew would find what was there before.
+    syncing: Mutex<Vec<Arc<Node>>>,
     zeros: OnceLock<Buf>,
 }
 
@@ -166,7 +169,15 @@ impl Shared {
     }
 
     pub fn take_dirty(&self, txg: Txg) -> BTreeMap<ObjectId, Arc<Node>> {
-        std::mem::take(&mut *lock(&self.dirty[txg.slot()]))
+        let mut dirty = lock(&self.dirty[txg.slot()]);
+        lock(&self.syncing).extend(dirty.values().cloned());
+        std::mem::take(&mut *dirty)
+    }
+
+    /// All that was taken is on disk, as far as this pass goes.
+    pub fn synced(&self) {
+        let nodes = std::mem::take(&mut *lock(&self.syncing));
+        drop(nodes);
     }
 
     pub fn is_dirty(&self, txg: Txg) -> bool {
@@ -246,6 +257,7 @@ impl Drop for Set {
         for dirty in &self.shared.dirty {
             drop(std::mem::take(&mut *lock(dirty)));
         }
+        self.shared.synced();
     }
 }
 
@@ -304,6 +316,7 @@ impl ObjSet {
             store,
             policy: Mutex::new(policy),
             dirty: Default::default(),
+            syncing: Mutex::default(),
             zeros: OnceLock::new(),
         });
         let meta = Object { node: Node::from_phys(ObjectId::META_DNODE, shared.clone(), &phys.meta_dnode) };

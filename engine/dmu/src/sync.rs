@@ -79,7 +79,9 @@ impl ObjSet {
         let meta = sync_node(&self.0.meta.node, ctx).await?;
         let phys = meta.phys();
         meta.settle(&self.0.meta.node);
-        self.write_root(phys, ctx).await.map(Some)
+        let root = self.write_root(phys, ctx).await?;
+        self.0.shared.synced();
+        Ok(Some(root))
     }
 
     fn count(&self) -> Option<Count> {

@@ -147,7 +147,11 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
         tunables: options.tunables,
     };
     let pool = assemble(parts, txg);
+    // There is nothing to wait for with: a device that fails now makes the creation fail.
+    pool.pipeline().suspension().close();
     pool.sync_txg(txg).await?;
+    pool.pipeline().suspension().open();
+    pool.load_failmode().await?;
     pool.start();
     let started = async {
         pool.load_multihost().await?;

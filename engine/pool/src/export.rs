@@ -1,4 +1,7 @@
 //! Closing a pool: leaving it for whoever opens it next, who may do so at once.
+//!
+//! A pool that is suspended, or becomes it on the way, is closed as it is on disk: with its last txg and its logs, which
+//! have all that was promised. Closing never waits for a device to come back.
 
 use crate::pool::{Pool, lock};
 use ondisk::PoolState;
@@ -12,6 +15,7 @@ impl Pool {
             self.let_go().await;
             return Ok(());
         }
+        self.hurry();
         self.halt_scrub().await;
         self.stop_healer().await;
         self.retire_logs().await;
@@ -36,6 +40,7 @@ impl Pool {
             self.let_go().await;
             return Ok(());
         }
+        self.hurry();
         self.halt_scrub().await;
         self.stop_healer().await;
         self.retire_logs().await;
@@ -53,6 +58,7 @@ impl Pool {
 
     /// Ends what is under way, without a last txg.
     pub(crate) async fn stop(&self) {
+        self.hurry();
         self.stop_autotrim().await;
         self.0.txgs.close();
         let task = lock(&self.0.syncing).take();

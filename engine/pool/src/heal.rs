@@ -26,7 +26,7 @@ const BYTES_AT_ONCE: u64 = 16 << 20;
 impl Pool {
     /// Repairs what reads meet from now on.
     pub(crate) fn start_healer(&self) {
-        let task = world::spawn(self.clone().heal_task());
+        let task = self.spawn(self.clone().heal_task());
         *lock(&self.0.healer) = Some(task);
     }
 

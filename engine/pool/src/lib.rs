@@ -37,6 +37,7 @@ mod resilver;
 mod scrub;
 mod side_devices;
 mod snapshots;
+mod suspend;
 mod sync;
 mod tasks;
 mod vdev_properties;

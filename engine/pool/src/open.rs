@@ -70,11 +70,21 @@ pub async fn open_at(candidate: &Candidate, options: OpenOptions, limit: Option<
         return Err(Error::invalid("a pool is opened at an older txg for reading only"));
     }
     let name = candidate.config.name.clone();
-    open_inner(candidate, options, limit).await.map_err(|e| match e.kind() {
+    let opened = world::within(Arc::new(Opening), open_inner(candidate, options, limit)).await;
+    let opened = opened.unwrap_or_else(|panic| Err(crate::suspend::of_panic(&panic)));
+    opened.map_err(|e| match e.kind() {
         // These are whole sentences about the pool.
         Kind::Unsupported | Kind::Invalid => e,
         _ => e.at(format!("pool '{name}'")),
     })
+}
+
+/// A pool that is being opened: whoever asked for it is told of a panic, and nobody else knows of it.
+#[derive(Debug)]
+struct Opening;
+
+impl world::Domain for Opening {
+    fn panicked(&self, _: &world::Panic) {}
 }
 
 async fn open_inner(candidate: &Candidate, options: OpenOptions, limit: Option<Txg>) -> Result<Pool> {
@@ -124,7 +134,13 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions, limit: Option<T
             return Err(e);
         }
     };
-    let begun = pool.begin(missing_log).await;
+    // A pool that cannot take over its logs is not open: nobody could clear it.
+    pool.txgs().set_impatient(true);
+    let begin = async {
+        pool.begin(missing_log).await?;
+        pool.load_failmode().await
+    };
+    let begun = pool.guard(begin).await;
     if begun.is_err() {
         pool.stop().await;
     }
@@ -333,7 +349,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
     let Parts { config, tree, space, space_log, pipeline, mos, dsl, uberblock, read_only, tunables } = parts;
     let intent_logs = IntentLogs::new(pipeline.clone());
     dsl.set_log_keeper(intent_logs.clone());
-    Pool(Arc::new(Inner {
+    let pool = Pool(Arc::new(Inner {
         config: Mutex::new(config),
         tree,
         space,
@@ -364,8 +380,11 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         file_systems: Mutex::default(),
         opening: world::sync::Mutex::new(()),
         waiting_logs: Mutex::default(),
+        panics: Mutex::default(),
         claimed_logs: Mutex::default(),
-    }))
+    }));
+    pool.watch_suspension();
+    pool
 }
 
 /// What the allocator is to know of a top-level vdev.
@@ -429,7 +448,7 @@ impl Pool {
     /// Starts the loop that syncs txgs.
     pub(crate) fn start(&self) {
         if !self.0.read_only {
-            let task = world::spawn(self.clone().sync_loop());
+            let task = self.spawn(self.clone().sync_loop());
             *lock(&self.0.syncing) = Some(task);
             self.start_healer();
             self.resume_scan();

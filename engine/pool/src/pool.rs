@@ -91,6 +91,8 @@ pub(crate) struct Inner {
     /// Held by whoever opens one.
     pub opening: world::sync::Mutex<()>,
     pub waiting_logs: Mutex<Vec<WaitingLog>>,
+    /// Panics in work for this pool.
+    pub panics: Mutex<Vec<world::Panic>>,
     /// Those that were claimed in the first txg, until they are dealt with.
     pub claimed_logs: Mutex<Vec<units::ObjectId>>,
 }
@@ -152,8 +154,14 @@ impl Pool {
     }
 
     /// Waits until everything changed so far is on disk.
+    ///
+    /// # Errors
+    /// What the pool is suspended for: this does not wait for it to go on.
     pub async fn sync(&self) -> Result<()> {
-        if self.0.read_only { Ok(()) } else { self.0.txgs.sync().await }
+        if self.0.read_only {
+            return Ok(());
+        }
+        self.0.txgs.wait_synced_unless_suspended(self.0.txgs.open_txg()).await
     }
 
     /// Keeps sync tasks from changing the MOS while it is read.

@@ -218,6 +218,11 @@ impl Pool {
                 self.set_autotrim(*n == 1).await;
                 Ok(())
             }
+            (PoolProp::FailMode, Value::Number(n)) => {
+                self.store(tx, prop.name(), (*n).into()).await?;
+                self.follow_failmode(*n);
+                Ok(())
+            }
             (_, Value::Number(n)) => self.store(tx, prop.name(), (*n).into()).await,
             (_, Value::Text(text)) => self.store(tx, prop.name(), zap::Value::text(text)).await,
         }

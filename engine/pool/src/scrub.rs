@@ -239,7 +239,7 @@ impl Pool {
         }
         state.is_running = true;
         self.0.scrub.command.store(GO, Ordering::Release);
-        state.task = Some(world::spawn(async move {
+        state.task = Some(self.spawn(async move {
             match pool.begin_scan(func).await {
                 Ok(()) => pool.scan_task().await,
                 Err(e) => pool.0.note_problem(format!("the {} could not go on: {e}", word(func))),
@@ -267,7 +267,7 @@ impl Pool {
             scrub.command.store(GO, Ordering::Release);
         }
         self.begin_scan(func).await?;
-        let task = world::spawn(self.clone().scan_task());
+        let task = self.spawn(self.clone().scan_task());
         lock(&scrub.state).task = Some(task);
         Ok(())
     }

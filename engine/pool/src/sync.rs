@@ -8,19 +8,24 @@
 //!   done     freed space ripens, the next txg may sync
 //! ```
 //!
+//! A sync does not end by a device that fails: what it needs waits until the pool is resumed ([`crate::suspend`]).
+//!
 //! It comes to rest because from the second pass on a block that this txg has written is written again in the same
 //! place, and later passes do not compress, so that its size stays the same.
 
 use crate::assemble::MosLedger;
 use crate::pool::{Pool, lock};
 use dmu::{SyncCtx, Tx};
+use futures_util::future::{Either, select};
 use ondisk::BlockPointer;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tunables::Tunable;
 use units::{Error, Kind, Result, Txg};
 use vdev::label::commit::Commit;
 use world::sync::OwnedWriteGuard;
+use zio::suspend::steadfast;
 
 /// A sync that has not come to rest by now never will: something is wrong with us.
 const PASSES_MAX: u32 = 100;
@@ -29,14 +34,14 @@ impl Pool {
     /// The loop that syncs txg after txg, until the pool is closed or cannot be written any more.
     pub(crate) async fn sync_loop(self) {
         while let Some(txg) = self.0.txgs.next_to_sync().await {
-            if let Err(e) = self.sync_txg(txg).await {
-                let what = format!("the pool is suspended: txg {txg} could not be written: {e}");
-                let advice = match e.kind() {
-                    Kind::NoSpace => "; make room for its devices on the host, then import it again",
-                    _ => "",
-                };
-                self.0.note_problem(what + advice);
-                self.0.txgs.fail(&e);
+            let given_up = pin!(self.0.pipeline.suspension().given_up());
+            let sync = pin!(steadfast(self.sync_txg(txg)));
+            let outcome = match select(sync, given_up).await {
+                Either::Left((outcome, _)) => outcome,
+                Either::Right(_) => Err(Error::new(Kind::Io, "sync").because(self.why_given_up())),
+            };
+            if let Err(e) = outcome {
+                self.fail(&e.at(format!("txg {txg}")));
                 return;
             }
             self.0.txgs.done(txg);
@@ -107,16 +112,21 @@ impl Pool {
         self.sync_logs(tx).await;
         inner.dsl.sync_datasets(tx, 1).await?;
         let due = inner.tasks.take(tx.txg());
+        // Readers wait for a task, not for the devices; but what must not be seen before it is on disk keeps them away.
         let mut unseen = None;
-        if !due.tasks.is_empty() {
-            let changing = inner.admin.write_owned().await;
-            let _closed = inner.dsl.hold_off_openings().await;
-            for task in due.tasks {
-                task(self.clone(), tx.clone()).await;
-                // The next one finds what this one filled on disk, as it finds all else.
-                inner.dsl.sync_datasets(tx, 1).await?;
-            }
-            unseen = due.unseen.then_some(changing);
+        if due.unseen {
+            unseen = Some(inner.admin.write_owned().await);
+        }
+        for task in due.tasks {
+            let changing = match unseen {
+                Some(_) => None,
+                None => Some(inner.admin.write_owned().await),
+            };
+            let closed = inner.dsl.hold_off_openings().await;
+            task(self.clone(), tx.clone()).await;
+            drop((closed, changing));
+            // The next one finds what this one filled on disk, as it finds all else.
+            inner.dsl.sync_datasets(tx, 1).await?;
         }
         inner.dsl.sync_datasets(tx, 1).await?;
         // More than so many would hold up those who wait for the txg.
@@ -150,7 +160,8 @@ impl Pool {
         };
         let config = config_dirty.then(|| inner.config_at(txg));
         let commit = Commit { uberblock: uberblock.clone(), config, multihost: inner.multihost.is_on() };
-        if let Err(e) = inner.tree.commit(&commit).await {
+        let persist = inner.pipeline.suspension().persist(|| inner.tree.commit(&commit));
+        if let Err(e) = persist.await {
             inner.config_dirty.store(config_dirty, Ordering::Release);
             return Err(e);
         }

@@ -8,6 +8,9 @@
 //!
 //! Tasks that snapshot what the others may still change come last.
 //!
+//! While the pool is suspended no task is taken. One that was taken before waits with its txg, and is done when the pool goes
+//! on; its caller is told so, and does not wait.
+//!
 //! A task that fails has changed nothing: it checks all it can before its first change. Its txg syncs all the same.
 
 use crate::pool::{Pool, lock};
@@ -99,6 +102,12 @@ impl Pool {
         if self.0.read_only {
             return Err(Error::new(Kind::ReadOnly, doing.to_string()).at(format!("pool '{}'", self.name())));
         }
+        // What waited here would keep others waiting, `clear` among them.
+        if let Some(why) = self.suspended() {
+            return Err(
+                Error::new(Kind::Io, doing.to_string()).because(format!("the pool is suspended: {why}"))
+            );
+        }
         let (send, receive) = oneshot::channel();
         let task: Task = Box::new(move |pool, tx| {
             Box::pin(async move {
@@ -111,7 +120,13 @@ impl Pool {
         lock(&self.0.tasks.0).push(Queued { txg, order, task });
         hold.dirtied(1);
         drop(hold);
-        self.0.txgs.wait_synced(txg).await?;
+        self.0.txgs.wait_synced_unless_suspended(txg).await.map_err(|e| {
+            match self.0.txgs.has_failed_for_good() {
+                true => e,
+                false => Error::new(e.kind(), doing)
+                    .because(format!("{e}; it is begun, and is done when the pool goes on")),
+            }
+        })?;
         self.follow_properties().await;
         receive.await.unwrap_or_else(|_| Err(Error::new(Kind::Cancelled, doing.to_string())))
     }

@@ -59,6 +59,10 @@ impl Pool {
 
     /// Opens a volume, or a snapshot of one, which is read-only.
     pub async fn open_volume(&self, name: &str) -> Result<Volume> {
+        self.guard(self.open_volume_in(name)).await
+    }
+
+    async fn open_volume_in(&self, name: &str) -> Result<Volume> {
         let dataset = self.0.dsl.open_by_name(name).await?;
         if dataset.objset().kind() != ObjsetType::Zvol {
             return Err(Error::invalid(format!("'{name}' is not a volume")));
@@ -73,6 +77,7 @@ impl Pool {
         }
         let volume = Volume::open(name, dataset.objset(), writable.then(|| self.0.txgs.clone())).await?;
         volume.limit(dataset.room().clone());
+        volume.tell_panics(self.domain());
         if let Some(log) = writable.then(|| self.intent_log_of(&dataset)).flatten() {
             volume.log_to(log);
         }

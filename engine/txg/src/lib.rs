@@ -11,6 +11,9 @@
 //! [`Tx`] is the right to change something in one txg: it holds the txg open until it is dropped. What a `Tx` dirtied
 //! syncs together or not at all.
 //!
+//! A pool whose devices fail is *suspended*: the txg that is being synced stays so until the pool goes on. Meanwhile
+//! requests wait, or, of an impatient pool, fail; what they have dirtied stays dirty.
+//!
 //! [`Txgs`] is the state machine; the loop that drives it belongs to `pool`. [`throttle`] decides how long a writer waits.
 //!
 //! Invariants: a txg is handed to be synced only when nobody holds it; txgs sync in order, none is skipped; dirty bytes

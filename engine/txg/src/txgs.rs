@@ -20,9 +20,27 @@ struct State {
     /// When the open txg was first dirtied; it need not be synced while this is `None`.
     dirty_since: Option<world::Instant>,
     limits: Limits,
-    /// Why nothing can be written any more.
-    failed: Option<(Kind, String)>,
+    /// Why nothing is written.
+    halted: Option<Halted>,
+    /// While the pool is suspended requests fail, rather than wait until it goes on.
+    is_impatient: bool,
     closing: bool,
+}
+
+/// A pool of which no txg is written to disk.
+struct Halted {
+    kind: Kind,
+    why: String,
+    /// It cannot go on until it is opened again.
+    for_good: bool,
+}
+
+impl Halted {
+    fn of(why: &Error, for_good: bool) -> Halted {
+        // That a device has no room left on its host does not mean that the pool is full.
+        let kind = if why.kind() == Kind::NoSpace { Kind::Io } else { why.kind() };
+        Halted { kind, why: why.to_string(), for_good }
+    }
 }
 
 /// The txgs of one pool. Clones share the state.
@@ -62,7 +80,8 @@ impl Txgs {
             dirty: [0; Txg::SLOTS],
             dirty_since: None,
             limits: Limits::of(tunables),
-            failed: None,
+            halted: None,
+            is_impatient: false,
             closing: false,
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Notify::new() });
@@ -74,19 +93,27 @@ impl Txgs {
         self.0.lock()
     }
 
-    /// Joins the open txg, after waiting as long as the write throttle asks.
+    /// Joins the open txg, after waiting as long as the write throttle asks, and while the pool is suspended.
+    ///
+    /// # Errors
+    /// The pool's failure, when nothing can be written any more, or it is suspended and not to be waited for.
     pub async fn begin(&self) -> Result<Tx> {
         loop {
             let admission = {
                 let mut state = self.lock();
-                if let Some((kind, why)) = &state.failed {
-                    return Err(Error::new(*kind, "write to the pool").because(why.clone()));
+                if let Some(refused) = state.refusal() {
+                    return Err(Error::new(refused.kind, "write to the pool").because(refused.why.clone()));
                 }
                 let admission = state.limits.admit(state.dirty.iter().sum());
-                if admission == Admission::Go {
-                    return Ok(self.hold(&mut state));
+                match admission {
+                    _ if state.halted.is_some() => None,
+                    Admission::Go => return Ok(self.hold(&mut state)),
+                    _ => Some(admission),
                 }
-                admission
+            };
+            let Some(admission) = admission else {
+                self.wait_while_suspended().await;
+                continue;
             };
             match admission {
                 Admission::Go => unreachable!("returned above"),
@@ -120,13 +147,21 @@ impl Txgs {
         Tx { txg, owner: Some(self.clone()) }
     }
 
+    async fn wait_while_suspended(&self) {
+        let over = || {
+            let state = self.lock();
+            (state.halted.is_none() || state.refusal().is_some()).then_some(())
+        };
+        self.0.changed.until(over).await;
+    }
+
     async fn wait_for_room(&self) {
         loop {
             let changed = self.0.changed.notified();
             {
                 let mut state = self.lock();
                 let full = state.limits.admit(state.dirty.iter().sum()) == Admission::Wall;
-                if !full || state.failed.is_some() {
+                if !full || state.halted.is_some() {
                     return;
                 }
                 // Said once: who says it again wakes all others and itself, and nobody ever rests.
@@ -162,8 +197,20 @@ impl Txgs {
         self.wait_synced(txg).await
     }
 
-    /// Waits until `txg` is on disk, asking for it to be synced if it is still open.
+    /// Waits until `txg` is on disk, asking for it to be synced if it is still open; while the pool is suspended too.
+    ///
+    /// # Errors
+    /// As [`Txgs::begin`].
     pub async fn wait_synced(&self, txg: Txg) -> Result<()> {
+        self.wait_until_synced(txg, State::refusal).await
+    }
+
+    /// As [`Txgs::wait_synced`], for whoever must not wait for a suspended pool, whatever its patience.
+    pub async fn wait_synced_unless_suspended(&self, txg: Txg) -> Result<()> {
+        self.wait_until_synced(txg, |state| state.halted.as_ref()).await
+    }
+
+    async fn wait_until_synced(&self, txg: Txg, refusal: fn(&State) -> Option<&Halted>) -> Result<()> {
         loop {
             let changed = self.0.changed.notified();
             {
@@ -171,8 +218,10 @@ impl Txgs {
                 if state.synced >= txg {
                     return Ok(());
                 }
-                if let Some((kind, why)) = &state.failed {
-                    return Err(Error::new(*kind, format!("sync txg {txg}")).because(why.clone()));
+                if let Some(refused) = refusal(&state) {
+                    return Err(
+                        Error::new(refused.kind, format!("sync txg {txg}")).because(refused.why.clone())
+                    );
                 }
                 if state.wanted < txg {
                     state.wanted = txg;
@@ -241,17 +290,73 @@ impl Txgs {
         self.0.changed.notify_all();
     }
 
-    /// For the sync loop: nothing can be written any more; whoever waits is told `why`. That a device has no room left on
-    /// its host does not mean that the pool is full: to them it is an I/O error.
+    /// Waits until the txg that is being synced, if any, is on disk.
+    ///
+    /// # Errors
+    /// What the pool is suspended for, whatever the patience.
+    pub async fn settled(&self) -> Result<()> {
+        let settled = || {
+            let state = self.lock();
+            match &state.halted {
+                Some(halted) => Some(Err(Error::new(halted.kind, "sync").because(halted.why.clone()))),
+                None => state.syncing.is_none().then_some(Ok(())),
+            }
+        };
+        self.0.changed.until(settled).await
+    }
+
+    /// Nothing can be written any more: all that wait, and all to come, are told `why`.
     pub fn fail(&self, why: &Error) {
-        let kind = if why.kind() == Kind::NoSpace { Kind::Io } else { why.kind() };
-        self.lock().failed.get_or_insert_with(|| (kind, why.to_string()));
+        {
+            let mut state = self.lock();
+            if !state.halted.as_ref().is_some_and(|halted| halted.for_good) {
+                state.halted = Some(Halted::of(why, true));
+            }
+        }
         self.0.changed.notify_all();
     }
 
-    /// Why nothing can be written any more.
+    /// The sync waits for its devices, because of `why`.
+    pub fn suspend(&self, why: &Error) {
+        self.lock().halted.get_or_insert_with(|| Halted::of(why, false));
+        self.0.changed.notify_all();
+    }
+
+    /// The sync goes on, unless it has failed for good.
+    pub fn resume(&self) {
+        {
+            let mut state = self.lock();
+            state.halted.take_if(|halted| !halted.for_good);
+        }
+        self.0.changed.notify_all();
+    }
+
+    /// While the pool is suspended, requests fail at once rather than wait, or the other way round.
+    pub fn set_impatient(&self, is_impatient: bool) {
+        self.lock().is_impatient = is_impatient;
+        self.0.changed.notify_all();
+    }
+
+    /// Why nothing is written.
     pub fn failure(&self) -> Option<String> {
-        self.lock().failed.as_ref().map(|(_, why)| why.clone())
+        self.lock().halted.as_ref().map(|halted| halted.why.clone())
+    }
+
+    /// Waits until [`Txgs::failure`] is another than `seen`; `None` when the pool is closing.
+    pub async fn failure_otherwise(&self, seen: &Option<String>) -> Option<Option<String>> {
+        let look = || {
+            let now = self.failure();
+            match now != *seen {
+                true => Some(Some(now)),
+                false => self.is_closing().then_some(None),
+            }
+        };
+        self.0.changed.until(look).await
+    }
+
+    /// Whether nothing will be written until the pool is opened again.
+    pub fn has_failed_for_good(&self) -> bool {
+        self.lock().halted.as_ref().is_some_and(|halted| halted.for_good)
     }
 
     /// Lets the sync loop end once nothing is dirty or waited for.
@@ -268,6 +373,11 @@ enum Due {
 }
 
 impl State {
+    /// Why requests are refused now.
+    fn refusal(&self) -> Option<&Halted> {
+        self.halted.as_ref().filter(|halted| halted.for_good || self.is_impatient)
+    }
+
     fn due(&self, now: world::Instant) -> Due {
         if self.wanted >= self.open || self.limits.is_full(self.dirty[self.open.slot()]) {
             return Due::Now;

@@ -10,6 +10,8 @@
 //! devices gives its own hold up and waits for theirs: only then can the devices be opened again, by this process or
 //! another.
 //!
+//! A device that is opened again has an event of its own.
+//!
 //! Invariant: when the event happens, the disk is closed.
 
 use std::io;

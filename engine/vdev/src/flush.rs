@@ -16,13 +16,28 @@
 //! every flush from then on fails, until the leaf is opened again or an administrator clears its errors; a group with
 //! enough others goes on without it.
 //!
-//! Invariant: `flushed` counts only writes that had completed when a flush that succeeded was issued.
+//! What was written since the last flush that succeeded is kept, so that clearing can write it again ([`Durability::kept`]):
+//! to the same device after a flush that failed, or to one that was unplugged, and lost its cache, and came back. The
+//! memory that takes has a bound: a write past [`FLUSH_AT`] has the device flushed at once, one past [`KEPT_MAX`] waits for
+//! that, and a device whose flush failed is not written to any more.
+//!
+//! Meanwhile a read of what is kept is answered from there: the device may have lost it.
+//!
+//! Invariants: `flushed` counts only writes that had completed when a flush that succeeded was issued; what is kept is all
+//! that completed since, in that order.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use world::Buf;
 use world::sync::Mutex;
+
+/// So many bytes that are not durable are reason enough for a flush.
+pub(crate) const FLUSH_AT: u64 = 64 << 20;
+/// With so many, a writer waits for that flush.
+pub(crate) const KEPT_MAX: u64 = 256 << 20;
 
 /// What of one leaf's writes a power cut would take. See the module.
 #[derive(Debug)]
@@ -32,8 +47,29 @@ pub(crate) struct Durability {
     flushed: AtomicU64,
     /// A flush failed.
     doubtful: AtomicBool,
+    kept: std::sync::Mutex<Kept>,
     /// Whoever has it flushes.
     turn: Arc<Mutex<()>>,
+}
+
+/// Writes that are not known to be durable, in the order of their completion.
+#[derive(Debug, Default)]
+struct Kept {
+    /// With the count of writes when each completed.
+    writes: VecDeque<(u64, u64, Buf)>,
+    bytes: u64,
+    /// A flush was asked for because there were so many.
+    is_relieving: bool,
+}
+
+/// What whoever has just written owes for the memory that is kept of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    Nothing,
+    /// To have the device flushed.
+    Flush,
+    /// To wait until it is.
+    Wait,
 }
 
 impl Durability {
@@ -42,13 +78,67 @@ impl Durability {
             written: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
             doubtful: AtomicBool::new(false),
+            kept: Default::default(),
             turn: Arc::new(Mutex::new(())),
         })
     }
 
-    /// A write has completed. Of one that failed some bytes may have arrived: it counts too.
-    pub fn wrote(&self) {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        // No code that can panic runs under this lock.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A write has failed. Some of its bytes may have arrived: it counts too.
+    pub fn failed(&self) {
         self.written.fetch_add(1, Ordering::Release);
+    }
+
+    /// A write has completed, of `data` at `offset`.
+    pub fn wrote(&self, offset: u64, data: Buf) -> Due {
+        let mut kept = self.lock();
+        let number = self.written.fetch_add(1, Ordering::Release) + 1;
+        kept.bytes += data.len() as u64;
+        kept.writes.push_back((number, offset, data));
+        if kept.bytes > KEPT_MAX {
+            return Due::Wait;
+        }
+        if kept.bytes > FLUSH_AT && !std::mem::replace(&mut kept.is_relieving, true) {
+            return Due::Flush;
+        }
+        Due::Nothing
+    }
+
+    /// As [`Durability::wrote`], of a device that loses nothing.
+    pub fn wrote_through(&self) {
+        self.written.fetch_add(1, Ordering::Release);
+    }
+
+    /// All writes that are not known to be durable, as (offset, bytes) in the order in which they completed.
+    pub fn kept(&self) -> Vec<(u64, Buf)> {
+        self.lock().writes.iter().map(|(_, offset, data)| (*offset, data.clone())).collect()
+    }
+
+    /// What was written to a range last, when that is kept as a whole.
+    pub fn kept_at(&self, offset: u64, len: usize) -> Option<Buf> {
+        let kept = self.lock();
+        let holds = |(_, at, data): &&(u64, u64, Buf)| {
+            *at <= offset && offset + len as u64 <= *at + data.len() as u64
+        };
+        let (_, at, data) = kept.writes.iter().rev().find(holds)?;
+        let from = (offset - at) as usize;
+        Some(data.slice(from..from + len))
+    }
+
+    /// A flush failed, and nobody has cleared that since.
+    pub fn is_doubtful(&self) -> bool {
+        self.doubtful.load(Ordering::Acquire)
+    }
+
+    fn forget_kept(&self, covered: u64) {
+        let mut kept = self.lock();
+        while let Some((_, _, data)) = kept.writes.pop_front_if(|(number, _, _)| *number <= covered) {
+            kept.bytes -= data.len() as u64;
+        }
     }
 
     /// Whether all that completed is durable.
@@ -56,8 +146,10 @@ impl Durability {
         self.covers(self.written.load(Ordering::Acquire))
     }
 
-    /// Trusts the device again.
+    /// Trusts the device again: what was kept has been written to it once more.
     pub fn forget_doubts(&self) {
+        // And that is to be flushed.
+        self.written.fetch_add(1, Ordering::Release);
         self.doubtful.store(false, Ordering::Release);
     }
 
@@ -75,9 +167,7 @@ impl Durability {
             return Ok(());
         }
         if self.doubtful.load(Ordering::Acquire) {
-            return Err(io::Error::other(
-                "an earlier flush failed, and what it was to make durable may be lost",
-            ));
+            return Err(io::Error::other(crate::leaf::LOST));
         }
         let this = self.clone();
         // A task of its own: whoever waits may go away, but how the flush ended must be known to those who come later.
@@ -85,9 +175,13 @@ impl Durability {
             let covered = this.written.load(Ordering::Acquire);
             let result = flush().await;
             match &result {
-                Ok(()) => drop(this.flushed.fetch_max(covered, Ordering::Release)),
+                Ok(()) => {
+                    this.flushed.fetch_max(covered, Ordering::Release);
+                    this.forget_kept(covered);
+                }
                 Err(_) => this.doubtful.store(true, Ordering::Release),
             }
+            this.lock().is_relieving = false;
             drop(turn);
             result
         });

@@ -9,17 +9,18 @@
 
 use crate::closing::Closable;
 use crate::diagnosis::{Diagnosis, Verdict};
-use crate::flush::Durability;
+use crate::flush::{Due, Durability};
 use crate::geometry::leaf_asize;
 use crate::label::read::{Labels, read_labels};
 use crate::queue::schedule::{Direction, Shape};
 use crate::queue::{Queue, Work};
 use crate::stats::LeafStats;
-use crate::{Aux, Device, Errors, Health, Missing, OpenOptions, Priority};
+use crate::{Aux, Device, Errors, Health, Missing, OpenOptions, Priority, State};
 use ondisk::label::{BOOT_HEADER_OFFSET, DATA_OFFSET, LABEL_PAD_SIZE, LABEL_SIZE};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tunables::{Tunable, Tunables};
 use units::{Error, Guid, Kind, Result, Txg};
 use world::sync::Event;
@@ -30,7 +31,6 @@ use world::{Buf, Disk, DiskKind, IoBuf, OpenMode};
 pub struct Leaf {
     pub guid: Guid,
     inner: Mutex<Inner>,
-    closed: Arc<Event>,
     queue: Arc<Queue>,
     pub stats: LeafStats,
     errors: [AtomicU64; 3],
@@ -46,13 +46,21 @@ pub struct Leaf {
     missing: Missing,
 }
 
+/// What there is to say of a device after a flush that failed.
+pub(crate) const LOST: &str = "an earlier flush failed, and what it was to make durable may be lost";
+
 /// What the intent log writes belongs to a txg at most so far ahead of the one that is being synced.
 const MISSED_AHEAD: u64 = 2;
+
+/// How long a device that is opened again may take to give back what it was asked before.
+const CLOSING: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 struct Inner {
     device: Device,
     disk: Option<Arc<dyn Disk>>,
+    /// Happens when the disk that is open now, or was last, is closed.
+    closed: Arc<Event>,
     psize: u64,
     health: Health,
     /// What the operating system said when it could not be opened.
@@ -92,11 +100,10 @@ impl Leaf {
         let stats = LeafStats::new(options.registry.as_ref(), &device.to_string());
         let closed = Arc::new(Event::new());
         let disk = disk.map(|disk| Closable::around(disk, closed.clone()));
-        let inner = Inner { device, disk, psize, health, detail, diagnosis: Diagnosis::default() };
+        let inner = Inner { device, disk, closed, psize, health, detail, diagnosis: Diagnosis::default() };
         Arc::new(Leaf {
             guid,
             inner: Mutex::new(inner),
-            closed,
             queue: Queue::new(&options.tunables, rotational),
             stats,
             errors: Default::default(),
@@ -161,7 +168,7 @@ impl Leaf {
         self.read_raw(offset + DATA_OFFSET, len, priority).await
     }
 
-    pub async fn write(&self, offset: u64, data: Buf, priority: Priority) -> Result<()> {
+    pub async fn write(self: &Arc<Leaf>, offset: u64, data: Buf, priority: Priority) -> Result<()> {
         self.write_raw(offset + DATA_OFFSET, data, priority).await
     }
 
@@ -193,14 +200,14 @@ impl Leaf {
 
     /// Refuses I/O from now on, waits for what is under way, and closes the device.
     pub(crate) async fn close(&self) {
-        let disk = {
+        let (disk, closed) = {
             let mut inner = self.lock();
             inner.detail = Some("it was closed with its pool".into());
-            inner.disk.take()
+            (inner.disk.take(), inner.closed.clone())
         };
         if disk.is_some() {
             drop(disk);
-            self.closed.wait().await;
+            closed.wait().await;
         }
     }
 
@@ -220,20 +227,47 @@ impl Leaf {
 
     /// Reads at an offset from the very start of the device.
     pub async fn read_raw(&self, offset: u64, len: usize, priority: Priority) -> Result<Buf> {
+        if self.durability.is_doubtful()
+            && let Some(kept) = self.durability.kept_at(offset, len)
+        {
+            return Ok(kept);
+        }
         let shape = self.shape(priority, Direction::Read, offset, len as u64);
-        let buf = self.run(shape, || Work::Read).await?;
-        Ok(buf.expect("a read that succeeded has bytes"))
+        match self.run(shape, || Work::Read).await {
+            Ok(buf) => Ok(buf.expect("a read that succeeded has bytes")),
+            Err(e) => self.durability.kept_at(offset, len).ok_or(e),
+        }
     }
 
     /// Writes at an offset from the very start of the device.
-    pub async fn write_raw(&self, offset: u64, data: Buf, priority: Priority) -> Result<()> {
-        let shape = self.shape(priority, Direction::Write, offset, data.len() as u64);
-        let result = self.run(shape, || Work::Write(vec![data.clone()])).await;
-        self.durability.wrote();
-        if result.is_err() {
+    pub async fn write_raw(self: &Arc<Leaf>, offset: u64, data: Buf, priority: Priority) -> Result<()> {
+        if self.durability.is_doubtful() {
             self.note_missed();
+            return Err(Error::new(Kind::Io, "write").at(self.device()).because(LOST));
         }
-        result.map(|_| ())
+        let shape = self.shape(priority, Direction::Write, offset, data.len() as u64);
+        if let Err(e) = self.run(shape, || Work::Write(vec![data.clone()])).await {
+            self.durability.failed();
+            self.note_missed();
+            return Err(e);
+        }
+        let due = match self.disk() {
+            Ok(disk) if self.survives_power_cuts(&disk) => {
+                self.durability.wrote_through();
+                Due::Nothing
+            }
+            _ => self.durability.wrote(offset, data),
+        };
+        // How that flush ends concerns those who need it: a later one tells them.
+        match due {
+            Due::Nothing => {}
+            Due::Flush => {
+                let leaf = self.clone();
+                world::spawn(async move { leaf.flush().await });
+            }
+            Due::Wait => drop(self.flush().await),
+        }
+        Ok(())
     }
 
     pub(crate) fn set_async_writes(&self, max_active: u32) {
@@ -277,15 +311,79 @@ impl Leaf {
         self.alarm.store(true, Ordering::Relaxed);
     }
 
-    /// Forgets all errors, as `zpool clear` does.
-    pub(crate) fn clear(&self) {
+    /// Whether there is anything for [`Leaf::revive`] to do.
+    fn is_ailing(&self) -> bool {
+        let has_errors = self.health() != Health::ONLINE || self.errors() != Errors::default();
+        self.health().state != State::Offline && (has_errors || self.durability.is_doubtful())
+    }
+
+    /// Forgets all errors and brings the device back, as `zpool clear` does: it is opened again where it gives no sign of
+    /// life, must carry the labels of this leaf of `pool` and have its old size, or `min_asize` when it was never open; and
+    /// what was written to it and is not known to be durable is written once more.
+    ///
+    /// # Errors
+    /// `Io` when it is still not there, or does not take what it must; then it is as it was, or not open.
+    pub(crate) async fn revive(self: &Arc<Leaf>, pool: Guid, min_asize: u64, mode: OpenMode) -> Result<()> {
+        if !self.is_ailing() {
+            return Ok(());
+        }
+        self.lock().health = Health::ONLINE;
+        if self.probe(mode).await.is_err() {
+            self.reopen(pool, min_asize, mode).await.inspect_err(|e| {
+                let mut inner = self.lock();
+                inner.health = Health::new(State::CannotOpen, Aux::OpenFailed);
+                inner.detail = Some(e.to_string());
+            })?;
+        }
+        let disk = self.disk()?;
+        for (offset, data) in self.durability.kept() {
+            disk.write(offset, vec![data])
+                .await
+                .map_err(|e| self.failed(Fault::Write, "write once more", e))?;
+        }
         self.errors.iter().for_each(|e| e.store(0, Ordering::Relaxed));
+        self.suspected.store(0, Ordering::Relaxed);
+        self.durability.forget_doubts();
         let mut inner = self.lock();
         inner.diagnosis = Diagnosis::default();
-        self.durability.forget_doubts();
-        if inner.disk.is_some() && inner.health.aux == Aux::ErrorsExceeded {
-            inner.health = Health::ONLINE;
+        inner.detail = None;
+        Ok(())
+    }
+
+    /// Opens the device anew. What it missed while it was never open is noted.
+    async fn reopen(&self, pool: Guid, min_asize: u64, mode: OpenMode) -> Result<()> {
+        let (device, before, old, closed) = {
+            let mut inner = self.lock();
+            (inner.device.clone(), inner.psize, inner.disk.take(), inner.closed.clone())
+        };
+        let refused = |why: String| Error::new(Kind::Io, "open again").at(&device).because(why);
+        if old.is_some() {
+            drop(old);
+            if world::timeout(CLOSING, closed.wait()).await.is_none() {
+                return Err(refused("operations on it do not come back".into()));
+            }
         }
+        let disk = device.open(mode).map_err(|e| refused(e.to_string()))?;
+        let psize = crate::geometry::leaf_psize(disk.geometry().size);
+        let is_large_enough = if before > 0 { psize >= before } else { leaf_asize(psize) >= min_asize };
+        if !is_large_enough {
+            return Err(refused("it is smaller than it was".into()));
+        }
+        let labels = read_labels(&disk).await;
+        let is = |name: &str, guid: Guid| labels.best(None).is_some_and(|l| l.guid(name).ok() == Some(guid));
+        if !is("pool_guid", pool) || !(is("guid", self.guid) || is("top_guid", self.guid)) {
+            return Err(refused("it carries no label of this device of the pool".into()));
+        }
+        if before == 0 {
+            let last = labels.best(None).and_then(|l| l.u64("txg").ok()).unwrap_or(0);
+            self.missing.add(Txg(last)..=Txg(self.syncing.load(Ordering::Relaxed) + MISSED_AHEAD));
+        }
+        let closed = Arc::new(Event::new());
+        let mut inner = self.lock();
+        inner.disk = Some(Closable::around(disk, closed.clone()));
+        inner.closed = closed;
+        inner.psize = if before > 0 { before } else { psize };
+        Ok(())
     }
 
     pub(crate) fn set_health(&self, health: Health) {

@@ -145,9 +145,9 @@ impl Node {
         Errors { read, write, checksum }
     }
 
+    /// Forgets the errors of the groups from here down; [`Leaf::revive`] does more for a leaf.
     pub(crate) fn clear(&self) {
         self.errors.iter().for_each(|e| e.store(0, Ordering::Relaxed));
-        self.leaf().into_iter().for_each(|l| l.clear());
         self.children().iter().for_each(|c| c.clear());
     }
 

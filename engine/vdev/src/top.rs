@@ -173,6 +173,22 @@ impl Top {
         }
     }
 
+    /// The allocatable bytes that each of its leaves must have. One that stands alone is never opened later than its pool.
+    pub(crate) fn least_of_a_leaf(&self) -> u64 {
+        match &self.node.body {
+            Body::Leaf(_) | Body::Absent(_) => u64::MAX,
+            Body::Mirror(_) => self.asize,
+            Body::Raidz(_, children) => self.asize.div_ceil(children.len().max(1) as u64),
+        }
+    }
+
+    /// Whether enough of its devices give a sign of life for its blocks to be read.
+    pub async fn answers(&self) -> bool {
+        let leaves = self.leaves();
+        let probes = join_all(leaves.iter().map(|leaf| leaf.probe(OpenMode::ReadOnly))).await;
+        probes.iter().filter(|probe| probe.is_err()).count() <= self.redundancy()
+    }
+
     /// The smallest allocation.
     pub fn min_alloc(&self) -> u64 {
         1 << self.ashift

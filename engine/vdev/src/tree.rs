@@ -177,19 +177,29 @@ impl Tree {
         root
     }
 
-    /// Forgets errors, everywhere or of one vdev and what is below it. Whether there was such a vdev.
-    pub fn clear_errors(&self, of: Option<Guid>) -> bool {
-        let mut found = of.is_none();
-        let mut todo: Vec<_> = self.tops().iter().map(|t| t.node.clone()).collect();
-        while let Some(node) = todo.pop() {
-            if of.is_none_or(|guid| guid == node.guid) {
-                node.clear();
-                found = true;
-            } else {
-                todo.extend(node.children().iter().cloned());
+    /// Forgets errors, everywhere or of one vdev and what is below it, and brings devices back that failed: see
+    /// [`Leaf::revive`]. Answers what could not be brought back and why, or `None` when there is no such vdev.
+    pub async fn clear(&self, pool: Guid, of: Option<Guid>) -> Option<Vec<Error>> {
+        let mut found = Vec::new();
+        for top in self.tops() {
+            let mut todo = vec![top.node.clone()];
+            while let Some(node) = todo.pop() {
+                if of.is_none_or(|guid| guid == node.guid) {
+                    found.push((top.clone(), node));
+                } else {
+                    todo.extend(node.children().iter().cloned());
+                }
             }
         }
-        found
+        if found.is_empty() && of.is_some() {
+            return None;
+        }
+        let leaves = found.iter().flat_map(|(top, node)| {
+            node.clear();
+            node.leaves().into_iter().map(|leaf| (top.least_of_a_leaf(), leaf))
+        });
+        let revived = leaves.map(|(least, leaf)| async move { leaf.revive(pool, least, self.mode).await });
+        Some(join_all(revived.collect::<Vec<_>>()).await.into_iter().filter_map(Result::err).collect())
     }
 
     /// How many asynchronous writes each leaf may have active, by how full of dirty data the pool is.

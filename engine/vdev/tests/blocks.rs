@@ -89,7 +89,7 @@ fn silent_damage_is_found_counted_on_the_guilty_and_repaired() {
             assert_eq!(errors.len(), bad, "{layout:?}: {errors:?}");
             assert!((1..=bad).all(|i| errors[&format!("/d/{}", n - i)] > 0));
 
-            tree.clear_errors(None);
+            assert_eq!(tree.clear(POOL, None).await.unwrap().len(), 0);
             blocks.scrub(&top(&tree)).await;
             assert!(checksum_errors(&tree).is_empty(), "{layout:?}: all was repaired");
 

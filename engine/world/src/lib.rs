@@ -12,6 +12,8 @@
 //!      per core, real files         disks that are modelled and can lie
 //! ```
 //!
+//! A panic ends the task that it happens in. Work that must not end unnoticed runs in a [`Domain`].
+//!
 //! A thread that is no loop, because a library made it, may poll a future once before it gives it to a loop ([`Visitor`]).
 //!
 //! Invariants: nothing below `world` blocks the thread; a future given to [`spawn`] stays on one loop for its whole
@@ -22,6 +24,7 @@
 
 pub mod buf;
 mod disk;
+mod domain;
 mod net;
 pub mod sync;
 mod task;
@@ -29,6 +32,7 @@ mod time;
 
 pub use buf::{Buf, IoBuf};
 pub use disk::{Disk, DiskKind, Geometry, OpenMode};
+pub use domain::{Domain, Panic, within, within_now};
 pub use net::{Address, Listener, Stream, place_in};
 pub use task::{
     Pending, Task, Visitor, World, compute, cores, enter, list_dir, listen, open, random_u64, spawn,

@@ -1,5 +1,6 @@
 //! Tasks, and the world that runs them.
 
+use crate::domain::{self, inherited, inherited_job};
 use crate::sync::oneshot;
 use crate::{Address, Disk, Instant, Listener, OpenMode, WallTime};
 use std::cell::{Cell, RefCell};
@@ -132,20 +133,23 @@ impl<T> Future for Task<T> {
     }
 }
 
-/// Starts a task on this loop.
+/// Starts a task on this loop, in the [`crate::Domain`] of the task that calls.
 pub fn spawn<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Task<T> {
     spawn_on(current(|w| w.this_core()), work)
 }
 
-/// Starts a task on the loop `core % cores()`.
+/// Starts a task on the loop `core % cores()`, in the [`crate::Domain`] of the task that calls.
 pub fn spawn_on<T: Send + 'static>(core: usize, work: impl Future<Output = T> + Send + 'static) -> Task<T> {
     let (tx, rx) = oneshot::channel();
+    let domain = domain::current();
     current(|w| {
         w.spawn_on(
             core % w.cores(),
             Box::pin(async move {
-                // Nobody waiting for the result is fine: the task was detached.
-                let _ = tx.send(work.await);
+                if let Some(result) = inherited(domain, work).await {
+                    // Nobody waiting for the result is fine: the task was detached.
+                    let _ = tx.send(result);
+                }
             }),
         )
     });
@@ -155,9 +159,12 @@ pub fn spawn_on<T: Send + 'static>(core: usize, work: impl Future<Output = T> + 
 /// Runs a computation on a core that is free and returns its result.
 pub fn compute<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> Task<T> {
     let (tx, rx) = oneshot::channel();
+    let domain = domain::current();
     current(|w| {
         w.compute(Box::new(move || {
-            let _ = tx.send(job());
+            if let Some(result) = inherited_job(domain, job) {
+                let _ = tx.send(result);
+            }
         }))
     });
     Task(rx)

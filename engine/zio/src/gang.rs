@@ -249,7 +249,7 @@ async fn finish(
     let words = gang_verifier(dvas[0].vdev, dvas[0].offset.bytes(), spec.txg);
     sealed::seal(Checksum::GangHeader, Endian::NATIVE, &mut header, words, None);
     let header = header.freeze();
-    write_copies(inner, dvas.as_slice(), &header, spec.priority()).await?;
+    write_copies(inner, dvas.as_slice(), &header, spec).await?;
     for (i, dva) in dvas.iter_mut().enumerate().filter(|(_, d)| d.asize.0 > 0) {
         let of_parts: u64 = parts.iter().filter_map(BlockPointer::as_plain).map(|p| p.dvas[i].asize.0).sum();
         dva.gang = true;
@@ -291,7 +291,8 @@ impl Inner {
                 return Err(Error::corrupt("gang headers nest too deep"));
             }
             let space = self.space()?;
-            let header = self.header_of_gang(plain).await?;
+            // Some parts may be free already: there is no way back from here.
+            let header = self.suspension.persist(|| self.header_of_gang(plain)).await?;
             for part in header.pointers.iter().filter_map(BlockPointer::as_plain) {
                 if part.is_gang() {
                     self.free_gang_at(part, txg, depth + 1).await?;

@@ -21,6 +21,8 @@
 //!
 //! Blocks of the intent log go their own way: [`LogStore`].
 //!
+//! What the sync of a txg needs does not fail for a device: it waits, and the pool is suspended ([`suspend`]).
+//!
 //! Invariants: a block is never overwritten but in that case; a pointer is returned only after every copy that the
 //! devices could take is written; bytes that fail their checksum are never returned; a read writes nothing.
 //!
@@ -36,6 +38,7 @@ mod prepare;
 mod read;
 mod sick;
 mod store;
+pub mod suspend;
 mod write;
 mod young;
 
@@ -46,4 +49,5 @@ pub use prepare::{Prepared, Rules, prepare};
 pub use read::{Checked, Verified, unpack};
 pub use sick::Sick;
 pub use store::{BlockStore, Bookmark, ReadClass, WriteSpec, same_block};
+pub use suspend::Suspension;
 pub(crate) use young::Young;

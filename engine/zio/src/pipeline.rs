@@ -2,7 +2,8 @@
 
 use crate::prepare::Rules;
 use crate::store::{BlockStore, Bookmark, ReadClass, WriteSpec};
-use crate::{Sick, Young, read, write};
+use crate::suspend::is_steadfast;
+use crate::{Sick, Suspension, Young, read, write};
 use arc::{Access, BlockId, Cache, Kind as CacheKind, Opening, Request};
 use metaslab::Space;
 use ondisk::{BlockPointer, Dva, Plain};
@@ -45,6 +46,7 @@ pub(crate) struct Inner {
     pub problems: Mutex<Vec<Error>>,
     pub sick: Sick,
     pub young: Young,
+    pub suspension: Arc<Suspension>,
 }
 
 /// At most so many problems wait to be taken.
@@ -79,7 +81,13 @@ impl Pipeline {
             problems: Mutex::default(),
             sick: Sick::new(is_writable),
             young: Young::default(),
+            suspension: Arc::default(),
         }))
+    }
+
+    /// Where the sync's I/O waits when devices fail it.
+    pub fn suspension(&self) -> &Arc<Suspension> {
+        &self.0.suspension
     }
 
     pub fn rules(&self) -> Rules {
@@ -157,6 +165,19 @@ impl Inner {
         self.devices.top(dva.vdev).ok_or_else(|| Error::corrupt(format!("no vdev {} in this pool", dva.vdev)))
     }
 
+    /// Waits when `error` is that of devices which give no sign of life, until the pool is resumed; else it is returned.
+    async fn outlast(&self, bp: &BlockPointer, error: Error) -> Result<()> {
+        if error.kind() != Kind::Io || self.space.is_none() {
+            return Err(error);
+        }
+        for dva in bp.dvas() {
+            if !self.top(dva)?.answers().await {
+                return self.suspension.wait(&error).await;
+            }
+        }
+        Err(error)
+    }
+
     pub fn space(&self) -> Result<&Arc<Space>> {
         self.space.as_ref().ok_or_else(|| Error::new(Kind::ReadOnly, "write to the pool"))
     }
@@ -180,7 +201,7 @@ impl BlockStore for Pipeline {
     }
 
     fn read(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Pending<Result<Buf>> {
-        let (inner, bp) = (self.0.clone(), bp.clone());
+        let (inner, bp, is_steadfast) = (self.0.clone(), bp.clone(), is_steadfast());
         Box::pin(async move {
             let Some(block) = inner.cache_id(&bp) else { return read::inline(&bp).map_err(|e| e.at(at)) };
             // Before the cache: that must not take in what is about to be replaced.
@@ -196,8 +217,13 @@ impl BlockStore for Pipeline {
                 return read::read(&inner, &bp, at, priority).await;
             }
             let access = if class == ReadClass::Prefetch { Access::Prefetch } else { Access::Demand };
-            let request = Request { access, ..Request::demand(block, cache_kind(&bp)) };
-            inner.cache.get_or_load(request, || read::read(&inner, &bp, at, priority)).await
+            let request = || Request { access, ..Request::demand(block, cache_kind(&bp)) };
+            loop {
+                match inner.cache.get_or_load(request(), || read::read(&inner, &bp, at, priority)).await {
+                    Err(e) if is_steadfast => inner.outlast(&bp, e).await?,
+                    done => return done,
+                }
+            }
         })
     }
 
@@ -205,7 +231,11 @@ impl BlockStore for Pipeline {
         let (inner, old) = (self.0.clone(), old.clone());
         Box::pin(async move {
             let units = (data.len() as u64).div_ceil(WRITE_UNIT).min(WRITE_UNITS as u64) as usize;
-            let _room = inner.writing.acquire(units).await;
+            // The log's writes have a bound of their own, and must not queue behind a sync that waits for its devices.
+            let _room = match spec.urgent {
+                true => None,
+                false => Some(inner.writing.acquire(units).await),
+            };
             let bp = write::write(&inner, data.clone(), &old, &spec).await.map_err(|e| e.at(spec.at))?;
             if let Some(block) = inner.cache_id(&bp) {
                 inner.young.note(block, &bp, &data, &spec);

@@ -53,7 +53,7 @@ pub(crate) async fn write(
     };
     if let Some(dvas) = same_place(inner, old, spec, psize) {
         plain.dvas = dvas;
-        write_copies(inner, &plain.dvas, &data, spec.priority()).await?;
+        write_copies(inner, &plain.dvas, &data, spec).await?;
         return Ok(BlockPointer::Plain(plain));
     }
     plain.dvas = match place(inner, &data, spec).await? {
@@ -114,7 +114,7 @@ pub(crate) async fn place(inner: &Arc<Inner>, data: &Buf, spec: &WriteSpec) -> R
         Err(e) if e.kind() == Kind::NoSpace => return Ok(None),
         Err(e) => return Err(e),
     };
-    match write_copies(inner, &dvas, data, spec.priority()).await {
+    match write_copies(inner, &dvas, data, spec).await {
         Ok(()) => Ok(Some(dvas)),
         Err(e) => {
             for dva in dvas.iter().filter(|d| d.asize.0 > 0) {
@@ -130,13 +130,19 @@ pub(crate) fn class_of(_spec: &WriteSpec) -> Class {
 }
 
 /// Writes each copy, all at once. One copy that is stored is enough to go on: the devices count their errors, and reads
-/// and scrub make good what is missing.
+/// and scrub make good what is missing. When no device takes it, it waits for one: only what the intent log writes in
+/// advance has another way, and fails.
 pub(crate) async fn write_copies(
     inner: &Arc<Inner>,
     dvas: &[Dva],
     data: &Buf,
-    priority: Priority,
+    spec: &WriteSpec,
 ) -> Result<()> {
+    let write = || write_each(inner, dvas, data, spec.priority());
+    if spec.urgent { write().await } else { inner.suspension.persist(write).await }
+}
+
+async fn write_each(inner: &Arc<Inner>, dvas: &[Dva], data: &Buf, priority: Priority) -> Result<()> {
     let writes = dvas
         .iter()
         .filter(|d| d.asize.0 > 0)
@@ -145,5 +151,8 @@ pub(crate) async fn write_copies(
     if results.iter().any(Result::is_ok) {
         return Ok(());
     }
-    Err(results.into_iter().find_map(Result::err).unwrap_or_else(|| Error::corrupt("a block without a copy")))
+    // What the host lacks can be given to it: it is told first.
+    let errors = results.into_iter().filter_map(Result::err);
+    let worst = errors.min_by_key(|e| e.kind() != Kind::NoSpace);
+    Err(worst.unwrap_or_else(|| Error::corrupt("a block without a copy")))
 }

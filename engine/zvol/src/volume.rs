@@ -61,6 +61,8 @@ struct Inner {
     room: OnceLock<Arc<Room>>,
     /// Without a log a flush waits for a txg.
     log: OnceLock<Log>,
+    /// Where panics are told.
+    domain: OnceLock<Arc<dyn world::Domain>>,
     locks: RangeLocks,
     /// Shared by changes from when they have their txg; held by a resize that moves the end to the front. Range locks are
     /// taken by those who still wait for a txg, and a resize is made by the sync that they wait for.
@@ -94,6 +96,7 @@ impl Volume {
             txgs,
             room: OnceLock::new(),
             log: OnceLock::new(),
+            domain: OnceLock::new(),
             locks: RangeLocks::default(),
             end: RwLock::new(()),
             streaks: Streaks::default(),
@@ -242,6 +245,23 @@ impl Volume {
     /// From now on changes go into `log`, and a flush commits that; set once, before the first write.
     pub fn log_to(&self, log: Log) {
         assert!(self.0.log.set(log).is_ok(), "the log of a volume is set once");
+    }
+
+    /// From now on the pool is told of panics in what is [guarded](Volume::guard); set once.
+    pub fn tell_panics(&self, domain: Arc<dyn world::Domain>) {
+        assert!(self.0.domain.set(domain).is_ok(), "the domain of a volume is set once");
+    }
+
+    /// Works on the volume for a client: a panic is the pool's failure and an error here, and the client's session goes on.
+    pub async fn guard<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let Some(domain) = self.0.domain.get() else { return work.await };
+        world::within(domain.clone(), work).await.unwrap_or_else(|panic| Err(of_panic(panic)))
+    }
+
+    /// As [`Volume::guard`], for what need not wait.
+    pub fn guard_now<T>(&self, work: impl FnOnce() -> Option<Result<T>>) -> Option<Result<T>> {
+        let Some(domain) = self.0.domain.get() else { return work() };
+        world::within_now(domain, work).unwrap_or_else(|panic| Some(Err(of_panic(panic))))
     }
 
     /// With `sync=always` every change is made durable before it is acknowledged.
@@ -435,4 +455,8 @@ impl Volume {
         }
         Ok(())
     }
+}
+
+fn of_panic(panic: world::Panic) -> Error {
+    Error::new(Kind::Corrupt, "use volume").because(panic)
 }

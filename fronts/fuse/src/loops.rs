@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
-use world::Visitor;
 use world::sync::Semaphore;
+use world::{Domain, Pending, Visitor};
 
 /// Requests of one mount that are under way, each with a mebibyte at most.
 const AT_ONCE: usize = 256;
@@ -27,6 +27,8 @@ const AT_ONCE: usize = 256;
 /// Where requests are sent to.
 pub(crate) struct Loops {
     visitor: Visitor,
+    /// What is told of panics in requests.
+    domain: Option<Arc<dyn Domain>>,
     next: AtomicUsize,
     under_way: Arc<Semaphore>,
 }
@@ -37,9 +39,10 @@ pub(crate) struct Serving {
 }
 
 /// Begins to serve, on all loops of this world.
-pub(crate) fn start() -> (Loops, Serving) {
+pub(crate) fn start(domain: Option<Arc<dyn Domain>>) -> (Loops, Serving) {
     let under_way = Arc::new(Semaphore::new(AT_ONCE));
-    let loops = Loops { visitor: Visitor::new(), next: AtomicUsize::new(0), under_way: under_way.clone() };
+    let (visitor, next) = (Visitor::new(), AtomicUsize::new(0));
+    let loops = Loops { visitor, domain, next, under_way: under_way.clone() };
     (loops, Serving { under_way })
 }
 
@@ -54,7 +57,12 @@ impl Loops {
         // Whoever is gone closes; the work is dropped, and its reply says that it was not done.
         let Ok(permit) = permit else { return };
         let core = self.next.load(Ordering::Relaxed) % self.visitor.cores();
-        let Some(waiting) = self.visitor.attempt(core, Box::pin(work)) else { return };
+        let work: Pending<()> = match self.domain.clone() {
+            // The domain is told, and the reply says that it was not done.
+            Some(domain) => Box::pin(async move { drop(world::within(domain, work).await) }),
+            None => Box::pin(work),
+        };
+        let Some(waiting) = self.visitor.attempt(core, work) else { return };
         self.next.fetch_add(1, Ordering::Relaxed);
         self.visitor.spawn_on(
             core,
@@ -116,7 +124,7 @@ mod tests {
         let sum = Arc::new(AtomicU64::new(0));
         let seen = sum.clone();
         linux::block_on(async move {
-            let (loops, serving) = start();
+            let (loops, serving) = start(None);
             let gate = Arc::new(world::sync::Event::new());
             let sender = aside(move || {
                 for i in 0..300 {
@@ -142,7 +150,7 @@ mod tests {
     #[test]
     fn nothing_is_held_by_what_may_not_go_on() {
         linux::block_on(async {
-            let (loops, serving) = start();
+            let (loops, serving) = start(None);
             let (go, held) = (Arc::new(world::sync::Event::new()), Arc::new(world::sync::Mutex::new(0)));
             let (soon, counted) = (go.clone(), held.clone());
             world::spawn(async move {
@@ -175,7 +183,7 @@ mod tests {
     #[test]
     fn what_need_not_wait_is_done_where_it_came_from() {
         linux::block_on(async {
-            let (loops, serving) = start();
+            let (loops, serving) = start(None);
             let (here, there) = aside(move || {
                 let (tell, told) = std::sync::mpsc::channel();
                 loops.run(async move { tell.send(std::thread::current().id()).expect("somebody listens") });
@@ -193,7 +201,7 @@ mod tests {
         let sum = Arc::new(AtomicU64::new(0));
         let seen = sum.clone();
         linux::block_on(async move {
-            let (loops, serving) = start();
+            let (loops, serving) = start(None);
             let sender = aside(move || {
                 for i in 0..5000 {
                     let sum = sum.clone();

@@ -97,8 +97,8 @@ impl std::fmt::Debug for Mount {
 
 /// Mounts a file system at a directory, which is made if it is not there.
 pub async fn mount(fs: FileSystem, dataset: Arc<dyn Dataset>, at: &Path, options: Options) -> Result<Mount> {
+    let (loops, serving) = loops::start(dataset.domain());
     let served = Arc::new(Served::new(fs, dataset, &options).await?);
-    let (loops, serving) = loops::start();
     let ended = Arc::new(Event::new());
     let session = Session::new(served.clone(), loops, ended.clone());
     let (place, told) = (at.to_path_buf(), served.clone());

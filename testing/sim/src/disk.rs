@@ -227,11 +227,23 @@ impl DiskHandle {
         lock(&self.0.state).fault = fault;
     }
 
+    /// Unplugs it: its cache is lost, and it is gone until another fault is set.
+    pub fn unplug(&self) {
+        let mut state = lock(&self.0.state);
+        state.fault = Fault { gone: true, ..Fault::default() };
+        state.lose_cache();
+    }
+
     /// Sets the fault when the `n`-th write from now on is issued: a disk that vanishes, or comes back, in the midst.
     pub fn fault_at_write(&self, n: u64, fault: Fault) {
         let mut state = lock(&self.0.state);
         let number = state.writes() + n;
         state.script.insert(number, fault);
+    }
+
+    /// Takes back what [`DiskHandle::fault_at_write`] has set for later.
+    pub fn forgive(&self) {
+        lock(&self.0.state).script.clear();
     }
 
     /// Makes reads that touch the range fail until something is written there.

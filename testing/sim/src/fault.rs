@@ -11,6 +11,8 @@ pub struct Fault {
     pub read_errors_ppm: u32,
     pub write_errors_ppm: u32,
     pub flush_errors_ppm: u32,
+    /// A flush that fails drops what it was to make durable, as operating systems and devices do.
+    pub forgets: bool,
     /// Reads that return one flipped bit, per million.
     pub rot_ppm: u32,
     /// Writes that report success and are forgotten, per million.

@@ -11,8 +11,8 @@
 //! order of txgs: after a crash the pool must hold the result of the first `k` operations, for some `k` not smaller than
 //! what was acknowledged as durable. [`Work`] is such a run with reopening and power cuts.
 //!
-//! What many clients at once may rely on when the power goes is proved in [`power`]; that a pool whose bytes lie does no
-//! harm, in [`forged`].
+//! What many clients at once may rely on when the power goes is proved in [`power`]; what they may rely on when devices fail
+//! and come back, by [`Suspensions`]; that a pool whose bytes lie does no harm, in [`forged`].
 
 mod bench;
 mod branches;
@@ -21,9 +21,11 @@ mod layout;
 mod model;
 pub mod power;
 pub mod seeds;
+mod suspended;
 mod work;
 
 pub use bench::{Bench, Mix};
 pub use layout::Shape;
 pub use model::{Change, Model, pattern};
+pub use suspended::{SuspensionFigures, Suspensions};
 pub use work::{Work, WorkFigures};

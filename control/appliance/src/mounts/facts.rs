@@ -2,8 +2,9 @@
 
 use fuse::{Dataset, Space};
 use pool::Pool;
+use std::sync::Arc;
 use units::{Kind, Result};
-use world::Pending;
+use world::{Domain, Pending};
 use zpl::FileSystem;
 
 pub(super) struct Facts {
@@ -49,5 +50,9 @@ impl Dataset for Facts {
     fn open_snapshot(&self, name: &str) -> Pending<Result<FileSystem>> {
         let (pool, name) = (self.pool.clone(), format!("{}@{name}", self.dataset));
         Box::pin(async move { pool.open_file_system(&name).await })
+    }
+
+    fn domain(&self) -> Option<Arc<dyn Domain>> {
+        Some(self.pool.domain())
     }
 }

@@ -133,38 +133,47 @@ impl Served {
 
     /// Appends to `into`; see [`Volume::try_pieces`].
     pub fn try_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Option<Result<()>> {
-        let read = self.try_now()?.volume.try_pieces(offset, len.into())?;
+        let now = self.try_now()?;
+        let read = now.volume.guard_now(|| now.volume.try_pieces(offset, len.into()))?;
         Some(read.map(|read| into.extend(pieces(read))))
     }
 
     /// As [`Volume::pieces`].
     pub async fn read(&self, offset: u64, len: u32) -> Result<Vec<Piece>> {
-        Ok(pieces(self.now().await.volume.pieces(offset, len.into()).await?).collect())
+        let now = self.now().await;
+        Ok(pieces(now.volume.guard(now.volume.pieces(offset, len.into())).await?).collect())
     }
 
     /// As [`Volume::write_parts`].
     pub async fn write_parts(&self, offset: u64, parts: Vec<Buf>, durably: bool) -> Result<()> {
         let now = self.now().await;
-        let Some(mirror) = &now.mirror else { return now.volume.write_parts(offset, parts, durably).await };
+        let Some(mirror) = &now.mirror else {
+            return now.volume.guard(now.volume.write_parts(offset, parts, durably)).await;
+        };
         let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let (again, other) = (parts.clone(), mirror.volume().clone());
         // In the other it need not be durable yet: the other comes into service with a txg that has all of it.
         let both = (now.volume.write_parts(offset, parts, durably), other.write_parts(offset, again, false));
-        mirror.change(offset..offset + len, both.0, both.1).await
+        now.volume.guard(mirror.change(offset..offset + len, both.0, both.1)).await
     }
 
     /// As [`Volume::zero`].
     pub async fn zero(&self, offset: u64, len: u64) -> Result<()> {
         let now = self.now().await;
-        let Some(mirror) = &now.mirror else { return now.volume.zero(offset, len).await };
+        let Some(mirror) = &now.mirror else {
+            return now.volume.guard(now.volume.zero(offset, len)).await;
+        };
         let other = mirror.volume().clone();
-        mirror.change(offset..offset + len, now.volume.zero(offset, len), other.zero(offset, len)).await
+        let both = (now.volume.zero(offset, len), other.zero(offset, len));
+        now.volume.guard(mirror.change(offset..offset + len, both.0, both.1)).await
     }
 
     /// As [`Volume::trim`].
     pub async fn trim(&self, offset: u64, len: u64) -> Result<()> {
         let now = self.now().await;
-        let Some(mirror) = &now.mirror else { return now.volume.trim(offset, len).await };
+        let Some(mirror) = &now.mirror else {
+            return now.volume.guard(now.volume.trim(offset, len)).await;
+        };
         // The other has other blocks, and must read the same: what was whole here is zero there.
         let whole = whole_blocks(offset, len, now.volume.block_size(), now.volume.size());
         let other = mirror.volume().clone();
@@ -174,17 +183,19 @@ impl Served {
                 false => other.zero(whole.start, whole.end - whole.start).await,
             }
         };
-        mirror.change(offset..offset + len, now.volume.trim(offset, len), there).await
+        now.volume.guard(mirror.change(offset..offset + len, now.volume.trim(offset, len), there)).await
     }
 
     /// As [`Volume::flush`].
     pub async fn flush(&self) -> Result<()> {
-        self.now().await.volume.flush().await
+        let now = self.now().await;
+        now.volume.guard(now.volume.flush()).await
     }
 
     /// As [`Volume::extents`].
     pub async fn extents(&self, offset: u64, len: u64, limit: usize) -> Result<Vec<Extent>> {
-        let extents = self.now().await.volume.extents(offset, len, limit).await?;
+        let now = self.now().await;
+        let extents = now.volume.guard(now.volume.extents(offset, len, limit)).await?;
         Ok(extents.into_iter().map(|e| Extent { len: e.len, hole: e.hole }).collect())
     }
 

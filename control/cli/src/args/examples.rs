@@ -118,6 +118,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("zpool set", &["zpool set comment=rack-4 tank", "zpool set feature@large_blocks=enabled tank"]),
     ("zpool history", &["zpool history tank", "zpool history -il tank"]),
     ("zpool sync", &["zpool sync", "zpool sync tank"]),
+    ("zpool clear", &["zpool clear tank", "zpool clear tank /disks/a.img"]),
     ("zpool scrub", &["zpool scrub -w tank", "zpool scrub -p tank"]),
     ("zpool labelclear", &["zpool labelclear /dev/sdb"]),
     ("zpool version", &["zpool version"]),

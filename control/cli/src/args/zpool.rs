@@ -33,6 +33,8 @@ pub enum Command {
         /// Which [default: all]
         pools: Vec<String>,
     },
+    /// Forget the errors of a pool's devices, and let a pool go on that was suspended because of them
+    Clear(Clear),
     /// Verify every block of a pool, and repair what is bad
     Scrub(Scrub),
     /// Remove the labels of a device that is no longer part of a pool
@@ -201,7 +203,7 @@ pub struct Export {
     /// All pools
     #[arg(short, conflicts_with = "pools")]
     pub all: bool,
-    /// Even if clients are connected to its volumes
+    /// Even if clients are connected to its volumes, or it is suspended: then what is not on its devices is lost
     #[arg(short)]
     pub force: bool,
     /// Which
@@ -383,6 +385,19 @@ pub struct History {
     pub long: bool,
     /// Which [default: all]
     pub pools: Vec<String>,
+}
+
+/// A pool is suspended when its devices do not take what it must write: they are gone, fail, or the host has no room for
+/// them. What was written to it stays in memory; with failmode=wait, those who write or flush wait, else they get an error.
+/// Once the cause is removed (the device attached again, room made), this opens what must be opened again, writes once more
+/// what devices may have lost, and goes on where the pool was.
+#[derive(Debug, Args)]
+pub struct Clear {
+    /// Which
+    pub pool: String,
+    /// Only this device, or this group: by path, name or guid
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub device: Option<String>,
 }
 
 #[derive(Debug, Args)]

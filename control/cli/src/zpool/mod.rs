@@ -54,6 +54,9 @@ pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
         }
         Command::History(args) => history::run(session, args),
         Command::Sync { pools } => session.order(Request::PoolSync { names: pools.clone() }),
+        Command::Clear(args) => {
+            session.order(Request::PoolClear { name: args.pool.clone(), device: args.device.clone() })
+        }
         Command::Scrub(args) => scrub::run(session, args),
         Command::Labelclear { force, device } => {
             session.order(Request::LabelClear { device: absolute(device), force: *force })

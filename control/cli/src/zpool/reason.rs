@@ -8,8 +8,10 @@ use api::{Importable, Pool, Vdev};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     Resilvering,
-    /// A txg could not be written, and none can be any more.
+    /// What must be written waits for the devices.
     Suspended,
+    /// It was tried, and something else than its devices and its data was in the way.
+    NotOpen,
     /// Too much is missing for the pool to work; so for the next two.
     FaultedUnusable,
     MissingUnusable,
@@ -45,6 +47,9 @@ pub(super) fn of_pool(pool: &Pool) -> Option<Reason> {
     }
     if let Some(reason) = unusable(root) {
         return Some(reason);
+    }
+    if pool.problem.is_some() {
+        return Some(Reason::NotOpen);
     }
     if !pool.errors.is_empty() {
         return Some(Reason::CorruptData);
@@ -125,7 +130,12 @@ impl Reason {
             ),
             Suspended => (
                 "One or more devices are faulted in response to IO failures.",
-                "Make sure the affected devices are connected and that files have\n\troom to grow, then open the pool again: start the daemon anew.",
+                "Make sure the affected devices are connected and that files have\n\troom to grow, then run 'zpool clear'.",
+                Some("ZFS-8000-HC"),
+            ),
+            NotOpen => (
+                "The pool could not be opened.  Its devices are there, and what is on\n\tthem was not changed.",
+                "Remove what stands in the way, as said below, then run 'zpool clear':\n\tit is tried again.",
                 None,
             ),
             Missing => (

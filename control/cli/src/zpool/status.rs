@@ -138,7 +138,7 @@ fn logs(pool: &Pool) -> String {
 /// Of a pool that could not be opened, or written, this says more than its data.
 fn not_open(pool: &Pool) -> Option<String> {
     if let Some(why) = &pool.suspended {
-        return Some(format!("\nerrors: Nothing can be written any more: {why}\n"));
+        return Some(format!("\nerrors: Nothing is written any more: {why}\n"));
     }
     let why = pool.problem.as_ref()?;
     let lines = pool.unusable.iter().map(|line| format!("\t{line}\n"));

@@ -2,10 +2,11 @@
 
 use crate::home::Home;
 use interop::harness::{Need, ROOT, Trial, trial};
-use interop::programs::{command, run, said};
+use interop::programs::{command, run, said as said_by};
 use interop::zdb;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -20,7 +21,7 @@ pub fn trials() -> Vec<Trial> {
             through_a_loop,
         ),
         trial(
-            "a_full_host_disk_suspends_the_pool_and_loses_nothing_that_was_flushed",
+            "a_pool_on_a_full_host_is_suspended_and_goes_on_when_it_is_cleared",
             &[ROOT, Need::Program("nbdcopy"), Need::Program("zdb")],
             host_full,
         ),
@@ -199,6 +200,15 @@ fn through_a_loop() {
     run(command("losetup").args(["--detach", &device]));
 }
 
+/// Nothing here takes a minute, on a machine that has much else to do either.
+fn wait_until(there: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !there() {
+        assert!(began.elapsed() < Duration::from_secs(120), "it does not come");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// A pool on a sparse file, and a host that has less room than the file is long.
 fn host_full() {
     let home = Home::new();
@@ -234,20 +244,50 @@ fn host_full() {
     std::fs::write(&kept, &bytes).unwrap();
     std::fs::write(&large, noise(256 << 20)).unwrap();
     run(command("nbdcopy").arg("--flush").arg(&kept).arg(uri("kept")));
-    let output = command("nbdcopy").arg("--flush").arg(&large).arg(uri("large")).output().unwrap();
-    let heard = said(&output);
-    assert!(!output.status.success() && heard.contains("Input/output error"), "{heard}");
-    let status = home.run("zpool status");
-    for part in [" state: SUSPENDED", "room to grow", "out of space"] {
-        assert!(status.contains(part), "{part}: {status}");
-    }
-    daemon.kill();
-    // Room is made, and the pool is as it was when it was last flushed.
+    let is_back = || {
+        run(command("nbdcopy").arg(uri("kept")).arg(&back));
+        assert!(std::fs::read(&back).unwrap()[..8 << 20] == bytes, "what was flushed is there");
+    };
+    // With failmode=wait, as pools are made, it waits for room.
+    let mut copy = command("nbdcopy").arg("--flush").arg(&large).arg(uri("large")).spawn().unwrap();
+    let suspended = |text: &str| {
+        wait_until(|| home.run("zpool status").contains(" state: SUSPENDED"));
+        let status = home.run("zpool status");
+        for part in ["zpool clear", "out of space", text] {
+            assert!(status.contains(part), "{part}: {status}");
+        }
+    };
+    suspended("room to grow");
+    is_back();
+    assert!(home.fails("zpool clear tank", 1).contains("suspended again"));
+    let said = home.fails("zpool export tank", 1);
+    assert!(said.contains("pool is suspended") && said.contains("zpool clear tank"), "{said}");
+    assert!(home.fails("zfs create tank/x", 1).contains("suspended"));
+    assert!(copy.try_wait().unwrap().is_none(), "it waits");
+    // Room is made, and all goes on.
     mount("remount,size=512M");
+    home.run("zpool clear tank");
+    assert!(copy.wait().unwrap().success());
+    assert!(home.run("zpool status").contains(" state: ONLINE"));
+    is_back();
+    // With failmode=continue it is told; and nothing keeps the daemon from ending.
+    home.run("zpool set failmode=continue tank");
+    mount("remount,size=400M");
+    home.run("zfs create -s -V 512M tank/more");
+    let output = command("nbdcopy").arg("--flush").arg(&large).arg(uri("more")).output().unwrap();
+    let heard = said_by(&output);
+    assert!(!output.status.success() && heard.contains("Input/output error"), "{heard}");
+    suspended("room to grow");
+    is_back();
+    daemon.end_somehow();
+    // There is still no room: nobody is told to destroy a pool that is whole.
     let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 64M");
-    run(command("nbdcopy").arg(uri("kept")).arg(&back));
-    assert!(std::fs::read(&back).unwrap()[..8 << 20] == bytes, "what was flushed is there");
-    run(command("nbdcopy").arg("--flush").arg(&large).arg(uri("large")));
+    let status = home.run("zpool status");
+    assert!(!status.contains("Destroy") && !status.contains("re-create"), "{status}");
+    mount("remount,size=1G");
+    home.run("zpool clear tank");
+    is_back();
+    run(command("nbdcopy").arg("--flush").arg(&large).arg(uri("more")));
     daemon.end();
     home.run("zpool export tank");
     zdb::assert_clean(&host, "tank");

@@ -104,6 +104,15 @@ impl Daemon {
         self.has_ended();
     }
 
+    /// Tells it to end, which it must within the time that its help states; how well is another matter.
+    pub fn end_somehow(mut self) {
+        let began = std::time::Instant::now();
+        self.signal(Signal::INT);
+        self.child.wait().unwrap();
+        let took = began.elapsed();
+        assert!(took.as_secs() <= 65, "{took:?}");
+    }
+
     /// It was told to end, and does so in peace.
     pub fn has_ended(&mut self) {
         assert!(self.child.wait().unwrap().success(), "it ends in peace when it is told to");

@@ -91,6 +91,13 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     put("/api/storage/v1/pools/{pool}/scrub", "Begin a scrub, or go on with one", ONE, run!(scrub))
         .needs(SCRUB),
     delete("/api/storage/v1/pools/{pool}/scrub", "End a scrub", run!(end_scrub)).needs(SCRUB),
+    put(
+        "/api/storage/v1/pools/{pool}/clear",
+        "Forget the errors of its devices, and let it go on when it is suspended",
+        ONE,
+        run!(clear),
+    )
+    .needs(CHANGE),
 ];
 
 async fn pools(rest: &Rest, asked: &Asked, names: Vec<String>) -> Result<Vec<Pool>, Fault> {
@@ -272,6 +279,12 @@ async fn destroy(rest: Arc<Rest>, asked: Asked) -> Outcome {
 async fn scrub(rest: Arc<Rest>, asked: Asked) -> Outcome {
     let name = asked.param("pool").to_string();
     rest.call(&asked, Request::PoolScrub { name, action: ScrubAction::Start }).await?;
+    one(rest, asked).await
+}
+
+async fn clear(rest: Arc<Rest>, asked: Asked) -> Outcome {
+    let name = asked.param("pool").to_string();
+    rest.call(&asked, Request::PoolClear { name, device: None }).await?;
     one(rest, asked).await
 }
 

@@ -23,6 +23,7 @@ mod resilver;
 mod resize;
 mod rounds;
 mod scrub;
+mod suspended;
 mod vdev_properties;
 mod xattrs;
 

@@ -17,6 +17,7 @@ const GONE: Fault = Fault {
     read_errors_ppm: 0,
     write_errors_ppm: 0,
     flush_errors_ppm: 0,
+    forgets: false,
     rot_ppm: 0,
     lost_writes_ppm: 0,
     misdirected_writes_ppm: 0,

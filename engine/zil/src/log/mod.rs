@@ -114,6 +114,8 @@ struct State {
     newest: Txg,
     /// The newest txg with a change that is not in the log at all.
     unlogged: Txg,
+    /// Until that txg is on disk: changes that were in blocks which could not be written, and have gone with the chain.
+    lost_in: Txg,
     /// While that txg is not on disk: the last change before the first that is not in the log.
     held_from: u64,
     synced: Txg,
@@ -267,7 +269,7 @@ impl Log {
             if state.durable >= target || state.synced >= txg {
                 return Asked::Done;
             }
-            if state.is_closed || state.blocks.is_broken() {
+            if state.is_closed || state.blocks.is_broken() || state.has_lost() {
                 return Asked::Txg(txg);
             }
             if state.issued >= target {
@@ -321,10 +323,15 @@ enum Answer {
 }
 
 impl State {
+    /// Changes that the log was to have must reach the disk with their txg.
+    fn has_lost(&self) -> bool {
+        self.lost_in > self.synced
+    }
+
     fn answer(&self, target: u64, txg: Txg) -> Option<Answer> {
         if self.durable >= target || self.synced >= txg {
             Some(Answer::Durable)
-        } else if self.is_closed || self.blocks.is_broken() {
+        } else if self.is_closed || self.blocks.is_broken() || self.has_lost() {
             Some(Answer::Broken)
         } else {
             None

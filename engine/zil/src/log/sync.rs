@@ -16,6 +16,10 @@ impl Log {
             if !state.blocks.is_settled(txg) {
                 return None;
             }
+            if state.blocks.is_broken() {
+                // The chain may be forgotten now, and that it was broken; not so what it was to keep.
+                state.lost_in = state.newest;
+            }
             let is_destroyed = state.destroyed_in == txg;
             let mut freed = if is_destroyed { state.blocks.take_all() } else { state.blocks.retire(txg) };
             // A chain that began in a later txg is nothing to this one.

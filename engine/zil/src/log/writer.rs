@@ -136,8 +136,8 @@ impl Log {
         idle
     }
 
-    /// Those who wait are sent to wait for their txg.
-    fn give_up(&self) {
+    /// Those who wait are sent to wait for their txg: nothing more can be written here.
+    pub fn give_up(&self) {
         {
             let mut state = self.lock();
             state.blocks.break_off();

@@ -27,7 +27,7 @@ use crate::mount::Options;
 use crate::nodes::{CONTROL, Nodes, ROOT, SNAPSHOTS, number, parts};
 use control::Trees;
 use fuser::{Errno, FileAttr, Notifier};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use units::ObjectId;
 use world::Pending;
 use zpl::{FileKind, FileSystem, Node, Time};
@@ -40,6 +40,10 @@ pub trait Dataset: Send + Sync + 'static {
     /// The number of one; `None` when there is none of that name.
     fn snapshot(&self, name: &str) -> Pending<units::Result<Option<u64>>>;
     fn open_snapshot(&self, name: &str) -> Pending<units::Result<FileSystem>>;
+    /// What is told of panics in requests.
+    fn domain(&self) -> Option<Arc<dyn world::Domain>> {
+        None
+    }
 }
 
 /// In bytes.

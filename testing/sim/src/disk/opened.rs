@@ -104,6 +104,9 @@ impl Disk for Opened {
             all.reach(Moment::Flush).await;
             let fault = lock(&disk.state).fault;
             if fault.gone || chance(fault.flush_errors_ppm) {
+                if fault.forgets {
+                    lock(&disk.state).lose_cache();
+                }
                 return Err(io::Error::other("flush error"));
             }
             if !fault.ignores_flushes {

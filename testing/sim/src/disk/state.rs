@@ -141,6 +141,13 @@ impl State {
         }
     }
 
+    /// Loses what has completed and is not durable.
+    pub fn lose_cache(&mut self) {
+        self.unflushed.clear();
+        self.dirty_bytes = 0;
+        self.view = self.durable.clone();
+    }
+
     /// Time starts again, nothing is busy; what was on its way arrives.
     pub fn restart(&mut self) {
         self.busy_until.fill(Instant(0));

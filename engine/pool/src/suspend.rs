@@ -1,0 +1,155 @@
+//! Pools whose devices fail: suspended, and resumed by `zpool clear`; and pools that have failed for good.
+//!
+//! ```text
+//!                what a sync needs fails           clear(): devices opened again, what they lost written again
+//!   in order ─────────────────────────▶ suspended ─────────────────────────────────────────────▶ in order
+//!      │                                    │
+//!      │ a panic, damage, nothing free      │ closed, exported by force                what is on disk: the last txg
+//!      └────────────────┬───────────────────┘                                          and the logs
+//!                       ▼
+//!                 failed for good ──▶ nothing is written any more; what is in memory can be read until it is closed
+//! ```
+//!
+//! While a pool is suspended its sync stands where it is ([`zio::suspend`]), and all that is dirty stays in memory: reads
+//! find it, whoever opens the dataset anew too. Requests that change something, or must be durable, do as `failmode` says:
+//! with `wait` they wait for `clear`, with `continue` and `panic` they fail; a program that serves several pools does
+//! not end because of one. What must be read from a device that does not answer fails, always, and so do administrative
+//! changes: a command that waited would keep others waiting.
+//!
+//! A panic in the engine ends the sync of the pool that it happened in, and no other: everything that works for a pool runs
+//! in its [`world::Domain`]. What a sync has left half done in memory is not to be trusted, so such a pool must be
+//! opened again.
+
+use crate::pool::{Pool, lock};
+use dsl::pool_props::PoolProp;
+use std::future::Future;
+use std::sync::{Arc, Weak};
+use units::{Error, Guid, Kind, Result};
+use world::{Domain, Panic};
+
+/// `failmode=wait`, as it is stored.
+const WAIT: u64 = 0;
+
+impl Pool {
+    /// Forgets the errors of all devices or of one, brings back those that can be used again, and lets a suspended pool go
+    /// on. Waits until the txg that was being synced is on disk.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such vdev; `Io` when a device cannot be used yet, or the pool was suspended again;
+    /// `Cancelled` when it must be opened again.
+    pub async fn clear(&self, vdev: Option<Guid>) -> Result<()> {
+        let inner = &self.0;
+        let doing = "clear errors";
+        if inner.txgs.has_failed_for_good() {
+            let why = inner.txgs.failure().unwrap_or_default();
+            let advice = format!("{why}; it must be opened again: export it with -f, then import it");
+            return Err(Error::new(Kind::Cancelled, doing).because(advice));
+        }
+        let missing = || Error::new(Kind::NotFound, doing).because("there is no such device in the pool");
+        let away: Vec<_> = inner.tree.tops().into_iter().filter(|top| !top.is_usable()).collect();
+        let failed = inner.tree.clear(self.guid(), vdev).await.ok_or_else(missing)?;
+        away.iter().filter(|top| top.is_usable()).for_each(|top| inner.space.set_allocatable(top.id, true));
+        if inner.pipeline.suspension().why().is_some() {
+            inner.pipeline.suspension().resume();
+            inner.txgs.settled().await.map_err(|e| {
+                let why = failed.first().map_or_else(|| e.to_string(), Error::to_string);
+                Error::new(Kind::Io, doing).because(format!("the pool is suspended again: {why}"))
+            })?;
+        }
+        if !inner.read_only {
+            self.consider_resilver();
+        }
+        failed.into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Does what concerns this pool alone: a panic in it, or in what it starts, makes the pool fail for good, and is an
+    /// error here.
+    pub async fn guard<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        world::within(self.domain(), work).await.unwrap_or_else(|panic| Err(of_panic(&panic)))
+    }
+
+    /// What is told of panics in work for this pool.
+    pub fn domain(&self) -> Arc<dyn Domain> {
+        Arc::new(PoolDomain(Arc::downgrade(&self.0)))
+    }
+
+    /// Nothing can be written any more.
+    pub(crate) fn fail(&self, why: &Error) {
+        let inner = &self.0;
+        if !inner.txgs.has_failed_for_good() && !inner.txgs.is_closing() {
+            inner.note_problem(format!("the pool has failed, and nothing is written any more: {why}"));
+        }
+        inner.txgs.fail(why);
+        inner.pipeline.suspension().give_up();
+        self.intent_logs().iter().for_each(zil::Log::give_up);
+    }
+
+    pub(crate) fn why_given_up(&self) -> String {
+        self.0.txgs.failure().unwrap_or_else(|| "the pool is being closed".into())
+    }
+
+    /// Ties the suspension to the txgs, whose waiters it concerns.
+    pub(crate) fn watch_suspension(&self) {
+        let pool = Arc::downgrade(&self.0);
+        self.0.pipeline.suspension().watch(move |why| {
+            let Some(inner) = pool.upgrade() else { return };
+            match why {
+                Some(why) => inner.txgs.suspend(why),
+                None => inner.txgs.resume(),
+            }
+        });
+    }
+
+    /// Requests wait for a suspended pool, or fail, as its property says.
+    pub(crate) async fn load_failmode(&self) -> Result<()> {
+        let stored = self.stored_properties().await?;
+        let mode = stored.get(PoolProp::FailMode.name()).and_then(dsl::props::Value::number);
+        self.follow_failmode(mode.unwrap_or(WAIT));
+        Ok(())
+    }
+
+    pub(crate) fn follow_failmode(&self, mode: u64) {
+        self.0.txgs.set_impatient(mode != WAIT);
+    }
+
+    /// Nothing waits for devices any more: the pool is to be closed, in whatever state they are.
+    pub fn hurry(&self) {
+        let inner = &self.0;
+        inner.txgs.set_impatient(true);
+        inner.pipeline.suspension().close();
+    }
+
+    /// Why the pool is suspended, or has failed.
+    pub fn suspended(&self) -> Option<String> {
+        self.0.txgs.failure()
+    }
+
+    /// Waits until [`Pool::suspended`] is another than `seen`; `None` when the pool is closing.
+    pub async fn suspended_otherwise(&self, seen: &Option<String>) -> Option<Option<String>> {
+        self.0.txgs.failure_otherwise(seen).await
+    }
+
+    /// Starts work of this pool.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> world::Task<()> {
+        let work = world::within(self.domain(), work);
+        // The domain has been told.
+        world::spawn(async move { drop(work.await) })
+    }
+}
+
+#[derive(Debug)]
+struct PoolDomain(Weak<crate::pool::Inner>);
+
+impl Domain for PoolDomain {
+    fn panicked(&self, panic: &Panic) {
+        if let Some(inner) = self.0.upgrade() {
+            lock(&inner.panics).push(panic.clone());
+            Pool(inner).fail(&of_panic(panic));
+        }
+    }
+}
+
+/// What is to be said of a panic in the engine.
+pub(crate) fn of_panic(panic: &Panic) -> Error {
+    Error::new(Kind::Corrupt, "use the pool").because(panic.clone())
+}
