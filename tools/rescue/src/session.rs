@@ -69,7 +69,7 @@ impl Session {
     }
 
     /// The names of the pools there are. Errors: a place to search that is not there.
-    pub async fn pools(&self) -> Result<Vec<String>> {
+    pub async fn pools(&mut self) -> Result<Vec<String>> {
         Ok(match &self.origin {
             Origin::Search(places) => {
                 let found = pool::scan(search(places)?).await;

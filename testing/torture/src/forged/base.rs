@@ -60,7 +60,7 @@ pub fn config() -> Config {
 }
 
 pub fn host() -> Host {
-    Host { id: 7, name: "bench".into() }
+    Host { id: 7, name: "bench".into(), process: None }
 }
 
 /// Opens the pool that is on the disks.
