@@ -5,8 +5,8 @@
 //!   LUN    ──rename─▶ what it had of an ancestor that it leaves is set on it, unless its new place has the same
 //! ```
 //!
-//! The masks are properties (target group, initiator groups, status, `cenote:nbd`), so a LUN may have them of its project. A copy in
-//! another project would have that project's instead: the data would be shown to initiators that the original was hidden
+//! The masks are properties (target group, initiator groups, status, `cenote:nbd`), so a LUN may have them of its project. A
+//! copy in another project would have that project's instead: the data would be shown to initiators that the original was hidden
 //! from. So they go with the data, and only an administrator changes them.
 //!
 //! A volume that is no LUN and has none of these is left as it is: nobody sees it until it becomes one.

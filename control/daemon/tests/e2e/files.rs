@@ -30,8 +30,8 @@ fn home() -> (Home, PathBuf) {
     (home, at)
 }
 
-/// A pool from anywhere was mounted with setuid and devices, as OpenZFS has them by default: whoever could write to its disks
-/// was root.
+/// A pool from anywhere was mounted with setuid and devices, as OpenZFS has them by default: write access to its disks
+/// made root.
 fn rights() {
     let (home, at) = home();
     let (mut daemon, _) = home.start(SERVE);
