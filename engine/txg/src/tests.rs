@@ -19,3 +19,15 @@ fn writers_go_freely_then_wait_longer_and_longer_then_stop() {
         "the scale, at the middle"
     );
 }
+
+/// At `zfs_dirty_data_sync_percent=0` an empty txg was full, so that the sync loop synced nothing, one txg after the other,
+/// for ever; and the setting was kept.
+#[test]
+fn an_empty_txg_is_full_at_no_percentage() {
+    for sync_percent in [0, 1, 20, 100] {
+        let limits = Limits { dirty_max: 1000, sync_percent, ..Limits::default() };
+        assert!(!limits.is_full(0), "at {sync_percent} %");
+        assert!(limits.is_full(1000), "at {sync_percent} %");
+    }
+    assert!(Limits { sync_percent: 0, ..Limits::default() }.is_full(1));
+}
