@@ -166,16 +166,19 @@ impl Inner {
     }
 
     /// Waits when `error` is that of devices which give no sign of life, until the pool is resumed; else it is returned.
-    async fn outlast(&self, bp: &BlockPointer, error: Error) -> Result<()> {
+    /// `again`: the block was read once more since, from devices that answered.
+    async fn outlast(&self, bp: &BlockPointer, error: Error, again: &mut bool) -> Result<()> {
         if error.kind() != Kind::Io || self.space.is_none() {
             return Err(error);
         }
         for dva in bp.dvas() {
             if !self.top(dva)?.answers().await {
+                *again = false;
                 return self.suspension.wait(&error).await;
             }
         }
-        Err(error)
+        // A device that answers may have been away when it was asked for the block.
+        if std::mem::replace(again, true) { Err(error) } else { Ok(()) }
     }
 
     pub fn space(&self) -> Result<&Arc<Space>> {
@@ -218,9 +221,10 @@ impl BlockStore for Pipeline {
             }
             let access = if class == ReadClass::Prefetch { Access::Prefetch } else { Access::Demand };
             let request = || Request { access, ..Request::demand(block, cache_kind(&bp)) };
+            let mut again = false;
             loop {
                 match inner.cache.get_or_load(request(), || read::read(&inner, &bp, at, priority)).await {
-                    Err(e) if is_steadfast => inner.outlast(&bp, e).await?,
+                    Err(e) if is_steadfast => inner.outlast(&bp, e, &mut again).await?,
                     done => return done,
                 }
             }

@@ -211,7 +211,10 @@ fn is_made(stat: &Stat, to: &Path) -> bool {
     let Ok(there) = std::fs::symlink_metadata(to) else { return false };
     let is_kind = there.mode() & 0o170_000 == stat.kind.mode_bits() & 0o170_000;
     let is_size = stat.kind != FileKind::Regular || there.len() == stat.size;
-    let is_time = there.mtime() == stat.mtime.seconds && there.mtime_nsec() == i64::from(stat.mtime.nanos);
+    // From 1901 to 2446 is what file systems keep; of other times they keep the nearest that they can.
+    let is_kept = (-0x8000_0000..0x3_8000_0000).contains(&stat.mtime.seconds);
+    let is_same = there.mtime() == stat.mtime.seconds && there.mtime_nsec() == i64::from(stat.mtime.nanos);
+    let is_time = is_same || !is_kept;
     is_kind && is_size && is_time
 }
 

@@ -314,7 +314,6 @@ const NOT_YET: &[(&str, &[&str])] = &[
         &[
             "attach",
             "checkpoint",
-            "clear",
             "ddtprune",
             "detach",
             "events",
