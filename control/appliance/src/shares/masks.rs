@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The masks are properties (target group, initiator groups, status, `cenote:nbd`), so a LUN may have them of its project. A
-//! copy in another project would have that project's instead: the data would be shown to initiators that the original was hidden
-//! from. So they go with the data, and only an administrator changes them.
+//! copy in another project would have that project's instead: the data would be shown to initiators that the original was
+//! hidden from. So they go with the data, and only an administrator changes them.
 //!
 //! A volume that is no LUN and has none of these is left as it is: nobody sees it until it becomes one.
 

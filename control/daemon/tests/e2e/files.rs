@@ -294,7 +294,7 @@ fn long_names() {
         fs::read_dir(at.join("a")).unwrap().map(|entry| entry.unwrap().file_name().len()).collect();
     listed.sort();
     assert_eq!(listed, [255, 256, 1023]);
-    assert_eq!(rustix::fs::statvfs(&at.join("a")).unwrap().f_namemax, 1023);
+    assert_eq!(rustix::fs::statvfs(at.join("a")).unwrap().f_namemax, 1023);
     // Off again, those that are there are found, moved and removed.
     home.run("zfs set longname=off tank/a");
     assert!(fs::write(name(300), "").is_err());
