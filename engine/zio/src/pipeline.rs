@@ -168,7 +168,8 @@ impl Inner {
     /// Waits when `error` is that of devices which give no sign of life, until the pool is resumed; else it is returned.
     /// `again`: the block was read once more since, from devices that answered.
     async fn outlast(&self, bp: &BlockPointer, error: Error, again: &mut bool) -> Result<()> {
-        if error.kind() != Kind::Io || self.space.is_none() {
+        // "No copy passed its checksum" is said as well when a copy could not be read at all.
+        if !matches!(error.kind(), Kind::Io | Kind::Checksum) || self.space.is_none() {
             return Err(error);
         }
         for dva in bp.dvas() {
