@@ -166,8 +166,8 @@ impl Inner {
     }
 
     /// Waits when `error` is that of devices which give no sign of life, until the pool is resumed; else it is returned.
-    /// `again`: the block was read once more since, from devices that answered.
-    async fn outlast(&self, bp: &BlockPointer, error: Error, again: &mut bool) -> Result<()> {
+    /// `begun`: [`Suspension::resumed`] before the read. `again`: the block was read once more since, from devices that answered.
+    async fn outlast(&self, bp: &BlockPointer, error: Error, begun: u64, again: &mut bool) -> Result<()> {
         // "No copy passed its checksum" is said as well when a copy could not be read at all.
         if !matches!(error.kind(), Kind::Io | Kind::Checksum) || self.space.is_none() {
             return Err(error);
@@ -175,7 +175,7 @@ impl Inner {
         for dva in bp.dvas() {
             if !self.top(dva)?.answers().await {
                 *again = false;
-                return self.suspension.wait(&error).await;
+                return self.suspension.wait(begun, &error).await;
             }
         }
         // A device that answers may have been away when it was asked for the block.
@@ -224,8 +224,9 @@ impl BlockStore for Pipeline {
             let request = || Request { access, ..Request::demand(block, cache_kind(&bp)) };
             let mut again = false;
             loop {
+                let begun = inner.suspension.resumed();
                 match inner.cache.get_or_load(request(), || read::read(&inner, &bp, at, priority)).await {
-                    Err(e) if is_steadfast => inner.outlast(&bp, e, &mut again).await?,
+                    Err(e) if is_steadfast => inner.outlast(&bp, e, begun, &mut again).await?,
                     done => return done,
                 }
             }
