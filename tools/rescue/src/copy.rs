@@ -135,7 +135,7 @@ impl Copy {
     async fn file(&mut self, session: &mut Session, found: &Found, to: &Path, shown: &str) -> Result<()> {
         let at = |e: io::Error| cannot(to, e);
         if std::fs::symlink_metadata(to).is_ok() {
-            return Err(at(io::ErrorKind::AlreadyExists.into()));
+            return Err(at(rustix::io::Errno::EXIST.into()));
         }
         let half = half_name(to);
         // What a copy that was cut short left.

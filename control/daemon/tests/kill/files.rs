@@ -80,7 +80,7 @@ pub fn survive(kills: u64) -> Result<(), String> {
                 let (at, seed) = (home.join(at), rng.next_u64());
                 threads.spawn(move || write_files(&at, ledger, seed));
             }
-            std::thread::sleep(Duration::from_millis(20 + rng.below(400)));
+            std::thread::sleep(Duration::from_millis(20 + rng.below(800)));
             assert!(!daemon.signal(Signal::KILL), "it was killed");
         });
         let now = ledgers.iter().map(|ledger| ledger.made).min().unwrap_or(0);
@@ -149,6 +149,7 @@ fn write_files(directory: &Path, ledger: &mut Ledger, seed: u64) {
 fn settle(directory: &Path, ledger: &mut Ledger) -> Result<(), String> {
     if let Some(unsure) = ledger.unsure.take() {
         _ = fs::remove_file(directory.join(unsure));
+        File::open(directory).and_then(|at| at.sync_all()).map_err(|e| e.to_string())?;
     }
     for (name, bytes) in &ledger.owed {
         match fs::read(directory.join(name)) {
