@@ -94,7 +94,7 @@ impl ObjSet {
         }
         node.lock().overlay_mut(id, tx.txg())?.0.created = true;
         let object = Object { node };
-        object.account(tx, true, 0);
+        object.account(tx, true, 0, 0);
         self.0.objects.fetch_add(1, Ordering::Relaxed);
         Ok(object)
     }
@@ -126,7 +126,7 @@ impl ObjSet {
             state.data_changed(tx.txg());
             state.freed_in = Some(tx.txg());
         }
-        object.account(tx, true, 0);
+        object.account(tx, true, 0, 0);
         self.0.objects.fetch_sub(1, Ordering::Relaxed);
         Ok(())
     }

@@ -38,6 +38,7 @@
 
 mod accounting;
 mod alloc;
+mod cost;
 mod node;
 mod now;
 mod object;

@@ -1,12 +1,12 @@
 //! The DSL of an open pool: the special directories, the datasets that are open, and what is charged to whom.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dmu::{ObjSet, Tx};
 use ondisk::NvList;
 use ondisk::mos::directory;
-use txg::Room;
 use units::{Error, ObjectId, Result, Txg};
 
 use crate::bpobj::Bpobj;
@@ -37,8 +37,8 @@ pub struct Dsl {
     pub(crate) open: Mutex<BTreeMap<ObjectId, Arc<Dataset>>>,
     /// What the pool can give, as its owner says.
     space: Mutex<PoolSpace>,
-    /// What the devices can still take.
-    pub(crate) pool_room: Arc<Room>,
+    /// Bytes of the MOS that changes of the txg being synced were let in for.
+    pub(crate) admitted: AtomicU64,
     log_keeper: Mutex<Option<Arc<dyn LogKeeper>>>,
 }
 
@@ -91,7 +91,7 @@ impl Dsl {
             history: Mutex::new(history),
             open: Mutex::default(),
             space: Mutex::default(),
-            pool_room: Room::new(None),
+            admitted: AtomicU64::new(0),
             log_keeper: Mutex::default(),
         })
     }

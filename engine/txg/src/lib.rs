@@ -11,15 +11,20 @@
 //! [`Tx`] is the right to change something in one txg: it holds the txg open until it is dropped. What a `Tx` dirtied
 //! syncs together or not at all.
 //!
-//! [`Txgs`] is the state machine; the loop that drives it belongs to `pool`. [`throttle`] decides how long a writer waits.
+//! [`Txgs`] is the state machine; the loop that drives it belongs to `pool`. [`throttle`] decides how long a writer waits,
+//! `capacity` whether the devices can take what it writes, `admission` carries both out. A [`Room`] is what a quota or
+//! the pool leaves to one dataset.
 //!
 //! Invariants: a txg is handed to be synced only when nobody holds it; txgs sync in order, none is skipped; dirty bytes
 //! are given back only when their txg has synced.
 
+mod admission;
+mod capacity;
 mod room;
 pub mod throttle;
 mod txgs;
 
+pub use capacity::{Claim, DeviceSpace, Reach};
 pub use room::{Entry, Room};
 pub use txgs::{Tx, Txgs};
 
