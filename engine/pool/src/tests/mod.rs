@@ -11,6 +11,7 @@ mod heal;
 mod hosts;
 mod listing;
 mod logs;
+mod nearly_full;
 mod neighbours;
 mod readers;
 mod reopen;
@@ -18,6 +19,7 @@ mod reshape;
 mod resilver;
 mod rounds;
 mod scrub;
+mod tuned;
 mod vdev_properties;
 mod xattrs;
 
