@@ -19,7 +19,13 @@ pub fn run(home: &Home, args: &args::Nbd) -> Result<(), Failure> {
     let _lock = home
         .lock(PATIENCE)
         .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
-    let config = Config { home: home.clone(), is_daemon: false, mounts: false, system: args.system.read()? };
+    let config = Config {
+        home: home.clone(),
+        is_daemon: false,
+        mounts: false,
+        system: args.system.read()?,
+        is_safe: args.system.safe,
+    };
     let (dataset, listen, read_only) = (args.dataset.clone(), args.listen.clone(), args.read_only);
     linux::block_on(serve(config, dataset, listen, read_only)).map_err(Failure::Failed)
 }

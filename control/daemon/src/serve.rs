@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   lock the home ─▶ open its pools ─▶ (up: a first one) ─▶ NBD ─▶ command socket ─▶ API ─▶ wait ─▶ clients, pools, sockets
-//!                                                                                 SIGINT, SIGTERM, or asked to
+//!                                                  (up: asks itself, then says that it is up)    SIGINT, SIGTERM, or asked to
 //! ```
 
 use crate::{log, manager, report, socket, up, web};
@@ -33,7 +33,13 @@ pub fn run(
     let _lock = home
         .lock(PATIENCE)
         .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
-    let config = Config { home: home.clone(), is_daemon: true, mounts: files.mount, system: system.read()? };
+    let config = Config {
+        home: home.clone(),
+        is_daemon: true,
+        mounts: files.mount,
+        system: system.read()?,
+        is_safe: system.safe,
+    };
     let (listen, portals, web) = (listen.clone(), portals.clone(), web.clone());
     let first = first.map(up::First::of);
     linux::block_on(serve(config, listen, portals, web, first)).map_err(Failure::Failed)
@@ -92,7 +98,10 @@ async fn serve_with(
     socket::listen(appliance, &home.socket()).map_err(|e| e.to_string())?;
     let api = web::start(appliance, home, web)?;
     match is_up {
-        true => report::say(&up::welcome(appliance, home).await?),
+        true => {
+            up::ask_itself(home).await?.iter().for_each(|line| report::complain(line));
+            report::say(&up::welcome(appliance, home).await?);
+        }
         false => {
             let home = home.dir().display();
             match &appliance.addresses(Front::Nbd)[..] {
