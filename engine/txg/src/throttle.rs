@@ -75,8 +75,8 @@ impl Limits {
         Admission::Delay(Duration::from_nanos(ns.min(DELAY_MAX_NS.into()) as u64))
     }
 
-    /// The open txg has grown enough to be synced now.
+    /// The open txg has grown enough to be synced now. One that nothing has dirtied never has.
     pub fn is_full(&self, dirty_in_open: u64) -> bool {
-        dirty_in_open >= self.dirty_max / 100 * self.sync_percent
+        dirty_in_open >= (self.dirty_max / 100 * self.sync_percent).max(1)
     }
 }
