@@ -10,7 +10,7 @@
 //!                             ├─ san ◀─ configuration          targets, initiators, who sees which LUN
 //!                             ├─ san_directory ◀── iscsi::Server   LUNs, while clients use them  ── interfaces
 //!                             ├─ mounts ◀── fuse::Mount          file systems in the machine's own tree
-//!                             ├─ exports ◀── nbd::Server         volumes, while clients use them  ── offers: which, and where
+//!                             ├─ exports ◀── nbd::Server         volumes, while clients use them ── offers: which, where
 //!                             ├─ services                      what serves clients: off, on, and where
 //!                             └─ migration ── served           another block size, while clients use them
 //! ```

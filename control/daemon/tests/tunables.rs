@@ -90,9 +90,9 @@ fn what_is_set_holds_at_once_and_after_a_restart() {
 
     // Loaded once, it is kept; with a mistake in it, nothing of it is.
     assert_eq!(home.get("zfs_txg_timeout"), "10");
-    std::fs::write(&system, "set zfs:zfs_txg_timeout = 40\nset zfs:zfs_arc_maximum = 1\n").unwrap();
+    std::fs::write(&system, "set zfs:zfs_txg_timeout = 40\nset zfs:zfs_txg_timeout = 0\n").unwrap();
     let (code, _, said) = home.run(&["tunable", "load", &system]);
-    assert!(code == Some(1) && said.contains("system:2: there is no tunable 'zfs_arc_maximum'"), "{said}");
+    assert!(code == Some(1) && said.contains("system:2:"), "{said}");
     assert_eq!(home.get("zfs_txg_timeout"), "10");
     std::fs::write(&system, "set zfs:zfs_txg_timeout = 40\n").unwrap();
     assert_eq!(home.run(&["tunable", "load", &system]).0, Some(0));

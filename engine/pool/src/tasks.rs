@@ -8,8 +8,8 @@
 //!
 //! Tasks that snapshot what the others may still change come last.
 //!
-//! While the pool is suspended no task is taken. One that was taken before waits with its txg, and is done when the pool goes
-//! on; its caller is told so, and does not wait.
+//! While the pool is suspended no task is taken. One that was taken before waits with its txg, and is done when the pool
+//! goes on; its caller is told so, and does not wait.
 //!
 //! A task that fails has changed nothing: it checks all it can before its first change. Its txg syncs all the same.
 

@@ -335,6 +335,8 @@ impl Leaf {
                 inner.detail = Some(e.to_string());
             })?;
         }
+        // Operations that were under way when it failed may have been counted meanwhile.
+        self.pardon();
         let disk = self.disk()?;
         for (offset, data) in self.durability.kept() {
             disk.write(offset, vec![data])
@@ -344,10 +346,16 @@ impl Leaf {
         self.errors.iter().for_each(|e| e.store(0, Ordering::Relaxed));
         self.suspected.store(0, Ordering::Relaxed);
         self.durability.forget_doubts();
+        self.pardon();
+        Ok(())
+    }
+
+    /// Forgets what speaks against the device.
+    fn pardon(&self) {
         let mut inner = self.lock();
+        inner.health = Health::ONLINE;
         inner.diagnosis = Diagnosis::default();
         inner.detail = None;
-        Ok(())
     }
 
     /// Opens the device anew. What it missed while it was never open is noted.

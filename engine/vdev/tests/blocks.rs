@@ -194,6 +194,8 @@ fn a_disk_that_fails_for_good_is_given_up_when_others_have_its_data() {
     run(&disks, 11, async move {
         let tree = create(Layout::Mirror, 2, 9).await;
         let blocks = Blocks::write(&top(&tree), &mut Rng::new(5), 10).await;
+        // What is not flushed would be answered from memory.
+        top(&tree).flush().await.unwrap();
         let dead = Fault { read_errors_ppm: 1_000_000, write_errors_ppm: 1_000_000, ..Fault::default() };
         failing.get("/d/1").unwrap().set_fault(dead);
         blocks.scrub(&top(&tree)).await;

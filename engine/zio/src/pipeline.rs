@@ -166,16 +166,20 @@ impl Inner {
     }
 
     /// Waits when `error` is that of devices which give no sign of life, until the pool is resumed; else it is returned.
-    async fn outlast(&self, bp: &BlockPointer, error: Error) -> Result<()> {
-        if error.kind() != Kind::Io || self.space.is_none() {
+    /// `begun`: [`Suspension::resumed`] before the read. `again`: the block was read once more since, from devices that answered.
+    async fn outlast(&self, bp: &BlockPointer, error: Error, begun: u64, again: &mut bool) -> Result<()> {
+        // "No copy passed its checksum" is said as well when a copy could not be read at all.
+        if !matches!(error.kind(), Kind::Io | Kind::Checksum) || self.space.is_none() {
             return Err(error);
         }
         for dva in bp.dvas() {
             if !self.top(dva)?.answers().await {
-                return self.suspension.wait(&error).await;
+                *again = false;
+                return self.suspension.wait(begun, &error).await;
             }
         }
-        Err(error)
+        // A device that answers may have been away when it was asked for the block.
+        if std::mem::replace(again, true) { Err(error) } else { Ok(()) }
     }
 
     pub fn space(&self) -> Result<&Arc<Space>> {
@@ -218,9 +222,11 @@ impl BlockStore for Pipeline {
             }
             let access = if class == ReadClass::Prefetch { Access::Prefetch } else { Access::Demand };
             let request = || Request { access, ..Request::demand(block, cache_kind(&bp)) };
+            let mut again = false;
             loop {
+                let begun = inner.suspension.resumed();
                 match inner.cache.get_or_load(request(), || read::read(&inner, &bp, at, priority)).await {
-                    Err(e) if is_steadfast => inner.outlast(&bp, e).await?,
+                    Err(e) if is_steadfast => inner.outlast(&bp, e, begun, &mut again).await?,
                     done => return done,
                 }
             }

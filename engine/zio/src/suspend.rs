@@ -66,13 +66,22 @@ impl Suspension {
         self.changed.notify_all();
     }
 
-    /// Suspends the pool because of `why`, unless it is already, and waits until it goes on.
+    /// How often the pool was resumed: to be asked before an operation begins that may have to wait.
+    pub fn resumed(&self) -> u64 {
+        self.lock().resumed
+    }
+
+    /// Suspends the pool because of `why`, unless it is already, and waits until it goes on. When it has gone on since
+    /// `begun`, the failure is one of before: nothing is waited for.
     ///
     /// # Errors
     /// `Io`, when the pool is given up instead.
-    pub async fn wait(&self, why: &Error) -> Result<()> {
+    pub async fn wait(&self, begun: u64, why: &Error) -> Result<()> {
         let (mine, is_first) = {
             let mut state = self.lock();
+            if state.resumed != begun && !state.given_up {
+                return Ok(());
+            }
             let was_given_up = state.given_up;
             state.given_up |= state.is_closing;
             if state.given_up {
@@ -149,8 +158,9 @@ impl Suspension {
     /// Tries `work` until it succeeds, or fails by what no device is to blame for.
     pub async fn persist<T, F: Future<Output = Result<T>>>(&self, mut work: impl FnMut() -> F) -> Result<T> {
         loop {
+            let begun = self.resumed();
             match work().await {
-                Err(e) if is_of_devices(&e) => self.wait(&e).await?,
+                Err(e) if is_of_devices(&e) => self.wait(begun, &e).await?,
                 done => return done,
             }
         }

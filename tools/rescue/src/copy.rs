@@ -211,8 +211,22 @@ fn is_made(stat: &Stat, to: &Path) -> bool {
     let Ok(there) = std::fs::symlink_metadata(to) else { return false };
     let is_kind = there.mode() & 0o170_000 == stat.kind.mode_bits() & 0o170_000;
     let is_size = stat.kind != FileKind::Regular || there.len() == stat.size;
-    let is_time = there.mtime() == stat.mtime.seconds && there.mtime_nsec() == i64::from(stat.mtime.nanos);
-    is_kind && is_size && is_time
+    let time = (there.mtime(), there.mtime_nsec());
+    let is_time = || time == (stat.mtime.seconds, stat.mtime.nanos.into());
+    is_kind && is_size && (is_time() || time_kept(stat, to).is_ok_and(|kept| kept == time))
+}
+
+/// What the file system of `to` makes of the time of a file: each keeps a range of years, in steps of its own.
+fn time_kept(stat: &Stat, to: &Path) -> io::Result<(i64, i64)> {
+    use std::os::unix::fs::MetadataExt;
+    let probe = half_name(to);
+    let _ = std::fs::remove_file(&probe);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&probe)?;
+    let set = rustix::fs::futimens(&file, &times(stat));
+    let kept = file.metadata();
+    std::fs::remove_file(&probe)?;
+    set?;
+    kept.map(|there| (there.mtime(), there.mtime_nsec()))
 }
 
 fn times(stat: &Stat) -> Timestamps {

@@ -1,4 +1,4 @@
-//! Configurations that are not as they were: what is accepted is read by whoever starts with it, and the rest changes nothing.
+//! Configurations that are not as they were: what is accepted can be started with, and the rest changes nothing.
 
 use super::{USERS, USERS_KEY};
 use crate::san::Network;

@@ -5,9 +5,9 @@
 //!   LUN    ──rename─▶ what it had of an ancestor that it leaves is set on it, unless its new place has the same
 //! ```
 //!
-//! The masks are properties (target group, initiator groups, status, `cenote:nbd`), so a LUN may have them of its project. A copy in
-//! another project would have that project's instead: the data would be shown to initiators that the original was hidden
-//! from. So they go with the data, and only an administrator changes them.
+//! The masks are properties (target group, initiator groups, status, `cenote:nbd`), so a LUN may have them of its project. A
+//! copy in another project would have that project's instead: the data would be shown to initiators that the original was
+//! hidden from. So they go with the data, and only an administrator changes them.
 //!
 //! A volume that is no LUN and has none of these is left as it is: nobody sees it until it becomes one.
 
@@ -17,7 +17,7 @@ use api::san::DEFAULT_GROUP;
 use dsl::props::{PropName, Source, Value};
 use dsl::{Dsl, Stats};
 use ondisk::ObjsetType;
-use units::{Error, Result};
+use units::{Error, Kind, Result};
 
 /// What decides who sees a volume: as a LUN, and over NBD.
 const MASKS: [&str; 4] = ["cenote:targetgroup", "cenote:initiatorgroup", "cenote:status", PROPERTY];
@@ -81,7 +81,15 @@ pub(crate) async fn seen_by(stats: &Stats<'_>, dataset: &str) -> Result<SeenBy> 
 
 /// What a clone of `origin` below `parent` has to be given, so that those see it who see its origin.
 pub(crate) async fn of_clone(dsl: &Dsl, origin: &str, parent: &str) -> Result<Masks> {
-    let (stats, there) = (dsl.stats(origin).await?, dsl.stats(parent).await?);
+    let stats = dsl.stats(origin).await?;
+    let there = match dsl.stats(parent).await {
+        // What is made on the way there has nothing of its own; or the clone is refused.
+        Err(e) if e.kind() == Kind::NotFound => match dsl::name::split_parent(parent) {
+            Some((above, _)) => return Box::pin(of_clone(dsl, origin, above)).await,
+            None => return Err(e),
+        },
+        there => there?,
+    };
     let mut masks = Masks::new();
     if stats.kind != ObjsetType::Zvol {
         return Ok(masks);

@@ -76,8 +76,8 @@ impl Appliance {
         }
     }
 
-    /// Whether the clones of a snapshot go with it: each was released by `nodestroy=false` of its own, and nothing depends on
-    /// any of them. A clone of which nothing was said keeps the snapshot.
+    /// Whether the clones of a snapshot go with it: each was released by `nodestroy=false` of its own, and nothing depends
+    /// on any of them. A clone of which nothing was said keeps the snapshot.
     async fn clones_may_go(&self, place: &Place, snapshot: &str) -> Result<bool> {
         let open = self.pool(&place.pool, Access::Look).await?;
         let _reading = open.pool.reading().await;

@@ -52,9 +52,9 @@ pub enum Command {
     Status(Status),
     /// End the daemon, and wait until it has closed its pools: 60 seconds at most, as after SIGTERM
     ///
-    /// Requests of clients that wait for a suspended pool fail, so that the clients can be answered; such a pool is left as it
-    /// is on its devices, with its logs. A device that does not even answer then is left behind: the daemon ends with an error
-    /// that says so.
+    /// Requests of clients that wait for a suspended pool fail, so that the clients can be answered; such a pool is left as
+    /// it is on its devices, with its logs. A device that does not even answer then is left behind: the daemon ends with an
+    /// error that says so.
     Down,
     /// Configure projects, shares, LUNs, and who sees them
     Shell(shell::Shell),
@@ -318,7 +318,6 @@ const NOT_YET: &[(&str, &[&str])] = &[
         &[
             "attach",
             "checkpoint",
-            "clear",
             "ddtprune",
             "detach",
             "events",

@@ -253,10 +253,13 @@ fn asked() {
     let sample = home.run("zpool iostat -H -y tank 1 1");
     assert_eq!(sample.lines().count(), 1, "{sample}");
     assert!(sample.starts_with("tank\t"), "{sample}");
-    let services = home.run("shell configuration services show");
+    let services = String::from_utf8(
+        home.cenote(&["shell", "-c", "configuration services show"]).output().unwrap().stdout,
+    )
+    .unwrap();
     assert!(services.contains("offline") && !services.contains("online"), "{services}");
-    assert!(home.cenote(&["shell", "shares project web; commit"]).status().unwrap().success());
-    let taken = home.cenote(&["shell", "shares project web"]).output().unwrap();
+    assert!(home.cenote(&["shell", "-c", "shares project web; commit"]).status().unwrap().success());
+    let taken = home.cenote(&["shell", "-c", "shares project web"]).output().unwrap();
     let said = String::from_utf8_lossy(&taken.stderr).into_owned();
     assert!(!taken.status.success() && said.contains("\"web\" exists already"), "{said}");
     // What is kept and does nothing is shown so; what would never act is refused.

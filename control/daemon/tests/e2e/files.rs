@@ -30,8 +30,8 @@ fn home() -> (Home, PathBuf) {
     (home, at)
 }
 
-/// A pool from anywhere was mounted with setuid and devices, as OpenZFS has them by default: whoever could write to its disks
-/// was root.
+/// A pool from anywhere was mounted with setuid and devices, as OpenZFS has them by default: write access to its disks
+/// made root.
 fn rights() {
     let (home, at) = home();
     let (mut daemon, _) = home.start(SERVE);
@@ -39,7 +39,8 @@ fn rights() {
     let (own, below) = (at.join("own"), home.scratch.join("below"));
     home.run("zfs create tank/own");
     home.run(&format!("zfs create -o mountpoint={} tank/own/below", below.display()));
-    home.run("zfs mount tank/own tank/own/below");
+    home.run("zfs mount tank/own");
+    home.run("zfs mount tank/own/below");
     let gives = |at: &Path| {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let at = format!(" {} ", at.display());
@@ -293,7 +294,7 @@ fn long_names() {
         fs::read_dir(at.join("a")).unwrap().map(|entry| entry.unwrap().file_name().len()).collect();
     listed.sort();
     assert_eq!(listed, [255, 256, 1023]);
-    assert_eq!(rustix::fs::statvfs(&at.join("a")).unwrap().f_namemax, 1023);
+    assert_eq!(rustix::fs::statvfs(at.join("a")).unwrap().f_namemax, 1023);
     // Off again, those that are there are found, moved and removed.
     home.run("zfs set longname=off tank/a");
     assert!(fs::write(name(300), "").is_err());

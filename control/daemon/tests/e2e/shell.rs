@@ -298,8 +298,8 @@ shares select q get atime
         let said = shell(&home, &[], script, 1);
         assert!(said.contains(part), "{script}: {said}");
     };
-    fails("shares project q; commit", "error: cannot create 'tank/q': dataset already exists");
-    fails("shares project default; commit", "every pool has a default project already");
+    fails("shares project q; commit", "error: project \"q\" exists already; select it instead");
+    fails("shares project default; commit", "project \"default\" exists already; select it instead");
     fails("shares select gone", "error: cannot open 'gone': there is no such project");
     fails("shares select q lun m; set volsize=1E sparse=false; commit", "out of space");
     fails("shares select q destroy", "This destroys all data in the project \"q\".");

@@ -44,6 +44,8 @@ impl PoolProp {
             Delegation | AutoReplace | AutoExpand | ListSnapshots | DedupDitto | DedupTableQuota => {
                 Effect::Never
             }
+            // The home keeps its own list of pools.
+            CacheFile => Effect::Later,
             _ => Effect::Acts,
         }
     }

@@ -81,8 +81,6 @@ fn values_have_the_codes_of_the_format() {
         ("primarycache", "metadata", 1),
         ("sync", "disabled", 2),
         ("redundant_metadata", "most", 1),
-        ("snapdev", "visible", 1),
-        ("volmode", "geom", 1),
         ("copies", "3", 3),
         ("reservation", "none", 0),
         ("snapshot_limit", "none", u64::MAX),

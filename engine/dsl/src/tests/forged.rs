@@ -103,7 +103,7 @@ fn a_list_below_itself_ends_every_walk() {
         let ((outer, outer_object), (inner, _)) = (list(&pool).await, list(&pool).await);
         let head = pool.dsl.find("p/a").await.unwrap();
         assert!(head.phys.bp.as_plain().is_some_and(|plain: &Plain| plain.birth > Txg(0)));
-        inner.enqueue(core, &pool.tx(), &[head.phys.bp.clone()]).await.unwrap();
+        inner.enqueue(core, &pool.tx(), std::slice::from_ref(&head.phys.bp)).await.unwrap();
         outer.enqueue_list(core, &pool.tx(), inner.id()).await.unwrap();
         assert_eq!(outer.all(core).await.unwrap().len(), 1);
         // The list of lists now names the outer list itself.

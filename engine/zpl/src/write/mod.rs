@@ -255,8 +255,18 @@ impl Node {
             None => attributes.encode(tables, tx, self.bonus_room()).await,
         };
         let encoded = encoded.map_err(|e| self.place(e))?;
-        self.object().set_bonus(tx, &encoded.bonus)?;
-        self.object().set_spill(tx, encoded.spill.as_deref().map(padded))
+        let object = self.object();
+        match encoded.spill.as_deref() {
+            // A bonus has less room beside the pointer to a spill block.
+            Some(spill) => {
+                object.set_bonus(tx, &encoded.bonus)?;
+                object.set_spill(tx, Some(padded(spill)))
+            }
+            None => {
+                object.set_spill(tx, None)?;
+                object.set_bonus(tx, &encoded.bonus)
+            }
+        }
     }
 
     fn check_flags(&self, attributes: &Attributes, forbidden: u64, doing: &str) -> Result<()> {

@@ -56,7 +56,7 @@ impl Directory for Noting {
     }
 
     fn note_wrong_proof(&self, asking: &Asking, _wrong: u64) {
-        assert_eq!(asking.initiator, Login::default().initiator);
+        assert_eq!(asking.initiator, GUESSER);
         self.1.fetch_add(1, SeqCst);
     }
 
@@ -65,10 +65,12 @@ impl Directory for Noting {
     }
 }
 
-/// A login that shows `secret`; its status, or none when the server hung up.
-async fn prove(portal: &Address, isid: u8, secret: &[u8]) -> Option<u16> {
+const OWNER: &str = "iqn.2026-11.org.example:owner";
+const GUESSER: &str = "iqn.2026-11.org.example:guesser";
+
+/// A login of `initiator` that shows `secret`; its status, or none when the server hung up.
+async fn prove(portal: &Address, initiator: &str, isid: u8, secret: &[u8]) -> Option<u16> {
     let mut peer = Peer::connect(portal).await;
-    let initiator = Login::default().initiator;
     let names =
         format!("InitiatorName={initiator}\0TargetName={TARGET}\0SessionType=Normal\0AuthMethod=CHAP\0");
     let mut proof = String::new();
@@ -109,14 +111,14 @@ fn secrets_are_guessed_slowly_and_told_and_their_owner_is_let_in_meanwhile() {
         let directory = Arc::new(Noting(directory, AtomicU64::new(0)));
         let server = Server::new(directory.clone(), Arc::default(), Config::default());
         let portal = listen(&server);
-        assert_eq!(prove(&portal, 1, secret).await, Some(0));
+        assert_eq!(prove(&portal, OWNER, 1, secret).await, Some(0));
         let until = world::now().after(Duration::from_secs(60));
         let guessers: Vec<_> = (0..40)
             .map(|n| {
                 let portal = portal.clone();
                 world::spawn(async move {
                     while world::now() < until {
-                        let status = prove(&portal, 100 + n, format!("guess {n}").as_bytes()).await;
+                        let status = prove(&portal, GUESSER, 100 + n, format!("guess {n}").as_bytes()).await;
                         assert_ne!(status, Some(0));
                         world::sleep(Duration::from_millis(250)).await;
                     }
@@ -126,7 +128,7 @@ fn secrets_are_guessed_slowly_and_told_and_their_owner_is_let_in_meanwhile() {
         for isid in 2..5 {
             world::sleep(Duration::from_secs(15)).await;
             let before = world::now();
-            let status = prove(&portal, isid, secret).await;
+            let status = prove(&portal, OWNER, isid, secret).await;
             assert_eq!(status, Some(0), "its owner was here before");
             assert!(world::now().since(before) < Duration::from_secs(1));
         }

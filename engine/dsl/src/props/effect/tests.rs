@@ -64,7 +64,6 @@ const PLACES_OF_POOLS: &[(&str, &str, &str)] = &[
     ("version", "engine/pool/src/properties.rs", "PoolProp::Version"),
     // For boot loaders, which read it from the pool.
     ("bootfs", "engine/pool/src/properties.rs", "set_bootfs"),
-    ("cachefile", "control/appliance/src/pool_set.rs", "PoolProp::CacheFile"),
     ("failmode", "engine/pool/src/properties.rs", "PoolProp"),
     ("readonly", "control/appliance/src/import.rs", "PoolProp::ReadOnly"),
     ("ashift", "control/appliance/src/add.rs", "PoolProp::Ashift"),
