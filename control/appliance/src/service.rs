@@ -32,6 +32,8 @@ pub struct Config {
     pub mounts: bool,
     /// Tunables that hold until it ends, whatever the home remembers.
     pub system: Vec<(Tunable, u64)>,
+    /// What the home remembers of tunables does not hold.
+    pub is_safe: bool,
 }
 
 /// See the crate. Clones are the same appliance.

@@ -4,7 +4,8 @@
 //!   table's defaults ◀── the home's tunables.json ◀── a system file given at the start: later ones win
 //! ```
 //!
-//! What a request sets is kept. What the system file says is not: it is read again at each start.
+//! What a request sets is kept. What the system file says is not: it is read again at each start. A safe start passes
+//! over what is kept, so that a value with which nothing works can be set right.
 
 use crate::home::Home;
 use crate::service::{Appliance, Config};
@@ -17,7 +18,8 @@ use tunables::{Tunable, Tunables};
 pub(crate) fn at_start(config: &Config) -> Result<Arc<Tunables>> {
     let tunables = Tunables::new();
     let failed = |e: units::Error| ApiError::new(e.kind().into(), e.to_string());
-    for (tunable, value) in kept(&config.home)?.into_iter().chain(config.system.iter().copied()) {
+    let kept = if config.is_safe { Vec::new() } else { kept(&config.home)? };
+    for (tunable, value) in kept.into_iter().chain(config.system.iter().copied()) {
         tunables.set(tunable, value).map_err(failed)?;
     }
     Ok(tunables)
@@ -31,7 +33,10 @@ fn kept(home: &Home) -> Result<Vec<(Tunable, u64)>> {
         found.map(|tunable| (tunable, value)).ok_or_else(|| {
             let place = home.tunables_file();
             let message = format!("cannot start: {}: '{name}' with the value {value}", place.display());
-            ApiError::new(ErrorKind::Invalid, format!("{message} is not known here; correct or remove it"))
+            ApiError::new(
+                ErrorKind::Invalid,
+                format!("{message} is not known here; correct or remove it, or start with --safe"),
+            )
         })
     };
     remembered.into_iter().map(known).collect()

@@ -33,7 +33,13 @@ impl Local {
             .lock(PATIENCE)
             .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
         let (requests, asked) = channel(1);
-        let config = Config { home: home.clone(), is_daemon: false, mounts: false, system: Vec::new() };
+        let config = Config {
+            home: home.clone(),
+            is_daemon: false,
+            mounts: false,
+            system: Vec::new(),
+            is_safe: false,
+        };
         let thread = std::thread::spawn(move || linux::block_on(answer(config, asked)));
         Ok(Local { requests: Some(requests), thread: Some(thread), _lock: lock })
     }

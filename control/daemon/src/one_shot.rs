@@ -24,6 +24,7 @@ pub fn run(home: &Home, args: &args::Nbd) -> Result<(), Failure> {
         is_daemon: false,
         mounts: false,
         system: args.system.read(report::complain)?,
+        is_safe: args.system.safe,
     };
     let (dataset, listen, read_only) = (args.dataset.clone(), args.listen.clone(), args.read_only);
     linux::block_on(serve(config, dataset, listen, read_only)).map_err(Failure::Failed)

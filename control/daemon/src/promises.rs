@@ -45,7 +45,8 @@ fn on_volume(home: &Home, volume: String, options: Options) -> Result<Outcome, F
     let _lock = home
         .lock(PATIENCE)
         .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
-    let config = Config { home: home.clone(), is_daemon: false, mounts: false, system: Vec::new() };
+    let config =
+        Config { home: home.clone(), is_daemon: false, mounts: false, system: Vec::new(), is_safe: false };
     linux::block_on(async move {
         let appliance = Appliance::start(config).await.map_err(|e| Failure::Failed(e.message))?;
         let outcome = with_volume(&appliance, &volume, options).await;

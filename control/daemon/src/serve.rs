@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   lock the home ─▶ open its pools ─▶ (up: a first one) ─▶ NBD ─▶ command socket ─▶ API ─▶ wait ─▶ clients, pools, sockets
-//!                                                                                 SIGINT, SIGTERM, or asked to
+//!                                                  (up: asks itself, then says that it is up)    SIGINT, SIGTERM, or asked to
 //! ```
 
 use crate::{log, manager, report, socket, up, web};
@@ -51,6 +51,7 @@ pub fn run(
         is_daemon: true,
         mounts: files.mount,
         system: system.read(report::complain)?,
+        is_safe: system.safe,
     };
     let first = first.map(up::First::of);
     linux::block_on(serve(config, places, first)).map_err(Failure::Failed)
@@ -128,7 +129,10 @@ async fn serve_with(
     let api = web::start(appliance, home, web)?;
     appliance.set_api(api.addresses.clone());
     match is_up {
-        true => report::say(&up::welcome(appliance, home).await?),
+        true => {
+            up::ask_itself(home).await?.iter().for_each(|line| report::complain(line));
+            report::say(&up::welcome(appliance, home).await?);
+        }
         false => {
             let doors = [("iSCSI", Front::Iscsi), ("NBD", Front::Nbd)].map(|(name, front)| match &appliance
                 .addresses(front)[..]

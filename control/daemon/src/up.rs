@@ -1,10 +1,13 @@
 //! `cenote up`: a first pool and a first volume for whoever has none, and what to do next.
 
-use api::{Call, NewDataset, NewKind, NewPool, PoolChoice, PoolImport, Reply, Request, Service};
+use crate::report;
+use api::{Call, Caller, NewDataset, NewKind, NewPool, PoolChoice, PoolImport, Reply, Request, Service};
 use appliance::{Appliance, Home};
 use cli::args::Up;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use units::pretty_size;
+use world::sync::oneshot;
 
 const POOL: &str = "tank";
 pub const VOLUME: &str = "tank/vol1";
@@ -97,6 +100,58 @@ fn new_pool(disk: &Path) -> NewPool {
         fs_properties: Vec::new(),
         temporary_name: None,
     }
+}
+
+/// Does what a first client would, through its own socket: asks for the daemon and its pools, and syncs each. Answers
+/// what is wrong with pools, one line each.
+///
+/// # Errors
+/// The daemon does not answer.
+pub async fn ask_itself(home: &Home) -> Result<Vec<String>, String> {
+    let (send, receive) = oneshot::channel();
+    let socket = home.socket();
+    // A thread of its own: what does not answer may keep all others busy, and must be said all the same.
+    std::thread::spawn(move || {
+        let (done, watched) = std::sync::mpsc::channel::<()>();
+        std::thread::spawn(move || {
+            if watched.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                report::complain(&format!(
+                    "the daemon has not answered itself for {} s; {SAFE}",
+                    PATIENCE.as_secs()
+                ));
+            }
+        });
+        let answered = ask_through(&socket);
+        drop(done);
+        // Nobody waits any more when the daemon was told to end meanwhile.
+        let _ = send.send(answered);
+    });
+    receive.await.unwrap_or_else(|_| Err("the daemon did not ask itself".into()))
+}
+
+/// How long the daemon may take to answer itself before that is worth a line.
+const PATIENCE: Duration = Duration::from_secs(30);
+const SAFE: &str = "if a tunable that was set is the reason, 'cenote up --safe' starts with the defaults";
+
+fn ask_through(socket: &Path) -> Result<Vec<String>, String> {
+    let failed = |why: String| format!("the daemon does not answer itself: {why}; {SAFE}");
+    let connected = client::Client::connect(socket).map_err(|e| failed(e.to_string()))?;
+    let mut client = connected.ok_or_else(|| failed("nothing listens at its socket".into()))?;
+    let mut call = |request| {
+        let uid = u64::from(rustix::process::getuid().as_raw());
+        Caller::call(&mut client, Call { command: String::new(), uid, request }).map_err(|e| e.message)
+    };
+    call(Request::Daemon).map_err(failed)?;
+    let Reply::Pools(pools) = call(Request::Pools { names: Vec::new() }).map_err(failed)? else {
+        return Err(failed("it does not say which pools there are".into()));
+    };
+    let mut wrong = Vec::new();
+    for pool in pools.into_iter().filter(|pool| pool.problem.is_none()) {
+        if let Err(why) = call(Request::PoolSync { names: vec![pool.name] }) {
+            wrong.push(why);
+        }
+    }
+    Ok(wrong)
 }
 
 /// What there is, and the commands that somebody who is new here types next.

@@ -99,3 +99,44 @@ fn what_is_set_holds_at_once_and_after_a_restart() {
     let (_, list, _) = home.run(&["tunable", "list"]);
     assert!(list.starts_with("NAME ") && list.contains("40s"), "{list}");
 }
+
+/// A value with which nothing worked was kept over `kill -9` and every start after it.
+#[test]
+fn a_safe_start_passes_over_what_is_kept_and_keeps_it() {
+    let home = Home(std::env::temp_dir().join(format!("cenote-safe-{}", std::process::id())));
+    std::fs::create_dir_all(&home.0).unwrap();
+    assert_eq!(
+        home.run(&["tunable", "set", "zfs_dirty_data_sync_percent=0", "zfs_txg_timeout=10"]).0,
+        Some(0)
+    );
+    let disk = home.0.join("a.img");
+    std::fs::File::create(&disk).unwrap().set_len(128 << 20).unwrap();
+
+    // Nothing stands still with it any more.
+    let daemon = home.serve(&[]);
+    assert_eq!(home.get("zfs_dirty_data_sync_percent"), "0");
+    let (code, _, said) = home.run(&["zpool", "create", "tank", &disk.display().to_string()]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(home.run(&["zfs", "create", "-s", "-V", "16M", "tank/v"]).0, Some(0));
+    stop(daemon);
+
+    let daemon = home.serve(&["--safe"]);
+    assert_eq!(
+        (home.get("zfs_dirty_data_sync_percent"), home.get("zfs_txg_timeout")),
+        ("20".into(), "5".into())
+    );
+    assert_eq!(home.run(&["tunable", "set", "zfs_dirty_data_sync_percent=20"]).0, Some(0));
+    stop(daemon);
+    let daemon = home.serve(&[]);
+    assert_eq!(
+        (home.get("zfs_dirty_data_sync_percent"), home.get("zfs_txg_timeout")),
+        ("20".into(), "10".into())
+    );
+    stop(daemon);
+
+    // What is kept makes no sense at all: the way out is named, and is one.
+    std::fs::write(home.0.join("home/tunables.json"), "{\"zfs_nonsense\": 1}").unwrap();
+    let (code, _, said) = home.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert!(code == Some(1) && said.contains("start with --safe"), "{said}");
+    stop(home.serve(&["--safe"]));
+}

@@ -150,7 +150,7 @@ impl ObjSet {
     fn begin(&self, tx: &Tx, node: Arc<Node>) -> Result<Object> {
         node.lock().overlay_mut(node.id, tx.txg())?.0.created = true;
         let object = Object { node };
-        object.account(tx, true, 0);
+        object.account(tx, true, 0, 0);
         self.0.objects.fetch_add(1, Ordering::Relaxed);
         Ok(object)
     }
@@ -166,7 +166,7 @@ impl ObjSet {
             state.data_changed(tx.txg());
             state.freed_in = Some(tx.txg());
         }
-        object.account(tx, true, 0);
+        object.account(tx, true, 0, 0);
         self.0.objects.fetch_sub(1, Ordering::Relaxed);
         Ok(())
     }

@@ -38,6 +38,7 @@
 
 mod accounting;
 mod alloc;
+mod cost;
 #[cfg(test)]
 mod interleave;
 mod node;

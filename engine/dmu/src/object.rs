@@ -1,5 +1,6 @@
 //! An open object: reading it, and changing it within a transaction.
 
+use crate::cost;
 use crate::node::{Attrs, Node};
 use crate::overlay::Found;
 use crate::tree::Tree;
@@ -266,18 +267,19 @@ impl Object {
     pub fn write_block(&self, tx: &Tx, blkid: u64, data: Buf) -> Result<()> {
         let node = &self.node;
         let len = data.len() as u64;
-        let (fresh, more) = {
+        let (fresh, more, cost) = {
             let mut state = node.lock();
             assert_eq!(len, u64::from(state.attrs.block_size), "a block is written whole");
             state.attrs.max_blkid = state.attrs.max_blkid.max(blkid);
+            let cost = cost::of_block(&state, &node.shared, tx, blkid);
             let max = state.attrs.max_blkid;
             let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
             overlay.attrs.max_blkid = overlay.attrs.max_blkid.max(blkid).min(max);
             let more = overlay.put(blkid, data, &*node.shared.store);
             state.data_changed(tx.txg());
-            (fresh, more)
+            (fresh, more, cost)
         };
-        self.account(tx, fresh, more);
+        self.account(tx, fresh, more, cost);
         Ok(())
     }
 
@@ -316,14 +318,19 @@ impl Object {
     }
 
     fn patch_dirty(&self, tx: &Tx, blkid: u64, within: usize, part: &[u8]) -> bool {
-        let mut state = self.node.lock();
-        let Some(overlay) = state.overlays[tx.txg().slot()].as_mut().filter(|o| o.txg == tx.txg()) else {
-            return false;
+        let cost = {
+            let mut state = self.node.lock();
+            let cost = cost::of_block(&state, &self.node.shared, tx, blkid);
+            let Some(overlay) = state.overlays[tx.txg().slot()].as_mut().filter(|o| o.txg == tx.txg()) else {
+                return false;
+            };
+            let store = &*self.node.shared.store;
+            let Some(slot) = Arc::make_mut(overlay).block_mut(blkid, store) else { return false };
+            slot.make_mut()[within..within + part.len()].copy_from_slice(part);
+            state.data_changed(tx.txg());
+            cost
         };
-        let store = &*self.node.shared.store;
-        let Some(slot) = Arc::make_mut(overlay).block_mut(blkid, store) else { return false };
-        slot.make_mut()[within..within + part.len()].copy_from_slice(part);
-        state.data_changed(tx.txg());
+        tx.charge(cost);
         true
     }
 
@@ -363,8 +370,9 @@ impl Object {
             return Ok(());
         }
         let node = &self.node;
-        let fresh = {
+        let (fresh, cost) = {
             let mut state = node.lock();
+            let cost = cost::of_freeing(&state, &node.shared, tx, &blocks);
             let to_the_end = blocks.end > state.attrs.max_blkid;
             if to_the_end {
                 state.attrs.max_blkid = blocks.start.saturating_sub(1).min(state.attrs.max_blkid);
@@ -377,9 +385,9 @@ impl Object {
                 overlay.attrs.max_blkid = max;
             }
             state.data_changed(tx.txg());
-            fresh
+            (fresh, cost)
         };
-        self.account(tx, fresh, 0);
+        self.account(tx, fresh, 0, cost);
         Ok(())
     }
 
@@ -414,7 +422,7 @@ impl Object {
             change(&mut overlay.attrs, &mut overlay.bonus);
             fresh
         };
-        self.account(tx, fresh, 0);
+        self.account(tx, fresh, 0, 0);
         Ok(())
     }
 
@@ -451,21 +459,21 @@ impl Object {
             old.resize(size as usize);
         }
         let node = &self.node;
-        let (fresh, more) = {
+        let (fresh, more, cost) = {
             let mut state = node.lock();
             let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
             overlay.attrs.block_size = size;
             let more = old.map_or(0, |block| overlay.put(0, block, &*node.shared.store));
             state.attrs.block_size = size;
             state.data_changed(tx.txg());
-            (fresh, more)
+            (fresh, more, cost::of_size(&state, &node.shared, tx, size))
         };
-        self.account(tx, fresh, more);
+        self.account(tx, fresh, more, cost);
         Ok(())
     }
 
     fn resize_dirty(&self, tx: &Tx, size: u32) -> bool {
-        let more = {
+        let (more, cost) = {
             let mut state = self.node.lock();
             let Some(overlay) = state.overlays[tx.txg().slot()].as_mut().filter(|o| o.txg == tx.txg()) else {
                 return false;
@@ -477,17 +485,22 @@ impl Object {
             overlay.attrs.block_size = size;
             state.attrs.block_size = size;
             state.data_changed(tx.txg());
-            (size as usize).saturating_sub(had)
+            let more = (size as usize).saturating_sub(had);
+            (more, cost::of_size(&state, &self.node.shared, tx, more as u32))
         };
-        self.account(tx, false, more as u64);
+        self.account(tx, false, more as u64, cost);
         true
     }
 
-    pub(crate) fn account(&self, tx: &Tx, fresh: bool, bytes: u64) {
+    /// Counts what `tx` has dirtied: whether it is the first change of the object in its txg, bytes of memory, and the
+    /// [`cost`] of its blocks.
+    pub(crate) fn account(&self, tx: &Tx, fresh: bool, bytes: u64, mut cost: u64) {
         if fresh {
-            self.node.shared.list_dirty(&self.node, tx.txg());
+            let first_in = self.node.shared.list_dirty(&self.node, tx.txg());
+            cost += cost::of_dnode(&self.node.shared, first_in);
         }
         tx.dirtied(bytes + if fresh { 1024 } else { 0 });
+        tx.charge(cost);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::accounting::{Account, Census};
 use crate::alloc::Search;
+use crate::cost::FirstIn;
 use crate::node::Node;
 use crate::object::Object;
 use crate::tree::Tree;
@@ -164,8 +165,12 @@ impl Shared {
         *lock(&self.policy)
     }
 
-    pub fn list_dirty(&self, node: &Arc<Node>, txg: Txg) {
-        lock(&self.dirty[txg.slot()]).insert(node.id, node.clone());
+    /// Lists a node with an overlay. Answers of which dnodes it is the first to be dirty.
+    pub fn list_dirty(&self, node: &Arc<Node>, txg: Txg) -> FirstIn {
+        let mut dirty = lock(&self.dirty[txg.slot()]);
+        let first_in = FirstIn::of(node.id, |ids| dirty.range(ids).next().is_some());
+        dirty.insert(node.id, node.clone());
+        first_in
     }
 
     pub fn take_dirty(&self, txg: Txg) -> BTreeMap<ObjectId, Arc<Node>> {
@@ -423,7 +428,7 @@ impl ObjSet {
         let node = Node::new(account.id(), self.0.shared.clone(), attrs, [].into(), tree);
         let object = place.get_or_init(|| Object { node });
         object.node.lock().overlay_mut(account.id(), tx.txg())?.0.created = true;
-        object.account(tx, true, 0);
+        object.account(tx, true, 0, 0);
         Ok(object)
     }
 

@@ -89,7 +89,8 @@ impl Object {
             overlay.spill = spill.map_or(Spill::Freed, Spill::Written);
             fresh
         };
-        self.account(tx, fresh, len as u64);
+        let cost = self.node.shared.store.charge_max(len as u64, 3);
+        self.account(tx, fresh, len as u64, cost);
         Ok(())
     }
 }

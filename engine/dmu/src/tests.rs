@@ -106,6 +106,10 @@ impl BlockStore for Slow {
     fn charged(&self, bp: &BlockPointer) -> u64 {
         self.blocks.charged(bp)
     }
+
+    fn charge_max(&self, lsize: u64, copies: u8) -> u64 {
+        self.blocks.charge_max(lsize, copies)
+    }
 }
 
 /// Runs what never has to wait: memory answers at once.

@@ -16,9 +16,11 @@ use units::{Error, Kind, ObjectId, Result};
 
 use crate::core::versions;
 use crate::counts;
+use crate::create::CREATED;
 use crate::dsl::Dsl;
 use crate::name;
 use crate::props::{PropName, Value};
+use crate::space::Reach;
 use crate::tree::Found;
 
 /// What is to be cloned.
@@ -78,6 +80,7 @@ impl Dsl {
     /// Makes a dataset that begins as the snapshot `new.origin`.
     pub async fn clone_snapshot(&self, tx: &Tx, new: &NewClone<'_>) -> Result<ObjectId> {
         let origin = self.check_clone(new).await?;
+        self.admit(Reach::Normal, CREATED, || format!("create dataset '{}'", new.name)).await?;
         if origin.phys.creation_txg >= tx.txg() {
             // Blocks that the clone writes in this txg would count as the snapshot's.
             return Err(Error::new(Kind::Busy, format!("create dataset '{}'", new.name))

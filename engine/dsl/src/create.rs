@@ -16,7 +16,11 @@ use crate::dsl::Dsl;
 use crate::name;
 use crate::phys::{DatasetPhys, DirPhys};
 use crate::props::{PropName, Value};
+use crate::space::Reach;
 use crate::zaps;
+
+/// Blocks of the MOS that a new dataset takes: its directory, itself, their tables, a deadlist, history.
+pub(crate) const CREATED: u64 = 5;
 
 /// What is to be made.
 #[derive(Clone, Debug)]
@@ -190,6 +194,7 @@ impl Dsl {
     /// pass then writes.
     pub async fn create(&self, tx: &Tx, new: &NewDataset<'_>) -> Result<Arc<Dataset>> {
         self.check_create(new).await?;
+        self.admit(Reach::Normal, CREATED, || format!("create dataset '{}'", new.name)).await?;
         let (parent_name, last) = name::split_parent(new.name).expect("checked: it has a parent");
         let (parent, _) = self.find_dir(parent_name).await?;
         let dir = self.core.make_dir(tx, Some((parent, last)), self.now()).await?;

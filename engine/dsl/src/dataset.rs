@@ -10,6 +10,7 @@
 //! open is there, and is what the MOS says.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use dmu::{ObjSet, Policy, SyncCtx, Tx};
 use futures_util::future::try_join_all;
@@ -111,17 +112,18 @@ impl Dsl {
         Ok(dataset)
     }
 
-    /// Tells everybody who writes how much room is left, now that `txg` has synced. `physical` is what the devices can
-    /// still take, reservations or not.
-    pub async fn publish_rooms(&self, txg: Txg, physical: u64) -> Result<()> {
-        self.pool_room.set_free(physical);
-        self.pool_room.synced(txg);
+    /// Tells everybody who writes how much room is left, now that `txg` has synced.
+    pub async fn publish_rooms(&self, txg: Txg) -> Result<()> {
+        let ripens = self.pool_space().deferred > 0;
+        self.admitted.store(0, Ordering::Relaxed);
         let open: Vec<_> = self.opened().values().filter(|ds| !ds.is_snapshot).cloned().collect();
         for dataset in open {
             let (_, phys) = self.core.dataset(dataset.id).await?;
             let free = self.available(dataset.dir, &phys).await?;
+            let is_quota = free == 0 && self.available_in(self.root).await? > 0;
             dataset.room.set_free(free);
-            dataset.room.set_quota(free == 0 && self.available_in(self.root).await? > 0);
+            dataset.room.set_quota(is_quota);
+            dataset.room.set_ripens(ripens && !is_quota);
             dataset.room.synced(txg);
         }
         Ok(())
@@ -135,7 +137,7 @@ impl Dsl {
         objset: ObjSet,
         is_encrypted: bool,
     ) -> Arc<Dataset> {
-        let room = Room::new(Some(self.pool_room.clone()));
+        let room = Room::new();
         let dataset =
             Dataset { id, dir: phys.dir, objset, is_snapshot: phys.is_snapshot(), is_encrypted, room };
         self.opened().entry(id).or_insert(Arc::new(dataset)).clone()

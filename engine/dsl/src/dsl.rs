@@ -1,12 +1,12 @@
 //! The DSL of an open pool: the special directories, the datasets that are open, and what is charged to whom.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dmu::{ObjSet, Tx};
 use ondisk::NvList;
 use ondisk::mos::directory;
-use txg::Room;
 use units::{Error, ObjectId, Result, Txg};
 use world::sync::{RwLock, WriteGuard};
 
@@ -40,8 +40,8 @@ pub struct Dsl {
     pub(crate) opening: RwLock<()>,
     /// What the pool can give, as its owner says.
     space: Mutex<PoolSpace>,
-    /// What the devices can still take.
-    pub(crate) pool_room: Arc<Room>,
+    /// Bytes of the MOS that changes of the txg being synced were let in for.
+    pub(crate) admitted: AtomicU64,
     log_keeper: Mutex<Option<Arc<dyn LogKeeper>>>,
 }
 
@@ -95,7 +95,7 @@ impl Dsl {
             open: Mutex::default(),
             opening: RwLock::new(()),
             space: Mutex::default(),
-            pool_room: Room::new(None),
+            admitted: AtomicU64::new(0),
             log_keeper: Mutex::default(),
         })
     }

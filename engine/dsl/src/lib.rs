@@ -26,7 +26,8 @@
 //!
 //! Not here: when txgs sync and in which order (`pool`); blocks (`zio`); what is inside a volume (`zvol`).
 
-pub mod bpobj;
+pub mod admit;
+mod bpobj;
 mod clone;
 pub mod core;
 mod counts;

@@ -100,6 +100,7 @@ impl Dsl {
     /// Renames a file system or volume with all below it, or a snapshot.
     pub async fn rename(&self, tx: &Tx, from: &str, to: &str) -> Result<()> {
         let found = self.check_rename(from, to).await?;
+        self.admit(Reach::Reserved, 1, || format!("rename '{from}'")).await?;
         self.record_event(tx, "rename", &format!("-> {to}"), Some((from, found.id))).await?;
         if found.is_snapshot() {
             let (_, head) = self.core.dataset(found.dir.head).await?;

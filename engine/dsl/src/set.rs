@@ -45,6 +45,7 @@ impl Dsl {
     pub async fn set(&self, tx: &Tx, name: &str, prop: &PropName, value: &Value) -> Result<()> {
         self.check_set(name, prop, value).await?;
         let found = self.find(name).await?;
+        self.admit(reach_of(prop), 1, || format!("set property '{}' of '{name}'", prop.as_str())).await?;
         if found.is_snapshot() {
             self.set_on_snapshot(tx, &found, prop, value).await?;
         } else {
@@ -64,6 +65,7 @@ impl Dsl {
             check_inherit(*native)?;
         }
         let found = self.find(name).await?;
+        self.admit(reach_of(prop), 1, || format!("inherit property '{}' of '{name}'", prop.as_str())).await?;
         let props = if found.is_snapshot() { found.phys.props } else { found.dir.props };
         let Some(props) = props.some() else { return Ok(()) };
         let table = self.core.table(props).await?;
@@ -188,6 +190,15 @@ impl Dsl {
     pub async fn available(&self, dir: ObjectId, phys: &DatasetPhys) -> Result<u64> {
         let head = self.head_space(dir, phys).await?;
         Ok(head.available(self.available_in(dir).await?))
+    }
+}
+
+/// Quotas and reservations are ways out of a full pool.
+fn reach_of(prop: &PropName) -> Reach {
+    use Prop::*;
+    match prop {
+        PropName::Native(Quota | RefQuota | Reservation | RefReservation) => Reach::ExtraReserved,
+        _ => Reach::Reserved,
     }
 }
 

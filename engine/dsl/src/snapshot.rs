@@ -23,10 +23,13 @@ use crate::dsl::{Dsl, ORIGIN_DIR};
 use crate::name;
 use crate::phys::DatasetPhys;
 use crate::props::{PropName, Value};
-use crate::space::{self, Delta, Used};
+use crate::space::{self, Delta, Reach, Used};
 use crate::stats::SNAPSHOTS_CHANGED;
 use crate::tree::Found;
 use crate::zaps;
+
+/// Blocks of the MOS that a snapshot takes.
+const TAKEN: u64 = 3;
 
 impl Core {
     /// Freezes the state of a head dataset as the snapshot `name`. The dataset must not be dirty.
@@ -178,6 +181,8 @@ impl Dsl {
                     .because("another change is under way; try again"));
             }
         }
+        let first = || format!("create snapshot '{}'", names.first().map_or("", String::as_str));
+        self.admit(Reach::Normal, TAKEN * names.len() as u64, first).await?;
         let mut taken = Vec::with_capacity(names.len());
         for (head, full_name) in heads.iter().zip(names) {
             taken.push(self.take(tx, head, full_name, props).await?);

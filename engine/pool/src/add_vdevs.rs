@@ -12,7 +12,7 @@
 //! Vdevs are added and removed one change at a time ([`Inner::reshaping`](crate::pool::Inner)), since each change counts
 //! on the numbers that the vdevs have.
 
-use crate::create::{make_metaslab_array, min_alloc, unusable};
+use crate::create::{make_metaslab_array, min_alloc, unusable, worst};
 use crate::open::space_spec;
 use crate::pool::Pool;
 use crate::vdev_zaps;
@@ -41,7 +41,11 @@ impl Pool {
             inner.space.add_vdev(space_spec(&top, bias)).await?;
         }
         let rules = inner.pipeline.rules();
-        inner.pipeline.set_rules(Rules { min_alloc: min_alloc(&inner.tree), ..rules });
+        inner.pipeline.set_rules(Rules {
+            min_alloc: min_alloc(&inner.tree),
+            worst: worst(&inner.tree),
+            ..rules
+        });
         self.remember_freed();
         inner.space.preload().await;
         inner.publish_space();

@@ -24,7 +24,7 @@ use units::{Error, Guid, ObjectId, ObjsetId, Result, Txg};
 use vdev::label::config::PoolConfig;
 use vdev::{Bias, Group, Leaf, Spec, Top, Tree, VdevType};
 use world::OpenMode;
-use zio::{Options as PipelineOptions, Pipeline, Rules};
+use zio::{Options as PipelineOptions, Pipeline, Rules, Worst};
 
 /// What a new pool is to be. Names and properties are checked already.
 #[derive(Debug)]
@@ -87,6 +87,7 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
             min_alloc: min_alloc(&tree),
             embed: has(Feature::EmbeddedData),
             hole_birth: has(Feature::HoleBirth),
+            worst: worst(&tree),
         },
     });
     let store: Arc<dyn zio::BlockStore> = Arc::new(pipeline.clone());
@@ -213,6 +214,18 @@ pub(crate) fn unusable(leaf: &Leaf) -> Error {
 /// The smallest sector among the devices that hold ordinary blocks.
 pub(crate) fn min_alloc(tree: &Tree) -> u64 {
     tree.tops().iter().filter(|t| !t.is_log).map(|t| t.min_alloc()).min().unwrap_or(512)
+}
+
+/// What the worst place for a block costs: by the device whose single sectors are charged most for their bytes.
+pub(crate) fn worst(tree: &Tree) -> Worst {
+    let tops = tree.tops();
+    let ordinary = || tops.iter().filter(|t| !t.is_log);
+    let sector = ordinary().map(|t| t.min_alloc()).max().unwrap_or(units::SECTOR);
+    let charge = |t: &Arc<Top>| {
+        let of_one = (t.psize_to_asize(t.min_alloc()) >> units::SECTOR_SHIFT) * t.deflate_ratio();
+        of_one * (sector / t.min_alloc())
+    };
+    Worst { sector, charge: ordinary().map(charge).max().unwrap_or(sector).max(sector) }
 }
 
 /// One array of space map numbers for each top-level vdev.

@@ -12,7 +12,7 @@
 //! first txg; a pool opened read-only has none.
 
 use crate::assemble::{Knot, MapStyle, MosSpaceLog};
-use crate::create::min_alloc;
+use crate::create::{min_alloc, worst};
 use crate::intent_log::IntentLogs;
 use crate::logs::only_reading;
 use crate::pool::{Host, Inner, Pool, lock};
@@ -36,7 +36,7 @@ use vdev::label::read::{best_uberblock, read_uberblocks};
 use vdev::scan::Candidate;
 use vdev::{Bias, Lacking, Spec, Top, Tree, VdevType};
 use world::OpenMode;
-use zio::{Options as PipelineOptions, Pipeline, Rules};
+use zio::{Options as PipelineOptions, Pipeline, Rules, Worst};
 
 /// How a pool is opened.
 #[derive(Debug)]
@@ -212,7 +212,7 @@ fn reader(tree: &Arc<Tree>, cache: &Arc<Cache>) -> Pipeline {
         space: None,
         cache: cache.clone(),
         checksummer: Arc::new(Checksummer::unsalted()),
-        rules: Rules { min_alloc: 512, embed: false, hole_birth: false },
+        rules: Rules { min_alloc: 512, embed: false, hole_birth: false, worst: Worst::plain(512) },
     })
 }
 
@@ -264,7 +264,7 @@ async fn build(
         space: (!options.read_only).then(|| space.clone()),
         cache: options.cache.clone(),
         checksummer: Arc::new(Checksummer::unsalted()),
-        rules: Rules { min_alloc: min_alloc(&tree), embed: false, hole_birth: false },
+        rules: Rules { min_alloc: min_alloc(&tree), embed: false, hole_birth: false, worst: worst(&tree) },
     });
     let store: Arc<dyn zio::BlockStore> = Arc::new(pipeline.clone());
     let mos = ObjSet::open(store, ObjsetId::MOS, uberblock.root.clone(), Policy::mos()).await?;
@@ -282,6 +282,7 @@ async fn build(
         min_alloc: min_alloc(&tree),
         embed: has(Feature::EmbeddedData),
         hole_birth: has(Feature::HoleBirth),
+        worst: worst(&tree),
     });
     mos.set_policy(Policy {
         hole_birth: has(Feature::HoleBirth),

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tunables::Tunables;
-use txg::Txgs;
+use txg::{DeviceSpace, Txgs};
 use units::{Guid, Result, Txg};
 use vdev::Tree;
 use vdev::label::config::PoolConfig;
@@ -209,6 +209,11 @@ impl Inner {
             deferred: normal.deferred_deflated + log.deferred_deflated,
         };
         self.dsl.set_pool_space(space);
+        self.txgs.set_space(DeviceSpace {
+            free: normal.space_deflated.saturating_sub(normal.allocated_deflated),
+            ripening: normal.deferred_deflated,
+            slop: space.slop,
+        });
     }
 
     /// The configuration as it is in `txg`.

@@ -97,9 +97,7 @@ impl Pool {
         inner.space.preload().await;
         inner.note_problems();
         inner.publish_space();
-        let normal = inner.space.usage(metaslab::Class::Normal);
-        let kept = normal.allocated_deflated + inner.dsl.pool_space().slop / 2;
-        inner.dsl.publish_rooms(txg, normal.space_deflated.saturating_sub(kept)).await?;
+        inner.dsl.publish_rooms(txg).await?;
         let dirty = inner.txgs.dirty_bytes() * 100 / inner.txgs.limits().dirty_max.max(1);
         inner.tree.set_dirty(dirty);
         Ok(())

@@ -14,15 +14,20 @@
 //! A pool whose devices fail is *suspended*: the txg that is being synced stays so until the pool goes on. Meanwhile
 //! requests wait, or, of an impatient pool, fail; what they have dirtied stays dirty.
 //!
-//! [`Txgs`] is the state machine; the loop that drives it belongs to `pool`. [`throttle`] decides how long a writer waits.
+//! [`Txgs`] is the state machine; the loop that drives it belongs to `pool`. [`throttle`] decides how long a writer waits,
+//! `capacity` whether the devices can take what it writes, `admission` carries both out. A [`Room`] is what a quota or
+//! the pool leaves to one dataset.
 //!
 //! Invariants: a txg is handed to be synced only when nobody holds it; txgs sync in order, none is skipped; dirty bytes
 //! are given back only when their txg has synced.
 
+mod admission;
+mod capacity;
 mod room;
 pub mod throttle;
 mod txgs;
 
+pub use capacity::{Claim, DeviceSpace, Reach};
 pub use room::{Entry, Room};
 pub use txgs::{Tx, Txgs};
 

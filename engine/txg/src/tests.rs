@@ -1,4 +1,10 @@
 use crate::throttle::{Admission, Limits};
+use crate::{Claim, DeviceSpace, Reach, Txgs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tunables::{Tunable, Tunables};
+use units::Txg;
 
 #[test]
 fn writers_go_freely_then_wait_longer_and_longer_then_stop() {
@@ -20,14 +26,113 @@ fn writers_go_freely_then_wait_longer_and_longer_then_stop() {
     );
 }
 
-/// At `zfs_dirty_data_sync_percent=0` an empty txg was full, so that the sync loop synced nothing, one txg after the other,
-/// for ever; and the setting was kept.
-#[test]
-fn an_empty_txg_is_full_at_no_percentage() {
-    for sync_percent in [0, 1, 20, 100] {
-        let limits = Limits { dirty_max: 1000, sync_percent, ..Limits::default() };
-        assert!(!limits.is_full(0), "at {sync_percent} %");
-        assert!(limits.is_full(1000), "at {sync_percent} %");
+fn run(test: impl Future<Output = ()> + Send + 'static) {
+    sim::run(1, sim::Config::default(), test);
+}
+
+/// Syncs each txg in `each`, for ever.
+async fn sync_loop(txgs: Txgs, each: Duration) {
+    while let Some(txg) = txgs.next_to_sync().await {
+        world::sleep(each).await;
+        txgs.done(txg);
     }
-    assert!(Limits { sync_percent: 0, ..Limits::default() }.is_full(1));
+}
+
+/// An empty txg was "full" at 0 %: the sync loop span, without ever letting anything else run, and did so again after each
+/// restart, for the tunable is kept.
+#[test]
+fn at_any_percentage_an_empty_txg_is_not_full_and_a_dirty_one_ends() {
+    for percent in [0, 1, 100] {
+        run(async move {
+            let tunables = Tunables::default();
+            tunables.set(Tunable::DirtyDataSyncPercent, percent).unwrap();
+            let txgs = Txgs::new(Txg(10), &tunables);
+            for _ in 0..10 {
+                let idle = world::timeout(Duration::from_secs(3600), txgs.next_to_sync()).await;
+                assert!(idle.is_none(), "{percent} %: nothing is dirty");
+                let began = world::now();
+                txgs.begin().await.unwrap().dirtied(1);
+                let txg = txgs.next_to_sync().await.unwrap();
+                txgs.done(txg);
+                let took = world::now().since(began);
+                let bound = txgs.limits().txg_timeout;
+                assert!(if percent == 0 { took.is_zero() } else { took <= bound }, "{percent} %: {took:?}");
+            }
+        });
+    }
+}
+
+/// Each of them waited by itself, for what was dirty when it came, and then all wrote: 187 % of `zfs_dirty_data_max`.
+#[test]
+fn a_thousand_writers_that_come_at_once_stay_below_the_wall() {
+    const EACH: u64 = 1 << 20;
+    run(async {
+        let tunables = Tunables::default();
+        let txgs = Txgs::new(Txg(10), &tunables);
+        let max = txgs.limits().dirty_max;
+        let syncing = world::spawn(sync_loop(txgs.clone(), Duration::from_millis(500)));
+        txgs.begin().await.unwrap().dirtied(max / 100 * 90);
+        let highest = Arc::new(AtomicU64::new(0));
+        let writers: Vec<_> = (0..1000u64)
+            .map(|i| {
+                let (txgs, highest) = (txgs.clone(), highest.clone());
+                world::spawn(async move {
+                    let claim = Claim { memory: EACH, ..Claim::default() };
+                    let tx = txgs.begin_for(claim).await.unwrap();
+                    // What it writes is read from somewhere first.
+                    world::sleep(Duration::from_millis(i % 20)).await;
+                    tx.dirtied(EACH);
+                    highest.fetch_max(txgs.dirty_bytes(), Ordering::Relaxed);
+                })
+            })
+            .collect();
+        for writer in writers {
+            writer.await;
+        }
+        let highest = highest.load(Ordering::Relaxed);
+        assert!(highest <= max + EACH, "{} % were dirty", highest * 100 / max);
+        txgs.sync().await.unwrap();
+        assert_eq!(txgs.dirty_bytes(), 0);
+        txgs.close();
+        syncing.await;
+    });
+}
+
+#[test]
+fn writers_wait_for_space_in_turn_and_what_frees_passes_them() {
+    run(async {
+        let txgs = Txgs::new(Txg(10), &Tunables::default());
+        txgs.set_space(DeviceSpace { free: 1000, ripening: 0, slop: 400 });
+        let syncing = world::spawn(sync_loop(txgs.clone(), Duration::from_secs(1)));
+        let claim = |devices, reach| Claim { memory: 0, devices, reach };
+        let first = txgs.begin_for(claim(700, Reach::Normal)).await.unwrap();
+        first.charge(700);
+        let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let later =
+            [("large", 400, Reach::Normal), ("small", 10, Reach::Normal), ("frees", 150, Reach::Freeing)];
+        let all: Vec<_> = later
+            .into_iter()
+            .map(|(name, devices, reach)| {
+                let (txgs, order) = (txgs.clone(), order.clone());
+                world::spawn(async move {
+                    let tx = txgs.begin_for(claim(devices, reach)).await.unwrap();
+                    order.lock().unwrap().push(name);
+                    tx.charge(devices);
+                })
+            })
+            .collect();
+        world::sleep(Duration::from_millis(1)).await;
+        assert_eq!(*order.lock().unwrap(), ["frees"], "the small one does not overtake the large one");
+        drop(first);
+        for one in all {
+            one.await;
+        }
+        assert_eq!(*order.lock().unwrap(), ["frees", "large", "small"]);
+        txgs.set_space(DeviceSpace { free: 200, ripening: 0, slop: 400 });
+        txgs.sync().await.unwrap();
+        let e = txgs.begin_for(claim(1, Reach::Normal)).await.unwrap_err();
+        assert_eq!(e.kind(), units::Kind::NoSpace);
+        txgs.close();
+        syncing.await;
+    });
 }

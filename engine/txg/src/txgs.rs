@@ -1,14 +1,16 @@
 //! The state machine, and the holds on it.
 
+use crate::capacity::{Capacity, Claim, Reach};
 use crate::throttle::{Admission, Limits};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tunables::{Tunables, Watcher};
 use units::{Error, Kind, Result, Txg};
 use world::sync::Notify;
 
-struct State {
-    open: Txg,
+pub(crate) struct State {
+    pub(crate) open: Txg,
     /// Closed to new holders; waits for the old ones.
     quiescing: Option<Txg>,
     syncing: Option<Txg>,
@@ -19,7 +21,12 @@ struct State {
     dirty: [u64; Txg::SLOTS],
     /// When the open txg was first dirtied; it need not be synced while this is `None`.
     dirty_since: Option<world::Instant>,
-    limits: Limits,
+    pub(crate) limits: Limits,
+    /// What those who hold a txg may still dirty.
+    claimed_memory: u64,
+    pub(crate) capacity: Capacity,
+    /// How many writers stand in each queue.
+    pub(crate) waiting: [u64; 2],
     /// Why nothing is written.
     halted: Option<Halted>,
     /// While the pool is suspended requests fail, rather than wait until it goes on.
@@ -50,6 +57,8 @@ pub struct Txgs(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     changed: Notify,
+    /// By [`Reach`].
+    queues: [world::sync::Mutex<()>; 2],
 }
 
 impl Shared {
@@ -80,55 +89,29 @@ impl Txgs {
             dirty: [0; Txg::SLOTS],
             dirty_since: None,
             limits: Limits::of(tunables),
+            claimed_memory: 0,
+            capacity: Capacity::default(),
+            waiting: [0; 2],
             halted: None,
             is_impatient: false,
             closing: false,
         };
-        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Notify::new() });
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            changed: Notify::new(),
+            queues: [world::sync::Mutex::new(()), world::sync::Mutex::new(())],
+        });
         tunables.watch(&shared);
         Txgs(shared)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock()
-    }
-
-    /// Joins the open txg, after waiting as long as the write throttle asks, and while the pool is suspended.
-    ///
-    /// # Errors
-    /// The pool's failure, when nothing can be written any more, or it is suspended and not to be waited for.
-    pub async fn begin(&self) -> Result<Tx> {
-        loop {
-            let admission = {
-                let mut state = self.lock();
-                if let Some(refused) = state.refusal() {
-                    return Err(Error::new(refused.kind, "write to the pool").because(refused.why.clone()));
-                }
-                let admission = state.limits.admit(state.dirty.iter().sum());
-                match admission {
-                    _ if state.halted.is_some() => None,
-                    Admission::Go => return Ok(self.hold(&mut state)),
-                    _ => Some(admission),
-                }
-            };
-            let Some(admission) = admission else {
-                self.wait_while_suspended().await;
-                continue;
-            };
-            match admission {
-                Admission::Go => unreachable!("returned above"),
-                Admission::Delay(d) => {
-                    world::sleep(d).await;
-                    return Ok(self.hold(&mut self.lock()));
-                }
-                Admission::Wall => self.wait_for_room().await,
-            }
-        }
     }
 
     /// Joins the open txg without asking the throttle: for small administrative changes.
     pub fn begin_unthrottled(&self) -> Tx {
-        self.hold(&mut self.lock())
+        self.hold_for(&mut self.lock(), &Claim::default())
     }
 
     /// Joins a txg that is past, unless its sync has begun: for work on what that very txg has dirtied.
@@ -138,16 +121,22 @@ impl Txgs {
             return None;
         }
         state.holds[txg.slot()] += 1;
-        Some(Tx { txg, owner: Some(self.clone()) })
+        Some(Tx::held(txg, self.clone(), &Claim::default()))
     }
 
-    fn hold(&self, state: &mut State) -> Tx {
+    pub(crate) fn hold_for(&self, state: &mut State, claim: &Claim) -> Tx {
         let txg = state.open;
         state.holds[txg.slot()] += 1;
-        Tx { txg, owner: Some(self.clone()) }
+        state.claimed_memory += claim.memory;
+        state.capacity.claim(claim.devices);
+        Tx::held(txg, self.clone(), claim)
     }
 
-    async fn wait_while_suspended(&self) {
+    pub(crate) fn queue_of(&self, reach: Reach) -> &world::sync::Mutex<()> {
+        &self.0.queues[reach as usize]
+    }
+
+    pub(crate) async fn wait_while_suspended(&self) {
         let over = || {
             let state = self.lock();
             (state.halted.is_none() || state.refusal().is_some()).then_some(())
@@ -155,12 +144,12 @@ impl Txgs {
         self.0.changed.until(over).await;
     }
 
-    async fn wait_for_room(&self) {
+    pub(crate) async fn wait_for_room(&self) {
         loop {
             let changed = self.0.changed.notified();
             {
                 let mut state = self.lock();
-                let full = state.limits.admit(state.dirty.iter().sum()) == Admission::Wall;
+                let full = state.limits.admit(state.in_memory()) == Admission::Wall;
                 if !full || state.halted.is_some() {
                     return;
                 }
@@ -286,6 +275,7 @@ impl Txgs {
             state.syncing = None;
             state.synced = txg;
             state.dirty[txg.slot()] = 0;
+            state.capacity.synced(txg);
         }
         self.0.changed.notify_all();
     }
@@ -378,6 +368,26 @@ impl State {
         self.halted.as_ref().filter(|halted| halted.for_good || self.is_impatient)
     }
 
+    /// The sync waits for its devices.
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.halted.is_some()
+    }
+
+    /// Bytes that are dirty, or may be before their holders let go.
+    pub(crate) fn in_memory(&self) -> u64 {
+        self.dirty.iter().sum::<u64>() + self.claimed_memory
+    }
+
+    /// Why nothing can be written, if requests are not to wait for it.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.refusal() {
+            Some(refused) => {
+                Err(Error::new(refused.kind, "write to the pool").because(refused.why.clone()))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn due(&self, now: world::Instant) -> Due {
         if self.wanted >= self.open || self.limits.is_full(self.dirty[self.open.slot()]) {
             return Due::Now;
@@ -416,12 +426,33 @@ pub struct Tx {
     txg: Txg,
     /// `None` in syncing context, where the sync itself keeps the txg.
     owner: Option<Txgs>,
+    /// What of its claim it has not used: of memory, of the devices.
+    claimed: [AtomicU64; 2],
+}
+
+/// Takes up to `bytes` off what is left; returns how many.
+fn take(left: &AtomicU64, bytes: u64) -> u64 {
+    let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| Some(n.saturating_sub(bytes)));
+    before.unwrap_or_else(|n| n).min(bytes)
 }
 
 impl Tx {
     /// The transaction of whoever syncs `txg`: only the pool's sync, and tests of the layers below it, make one.
     pub fn syncing(txg: Txg) -> Tx {
-        Tx { txg, owner: None }
+        Tx { txg, owner: None, claimed: Default::default() }
+    }
+
+    fn held(txg: Txg, owner: Txgs, claim: &Claim) -> Tx {
+        let claimed = [AtomicU64::new(claim.memory), AtomicU64::new(claim.devices)];
+        Tx { txg, owner: Some(owner), claimed }
+    }
+
+    pub(crate) fn owner(&self) -> Option<&Txgs> {
+        self.owner.as_ref()
+    }
+
+    pub(crate) fn take_claimed_devices(&self, bytes: u64) -> u64 {
+        take(&self.claimed[1], bytes)
     }
 
     pub fn txg(&self) -> Txg {
@@ -444,6 +475,7 @@ impl Tx {
             let slot = self.txg.slot();
             let was_full = state.limits.is_full(state.dirty[slot]);
             state.dirty[slot] += bytes;
+            state.claimed_memory -= take(&self.claimed[0], bytes);
             first || (!was_full && state.limits.is_full(state.dirty[slot]))
         };
         if wake {
@@ -457,6 +489,8 @@ impl Drop for Tx {
         let Some(owner) = &self.owner else { return };
         let last = {
             let mut state = owner.lock();
+            state.claimed_memory -= take(&self.claimed[0], u64::MAX);
+            state.capacity.release(take(&self.claimed[1], u64::MAX));
             let holds = &mut state.holds[self.txg.slot()];
             *holds -= 1;
             *holds == 0 && state.quiescing == Some(self.txg)

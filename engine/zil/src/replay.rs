@@ -26,7 +26,7 @@ use ondisk::{BlockPointer, EmbeddedKind, LogRecord, LogRecordKind, Record, ZilHe
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
-use txg::Txgs;
+use txg::{Claim, Reach, Txgs};
 use units::{Endian, Error, Kind, ObjectId, ObjsetId, Result, Txg};
 use world::Buf;
 use zio::{Bookmark, Verified};
@@ -42,6 +42,9 @@ pub trait Replayer: Send + Sync {
         block: Option<&'a Buf>,
     ) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 }
+
+/// The bytes of most records, with what hangs on them.
+const RECORD_MAX: u64 = 256 << 10;
 
 /// What a replay did.
 #[derive(Debug, Default)]
@@ -190,10 +193,20 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Joins the open txg. What is in the log was promised: where not even the space kept for frees is left, it goes on
+    /// with what is kept for syncs.
+    async fn join(&self) -> Result<Tx> {
+        let devices = self.set.store().charge_max(RECORD_MAX, 3);
+        match self.txgs.begin_for(Claim { memory: 0, devices, reach: Reach::Freeing }).await {
+            Err(e) if e.kind() == Kind::NoSpace => Ok(self.txgs.begin_unthrottled()),
+            joined => joined,
+        }
+    }
+
     /// Joins a txg such that every txg which the header was changed in before is this one, or has synced.
     async fn begin(&self) -> Result<Tx> {
         loop {
-            let tx = self.txgs.begin().await?;
+            let tx = self.join().await?;
             if self.last == Txg::NONE || tx.txg() == self.last || self.txgs.synced_txg() >= self.last {
                 return Ok(tx);
             }

@@ -10,6 +10,7 @@
 //! header's own checksum is bound to its place and birth. The pointer's `asize` is that of header and parts together.
 
 use crate::pipeline::Inner;
+use crate::prepare::Rules;
 use crate::read::{has_mac, repair, verifier};
 use crate::store::WriteSpec;
 use crate::write::{class_of, place, write_copies};
@@ -163,7 +164,7 @@ async fn read_leaf(
 /// Writes `data` as a gang and returns where its header is.
 pub(crate) fn write<'a>(inner: &'a Arc<Inner>, data: &'a Buf, spec: &'a WriteSpec) -> Boxed<'a, [Dva; 3]> {
     Box::pin(async move {
-        let min = inner.rules().min_alloc;
+        let min = unit(&inner.rules(), data.len() as u64);
         if data.len() as u64 <= min {
             return Err(Error::new(Kind::NoSpace, "write block"));
         }
@@ -207,6 +208,11 @@ async fn write_parts(
     Ok(())
 }
 
+/// What parts are multiples of: the largest sector while that divides the block, so that no part wastes most of one.
+fn unit(rules: &Rules, len: u64) -> u64 {
+    if len > rules.worst.sector { rules.worst.sector } else { rules.min_alloc }
+}
+
 /// Splits a block among up to three parts, each but the last a multiple of `min`.
 pub(crate) fn split(len: u64, min: u64) -> Vec<std::ops::Range<u64>> {
     let part = len.div_ceil(3).next_multiple_of(min);
@@ -241,6 +247,21 @@ async fn finish(
     parts: &[BlockPointer],
     spec: &WriteSpec,
 ) -> Result<()> {
+    write_header(inner, dvas, parts, spec).await?;
+    for (i, dva) in dvas.iter_mut().enumerate().filter(|(_, d)| d.asize.0 > 0) {
+        let of_parts: u64 = parts.iter().filter_map(BlockPointer::as_plain).map(|p| p.dvas[i].asize.0).sum();
+        dva.gang = true;
+        dva.asize = Sectors(dva.asize.0 + of_parts);
+    }
+    Ok(())
+}
+
+async fn write_header(
+    inner: &Arc<Inner>,
+    dvas: &[Dva; 3],
+    parts: &[BlockPointer],
+    spec: &WriteSpec,
+) -> Result<()> {
     let mut header = IoBuf::zeroed(HEADER as usize);
     for (bytes, bp) in header.chunks_exact_mut(BlockPointer::SIZE).zip(parts) {
         bytes.copy_from_slice(&bp.to_bytes(Endian::NATIVE));
@@ -248,14 +269,42 @@ async fn finish(
     // Every copy of the header is bound to the place of the first.
     let words = gang_verifier(dvas[0].vdev, dvas[0].offset.bytes(), spec.txg);
     sealed::seal(Checksum::GangHeader, Endian::NATIVE, &mut header, words, None);
-    let header = header.freeze();
-    write_copies(inner, dvas.as_slice(), &header, spec).await?;
-    for (i, dva) in dvas.iter_mut().enumerate().filter(|(_, d)| d.asize.0 > 0) {
-        let of_parts: u64 = parts.iter().filter_map(BlockPointer::as_plain).map(|p| p.dvas[i].asize.0).sum();
-        dva.gang = true;
-        dva.asize = Sectors(dva.asize.0 + of_parts);
-    }
-    Ok(())
+    write_copies(inner, dvas.as_slice(), &header.freeze(), spec).await
+}
+
+/// Writes `data` in the place of `old`, a gang block of the same txg and length: header and parts stay where they are.
+pub(crate) fn rewrite<'a>(
+    inner: &'a Arc<Inner>,
+    old: &'a Plain,
+    data: &'a Buf,
+    spec: &'a WriteSpec,
+    depth: usize,
+) -> Boxed<'a, ()> {
+    Box::pin(async move {
+        let strange = || Error::corrupt("the parts of a gang are not as they were written");
+        if depth >= MAX_DEPTH {
+            return Err(strange());
+        }
+        let header = inner.header_of_gang(old).await?;
+        let (mut parts, mut at) = (Vec::new(), 0);
+        for part in header.pointers.iter().filter_map(BlockPointer::as_plain) {
+            let end = at + part.psize.0 as usize;
+            if end > data.len() {
+                return Err(strange());
+            }
+            let bytes = data.slice(at..end);
+            match part.is_gang() {
+                true => rewrite(inner, part, &bytes, spec, depth + 1).await?,
+                false => write_copies(inner, &part.dvas, &bytes, spec).await?,
+            }
+            parts.push(BlockPointer::Plain(part_pointer(inner, &bytes, spec, part.dvas)));
+            at = end;
+        }
+        if at != data.len() {
+            return Err(strange());
+        }
+        write_header(inner, &old.dvas, &parts, spec).await
+    })
 }
 
 fn give_back(inner: &Inner, dvas: &[Dva; 3], parts: &[BlockPointer], txg: Txg) {

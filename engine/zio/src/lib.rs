@@ -45,7 +45,7 @@ mod young;
 pub use log::LogStore;
 pub use mem::MemStore;
 pub use pipeline::{Options, Pipeline};
-pub use prepare::{Prepared, Rules, prepare};
+pub use prepare::{Prepared, Rules, Worst, prepare};
 pub use read::{Checked, Verified, unpack};
 pub use sick::Sick;
 pub use store::{BlockStore, Bookmark, ReadClass, WriteSpec, same_block};

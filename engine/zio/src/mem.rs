@@ -115,4 +115,8 @@ impl BlockStore for MemStore {
     fn charged(&self, bp: &BlockPointer) -> u64 {
         bp.asize().0
     }
+
+    fn charge_max(&self, lsize: u64, copies: u8) -> u64 {
+        lsize * u64::from(copies)
+    }
 }

@@ -281,4 +281,8 @@ impl BlockStore for Pipeline {
             })
             .sum()
     }
+
+    fn charge_max(&self, lsize: u64, copies: u8) -> u64 {
+        self.0.rules().worst.of_block(lsize, copies)
+    }
 }

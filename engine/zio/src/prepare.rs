@@ -23,6 +23,32 @@ pub struct Rules {
     pub embed: bool,
     /// Feature `hole_birth`.
     pub hole_birth: bool,
+    pub worst: Worst,
+}
+
+/// The most that a block may be charged for, whatever its place: where free space is in the smallest pieces, each
+/// sector of the block is one part of a gang, and each part may need a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Worst {
+    /// Bytes of the largest sector among the devices that hold ordinary blocks.
+    pub sector: u64,
+    /// What such a sector is charged for, with the parity of a block of one sector.
+    pub charge: u64,
+}
+
+impl Worst {
+    /// Of devices without redundancy, in sectors of `sector` bytes.
+    pub fn plain(sector: u64) -> Worst {
+        Worst { sector, charge: sector }
+    }
+
+    /// The charge of `copies` copies of a block of `lsize` bytes, uncompressed.
+    pub fn of_block(&self, lsize: u64, copies: u8) -> u64 {
+        let (sectors, copies) = (lsize.div_ceil(self.sector).max(1), u64::from(copies.clamp(1, 3)));
+        // A header joins two parts or three, and has one copy more than they: fewer headers than parts.
+        let headers = if sectors > 1 { sectors * (copies + 1).min(3) } else { 0 };
+        (sectors * copies + headers).saturating_mul(self.charge)
+    }
 }
 
 /// From this pass of a txg's sync on nothing is compressed, so that a block written again in place has the same size

@@ -91,6 +91,9 @@ pub trait BlockStore: Send + Sync + 'static {
 
     /// What a block is charged for: its allocated bytes with the redundancy of the vdev divided out.
     fn charged(&self, bp: &BlockPointer) -> u64;
+
+    /// The most that a block of `lsize` bytes in `copies` copies may be charged for, however free space lies.
+    fn charge_max(&self, lsize: u64, copies: u8) -> u64;
 }
 
 /// Both pointers name the same block: the second was written in place of the first, or not written at all because

@@ -51,9 +51,12 @@ pub(crate) async fn write(
         rewritten: false,
         crypt: None,
     };
-    if let Some(dvas) = same_place(inner, old, spec, psize) {
-        plain.dvas = dvas;
-        write_copies(inner, &plain.dvas, &data, spec).await?;
+    if let Some(old) = same_place(inner, old, spec, psize) {
+        plain.dvas = old.dvas;
+        match old.is_gang() {
+            true => gang::rewrite(inner, old, &data, spec, 0).await?,
+            false => write_copies(inner, &plain.dvas, &data, spec).await?,
+        }
         return Ok(BlockPointer::Plain(plain));
     }
     plain.dvas = match place(inner, &data, spec).await? {
@@ -95,13 +98,12 @@ fn unchanged(
     Some(BlockPointer::Plain(same.clone()))
 }
 
-/// The place of a block that this very txg has written before, if the block fits there exactly and no reader needs what
-/// stands there.
-fn same_place(inner: &Inner, old: &BlockPointer, spec: &WriteSpec, psize: Psize) -> Option<[Dva; 3]> {
+/// The block that this very txg has written before, if the new bytes fit there exactly and no reader needs what stands
+/// there.
+fn same_place<'a>(inner: &Inner, old: &'a BlockPointer, spec: &WriteSpec, psize: Psize) -> Option<&'a Plain> {
     old.as_plain()
-        .filter(|p| spec.pass > 1 && p.birth == spec.txg && p.psize == psize && !p.is_gang())
+        .filter(|p| spec.pass > 1 && p.birth == spec.txg && p.psize == psize)
         .filter(|_| inner.cache_id(old).is_some_and(|block| inner.young.get(&block).is_some()))
-        .map(|p| p.dvas)
 }
 
 /// Takes space for a block and writes it there. `None` when the pool has no run of space that long; space that the host

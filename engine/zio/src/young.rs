@@ -11,7 +11,9 @@
 //! gets the newer content, which is what the object holds by then.
 //!
 //! Only the pool's own object set must come to rest by this, as writing it changes it again; a block of another set that
-//! a later pass changes gets another place.
+//! a later pass changes gets another place. A gang block keeps its place too, header and parts: a block in pieces that
+//! took other pieces in each pass would change the space maps in each, and they are such blocks themselves where free
+//! space is in pieces.
 //!
 //! Invariant: a block that is written in its place is here, and so is each that has been, until its txg is synced.
 
@@ -38,7 +40,7 @@ impl Young {
 
     /// A block was written.
     pub fn note(&self, block: BlockId, bp: &BlockPointer, data: &Buf, spec: &WriteSpec) {
-        let is_here = bp.as_plain().is_some_and(|p| p.birth == spec.txg && !p.is_gang());
+        let is_here = bp.as_plain().is_some_and(|p| p.birth == spec.txg);
         if is_here && spec.at.objset == ObjsetId::MOS {
             self.lock().insert(block, data.clone());
         }

@@ -4,9 +4,10 @@ use crate::range_lock::RangeLocks;
 use crate::{DATA, PROPERTIES, SIZE};
 use dmu::{ObjSet, Object, Streaks, SyncMode, Tx};
 use futures_util::stream::{FuturesOrdered, StreamExt};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use txg::{Entry, Room, Txgs};
+use txg::{Claim, Reach, Room, Txgs};
 use units::{Error, Kind, Result, Txg};
 use world::Buf;
 use world::sync::{ReadGuard, RwLock};
@@ -151,7 +152,7 @@ impl Volume {
     }
 
     /// The blocks that a range touches.
-    fn blocks(&self, offset: u64, len: u64) -> std::ops::Range<u64> {
+    fn blocks(&self, offset: u64, len: u64) -> Range<u64> {
         offset / self.0.block_size..(offset + len).div_ceil(self.0.block_size)
     }
 
@@ -274,24 +275,26 @@ impl Volume {
         if self.is_always() { self.flush().await } else { Ok(()) }
     }
 
-    /// Joins the open txg when there is room for `bytes` more.
-    async fn begin(&self, bytes: u64) -> Result<Tx> {
+    /// Joins the open txg when there is room to write these blocks.
+    async fn begin(&self, blocks: Range<u64>) -> Result<Tx> {
+        let memory = (blocks.end - blocks.start) * self.0.block_size;
+        let claim = Claim { memory, devices: self.0.data.cost_of_writing(blocks), reach: Reach::Normal };
+        self.begin_in(memory, claim).await
+    }
+
+    /// As [`Volume::begin`], to make holes of these blocks: neither a quota nor a pool that is nearly full is in the way.
+    async fn begin_freeing(&self, blocks: Range<u64>) -> Result<Tx> {
+        let devices = self.0.data.cost_of_freeing(blocks);
+        self.begin_in(0, Claim { memory: 0, devices, reach: Reach::Freeing }).await
+    }
+
+    async fn begin_in(&self, bytes: u64, claim: Claim) -> Result<Tx> {
         let txgs = self.txgs()?;
-        loop {
-            let tx = txgs.begin().await?;
-            let Some(room) = self.0.room.get() else { return Ok(tx) };
-            match room.enter(tx.txg(), bytes) {
-                Entry::Go => return Ok(tx),
-                Entry::Full => {
-                    return Err(Error::new(Kind::NoSpace, "write").at(format!("volume '{}'", self.0.name)));
-                }
-                Entry::Wait => {
-                    let txg = tx.txg();
-                    drop(tx);
-                    txgs.wait_synced(txg).await?;
-                }
-            }
-        }
+        let begun = match self.0.room.get() {
+            Some(room) => txgs.begin_in(room, bytes, claim).await,
+            None => txgs.begin_for(claim).await,
+        };
+        begun.map_err(|e| e.at(format!("volume '{}'", self.0.name)))
     }
 
     /// Writes `data` at `offset`. On return it is in memory, in a txg that will be synced and, to be, in the log:
@@ -319,7 +322,7 @@ impl Volume {
             return Ok(());
         }
         let _turn = self.0.locks.take(self.blocks(offset, len)).await;
-        let tx = self.begin(len.next_multiple_of(self.0.block_size)).await?;
+        let tx = self.begin(self.blocks(offset, len)).await?;
         let _end = self.keep_end(offset, len, "write").await?;
         self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
         let mut at = offset;
@@ -352,9 +355,9 @@ impl Volume {
             return Ok(());
         }
         {
-            let txgs = self.txgs()?;
-            let _turn = self.0.locks.take(self.blocks(offset, len)).await;
-            let tx = txgs.begin().await?;
+            let blocks = self.blocks(offset, len);
+            let _turn = self.0.locks.take(blocks.clone()).await;
+            let tx = self.begin_freeing(blocks).await?;
             let _end = self.keep_end(offset, len, "zero").await?;
             self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
             self.0.data.free_range(&tx, offset, len).await?;
@@ -375,9 +378,8 @@ impl Volume {
             return Ok(());
         }
         {
-            let txgs = self.txgs()?;
             let _turn = self.0.locks.take(blocks.clone()).await;
-            let tx = txgs.begin().await?;
+            let tx = self.begin_freeing(blocks.clone()).await?;
             let _end = self.keep_end(offset, len, "trim").await?;
             self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
             self.0.data.free_blocks(&tx, blocks.clone())?;

@@ -45,7 +45,7 @@ impl Lab {
         let home = Home::find(Some(&self.dir)).unwrap();
         sim::run_with(&self.disks, 7, config, async move {
             home.prepare().unwrap();
-            let config = Config { home, is_daemon: true, mounts: false, system: Vec::new() };
+            let config = Config { home, is_daemon: true, mounts: false, system: Vec::new(), is_safe: false };
             let appliance = Appliance::start(config).await.unwrap();
             appliance.begin_schedules();
             let outcome = work(appliance.clone()).await;

@@ -127,6 +127,10 @@ pub struct System {
     /// that are kept, and are not kept themselves
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub system: Option<PathBuf>,
+    /// Start with the default of every tunable: what was set before stays kept, but does not hold until the next start
+    /// without this
+    #[arg(long)]
+    pub safe: bool,
     /// What the cache of blocks may take, OpenZFS's zfs_arc_max [default: half of the machine's or control group's memory]
     #[arg(long, value_name = "SIZE", value_parser = arc_size)]
     pub arc_max: Option<u64>,

@@ -15,6 +15,7 @@ mod listing;
 mod log_removal;
 mod logs;
 mod multihost;
+mod nearly_full;
 mod neighbours;
 mod readers;
 mod reopen;
@@ -24,6 +25,7 @@ mod resize;
 mod rounds;
 mod scrub;
 mod suspended;
+mod tuned;
 mod vdev_properties;
 mod xattrs;
 

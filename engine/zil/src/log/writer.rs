@@ -25,7 +25,7 @@ use dmu::Tx;
 use ondisk::{BlockPointer, Plain};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
-use units::{Result, Txg, VdevId};
+use units::{Error, Kind, Result, Txg, VdevId};
 use world::sync::join_all_bounded;
 use world::{Instant, Pending};
 
@@ -84,6 +84,16 @@ impl Log {
         }
     }
 
+    /// Takes a place for a block of the log. What is promised to the txgs under way is not touched for it: without a log
+    /// those who wait for one wait for a txg.
+    async fn allocate(&self, size: u64, tx: &Tx) -> Result<Plain> {
+        let is_apart = self.0.store.has_log_devices();
+        if !is_apart && !tx.try_charge(self.0.objset.store().charge_max(size, 1)) {
+            return Err(Error::new(Kind::NoSpace, "write a log"));
+        }
+        self.0.store.allocate_log(size, tx.txg()).await
+    }
+
     /// Makes the first block and waits until the header leads to it. Answers false when there is nothing more to do.
     async fn begin_chain(&self) -> bool {
         if self.is_idle() {
@@ -91,7 +101,7 @@ impl Log {
         }
         let (tx, guid) = (self.0.txgs.begin_unthrottled(), [world::random_u64(), world::random_u64()]);
         let txg = tx.txg();
-        let begun = match self.0.store.allocate_log(LEAST, txg).await {
+        let begun = match self.allocate(LEAST, &tx).await {
             Ok(mut place) => {
                 place.checksum = [guid[0], guid[1], self.0.objset.id().0, 1];
                 self.begin_with(place, &tx)
@@ -288,7 +298,7 @@ impl Log {
             filled.complete = last_id;
         }
         let tx = self.0.txgs.begin_unthrottled();
-        let next = self.0.store.allocate_log(size, tx.txg()).await.ok().map(|mut next| {
+        let next = self.allocate(size, &tx).await.ok().map(|mut next| {
             next.checksum = place.checksum;
             next.checksum[3] += 1;
             next

@@ -48,7 +48,7 @@ use ondisk::{DnodePhys, ObjectType};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use txg::{Entry, Room, Txgs};
+use txg::{Claim, Reach, Room, Txgs};
 use units::{Error, Kind, ObjectId, Result, Txg};
 use world::{Buf, IoBuf};
 use zap::Zap;
@@ -113,43 +113,34 @@ impl Writer {
     }
 
     /// Joins the open txg when there is room for `bytes` more; `reach` says how far into what is kept back.
-    async fn begin(&self, bytes: u64, reach: Reach) -> Result<Tx> {
+    async fn begin(&self, set: &ObjSet, bytes: u64, reach: Reach) -> Result<Tx> {
         if let Some(txg) = self.replaying_in() {
             return self.txgs.join(txg).ok_or_else(|| Error::invalid("the record's txg is over"));
         }
-        loop {
-            let tx = self.txgs.begin().await?;
-            let entry = match (&self.room, reach) {
-                (None, _) => Entry::Go,
-                (Some(room), Reach::Normal) => room.enter(tx.txg(), bytes),
-                (Some(room), Reach::Freeing) => room.enter_freeing(tx.txg(), bytes),
-            };
-            match entry {
-                Entry::Go => {
-                    self.changed_in.fetch_max(tx.txg().0, Ordering::AcqRel);
-                    return Ok(tx);
-                }
-                Entry::Full if self.room.as_ref().is_some_and(|room| room.is_quota()) => {
-                    return Err(Refusal::OverQuota.when("write"));
-                }
-                Entry::Full => return Err(Error::new(Kind::NoSpace, "write")),
-                Entry::Wait => {
-                    let txg = tx.txg();
-                    drop(tx);
-                    self.txgs.wait_synced(txg).await?;
-                }
+        // A file's dnode and those of what its name is in, tables of names, the partly written blocks at both ends: what
+        // is dirtied is counted exactly, this is only for the time until then.
+        let around = set.store().charge_max(BLOCK, 2) * 4;
+        let devices = set.store().charge_max(bytes, set.policy().copies).saturating_add(around);
+        let claim = Claim { memory: bytes, devices, reach };
+        let begun = match &self.room {
+            Some(room) => self.txgs.begin_in(room, bytes, claim).await,
+            None => self.txgs.begin_for(claim).await,
+        };
+        match begun {
+            Ok(tx) => {
+                self.changed_in.fetch_max(tx.txg().0, Ordering::AcqRel);
+                Ok(tx)
             }
+            Err(e) if e.kind() == Kind::NoSpace && self.room.as_ref().is_some_and(|room| room.is_quota()) => {
+                Err(Refusal::OverQuota.when("write"))
+            }
+            Err(e) => Err(e),
         }
     }
 }
 
-/// What a transaction is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
-    Normal,
-    /// It frees more than it takes.
-    Freeing,
-}
+/// The usual size of blocks.
+const BLOCK: u64 = 128 << 10;
 
 impl Writer {
     /// All changes that one record makes are in one txg, whose holder asks for them one by one.
@@ -182,7 +173,7 @@ impl FileSystem {
 
     async fn begin_reaching(&self, bytes: u64, reach: Reach) -> Result<Change> {
         let writer = self.writer()?;
-        let begun = writer.begin(bytes, reach).await;
+        let begun = writer.begin(&self.0.set, bytes, reach).await;
         let tx = begun.map_err(|e| e.at(format!("dataset '{}'", self.name())))?;
         Ok(Change::new(tx, writer.log.clone()))
     }

@@ -90,6 +90,10 @@ impl BlockStore for Store {
     fn charged(&self, bp: &BlockPointer) -> u64 {
         self.mem.charged(bp)
     }
+
+    fn charge_max(&self, lsize: u64, copies: u8) -> u64 {
+        self.mem.charge_max(lsize, copies)
+    }
 }
 
 struct LogDevices(Arc<Store>);

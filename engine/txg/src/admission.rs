@@ -1,0 +1,164 @@
+//! Joining the open txg: the write throttle and the devices' capacity, in order of arrival.
+//!
+//! ```text
+//!                    nobody waits, nothing is full
+//!   begin_for ───────────────────────────────────────────────▶ Tx
+//!       │                                                       ▲
+//!       └─▶ queue ─▶ at its head: delay, wall, capacity, again ─┘
+//! ```
+//!
+//! One writer at a time waits as the throttle asks, and looks again after each wait; the others wait for their turn. So
+//! delays follow one another, and a thousand writers that come at once do not all find the room that was there for one.
+//! Since what a writer claims is counted when it is let in, it matters no more how late it dirties its blocks.
+//!
+//! What frees space has a queue of its own: it must not stand behind writes that wait for that very space.
+
+use crate::capacity::{Claim, DeviceSpace, Reach, Verdict};
+use crate::room::{Entry, Room};
+use crate::throttle::Admission;
+use crate::txgs::{Tx, Txgs};
+use std::time::Duration;
+use units::{Error, Kind, Result, Txg};
+
+/// How many txgs a writer waits for that something may become free: those under way, and two in which it ripens.
+const WAITS: usize = 5;
+
+enum Step {
+    Joined(Tx),
+    Delay(Duration),
+    Wall,
+    /// What is promised or ripening may be free when this txg has synced.
+    Sync(Txg),
+    /// The pool is suspended.
+    Suspended,
+    /// Others were first.
+    Queue,
+}
+
+/// A writer in the queue.
+struct Waiting<'a>(&'a Txgs, Reach);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.lock().waiting[self.1 as usize] -= 1;
+    }
+}
+
+impl Txgs {
+    /// Joins the open txg, after waiting as long as the write throttle asks. The change is not counted before it is made:
+    /// for what is small and rare.
+    pub async fn begin(&self) -> Result<Tx> {
+        self.begin_for(Claim::default()).await
+    }
+
+    /// Joins the open txg for a change that takes at most `claim`. Waits for its turn, as long as the write throttle
+    /// asks, while the pool is suspended, and for txgs to sync while others may take what is left.
+    ///
+    /// # Errors
+    /// `NoSpace` when the devices are full; why the pool cannot be written any more.
+    pub async fn begin_for(&self, claim: Claim) -> Result<Tx> {
+        match self.step(&claim, false, false)? {
+            Step::Joined(tx) => Ok(tx),
+            _ => self.queue(&claim).await,
+        }
+    }
+
+    /// As [`Txgs::begin_for`], for `bytes` of data that must fit `room` besides.
+    ///
+    /// # Errors
+    /// `NoSpace` also when `room` is full.
+    pub async fn begin_in(&self, room: &Room, bytes: u64, claim: Claim) -> Result<Tx> {
+        let mut waits = 0;
+        loop {
+            let tx = self.begin_for(claim).await?;
+            let entry = match claim.reach {
+                Reach::Normal => room.enter(tx.txg(), bytes),
+                Reach::Freeing => room.enter_freeing(tx.txg(), bytes),
+            };
+            match entry {
+                Entry::Go => return Ok(tx),
+                Entry::Wait if waits < WAITS || room.free() > 0 => {
+                    let txg = tx.txg();
+                    drop(tx);
+                    waits += 1;
+                    self.wait_synced(txg).await?;
+                }
+                Entry::Wait | Entry::Full => return Err(Error::new(Kind::NoSpace, "write")),
+            }
+        }
+    }
+
+    async fn queue(&self, claim: &Claim) -> Result<Tx> {
+        self.lock().waiting[claim.reach as usize] += 1;
+        let _waiting = Waiting(self, claim.reach);
+        let _turn = self.queue_of(claim.reach).lock().await;
+        let mut has_paid = false;
+        loop {
+            match self.step(claim, true, has_paid)? {
+                Step::Joined(tx) => return Ok(tx),
+                Step::Delay(d) => {
+                    world::sleep(d).await;
+                    has_paid = true;
+                }
+                Step::Wall => {
+                    self.wait_for_room().await;
+                    has_paid = false;
+                }
+                Step::Sync(txg) => self.wait_synced(txg).await?,
+                Step::Suspended => self.wait_while_suspended().await,
+                Step::Queue => unreachable!("it is its turn"),
+            }
+        }
+    }
+
+    /// Joins, or says what to wait for. `has_paid`: the delay has been waited for, only the wall counts.
+    fn step(&self, claim: &Claim, is_its_turn: bool, has_paid: bool) -> Result<Step> {
+        let mut state = self.lock();
+        state.check()?;
+        if state.is_suspended() {
+            return Ok(Step::Suspended);
+        }
+        if !is_its_turn && state.waiting[claim.reach as usize] > 0 {
+            return Ok(Step::Queue);
+        }
+        match state.limits.admit(state.in_memory()) {
+            Admission::Go => {}
+            Admission::Delay(_) if has_paid => {}
+            Admission::Delay(d) => return Ok(Step::Delay(d)),
+            Admission::Wall => return Ok(Step::Wall),
+        }
+        match state.capacity.ask(claim.devices, claim.reach) {
+            Verdict::Go => Ok(Step::Joined(self.hold_for(&mut state, claim))),
+            Verdict::Wait => Ok(Step::Sync(state.open)),
+            Verdict::Full => Err(Error::new(Kind::NoSpace, "write").because("the devices are full")),
+        }
+    }
+
+    /// What the devices have left, now that a txg is on disk; to be told before [`Txgs::done`].
+    pub fn set_space(&self, space: DeviceSpace) {
+        self.lock().capacity.set_space(space);
+    }
+}
+
+impl Tx {
+    /// Promises `bytes` of the devices to this txg: what it has dirtied, at its worst. Never refused; see
+    /// [`Txgs::begin_for`].
+    pub fn charge(&self, bytes: u64) {
+        let (Some(owner), true) = (self.owner(), bytes > 0) else { return };
+        let mut state = owner.lock();
+        let claimed = self.take_claimed_devices(bytes);
+        state.capacity.release(claimed);
+        state.capacity.promise(self.txg(), bytes);
+    }
+
+    /// As [`Tx::charge`] for what can be done without, as blocks of a log can: false when there is no room for it.
+    pub fn try_charge(&self, bytes: u64) -> bool {
+        let Some(owner) = self.owner() else { return true };
+        let mut state = owner.lock();
+        let goes = state.capacity.ask(bytes, Reach::Normal) == Verdict::Go;
+        if goes {
+            state.capacity.promise(self.txg(), bytes);
+        }
+        goes
+    }
+}
