@@ -17,6 +17,7 @@ use crate::assemble::MosLedger;
 use crate::pool::{Pool, lock};
 use dmu::{SyncCtx, Tx};
 use futures_util::future::{Either, select};
+use metaslab::Class;
 use ondisk::BlockPointer;
 use std::pin::pin;
 use std::sync::Arc;
@@ -46,12 +47,17 @@ impl Pool {
             }
             self.0.txgs.done(txg);
             self.consider_resilver();
-            // Blocks of destroyed datasets are freed in the txgs to come, whether or not anybody writes.
-            let goes_on = !self.0.txgs.is_closing() && self.0.dsl.has_frees().await.unwrap_or(false);
-            if goes_on {
+            if !self.0.txgs.is_closing() && self.is_freeing().await {
                 self.0.txgs.begin_unthrottled().dirtied(1);
             }
         }
+    }
+
+    /// Txgs are to come even if nothing is written: they free the blocks of destroyed datasets, and what was freed
+    /// becomes free. Without them a pool that was full stayed so, however much was removed, until the next write.
+    async fn is_freeing(&self) -> bool {
+        let ripens = |class| self.0.space.usage(class).deferred_deflated > 0;
+        ripens(Class::Normal) || ripens(Class::EmbeddedLog) || self.0.dsl.has_frees().await.unwrap_or(false)
     }
 
     pub(crate) async fn sync_txg(&self, txg: Txg) -> Result<()> {
