@@ -5,6 +5,7 @@
 //!   power  the power-cut proof: all short words, then random ones      SETUP:WORKLOAD[:SPOT] is a case
 //!   files  the same over files                                         files:SETUP:WORD[:SPOT]
 //!   forged structures of pools changed, sealed and believed              forged:POOL:SEED
+//!   suspended  devices that fail and come back under clients             suspended:SEED:STEPS
 //!   replay one case, everything printed
 //! ```
 //!
@@ -21,14 +22,15 @@ use std::time::{Duration, Instant};
 use torture::forged::{ForgedCase, ForgedRunner, Watch};
 use torture::power::files::{self, FileCase, FileRunner};
 use torture::power::{Case, Effort, Failure, Figures, Runner, Setup, Ways, Workload, Zdb};
-use torture::{Work, WorkFigures, seeds};
+use torture::{SuspensionFigures, Suspensions, Work, WorkFigures, seeds};
 
 const USAGE: &str = "\
-torture work [--seeds N] [--from SEED] [--ops N]
+torture work [--seeds N] [--from SEED] [--ops N] [--minutes N]
 torture power [--letters N] [--seeds N] [--from SEED] [--every-setup] [--zdb-every N]
               [--cuts full|flushes] [--fates N] [--jobs N] [--minutes N]
 torture files, with the options of power, over files alone [--with LETTERS]
 torture forged [POOL] [--seeds N] [--from SEED] [--minutes N]
+torture suspended [--seeds N] [--from SEED] [--ops N] [--minutes N]
 torture rehearse POOL
 torture replay CASE [--ops N]
 ";
@@ -37,7 +39,7 @@ torture replay CASE [--ops N]
 struct Options {
     seeds: Option<u64>,
     from: u64,
-    ops: u64,
+    ops: Option<u64>,
     letters: usize,
     /// Of the words over files, those with one of these letters; all if there are none.
     with: String,
@@ -57,7 +59,7 @@ impl Options {
         let mut options = Options {
             seeds: None,
             from: 0,
-            ops: 100_000,
+            ops: None,
             letters: 3,
             with: String::new(),
             every_setup: false,
@@ -89,7 +91,7 @@ impl Options {
             match argument.as_str() {
                 "--seeds" => options.seeds = Some(number()?),
                 "--from" => options.from = number()?,
-                "--ops" => options.ops = number()?,
+                "--ops" => options.ops = Some(number()?),
                 "--letters" => options.letters = number()? as usize,
                 "--zdb-every" => options.zdb_every = number()?,
                 "--fates" => options.fates = Some(number()?),
@@ -101,6 +103,15 @@ impl Options {
             }
         }
         Ok(options)
+    }
+
+    fn work_ops(&self) -> u64 {
+        self.ops.unwrap_or(100_000)
+    }
+
+    /// When no case is begun any more.
+    fn end(&self, start: Instant) -> Option<Instant> {
+        self.minutes.map(|minutes| start + Duration::from_secs(60 * minutes))
     }
 }
 
@@ -117,6 +128,7 @@ fn main() -> ExitCode {
         ["work"] => work(&options),
         ["power"] => [power(&options), over_files(&options)].concat(),
         ["files"] => over_files(&options),
+        ["suspended"] => suspended(&options),
         ["forged"] => forged(&options, None),
         ["forged", pool] => forged(&options, Some(pool)),
         ["rehearse", pool] => rehearse(pool),
@@ -136,9 +148,15 @@ fn main() -> ExitCode {
 
 fn work(options: &Options) -> Vec<Failure> {
     let (mut failures, mut total, start) = (Vec::new(), WorkFigures::default(), Instant::now());
-    let count = options.seeds.unwrap_or(1);
+    // With a limit of time, as many as there is time for.
+    let count = options.seeds.unwrap_or(if options.minutes.is_some() { 1000 } else { 1 });
+    let mut cases = 0;
     for seed in options.from..options.from + count {
-        let work = Work { seed, ops: options.ops, is_loud: false };
+        if options.end(start).is_some_and(|end| Instant::now() >= end) {
+            break;
+        }
+        cases += 1;
+        let work = Work { seed, ops: options.work_ops(), is_loud: false };
         let mut progress = Progress::new();
         let begun = Instant::now();
         let done = work.run(|f| {
@@ -157,18 +175,44 @@ fn work(options: &Options) -> Vec<Failure> {
             }
             Err(why) => {
                 println!("seed {seed}: {why}");
-                seeds::remember(&format!("work {seed} {}", options.ops));
-                failures.push(Failure { case: format!("{seed} --ops {}", options.ops), why });
+                seeds::remember(&format!("work {seed} {}", work.ops));
+                failures.push(Failure { case: format!("{seed} --ops {}", work.ops), why });
             }
         }
     }
     let took = start.elapsed().as_secs_f64();
     println!(
-        "seeds {count}, operations {}, power cuts {}, failures {}, {took:.0} s",
+        "seeds {cases}, operations {}, power cuts {}, failures {}, {took:.0} s",
         total.ops,
         total.cuts,
         failures.len()
     );
+    failures
+}
+
+fn suspended(options: &Options) -> Vec<Failure> {
+    let (mut failures, mut total, start) = (Vec::new(), SuspensionFigures::default(), Instant::now());
+    let (mut progress, mut cases) = (Progress::new(), 0);
+    for seed in seeds_of(options) {
+        if options.end(start).is_some_and(|end| Instant::now() >= end) {
+            break;
+        }
+        cases += 1;
+        let case = Suspensions { seed, steps: options.ops.unwrap_or(250) };
+        match case.run() {
+            Ok(figures) => total += figures,
+            Err(why) => {
+                progress.end();
+                println!("{case}: {why}");
+                seeds::remember(&format!("suspended {case}"));
+                failures.push(Failure { case: case.to_string(), why });
+            }
+        }
+        progress.tell(|| format!("suspended: seed {seed}, {total}, {} failures", failures.len()));
+    }
+    progress.end();
+    let took = start.elapsed().as_secs();
+    println!("suspended: seeds {cases}, {total}, failures {}, {took} s", failures.len());
     failures
 }
 
@@ -258,7 +302,7 @@ fn prove<C: Sync, R>(
     run: impl Fn(&mut R, &C, Effort) -> Figures + Sync,
 ) -> Vec<Failure> {
     let (mut figures, mut progress, start) = (Figures::default(), Progress::new(), Instant::now());
-    let end = options.minutes.map(|minutes| start + Duration::from_secs(60 * minutes));
+    let end = options.end(start);
     let (next, (sender, done)) = (AtomicUsize::new(0), mpsc::channel());
     let job = |sender: mpsc::Sender<Figures>, number: usize| {
         with_zdb(options.zdb_every > 0, number, |ways| {
@@ -312,12 +356,16 @@ fn with_zdb<T>(is_wanted: bool, job: usize, work: impl FnOnce(Ways) -> T) -> T {
 /// A number is a seed of the random work; anything else is a forged pool, or a case of the power-cut proof.
 fn replay(case: &str, options: &Options) -> Vec<Failure> {
     if let Ok(seed) = case.parse() {
-        let work = Work { seed, ops: options.ops, is_loud: true };
+        let work = Work { seed, ops: options.work_ops(), is_loud: true };
         let done = work.run(|f| println!("{} operations, {} cuts", f.ops, f.cuts));
         return match done {
             Ok(_) => Vec::new(),
             Err(why) => vec![Failure { case: case.to_string(), why }],
         };
+    }
+    if let Ok(case) = case.parse::<Suspensions>() {
+        let done = case.run().map(|figures| println!("{figures}"));
+        return done.err().map(|why| Failure { case: case.to_string(), why }).into_iter().collect();
     }
     if let Ok(case) = case.parse::<ForgedCase>() {
         let mut runner = ForgedRunner::new(Watch::new(|case, why| {

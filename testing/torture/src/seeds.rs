@@ -5,11 +5,13 @@
 //!   power SETUP:WORKLOAD[:SPOT]
 //!   files files:SETUP:WORD[:SPOT]
 //!   forged forged:POOL:SEED
+//!   suspended suspended:SEED:STEPS
 //! ```
 
 use crate::forged::ForgedCase;
 use crate::power::Case;
 use crate::power::files::FileCase;
+use crate::suspended::Suspensions;
 use crate::work::Work;
 use std::io::Write;
 
@@ -22,6 +24,7 @@ pub enum Kept {
     Power(Case),
     Files(FileCase),
     Forged(ForgedCase),
+    Suspended(Suspensions),
 }
 
 /// The cases in the file.
@@ -40,6 +43,7 @@ fn parse(line: &str) -> Result<Kept, String> {
         ["power", case] => Ok(Kept::Power(case.parse()?)),
         ["files", case] => Ok(Kept::Files(case.parse()?)),
         ["forged", case] => Ok(Kept::Forged(case.parse()?)),
+        ["suspended", case] => Ok(Kept::Suspended(case.parse()?)),
         _ => Err(format!("seeds.txt: '{line}'")),
     }
 }
@@ -66,6 +70,7 @@ mod tests {
         assert!(parse("work 7 4120").is_ok() && parse("power mirror/latency/16K/9:SfU").is_ok());
         assert!(parse("files files:mirror/latency/16K/9:Wf").is_ok());
         assert!(parse("forged forged:own-mirror:7").is_ok() && parse("forged own-mirror").is_err());
+        assert!(parse("suspended suspended:7:250").is_ok() && parse("suspended 7").is_err());
         assert!(parse("play 7").is_err());
     }
 }

@@ -20,6 +20,9 @@ use crate::layout::Shape;
 use crate::model::pattern;
 use pool::{Content, Pool};
 use sim::{Config, Disks, Fault, Model, Rng, run_with};
+use std::fmt;
+use std::ops::AddAssign;
+use std::str::FromStr;
 use std::time::Duration;
 use units::{Error, Result};
 use world::{Buf, timeout};
@@ -42,12 +45,44 @@ pub struct Suspensions {
     pub steps: u64,
 }
 
+impl fmt::Display for Suspensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "suspended:{}:{}", self.seed, self.steps)
+    }
+}
+
+impl FromStr for Suspensions {
+    type Err = String;
+
+    fn from_str(case: &str) -> std::result::Result<Suspensions, String> {
+        let numbers = || {
+            let (seed, steps) = case.strip_prefix("suspended:")?.split_once(':')?;
+            Some(Suspensions { seed: seed.parse().ok()?, steps: steps.parse().ok()? })
+        };
+        numbers().ok_or_else(|| format!("'{case}' is not of the form suspended:SEED:STEPS"))
+    }
+}
+
 /// What a run has done.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SuspensionFigures {
     pub suspended: u64,
     pub flushes: u64,
     pub reads: u64,
+}
+
+impl AddAssign for SuspensionFigures {
+    fn add_assign(&mut self, other: SuspensionFigures) {
+        self.suspended += other.suspended;
+        self.flushes += other.flushes;
+        self.reads += other.reads;
+    }
+}
+
+impl fmt::Display for SuspensionFigures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} suspensions, {} flushes, {} reads", self.suspended, self.flushes, self.reads)
+    }
 }
 
 /// What one block may hold, as the seeds of its content; 0 is nothing.
