@@ -92,8 +92,8 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
         Command::Zfs(args) => with_session(home, line, |session| cli::zfs(session, &args.command)),
         Command::Tunable(args) => with_session(home, line, |session| cli::tunable(session, &args.command)),
         Command::Completions { shell } => {
-            args::completions(shell, &mut std::io::stdout().lock());
-            Ok(())
+            let written = args::completions(shell, &mut std::io::stdout().lock());
+            written.map_err(|e| Failure::Failed(format!("cannot write the completions: {e}")))
         }
         Command::Man { dir } => {
             let written = args::manual(dir.as_deref(), &mut std::io::stdout().lock());

@@ -420,8 +420,11 @@ fn arc_size(text: &str) -> Result<u64, String> {
 }
 
 /// Writes completions for a shell.
-pub fn completions(shell: clap_complete::Shell, out: &mut dyn std::io::Write) {
-    clap_complete::generate(shell, &mut command(), "cenote", out);
+pub fn completions(shell: clap_complete::Shell, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    // Written to memory first: the generator panics when a pipe has no reader any more.
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut command(), "cenote", &mut text);
+    out.write_all(&text)
 }
 
 /// Writes the manual page of the whole program, or, given a directory, one for each command.

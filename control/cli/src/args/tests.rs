@@ -234,7 +234,7 @@ fn completions_and_manual_know_every_command() {
     walk(&super::command(), "cenote", &mut |_, words| names.push(words.replace(' ', "-")));
     for shell in [clap_complete::Shell::Bash, clap_complete::Shell::Zsh, clap_complete::Shell::Fish] {
         let mut text = Vec::new();
-        super::completions(shell, &mut text);
+        super::completions(shell, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         for name in names.iter().filter_map(|n| n.rsplit('-').next()) {
             assert!(text.contains(name), "{shell} completes {name}");
