@@ -381,9 +381,7 @@ impl State {
     /// Why nothing can be written, if requests are not to wait for it.
     pub(crate) fn check(&self) -> Result<()> {
         match self.refusal() {
-            Some(refused) => {
-                Err(Error::new(refused.kind, "write to the pool").because(refused.why.clone()))
-            }
+            Some(refused) => Err(Error::new(refused.kind, "write to the pool").because(refused.why.clone())),
             None => Ok(()),
         }
     }

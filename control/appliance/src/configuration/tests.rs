@@ -40,7 +40,7 @@ fn run<T: Send + 'static, W: Future<Output = T> + Send + 'static>(
     let home = Home::find(Some(&dir.0)).unwrap();
     sim::run_with(&disks, 7, sim::Config::default(), async move {
         home.prepare().unwrap();
-        let config = Config { home, is_daemon: true, mounts: false, system: Vec::new() };
+        let config = Config { home, is_daemon: true, mounts: false, system: Vec::new(), is_safe: false };
         let appliance = Appliance::start(config).await.unwrap();
         fill(&appliance).await;
         let outcome = work(appliance.clone()).await;

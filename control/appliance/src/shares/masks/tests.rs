@@ -80,7 +80,7 @@ fn run<W: Future<Output = ()> + Send + 'static>(
     let home = Home::find(Some(&dir)).unwrap();
     sim::run_with(&disks, 7, sim::Config::default(), async move {
         home.prepare().unwrap();
-        let config = Config { home, is_daemon: true, mounts: false, system: Vec::new() };
+        let config = Config { home, is_daemon: true, mounts: false, system: Vec::new(), is_safe: false };
         let appliance = Appliance::start(config).await.unwrap();
         prepare(&appliance).await;
         work(appliance.clone()).await;
