@@ -112,7 +112,7 @@ impl Dsl {
         Ok(dataset)
     }
 
-    /// Tells everybody who writes how much room is left, now that `txg` has synced.
+    /// Updates the [`Room`] of each open dataset, from which writers learn how much is left, now that `txg` has synced.
     pub async fn publish_rooms(&self, txg: Txg) -> Result<()> {
         let ripens = self.pool_space().deferred > 0;
         self.admitted.store(0, Ordering::Relaxed);

@@ -62,7 +62,7 @@ struct Kept {
     is_relieving: bool,
 }
 
-/// What whoever has just written owes for the memory that is kept of it.
+/// What a write owes for the memory that is kept of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     Nothing,
@@ -129,7 +129,7 @@ impl Durability {
         Some(data.slice(from..from + len))
     }
 
-    /// A flush failed, and nobody has cleared that since.
+    /// A flush failed, and the device's errors have not been cleared since.
     pub fn is_doubtful(&self) -> bool {
         self.doubtful.load(Ordering::Acquire)
     }

@@ -258,7 +258,7 @@ impl Leaf {
             }
             _ => self.durability.wrote(offset, data),
         };
-        // How that flush ends concerns those who need it: a later one tells them.
+        // How that flush ends matters to the tasks that need it: a later flush tells them.
         match due {
             Due::Nothing => {}
             Due::Flush => {

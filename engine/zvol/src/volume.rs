@@ -66,7 +66,7 @@ struct Inner {
     domain: OnceLock<Arc<dyn world::Domain>>,
     locks: RangeLocks,
     /// Shared by changes from when they have their txg; held by a resize that moves the end to the front. Range locks are
-    /// taken by those who still wait for a txg, and a resize is made by the sync that they wait for.
+    /// taken by changes that still wait for a txg, and a resize is made by the sync that they wait for.
     end: RwLock<()>,
     streaks: Streaks,
     /// The newest txg that a write of this volume went into.

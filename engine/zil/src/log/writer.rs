@@ -85,7 +85,7 @@ impl Log {
     }
 
     /// Takes a place for a block of the log. What is promised to the txgs under way is not touched for it: without a log
-    /// those who wait for one wait for a txg.
+    /// a commit waits for a txg instead.
     async fn allocate(&self, size: u64, tx: &Tx) -> Result<Plain> {
         let is_apart = self.0.store.has_log_devices();
         if !is_apart && !tx.try_charge(self.0.objset.store().charge_max(size, 1)) {
@@ -146,7 +146,7 @@ impl Log {
         idle
     }
 
-    /// Those who wait are sent to wait for their txg: nothing more can be written here.
+    /// Sends all waiters to wait for their txg: nothing more can be written here.
     pub fn give_up(&self) {
         {
             let mut state = self.lock();
