@@ -129,7 +129,7 @@ impl Dsl {
         Ok(())
     }
 
-    /// Lists a dataset as open; if somebody else was faster, theirs is the one.
+    /// Lists a dataset as open; if another caller was faster, returns that one.
     pub(crate) fn adopt(
         &self,
         id: ObjectId,
@@ -143,7 +143,7 @@ impl Dsl {
         self.opened().entry(id).or_insert(Arc::new(dataset)).clone()
     }
 
-    /// Closes a dataset that nobody uses any more and that is not dirty.
+    /// Closes a dataset that is not used any more and not dirty.
     pub fn close_dataset(&self, id: ObjectId) {
         self.opened().remove(&id);
     }

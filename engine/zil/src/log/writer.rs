@@ -11,7 +11,7 @@
 //!
 //! What was taken together is one batch, however many blocks it needs: they are written at once, and one flush serves them
 //! all. The order of the chain needs no more than that, for a reader stops at the first block that is not there, and
-//! nobody is told of a block before all that come before it are durable.
+//! no waiter is told of a block before all that come before it are durable.
 //!
 //! How many batches at once depends on what takes the time. A device serves one flush after the other, so while flushes
 //! are the greater part, a second batch could only wait for a second flush, and would take its waiters away from the next:
@@ -128,7 +128,7 @@ impl Log {
         true
     }
 
-    /// The writer stops when nobody waits for it, or for anybody any more.
+    /// The writer stops when no commit waits for it, nor it for one.
     fn is_idle(&self) -> bool {
         let idle = {
             let mut state = self.lock();
