@@ -171,7 +171,7 @@ impl State {
         user.logname == ROOT || self.given(user).any(|a| a.gives(needed))
     }
 
-    /// Whether somebody may look at what there is: who was given a role or an authorization. Nobody else is told anything.
+    /// Whether a user may look at what there is: one with a role or an authorization may. Others are told nothing.
     pub fn may_look(&self, user: &str) -> bool {
         let Some(user) = self.users.get(user) else { return false };
         let has_role = || user.roles.iter().any(|role| self.roles.contains_key(role));

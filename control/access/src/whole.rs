@@ -1,7 +1,7 @@
 //! Whether users and roles that came from elsewhere are such as changes here could have made.
 //!
 //! A restored configuration brings them. Each rule that a change keeps is looked at again, of everything: names, numbers
-//! that are given once, roles and permissions that there are, and what a hash may cost whoever logs in.
+//! that are given once, roles and permissions that there are, and what a hash may cost at a login.
 
 use crate::people::{AUTHORIZATIONS_MAX, SESSION_TIMEOUT_MAX, TOKENS_MAX, check_name, check_text};
 use crate::{AccessError, Authorization, BASIC, ROOT, Result, Role, State, User};

@@ -94,7 +94,7 @@ impl Exported {
         if !name.is_empty() {
             return match self.is_offered(name).await? {
                 true => Ok(name.into()),
-                // Who is at the socket may know why.
+                // A client at the socket may know why.
                 false if matches!(&self.chosen, Chosen::At(None | Some(Address::Unix(_)))) => {
                     let why =
                         format!("it is masked, or off; 'zfs set cenote:nbd=on {name}' offers it over NBD");

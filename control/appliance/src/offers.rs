@@ -1,7 +1,8 @@
 //! Which volumes NBD offers, and at which of its doors.
 //!
-//! The protocol knows no initiators: whoever reaches a door has all that is offered there. So a LUN that is masked for
-//! iSCSI is offered over NBD only where an administrator says so, and a door that nobody asked for offers one volume.
+//! The protocol knows no initiators: a client that reaches a door has all that is offered there. So a LUN that is
+//! masked for iSCSI is offered over NBD only where an administrator says so, and a door that is open unasked offers one
+//! volume.
 //!
 //! ```text
 //!                             the socket of the home    TCP, asked for    TCP of `up`, unasked
@@ -39,7 +40,7 @@ pub(crate) const AUTO: &str = "auto";
 pub struct Offers {
     /// Volumes, or what they are below; if there are any, nothing else is offered.
     pub named: Vec<String>,
-    /// The one that a door has which nobody asked for.
+    /// The volume of the door that is open unasked.
     pub first: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Who has a device or a pool.
+//! Which process has a device or a pool.
 //!
 //! ```text
 //!   a device   every process that opens one for writing holds a lock on it, and the kernel knows which

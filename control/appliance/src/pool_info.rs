@@ -57,7 +57,7 @@ fn unavailable(known: &Known, failed: Failed) -> Pool {
     }
 }
 
-/// How long a suspended pool may keep those waiting who ask for its properties.
+/// How long a request for the properties of a suspended pool may wait.
 const LOOK: Duration = Duration::from_millis(250);
 /// After so long it is asked whether the pool has been suspended meanwhile.
 const LOOK_PATIENTLY: Duration = Duration::from_secs(10);

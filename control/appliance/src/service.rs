@@ -59,7 +59,7 @@ pub(crate) struct Inner {
     pub gates: Gates,
     pub nbd: Mutex<Option<nbd::Server>>,
     pub offers: Mutex<Offers>,
-    /// Where the API is, for who asks.
+    /// Where the API is, for requests that ask.
     pub api: Mutex<Vec<String>>,
     pub iscsi: Mutex<Option<Iscsi>>,
     pub configuration: Configuration,

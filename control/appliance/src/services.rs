@@ -123,7 +123,7 @@ impl Gate {
         }
     }
 
-    /// Of doors that are not at their first address, which somebody else has.
+    /// Of doors that are not at their first address, which another program has.
     fn moved(&self, front: Front) -> Vec<String> {
         let open: Vec<SocketAddr> = self.open.iter().filter_map(tcp).collect();
         let at = |door: &&Vec<SocketAddr>| door.iter().find(|address| open.contains(address)).copied();
@@ -206,7 +206,7 @@ impl Appliance {
         self.0.gates.of(front).open.iter().map(shown).collect()
     }
 
-    /// Somebody named the addresses at which NBD clients come in.
+    /// Whether the addresses for NBD clients were set, by the command line or as a property of the service.
     pub(crate) fn is_nbd_asked_for(&self) -> bool {
         let is_set = || self.service_record(Front::Nbd).is_ok_and(|record| !record.listen.is_empty());
         self.0.gates.of(Front::Nbd).doors.said || is_set()
@@ -409,7 +409,7 @@ fn parse(texts: &[String]) -> units::Result<Vec<String>> {
 mod tests {
     use super::*;
 
-    /// With its port taken the service was somewhere else, and nobody was told.
+    /// With its port taken the service was somewhere else, and no message said so.
     #[test]
     fn a_door_that_is_not_where_it_should_be_is_told() {
         let mut gate = gate(false);

@@ -9,7 +9,7 @@ use api::{Daemon, Nbd, Pool, Reply, Request, ServiceState, Services, Value};
 use serde_json::json;
 use units::pretty_size;
 
-/// What the daemon has and where it serves it, for those who look at it.
+/// What the daemon has and where it serves it.
 #[derive(Clone, Debug, Default)]
 pub struct Things {
     pub pools: Vec<Pool>,

@@ -173,7 +173,7 @@ fn portals_of(portals: &Portals) -> Doors {
 }
 
 /// Where NBD clients come in: where it was asked for, and at the usual socket. Unasked, at the usual port of this machine
-/// too, or another if somebody has it: by TCP every user of the machine comes in.
+/// too, or another if it is taken: by TCP every user of the machine comes in.
 pub fn nbd_doors(listen: &Listen, usual_socket: Option<&Path>, unasked: bool) -> Doors {
     let unix = listen.socket.as_deref().or(usual_socket).map(Path::to_path_buf);
     let tcp = match listen.listen {

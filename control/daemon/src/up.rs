@@ -123,7 +123,7 @@ pub async fn ask_itself(home: &Home) -> Result<Vec<String>, String> {
         });
         let answered = ask_through(&socket);
         drop(done);
-        // Nobody waits any more when the daemon was told to end meanwhile.
+        // The receiver is gone when the daemon was told to end meanwhile.
         let _ = send.send(answered);
     });
     receive.await.unwrap_or_else(|_| Err("the daemon did not ask itself".into()))

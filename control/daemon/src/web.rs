@@ -200,7 +200,7 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     }
 }
 
-/// How long an address that somebody has is tried again, and how often.
+/// How long an address that is taken is tried again, and how often.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 const RETRY: std::time::Duration = std::time::Duration::from_millis(20);
 

@@ -318,7 +318,7 @@ fn a_right_in_a_project_is_none_over_the_project() {
                 ("PUT", format!("{project}/luns/l"), rename.clone(), of_share),
                 ("DELETE", format!("{project}/snapshots/s"), Value::Null, of_share),
             ] {
-                // Nothing of it is there: who is let in is told so.
+                // Nothing of it is there: a user with the right is told so.
                 let answer = ask(&home.rest, method, &path, &who, STRANGER, body).await;
                 assert_eq!(answer.status, status, "{method} {path} as {name}");
             }

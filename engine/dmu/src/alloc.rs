@@ -137,8 +137,8 @@ impl ObjSet {
         u64::from(self.0.meta.attrs().block_size) / SLOT
     }
 
-    /// Lists a new object as open, and so its slots as taken, while the search is locked: nobody can look for free slots
-    /// between their being found and being taken. `None` when there is an object of this number.
+    /// Lists a new object as open, and so its slots as taken, while the search is locked: no other search finds
+    /// the same slots free before they are taken. `None` when there is an object of this number.
     fn register(&self, _: &MutexGuard<'_, Search>, id: ObjectId, new: &NewObject) -> Option<Arc<Node>> {
         let attrs = new.attrs();
         let tree = Tree::empty(attrs.roots, attrs.indirect_shift);

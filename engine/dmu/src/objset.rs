@@ -144,7 +144,7 @@ pub(crate) struct Shared {
     /// Objects with an overlay, by txg: held here so that they outlive their users.
     dirty: [Mutex<BTreeMap<ObjectId, Arc<Node>>>; Txg::SLOTS],
     /// Those that are being synced. When a sync does not come to its end they stay: what they hold is on no device, and a
-    /// reader who opened them anew would find what was there before.
+    /// reader that opened them anew would find what was there before.
     syncing: Mutex<Vec<Arc<Node>>>,
     zeros: OnceLock<Buf>,
 }

@@ -169,7 +169,7 @@ impl Bpobj {
         self.set_header(tx, &header)
     }
 
-    /// Makes the list `id` part of this one. It must not be used by anybody else afterwards.
+    /// Makes the list `id` part of this one. It must not be used otherwise afterwards.
     pub async fn enqueue_list(&self, core: &Core, tx: &Tx, id: ObjectId) -> Result<()> {
         if Some(id) == core.empty_bpobj() {
             return Bpobj::release_empty(core, tx).await;
@@ -305,7 +305,7 @@ impl Bpobj {
         self.set_header(tx, &header)
     }
 
-    /// Unmakes a list and those below; the blocks they name are no longer anybody's concern.
+    /// Unmakes a list and those below; the blocks they name are not freed.
     pub async fn destroy(core: &Core, tx: &Tx, id: ObjectId) -> Result<()> {
         let (mut todo, mut seen) = (vec![id], BTreeSet::new());
         while let Some(id) = todo.pop() {

@@ -112,7 +112,7 @@ impl Dsl {
         Ok(dataset)
     }
 
-    /// Tells everybody who writes how much room is left, now that `txg` has synced.
+    /// Updates the [`Room`] of each open dataset, from which writers learn how much is left, now that `txg` has synced.
     pub async fn publish_rooms(&self, txg: Txg) -> Result<()> {
         let ripens = self.pool_space().deferred > 0;
         self.admitted.store(0, Ordering::Relaxed);
@@ -129,7 +129,7 @@ impl Dsl {
         Ok(())
     }
 
-    /// Lists a dataset as open; if somebody else was faster, theirs is the one.
+    /// Lists a dataset as open; if another caller was faster, returns that one.
     pub(crate) fn adopt(
         &self,
         id: ObjectId,
@@ -143,7 +143,7 @@ impl Dsl {
         self.opened().entry(id).or_insert(Arc::new(dataset)).clone()
     }
 
-    /// Closes a dataset that nobody uses any more and that is not dirty.
+    /// Closes a dataset that is not used any more and not dirty.
     pub fn close_dataset(&self, id: ObjectId) {
         self.opened().remove(&id);
     }

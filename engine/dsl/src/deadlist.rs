@@ -164,7 +164,7 @@ impl Deadlist {
         Ok(())
     }
 
-    /// Unmakes a deadlist; its blocks are no longer anybody's concern.
+    /// Unmakes a deadlist; its blocks are not freed.
     pub async fn destroy(&self, core: &Core, tx: &Tx) -> Result<()> {
         match self {
             Deadlist::Plain(list) => Bpobj::destroy(core, tx, list.id()).await,

@@ -6,7 +6,7 @@
 //!                           p/a@2, p/a@1, p/a   snapshots before their dataset, the newest first
 //! ```
 //!
-//! A plan is made without a change, by whoever wants to know; and again in the sync task that carries it out, where
+//! A plan is made without a change, for a caller that only asks; and again in the sync task that carries it out, where
 //! nothing can come between. What it lists can go: who carries it out meets no refusal half-way.
 
 use std::collections::BTreeSet;

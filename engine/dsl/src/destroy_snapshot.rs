@@ -1,4 +1,4 @@
-//! Destroying snapshots: at once, or when nobody holds them and nothing was cloned from them any more.
+//! Destroying snapshots: at once, or when they have no holds and no clones any more.
 //!
 //! ```text
 //!        prev ──── goes ──── next            blocks that next's deadlist has, born since prev: only this one had them,
@@ -40,7 +40,7 @@ impl Dsl {
         Ok(())
     }
 
-    /// Whether somebody holds it.
+    /// Whether it has holds.
     pub(crate) async fn is_held(&self, phys: &DatasetPhys) -> Result<bool> {
         match phys.userrefs.some() {
             Some(holds) => Ok(!self.core.table(holds).await?.is_empty().await?),

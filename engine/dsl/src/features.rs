@@ -4,7 +4,7 @@
 //! there is not zero:
 //!
 //! ```text
-//!   features_for_read     guid -> count     whoever lacks an active one cannot read the pool
+//!   features_for_read     guid -> count     a program without an active one cannot read the pool
 //!   features_for_write    guid -> count     ... can open it, but only to read
 //!   feature_descriptions  guid -> text      so that a program can say what it lacks
 //!   feature_enabled_txg   guid -> txg       for features whose meaning depends on when they came

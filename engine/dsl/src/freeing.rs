@@ -51,7 +51,7 @@ impl Dsl {
         self.charge_free(tx, space).await
     }
 
-    /// Whether something waits to be freed: then txgs should go on even if nobody writes.
+    /// Whether something waits to be freed: then txgs should go on even without writes.
     pub async fn has_frees(&self) -> Result<bool> {
         if let Some(list) = &self.free_list
             && !list.is_empty()?

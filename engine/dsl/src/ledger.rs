@@ -1,7 +1,7 @@
 //! What becomes of a dataset's blocks as a txg writes it: charged when born, free or dead when killed.
 //!
 //! ```text
-//!   killed, born after the newest snapshot   nobody else has it: free now
+//!   killed, born after the newest snapshot   no snapshot has it: free now
 //!   killed, born before                      the snapshot has it: on the deadlist
 //! ```
 //!

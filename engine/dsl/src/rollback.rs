@@ -71,7 +71,7 @@ impl Dsl {
         Ok(head)
     }
 
-    /// Refuses while somebody has a dataset open to write, or holds it.
+    /// Refuses while a dataset is open for writing, or held.
     pub async fn check_unused(&self, dataset: &str) -> Result<()> {
         let id = self.find(dataset).await?.id;
         let is_used = |open: &Arc<Dataset>| Arc::strong_count(open) > 1 || Arc::strong_count(open.room()) > 1;

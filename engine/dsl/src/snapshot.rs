@@ -8,7 +8,7 @@
 //! before it was asked for: what is in the intent log is also in memory, and goes into the tree first. Only where a log
 //! of an earlier opening was not replayed yet there is more than that in it; then no snapshot is taken.
 //!
-//! The head of the log that the root block names is copied with it and means nothing: nobody replays a snapshot's log,
+//! The head of the log that the root block names is copied with it and means nothing: no snapshot's log is replayed,
 //! and what begins as a copy of the snapshot begins with an empty one ([`Dsl::clear_log`]).
 
 use dmu::Tx;

@@ -140,7 +140,7 @@ impl Stats<'_> {
                 own.is_some_and(|(_, source)| source == Source::Local)
             };
             let source = match prop {
-                // What somebody chose when it was made is his choice, also where it is the default.
+                // A value that was given at creation is local, also where it is the default.
                 Prop::VolBlockSize if was_asked_for() => Source::Local,
                 _ => source_of(prop, &value),
             };

@@ -42,7 +42,7 @@ pub struct Progress {
 struct Walk {
     store: Arc<dyn BlockStore>,
     txg: Txg,
-    /// Blocks born up to here belong to somebody else.
+    /// Blocks born up to here belong to another dataset.
     since: Txg,
     resume: Option<BlockBookmark>,
     budget: u64,

@@ -79,7 +79,7 @@ pub async fn open_at(candidate: &Candidate, options: OpenOptions, limit: Option<
     })
 }
 
-/// A pool that is being opened: whoever asked for it is told of a panic, and nobody else knows of it.
+/// A pool that is being opened: the caller that opens it gets a panic as an error, and no other task knows the pool.
 #[derive(Debug)]
 struct Opening;
 
@@ -134,7 +134,7 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions, limit: Option<T
             return Err(e);
         }
     };
-    // A pool that cannot take over its logs is not open: nobody could clear it.
+    // A pool that cannot take over its logs is not open, so it could not be cleared.
     pool.txgs().set_impatient(true);
     let begin = async {
         pool.begin(missing_log).await?;

@@ -11,10 +11,10 @@
 //! ```
 //!
 //! While a pool is suspended its sync stands where it is ([`zio::suspend`]), and all that is dirty stays in memory: reads
-//! find it, whoever opens the dataset anew too. Requests that change something, or must be durable, do as `failmode` says:
-//! with `wait` they wait for `clear`, with `continue` and `panic` they fail; a program that serves several pools does
-//! not end because of one. What must be read from a device that does not answer fails, always, and so do administrative
-//! changes: a command that waited would keep others waiting.
+//! find it, also through a dataset that is opened anew. Requests that change something, or must be durable, do as
+//! `failmode` says: with `wait` they wait for `clear`, with `continue` and `panic` they fail; a program that serves
+//! several pools does not end because of one. What must be read from a device that does not answer fails, always, and
+//! so do administrative changes: a command that waited would keep others waiting.
 //!
 //! A panic in the engine ends the sync of the pool that it happened in, and no other: everything that works for a pool runs
 //! in its [`world::Domain`]. What a sync has left half done in memory is not to be trusted, so such a pool must be

@@ -1,7 +1,7 @@
 //! An array of counters that many threads add to without meeting.
 //!
 //! ```text
-//!   slot 0   thread A's own array      plain load, add, store: nobody else writes it
+//!   slot 0   thread A's own array      plain load, add, store: its only writer
 //!   slot 1   thread B's own array
 //!    …
 //!   slot 63

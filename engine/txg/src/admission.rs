@@ -1,7 +1,7 @@
 //! Joining the open txg: the write throttle and the devices' capacity, in order of arrival.
 //!
 //! ```text
-//!                    nobody waits, nothing is full
+//!                    queue empty, nothing full
 //!   begin_for ───────────────────────────────────────────────▶ Tx
 //!       │                                                       ▲
 //!       └─▶ queue ─▶ at its head: delay, wall, capacity, again ─┘

@@ -22,7 +22,7 @@ pub(crate) struct State {
     /// When the open txg was first dirtied; it need not be synced while this is `None`.
     dirty_since: Option<world::Instant>,
     pub(crate) limits: Limits,
-    /// What those who hold a txg may still dirty.
+    /// What the holders of a txg may still dirty.
     claimed_memory: u64,
     pub(crate) capacity: Capacity,
     /// How many writers stand in each queue.
@@ -194,7 +194,7 @@ impl Txgs {
         self.wait_until_synced(txg, State::refusal).await
     }
 
-    /// As [`Txgs::wait_synced`], for whoever must not wait for a suspended pool, whatever its patience.
+    /// As [`Txgs::wait_synced`], for callers that must not wait for a suspended pool, whatever its patience.
     pub async fn wait_synced_unless_suspended(&self, txg: Txg) -> Result<()> {
         self.wait_until_synced(txg, |state| state.halted.as_ref()).await
     }

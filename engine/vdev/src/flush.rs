@@ -11,7 +11,7 @@
 //! F2, and the others find that it served them too. So many waiters cost two flushes, and what was not written since the
 //! last flush costs none.
 //!
-//! After a flush that failed nobody can know what became of the writes that it was to make durable: an operating system
+//! After a flush that failed it is unknown what became of the writes that it was to make durable: an operating system
 //! tells of the failure once and drops them, and so do devices. A second flush that succeeds would prove nothing. So
 //! every flush from then on fails, until the leaf is opened again or an administrator clears its errors; a group with
 //! enough others goes on without it.
@@ -62,7 +62,7 @@ struct Kept {
     is_relieving: bool,
 }
 
-/// What whoever has just written owes for the memory that is kept of it.
+/// What a write owes for the memory that is kept of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     Nothing,
@@ -129,7 +129,7 @@ impl Durability {
         Some(data.slice(from..from + len))
     }
 
-    /// A flush failed, and nobody has cleared that since.
+    /// A flush failed, and the device's errors have not been cleared since.
     pub fn is_doubtful(&self) -> bool {
         self.doubtful.load(Ordering::Acquire)
     }
@@ -170,7 +170,7 @@ impl Durability {
             return Err(io::Error::other(crate::leaf::LOST));
         }
         let this = self.clone();
-        // A task of its own: whoever waits may go away, but how the flush ended must be known to those who come later.
+        // A task of its own: the waiters may be dropped, but later requests must know how the flush ended.
         let flushing = world::spawn(async move {
             let covered = this.written.load(Ordering::Acquire);
             let result = flush().await;

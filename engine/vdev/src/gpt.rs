@@ -17,7 +17,7 @@ use world::{Disk, IoBuf};
 
 const SIGNATURE: &[u8; 8] = b"EFI PART";
 const HEADER: usize = 92;
-/// The specification demands room for 128 entries of 128 bytes; nobody uses more than a few times that.
+/// The specification demands room for 128 entries of 128 bytes; no table in use has more than a few times that.
 const TABLE_MAX: u64 = 1 << 20;
 
 #[derive(Debug, PartialEq, Eq)]

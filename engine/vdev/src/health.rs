@@ -6,7 +6,7 @@
 //! ```text
 //!   open ──▶ ONLINE ◀──── repaired, cleared ────┐
 //!    │         │ too many errors, others can do without it ──▶ FAULTED
-//!    │         └ too many errors, but nobody has its data ───▶ DEGRADED, and still used
+//!    │         └ too many errors, but the only copy ─────────▶ DEGRADED, and still used
 //!    ├─ not found ──▶ UNAVAIL (cannot open)
 //!    ├─ foreign or damaged label ──▶ FAULTED or UNAVAIL (corrupted data)
 //!    └─ told so ──▶ OFFLINE

@@ -5,7 +5,7 @@
 //! An operation that fails is tried once more; if it fails again the error is counted and the leaf is suspected.
 //! Whoever holds the group (`Top`) then examines it: it knows whether the others can do without this leaf.
 //!
-//! Invariant: a leaf that is not usable refuses I/O at once, so that nobody waits for a dead device.
+//! Invariant: a leaf that is not usable refuses I/O at once, so that no request waits for a dead device.
 
 use crate::closing::Closable;
 use crate::diagnosis::{Diagnosis, Verdict};
@@ -258,7 +258,7 @@ impl Leaf {
             }
             _ => self.durability.wrote(offset, data),
         };
-        // How that flush ends concerns those who need it: a later one tells them.
+        // How that flush ends matters to the tasks that need it: a later flush tells them.
         match due {
             Due::Nothing => {}
             Due::Flush => {

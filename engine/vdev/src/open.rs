@@ -2,7 +2,7 @@
 //!
 //! A device that is missing, too small or foreign does not make opening fail: it becomes a leaf that says why it is not
 //! usable, and its group does without it as far as its redundancy goes. What this program cannot read at all is an
-//! error that names it, and so is a device that somebody else has open for writing: the pool is in use.
+//! error that names it, and so is a device that another process has open for writing: the pool is in use.
 
 use crate::label::read::{Labels, read_labels};
 use crate::leaf::Leaf;

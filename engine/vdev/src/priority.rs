@@ -7,7 +7,7 @@ use tunables::{Tunable, Tunables};
 pub enum Priority {
     /// Somebody waits for this block.
     SyncRead,
-    /// The intent log, labels, and whatever else somebody waits for.
+    /// The intent log, labels, and all else that a caller waits for.
     SyncWrite,
     /// Prefetch.
     AsyncRead,

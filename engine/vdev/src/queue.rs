@@ -145,7 +145,7 @@ impl Queue {
         }
     }
 
-    /// Whether there was anybody to launch it for.
+    /// Whether a request was left to launch it for.
     fn launch(self: &Arc<Queue>, mut batch: Batch<Waiter>) -> bool {
         let slot = Slot::new(self, batch.class);
         if batch.parts.len() > 1 {

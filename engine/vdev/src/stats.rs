@@ -224,7 +224,7 @@ pub struct Snapshot {
     pub flushes: u64,
     pub flush_ns: u64,
     pub flush_wait: [u64; LATENCY_BUCKETS],
-    /// How often somebody wanted to be sure: what is more than `flushes` was shared, or not needed.
+    /// How often a flush was asked for: what is more than `flushes` was shared, or not needed.
     pub flushes_asked: u64,
     /// Bytes written again because they were bad.
     pub healed: u64,

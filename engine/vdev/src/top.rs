@@ -38,7 +38,7 @@ pub struct Care {
 }
 
 impl Care {
-    /// As anybody reads who wants the block. What is bad stays so.
+    /// A plain read of the block. What is bad stays so.
     pub fn usual(priority: Priority) -> Care {
         Care {
             priority,
@@ -67,7 +67,7 @@ impl Care {
         Care { everything: true, repair: true, ..Care::usual(Priority::Scrub) }
     }
 
-    /// As [`Care::scrub`], of a block of which somebody has met something bad, which was counted then.
+    /// As [`Care::scrub`], of a block of which a read has met something bad, which was counted then.
     pub fn repair() -> Care {
         Care { blame: false, ..Care::scrub() }
     }
@@ -366,7 +366,7 @@ impl Top {
         }
     }
 
-    /// Looks into errors that leaves have reported, without making anybody wait for it.
+    /// Looks into errors that leaves have reported, in a task of its own.
     fn answer_alarm(self: &Arc<Top>) {
         if self.alarm.load(Ordering::Relaxed) && self.alarm.swap(false, Ordering::Relaxed) {
             let top = self.clone();

@@ -207,7 +207,7 @@ fn a_disk_that_fails_for_good_is_given_up_when_others_have_its_data() {
         assert!(leaf.errors.read > 0);
         blocks.read(&top(&tree)).await;
 
-        // The last one is not given up: nobody else has the data.
+        // The last one is not given up: no other device has the data.
         failing.get("/d/0").unwrap().set_fault(dead);
         let (at, block) = &blocks.0[0];
         top(&tree).read(*at, block.len(), verify(block), Priority::SyncRead).await.unwrap_err();

@@ -3,7 +3,7 @@
 //! ```text
 //!   IoBuf ── unique, mutable, aligned ── freeze ──▶ Buf ── shared, immutable, sliceable
 //!     ▲                                              │
-//!     └───────── into_mut, when nobody else holds it ┘    make_mut, resize: the same in place
+//!     └───────── into_mut, by the only holder ───────┘    make_mut, resize: the same in place
 //! ```
 //!
 //! Every allocation is aligned to [`ALIGN`] (smaller ones to 512), so that any buffer may go to a device opened with
@@ -81,7 +81,7 @@ impl fmt::Debug for IoBuf {
     }
 }
 
-/// Bytes shared by whoever holds a clone; never changed.
+/// Bytes shared by all holders of a clone; never changed.
 #[derive(Clone)]
 pub struct Buf {
     memory: Arc<Memory>,
@@ -113,7 +113,7 @@ impl Buf {
         }
     }
 
-    /// The buffer to change: itself when nobody else holds it, else a copy.
+    /// The buffer to change: itself when this is the only holder, else a copy.
     pub fn into_mut(self) -> IoBuf {
         if self.range.start != 0 {
             return IoBuf::copy_from(&self);
@@ -125,7 +125,7 @@ impl Buf {
         }
     }
 
-    /// The bytes, to be changed in place when nobody else holds them, else in a copy that takes their place.
+    /// The bytes, to be changed in place when this is the only holder, else in a copy that takes their place.
     pub fn make_mut(&mut self) -> &mut [u8] {
         if Arc::get_mut(&mut self.memory).is_none() {
             *self = Buf::copy_from(self);

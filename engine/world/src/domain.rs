@@ -1,8 +1,8 @@
 //! Panics, kept where they happened.
 //!
-//! A panic ends the task that it happens in, and a task that nobody awaits would end unnoticed: what it was to do is never
-//! done, and those who wait for its effects wait for ever. So work that belongs together runs in a *domain*, which is told
-//! of every panic in it:
+//! A panic ends the task that it happens in, and a task that is not awaited would end unnoticed: what it was to do is
+//! never done, and tasks that wait for its effects wait for ever. So work that belongs together runs in a *domain*,
+//! which is told of every panic in it:
 //!
 //! ```text
 //!   within(domain, work) ── poll ──▶ work ── spawn ──▶ task, in the same domain ── compute ──▶ job, in the same domain
@@ -11,8 +11,8 @@
 //!   Err(Panic) to the caller     domain.panicked(message and place), once for each
 //! ```
 //!
-//! Invariants: a task is in the domain of the task that spawned it; a domain is told before anybody who awaits the task
-//! can know that it has ended.
+//! Invariants: a task is in the domain of the task that spawned it; a domain is told before a task that awaits the
+//! other can know that it has ended.
 //!
 //! Not here: what a panic means. The pool suspends itself.
 

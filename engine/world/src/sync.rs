@@ -7,7 +7,7 @@
 //!               RwLock = all permits for the writer   Group    many tasks, at most n under way
 //! ```
 //!
-//! What always holds: nobody overtakes in a queue; a waiter that is dropped leaves the queue, and what it had
+//! What always holds: waiters of a queue do not overtake; a waiter that is dropped leaves the queue, and what it had
 //! already been given (a permit, a notification) goes to the next; wakers are called with no lock held. Guards may
 //! be held across an await and are `Send` when their value is.
 //!

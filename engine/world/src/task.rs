@@ -147,7 +147,7 @@ pub fn spawn_on<T: Send + 'static>(core: usize, work: impl Future<Output = T> + 
             core % w.cores(),
             Box::pin(async move {
                 if let Some(result) = inherited(domain, work).await {
-                    // Nobody waiting for the result is fine: the task was detached.
+                    // A result that is not awaited is fine: the task was detached.
                     let _ = tx.send(result);
                 }
             }),

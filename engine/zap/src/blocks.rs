@@ -7,7 +7,7 @@ use world::Buf;
 
 /// An array of blocks of one size. `dmu::Object` is the one in production; tests use a vector.
 ///
-/// Blocks come and go as raw bytes in the byte order of whoever wrote them; what this crate writes is little-endian.
+/// Blocks come and go as raw bytes in the byte order of their writer; what this crate writes is little-endian.
 pub trait Blocks: Send + Sync {
     /// The right to change the store.
     type Tx: Sync;
@@ -23,7 +23,7 @@ pub trait Blocks: Send + Sync {
     /// As [`Blocks::read_block`], with the [`Blocks::version`] that the block is of.
     fn read_versioned(&self, blkid: u64) -> impl Future<Output = Result<(Buf, u64)>> + Send;
 
-    /// Counts changes, whoever makes them: while it is the same, so are all blocks. A change through this trait adds one;
+    /// Counts changes, by any caller: while it is the same, so are all blocks. A change through this trait adds one;
     /// more if what is read after it is not what it wrote.
     fn version(&self) -> u64;
 
@@ -33,7 +33,7 @@ pub trait Blocks: Send + Sync {
     /// Replaces a whole block.
     fn write_block(&self, tx: &Self::Tx, blkid: u64, data: Buf) -> Result<()>;
 
-    /// Replaces part of a block, in place if nobody else holds it. What it has been handed out as stays as it was.
+    /// Replaces part of a block, in place if this is its only holder. What it has been handed out as stays as it was.
     fn patch_block(
         &self,
         tx: &Self::Tx,

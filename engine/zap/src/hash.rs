@@ -28,7 +28,7 @@ pub(crate) struct Rules {
 const KNOWN_FLAGS: u64 = ZapFlags::HASH64.0 | ZapFlags::UINT64_KEY.0 | ZapFlags::PRE_HASHED_KEY.0;
 
 impl Rules {
-    /// Rules that we cannot follow would hide entries, or put them where nobody finds them.
+    /// Rules that we cannot follow would hide entries, or put them where no lookup finds them.
     pub fn check(&self) -> Result<()> {
         self.norm.check()?;
         if self.flags.0 & !KNOWN_FLAGS != 0 {

@@ -4,7 +4,7 @@
 //! ```text
 //!   first look at a version: search the block ── second look: make an index ── own change: version and index follow
 //!            ▲                                                                          │
-//!            └──────────── the version is another one: somebody else has changed it ────┘
+//!            └──────────── the version is another one: another caller changed it ───────┘
 //! ```
 //!
 //! A ZAP that is opened for one question never pays for an index. The store counts its changes exactly
@@ -90,7 +90,7 @@ impl Kept {
         Some(index)
     }
 
-    /// The caller has made version `to` of `from`, and nobody anything in between.
+    /// The caller has made version `to` of `from`, and no other change was made in between.
     pub fn follow(&self, from: u64, to: u64, change: impl FnOnce(&mut Index)) {
         let mut state = self.lock();
         let index = state.index.take().filter(|_| state.version == Some(from));

@@ -150,7 +150,7 @@ impl<S: Blocks> Zap<S> {
         Ok(version + 1)
     }
 
-    /// We have changed the block; the index follows if nobody else has.
+    /// We have changed the block; the index follows if no other writer has.
     fn changed(&self, from: u64, to: u64, change: impl FnOnce(&mut Index)) {
         if self.blocks.version() == to {
             self.kept.follow(from, to, change);

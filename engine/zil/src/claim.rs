@@ -73,7 +73,7 @@ pub async fn claim(claimer: &dyn Claimer, objset: ObjsetId, header: &ZilHeader, 
         blocks += 1;
         for (head, reader) in link.block.iter().flat_map(|block| block.records()) {
             if let Err(e) = claiming.record(head, reader).await {
-                // A block of data that was still on its way: nobody was told that this record or those after it are safe.
+                // A block of data that was still on its way: this record and those after it were not acknowledged.
                 cut = (e.kind() != Kind::Checksum).then_some(e);
                 break 'log;
             }
@@ -119,7 +119,7 @@ impl Claiming<'_> {
         let is_clone = head.kind() == Some(LogRecordKind::CloneRange);
         for bp in pointers(&mut reader)? {
             if is_clone {
-                // It belongs to somebody else, in whose last txg it must be.
+                // It belongs to another owner, in whose last txg it must be.
                 if is_since(&bp, self.first) {
                     return Err(Error::corrupt(format!(
                         "record {} clones a block that is on its way",

@@ -257,7 +257,7 @@ pub async fn blocks(source: &dyn Source, objset: ObjsetId, header: &ZilHeader) -
 
 /// Does away with the log of `set`, in `tx`: frees its blocks and clears its header.
 ///
-/// Walks the log as it is on disk: nobody may be writing to it.
+/// Walks the log as it is on disk: no writer may be at work on it.
 pub async fn destroy(source: &dyn Source, set: &ObjSet, tx: &Tx) {
     let header = set.phys().zil_header;
     for bp in blocks(source, set.id(), &header).await {

@@ -67,7 +67,7 @@ pub enum ReadClass {
     /// Somebody waits for it.
     #[default]
     Demand,
-    /// Somebody waits for it, and the cache may not keep it (the property `primarycache`).
+    /// A request waits for it, and the cache may not keep it (the property `primarycache`).
     Passing,
     /// It will probably be wanted soon.
     Prefetch,

@@ -54,7 +54,7 @@ impl Suspension {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who is told of changes from now on; `watch` must not wait.
+    /// Sets the function that is told of changes from now on; `watch` must not wait.
     pub fn watch(&self, watch: impl Fn(Option<&Error>) + Send + Sync + 'static) {
         *self.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(watch));
     }

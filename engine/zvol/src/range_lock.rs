@@ -1,4 +1,4 @@
-//! Turns at ranges of blocks: whoever overlaps a range that is taken waits until it is given back.
+//! Range locks on blocks: a request that overlaps a range that is taken waits until it is given back.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,7 +25,7 @@ impl RangeLocks {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes `range`, which is not empty, as soon as nobody holds a part of it.
+    /// Takes `range`, which is not empty, as soon as no part of it is held.
     pub async fn take(&self, range: Range<u64>) -> RangeGuard {
         loop {
             let released = self.released.notified();

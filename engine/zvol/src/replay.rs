@@ -44,7 +44,7 @@ impl Replay {
             return self.data.write(tx, write.offset, &write.data[..inside as usize]).await;
         };
         // The block that was written in place of the data is the whole block as it was then, and of it more may have
-        // been promised than this one range: whoever logged the rest pointed to the same block.
+        // been promised than this one range: the records of the rest pointed to the same block.
         let size = block.len() as u64;
         let offset = if write.length < size { write.offset - write.offset % size } else { write.offset };
         if write.length > size || offset.checked_add(size).is_none_or(|end| end > self.size) {

@@ -58,7 +58,7 @@ struct Inner {
     block_size: u64,
     /// `None` for a volume that cannot be written: a snapshot, or a pool opened read-only.
     txgs: Option<Txgs>,
-    /// Where nobody set one, there is room without end.
+    /// Where none was set, there is room without end.
     room: OnceLock<Arc<Room>>,
     /// Without a log a flush waits for a txg.
     log: OnceLock<Log>,
@@ -66,7 +66,7 @@ struct Inner {
     domain: OnceLock<Arc<dyn world::Domain>>,
     locks: RangeLocks,
     /// Shared by changes from when they have their txg; held by a resize that moves the end to the front. Range locks are
-    /// taken by those who still wait for a txg, and a resize is made by the sync that they wait for.
+    /// taken by changes that still wait for a txg, and a resize is made by the sync that they wait for.
     end: RwLock<()>,
     streaks: Streaks,
     /// The newest txg that a write of this volume went into.
@@ -410,7 +410,7 @@ impl Volume {
         let (size, end) = (self.0.block_size, offset + len);
         let mut extents: Vec<Extent> = Vec::new();
         let mut at = offset;
-        // A hole of a terabyte is many runs of the tree; whoever asks for that much is content with the first of them.
+        // A hole of a terabyte is many runs of the tree; a caller that asks for that much gets the first of them.
         for _ in 0..RUNS_MAX {
             if at >= end {
                 break;

@@ -1,4 +1,4 @@
-//! Who may come in: places for clients, by their address and by how far they have come. Pure.
+//! Which clients may come in: places, by their address and by how far they have come. Pure.
 //!
 //! ```text
 //!   enter ──▶ stranger ──settle──▶ known          a stranger has not yet chosen an export, or logged in
@@ -9,7 +9,7 @@
 //! An address has a share of all places and a smaller share of those of strangers, so one host cannot keep the others out.
 //! When the strangers' places are taken, the newest of those that have said nothing yet makes room: of the same address
 //! when that address has its share, else of the address that has most strangers. A client that says something at once is
-//! through before it is anybody's turn; connections that are opened and left alone never keep it out.
+//! through before it is the turn of any to go; connections that are opened and left alone never keep it out.
 //!
 //! Clients at a Unix socket have no address, and only the whole counts for them.
 
@@ -184,7 +184,7 @@ mod tests {
         }
         assert_eq!(crowd.enter(10, &at(3), &PLACES, silent), Entry::In);
         assert_eq!(crowd.enter(11, &at(4), &PLACES, silent), Entry::InPlaceOf(9));
-        // Who is on this machine by a socket has no address.
+        // A client on this machine by a Unix socket has no address.
         assert_eq!(crowd.enter(12, &Address::Unix("/s".into()), &PLACES, silent), Entry::InPlaceOf(8));
         (0..13).for_each(|id| crowd.leave(id));
         assert!(crowd.is_empty() && crowd.of.is_empty() && crowd.strangers == 0);

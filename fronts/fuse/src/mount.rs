@@ -40,7 +40,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// As usual; without rights that files give to whoever runs or opens them.
+    /// As usual; without the rights that files give to the process that runs or opens them.
     pub fn new(source: &str) -> Options {
         Options {
             source: source.into(),
@@ -154,7 +154,7 @@ impl Mount {
         is_there.await || world::timeout(GOODBYE, self.ended.wait()).await.is_none()
     }
 
-    /// The attributes of the root were changed by somebody else than the kernel, which asks for them anew.
+    /// The attributes of the root were changed, and not by the kernel, which asks for them anew.
     pub fn root_has_changed(&self) {
         if let Some(kernel) = self.served.kernel.get() {
             // A mount that is going away needs no news.

@@ -107,7 +107,7 @@ pub(crate) struct Shared {
 struct State {
     sessions: BTreeMap<u64, Entry>,
     crowd: Crowd,
-    /// Those that said who they are.
+    /// The connections that have named their initiator.
     claimed: BTreeMap<SessionKey, Vec<u64>>,
     next_id: u64,
     next_tsih: u16,

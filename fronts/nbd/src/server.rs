@@ -60,7 +60,7 @@ impl Default for Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Client {
     pub address: Address,
-    /// Where it came in; none when somebody else accepted it.
+    /// Where it came in; none when it was accepted elsewhere.
     pub door: Option<Address>,
     /// `None` while it still negotiates.
     pub export: Option<String>,
@@ -134,7 +134,7 @@ impl Server {
         self.listen_offering(address, self.0.exports.clone())
     }
 
-    /// The same, where `exports` are offered to those who come in there.
+    /// The same, where `exports` are offered to the clients that come in there.
     pub fn listen_offering(&self, address: &Address, exports: Arc<dyn Exports>) -> Result<Address> {
         let listener = world::listen(address)
             .map_err(|e| Error::new(Kind::Io, "listen for NBD clients").at(address).because(e))?;

@@ -209,9 +209,9 @@ fn is_legal(step: Step, ended: &Ended) -> bool {
     };
     match outcome.status {
         Status::Good | Status::ReservationConflict => true,
-        // By an abort of somebody else, or of its own.
+        // By an abort of another node, or of its own.
         Status::TaskAborted => outcome.silent,
-        // To be told of what others did; nobody there to release from or to move to.
+        // To be told of what others did; no registration there to release from or to move to.
         Status::CheckCondition => matches!(outcome.sense[2], 5 | 6),
         _ => false,
     }
@@ -251,7 +251,7 @@ fn of_two_nodes_that_fence_each_other_one_wins_and_the_other_is_told() {
 }
 
 /// A waits for a slow write of D that it aborted, and had the turn of all changes meanwhile; B and C, which fence each
-/// other, stood behind it and in front of each other. A reset did not get anybody out of it.
+/// other, stood behind it and in front of each other. A reset ended none of them.
 #[test]
 fn nodes_that_fence_each_other_behind_one_that_waits_end_and_so_does_a_reset() {
     common::run(async {
@@ -320,7 +320,7 @@ async fn pair(one: (usize, Step), two: (usize, Step), at: (u64, u64), store: u64
             let victim = if by == 0 { 1 } else { 0 };
             let was_there = node.path().is_some();
             let ended = node.begin(step, victim).await;
-            // What is left of those whom it concerns.
+            // What is left of the writes that it concerns.
             let left = writes.iter().filter(|(n, done)| {
                 !done.load(Ordering::SeqCst)
                     && match step {

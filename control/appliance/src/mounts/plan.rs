@@ -42,7 +42,7 @@ pub(super) async fn plan(open: &Open, dataset: &str) -> Result<Plan> {
     };
     let word = async |prop: Prop| Ok::<_, ApiError>(show_value(prop.row(), &value(prop).await?, true));
     let is_on = async |prop: Prop| Ok::<_, ApiError>(word(prop).await? == "on");
-    // What gives rights away is not on because nobody said anything, nor because a stream brought it.
+    // What gives rights away is on only where an administrator set it, not by default or because a stream brought it.
     let is_asked_for = async |prop: Prop| {
         let name = PropName::Native(prop);
         let source = stats.get(&name).await.map_err(failed)?.map(|(_, source)| source);

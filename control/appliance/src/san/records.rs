@@ -140,8 +140,8 @@ impl Network {
             targets: self.targets.iter().map(target).collect(),
             target_groups: groups(&self.target_groups, self.targets.keys().cloned().collect()),
             initiators: self.initiators.iter().map(initiator).collect(),
-            // Drivers look for the groups that name an initiator, and give each of them the LUN: the one that everybody
-            // is in names nobody.
+            // Drivers look for the groups that name an initiator, and give each of them the LUN: the group that holds
+            // every initiator names none.
             initiator_groups: groups(&self.initiator_groups, Vec::new()),
             identity: self.identity.clone(),
         }

@@ -1,4 +1,4 @@
-//! Who sees a LUN, as it stays when the LUN is copied or goes elsewhere.
+//! Which clients see a LUN, as it stays when the LUN is copied or goes elsewhere.
 //!
 //! ```text
 //!   origin ──clone──▶ what masks the origin is set on the clone, unless its project has the same for it
@@ -9,7 +9,7 @@
 //! copy in another project would have that project's instead: the data would be shown to initiators that the original was
 //! hidden from. So they go with the data, and only an administrator changes them.
 //!
-//! A volume that is no LUN and has none of these is left as it is: nobody sees it until it becomes one.
+//! A volume that is no LUN and has none of these is left as it is: no initiator sees it until it becomes one.
 
 use super::luns::{facts, list};
 use crate::offers::{AUTO, PROPERTY};
@@ -19,7 +19,7 @@ use dsl::{Dsl, Stats};
 use ondisk::ObjsetType;
 use units::{Error, Kind, Result};
 
-/// What decides who sees a volume: as a LUN, and over NBD.
+/// The properties that decide which clients see a volume: as a LUN, and over NBD.
 const MASKS: [&str; 4] = ["cenote:targetgroup", "cenote:initiatorgroup", "cenote:status", PROPERTY];
 
 /// What of the masks has to be set, by their properties.
@@ -47,7 +47,7 @@ fn default_of(mask: &str) -> &'static str {
     }
 }
 
-/// Who sees a volume, or would if it were a LUN.
+/// Which clients see a volume, or would if it were a LUN.
 #[derive(Clone, Debug)]
 pub(crate) struct SeenBy {
     pub is_lun: bool,
@@ -79,7 +79,7 @@ pub(crate) async fn seen_by(stats: &Stats<'_>, dataset: &str) -> Result<SeenBy> 
     })
 }
 
-/// What a clone of `origin` below `parent` has to be given, so that those see it who see its origin.
+/// The masks that a clone of `origin` below `parent` needs, so that the initiators of its origin see it, and no others.
 pub(crate) async fn of_clone(dsl: &Dsl, origin: &str, parent: &str) -> Result<Masks> {
     let stats = dsl.stats(origin).await?;
     let there = match dsl.stats(parent).await {
@@ -107,7 +107,7 @@ pub(crate) async fn of_clone(dsl: &Dsl, origin: &str, parent: &str) -> Result<Ma
     Ok(masks)
 }
 
-/// What has to be set on `from` and all below it before it is called `to`, so that nobody else sees its LUNs.
+/// What has to be set on `from` and all below it before it is called `to`, so that no other client sees its LUNs.
 pub(crate) async fn of_renamed(dsl: &Dsl, from: &str, to: &str) -> Result<Vec<(String, Masks)>> {
     let Some((parent, _)) = dsl::name::split_parent(to) else { return Ok(Vec::new()) };
     let there = dsl.stats(parent).await?;

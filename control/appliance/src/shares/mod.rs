@@ -5,17 +5,17 @@
 //!                                      ├─ settings   attributes become properties, checked
 //!                                      ├─ schema     properties of an administrator's own
 //!                                      ├─ numbers    which number a LUN gets: pure
-//!                                      ├─ masks      who sees a copy, or a LUN that goes elsewhere: those who saw it
+//!                                      ├─ masks      which clients see a copy, or a LUN that moves: those of before
 //!                                      ├─ root       of a file system: its owner and mode
 //!                                      ├─ snapshots  of shares, and of projects with all that is in them
 //!                                      └─ datasets, settings: the same work that `zfs create` and `zfs set` do
-//!   luns: every volume that is a LUN, for the network's view of who sees what
+//!   luns: every volume that is a LUN, for the network's view of which client sees what
 //! ```
 //!
 //! A volume is a LUN when its own properties hold an identifier (`cenote:lunguid`): it gets one when it is created here, or
-//! when somebody gives it a group, a number or a status. Until then it is shown like one, and no initiator sees it. A
-//! clone or a received copy does not own its original's identifier, and so is seen by nobody either; when a clone becomes a
-//! LUN, it is seen by those who see its origin.
+//! when it is given a group, a number or a status. Until then it is shown like one, and no initiator sees it. A clone
+//! or a received copy does not own its original's identifier, and so no initiator sees it either; when a clone becomes
+//! a LUN, the initiators that see its origin see it.
 //!
 //! Invariants: an identifier stays the same for as long as the dataset lives, under whatever name, in whatever machine;
 //! so does a number, until somebody gives it another or a change of groups would make two the same.

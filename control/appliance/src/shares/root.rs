@@ -1,12 +1,12 @@
-//! Whose the root directory of a file system is, and its mode: three attributes that are kept in the directory itself.
+//! Owner, group and mode of a file system's root directory: three attributes that are kept in the directory itself.
 //!
 //! ```text
 //!   root_user, root_group    a name that this machine knows, or a number; told as a name where there is one
 //!   root_permissions         octal digits, as chmod(1) takes them
 //! ```
 //!
-//! Whoever mounts a share over the network has no right to change its root, so that administrators and the drivers of
-//! orchestrators say it when they make the share.
+//! A client that mounts a share over the network has no right to change its root, so administrators and the drivers of
+//! orchestrators set these when they make the share.
 
 use crate::phrase::{About, cannot};
 use crate::pools::Access;

@@ -30,7 +30,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Who sees it is as it is for what it is a copy of, where nothing else was said.
+    /// Keeps the masks of the original, of which this is a copy, where nothing else was set.
     pub fn keep_masks(&mut self, masks: Masks) {
         for (property, text) in masks {
             if self.properties.iter().any(|(said, _)| said == property) {

@@ -388,7 +388,7 @@ pub struct History {
 }
 
 /// A pool is suspended when its devices do not take what it must write: they are gone, fail, or the host has no room for
-/// them. What was written to it stays in memory; with failmode=wait, those who write or flush wait, else they get an error.
+/// them. What was written to it stays in memory; with failmode=wait, writes and flushes wait, else they fail.
 /// Once the cause is removed (the device attached again, room made), this opens what must be opened again, writes once more
 /// what devices may have lost, and goes on where the pool was.
 #[derive(Debug, Args)]

@@ -280,7 +280,7 @@ fn host_full() {
     suspended("room to grow");
     is_back();
     daemon.end_somehow();
-    // There is still no room: nobody is told to destroy a pool that is whole.
+    // There is still no room: no message advises to destroy a pool that is whole.
     let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 64M");
     let status = home.run("zpool status");
     assert!(!status.contains("Destroy") && !status.contains("re-create"), "{status}");

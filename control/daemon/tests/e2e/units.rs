@@ -4,7 +4,7 @@
 //!   unshare ──▶ namespaces of processes, mounts, names and control groups, /var/lib of the test
 //!                 systemd, as process 1 of them, with the units of packaging/
 //!                   cenote.service      as packaged, but for where the program is
-//!                   look.service        what somebody else on that machine sees
+//!                   look.service        what another process on that machine sees
 //! ```
 
 use crate::files::FUSE;
@@ -159,8 +159,8 @@ impl Machine {
         fs::write(self.path("units").join(name), text).unwrap();
     }
 
-    /// Starts it; `script` is what somebody else on the machine does, with `set -ex`. What that said, and whether it came to
-    /// its end.
+    /// Starts it; `script` is what another process on the machine does, with `set -ex`. What that said, and whether it
+    /// came to its end.
     fn run(&self, script: &str) -> (bool, String) {
         let scratch = self.home.scratch.path().display().to_string();
         let fill = |text: &str| {
@@ -225,7 +225,7 @@ fn in_its_sandbox() {
     assert!(said.contains("cannot mount 'tank': this process has no CAP_SYS_ADMIN"), "{said}");
 }
 
-/// The packaged unit let nobody mount: /dev/fuse was closed to it, and what it might have mounted was in a tree of its own.
+/// The packaged unit could not mount: /dev/fuse was closed to it, and its mounts would have been in a tree of its own.
 fn with_the_drop_in() {
     let machine = Machine::new(true);
     // Another process than the service writes, reads, and sees it again after a restart, and nothing when it has ended.

@@ -258,7 +258,7 @@ async fn destroy(rest: Arc<Rest>, asked: Asked) -> Outcome {
     let name = asked.param("snapshot").to_string();
     let place = place(&asked)?;
     the(&rest, &asked, &place, &name).await?;
-    // Clones that were released go with it: by the hand of someone who may destroy them as well.
+    // Clones that were released go with it, if the user may destroy them as well.
     for clone in clones(&rest, &asked, place, name.clone()).await? {
         let mut on = vec![("pool", clone.pool.as_str()), ("project", clone.project.as_str())];
         on.extend(clone.share.as_deref().map(|share| ("share", share)));

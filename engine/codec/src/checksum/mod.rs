@@ -1,17 +1,17 @@
 //! Checksums of blocks: data in, four words out, as a block pointer carries them.
 //!
-//! A pointer's words are numbers, kept on disk in the byte order of whoever wrote the block. The functions differ
+//! A pointer's words are numbers, kept on disk in the byte order of the writing host. The functions differ
 //! in what the writer's order means to them:
 //!
 //! ```text
 //!   fletcher2, fletcher4       data is read as words in the writer's order; the sums are the words
-//!   sha256                     the digest is cut into big-endian words, whoever wrote it
+//!   sha256                     the digest is cut into big-endian words, on every host
 //!   sha512 skein edonr blake3  the digest is cut into words in the writer's order
 //!   off, noparity              four zeros
 //! ```
 //!
 //! Skein, Edon-R and BLAKE3 are keyed by the pool's salt. Preparing the keys costs a few hash blocks, so a
-//! [`Checksummer`] is made once per pool and shared by everybody.
+//! [`Checksummer`] is made once per pool and shared by all readers and writers.
 //!
 //! Labels, gang headers and log blocks carry their checksum inside: see [`sealed`]. Encrypted blocks give half of
 //! their words to the MAC: see [`mac`].

@@ -48,7 +48,7 @@ fn only_the_keyed_functions_depend_on_the_salt() {
     }
 }
 
-/// The words are the digest, cut in the order of whoever wrote the block.
+/// The words are the digest, cut in the byte order of the host that wrote the block.
 fn check_digest(summer: &Checksummer, kind: Checksum, data: &[u8], digest: &[u8]) {
     for endian in ENDIANS {
         let words = summer.compute(kind, endian, data);

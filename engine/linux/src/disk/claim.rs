@@ -6,7 +6,7 @@
 //!                     program that has one of those would write beneath this process
 //!   a block device    O_EXCL: excludes file systems, swap, the device mapper, its partitions or its whole disk
 //!     partition of ─┐
-//!     dm or md over ├─▶ a loop device ─▶ its backing file   flock SH: excludes those who have the file itself
+//!     dm or md over ├─▶ a loop device ─▶ its backing file   flock SH: excludes writers to the file itself
 //!     the device  ──┘                                       and a lock on the bytes that are shown: excludes other
 //!                                                           loop devices over the same bytes, not other partitions
 //! ```
@@ -27,7 +27,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Devices upon devices: more than anybody stacks.
+/// Devices upon devices: deeper than stacks are in practice.
 const DEPTH_MAX: usize = 16;
 const SECTOR: u64 = 512;
 

@@ -101,7 +101,7 @@ async fn come_and_go(pool: &Pool) -> Result<()> {
     pool.add_vdevs(&[Group { layout: Layout::Stripe, bias: Bias::Log, leaves }], 0).await?;
     world::sleep(Duration::from_millis(world::random_u64() % 30)).await;
     let top = pool.tree().tops().into_iter().find(|top| top.is_log).unwrap();
-    // Someone is always writing: it may take several tries.
+    // Writes never pause: it may take several tries.
     for _ in 0..100 {
         match pool.remove_log(top.id).await {
             Err(e) if e.kind() == Kind::Busy => {}

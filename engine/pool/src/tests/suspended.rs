@@ -53,7 +53,7 @@ async fn write(pool: &Pool, block: u64, seed: u64) -> Result<()> {
     volume.write(block * BLOCK, Buf::copy_from(&noise(seed, BLOCK as usize))).await
 }
 
-/// When a sync failed, what it had begun to write was held by nobody but the clients that were connected: when they
+/// When a sync failed, what it had begun to write was held only through the clients that were connected: when they
 /// had gone, the next to come read from the devices what had been there before, though the new had been flushed.
 #[test]
 fn a_suspended_pool_never_answers_with_the_past() {
@@ -106,7 +106,7 @@ fn a_suspended_pool_never_answers_with_the_past() {
 }
 
 /// The chain that a failed commit had left was forgotten by the sync, and that it had failed with it: the next flush
-/// waited for a block that nobody was going to write.
+/// waited for a block that no task was going to write.
 #[test]
 fn every_flush_after_a_failed_commit_is_answered() {
     for fault in [FULL, WRITES_FAIL, FLUSHES_FAIL] {
@@ -241,7 +241,7 @@ fn a_suspended_pool_is_closed_as_it_is_on_disk_and_keeps_what_was_flushed() {
     }
 }
 
-/// A panic in the sync ended its task, and all who waited for a txg waited for ever, the end of the program among them.
+/// A panic in the sync ended its task, and every waiter for a txg waited for ever, the end of the program among them.
 #[test]
 fn a_panic_suspends_its_own_pool_and_nothing_else() {
     let rig = Rig::new(Layout::Stripe, 2, 96 << 20);

@@ -155,7 +155,7 @@ async fn write_uberblock(leaf: Arc<Leaf>, ashift: u32, commit: &Commit) -> bool 
 
 impl Tree {
     /// Writes the uberblock where other hosts look for a sign of life: in the last slot of one label of one device, others
-    /// each time. Waits until the device has it, not until it is durable: who asks meanwhile asks the device.
+    /// each time. Waits until the device has it, not until it is durable: another host reads it from the device.
     ///
     /// # Errors
     /// No device could be written.

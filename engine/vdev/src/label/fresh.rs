@@ -41,7 +41,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes a device nobody's that was a cache of the pool.
+    /// Releases a device that was a cache of the pool.
     pub async fn unlabel(&self, spec: &Spec) -> Result<()> {
         let options = OpenOptions { pool: Some(spec.guid), ..OpenOptions::new(OpenMode::ReadWrite) };
         wipe(&open_to_label(spec, &options).await?).await
@@ -100,7 +100,7 @@ async fn label_fresh(leaf: Arc<Leaf>, label: NvList) -> Result<()> {
     if write_config(leaf.clone(), label, (0..LABELS).collect()).await { Ok(()) } else { Err(failed()) }
 }
 
-/// Makes the device of a vdev that left its pool nobody's.
+/// Releases the device of a vdev that left its pool.
 pub async fn wipe(leaf: &Arc<Leaf>) -> Result<()> {
     let Some(layout) = LabelLayout::new(leaf.psize()) else { return Ok(()) };
     let zeros = Buf::zeroed(LABEL_SIZE as usize);
@@ -110,8 +110,8 @@ pub async fn wipe(leaf: &Arc<Leaf>) -> Result<()> {
     leaf.flush().await
 }
 
-/// `zpool labelclear`: makes the device nobody's, and says whose it was. Without `force` only a device that belongs to no
-/// pool any more is cleared.
+/// `zpool labelclear`: releases the device, and returns the pool that it belonged to. Without `force` only a device
+/// that belongs to no pool any more is cleared.
 pub async fn clear_labels(disk: &Arc<dyn Disk>, force: bool) -> Result<Owner> {
     let name = disk.path().display().to_string();
     let labels = read_labels(disk).await;

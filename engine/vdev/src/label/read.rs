@@ -46,7 +46,7 @@ impl Labels {
         newest.or_else(|| configs().find(|c| txg(c) == 0))
     }
 
-    /// Whose device this is, if anybody's.
+    /// The pool that this device belongs to, if any.
     pub fn owner(&self) -> Option<Owner> {
         let config = self.best(None)?;
         Some(Owner {

@@ -171,7 +171,7 @@ impl<T> Schedule<T> {
             return None;
         }
         let waits = |p: &Priority| !self.waiting[p.index()].is_empty();
-        // In turns from the class after the last one, so that a low limit on the total starves nobody.
+        // In turns from the class after the last one, so that a low limit on the total starves no class.
         let (before, after) = Priority::ALL.split_at(self.last_class + 1);
         let mut turns = after.iter().chain(before).copied().filter(waits);
         turns.find(|&p| self.active[p.index()] < self.min_active(p)).or_else(|| {

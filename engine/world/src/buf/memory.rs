@@ -110,7 +110,7 @@ impl Memory {
     #[allow(unsafe_code)]
     fn return_to_system(self) {
         if self.capacity > 0 {
-            // SAFETY: allocated by `from_system` with this layout; nobody else has it.
+            // SAFETY: allocated by `from_system` with this layout; no other pointer to it exists.
             unsafe { dealloc(self.start.as_ptr(), self.layout()) };
         }
         std::mem::forget(self);
@@ -211,7 +211,7 @@ fn shared_put(class: usize, batch: impl IntoIterator<Item = Memory>) {
         let before = shelf.len();
         shelf.extend(batch);
         let added = (shelf.len() - before) * capacity_of(class);
-        // Counted before anybody can take it and count it out again.
+        // Counted before another thread can take it and count it out again.
         KEPT.fetch_add(added, Relaxed) + added
     };
     let surplus = kept.saturating_sub(BOUND.load(Relaxed));

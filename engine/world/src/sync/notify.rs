@@ -24,7 +24,7 @@ struct State {
     queue: VecDeque<(u64, Option<Waker>)>,
     /// Chosen by `notify_one` and not yet aware of it. A ticket in neither list was woken by `notify_all`.
     chosen: Vec<u64>,
-    /// A `notify_one` that found nobody: the next to come has it.
+    /// A `notify_one` that found no waiter: the next one has it.
     stored: bool,
 }
 
@@ -45,7 +45,7 @@ impl Notify {
         }
     }
 
-    /// Wakes everybody in the queue; nothing is kept for those who come later.
+    /// Wakes all waiters in the queue; nothing is kept for later ones.
     pub fn notify_all(&self) {
         let woken = std::mem::take(&mut lock(&self.0).queue);
         woken.into_iter().filter_map(|(_, waker)| waker).for_each(Waker::wake);

@@ -25,7 +25,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
 }
 
 impl<T> Sender<T> {
-    /// Gives the value back when nobody waits for it any more.
+    /// Gives the value back when the receiver is gone.
     pub fn send(self, value: T) -> Result<(), T> {
         if Arc::strong_count(&self.0) == 1 {
             return Err(value);

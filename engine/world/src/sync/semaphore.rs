@@ -1,7 +1,7 @@
 //! Permits, handed out strictly in the order they were asked for.
 //!
 //! ```text
-//!   acquire(n) ── enough permits and nobody waits ──▶ Permit ── drop ──▶ permits += n, grant
+//!   acquire(n) ── enough permits, empty queue ──────▶ Permit ── drop ──▶ permits += n, grant
 //!       │                                               ▲
 //!       └── else a ticket at the back of the queue ─────┘ grant: while the front's need is covered, pop it
 //! ```
@@ -72,7 +72,7 @@ impl Semaphore {
         Acquire { semaphore: Some(self.clone()), need: n, ticket: None }
     }
 
-    /// `n` permits, if they are free and nobody waits for them.
+    /// `n` permits, if they are free and no waiter is queued for them.
     pub fn try_acquire(&self, n: usize) -> Option<Permit<'_>> {
         lock(&self.0).take(n).then(|| Held { semaphore: self, count: n })
     }
@@ -96,7 +96,7 @@ impl Semaphore {
         lock(&self.0).queue.len()
     }
 
-    /// Refuses everybody who waits or comes later. Permits already held stay valid.
+    /// Refuses all waiters, present and future. Permits already held stay valid.
     pub fn close(&self) {
         let refused = {
             let mut state = lock(&self.0);
@@ -215,7 +215,7 @@ impl<S: Deref<Target = Semaphore>> Drop for Acquire<S> {
             if let Some(at) = state.position(ticket) {
                 state.queue.remove(at);
             } else if !state.was_refused(ticket) {
-                // Granted, but nobody is left to take it.
+                // Granted, but the waiter is gone.
                 state.free += self.need;
             }
         }

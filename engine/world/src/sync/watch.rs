@@ -23,7 +23,7 @@ impl<T> Watch<T> {
         self.update(|v| *v = value);
     }
 
-    /// Changes the value in place and tells everybody. `change` runs under a lock: it must be short.
+    /// Changes the value in place and wakes all watchers. `change` runs under a lock: it must be short.
     pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let result = {
             let mut current = lock(&self.current);

@@ -185,7 +185,7 @@ impl<'s, S: Blocks> Edit<'s, S> {
         self.header.encode(&mut head);
         let store = self.store;
         let rest = self.without_block0();
-        // First, and the rest follows at once: whoever gives up waiting has changed nothing.
+        // First, and the rest follows at once: a caller that gives up waiting has changed nothing.
         store.patch_block(tx, 0, 0, &head).await?;
         rest.write(tx)
     }
@@ -200,7 +200,7 @@ impl<'s, S: Blocks> Edit<'s, S> {
         rest.write(tx)
     }
 
-    /// All but block 0, which nobody holds then.
+    /// All but block 0, which is not held then.
     fn without_block0(self) -> Rest<'s, S> {
         let Edit { store, tables, leaves, freed, known, .. } = self;
         Rest { store, tables, leaves, freed, known }

@@ -229,7 +229,7 @@ impl Leaf<IoBuf> {
     fn write_plain(&mut self, chunk: u16, kind: Plain, content: &[u8], next: u16) {
         let at = self.geometry.chunk_offset(chunk);
         let bytes = &mut self.bytes[at..at + CHUNK];
-        // What is not used is zero, which helps compression and shows nobody old content.
+        // What is not used is zero, which helps compression and discloses no old content.
         bytes.fill(0);
         bytes[0] = kind as u8;
         bytes[1..1 + content.len()].copy_from_slice(content);

@@ -81,7 +81,7 @@ fn a_leaf_that_comes_back_from_a_device_is_proven_again() {
     let leaves: Vec<u64> = zap.blocks().blocks().into_keys().filter(|b| *b != 0).collect();
     let sound = leaves.iter().filter(|b| zap.kept.is_sound(zap.blocks().version(), **b)).count();
     assert!(sound > 0, "it remembers");
-    // Its free chunks are counted wrong; nobody has written it.
+    // Its free chunks are counted wrong; no write has touched it.
     leaves.iter().for_each(|blkid| zap.blocks().rot(*blkid, |bytes| bytes[28] ^= 1));
     assert_eq!(now(zap.remove(&(), "new")).unwrap_err().kind(), Kind::Corrupt);
     assert_eq!(now(zap.insert(&(), "newer", 1)).unwrap_err().kind(), Kind::Corrupt);

@@ -23,7 +23,7 @@ fn indirect(seq: u64, bp: BlockPointer) -> ondisk::LogRecord<'static> {
     record(seq, 10, Record::Write(write))
 }
 
-/// The block after the last is allocated too: it must not be given to somebody else while the header leads to it.
+/// The block after the last is allocated too: it must not be allocated again while the header leads to it.
 #[test]
 fn every_block_of_the_chain_is_claimed_and_the_header_says_how_far() {
     for style in STYLES {
@@ -64,7 +64,7 @@ fn blocks_that_records_point_to_are_claimed_once() {
     assert_eq!(freed, [1, 2, 50]);
 }
 
-/// The block of data was on its way when the machine stopped: whoever waited for the record waited for it too.
+/// The block of data was on its way when the machine stopped: a waiter for the record waited for it too.
 #[test]
 fn a_record_whose_block_was_not_written_ends_the_log() {
     let style = STYLES[0];
@@ -77,7 +77,7 @@ fn a_record_whose_block_was_not_written_ends_the_log() {
     assert_eq!((claim.records, places), (1, vec![1]));
     assert_eq!((claim.header.claim_block_seq, claim.header.claim_record_seq), (1, 1));
     assert!(claim.cut.is_none(), "so a log ends");
-    // And nobody who reads it later sees more.
+    // And a later reader sees no more.
     let mut chain = Chain::new(&device, OBJSET, &claim.header);
     let link = chain.next().now_or_never().unwrap().unwrap();
     assert_eq!(link.block.unwrap().len(), 1);

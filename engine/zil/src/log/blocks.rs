@@ -1,4 +1,4 @@
-//! The chain in memory: which of its blocks are written, and which nobody needs any more. Pure.
+//! The chain in memory: which of its blocks are written, and which are not needed any more. Pure.
 //!
 //! ```text
 //!   header ─▶ [ Durable ] ─▶ [ Durable ] ─▶ [ Issued ] ─▶ [ Issued ] ─▶ [ Empty ]
@@ -128,7 +128,7 @@ impl Blocks {
         self.advance();
     }
 
-    /// Counts what has become durable at the front. What comes after a gap is found by nobody.
+    /// Counts what has become durable at the front. What comes after a gap is not found at replay.
     fn advance(&mut self) {
         while let Some(block) = self.list.get(self.sound).filter(|b| b.stage == Stage::Durable) {
             self.sound += 1;
@@ -166,7 +166,7 @@ impl Blocks {
         !self.unsettled().any(|b| matches!(b.stage, Stage::Issued(in_txg) if in_txg <= txg || is_loose(b)))
     }
 
-    /// Takes out what nobody needs any more when `txg` is on disk, to be freed in `txg`.
+    /// Takes out what is not needed any more when `txg` is on disk, to be freed in `txg`.
     pub fn retire(&mut self, txg: Txg) -> Vec<Plain> {
         let mut freed = Vec::new();
         let failed = self.failed();

@@ -9,7 +9,7 @@
 //!
 //! One writer at a time forms blocks (`writer`); one or two batches of them are being written and flushed. Who comes
 //! meanwhile, waits in memory, and all who did go into the next batch together: one flush for many. Those whose batch is
-//! done are given a moment to come back and join them; alone, nobody waits for anybody.
+//! done are given a moment to come back and join them; alone, a commit waits for no other.
 //!
 //! The first commit makes the log: it allocates a block and waits for its txg, after which the header on disk leads to it.
 //! From then on a commit waits for one write and one flush.
@@ -67,7 +67,7 @@ struct Inner {
     store: Arc<dyn LogStore>,
     tunables: Arc<Tunables>,
     state: Mutex<State>,
-    /// Told when blocks are done, a txg is on disk, the log is closed: whoever waits for one of these.
+    /// Told when blocks are done, a txg is on disk, the log is closed: the waiters for one of these.
     changed: Notify,
     /// Told when all who were expected have come, and when it may go on for another reason: the writer alone.
     arrived: Notify,
@@ -131,7 +131,7 @@ struct State {
     /// The writer is at work.
     is_writing: bool,
     blocks: Blocks,
-    /// The first block of a log that somebody left here, empty; freed when ours begins.
+    /// The first block of a log that was left here, empty; freed when ours begins.
     left: Option<Plain>,
     /// The number of the last record in the log.
     seq: u64,

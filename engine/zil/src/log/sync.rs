@@ -40,7 +40,7 @@ impl Log {
         let new = match (first, is_destroyed) {
             (_, true) => ZilHeader::default(),
             (Some(first), _) => ZilHeader { log: BlockPointer::Plain(first), ..old.clone() },
-            // What somebody left stays until our own begins.
+            // A log that was left here stays until our own begins.
             (None, _) if self.lock().left.is_some() => old.clone(),
             (None, _) => ZilHeader { log: BlockPointer::HOLE, ..old.clone() },
         };
@@ -76,7 +76,7 @@ impl Log {
         {
             let mut state = self.lock();
             state.is_closed = true;
-            // They will not be written any more: whoever waits for them waits for their txg.
+            // They will not be written any more: their waiters wait for their txg.
             state.unlogged = state.unlogged.max(state.newest);
             state.pending.clear();
             state.later.clear();

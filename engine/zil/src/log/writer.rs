@@ -11,7 +11,7 @@
 //!
 //! What was taken together is one batch, however many blocks it needs: they are written at once, and one flush serves them
 //! all. The order of the chain needs no more than that, for a reader stops at the first block that is not there, and
-//! nobody is told of a block before all that come before it are durable.
+//! no waiter is told of a block before all that come before it are durable.
 //!
 //! How many batches at once depends on what takes the time. A device serves one flush after the other, so while flushes
 //! are the greater part, a second batch could only wait for a second flush, and would take its waiters away from the next:
@@ -85,7 +85,7 @@ impl Log {
     }
 
     /// Takes a place for a block of the log. What is promised to the txgs under way is not touched for it: without a log
-    /// those who wait for one wait for a txg.
+    /// a commit waits for a txg instead.
     async fn allocate(&self, size: u64, tx: &Tx) -> Result<Plain> {
         let is_apart = self.0.store.has_log_devices();
         if !is_apart && !tx.try_charge(self.0.objset.store().charge_max(size, 1)) {
@@ -128,7 +128,7 @@ impl Log {
         true
     }
 
-    /// The writer stops when nobody waits for it, or for anybody any more.
+    /// The writer stops when no commit waits for it, nor it for one.
     fn is_idle(&self) -> bool {
         let idle = {
             let mut state = self.lock();
@@ -146,7 +146,7 @@ impl Log {
         idle
     }
 
-    /// Those who wait are sent to wait for their txg: nothing more can be written here.
+    /// Sends all waiters to wait for their txg: nothing more can be written here.
     pub fn give_up(&self) {
         {
             let mut state = self.lock();

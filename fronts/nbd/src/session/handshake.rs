@@ -25,7 +25,7 @@ pub(crate) struct Opened {
     pub inbox: Inbox,
 }
 
-/// Whom we speak with, and how it is seen that it speaks.
+/// The client that we speak with, and how it is seen that it speaks.
 pub(crate) struct Visitor<'a> {
     pub client: &'a Address,
     pub vitals: &'a Vitals,

@@ -1,8 +1,8 @@
 //! Forged pools: one structure of a pool is changed and every checksum up to the uberblock is made right again.
 //!
-//! A checksum proves that bytes are those that were written, not that they make sense. Who writes a pool's devices can
-//! make every checksum right, and so can a program with a bug, or memory with a flipped bit. So whatever is in a sealed
-//! structure, no function of the engine may panic, spin or take memory without bounds.
+//! A checksum proves that bytes are those that were written, not that they make sense. An attacker who
+//! writes a pool's devices can make every checksum right, and so can a program with a bug, or memory with a flipped
+//! bit. So whatever is in a sealed structure, no function of the engine may panic, spin or take memory without bounds.
 //!
 //! ```text
 //!   Base ── a golden pool, or one that this engine made in the simulator ── Index: every block of metadata, its place

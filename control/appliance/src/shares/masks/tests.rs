@@ -131,7 +131,7 @@ fn a_clone_is_seen_by_those_who_see_its_origin_and_by_nobody_else() {
             Shares::Change { place: plain.clone(), set: words(&[("status", "online")]), unset: Vec::new() };
         share(&appliance, online).await;
         assert_eq!(groups(&appliance, &plain).await, ["secret"]);
-        // And a promotion changes who depends on whom, and nothing else.
+        // And a promotion changes which dataset depends on which, and nothing else.
         ask(&appliance, Request::Snapshots(Snapshots::Promote { name: plain.dataset() })).await;
         clone(&appliance, plain.clone(), place("open", "late"), &[]).await;
         for lun in [&plain, &of_project, &place("open", "late")] {
