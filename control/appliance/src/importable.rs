@@ -10,6 +10,8 @@ use vdev::{Candidate, Device};
 /// Where devices are found when nobody says where to look.
 const PLACES: [&str; 3] = ["/dev/disk/by-id", "/dev/mapper", "/dev"];
 
+const UNAVAILABLE: &str = "UNAVAIL";
+
 impl Appliance {
     pub(crate) async fn importable(&self, search: &[String], destroyed: bool) -> Result<Reply> {
         let found = self.find_candidates(search).await?;
@@ -55,10 +57,19 @@ impl Appliance {
         let is_active = config.state == ondisk::PoolState::Active;
         let names: Vec<String> = config.features_for_read.iter().map(|(name, _)| name.to_string()).collect();
         let verdict = ondisk::feature::judge(names.iter().map(String::as_str), []);
+        let is_unsupported = verdict.support == ondisk::feature::Support::No;
+        let mut vdevs = vdevs::of_candidate(candidate);
+        if is_unsupported {
+            // Whatever its devices say of themselves, and whichever of them these features do without.
+            UNAVAILABLE.clone_into(&mut vdevs.state);
+            vdevs.why = Some("unsupported feature(s)".into());
+            vdevs.children.retain(|top| top.kind != "missing");
+        }
+        let health = if is_unsupported { UNAVAILABLE } else { candidate.health().word() };
         Importable {
             name: candidate.name().into(),
             guid: candidate.guid().0,
-            health: candidate.health().word().into(),
+            health: health.into(),
             destroyed: candidate.is_destroyed(),
             exported: config.state == ondisk::PoolState::Exported,
             version: config.version,
@@ -68,12 +79,8 @@ impl Appliance {
                 .clone()
                 .filter(|(id, _)| is_active && is_foreign(*id))
                 .map(|(id, name)| (name, id)),
-            unsupported: if verdict.support == ondisk::feature::Support::No {
-                verdict.because
-            } else {
-                Vec::new()
-            },
-            vdevs: vdevs::of_candidate(candidate),
+            unsupported: if is_unsupported { verdict.because } else { Vec::new() },
+            vdevs,
         }
     }
 }

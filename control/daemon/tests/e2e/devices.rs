@@ -3,7 +3,7 @@
 use crate::home::Home;
 use interop::harness::{Need, ROOT, Trial, trial};
 use interop::programs::{command, run, said as said_by};
-use interop::zdb;
+use interop::{golden, zdb};
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
@@ -11,6 +11,11 @@ use std::time::{Duration, Instant};
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_pool_that_lacks_too_many_devices_names_each_and_what_to_do", &[], too_few),
+        trial(
+            "a_pool_of_features_that_are_not_there_is_listed_as_unavailable",
+            &[Need::Golden("dr"), Need::Golden("rmv")],
+            unsupported,
+        ),
         trial("a_mirror_that_lacks_a_device_is_degraded_and_served", &[], degraded),
         trial("a_log_device_whose_removal_was_cut_short_is_added_and_cleared_again", &[], left_behind),
         trial("a_pool_is_found_again_where_its_devices_went", &[], moved),
@@ -26,6 +31,21 @@ pub fn trials() -> Vec<Trial> {
             host_full,
         ),
     ]
+}
+
+fn unsupported() {
+    let home = Home::new();
+    for (name, feature) in [("dr", "org.openzfs:draid"), ("rmv", "com.delphix:device_removal")] {
+        let place = golden::pool(name).images[0].parent().unwrap().to_path_buf();
+        let listed = home.run(&format!("zpool import -d {}", place.display()));
+        let of_pool = listed.split("  pool: ").find(|part| part.starts_with(&format!("{name}\n"))).unwrap();
+        for part in [" state: UNAVAIL\n", &format!("\t{feature}\n"), "  UNAVAIL  unsupported feature(s)\n"] {
+            assert!(of_pool.contains(part), "{part}: {listed}");
+        }
+        assert!(!of_pool.contains("Additional devices"), "{listed}");
+        let said = home.fails(&format!("zpool import -d {} {name}", place.display()), 1);
+        assert!(said.contains(feature), "{said}");
+    }
 }
 
 fn too_few() {
