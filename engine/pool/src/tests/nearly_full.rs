@@ -606,3 +606,34 @@ fn a_sparse_volume_of_nearly_all_there_is_can_be_overwritten_for_ever() {
         pool.export().await.unwrap();
     });
 }
+
+/// Freed space ripens in the txgs to come, and there were none: a full pool that was emptied stayed full.
+#[test]
+fn what_was_freed_becomes_available_though_nothing_is_written() {
+    let disks = PLAIN.disks();
+    sim::run_with(&disks, 1, sim::Config::default(), async {
+        let pool = PLAIN.create().await;
+        let block = 128u64 << 10;
+        let before = available(&pool, "tank").await;
+        let content = Content::Volume { size: 64 << 20, block_size: block };
+        let props = vec![setting("compression", "off", Types::VOLUME)];
+        pool.create_dataset("tank/v", content, props).await.unwrap();
+        let volume = pool.open_volume("tank/v").await.unwrap();
+        let data = Buf::copy_from(&noise(1, block as usize));
+        let mut at = 0;
+        while volume.write(at, data.clone()).await.is_ok() {
+            at += block;
+        }
+        assert!(at > before / 2 && at < 64 << 20, "{at} bytes filled a pool of {before}");
+        volume.trim(0, at).await.unwrap();
+        world::sleep(std::time::Duration::from_secs(60)).await;
+        let after = available(&pool, "tank").await;
+        assert!(after > before / 10 * 9, "{after} of {before} are available");
+        // At rest nothing is synced for ever.
+        let txg = pool.txgs().synced_txg();
+        world::sleep(std::time::Duration::from_secs(3600)).await;
+        assert!(pool.txgs().synced_txg().0 < txg.0 + 5, "an idle pool syncs");
+        drop(volume);
+        pool.export().await.unwrap();
+    });
+}
