@@ -37,7 +37,7 @@ impl Home {
 
     /// Starts the daemon and waits until it serves.
     fn serve(&self, more: &[&str]) -> Child {
-        let words = [&["serve", "--listen", "127.0.0.1:0"], more].concat();
+        let words = [&["serve", "--listen", "127.0.0.1:0", "--iscsi", "127.0.0.1:0"], more].concat();
         let mut daemon = self.cenote(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(daemon.stdout.take().unwrap()).read_line(&mut line).unwrap();
