@@ -186,6 +186,11 @@ impl Dsl {
         Ok(space::available(&chain, self.pool_space().usable(Reach::Normal)))
     }
 
+    /// What a dataset without quotas and reservations may still write: the root's `available`.
+    pub async fn available_to_all(&self) -> Result<u64> {
+        self.available_in(self.root).await
+    }
+
     /// What a head dataset may still write: the `available` property.
     pub async fn available(&self, dir: ObjectId, phys: &DatasetPhys) -> Result<u64> {
         let head = self.head_space(dir, phys).await?;

@@ -199,6 +199,12 @@ impl Inner {
         found.for_each(|e| self.note_problem(e));
     }
 
+    /// Bytes that were freed, and will be free in a few txgs.
+    pub fn ripening(&self) -> u64 {
+        let of = |class| self.space.usage(class).deferred_deflated;
+        of(Class::Normal) + of(Class::EmbeddedLog)
+    }
+
     /// Tells the DSL how much there is to be given out.
     pub fn publish_space(&self) {
         let normal = self.space.usage(Class::Normal);

@@ -17,7 +17,6 @@ use crate::assemble::MosLedger;
 use crate::pool::{Pool, lock};
 use dmu::{SyncCtx, Tx};
 use futures_util::future::{Either, select};
-use metaslab::Class;
 use ondisk::BlockPointer;
 use std::pin::pin;
 use std::sync::Arc;
@@ -56,8 +55,7 @@ impl Pool {
     /// Txgs are to come even if nothing is written: they free the blocks of destroyed datasets, and what was freed
     /// becomes free. Without them a pool that was full stayed so, however much was removed, until the next write.
     async fn is_freeing(&self) -> bool {
-        let ripens = |class| self.0.space.usage(class).deferred_deflated > 0;
-        ripens(Class::Normal) || ripens(Class::EmbeddedLog) || self.0.dsl.has_frees().await.unwrap_or(false)
+        self.0.ripening() > 0 || self.0.dsl.has_frees().await.unwrap_or(false)
     }
 
     pub(crate) async fn sync_txg(&self, txg: Txg) -> Result<()> {

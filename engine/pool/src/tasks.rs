@@ -22,6 +22,11 @@ use world::sync::oneshot;
 
 type Task = Box<dyn FnOnce(Pool, Arc<Tx>) -> Pending<()> + Send>;
 
+/// More than any change of a pool's structures takes.
+const AMPLE: u64 = 8 << 20;
+/// What is dirty is on disk after one txg, and what it freed is free two txgs later.
+const RIPE_AFTER: usize = 3;
+
 /// Tasks that wait for their txg.
 #[derive(Default)]
 pub(crate) struct Tasks(Mutex<Vec<Queued>>);
@@ -108,6 +113,7 @@ impl Pool {
                 Error::new(Kind::Io, doing.to_string()).because(format!("the pool is suspended: {why}"))
             );
         }
+        self.let_ripen().await;
         let (send, receive) = oneshot::channel();
         let task: Task = Box::new(move |pool, tx| {
             Box::pin(async move {
@@ -129,5 +135,23 @@ impl Pool {
         })?;
         self.follow_properties().await;
         receive.await.unwrap_or_else(|_| Err(Error::new(Kind::Cancelled, doing.to_string())))
+    }
+
+    /// Where there is little room, lets what was freed become free: the change would be refused for want of it, and
+    /// admitted some txgs later.
+    async fn let_ripen(&self) {
+        let inner = &self.0;
+        for _ in 0..RIPE_AFTER {
+            let (dirty, ripening) = (inner.txgs.dirty_bytes(), inner.ripening());
+            let available = inner.dsl.available_to_all().await.unwrap_or(u64::MAX);
+            let is_ample = available > ripening.saturating_add(dirty.saturating_mul(3)).saturating_add(AMPLE);
+            if is_ample || dirty + ripening == 0 {
+                return;
+            }
+            // The change itself says what a suspended pool waits for.
+            if inner.txgs.wait_synced_unless_suspended(inner.txgs.open_txg()).await.is_err() {
+                return;
+            }
+        }
     }
 }

@@ -13,14 +13,20 @@
 //! So what seems damaged is looked up again in the tree as it is by then. When a block that leads to others was
 //! replaced in this way, what hung from it was not seen, and the set is walked again.
 //!
+//! A tree that leads to the same blocks again and again never ends: two indirect blocks that point to one another's
+//! children make 2^48 of them. But in one set each block has a place of its own, so no walk meets more of them than the
+//! pool has room for ([`Walker::left`]).
+//!
 //! Not here: what is done with a block ([`crate::verify`], [`crate::scrub`]).
 
 use crate::pool::{Pool, lock};
 use dmu::{Visit, Visitor, locate, traverse_objset};
 use dsl::phys::DatasetPhys;
-use ondisk::{BlockPointer, ObjectType};
+use ondisk::mos::directory;
+use ondisk::{BlockPointer, Feature, ObjectType};
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use units::{Error, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
 use world::Pending;
@@ -165,6 +171,7 @@ async fn walk_once(pool: &Pool, set: &Set, check: &Arc<dyn Check>) -> Result<Vec
         group: Group::new(AT_ONCE),
         room: Arc::new(Semaphore::new(UNITS)),
         suspects: suspects.clone(),
+        left: AtomicU64::new(most(pool).await?),
     };
     let store: Arc<dyn BlockStore> = Arc::new(pool.pipeline().clone());
     let walked = traverse_objset(&store, set.id, &set.root, set.since, &walker).await;
@@ -204,6 +211,25 @@ struct Walker {
     group: Group<Infallible>,
     room: Arc<Semaphore>,
     suspects: Arc<Mutex<Vec<Suspect>>>,
+    /// Bytes of the devices that the blocks still to be met may take.
+    left: AtomicU64,
+}
+
+/// Deduplicated and cloned blocks are met so many times at most, on average.
+const SHARED_MAX: u64 = 1024;
+
+/// The bytes of all blocks that one walk may meet.
+async fn most(pool: &Pool) -> Result<u64> {
+    let dsl = pool.dsl();
+    let mut is_shared =
+        [Feature::BlockCloning, Feature::FastDedup].iter().any(|f| dsl.features().is_active(*f));
+    // What has deduplicated blocks is only read.
+    if pool.is_read_only() && !is_shared {
+        let entries = dsl.core().directory().entries().await?;
+        is_shared = entries.iter().any(|e| e.name().starts_with(directory::DEDUP_PREFIX));
+    }
+    let times = if is_shared { SHARED_MAX } else { 1 };
+    Ok(pool.space().usage_total().space.saturating_mul(times))
 }
 
 /// More suspects than this are not kept: with so many, one more changes nothing.
@@ -225,6 +251,13 @@ impl Visitor for Walker {
         Box::pin(async move {
             if self.check.is_stopped() {
                 return Err(Error::new(Kind::Cancelled, "walk over the pool"));
+            }
+            let bytes: u64 = bp.dvas().map(|dva| dva.asize.bytes()).sum();
+            let taken = |left: u64| left.checked_sub(bytes);
+            if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).is_err() {
+                let too_many =
+                    "its blocks take more than the pool has: it leads to the same ones again and again";
+                return Err(Error::corrupt(too_many).at(format!("dataset '{}'", self.set.name)));
             }
             let units = (bp.psize().0.div_ceil(UNIT) as usize).clamp(1, UNITS);
             let room = self.room.acquire_owned(units).await;

@@ -119,6 +119,14 @@ fn forge(base: &Base, disks: &Disks, seed: u64) -> Result<String> {
             seal::uberblocks(base, disks, &bytes);
             return Ok(format!("uberblock: {told}"));
         }
+        2 => {
+            let number = random.below(base.index.blocks.len() as u64) as usize;
+            let mut sealer = seal::Sealer::new(base, disks)?;
+            sealer.is_multiplied = true;
+            sealer.change(number);
+            sealer.finish()?;
+            return Ok(format!("indirect blocks above block {number}: each leads to one block, many times"));
+        }
         _ => {}
     }
     let mut sealer = seal::Sealer::new(base, disks)?;

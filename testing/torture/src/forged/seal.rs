@@ -22,6 +22,9 @@ pub struct Sealer<'a> {
     /// The space from here on is taken.
     end: u64,
     changed: BTreeMap<usize, Vec<u8>>,
+    /// Each indirect block leads to one block below it only, as often as it has room: a small tree becomes one that
+    /// takes for ever to walk.
+    pub is_multiplied: bool,
 }
 
 impl<'a> Sealer<'a> {
@@ -29,7 +32,7 @@ impl<'a> Sealer<'a> {
         let top = base.tree.tops().into_iter().find(|top| !top.is_log && top.is_usable());
         let top = top.ok_or_else(|| Error::invalid("the pool has no usable device"))?;
         let end = (top.asize - FROM_THE_END) & !(FROM_THE_END - 1);
-        Ok(Sealer { base, disks, top, end, changed: BTreeMap::new() })
+        Ok(Sealer { base, disks, top, end, changed: BTreeMap::new(), is_multiplied: false })
     }
 
     /// The bytes of a block, to be changed.
@@ -42,8 +45,11 @@ impl<'a> Sealer<'a> {
     pub fn finish(mut self) -> Result<()> {
         let blocks = &self.base.index.blocks;
         while let Some(number) = self.changed.keys().copied().max_by_key(|n| (blocks[*n].depth, *n)) {
-            let data = self.changed.remove(&number).unwrap_or_default();
+            let mut data = self.changed.remove(&number).unwrap_or_default();
             let block = &blocks[number];
+            if self.is_multiplied && block.what == What::Indirect {
+                multiply(&mut data);
+            }
             match block.what {
                 What::Log | What::Gang => self.seal_in_place(block, data)?,
                 _ => {
@@ -135,6 +141,13 @@ impl<'a> Sealer<'a> {
         }
         Ok(())
     }
+}
+
+/// The first pointer in the place of all.
+fn multiply(indirect: &mut [u8]) {
+    let is_used = |pointer: &&[u8]| pointer.iter().any(|byte| *byte != 0);
+    let Some(first) = indirect.chunks_exact(BLKPTR_SIZE).find(is_used).map(<[u8]>::to_vec) else { return };
+    indirect.chunks_exact_mut(BLKPTR_SIZE).for_each(|pointer| pointer.copy_from_slice(&first));
 }
 
 /// Whether a log block that says so can be sealed at all: it tells itself how much of it is covered.
