@@ -1,4 +1,4 @@
-//! What a server shows to its clients, and which of them it takes.
+//! The certificate that a server shows to its clients, and those that it wants of them.
 //!
 //! The parts are PEM files by the names that QEMU, nbdkit and nbd-client use:
 //!
@@ -30,7 +30,7 @@ const KEY: &str = "server-key.pem";
 const AUTHORITY: &str = "ca-cert.pem";
 const REVOKED: &str = "ca-crl.pem";
 
-/// A server's certificate and key, and whom it takes as clients.
+/// A server's certificate and key, and the authority that the certificates of its clients are checked against.
 #[derive(Clone, Debug)]
 pub struct Identity {
     config: Arc<ServerConfig>,

@@ -1,7 +1,7 @@
 //! Carries a negotiation out: receives options, fetches the facts their answers need, sends the answers, makes TLS.
 //!
-//! What a client sends behind its STARTTLS before that is answered came unprotected, perhaps from another, and would be
-//! taken for protected: the connection ends.
+//! Bytes behind a STARTTLS that was not answered yet came unprotected, and an attacker on the way may have added them. Left
+//! in the inbox they would be taken for protected ones, so they end the connection.
 
 use super::line::Line;
 use crate::negotiation::{Facts, Need, Negotiation, Offer, Step, Terms, Tls, greeting};

@@ -41,7 +41,7 @@ impl Site {
         Site { authority, dir, server }
     }
 
-    /// A directory of a client: whom it trusts, and what it shows.
+    /// A directory of a client: the authority that it trusts, and the certificate that it shows.
     fn client(&self, name: &str, trusted: &Authority, own: Option<Issued>) -> PathBuf {
         let dir = self.dir.join(name);
         put(&dir, &[("ca-cert.pem", &trusted.pem())]);

@@ -77,7 +77,7 @@ fn the_unix_socket_has_no_tls() {
     });
 }
 
-/// What stands behind a STARTTLS was not protected, and may be of somebody on the way.
+/// What stands behind a STARTTLS was not protected: an attacker on the way may have added it.
 #[test]
 fn what_is_sent_ahead_of_tls_ends_the_connection() {
     run(async {
