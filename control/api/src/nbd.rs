@@ -4,12 +4,17 @@ use serde::{Deserialize, Serialize};
 
 /// The port of URIs that name none.
 const USUAL_PORT: &str = ":10809";
+/// What addresses of sockets begin with.
+const UNIX: &str = "unix:";
 
 /// What is served over NBD.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nbd {
     /// `127.0.0.1:10809`, `unix:/path`.
     pub addresses: Vec<String>,
+    /// Over TCP it is inside TLS.
+    #[serde(default)]
+    pub tls: bool,
     pub exports: Vec<NbdExport>,
     pub clients: Vec<NbdClient>,
 }
@@ -19,15 +24,26 @@ impl Nbd {
     pub fn uris(&self, export: &str) -> Vec<String> {
         let found = self.exports.iter().find(|e| e.name == export);
         let addresses = found.map_or(&self.addresses, |export| &export.addresses);
-        addresses.iter().map(|address| uri(address, export)).collect()
+        addresses.iter().map(|address| self.uri(address, export)).collect()
     }
-}
 
-fn uri(address: &str, export: &str) -> String {
-    let export = escape(export);
-    match address.strip_prefix("unix:") {
-        Some(path) => format!("nbd+unix:///{export}?socket={}", escape(path)),
-        None => format!("nbd://{}/{export}", address.strip_suffix(USUAL_PORT).unwrap_or(address)),
+    /// Where clients come in, as they are told it: `127.0.0.1:10809`, inside TLS `nbds://127.0.0.1:10809`.
+    pub fn door(&self, address: &str) -> String {
+        match self.tls && !address.starts_with(UNIX) {
+            true => format!("nbds://{address}"),
+            false => address.into(),
+        }
+    }
+
+    fn uri(&self, address: &str, export: &str) -> String {
+        let export = escape(export);
+        match address.strip_prefix(UNIX) {
+            Some(path) => format!("nbd+unix:///{export}?socket={}", escape(path)),
+            None => {
+                let scheme = if self.tls { "nbds" } else { "nbd" };
+                format!("{scheme}://{}/{export}", address.strip_suffix(USUAL_PORT).unwrap_or(address))
+            }
+        }
     }
 }
 
@@ -63,7 +79,7 @@ mod tests {
 
     #[test]
     fn uris_lead_to_the_export_by_each_address() {
-        let nbd = Nbd {
+        let mut nbd = Nbd {
             addresses: ["127.0.0.1:10809", "[::1]:7000", "unix:/run/my disks/nbd.sock"]
                 .map(String::from)
                 .into(),
@@ -77,5 +93,17 @@ mod tests {
                 "nbd+unix:///tank/a%20b?socket=/run/my%20disks/nbd.sock"
             ]
         );
+        assert_eq!(nbd.door("127.0.0.1:10809"), "127.0.0.1:10809");
+        nbd.tls = true;
+        assert_eq!(
+            nbd.uris("tank/v"),
+            [
+                "nbds://127.0.0.1/tank/v",
+                "nbds://[::1]:7000/tank/v",
+                "nbd+unix:///tank/v?socket=/run/my%20disks/nbd.sock"
+            ]
+        );
+        assert_eq!(nbd.door("127.0.0.1:10809"), "nbds://127.0.0.1:10809");
+        assert_eq!(nbd.door("unix:/s"), "unix:/s");
     }
 }

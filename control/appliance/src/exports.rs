@@ -228,6 +228,7 @@ impl Appliance {
         };
         Ok(Reply::Nbd(Nbd {
             addresses: self.addresses(Front::Nbd),
+            tls: server.requires_tls(),
             exports,
             clients: server.clients().into_iter().map(client).collect(),
         }))

@@ -77,7 +77,7 @@ fn render(daemon: &Daemon, all: &Things) -> String {
 
 /// Where clients come in, the pools and the volumes, as `up` greets with them too.
 pub fn things(all: &Things) -> String {
-    let doors = all.services.iter().map(service).chain([door("api", &all.api)]);
+    let doors = all.services.iter().map(|one| service(all, one)).chain([door("api", &all.api)]);
     let pools = all.pools.iter().map(pool);
     doors.chain(pools).chain(all.nbd.exports.iter().map(|export| volume(all, export))).collect()
 }
@@ -88,9 +88,13 @@ fn door(name: &str, addresses: &[String]) -> String {
     format!("  {name:<6}  {at}\n")
 }
 
-fn service(service: &ServiceState) -> String {
+fn service(all: &Things, service: &ServiceState) -> String {
+    let shown = |address: &String| match service.name.as_str() {
+        "nbd" => all.nbd.door(address),
+        _ => address.clone(),
+    };
     match service.enabled {
-        true => door(&service.name, &service.addresses),
+        true => door(&service.name, &service.addresses.iter().map(shown).collect::<Vec<_>>()),
         false => format!("  {:<6}  disabled\n", service.name),
     }
 }
@@ -251,6 +255,7 @@ mod tests {
         };
         let nbd = Nbd {
             addresses: vec!["127.0.0.1:10809".into()],
+            tls: false,
             exports: vec![NbdExport {
                 name: "tank/v".into(),
                 size: 1 << 30,
@@ -310,6 +315,17 @@ cenote 0.1.0 is up for 01:02:03, process 77, with its home in /h
   client  127.0.0.1:9  tank/v, 12 requests, 4K read, 0B written
 ";
         assert_eq!(render(&daemon, &things), expected);
+    }
+
+    #[test]
+    fn addresses_of_nbd_inside_tls_are_shown_as_such() {
+        let (daemon, mut things) = example();
+        things.nbd.tls = true;
+        (things.services[1].enabled, things.services[1].addresses) =
+            (true, vec!["127.0.0.1:10809".into(), "unix:/h/nbd.sock".into()]);
+        let shown = render(&daemon, &things);
+        assert!(shown.contains("  nbd     nbds://127.0.0.1:10809 and unix:/h/nbd.sock\n"), "{shown}");
+        assert!(shown.contains("          nbds://127.0.0.1/tank/v\n"), "{shown}");
     }
 
     #[test]

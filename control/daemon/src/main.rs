@@ -22,6 +22,7 @@ mod kept;
 mod local;
 mod log;
 mod manager;
+mod nbd_tls;
 mod one_shot;
 mod password;
 mod promises;

@@ -1,13 +1,14 @@
 //! `cenote nbd DATASET`: one volume, served until told to end.
 
-use crate::report;
 use crate::serve::nbd_doors;
+use crate::{nbd_tls, report};
 use api::{Call, Caller, Nbd, Reply, Request};
 use appliance::{Appliance, Config, Doors, Exported, Home};
 use cli::Failure;
 use cli::args::{self, Listen};
 use std::sync::Arc;
 use std::time::Duration;
+use tls::Identity;
 use world::Address;
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -16,6 +17,7 @@ pub fn run(home: &Home, args: &args::Nbd) -> Result<(), Failure> {
     if let Some(mut daemon) = crate::running(home)? {
         return served_already(&mut daemon, args);
     }
+    let identity = nbd_tls::identity(&args.listen)?;
     let _lock = home
         .lock(PATIENCE)
         .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
@@ -27,7 +29,7 @@ pub fn run(home: &Home, args: &args::Nbd) -> Result<(), Failure> {
         is_safe: args.system.safe,
     };
     let (dataset, listen, read_only) = (args.dataset.clone(), args.listen.clone(), args.read_only);
-    linux::block_on(serve(config, dataset, listen, read_only)).map_err(Failure::Failed)
+    linux::block_on(serve(config, dataset, (listen, identity), read_only)).map_err(Failure::Failed)
 }
 
 /// The daemon has the pool, and serves all its volumes: that is where to go.
@@ -49,7 +51,11 @@ fn served_already(daemon: &mut dyn Caller, args: &args::Nbd) -> Result<(), Failu
              cenote:nbd=on {name}' makes it"
         )));
     }
-    if args.read_only || args.listen.listen.is_some() || args.listen.socket.is_some() {
+    if args.read_only
+        || args.listen.listen.is_some()
+        || args.listen.socket.is_some()
+        || args.listen.nbd_tls.is_some()
+    {
         return Err(Failure::Failed(format!(
             "cannot serve '{name}': the daemon has its pool and serves it already, on {}",
             addresses.join(" and ")
@@ -59,11 +65,16 @@ fn served_already(daemon: &mut dyn Caller, args: &args::Nbd) -> Result<(), Failu
     Ok(())
 }
 
-async fn serve(config: Config, dataset: String, listen: Listen, read_only: bool) -> Result<(), String> {
+async fn serve(
+    config: Config,
+    dataset: String,
+    (listen, identity): (Listen, Option<Identity>),
+    read_only: bool,
+) -> Result<(), String> {
     linux::expect_shutdown();
     let appliance = Appliance::start(config).await.map_err(|e| e.message)?;
     report::warn(&appliance);
-    let outcome = serve_with(&appliance, &dataset, &listen, read_only).await;
+    let outcome = serve_with(&appliance, &dataset, (&listen, identity), read_only).await;
     let closed = appliance.stop().await.map_err(|e| e.message);
     outcome.and(closed)
 }
@@ -71,16 +82,17 @@ async fn serve(config: Config, dataset: String, listen: Listen, read_only: bool)
 async fn serve_with(
     appliance: &Appliance,
     dataset: &str,
-    listen: &Listen,
+    (listen, identity): (&Listen, Option<Identity>),
     read_only: bool,
 ) -> Result<(), String> {
     let exports = Exported::one(appliance, dataset, read_only);
     exports.check().await.map_err(|e| format!("cannot serve '{dataset}': {e}"))?;
     let server = nbd::Server::new(Arc::new(exports), Arc::default(), nbd::Config::default());
+    identity.into_iter().for_each(|identity| server.require_tls(identity));
     appliance.set_nbd(server.clone());
     let doors = nbd_doors(listen, None, true);
     let addresses = open(&server, &doors).map_err(|e| e.to_string())?;
-    report::say(&Nbd { addresses, ..Nbd::default() }.uris(dataset).join("\n"));
+    report::say(&Nbd { addresses, tls: server.requires_tls(), ..Nbd::default() }.uris(dataset).join("\n"));
     linux::shutdown_signal().await;
     server.stop().await;
     if let Some(path) = &doors.unix {

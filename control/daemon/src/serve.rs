@@ -5,7 +5,7 @@
 //!                                                  (up: asks itself, then says that it is up)    SIGINT, SIGTERM, or asked to
 //! ```
 
-use crate::{log, manager, report, socket, up, web};
+use crate::{log, manager, nbd_tls, report, socket, up, web};
 use api::{Call, Caller, Reply, Request};
 use appliance::{Appliance, Config, Doors, Exported, Front, Home, Iscsi, Offers};
 use cli::Failure;
@@ -16,6 +16,7 @@ use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tls::Identity;
 use world::sync::Event;
 
 /// How long the end may take, from the signal on. The help of `down` and docs/operating.md name it.
@@ -43,6 +44,7 @@ pub fn run(
     if let Some(daemon) = crate::running(home)? {
         return Err(runs_already(home, daemon));
     }
+    let identity = nbd_tls::identity(&places.listen)?;
     let _lock = home
         .lock(PATIENCE)
         .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
@@ -54,7 +56,7 @@ pub fn run(
         is_safe: system.safe,
     };
     let first = first.map(up::First::of);
-    linux::block_on(serve(config, places, first)).map_err(Failure::Failed)
+    linux::block_on(serve(config, places, identity, first)).map_err(Failure::Failed)
 }
 
 fn runs_already(home: &Home, mut daemon: client::Client) -> Failure {
@@ -69,7 +71,12 @@ fn runs_already(home: &Home, mut daemon: client::Client) -> Failure {
     ))
 }
 
-async fn serve(config: Config, places: Places, first: Option<up::First>) -> Result<(), String> {
+async fn serve(
+    config: Config,
+    places: Places,
+    identity: Option<Identity>,
+    first: Option<up::First>,
+) -> Result<(), String> {
     // Whoever asks for the end while pools are opened gets it as soon as they can be closed.
     linux::expect_shutdown();
     let home = config.home.clone();
@@ -78,7 +85,7 @@ async fn serve(config: Config, places: Places, first: Option<up::First>) -> Resu
     appliance.begin_journal();
     let ending = Arc::new(Event::new());
     let serving = async {
-        let outcome = serve_with(&appliance, &home, &places, first, &ending).await;
+        let outcome = serve_with(&appliance, &home, &places, (identity, first), &ending).await;
         ending.set();
         // Whatever went wrong, what is open is closed.
         let closed = appliance.stop().await.map_err(|e| e.message);
@@ -105,7 +112,7 @@ async fn serve_with(
     appliance: &Appliance,
     home: &Home,
     Places { listen, offered, portals, web }: &Places,
-    first: Option<up::First>,
+    (identity, first): (Option<Identity>, Option<up::First>),
     ending: &Event,
 ) -> Result<(), String> {
     let is_up = first.is_some();
@@ -115,6 +122,7 @@ async fn serve_with(
     appliance.begin_to_mount().await.iter().for_each(|line| report::complain(line));
     let socket = Arc::new(Exported::at(appliance, None));
     let server = nbd::Server::new(socket, Arc::default(), nbd::Config::default());
+    identity.into_iter().for_each(|identity| server.require_tls(identity));
     appliance.set_offers(Offers { named: offered.export.clone(), first: is_up.then(|| up::VOLUME.into()) });
     appliance.set_nbd(server.clone());
     world::spawn(appliance.clone().follow_offers());
@@ -134,12 +142,9 @@ async fn serve_with(
             report::say(&up::welcome(appliance, home).await?);
         }
         false => {
-            let doors = [("iSCSI", Front::Iscsi), ("NBD", Front::Nbd)].map(|(name, front)| match &appliance
-                .addresses(front)[..]
-            {
-                [] => format!("{name} nowhere"),
-                addresses => format!("{name} on {}", addresses.join(" and ")),
-            });
+            let nbd = api::Nbd { tls: server.requires_tls(), ..api::Nbd::default() };
+            let nbd = appliance.addresses(Front::Nbd).iter().map(|address| nbd.door(address)).collect();
+            let doors = [("iSCSI", appliance.addresses(Front::Iscsi)), ("NBD", nbd)].map(said);
             let (home, api) = (home.dir().display(), api.addresses.join(" and "));
             report::say(&format!("cenote serves {home}: {}, the API on {api}", doors.join(", ")));
             up::unusable(appliance).await?.iter().for_each(|line| report::complain(line));
@@ -160,6 +165,14 @@ async fn serve_with(
         let _ = std::fs::remove_file(path);
     }
     Ok(())
+}
+
+/// Where clients of a front come in, as it is said at the start.
+fn said((front, addresses): (&str, Vec<String>)) -> String {
+    match &addresses[..] {
+        [] => format!("{front} nowhere"),
+        addresses => format!("{front} on {}", addresses.join(" and ")),
+    }
 }
 
 /// Where iSCSI clients come in: where it was asked for; else at the usual port of this machine alone, or another if

@@ -180,7 +180,7 @@ pub async fn welcome(appliance: &Appliance, home: &Home) -> Result<String, Strin
 /// A URI of a volume: over TCP, where there is one.
 fn easiest(nbd: &api::Nbd) -> Option<String> {
     let uris: Vec<String> = nbd.exports.iter().flat_map(|export| nbd.uris(&export.name)).collect();
-    uris.iter().find(|uri| uri.starts_with("nbd://")).or(uris.first()).cloned()
+    uris.iter().find(|uri| !uri.starts_with("nbd+unix://")).or(uris.first()).cloned()
 }
 
 async fn pools(appliance: &Appliance) -> Result<Vec<api::Pool>, String> {

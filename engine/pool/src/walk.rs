@@ -252,7 +252,7 @@ impl Visitor for Walker {
             if self.check.is_stopped() {
                 return Err(Error::new(Kind::Cancelled, "walk over the pool"));
             }
-            let bytes: u64 = bp.dvas().map(|dva| dva.asize.bytes()).sum();
+            let bytes: u64 = bp.dvas().iter().map(|dva| dva.asize.bytes()).sum();
             let taken = |left: u64| left.checked_sub(bytes);
             if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).is_err() {
                 let too_many =

@@ -4,9 +4,12 @@
 //!   greeting -> client flags -> begin
 //!       ┌──────────────────────────────────────────────────────┐
 //!       v                                                      │ Step::Next
-//!   option -> Ask::decode -> need -> (session looks it up) -> answer ── Step::Transmit: on to requests
-//!                                                              └─────── Step::Close: hang up after the answer
+//!   option -> Ask::decode -> need -> (session looks it up) -> answer ─┬─ Step::Transmit: on to requests
+//!       ^                                                             ├─ Step::Close: hang up after the answer
+//!       └── secured <- (session makes the TLS handshake) <────────────┴─ Step::Secure, after the answer
 //! ```
+//!
+//! Where TLS is required nothing is looked up or told before it is there, and what was negotiated before is forgotten.
 //!
 //! Pure: [`Negotiation::need`] says which facts an answer depends on, and the session fetches them.
 
@@ -82,14 +85,27 @@ pub(crate) enum Facts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Next,
+    /// The client begins TLS now; then [`Negotiation::secured`].
+    Secure,
     Transmit(Terms),
     Close,
+}
+
+/// How a connection stands to TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tls {
+    /// There is none here.
+    Absent,
+    /// Nothing is told before it is there.
+    Required,
+    Present,
 }
 
 #[derive(Debug)]
 pub(crate) struct Negotiation {
     /// The answer to an export name is not padded with 124 zeros.
     no_zeroes: bool,
+    tls: Tls,
     structured: bool,
     /// The export for which `base:allocation` was selected, by the name the client gave.
     contexts_of: Option<String>,
@@ -104,17 +120,28 @@ pub(crate) fn greeting() -> [u8; 18] {
 }
 
 impl Negotiation {
-    pub fn begin(client_flags: u32) -> Result<Negotiation> {
+    pub fn begin(client_flags: u32, tls: Tls) -> Result<Negotiation> {
         let ours = u32::from(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
         if client_flags & !ours != 0 {
             return Err(Error::invalid(format!("the NBD client set unknown flags: {client_flags:#x}")));
         }
         let no_zeroes = client_flags & u32::from(handshake::NO_ZEROES) != 0;
-        Ok(Negotiation { no_zeroes, structured: false, contexts_of: None })
+        Ok(Negotiation { no_zeroes, tls, structured: false, contexts_of: None })
+    }
+
+    /// The TLS handshake was made: the negotiation begins anew, and only the client's flags stay.
+    pub fn secured(&mut self) {
+        *self = Negotiation {
+            no_zeroes: self.no_zeroes,
+            tls: Tls::Present,
+            structured: false,
+            contexts_of: None,
+        };
     }
 
     pub fn need(&self, ask: &Ask) -> Need {
         match ask {
+            _ if self.tls == Tls::Required => Need::Nothing,
             Ask::List => Need::List,
             Ask::ExportName(name) | Ask::Info { go: true, name, .. } => Need::Open(name.clone()),
             Ask::Info { go: false, name, .. } => Need::Look(name.clone()),
@@ -128,6 +155,12 @@ impl Negotiation {
     /// Answers an option. `facts` are those that [`Negotiation::need`] named for it.
     pub fn answer(&mut self, ask: &Ask, facts: Facts, to: &mut Answers<'_>) -> Step {
         match (ask, facts) {
+            (Ask::Abort, _) => {
+                to.ack();
+                Step::Close
+            }
+            (Ask::StartTls, _) => self.answer_start_tls(to),
+            _ if self.tls == Tls::Required => insist_on_tls(to),
             (Ask::ExportName(name), Facts::Export(offer)) => self.answer_export_name(name, offer, to),
             (Ask::Info { go, name, wants }, Facts::Export(offer)) => match offer {
                 Ok(offer) => self.answer_info(*go, name, wants, &offer, to),
@@ -137,16 +170,11 @@ impl Negotiation {
             (Ask::Contexts { set, name, queries }, facts) => {
                 self.answer_contexts(*set, name, queries, facts, to)
             }
-            (Ask::Abort, _) => {
-                to.ack();
-                Step::Close
-            }
             (Ask::StructuredReply, _) => {
                 self.structured = true;
                 to.ack();
                 Step::Next
             }
-            (Ask::StartTls, _) => no(No::Unsupported, "this server does not offer TLS", to),
             (Ask::Unknown, _) => no(No::Unsupported, "this server does not know the option", to),
             // The session brought other facts than were asked for.
             (Ask::ExportName(_), _) => Step::Close,
@@ -158,6 +186,8 @@ impl Negotiation {
     pub fn answer_malformed(&mut self, why: &str, to: &mut Answers<'_>) -> Step {
         match to.option {
             code::EXPORT_NAME => Step::Close,
+            code::STARTTLS => no(No::Invalid, why, to),
+            _ if self.tls == Tls::Required => insist_on_tls(to),
             code::SET_META_CONTEXT => {
                 self.contexts_of = None;
                 no(No::Invalid, why, to)
@@ -169,6 +199,17 @@ impl Negotiation {
     fn terms(&self, name: &str) -> Terms {
         let contexts = self.structured && self.contexts_of.as_deref() == Some(name);
         Terms { structured: self.structured, contexts }
+    }
+
+    fn answer_start_tls(&self, to: &mut Answers<'_>) -> Step {
+        match self.tls {
+            Tls::Absent => no(No::Unsupported, "this server does not offer TLS here", to),
+            Tls::Present => no(No::Invalid, "the connection is inside TLS already", to),
+            Tls::Required => {
+                to.ack();
+                Step::Secure
+            }
+        }
     }
 
     fn answer_export_name(&self, name: &str, offer: Result<Offer>, to: &mut Answers<'_>) -> Step {
@@ -237,6 +278,14 @@ fn answer_list(list: Result<Vec<Listed>>, to: &mut Answers<'_>) -> Step {
             Step::Next
         }
         Err(e) => refuse(&e, to),
+    }
+}
+
+/// An export name has no answer that says no.
+fn insist_on_tls(to: &mut Answers<'_>) -> Step {
+    match to.option {
+        code::EXPORT_NAME => Step::Close,
+        _ => no(No::TlsRequired, "this server wants TLS before anything else (NBD_OPT_STARTTLS)", to),
     }
 }
 

@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tls::Identity;
 use units::{Error, Kind, Result};
 use world::sync::oneshot;
 use world::{Address, Instant, Stream, Task};
@@ -93,6 +94,8 @@ struct State {
     /// By the address that each really listens on. Dropping one ends its listening.
     listening: Vec<(Address, oneshot::Sender<()>)>,
     watched: bool,
+    /// What clients that come over TCP are shown in the TLS that they must begin.
+    tls: Option<Identity>,
 }
 
 /// Where a client came in, and what is offered there.
@@ -127,6 +130,16 @@ impl Server {
             stopping: AtomicBool::new(false),
             next_core: AtomicU64::new(0),
         }))
+    }
+
+    /// Requires TLS of clients that come over TCP, from the next one on. Clients of a Unix socket have none.
+    pub fn require_tls(&self, identity: Identity) {
+        self.0.lock().tls = Some(identity);
+    }
+
+    /// Clients that come over TCP must begin TLS.
+    pub fn requires_tls(&self) -> bool {
+        self.0.lock().tls.is_some()
     }
 
     /// Accepts clients at `address` until the server stops, or the door is closed. Returns the address it really listens on.
@@ -281,6 +294,7 @@ impl Shared {
         let session = Session {
             stream: stream.clone(),
             client: address.clone(),
+            tls: state.tls.clone().filter(|_| matches!(address, Address::Tcp(_))),
             exports,
             registry: self.registry.clone(),
             lease: self.budget.lease(),

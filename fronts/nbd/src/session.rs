@@ -8,6 +8,7 @@
 mod flight;
 mod handshake;
 mod journal;
+mod line;
 mod payload;
 mod transmission;
 
@@ -17,9 +18,11 @@ pub(crate) use flight::{Outcome, Ticket};
 use flow::{Lease, Vitals};
 use futures_util::future::{Either, select};
 use journal::Journal;
+use line::Line;
 use probe::{Io, Layer, Registry};
 use std::pin::pin;
 use std::sync::Arc;
+use tls::Identity;
 use transmission::{Link, Transmission};
 use units::{Error, Kind, Result};
 use world::{Address, Stream};
@@ -27,6 +30,8 @@ use world::{Address, Stream};
 pub(crate) struct Session {
     pub stream: Arc<dyn Stream>,
     pub client: Address,
+    /// The client must begin TLS, which this is shown in.
+    pub tls: Option<Identity>,
     pub exports: Arc<dyn Exports>,
     pub registry: Arc<Registry>,
     pub lease: Lease,
@@ -38,17 +43,17 @@ impl Session {
     /// Runs to the end. `began` is told which export is used and where its I/O is counted; an error says why the end
     /// was not the client's wish.
     pub async fn run(self, began: impl FnOnce(&str, &Arc<Io>)) -> Result<()> {
-        let (stream, client) = (self.stream.clone(), self.client.clone());
-        let ended = self.converse(began).await;
-        stream.shutdown();
+        let (mut line, client) = (Line::new(self.stream.clone(), self.tls.clone()), self.client.clone());
+        let ended = self.converse(&mut line, began).await;
+        line.hang_up().await;
         ended.map_err(|e| e.at(client))
     }
 
-    async fn converse(self, began: impl FnOnce(&str, &Arc<Io>)) -> Result<()> {
-        let Session { stream, client, exports, registry, lease, vitals, config } = self;
+    async fn converse(self, line: &mut Line, began: impl FnOnce(&str, &Arc<Io>)) -> Result<()> {
+        let Session { client, exports, registry, lease, vitals, config, .. } = self;
         let visitor =
             handshake::Visitor { client: &client, vitals: &vitals, patience: config.silence_timeout };
-        let shake_hands = handshake::run(&*stream, &*exports, visitor);
+        let shake_hands = handshake::run(&mut *line, &*exports, visitor);
         let limited = world::timeout(config.negotiation_timeout, shake_hands);
         let opened = match select(pin!(limited), pin!(vitals.stopped())).await {
             Either::Left((Some(opened), _)) => opened?,
@@ -62,7 +67,7 @@ impl Session {
         began(&opened.name, &io);
         // The hold lives until the last request is done, whatever made the transmission end.
         let _hold = opened.hold;
-        let link = Link { stream, lease, vitals };
+        let link = Link { stream: line.stream(), lease, vitals };
         let journal = Journal::new(io);
         Transmission::new(link, opened.volume, opened.terms, opened.inbox, journal, &config).await
     }

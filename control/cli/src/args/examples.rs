@@ -9,6 +9,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
         "serve",
         &[
             "cenote serve --listen 0.0.0.0:10809",
+            "cenote serve --listen 192.0.2.7:10809 --nbd-tls /etc/cenote/nbd",
             "cenote serve --mount",
             "cenote serve --socket /run/cenote/nbd.sock --https 192.0.2.7:215",
         ],

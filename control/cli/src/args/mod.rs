@@ -155,6 +155,10 @@ pub struct Listen {
     /// Unix socket for NBD clients [default: for 'serve' and 'up' nbd.sock in the home]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub socket: Option<PathBuf>,
+    /// Require TLS of NBD clients over TCP (nbds://), with server-cert.pem and server-key.pem of this directory; when it has
+    /// ca-cert.pem too, clients must show a certificate that it has signed, and that ca-crl.pem, if there, does not revoke
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub nbd_tls: Option<PathBuf>,
 }
 
 /// What NBD clients find.

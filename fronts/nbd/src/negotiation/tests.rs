@@ -13,7 +13,11 @@ fn offer() -> Offer {
 }
 
 fn begin(flags: u32) -> Negotiation {
-    Negotiation::begin(flags).unwrap()
+    begin_with(flags, Tls::Absent)
+}
+
+fn begin_with(flags: u32, tls: Tls) -> Negotiation {
+    Negotiation::begin(flags, tls).unwrap()
 }
 
 /// Answers an option given as bytes, with the facts a server with one export has.
@@ -86,10 +90,10 @@ fn the_greeting_is_fixed_newstyle() {
 #[test]
 fn client_flags_that_were_not_offered_end_the_connection() {
     for flags in 0..4 {
-        assert!(Negotiation::begin(flags).is_ok());
+        assert!(Negotiation::begin(flags, Tls::Absent).is_ok());
     }
     for bit in 2..32 {
-        assert!(Negotiation::begin(1 << bit).is_err(), "bit {bit}");
+        assert!(Negotiation::begin(1 << bit, Tls::Required).is_err(), "bit {bit}");
     }
 }
 
@@ -219,6 +223,70 @@ fn tls_extended_headers_and_the_unknown_are_refused_and_the_talk_goes_on() {
     for option in [STARTTLS, 4, 11, 12, 0, u32::MAX] {
         let (step, out) = converse(&mut begin(3), option, b"");
         assert_eq!((step, kinds(option, &out)), (Step::Next, vec![No::Unsupported as u32]), "{option}");
+    }
+}
+
+#[test]
+fn where_tls_is_required_nothing_else_is_answered_before_it() {
+    for (option, data) in [
+        (LIST, vec![]),
+        (INFO, info_data("tank/vol", &[])),
+        (GO, info_data("tank/vol", &[])),
+        (GO, info_data("nothing", &[])),
+        (STRUCTURED_REPLY, vec![]),
+        (LIST_META_CONTEXT, context_data("tank/vol", &[])),
+        (SET_META_CONTEXT, context_data("tank/vol", &["base:allocation"])),
+        (11, vec![]),
+        (77, vec![1, 2, 3]),
+        // Malformed ones too: what is wrong with them is no concern of a stranger.
+        (LIST, vec![1]),
+        (GO, vec![]),
+        (SET_META_CONTEXT, vec![1]),
+    ] {
+        let mut n = begin_with(3, Tls::Required);
+        if let Ok(ask) = Ask::decode(option, &data) {
+            assert_eq!(n.need(&ask), Need::Nothing, "{option}: nothing is looked up, and nothing opened");
+        }
+        let (step, out) = converse(&mut n, option, &data);
+        assert_eq!((step, kinds(option, &out)), (Step::Next, vec![No::TlsRequired as u32]), "{option}");
+    }
+    for name in [&b"tank/vol"[..], b"", b"\xff"] {
+        let (step, out) = converse(&mut begin_with(3, Tls::Required), EXPORT_NAME, name);
+        assert_eq!((step, out.len()), (Step::Close, 0));
+    }
+    let (step, out) = converse(&mut begin_with(3, Tls::Required), ABORT, b"");
+    assert_eq!((step, kinds(ABORT, &out)), (Step::Close, vec![ACK]));
+}
+
+#[test]
+fn tls_begins_once_and_without_data() {
+    let mut n = begin_with(3, Tls::Required);
+    let (step, out) = converse(&mut n, STARTTLS, &[1]);
+    assert_eq!((step, kinds(STARTTLS, &out)), (Step::Next, vec![No::Invalid as u32]));
+    let (step, out) = converse(&mut n, STARTTLS, b"");
+    assert_eq!((step, kinds(STARTTLS, &out)), (Step::Secure, vec![ACK]));
+    n.secured();
+    for data in [&b""[..], &[1]] {
+        let (step, out) = converse(&mut n, STARTTLS, data);
+        assert_eq!((step, kinds(STARTTLS, &out)), (Step::Next, vec![No::Invalid as u32]));
+    }
+    let (step, _) = converse(&mut n, GO, &info_data("tank/vol", &[]));
+    assert_eq!(step, Step::Transmit(Terms::default()));
+}
+
+#[test]
+fn tls_forgets_what_was_negotiated_but_not_the_clients_flags() {
+    for (flags, len) in [(1, 134), (3, 10)] {
+        let mut n = begin_with(flags, Tls::Required);
+        n.structured = true;
+        n.contexts_of = Some("tank/vol".into());
+        n.secured();
+        let (_, out) = converse(&mut n, SET_META_CONTEXT, &context_data("tank/vol", &["base:allocation"]));
+        assert_eq!(kinds(SET_META_CONTEXT, &out), [No::Invalid as u32], "no structured replies");
+        converse(&mut n, STRUCTURED_REPLY, b"");
+        let (step, out) = converse(&mut n, EXPORT_NAME, b"tank/vol");
+        assert_eq!(step, Step::Transmit(Terms { structured: true, contexts: false }));
+        assert_eq!(out.len(), len);
     }
 }
 

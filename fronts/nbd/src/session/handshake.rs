@@ -1,6 +1,10 @@
-//! Carries a negotiation out: receives options, fetches the facts their answers need, sends the answers.
+//! Carries a negotiation out: receives options, fetches the facts their answers need, sends the answers, makes TLS.
+//!
+//! Bytes behind a STARTTLS that was not answered yet came unprotected, and an attacker on the way may have added them. Left
+//! in the inbox they would be taken for protected ones, so they end the connection.
 
-use crate::negotiation::{Facts, Need, Negotiation, Offer, Step, Terms, greeting};
+use super::line::Line;
+use crate::negotiation::{Facts, Need, Negotiation, Offer, Step, Terms, Tls, greeting};
 use crate::volume::{Exports, Hold, Volume};
 use crate::wire::option::{Answers, Ask, Header, LEN, MAX_DATA, No};
 use flow::{Inbox, Vitals};
@@ -35,13 +39,14 @@ pub(crate) struct Visitor<'a> {
 
 /// `None` when the client left without choosing an export.
 pub(crate) async fn run(
-    stream: &dyn Stream,
+    line: &mut Line,
     exports: &dyn Exports,
     Visitor { client, vitals, patience }: Visitor<'_>,
 ) -> Result<Option<Opened>> {
     let mut inbox = Inbox::new(CAPACITY);
-    send(stream, greeting().to_vec()).await?;
-    let said = world::timeout(patience, inbox.fill(stream, 4)).await;
+    let mut stream = line.stream();
+    send(&*stream, greeting().to_vec()).await?;
+    let said = world::timeout(patience, inbox.fill(&*stream, 4)).await;
     let silent = || Error::new(Kind::Cancelled, "negotiate with NBD client: it says nothing");
     if !said.ok_or_else(silent)?? {
         return Ok(None);
@@ -49,9 +54,12 @@ pub(crate) async fn run(
     vitals.note_progress();
     let mut flags = [0; 4];
     inbox.take(&mut flags);
-    let mut negotiation = Negotiation::begin(u32::from_be_bytes(flags))?;
+    let mut negotiation = Negotiation::begin(
+        u32::from_be_bytes(flags),
+        if line.wants_tls() { Tls::Required } else { Tls::Absent },
+    )?;
     for _ in 0..MAX_OPTIONS {
-        let Some((option, data)) = receive_option(stream, &mut inbox).await? else { return Ok(None) };
+        let Some((option, data)) = receive_option(&*stream, &mut inbox).await? else { return Ok(None) };
         let mut out = Vec::new();
         let mut answers = Answers { option, out: &mut out };
         let mut opened = None;
@@ -62,14 +70,22 @@ pub(crate) async fn run(
             }
             Err(why) => negotiation.answer_malformed(why, &mut answers),
         };
+        if step == Step::Secure && !inbox.is_empty() {
+            return Err(Error::invalid("the NBD client sent more before TLS could begin"));
+        }
         if !out.is_empty() {
-            send(stream, out).await?;
+            send(&*stream, out).await?;
         }
         match (step, opened) {
             (Step::Transmit(terms), Some((name, volume, hold))) => {
                 return Ok(Some(Opened { name, volume, hold, terms, inbox }));
             }
             (Step::Close | Step::Transmit(_), _) => return Ok(None),
+            (Step::Secure, _) => {
+                line.secure().await?;
+                stream = line.stream();
+                negotiation.secured();
+            }
             (Step::Next, _) => {}
         }
     }

@@ -42,6 +42,7 @@ pub(crate) enum No {
     Unsupported = (1 << 31) + 1,
     Policy = (1 << 31) + 2,
     Invalid = (1 << 31) + 3,
+    TlsRequired = (1 << 31) + 5,
     Unknown = (1 << 31) + 6,
     TooBig = (1 << 31) + 9,
 }

@@ -9,6 +9,7 @@
 )]
 
 mod real;
+mod secure;
 
 use interop::harness::{self, Need, trial};
 use nbd::memory::{MemoryExports, MemoryVolume};
@@ -45,6 +46,31 @@ fn main() -> ExitCode {
             "libnbd_gets_every_command_and_error_right",
             &[program("nbdsh")],
             libnbd_gets_every_command_and_error_right,
+        ),
+        trial(
+            "nbdcopy_brings_bytes_there_and_back_inside_tls",
+            &[program("nbdcopy"), program("nbdinfo"), secure::LIBNBD],
+            secure::nbdcopy_brings_bytes_there_and_back_inside_tls,
+        ),
+        trial(
+            "clients_without_tls_are_refused",
+            &[program("nbdinfo"), secure::LIBNBD],
+            secure::clients_without_tls_are_refused,
+        ),
+        trial(
+            "clients_are_taken_by_their_certificates",
+            &[program("nbdinfo"), secure::LIBNBD],
+            secure::clients_are_taken_by_their_certificates,
+        ),
+        trial(
+            "a_client_that_trusts_another_authority_refuses_the_server",
+            &[program("nbdinfo"), secure::LIBNBD],
+            secure::a_client_that_trusts_another_authority_refuses_the_server,
+        ),
+        trial(
+            "qemu_reads_back_what_it_wrote_inside_tls",
+            &[program("qemu-io")],
+            secure::qemu_reads_back_what_it_wrote_inside_tls,
         ),
     ])
 }

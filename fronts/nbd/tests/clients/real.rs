@@ -23,6 +23,16 @@ impl Real {
     }
 
     pub fn serve_in(world: linux::Config, name: &str, exports: MemoryExports) -> Real {
+        Real::serve_with(world, name, exports, None)
+    }
+
+    /// With an identity, over TCP inside TLS alone.
+    pub fn serve_with(
+        world: linux::Config,
+        name: &str,
+        exports: MemoryExports,
+        identity: Option<tls::Identity>,
+    ) -> Real {
         let dir = std::env::temp_dir().join(format!("nbd-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&dir).expect("a temporary directory can be made");
         let socket = dir.join("socket");
@@ -32,6 +42,7 @@ impl Real {
         let thread = thread::spawn(move || {
             linux::run(world, async move {
                 let server = Server::new(Arc::new(exports), Arc::default(), Config::default());
+                identity.into_iter().for_each(|identity| server.require_tls(identity));
                 let any = Address::Tcp(([127, 0, 0, 1], 0).into());
                 let tcp = server.listen(&any).expect("the server listens");
                 server.listen(&Address::Unix(socket)).expect("the server listens");

@@ -4,6 +4,7 @@
 
 mod peer;
 mod pipe;
+mod secure;
 mod slow;
 
 use nbd::memory::{MemoryExports, MemoryVolume};

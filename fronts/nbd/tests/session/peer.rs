@@ -1,7 +1,8 @@
 //! A client that speaks in bytes, so that it can also misbehave.
 
-use crate::pipe::{End, pair};
+use crate::pipe::pair;
 use nbd::Server;
+use std::sync::Arc;
 use std::time::Duration;
 use world::{Address, Buf, IoBuf, Stream};
 
@@ -14,7 +15,7 @@ pub const WRITE_ZEROES: u16 = 6;
 pub const BLOCK_STATUS: u16 = 7;
 
 pub struct Peer {
-    end: End,
+    end: Arc<dyn Stream>,
     waiting: Vec<u8>,
 }
 
@@ -32,7 +33,7 @@ impl Peer {
     /// A client and the stream it will be served through.
     pub fn bare() -> (Peer, Box<dyn Stream>) {
         let (ours, theirs) = pair();
-        (Peer { end: ours, waiting: Vec::new() }, Box::new(theirs))
+        (Peer { end: Arc::new(ours), waiting: Vec::new() }, Box::new(theirs))
     }
 
     /// Connects and says hello.
@@ -47,6 +48,15 @@ impl Peer {
         assert_eq!(self.receive(18).await.unwrap(), *b"NBDMAGICIHAVEOPT\0\x03");
         self.send(&3u32.to_be_bytes()).await;
         self
+    }
+
+    /// Begins TLS, trusting what `config` does.
+    pub async fn secured(mut self, config: Arc<rustls::ClientConfig>) -> Peer {
+        assert_eq!(self.option(5, &[]).await, [1]);
+        assert!(self.waiting.is_empty(), "the server waits for the client to begin");
+        let name = "nas".try_into().unwrap();
+        let secure = tls::Secure::connect(self.end, config, name).await.expect("the handshake");
+        Peer { end: Arc::new(secure), ..self }
     }
 
     /// Connects and takes an export, with structured replies and block status.
