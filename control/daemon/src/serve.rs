@@ -1,8 +1,9 @@
 //! `cenote up` and `cenote serve`: an appliance that goes on until it is told to end.
 //!
 //! ```text
-//!   lock the home ─▶ open its pools ─▶ (up: a first one) ─▶ NBD ─▶ command socket ─▶ API ─▶ wait ─▶ clients, pools, sockets
-//!                                                  (up: asks itself, then says that it is up)    SIGINT, SIGTERM, or asked to
+//!   lock the home ─▶ open its pools ─▶ (up: a first one) ─▶ NBD ─▶ command socket ─▶ API ─▶ wait
+//!                                                  (up: asks itself, then says that it is up) │
+//!             clients, pools, sockets ◀── SIGINT, SIGTERM, or asked to ────────────────────────┘
 //! ```
 
 use crate::{log, manager, nbd_tls, report, socket, up, web};

@@ -166,7 +166,8 @@ impl Inner {
     }
 
     /// Waits when `error` is that of devices which give no sign of life, until the pool is resumed; else it is returned.
-    /// `begun`: [`Suspension::resumed`] before the read. `again`: the block was read once more since, from devices that answered.
+    /// `begun`: [`Suspension::resumed`] before the read. `again`: the block was read once more since, from devices that
+    /// answered.
     async fn outlast(&self, bp: &BlockPointer, error: Error, begun: u64, again: &mut bool) -> Result<()> {
         // "No copy passed its checksum" is said as well when a copy could not be read at all.
         if !matches!(error.kind(), Kind::Io | Kind::Checksum) || self.space.is_none() {

@@ -13,7 +13,8 @@
 //!
 //! The protocol is the fixed newstyle handshake, then requests with simple or structured replies; the one metadata
 //! context is `base:allocation`. A server with a certificate requires TLS of all who come over TCP, and has none elsewhere:
-//! the negotiation begins anew inside it ([`Server::require_tls`]). There are no extended headers: they are refused politely.
+//! the negotiation begins anew inside it ([`Server::require_tls`]). There are no extended headers: they are refused
+//! politely.
 //!
 //! Where the speed comes from: a connection is one future that stays on one core. Every complete request of a receive
 //! is taken at once; whatever the volume can answer without waiting is answered inline; all answers that are ready

@@ -7,6 +7,7 @@ use interop::harness::Need;
 use std::path::{Path, PathBuf};
 use tls::Identity;
 
+/// Certificates of `rcgen::Certificate`, as the tests of the layer below make them.
 #[path = "../../../tls/tests/authority/mod.rs"]
 mod authority;
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 use tls::Identity;
 use world::Address;
 
+/// Certificates of `rcgen::Certificate`, as the tests of the layer below make them.
 #[path = "../../../tls/tests/authority/mod.rs"]
 mod authority;
 
