@@ -121,8 +121,9 @@ impl Pool {
             if world::timeout(interval / leaves as u32, stop.wait()).await.is_some() {
                 return;
             }
-            // A pool that is suspended gives no signs: another host may take it.
-            if inner.txgs.failure().is_some() {
+            // A pool that was given up gives no signs: another host may take it. One that is suspended may go on, and
+            // gives them for as long as it can.
+            if inner.txgs.has_failed_for_good() {
                 continue;
             }
             let now = world::wall_clock().seconds;
@@ -141,8 +142,9 @@ impl Pool {
                 }
                 Err(e) if fails > 0 && silence > interval * fails => {
                     let e = Error::new(Kind::Io, "tell other hosts that the pool is in use").because(e);
-                    inner.note_problem(format!("the pool is suspended: {e}"));
+                    inner.note_problem(format!("the pool is given up: {e}"));
                     inner.txgs.fail(&e);
+                    inner.pipeline.suspension().give_up();
                 }
                 Err(_) => {}
             }

@@ -75,7 +75,7 @@ impl Shape {
         let group = match self.layout {
             Layout::Raidz { parity } => vec![ParityGroup {
                 width: self.devices as u64,
-                parity: parity as u64,
+                parity,
                 ashift: self.ashift,
                 whole_rows: false,
             }],
