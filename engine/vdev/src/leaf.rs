@@ -311,10 +311,10 @@ impl Leaf {
         self.alarm.store(true, Ordering::Relaxed);
     }
 
-    /// Whether there is anything for [`Leaf::revive`] to do.
+    /// Whether something that is known is for [`Leaf::revive`] to mend.
     fn is_ailing(&self) -> bool {
         let has_errors = self.health() != Health::ONLINE || self.errors() != Errors::default();
-        self.health().state != State::Offline && (has_errors || self.durability.is_doubtful())
+        has_errors || self.durability.is_doubtful()
     }
 
     /// Forgets all errors and brings the device back, as `zpool clear` does: it is opened again where it gives no sign of
@@ -324,7 +324,11 @@ impl Leaf {
     /// # Errors
     /// `Io` when it is still not there, or does not take what it must; then it is as it was, or not open.
     pub(crate) async fn revive(self: &Arc<Leaf>, pool: Guid, min_asize: u64, mode: OpenMode) -> Result<()> {
-        if !self.is_ailing() {
+        if self.health().state == State::Offline {
+            return Ok(());
+        }
+        // It may have been away, with what its cache held, without an operation that met with it.
+        if !self.is_ailing() && self.probe(mode).await.is_ok() {
             return Ok(());
         }
         self.lock().health = Health::ONLINE;

@@ -201,7 +201,7 @@ impl Disks {
 
     pub(crate) fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn Disk>> {
         let disk = lock(&self.0.disks).get(path).cloned().ok_or(io::ErrorKind::NotFound)?;
-        {
+        let unplugged = {
             let mut state = lock(&disk.state);
             if state.fault.gone {
                 return Err(io::ErrorKind::NotFound.into());
@@ -213,8 +213,9 @@ impl Disks {
                 }
                 state.opened_for_writing = true;
             }
-        }
-        Ok(Arc::new(Opened { disk, all: self.0.clone(), mode }))
+            state.unplugged
+        };
+        Ok(Arc::new(Opened { disk, all: self.0.clone(), mode, unplugged }))
     }
 
     pub(crate) fn list(&self, dir: &Path) -> Vec<PathBuf> {
@@ -227,11 +228,9 @@ impl DiskHandle {
         lock(&self.0.state).fault = fault;
     }
 
-    /// Unplugs it: its cache is lost, and it is gone until another fault is set.
+    /// Unplugs it: its cache is lost, and it is gone until another fault is set. What has it open must open it anew.
     pub fn unplug(&self) {
-        let mut state = lock(&self.0.state);
-        state.fault = Fault { gone: true, ..Fault::default() };
-        state.lose_cache();
+        lock(&self.0.state).unplug();
     }
 
     /// Sets the fault when the `n`-th write from now on is issued: a disk that vanishes, or comes back, in the midst.

@@ -12,6 +12,8 @@ pub(super) struct Opened {
     pub disk: Arc<SimDisk>,
     pub all: Arc<Shared>,
     pub mode: OpenMode,
+    /// How often the disk had been unplugged when this was opened.
+    pub unplugged: u64,
 }
 
 impl std::fmt::Debug for Opened {
@@ -22,8 +24,9 @@ impl std::fmt::Debug for Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        if self.mode == OpenMode::ReadWrite {
-            lock(&self.disk.state).opened_for_writing = false;
+        let mut state = lock(&self.disk.state);
+        if self.mode == OpenMode::ReadWrite && state.unplugged == self.unplugged {
+            state.opened_for_writing = false;
         }
     }
 }
@@ -46,11 +49,11 @@ impl Disk for Opened {
 
     fn current_size(&self) -> io::Result<u64> {
         let state = lock(&self.disk.state);
-        if state.fault.gone { Err(io::Error::other("the device is gone")) } else { Ok(state.size) }
+        state.answers(self.unplugged).map(|()| state.size)
     }
 
     fn read(&self, offset: u64, mut buf: IoBuf) -> Pending<(IoBuf, io::Result<()>)> {
-        let disk = self.disk.clone();
+        let (disk, unplugged) = (self.disk.clone(), self.unplugged);
         let done = {
             let mut state = lock(&disk.state);
             let base = state.model.read;
@@ -58,7 +61,7 @@ impl Disk for Opened {
         };
         Box::pin(async move {
             world::sleep_until(done).await;
-            let result = disk.finish_read(offset, &mut buf);
+            let result = disk.finish_read(offset, &mut buf, unplugged);
             (buf, result)
         })
     }
@@ -67,12 +70,12 @@ impl Disk for Opened {
         if self.mode == OpenMode::ReadOnly {
             return Box::pin(async { Err(io::ErrorKind::PermissionDenied.into()) });
         }
-        let (disk, all) = (self.disk.clone(), self.all.clone());
+        let (disk, all, unplugged) = (self.disk.clone(), self.all.clone(), self.unplugged);
         let len = parts.iter().map(|p| p.len() as u64).sum();
         let (done, number) = {
             let mut state = lock(&disk.state);
             let number = state.number();
-            if let Err(e) = state.check(offset, len) {
+            if let Err(e) = state.answers(unplugged).and_then(|()| state.check(offset, len)) {
                 return Box::pin(async move { Err(e) });
             }
             if state.fault.full {
@@ -87,12 +90,12 @@ impl Disk for Opened {
         Box::pin(world::spawn(async move {
             world::sleep_until(done).await;
             all.reach(Moment::Write).await;
-            disk.finish_write(number)
+            disk.finish_write(number, unplugged)
         }))
     }
 
     fn flush(&self) -> Pending<io::Result<()>> {
-        let (disk, all) = (self.disk.clone(), self.all.clone());
+        let (disk, all, unplugged) = (self.disk.clone(), self.all.clone(), self.unplugged);
         let (done, mark) = {
             let mut state = lock(&disk.state);
             // What has completed by now is covered; what is on its way need not be.
@@ -102,8 +105,11 @@ impl Disk for Opened {
         Box::pin(async move {
             world::sleep_until(done).await;
             all.reach(Moment::Flush).await;
-            let fault = lock(&disk.state).fault;
-            if fault.gone || chance(fault.flush_errors_ppm) {
+            let (fault, answers) = {
+                let state = lock(&disk.state);
+                (state.fault, state.answers(unplugged).is_ok())
+            };
+            if !answers || chance(fault.flush_errors_ppm) {
                 if fault.forgets {
                     lock(&disk.state).lose_cache();
                 }
@@ -117,9 +123,10 @@ impl Disk for Opened {
     }
 
     fn discard(&self, offset: u64, len: u64) -> Pending<io::Result<()>> {
-        let disk = self.disk.clone();
+        let (disk, unplugged) = (self.disk.clone(), self.unplugged);
         Box::pin(async move {
             let mut state = lock(&disk.state);
+            state.answers(unplugged)?;
             state.check(offset, len)?;
             state.view.discard(offset, len);
             Ok(())
@@ -128,11 +135,12 @@ impl Disk for Opened {
 }
 
 impl SimDisk {
-    fn finish_read(&self, offset: u64, buf: &mut IoBuf) -> io::Result<()> {
+    fn finish_read(&self, offset: u64, buf: &mut IoBuf, unplugged: u64) -> io::Result<()> {
         let fault = lock(&self.state).fault;
         let (fails, rots) = (chance(fault.read_errors_ppm), chance(fault.rot_ppm));
         {
             let state = lock(&self.state);
+            state.answers(unplugged)?;
             state.check(offset, buf.len() as u64)?;
             if fails || state.is_bad(offset, buf.len() as u64) {
                 return Err(io::Error::other("medium error"));
@@ -146,15 +154,15 @@ impl SimDisk {
         Ok(())
     }
 
-    fn finish_write(&self, number: u64) -> io::Result<()> {
-        let Fault { write_errors_ppm, lost_writes_ppm, misdirected_writes_ppm, gone, .. } =
-            lock(&self.state).fault;
+    fn finish_write(&self, number: u64, unplugged: u64) -> io::Result<()> {
+        let Fault { write_errors_ppm, lost_writes_ppm, misdirected_writes_ppm, .. } = lock(&self.state).fault;
         let (fails, lost) = (chance(write_errors_ppm), chance(lost_writes_ppm));
         let elsewhere = chance(misdirected_writes_ppm).then(world::random_u64);
         let mut state = lock(&self.state);
+        state.answers(unplugged).inspect_err(|_| drop(state.in_flight.remove(&number)))?;
         // A power cut may have taken it.
         let Some(mut write) = state.in_flight.remove(&number) else { return Ok(()) };
-        if fails || gone {
+        if fails {
             return Err(io::Error::other("write error"));
         }
         if let Some(random) = elsewhere {

@@ -60,6 +60,8 @@ pub(super) struct State {
     head: u64,
     dirty_bytes: u64,
     pub opened_for_writing: bool,
+    /// How often it was unplugged: what was opened before the last time stays dead, as a descriptor does.
+    pub unplugged: u64,
 }
 
 impl State {
@@ -80,6 +82,7 @@ impl State {
             head: 0,
             dirty_bytes: 0,
             opened_for_writing: false,
+            unplugged: 0,
         }
     }
 
@@ -163,10 +166,24 @@ impl State {
         self.durable.truncate(size);
     }
 
-    pub fn check(&self, offset: u64, len: u64) -> io::Result<()> {
-        if self.fault.gone {
-            return Err(io::Error::other("the device is gone"));
+    /// Loses its cache, and is gone until another fault is set; then it must be opened anew.
+    pub fn unplug(&mut self) {
+        self.fault = Fault { gone: true, ..Fault::default() };
+        self.unplugged += 1;
+        self.opened_for_writing = false;
+        self.in_flight.clear();
+        self.lose_cache();
+    }
+
+    /// Whether what was opened after so many times of unplugging still works.
+    pub fn answers(&self, unplugged: u64) -> io::Result<()> {
+        match self.fault.gone || self.unplugged != unplugged {
+            true => Err(io::Error::other("the device is gone")),
+            false => Ok(()),
         }
+    }
+
+    pub fn check(&self, offset: u64, len: u64) -> io::Result<()> {
         let unit = u64::from(self.model.logical_block);
         if !offset.is_multiple_of(unit) || !len.is_multiple_of(unit) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not aligned to the device's blocks"));
