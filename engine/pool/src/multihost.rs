@@ -3,7 +3,7 @@
 //! ```text
 //!   owner     every zfs_multihost_interval / devices     the last uberblock, with the time and a number, into the last
 //!                                                        slot of one label of one device, others each time
-//!             none written for so many intervals         the pool is suspended: another host may have taken it
+//!             none written for so many intervals         the pool is given up: another host may have taken it
 //!
 //!   opener    exported, the same host, no multihost      opened at once
 //!             else: watched for `patience`               a newer uberblock: refused, even by force;  none: opened

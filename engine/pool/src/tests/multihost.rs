@@ -1,6 +1,6 @@
 //! Pools that another host, or another process, may have.
 
-use super::{Rig, VOLUME, cache, fill, host, make_volume};
+use super::{Rig, VOLUME, cache, fill, host, make_volume, verify};
 use crate::{Host, OpenOptions, Pool};
 use sim::Fault;
 use std::time::Duration;
@@ -94,6 +94,33 @@ fn an_owner_that_cannot_give_signs_gives_the_pool_up() {
         assert_eq!(pool.txgs().failure(), None, "not yet: others wait for longer");
         world::sleep(Duration::from_secs(10)).await;
         assert!(pool.txgs().failure().is_some_and(|why| why.contains("tell other hosts")));
+    });
+}
+
+/// A suspended pool gave no signs, so that another host could take it, and went on after `clear` beside that host.
+#[test]
+fn a_suspended_pool_gives_signs_for_as_long_as_it_can_and_goes_on() {
+    let rig = Rig::new(Layout::Stripe, 2, 96 << 20);
+    let own = rig.clone();
+    rig.run(1, async move {
+        let pool = shared(&own).await;
+        pool.sync().await.unwrap();
+        let disk = own.disks.get(own.path(0)).unwrap();
+        disk.set_fault(Fault { write_errors_ppm: 1_000_000, ..Fault::default() });
+        let writing = pool.clone();
+        let written = world::spawn(async move {
+            fill(&writing, VOLUME, 2).await;
+            writing.sync().await
+        });
+        world::sleep(Duration::from_secs(100)).await;
+        assert!(pool.suspended().is_some_and(|why| !why.contains("tell other hosts")));
+        let error = open_by_force(&own, 8).await.unwrap_err();
+        assert!(error.to_string().contains("in use on 'sim' (multihost=on)"), "{error}");
+        disk.set_fault(Fault::default());
+        pool.clear(None).await.unwrap();
+        written.await.unwrap();
+        verify(&pool).await;
+        pool.export().await.unwrap();
     });
 }
 
