@@ -9,7 +9,7 @@
 //! while more is available than it can take at worst, and refused when nothing is. No sync fails.
 
 use super::{cache, host, noise, verify};
-use crate::{Content, CreateOptions, OpenOptions, Pool};
+use crate::{Content, CreateOptions, Pool};
 use dsl::DestroySpec;
 use dsl::props::{PropName, Types, Value, When, parse_setting};
 use dsl::thick::{ParityGroup, reservation_for};
@@ -86,17 +86,7 @@ impl Shape {
 }
 
 async fn open() -> Pool {
-    let found = crate::scan_dirs(&[Path::new("/sim")]).await.unwrap();
-    let options = OpenOptions {
-        read_only: false,
-        name: None,
-        host: host(),
-        force: false,
-        missing_log: false,
-        cache: cache(),
-        tunables: Default::default(),
-    };
-    crate::open(&found[0], options).await.unwrap()
+    super::reshape::open_all(false).await
 }
 
 fn setting(name: &str, value: &str, types: Types) -> (PropName, Value) {
@@ -160,6 +150,13 @@ async fn settle(pool: &Pool) {
     for _ in 0..4 {
         pool.change("touch", |pool, tx| async move { pool.0.touch(&tx).await }).await.unwrap();
     }
+}
+
+/// A new sparse volume that takes all that is written to it.
+async fn uncompressed(pool: &Pool, name: &str, size: u64, block_size: u64) -> Volume {
+    let props = vec![setting("compression", "off", Types::VOLUME)];
+    pool.create_dataset(name, Content::Volume { size, block_size }, props).await.unwrap();
+    pool.open_volume(name).await.unwrap()
 }
 
 async fn bytes_of(volume: &Volume) -> Vec<u8> {
@@ -312,10 +309,7 @@ impl Bench {
     async fn fill(&mut self) {
         let (name, block) = ("tank/full".to_string(), 32 << 10);
         let count = 2 * available(&self.pool, "tank").await / block;
-        let props = vec![setting("compression", "off", Types::VOLUME)];
-        let content = Content::Volume { size: count * block, block_size: block };
-        self.pool.create_dataset(&name, content, props).await.unwrap();
-        let volume = self.pool.open_volume(&name).await.unwrap();
+        let volume = uncompressed(&self.pool, &name, count * block, block).await;
         let made = Made { volume, blocks: Blocks::new(), count, block, is_thick: false };
         self.volumes.insert(name.clone(), made);
         for at in 0..count {
@@ -611,10 +605,7 @@ fn a_sparse_volume_of_nearly_all_there_is_can_be_overwritten_for_ever() {
         let pool = PLAIN.create().await;
         let block = 8u64 << 10;
         let count = available(&pool, "tank").await * 96 / 100 / block;
-        let content = Content::Volume { size: count * block, block_size: block };
-        let props = vec![setting("compression", "off", Types::VOLUME)];
-        pool.create_dataset("tank/v", content, props).await.unwrap();
-        let volume = pool.open_volume("tank/v").await.unwrap();
+        let volume = uncompressed(&pool, "tank/v", count * block, block).await;
         let data = Buf::copy_from(&noise(1, block as usize));
         let mut rng = Rng::new(2);
         for at in (0..count).chain((0..count * 3).map(|_| rng.next_u64() % count)) {
@@ -635,10 +626,7 @@ fn what_was_freed_becomes_available_though_nothing_is_written() {
         let pool = PLAIN.create().await;
         let block = 128u64 << 10;
         let before = available(&pool, "tank").await;
-        let content = Content::Volume { size: 64 << 20, block_size: block };
-        let props = vec![setting("compression", "off", Types::VOLUME)];
-        pool.create_dataset("tank/v", content, props).await.unwrap();
-        let volume = pool.open_volume("tank/v").await.unwrap();
+        let volume = uncompressed(&pool, "tank/v", 64 << 20, block).await;
         let data = Buf::copy_from(&noise(1, block as usize));
         let mut at = 0;
         while volume.write(at, data.clone()).await.is_ok() {
