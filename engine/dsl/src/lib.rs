@@ -26,8 +26,8 @@
 //!
 //! Not here: when txgs sync and in which order (`pool`); blocks (`zio`); what is inside a volume (`zvol`).
 
-pub mod admit;
-mod bpobj;
+mod admit;
+pub mod bpobj;
 mod clone;
 pub mod core;
 mod counts;
