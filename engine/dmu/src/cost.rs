@@ -21,7 +21,7 @@ use crate::overlay::Overlay;
 use ondisk::{BlockPointer, ObjectType};
 use std::ops::Range;
 use txg::Tx;
-use units::{ObjectId, Txg};
+use units::ObjectId;
 
 /// Entries of space maps, deadlists and lists of what is to be freed, for each block, in three copies.
 const BOOKKEEPING: u64 = 512;
@@ -39,10 +39,6 @@ fn group(blkid: u64, fan_out_shift: u32, level: u8) -> Range<u64> {
     let shift = (fan_out_shift * u32::from(level)).min(63);
     let first = blkid >> shift << shift;
     first..first.saturating_add(1 << shift)
-}
-
-fn overlay_of(state: &State, txg: Txg) -> Option<&Overlay> {
-    state.overlays[txg.slot()].as_deref().filter(|overlay| overlay.txg == txg)
 }
 
 /// Whether the txg writes the indirect block above these blocks in any case.
@@ -79,7 +75,7 @@ pub(crate) fn of_block(state: &State, shared: &Shared, tx: &Tx, blkid: u64) -> u
     if tx.is_syncing() {
         return 0;
     }
-    let overlay = overlay_of(state, tx.txg());
+    let overlay = state.overlay(tx.txg());
     if overlay.is_some_and(|overlay| overlay.blocks.contains_key(&blkid)) {
         // One that was written already, for the log, is written again.
         let again = overlay.is_some_and(|overlay| overlay.written.contains_key(&blkid));
@@ -104,7 +100,7 @@ pub(crate) fn of_size(state: &State, shared: &Shared, tx: &Tx, size: u32) -> u64
 
 /// What freeing `blocks` in the overlay of `tx` adds; to be asked before that is done.
 pub(crate) fn of_freeing(state: &State, shared: &Shared, tx: &Tx, blocks: &Range<u64>) -> u64 {
-    if tx.is_syncing() { 0 } else { at_the_ends(state, shared, overlay_of(state, tx.txg()), blocks) }
+    if tx.is_syncing() { 0 } else { at_the_ends(state, shared, state.overlay(tx.txg()), blocks) }
 }
 
 /// The indirect blocks that stay, at both ends of a range that goes.

@@ -21,7 +21,8 @@
 //!
 //! [`sync`] writes an overlay out: level 0 first, in groups that share an indirect block, then the parents, then the
 //! dnode into the meta-dnode, which is synced the same way last of all; the result is one block pointer for the whole
-//! object set. When it is done the new tree becomes stable and the overlay goes, in one step under the object's lock.
+//! object set. A block that is on its device is in memory no longer than the cache wants it: the overlay has its pointer
+//! instead. When all is done the new tree becomes stable and the overlay goes, in one step under the object's lock.
 //!
 //! [`Object::write_now`] writes one block before the sync, for the intent log: the sync finds it done.
 //!
@@ -30,7 +31,8 @@
 //! (`Object::read_block`). Whoever reads a dnode to open its object, or to see that there is none, looks again when
 //! dnodes have changed meanwhile.
 //!
-//! Invariants: an overlay changes only through a [`txg::Tx`] of its txg; a synced overlay is never changed; each block
+//! Invariants: an overlay changes only through a [`txg::Tx`] of its txg; from the begin of its sync on blocks land, and nothing else
+//! changes; each block
 //! that a sync replaces is reported killed once, and each that it writes born once, to the [`Ledger`].
 //!
 //! Not here: which dataset an object set belongs to and what killing a block means (`dsl`); names (`zap`); who calls
@@ -62,7 +64,9 @@ pub use prefetch::{Streaks, aside};
 pub use spill::{SPILL_MAX, SPILL_UNIT};
 pub use sync::SyncCtx;
 pub use traverse::{Visit, Visitor, locate, traverse_objset, traverse_tree};
-pub use txg::Tx;
+pub use txg::{Dirty, Tx};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod while_syncing;

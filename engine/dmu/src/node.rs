@@ -6,6 +6,7 @@ use crate::spill::Spill;
 use crate::tree::Tree;
 use ondisk::{DnodeFlags, DnodePhys, ObjectType};
 use std::sync::{Arc, Mutex, MutexGuard};
+use txg::Tx;
 use units::{Error, Kind, ObjectId, Result, Txg};
 
 /// What a dnode says of its object, besides the tree.
@@ -63,7 +64,7 @@ pub(crate) struct State {
     pub bonus: Arc<[u8]>,
     /// As of the last synced txg.
     pub stable: Arc<Tree>,
-    pub overlays: [Option<Arc<Overlay>>; Txg::SLOTS],
+    pub overlays: [Option<Box<Overlay>>; Txg::SLOTS],
     /// The txg that frees the object; nobody may change it after that.
     pub freed_in: Option<Txg>,
     /// See [`crate::Object::version`].
@@ -112,27 +113,44 @@ impl Node {
 
 impl State {
     /// The overlays that may differ from the stable tree, newest first.
-    pub fn overlays_newest_first(&self) -> impl Iterator<Item = &Arc<Overlay>> {
-        let mut live: [Option<&Arc<Overlay>>; Txg::SLOTS] = Default::default();
+    pub fn overlays_newest_first(&self) -> impl Iterator<Item = &Overlay> {
+        let mut live: [Option<&Overlay>; Txg::SLOTS] = Default::default();
         for (to, from) in live.iter_mut().zip(&self.overlays) {
-            *to = from.as_ref();
+            *to = from.as_deref();
         }
         // Four slots at most: a sort costs less than remembering an order.
         live.sort_by_key(|o| std::cmp::Reverse(o.map_or(0, |o| o.txg.0)));
         live.into_iter().flatten()
     }
 
-    /// The overlay of `txg`, to be changed; the flag says that it is new, so that the object must be listed as dirty.
-    pub fn overlay_mut(&mut self, id: ObjectId, txg: Txg) -> Result<(&mut Overlay, bool)> {
+    /// The overlay of `tx`'s txg, to be changed; the flag says that it is new, so that the object must be listed as dirty.
+    pub fn overlay_mut(&mut self, id: ObjectId, tx: &Tx) -> Result<(&mut Overlay, bool)> {
+        let txg = tx.txg();
         if self.freed_in.is_some() {
             return Err(Error::new(Kind::NotFound, "change object").at(format!("{:x}", id.0)));
         }
         let slot = &mut self.overlays[txg.slot()];
         let fresh = slot.is_none();
         let overlay =
-            slot.get_or_insert_with(|| Arc::new(Overlay::new(txg, self.attrs.clone(), self.bonus.clone())));
+            slot.get_or_insert_with(|| Box::new(Overlay::new(txg, self.attrs.clone(), self.bonus.clone())));
         assert_eq!(overlay.txg, txg, "an overlay is synced before its slot comes round again");
-        Ok((Arc::make_mut(overlay), fresh))
+        assert!(!overlay.syncing, "nothing changes an overlay while it is synced");
+        if fresh {
+            overlay.count(tx, Overlay::OWN_BYTES);
+        }
+        Ok((overlay, fresh))
+    }
+
+    /// The overlay of `txg`, if it has changed the object.
+    pub fn overlay(&self, txg: Txg) -> Option<&Overlay> {
+        self.overlays[txg.slot()].as_deref().filter(|overlay| overlay.txg == txg)
+    }
+
+    /// As [`State::overlay`], to be changed.
+    pub fn existing_overlay_mut(&mut self, txg: Txg) -> Option<&mut Overlay> {
+        let overlay = self.overlays[txg.slot()].as_deref_mut().filter(|overlay| overlay.txg == txg)?;
+        assert!(!overlay.syncing, "nothing changes an overlay while it is synced");
+        Some(overlay)
     }
 
     /// Whether there is a spill block, changes of the open txg included.

@@ -25,8 +25,7 @@ impl Object {
     /// The buffer that holds block `blkid` as `tx`'s txg has written it.
     pub fn dirty_block(&self, tx: &Tx, blkid: u64) -> Option<Buf> {
         let state = self.node.lock();
-        let overlay = state.overlays[tx.txg().slot()].as_ref().filter(|o| o.txg == tx.txg())?;
-        overlay.blocks.get(&blkid).cloned()
+        state.overlay(tx.txg())?.blocks.get(&blkid).cloned()
     }
 
     /// Writes a block that `tx`'s txg has dirtied, now, and returns its pointer: a hole for zeros. `None` when the block
@@ -45,11 +44,11 @@ impl Object {
         let bp = node.shared.store.write(data.clone(), &BlockPointer::HOLE, spec).await?;
         let kept = {
             let mut state = node.lock();
-            let overlay = state.overlays[tx.txg().slot()].as_mut().filter(|o| o.txg == tx.txg());
+            let overlay = state.existing_overlay_mut(tx.txg());
             // Two logs of one object do not exist; two commits of one log take turns. So nobody else has written it.
             match overlay.filter(|o| is_still(o.blocks.get(&blkid), data)) {
                 Some(overlay) => {
-                    std::sync::Arc::make_mut(overlay).written.insert(blkid, bp.clone());
+                    overlay.written.insert(blkid, bp.clone());
                     true
                 }
                 None => false,
@@ -63,8 +62,7 @@ impl Object {
 
     fn look(&self, tx: &Tx, blkid: u64, data: &Buf) -> Look {
         let state = self.node.lock();
-        let overlay = state.overlays[tx.txg().slot()].as_ref().filter(|o| o.txg == tx.txg());
-        match overlay.filter(|o| is_still(o.blocks.get(&blkid), data)) {
+        match state.overlay(tx.txg()).filter(|o| is_still(o.blocks.get(&blkid), data)) {
             None => Look::Changed,
             Some(overlay) => match overlay.written.get(&blkid) {
                 Some(bp) => Look::Written(bp.clone()),

@@ -2,9 +2,9 @@
 
 use crate::cost;
 use crate::node::{Attrs, Node};
-use crate::overlay::Found;
+use crate::overlay::{Found, Overlay};
 use crate::tree::Tree;
-use ondisk::DnodePhys;
+use ondisk::{BlockPointer, DnodePhys};
 use std::sync::Arc;
 use txg::Tx;
 use units::{Checksum, Error, Kind, ObjectId, Result};
@@ -30,7 +30,9 @@ struct Looked {
 enum Lookup {
     Memory(Buf),
     Hole,
-    Tree(Arc<Tree>),
+    /// On the devices, as the stable tree says; or, where there is a pointer, as the sync has written it, whose tree comes
+    /// after this one.
+    Device(Arc<Tree>, Option<BlockPointer>),
 }
 
 /// What was read from a device or found in the cache.
@@ -87,11 +89,15 @@ impl Object {
         for overlay in state.overlays_newest_first() {
             match overlay.find(blkid) {
                 Found::Data(data) => return looked(Lookup::Memory(data.clone())),
+                Found::Written(bp) if bp.is_hole() => return looked(Lookup::Hole),
+                Found::Written(bp) => {
+                    return looked(Lookup::Device(state.stable.clone(), Some(bp.clone())));
+                }
                 Found::Hole => return looked(Lookup::Hole),
                 Found::NotHere => {}
             }
         }
-        looked(Lookup::Tree(state.stable.clone()))
+        looked(Lookup::Device(state.stable.clone(), None))
     }
 
     /// Whether `data`, the very buffer, is the newest of a block and in memory only: what is on disk by now is another
@@ -99,7 +105,7 @@ impl Object {
     pub fn is_dirty_block(&self, blkid: u64, data: &Buf) -> bool {
         match self.lookup(blkid).place {
             Lookup::Memory(newest) => newest.as_ptr() == data.as_ptr() && newest.len() == data.len(),
-            Lookup::Hole | Lookup::Tree(_) => false,
+            Lookup::Hole | Lookup::Device(..) => false,
         }
     }
 
@@ -124,12 +130,12 @@ impl Object {
         loop {
             let Looked { place, size, version } = self.lookup(blkid);
             let found = |buf: Option<Buf>| (buf.map(|buf| fit(buf, size)), size as usize, version);
-            let tree = match place {
+            let (tree, bp) = match place {
                 Lookup::Memory(buf) => return Ok(found(Some(buf))),
                 Lookup::Hole => return Ok(found(None)),
-                Lookup::Tree(tree) => tree,
+                Lookup::Device(tree, bp) => (tree, bp),
             };
-            match self.read_from(&tree, blkid, ReadClass::Demand).await {
+            match self.read_from(&tree, bp, blkid, ReadClass::Demand).await {
                 Ok(Some(Read { is_verified: false, .. })) | Err(_) if self.is_replaced(&tree) => continue,
                 Ok(read) => return Ok(found(read.map(|read| read.buf))),
                 Err(e) => return Err(e),
@@ -143,9 +149,19 @@ impl Object {
         !Arc::ptr_eq(tree, &self.node.lock().stable)
     }
 
-    async fn read_from(&self, tree: &Tree, blkid: u64, class: ReadClass) -> Result<Option<Read>> {
+    /// Reads a block from where `bp` points, or else from where the tree has it.
+    async fn read_from(
+        &self,
+        tree: &Tree,
+        bp: Option<BlockPointer>,
+        blkid: u64,
+        class: ReadClass,
+    ) -> Result<Option<Read>> {
         let node = &self.node;
-        let bp = tree.find(&node.shared, node.id, 0, blkid).await?;
+        let bp = match bp {
+            Some(bp) => bp,
+            None => tree.find(&node.shared, node.id, 0, blkid).await?,
+        };
         if bp.is_hole() {
             return Ok(None);
         }
@@ -157,13 +173,16 @@ impl Object {
     /// The block if no device need be asked: `Some(None)` is a hole.
     pub fn cached_block(&self, blkid: u64) -> Option<Option<Buf>> {
         let Looked { place, size, .. } = self.lookup(blkid);
-        let tree = match place {
+        let (tree, bp) = match place {
             Lookup::Memory(buf) => return Some(Some(fit(buf, size))),
             Lookup::Hole => return Some(None),
-            Lookup::Tree(tree) => tree,
+            Lookup::Device(tree, bp) => (tree, bp),
         };
         let node = &self.node;
-        let bp = tree.find_cached(&node.shared, node.id, 0, blkid)?.ok()?;
+        let bp = match bp {
+            Some(bp) => bp,
+            None => tree.find_cached(&node.shared, node.id, 0, blkid)?.ok()?,
+        };
         if bp.is_hole() {
             return Some(None);
         }
@@ -174,9 +193,9 @@ impl Object {
     pub async fn is_hole(&self, blkid: u64) -> Result<bool> {
         loop {
             let tree = match self.lookup(blkid).place {
-                Lookup::Memory(_) => return Ok(false),
+                Lookup::Memory(_) | Lookup::Device(_, Some(_)) => return Ok(false),
                 Lookup::Hole => return Ok(true),
-                Lookup::Tree(tree) => tree,
+                Lookup::Device(tree, None) => tree,
             };
             match tree.find(&self.node.shared, self.node.id, 0, blkid).await {
                 Err(_) if self.is_replaced(&tree) => continue,
@@ -215,10 +234,11 @@ impl Object {
         let state = self.node.lock();
         let mut end = u64::MAX;
         for overlay in state.overlays_newest_first() {
-            if overlay.blocks.contains_key(&blkid) {
-                return Reach::Known(true, blkid + 1);
+            let next_write = overlay.next_written(blkid).unwrap_or(u64::MAX);
+            if next_write == blkid {
+                let is_data = !matches!(overlay.find(blkid), Found::Written(bp) if bp.is_hole());
+                return Reach::Known(is_data, blkid + 1);
             }
-            let next_write = overlay.blocks.range(blkid..).next().map_or(u64::MAX, |(&b, _)| b);
             end = end.min(next_write);
             if let Some(freed) = overlay.freed.overlap(blkid..u64::MAX).next() {
                 if freed.start == blkid {
@@ -234,9 +254,9 @@ impl Object {
     pub async fn prefetch_block(&self, blkid: u64) {
         // What may not stay would only be read twice.
         let keeps = self.node.shared.policy().primary_cache == crate::Caching::All;
-        if let (Lookup::Tree(tree), true) = (self.lookup(blkid).place, keeps) {
+        if let (Lookup::Device(tree, bp), true) = (self.lookup(blkid).place, keeps) {
             // Whoever really wants the block meets the error again, and reports it.
-            let _ = self.read_from(&tree, blkid, ReadClass::Prefetch).await;
+            let _ = self.read_from(&tree, bp, blkid, ReadClass::Prefetch).await;
         }
     }
 
@@ -273,9 +293,10 @@ impl Object {
             state.attrs.max_blkid = state.attrs.max_blkid.max(blkid);
             let cost = cost::of_block(&state, &node.shared, tx, blkid);
             let max = state.attrs.max_blkid;
-            let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
+            let (overlay, fresh) = state.overlay_mut(node.id, tx)?;
             overlay.attrs.max_blkid = overlay.attrs.max_blkid.max(blkid).min(max);
             let more = overlay.put(blkid, data, &*node.shared.store);
+            overlay.count(tx, more);
             state.data_changed(tx.txg());
             (fresh, more, cost)
         };
@@ -321,11 +342,9 @@ impl Object {
         let cost = {
             let mut state = self.node.lock();
             let cost = cost::of_block(&state, &self.node.shared, tx, blkid);
-            let Some(overlay) = state.overlays[tx.txg().slot()].as_mut().filter(|o| o.txg == tx.txg()) else {
-                return false;
-            };
             let store = &*self.node.shared.store;
-            let Some(slot) = Arc::make_mut(overlay).block_mut(blkid, store) else { return false };
+            let overlay = state.existing_overlay_mut(tx.txg());
+            let Some(slot) = overlay.and_then(|o| o.block_mut(blkid, store)) else { return false };
             slot.make_mut()[within..within + part.len()].copy_from_slice(part);
             state.data_changed(tx.txg());
             cost
@@ -378,7 +397,7 @@ impl Object {
                 state.attrs.max_blkid = blocks.start.saturating_sub(1).min(state.attrs.max_blkid);
             }
             let max = state.attrs.max_blkid;
-            let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
+            let (overlay, fresh) = state.overlay_mut(node.id, tx)?;
             // The range may reach past what this txg's tree has; what is not there need not be freed.
             overlay.free(blocks, &*node.shared.store);
             if to_the_end {
@@ -418,7 +437,7 @@ impl Object {
             change(&mut attrs, &mut bonus);
             self.check_room(&attrs, bonus.len(), state.has_spill())?;
             (state.attrs, state.bonus) = (attrs, bonus);
-            let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
+            let (overlay, fresh) = state.overlay_mut(node.id, tx)?;
             change(&mut overlay.attrs, &mut overlay.bonus);
             fresh
         };
@@ -461,9 +480,10 @@ impl Object {
         let node = &self.node;
         let (fresh, more, cost) = {
             let mut state = node.lock();
-            let (overlay, fresh) = state.overlay_mut(node.id, tx.txg())?;
+            let (overlay, fresh) = state.overlay_mut(node.id, tx)?;
             overlay.attrs.block_size = size;
             let more = old.map_or(0, |block| overlay.put(0, block, &*node.shared.store));
+            overlay.count(tx, more);
             state.attrs.block_size = size;
             state.data_changed(tx.txg());
             (fresh, more, cost::of_size(&state, &node.shared, tx, size))
@@ -475,17 +495,15 @@ impl Object {
     fn resize_dirty(&self, tx: &Tx, size: u32) -> bool {
         let (more, cost) = {
             let mut state = self.node.lock();
-            let Some(overlay) = state.overlays[tx.txg().slot()].as_mut().filter(|o| o.txg == tx.txg()) else {
-                return false;
-            };
-            let overlay = Arc::make_mut(overlay);
+            let Some(overlay) = state.existing_overlay_mut(tx.txg()) else { return false };
             let Some(block) = overlay.block_mut(0, &*self.node.shared.store) else { return false };
             let had = block.len();
             block.resize(size as usize);
+            let more = (size as usize).saturating_sub(had);
             overlay.attrs.block_size = size;
+            overlay.count(tx, more as u64);
             state.attrs.block_size = size;
             state.data_changed(tx.txg());
-            let more = (size as usize).saturating_sub(had);
             (more, cost::of_size(&state, &self.node.shared, tx, more as u32))
         };
         self.account(tx, false, more as u64, cost);
@@ -499,7 +517,7 @@ impl Object {
             let first_in = self.node.shared.list_dirty(&self.node, tx.txg());
             cost += cost::of_dnode(&self.node.shared, first_in);
         }
-        tx.dirtied(bytes + if fresh { 1024 } else { 0 });
+        tx.dirtied(bytes + if fresh { Overlay::OWN_BYTES } else { 0 });
         tx.charge(cost);
     }
 }

@@ -427,7 +427,7 @@ impl ObjSet {
         let tree = Tree::empty(attrs.roots, attrs.indirect_shift);
         let node = Node::new(account.id(), self.0.shared.clone(), attrs, [].into(), tree);
         let object = place.get_or_init(|| Object { node });
-        object.node.lock().overlay_mut(account.id(), tx.txg())?.0.created = true;
+        object.node.lock().overlay_mut(account.id(), tx)?.0.created = true;
         object.account(tx, true, 0, 0);
         Ok(object)
     }

@@ -2,27 +2,43 @@
 //!
 //! Frees come before writes: a block that the txg freed and then wrote is in `blocks`, one that it wrote and then freed
 //! is only in `freed`.
+//!
+//! ```text
+//!                  put           landed, in the sync
+//!   not here ───────────▶ blocks ────────────────────▶ written          the data are in memory, then on the devices
+//!                          │  ▲
+//!              write_now   ▼  │ changed again
+//!                    blocks, written                                    in both: early, for the intent log
+//! ```
+//!
+//! From [`Overlay::begin_sync`] on nothing changes but that blocks land, each when it is on its device: then its memory is
+//! the cache's, which may drop it, and writers that wait for memory go on before the txg is at its end.
 
 use crate::node::Attrs;
 use crate::ranges::Ranges;
 use crate::spill::Spill;
 use ondisk::BlockPointer;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
+use txg::Tx;
 use units::Txg;
 use world::Buf;
 use zio::BlockStore;
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Overlay {
     pub txg: Txg,
     pub attrs: Attrs,
     pub bonus: Arc<[u8]>,
-    /// Whole level-0 blocks.
+    /// Whole level-0 blocks that are in memory only, but for those that were written before the sync.
     pub blocks: BTreeMap<u64, Buf>,
-    /// Where those of `blocks` are that were written before the sync, see [`crate::Object::write_now`].
+    /// Where blocks are that were written: by [`crate::Object::write_now`], or by the sync.
     pub written: BTreeMap<u64, BlockPointer>,
+    /// Bytes of this overlay that [`txg::Tx::dirtied`] has counted.
+    pub counted: u64,
+    /// The sync has begun.
+    pub syncing: bool,
     pub freed: Ranges,
     /// The object came to be in this txg, so its dnode is written even if it has no block.
     pub created: bool,
@@ -33,11 +49,28 @@ pub(crate) struct Overlay {
 
 pub(crate) enum Found<'a> {
     Data(&'a Buf),
+    /// Or a hole.
+    Written(&'a BlockPointer),
     Hole,
     NotHere,
 }
 
+/// What of an overlay stays as it is while it is synced: all but the blocks.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    pub txg: Txg,
+    pub attrs: Attrs,
+    pub bonus: Arc<[u8]>,
+    pub freed: Ranges,
+    pub created: bool,
+    pub destroyed: bool,
+    pub spill: Spill,
+}
+
 impl Overlay {
+    /// What is counted as dirty for the object itself.
+    pub const OWN_BYTES: u64 = 1024;
+
     pub fn new(txg: Txg, attrs: Attrs, bonus: Arc<[u8]>) -> Overlay {
         Overlay {
             txg,
@@ -45,6 +78,8 @@ impl Overlay {
             bonus,
             blocks: BTreeMap::new(),
             written: BTreeMap::new(),
+            counted: 0,
+            syncing: false,
             freed: Ranges::default(),
             created: false,
             destroyed: false,
@@ -53,19 +88,70 @@ impl Overlay {
     }
 
     pub fn find(&self, blkid: u64) -> Found<'_> {
-        match self.blocks.get(&blkid) {
-            Some(data) => Found::Data(data),
-            None if self.freed.contains(blkid) => Found::Hole,
-            None => Found::NotHere,
+        if let Some(data) = self.blocks.get(&blkid) {
+            return Found::Data(data);
+        }
+        if let Some(bp) = self.written.get(&blkid) {
+            return Found::Written(bp);
+        }
+        if self.freed.contains(blkid) { Found::Hole } else { Found::NotHere }
+    }
+
+    /// The first block from `from` on that the txg has written.
+    pub fn next_written(&self, from: u64) -> Option<u64> {
+        let in_memory = self.blocks.range(from..).next().map(|(&blkid, _)| blkid);
+        let on_devices = self.written.range(from..).next().map(|(&blkid, _)| blkid);
+        in_memory.into_iter().chain(on_devices).min()
+    }
+
+    /// From now on blocks land, and nothing else changes.
+    pub fn begin_sync(&mut self) -> Frozen {
+        self.syncing = true;
+        Frozen {
+            txg: self.txg,
+            attrs: self.attrs.clone(),
+            bonus: self.bonus.clone(),
+            freed: self.freed.clone(),
+            created: self.created,
+            destroyed: self.destroyed,
+            spill: self.spill.clone(),
         }
     }
 
-    /// Sets a whole block. Returns by how many bytes more memory waits for the sync than before.
+    /// The level-1 blocks above what the txg has written.
+    pub fn groups(&self) -> BTreeSet<u64> {
+        let shift = self.attrs.fan_out_shift();
+        let mut groups = BTreeSet::new();
+        let mut from = Some(0);
+        while let Some(blkid) = from.and_then(|from| self.next_written(from)) {
+            let group = blkid >> shift;
+            groups.insert(group);
+            from = (group + 1).checked_mul(1 << shift);
+        }
+        groups
+    }
+
+    /// A block that the sync has written is on its device. Returns how many bytes less wait in memory, of those counted.
+    pub fn landed(&mut self, blkid: u64, bp: BlockPointer) -> u64 {
+        let bytes = self.blocks.remove(&blkid).map_or(0, |data| data.len() as u64).min(self.counted);
+        self.counted -= bytes;
+        self.written.insert(blkid, bp);
+        bytes
+    }
+
+    /// Sets a whole block. Returns by how many bytes more memory waits for the sync than before; see [`Overlay::count`].
     pub fn put(&mut self, blkid: u64, data: Buf, store: &dyn BlockStore) -> u64 {
         self.disown(blkid, store);
         let len = data.len() as u64;
         let before = self.blocks.insert(blkid, data).map_or(0, |before| before.len() as u64);
         len.saturating_sub(before)
+    }
+
+    /// Remembers what `tx` is about to count as dirty.
+    pub fn count(&mut self, tx: &Tx, bytes: u64) {
+        if !tx.is_syncing() {
+            self.counted += bytes;
+        }
     }
 
     /// The block to be changed in place, if this txg has written it.

@@ -85,7 +85,7 @@ impl Object {
         let fresh = {
             let mut state = self.node.lock();
             self.check_room(&state.attrs, state.bonus.len(), spill.is_some())?;
-            let (overlay, fresh) = state.overlay_mut(self.node.id, tx.txg())?;
+            let (overlay, fresh) = state.overlay_mut(self.node.id, tx)?;
             overlay.spill = spill.map_or(Spill::Freed, Spill::Written);
             fresh
         };

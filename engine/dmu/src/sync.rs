@@ -9,6 +9,8 @@
 //!   roots           ▼                      … up to the roots, then the dnode, then the meta-dnode likewise
 //! ```
 //!
+//! A block that has landed is given back at once: its memory to the cache, its bytes to the writers that wait for room.
+//!
 //! Groups run side by side, a bounded number at a time; how many blocks are written at once is bounded below, by the
 //! pipeline. From the second pass on, blocks born in this txg are written in place (`zio`), so a repeated sync of the MOS
 //! comes to rest.
@@ -18,15 +20,16 @@ use crate::alloc::count_dnodes;
 use crate::node::{Attrs, Node};
 use crate::object::Object;
 use crate::objset::{ObjSet, SLOT, lock};
-use crate::overlay::Overlay;
+use crate::overlay::{Frozen, Overlay};
 use crate::spill::{SPILL_BLKID, Spill};
 use crate::tree::{BP_SIZE, Tree, entry};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use ondisk::{BlockPointer, DnodeFlags, DnodePhys, Feature, Hole, ObjectType};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use txg::Tx;
+use txg::{Dirty, Tx};
 use units::{Endian, Lsize, Result, Txg};
 use world::{Buf, IoBuf};
 use zio::{Bookmark, ReadClass, same_block};
@@ -43,6 +46,8 @@ pub struct SyncCtx {
     /// From 1.
     pub pass: u32,
     pub ledger: Arc<dyn Ledger>,
+    /// Where is said what has reached the devices.
+    pub dirty: Dirty,
 }
 
 impl ObjSet {
@@ -78,7 +83,7 @@ impl ObjSet {
         self.0.shared.take_dirty(ctx.txg);
         let meta = sync_node(&self.0.meta.node, ctx).await?;
         let phys = meta.phys();
-        meta.settle(&self.0.meta.node);
+        meta.settle(&self.0.meta.node, &ctx.dirty);
         let root = self.write_root(phys, ctx).await?;
         self.0.shared.synced();
         Ok(Some(root))
@@ -110,7 +115,7 @@ impl ObjSet {
                     Account::Project => phys.project_used = dnode,
                 }
             }
-            synced.settle(&object.node);
+            synced.settle(&object.node, &ctx.dirty);
         }
         Ok(())
     }
@@ -118,17 +123,17 @@ impl ObjSet {
     async fn sync_object(&self, node: Arc<Node>, ctx: &SyncCtx, count: Option<&Count>) -> Result<()> {
         let synced = sync_node(&node, ctx).await?;
         // The slot of one that came to be in this txg was free before.
-        if let Some(count) = count.filter(|_| !synced.overlay.created)
+        if let Some(count) = count.filter(|_| !synced.frozen.created)
             && let Some(old) = self.dnode_phys(node.id).await?
         {
             count.take_out(&old);
         }
-        let slots = usize::from(synced.attrs.slots);
+        let slots = usize::from(synced.frozen.attrs.slots);
         if slots > 1 {
             ctx.ledger.uses(Feature::LargeDnode);
         }
         let mut bytes = vec![0; slots * SLOT as usize];
-        if !synced.destroyed {
+        if !synced.frozen.destroyed {
             let mut phys = synced.phys();
             if let Some(count) = count {
                 count.put_in(&mut phys);
@@ -136,8 +141,8 @@ impl ObjSet {
             bytes = phys.to_bytes(Endian::NATIVE);
         }
         self.0.meta.patch_at(&Tx::syncing(ctx.txg), node.id.0 * SLOT, &bytes).await?;
-        let destroyed = synced.destroyed;
-        synced.settle(&node);
+        let destroyed = synced.frozen.destroyed;
+        synced.settle(&node, &ctx.dirty);
         self.note_dnode(node.id, destroyed);
         if destroyed {
             lock(&self.0.search).was_freed(node.id);
@@ -194,16 +199,14 @@ fn replace(ctx: &SyncCtx, old: &BlockPointer, new: &BlockPointer) -> bool {
 
 /// An object whose blocks are on disk, but whose dnode is not yet.
 struct Synced {
-    overlay: Arc<Overlay>,
-    attrs: Attrs,
+    frozen: Frozen,
     tree: Tree,
-    destroyed: bool,
 }
 
 impl Synced {
     fn phys(&self) -> DnodePhys {
         let Attrs { kind, bonus_kind, block_size, slots, checksum, compression, flags, max_blkid, .. } =
-            self.attrs;
+            self.frozen.attrs;
         DnodePhys {
             kind,
             indirect_shift: self.tree.indirect_shift,
@@ -220,72 +223,74 @@ impl Synced {
             max_block_id: max_blkid,
             used: self.tree.used,
             blkptrs: self.tree.roots.clone(),
-            bonus: self.overlay.bonus.to_vec(),
+            bonus: self.frozen.bonus.to_vec(),
             spill: self.tree.spill.clone(),
         }
     }
 
     /// Makes the new tree the stable one, and drops the overlay that it contains.
-    fn settle(self, node: &Node) {
-        let mut state = node.lock();
-        let slot = &mut state.overlays[self.overlay.txg.slot()];
-        let same = slot.as_ref().is_some_and(|o| Arc::ptr_eq(o, &self.overlay));
-        assert!(same, "nothing changes an overlay while it is synced");
-        *slot = None;
-        state.stable = Arc::new(self.tree);
+    fn settle(self, node: &Node, dirty: &Dirty) {
+        let counted = {
+            let mut state = node.lock();
+            let overlay = state.overlays[self.frozen.txg.slot()].take().filter(|o| o.txg == self.frozen.txg);
+            let overlay = overlay.expect("an overlay goes when its sync has come to its end");
+            assert!(overlay.syncing && overlay.blocks.is_empty(), "all blocks of an overlay are written");
+            state.stable = Arc::new(self.tree);
+            overlay.counted
+        };
+        dirty.landed(counted);
     }
 }
 
 /// Writes the blocks of one object. The caller puts the dnode where it belongs, then settles.
 async fn sync_node(node: &Arc<Node>, ctx: &SyncCtx) -> Result<Synced> {
-    let (overlay, stable) = {
+    let (frozen, groups, stable) = {
         let mut state = node.lock();
         let (attrs, bonus) = (state.attrs.clone(), state.bonus.clone());
         let overlay = state.overlays[ctx.txg.slot()]
-            .get_or_insert_with(|| Arc::new(Overlay::new(ctx.txg, attrs, bonus)))
-            .clone();
-        (overlay, state.stable.clone())
+            .get_or_insert_with(|| Box::new(Overlay::new(ctx.txg, attrs, bonus)));
+        assert_eq!(overlay.txg, ctx.txg, "an overlay is synced by its own txg");
+        (overlay.begin_sync(), overlay.groups(), state.stable.clone())
     };
-    assert_eq!(overlay.txg, ctx.txg, "an overlay is synced by its own txg");
-    let mut run = Run::new(node, ctx, &overlay, &stable);
-    run.write_blocks().await?;
+    let mut run = Run::new(node, ctx, &frozen, &stable);
+    run.write_blocks(groups).await?;
     let Run { mut roots, levels, used, .. } = run;
     let mut used = stable.used.saturating_add_signed(used.into_inner());
-    let (spill, spill_change) = sync_spill(node, ctx, &overlay, &stable).await?;
+    let (spill, spill_change) = sync_spill(node, ctx, &frozen, &stable).await?;
     used = used.saturating_add_signed(spill_change);
-    if overlay.destroyed {
+    if frozen.destroyed {
         roots.iter_mut().for_each(|bp| *bp = BlockPointer::HOLE);
     }
     let tree = Tree {
         levels,
-        indirect_shift: overlay.attrs.indirect_shift,
+        indirect_shift: frozen.attrs.indirect_shift,
         roots,
         spill,
         used,
         generation: stable.generation + 1,
     };
-    Ok(Synced { attrs: overlay.attrs.clone(), destroyed: overlay.destroyed, tree, overlay })
+    Ok(Synced { frozen, tree })
 }
 
 /// The spill block as the txg leaves it, and by how much more or less the object is charged for that.
 async fn sync_spill(
     node: &Arc<Node>,
     ctx: &SyncCtx,
-    overlay: &Overlay,
+    frozen: &Frozen,
     stable: &Tree,
 ) -> Result<(Option<BlockPointer>, i64)> {
     let store = &node.shared.store;
     let old = stable.spill.clone().unwrap_or(BlockPointer::HOLE);
-    let new = match &overlay.spill {
-        Spill::Written(data) if !overlay.destroyed => {
-            let kind = overlay.attrs.bonus_kind;
+    let new = match &frozen.spill {
+        Spill::Written(data) if !frozen.destroyed => {
+            let kind = frozen.attrs.bonus_kind;
             let choice = node.shared.policy().choose(kind, 0, 0, 0);
             let spec = node.shared.spec(node, choice, kind, 0, SPILL_BLKID, ctx.txg, ctx.pass);
             let new = store.write(data.clone(), &old, spec).await?;
             replace(ctx, &old, &new);
             Some(new)
         }
-        Spill::Unchanged if !overlay.destroyed => return Ok((stable.spill.clone(), 0)),
+        Spill::Unchanged if !frozen.destroyed => return Ok((stable.spill.clone(), 0)),
         _ => {
             if !old.is_hole() {
                 ctx.ledger.killed(&old);
@@ -302,7 +307,7 @@ async fn sync_spill(
 struct Run<'a> {
     node: &'a Arc<Node>,
     ctx: &'a SyncCtx,
-    overlay: &'a Overlay,
+    frozen: &'a Frozen,
     stable: &'a Tree,
     levels: u8,
     fan_out_shift: u32,
@@ -314,26 +319,27 @@ struct Run<'a> {
 type Changed = BTreeMap<u64, BlockPointer>;
 
 impl<'a> Run<'a> {
-    fn new(node: &'a Arc<Node>, ctx: &'a SyncCtx, overlay: &'a Overlay, stable: &'a Tree) -> Run<'a> {
-        let levels = stable.levels.max(overlay.attrs.levels_needed());
+    fn new(node: &'a Arc<Node>, ctx: &'a SyncCtx, frozen: &'a Frozen, stable: &'a Tree) -> Run<'a> {
+        let levels = stable.levels.max(frozen.attrs.levels_needed());
         let roots = if levels > stable.levels {
             vec![BlockPointer::HOLE; stable.roots.len()]
         } else {
             stable.roots.clone()
         };
-        let fan_out_shift = overlay.attrs.fan_out_shift();
-        Run { node, ctx, overlay, stable, levels, fan_out_shift, roots, used: AtomicI64::new(0) }
+        let fan_out_shift = frozen.attrs.fan_out_shift();
+        Run { node, ctx, frozen, stable, levels, fan_out_shift, roots, used: AtomicI64::new(0) }
     }
 
     fn fan_out(&self) -> u64 {
         1 << self.fan_out_shift
     }
 
-    async fn write_blocks(&mut self) -> Result<()> {
+    /// `groups` are the level-1 blocks under which blocks are written.
+    async fn write_blocks(&mut self, groups: BTreeSet<u64>) -> Result<()> {
         if self.levels == 1 {
             return self.write_leaves_under_roots().await;
         }
-        let groups = self.touched_groups().await?;
+        let groups = self.touched_groups(groups).await?;
         let this = &*self;
         let mut changed = this.run_groups(groups.into_iter(), |index| this.sync_leaf_group(index)).await?;
         for level in 2..self.levels {
@@ -372,10 +378,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The level-1 blocks under which something changes.
-    async fn touched_groups(&self) -> Result<BTreeSet<u64>> {
-        let mut groups: BTreeSet<u64> = self.overlay.blocks.keys().map(|b| b >> self.fan_out_shift).collect();
-        for range in self.overlay.freed.iter() {
+    /// The level-1 blocks under which something changes: those with blocks that are written, and with what is freed.
+    async fn touched_groups(&self, mut groups: BTreeSet<u64>) -> Result<BTreeSet<u64>> {
+        for range in self.frozen.freed.iter() {
             let last = range.end.saturating_sub(1) >> self.fan_out_shift;
             self.existing_groups(range.start >> self.fan_out_shift, last, &mut groups).await?;
         }
@@ -447,7 +452,7 @@ impl<'a> Run<'a> {
         let (old, mut entries) = self.load_indirect(1, index).await?;
         let first = index << self.fan_out_shift;
         let mut touched = self.stable.levels == 1 && index == 0;
-        for range in self.overlay.freed.overlap(first..first + self.fan_out()) {
+        for range in self.frozen.freed.overlap(first..first + self.fan_out()) {
             for blkid in range {
                 touched |= self.kill(&mut entries[(blkid - first) as usize], 0);
             }
@@ -461,7 +466,7 @@ impl<'a> Run<'a> {
 
     async fn write_leaves_under_roots(&mut self) -> Result<()> {
         let mut roots = std::mem::take(&mut self.roots);
-        for range in self.overlay.freed.overlap(0..roots.len() as u64) {
+        for range in self.frozen.freed.overlap(0..roots.len() as u64) {
             for blkid in range {
                 self.kill(&mut roots[blkid as usize], 0);
             }
@@ -473,16 +478,12 @@ impl<'a> Run<'a> {
 
     /// Writes the dirty level-0 blocks that `entries` (from block `first` on) point to.
     async fn write_leaves(&self, first: u64, entries: &mut [BlockPointer]) -> Result<bool> {
-        let mut under_way: FuturesUnordered<_> = self
-            .overlay
-            .blocks
-            .range(first..first + entries.len() as u64)
-            .map(|(&blkid, data)| {
-                let slot = (blkid - first) as usize;
-                let old = entries[slot].clone();
-                async move { (slot, self.write_leaf(blkid, data.clone(), &old).await) }
-            })
-            .collect();
+        let mut under_way = FuturesUnordered::new();
+        for (blkid, data) in self.dirty_blocks(first..first + entries.len() as u64) {
+            let slot = (blkid - first) as usize;
+            let old = entries[slot].clone();
+            under_way.push(async move { (slot, self.write_leaf(blkid, data, &old).await) });
+        }
         let mut touched = false;
         while let Some((slot, new)) = under_way.next().await {
             entries[slot] = new?;
@@ -491,21 +492,39 @@ impl<'a> Run<'a> {
         Ok(touched)
     }
 
+    fn dirty_blocks(&self, range: Range<u64>) -> Vec<(u64, Buf)> {
+        let state = self.node.lock();
+        let overlay = state.overlay(self.ctx.txg);
+        overlay.map_or(Vec::new(), |o| o.blocks.range(range).map(|(&b, data)| (b, data.clone())).collect())
+    }
+
+    /// Writes a block, unless it was written for the log, and gives its memory back.
     async fn write_leaf(&self, blkid: u64, data: Buf, old: &BlockPointer) -> Result<BlockPointer> {
-        if let Some(new) = self.overlay.written.get(&blkid) {
-            self.charge(old, new);
-            return Ok(new.clone());
-        }
-        let Attrs { kind, checksum, compression, .. } = self.overlay.attrs;
+        let early = self.node.lock().overlay(self.ctx.txg).and_then(|o| o.written.get(&blkid).cloned());
+        let new = match early {
+            Some(new) => new,
+            None => self.write_block(blkid, data, old).await?,
+        };
+        self.charge(old, &new);
+        let landed = {
+            let mut state = self.node.lock();
+            let overlay = state.overlays[self.ctx.txg.slot()].as_mut();
+            overlay.map_or(0, |overlay| overlay.landed(blkid, new.clone()))
+        };
+        self.ctx.dirty.landed(landed);
+        world::breathe().await;
+        Ok(new)
+    }
+
+    async fn write_block(&self, blkid: u64, data: Buf, old: &BlockPointer) -> Result<BlockPointer> {
+        let Attrs { kind, checksum, compression, .. } = self.frozen.attrs;
         let shared = &self.node.shared;
         let choice = shared.policy().choose(kind, 0, checksum, compression);
         let mut spec = shared.spec(self.node, choice, kind, 0, blkid, self.ctx.txg, self.ctx.pass);
         if kind == ObjectType::DNODE {
             spec.fill = count_dnodes(&data);
         }
-        let new = shared.store.write(data, old, spec).await?;
-        self.charge(old, &new);
-        Ok(new)
+        shared.store.write(data, old, spec).await
     }
 
     /// The blocks of `level` whose children changed.
@@ -539,7 +558,7 @@ impl<'a> Run<'a> {
             self.kill(&mut bp, level);
             return Ok(bp);
         }
-        let Attrs { kind, checksum, compression, .. } = self.overlay.attrs;
+        let Attrs { kind, checksum, compression, .. } = self.frozen.attrs;
         let shared = &self.node.shared;
         let mut buf = IoBuf::scratch(entries.len() * BP_SIZE);
         for (bytes, bp) in buf.chunks_exact_mut(BP_SIZE).zip(entries) {
@@ -558,7 +577,7 @@ impl<'a> Run<'a> {
         if bp.is_hole() {
             return false;
         }
-        let hole = if self.node.shared.policy().hole_birth && !self.overlay.destroyed {
+        let hole = if self.node.shared.policy().hole_birth && !self.frozen.destroyed {
             // What a damaged pointer holds within itself may claim any number of bytes.
             let lsize = Lsize(bp.lsize().0.max(1).next_multiple_of(SLOT));
             BlockPointer::Hole(Hole { lsize, kind: bp.kind(), level, birth: self.ctx.txg })

@@ -1,7 +1,7 @@
 //! Object sets over blocks in memory, against a map of bytes.
 
 use crate::interleave::{Work, explore};
-use crate::{Ledger, NewObject, ObjSet, Object, Policy, SyncCtx, Tx, Visit, Visitor, traverse_objset};
+use crate::{Dirty, Ledger, NewObject, ObjSet, Object, Policy, SyncCtx, Tx, Visit, Visitor, traverse_objset};
 use futures_util::FutureExt;
 use ondisk::{BlockPointer, ObjectType, ObjsetType};
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ impl Bench {
         for pass in 1..=2 {
             let ledger =
                 Arc::new(FreeAtOnce { store: self.store.clone(), txg: self.txg, born: Mutex::new(0) });
-            let ctx = SyncCtx { txg: self.txg, pass, ledger: ledger.clone() };
+            let ctx = SyncCtx { txg: self.txg, pass, ledger: ledger.clone(), dirty: Dirty::default() };
             run(self.set.sync(&ctx)).unwrap();
             self.balance += *ledger.born.lock().unwrap();
         }
@@ -329,7 +329,8 @@ fn an_object_that_changed_while_it_was_opened_is_seen_as_it_is_now() {
     let store = Arc::new(Slow { blocks: MemStore::new(), gate: Mutex::default() });
     let set = ObjSet::create(store.clone(), ObjsetId(54), ObjsetType::Zvol, Policy::mos(), Txg(4));
     let sync = |txg: u64| {
-        let ctx = SyncCtx { txg: Txg(txg), pass: 1, ledger: Arc::new(crate::NoLedger) };
+        let ctx =
+            SyncCtx { txg: Txg(txg), pass: 1, ledger: Arc::new(crate::NoLedger), dirty: Dirty::default() };
         run(set.sync(&ctx)).unwrap();
     };
     let write = |object: &Object, txg: u64, byte: u8| {

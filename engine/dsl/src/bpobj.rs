@@ -26,6 +26,8 @@ use crate::space::{self, Delta};
 
 const BLOCK: u32 = 128 << 10;
 const POINTER: u64 = BlockPointer::SIZE as u64;
+/// Pointers that are written before others may run.
+const AT_ONCE: usize = 256;
 /// Of an entry of the list of lists.
 const NUMBER: u64 = 8;
 
@@ -162,10 +164,13 @@ impl Bpobj {
             return Ok(());
         }
         let mut header = self.header()?;
-        let bytes: Vec<u8> = bps.iter().flat_map(|bp| stripped(bp).to_bytes(Endian::NATIVE)).collect();
-        self.object.write(tx, header.pointers * POINTER, &bytes).await?;
-        header.pointers += bps.len() as u64;
-        bps.iter().for_each(|bp| change(&mut header, core.weigh(bp)));
+        for bps in bps.chunks(AT_ONCE) {
+            let bytes: Vec<u8> = bps.iter().flat_map(|bp| stripped(bp).to_bytes(Endian::NATIVE)).collect();
+            self.object.write(tx, header.pointers * POINTER, &bytes).await?;
+            header.pointers += bps.len() as u64;
+            bps.iter().for_each(|bp| change(&mut header, core.weigh(bp)));
+            world::breathe().await;
+        }
         self.set_header(tx, &header)
     }
 
@@ -238,6 +243,7 @@ impl Bpobj {
             let header = list.header()?;
             for at in 0..header.pointers {
                 found.push(list.pointer(at).await?);
+                world::breathe().await;
             }
             for at in 0..header.sub_list_count {
                 todo.push(list.list_at(core, &header, at).await?);
@@ -288,6 +294,7 @@ impl Bpobj {
         let mut bps = Vec::with_capacity(n as usize);
         for at in (first..header.pointers).rev() {
             bps.push(self.pointer(at).await?);
+            world::breathe().await;
         }
         header.pointers = first;
         self.set_header(tx, &header)?;

@@ -189,12 +189,13 @@ impl Dsl {
         let dirty: Vec<_> = self.opened().values().filter(|ds| ds.objset.is_dirty(txg)).cloned().collect();
         let mut runs = Vec::with_capacity(dirty.len());
         for dataset in &dirty {
-            runs.push(self.sync_one(dataset, txg, pass));
+            runs.push(self.sync_one(dataset, tx, pass));
         }
         let synced = try_join_all(runs).await?;
         for (dataset, synced) in dirty.iter().zip(synced) {
             if let Some((root, tally, marks)) = synced {
                 self.settle(tx, dataset, root, tally, marks).await?;
+                world::breathe().await;
             }
         }
         Ok(())
@@ -203,7 +204,7 @@ impl Dsl {
     async fn sync_one(
         &self,
         dataset: &Dataset,
-        txg: Txg,
+        tx: &Tx,
         pass: u32,
     ) -> Result<Option<(BlockPointer, Tally, Vec<(String, BookmarkPhys)>)>> {
         if dataset.is_snapshot {
@@ -213,8 +214,9 @@ impl Dsl {
         let bounds = self.bounds_of(dataset.id).await?;
         let marks = self.counting_bookmarks(dataset.id, bounds.prev_snap).await?;
         let at = marks.iter().map(|(_, mark)| mark.creation_txg).collect();
-        let ledger = Arc::new(DatasetLedger::new(self.core.store().clone(), txg, bounds, at));
-        let root = dataset.objset.sync(&SyncCtx { txg, pass, ledger: ledger.clone() }).await?;
+        let ledger = Arc::new(DatasetLedger::new(self.core.store().clone(), tx.txg(), bounds, at));
+        let ctx = SyncCtx { txg: tx.txg(), pass, ledger: ledger.clone(), dirty: tx.dirty() };
+        let root = dataset.objset.sync(&ctx).await?;
         Ok(root.map(|root| (root, ledger.take(), marks)))
     }
 

@@ -247,6 +247,7 @@ impl Sorted {
                 keys.range(..bp.birth()).next_back().ok_or_else(|| no_range(self.object.id(), bp.birth()))?;
             by_key.entry(*key).or_default().push(bp.clone());
             sum += core.weigh(bp);
+            world::breathe().await;
         }
         for (key, bps) in by_key {
             let list = self.own_list(core, tx, key, keys[&key]).await?;

@@ -21,6 +21,14 @@ use crate::walk::free_tree;
 const BLOCK: u32 = 128 << 10;
 const ENTRY: u64 = BptreeEntry::SIZE as u64;
 
+/// What a txg has left of what waits to be freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frees {
+    Done,
+    /// There may be more, which the next txg should see to soon.
+    More,
+}
+
 impl Dsl {
     /// Queues a tree whose blocks, as far as born after `since`, are nobody's any more.
     pub(crate) async fn queue_tree(
@@ -61,9 +69,8 @@ impl Dsl {
         self.core.directory().contains(directory::BPTREE).await
     }
 
-    /// Frees up to about `budget` blocks that wait for it; answers how many. Called once in each txg, before the MOS
-    /// is written.
-    pub async fn process_frees(&self, tx: &Tx, budget: u64) -> Result<u64> {
+    /// Frees up to about `budget` blocks that wait for it. Called once in each txg, before the MOS is written.
+    pub async fn process_frees(&self, tx: &Tx, budget: u64) -> Result<Frees> {
         let mut freed = 0;
         if let Some(list) = &self.free_list {
             let bps = list.take(&self.core, tx, budget as usize).await?;
@@ -71,6 +78,7 @@ impl Dsl {
             for bp in &bps {
                 space += self.core.weigh(bp);
                 self.core.store().free(bp, tx.txg());
+                world::breathe().await;
             }
             self.charge_free(tx, -space).await?;
             freed = bps.len() as u64;
@@ -79,7 +87,7 @@ impl Dsl {
             let Some(id) = self.core.directory().lookup_u64(directory::BPTREE).await? else { break };
             freed += self.process_tree(tx, ObjectId(id), budget - freed).await?;
         }
-        Ok(freed)
+        Ok(if freed < budget { Frees::Done } else { Frees::More })
     }
 
     /// Frees blocks of the first tree in the queue. Counts at least one, so that empty trees come to an end as well.

@@ -67,6 +67,7 @@ pub use dataset::Dataset;
 pub use destroy::LogKeeper;
 pub use destroy_plan::{DestroyPlan, DestroySpec};
 pub use dsl::Dsl;
+pub use freeing::Frees;
 pub use initial::NewPool;
 pub use levels::Levels;
 pub use stats::{Shown, Stats};

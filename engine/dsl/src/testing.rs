@@ -2,7 +2,7 @@
 
 mod audit;
 
-use dmu::{Ledger, NewObject, ObjSet, Policy, SyncCtx, Tx};
+use dmu::{Dirty, Ledger, NewObject, ObjSet, Policy, SyncCtx, Tx};
 use futures_util::FutureExt;
 use ondisk::{BlockPointer, Feature, ObjectType, ObjsetType};
 use std::sync::{Arc, Mutex};
@@ -61,7 +61,7 @@ impl Bench {
     /// Writes the MOS out once; answers whether there was anything to write.
     async fn sync_mos(&mut self, pass: u32) -> bool {
         let ledger = Arc::new(FreeAtOnce(self.store.clone(), self.txg, Mutex::default()));
-        let ctx = SyncCtx { txg: self.txg, pass, ledger: ledger.clone() };
+        let ctx = SyncCtx { txg: self.txg, pass, ledger: ledger.clone(), dirty: Dirty::default() };
         let written = self.mos.sync(&ctx).await.unwrap().is_some();
         self.mos_delta += *ledger.2.lock().unwrap();
         written

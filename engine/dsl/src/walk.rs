@@ -199,6 +199,7 @@ impl Walk {
             return Ok(());
         }
         self.free(bp);
+        world::breathe().await;
         Ok(())
     }
 

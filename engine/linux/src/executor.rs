@@ -157,6 +157,7 @@ impl Local {
         let waker = Waker::from(task.clone());
         let mut slot = task.lock();
         let Some(future) = slot.as_mut() else { return };
+        world::turn_begins();
         let polled =
             catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut Context::from_waker(&waker))));
         // A panic was printed by the hook; the one who awaits the task sees that its sender is gone.

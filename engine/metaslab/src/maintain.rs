@@ -89,6 +89,7 @@ impl Space {
         for top in self.vdevs() {
             for metaslab in top.take_dirty(txg) {
                 wrote |= self.sync_metaslab(&top, &metaslab, how).await?;
+                world::breathe().await;
             }
         }
         Ok(wrote)
@@ -108,22 +109,26 @@ impl Space {
     }
 
     /// The txg is on disk: settles what it freed. To be called for every txg, even one that changed nothing.
-    pub fn sync_done(&self, txg: Txg) -> Result<()> {
+    pub async fn sync_done(&self, txg: Txg) -> Result<()> {
         let normal = self.usage(Class::Normal);
         // Deferring keeps freed space out of use for two txgs; when there is hardly any other, that is too dear.
         let defer = normal.free() > self.slop();
         for top in self.vdevs() {
             for metaslab in top.take_unsettled() {
                 settle(&top, &metaslab, txg, defer)?;
+                world::breathe().await;
             }
         }
-        let table = self.table();
-        Class::ALL.into_iter().for_each(|class| table.rotor(class).balance());
-        drop(table);
+        self.balance();
         if txg.0.is_multiple_of(UNLOAD_AFTER_TXGS / 4) {
             self.unload_idle(txg);
         }
         Ok(())
+    }
+
+    fn balance(&self) {
+        let table = self.table();
+        Class::ALL.into_iter().for_each(|class| table.rotor(class).balance());
     }
 
     fn unload_idle(&self, txg: Txg) {

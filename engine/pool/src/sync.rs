@@ -16,6 +16,7 @@
 use crate::assemble::MosLedger;
 use crate::pool::{Pool, lock};
 use dmu::{SyncCtx, Tx};
+use dsl::Frees;
 use futures_util::future::{Either, select};
 use ondisk::BlockPointer;
 use std::pin::pin;
@@ -40,14 +41,20 @@ impl Pool {
                 Either::Left((outcome, _)) => outcome,
                 Either::Right(_) => Err(Error::new(Kind::Io, "sync").because(self.why_given_up())),
             };
-            if let Err(e) = outcome {
-                self.fail(&e.at(format!("txg {txg}")));
-                return;
-            }
+            let frees = match outcome {
+                Ok(frees) => frees,
+                Err(e) => return self.fail(&e.at(format!("txg {txg}"))),
+            };
             self.0.txgs.done(txg);
             self.consider_resilver();
-            if !self.0.txgs.is_closing() && self.is_freeing().await {
+            if self.0.txgs.is_closing() {
+                continue;
+            }
+            if frees == Frees::More || self.is_freeing().await {
                 self.0.txgs.begin_unthrottled().dirtied(1);
+            }
+            if frees == Frees::More {
+                self.0.txgs.hasten();
             }
         }
     }
@@ -58,29 +65,33 @@ impl Pool {
         self.0.ripening() > 0 || self.0.dsl.has_frees().await.unwrap_or(false)
     }
 
-    pub(crate) async fn sync_txg(&self, txg: Txg) -> Result<()> {
+    /// Answers whether more waits to be freed than this txg could see to.
+    pub(crate) async fn sync_txg(&self, txg: Txg) -> Result<Frees> {
         let inner = &self.0;
-        let tx = Arc::new(Tx::syncing(txg));
+        let tx = Arc::new(inner.txgs.syncing(txg));
         let ledger =
             Arc::new(MosLedger { pipeline: inner.pipeline.clone(), txg, delta: inner.mos_delta.clone() });
         // So that a device that misses writes knows which txgs it missed.
         inner.tree.set_txg(txg);
+        let dirty = inner.txgs.dirty_bytes() * 100 / inner.txgs.limits().dirty_max.max(1);
+        inner.tree.set_dirty(dirty);
         let mut root = None;
         let mut pass = 0;
         // Held until the uberblock is on disk, where a task asked for that.
         let mut unseen = None;
+        let mut frees = Frees::Done;
         loop {
             pass += 1;
             if pass > PASSES_MAX {
                 return Err(Error::corrupt(format!("txg {txg} does not come to rest")));
             }
             if pass == 1 {
-                unseen = self.first_pass(&tx).await?;
+                (unseen, frees) = self.first_pass(&tx).await?;
             } else {
                 inner.dsl.sync_datasets(&tx, pass).await?;
                 self.sync_missing(&tx, false).await?;
             }
-            let ctx = SyncCtx { txg, pass, ledger: ledger.clone() };
+            let ctx = SyncCtx { txg, pass, ledger: ledger.clone(), dirty: tx.dirty() };
             if let Some(bp) = inner.mos.sync(&ctx).await? {
                 root = Some(bp);
             }
@@ -96,19 +107,17 @@ impl Pool {
         drop(unseen);
         inner.pipeline.txg_synced();
         self.logs_synced(txg);
-        inner.space.sync_done(txg)?;
+        inner.space.sync_done(txg).await?;
         // What the next txg will allocate from is read in between, not in its midst.
         inner.space.preload().await;
         inner.note_problems();
         inner.publish_space();
         inner.dsl.publish_rooms(txg).await?;
-        let dirty = inner.txgs.dirty_bytes() * 100 / inner.txgs.limits().dirty_max.max(1);
-        inner.tree.set_dirty(dirty);
-        Ok(())
+        Ok(frees)
     }
 
-    /// Answers what keeps readers away until the txg is on disk, if a task wants them to be.
-    async fn first_pass(&self, tx: &Arc<Tx>) -> Result<Option<OwnedWriteGuard<()>>> {
+    /// Answers what keeps readers away until the txg is on disk, if a task wants them to be, and what is left to be freed.
+    async fn first_pass(&self, tx: &Arc<Tx>) -> Result<(Option<OwnedWriteGuard<()>>, Frees)> {
         let inner = &self.0;
         let delta = std::mem::take(&mut *lock(&inner.mos_delta));
         self.sync_logs(tx).await;
@@ -132,8 +141,8 @@ impl Pool {
         }
         inner.dsl.sync_datasets(tx, 1).await?;
         // More than so many would hold up those who wait for the txg.
-        let frees = inner.tunables.get(Tunable::AsyncBlockMaxBlocks);
-        inner.dsl.process_frees(tx, frees).await?;
+        let at_once = inner.tunables.get(Tunable::AsyncBlockMaxBlocks);
+        let frees = inner.dsl.process_frees(tx, at_once).await?;
         self.drop_log_space_maps(tx).await?;
         self.sync_missing(tx, true).await?;
         if inner.config_dirty.load(Ordering::Acquire) {
@@ -145,7 +154,7 @@ impl Pool {
             // An empty txg stays empty; the sums wait for one that is not.
             *lock(&inner.mos_delta) += delta;
         }
-        Ok(unseen)
+        Ok((unseen, frees))
     }
 
     async fn commit(&self, txg: Txg, root: BlockPointer) -> Result<()> {

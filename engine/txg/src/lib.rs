@@ -19,7 +19,7 @@
 //! the pool leaves to one dataset.
 //!
 //! Invariants: a txg is handed to be synced only when nobody holds it; txgs sync in order, none is skipped; dirty bytes
-//! are given back only when their txg has synced.
+//! are given back as their blocks reach the devices ([`Dirty`]), what is left of them when their txg has synced.
 
 mod admission;
 mod capacity;
@@ -29,7 +29,7 @@ mod txgs;
 
 pub use capacity::{Claim, DeviceSpace, Reach};
 pub use room::{Entry, Room};
-pub use txgs::{Tx, Txgs};
+pub use txgs::{Dirty, Tx, Txgs};
 
 #[cfg(test)]
 mod tests;

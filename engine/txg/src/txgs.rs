@@ -57,6 +57,8 @@ pub struct Txgs(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     changed: Notify,
+    /// For those who wait at the wall: there is less in memory, or nothing will come of the wait.
+    room: Notify,
     /// By [`Reach`].
     queues: [world::sync::Mutex<()>; 2],
 }
@@ -66,13 +68,19 @@ impl Shared {
         // A panic under this lock leaves counters that are still whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// All that wait look again.
+    fn tell(&self) {
+        self.changed.notify_all();
+        self.room.notify_all();
+    }
 }
 
 impl Watcher for Shared {
     fn retuned(self: Arc<Shared>, tunables: &Tunables) {
         self.lock().limits = Limits::of(tunables);
         // Whoever waits may have waited long enough by the new limits.
-        self.changed.notify_all();
+        self.tell();
     }
 }
 
@@ -99,6 +107,7 @@ impl Txgs {
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             changed: Notify::new(),
+            room: Notify::new(),
             queues: [world::sync::Mutex::new(()), world::sync::Mutex::new(())],
         });
         tunables.watch(&shared);
@@ -144,9 +153,10 @@ impl Txgs {
         self.0.changed.until(over).await;
     }
 
+    /// Waits until there is less in memory: as blocks of the txg that is being synced reach the devices.
     pub(crate) async fn wait_for_room(&self) {
         loop {
-            let changed = self.0.changed.notified();
+            let room = self.0.room.notified();
             {
                 let mut state = self.lock();
                 let full = state.limits.admit(state.in_memory()) == Admission::Wall;
@@ -159,7 +169,7 @@ impl Txgs {
                     self.0.changed.notify_all();
                 }
             }
-            changed.await;
+            room.await;
         }
     }
 
@@ -178,6 +188,15 @@ impl Txgs {
 
     pub fn limits(&self) -> Limits {
         self.lock().limits
+    }
+
+    /// Has the open txg synced as soon as the one before it is, whatever its age.
+    pub fn hasten(&self) {
+        {
+            let mut state = self.lock();
+            state.wanted = state.wanted.max(state.open);
+        }
+        self.0.changed.notify_all();
     }
 
     /// Asks for everything that is dirty now to be synced, and waits until it is.
@@ -219,6 +238,12 @@ impl Txgs {
             }
             changed.await;
         }
+    }
+
+    /// The transaction of the sync of `txg`, which [`Txgs::next_to_sync`] has given.
+    pub fn syncing(&self, txg: Txg) -> Tx {
+        let dirty = Dirty(Some((self.clone(), txg)));
+        Tx { txg, owner: None, dirty, claimed: Default::default() }
     }
 
     /// For the sync loop: the next txg to sync, once it is quiet. `None` when the pool is closing and nothing that was
@@ -277,7 +302,7 @@ impl Txgs {
             state.dirty[txg.slot()] = 0;
             state.capacity.synced(txg);
         }
-        self.0.changed.notify_all();
+        self.0.tell();
     }
 
     /// Waits until the txg that is being synced, if any, is on disk.
@@ -303,13 +328,13 @@ impl Txgs {
                 state.halted = Some(Halted::of(why, true));
             }
         }
-        self.0.changed.notify_all();
+        self.0.tell();
     }
 
     /// The sync waits for its devices, because of `why`.
     pub fn suspend(&self, why: &Error) {
         self.lock().halted.get_or_insert_with(|| Halted::of(why, false));
-        self.0.changed.notify_all();
+        self.0.tell();
     }
 
     /// The sync goes on, unless it has failed for good.
@@ -318,13 +343,13 @@ impl Txgs {
             let mut state = self.lock();
             state.halted.take_if(|halted| !halted.for_good);
         }
-        self.0.changed.notify_all();
+        self.0.tell();
     }
 
     /// While the pool is suspended, requests fail at once rather than wait, or the other way round.
     pub fn set_impatient(&self, is_impatient: bool) {
         self.lock().is_impatient = is_impatient;
-        self.0.changed.notify_all();
+        self.0.tell();
     }
 
     /// Why nothing is written.
@@ -352,7 +377,7 @@ impl Txgs {
     /// Lets the sync loop end once nothing is dirty or waited for.
     pub fn close(&self) {
         self.lock().closing = true;
-        self.0.changed.notify_all();
+        self.0.tell();
     }
 }
 
@@ -418,12 +443,31 @@ impl fmt::Debug for Txgs {
     }
 }
 
+/// What of one txg is in memory only. The sync says here what has reached the devices, and writers that wait are let in.
+#[derive(Clone, Debug, Default)]
+pub struct Dirty(Option<(Txgs, Txg)>);
+
+impl Dirty {
+    /// `bytes` that a [`Tx`] of the txg has dirtied are on the devices, or on their way with nobody left to wait for them.
+    pub fn landed(&self, bytes: u64) {
+        let (Some((txgs, txg)), true) = (&self.0, bytes > 0) else { return };
+        {
+            let mut state = txgs.lock();
+            let dirty = &mut state.dirty[txg.slot()];
+            *dirty = dirty.saturating_sub(bytes);
+        }
+        txgs.0.room.notify_all();
+    }
+}
+
 /// The right to change things in one txg. While it lives the txg cannot be synced.
 #[derive(Debug)]
 pub struct Tx {
     txg: Txg,
     /// `None` in syncing context, where the sync itself keeps the txg.
     owner: Option<Txgs>,
+    /// In syncing context.
+    dirty: Dirty,
     /// What of its claim it has not used: of memory, of the devices.
     claimed: [AtomicU64; 2],
 }
@@ -435,14 +479,14 @@ fn take(left: &AtomicU64, bytes: u64) -> u64 {
 }
 
 impl Tx {
-    /// The transaction of whoever syncs `txg`: only the pool's sync, and tests of the layers below it, make one.
+    /// A transaction of a sync that no [`Txgs`] knows of: of a pool that is being made, or in tests of the layers below it.
     pub fn syncing(txg: Txg) -> Tx {
-        Tx { txg, owner: None, claimed: Default::default() }
+        Tx { txg, owner: None, dirty: Dirty::default(), claimed: Default::default() }
     }
 
     fn held(txg: Txg, owner: Txgs, claim: &Claim) -> Tx {
         let claimed = [AtomicU64::new(claim.memory), AtomicU64::new(claim.devices)];
-        Tx { txg, owner: Some(owner), claimed }
+        Tx { txg, owner: Some(owner), dirty: Dirty::default(), claimed }
     }
 
     pub(crate) fn owner(&self) -> Option<&Txgs> {
@@ -461,7 +505,12 @@ impl Tx {
         self.owner.is_none()
     }
 
-    /// Counts `bytes` of memory that stay dirty until this txg has synced.
+    /// Where a sync says what has reached the devices.
+    pub fn dirty(&self) -> Dirty {
+        self.dirty.clone()
+    }
+
+    /// Counts `bytes` of memory that stay dirty until they have [landed](Dirty::landed), or this txg has synced.
     pub fn dirtied(&self, bytes: u64) {
         let Some(owner) = &self.owner else { return };
         let wake = {

@@ -231,6 +231,7 @@ impl Sim {
             future
         };
         let waker = Waker::from(awake);
+        world::turn_begins();
         let done = future.as_mut().poll(&mut Context::from_waker(&waker)) == Poll::Ready(());
         if done {
             lock(&self.state).tasks.remove(&id);

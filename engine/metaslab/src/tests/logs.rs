@@ -35,7 +35,7 @@ fn logs_are_added_to_the_maps_and_flushed_by_the_first_txg() {
     while run(space.sync(Txg(10), pass)).unwrap() {
         pass += 1;
     }
-    space.sync_done(Txg(10)).unwrap();
+    run(space.sync_done(Txg(10))).unwrap();
 
     let again = open(maps);
     run(again.preload());

@@ -111,7 +111,7 @@ impl Oracle {
             assert!(pass < 8, "the sync does not come to rest");
         }
         let defer = self.space.usage(Class::Normal).free() > self.space.slop();
-        self.space.sync_done(txg).unwrap();
+        run(self.space.sync_done(txg)).unwrap();
         for sector in self.sectors.values_mut().flatten() {
             let ripe = matches!(sector, Sector::Waiting(t) if !defer && *t == txg.0 || *t + 2 <= txg.0);
             if ripe {

@@ -87,7 +87,7 @@ fn no_sector_is_given_to_two_threads() {
             while run(space.sync(txg, pass)).unwrap() {
                 pass += 1;
             }
-            space.sync_done(txg).unwrap();
+            run(space.sync_done(txg)).unwrap();
             space.vdevs().iter().for_each(|v| v.metaslabs[txg.0 as usize % 16].lock().unload());
         }
         drop(stop);
@@ -96,7 +96,7 @@ fn no_sector_is_given_to_two_threads() {
     let last = *open.read().unwrap();
     for txg in last..last + 6 {
         while run(space.sync(Txg(txg), 2)).unwrap() {}
-        space.sync_done(Txg(txg)).unwrap();
+        run(space.sync_done(Txg(txg))).unwrap();
     }
     let mut used: BTreeMap<u32, u64> = BTreeMap::new();
     for (dva, _) in kept.iter().flatten() {

@@ -122,13 +122,13 @@ fn a_vdev_that_grew_keeps_what_it_holds() {
     let space = open(vec![spec(0, Class::Normal, 64 * MIB, 25)]);
     allocate(&space, normal(MIB, 1));
     run(space.sync(Txg(5), 1)).unwrap();
-    space.sync_done(Txg(5)).unwrap();
+    run(space.sync_done(Txg(5))).unwrap();
     let before = allocate(&space, Request { txg: Txg(6), ..normal(MIB, 1) })[0];
     run(space.grow_vdev(VdevId(0), 128 * MIB)).unwrap();
     let usage = space.usage(Class::Normal);
     assert_eq!((usage.space, usage.allocated), (128 * MIB, MIB));
     assert!(run(space.sync(Txg(6), 1)).unwrap(), "what was dirty stays dirty");
-    space.sync_done(Txg(6)).unwrap();
+    run(space.sync_done(Txg(6))).unwrap();
     assert_eq!(space.usage(Class::Normal).allocated, 2 * MIB);
     space.free(&before, Txg(7)).unwrap();
     assert_eq!(space.metaslabs(VdevId(0)).len(), 4);
@@ -158,7 +158,7 @@ fn what_is_being_discarded_is_not_allocated_and_comes_back() {
         free.iter().flatten().for_each(|dva| space.free(dva, Txg(txg)).unwrap());
         run(space.sync(Txg(txg), 1)).unwrap();
         assert!(txg == 8 || space.trim_freed(VdevId(0), 4096).is_empty());
-        space.sync_done(Txg(txg)).unwrap();
+        run(space.sync_done(Txg(txg))).unwrap();
     }
     // Both became one segment.
     let batch = space.trim_freed(VdevId(0), 32 << 10);
@@ -172,7 +172,7 @@ fn what_is_being_discarded_is_not_allocated_and_comes_back() {
     assert_eq!(run(space.allocate(&normal(4096, 1))).unwrap_err().kind(), Kind::NoSpace);
     space.free(&kept, Txg(9)).unwrap();
     run(space.sync(Txg(9), 1)).unwrap();
-    space.sync_done(Txg(9)).unwrap();
+    run(space.sync_done(Txg(9))).unwrap();
     let again = run(Space::open(log.copy(), specs, true)).unwrap();
     assert_eq!(run(again.allocate(&normal(32 * MIB, 2))).unwrap().len(), 3, "nothing is allocated there");
     drop((batch, all));

@@ -3,8 +3,9 @@
 use super::{BLOCK, Rig, cache, fill, host, make_volume, noise, read_all, verify};
 use crate::{Content, OpenOptions, Pool};
 use arc::Cache;
+use dsl::DestroySpec;
 use dsl::props::{Limits, Types, When, parse_setting};
-use sim::Fault;
+use sim::{Fault, Model};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -86,6 +87,84 @@ fn writers_are_slowed_before_dirty_data_runs_out() {
         assert!(largest <= MAX + WRITERS * CHUNK, "{largest} bytes were dirty");
         assert!(largest > MAX / 2, "only {largest} bytes were dirty: the throttle was not met");
         drop(volume);
+        pool.close().await.unwrap();
+    });
+}
+
+/// Writers that are faster than the disk stopped at each txg, all together, until it was on disk: here for an eighth of a
+/// second, on larger machines for one and a half. Now none waits longer than its share of the disk's time, and a little.
+#[test]
+fn writers_do_not_stop_for_a_txg_to_end() {
+    const MAX: u64 = 16 << 20;
+    const WRITERS: u64 = 4;
+    const EACH: u64 = 48 << 20;
+    // 60 MiB/s, one thing at a time.
+    let disk = Model { channels: 1, per_mib: Duration::from_micros(16_600), ..Model::NVME };
+    let rig = Rig { count: 1, ..Rig::new(Layout::Stripe, 0, 0) };
+    rig.disks.add(rig.path(0), 1 << 30, disk);
+    let own = rig.clone();
+    rig.run(1, async move {
+        let pool = own.create().await;
+        make_volume(&pool, VOLUME, WRITERS * EACH).await;
+        pool.export().await.unwrap();
+        drop(pool);
+        let tunables = Tunables::new();
+        tunables.set(Tunable::DirtyDataMax, MAX).unwrap();
+        let pool = own.open_with(cache(), tunables).await;
+        let volume = Arc::new(pool.open_volume(VOLUME).await.unwrap());
+        let (began, first) = (world::now(), pool.txgs().synced_txg());
+        let data = noise(1, CHUNK as usize);
+        let writers = (0..WRITERS).map(|writer| {
+            let (volume, data) = (volume.clone(), data.clone());
+            world::spawn(async move {
+                let mut longest = Duration::ZERO;
+                for at in (0..EACH).step_by(CHUNK as usize) {
+                    let begun = world::now();
+                    volume.write(writer * EACH + at, Buf::copy_from(&data)).await.unwrap();
+                    longest = longest.max(world::now().since(begun));
+                }
+                longest
+            })
+        });
+        let mut longest = Duration::ZERO;
+        for writer in writers.collect::<Vec<_>>() {
+            longest = longest.max(writer.await);
+        }
+        let took = world::now().since(began);
+        let txgs = pool.txgs().synced_txg().0 - first.0;
+        assert!(txgs >= 10, "{txgs} txgs are too few to say");
+        assert!(took < Duration::from_secs(5), "the disk was idle: {took:?} for what it does in 3.2 s");
+        assert!(longest <= Duration::from_millis(40), "a write of 128K took {longest:?}, of {took:?} in all");
+        drop(volume);
+        pool.close().await.unwrap();
+    });
+}
+
+/// A txg frees a bounded number of blocks; the next one came only when its time-out was over.
+#[test]
+fn an_idle_pool_frees_as_fast_as_its_disks_allow() {
+    const SIZE: u64 = 16 << 20;
+    let rig = Rig::new(Layout::Stripe, 1, 256 << 20);
+    let own = rig.clone();
+    rig.run(1, async move {
+        let pool = own.create().await;
+        make_volume(&pool, VOLUME, SIZE).await;
+        fill(&pool, VOLUME, 1).await;
+        pool.export().await.unwrap();
+        drop(pool);
+        let tunables = Tunables::new();
+        tunables.set(Tunable::AsyncBlockMaxBlocks, SIZE / BLOCK / 16).unwrap();
+        let pool = own.open_with(cache(), tunables).await;
+        let spec = DestroySpec { names: vec![VOLUME.into()], ..DestroySpec::default() };
+        pool.destroy_datasets(spec).await.unwrap();
+        assert!(pool.0.dsl.has_frees().await.unwrap(), "it was freed at once");
+        let (began, first) = (world::now(), pool.txgs().synced_txg());
+        while pool.0.dsl.has_frees().await.unwrap() {
+            world::sleep(Duration::from_millis(1)).await;
+        }
+        let (took, txgs) = (world::now().since(began), pool.txgs().synced_txg().0 - first.0);
+        assert!(txgs >= 10, "{txgs} txgs");
+        assert!(took < Duration::from_secs(1), "{txgs} txgs took {took:?}");
         pool.close().await.unwrap();
     });
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{FileKind, NewFileSystem, flags};
-use dmu::{NoLedger, Policy, SyncCtx};
+use dmu::{Dirty, NoLedger, Policy, SyncCtx};
 use ondisk::ObjsetType;
 use ondisk::zil::*;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ fn with_replay<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(Arc<Be
         let (syncing, owner) = (set.clone(), txgs.clone());
         let sync = world::spawn(async move {
             while let Some(txg) = owner.next_to_sync().await {
-                let ctx = SyncCtx { txg, pass: 1, ledger: Arc::new(NoLedger) };
+                let ctx = SyncCtx { txg, pass: 1, ledger: Arc::new(NoLedger), dirty: Dirty::default() };
                 syncing.sync(&ctx).await.unwrap();
                 owner.done(txg);
             }

@@ -7,7 +7,7 @@ mod xattrs;
 
 use super::*;
 use crate::{Accounting, Changes, FileKind, NewFile, NewFileSystem, Renaming, Time};
-use dmu::{NoLedger, Policy, SyncCtx};
+use dmu::{Dirty, NoLedger, Policy, SyncCtx};
 use ondisk::ObjsetType;
 use tunables::Tunables;
 use units::ObjsetId;
@@ -37,7 +37,7 @@ fn with_settings<F: Future<Output = ()> + Send + 'static>(
         let (syncing, owner) = (set.clone(), txgs.clone());
         let sync = world::spawn(async move {
             while let Some(txg) = owner.next_to_sync().await {
-                let ctx = SyncCtx { txg, pass: 1, ledger: Arc::new(NoLedger) };
+                let ctx = SyncCtx { txg, pass: 1, ledger: Arc::new(NoLedger), dirty: Dirty::default() };
                 syncing.sync(&ctx).await.unwrap();
                 owner.done(txg);
             }
