@@ -63,6 +63,7 @@ pub fn bench(home: &Home, args: Bench) -> Result<(), Failure> {
         BenchWhat::Xattrtest { words } => return xattrtest(&as_strs(&words)),
         BenchWhat::MdsSurvey { words } => return mds_survey(&as_strs(&words)),
         BenchWhat::Iscsi { words } => return iscsi(&as_strs(&words)),
+        BenchWhat::Latency { words } => return latency(&as_strs(&words)),
         BenchWhat::Files { words } => return files(&as_strs(&words)),
         BenchWhat::Serve { socket, dir, size, block } => {
             bench::Command::Serve(bench::Served { socket, dir, size, block })
@@ -77,6 +78,13 @@ fn iscsi(words: &[&str]) -> Result<(), Failure> {
     let done = bench::iscsi::run(words, &["bench"], report::complain);
     let text = done.ok_or_else(|| Failure::Usage(bench::iscsi::USAGE.into()))?;
     print(&text.map_err(|e| Failure::Failed(e.to_string()))?)
+}
+
+/// `cenote bench latency`: how long requests take at their worst.
+fn latency(words: &[&str]) -> Result<(), Failure> {
+    let asked = bench::latency::parse(words).ok_or_else(|| Failure::Usage(bench::latency::USAGE.into()))?;
+    let done = bench::latency::run(&asked, &["bench"], report::complain);
+    print(&done.map_err(|e| Failure::Failed(e.to_string()))?)
 }
 
 /// `cenote bench xattrtest`: what extended attributes cost.

@@ -23,6 +23,7 @@ mod command;
 pub mod files;
 pub mod filesync;
 pub mod iscsi;
+pub mod latency;
 mod loop_device;
 pub mod mds_survey;
 pub mod metadata;

@@ -22,6 +22,8 @@ pub struct VolumePool {
     pub cache: u64,
     /// `zfs_nocacheflush`.
     pub no_cache_flush: bool,
+    /// `zfs_dirty_data_max`, if it is not to be the usual one.
+    pub dirty_max: Option<u64>,
 }
 
 impl VolumePool {
@@ -35,6 +37,7 @@ impl VolumePool {
             logbias: "latency",
             cache: 256 << 20,
             no_cache_flush: false,
+            dirty_max: None,
         }
     }
 
@@ -48,6 +51,9 @@ impl VolumePool {
         let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY);
         let tunables = Tunables::new();
         tunables.set(Tunable::NoCacheFlush, self.no_cache_flush.into())?;
+        if let Some(dirty_max) = self.dirty_max {
+            tunables.set(Tunable::DirtyDataMax, dirty_max)?;
+        }
         let pool = pool::create(CreateOptions {
             name: POOL.into(),
             groups,

@@ -66,6 +66,14 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
             "cenote bench filesync --array 1000 --streams 8",
         ],
     ),
+    (
+        "bench latency",
+        &[
+            "cenote bench latency /dev/shm --seconds 30",
+            "cenote bench latency --path /mnt/tank/file --size 256M",
+            "cenote bench latency --model --svg latency.svg",
+        ],
+    ),
     ("bench sync", &["cenote bench sync /tmp --seconds 2 --rounds 5"]),
     (
         "bench xattrtest",

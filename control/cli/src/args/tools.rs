@@ -140,6 +140,12 @@ pub enum BenchWhat {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
         words: Vec<String>,
     },
+    /// How long requests take at a given rate, at their worst and over time: by NBD beside nbdkit, on a file, on a model
+    Latency {
+        /// A directory, --path FILE or --model, and --seconds S, --size BYTES, --svg FILE
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+        words: Vec<String>,
+    },
     /// What iSCSI costs, beside tgtd with the same client
     Iscsi {
         /// A directory, and --seconds S, --rounds R, --size BYTES

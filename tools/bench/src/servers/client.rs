@@ -76,6 +76,14 @@ impl Client {
         self.flush()
     }
 
+    /// One request to its end.
+    pub fn request(&mut self, reads: bool, offset: u64, len: u32) -> io::Result<()> {
+        let mut outgoing = Vec::new();
+        self.ask(if reads { READ } else { WRITE }, offset, len, &mut outgoing)?;
+        self.requests.write_all(&outgoing)?;
+        self.take(reads, len)
+    }
+
     pub fn flush(&mut self) -> io::Result<()> {
         self.one(FLUSH, 0, 0)
     }

@@ -13,13 +13,12 @@ mod client;
 mod row;
 mod server;
 
+pub(crate) use client::Client;
 pub use server::Served;
-pub(crate) use server::cpu_of;
+pub(crate) use server::{Server, cpu_of};
 
 use crate::{Options, Progress};
-use client::Client;
 use row::{Row, Side};
-use server::Server;
 use std::path::Path;
 use std::time::Duration;
 use units::{Error, Kind, Result};
@@ -38,12 +37,11 @@ pub use row::render;
 
 /// Every row, with files and sockets in `dir`.
 pub fn measure(dir: &Path, options: &Options, own: &[&str], progress: Progress) -> Result<Vec<Row>> {
-    let dir = Scratch(dir.join(format!("cenote-bench-nbd-{}", std::process::id())));
     let failed = |doing: &str| {
         let doing = doing.to_string();
         move |e: std::io::Error| Error::new(Kind::Io, doing).because(e)
     };
-    std::fs::create_dir_all(&dir.0).map_err(failed("make a directory for the servers"))?;
+    let dir = Scratch::make(dir, "nbd").map_err(failed("make a directory for the servers"))?;
     let mut servers = Vec::new();
     for server in server::all(&dir.0, options.size, own) {
         servers.push(match server.map_err(failed("start a server"))? {
@@ -88,7 +86,15 @@ fn one(
 }
 
 /// A directory that goes when the measuring is over; after the servers, which have files there.
-struct Scratch(std::path::PathBuf);
+pub(crate) struct Scratch(pub std::path::PathBuf);
+
+impl Scratch {
+    pub fn make(dir: &Path, what: &str) -> std::io::Result<Scratch> {
+        let scratch = Scratch(dir.join(format!("cenote-bench-{what}-{}", std::process::id())));
+        std::fs::create_dir_all(&scratch.0)?;
+        Ok(scratch)
+    }
+}
 
 impl Drop for Scratch {
     fn drop(&mut self) {

@@ -33,29 +33,35 @@ pub struct Server {
 
 /// Starts every server that is installed, with its files in `dir`.
 pub fn all(dir: &Path, size: u64, own: &[&str]) -> Vec<io::Result<Option<Server>>> {
-    let path = |name: &str| dir.join(name);
-    let mut cenote = Command::new(std::env::current_exe().unwrap_or_else(|_| "cenote".into()));
-    cenote.args(own).arg("serve").arg(path("cenote.sock")).arg(dir);
-    cenote.args([size.to_string(), BLOCK.to_string()]);
-    let mut nbdkit = Command::new("nbdkit");
-    nbdkit.args(["-f", "-U"]).arg(path("nbdkit.sock")).arg("file").arg(path("nbdkit.raw"));
-    let mut qemu = Command::new("qemu-nbd");
-    qemu.args(["-t", "-f", "raw", "-k"]).arg(path("qemu.sock")).arg(path("qemu.raw"));
-    let commands = [
-        (cenote, "cenote.sock", None),
-        (nbdkit, "nbdkit.sock", Some("nbdkit.raw")),
-        (qemu, "qemu.sock", Some("qemu.raw")),
-    ];
-    let start = |(name, (command, socket, file)): (&'static str, (Command, &str, Option<&str>))| {
-        if let Some(file) = file {
-            std::fs::File::create(path(file))?.set_len(size)?;
-        }
-        Server::start(name, command, path(socket))
-    };
-    NAMES.into_iter().zip(commands).map(start).collect()
+    vec![Server::own(dir, size, own), Server::nbdkit(dir, size), Server::qemu(dir, size)]
 }
 
 impl Server {
+    /// Ours, on `cenote.sock`.
+    pub fn own(dir: &Path, size: u64, own: &[&str]) -> io::Result<Option<Server>> {
+        let socket = dir.join("cenote.sock");
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(own).arg("serve").arg(&socket).arg(dir).args([size.to_string(), BLOCK.to_string()]);
+        Server::start(NAMES[0], command, socket)
+    }
+
+    /// On `nbdkit.sock`, with a file.
+    pub fn nbdkit(dir: &Path, size: u64) -> io::Result<Option<Server>> {
+        let (socket, file) = (dir.join("nbdkit.sock"), dir.join("nbdkit.raw"));
+        std::fs::File::create(&file)?.set_len(size)?;
+        let mut command = Command::new("nbdkit");
+        command.args(["-f", "-U"]).arg(&socket).arg("file").arg(&file);
+        Server::start(NAMES[1], command, socket)
+    }
+
+    fn qemu(dir: &Path, size: u64) -> io::Result<Option<Server>> {
+        let (socket, file) = (dir.join("qemu.sock"), dir.join("qemu.raw"));
+        std::fs::File::create(&file)?.set_len(size)?;
+        let mut command = Command::new("qemu-nbd");
+        command.args(["-t", "-f", "raw", "-k"]).arg(&socket).arg(&file);
+        Server::start(NAMES[2], command, socket)
+    }
+
     /// `None` when there is no such program.
     fn start(name: &'static str, mut command: Command, socket: PathBuf) -> io::Result<Option<Server>> {
         let child = match command.stdin(Stdio::null()).spawn() {
