@@ -26,10 +26,14 @@ use std::fs;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Devices upon devices: deeper than stacks are in practice.
 const DEPTH_MAX: usize = 16;
 const SECTOR: u64 = 512;
+/// How often a device that is in use is tried again, and after what time: in all, what a loop may stop for once.
+const CLAIMS: u32 = 20;
+const CLAIM_AGAIN: Duration = Duration::from_millis(2);
 
 /// What is locked besides the disk's own descriptor.
 #[derive(Debug, Default)]
@@ -71,8 +75,16 @@ fn named(e: Errno, path: &Path) -> io::Error {
     if e == Errno::BUSY { in_use(path, "it is mounted, or open for writing already") } else { e.into() }
 }
 
+/// A device that this process has just closed may be held a moment longer, by a child as in [`unlock`]; no call ends that.
 fn claim_device(path: &Path, access: OFlags) -> Result<OwnedFd, Errno> {
-    rustix::fs::open(path, access | OFlags::EXCL, Mode::empty())
+    let claim = || rustix::fs::open(path, access | OFlags::EXCL, Mode::empty());
+    for _ in 0..CLAIMS {
+        match claim() {
+            Err(Errno::BUSY) => std::thread::sleep(CLAIM_AGAIN),
+            claimed => return claimed,
+        }
+    }
+    claim()
 }
 
 fn in_use(path: &Path, how: &str) -> io::Error {
