@@ -84,6 +84,7 @@ async fn serve(
     let appliance = Appliance::start(config).await.map_err(|e| e.message)?;
     report::warn(&appliance);
     appliance.begin_journal();
+    world::spawn(linux::keep_house());
     let ending = Arc::new(Event::new());
     let serving = async {
         let outcome = serve_with(&appliance, &home, &places, (identity, first), &ending).await;

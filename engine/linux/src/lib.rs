@@ -34,6 +34,7 @@ mod compute;
 mod disk;
 mod executor;
 mod geometry;
+mod house;
 mod inbox;
 mod listener;
 mod operation;
@@ -47,6 +48,7 @@ mod workers;
 mod world;
 
 pub use executor::run;
+pub use house::keep_house;
 pub use signal::{expect_shutdown, shutdown_signal};
 
 /// How the loops are laid out.

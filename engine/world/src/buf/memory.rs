@@ -1,17 +1,22 @@
 //! Where the bytes of buffers come from: memory that is used again.
 //!
 //! ```text
-//!   take ──▶ this thread's shelf ──▶ the shared shelf ──▶ the system (zeroed once, faulted in once)
-//!   drop ──▶ this thread's shelf ──▶ the shared shelf ──▶ the system, past the bound
+//!   take ──▶ this thread's shelf ──▶ the shared shelf ──▶ pages ──▶ the system (faulted in once)
+//!   drop ──▶ this thread's shelf ──▶ the shared shelf ──▶ pages ──▶ the system, past the bound, and when unused
 //!            (no lock)               (a lock per class, half a shelf at a time)
 //! ```
 //!
 //! The first touch of a page costs more than copying a page: the kernel zeroes it, the hypervisor finds it. So memory
 //! that was touched is kept, by size class, up to a bound. Classes are powers of two and three quarters of them, so
-//! that at most a third of a buffer is slack. When the bound is reached, other classes give way to the one in use.
+//! that at most a third of a buffer is slack. When the bound is reached, other classes give way to the one in use; what no
+//! load has needed from one [`age`] to the next goes in any case, so that an idle process keeps nothing.
+//!
+//! Classes of whole pages come from [`pages`]; smaller ones, and what is larger than all, from the system.
 //!
 //! Invariants: the bytes of a `Memory` are initialised, and its own as long as it lives; memory of class `c` is
 //! `c`'s capacity long and aligned to [`ALIGN`](super::ALIGN), or to 512 when it is smaller than that.
+
+mod pages;
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::RefCell;
@@ -24,6 +29,8 @@ const SMALLEST_SHIFT: u32 = 9;
 const LARGEST_SHIFT: u32 = 24;
 /// Two classes for each power of two: three quarters, and the whole.
 const CLASSES: usize = 2 * (LARGEST_SHIFT - SMALLEST_SHIFT + 1) as usize;
+/// The smallest page there is.
+const PAGE: usize = 4096;
 /// Larger memory is never kept.
 const UNKEPT: usize = CLASSES;
 
@@ -48,6 +55,13 @@ unsafe impl Send for Memory {}
 #[allow(unsafe_code)]
 unsafe impl Sync for Memory {}
 
+/// Where memory comes from.
+enum Place {
+    Heap,
+    Pages,
+    Mapping,
+}
+
 /// The smallest class that holds `len` bytes.
 fn class_of(len: usize) -> usize {
     let power = len.max(1 << SMALLEST_SHIFT).next_power_of_two();
@@ -56,8 +70,8 @@ fn class_of(len: usize) -> usize {
         return UNKEPT;
     }
     let whole = 2 * (shift - SMALLEST_SHIFT) as usize + 1;
-    // Below two pages three quarters would not be a whole number of pages.
-    if power >= 8192 && len <= power / 4 * 3 { whole - 1 } else { whole }
+    // Below four pages three quarters would not be a whole number of pages.
+    if power >= 4 * PAGE && len <= power / 4 * 3 { whole - 1 } else { whole }
 }
 
 fn capacity_of(class: usize) -> usize {
@@ -96,8 +110,13 @@ impl Memory {
     fn from_system(class: usize, capacity: usize) -> Memory {
         let mut memory = Memory { start: NonNull::dangling(), class, capacity };
         let layout = memory.layout();
-        // SAFETY: the capacity is not zero.
-        match NonNull::new(unsafe { alloc_zeroed(layout) }) {
+        let start = match memory.place() {
+            Place::Pages => pages::take(class),
+            Place::Mapping => pages::map(capacity),
+            // SAFETY: the capacity is not zero.
+            Place::Heap => NonNull::new(unsafe { alloc_zeroed(layout) }),
+        };
+        match start {
             Some(start) => memory.start = start,
             None => {
                 std::mem::forget(memory); // it holds nothing
@@ -110,10 +129,22 @@ impl Memory {
     #[allow(unsafe_code)]
     fn return_to_system(self) {
         if self.capacity > 0 {
-            // SAFETY: allocated by `from_system` with this layout; no other pointer to it exists.
-            unsafe { dealloc(self.start.as_ptr(), self.layout()) };
+            match self.place() {
+                Place::Pages => pages::give_back(self.class, self.start),
+                Place::Mapping => pages::unmap(self.start, self.capacity),
+                // SAFETY: allocated by `from_system` with this layout; no other pointer to it exists.
+                Place::Heap => unsafe { dealloc(self.start.as_ptr(), self.layout()) },
+            }
         }
         std::mem::forget(self);
+    }
+
+    fn place(&self) -> Place {
+        match (self.class, self.capacity) {
+            (UNKEPT, _) => Place::Mapping,
+            (_, capacity) if capacity < PAGE => Place::Heap,
+            _ => Place::Pages,
+        }
     }
 
     #[allow(unsafe_code)]
@@ -161,6 +192,7 @@ impl Shelves {
             let mut shared = shared_shelf(class);
             let rest = shared.len().saturating_sub(batch);
             shelf.extend(shared.drain(rest..));
+            note_low(class, shared.len());
             KEPT.fetch_sub(shelf.len() * capacity_of(class), Relaxed);
         }
         shelf.pop()
@@ -192,6 +224,8 @@ static SHARED: [Mutex<Vec<Memory>>; CLASSES] = [const { Mutex::new(Vec::new()) }
 /// Bytes on the shared shelves.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 static BOUND: AtomicUsize = AtomicUsize::new(KEPT_MAX);
+/// The fewest that each shared shelf has had since [`age`] looked last: so many nobody needed.
+static LOW: [AtomicUsize; CLASSES] = [const { AtomicUsize::new(0) }; CLASSES];
 /// The class that gives way next.
 static HAND: AtomicUsize = AtomicUsize::new(0);
 
@@ -200,7 +234,9 @@ fn shared_shelf(class: usize) -> MutexGuard<'static, Vec<Memory>> {
 }
 
 fn shared_take(class: usize) -> Option<Memory> {
-    let memory = shared_shelf(class).pop()?;
+    let mut shared = shared_shelf(class);
+    let memory = shared.pop()?;
+    note_low(class, shared.len());
     KEPT.fetch_sub(memory.capacity, Relaxed);
     Some(memory)
 }
@@ -248,6 +284,24 @@ fn return_some(class: usize, surplus: usize) -> usize {
     KEPT.fetch_sub(bytes, Relaxed);
     leaving.into_iter().for_each(Memory::return_to_system);
     bytes
+}
+
+fn note_low(class: usize, count: usize) {
+    LOW[class].fetch_min(count, Relaxed);
+}
+
+/// Returns to the system what nobody has needed since the call before, and answers how many bytes; to be called every few
+/// seconds.
+pub fn age() -> usize {
+    let mut returned = 0;
+    for class in 0..CLASSES {
+        let unused = LOW[class].load(Relaxed);
+        if unused > 0 {
+            returned += return_some(class, unused * capacity_of(class));
+        }
+        LOW[class].store(shared_shelf(class).len(), Relaxed);
+    }
+    returned
 }
 
 /// Bounds the memory kept for buffers to come, beside what buffers use now and a little per thread.

@@ -137,6 +137,7 @@ impl Served {
         let only = One(rig.lun(&pool).await?);
         let server = nbd::Server::new(Arc::new(only), Arc::default(), nbd::Config::default());
         server.listen(&Address::Unix(self.socket))?;
+        world::spawn(linux::keep_house());
         linux::shutdown_signal().await;
         server.stop().await;
         pool.export().await

@@ -15,7 +15,7 @@ fn a_class_holds_its_lengths_with_little_slack() {
         let capacity = capacity_of(class_of(len));
         assert!(capacity >= len, "{len}");
         assert!(len < 4096 || capacity <= len * 3 / 2 || capacity - len < 4096, "{len} takes {capacity}");
-        assert!(capacity < 4096 || capacity.is_multiple_of(2048), "{capacity}");
+        assert!(capacity < 4096 || capacity.is_multiple_of(4096), "{capacity}");
     }
     assert_eq!(class_of((16 << 20) + 1), UNKEPT);
     assert_eq!(class_of(16 << 20), CLASSES - 1);
@@ -68,5 +68,54 @@ fn other_classes_give_way_when_the_bound_is_reached() {
     assert!(kept() <= BOUND);
     set_kept_max(0);
     assert!(kept() < 4 << 20);
+    set_kept_max(KEPT_MAX);
+}
+
+/// What is resident of this process, by the kernel.
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * PAGE
+}
+
+#[test]
+fn what_was_given_back_is_not_resident_and_comes_again_as_zeros() {
+    const LEN: usize = 3 << 20;
+    const COUNT: usize = 64;
+    let _alone = alone();
+    set_kept_max(0);
+    let before = resident();
+    let mut batch: Vec<Memory> = (0..COUNT).map(|_| Memory::take(LEN)).collect();
+    batch.iter_mut().for_each(|memory| memory.bytes_mut(LEN).fill(7));
+    assert!(resident() >= before + COUNT * LEN, "pages that were touched are resident");
+    std::thread::spawn(move || drop(batch)).join().unwrap();
+    let left = resident().saturating_sub(before);
+    assert!(left < COUNT * LEN / 4, "{left} of {} bytes are still there", COUNT * LEN);
+    let mut taken = Memory::take(LEN);
+    assert!(taken.bytes(LEN).iter().all(|byte| *byte == 0));
+    taken.bytes_mut(LEN).fill(7);
+    set_kept_max(KEPT_MAX);
+}
+
+#[test]
+fn what_no_load_needs_any_more_goes_and_what_is_in_use_stays() {
+    const LEN: usize = 6 << 20;
+    let _alone = alone();
+    let class = class_of(LEN);
+    set_kept_max(1 << 30);
+    let batch: Vec<Memory> = (0..16).map(|_| Memory::take(LEN)).collect();
+    std::thread::spawn(move || drop(batch)).join().unwrap();
+    let full = shared_shelf(class).len();
+    assert!(full >= 8);
+    age();
+    // A load that needs four at a time.
+    for _ in 0..3 {
+        let batch: Vec<Memory> = (0..4).map(|_| shared_take(class).unwrap()).collect();
+        shared_put(class, batch);
+    }
+    age();
+    assert_eq!(shared_shelf(class).len(), 4);
+    age();
+    age();
+    assert_eq!(shared_shelf(class).len(), 0, "nobody needs any");
     set_kept_max(KEPT_MAX);
 }

@@ -1,0 +1,41 @@
+//! Giving memory back while nobody needs it.
+//!
+//! ```text
+//!   every two seconds   buffers that no load has needed since ─▶ the system      (world::buf::age)
+//!   a load has ended    the heap's free pages                 ─▶ the system      once, on a thread that computes
+//! ```
+//!
+//! The heap is trimmed when buffers went and no more go: then the small things of a burst (trees of blocks, requests,
+//! lists of what was freed) are free as well, in holes that the heap would keep.
+
+use std::time::Duration;
+
+const EACH: Duration = Duration::from_secs(2);
+/// Buffers that went, in bytes, from which on there was a load.
+const LOAD: usize = 1 << 20;
+
+/// Does so for ever; for programs that serve.
+pub async fn keep_house() {
+    let mut after_load = false;
+    loop {
+        world::sleep(EACH).await;
+        let returned = world::buf::age();
+        if returned >= LOAD {
+            after_load = true;
+        } else if after_load {
+            after_load = false;
+            world::compute(trim_heap).await;
+        }
+    }
+}
+
+#[cfg(target_env = "gnu")]
+#[allow(unsafe_code)]
+fn trim_heap() {
+    // SAFETY: it may be called at any time, from any thread.
+    unsafe { libc::malloc_trim(0) };
+}
+
+/// Other heaps give back by themselves, or cannot.
+#[cfg(not(target_env = "gnu"))]
+fn trim_heap() {}
