@@ -31,9 +31,9 @@
 //! (`Object::read_block`). Whoever reads a dnode to open its object, or to see that there is none, looks again when
 //! dnodes have changed meanwhile.
 //!
-//! Invariants: an overlay changes only through a [`txg::Tx`] of its txg; from the begin of its sync on blocks land, and nothing else
-//! changes; each block
-//! that a sync replaces is reported killed once, and each that it writes born once, to the [`Ledger`].
+//! Invariants: an overlay changes only through a [`txg::Tx`] of its txg; from the begin of its sync on blocks land, and
+//! nothing else changes; each block that a sync replaces is reported killed once, and each that it writes born once, to
+//! the [`Ledger`].
 //!
 //! Not here: which dataset an object set belongs to and what killing a block means (`dsl`); names (`zap`); who calls
 //! `sync` and when (`pool`).
