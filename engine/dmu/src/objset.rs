@@ -10,7 +10,7 @@ use ondisk::{
     BlockPointer, DnodeFlags, DnodePhys, Feature, ObjectType, ObjsetFlags, ObjsetPhys, ObjsetSize, ObjsetType,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use units::{Checksum, Compression, Error, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
 use world::Buf;
@@ -187,6 +187,11 @@ impl Shared {
 
     pub fn is_dirty(&self, txg: Txg) -> bool {
         !lock(&self.dirty[txg.slot()]).is_empty()
+    }
+
+    /// Whether something is not on disk yet, of whatever txg.
+    fn is_dirty_at_all(&self) -> bool {
+        self.dirty.iter().any(|dirty| !lock(dirty).is_empty()) || !lock(&self.syncing).is_empty()
     }
 
     /// Zeros to hand out for holes; one buffer serves all of usual size.
@@ -395,6 +400,26 @@ impl ObjSet {
 
     pub fn is_dirty(&self, txg: Txg) -> bool {
         self.0.shared.is_dirty(txg)
+    }
+
+    /// Whether this handle is the last one, no object of the set is in use, and nothing waits to be written: then the set can
+    /// be closed, and whoever opens it anew finds the same.
+    pub fn is_idle(&self) -> bool {
+        let (set, shared) = (&self.0, &self.0.shared);
+        if Arc::strong_count(set) > 1 || shared.is_dirty_at_all() {
+            return false;
+        }
+        // It may hold objects of the set. Files are changed through a handle of the set, and whoever opens one to change them
+        // brings another census.
+        drop(lock(&set.census).take());
+        // What a handle did before it went is seen: it may have made an object of its own, or something dirty.
+        fence(Ordering::Acquire);
+        let accounts = set.accounts.iter().filter_map(OnceLock::get);
+        let own: Vec<&Object> = std::iter::once(&set.meta).chain(accounts).collect();
+        let is_unused = own.iter().all(|object| Arc::strong_count(&object.node) == 1)
+            && Arc::strong_count(shared) == 1 + own.len();
+        fence(Ordering::Acquire);
+        is_unused && !shared.is_dirty_at_all()
     }
 
     /// Makes sure that `txg` writes the root block.

@@ -96,6 +96,7 @@ impl Dsl {
             self.store_setting(tx, dir, prop, value).await?;
         }
         self.clear_log(tx, &self.find(new.name).await?).await?;
+        self.touch(new.name, None);
         let text = format!("origin={} ({})", origin.name, origin.id.0);
         self.record_event(tx, "clone", &text, Some((new.name, id))).await?;
         Ok(id)

@@ -205,6 +205,7 @@ impl Dsl {
             self.store_setting(tx, dir, prop, value).await?;
         }
         let dataset = self.empty_objset(tx, id, new.kind).await?;
+        self.touch(new.name, None);
         self.record_event(tx, "create", " ", Some((new.name, id))).await?;
         Ok(dataset)
     }

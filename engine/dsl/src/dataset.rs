@@ -5,12 +5,13 @@
 //!   Dsl::sync_datasets ─▶ objset.sync(ledger) ─▶ new root pointer, tally ─▶ bonus, deadlist, space of directories
 //! ```
 //!
-//! An open dataset stays open until it is closed or destroyed, so that what a txg dirtied is never lost from sight.
-//! Datasets are opened between sync tasks and never during one ([`Dsl::hold_off_openings`]), so that what is listed as
-//! open is there, and is what the MOS says.
+//! A dataset stays open while it is used or dirty, so that what a txg dirtied is never lost from sight. One that is neither
+//! is closed when a txg has synced ([`Dsl::close_idle`]): what is done for each open dataset is done for those in use, not
+//! for all that were ever made or looked at. Datasets are opened between sync tasks and never during one
+//! ([`Dsl::hold_off_openings`]), so that what is listed as open is there, and is what the MOS says.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use dmu::{ObjSet, Policy, SyncCtx, Tx};
 use futures_util::future::try_join_all;
@@ -108,25 +109,46 @@ impl Dsl {
         let store = self.core.store().clone();
         let objset = ObjSet::open(store, ObjsetId(id.0), phys.bp.clone(), policy).await?;
         let dataset = self.adopt(id, &phys, objset, self.is_encrypted(phys.dir).await?);
-        dataset.room.set_free(self.available(phys.dir, &phys).await?);
+        self.publish_room(&dataset).await?;
         Ok(dataset)
     }
 
     /// Updates the [`Room`] of each open dataset, from which writers learn how much is left, now that `txg` has synced.
     pub async fn publish_rooms(&self, txg: Txg) -> Result<()> {
-        let ripens = self.pool_space().deferred > 0;
         self.admitted.store(0, Ordering::Relaxed);
         let open: Vec<_> = self.opened().values().filter(|ds| !ds.is_snapshot).cloned().collect();
         for dataset in open {
-            let (_, phys) = self.core.dataset(dataset.id).await?;
-            let free = self.available(dataset.dir, &phys).await?;
-            let is_quota = free == 0 && self.available_in(self.root).await? > 0;
-            dataset.room.set_free(free);
-            dataset.room.set_quota(is_quota);
-            dataset.room.set_ripens(ripens && !is_quota);
+            self.publish_room(&dataset).await?;
             dataset.room.synced(txg);
         }
         Ok(())
+    }
+
+    async fn publish_room(&self, dataset: &Dataset) -> Result<()> {
+        let (_, phys) = self.core.dataset(dataset.id).await?;
+        let free = self.available(dataset.dir, &phys).await?;
+        let is_quota = free == 0 && self.available_in(self.root).await? > 0;
+        dataset.room.set_free(free);
+        dataset.room.set_quota(is_quota);
+        dataset.room.set_ripens(self.pool_space().deferred > 0 && !is_quota);
+        Ok(())
+    }
+
+    /// Closes the datasets that are neither used nor dirty, after a txg has synced. Waits for the openings under way: one
+    /// that has read where a dataset begins would else list it as it was before it was opened, written to and closed.
+    pub async fn close_idle(&self) {
+        let is_idle = |dataset: &Arc<Dataset>| {
+            if Arc::strong_count(dataset) > 1 {
+                return false;
+            }
+            // Whoever let go of it may have kept the room or the object set.
+            fence(Ordering::Acquire);
+            Arc::strong_count(&dataset.room) == 1 && dataset.objset.is_idle()
+        };
+        if self.opened().values().any(is_idle) {
+            let _alone = self.hold_off_openings().await;
+            self.opened().retain(|_, dataset| !is_idle(dataset));
+        }
     }
 
     /// Lists a dataset as open; if another caller was faster, returns that one.
@@ -173,10 +195,14 @@ impl Dsl {
         })
     }
 
-    /// Lets open datasets follow their properties again, after some changed or a dataset moved.
-    pub(crate) async fn refresh_policies(&self) -> Result<()> {
+    /// Lets open datasets at and below a directory follow their properties again, after some changed or it moved.
+    pub(crate) async fn refresh_policies(&self, top: ObjectId) -> Result<()> {
         let open: Vec<_> = self.opened().values().cloned().collect();
-        for dataset in open {
+        if open.is_empty() {
+            return Ok(());
+        }
+        let below = self.dirs_below(top).await?;
+        for dataset in open.iter().filter(|dataset| below.contains(&dataset.dir)) {
             dataset.objset.set_policy(self.policy_of(dataset.dir).await?);
         }
         Ok(())

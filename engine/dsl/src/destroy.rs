@@ -87,6 +87,7 @@ impl Dsl {
         let how = if self.frees_later() { "bptree" } else { "synchronous" };
         let text = format!("({how}, mintxg={})", found.phys.prev_snap_txg);
         self.record_event(tx, "destroy", &text, Some((name, found.id))).await?;
+        self.touch(name, None);
         self.close_dataset(found.id);
         self.free_log(tx, &found).await?;
         let origin = self.origin_that_goes(&found).await?;

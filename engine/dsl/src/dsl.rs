@@ -16,6 +16,7 @@ use crate::dataset::Dataset;
 use crate::destroy::LogKeeper;
 use crate::history::{self, History, Stamp};
 use crate::space::{self, Delta, PoolSpace, Used};
+use crate::touched::Touched;
 
 pub const MOS_DIR: &str = "$MOS";
 pub const FREE_DIR: &str = "$FREE";
@@ -43,6 +44,7 @@ pub struct Dsl {
     /// Bytes of the MOS that changes of the txg being synced were let in for.
     pub(crate) admitted: AtomicU64,
     log_keeper: Mutex<Option<Arc<dyn LogKeeper>>>,
+    pub(crate) touched: Mutex<Touched>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -97,6 +99,7 @@ impl Dsl {
             space: Mutex::default(),
             admitted: AtomicU64::new(0),
             log_keeper: Mutex::default(),
+            touched: Mutex::default(),
         })
     }
 

@@ -55,7 +55,10 @@ pub(crate) async fn write(table: &Table, tx: &dmu::Tx, changes: &[Change]) -> Re
 impl Dsl {
     async fn read_props(&self, id: ObjectId) -> Result<PropMap> {
         match id.some() {
-            Some(id) => read(&self.core.table(id).await?).await,
+            Some(id) => {
+                self.core.count_asked();
+                read(&self.core.table(id).await?).await
+            }
             None => Ok(PropMap::new()),
         }
     }

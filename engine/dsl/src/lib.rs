@@ -20,7 +20,7 @@
 //!   pure       props  pool_props  name  space  thick          tables, rules and arithmetic: no I/O
 //!   objects    core  features  bpobj  deadlist  bptree        what the MOS holds, one structure per file
 //!              history
-//!   datasets   tree  dataset  ledger                          finding, opening, syncing them
+//!   datasets   tree  dataset  ledger  touched                 finding, opening, syncing them
 //!   changes    initial  create  destroy  rename  set  snapshot  clone  rollback  promote  holds
 //! ```
 //!
@@ -57,6 +57,7 @@ mod snapshot;
 pub mod space;
 mod stats;
 pub mod thick;
+mod touched;
 mod tree;
 mod walk;
 pub mod zaps;
@@ -71,6 +72,7 @@ pub use freeing::Frees;
 pub use initial::NewPool;
 pub use levels::Levels;
 pub use stats::{Shown, Stats};
+pub use touched::Touch;
 pub use tree::Found;
 
 #[cfg(test)]

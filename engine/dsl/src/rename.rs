@@ -122,7 +122,9 @@ impl Dsl {
         self.core.update_dir(tx, found.dir_id, |dir| dir.parent = parent).await?;
         let (_, new_parent) = self.core.dir(parent).await?;
         self.core.table(new_parent.children).await?.insert(tx, new, found.dir_id.0).await?;
-        self.refresh_policies().await
+        self.touch(from, None);
+        self.touch(to, None);
+        self.refresh_policies(found.dir_id).await
     }
 
     /// Renames the snapshots `from` of a dataset and of all below it that have one: all of them or none.

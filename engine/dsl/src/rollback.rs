@@ -119,6 +119,7 @@ impl Dsl {
         self.exchange(tx, &self.find(&temporary).await?, &self.find(dataset).await?).await?;
         self.unmake_head(tx, &self.find(&temporary).await?).await?;
         self.clear_log(tx, &self.find(dataset).await?).await?;
+        self.touch(dataset, None);
         self.record_event(tx, "rollback", &format!("to {snapshot}"), Some((dataset, head.id))).await
     }
 

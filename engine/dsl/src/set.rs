@@ -50,7 +50,8 @@ impl Dsl {
             self.set_on_snapshot(tx, &found, prop, value).await?;
         } else {
             self.store_setting(tx, found.dir_id, prop, value).await?;
-            self.refresh_policies().await?;
+            self.refresh_policies(found.dir_id).await?;
+            self.touch(name, Some(prop));
         }
         let text = match value {
             Value::Number(n) => n.to_string(),
@@ -76,7 +77,8 @@ impl Dsl {
         let after = self.number_of(found.dir_id, prop).await?;
         if !found.is_snapshot() {
             self.follow(tx, found.dir_id, prop, before, after).await?;
-            self.refresh_policies().await?;
+            self.refresh_policies(found.dir_id).await?;
+            self.touch(name, Some(prop));
         }
         self.record_event(tx, "inherit", &format!("{}=", prop.as_str()), Some((name, found.id))).await
     }

@@ -136,6 +136,7 @@ impl Pool {
             }
             assert!(pass < 19, "the sync does not come to rest");
         }
+        self.dsl.close_idle().await;
         self.bench.txg = self.bench.txg.next();
     }
 

@@ -267,3 +267,71 @@ fn writers_learn_what_room_is_left() {
         assert_eq!(volume.room().enter(pool.bench.txg, 4096), Entry::Go);
     });
 }
+
+/// All that were ever made or looked at stayed open until the pool was closed; each txg asked about every one of them what
+/// room it had, and each kept its memory.
+#[test]
+fn a_dataset_stays_open_while_it_is_used_or_dirty_and_no_longer() {
+    in_world(async {
+        let mut pool = Pool::modern().await;
+        pool.create("p/a", FS, &[]).await;
+        pool.create("p/v", VOL, &[]).await;
+        let is_open = async |pool: &Pool, name: &str| {
+            let id = pool.dsl.find(name).await.unwrap().id;
+            pool.dsl.close_idle().await;
+            pool.dsl.opened().contains_key(&id)
+        };
+        assert!(is_open(&pool, "p/v").await, "it is not on disk yet");
+        pool.sync().await;
+        assert!(!is_open(&pool, "p/a").await && !is_open(&pool, "p/v").await);
+        let used = pool.dsl.open_by_name("p/v").await.unwrap();
+        let (set, room) = (used.objset().clone(), used.room().clone());
+        let object = set.object(units::ObjectId(1)).await.unwrap();
+        assert!(is_open(&pool, "p/v").await);
+        drop(used);
+        assert!(is_open(&pool, "p/v").await, "its object set is used");
+        drop(set);
+        drop(room);
+        assert!(is_open(&pool, "p/v").await, "an object of it is used");
+        object.write_block(&pool.tx(), 5, world::Buf::zeroed(4096)).unwrap();
+        drop(object);
+        assert!(is_open(&pool, "p/v").await, "it is dirty");
+        pool.sync().await;
+        assert!(!is_open(&pool, "p/v").await);
+        // What is opened anew goes on where the other ended.
+        pool.write("p/v", 1, 40).await;
+        pool.sync().await;
+        pool.write("p/v", 20, 40).await;
+        pool.sync().await;
+        pool.audit().await;
+        pool.reopen().await;
+        pool.audit().await;
+    });
+}
+
+#[test]
+fn who_keeps_something_of_datasets_is_told_what_was_touched() {
+    in_world(async {
+        let mut pool = Pool::modern().await;
+        pool.create("p/a", FS, &[]).await;
+        let (seen, all) = pool.dsl.touched_since(None);
+        assert_eq!(all, None, "who knows nothing asks about everything");
+        pool.create("p/a/v", VOL, &[]).await;
+        pool.set("p/a", "org.x:note", "hello").await.unwrap();
+        pool.dsl.rename(&pool.tx(), "p/a/v", "p/w").await.unwrap();
+        pool.sync().await;
+        pool.destroy("p/w", false).await.unwrap();
+        let (now, touched) = pool.dsl.touched_since(Some(seen));
+        let touched = touched.unwrap().into_iter();
+        let named: Vec<_> = touched.map(|t| (t.name, t.property.map(|p| p.as_str().to_string()))).collect();
+        let whole = |name: &str| (name.to_string(), None);
+        let note = ("p/a".to_string(), Some("org.x:note".to_string()));
+        assert_eq!(named, [whole("p/a/v"), note, whole("p/a/v"), whole("p/w"), whole("p/w")]);
+        assert_eq!(pool.dsl.touched_since(Some(now)), (now, Some(Vec::new())));
+        for _ in 0..2000 {
+            pool.dsl.touch("p", None);
+        }
+        assert_eq!(pool.dsl.touched_since(Some(now)), (now + 2000, None), "the log does not go back as far");
+        assert_eq!(pool.dsl.touched_since(Some(now + 1999)).1.unwrap().len(), 1);
+    });
+}

@@ -151,7 +151,12 @@ impl Dsl {
 
     /// All file systems and volumes of the pool, the pool's own among them: each once, by its object, with its name.
     pub async fn heads(&self) -> Result<BTreeMap<ObjectId, String>> {
-        let dirs = self.dirs_from(&self.pool_name()).await?;
+        self.heads_below(&self.pool_name()).await
+    }
+
+    /// As [`Dsl::heads`], of a dataset and those below it.
+    pub async fn heads_below(&self, name: &str) -> Result<BTreeMap<ObjectId, String>> {
+        let dirs = self.dirs_from(name).await?;
         Ok(dirs.into_iter().filter_map(|(name, dir)| Some((dir.head.some()?, name))).collect())
     }
 
@@ -172,6 +177,21 @@ impl Dsl {
             found.push((name, dir));
         }
         Ok(found)
+    }
+
+    /// A directory, and all below it.
+    pub(crate) async fn dirs_below(&self, top: ObjectId) -> Result<BTreeSet<ObjectId>> {
+        let mut seen = BTreeSet::from([top]);
+        let mut todo = vec![top];
+        while let Some(id) = todo.pop() {
+            for (_, child) in self.child_dirs(&self.core.dir(id).await?.1).await? {
+                // A second place in the tree is damage; it is met by those who need names.
+                if seen.insert(child) {
+                    todo.push(child);
+                }
+            }
+        }
+        Ok(seen)
     }
 
     /// What a dataset is; a snapshot is what its dataset is, and a snapshot.

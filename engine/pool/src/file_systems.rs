@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   open_file_system_for_writing ─▶ open already? its handle : FileSystem with Settings from properties and features
-//!   change (zfs set, inherit, rename …) done ─▶ follow_properties ─▶ Settings of every open one anew
+//!   change (zfs set, inherit, rename …) done ─▶ follow_properties ─▶ Settings anew of each open one that it touched
 //! ```
 
 use crate::pool::{Pool, lock};
@@ -13,6 +13,7 @@ use dsl::props::effective::Chain;
 use dsl::props::write::{DnodeSize, PoolCan, WritePolicy};
 use dsl::{Dataset, Dsl, Found};
 use ondisk::{Feature, ObjsetType};
+use std::collections::{BTreeMap, BTreeSet};
 use units::{Error, Kind, ObjectId, Result, Txg};
 use zpl::{
     Accounting, AclInherit, AclMode, AclType, Atime, FileSystem, Settings, WeakFileSystem, WriteOptions,
@@ -84,26 +85,48 @@ impl Pool {
         all.get(&id).and_then(WeakFileSystem::upgrade)
     }
 
-    /// Lets every file system that is open for writing follow its properties.
+    /// Lets the file systems that are open for writing follow their properties: those at and below what was touched since
+    /// the last time. Whoever comes while another does so waits, so that what it has set is in force.
     pub(crate) async fn follow_properties(&self) {
-        let open: Vec<(ObjectId, FileSystem)> = {
-            let all = lock(&self.0.file_systems);
+        let mut followed = self.0.followed.lock().await;
+        let open: BTreeMap<ObjectId, FileSystem> = {
+            let mut all = lock(&self.0.file_systems);
+            all.retain(|_, fs| fs.upgrade().is_some());
             all.iter().filter_map(|(id, fs)| Some((*id, fs.upgrade()?))).collect()
         };
-        for (id, fs) in open {
-            if let Err(e) = self.follow(id, &fs).await {
-                self.0.note_problem(format!("properties of '{}' are not in force: {e}", fs.name()));
+        if open.is_empty() || self.0.dsl.touched_since(*followed).1.is_some_and(|touched| touched.is_empty())
+        {
+            return;
+        }
+        let _reading = self.reading().await;
+        let (now, touched) = self.0.dsl.touched_since(*followed);
+        let tops: BTreeSet<String> = match touched {
+            Some(touched) => touched.into_iter().map(|touch| touch.name).collect(),
+            None => BTreeSet::from([self.0.dsl.pool_name()]),
+        };
+        for top in tops {
+            match self.0.dsl.heads_below(&top).await {
+                Ok(heads) => {
+                    for (fs, name) in heads.iter().filter_map(|(id, name)| Some((open.get(id)?, name))) {
+                        if let Err(e) = self.follow(name, fs).await {
+                            self.not_in_force(name, &e);
+                        }
+                    }
+                }
+                // It has gone, or has another name by now.
+                Err(e) if e.kind() == Kind::NotFound => {}
+                Err(e) => self.not_in_force(&top, &e),
             }
         }
+        *followed = Some(now);
     }
 
-    async fn follow(&self, id: ObjectId, fs: &FileSystem) -> Result<()> {
-        let _reading = self.reading().await;
-        let name = match self.0.dsl.dataset_name(id).await {
-            Err(e) if e.kind() == Kind::NotFound => return Ok(()),
-            name => name?,
-        };
-        let levels = self.0.dsl.levels_of(&self.0.dsl.find(&name).await?).await?;
+    fn not_in_force(&self, name: &str, why: &Error) {
+        self.0.note_problem(format!("properties of '{name}' are not in force: {why}"));
+    }
+
+    async fn follow(&self, name: &str, fs: &FileSystem) -> Result<()> {
+        let levels = self.0.dsl.levels_of(&self.0.dsl.find(name).await?).await?;
         fs.set_settings(self.settings(&levels.chain()))
     }
 

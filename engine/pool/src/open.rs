@@ -379,6 +379,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         load_guid: world::random_u64(),
         problems: Mutex::default(),
         file_systems: Mutex::default(),
+        followed: world::sync::Mutex::new(None),
         opening: world::sync::Mutex::new(()),
         waiting_logs: Mutex::default(),
         panics: Mutex::default(),

@@ -88,6 +88,8 @@ pub(crate) struct Inner {
     pub problems: Mutex<Vec<String>>,
     /// Those that are open for writing; each is opened once.
     pub file_systems: Mutex<BTreeMap<units::ObjectId, zpl::WeakFileSystem>>,
+    /// What was touched in the DSL before this they follow; see [`dsl::Dsl::touched_since`].
+    pub followed: world::sync::Mutex<Option<u64>>,
     /// Held by whoever opens one.
     pub opening: world::sync::Mutex<()>,
     pub waiting_logs: Mutex<Vec<WaitingLog>>,

@@ -184,6 +184,8 @@ impl Pool {
         let feature = Feature::by_name(name).ok_or_else(missing)?;
         let core = self.dsl().core();
         core.features().enable(core.mos(), core.directory(), tx, feature).await?;
+        // What properties come to may depend on it.
+        self.dsl().touch(&self.name(), None);
         // Labels name the features without which the MOS cannot be read.
         self.update_config(|_| ());
         Ok(())

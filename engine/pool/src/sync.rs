@@ -112,6 +112,7 @@ impl Pool {
         inner.space.preload().await;
         inner.note_problems();
         inner.publish_space();
+        inner.dsl.close_idle().await;
         inner.dsl.publish_rooms(txg).await?;
         Ok(frees)
     }
