@@ -13,10 +13,12 @@ use crate::home::Known;
 use crate::owner::{self, Opener};
 use crate::phrase::{About, cannot, lacking, no_such_pool, why};
 use crate::service::{Appliance, By};
+use crate::shares::LunIndex;
 use crate::vdevs;
 use api::{ApiError, Reply, Result};
 use pool::{OpenOptions, Pool};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use units::{Error, Guid, Kind};
 use vdev::label::read::Owner;
@@ -40,6 +42,7 @@ pub(crate) struct Open {
     pub pool: Pool,
     pub known: Known,
     pub since: Instant,
+    pub luns: Arc<LunIndex>,
     /// Opened read-only though it need not be: there were only questions.
     only_looking: bool,
 }
@@ -146,7 +149,7 @@ impl Open {
         if !pool.is_read_only() {
             crate::clear::watch(&pool);
         }
-        Open { pool, known, since: world::now(), only_looking }
+        Open { pool, known, since: world::now(), luns: Arc::default(), only_looking }
     }
 }
 

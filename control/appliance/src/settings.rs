@@ -77,7 +77,12 @@ impl Appliance {
             None => Served::new(name, pool.open_volume(name).await?).steady().await?,
         };
         let volume = steady.volume.clone();
-        pool.change("resize volume", move |_, tx| async move { volume.resize(&tx, size).await }).await?;
+        let of = name.to_string();
+        let resized = pool.change("resize volume", move |pool, tx| async move {
+            pool.dsl().touch(&of, Some(&PropName::Native(Prop::VolSize)));
+            volume.resize(&tx, size).await
+        });
+        resized.await?;
         drop(steady);
         if follows && size < facts.volsize {
             reservation().await?;

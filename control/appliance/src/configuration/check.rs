@@ -15,6 +15,7 @@
 use crate::san::{Network, at_most_one_number};
 use crate::shares::LunFacts;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use store::{Look, Table, Writer};
 use units::{Error, Result};
 
@@ -44,7 +45,7 @@ const TABLES: &[(&str, Check)] = &[
 ];
 
 /// `luns`: those that there are, which keep their numbers; `before`: the network as it is.
-pub(super) fn check(writer: &Writer, luns: &[LunFacts], before: &Network) -> Result<()> {
+pub(super) fn check(writer: &Writer, luns: &[Arc<LunFacts>], before: &Network) -> Result<()> {
     for table in writer.tables()? {
         let Some((_, check)) = TABLES.iter().find(|(known, _)| *known == table) else {
             return Err(Error::invalid(format!("nothing is known of its table '{table}'")));

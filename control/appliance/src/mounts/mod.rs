@@ -83,6 +83,9 @@ impl Mounts {
         let is_below = |name: &str| {
             name.strip_prefix(dataset).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        self.all().into_iter().filter(|(name, _)| is_below(name)).collect()
+        let mounted = self.lock();
+        // Among them are siblings whose names begin alike.
+        let alike = mounted.range(dataset.to_string()..).take_while(|(name, _)| name.starts_with(dataset));
+        alike.filter(|(name, _)| is_below(name)).map(|(name, mount)| (name.clone(), mount.clone())).collect()
     }
 }

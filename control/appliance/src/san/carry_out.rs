@@ -14,6 +14,7 @@ use crate::service::Appliance;
 use crate::shares::LunFacts;
 use api::san::{InitiatorChange, Members, San, TargetChange};
 use api::{ApiError, Reply, Secret};
+use std::sync::Arc;
 use store::Writer;
 use units::{Error, Kind, Result};
 
@@ -87,7 +88,7 @@ fn doing(asked: &San) -> String {
 }
 
 /// `random` is for the name of a new target.
-fn change(writer: &mut Writer, asked: San, luns: &[LunFacts], random: [u64; 2]) -> Result<Reply> {
+fn change(writer: &mut Writer, asked: San, luns: &[Arc<LunFacts>], random: [u64; 2]) -> Result<Reply> {
     let before = Network::read(writer)?;
     let name = match asked {
         San::Show => None,
@@ -223,7 +224,7 @@ fn set_credentials(chap: &mut Credentials, user: Option<String>, secret: Option<
 fn set_group(
     writer: &mut Writer,
     before: &Network,
-    luns: &[LunFacts],
+    luns: &[Arc<LunFacts>],
     of: Members,
     name: &str,
     new_name: Option<String>,
@@ -263,8 +264,8 @@ fn known_members(network: &Network, of: Members, members: Vec<String>) -> Result
     Ok(known)
 }
 
-fn not_used(luns: &[LunFacts], of: Members, name: &str) -> Result<()> {
-    let uses = |lun: &&LunFacts| match of {
+fn not_used(luns: &[Arc<LunFacts>], of: Members, name: &str) -> Result<()> {
+    let uses = |lun: &&Arc<LunFacts>| match of {
         Members::Targets => lun.target_group == name,
         Members::Initiators => lun.initiator_groups.iter().any(|g| g == name),
     };

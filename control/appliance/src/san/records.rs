@@ -4,6 +4,7 @@ use crate::shares::LunFacts;
 use api::san::{Auth, DEFAULT_GROUP, Group, Identity, Initiator, Members, NOBODY, SanState, Target};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use store::{Look, Table, Writer};
 use units::{Error, Kind, Result};
 
@@ -149,16 +150,20 @@ impl Network {
 }
 
 /// No initiator may come to see two LUNs under one number: called with the network as it would be.
-pub(crate) fn at_most_one_number(network: &Network, luns: &[LunFacts]) -> Result<()> {
-    for (i, a) in luns.iter().enumerate() {
-        let clash = luns[i + 1..].iter().find(|b| a.number == b.number && network.meet(a, b));
-        if let (Some(b), Some(number)) = (clash, a.number) {
+pub(crate) fn at_most_one_number(network: &Network, luns: &[Arc<LunFacts>]) -> Result<()> {
+    let mut by_number: BTreeMap<u16, Vec<&LunFacts>> = BTreeMap::new();
+    for b in luns {
+        let Some(number) = b.number else { continue };
+        let same = by_number.entry(number).or_default();
+        let clash = same.iter().find(|a| network.meet(a, b));
+        if let Some(a) = clash {
             return Err(Error::new(Kind::Busy, "change groups").because(format!(
                 "LUNs '{}' and '{}' both have the number {number}, and one initiator would see both; give one of them \
                  another",
                 a.dataset, b.dataset
             )));
         }
+        same.push(b);
     }
     Ok(())
 }

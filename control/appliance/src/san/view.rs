@@ -3,12 +3,13 @@
 use super::records::{Credentials, Network, TargetRecord};
 use crate::shares::LunFacts;
 use api::san::{Auth, Identity, Members};
+use std::sync::Arc;
 
 /// The network and its LUNs at one moment; [`crate::Appliance::san_generation`] tells when it is out of date.
 #[derive(Clone, Debug, Default)]
 pub struct SanView {
     pub(crate) network: Network,
-    pub(crate) luns: Vec<LunFacts>,
+    pub(crate) luns: Vec<Arc<LunFacts>>,
     pub(crate) generation: u64,
 }
 
@@ -131,7 +132,7 @@ mod tests {
         }
         network.target_groups.extend([group("tgt", &[T1])]);
         network.initiator_groups.extend([group("init", &[A]), group("other", &[B])]);
-        SanView { network, luns, generation: 1 }
+        SanView { network, luns: luns.into_iter().map(Arc::new).collect(), generation: 1 }
     }
 
     fn seen(view: &SanView, target: &str, initiator: &str) -> Vec<(u16, String)> {
@@ -171,7 +172,9 @@ mod tests {
 
     #[test]
     fn one_number_means_one_lun_to_whoever_could_see_both() {
-        let check = |a: LunFacts, b: LunFacts| at_most_one_number(&view(Vec::new()).network, &[a, b]).is_ok();
+        let check = |a: LunFacts, b: LunFacts| {
+            at_most_one_number(&view(Vec::new()).network, &[a, b].map(Arc::new)).is_ok()
+        };
         let data = || lun("p/data", 0, "tgt", &["init"]);
         assert!(!check(data(), lun("p/log", 0, "default", &["default"])));
         assert!(check(data(), lun("p/log", 1, "default", &["default"])));

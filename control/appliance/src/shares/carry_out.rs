@@ -14,6 +14,7 @@ use api::san::DEFAULT_GROUP;
 use api::shares::{DEFAULT_PROJECT, Item, ItemKind, Place, Shares};
 use api::{ApiError, CustomProperty, ErrorKind, NewDataset, NewKind, Reply, Result};
 use pool::Pool;
+use std::sync::Arc;
 use units::Error;
 
 impl Appliance {
@@ -275,7 +276,7 @@ fn plan_lun(
     place: &Place,
     project: &Item,
     network: &Network,
-    luns: &[LunFacts],
+    luns: &[Arc<LunFacts>],
 ) -> units::Result<NewKind> {
     let of_project = |name: &str| project.attribute(name).and_then(|a| a.value.clone());
     let default_size = |name| of_project(name).and_then(|value| value.number()).filter(|n| *n > 0);
@@ -297,7 +298,7 @@ pub(super) fn plan_groups_of_new(
     place: &Place,
     project: &Item,
     network: &Network,
-    luns: &[LunFacts],
+    luns: &[Arc<LunFacts>],
 ) -> units::Result<()> {
     let text = |name: &str| match project.attribute(name).and_then(|a| a.value.clone()) {
         Some(api::Value::Text(text)) => text,
@@ -319,7 +320,7 @@ fn plan_groups(
     dataset: &str,
     (found, would_be): (Option<LunFacts>, LunFacts),
     network: &Network,
-    luns: &[LunFacts],
+    luns: &[Arc<LunFacts>],
 ) -> units::Result<()> {
     if !settings.concerns_lun && found.is_none() {
         return Ok(());

@@ -5,7 +5,7 @@ use crate::service::Appliance;
 use api::san::DEFAULT_GROUP;
 use dsl::Stats;
 use dsl::props::{Prop, PropName, Source, Value};
-use ondisk::ObjsetType;
+use std::sync::Arc;
 use units::Result;
 
 /// What is known of a LUN without opening it.
@@ -86,33 +86,31 @@ pub(crate) async fn facts(stats: &Stats<'_>, dataset: &str) -> Result<Option<Lun
     }))
 }
 
+/// Whether [`facts`] may be others when this property changes, of the dataset or of one that it inherits from.
+pub(crate) fn has_part_in(property: &PropName) -> bool {
+    match property {
+        PropName::Native(prop) => {
+            matches!(prop, Prop::VolSize | Prop::VolBlockSize | Prop::ReadOnly | Prop::RefReservation)
+        }
+        PropName::User(name) => name.starts_with("cenote:"),
+    }
+}
+
 impl Appliance {
     /// Every LUN of every pool that is open or can be, in the order of names. Where two claim one identifier, the first
     /// has it.
-    pub(crate) async fn luns(&self) -> api::Result<Vec<LunFacts>> {
+    pub(crate) async fn luns(&self) -> api::Result<Vec<Arc<LunFacts>>> {
         let names = self.0.pools.lock().await.names();
-        let mut luns: Vec<LunFacts> = Vec::new();
+        let mut luns: Vec<Arc<LunFacts>> = Vec::new();
         for name in names {
             let Ok(open) = self.pool(&name, Access::Look).await else { continue };
-            let found = luns_of(&open.pool).await;
+            let found = open.luns.luns(&open.pool).await;
             luns.extend(found.map_err(|e| api::ApiError::cannot(format!("list the LUNs of '{name}'"), &e))?);
         }
         let mut known = std::collections::BTreeSet::new();
         luns.retain(|lun| known.insert(lun.guid));
         Ok(luns)
     }
-}
-
-async fn luns_of(pool: &pool::Pool) -> Result<Vec<LunFacts>> {
-    let _reading = pool.reading().await;
-    let mut luns = Vec::new();
-    for dataset in pool.dsl().descendants(&pool.name()).await? {
-        let stats = pool.dsl().stats(&dataset).await?;
-        if stats.kind == ObjsetType::Zvol {
-            luns.extend(facts(&stats, &dataset).await?);
-        }
-    }
-    Ok(luns)
 }
 
 #[cfg(test)]

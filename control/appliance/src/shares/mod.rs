@@ -9,7 +9,7 @@
 //!                                      ├─ root       of a file system: its owner and mode
 //!                                      ├─ snapshots  of shares, and of projects with all that is in them
 //!                                      └─ datasets, settings: the same work that `zfs create` and `zfs set` do
-//!   luns: every volume that is a LUN, for the network's view of which client sees what
+//!   luns, lun_index: every volume that is a LUN, for the network's view of which client sees what
 //! ```
 //!
 //! A volume is a LUN when its own properties hold an identifier (`cenote:lunguid`): it gets one when it is created here, or
@@ -24,6 +24,7 @@
 
 mod carry_out;
 mod describe;
+mod lun_index;
 mod luns;
 pub(crate) mod masks;
 mod numbers;
@@ -32,6 +33,7 @@ mod schema;
 mod settings;
 mod snapshots;
 
+pub(crate) use lun_index::LunIndex;
 pub use luns::LunFacts;
 pub(crate) use luns::{number, parse_guid};
 pub(crate) use schema::check_records as check_schema;

@@ -2,6 +2,8 @@
 
 use super::LunFacts;
 use crate::san::Network;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use units::{Error, Kind, Result};
 
 /// What the flat addressing of SCSI has room for.
@@ -17,11 +19,15 @@ pub(crate) enum Wish {
 }
 
 /// The number for `lun` as its groups will be, beside all `others`.
-pub(crate) fn choose(network: &Network, lun: &LunFacts, others: &[LunFacts], wish: Wish) -> Result<u16> {
+pub(crate) fn choose(network: &Network, lun: &LunFacts, others: &[Arc<LunFacts>], wish: Wish) -> Result<u16> {
     let met = others.iter().filter(|other| other.dataset != lun.dataset && network.meet(lun, other));
-    let taken: Vec<(u16, &str)> =
-        met.filter_map(|other| Some((other.number?, other.dataset.as_str()))).collect();
-    let who = |number: u16| taken.iter().find(|(n, _)| *n == number).map(|(_, dataset)| *dataset);
+    let mut taken: BTreeMap<u16, &str> = BTreeMap::new();
+    for other in met {
+        // Of several, the first is named.
+        let Some(number) = other.number else { continue };
+        taken.entry(number).or_insert(&other.dataset);
+    }
+    let who = |number: u16| taken.get(&number);
     match wish {
         Wish::Exactly(number) if number > NUMBER_MAX => {
             Err(Error::invalid(format!("a LUN number is at most {NUMBER_MAX}")))
@@ -57,6 +63,7 @@ mod tests {
     fn numbers_are_low_and_kept_and_never_shared_where_both_are_seen() {
         let network = Network::default();
         let others = [lun("p/a", Some(0), "x"), lun("p/b", Some(1), "default"), lun("p/c", Some(2), "y")];
+        let others = others.map(Arc::new);
         let choose = |lun: &LunFacts, wish| choose(&network, lun, &others, wish);
         let new = |group| lun("p/new", None, group);
         assert_eq!(choose(&new("default"), Wish::Keep(None)).unwrap(), 3);

@@ -10,7 +10,7 @@ const A: &str = "iqn.2001-04.com.example:a";
 struct Kept {
     store: Store,
     dir: std::path::PathBuf,
-    luns: Vec<LunFacts>,
+    luns: Vec<Arc<LunFacts>>,
 }
 
 impl Kept {
@@ -95,12 +95,12 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
     kept.ask(target(T, TargetChange::default())).unwrap();
     kept.ask(group(Members::Targets, "tgt", &[T])).unwrap();
     kept.ask(group(Members::Initiators, "init", &[A])).unwrap();
-    kept.luns = vec![LunFacts {
+    kept.luns = vec![Arc::new(LunFacts {
         dataset: "p/x".into(),
         target_group: "tgt".into(),
         initiator_groups: vec!["init".into()],
         ..LunFacts::default()
-    }];
+    })];
     let secret =
         |text: &str| TargetChange { chap_secret: Some(Secret::new(text)), ..TargetChange::default() };
     let destroy = |of, name: &str| San::GroupDestroy { of, name: name.into() };
@@ -150,7 +150,7 @@ fn groups_do_not_come_to_share_a_number() {
         initiator_groups: vec![group.into()],
         ..LunFacts::default()
     };
-    kept.luns = vec![lun("p/x", "one"), lun("p/y", "two")];
+    kept.luns = [lun("p/x", "one"), lun("p/y", "two")].map(Arc::new).into();
     let both = San::GroupSet {
         of: Members::Initiators,
         name: "two".into(),

@@ -6,6 +6,7 @@ use api::san::{Members, San};
 use api::shares::{ItemKind, Place, Shares};
 use api::{Call, Class, Layout, NewPool, Reply, Request, Service, ShareDeed, Snapshots, VdevGroup};
 use std::future::Future;
+use std::sync::Arc;
 
 const A: &str = "iqn.2001-04.com.example:a";
 
@@ -59,14 +60,14 @@ async fn clone(appliance: &Appliance, of: Place, to: Place, set: &[(&str, &str)]
     share(appliance, Shares::Snapshot { place: of, name: "s".into(), deed }).await;
 }
 
-async fn facts(appliance: &Appliance, place: &Place) -> LunFacts {
+async fn facts(appliance: &Appliance, place: &Place) -> Arc<LunFacts> {
     let dataset = place.dataset();
     let found = appliance.luns().await.unwrap().into_iter().find(|lun| lun.dataset == dataset);
     found.unwrap_or_else(|| panic!("{dataset} is a LUN"))
 }
 
 async fn groups(appliance: &Appliance, place: &Place) -> Vec<String> {
-    facts(appliance, place).await.initiator_groups
+    facts(appliance, place).await.initiator_groups.clone()
 }
 
 fn run<W: Future<Output = ()> + Send + 'static>(
