@@ -294,12 +294,12 @@ fn note_low(class: usize, count: usize) {
 /// seconds.
 pub fn age() -> usize {
     let mut returned = 0;
-    for class in 0..CLASSES {
-        let unused = LOW[class].load(Relaxed);
+    for (class, low) in LOW.iter().enumerate() {
+        let unused = low.load(Relaxed);
         if unused > 0 {
             returned += return_some(class, unused * capacity_of(class));
         }
-        LOW[class].store(shared_shelf(class).len(), Relaxed);
+        low.store(shared_shelf(class).len(), Relaxed);
     }
     returned
 }

@@ -9,7 +9,7 @@
 //!
 //! An allocator for everything would clear what it hands out by hand, though the kernel has cleared it just then, and keep
 //! freed memory among what is in use. Here a piece is whole pages, so that each can be given back by itself, and what is
-//! taken is faulted in at once rather than a page at a time.
+//! large is faulted in at once rather than a page at a time.
 //!
 //! Invariants: a piece is in one place only; the pages of an empty one are not in memory, and read as zeros.
 
@@ -20,8 +20,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Addresses are plenty: an extent has many pieces, and is one entry of the kernel's.
 const EXTENT: usize = 32 << 20;
-/// From here on faulting in by hand is cheaper than by touching.
-const POPULATE_MIN: usize = 16 << 10;
+/// From here on pieces are faulted in whole, which is cheaper than by touching. Smaller ones may be of clients that are
+/// silent, and use a page of them.
+const POPULATE_MIN: usize = 512 << 10;
 
 /// Addresses of a piece; nobody refers to its bytes.
 struct Piece(NonNull<u8>);
