@@ -402,15 +402,15 @@ impl ObjSet {
         self.0.shared.is_dirty(txg)
     }
 
-    /// Whether this handle is the last one, no object of the set is in use, and nothing waits to be written: then the set can
-    /// be closed, and whoever opens it anew finds the same.
+    /// Whether this handle is the last one, no object of the set is in use, and nothing waits to be written: then the set
+    /// can be closed, and whoever opens it anew finds the same.
     pub fn is_idle(&self) -> bool {
         let (set, shared) = (&self.0, &self.0.shared);
         if Arc::strong_count(set) > 1 || shared.is_dirty_at_all() {
             return false;
         }
-        // It may hold objects of the set. Files are changed through a handle of the set, and whoever opens one to change them
-        // brings another census.
+        // It may hold objects of the set. Files are changed through a handle of the set, and whoever opens one to change
+        // them brings another census.
         drop(lock(&set.census).take());
         // What a handle did before it went is seen: it may have made an object of its own, or something dirty.
         fence(Ordering::Acquire);
