@@ -85,7 +85,8 @@ impl Session {
     async fn converse(self) -> Result<()> {
         let config = *self.shared.config();
         let opened = {
-            let limited = world::timeout(config.login_timeout, handshake::run(&self));
+            // In a box of its own, so that a connection does not carry the room of its login for as long as it lives.
+            let limited = world::timeout(config.login_timeout, Box::pin(handshake::run(&self)));
             match select(pin!(limited), pin!(self.vitals.stopped())).await {
                 Either::Left((Some(opened), _)) => opened?,
                 Either::Left((None, _)) => {
@@ -96,6 +97,6 @@ impl Session {
         };
         let Some(opened) = opened else { return Ok(()) };
         self.vitals.is_up.store(true, Ordering::Relaxed);
-        Connection::new(self, opened, &config).await
+        Box::pin(Connection::new(self, opened, &config)).await
     }
 }

@@ -53,7 +53,8 @@ impl Session {
         let Session { client, exports, registry, lease, vitals, config, .. } = self;
         let visitor =
             handshake::Visitor { client: &client, vitals: &vitals, patience: config.silence_timeout };
-        let shake_hands = handshake::run(&mut *line, &*exports, visitor);
+        // In a box of its own, so that a connection does not carry the room of its negotiation for as long as it lives.
+        let shake_hands = Box::pin(handshake::run(&mut *line, &*exports, visitor));
         let limited = world::timeout(config.negotiation_timeout, shake_hands);
         let opened = match select(pin!(limited), pin!(vitals.stopped())).await {
             Either::Left((Some(opened), _)) => opened?,
@@ -69,6 +70,6 @@ impl Session {
         let _hold = opened.hold;
         let link = Link { stream: line.stream(), lease, vitals };
         let journal = Journal::new(io);
-        Transmission::new(link, opened.volume, opened.terms, opened.inbox, journal, &config).await
+        Box::pin(Transmission::new(link, opened.volume, opened.terms, opened.inbox, journal, &config)).await
     }
 }

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const READS: u32 = 2000;
 const ROUNDS: usize = 3;
 /// A connection that logged in and does nothing costs no more, in bytes.
-const COSTS_AT_MOST: u64 = 24 << 10;
+const COSTS_AT_MOST: u64 = 16 << 10;
 
 /// Resident memory of this process, in bytes.
 fn resident() -> u64 {
