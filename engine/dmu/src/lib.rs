@@ -48,6 +48,7 @@ mod now;
 mod object;
 mod objset;
 mod overlay;
+mod pointers;
 mod prefetch;
 mod ranges;
 mod spill;

@@ -21,8 +21,9 @@ use crate::node::{Attrs, Node};
 use crate::object::Object;
 use crate::objset::{ObjSet, SLOT, lock};
 use crate::overlay::{Frozen, Overlay};
+use crate::pointers::Pointers;
 use crate::spill::{SPILL_BLKID, Spill};
-use crate::tree::{BP_SIZE, Tree, entry};
+use crate::tree::{Tree, entry};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use ondisk::{BlockPointer, DnodeFlags, DnodePhys, Feature, Hole, ObjectType};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use txg::{Dirty, Tx};
 use units::{Endian, Lsize, Result, Txg};
-use world::{Buf, IoBuf};
+use world::Buf;
 use zio::{Bookmark, ReadClass, same_block};
 
 /// How many groups of one object are under way at once: enough to keep the devices busy across group boundaries.
@@ -427,41 +428,51 @@ impl<'a> Run<'a> {
         self.node.shared.read(bp, at, ReadClass::Demand).await
     }
 
-    /// An indirect block as this txg finds it, decoded, with the pointer to it.
-    async fn load_indirect(&self, level: u8, index: u64) -> Result<(BlockPointer, Vec<BlockPointer>)> {
-        let mut entries = vec![BlockPointer::HOLE; self.fan_out() as usize];
+    /// An indirect block as this txg finds it, with the pointer to it.
+    async fn load_indirect(&self, level: u8, index: u64) -> Result<(BlockPointer, Pointers)> {
+        let count = self.fan_out() as usize;
         if level >= self.stable.levels {
+            let mut pointers = Pointers::holes(count);
             // A level that the tree has only from now on; its first block takes over the old roots.
             if level == self.stable.levels && index == 0 {
-                entries[..self.stable.roots.len()].clone_from_slice(&self.stable.roots);
+                for (slot, root) in self.stable.roots.iter().enumerate() {
+                    pointers.set(slot, root);
+                }
             }
-            return Ok((BlockPointer::HOLE, entries));
+            return Ok((BlockPointer::HOLE, pointers));
         }
         let old = self.stable.find(&self.node.shared, self.node.id, level, index).await?;
-        if !old.is_hole() {
-            let buf = self.read_indirect(&old, level, index).await?;
-            for (slot, bp) in entries.iter_mut().enumerate() {
-                *bp = entry(&buf, slot, old.endian())?;
-            }
+        if old.is_hole() {
+            return Ok((old, Pointers::holes(count)));
         }
-        Ok((old, entries))
+        let buf = self.read_indirect(&old, level, index).await?;
+        let pointers = Pointers::of(&buf, count, old.endian())?;
+        Ok((old, pointers))
     }
 
     /// Frees and writes the level-0 blocks under one level-1 block, then writes that. `None` when nothing changed.
     async fn sync_leaf_group(&self, index: u64) -> Result<Option<BlockPointer>> {
-        let (old, mut entries) = self.load_indirect(1, index).await?;
+        let (old, mut pointers) = self.load_indirect(1, index).await?;
         let first = index << self.fan_out_shift;
         let mut touched = self.stable.levels == 1 && index == 0;
         for range in self.frozen.freed.overlap(first..first + self.fan_out()) {
             for blkid in range {
-                touched |= self.kill(&mut entries[(blkid - first) as usize], 0);
+                let slot = (blkid - first) as usize;
+                let mut bp = pointers.get(slot)?;
+                if self.kill(&mut bp, 0) {
+                    pointers.set(slot, &bp);
+                    touched = true;
+                }
             }
         }
-        touched |= self.write_leaves(first, &mut entries).await?;
+        for (slot, new) in self.write_leaves(first, self.fan_out(), |slot| pointers.get(slot)).await? {
+            pointers.set(slot, &new);
+            touched = true;
+        }
         if !touched {
             return Ok(None);
         }
-        self.write_indirect(1, index, old, &entries).await.map(Some)
+        self.write_indirect(1, index, old, pointers).await.map(Some)
     }
 
     async fn write_leaves_under_roots(&mut self) -> Result<()> {
@@ -471,25 +482,33 @@ impl<'a> Run<'a> {
                 self.kill(&mut roots[blkid as usize], 0);
             }
         }
-        self.write_leaves(0, &mut roots).await?;
+        let count = roots.len() as u64;
+        for (slot, new) in self.write_leaves(0, count, |slot| Ok(roots[slot].clone())).await? {
+            roots[slot] = new;
+        }
         self.roots = roots;
         Ok(())
     }
 
-    /// Writes the dirty level-0 blocks that `entries` (from block `first` on) point to.
-    async fn write_leaves(&self, first: u64, entries: &mut [BlockPointer]) -> Result<bool> {
+    /// Writes the dirty ones of `count` level-0 blocks from `first` on, to which the pointers `old` led. Answers the new
+    /// pointers with their slots.
+    async fn write_leaves(
+        &self,
+        first: u64,
+        count: u64,
+        old: impl Fn(usize) -> Result<BlockPointer>,
+    ) -> Result<Vec<(usize, BlockPointer)>> {
         let mut under_way = FuturesUnordered::new();
-        for (blkid, data) in self.dirty_blocks(first..first + entries.len() as u64) {
+        for (blkid, data) in self.dirty_blocks(first..first + count) {
             let slot = (blkid - first) as usize;
-            let old = entries[slot].clone();
+            let old = old(slot)?;
             under_way.push(async move { (slot, self.write_leaf(blkid, data, &old).await) });
         }
-        let mut touched = false;
+        let mut written = Vec::with_capacity(under_way.len());
         while let Some((slot, new)) = under_way.next().await {
-            entries[slot] = new?;
-            touched = true;
+            written.push((slot, new?));
         }
-        Ok(touched)
+        Ok(written)
     }
 
     fn dirty_blocks(&self, range: Range<u64>) -> Vec<(u64, Buf)> {
@@ -537,12 +556,12 @@ impl<'a> Run<'a> {
     }
 
     async fn sync_parent(&self, level: u8, index: u64, children: &Changed) -> Result<Option<BlockPointer>> {
-        let (old, mut entries) = self.load_indirect(level, index).await?;
+        let (old, mut pointers) = self.load_indirect(level, index).await?;
         let first = index << self.fan_out_shift;
         for (child, bp) in children.range(first..first + self.fan_out()) {
-            entries[(child - first) as usize] = bp.clone();
+            pointers.set((child - first) as usize, bp);
         }
-        self.write_indirect(level, index, old, &entries).await.map(Some)
+        self.write_indirect(level, index, old, pointers).await.map(Some)
     }
 
     /// Writes an indirect block, or frees it when it has become all holes.
@@ -551,23 +570,19 @@ impl<'a> Run<'a> {
         level: u8,
         index: u64,
         old: BlockPointer,
-        entries: &[BlockPointer],
+        pointers: Pointers,
     ) -> Result<BlockPointer> {
-        if entries.iter().all(BlockPointer::is_hole) {
+        let Some(fill) = pointers.fill()? else {
             let mut bp = old;
             self.kill(&mut bp, level);
             return Ok(bp);
-        }
+        };
         let Attrs { kind, checksum, compression, .. } = self.frozen.attrs;
         let shared = &self.node.shared;
-        let mut buf = IoBuf::scratch(entries.len() * BP_SIZE);
-        for (bytes, bp) in buf.chunks_exact_mut(BP_SIZE).zip(entries) {
-            bytes.copy_from_slice(&bp.to_bytes(Endian::NATIVE));
-        }
         let choice = shared.policy().choose(kind, level, checksum, compression);
         let mut spec = shared.spec(self.node, choice, kind, level, index, self.ctx.txg, self.ctx.pass);
-        spec.fill = fill_of(entries);
-        let new = shared.store.write(buf.freeze(), &old, spec).await?;
+        spec.fill = fill;
+        let new = shared.store.write(pointers.into_buf(), &old, spec).await?;
         self.charge(&old, &new);
         Ok(new)
     }

@@ -103,9 +103,14 @@ impl<'a> Reader<'a> {
     }
 
     pub fn u64s<const N: usize>(&mut self) -> Result<[u64; N]> {
+        // Taken at once: what is within has no bounds to be asked.
+        let (raw, _) = self.bytes(N * size_of::<u64>())?.as_chunks();
         let mut words = [0; N];
-        for word in &mut words {
-            *word = self.u64()?;
+        for (word, &raw) in words.iter_mut().zip(raw) {
+            *word = match self.endian {
+                Endian::Little => u64::from_le_bytes(raw),
+                Endian::Big => u64::from_be_bytes(raw),
+            };
         }
         Ok(words)
     }

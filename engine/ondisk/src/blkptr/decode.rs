@@ -89,6 +89,10 @@ fn check_size(name: &str, size: u64) -> Result<()> {
 impl BlockPointer {
     /// `bytes` are the 128 of one pointer, in the order of the block they were found in.
     pub fn from_bytes(bytes: &[u8], endian: Endian) -> Result<BlockPointer> {
+        // Most of an indirect block of a small or sparse object.
+        if bytes.first_chunk() == Some(&[0; BlockPointer::SIZE]) {
+            return Ok(BlockPointer::HOLE);
+        }
         BlockPointer::decode(&mut Reader::new(bytes, endian, "block pointer"))
     }
 
@@ -96,6 +100,23 @@ impl BlockPointer {
     pub fn all_in(block: &[u8], endian: Endian) -> impl Iterator<Item = Result<BlockPointer>> {
         let (whole, _) = block.as_chunks::<{ BlockPointer::SIZE }>();
         whole.iter().map(move |bytes| BlockPointer::from_bytes(bytes, endian))
+    }
+
+    /// How many blocks are below a pointer in our byte order, or `None` for a hole: all that the sum over an indirect block
+    /// needs, at a fraction of what decoding costs.
+    pub fn fill_in(bytes: &[u8; BlockPointer::SIZE]) -> Result<Option<u64>> {
+        let words: [u64; 16] = Reader::new(bytes, Endian::NATIVE, "block pointer").u64s()?;
+        let prop = Prop(words[6]);
+        Ok(if prop.is_embedded() {
+            Some(1)
+        } else if words[0] == 0 && words[1] == 0 {
+            None
+        } else if prop.uses_crypt() {
+            // Half of the word may be something else.
+            Some(decode_plain(&words, &prop)?.fill)
+        } else {
+            Some(words[11])
+        })
     }
 
     pub fn decode(r: &mut Reader<'_>) -> Result<BlockPointer> {

@@ -104,6 +104,16 @@ fn every_pointer_survives_the_round_trip_in_both_orders() {
 }
 
 #[test]
+fn the_sum_over_an_indirect_block_is_that_of_its_decoded_pointers() {
+    let mut n = Numbers(3);
+    for _ in 0..2000 {
+        let bp = any_pointer(&mut n);
+        let expected = (!bp.is_hole()).then(|| bp.fill());
+        assert_eq!(BlockPointer::fill_in(&bp.to_bytes(Endian::NATIVE)).unwrap(), expected, "{bp:?}");
+    }
+}
+
+#[test]
 fn a_hole_never_written_is_all_zero() {
     assert_eq!(BlockPointer::HOLE.to_bytes(Endian::Little), [0; 128]);
     assert_eq!(BlockPointer::from_bytes(&[0; 128], Endian::Big).unwrap(), BlockPointer::default());
