@@ -166,7 +166,9 @@ impl Dsl {
 
     async fn free_now(&self, tx: &Tx, root: &BlockPointer, since: Txg) -> Result<()> {
         let store = self.core.store();
-        free_tree(store, tx.txg(), root, since, BlockBookmark::default(), u64::MAX).await.map(drop)
+        free_tree(store, tx.txg(), root, since, BlockBookmark::default(), self.free_bounds(u64::MAX))
+            .await
+            .map(drop)
     }
 
     async fn drop_bookmarks(&self, tx: &Tx, found: &Found) -> Result<()> {

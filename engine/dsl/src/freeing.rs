@@ -16,10 +16,16 @@ use units::{Endian, Error, ObjectId, Result, Txg};
 
 use crate::dsl::Dsl;
 use crate::space::Delta;
-use crate::walk::free_tree;
+use crate::walk::{Bounds, free_tree};
 
 const BLOCK: u32 = 128 << 10;
 const ENTRY: u64 = BptreeEntry::SIZE as u64;
+
+/// Cloned blocks are met so many times at most, on average.
+const CLONES_MAX: u64 = 1024;
+/// Beside the devices that [`crate::PoolSpace`] counts there are those of the special classes, not larger than so many times
+/// these.
+const CLASSES: u64 = 4;
 
 /// What a txg has left of what waits to be freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +96,13 @@ impl Dsl {
         Ok(if freed < budget { Frees::Done } else { Frees::More })
     }
 
+    /// Of a walk that frees at most `blocks`.
+    pub(crate) fn free_bounds(&self, blocks: u64) -> Bounds {
+        let is_shared = self.features().is_active(Feature::BlockCloning);
+        let times = if is_shared { CLONES_MAX } else { CLASSES };
+        Bounds { blocks, bytes: self.pool_space().size.saturating_mul(times) }
+    }
+
     /// Frees blocks of the first tree in the queue. Counts at least one, so that empty trees come to an end as well.
     async fn process_tree(&self, tx: &Tx, id: ObjectId, budget: u64) -> Result<u64> {
         let object = self.core.mos().object(id).await?;
@@ -102,7 +115,9 @@ impl Dsl {
         }
         let mut entry = read_entry(&object, phys.begin).await?;
         let store = self.core.store();
-        let done = free_tree(store, tx.txg(), &entry.root, entry.birth, entry.resume, budget).await?;
+        let done =
+            free_tree(store, tx.txg(), &entry.root, entry.birth, entry.resume, self.free_bounds(budget))
+                .await?;
         change(&mut phys, -done.space);
         match done.resume {
             Some(resume) => {

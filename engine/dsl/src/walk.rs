@@ -20,7 +20,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ondisk::{BlockBookmark, BlockPointer, DNODE_SIZE, DnodePhys, ObjectType, ObjsetPhys};
-use units::{ObjectId, ObjsetId, Result, Txg};
+use units::{Error, ObjectId, ObjsetId, Result, Txg};
 use world::Buf;
 use zio::{BlockStore, Bookmark, ReadClass};
 
@@ -46,22 +46,35 @@ struct Walk {
     since: Txg,
     resume: Option<BlockBookmark>,
     budget: u64,
+    /// Bytes that can be freed at all.
+    most: u64,
     progress: Progress,
 }
 
 type Steps<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
-/// Frees blocks under `root` that were born after `since`, from `resume` on, stopping when `budget` blocks are freed.
+/// How far one call of [`free_tree`] may go.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Blocks; then it stops, to be resumed.
+    pub blocks: u64,
+    /// Bytes; a tree of more leads to the same blocks again and again, and is an error.
+    pub bytes: u64,
+}
+
+/// Frees blocks under `root` that were born after `since`, from `resume` on, within `bounds`.
 pub async fn free_tree(
     store: &Arc<dyn BlockStore>,
     txg: Txg,
     root: &BlockPointer,
     since: Txg,
     resume: BlockBookmark,
-    budget: u64,
+    bounds: Bounds,
 ) -> Result<Progress> {
     let resume = (resume != BlockBookmark::default()).then_some(resume);
-    let mut walk = Walk { store: store.clone(), txg, since, resume, budget, progress: Progress::default() };
+    let Bounds { blocks: budget, bytes: most } = bounds;
+    let mut walk =
+        Walk { store: store.clone(), txg, since, resume, budget, most, progress: Progress::default() };
     walk.root(root).await?;
     Ok(walk.progress)
 }
@@ -199,6 +212,11 @@ impl Walk {
             return Ok(());
         }
         self.free(bp);
+        if self.progress.space.used.unsigned_abs() > self.most {
+            return Err(Error::corrupt(
+                "its blocks take more than the pool has: it leads to the same ones again and again",
+            ));
+        }
         world::breathe().await;
         Ok(())
     }
