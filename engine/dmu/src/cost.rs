@@ -14,7 +14,7 @@
 //! The sums go to [`txg::Tx::charge`]. In syncing context nothing is counted: what the pool writes of itself is what the
 //! slop is for.
 
-use crate::node::State;
+use crate::node::{Attrs, State};
 use crate::object::Object;
 use crate::objset::{SLOT, Shared};
 use crate::overlay::Overlay;
@@ -64,8 +64,8 @@ fn levels(state: &State) -> u8 {
     state.stable.levels.max(state.attrs.levels_needed())
 }
 
-fn of_leaf(state: &State, shared: &Shared) -> u64 {
-    let attrs = &state.attrs;
+/// What [`of_block`] counts for a block of level 0 itself.
+pub(crate) fn of_leaf(attrs: &Attrs, shared: &Shared) -> u64 {
     let copies = shared.policy().choose(attrs.kind, 0, attrs.checksum, attrs.compression).copies;
     shared.store.charge_max(attrs.block_size.into(), copies) + BOOKKEEPING
 }
@@ -79,9 +79,9 @@ pub(crate) fn of_block(state: &State, shared: &Shared, tx: &Tx, blkid: u64) -> u
     if overlay.is_some_and(|overlay| overlay.blocks.contains_key(&blkid)) {
         // One that was written already, for the log, is written again.
         let again = overlay.is_some_and(|overlay| overlay.written.contains_key(&blkid));
-        return if again { of_leaf(state, shared) } else { 0 };
+        return if again { of_leaf(&state.attrs, shared) } else { 0 };
     }
-    let mut cost = of_leaf(state, shared);
+    let mut cost = of_leaf(&state.attrs, shared);
     for level in 1..levels(state) {
         if is_touched(overlay, &group(blkid, state.attrs.fan_out_shift(), level)) {
             break;
@@ -164,8 +164,9 @@ impl Object {
         let (state, shared) = (self.node.lock(), &self.node.shared);
         let all_firsts = FirstIn { block: true, group: true, set: true };
         let mut cost = of_dnode(shared, all_firsts);
-        cost = cost
-            .saturating_add(blocks.end.saturating_sub(blocks.start).saturating_mul(of_leaf(&state, shared)));
+        cost = cost.saturating_add(
+            blocks.end.saturating_sub(blocks.start).saturating_mul(of_leaf(&state.attrs, shared)),
+        );
         for level in 1..levels(&state) {
             let shift = (state.attrs.fan_out_shift() * u32::from(level)).min(63);
             let count = (blocks.end.saturating_sub(1) >> shift) - (blocks.start >> shift) + 1;
@@ -179,7 +180,7 @@ impl Object {
         let (state, shared) = (self.node.lock(), &self.node.shared);
         let all_firsts = FirstIn { block: true, group: true, set: true };
         // Blocks that are freed in part, at both ends, are written.
-        let partly = 2 * of_leaf(&state, shared);
+        let partly = 2 * of_leaf(&state.attrs, shared);
         of_dnode(shared, all_firsts) + partly + at_the_ends(&state, shared, None, &blocks)
     }
 }

@@ -179,6 +179,11 @@ impl Shared {
         std::mem::take(&mut *dirty)
     }
 
+    pub fn dirty_bytes(&self, txg: Txg) -> u64 {
+        let dirty: Vec<_> = lock(&self.dirty[txg.slot()]).values().cloned().collect();
+        dirty.iter().map(|node| node.lock().overlay(txg).map_or(0, |overlay| overlay.counted)).sum()
+    }
+
     /// All that was taken is on disk, as far as this pass goes.
     pub fn synced(&self) {
         let nodes = std::mem::take(&mut *lock(&self.syncing));

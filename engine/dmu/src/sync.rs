@@ -17,6 +17,7 @@
 
 use crate::accounting::{Account, Count, Ledger};
 use crate::alloc::count_dnodes;
+use crate::cost;
 use crate::node::{Attrs, Node};
 use crate::object::Object;
 use crate::objset::{ObjSet, SLOT, lock};
@@ -30,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use txg::{Dirty, Tx};
+use txg::{Dirty, Landed, Tx};
 use units::{Endian, Lsize, Result, Txg};
 use world::Buf;
 use zio::{Bookmark, ReadClass, same_block};
@@ -52,6 +53,11 @@ pub struct SyncCtx {
 }
 
 impl ObjSet {
+    /// Bytes of memory that wait for the sync of `txg`; those under way are not among them.
+    pub fn dirty_bytes(&self, txg: Txg) -> u64 {
+        self.0.shared.dirty_bytes(txg)
+    }
+
     /// Writes what `ctx.txg` changed and returns the pointer to the new root block; `None` when nothing was dirty.
     pub async fn sync(&self, ctx: &SyncCtx) -> Result<Option<BlockPointer>> {
         let mut dirty = self.0.shared.take_dirty(ctx.txg);
@@ -239,7 +245,7 @@ impl Synced {
             state.stable = Arc::new(self.tree);
             overlay.counted
         };
-        dirty.landed(counted);
+        dirty.landed(Landed { memory: counted, ..Landed::default() });
     }
 }
 
@@ -314,6 +320,8 @@ struct Run<'a> {
     fan_out_shift: u32,
     roots: Vec<BlockPointer>,
     used: AtomicI64,
+    /// What each block of level 0 was promised of the devices.
+    worst_leaf: u64,
 }
 
 /// New pointers of one level, by block number.
@@ -328,7 +336,8 @@ impl<'a> Run<'a> {
             stable.roots.clone()
         };
         let fan_out_shift = frozen.attrs.fan_out_shift();
-        Run { node, ctx, frozen, stable, levels, fan_out_shift, roots, used: AtomicI64::new(0) }
+        let worst_leaf = cost::of_leaf(&frozen.attrs, &node.shared);
+        Run { node, ctx, frozen, stable, levels, fan_out_shift, roots, used: AtomicI64::new(0), worst_leaf }
     }
 
     fn fan_out(&self) -> u64 {
@@ -525,12 +534,14 @@ impl<'a> Run<'a> {
             None => self.write_block(blkid, data, old).await?,
         };
         self.charge(old, &new);
-        let landed = {
+        let charged = self.node.shared.store.charged(&new);
+        let memory = {
             let mut state = self.node.lock();
             let overlay = state.overlays[self.ctx.txg.slot()].as_mut();
             overlay.map_or(0, |overlay| overlay.landed(blkid, new.clone()))
         };
-        self.ctx.dirty.landed(landed);
+        let unneeded = self.worst_leaf.saturating_sub(charged);
+        self.ctx.dirty.landed(Landed { memory, unneeded, charged });
         world::breathe().await;
         Ok(new)
     }

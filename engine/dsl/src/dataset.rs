@@ -241,7 +241,8 @@ impl Dsl {
         let marks = self.counting_bookmarks(dataset.id, bounds.prev_snap).await?;
         let at = marks.iter().map(|(_, mark)| mark.creation_txg).collect();
         let ledger = Arc::new(DatasetLedger::new(self.core.store().clone(), tx.txg(), bounds, at));
-        let ctx = SyncCtx { txg: tx.txg(), pass, ledger: ledger.clone(), dirty: tx.dirty() };
+        let dirty = tx.dirty().of_dataset(dataset.room.clone(), dataset.objset.dirty_bytes(tx.txg()));
+        let ctx = SyncCtx { txg: tx.txg(), pass, ledger: ledger.clone(), dirty };
         let root = dataset.objset.sync(&ctx).await?;
         Ok(root.map(|root| (root, ledger.take(), marks)))
     }

@@ -17,6 +17,7 @@ use crate::capacity::{Claim, DeviceSpace, Reach, Verdict};
 use crate::room::{Entry, Room};
 use crate::throttle::Admission;
 use crate::txgs::{Tx, Txgs};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use units::{Error, Kind, Result, Txg};
 
@@ -44,6 +45,22 @@ impl Drop for Waiting<'_> {
     }
 }
 
+/// A writer in the queue of a room.
+struct WaitingIn<'a>(&'a AtomicU64);
+
+impl<'a> WaitingIn<'a> {
+    fn new(count: &'a AtomicU64) -> WaitingIn<'a> {
+        count.fetch_add(1, Ordering::Relaxed);
+        WaitingIn(count)
+    }
+}
+
+impl Drop for WaitingIn<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Txgs {
     /// Joins the open txg, after waiting as long as the write throttle asks. The change is not counted before it is made:
     /// for what is small and rare.
@@ -68,8 +85,7 @@ impl Txgs {
     /// # Errors
     /// `NoSpace` also when `room` is full.
     pub async fn begin_in(&self, room: &Room, bytes: u64, claim: Claim) -> Result<Tx> {
-        let mut waits = 0;
-        loop {
+        if room.waiting.load(Ordering::Relaxed) == 0 || claim.reach == Reach::Freeing {
             let tx = self.begin_for(claim).await?;
             let entry = match claim.reach {
                 Reach::Normal => room.enter(tx.txg(), bytes),
@@ -77,11 +93,27 @@ impl Txgs {
             };
             match entry {
                 Entry::Go => return Ok(tx),
+                Entry::Wait => {}
+                Entry::Full => return Err(Error::new(Kind::NoSpace, "write")),
+            }
+        }
+        self.queue_for(room, bytes, claim).await
+    }
+
+    /// One writer at a time waits for room, and the others for their turn.
+    async fn queue_for(&self, room: &Room, bytes: u64, claim: Claim) -> Result<Tx> {
+        let _waiting = WaitingIn::new(&room.waiting);
+        let _turn = room.queue.lock().await;
+        let mut waits = 0;
+        loop {
+            let tx = self.begin_for(claim).await?;
+            match room.enter(tx.txg(), bytes) {
+                Entry::Go => return Ok(tx),
                 Entry::Wait if waits < WAITS || room.free() > 0 => {
                     let txg = tx.txg();
                     drop(tx);
-                    waits += 1;
-                    self.wait_synced(txg).await?;
+                    let has_synced = self.wait_for_space(txg, |_| !room.makes_wait()).await?;
+                    waits += usize::from(has_synced);
                 }
                 Entry::Wait | Entry::Full => return Err(Error::new(Kind::NoSpace, "write")),
             }
@@ -104,7 +136,11 @@ impl Txgs {
                     self.wait_for_room().await;
                     has_paid = false;
                 }
-                Step::Sync(txg) => self.wait_synced(txg).await?,
+                Step::Sync(txg) => {
+                    let (devices, reach) = (claim.devices, claim.reach);
+                    self.wait_for_space(txg, |state| state.capacity.ask(devices, reach) != Verdict::Wait)
+                        .await?;
+                }
                 Step::Suspended => self.wait_while_suspended().await,
                 Step::Queue => unreachable!("it is its turn"),
             }

@@ -6,6 +6,7 @@
 //! ```text
 //!   begin_for(claim) ─▶ claimed: as much as the change may dirty, while its Tx lives
 //!   Tx::charge       ─▶ promised to the Tx's txg: what it has dirtied, each block once; taken off the claim
+//!   Dirty::landed    ─▶ a block is written: what it was promised beyond what it takes is free again
 //!   Txgs::done       ─▶ the promises of the txg are facts: what is free has been told anew by then
 //!
 //!   0            allocated            free                                           all
@@ -96,6 +97,13 @@ impl Capacity {
         self.promised[txg.slot()] = 0;
     }
 
+    /// What was promised in `txg` takes `unneeded` bytes less.
+    pub fn give_back(&mut self, txg: Txg, unneeded: u64) {
+        let promised = &mut self.promised[txg.slot()];
+        // Until the sync has ended something is promised: it may free what is wanted.
+        *promised = promised.saturating_sub(unneeded).max((*promised).min(1));
+    }
+
     fn taken(&self) -> u64 {
         self.promised.iter().fold(self.claimed, |sum, promised| sum.saturating_add(*promised))
     }
@@ -153,6 +161,21 @@ mod tests {
         capacity.release(50);
         capacity.synced(Txg(5));
         assert_eq!(capacity.ask(600, Reach::Normal), Verdict::Go);
+    }
+
+    #[test]
+    fn what_a_written_block_did_not_need_is_free_at_once_and_its_txg_is_waited_for() {
+        let mut capacity = capacity(1000, 0);
+        capacity.promise(Txg(5), 800);
+        assert_eq!(capacity.ask(1, Reach::Normal), Verdict::Wait);
+        capacity.give_back(Txg(5), 500);
+        assert_eq!(capacity.ask(500, Reach::Normal), Verdict::Go);
+        assert_eq!(capacity.ask(501, Reach::Normal), Verdict::Wait);
+        capacity.give_back(Txg(5), 9000);
+        assert_eq!(capacity.ask(10_000, Reach::Normal), Verdict::Wait, "its sync may free something");
+        capacity.give_back(Txg(6), 1);
+        capacity.synced(Txg(5));
+        assert_eq!(capacity.ask(10_000, Reach::Normal), Verdict::Full);
     }
 
     #[test]

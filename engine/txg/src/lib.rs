@@ -29,7 +29,7 @@ mod txgs;
 
 pub use capacity::{Claim, DeviceSpace, Reach};
 pub use room::{Entry, Room};
-pub use txgs::{Dirty, Tx, Txgs};
+pub use txgs::{Dirty, Landed, Tx, Txgs};
 
 #[cfg(test)]
 mod tests;

@@ -1,31 +1,70 @@
 //! How much may still be written to a dataset before a quota, or the pool, is full by the accounts.
 //!
-//! What a write will be charged is known only when its txg syncs. Until then it is *in flight*, counted three times;
-//! what is free is known as of the last sync:
+//! What a write will be charged is known only when its blocks are written. Until then it is *in flight*, counted three
+//! times, and while its txg is being synced the guess is replaced by facts, block by block; what is free is known as of
+//! the last sync:
 //!
 //! ```text
 //!   nothing free                     Full: an error, for waiting would not help; but Wait while something is in flight
 //!                                          or ripens, which may free what is wanted
-//!   as much in flight as is free     Wait: for a sync, which replaces guesses by facts
+//!   as much in flight as is free     Wait: for blocks to be written, and for the sync to end
 //!   else                             Go
+//!
+//!   in flight, of a txg  =  3 x entered x (bytes that are still dirty / bytes that were, when its sync began)
+//!                           + what the blocks written since have been charged
 //! ```
 //!
 //! So the last write before the end may be larger than what is left: one too many is let through, none after it. Whether
 //! the devices can take it is another question, which `capacity` answers.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Txg;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Room {
     free: AtomicU64,
-    in_flight: [AtomicU64; Txg::SLOTS],
+    in_flight: Mutex<[InFlight; Txg::SLOTS]>,
+    /// Those who wait take their turns.
+    pub(crate) queue: world::sync::Mutex<()>,
+    pub(crate) waiting: AtomicU64,
     /// There would be more, but for a quota.
     is_quota: AtomicBool,
     /// There will be more: what was freed has yet to ripen.
     ripens: AtomicBool,
+}
+
+/// Of one txg.
+#[derive(Clone, Copy, Debug, Default)]
+struct InFlight {
+    /// Bytes of data that were let in.
+    entered: u64,
+    /// Bytes that were dirty when the sync began, and are still; both are zero before.
+    was_dirty: u64,
+    dirty: u64,
+    /// What has been written since has been charged so much.
+    charged: u64,
+}
+
+impl InFlight {
+    fn enter(&mut self, bytes: u64) {
+        // What is entered without data counts too: its sync may free something.
+        self.entered = self.entered.saturating_add(bytes);
+    }
+
+    fn bytes(&self) -> u64 {
+        if self.entered == 0 {
+            return 0;
+        }
+        let guess = u128::from(self.entered) * u128::from(INFLATION);
+        let rest = match self.was_dirty {
+            0 => guess,
+            was_dirty => guess * u128::from(self.dirty) / u128::from(was_dirty),
+        };
+        // Until the sync has ended something is in flight: it may free what is wanted.
+        (rest.min(u64::MAX.into()) as u64).saturating_add(self.charged).max(1)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +83,8 @@ impl Room {
         Arc::new(Room {
             free: AtomicU64::new(u64::MAX),
             in_flight: Default::default(),
+            queue: world::sync::Mutex::new(()),
+            waiting: AtomicU64::new(0),
             is_quota: AtomicBool::new(false),
             ripens: AtomicBool::new(false),
         })
@@ -74,33 +115,60 @@ impl Room {
         self.ripens.store(ripens, Ordering::Relaxed);
     }
 
+    fn lock(&self) -> MutexGuard<'_, [InFlight; Txg::SLOTS]> {
+        // Nothing is called under this lock that could panic half-way.
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The sync of `txg` begins, and has `dirty` bytes of this dataset to write.
+    pub(crate) fn syncing(&self, txg: Txg, dirty: u64) {
+        let slot = &mut self.lock()[txg.slot()];
+        (slot.was_dirty, slot.dirty) = (dirty, dirty);
+    }
+
+    /// Of what the sync of `txg` has to write, `dirty` bytes are written, for which the dataset is charged `charged`.
+    pub(crate) fn landed(&self, txg: Txg, dirty: u64, charged: u64) {
+        let slot = &mut self.lock()[txg.slot()];
+        slot.dirty = slot.dirty.saturating_sub(dirty);
+        slot.charged = slot.charged.saturating_add(charged);
+    }
+
     /// What `txg` wrote is in the accounts, no longer in flight.
     pub fn synced(&self, txg: Txg) {
-        self.in_flight[txg.slot()].store(0, Ordering::Relaxed);
+        self.lock()[txg.slot()] = InFlight::default();
+    }
+
+    fn ask(&self, in_flight: &[InFlight]) -> Entry {
+        let in_flight = in_flight.iter().fold(0, |sum: u64, slot| sum.saturating_add(slot.bytes()));
+        let free = self.free();
+        if free == 0 && in_flight == 0 && !self.ripens.load(Ordering::Relaxed) {
+            Entry::Full
+        } else if in_flight >= free {
+            Entry::Wait
+        } else {
+            Entry::Go
+        }
     }
 
     /// Asks for room for `bytes` of data in `txg`; with [`Entry::Go`] they are in flight.
     pub fn enter(&self, txg: Txg, bytes: u64) -> Entry {
-        let in_flight: u64 = self.in_flight.iter().map(|n| n.load(Ordering::Relaxed)).sum();
-        let free = self.free();
-        if free == 0 && in_flight == 0 && !self.ripens.load(Ordering::Relaxed) {
-            return Entry::Full;
+        let mut in_flight = self.lock();
+        let entry = self.ask(&*in_flight);
+        if entry == Entry::Go {
+            in_flight[txg.slot()].enter(bytes);
         }
-        if in_flight >= free {
-            return Entry::Wait;
-        }
-        self.count(txg, bytes);
-        Entry::Go
+        entry
     }
 
     /// As [`Room::enter`], for what frees more than it takes: never refused.
     pub fn enter_freeing(&self, txg: Txg, bytes: u64) -> Entry {
-        self.count(txg, bytes);
+        self.lock()[txg.slot()].enter(bytes);
         Entry::Go
     }
 
-    fn count(&self, txg: Txg, bytes: u64) {
-        self.in_flight[txg.slot()].fetch_add(bytes.saturating_mul(INFLATION), Ordering::Relaxed);
+    /// Whether [`Room::enter`] would make a writer wait.
+    pub(crate) fn makes_wait(&self) -> bool {
+        self.ask(&*self.lock()) == Entry::Wait
     }
 }
 
@@ -121,6 +189,28 @@ mod tests {
         room.synced(Txg(6));
         room.set_free(0);
         assert_eq!(room.enter(Txg(7), 1), Entry::Full);
+    }
+
+    #[test]
+    fn guesses_become_facts_block_by_block() {
+        let room = Room::new();
+        room.set_free(1000);
+        assert_eq!(room.enter(Txg(5), 400), Entry::Go);
+        assert!(room.makes_wait());
+        room.syncing(Txg(5), 4000);
+        assert!(room.makes_wait());
+        // Of the guess of 1200 a half is left, and 300 are facts.
+        room.landed(Txg(5), 2000, 300);
+        assert_eq!(room.enter(Txg(6), 30), Entry::Go);
+        assert_eq!(room.enter(Txg(6), 10), Entry::Go, "990 are in flight");
+        assert_eq!(room.enter(Txg(6), 1), Entry::Wait);
+        room.landed(Txg(5), 2000, 0);
+        assert_eq!(room.enter(Txg(6), 200), Entry::Go);
+        room.set_free(0);
+        room.synced(Txg(6));
+        room.syncing(Txg(5), 1);
+        room.landed(Txg(5), 1, 0);
+        assert_eq!(room.enter(Txg(7), 1), Entry::Wait, "the sync has not ended");
     }
 
     #[test]

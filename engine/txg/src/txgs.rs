@@ -1,6 +1,7 @@
 //! The state machine, and the holds on it.
 
 use crate::capacity::{Capacity, Claim, Reach};
+use crate::room::Room;
 use crate::throttle::{Admission, Limits};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,7 +58,7 @@ pub struct Txgs(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     changed: Notify,
-    /// For those who wait at the wall: there is less in memory, or nothing will come of the wait.
+    /// For those who wait for room: less is in memory, less is promised or in flight, or nothing will come of the wait.
     room: Notify,
     /// By [`Reach`].
     queues: [world::sync::Mutex<()>; 2],
@@ -240,9 +241,37 @@ impl Txgs {
         }
     }
 
+    /// Waits until `is_enough`, which is asked again as blocks reach the devices, or until `txg` is on disk, which is asked
+    /// for; answers whether it is.
+    ///
+    /// # Errors
+    /// As [`Txgs::wait_synced`].
+    pub(crate) async fn wait_for_space(&self, txg: Txg, is_enough: impl Fn(&State) -> bool) -> Result<bool> {
+        loop {
+            let news = self.0.room.notified();
+            {
+                let mut state = self.lock();
+                if state.synced >= txg {
+                    return Ok(true);
+                }
+                if let Some(refused) = state.refusal() {
+                    return Err(Error::new(refused.kind, "wait for space").because(refused.why.clone()));
+                }
+                if is_enough(&state) {
+                    return Ok(false);
+                }
+                if state.wanted < txg {
+                    state.wanted = txg;
+                    self.0.changed.notify_all();
+                }
+            }
+            news.await;
+        }
+    }
+
     /// The transaction of the sync of `txg`, which [`Txgs::next_to_sync`] has given.
     pub fn syncing(&self, txg: Txg) -> Tx {
-        let dirty = Dirty(Some((self.clone(), txg)));
+        let dirty = Dirty { of: Some((self.clone(), txg)), room: None };
         Tx { txg, owner: None, dirty, claimed: Default::default() }
     }
 
@@ -445,16 +474,44 @@ impl fmt::Debug for Txgs {
 
 /// What of one txg is in memory only. The sync says here what has reached the devices, and writers that wait are let in.
 #[derive(Clone, Debug, Default)]
-pub struct Dirty(Option<(Txgs, Txg)>);
+pub struct Dirty {
+    of: Option<(Txgs, Txg)>,
+    room: Option<Arc<Room>>,
+}
+
+/// Something that a [`Tx`] has dirtied, and that waits in memory no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Landed {
+    /// Bytes of memory, as they were [counted](Tx::dirtied).
+    pub memory: u64,
+    /// What it was [promised](Tx::charge) of the devices beyond what it has taken.
+    pub unneeded: u64,
+    /// What its dataset has been charged for it.
+    pub charged: u64,
+}
 
 impl Dirty {
-    /// `bytes` that a [`Tx`] of the txg has dirtied are on the devices, or on their way with nobody left to wait for them.
-    pub fn landed(&self, bytes: u64) {
-        let (Some((txgs, txg)), true) = (&self.0, bytes > 0) else { return };
+    /// That of a dataset whose writers are let into `room`. Its sync begins, with `bytes` of memory to write.
+    #[must_use]
+    pub fn of_dataset(mut self, room: Arc<Room>, bytes: u64) -> Dirty {
+        if let (Some((_, txg)), true) = (&self.of, bytes > 0) {
+            room.syncing(*txg, bytes);
+            self.room = Some(room);
+        }
+        self
+    }
+
+    /// Something is on the devices, or on its way with nobody left to wait for it.
+    pub fn landed(&self, landed: Landed) {
+        let (Some((txgs, txg)), true) = (&self.of, landed.memory > 0) else { return };
         {
             let mut state = txgs.lock();
             let dirty = &mut state.dirty[txg.slot()];
-            *dirty = dirty.saturating_sub(bytes);
+            *dirty = dirty.saturating_sub(landed.memory);
+            state.capacity.give_back(*txg, landed.unneeded);
+        }
+        if let Some(room) = &self.room {
+            room.landed(*txg, landed.memory, landed.charged);
         }
         txgs.0.room.notify_all();
     }
