@@ -36,7 +36,7 @@ mod tunable;
 mod updates;
 
 pub use automatic::{Automatic, AutomaticDeed};
-pub use daemon::Daemon;
+pub use daemon::{Daemon, Memory};
 pub use dataset::{Dataset, DatasetKind, DatasetQuery, NewDataset, NewKind};
 pub use error::{ApiError, ErrorKind, Result};
 pub use history::{Did, HistoryRecord, Item, PoolHistory};

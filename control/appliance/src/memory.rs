@@ -1,5 +1,6 @@
-//! How much memory the cache may take: half of what the machine, or the control group, has.
+//! How much memory the cache may take: half of what the machine, or the control group, has. And what all takes.
 
+use api::Memory;
 use std::path::Path;
 
 /// When nothing can be found out.
@@ -13,10 +14,48 @@ pub(crate) fn half() -> u64 {
     (all / 2).max(MIN)
 }
 
+/// Buffers that are kept for those to come, of a cache that may have so much.
+pub(crate) fn kept_bytes(cache: u64) -> usize {
+    (cache / 8).clamp(16 << 20, 256 << 20) as usize
+}
+
+/// See [`crate::Appliance::request_bytes`].
+pub(crate) fn request_bytes(cache: u64) -> usize {
+    (cache / 4).clamp(64 << 20, 512 << 20) as usize
+}
+
+/// What of the heap is free and in memory all the same: at most what the heap says of itself, and what is left of what the
+/// kernel says.
+fn freed(anonymous: u64, used: u64, free: u64) -> u64 {
+    anonymous.saturating_sub(used).min(free)
+}
+
+/// Where the memory of this process is; `cache` and `dirty` as their owners count them.
+pub(crate) fn account(cache: u64, dirty: u64) -> Memory {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let of = |name| kib(&status, name).unwrap_or(0);
+    let (held, kept) = (world::buf::held() as u64, world::buf::kept() as u64);
+    let heap = world::heap().unwrap_or_default();
+    Memory {
+        resident: of("VmRSS:"),
+        cache,
+        dirty,
+        requests: held.saturating_sub(cache + dirty + kept),
+        kept,
+        heap: heap.in_use,
+        freed: freed(of("RssAnon:"), held + heap.in_use, heap.free),
+        program: of("RssFile:"),
+    }
+}
+
+/// The line of that name, in bytes.
+fn kib(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|l| l.strip_prefix(name))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+}
+
 fn total(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib << 10)
+    kib(meminfo, "MemTotal:")
 }
 
 /// The least of the limits from the process's group up.

@@ -72,7 +72,8 @@ impl Iscsi {
             looked: Mutex::default(),
             has_looked: Notify::new(),
         });
-        let server = Server::new(directory.clone(), Arc::default(), Config::default());
+        let config = Config { total_bytes: appliance.request_bytes(), ..Config::default() };
+        let server = Server::new(directory.clone(), Arc::default(), config);
         let iscsi = Iscsi { server, directory, stopped: Arc::default() };
         world::spawn(iscsi.clone().follow());
         appliance.set_iscsi(iscsi.clone());

@@ -118,6 +118,11 @@ impl Appliance {
         self.0.asked_to_end.wait().await;
     }
 
+    /// What the requests of all clients of one protocol may hold together, in bytes, beside the base of each connection.
+    pub fn request_bytes(&self) -> usize {
+        crate::memory::request_bytes(self.0.cache.stats().max)
+    }
+
     /// Tells which server serves the volumes.
     pub fn set_nbd(&self, server: nbd::Server) {
         *self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
@@ -234,6 +239,9 @@ impl Appliance {
     }
 
     fn describe(&self) -> Daemon {
+        // Who asks how the daemon is does not wait for a pool that is being opened.
+        let pools = self.0.pools.try_lock();
+        let dirty = pools.map_or(0, |pools| pools.opened().map(|pool| pool.txgs().dirty_bytes()).sum());
         let cache = self.0.cache.stats();
         Daemon {
             pid: std::process::id(),
@@ -242,6 +250,7 @@ impl Appliance {
             uptime: world::now().since(self.0.started).as_secs(),
             arc_size: cache.size,
             arc_max: cache.max,
+            memory: crate::memory::account(cache.size, dirty),
             api: self.0.api.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
@@ -270,6 +279,7 @@ impl Watcher for CacheSize {
             bytes => bytes,
         };
         self.cache.set_max(max);
+        world::buf::set_kept_max(crate::memory::kept_bytes(max));
     }
 }
 

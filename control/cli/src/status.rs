@@ -5,7 +5,7 @@ use crate::session::{Outcome, Session};
 use crate::text::{json, number};
 use api::san::{DEFAULT_GROUP, San, SanState};
 use api::shares::{Item, Shares};
-use api::{Daemon, Nbd, Pool, Reply, Request, ServiceState, Services, Value};
+use api::{Daemon, Memory, Nbd, Pool, Reply, Request, ServiceState, Services, Value};
 use serde_json::json;
 use units::pretty_size;
 
@@ -64,15 +64,30 @@ pub(crate) fn run(session: &mut Session<'_>, args: &Status) -> Outcome {
 
 fn render(daemon: &Daemon, all: &Things) -> String {
     format!(
-        "cenote {} is up for {}, process {}, with its home in {}\n\n  memory  {} in the cache, of at most {} (zfs_arc_max)\n",
+        "cenote {} is up for {}, process {}, with its home in {}\n\n  memory  {} in the cache, of at most {} (zfs_arc_max)\n{}",
         daemon.version,
         number::duration(daemon.uptime),
         daemon.pid,
         daemon.home,
         pretty_size(daemon.arc_size),
-        pretty_size(daemon.arc_max)
+        pretty_size(daemon.arc_max),
+        memory(&daemon.memory)
     ) + &things(all)
         + &clients(&all.nbd)
+}
+
+/// Where the rest of it is, in whole mebibytes: what is less is of no interest here.
+fn memory(memory: &Memory) -> String {
+    let whole = |bytes: u64| format!("{}M", (bytes + (1 << 19)) >> 20);
+    let parts = [
+        (memory.dirty, "dirty"),
+        (memory.requests, "of requests"),
+        (memory.kept, "kept for buffers"),
+        (memory.heap + memory.freed, "heap"),
+        (memory.program, "program"),
+    ];
+    let parts = parts.map(|(bytes, what)| format!("{} {what}", whole(bytes))).join(", ");
+    format!("          {} resident: the cache, {parts}\n", whole(memory.resident))
 }
 
 /// Where clients come in, the pools and the volumes, as `up` greets with them too.
@@ -228,6 +243,16 @@ mod tests {
             uptime: 3723,
             arc_size: 3 << 20,
             arc_max: 2 << 30,
+            memory: Memory {
+                resident: 70 << 20,
+                cache: 3 << 20,
+                dirty: 1 << 20,
+                requests: 5 << 20,
+                kept: 20 << 20,
+                heap: 30 << 20,
+                freed: 2 << 20,
+                program: 9 << 20,
+            },
             api: vec!["https://127.0.0.1:8215".into()],
         };
         let tank = Pool {
@@ -302,6 +327,7 @@ mod tests {
 cenote 0.1.0 is up for 01:02:03, process 77, with its home in /h
 
   memory  3M in the cache, of at most 2G (zfs_arc_max)
+          70M resident: the cache, 1M dirty, 5M of requests, 20M kept for buffers, 32M heap, 9M program
   iscsi   127.0.0.1:3261
   nbd     disabled
   api     https://127.0.0.1:8215

@@ -1,7 +1,8 @@
 //! Giving memory back while nobody needs it.
 //!
 //! ```text
-//!   every two seconds   buffers that no load has needed since ─▶ the system      (world::buf::age)
+//!   every two seconds   what each loop keeps for itself       ─▶ what all share  (world::buf::put_away)
+//!                       buffers that no load has needed since ─▶ the system      (world::buf::age)
 //!   a load has ended    the heap's free pages                 ─▶ the system      once, on a thread that computes
 //! ```
 //!
@@ -19,6 +20,9 @@ pub async fn keep_house() {
     let mut after_load = false;
     loop {
         world::sleep(EACH).await;
+        for core in 0..world::cores() {
+            world::spawn_on(core, async { world::buf::put_away() });
+        }
         let returned = world::buf::age();
         if returned >= LOAD {
             after_load = true;
@@ -39,3 +43,17 @@ fn trim_heap() {
 /// Other heaps give back by themselves, or cannot.
 #[cfg(not(target_env = "gnu"))]
 fn trim_heap() {}
+
+/// What the heap says of itself.
+#[cfg(target_env = "gnu")]
+#[allow(unsafe_code)]
+pub(crate) fn heap() -> Option<world::Heap> {
+    // SAFETY: it may be called at any time, from any thread.
+    let told = unsafe { libc::mallinfo2() };
+    Some(world::Heap { in_use: (told.uordblks + told.hblkhd) as u64, free: told.fordblks as u64 })
+}
+
+#[cfg(not(target_env = "gnu"))]
+pub(crate) fn heap() -> Option<world::Heap> {
+    None
+}

@@ -33,6 +33,10 @@ impl world::World for World {
         crate::random::random_u64()
     }
 
+    fn heap(&self) -> Option<world::Heap> {
+        crate::house::heap()
+    }
+
     fn cores(&self) -> usize {
         self.0.homes.len()
     }

@@ -17,7 +17,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
-pub use memory::{age, kept, set_kept_max};
+pub use memory::{age, held, kept, put_away, set_kept_max};
 
 /// The strictest alignment of any device we serve.
 pub const ALIGN: usize = 4096;

@@ -35,7 +35,7 @@ pub use disk::{Disk, DiskKind, Geometry, OpenMode};
 pub use domain::{Domain, Panic, within, within_now};
 pub use net::{Address, Listener, Stream, place_in};
 pub use task::{
-    Pending, Task, Visitor, World, breathe, compute, cores, enter, list_dir, listen, open, random_u64, spawn,
-    spawn_on, this_core, turn_begins, visited_core, yield_now,
+    Heap, Pending, Task, Visitor, World, breathe, compute, cores, enter, heap, list_dir, listen, open,
+    random_u64, spawn, spawn_on, this_core, turn_begins, visited_core, yield_now,
 };
 pub use time::{Instant, WallTime, now, sleep, sleep_until, timeout, wall_clock};

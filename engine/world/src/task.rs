@@ -34,6 +34,23 @@ pub trait World: Send + Sync + 'static {
     /// The files and block devices directly inside `dir`, sorted by name.
     fn list_dir(&self, dir: &Path) -> io::Result<Vec<PathBuf>>;
     fn listen(&self, address: &Address) -> io::Result<Box<dyn Listener>>;
+    /// What the heap holds; nothing where it cannot be asked.
+    fn heap(&self) -> Option<Heap> {
+        None
+    }
+}
+
+/// Bytes that the heap has from the system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heap {
+    pub in_use: u64,
+    /// Not in use, and not given back: holes between what is, for the most part in memory.
+    pub free: u64,
+}
+
+/// What the heap of this process holds, as [`World::heap`] says.
+pub fn heap() -> Option<Heap> {
+    current(|world| world.heap())
 }
 
 thread_local! {

@@ -92,7 +92,7 @@ fn word_matches(expected: &str, printed: &str) -> bool {
             .any(|s| a.starts_with(s) && without_port(&a, s) == without_port(&b, s))
 }
 
-/// Sizes and ratios with a unit, within a factor of two.
+/// Sizes and ratios with a unit, within a factor of two; a few mebibytes of memory are as good as none.
 fn is_near(a: &str, b: &str) -> bool {
     let size = |word: &str| -> Option<(f64, char)> {
         let unit = word.chars().last().filter(|c| "BKMGT%x".contains(*c))?;
@@ -100,8 +100,14 @@ fn is_near(a: &str, b: &str) -> bool {
         let scale = "BKMGT".find(unit).map_or(1.0, |power| 1024f64.powi(power as i32));
         Some((number * scale, if unit == '%' || unit == 'x' { unit } else { 'B' }))
     };
+    let in_mebibytes = a.ends_with('M') && b.ends_with('M');
     let (Some((a, of_a)), Some((b, of_b))) = (size(a), size(b)) else { return false };
-    of_a == of_b && (a.max(b) <= 2.0 * a.min(b) || (of_a == '%' && (a - b).abs() <= 2.0))
+    let few = match of_a {
+        '%' => 2.0,
+        _ if in_mebibytes => 2.0 * 1024.0 * 1024.0,
+        _ => 0.0,
+    };
+    of_a == of_b && (a.max(b) <= 2.0 * a.min(b) || (a - b).abs() <= few)
 }
 
 /// The line below a heading.

@@ -3,6 +3,7 @@
 //! ```text
 //!   documents   the consoles of README.md and docs/*.md: every command is run, every answer compared
 //!   daemon      up, serve, status, down; killed and started again
+//!   memory      what it takes, as the kernel says
 //!   commands    zpool and zfs without a daemon; what they say when something is wrong
 //!   devices     pools that lack devices
 //!   golden      pools of OpenZFS, listed as it lists them
@@ -35,6 +36,7 @@ mod files;
 mod golden;
 mod home;
 mod iscsi;
+mod memory;
 mod offers;
 mod remote;
 mod rescue;
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         console::trials(),
         documents::trials(),
         daemon::trials(),
+        memory::trials(),
         commands::trials(),
         devices::trials(),
         golden::trials(),

@@ -110,14 +110,20 @@ impl Memory {
     fn from_system(class: usize, capacity: usize) -> Memory {
         let mut memory = Memory { start: NonNull::dangling(), class, capacity };
         let layout = memory.layout();
-        let start = match memory.place() {
+        let place = memory.place();
+        let start = match place {
             Place::Pages => pages::take(class),
             Place::Mapping => pages::map(capacity),
             // SAFETY: the capacity is not zero.
             Place::Heap => NonNull::new(unsafe { alloc_zeroed(layout) }),
         };
         match start {
-            Some(start) => memory.start = start,
+            Some(start) => {
+                memory.start = start;
+                if !matches!(place, Place::Heap) {
+                    HELD.fetch_add(capacity, Relaxed);
+                }
+            }
             None => {
                 std::mem::forget(memory); // it holds nothing
                 handle_alloc_error(layout)
@@ -129,7 +135,11 @@ impl Memory {
     #[allow(unsafe_code)]
     fn return_to_system(self) {
         if self.capacity > 0 {
-            match self.place() {
+            let place = self.place();
+            if !matches!(place, Place::Heap) {
+                HELD.fetch_sub(self.capacity, Relaxed);
+            }
+            match place {
                 Place::Pages => pages::give_back(self.class, self.start),
                 Place::Mapping => pages::unmap(self.start, self.capacity),
                 // SAFETY: allocated by `from_system` with this layout; no other pointer to it exists.
@@ -198,6 +208,12 @@ impl Shelves {
         shelf.pop()
     }
 
+    fn clear(&mut self) {
+        for (class, shelf) in self.0.iter_mut().enumerate().filter(|(_, shelf)| !shelf.is_empty()) {
+            shared_put(class, std::mem::take(shelf));
+        }
+    }
+
     fn put(&mut self, memory: Memory) {
         let class = memory.class;
         let shelf = &mut self.0[class];
@@ -214,13 +230,13 @@ impl Shelves {
 
 impl Drop for Shelves {
     fn drop(&mut self) {
-        for (class, shelf) in self.0.iter_mut().enumerate() {
-            shared_put(class, std::mem::take(shelf));
-        }
+        self.clear();
     }
 }
 
 static SHARED: [Mutex<Vec<Memory>>; CLASSES] = [const { Mutex::new(Vec::new()) }; CLASSES];
+/// Bytes of buffers that are not on the heap, in use or kept.
+static HELD: AtomicUsize = AtomicUsize::new(0);
 /// Bytes on the shared shelves.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 static BOUND: AtomicUsize = AtomicUsize::new(KEPT_MAX);
@@ -304,6 +320,12 @@ pub fn age() -> usize {
     returned
 }
 
+/// Puts what the calling thread keeps for itself on the shared shelves, for others to use, and for [`age`].
+pub fn put_away() {
+    // A thread that is ending has done so.
+    let _ = SHELVES.try_with(|shelves| shelves.borrow_mut().clear());
+}
+
 /// Bounds the memory kept for buffers to come, beside what buffers use now and a little per thread.
 pub fn set_kept_max(bytes: usize) {
     BOUND.store(bytes, Relaxed);
@@ -317,6 +339,11 @@ pub fn set_kept_max(bytes: usize) {
 /// Bytes kept for buffers to come.
 pub fn kept() -> usize {
     KEPT.load(Relaxed)
+}
+
+/// Bytes of all buffers of a page and more, in use or kept. The smaller ones are on the heap.
+pub fn held() -> usize {
+    HELD.load(Relaxed)
 }
 
 #[cfg(test)]

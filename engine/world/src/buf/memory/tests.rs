@@ -119,3 +119,23 @@ fn what_no_load_needs_any_more_goes_and_what_is_in_use_stays() {
     assert_eq!(shared_shelf(class).len(), 0, "nobody needs any");
     set_kept_max(KEPT_MAX);
 }
+
+#[test]
+fn what_a_thread_puts_away_goes_when_nobody_needs_it() {
+    const LEN: usize = 96 << 10;
+    let _alone = alone();
+    let class = class_of(LEN);
+    let own = || SHELVES.with(|shelves| shelves.borrow().0[class].len());
+    set_kept_max(1 << 30);
+    let batch: Vec<Memory> = (0..4).map(|_| Memory::take(LEN)).collect();
+    drop(batch);
+    age();
+    age();
+    assert!(own() >= 4, "the thread keeps them");
+    put_away();
+    assert_eq!(own(), 0);
+    age();
+    age();
+    assert_eq!(shared_shelf(class).len(), 0, "nobody needs any");
+    set_kept_max(KEPT_MAX);
+}
