@@ -64,6 +64,7 @@ pub fn bench(home: &Home, args: Bench) -> Result<(), Failure> {
         BenchWhat::MdsSurvey { words } => return mds_survey(&as_strs(&words)),
         BenchWhat::Iscsi { words } => return iscsi(&as_strs(&words)),
         BenchWhat::Latency { words } => return latency(&as_strs(&words)),
+        BenchWhat::Growth { words } => return growth(&as_strs(&words)),
         BenchWhat::Files { words } => return files(&as_strs(&words)),
         BenchWhat::Serve { socket, dir, size, block } => {
             bench::Command::Serve(bench::Served { socket, dir, size, block })
@@ -85,6 +86,12 @@ fn latency(words: &[&str]) -> Result<(), Failure> {
     let asked = bench::latency::parse(words).ok_or_else(|| Failure::Usage(bench::latency::USAGE.into()))?;
     let done = bench::latency::run(&asked, &["bench"], report::complain);
     print(&done.map_err(|e| Failure::Failed(e.to_string()))?)
+}
+
+/// `cenote bench growth`: what one of many costs.
+fn growth(words: &[&str]) -> Result<(), Failure> {
+    let asked = bench::growth::parse(words).ok_or_else(|| Failure::Usage(bench::growth::USAGE.into()))?;
+    print(&bench::growth::run(&asked, report::complain).map_err(|e| Failure::Failed(e.to_string()))?)
 }
 
 /// `cenote bench xattrtest`: what extended attributes cost.

@@ -101,8 +101,16 @@ impl Bpobj {
 
     /// A list for a deadlist entry that has nothing in it yet: one that all such entries share, where the pool can.
     pub async fn create_empty(core: &Core, tx: &Tx) -> Result<ObjectId> {
+        match Bpobj::share_empty(core, tx, 1).await? {
+            Some(shared) => Ok(shared),
+            None => Ok(Bpobj::create(core, tx, BLOCK).await?.id()),
+        }
+    }
+
+    /// The empty list that all share, for `count` more entries that refer to it; `None` in a pool that has no such list.
+    pub async fn share_empty(core: &Core, tx: &Tx, count: u64) -> Result<Option<ObjectId>> {
         if !core.features().is_enabled(Feature::EmptyBpobj) {
-            return Ok(Bpobj::create(core, tx, BLOCK).await?.id());
+            return Ok(None);
         }
         let shared = match core.empty_bpobj() {
             Some(id) => id,
@@ -113,13 +121,18 @@ impl Bpobj {
                 id
             }
         };
-        core.features().add(tx, Feature::EmptyBpobj, 1).await?;
-        Ok(shared)
+        core.features().add(tx, Feature::EmptyBpobj, count.cast_signed()).await?;
+        Ok(Some(shared))
     }
 
     /// One entry less refers to the shared empty list.
     pub async fn release_empty(core: &Core, tx: &Tx) -> Result<()> {
-        core.features().add(tx, Feature::EmptyBpobj, -1).await?;
+        Bpobj::release_empties(core, tx, 1).await
+    }
+
+    /// So many entries less refer to it.
+    pub async fn release_empties(core: &Core, tx: &Tx, count: u64) -> Result<()> {
+        core.features().add(tx, Feature::EmptyBpobj, -count.cast_signed()).await?;
         if !core.features().is_active(Feature::EmptyBpobj) {
             core.directory().remove(tx, directory::EMPTY_BPOBJ).await?;
             if let Some(id) = core.empty_bpobj() {

@@ -124,9 +124,16 @@ impl Deadlist {
     /// A new deadlist with nothing in it and the keys of this one below `max`.
     pub async fn clone_keys(&self, core: &Core, tx: &Tx, max: Txg) -> Result<Deadlist> {
         let new = Deadlist::create(core, tx).await?;
-        if let Deadlist::Sorted(sorted) = self {
-            for (txg, _) in sorted.keys().await?.range(..max) {
-                new.add_key(core, tx, *txg).await?;
+        let (Deadlist::Sorted(sorted), Deadlist::Sorted(into)) = (self, &new) else { return Ok(new) };
+        let keys: Vec<Txg> = sorted.keys().await?.range(..max).map(|(txg, _)| *txg).collect();
+        if keys.is_empty() {
+            return Ok(new);
+        }
+        let shared = Bpobj::share_empty(core, tx, keys.len() as u64).await?;
+        for txg in keys {
+            match shared {
+                Some(list) => into.set(tx, txg, list).await?,
+                None => new.add_key(core, tx, txg).await?,
             }
         }
         Ok(new)
@@ -148,20 +155,32 @@ impl Deadlist {
         Ok(moved)
     }
 
-    /// Takes over all blocks of another deadlist, which has no ranges afterwards.
-    pub async fn merge(&self, core: &Core, tx: &Tx, other: &Deadlist) -> Result<()> {
+    /// Takes over all blocks of another deadlist, and unmakes it.
+    pub async fn merge(&self, core: &Core, tx: &Tx, other: Deadlist) -> Result<()> {
         let (Deadlist::Sorted(into), Deadlist::Sorted(from)) = (self, other) else {
             return Err(Error::unsupported("merging deadlists in a pool older than version 26"));
         };
+        // Of a dataset with many snapshots both have as many ranges, and almost all of those that go are empty.
+        let mut keys = into.keys().await?;
+        let (mut sum, mut empty) = (Delta::default(), 0);
         for (txg, list) in from.keys().await? {
-            let space = Bpobj::open(core, list).await?.space(core).await?;
-            let keys = into.keys().await?;
+            if Some(list) == core.empty_bpobj() {
+                empty += 1;
+                continue;
+            }
             let (key, own) = range_of(&keys, txg).ok_or_else(|| no_range(self.id(), txg))?;
+            sum += Bpobj::open(core, list).await?.space(core).await?;
+            if Some(own) == core.empty_bpobj() {
+                keys.insert(key, list);
+            }
             into.append_list(core, tx, key, own, list).await?;
-            into.add_space(tx, space)?;
-            from.table.remove(tx, &zap::int_name(txg.0)).await?;
+            world::breathe().await;
         }
-        Ok(())
+        if empty > 0 {
+            Bpobj::release_empties(core, tx, empty).await?;
+        }
+        into.add_space(tx, sum)?;
+        core.mos().free(tx, from.object.id()).await
     }
 
     /// Unmakes a deadlist; its blocks are not freed.

@@ -87,8 +87,7 @@ impl Dsl {
         self.charge(tx, found.dir_id, Used::Snapshots, -moved).await?;
         self.charge_free(tx, moved).await?;
         let own_dead = Deadlist::open(core, ds.deadlist).await?;
-        next_dead.merge(core, tx, &own_dead).await?;
-        own_dead.destroy(core, tx).await?;
+        next_dead.merge(core, tx, own_dead).await?;
         next_object.set_bonus(tx, &next.encode())?;
         self.collapse_clone_ranges(tx, found.dir_id, ds.creation_txg).await?;
         if next.is_snapshot() {

@@ -22,6 +22,7 @@ mod cell;
 mod command;
 pub mod files;
 pub mod filesync;
+pub mod growth;
 pub mod iscsi;
 pub mod latency;
 mod loop_device;

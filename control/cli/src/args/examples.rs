@@ -66,6 +66,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
             "cenote bench filesync --array 1000 --streams 8",
         ],
     ),
+    ("bench growth", &["cenote bench growth", "cenote bench growth --sizes 100,1000,3000,10000"]),
     (
         "bench latency",
         &[

@@ -146,6 +146,12 @@ pub enum BenchWhat {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
         words: Vec<String>,
     },
+    /// CPU time of creating, setting, listing and destroying one of many datasets and snapshots, against how many there are
+    Growth {
+        /// --sizes N,N,… [default: 100,1000,3000]
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+        words: Vec<String>,
+    },
     /// What iSCSI costs, beside tgtd with the same client
     Iscsi {
         /// A directory, and --seconds S, --rounds R, --size BYTES
