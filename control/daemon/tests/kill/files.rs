@@ -4,8 +4,8 @@
 //! one, and syncs the directory. What was answered is owed after the kill; only the last step may be done or not.
 
 use crate::{Daemon, cenote};
-use interop::Scratch;
 use interop::programs::said;
+use interop::{Scratch, copy_sparse};
 use rustix::process::Signal;
 use sim::Rng;
 use std::collections::BTreeMap;
@@ -25,6 +25,9 @@ const PLACES: [(&str, &str); 5] = [
     ("tank/a/clone", "mnt/a/clone"),
     ("tank/e", "elsewhere"),
 ];
+
+/// From so many kills on a failure would be hard to have again: so the disks are kept as each kill left them.
+const MANY: u64 = 20;
 
 /// What is owed in one file system: the files with what they hold, and what the writer was about when it was stopped.
 #[derive(Default)]
@@ -52,25 +55,30 @@ fn run(home: &Scratch, line: &str) {
 }
 
 /// An error tells what was broken.
-pub fn survive(kills: u64) -> Result<(), String> {
-    let home = Scratch::new();
+pub fn survive(home: &Scratch, kills: u64) -> Result<(), String> {
     let _mounts = Mounts(home.join(""));
     let mut rng = Rng::new(std::process::id().into());
     let mut ledgers: Vec<Ledger> = PLACES.iter().map(|_| Ledger::default()).collect();
     for kill in 0..=kills {
-        let mut daemon = Daemon::start(&home);
+        if kill > 0 && kills > MANY {
+            keep_disks(home).map_err(|e| e.to_string())?;
+        }
+        let mut daemon = Daemon::start(home);
         if kill == 0 {
-            make(&home);
+            make(home);
         }
         for ((name, at), ledger) in PLACES.iter().zip(&mut ledgers) {
-            settle(&home.join(at), ledger).map_err(|e| format!("kill {kill} of {kills}: {name}: {e}"))?;
+            settle(&home.join(at), ledger).map_err(|e| {
+                let status = said(&cenote(home, "zpool status -v tank").output().unwrap());
+                format!("kill {kill} of {kills}: {name}: {e}\n{status}")
+            })?;
         }
-        let status = said(&cenote(&home, "zpool status -v tank").output().unwrap());
+        let status = said(&cenote(home, "zpool status -v tank").output().unwrap());
         if status.contains("intent log") {
             return Err(format!("kill {kill} of {kills}: {status}"));
         }
         if kill == kills {
-            run(&home, "zfs unmount -a");
+            run(home, "zfs unmount -a");
             assert!(daemon.signal(Signal::INT), "it ends in peace when it is told to");
             break;
         }
@@ -89,6 +97,17 @@ pub fn survive(kills: u64) -> Result<(), String> {
     let (made, removed) = ledgers.iter().fold((0, 0), |sum, l| (sum.0 + l.made, sum.1 + l.removed));
     println!("kills {kills}, files synced {made}, removed {removed}, failures 0");
     assert!(ledgers.iter().all(|ledger| ledger.made > 0), "a writer has done nothing");
+    Ok(())
+}
+
+/// Puts the disks beside the home as the kill has left them, before anybody has replayed a log.
+fn keep_disks(home: &Scratch) -> std::io::Result<()> {
+    let kept = home.join("before");
+    fs::create_dir_all(&kept)?;
+    for disk in fs::read_dir(home.join("home/disks"))? {
+        let disk = disk?;
+        copy_sparse(&disk.path(), &kept.join(disk.file_name()))?;
+    }
     Ok(())
 }
 
@@ -145,6 +164,19 @@ fn write_files(directory: &Path, ledger: &mut Ledger, seed: u64) {
     }
 }
 
+/// How many are not there, and whether one is listed, or comes with time.
+fn lacking(directory: &Path, ledger: &Ledger, name: &str, e: &std::io::Error) -> String {
+    let is_there = |name: &String| directory.join(name).exists();
+    let lacking = ledger.owed.keys().filter(|name| !is_there(name)).count();
+    let listed = fs::read_dir(directory).map(|all| all.flatten().any(|entry| entry.file_name() == name));
+    std::thread::sleep(Duration::from_secs(6));
+    let comes = fs::read(directory.join(name)).is_ok();
+    let of = ledger.owed.len();
+    format!(
+        "'{name}': {e}; {lacking} of {of} are not there; listed: {listed:?}, there after some time: {comes}"
+    )
+}
+
 /// Holds what is there against what is owed, and removes what may be there.
 fn settle(directory: &Path, ledger: &mut Ledger) -> Result<(), String> {
     if let Some(unsure) = ledger.unsure.take() {
@@ -157,7 +189,7 @@ fn settle(directory: &Path, ledger: &mut Ledger) -> Result<(), String> {
             Ok(found) => {
                 return Err(format!("'{name}' of {} bytes is another, of {}", bytes.len(), found.len()));
             }
-            Err(e) => return Err(format!("'{name}', one of {}: {e}", ledger.owed.len())),
+            Err(e) => return Err(lacking(directory, ledger, name, &e)),
         }
     }
     let listed = fs::read_dir(directory).map_err(|e| e.to_string())?;

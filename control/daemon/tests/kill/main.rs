@@ -46,23 +46,23 @@ fn main() -> ExitCode {
     let kills = std::env::var("CENOTE_KILLS").ok().and_then(|n| n.parse().ok());
     harness::main(vec![
         trial("what_was_promised_survives_any_kill", &[], move || {
-            survive(kills.unwrap_or(6), "always", Also::Nothing).unwrap();
+            keeping(|home| survive(home, kills.unwrap_or(6), "always", Also::Nothing)).unwrap();
         }),
         trial(
             "another_block_size_loses_nothing_wherever_it_is_cut_off",
             &[Need::Program("zdb")],
             move || {
-                survive(kills.unwrap_or(6), "always", Also::Migrate).unwrap();
+                keeping(|home| survive(home, kills.unwrap_or(6), "always", Also::Migrate)).unwrap();
             },
         ),
         trial("files_that_were_synced_survive_any_kill_wherever_they_are", &[FUSE, ROOT], move || {
-            files::survive(kills.unwrap_or(6)).unwrap();
+            keeping(|home| files::survive(home, kills.unwrap_or(6))).unwrap();
         }),
         trial("zdb_finds_no_leak_after_kills", &[Need::Program("zdb")], || {
-            survive(2, "always", Also::AskZdb).unwrap();
+            keeping(|home| survive(home, 2, "always", Also::AskZdb)).unwrap();
         }),
         trial("promises_that_were_not_meant_are_found_to_be_broken", &[], || {
-            let why = survive(20, "disabled", Also::Nothing).unwrap_err();
+            let why = survive(&Scratch::new(), 20, "disabled", Also::Nothing).unwrap_err();
             assert!(why.contains("tank/vol3: ") && why.contains("too old"), "{why}");
         }),
     ])
@@ -144,22 +144,33 @@ struct Figures {
 }
 
 /// `sync` is the property of the volume whose every answer counts as a promise. An error tells which was broken.
-fn survive(kills: u64, sync: &str, also: Also) -> Result<(), String> {
-    let (home, begun) = (Scratch::new(), Instant::now());
+/// What has failed leaves its home.
+fn keeping(work: impl FnOnce(&Scratch) -> Result<(), String>) -> Result<(), String> {
+    let home = Scratch::new();
+    let done = work(&home);
+    if done.is_err() {
+        println!("left for inspection: {}", home.path().display());
+        std::mem::forget(home);
+    }
+    done
+}
+
+fn survive(home: &Scratch, kills: u64, sync: &str, also: Also) -> Result<(), String> {
+    let begun = Instant::now();
     let mut rng = Rng::new(std::process::id().into());
     let (mut history, mut figures) = (None, Figures::default());
     let mut blocks = VOLUMES.map(|(_, block, _)| block);
     for kill in 0..=kills {
-        let mut daemon = Daemon::start(&home);
+        let mut daemon = Daemon::start(home);
         if kill == 0 {
             let sync = format!("zfs set sync={sync} tank/vol3");
             for line in MAKE_OTHERS.into_iter().chain([&sync[..]]) {
-                let output = cenote(&home, line).output().unwrap();
+                let output = cenote(home, line).output().unwrap();
                 assert!(output.status.success(), "{line}: {}", said(&output));
             }
         }
-        assert!(!volumes(&home).contains(".copy-"), "a half copy is left: {}", volumes(&home));
-        let now = VOLUMES.map(|(name, ..)| block_of(&home, name).unwrap());
+        assert!(!volumes(home).contains(".copy-"), "a half copy is left: {}", volumes(home));
+        let now = VOLUMES.map(|(name, ..)| block_of(home, name).unwrap());
         figures.migrated += now.iter().zip(&blocks).filter(|(now, before)| now != before).count() as u64;
         blocks = now;
         let found = VOLUMES.map(|(name, ..)| Connection::open(&daemon.address, name).read_all());
@@ -173,7 +184,7 @@ fn survive(kills: u64, sync: &str, also: Also) -> Result<(), String> {
         // Chance, or a slow machine, may have left out what this is about; the last kill comes after it.
         let is_enough = figures.shows(also) || kill + 1 < kills;
         let aims = Aims { also, is_enough, blocks };
-        history = Some(work_and_kill(&home, &mut daemon, found, &mut rng, aims));
+        history = Some(work_and_kill(home, &mut daemon, found, &mut rng, aims));
         if (kill + 1).is_multiple_of(25) {
             println!("{} of {kills} kills, {:.0} s", kill + 1, begun.elapsed().as_secs_f64());
         }

@@ -11,7 +11,6 @@ use sim::{Config, Disks, Model, run_with};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::mem::ManuallyDrop;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,8 +45,8 @@ pub struct Part {
 pub struct Base {
     pub disks: Disks,
     pub index: Index,
-    /// What the places of blocks are taken from; never asked for I/O, and never dropped, as its world is gone.
-    pub tree: ManuallyDrop<Arc<Tree>>,
+    /// What the places of blocks are taken from; never asked for I/O, as its world is gone.
+    tree: Option<Arc<Tree>>,
     pub uberblock: Uberblock,
     /// Every slot that has this uberblock, and the configuration of every label.
     pub slots: Vec<Part>,
@@ -89,16 +88,20 @@ impl Base {
         let (index, tree, uberblock) = run_with(&disks.fork(), 1, config(), async {
             let pool = open(true).await?;
             let found = (Index::of(&pool).await?, pool.tree().clone(), pool.uberblock());
-            Ok::<_, Error>((found.0, ManuallyDrop::new(found.1), found.2))
+            Ok::<_, Error>((found.0, Some(found.1), found.2))
         })?;
         let mut base = Base { disks, index, tree, uberblock, slots: Vec::new(), configs: Vec::new() };
         base.find_labels();
         Ok(base)
     }
 
+    pub fn tree(&self) -> &Tree {
+        self.tree.as_deref().expect("it is there until the end")
+    }
+
     fn find_labels(&mut self) {
         let ashift: BTreeSet<(PathBuf, u32)> = self
-            .tree
+            .tree()
             .tops()
             .iter()
             .flat_map(|top| top.leaves().into_iter().map(|leaf| (leaf.device().path, top.ashift)))
@@ -129,6 +132,14 @@ impl Base {
         let Some(part) = self.configs.first() else { return Vec::new() };
         let bytes = self.disks.get(&part.path).map_or(Vec::new(), |disk| disk.peek(part.at, part.len));
         NvList::decode(&bytes).map_or(Vec::new(), |list| list.encode())
+    }
+}
+
+impl Drop for Base {
+    fn drop(&mut self) {
+        // Its devices are closed by tasks, which need a world.
+        let tree = self.tree.take();
+        run_with(&Disks::new(), 1, config(), async move { drop(tree) });
     }
 }
 

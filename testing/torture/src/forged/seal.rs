@@ -29,7 +29,7 @@ pub struct Sealer<'a> {
 
 impl<'a> Sealer<'a> {
     pub fn new(base: &'a Base, disks: &'a Disks) -> Result<Sealer<'a>> {
-        let top = base.tree.tops().into_iter().find(|top| !top.is_log && top.is_usable());
+        let top = base.tree().tops().into_iter().find(|top| !top.is_log && top.is_usable());
         let top = top.ok_or_else(|| Error::invalid("the pool has no usable device"))?;
         let end = (top.asize - FROM_THE_END) & !(FROM_THE_END - 1);
         Ok(Sealer { base, disks, top, end, changed: BTreeMap::new(), is_multiplied: false })
@@ -121,7 +121,7 @@ impl<'a> Sealer<'a> {
                 }
                 seal(plain.checksum_kind, Endian::NATIVE, &mut data, plain.checksum, None);
             }
-            if let Some(top) = self.base.tree.top(dva.vdev) {
+            if let Some(top) = self.base.tree().top(dva.vdev) {
                 self.poke(&top, offset, &data)?;
             }
         }
