@@ -23,7 +23,7 @@ const ENTRY: u64 = BptreeEntry::SIZE as u64;
 
 /// Cloned blocks are met so many times at most, on average.
 const CLONES_MAX: u64 = 1024;
-/// Beside the devices that [`crate::PoolSpace`] counts there are those of the special classes, not larger than so many times
+/// Beside the devices that [`Dsl::pool_space`] counts there are those of the special classes, not larger than so many times
 /// these.
 const CLASSES: u64 = 4;
 

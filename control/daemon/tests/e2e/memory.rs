@@ -1,7 +1,7 @@
 //! What the daemon takes of memory, as the kernel says, beside what it was told to take.
 //!
-//! Two dozen volumes are written and read by as many clients at once, then most are destroyed. Meanwhile the daemon's resident
-//! memory is looked at, and what `status` says of it is held against that.
+//! Two dozen volumes are written and read by as many clients at once, then most are destroyed. Meanwhile the daemon's
+//! resident memory is looked at, and what `status` says of it is held against that.
 
 use crate::home::{Daemon, Home};
 use interop::harness::{Need, Trial, trial};
