@@ -189,14 +189,17 @@ impl Subject {
         .await
     }
 
-    /// The mean CPU time of one, of as many as there are requests. Their txgs are in it.
+    /// The median of the CPU time of each request, for each of the `each` that it is about. Its txg is in it. A mean
+    /// would have the calls in it that another program on the processor made dearer.
     async fn cost(&self, requests: impl Iterator<Item = Request>, each: usize) -> Result<Duration> {
-        let (begun, mut count) = (cpu(), 0);
+        let mut costs = Vec::new();
         for request in requests {
+            let begun = cpu();
             self.ask(request).await?;
-            count += each;
+            costs.push(cpu() - begun);
         }
-        Ok((cpu() - begun) / count.max(1) as u32)
+        costs.sort_unstable();
+        Ok(costs.get(costs.len() / 2).map_or(Duration::ZERO, |cost| *cost / each.max(1) as u32))
     }
 
     async fn grow(&self, sizes: &[usize], progress: Progress) -> Result<Vec<Row>> {
@@ -310,10 +313,11 @@ mod tests {
         }
     }
 
-    /// When all others were asked, a change grew from 7 to 37 ms, and destroying a snapshot from 2 to 200.
+    /// What asks all others grows by 20, as the size does; the logarithm, by 1.8. Between them is room for a machine that
+    /// does other things at the same time.
     #[test]
     fn nothing_that_administrators_do_costs_more_beside_others() {
-        let text = run(&Options { sizes: vec![40, 800], slack: 2.5 }, |_| ()).unwrap();
+        let text = run(&Options { sizes: vec![40, 800], slack: 5.0 }, |_| ()).unwrap();
         assert!(text.contains("| snapshot -r, each"), "{text}");
         println!("{text}");
     }
