@@ -239,7 +239,7 @@ impl Appliance {
     }
 
     fn describe(&self) -> Daemon {
-        // Who asks how the daemon is does not wait for a pool that is being opened.
+        // The answer does not wait for a pool that is being opened.
         let pools = self.0.pools.try_lock();
         let dirty = pools.map_or(0, |pools| pools.opened().map(|pool| pool.txgs().dirty_bytes()).sum());
         let cache = self.0.cache.stats();

@@ -1,7 +1,7 @@
 //! The pointers of an indirect block while a txg changes some of them.
 //!
 //! A txg changes few of a thousand. The others stay the bytes that they are; of those only what their sum needs is looked
-//! at. So a damaged one keeps nobody from writing its neighbours: it is met by whoever follows it.
+//! at. So a damaged one does not keep its neighbours from being written: it is met when it is followed.
 
 use crate::tree::BP_SIZE;
 use ondisk::BlockPointer;

@@ -23,9 +23,6 @@ const ENTRY: u64 = BptreeEntry::SIZE as u64;
 
 /// Cloned blocks are met so many times at most, on average.
 const CLONES_MAX: u64 = 1024;
-/// Beside the devices that [`Dsl::pool_space`] counts there are those of the special classes, not larger than so many times
-/// these.
-const CLASSES: u64 = 4;
 
 /// What a txg has left of what waits to be freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,8 +96,8 @@ impl Dsl {
     /// Of a walk that frees at most `blocks`.
     pub(crate) fn free_bounds(&self, blocks: u64) -> Bounds {
         let is_shared = self.features().is_active(Feature::BlockCloning);
-        let times = if is_shared { CLONES_MAX } else { CLASSES };
-        Bounds { blocks, bytes: self.pool_space().size.saturating_mul(times) }
+        let times = if is_shared { CLONES_MAX } else { 1 };
+        Bounds { blocks, bytes: self.pool_space().everything.saturating_mul(times) }
     }
 
     /// Frees blocks of the first tree in the queue. Counts at least one, so that empty trees come to an end as well.

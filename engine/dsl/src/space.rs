@@ -230,6 +230,8 @@ impl HeadSpace {
 pub struct PoolSpace {
     /// Of all devices, with the redundancy of raidz divided out.
     pub size: u64,
+    /// The same, with the devices of all classes: no dataset has more blocks than fit there.
+    pub everything: u64,
     pub slop: u64,
     /// Freed, but not yet given back to the allocator.
     pub deferred: u64,

@@ -96,7 +96,7 @@ pub const POOL_SIZE: u64 = 1 << 30;
 impl Pool {
     pub async fn new(version: u64, features: &[Feature]) -> Pool {
         let bench = Bench::new();
-        let space = PoolSpace { size: POOL_SIZE, slop: POOL_SIZE / 32, deferred: 0 };
+        let space = PoolSpace { size: POOL_SIZE, everything: POOL_SIZE, slop: POOL_SIZE / 32, deferred: 0 };
         let new = NewPool { name: "p", host: "here", version, features, space, props: &[] };
         let tx = bench.tx();
         let (dsl, root) = Dsl::create_initial(bench.mos.clone(), &tx, &new).await.unwrap();

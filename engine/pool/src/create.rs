@@ -203,7 +203,7 @@ fn pool_space(tree: &Tree) -> PoolSpace {
     let deflated =
         |top: &Arc<Top>| (top.metaslabs() << top.metaslab_shift >> units::SECTOR_SHIFT) * top.deflate_ratio();
     let size = tree.tops().iter().filter(|t| bias_of(tree, t) == Bias::Normal).map(deflated).sum();
-    PoolSpace { size, slop: metaslab::slop(size, 0), deferred: 0 }
+    PoolSpace { size, everything: size, slop: metaslab::slop(size, 0), deferred: 0 }
 }
 
 pub(crate) fn unusable(leaf: &Leaf) -> Error {

@@ -213,6 +213,7 @@ impl Inner {
         let log = self.space.usage(Class::EmbeddedLog);
         let space = PoolSpace {
             size: normal.space_deflated + log.space_deflated,
+            everything: self.space.usage_total().space_deflated,
             slop: self.space.slop(),
             deferred: normal.deferred_deflated + log.deferred_deflated,
         };

@@ -26,7 +26,7 @@ use units::Txg;
 pub struct Room {
     free: AtomicU64,
     in_flight: Mutex<[InFlight; Txg::SLOTS]>,
-    /// Those who wait take their turns.
+    /// Writers that wait take their turns.
     pub(crate) queue: world::sync::Mutex<()>,
     pub(crate) waiting: AtomicU64,
     /// There would be more, but for a quota.

@@ -58,7 +58,7 @@ pub struct Txgs(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     changed: Notify,
-    /// For those who wait for room: less is in memory, less is promised or in flight, or nothing will come of the wait.
+    /// For writers that wait for room: less is in memory, less is promised or in flight, or nothing will come of the wait.
     room: Notify,
     /// By [`Reach`].
     queues: [world::sync::Mutex<()>; 2],
@@ -501,7 +501,7 @@ impl Dirty {
         self
     }
 
-    /// Something is on the devices, or on its way with nobody left to wait for it.
+    /// Something is on the devices, or on its way with no writer left that waits for it.
     pub fn landed(&self, landed: Landed) {
         let (Some((txgs, txg)), true) = (&self.of, landed.memory > 0) else { return };
         {

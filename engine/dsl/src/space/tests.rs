@@ -140,7 +140,7 @@ fn the_slop_is_a_thirty_second_between_its_bounds() {
     assert_eq!(PoolSpace::slop_of(1 << 30), 128 << 20);
     assert_eq!(PoolSpace::slop_of(100 << 20), 50 << 20);
     assert_eq!(PoolSpace::slop_of(1 << 50), 128 * G);
-    let pool = PoolSpace { size: 100, slop: 40, deferred: 10 };
+    let pool = PoolSpace { size: 100, everything: 100, slop: 40, deferred: 10 };
     assert_eq!(pool.usable(Reach::Normal), 50);
     assert_eq!(pool.usable(Reach::Reserved), 70);
     assert_eq!(pool.usable(Reach::ExtraReserved), 80);

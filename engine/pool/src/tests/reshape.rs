@@ -169,6 +169,9 @@ fn special_vdevs_make_their_feature_active() {
         pool.add_vdevs(&[group(Bias::Special, Layout::Stripe, &["special"])], 0).await.unwrap();
         let feature = ondisk::Feature::AllocationClasses;
         assert!(pool.dsl().features().is_active(feature));
+        pool.sync().await.unwrap();
+        let space = pool.dsl().pool_space();
+        assert!(space.everything > space.size, "what may be freed is in devices of all classes: {space:?}");
         leave(pool).await;
         let pool = open_all(false).await;
         assert_eq!(pool.tree().top(VdevId(1)).unwrap().bias(), Bias::Special);
