@@ -25,8 +25,10 @@ use vdev::label::read::Owner;
 use vdev::{Aux, Candidate, Device, Health, Lacking};
 use world::{Instant, OpenMode};
 
-/// How long after the start of the program a device that somebody holds is tried again, and how often.
+/// How long after the start of the program a device that a process has is tried again, and how often.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// The same where no process is known that has it: what a killed one wrote is on its way for as long as the device takes.
+const PATIENCE_WITH_DEVICES: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_millis(50);
 
 /// What a request will do with a pool.
@@ -193,13 +195,18 @@ fn none_found(devices: &[String]) -> Lacking {
     Lacking { lines: devices.iter().map(line).collect(), tree: None }
 }
 
+/// Another process that has one of the devices.
+fn process_of(devices: &[String]) -> Option<u32> {
+    let owners = devices.iter().filter_map(|d| owner::of(d.as_ref()));
+    owners.into_iter().find(|pid| *pid != std::process::id())
+}
+
 /// The process that has one of the devices, when that is why they could not be opened.
 pub(crate) fn busy(e: Error, devices: &[String]) -> Error {
     if !matches!(e.kind(), Kind::Io | Kind::Busy) {
         return e;
     }
-    let owners = devices.iter().filter_map(|d| owner::of(d.as_ref()));
-    match owners.into_iter().find(|pid| *pid != std::process::id()) {
+    match process_of(devices) {
         Some(pid) => Error::new(Kind::Busy, "open pool").because(format!("pool is in use by process {pid}")),
         None => e,
     }
@@ -281,20 +288,29 @@ impl Appliance {
         // The new name of a pool that is imported read-only is not in its labels.
         let name = known.read_only.then(|| known.name.clone());
         let opening = || Opening { read_only, name: name.clone(), force: true, missing_log: false };
+        let runs = || match owner::opener(candidate.config.process.as_deref()) {
+            Opener::Runs(pid) if !read_only && candidate.config.state == ondisk::PoolState::Active => {
+                Some(pid)
+            }
+            _ => None,
+        };
         let open = || async {
-            match owner::opener(candidate.config.process.as_deref()) {
-                Opener::Runs(pid) if !read_only && candidate.config.state == ondisk::PoolState::Active => {
+            match runs() {
+                Some(pid) => {
                     let who = format!("pool is in use by process {pid}");
                     Err(Error::new(Kind::Busy, "open pool").because(who))
                 }
-                _ => self.open_candidate(&candidate, opening()).await,
+                None => self.open_candidate(&candidate, opening()).await,
             }
         };
         let mut opened = open().await;
-        // A process that was just killed may hold the devices a moment longer.
-        while opened.as_ref().is_err_and(|e| e.kind() == Kind::Busy)
-            && world::now().since(self.0.started) < PATIENCE
-        {
+        // A process that was just killed may hold the devices a moment longer, and its writes for longer than that.
+        while opened.as_ref().is_err_and(|e| e.kind() == Kind::Busy) {
+            let is_in_use = runs().or_else(|| process_of(&known.devices)).is_some();
+            let patience = if is_in_use { PATIENCE } else { PATIENCE_WITH_DEVICES };
+            if world::now().since(self.0.started) >= patience {
+                break;
+            }
             world::sleep(RETRY).await;
             opened = open().await;
         }

@@ -43,7 +43,7 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        claim::unlock(&self.plain);
+        claim::unlock(self.direct.as_ref().map_or(&self.plain, |(direct, _)| direct));
     }
 }
 
@@ -128,17 +128,16 @@ fn open_handle(path: &Path, mode: OpenMode) -> io::Result<Handle> {
     // A fifo or a device that is no disk must not make us wait in open().
     let plain = rustix::fs::open(path, access | OFlags::NONBLOCK, Mode::empty())?;
     let nature = geometry::nature(&plain)?;
-    let (plain, claim) = match mode {
-        OpenMode::ReadOnly => (plain, Claim::default()),
-        OpenMode::ReadWrite => claim::take(plain, path, nature, access)?,
+    let open_direct = || rustix::fs::open(path, access | OFlags::DIRECT, Mode::empty()).ok();
+    let direct = if nature == Nature::MemoryFile { None } else { open_direct() };
+    let (plain, direct, claim) = match mode {
+        OpenMode::ReadOnly => (plain, direct, Claim::default()),
+        OpenMode::ReadWrite => claim::take(plain, direct, path, nature, access)?,
     };
-    let direct = (nature != Nature::MemoryFile)
-        .then(|| rustix::fs::open(path, access | OFlags::DIRECT, Mode::empty()).ok())
-        .flatten()
-        .map(|fd| {
-            let align = geometry::direct_alignment(&fd, nature);
-            (fd, align)
-        });
+    let direct = direct.map(|fd| {
+        let align = geometry::direct_alignment(&fd, nature);
+        (fd, align)
+    });
     rustix::fs::fcntl_setfl(&plain, access - OFlags::CLOEXEC)?;
     Ok(Handle { plain, direct, nature, _claim: claim })
 }

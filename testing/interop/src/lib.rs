@@ -5,6 +5,7 @@
 //!   conformance   libiscsi's suite, held against a list of what does not pass, and why
 //!   damage     the same bytes overwritten as when the real kernel was asked to cope
 //!   zdb        OpenZFS's own debugger, as the judge of what we wrote
+//!   slow       disks that take their time, by a limit of the kernel's
 //!   harness    a runner like the standard one, that can also say "skipped: this machine has no zdb"
 //! ```
 //!
@@ -19,6 +20,7 @@ pub mod damage;
 pub mod golden;
 pub mod harness;
 pub mod programs;
+pub mod slow;
 pub mod trees;
 pub mod zdb;
 

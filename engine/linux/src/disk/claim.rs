@@ -12,7 +12,10 @@
 //! ```
 //!
 //! Invariants: all that is locked is locked before the first byte is written, and given back when the last request of
-//! the disk has ended. A lock that cannot be taken because the host has no such thing (a file system without locks, a
+//! the disk has ended. That holds for a process that is killed too: it is gone at once, while the direct writes that it
+//! had under way reach the device for as long as the device takes, seconds where it is busy. The kernel keeps the open
+//! file of such a write until then, so it is that open file, `direct`, which holds the lock on the disk. (What goes by the
+//! other one is done by the process's threads, and a process is not gone before its threads are.) A lock that cannot be taken because the host has no such thing (a file system without locks, a
 //! backing file of another mount namespace that nothing has locked) does not keep a disk from being opened.
 //!
 //! Not seen from here: another machine, a program that locks nothing, a copy of the file that an overlay has made, two
@@ -58,17 +61,28 @@ pub(super) fn unlock(file: &OwnedFd) {
     let _ = rustix::fs::flock(file, FlockOperation::NonBlockingUnlock);
 }
 
-/// Takes the disk at `path` for writing: gives the descriptor that holds it, and what else is held. `fd` is open on it.
-pub(super) fn take(fd: OwnedFd, path: &Path, nature: Nature, access: OFlags) -> io::Result<(OwnedFd, Claim)> {
+/// Takes the disk at `path` for writing: gives the two open files, of which one holds it, and what else is held.
+pub(super) fn take(
+    plain: OwnedFd,
+    direct: Option<OwnedFd>,
+    path: &Path,
+    nature: Nature,
+    access: OFlags,
+) -> io::Result<(OwnedFd, Option<OwnedFd>, Claim)> {
     let mut claim = Claim::default();
     if nature != Nature::BlockDevice {
-        lock(&fd, path, FlockOperation::NonBlockingLockExclusive)?;
-        claim_loops_over(&fd, path, &mut claim)?;
-        return Ok((fd, claim));
+        let holder = direct.as_ref().unwrap_or(&plain);
+        lock(holder, path, FlockOperation::NonBlockingLockExclusive)?;
+        claim_loops_over(holder, path, &mut claim)?;
+        return Ok((plain, direct, claim));
     }
-    let held = claim_device(path, access).map_err(|e| named(e, path))?;
+    let view = if direct.is_some() { OFlags::DIRECT } else { OFlags::empty() };
+    let held = claim_device(path, access | view).map_err(|e| named(e, path))?;
     claim_beneath(rustix::fs::fstat(&held)?.st_rdev, Shown::All, path, &mut claim, 0)?;
-    Ok((held, claim))
+    match direct {
+        Some(_) => Ok((plain, Some(held), claim)),
+        None => Ok((held, None, claim)),
+    }
 }
 
 fn named(e: Errno, path: &Path) -> io::Error {
