@@ -4,7 +4,7 @@
 //!   labels (a Candidate) ─▶ tree as labels tell it ─▶ best uberblock ─▶ MOS
 //!                                                                       │ configuration: the whole tree, trusted
 //!           tree opened again from that ◀───────────────────────────────┘
-//!             │
+//!             │ for writing: now the devices are this process's own; a newer uberblock is there? from the beginning
 //!             └▶ features allow it? ─▶ DSL ─▶ space maps, logs of space maps ─▶ Pool
 //! ```
 //!
@@ -58,6 +58,9 @@ pub struct OpenOptions {
 const VERSIONS_OLD: std::ops::RangeInclusive<u64> = 1..=28;
 const VERSION_FEATURES: u64 = 5000;
 
+/// How often it is looked again at devices that have changed before they could be taken.
+const LOOKS: u32 = 5;
+
 /// Opens the pool that was found on its devices.
 pub async fn open(candidate: &Candidate, options: OpenOptions) -> Result<Pool> {
     open_at(candidate, options, None).await
@@ -98,25 +101,8 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions, limit: Option<T
         tunables: options.tunables.clone(),
         ..vdev::OpenOptions::new(mode)
     };
-    // From labels first, to read the MOS; these devices are closed again before the trusted tree opens them.
-    let (uberblock, newest, config, spec) = {
-        let reading = vdev::OpenOptions { mode: OpenMode::ReadOnly, ..how.clone() };
-        let tree = Tree::open(candidate.tree.clone(), reading).await?;
-        // Labels do not say that a vdev which is missing was only a log, and with some vdevs gone the others may still
-        // have a copy of the MOS, which knows what the gone ones are: so what is missing is named only if it hurts.
-        let read = async {
-            let (uberblock, newest) = newest(&tree, limit).await?;
-            check_version(uberblock.version)?;
-            check_txg(uberblock.txg)?;
-            if !options.read_only {
-                multihost::check(&tree, &uberblock, &candidate.config, &options).await?;
-            }
-            let (config, spec) = read_config(&tree, &uberblock, &options).await?;
-            Ok((uberblock, newest, config, spec))
-        };
-        read.await.or_else(|e| check_devices(&tree).and(Err(e)))?
-    };
-    let tree = Tree::open(spec, how).await?;
+    let (tree, found) = open_newest(candidate, &options, how, limit).await?;
+    let Found { uberblock, newest, config, .. } = found;
     let missing_log = options.missing_log;
     let built = match check_devices(&tree) {
         Ok(()) => {
@@ -145,6 +131,64 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions, limit: Option<T
         pool.stop().await;
     }
     begun.map(|()| pool)
+}
+
+/// What the devices say of a pool.
+struct Found {
+    uberblock: Uberblock,
+    /// The txg of the newest uberblock on each device.
+    newest: HashMap<Guid, Txg>,
+    config: PoolConfig,
+    spec: Spec,
+}
+
+/// The trusted tree, and what was found on its devices. What is on them may change until they are this process's own:
+/// another that has the pool may write a last time, and so may requests of one that was killed, which end when the device
+/// has done them. So it is looked once more when they are.
+async fn open_newest(
+    candidate: &Candidate,
+    options: &OpenOptions,
+    how: vdev::OpenOptions,
+    limit: Option<Txg>,
+) -> Result<(Arc<Tree>, Found)> {
+    for _ in 0..LOOKS {
+        let found = look(candidate, options, &how, limit).await?;
+        let tree = Tree::open(found.spec.clone(), how.clone()).await?;
+        let age = |uberblock: &Uberblock| (uberblock.txg, uberblock.timestamp);
+        let has_moved = match options.read_only {
+            true => false,
+            false => newest(&tree, limit).await.is_ok_and(|(now, _)| age(&now) > age(&found.uberblock)),
+        };
+        if !has_moved {
+            return Ok((tree, found));
+        }
+        tree.close().await;
+    }
+    Err(Error::new(Kind::Busy, "open").because("its uberblocks change: something else writes to the pool"))
+}
+
+/// From labels first, to read the MOS; these devices are closed again before the trusted tree opens them.
+async fn look(
+    candidate: &Candidate,
+    options: &OpenOptions,
+    how: &vdev::OpenOptions,
+    limit: Option<Txg>,
+) -> Result<Found> {
+    let reading = vdev::OpenOptions { mode: OpenMode::ReadOnly, ..how.clone() };
+    let tree = Tree::open(candidate.tree.clone(), reading).await?;
+    // Labels do not say that a vdev which is missing was only a log, and with some vdevs gone the others may still
+    // have a copy of the MOS, which knows what the gone ones are: so what is missing is named only if it hurts.
+    let read = async {
+        let (uberblock, newest) = newest(&tree, limit).await?;
+        check_version(uberblock.version)?;
+        check_txg(uberblock.txg)?;
+        if !options.read_only {
+            multihost::check(&tree, &uberblock, &candidate.config, options).await?;
+        }
+        let (config, spec) = read_config(&tree, &uberblock, options).await?;
+        Ok(Found { uberblock, newest, config, spec })
+    };
+    read.await.or_else(|e| check_devices(&tree).and(Err(e)))
 }
 
 /// Enough of the devices are there.

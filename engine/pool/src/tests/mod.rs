@@ -9,6 +9,7 @@ mod file_logs;
 mod full;
 mod full_files;
 mod given_up;
+mod handover;
 mod heal;
 mod hosts;
 mod listing;
