@@ -5,6 +5,7 @@
 
 use crate::{Daemon, cenote};
 use interop::programs::said;
+use interop::slow::SlowDisk;
 use interop::{Scratch, copy_sparse};
 use rustix::process::Signal;
 use sim::Rng;
@@ -26,7 +27,8 @@ const PLACES: [(&str, &str); 5] = [
     ("tank/e", "elsewhere"),
 ];
 
-/// From so many kills on a failure would be hard to have again: so the disks are kept as each kill left them.
+/// From so many kills on a failure would be hard to have again: so the disks are kept as every other kill left them. After
+/// the others the next daemon begins at once, while the devices may still be writing for the one before.
 const MANY: u64 = 20;
 
 /// What is owed in one file system: the files with what they hold, and what the writer was about when it was stopped.
@@ -54,16 +56,21 @@ fn run(home: &Scratch, line: &str) {
     assert!(output.status.success(), "{line}: {}", said(&output));
 }
 
-/// An error tells what was broken.
-pub fn survive(home: &Scratch, kills: u64) -> Result<(), String> {
+/// With a limit, in bytes a second, every other daemon writes slowly: the next, which does not, begins while the disk is
+/// still writing for it. An error tells what was broken.
+pub fn survive(home: &Scratch, kills: u64, limit: Option<u64>) -> Result<(), String> {
+    let slow = limit.map(|limit| SlowDisk::new(home.path(), limit).expect("the trial needs it"));
     let _mounts = Mounts(home.join(""));
     let mut rng = Rng::new(std::process::id().into());
     let mut ledgers: Vec<Ledger> = PLACES.iter().map(|_| Ledger::default()).collect();
     for kill in 0..=kills {
-        if kill > 0 && kills > MANY {
+        if kills > MANY && kill % 2 == 1 {
             keep_disks(home).map_err(|e| e.to_string())?;
         }
-        let mut daemon = Daemon::start(home);
+        let mut daemon = match &slow {
+            Some(slow) if kill % 2 == 1 => Daemon::start_slow(home, slow),
+            _ => Daemon::start(home),
+        };
         if kill == 0 {
             make(home);
         }

@@ -22,6 +22,7 @@ mod files;
 use client::{Connection, Manner, work};
 use interop::harness::{self, Need, ROOT, trial};
 use interop::programs::said;
+use interop::slow::{self, SlowDisk};
 use interop::{Scratch, zdb};
 use rustix::process::{Pid, Signal, kill_process};
 use sim::Rng;
@@ -33,6 +34,12 @@ use std::time::{Duration, Instant};
 use torture::power::{Found, History, Limits, Track, check};
 
 const FUSE: Need = Need::Other("/dev/fuse", || Path::new("/dev/fuse").exists());
+
+const SLOW: Need =
+    Need::Other("a limit for writes to the disk of temporary files (blkio or io.max)", slow::is_there);
+
+/// What a daemon has begun to write when it is killed is then on its way for as long as the next one takes to start.
+const SLOW_BYTES_PER_SECOND: u64 = 400 << 10;
 
 const CENOTE: &str = env!("CARGO_BIN_EXE_cenote");
 
@@ -56,8 +63,16 @@ fn main() -> ExitCode {
             },
         ),
         trial("files_that_were_synced_survive_any_kill_wherever_they_are", &[FUSE, ROOT], move || {
-            keeping(|home| files::survive(home, kills.unwrap_or(6))).unwrap();
+            keeping(|home| files::survive(home, kills.unwrap_or(6), None)).unwrap();
         }),
+        trial(
+            "files_survive_when_the_disk_still_writes_for_the_daemon_before",
+            &[FUSE, ROOT, SLOW],
+            move || {
+                keeping(|home| files::survive(home, kills.unwrap_or(6), Some(SLOW_BYTES_PER_SECOND)))
+                    .unwrap();
+            },
+        ),
         trial("zdb_finds_no_leak_after_kills", &[Need::Program("zdb")], || {
             keeping(|home| survive(home, 2, "always", Also::AskZdb)).unwrap();
         }),
@@ -76,7 +91,16 @@ struct Daemon {
 
 impl Daemon {
     fn start(home: &Scratch) -> Daemon {
-        let mut command = cenote(home, "up --listen 127.0.0.1:0 --size 512M --volume 4M");
+        Daemon::start_by(Command::new(CENOTE), home)
+    }
+
+    /// What it writes reaches the disk slowly.
+    fn start_slow(home: &Scratch, slow: &SlowDisk) -> Daemon {
+        Daemon::start_by(slow.command(CENOTE.as_ref()), home)
+    }
+
+    fn start_by(command: Command, home: &Scratch) -> Daemon {
+        let mut command = with_words(command, home, "up --listen 127.0.0.1:0 --size 512M --volume 4M");
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
         let uri =
@@ -103,7 +127,10 @@ impl Drop for Daemon {
 }
 
 fn cenote(home: &Scratch, line: &str) -> Command {
-    let mut command = Command::new(CENOTE);
+    with_words(Command::new(CENOTE), home, line)
+}
+
+fn with_words(mut command: Command, home: &Scratch, line: &str) -> Command {
     command.arg("--home").arg(home.join("home")).args(line.split_whitespace());
     command
 }
