@@ -72,7 +72,7 @@ const ROWS: [Row; 19] = [
 const NAMES: [&str; 3] = ["cenote", "cenote by NBD", "tgtd"];
 /// Requests of 4K go on by as many of them, those of 16K too: far, and to every place before one comes again.
 const STRIDE: u64 = 1021;
-const TARGET: &str = "iqn.2026-11.org.example:bench";
+pub(crate) const TARGET: &str = "iqn.2026-11.org.example:bench";
 const EXPORT: &str = "bench";
 /// volblocksize of the volume.
 const BLOCK: u64 = 16 << 10;
@@ -176,9 +176,9 @@ fn noise(seed: u64) -> Vec<u8> {
 }
 
 /// A server, and where it is; it ends with this.
-struct Running {
+pub(crate) struct Running {
     child: Child,
-    port: u16,
+    pub port: u16,
     /// Where it serves the same by NBD.
     nbd: Option<u16>,
 }
@@ -213,7 +213,7 @@ impl Running {
     }
 
     /// User and system time of all its threads.
-    fn cpu(&self) -> io::Result<Duration> {
+    pub fn cpu(&self) -> io::Result<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         let fields = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().skip(11).take(2));
         let ticks: Option<u32> = fields.and_then(|f| f.map(|n| n.parse::<u32>().ok()).sum());
@@ -221,11 +221,11 @@ impl Running {
     }
 }
 
-fn free_port() -> io::Result<u16> {
+pub(crate) fn free_port() -> io::Result<u16> {
     Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-fn start_own(dir: &Path, size: u64, own: &[&str]) -> io::Result<Option<Running>> {
+pub(crate) fn start_own(dir: &Path, size: u64, own: &[&str]) -> io::Result<Option<Running>> {
     let (port, nbd) = (free_port()?, free_port()?);
     let mut command = Command::new(std::env::current_exe()?);
     command.args(own).args(["iscsi", "serve", &port.to_string(), &nbd.to_string()]);
@@ -237,7 +237,7 @@ fn start_own(dir: &Path, size: u64, own: &[&str]) -> io::Result<Option<Running>>
     Ok(running)
 }
 
-fn start_tgtd(dir: &Path, size: u64) -> io::Result<Option<Running>> {
+pub(crate) fn start_tgtd(dir: &Path, size: u64) -> io::Result<Option<Running>> {
     let (port, file) = (free_port()?, dir.join("tgt.raw"));
     let mut out = std::fs::File::create(&file)?;
     for offset in (0..size).step_by(STEP) {

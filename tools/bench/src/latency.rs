@@ -15,19 +15,21 @@
 //! ```text
 //!   subject ─┬─ cenote       a volume of 16K blocks, by NBD over a Unix socket ┐ one session for each lane
 //!            ├─ nbdkit file  a file                                            ┘
+//!            ├─ cenote       the same by iSCSI over TCP                        ┐ with --iscsi
+//!            ├─ tgtd         a file                                            ┘
 //!            ├─ a file       on any mounted path
 //!            └─ the model    the engine on a disk of 60 MiB/s, in simulated time: the same in every run
 //! ```
-//!
-//! Not here: iSCSI, for there is no initiator in this program, and those of others cannot be paced.
 
 mod doors;
+mod initiator;
 mod modelled;
 mod outcome;
 mod pace;
 mod picture;
 
 use crate::Progress;
+use crate::servers::Scratch;
 use doors::Subject;
 use outcome::Outcome;
 use pace::{Asked, Plan, Rate};
@@ -37,6 +39,7 @@ use units::{Error, Kind, Result, parse_size};
 
 pub const USAGE: &str = "\
 usage: cenote bench latency [DIR] [--seconds S] [--size BYTES] [--svg FILE]    NBD, beside nbdkit, with files in DIR
+       cenote bench latency --iscsi [DIR] [--seconds S] [--size BYTES] [--svg FILE]    iSCSI, beside tgtd
        cenote bench latency --path FILE [--seconds S] [--size BYTES] [--svg FILE]    a file, which is overwritten
        cenote bench latency --model [--seconds S] [--svg FILE]                 a disk of 60 MiB/s, in simulated time";
 
@@ -53,6 +56,7 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq)]
 enum Place {
     Servers(PathBuf),
+    Targets(PathBuf),
     Path(PathBuf),
     Model,
 }
@@ -88,7 +92,7 @@ const READS_A_SECOND: f64 = 500.0;
 /// `None` when the words make no sense: then [`USAGE`] does.
 pub fn parse(words: &[&str]) -> Option<Options> {
     let mut options = Options { place: Place::Model, seconds: 15.0, size: 1 << 30, svg: None };
-    let mut place = None;
+    let (mut place, mut by_iscsi) = (None, false);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let before = place.is_some();
@@ -96,6 +100,7 @@ pub fn parse(words: &[&str]) -> Option<Options> {
             "--seconds" => options.seconds = words.next()?.parse().ok().filter(|s| (0.1..1e6).contains(s))?,
             "--size" => options.size = parse_size(words.next()?).ok().filter(|n| *n >= 16 << 20)?,
             "--svg" => options.svg = Some(words.next()?.into()),
+            "--iscsi" => by_iscsi = true,
             "--model" => place = Some(Place::Model).filter(|_| !before),
             "--path" => place = Some(Place::Path(words.next()?.into())).filter(|_| !before),
             other if other.starts_with("--") => return None,
@@ -105,7 +110,11 @@ pub fn parse(words: &[&str]) -> Option<Options> {
             return None;
         }
     }
-    options.place = place.unwrap_or_else(|| Place::Servers(std::env::temp_dir()));
+    options.place = match (place.unwrap_or_else(|| Place::Servers(std::env::temp_dir())), by_iscsi) {
+        (Place::Servers(dir), true) => Place::Targets(dir),
+        (_, true) => return None,
+        (place, false) => place,
+    };
     Some(options)
 }
 
@@ -115,20 +124,27 @@ pub fn run(options: &Options, own: &[&str], progress: Progress) -> Result<String
     let rows = match &options.place {
         Place::Model => modelled::rows(options.seconds, progress)?,
         Place::Path(path) => measure(&mut doors::of_file(path, options.size)?, options, progress)?,
-        Place::Servers(dir) => {
-            let mut rows = Vec::new();
-            let (_scratch, subjects) = doors::servers(dir, options.size, own)?;
-            for mut subject in subjects {
-                rows.extend(measure(&mut subject, options, progress)?);
-            }
-            rows
-        }
+        Place::Servers(dir) => measure_all(doors::servers(dir, options.size, own)?, options, progress)?,
+        Place::Targets(dir) => measure_all(doors::targets(dir, options.size, own)?, options, progress)?,
     };
     if let Some(svg) = &options.svg {
         let written = std::fs::write(svg, picture::svg(&rows));
         written.map_err(|e| Error::new(Kind::Io, "write the picture").at(svg.display()).because(e))?;
     }
     Ok(picture::table(&rows))
+}
+
+/// One after the other; their files go with the directory.
+fn measure_all(
+    (_dir, subjects): (Scratch, Vec<Subject>),
+    options: &Options,
+    progress: Progress,
+) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for mut subject in subjects {
+        rows.extend(measure(&mut subject, options, progress)?);
+    }
+    Ok(rows)
 }
 
 fn measure(subject: &mut Subject, options: &Options, progress: Progress) -> Result<Vec<Row>> {
@@ -171,10 +187,20 @@ mod tests {
         let of = |place| Options { place, seconds: 15.0, size: 1 << 30, svg: None };
         assert_eq!(parsed("/d"), Some(of(Place::Servers("/d".into()))));
         assert_eq!(parsed("--path /mnt/f"), Some(of(Place::Path("/mnt/f".into()))));
+        assert_eq!(parsed("--iscsi /d"), Some(of(Place::Targets("/d".into()))));
         let model = Options { seconds: 2.5, svg: Some("a.svg".into()), ..of(Place::Model) };
         assert_eq!(parsed("--model --seconds 2.5 --svg a.svg"), Some(model));
         assert_eq!(parsed("/d --size 64M").map(|o| o.size), Some(64 << 20));
-        for line in ["/d /e", "--model /d", "--seconds 0", "--seconds x", "--size 1M", "--what", "--path"] {
+        for line in [
+            "/d /e",
+            "--model /d",
+            "--seconds 0",
+            "--seconds x",
+            "--size 1M",
+            "--what",
+            "--path",
+            "--iscsi --model",
+        ] {
             assert_eq!(parsed(line), None, "{line}");
         }
     }

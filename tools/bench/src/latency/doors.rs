@@ -1,7 +1,9 @@
-//! What can be asked: servers by NBD, and files.
+//! What can be asked: servers by NBD and by iSCSI, and files.
 
+use super::initiator::Session;
 use super::outcome::Outcome;
 use super::pace::{self, Asked, Door, Plan};
+use crate::iscsi;
 use crate::servers::{Client, Scratch, Server};
 use std::fs::File;
 use std::io;
@@ -15,14 +17,29 @@ const LANES: usize = 16;
 /// Lanes of the reader that has a writer for a neighbour, and of the writer.
 const READERS: usize = 4;
 const WRITERS: usize = 4;
-const LARGE: u32 = 1 << 20;
+pub const LARGE: u32 = 1 << 20;
 
 /// One of those that are measured, with a door for each lane.
 pub struct Subject {
     pub name: String,
     size: u64,
     doors: Vec<Box<dyn Door>>,
-    server: Option<Server>,
+    server: Option<Process>,
+}
+
+/// Whose time is counted. It ends with this.
+enum Process {
+    Nbd(Server),
+    Iscsi(iscsi::Running),
+}
+
+impl Process {
+    fn cpu(&self) -> io::Result<Duration> {
+        match self {
+            Process::Nbd(server) => server.cpu(),
+            Process::Iscsi(server) => server.cpu(),
+        }
+    }
 }
 
 impl Subject {
@@ -49,7 +66,7 @@ impl Subject {
     }
 
     fn cpu(&self) -> io::Result<Option<Duration>> {
-        self.server.as_ref().map(Server::cpu).transpose()
+        self.server.as_ref().map(Process::cpu).transpose()
     }
 }
 
@@ -81,7 +98,26 @@ fn by_nbd(mut server: Server, socket: PathBuf, size: u64) -> io::Result<Subject>
         let stream = std::os::unix::net::UnixStream::connect(&socket)?;
         doors.push(Box::new(Client::new(stream)?));
     }
-    Ok(Subject { name: server.name.to_string(), size, doors, server: Some(server) })
+    Ok(Subject { name: server.name.to_string(), size, doors, server: Some(Process::Nbd(server)) })
+}
+
+/// Our target, and `tgtd` if it is installed, as [`servers`]; a session for each lane.
+pub fn targets(dir: &Path, size: u64, own: &[&str]) -> Result<(Scratch, Vec<Subject>)> {
+    let failed = |e: io::Error| Error::new(Kind::Io, "start a target").because(e);
+    let scratch = Scratch::make(dir, "latency").map_err(failed)?;
+    let mut subjects = Vec::new();
+    for (name, server) in
+        [("cenote", iscsi::start_own(&scratch.0, size, own)), ("tgtd", iscsi::start_tgtd(&scratch.0, size))]
+    {
+        let Some(server) = server.map_err(failed)? else { continue };
+        let mut doors: Vec<Box<dyn Door>> = Vec::new();
+        for number in 0..LANES {
+            let session = Session::open(server.port, iscsi::TARGET, 1, number as u8).map_err(failed)?;
+            doors.push(Box::new(session));
+        }
+        subjects.push(Subject { name: name.into(), size, doors, server: Some(Process::Iscsi(server)) });
+    }
+    Ok((scratch, subjects))
 }
 
 impl Door for Client {
@@ -120,7 +156,7 @@ impl Door for FileDoor {
 }
 
 /// What does not compress.
-fn noise() -> Vec<u8> {
+pub fn noise() -> Vec<u8> {
     let mut places = pace::Places::new(0, u64::MAX, 1);
     (0..LARGE / 8).flat_map(|_| places.next().to_ne_bytes()).collect()
 }
