@@ -14,9 +14,11 @@
 //! Invariants: all that is locked is locked before the first byte is written, and given back when the last request of
 //! the disk has ended. That holds for a process that is killed too: it is gone at once, while the direct writes that it
 //! had under way reach the device for as long as the device takes, seconds where it is busy. The kernel keeps the open
-//! file of such a write until then, so it is that open file, `direct`, which holds the lock on the disk. (What goes by the
-//! other one is done by the process's threads, and a process is not gone before its threads are.) A lock that cannot be taken because the host has no such thing (a file system without locks, a
-//! backing file of another mount namespace that nothing has locked) does not keep a disk from being opened.
+//! file of such a write until then, so it is that open file, `direct`, which holds the lock on the disk. (What goes by
+//! the other one is done by the process's threads, and a process is not gone before its threads are.)
+//!
+//! A lock that cannot be taken because the host has no such thing (a file system without locks, a backing file of
+//! another mount namespace that nothing has locked) does not keep a disk from being opened.
 //!
 //! Not seen from here: another machine, a program that locks nothing, a copy of the file that an overlay has made, two
 //! stacks of the device mapper over two loop devices of one file. What the labels say of their owner catches those.
