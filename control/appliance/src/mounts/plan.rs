@@ -80,7 +80,8 @@ pub(super) async fn plan(open: &Open, dataset: &str) -> Result<Plan> {
         shows_snapshots: word(Prop::SnapDir).await? == "visible",
         posix_acl: word(Prop::AclType).await? == "posix",
     };
-    let record_size = value(Prop::RecordSize).await?.number().and_then(|n| u32::try_from(n).ok());
+    let record_size =
+        value(Prop::RecordSize).await?.number().and_then(|n| u32::try_from(n).ok().filter(|n| *n > 0));
     Ok(Plan {
         at: format!("{altroot}{mountpoint}").into(),
         options,

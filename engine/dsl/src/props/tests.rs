@@ -294,3 +294,14 @@ fn on_stands_for_what_the_pool_can_do() {
     let policy = WritePolicy::of(&chain(&[("t", &empty)]), new);
     assert_eq!((policy.checksum, policy.copies, policy.record_size), (Checksum::Fletcher4, 1, 131_072));
 }
+
+/// From a pool of strangers: what is written is divided by it.
+#[test]
+fn a_record_size_that_no_block_can_have_is_the_default() {
+    for bytes in [0, 256, 3 << 10, 1 << 60] {
+        assert_eq!(super::write::record_size(bytes), 128 << 10, "{bytes}");
+    }
+    for bytes in [512, 16 << 20] {
+        assert_eq!(super::write::record_size(bytes), bytes);
+    }
+}

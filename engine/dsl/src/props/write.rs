@@ -22,6 +22,7 @@ pub struct WritePolicy {
     /// 1 to 3, for data; metadata has one more.
     pub copies: u8,
     pub redundant_metadata: RedundantMetadata,
+    /// A power of two from 512 bytes to 16 MiB.
     pub record_size: u64,
     /// Blocks up to this size go to the special devices; 0 for none.
     pub special_small_blocks: u64,
@@ -65,7 +66,7 @@ impl WritePolicy {
             dedup: dedup(n(Prop::Dedup)),
             copies: n(Prop::Copies).clamp(1, 3) as u8,
             redundant_metadata: redundant_metadata(n(Prop::RedundantMetadata)),
-            record_size: n(Prop::RecordSize),
+            record_size: record_size(n(Prop::RecordSize)),
             special_small_blocks: n(Prop::SpecialSmallBlocks),
             sync: sync_mode(n(Prop::Sync)),
             logbias_throughput: n(Prop::LogBias) == 1,
@@ -76,6 +77,12 @@ impl WritePolicy {
             read_only: n(Prop::ReadOnly) == 1,
         }
     }
+}
+
+/// A size that no block can have is what the property is when nobody has set it.
+pub(super) fn record_size(bytes: u64) -> u64 {
+    let can_be = bytes.is_power_of_two() && (512..=16 << 20).contains(&bytes);
+    if can_be { bytes } else { 128 << 10 }
 }
 
 /// `on` is lz4, or lzjb in a pool that does not have lz4. Codes that no table knows compress nothing.
