@@ -1,12 +1,20 @@
 //! Making, renaming and destroying datasets.
 
-use crate::phrase::{About, cannot};
+mod file_projects;
+pub(crate) mod migration;
+mod query;
+pub(crate) mod quotas;
+mod set;
+mod snapshots;
+mod usage;
+
+use crate::datasets::quotas::Quota;
+use crate::error_text::{About, cannot};
 use crate::pools::{Access, Open};
-use crate::quotas::Quota;
 use crate::service::{Appliance, By};
 use crate::shares::masks;
-use crate::volumes::Volumes;
 use api::{ApiError, ErrorKind, NewDataset, NewKind, Reply, Result};
+use disk::Volumes;
 use dsl::props::{self, Limits, Prop, PropName, Types, Value, When};
 use dsl::thick::{ParityGroup, reservation_for};
 use ondisk::{Feature, ObjsetType};

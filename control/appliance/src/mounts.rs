@@ -20,9 +20,9 @@
 //! | `carry_out.rs` | the requests |
 //! | `follow.rs` | datasets that change or go while they are mounted |
 
-mod carry_out;
 mod facts;
 mod follow;
+mod mount;
 mod plan;
 
 use fuse::Mount;

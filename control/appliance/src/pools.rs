@@ -8,14 +8,33 @@
 //!                            Failed: why; tried again when next needed
 //! ```
 
+mod add;
+pub(crate) mod clear;
+pub(crate) mod create;
+mod describe;
+mod devices;
+mod export;
+pub(crate) mod features;
+mod history;
+pub(crate) mod host;
+mod import;
+mod importable;
+pub(crate) mod journal;
+mod labelclear;
+pub(crate) mod open_elsewhere;
+mod remove;
+mod scrub;
+mod set;
+mod updates;
+pub(crate) mod vdevs;
+
 use crate::datasets::exists;
+use crate::error_text::{About, cannot, lacking, no_such_pool, why};
 use crate::home::Known;
-use crate::owner::{self, Opener};
-use crate::phrase::{About, cannot, lacking, no_such_pool, why};
 use crate::service::{Appliance, By};
 use crate::shares::LunIndex;
-use crate::vdevs;
 use api::{ApiError, Reply, Result};
+use open_elsewhere::Opener;
 use pool::{OpenOptions, Pool};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -149,7 +168,7 @@ impl Pools {
 impl Open {
     pub fn new(pool: Pool, known: Known, only_looking: bool) -> Open {
         if !pool.is_read_only() {
-            crate::clear::watch(&pool);
+            crate::pools::clear::watch(&pool);
         }
         Open { pool, known, since: world::now(), luns: Arc::default(), only_looking }
     }
@@ -197,7 +216,7 @@ fn none_found(devices: &[String]) -> Lacking {
 
 /// Another process that has one of the devices.
 fn process_of(devices: &[String]) -> Option<u32> {
-    let owners = devices.iter().filter_map(|d| owner::of(d.as_ref()));
+    let owners = devices.iter().filter_map(|d| open_elsewhere::of(d.as_ref()));
     owners.into_iter().find(|pid| *pid != std::process::id())
 }
 
@@ -288,7 +307,7 @@ impl Appliance {
         // The new name of a pool that is imported read-only is not in its labels.
         let name = known.read_only.then(|| known.name.clone());
         let opening = || Opening { read_only, name: name.clone(), force: true, missing_log: false };
-        let runs = || match owner::opener(candidate.config.process.as_deref()) {
+        let runs = || match open_elsewhere::opener(candidate.config.process.as_deref()) {
             Opener::Runs(pid) if !read_only && candidate.config.state == ondisk::PoolState::Active => {
                 Some(pid)
             }

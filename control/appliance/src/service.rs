@@ -1,17 +1,17 @@
 //! The appliance as a service: every request has its function.
 
-use crate::automatic::Keeper;
 use crate::configuration::Configuration;
 use crate::datasets::Doomed;
+use crate::datasets::migration::Migrations;
 use crate::home::Home;
-use crate::migration::Migrations;
 use crate::mounts::Mounts;
-use crate::offers::Offers;
 use crate::pools::Pools;
-use crate::san_directory::Iscsi;
+use crate::san::directory::Iscsi;
+use crate::schedules::Keeper;
 use crate::services::Gates;
-use crate::volumes::Volumes;
+use crate::services::offers::Offers;
 use api::{ApiError, Call, Daemon, ErrorKind, Reply, Request, Result, Service};
+use disk::Volumes;
 use pool::Host;
 use std::fmt;
 use std::future::Future;
@@ -51,11 +51,11 @@ pub(crate) struct Inner {
     pub tuning: Mutex<()>,
     /// Held while pools come and go.
     pub pools: world::sync::Mutex<Pools>,
-    pub volumes: Volumes,
+    pub volumes: Arc<Volumes>,
     pub mounts: Mounts,
     pub migrations: Migrations,
     pub keeper: Keeper,
-    pub watch: crate::journal::Watch,
+    pub watch: crate::pools::journal::Watch,
     pub gates: Gates,
     pub nbd: Mutex<Option<nbd::Server>>,
     pub offers: Mutex<Offers>,
@@ -87,12 +87,12 @@ impl Appliance {
         let appliance = Appliance(Arc::new(Inner {
             pools: world::sync::Mutex::new(Pools::of(remembered, config.is_daemon)),
             config,
-            host: crate::host::host(),
+            host: crate::pools::host::host(),
             cache,
             tunables,
             _cache_size: cache_size,
             tuning: Mutex::default(),
-            volumes: Volumes::default(),
+            volumes: Arc::default(),
             mounts: Mounts::default(),
             migrations: Migrations::default(),
             keeper: Keeper::default(),

@@ -15,8 +15,11 @@
 //!
 //! Not here: the API, which nobody could ask to come back; it is `rest`'s own.
 
-use crate::exports::Exported;
+pub(crate) mod nbd;
+pub(crate) mod offers;
+
 use crate::service::Appliance;
+use crate::services::nbd::Exported;
 use api::{ApiError, ErrorKind, Reply, Result, ServiceState, Services, Switch};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -12,7 +12,7 @@
 //! A volume that is no LUN and has none of these is left as it is: no initiator sees it until it becomes one.
 
 use super::luns::{facts, list};
-use crate::offers::{AUTO, PROPERTY};
+use crate::services::offers::{AUTO, PROPERTY};
 use api::san::DEFAULT_GROUP;
 use dsl::props::{PropName, Source, Value};
 use dsl::{Dsl, Stats};
