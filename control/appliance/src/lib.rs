@@ -30,6 +30,7 @@ mod automatic;
 mod clear;
 mod configuration;
 mod create;
+mod data_errors;
 mod datasets;
 mod devices;
 mod exports;

@@ -309,7 +309,10 @@ impl Dsl {
             let mut from = Some(Cursor::START);
             while let Some(at) = from {
                 let page = table.page(at, PAGE).await?;
-                for id in page.entries.iter().filter_map(|entry| entry.value.as_u64()) {
+                // A damaged one may lead to itself.
+                let own = table.blocks().id().0;
+                for id in page.entries.iter().filter_map(|entry| entry.value.as_u64()).filter(|id| *id != own)
+                {
                     self.free_if_errors(tx, ObjectId(id)).await?;
                 }
                 from = page.next;

@@ -135,6 +135,10 @@ impl Pool {
             }
         }
         self.note_data_errors_gone(&gone);
+        // With a dataset that was destroyed, its entries went.
+        if let Ok(logged) = self.dsl().logged_errors_len().await {
+            lock(&self.0.errors.state).logged = logged;
+        }
         DataErrors { errors: names::name(self, objects).await, blocks, more }
     }
 
