@@ -11,6 +11,7 @@
 mod add;
 mod clear;
 pub(crate) mod create;
+mod data_errors;
 mod describe;
 mod devices;
 mod export;

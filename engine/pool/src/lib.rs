@@ -21,6 +21,7 @@ mod assemble;
 mod autotrim;
 mod create;
 mod dtl;
+mod errors;
 mod export;
 mod file_systems;
 mod heal;
@@ -47,6 +48,7 @@ mod volumes;
 mod walk;
 
 pub use create::{CreateOptions, create};
+pub use errors::{DataError, DataErrors};
 pub use logs::{LogSurvey, WaitingLog};
 pub use multihost::is_active;
 pub use open::{OpenOptions, open, open_at};

@@ -4,6 +4,7 @@ mod autotrim;
 mod bounds;
 mod cloned;
 mod effects;
+mod errors;
 mod faults;
 mod file_logs;
 mod full;

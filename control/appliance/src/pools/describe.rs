@@ -22,7 +22,9 @@ impl Appliance {
 
     async fn describe_pool(&self, name: &str) -> Result<Pool> {
         match self.pool(name, Access::Look).await {
-            Ok(open) => describe(&open).await.map_err(|e| cannot(About::Pool, &format!("open '{name}'"), &e)),
+            Ok(open) => describe(&open, self.data_errors(&open.pool).await)
+                .await
+                .map_err(|e| cannot(About::Pool, &format!("open '{name}'"), &e)),
             // One that cannot be opened is still imported.
             Err(e) => match self.known(name).await {
                 Some((known, failed)) => Ok(unavailable(
@@ -48,7 +50,7 @@ fn unavailable(known: &Known, failed: Failed) -> Pool {
         ],
         vdevs: failed.vdevs,
         scan: None,
-        errors: Vec::new(),
+        errors: api::DataErrors::default(),
         unusable: failed.unusable,
         suspended: None,
         problem: Some(failed.why),
@@ -62,7 +64,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// After so long it is asked whether the pool has been suspended meanwhile.
 const LOOK_PATIENTLY: Duration = Duration::from_secs(10);
 
-async fn describe(open: &Open) -> units::Result<Pool> {
+async fn describe(open: &Open, errors: api::DataErrors) -> units::Result<Pool> {
     let properties = properties(&open.pool).await?;
     let report = open.pool.report();
     let mut vdevs = vdevs::of_report(&report);
@@ -75,7 +77,7 @@ async fn describe(open: &Open) -> units::Result<Pool> {
         properties: properties.into_iter().map(|p| property(p, &open.known)).collect(),
         vdevs: Some(vdevs),
         scan: report.scan.as_ref().map(scan),
-        errors: report.errors,
+        errors,
         unusable: report.vdevs.complaints(),
         suspended: report.suspended,
         logs: open.pool.waiting_logs().iter().map(ToString::to_string).collect(),

@@ -11,9 +11,10 @@
 //! Not here: counting (`vdev`), what is told to a person who asks (`zpool status`).
 
 use crate::appliance::Appliance;
+use api::DataErrors;
 use futures_util::future::select;
 use pool::PoolReport;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -55,10 +56,13 @@ impl Appliance {
 
     async fn look_at_pools(&self, journal: &mut Journal) {
         let pools: Vec<pool::Pool> = self.0.pools.lock().await.opened().cloned().collect();
-        let reports: Vec<PoolReport> = pools.iter().map(pool::Pool::report).collect();
+        let mut reports = Vec::new();
+        for pool in &pools {
+            reports.push((pool.report(), self.data_errors(pool).await));
+        }
         journal.forget_all_but(&reports);
-        for report in &reports {
-            for (level, line) in journal.note(world::now(), report) {
+        for (report, errors) in &reports {
+            for (level, line) in journal.note(world::now(), report, errors) {
                 match level {
                     Level::ERROR => tracing::error!("{line}"),
                     Level::WARN => tracing::warn!("{line}"),
@@ -77,8 +81,10 @@ struct Journal(BTreeMap<Guid, Seen>);
 struct Seen {
     health: Option<Health>,
     is_suspended: bool,
-    /// How many data errors were told of.
-    data_errors: usize,
+    /// The data errors that were told of, or counted, as far as they are still there.
+    told: BTreeSet<String>,
+    /// How many blocks had no name.
+    more: u64,
     devices: BTreeMap<Guid, Device>,
 }
 
@@ -91,12 +97,12 @@ struct Device {
 
 impl Journal {
     /// A pool that comes back is a new one.
-    fn forget_all_but(&mut self, reports: &[PoolReport]) {
-        self.0.retain(|guid, _| reports.iter().any(|report| report.guid == *guid));
+    fn forget_all_but(&mut self, reports: &[(PoolReport, DataErrors)]) {
+        self.0.retain(|guid, _| reports.iter().any(|(report, _)| report.guid == *guid));
     }
 
     /// What is new in a report. Pure.
-    fn note(&mut self, now: Instant, report: &PoolReport) -> Vec<(Level, String)> {
+    fn note(&mut self, now: Instant, report: &PoolReport, errors: &DataErrors) -> Vec<(Level, String)> {
         let seen = self.0.entry(report.guid).or_default();
         let name = &report.name;
         let mut lines = Vec::new();
@@ -114,7 +120,7 @@ impl Journal {
                     .push((Level::WARN, format!("pool {name} is {word}; 'zpool status {name}' says why"))),
             }
         }
-        lines.extend(seen.note_data_errors(name, &report.errors));
+        lines.extend(seen.note_data_errors(name, errors));
         if report.suspended.is_some() != seen.is_suspended {
             seen.is_suspended = report.suspended.is_some();
             lines.push(match &report.suspended {
@@ -127,17 +133,18 @@ impl Journal {
 }
 
 impl Seen {
-    fn note_data_errors(&mut self, name: &str, errors: &[String]) -> Vec<(Level, String)> {
-        // There are fewer once they were cleared.
-        let known = self.data_errors.min(errors.len());
-        self.data_errors = errors.len();
-        let new = &errors[known..];
-        let room = TOLD_MAX.saturating_sub(known);
+    fn note_data_errors(&mut self, name: &str, errors: &DataErrors) -> Vec<(Level, String)> {
+        let all: BTreeSet<String> = errors.names.iter().chain(&errors.problems).cloned().collect();
+        self.told.retain(|told| all.contains(told));
+        let room = TOLD_MAX.saturating_sub(self.told.len());
+        let new: Vec<String> = all.into_iter().filter(|one| !self.told.contains(one)).collect();
         let mut lines: Vec<(Level, String)> =
             new.iter().take(room).map(|e| (Level::ERROR, format!("pool {name}: data error: {e}"))).collect();
-        if new.len() > room {
-            let more = new.len() - room;
-            let all = errors.len();
+        let nameless = errors.more.saturating_sub(std::mem::replace(&mut self.more, errors.more));
+        let more = new.len().saturating_sub(room) as u64 + nameless;
+        self.told.extend(new);
+        if more > 0 {
+            let all = errors.count();
             lines.push((
                 Level::ERROR,
                 format!(

@@ -39,9 +39,14 @@ fn report() -> PoolReport {
         space: BTreeMap::new(),
         scan: None,
         suspended: None,
-        errors: Vec::new(),
+        data_errors: 0,
+        problems: Vec::new(),
         clock_ns: 0,
     }
+}
+
+fn errors() -> DataErrors {
+    DataErrors::default()
 }
 
 fn at(seconds: u64) -> Instant {
@@ -52,11 +57,11 @@ fn at(seconds: u64) -> Instant {
 #[test]
 fn ten_thousand_errors_are_a_few_lines_that_add_up() {
     let (mut journal, mut report) = (Journal::default(), report());
-    assert!(journal.note(at(0), &report).is_empty(), "all is well");
+    assert!(journal.note(at(0), &report, &errors()).is_empty(), "all is well");
     let mut lines = Vec::new();
     for second in 1..=120 {
         report.vdevs.children[0].errors.checksum += 100;
-        lines.extend(journal.note(at(second), &report).into_iter().map(|(_, line)| line));
+        lines.extend(journal.note(at(second), &report, &errors()).into_iter().map(|(_, line)| line));
     }
     assert_eq!(
         lines,
@@ -66,10 +71,10 @@ fn ten_thousand_errors_are_a_few_lines_that_add_up() {
         ]
     );
     // The end of it is told as well, and what is new after they were cleared.
-    assert_eq!(journal.note(at(200), &report).len(), 1);
-    assert!(journal.note(at(300), &report).is_empty());
+    assert_eq!(journal.note(at(200), &report, &errors()).len(), 1);
+    assert!(journal.note(at(300), &report, &errors()).is_empty());
     report.vdevs.children[0].errors = Errors { read: 1, write: 2, checksum: 0 };
-    let lines = journal.note(at(400), &report);
+    let lines = journal.note(at(400), &report, &errors());
     assert_eq!(
         lines[0].1,
         "pool tank: /d/1: 1 read errors, 1 since they were cleared; 2 write errors, 2 since they were cleared"
@@ -79,38 +84,47 @@ fn ten_thousand_errors_are_a_few_lines_that_add_up() {
 #[test]
 fn a_device_that_is_lost_and_comes_back_is_told_with_its_pool() {
     let (mut journal, mut report) = (Journal::default(), report());
-    journal.note(at(0), &report);
+    journal.note(at(0), &report, &errors());
     report.health = Health::new(State::Degraded, Aux::None);
     report.vdevs.children[1].health = Health::new(State::Faulted, Aux::ErrorsExceeded);
-    let lines = journal.note(at(1), &report);
+    let lines = journal.note(at(1), &report, &errors());
     let told: Vec<&str> = lines.iter().map(|(_, line)| line.as_str()).collect();
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].starts_with("pool tank: /d/2 was given up after too many errors"), "{told:?}");
     assert_eq!(told[1], "pool tank is DEGRADED; 'zpool status tank' says why");
-    assert!(journal.note(at(2), &report).is_empty(), "told once");
+    assert!(journal.note(at(2), &report, &errors()).is_empty(), "told once");
     report.health = Health::ONLINE;
     report.vdevs.children[1].health = Health::ONLINE;
-    let lines = journal.note(at(3), &report);
+    let lines = journal.note(at(3), &report, &errors());
     assert_eq!(lines[0].1, "pool tank: /d/2 is ONLINE again");
     assert_eq!(lines[1].1, "pool tank is ONLINE again");
     // A pool that is opened degraded is told of as well.
     report.health = Health::new(State::Degraded, Aux::None);
-    assert_eq!(Journal::default().note(at(4), &report).len(), 1);
+    assert_eq!(Journal::default().note(at(4), &report, &errors()).len(), 1);
 }
 
 #[test]
 fn data_errors_are_told_each_up_to_a_bound_and_then_counted() {
     let (mut journal, mut report) = (Journal::default(), report());
-    report.errors = vec!["tank/v: block 1".into()];
-    assert_eq!(journal.note(at(0), &report)[0].1, "pool tank: data error: tank/v: block 1");
-    report.errors.extend((2..=500).map(|i| format!("tank/v: block {i}")));
-    let lines = journal.note(at(1), &report);
+    let mut lost = DataErrors { blocks: 1, names: vec!["tank/fs:/f".into()], ..DataErrors::default() };
+    assert_eq!(journal.note(at(0), &report, &lost)[0].1, "pool tank: data error: tank/fs:/f");
+    lost.names.extend((2..=500).map(|i| format!("tank/fs:/f{i}")));
+    (lost.blocks, lost.more) = (507, 7);
+    let lines = journal.note(at(1), &report, &lost);
     assert_eq!(lines.len(), TOLD_MAX, "{lines:?}");
-    let last = "pool tank: 480 more data errors, 500 in all; 'zpool status -v tank' lists them";
+    let last = "pool tank: 487 more data errors, 507 in all; 'zpool status -v tank' lists them";
     assert_eq!(lines.last().unwrap().1, last);
-    assert!(journal.note(at(2), &report).is_empty());
+    assert!(journal.note(at(2), &report, &lost).is_empty());
+    // A file that was restored, and is damaged again, is told of again.
+    let whole = lost.names.remove(0);
+    assert!(journal.note(at(2), &report, &lost).is_empty());
+    lost.names.push(whole);
+    assert_eq!(journal.note(at(2), &report, &lost).len(), 1);
     report.suspended = Some("no room".into());
-    assert_eq!(journal.note(at(3), &report)[0], (Level::ERROR, "pool tank is suspended: no room".into()));
+    assert_eq!(
+        journal.note(at(3), &report, &errors())[0],
+        (Level::ERROR, "pool tank is suspended: no room".into())
+    );
     report.suspended = None;
-    assert_eq!(journal.note(at(4), &report)[0].1, "pool tank is not suspended any more");
+    assert_eq!(journal.note(at(4), &report, &errors())[0].1, "pool tank is not suspended any more");
 }
