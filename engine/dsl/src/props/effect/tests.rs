@@ -33,7 +33,7 @@ const PLACES: &[(&str, &str, &str)] = &[
     ("refquota", "engine/dsl/src/dataset.rs", "Prop::RefQuota"),
     ("refreservation", "engine/dsl/src/set.rs", "Prop::RefReservation"),
     ("primarycache", "engine/dmu/src/objset.rs", "primary_cache.takes"),
-    ("logbias", "engine/zil/src/log/mod.rs", "logbias_throughput"),
+    ("logbias", "engine/zil/src/log.rs", "logbias_throughput"),
     ("dedup", "engine/dsl/src/create.rs", "'dedup' cannot be switched on"),
     ("sync", "engine/dsl/src/dataset.rs", "policy.sync"),
     ("dnodesize", "engine/pool/src/file_systems.rs", "dnode_size"),
