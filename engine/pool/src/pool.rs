@@ -78,6 +78,7 @@ pub(crate) struct Inner {
     pub healer: Mutex<Option<Task<()>>>,
     pub multihost: crate::multihost::Multihost,
     pub trimmer: crate::autotrim::Trimmer,
+    pub spares: crate::spares::Spares,
     pub scrub: crate::scrub::Scrub,
     pub errors: crate::errors::Errors,
     pub intent_logs: Arc<IntentLogs>,

@@ -80,7 +80,7 @@ impl Pool {
                 fragmentation: self.space().fragmentation_of_vdev(top.id),
             }
         };
-        self.tree().tops().iter().map(|top| (top.guid, of(top))).collect()
+        self.tree().tops().iter().map(|top| (top.guid(), of(top))).collect()
     }
 }
 

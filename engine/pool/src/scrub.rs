@@ -26,7 +26,7 @@ use dmu::Tx;
 use ondisk::dsl::{ScanFunc, ScanState};
 use ondisk::mos::directory;
 use ondisk::{BlockPointer, ObjectType, ScanPhys};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use units::{Error, Guid, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
@@ -78,6 +78,8 @@ pub(crate) struct Scrub {
     pub(crate) state: Mutex<State>,
     command: AtomicU8,
     ended: Notify,
+    /// A resilver is wanted as soon as nothing else is going.
+    wanted: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -144,8 +146,23 @@ impl Scrub {
         }
     }
 
-    fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         lock(&self.state).is_running
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire)
+    }
+
+    /// A scrub gives way; a resilver is followed by another one.
+    pub(crate) fn want_resilver(&self) {
+        self.wanted.store(true, Ordering::Release);
+        let mut state = lock(&self.state);
+        state.rest_until = None;
+        let scrubs = state.phys.is_some_and(|p| p.func == ScanFunc::Scrub && p.state == ScanState::Scanning);
+        if scrubs && state.is_running {
+            let _ = self.command.compare_exchange(GO, STOP, Ordering::AcqRel, Ordering::Acquire);
+        }
     }
 }
 
@@ -228,8 +245,10 @@ impl Pool {
             Some(s) if s.func == ScanFunc::Resilver => Some(ScanFunc::Resilver),
             _ => self.missing_span().map(|_| ScanFunc::Resilver),
         };
-        if let Some(func) = func {
-            self.launch(func);
+        match func {
+            Some(func) => self.launch(func),
+            // The power may have gone when all was there and the old device had not left yet.
+            None => self.release_soon(),
         }
     }
 
@@ -326,6 +345,9 @@ impl Pool {
             state.partly = None;
             (state.began, state.is_incomplete) = (self.devices_to_heal(), false);
         }
+        if func == ScanFunc::Resilver {
+            self.0.scrub.wanted.store(false, Ordering::Release);
+        }
         (state.phys, state.pass_start, state.pass_examined) = (Some(phys), now(), 0);
         Ok(())
     }
@@ -405,8 +427,17 @@ impl Pool {
                 self.0.note_problem(format!("the end of the {} could not be recorded: {e}", word(func)));
             }
         }
+        if how == GO
+            && let Err(e) = self.release_devices().await
+        {
+            self.0.note_problem(e.at("devices that are not needed any more"));
+        }
         lock(&self.0.scrub.state).is_running = false;
         self.0.scrub.ended.notify_all();
+        if self.0.scrub.wanted.load(Ordering::Acquire) {
+            lock(&self.0.scrub.state).rest_until = None;
+            self.consider_resilver();
+        }
     }
 
     async fn scan_sets(&self) -> Result<()> {

@@ -47,6 +47,7 @@ impl Pool {
             };
             self.0.txgs.done(txg);
             self.consider_resilver();
+            self.consider_spares();
             if self.0.txgs.is_closing() {
                 continue;
             }
@@ -146,6 +147,7 @@ impl Pool {
         let at_once = inner.tunables.get(Tunable::AsyncBlockMaxBlocks);
         let frees = inner.dsl.process_frees(tx, at_once).await?;
         self.drop_log_space_maps(tx).await?;
+        self.note_states();
         self.sync_missing(tx, true).await?;
         if inner.config_dirty.load(Ordering::Acquire) {
             self.write_config_object(tx).await?;

@@ -3,6 +3,7 @@
 mod autotrim;
 mod bounds;
 mod cloned;
+mod devices;
 mod effects;
 mod errors;
 mod faults;
