@@ -117,7 +117,7 @@ fn user_of(owner: &Owner, class: Class, pools: &Pools) -> Option<String> {
     let is_shared = owner.state == PoolState::Spare && class == Class::Spare;
     let uses = |pool: &&Pool| {
         let all = [AuxKind::Spare, AuxKind::Cache].map(|kind| pool.tree().aux(kind));
-        all.iter().flatten().any(|d| d.leaf.guid == owner.leaf)
+        all.iter().flatten().any(|d| d.leaf.guid() == owner.leaf)
     };
     pools.opened().filter(|_| !is_shared).find(uses).map(Pool::name)
 }
