@@ -33,6 +33,7 @@ mod create;
 mod data_errors;
 mod datasets;
 mod devices;
+mod events;
 mod exports;
 mod features;
 mod history;

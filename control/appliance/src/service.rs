@@ -56,6 +56,7 @@ pub(crate) struct Inner {
     pub migrations: Migrations,
     pub keeper: Keeper,
     pub watch: crate::journal::Watch,
+    pub events: crate::events::Events,
     pub gates: Gates,
     pub nbd: Mutex<Option<nbd::Server>>,
     pub offers: Mutex<Offers>,
@@ -97,6 +98,7 @@ impl Appliance {
             migrations: Migrations::default(),
             keeper: Keeper::default(),
             watch: Default::default(),
+            events: Default::default(),
             gates: Gates::default(),
             nbd: Mutex::default(),
             offers: Mutex::default(),
@@ -184,6 +186,8 @@ impl Appliance {
                 self.set_vdev(&name, &vdev, &property, &value, &by).await
             }
             Request::PoolHistory { names } => self.histories(&names).await,
+            Request::Events { since } => Ok(self.events(since)),
+            Request::EventsClear => Ok(self.clear_events()),
             Request::PoolSync { names } => self.sync_pools(&names).await,
             Request::PoolClear { name, device } => self.clear_pool(&name, device.as_deref(), &by).await,
             Request::PoolScrub { name, action } => self.scrub_pool(&name, action, &by).await,
