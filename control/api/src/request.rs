@@ -3,9 +3,9 @@
 use crate::san::{San, SanState};
 use crate::shares::{Item, Shares};
 use crate::{
-    Daemon, Dataset, DatasetQuery, DeferredUpdate, FileProject, Importable, Mount, Mounted, Nbd, NewDataset,
-    NewPool, NewVdevs, Pool, PoolHistory, PoolImport, ProjectOf, Schema, Secret, Services, Snapshots,
-    Tunable, Unmount, Usage, Whose,
+    Daemon, Dataset, DatasetQuery, DeferredUpdate, Event, FileProject, Importable, Mount, Mounted, Nbd,
+    NewDataset, NewPool, NewVdevs, Pool, PoolHistory, PoolImport, ProjectOf, Schema, Secret, Services,
+    Snapshots, Tunable, Unmount, Usage, Whose,
 };
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,12 @@ pub enum Request {
     PoolSync {
         names: Vec<String>,
     },
+    /// What has happened to pools after the event with this number.
+    Events {
+        since: u64,
+    },
+    /// Forgets all events.
+    EventsClear,
     /// Forgets the errors of the pool's devices, or of one by name, path or guid, and lets a suspended pool go on.
     PoolClear {
         name: String,
@@ -179,6 +185,7 @@ impl Request {
                 | Request::Pools { .. }
                 | Request::PoolHistory { .. }
                 | Request::PoolSync { .. }
+                | Request::Events { .. }
                 | Request::Datasets(_)
                 | Request::DatasetUsage { .. }
                 | Request::FileProject(FileProject { id: None, inherits: None, .. })
@@ -237,6 +244,8 @@ pub enum Reply {
         warning: Option<String>,
     },
     History(Vec<PoolHistory>),
+    Events(Vec<Event>),
+    Count(u64),
     Datasets(Vec<Dataset>),
     Usage(Vec<Usage>),
     ProjectOf(ProjectOf),

@@ -14,6 +14,7 @@ pub(crate) mod create;
 mod data_errors;
 mod describe;
 mod devices;
+pub(crate) mod events;
 mod export;
 pub(crate) mod features;
 mod history;

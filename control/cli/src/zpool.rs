@@ -2,6 +2,7 @@
 
 mod add;
 mod create;
+mod events;
 mod get;
 mod get_vdev;
 mod history;
@@ -53,6 +54,7 @@ pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
             Ok(())
         }
         Command::History(args) => history::run(session, args),
+        Command::Events(args) => events::run(session, args),
         Command::Sync { pools } => session.order(Request::PoolSync { names: pools.clone() }),
         Command::Clear(args) => {
             session.order(Request::PoolClear { name: args.pool.clone(), device: args.device.clone() })

@@ -28,6 +28,8 @@ pub enum Command {
     Set(Set),
     /// Show what was done to pools
     History(History),
+    /// Show what happened to pools
+    Events(Events),
     /// Wait until everything changed so far is on disk
     Sync {
         /// Which [default: all]
@@ -373,6 +375,26 @@ pub struct Set {
     pub pool: String,
     /// Of this device or group of the pool; cenote:nocacheflush=on says that its write cache survives a power failure
     pub vdev: Option<String>,
+}
+
+/// Scrubs, errors of devices, data errors, devices that change their state, pools that come and go: the newest 4,096
+/// since the daemon was started, by OpenZFS's names. What is lost is also in 'zpool status -v', and stays there.
+#[derive(Debug, Default, Args)]
+pub struct Events {
+    /// Forget them all
+    #[arg(short, conflicts_with_all = ["follow", "verbose", "scripted", "pool"])]
+    pub clear: bool,
+    /// Go on with what happens next, until interrupted
+    #[arg(short)]
+    pub follow: bool,
+    /// No heading, and a tab between the columns
+    #[arg(short = 'H')]
+    pub scripted: bool,
+    /// With everything that is known of each
+    #[arg(short)]
+    pub verbose: bool,
+    /// Of this one [default: all]
+    pub pool: Option<String>,
 }
 
 #[derive(Debug, Args)]

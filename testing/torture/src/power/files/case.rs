@@ -284,7 +284,7 @@ async fn work(case: FileCase, history: Shared, track: SharedTrack, faith: Faith)
         client.perform(letter).await?;
     }
     world::sleep(TXG_TIMEOUT).await;
-    uncomplaining(pool.problems())
+    uncomplaining(pool.complaints())
 }
 
 /// Imports the pool, reads all files, verifies every block, exports.
@@ -333,7 +333,7 @@ async fn look(name: &'static str, promise: Promise) -> Result<Found> {
     pool.export().await?;
     // That the log is lost is to be said, and nothing else.
     let is_known = |p: &String| promise == Promise::Txg && p.contains("intent log");
-    uncomplaining(pool.problems().into_iter().filter(|p| !is_known(p)).collect())?;
+    uncomplaining(pool.complaints().into_iter().filter(|p| !is_known(p)).collect())?;
     Ok(found)
 }
 
