@@ -34,6 +34,7 @@ mod datasets;
 mod devices;
 mod exports;
 mod features;
+mod handle_device;
 mod history;
 mod home;
 mod host;

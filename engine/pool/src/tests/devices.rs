@@ -299,7 +299,7 @@ fn a_replacement_survives_a_power_cut_at_any_flush() {
         });
         rig.disks.power_cut(n);
         finished += u64::from(whole.is_some());
-        rig.run(11, async move {
+        rig.run(100 + n, async move {
             let pool = open_all(false).await;
             made_whole(&pool).await;
             for _ in 0..20 {
