@@ -24,6 +24,7 @@ mod create;
 mod detach;
 mod device_state;
 mod dtl;
+mod errors;
 mod export;
 mod file_systems;
 mod heal;
@@ -52,6 +53,7 @@ mod walk;
 
 pub use create::{CreateOptions, create};
 pub use device_state::Offline;
+pub use errors::{DataError, DataErrors};
 pub use logs::{LogSurvey, WaitingLog};
 pub use multihost::is_active;
 pub use open::{OpenOptions, open, open_at};

@@ -374,6 +374,7 @@ async fn build(
     pool.load_space(log).await?;
     pool.load_vdev_properties().await?;
     pool.load_scan().await?;
+    pool.load_errors().await;
     pool.load_side_devices().await;
     Ok(pool)
 }
@@ -433,6 +434,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         trimmer: Default::default(),
         spares: Default::default(),
         scrub: crate::scrub::Scrub::default(),
+        errors: crate::errors::Errors::default(),
         intent_logs,
         vdev_properties: Mutex::default(),
         load_guid: world::random_u64(),

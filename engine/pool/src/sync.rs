@@ -51,7 +51,7 @@ impl Pool {
             if self.0.txgs.is_closing() {
                 continue;
             }
-            if frees == Frees::More || self.is_freeing().await {
+            if frees == Frees::More || self.has_errors_to_log() || self.is_freeing().await {
                 self.0.txgs.begin_unthrottled().dirtied(1);
             }
             if frees == Frees::More {
@@ -141,6 +141,7 @@ impl Pool {
             // The next one finds what this one filled on disk, as it finds all else.
             inner.dsl.sync_datasets(tx, 1).await?;
         }
+        self.sync_errors(tx).await;
         inner.dsl.sync_datasets(tx, 1).await?;
         // More than so many would hold up those who wait for the txg.
         let at_once = inner.tunables.get(Tunable::AsyncBlockMaxBlocks);

@@ -5,6 +5,7 @@ mod bounds;
 mod cloned;
 mod devices;
 mod effects;
+mod errors;
 mod faults;
 mod file_logs;
 mod full;
