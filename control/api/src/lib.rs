@@ -49,7 +49,7 @@ pub use pool::{
     ScanState, Vdev, VdevGroup,
 };
 pub use property::{Property, Source, Value};
-pub use request::{Call, Reply, Request, ScrubAction};
+pub use request::{Call, DeviceAction, Joining, Reply, Request, ScrubAction};
 pub use schema::{Custom, CustomProperty, CustomType, Schema};
 pub use secret::Secret;
 pub use services::{ServiceState, Services, Switch};

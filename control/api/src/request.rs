@@ -79,6 +79,12 @@ pub enum Request {
         #[serde(default)]
         device: Option<String>,
     },
+    /// Does something to one device of a pool, by path, name or guid.
+    PoolDevice {
+        name: String,
+        device: String,
+        action: DeviceAction,
+    },
     PoolScrub {
         name: String,
         action: ScrubAction,
@@ -209,6 +215,32 @@ impl Request {
                 | Request::ConfigurationTell
         )
     }
+}
+
+/// What is done to a device of a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceAction {
+    /// Takes it out of use; `temporary`: until the pool is opened again; `fault`: until its errors are cleared.
+    Offline {
+        temporary: bool,
+        fault: bool,
+    },
+    Online,
+    /// Another device joins it in a mirror.
+    Attach(Joining),
+    /// Another device takes its place.
+    Replace(Joining),
+    Detach,
+}
+
+/// The device that joins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joining {
+    pub device: String,
+    /// Even if it seems to be in use.
+    pub force: bool,
+    pub ashift: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,6 +17,7 @@ mod devices;
 pub(crate) mod events;
 mod export;
 pub(crate) mod features;
+mod handle_device;
 mod history;
 pub(crate) mod host;
 mod import;

@@ -3,6 +3,7 @@
 mod add;
 mod create;
 mod events;
+mod device;
 mod get;
 mod get_vdev;
 mod history;
@@ -59,6 +60,11 @@ pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
         Command::Clear(args) => {
             session.order(Request::PoolClear { name: args.pool.clone(), device: args.device.clone() })
         }
+        Command::Offline(args) => device::offline(session, args),
+        Command::Online(args) => device::online(session, args),
+        Command::Attach(args) => device::attach(session, args),
+        Command::Detach { pool, device } => device::detach(session, pool, device),
+        Command::Replace(args) => device::replace(session, args),
         Command::Scrub(args) => scrub::run(session, args),
         Command::Labelclear { force, device } => {
             session.order(Request::LabelClear { device: absolute(device), force: *force })
