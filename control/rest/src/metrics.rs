@@ -64,7 +64,7 @@ static FAMILIES: &[Family] = &[
         OfPool(|pool| number(pool, "allocated"), None),
     ),
     ("pool_free_bytes", "gauge", "Bytes that are not.", OfPool(|pool| number(pool, "free"), None)),
-    ("pool_errors", "gauge", "Places where data was lost.", OfPool(|pool| pool.errors.len() as u64, None)),
+    ("pool_errors", "gauge", "Places where data was lost.", OfPool(|pool| pool.errors.count() as u64, None)),
     (
         "pool_suspended",
         "gauge",
@@ -245,7 +245,7 @@ mod tests {
             properties: vec![api::Property::computed("size", 100u64)],
             vdevs: Some(Vdev { kind: "root".into(), children: vec![vdev], ..Vdev::default() }),
             scan: None,
-            errors: Vec::new(),
+            errors: api::DataErrors::default(),
             unusable: Vec::new(),
             suspended: None,
             logs: Vec::new(),

@@ -96,7 +96,7 @@ fn pool(name: &str) -> api::Pool {
         properties: Vec::new(),
         vdevs: None,
         scan: None,
-        errors: Vec::new(),
+        errors: api::DataErrors::default(),
         unusable: Vec::new(),
         suspended: None,
         logs: Vec::new(),

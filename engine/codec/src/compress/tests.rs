@@ -15,7 +15,7 @@ const KINDS: [Compression; 8] = [
 
 /// Blocks of different nature: text, noise, zeros, sparse, short period, a ramp, and lengths that are no sectors.
 fn samples() -> Vec<Vec<u8>> {
-    let text: Vec<u8> = include_bytes!("mod.rs").iter().copied().cycle().take(20_000).collect();
+    let text: Vec<u8> = include_bytes!("../compress.rs").iter().copied().cycle().take(20_000).collect();
     let mut sparse = vec![0; 8192];
     for (i, byte) in bytes(5, 300).into_iter().enumerate() {
         sparse[i * 27 % 8192] = byte;

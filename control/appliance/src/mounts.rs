@@ -1,0 +1,29 @@
+//! File systems mounted in the machine's own tree.
+//!
+//! ```text
+//!   zfs mount, create, import, start ──▶ plan: where and how, by properties ──▶ fuse::mount ──▶ Mounts, by dataset
+//!                                                                                                 │ kept in the home
+//!   zfs unmount, export, destroy, rename, stop ◀── deepest first ◀────────────────────────────────┘
+//! ```
+//!
+//! A daemon mounts what it is asked to. Told so at its start, it mounts by itself whatever OpenZFS would: when it starts,
+//! when a pool is imported, when a file system is made. What was mounted when it ended, or was killed, is mounted again when
+//! it starts; a directory that a killed one left dead is cleaned first.
+//!
+//! Invariants: a dataset is mounted once at most, so that there is one handle that changes its files; whoever takes a
+//! dataset away unmounts it first, and is refused as long as somebody uses it.
+//!
+//! | file | theory |
+//! |---|---|
+//! | `plan.rs` | where and how a dataset is mounted, by its properties |
+//! | `facts.rs` | what a mount asks of its dataset: space, snapshots |
+//! | `carry_out.rs` | the requests |
+//! | `follow.rs` | datasets that change or go while they are mounted |
+
+mod facts;
+mod follow;
+mod mount;
+mod plan;
+mod state;
+
+pub(crate) use state::Mounts;

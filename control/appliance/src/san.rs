@@ -1,0 +1,30 @@
+//! The storage area network as it is configured, and what each initiator sees.
+//!
+//! ```text
+//!   api::san::San ──▶ change ── names: are they well formed? ── records: what is kept, in the configuration ──┐
+//!                                                                                                              ▼
+//!   LUNs of all pools (shares) ──────────────────────────────────────────────────▶ view: who sees what, pure ──▶ iSCSI
+//! ```
+//!
+//! Targets, initiators and groups are kept in the configuration. What a LUN says of itself (its groups, its number, its
+//! identifier) is kept with its dataset, and so moves with the pool.
+//!
+//! Invariants: no initiator sees two LUNs under one number through one target, whatever is changed here; what is in use
+//! by a LUN or a group is not destroyed; secrets leave this module only towards the login that checks them.
+//!
+//! Not here: the protocol (`iscsi`), and the LUNs themselves (`shares`).
+
+mod change;
+mod check;
+pub(crate) mod directory;
+pub(crate) mod interfaces;
+mod names;
+mod places;
+mod records;
+mod view;
+
+pub(crate) use check::check_records;
+pub(crate) use places::where_at;
+pub use records::{Credentials, InitiatorRecord, TargetRecord};
+pub(crate) use records::{Network, at_most_one_number};
+pub use view::{Lu, Proof, SanView};
