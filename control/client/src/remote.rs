@@ -1,9 +1,9 @@
 //! An appliance over its REST API, as a user of it: for the shell, which asks as if it stood beside the daemon.
 //!
 //! ```text
-//!   shell ── api::Request ──▶ Remote::call ──┬─ shares ─┐
-//!                                            ├─ san     ├─ method, path, body ──▶ Exchange ──▶ https://HOST:PORT/api/...
-//!         ◀── api::Reply ── values ◀─────────┴─ others ─┘                              └ http, or a test
+//!   shell ── api::Request ──▶ Remote::call ──┬─ api::http: as it is declared ─┐
+//!                                            ├─ several of these, in turn      ├─ method, path, body ──▶ Exchange
+//!         ◀── api::Reply ◀───────────────────┴─ shares: whose kind is looked up┘        └ https://HOST:PORT, or a test
 //! ```
 //!
 //! It logs in with a password and goes on with the session that it is given; when that has ended it logs in once more.
@@ -12,22 +12,20 @@
 //!
 //! Not here: what a request means (`api`), and what a path does (`rest`).
 
-mod san;
 mod shares;
 mod values;
 
 use crate::http::{Answer, Http};
-use api::{
-    ApiError, Call, Caller, CustomProperty, CustomType, DeferredUpdate, ErrorKind, Reply, Request, Result,
-    Schema, Secret, ServiceState, Services,
-};
-use serde_json::{Value, json};
+use api::http::{self, Face, Wrong, encode};
+use api::san::{self, Groups, San, SanState};
+use api::{ApiError, Call, Caller, DeferredUpdate, ErrorKind, Reply, Request, Result, Secret, Services};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use values::{list, text, texts};
+use values::{list, text};
 
 /// Whoever takes one request to the API: status and body of the answer.
 pub(crate) trait Exchange {
@@ -165,107 +163,83 @@ impl Remote {
                 Ok(Reply::Pools(list(&pools, "pools").map(values::pool).collect()))
             }
             Request::Shares(asked) => self.shares(asked),
-            Request::San(asked) => self.san(asked),
-            Request::Schema(asked) => self.schema(asked),
-            Request::Services(asked) => self.services(asked),
+            Request::San(San::Show) => Ok(Reply::San(Box::new(self.san_state()?))),
+            Request::Services(asked) if asked != Services::Show => {
+                self.declared(&Request::Services(asked))?;
+                self.declared(&Request::Services(Services::Show))
+            }
             Request::DeferredUpdates { pools } => Ok(Reply::DeferredUpdates(self.updates(&pools)?)),
-            Request::ApplyUpdates { pool, features } => self.apply(pool, &features),
+            Request::ApplyUpdates { pool, features } => self.apply(pool, features),
             Request::ConfigurationBackup { to } => self.back_up(Path::new(&to)),
             Request::ConfigurationRestore { from } => self.restore(Path::new(&from)),
-            _ => Err(unsupported("this cannot be asked over the network")),
+            request => self.declared(&request),
         }
     }
 
-    fn schema(&mut self, asked: Schema) -> Result<Reply> {
-        const SCHEMA: &str = "/api/storage/v1/schema";
-        let of = |name: &str| format!("{SCHEMA}/{}", encode(name));
-        match asked {
-            Schema::Show => {
-                let told = |p: &Value| CustomProperty {
-                    name: text(p, "property"),
-                    kind: CustomType::parse(&text(p, "type")).unwrap_or_default(),
-                    description: text(p, "description"),
-                };
-                Ok(Reply::Schema(list(&self.get(SCHEMA)?, "properties").map(told).collect()))
-            }
-            Schema::Create(p) => {
-                let body = json!({ "property": p.name, "type": p.kind.word(), "description": p.description });
-                self.post(SCHEMA, &body).map(|_| Reply::Done)
-            }
-            Schema::Change { name, kind, description } => {
-                let mut body = json!({});
-                if let Some(kind) = kind {
-                    body["type"] = kind.word().into();
-                }
-                if let Some(description) = description {
-                    body["description"] = description.into();
-                }
-                self.put(&of(&name), &body).map(|_| Reply::Done)
-            }
-            Schema::Destroy { name } => self.delete(&of(&name)),
-        }
-    }
-
-    fn services(&mut self, asked: Services) -> Result<Reply> {
-        const SERVICES: &str = "/api/service/v1/services";
-        match asked {
-            Services::Show => {}
-            Services::Switch { name, to } => {
-                self.ask("PUT", &format!("{SERVICES}/{}/{}", encode(&name), to.word()), None)?;
-            }
-            Services::Listen { name, addresses } => {
-                self.put(&format!("{SERVICES}/{}", encode(&name)), &json!({ "listen": addresses }))?;
-            }
-        }
-        let told = |s: &Value| ServiceState {
-            name: text(s, "name"),
-            enabled: s["<status>"] != "disabled",
-            addresses: texts(s, "addresses"),
-            listen: texts(s, "listen"),
-            clients: s["clients"].as_u64().unwrap_or(0),
-            offline: s["<status>"] == "offline",
+    /// Asks what one exchange asks, as it is declared.
+    fn declared(&mut self, request: &Request) -> Result<Reply> {
+        let Some((declared, sent)) = http::sent(request) else {
+            return Err(unsupported("this cannot be asked over the network"));
         };
-        Ok(Reply::Services(list(&self.get(SERVICES)?, "services").map(told).collect()))
+        let mut path = http::filled(declared.face.path, sent.params.iter().map(String::as_str));
+        for (at, name) in sent.query.iter().enumerate() {
+            path.push_str(&format!("{}{name}=true", if at == 0 { '?' } else { '&' }));
+        }
+        let body = sent.body.map(Value::Object);
+        let answer = self.ask(declared.face.method.word(), &path, body.as_ref())?;
+        (declared.taken)(&answer).map_err(misread)
+    }
+
+    /// All that is shown of the SAN: each part is an endpoint of its own.
+    fn san_state(&mut self) -> Result<SanState> {
+        let mut part = |face: &Face| self.ask(face.method.word(), face.path, None);
+        let targets = part(&san::GET_TARGETS)?;
+        let initiators = part(&san::GET_INITIATORS)?;
+        let target_groups = part(&san::TARGET_GROUPS.list)?;
+        let initiator_groups = part(&san::INITIATOR_GROUPS.list)?;
+        let inquiry = part(&san::GET_INQUIRY)?;
+        let groups = |of: &Groups, answer: &Value| of.shaped.all(answer, "groups").map_err(misread);
+        Ok(SanState {
+            targets: san::TARGET.all(&targets, "targets").map_err(misread)?,
+            target_groups: groups(&san::TARGET_GROUPS, &target_groups)?,
+            initiators: san::INITIATOR.all(&initiators, "initiators").map_err(misread)?,
+            initiator_groups: groups(&san::INITIATOR_GROUPS, &initiator_groups)?,
+            identity: san::INQUIRY.one(&inquiry, "inquiry").map_err(misread)?,
+        })
     }
 
     fn back_up(&mut self, to: &Path) -> Result<Reply> {
-        let told = self.post(&format!("{CONFIGURATION}/backup"), &json!({}))?;
+        let Reply::Configuration { text } = self.declared(&Request::ConfigurationTell)? else {
+            return Err(unsupported("the appliance tells no configuration"));
+        };
         let failed =
             |e: io::Error| ApiError::new(ErrorKind::Io, format!("cannot write '{}': {e}", to.display()));
-        write_private(to, &text(&told["backup"], "text")).map_err(failed)?;
+        write_private(to, text.reveal()).map_err(failed)?;
         Ok(Reply::Done)
     }
 
     fn restore(&mut self, from: &Path) -> Result<Reply> {
         let failed =
             |e: io::Error| ApiError::new(ErrorKind::Io, format!("cannot read '{}': {e}", from.display()));
-        let text = std::fs::read_to_string(from).map_err(failed)?;
-        self.put(&format!("{CONFIGURATION}/restore?confirm=true"), &json!({ "text": text }))?;
-        Ok(Reply::Done)
+        let text = Secret::new(std::fs::read_to_string(from).map_err(failed)?);
+        self.declared(&Request::ConfigurationTake { text })
     }
 
     /// Of these pools, or of all.
     fn updates(&mut self, pools: &[String]) -> Result<Vec<DeferredUpdate>> {
-        let told = |u: &Value| DeferredUpdate {
-            pool: text(u, "pool"),
-            feature: text(u, "feature"),
-            description: text(u, "description"),
-            needs: texts(u, "needs"),
-            read_only_compatible: u["read_only_compatible"] == true,
+        let Reply::DeferredUpdates(mut all) =
+            self.declared(&Request::DeferredUpdates { pools: Vec::new() })?
+        else {
+            return Ok(Vec::new());
         };
-        let all = self.get("/api/system/v1/updates")?;
-        let is_asked = |u: &DeferredUpdate| pools.is_empty() || pools.contains(&u.pool);
-        Ok(list(&all, "updates").map(told).filter(is_asked).collect())
+        all.retain(|u| pools.is_empty() || pools.contains(&u.pool));
+        Ok(all)
     }
 
-    fn apply(&mut self, pool: String, features: &[String]) -> Result<Reply> {
-        let pools = [pool];
+    fn apply(&mut self, pool: String, features: Vec<String>) -> Result<Reply> {
+        let pools = [pool.clone()];
         let before = self.updates(&pools)?;
-        let mut body = json!({ "pool": pools[0] });
-        if !features.is_empty() {
-            body["features"] = features.into();
-        }
-        self.put("/api/system/v1/updates/apply?confirm=true", &body)?;
+        self.declared(&Request::ApplyUpdates { pool, features })?;
         let left = self.updates(&pools)?;
         Ok(Reply::DeferredUpdates(before.into_iter().filter(|u| !left.contains(u)).collect()))
     }
@@ -280,8 +254,6 @@ impl Caller for Remote {
         true
     }
 }
-
-const CONFIGURATION: &str = "/api/system/v1/configuration";
 
 /// A file with secrets in it, whole or not at all; one that is there already is replaced.
 fn write_private(to: &Path, text: &str) -> io::Result<()> {
@@ -320,11 +292,13 @@ fn unsupported(why: &str) -> ApiError {
     ApiError::new(ErrorKind::Unsupported, why)
 }
 
-/// A part of a path.
-fn encode(part: &str) -> String {
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~:@=+,".contains(&b);
-    let one = |b: u8| if is_plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") };
-    part.bytes().map(one).collect()
+fn misread(wrong: Wrong) -> ApiError {
+    let why = match wrong {
+        Wrong::Invalid(why) => why,
+        Wrong::Unknown(name) => format!("'{name}' is not known"),
+        Wrong::Missing(name) => format!("'{name}' is missing"),
+    };
+    ApiError::new(ErrorKind::Io, format!("the appliance gave an answer that cannot be read: {why}"))
 }
 
 #[cfg(test)]

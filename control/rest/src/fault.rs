@@ -1,6 +1,7 @@
 //! What is answered when a request is not carried out: the appliance's fault, with its names and codes.
 
 use access::AccessError;
+use api::http::Wrong;
 use api::{ApiError, ErrorKind};
 use serde_json::{Value, json};
 
@@ -96,6 +97,16 @@ impl Fault {
 
     pub fn body(&self) -> Value {
         json!({ "fault": { "message": self.message, "code": self.code, "name": self.name } })
+    }
+}
+
+impl From<Wrong> for Fault {
+    fn from(wrong: Wrong) -> Fault {
+        match wrong {
+            Wrong::Invalid(why) => Fault::invalid(why),
+            Wrong::Unknown(name) => Fault::unknown_argument(&name),
+            Wrong::Missing(name) => Fault::missing_argument(name),
+        }
     }
 }
 

@@ -5,12 +5,12 @@
 //!   Unix socket ┴─▶ hyper ─▶ admit ─▶ carry_out ─┤                       │ api::Request
 //!                            │   │       │       └─ audit                ▼
 //!                            │   │       └ body, by the endpoint's Shape  api::Service, on the engine's loops
-//!                            │   └ route: table::all()
+//!                            │   └ route: the table   
 //!                            └ who: session, token, password; the peer of the Unix socket
 //! ```
 //!
-//! Each endpoint is said once, in the table of its resource: method, path, what it needs, what its body and its answer
-//! hold. Routing, the permission check, the check of bodies, the redaction of secrets in the audit log and the OpenAPI
+//! Each endpoint is said once: a request of the appliance where it is declared, see [`api::http`]; what is about users,
+//! sessions and the API itself in the table of its resource: method, path, what it needs, what its body and its answer hold. Routing, the permission check, the check of bodies, the redaction of secrets in the audit log and the OpenAPI
 //! document come from there, see [`table`] and [`openapi`].
 //!
 //! hyper runs on a thread of its own with tokio, beside the engine's loops, and reaches them through
@@ -22,8 +22,8 @@
 //!
 //! Not here: who may do what (`access`), and how anything is done (`appliance`).
 
-mod body;
 mod certificate;
+mod endpoint;
 mod fault;
 mod listen;
 mod metrics;
@@ -32,16 +32,14 @@ mod path;
 mod resources;
 mod route;
 mod server;
-mod shape;
 pub mod table;
 mod who;
 
-pub use body::{Arg, Args};
+pub use api::http::{Arg, Args, Field, Kind, Method, Need, Shape};
 pub use certificate::Certificate;
+pub use endpoint::{Endpoint, Reply};
 pub use fault::{Done, Fault, Outcome};
 pub use listen::{Door, Serving, serve};
 pub use resources::LISTEN;
 pub use server::{About, Admitted, Answer, Asked, Rest};
-pub use shape::{Field, Kind, Shape};
-pub use table::{Endpoint, Method, Need, Reply};
 pub use who::From;

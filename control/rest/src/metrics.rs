@@ -1,4 +1,7 @@
 //! What Prometheus reads: the appliance's own statistics, in its text format.
+//!
+//! Each family is one row of [`FAMILIES`]: name, type, help, and the samples that it has. The order of the rows is that of
+//! the text. A new statistic is a row here, and a field of what the appliance replies, unless one is there already.
 
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Counters, Rest};
@@ -6,10 +9,123 @@ use api::{Daemon, IoKind, Nbd, Pool, Reply, Request, Vdev};
 use serde_json::Value;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Times below a microsecond and above a minute tell nothing: buckets of 2^n ns.
 const BUCKETS: std::ops::RangeInclusive<usize> = 10..=36;
+
+/// All that samples are taken from.
+struct Facts<'a> {
+    pools: &'a [Pool],
+    daemon: &'a Daemon,
+    nbd: &'a Nbd,
+    own: &'a Counters,
+    sessions: usize,
+}
+
+/// A family: name without `cenote_`, type, help, and its samples.
+type Family = (&'static str, &'static str, &'static str, Samples);
+
+/// From what its samples are taken, with which labels.
+#[derive(Clone, Copy)]
+enum Samples {
+    /// One.
+    One(fn(&Facts<'_>) -> u64),
+    /// Several, with labels of their own.
+    Labelled(fn(&Facts<'_>) -> Vec<(&'static str, String, u64)>),
+    /// One for each pool; a second label, if there is one.
+    OfPool(fn(&Pool) -> u64, Option<(&'static str, fn(&Pool) -> &str)>),
+    /// One for each device.
+    OfDevice(fn(&Vdev) -> u64),
+    /// Of each device one for each kind: `read`, `write`.
+    OfKinds(fn(&Vdev) -> Vec<(&'static str, u64)>),
+    /// Of each device a histogram for each kind.
+    Histograms(fn(&Vdev) -> Vec<(&'static str, &[u64])>),
+}
+
+use Samples::{Histograms, Labelled, OfDevice, OfKinds, OfPool, One};
+
+static FAMILIES: &[Family] = &[
+    ("info", "gauge", "The program.", Labelled(|of| vec![("version", of.daemon.version.clone(), 1)])),
+    ("uptime_seconds", "gauge", "Since the daemon started.", One(|of| of.daemon.uptime)),
+    ("arc_size_bytes", "gauge", "What the cache of blocks has.", One(|of| of.daemon.arc_size)),
+    ("arc_max_bytes", "gauge", "What it may have.", One(|of| of.daemon.arc_max)),
+    (
+        "pool_healthy",
+        "gauge",
+        "Whether every device of the pool is fine: its state is ONLINE.",
+        OfPool(|pool| (pool.health == "ONLINE").into(), Some(("state", |pool| &pool.health))),
+    ),
+    ("pool_size_bytes", "gauge", "All allocatable bytes.", OfPool(|pool| number(pool, "size"), None)),
+    (
+        "pool_allocated_bytes",
+        "gauge",
+        "Bytes that are taken.",
+        OfPool(|pool| number(pool, "allocated"), None),
+    ),
+    ("pool_free_bytes", "gauge", "Bytes that are not.", OfPool(|pool| number(pool, "free"), None)),
+    ("pool_errors", "gauge", "Places where data was lost.", OfPool(|pool| pool.errors.count() as u64, None)),
+    (
+        "pool_suspended",
+        "gauge",
+        "Whether nothing can be written any more.",
+        OfPool(|pool| pool.suspended.is_some().into(), None),
+    ),
+    (
+        "device_errors_total",
+        "counter",
+        "What a device failed, or returned wrong.",
+        OfKinds(|v| {
+            vec![("read", v.read_errors), ("write", v.write_errors), ("checksum", v.checksum_errors)]
+        }),
+    ),
+    ("device_online", "gauge", "Whether it can be used.", OfDevice(|v| (v.state == "ONLINE").into())),
+    ("device_operations_total", "counter", "Requests to a device.", OfKinds(|v| kinds(v, |io| io.ops))),
+    ("device_bytes_total", "counter", "Bytes to and from a device.", OfKinds(|v| kinds(v, |io| io.bytes))),
+    (
+        "device_wait_seconds",
+        "histogram",
+        "How long a device took.",
+        Histograms(|v| vec![("read", &v.stats.read.disk_wait), ("write", &v.stats.write.disk_wait)]),
+    ),
+    (
+        "device_flushes_total",
+        "counter",
+        "Flushes that were sent to a device.",
+        OfDevice(|v| v.stats.flush.sent),
+    ),
+    ("nbd_clients", "gauge", "Connections of NBD clients.", One(|of| of.nbd.clients.len() as u64)),
+    (
+        "http_answers_total",
+        "counter",
+        "Answers of the API, by the class of their status.",
+        Labelled(|of| {
+            let classes = of.own.answers.iter().enumerate().skip(2);
+            classes.map(|(class, count)| ("status", format!("{class}xx"), load(count))).collect()
+        }),
+    ),
+    (
+        "http_refused_total",
+        "counter",
+        "Connections hung up on, since there were too many.",
+        One(|of| load(&of.own.refused)),
+    ),
+    ("failed_logins_total", "counter", "Wrong names and passwords.", One(|of| load(&of.own.failed_logins))),
+    ("sessions", "gauge", "Sessions of the API.", One(|of| of.sessions as u64)),
+];
+
+fn load(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+fn number(pool: &Pool, name: &str) -> u64 {
+    pool.property(name).and_then(|p| p.value.as_ref()).and_then(api::Value::number).unwrap_or(0)
+}
+
+fn kinds(vdev: &Vdev, of: fn(&IoKind) -> u64) -> Vec<(&'static str, u64)> {
+    let stats = &vdev.stats;
+    vec![("read", of(&stats.read)), ("write", of(&stats.write)), ("trim", of(&stats.trim))]
+}
 
 pub(crate) async fn answer(rest: Arc<Rest>, asked: Asked) -> Outcome {
     let unexpected = || Fault::internal("the appliance does not say how it is");
@@ -27,19 +143,48 @@ pub(crate) async fn answer(rest: Arc<Rest>, asked: Asked) -> Outcome {
 struct Text(String);
 
 impl Text {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+    fn family(&mut self, (name, kind, help, samples): &Family, of: &Facts<'_>) {
         let _ = writeln!(self.0, "# HELP cenote_{name} {help}\n# TYPE cenote_{name} {kind}");
+        match samples {
+            One(value) => self.sample(name, &[], value(of)),
+            Labelled(all) => {
+                all(of).iter().for_each(|(label, word, value)| self.sample(name, &[(label, word)], value));
+            }
+            OfPool(value, second) => {
+                for pool in of.pools {
+                    let more = second.map(|(label, word)| (label, word(pool)));
+                    let labels: Vec<_> = [("pool", pool.name.as_str())].into_iter().chain(more).collect();
+                    self.sample(name, &labels, value(pool));
+                }
+            }
+            OfDevice(_) | OfKinds(_) | Histograms(_) => {
+                devices(of.pools).iter().for_each(|(pool, vdev)| self.device(name, samples, pool, vdev));
+            }
+        }
+    }
+
+    fn device(&mut self, name: &str, samples: &Samples, pool: &str, vdev: &Vdev) {
+        let device = vdev.path.clone().unwrap_or_else(|| vdev.guid.to_string());
+        let labels = [("pool", pool), ("device", &device)];
+        let of_kind = |kind| [("pool", pool), ("device", device.as_str()), ("kind", kind)];
+        match samples {
+            OfDevice(value) => self.sample(name, &labels, value(vdev)),
+            OfKinds(all) => {
+                all(vdev).into_iter().for_each(|(kind, value)| self.sample(name, &of_kind(kind), value))
+            }
+            Histograms(all) => {
+                all(vdev)
+                    .into_iter()
+                    .for_each(|(kind, counts)| histogram(self, name, &of_kind(kind), counts));
+            }
+            One(_) | Labelled(_) | OfPool(..) => {}
+        }
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
         let inner: Vec<String> = labels.iter().map(|(l, v)| format!("{l}=\"{}\"", escape(v))).collect();
         let labels = if inner.is_empty() { String::new() } else { format!("{{{}}}", inner.join(",")) };
         let _ = writeln!(self.0, "cenote_{name}{labels} {value}");
-    }
-
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
-        self.family(name, kind, help);
-        self.sample(name, &[], value);
     }
 }
 
@@ -49,58 +194,9 @@ fn escape(value: &str) -> String {
 
 fn text(pools: &[Pool], daemon: &Daemon, nbd: &Nbd, own: &Counters, sessions: usize) -> String {
     let mut text = Text::default();
-    text.family("info", "gauge", "The program.");
-    text.sample("info", &[("version", &daemon.version)], 1);
-    text.one("uptime_seconds", "gauge", "Since the daemon started.", daemon.uptime);
-    text.one("arc_size_bytes", "gauge", "What the cache of blocks has.", daemon.arc_size);
-    text.one("arc_max_bytes", "gauge", "What it may have.", daemon.arc_max);
-    of_pools(&mut text, pools);
-    of_vdevs(&mut text, pools);
-    text.family("nbd_clients", "gauge", "Connections of NBD clients.");
-    text.sample("nbd_clients", &[], nbd.clients.len());
-    text.family("http_answers_total", "counter", "Answers of the API, by the class of their status.");
-    for (class, count) in own.answers.iter().enumerate().skip(2) {
-        text.sample(
-            "http_answers_total",
-            &[("status", &format!("{class}xx"))],
-            count.load(Ordering::Relaxed),
-        );
-    }
-    let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-    text.one(
-        "http_refused_total",
-        "counter",
-        "Connections hung up on, since there were too many.",
-        load(&own.refused),
-    );
-    text.one("failed_logins_total", "counter", "Wrong names and passwords.", load(&own.failed_logins));
-    text.one("sessions", "gauge", "Sessions of the API.", sessions);
+    let facts = Facts { pools, daemon, nbd, own, sessions };
+    FAMILIES.iter().for_each(|family| text.family(family, &facts));
     text.0
-}
-
-fn of_pools(text: &mut Text, pools: &[Pool]) {
-    let number = |pool: &Pool, name: &str| {
-        pool.property(name).and_then(|p| p.value.as_ref()).and_then(api::Value::number).unwrap_or(0)
-    };
-    text.family("pool_healthy", "gauge", "Whether every device of the pool is fine: its state is ONLINE.");
-    for pool in pools {
-        let labels = [("pool", pool.name.as_str()), ("state", pool.health.as_str())];
-        text.sample("pool_healthy", &labels, u8::from(pool.health == "ONLINE"));
-    }
-    for (name, property, help) in [
-        ("pool_size_bytes", "size", "All allocatable bytes."),
-        ("pool_allocated_bytes", "allocated", "Bytes that are taken."),
-        ("pool_free_bytes", "free", "Bytes that are not."),
-    ] {
-        text.family(name, "gauge", help);
-        pools.iter().for_each(|pool| text.sample(name, &[("pool", &pool.name)], number(pool, property)));
-    }
-    text.family("pool_errors", "gauge", "Places where data was lost.");
-    pools.iter().for_each(|pool| text.sample("pool_errors", &[("pool", &pool.name)], pool.errors.count()));
-    text.family("pool_suspended", "gauge", "Whether nothing can be written any more.");
-    for pool in pools {
-        text.sample("pool_suspended", &[("pool", &pool.name)], u8::from(pool.suspended.is_some()));
-    }
 }
 
 /// Every device, with the name of its pool.
@@ -113,62 +209,8 @@ fn devices(pools: &[Pool]) -> Vec<(&str, &Vdev)> {
     all
 }
 
-fn of_vdevs(text: &mut Text, pools: &[Pool]) {
-    let all = devices(pools);
-    let device = |vdev: &Vdev| vdev.path.clone().unwrap_or_else(|| vdev.guid.to_string());
-    text.family("device_errors_total", "counter", "What a device failed, or returned wrong.");
-    for (pool, vdev) in &all {
-        let device = device(vdev);
-        let counts =
-            [("read", vdev.read_errors), ("write", vdev.write_errors), ("checksum", vdev.checksum_errors)];
-        for (kind, count) in counts {
-            text.sample("device_errors_total", &[("pool", pool), ("device", &device), ("kind", kind)], count);
-        }
-    }
-    text.family("device_online", "gauge", "Whether it can be used.");
-    for (pool, vdev) in &all {
-        let labels = [("pool", *pool), ("device", &device(vdev))];
-        text.sample("device_online", &labels, u8::from(vdev.state == "ONLINE"));
-    }
-    let kinds = |vdev: &Vdev| -> [(&'static str, IoKind); 3] {
-        [
-            ("read", vdev.stats.read.clone()),
-            ("write", vdev.stats.write.clone()),
-            ("trim", vdev.stats.trim.clone()),
-        ]
-    };
-    for (name, help, of) in [
-        ("device_operations_total", "Requests to a device.", (|k: &IoKind| k.ops) as fn(&IoKind) -> u64),
-        ("device_bytes_total", "Bytes to and from a device.", |k: &IoKind| k.bytes),
-    ] {
-        text.family(name, "counter", help);
-        for (pool, vdev) in &all {
-            let device = device(vdev);
-            for (kind, io) in kinds(vdev) {
-                text.sample(name, &[("pool", pool), ("device", &device), ("kind", kind)], of(&io));
-            }
-        }
-    }
-    text.family("device_wait_seconds", "histogram", "How long a device took.");
-    for (pool, vdev) in &all {
-        let device = device(vdev);
-        for (kind, io) in kinds(vdev).iter().take(2) {
-            histogram(text, &[("pool", pool), ("device", &device), ("kind", kind)], &io.disk_wait);
-        }
-    }
-    text.family("device_flushes_total", "counter", "Flushes that were sent to a device.");
-    for (pool, vdev) in &all {
-        text.sample(
-            "device_flushes_total",
-            &[("pool", pool), ("device", &device(vdev))],
-            vdev.stats.flush.sent,
-        );
-    }
-}
-
 /// The sum is an estimate: each at the middle of its bucket.
-fn histogram(text: &mut Text, labels: &[(&str, &str)], counts: &[u64]) {
-    let name = "device_wait_seconds";
+fn histogram(text: &mut Text, name: &str, labels: &[(&str, &str)], counts: &[u64]) {
     let mut below = 0;
     let mut sum = 0.0;
     for (bucket, count) in counts.iter().enumerate() {

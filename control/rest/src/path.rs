@@ -3,6 +3,8 @@
 //! What names something must name it in one way: a path with an empty or dotted part, an encoded slash, a control
 //! character, or bytes that are no UTF-8 names nothing. Nothing is repaired, so nothing is read in two ways.
 
+pub use api::http::encode;
+
 /// The parts between slashes, decoded, and the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
@@ -27,6 +29,10 @@ impl Path {
         };
         let pairs = query.unwrap_or("").split('&').filter(|text| !text.is_empty()).map(pair);
         Some(Path { parts: parts?, query: pairs.collect::<Option<_>>()? })
+    }
+
+    pub fn pairs(&self) -> &[(String, String)] {
+        &self.query
     }
 
     pub fn query(&self, name: &str) -> Option<&str> {
@@ -55,13 +61,6 @@ fn decode(text: &str) -> Option<String> {
     }
     let decoded = String::from_utf8(decoded).ok()?;
     (!decoded.chars().any(char::is_control)).then_some(decoded)
-}
-
-/// A part of a path as it is written in one.
-pub fn encode(part: &str) -> String {
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~:@=+,".contains(&b);
-    let one = |b: u8| if is_plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") };
-    part.bytes().map(one).collect()
 }
 
 #[cfg(test)]

@@ -1,45 +1,27 @@
 //! What can be asked for, one file for each service, each with its part of the table and its functions.
 
 mod authorizations;
-mod automatic;
-mod logins;
-mod logs;
-mod pools;
-mod roles;
-mod san;
-mod schema;
-mod services;
+pub(crate) mod automatic;
+pub(crate) mod logins;
+pub(crate) mod logs;
+pub(crate) mod pools;
+pub(crate) mod roles;
+pub(crate) mod san;
+pub(crate) mod schema;
+pub(crate) mod services;
 mod share_fields;
-mod shares;
-mod snapshots;
-mod system;
-mod users;
+pub(crate) mod shares;
+pub(crate) mod snapshots;
+pub(crate) mod system;
+pub(crate) mod users;
 
 pub use services::LISTEN;
 
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest};
-use crate::shape::{Kind, Shape, may, must};
-use crate::table::{self, Endpoint};
+use api::http::{Kind, Shape, may, must};
 use serde_json::{Value, json};
 use std::sync::Arc;
-
-pub(crate) static TABLES: &[&[Endpoint]] = &[
-    logins::ENDPOINTS,
-    logs::ENDPOINTS,
-    roles::ENDPOINTS,
-    san::ENDPOINTS,
-    schema::ENDPOINTS,
-    services::ENDPOINTS,
-    pools::ENDPOINTS,
-    shares::ENDPOINTS,
-    snapshots::ENDPOINTS,
-    automatic::OF_PROJECTS,
-    automatic::OF_FILESYSTEMS,
-    automatic::OF_LUNS,
-    system::ENDPOINTS,
-    users::ENDPOINTS,
-];
 
 /// A command of a service, as the service lists it.
 const METHOD: Shape = Shape::new(
@@ -72,7 +54,8 @@ fn service(rest: &Rest, name: &str, version: u8) -> Value {
 async fn describe(rest: Arc<Rest>, asked: Asked) -> Outcome {
     let own = asked.routed.endpoint.service();
     let root = format!("/api/{own}/v1");
-    let methods: Vec<Value> = table::all()
+    let methods: Vec<Value> = rest
+        .table()
         .filter(|e| e.service() == own)
         .map(|e| {
             let path = e.path.strip_prefix(&root).unwrap_or(e.path);

@@ -1,6 +1,7 @@
 //! From a method and the parts of a path to the endpoint that they mean.
 
-use crate::table::{self, Endpoint, Method};
+use crate::endpoint::Endpoint;
+use api::http::Method;
 use std::collections::BTreeMap;
 
 /// The endpoint, and what the braces of its template stand for.
@@ -20,9 +21,13 @@ pub enum Lost {
     Method,
 }
 
-pub fn find(method: Option<Method>, parts: &[String]) -> Result<Routed, Lost> {
+pub fn find(
+    table: impl Iterator<Item = &'static Endpoint>,
+    method: Option<Method>,
+    parts: &[String],
+) -> Result<Routed, Lost> {
     let mut lost = Lost::Nowhere;
-    for endpoint in table::all() {
+    for endpoint in table {
         let Some((params, version)) = matches(endpoint.path, parts) else { continue };
         if method == Some(endpoint.method) {
             return Ok(Routed { endpoint, params, version });
@@ -63,6 +68,7 @@ fn major(part: &str) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table;
 
     fn parts(path: &str) -> Vec<String> {
         path.trim_start_matches('/').split('/').map(String::from).collect()
@@ -73,7 +79,7 @@ mod tests {
         for endpoint in table::all() {
             for version in ["v1", "v2", "v1.0"] {
                 let path = endpoint.path.replace("v1", version);
-                let routed = find(Some(endpoint.method), &parts(&path)).unwrap();
+                let routed = find(table::all(), Some(endpoint.method), &parts(&path)).unwrap();
                 assert_eq!(routed.endpoint.path, endpoint.path, "it is hidden");
             }
         }
@@ -81,7 +87,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_lost() {
-        let lost = |method, path| find(method, &parts(path)).unwrap_err();
+        let lost = |method, path| find(table::all(), method, &parts(path)).unwrap_err();
         assert_eq!(lost(Some(Method::Get), "/api/storage/v1/nothing"), Lost::Nowhere);
         assert_eq!(lost(Some(Method::Get), "/api/storage/v3/pools"), Lost::Nowhere);
         assert_eq!(lost(Some(Method::Get), "/api/storage/v1.1/pools"), Lost::Nowhere);

@@ -1,15 +1,18 @@
 //! One request, from its head to its answer; pure of sockets, so that tests ask it directly.
 
-use crate::body::Args;
+use crate::endpoint::{Endpoint, Reply};
 use crate::fault::{Done, Fault, Outcome};
 use crate::path::{self, Path};
 use crate::route::{self, Lost, Routed};
-use crate::table::{Endpoint, Method, Need, Reply};
 use crate::who::{Claim, From, claim};
 use access::{Access, Identity, Needed, Now, ROOT, Record};
+use api::http::Args;
+use api::http::{Given, Shaped};
+use api::http::{Method, Need};
 use api::{Call, Request, Service};
 use hyper::body::Bytes;
 use hyper::http::request::Parts;
+use serde_json::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -39,6 +42,7 @@ pub struct About {
 
 /// See the crate.
 pub struct Rest {
+    table: Vec<&'static Endpoint>,
     access: Mutex<Access>,
     service: Arc<dyn Service>,
     about: Mutex<About>,
@@ -93,8 +97,15 @@ pub struct Answer {
 }
 
 impl Rest {
-    pub fn new(access: Access, service: Arc<dyn Service>, about: About) -> Arc<Rest> {
+    /// Answers the endpoints of a table.
+    pub(crate) fn over(
+        table: Vec<&'static Endpoint>,
+        access: Access,
+        service: Arc<dyn Service>,
+        about: About,
+    ) -> Arc<Rest> {
         Arc::new(Rest {
+            table,
             access: Mutex::new(access),
             service,
             about: Mutex::new(about),
@@ -139,7 +150,7 @@ impl Rest {
         let path = Path::parse(head.uri.path(), head.uri.query())
             .ok_or_else(|| refused(Fault::not_found("that is no path of anything")))?;
         let method = Method::parse(head.method.as_str());
-        let routed = route::find(method, &path.parts).map_err(|lost| {
+        let routed = route::find(self.table(), method, &path.parts).map_err(|lost| {
             refused(match lost {
                 Lost::Nowhere => Fault::not_found("there is nothing at that path"),
                 Lost::Method => Fault::method(),
@@ -217,7 +228,7 @@ impl Rest {
     /// Does what was asked for, and records it.
     pub async fn carry_out(self: Arc<Rest>, admitted: Admitted, body: Result<Bytes, Fault>) -> Answer {
         let endpoint = admitted.routed.endpoint;
-        let args = body.and_then(|bytes| Args::read(&bytes, endpoint.body));
+        let args = body.and_then(|bytes| Ok(Args::read(&bytes, endpoint.body)?));
         let detail = match (&args, endpoint.body) {
             (Ok(args), Some(_)) if !args.is_empty() => format!("{args:?}"),
             _ => String::new(),
@@ -337,6 +348,10 @@ impl Rest {
         self.access().state().may(&who.user, &Needed { scope, permission, on })
     }
 
+    pub(crate) fn table(&self) -> impl Iterator<Item = &'static Endpoint> {
+        self.table.iter().copied()
+    }
+
     pub(crate) async fn call(&self, asked: &Asked, request: Request) -> Result<api::Reply, Fault> {
         Ok(self.try_call(asked, request).await?)
     }
@@ -383,7 +398,7 @@ impl Rest {
             ("cache-control".to_string(), "no-store".to_string()),
             ("x-content-type-options".into(), "nosniff".into()),
         ];
-        if let Some(service) = endpoint.map(Endpoint::service).filter(|s| !s.is_empty()) {
+        if let Some(service) = endpoint.map(|endpoint| endpoint.service()).filter(|s| !s.is_empty()) {
             headers.push((format!("x-zfssa-{service}-api"), "1.0".into()));
         }
         headers
@@ -439,7 +454,58 @@ fn subject<'a>(routed: &'a Routed, args: &'a Args) -> Vec<(&'static str, &'a str
     all
 }
 
+/// Answers a request that is plain.
+pub(crate) async fn ask_plainly(rest: Arc<Rest>, asked: Asked) -> Outcome {
+    let reply = rest.call(&asked, asked.request()?).await?;
+    match asked.routed.endpoint.declared.and_then(|declared| declared.told) {
+        None => nothing(),
+        Some(told) => {
+            let body =
+                told(&reply).ok_or_else(|| Fault::internal("the appliance answered something else"))?;
+            Ok(asked.in_version(body).into())
+        }
+    }
+}
+
 impl Asked {
+    /// What is asked of the appliance, as the endpoint's declaration says.
+    pub fn request(&self) -> Result<Request, Fault> {
+        let declared = self.routed.endpoint.declared;
+        let declared = declared.ok_or_else(|| Fault::internal("no request is declared for that"))?;
+        let given = Given { params: &self.routed.params, query: self.path.pairs(), args: &self.args };
+        Ok((declared.asked)(given)?)
+    }
+
+    /// A value, as this answer tells it.
+    pub fn told<T>(&self, shaped: &Shaped<T>, value: &T) -> Value {
+        self.in_version(Value::Object((shaped.tell)(value)))
+    }
+
+    /// Hrefs lead into the version that was asked.
+    fn in_version(&self, mut told: Value) -> Value {
+        if self.routed.version != 1 {
+            self.point(&mut told);
+        }
+        told
+    }
+
+    fn point(&self, told: &mut Value) {
+        match told {
+            Value::Array(all) => all.iter_mut().for_each(|one| self.point(one)),
+            Value::Object(map) => {
+                for (name, value) in map {
+                    match value {
+                        Value::String(path) if name == "href" => {
+                            *path = path.replacen("/v1", &format!("/v{}", self.routed.version), 1);
+                        }
+                        value => self.point(value),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// What a brace of the template stands for.
     pub fn param(&self, name: &str) -> &str {
         self.routed.params.get(name).map_or("", String::as_str)

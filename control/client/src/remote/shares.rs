@@ -1,7 +1,8 @@
 //! Projects, file systems and LUNs, their snapshots and schedules.
 
-use super::values::{item, list, seconds, snapshot, spelt, text};
+use super::values::{item, list, snapshot, spelt, text};
 use super::{Remote, encode, unsupported};
+use api::http::seconds;
 use api::shares::{Item, ItemKind, Place, Shares};
 use api::{Automatic, AutomaticDeed, ErrorKind, Reply, Result, ShareDeed, ShareSnapshot};
 use serde_json::{Map, Value, json};

@@ -3,6 +3,7 @@
 use super::*;
 use api::shares::{ItemKind, Place, Shares};
 use api::{AutomaticDeed, ShareDeed, Switch};
+use serde_json::json;
 use std::sync::{Arc, Mutex};
 
 type Asked = Arc<Mutex<Vec<String>>>;

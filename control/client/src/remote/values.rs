@@ -1,6 +1,7 @@
 //! What the API answers, as the values of `api`. Pure.
 
 use api::attributes::{Attribute, Shape};
+use api::http::seconds;
 use api::shares::{Item, ItemKind, Place};
 use api::{Custom, CustomType, Pool, Property, ShareSnapshot, Source};
 use serde_json::Value;
@@ -114,39 +115,5 @@ pub(super) fn snapshot(of: &Value, place: &Place) -> ShareSnapshot {
         clones: number(of, "numclones"),
         holds: number(of, "numholds"),
         guid: u64::from_str_radix(&text(of, "id"), 16).unwrap_or(0),
-    }
-}
-
-/// Since 1970, of `2026-11-21T20:45:00Z`.
-pub(super) fn seconds(date: &str) -> Option<u64> {
-    let part = |from: usize, to: usize| date.get(from..to)?.parse::<u64>().ok();
-    let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
-    let (hour, minute, second) = (part(11, 13)?, part(14, 16)?, part(17, 19)?);
-    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    // Years begin in March here, so that the odd day of a leap year is the last.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
-    Some((days - 719_468) * 86_400 + hour * 3_600 + minute * 60 + second)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates_are_seconds_again() {
-        for (date, expected) in [
-            ("1970-01-01T00:00:00Z", Some(0)),
-            ("2000-02-29T00:00:00Z", Some(951_782_400)),
-            ("2026-11-21T20:50:45Z", Some(1_795_294_245)),
-            ("2100-02-28T23:59:59Z", Some(4_107_542_399)),
-            ("2026-13-01T00:00:00Z", None),
-            ("", None),
-            ("yesterday at noon, or so", None),
-        ] {
-            assert_eq!(seconds(date), expected, "{date}");
-        }
     }
 }

@@ -1,9 +1,9 @@
 //! Authorizations as they travel: flat, a field for each filter and each permission of their scope.
 
-use crate::body::Args;
 use crate::fault::Fault;
-use crate::shape::{Field, Kind, Shape, may, must};
 use access::{Authorization, scope};
+use api::http::Args;
+use api::http::{Field, Kind, Shape, may, must};
 use serde_json::{Map, Value};
 
 /// A permission.

@@ -1,12 +1,14 @@
 //! `/api/storage/v1/.../automatic`: when snapshots are taken by themselves.
 
-use super::share_fields::{HREF, NAME, date};
+use super::share_fields::{HREF, NAME};
 use super::shares::{find, folder, place, right};
 use super::unexpected;
+use crate::endpoint::{Endpoint, Reply, delete, get, post, put, run};
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest, nothing};
-use crate::shape::{Field, Kind, Shape, may, must};
-use crate::table::{Endpoint, Need, Reply, delete, get, post, put, run};
+use api::http::Need;
+use api::http::date;
+use api::http::{Field, Kind, Shape, may, must};
 use api::shares::Shares;
 use api::{Automatic, AutomaticDeed, Request};
 use serde_json::{Value, json};
@@ -83,11 +85,11 @@ macro_rules! endpoints {
     };
 }
 
-pub(super) static OF_PROJECTS: &[Endpoint] =
+pub(crate) static OF_PROJECTS: &[Endpoint] =
     &endpoints!("project and all its shares", "/api/storage/v1/pools/{pool}/projects/{project}");
-pub(super) static OF_FILESYSTEMS: &[Endpoint] =
+pub(crate) static OF_FILESYSTEMS: &[Endpoint] =
     &endpoints!("file system", "/api/storage/v1/pools/{pool}/projects/{project}/filesystems/{filesystem}");
-pub(super) static OF_LUNS: &[Endpoint] =
+pub(crate) static OF_LUNS: &[Endpoint] =
     &endpoints!("LUN", "/api/storage/v1/pools/{pool}/projects/{project}/luns/{lun}");
 
 async fn all(rest: &Rest, asked: &Asked) -> Result<Vec<Automatic>, Fault> {

@@ -1,17 +1,18 @@
 //! `/api/access`: sessions, and which services there are.
 
 use super::{SERVICE, service};
+use crate::endpoint::{Endpoint, Reply, delete, get, post, run};
 use crate::fault::{Done, Fault, Outcome};
 use crate::server::{Asked, Rest, nothing};
-use crate::shape::{Kind, Shape, must};
-use crate::table::{self, Endpoint, Need, Reply, delete, get, post, run};
+use api::http::Need;
+use api::http::{Kind, Shape, must};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const ACCESS: Shape = Shape::new("access", &[must("services", Kind::List(&SERVICE), "The parts of the API")]);
 
-pub(super) static ENDPOINTS: &[Endpoint] = &[
+pub(crate) static ENDPOINTS: &[Endpoint] = &[
     get("/api/access/v1", "List the services", Reply::Several("services", &SERVICE), run!(list))
         .needs(Need::Login),
     post(
@@ -24,7 +25,7 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
 ];
 
 fn services(rest: &Rest, asked: &Asked) -> Vec<Value> {
-    let names: BTreeSet<&str> = table::all().map(Endpoint::service).filter(|s| !s.is_empty()).collect();
+    let names: BTreeSet<&str> = rest.table().map(|e| e.service()).filter(|s| !s.is_empty()).collect();
     names.into_iter().map(|name| service(rest, name, asked.routed.version)).collect()
 }
 

@@ -1,10 +1,11 @@
 //! `/api/log`: the audit log.
 
+use crate::endpoint::{Endpoint, Reply, get, run};
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest};
-use crate::shape::{Kind, Shape, must};
-use crate::table::{Endpoint, Need, Reply, get, run};
 use access::Record;
+use api::http::Need;
+use api::http::{Kind, Shape, must};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ const RECORD: Shape = Shape::new(
     ],
 );
 
-pub(super) static ENDPOINTS: &[Endpoint] = &[
+pub(crate) static ENDPOINTS: &[Endpoint] = &[
     get(
         "/api/log/v1",
         "What this service can do",

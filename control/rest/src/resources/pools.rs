@@ -1,9 +1,10 @@
 //! `/api/storage/v1/pools`: pools, their space, and scrubs.
 
+use crate::endpoint::{Endpoint, Reply, delete, get, post, put, run};
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest, nothing};
-use crate::shape::{Kind, Shape, may, must};
-use crate::table::{Endpoint, Need, Reply, delete, get, post, put, run};
+use api::http::Need;
+use api::http::{Kind, Shape, may, must};
 use api::{
     Class, Dataset, DatasetQuery, Layout, NewPool, Pool, Request, ScrubAction, Value as Held, Vdev, VdevGroup,
 };
@@ -91,7 +92,7 @@ const NEW: Shape = Shape::new(
 const ONE: Reply = Reply::One("pool", &POOL);
 const PATH: &str = "/api/storage/v1/pools/{pool}";
 
-pub(super) static ENDPOINTS: &[Endpoint] = &[
+pub(crate) static ENDPOINTS: &[Endpoint] = &[
     get(
         "/api/storage/v1",
         "What this service can do",

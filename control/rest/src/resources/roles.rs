@@ -1,11 +1,12 @@
 //! `/api/role`: roles and their authorizations.
 
 use super::authorizations::{AUTH, NEW, read, show};
+use crate::endpoint::{Endpoint, Reply, delete, get, post, put, run};
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest, nothing};
-use crate::shape::{Kind, Shape, may, must};
-use crate::table::{Endpoint, Need, Reply, delete, get, post, put, run};
 use access::{Holder, Role};
+use api::http::Need;
+use api::http::{Kind, Shape, may, must};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ const CHANGES: Shape = Shape::new("role_changes", &[must("description", Kind::Te
 const ONE: Reply = Reply::One("role", &ROLE);
 const PATH: &str = "/api/role/v1/roles/{role}";
 
-pub(super) static ENDPOINTS: &[Endpoint] = &[
+pub(crate) static ENDPOINTS: &[Endpoint] = &[
     get(
         "/api/role/v1",
         "What this service can do",

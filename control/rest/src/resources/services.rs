@@ -1,10 +1,10 @@
 //! `/api/service`: what serves clients, and where.
 
+use crate::endpoint::{Endpoint, Reply, get, handles, run, shows};
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest};
-use crate::shape::{Kind, Shape, may, must};
-use crate::table::{Endpoint, Need, Reply, get, put, run};
-use api::{Request, ServiceState, Services, Switch};
+use api::Request;
+use api::services::{self, ServiceState, Services, Switch};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,84 +15,26 @@ const ADDRESSES_MAX: usize = 16;
 /// The service by which all others are asked.
 const OWN: &str = "rest";
 
-const SERVICE: Shape = Shape::new(
-    "service",
-    &[
-        must("href", Kind::Text, "Its path"),
-        must("name", Kind::Text, "iscsi, nbd or rest"),
-        must("<status>", Kind::Text, "online or disabled"),
-        must("addresses", Kind::Texts, "Where clients reach it now"),
-        must(
-            "listen",
-            Kind::Texts,
-            "Where it was set to let clients in; none: on this machine alone. That of rest counts from the next start on",
-        ),
-        may("clients", Kind::Number, "Who is connected now"),
-    ],
-);
-
-const CHANGES: Shape = Shape::new(
-    "service_changes",
-    &[must(
-        "listen",
-        Kind::Texts,
-        "ADDRESS:PORT; none: on this machine alone. Of rest from the next start on",
-    )],
-);
-
-const ONE: Reply = Reply::One("service", &SERVICE);
-const ADMINISTER: Need = Need::Right("svc", "allow_administer");
-
-pub(super) static ENDPOINTS: &[Endpoint] = &[
+pub(crate) static ENDPOINTS: &[Endpoint] = &[
     get(
         "/api/service/v1",
         "What this service can do",
         Reply::One("service", &super::SERVICE),
         run!(super::describe),
     ),
-    get("/api/service/v1/services", "List the services", Reply::Several("services", &SERVICE), run!(list)),
-    get("/api/service/v1/services/{service}", "A service", ONE, run!(one)),
-    put("/api/service/v1/services/{service}", "Change a service", ONE, run!(change))
-        .takes(&CHANGES)
-        .needs(ADMINISTER),
-    put(
-        "/api/service/v1/services/{service}/enable",
-        "Switch a service on, now and for good",
-        ONE,
-        run!(enable),
-    )
-    .needs(ADMINISTER),
-    put(
-        "/api/service/v1/services/{service}/disable",
-        "Switch a service off, now and for good; its clients are ended, after what they have in flight",
-        ONE,
-        run!(disable),
-    )
-    .needs(ADMINISTER),
-    put(
-        "/api/service/v1/services/{service}/restart",
-        "End the clients of a service, who may come again",
-        ONE,
-        run!(restart),
-    )
-    .needs(ADMINISTER),
+    handles(&services::SHOW, run!(list)),
+    shows(&services::GET_SERVICE, run!(one)),
+    handles(&services::LISTEN, run!(change)),
+    handles(&services::ENABLE, run!(switch)),
+    handles(&services::DISABLE, run!(switch)),
+    handles(&services::RESTART, run!(switch)),
 ];
 
 async fn all(rest: &Rest, asked: &Asked) -> Result<Vec<Value>, Fault> {
     let api::Reply::Services(found) = rest.call(asked, Request::Services(Services::Show)).await? else {
         return Err(super::unexpected());
     };
-    let shown = |service: &ServiceState| {
-        json!({
-            "href": asked.href(&["services", &service.name]), "name": service.name, "<status>": service.status(),
-            "addresses": service.addresses, "listen": service.listen,
-        })
-    };
-    let with_clients = |service: &ServiceState| {
-        let mut shown = shown(service);
-        shown["clients"] = service.clients.into();
-        shown
-    };
+    let shown = |service: &ServiceState| asked.told(&services::SERVICE, service);
     let own = ServiceState {
         name: OWN.into(),
         enabled: true,
@@ -101,7 +43,12 @@ async fn all(rest: &Rest, asked: &Asked) -> Result<Vec<Value>, Fault> {
         clients: 0,
         offline: false,
     };
-    Ok(found.iter().map(with_clients).chain([shown(&own)]).collect())
+    let mut own = shown(&own);
+    // It counts no clients.
+    if let Some(own) = own.as_object_mut() {
+        own.remove("clients");
+    }
+    Ok(found.iter().map(shown).chain([own]).collect())
 }
 
 fn listen(rest: &Rest) -> Vec<String> {
@@ -121,23 +68,12 @@ async fn one(rest: Arc<Rest>, asked: Asked) -> Outcome {
     Ok(json!({ "service": found }).into())
 }
 
-async fn enable(rest: Arc<Rest>, asked: Asked) -> Outcome {
-    switch(rest, asked, Switch::Enable).await
-}
-
-async fn disable(rest: Arc<Rest>, asked: Asked) -> Outcome {
-    switch(rest, asked, Switch::Disable).await
-}
-
-async fn restart(rest: Arc<Rest>, asked: Asked) -> Outcome {
-    switch(rest, asked, Switch::Restart).await
-}
-
-async fn switch(rest: Arc<Rest>, asked: Asked, to: Switch) -> Outcome {
-    let name = asked.param("service").to_string();
-    // Whoever is answered here has it on.
-    if (name.as_str(), to) != (OWN, Switch::Enable) {
-        rest.call(&asked, Request::Services(Services::Switch { name, to })).await?;
+async fn switch(rest: Arc<Rest>, asked: Asked) -> Outcome {
+    let request = asked.request()?;
+    // The service that answers here is on.
+    let own = Services::Switch { name: OWN.into(), to: Switch::Enable };
+    if request != Request::Services(own) {
+        rest.call(&asked, request).await?;
     }
     one(rest, asked).await
 }
@@ -147,11 +83,11 @@ async fn change(rest: Arc<Rest>, asked: Asked) -> Outcome {
     if !all(&rest, &asked).await?.iter().any(|s| s["name"] == name.as_str()) {
         return Err(Fault::not_found(format!("there is no service '{name}'")));
     }
-    let addresses = asked.args.texts("listen").unwrap_or_default().to_vec();
     if name != OWN {
-        rest.call(&asked, Request::Services(Services::Listen { name, addresses })).await?;
+        rest.call(&asked, asked.request()?).await?;
         return one(rest, asked).await;
     }
+    let addresses = asked.args.texts("listen").unwrap_or_default();
     let wrong = addresses.iter().find(|a| a.parse::<SocketAddr>().is_err());
     if let Some(wrong) = wrong {
         return Err(Fault::invalid(format!("'{wrong}' is not ADDRESS:PORT")));

@@ -1,9 +1,9 @@
 //! The fields of projects, file systems and LUNs: from the table of attributes, while compiling.
 
-use crate::body::Args;
 use crate::fault::Fault;
-use crate::shape::{Field, Kind, Shape, may, must};
 use api::attributes::{ATTRIBUTES, Attribute, Change, OF_ROOT, Shape as Form};
+use api::http::Args;
+use api::http::{Field, Kind, Shape, date, may, must};
 use api::shares::{Item, ItemKind, Place};
 use api::{CustomType, Source};
 use serde_json::{Map, Value, json};
@@ -257,33 +257,9 @@ fn origin(snapshot: &str) -> Value {
     })
 }
 
-/// `2026-11-21T20:45:00Z`, from seconds since 1970.
-pub(super) fn date(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Years begin in March here, so that the odd day of a leap year is the last: an era has 400 years.
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * march + 2) / 5 + 1;
-    let month = if march < 10 { march + 3 } else { march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        assert_eq!(date(0), "1970-01-01T00:00:00Z");
-        assert_eq!(date(951_782_400), "2000-02-29T00:00:00Z");
-        assert_eq!(date(1_795_294_245), "2026-11-21T20:50:45Z");
-        assert_eq!(date(4_107_542_399), "2100-02-28T23:59:59Z");
-    }
 
     #[test]
     fn attributes_have_the_permissions_of_their_kind() {

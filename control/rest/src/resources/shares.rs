@@ -5,11 +5,12 @@ use super::share_fields::{
     permission, show,
 };
 use super::unexpected;
+use crate::endpoint::{Endpoint, Reply, delete, get, post, put, run};
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest, nothing};
-use crate::shape::{Field, Kind, Shape, may, must};
-use crate::table::{Endpoint, Need, Reply, delete, get, post, put, run};
 use api::attributes::Attribute;
+use api::http::Need;
+use api::http::{Field, Kind, Shape, may, must};
 use api::shares::{Item, ItemKind, Place, Shares};
 use api::{ErrorKind, Request};
 use serde_json::{Map, Value, json};
@@ -82,7 +83,7 @@ pub(super) const ONE_FILESYSTEM: Reply = Reply::One("filesystem", &A_FILESYSTEM)
 pub(super) const ONE_LUN: Reply = Reply::One("lun", &A_LUN);
 const GENERAL: Need = right("allow_changeGeneralProps");
 
-pub(super) static ENDPOINTS: &[Endpoint] = &[
+pub(crate) static ENDPOINTS: &[Endpoint] = &[
     get("/api/storage/v1/projects", "List the projects of all pools", ALL_PROJECTS, run!(list)),
     get("/api/storage/v1/filesystems", "List the file systems of all pools", ALL_FILESYSTEMS, run!(list)),
     get("/api/storage/v1/luns", "List the LUNs of all pools", ALL_LUNS, run!(list)),

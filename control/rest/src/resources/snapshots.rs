@@ -1,14 +1,16 @@
 //! `/api/storage/v1/.../snapshots`, of projects, file systems and LUNs.
 
-use super::share_fields::{HREF, NAME, POOL, PROJECT, date};
+use super::share_fields::{HREF, NAME, POOL, PROJECT};
 use super::shares::{
     FILESYSTEM_CLONE, LUN_CLONE, ONE_FILESYSTEM, ONE_LUN, checked, envelope, find, place, right,
 };
 use super::{shares, unexpected};
+use crate::endpoint::{Endpoint, Reply, delete, get, post, put, run};
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest, nothing};
-use crate::shape::{Kind, Shape, may, must};
-use crate::table::{Endpoint, Need, Reply, delete, get, post, put, run};
+use api::http::Need;
+use api::http::date;
+use api::http::{Kind, Shape, may, must};
 use api::shares::{Place, Shares};
 use api::{ErrorKind, Request, ShareDeed, ShareSnapshot};
 use serde_json::{Value, json};
@@ -66,7 +68,7 @@ macro_rules! path {
     };
 }
 
-pub(super) static ENDPOINTS: &[Endpoint] = &[
+pub(crate) static ENDPOINTS: &[Endpoint] = &[
     get("/api/storage/v1/snapshots", "List the snapshots of all pools", ALL, run!(list_all)),
     get(path!(project ""), "List the snapshots of a project", ALL, run!(list)),
     get(path!(project "/{snapshot}"), "A snapshot of a project", ONE, run!(one)),

@@ -1,11 +1,12 @@
 //! `/api/user`: users, their preferences, tokens, and authorizations of their own.
 
 use super::authorizations::{AUTH, NEW, read, show};
+use crate::endpoint::{Endpoint, Reply, delete, get, post, put, run};
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest, nothing};
-use crate::shape::{Kind, Shape, may, must};
-use crate::table::{Endpoint, Need, Reply, delete, get, post, put, run};
 use access::{Holder, Token, User, UserChange};
+use api::http::Need;
+use api::http::{Kind, Shape, may, must};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -86,7 +87,7 @@ const PREFERENCES_PATH: &str = "/api/user/v1/users/{user}/preferences";
 const TOKENS: &str = "/api/user/v1/users/{user}/preferences/tokens";
 const EXCEPTIONS: &str = "/api/user/v1/users/{user}/exceptions";
 
-pub(super) static ENDPOINTS: &[Endpoint] = &[
+pub(crate) static ENDPOINTS: &[Endpoint] = &[
     get(
         "/api/user/v1",
         "What this service can do",

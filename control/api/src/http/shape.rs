@@ -14,7 +14,7 @@ pub enum Kind {
     Size,
     /// One text, or a list of them; told as a list.
     Texts,
-    /// Text that is never told, see [`access::Secret`].
+    /// Text that is never told, see [`crate::Secret`].
     Secret,
     /// Text that is told once, in the answer that makes it.
     ToldOnce,

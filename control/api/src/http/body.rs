@@ -1,8 +1,8 @@
 //! Bodies of requests: JSON objects whose fields are those of a [`Shape`], and nothing else.
 
-use crate::Fault;
-use crate::shape::{Field, Kind, Shape};
-use access::Secret;
+use super::Wrong;
+use super::shape::{Field, Kind, Shape};
+use crate::Secret;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -44,23 +44,20 @@ impl std::fmt::Debug for Args {
 
 impl Args {
     /// Reads a body. Without a shape it must be empty, or say nothing.
-    pub fn read(bytes: &[u8], shape: Option<&Shape>) -> Result<Args, Fault> {
+    pub fn read(bytes: &[u8], shape: Option<&Shape>) -> Result<Args, Wrong> {
         let value: Value = match bytes.iter().all(u8::is_ascii_whitespace) {
             true => Value::Null,
             false => serde_json::from_slice(bytes)
-                .map_err(|e| Fault::invalid(format!("the body is no JSON: {e}")))?,
+                .map_err(|e| Wrong::Invalid(format!("the body is no JSON: {e}")))?,
         };
         let object = match value {
             // Some clients send it with everything.
             Value::Null => Map::new(),
             Value::Object(object) => object,
-            _ => return Err(Fault::invalid("the body is no JSON object")),
+            _ => return Err(Wrong::Invalid("the body is no JSON object".into())),
         };
         let Some(shape) = shape else {
-            return object
-                .keys()
-                .next()
-                .map_or(Ok(Args::default()), |name| Err(Fault::unknown_argument(name)));
+            return object.keys().next().map_or(Ok(Args::default()), |name| Err(Wrong::Unknown(name.into())));
         };
         let mut args = Args::default();
         for (name, value) in object {
@@ -71,15 +68,26 @@ impl Args {
                         Value::String(text) => text,
                         Value::Bool(flag) => flag.to_string(),
                         Value::Number(number) => number.to_string(),
-                        _ => return Err(Fault::invalid(format!("'{name}' is no text, number or truth"))),
+                        _ => return Err(Wrong::Invalid(format!("'{name}' is no text, number or truth"))),
                     };
                     args.custom.insert(name, text);
                 }
-                None => return Err(Fault::unknown_argument(&name)),
+                None => return Err(Wrong::Unknown(name)),
             }
         }
         let missing = shape.fields.iter().find(|f| f.is_required && !args.has(f.name));
-        missing.map_or(Ok(args), |field| Err(Fault::missing_argument(field.name)))
+        missing.map_or(Ok(args), |field| Err(Wrong::Missing(field.name)))
+    }
+
+    /// What an answer tells of the fields of its shape. Other fields are those of a later version, and are left away.
+    pub fn told(value: &Value, shape: &Shape) -> Args {
+        let fields = shape.fields.iter();
+        let given = fields.filter_map(|f| Some((f.name, read(f, value.get(f.name)?.clone()).ok()?)));
+        Args { given: given.collect(), custom: BTreeMap::new() }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Arg> {
+        self.given.get(name)
     }
 
     pub fn has(&self, name: &str) -> bool {
@@ -141,8 +149,8 @@ impl Args {
     }
 }
 
-fn read(field: &Field, value: Value) -> Result<Arg, Fault> {
-    let wrong = |what: &str| Fault::invalid(format!("property '{}' is no {what}", field.name));
+fn read(field: &Field, value: Value) -> Result<Arg, Wrong> {
+    let wrong = |what: &str| Wrong::Invalid(format!("property '{}' is no {what}", field.name));
     let text = |value: Value| match value {
         Value::String(text) => Ok(text),
         _ => Err(wrong("text")),
@@ -165,7 +173,7 @@ fn read(field: &Field, value: Value) -> Result<Arg, Fault> {
         Kind::Size => match value {
             Value::String(text) => units::parse_size(&text)
                 .map(Arg::Number)
-                .map_err(|e| Fault::invalid(format!("'{}': {e}", field.name))),
+                .map_err(|e| Wrong::Invalid(format!("'{}': {e}", field.name))),
             // Clients that reckon with floats send them.
             Value::Number(n) => n
                 .as_u64()
@@ -188,7 +196,7 @@ fn read(field: &Field, value: Value) -> Result<Arg, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::{may, must};
+    use crate::http::{may, must};
 
     const SHAPE: Shape = Shape::new(
         "test",
@@ -203,7 +211,7 @@ mod tests {
     )
     .and_custom();
 
-    fn read(text: &str) -> Result<Args, Fault> {
+    fn read(text: &str) -> Result<Args, Wrong> {
         Args::read(text.as_bytes(), Some(&SHAPE))
     }
 
@@ -224,25 +232,37 @@ mod tests {
         assert!(Args::read(b" null ", None).unwrap().is_empty() && Args::read(b"", None).unwrap().is_empty());
     }
 
+    const MISSING: &str = "missing";
+    const INVALID: &str = "invalid";
+    const UNKNOWN: &str = "unknown";
+
+    fn kind(wrong: &Wrong) -> &'static str {
+        match wrong {
+            Wrong::Missing(_) => MISSING,
+            Wrong::Invalid(_) => INVALID,
+            Wrong::Unknown(_) => UNKNOWN,
+        }
+    }
+
     #[test]
     fn anything_else_is_refused_by_name() {
         for (body, name) in [
-            ("", "ERR_MISSING_ARG"),
-            ("{}", "ERR_MISSING_ARG"),
-            (r#"{"name":1}"#, "ERR_INVALID_ARG"),
-            (r#"{"name":"a","size":-1}"#, "ERR_INVALID_ARG"),
-            (r#"{"name":"a","size":1.5}"#, "ERR_INVALID_ARG"),
-            (r#"{"name":"a","size":"big"}"#, "ERR_INVALID_ARG"),
-            (r#"{"name":"a","thin":"perhaps"}"#, "ERR_INVALID_ARG"),
-            (r#"{"name":"a","groups":[1]}"#, "ERR_INVALID_ARG"),
-            (r#"{"name":"a","more":1}"#, "ERR_UNKNOWN_ARG"),
-            (r#"{"name":"a","custom:x":[1]}"#, "ERR_INVALID_ARG"),
-            ("[]", "ERR_INVALID_ARG"),
-            ("{\"name\":", "ERR_INVALID_ARG"),
-            (&"[".repeat(100_000), "ERR_INVALID_ARG"),
+            ("", MISSING),
+            ("{}", MISSING),
+            (r#"{"name":1}"#, INVALID),
+            (r#"{"name":"a","size":-1}"#, INVALID),
+            (r#"{"name":"a","size":1.5}"#, INVALID),
+            (r#"{"name":"a","size":"big"}"#, INVALID),
+            (r#"{"name":"a","thin":"perhaps"}"#, INVALID),
+            (r#"{"name":"a","groups":[1]}"#, INVALID),
+            (r#"{"name":"a","more":1}"#, UNKNOWN),
+            (r#"{"name":"a","custom:x":[1]}"#, INVALID),
+            ("[]", INVALID),
+            ("{\"name\":", INVALID),
+            (&"[".repeat(100_000), INVALID),
         ] {
-            assert_eq!(read(body).unwrap_err().name, name, "{}", &body[..body.len().min(40)]);
+            assert_eq!(kind(&read(body).unwrap_err()), name, "{}", &body[..body.len().min(40)]);
         }
-        assert_eq!(Args::read(b"{\"a\":1}", None).unwrap_err().name, "ERR_UNKNOWN_ARG");
+        assert_eq!(kind(&Args::read(b"{\"a\":1}", None).unwrap_err()), UNKNOWN);
     }
 }
