@@ -1,5 +1,5 @@
 //! What rots unseen: grown files, untested crates, files no module reaches, dead links, promises left in comments,
-//! dependencies nobody uses or owns.
+//! dependencies without a use or an owner.
 //!
 //! ```text
 //!   text           one file at a time: its length, its words, the length of its comments

@@ -14,7 +14,7 @@ use std::path::Path;
 use super::{Release, printed, put, run_to_end};
 use crate::{Failure, root};
 
-/// Where the unit's program is when somebody installs it by hand, and where packages have it.
+/// Where the unit's program is when it is installed by hand, and where packages have it.
 const BY_HAND: &str = "/usr/local/bin/cenote";
 const PACKAGED: &str = "/usr/bin/cenote";
 
