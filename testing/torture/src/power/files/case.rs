@@ -328,7 +328,7 @@ async fn look(name: &'static str, promise: Promise) -> Result<Found> {
     if !report.is_sound() {
         return Err(Error::corrupt(format!("blocks are lost: {:?}", report.damage)));
     }
-    // It can be written to as well: then what nobody has a name for goes.
+    // It can be written to as well: then unlinked files are freed.
     pool.open_file_system_for_writing(name).await?;
     pool.export().await?;
     // That the log is lost is to be said, and nothing else.
