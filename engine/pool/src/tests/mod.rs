@@ -6,6 +6,7 @@ mod cloned;
 mod effects;
 mod faults;
 mod file_logs;
+mod frees;
 mod full;
 mod full_files;
 mod given_up;
