@@ -2,8 +2,8 @@
 
 mod add;
 mod create;
-mod events;
 mod device;
+mod events;
 mod get;
 mod get_vdev;
 mod history;
