@@ -64,7 +64,7 @@ static FAMILIES: &[Family] = &[
         OfPool(|pool| number(pool, "allocated"), None),
     ),
     ("pool_free_bytes", "gauge", "Bytes that are not.", OfPool(|pool| number(pool, "free"), None)),
-    ("pool_errors", "gauge", "Places where data was lost.", OfPool(|pool| pool.errors.count() as u64, None)),
+    ("pool_errors", "gauge", "Places where data was lost.", OfPool(|pool| pool.errors.count(), None)),
     (
         "pool_suspended",
         "gauge",
