@@ -9,8 +9,8 @@
 //!   shaped! { ... } ──── a value of `api` and its fields: told by the server, taken by the client
 //! ```
 //!
-//! A declaration names the variant of [`crate::Request`] once, as a pattern that is an expression too: it takes a request apart to
-//! send it, and builds it from what was received. The fields of a body are the variables of that pattern. So both
+//! A declaration names the variant of [`crate::Request`] once, as a pattern that is an expression too: it takes a request
+//! apart to send it, and builds it from what was received. The fields of a body are the variables of that pattern. So both
 //! directions agree by construction, and a test sends a sample of each through both.
 //!
 //! A declaration that is *plain* has no code of its own in the server: the request is asked, and its reply is told. Others
