@@ -19,6 +19,7 @@ mod daemon;
 mod dataset;
 pub mod declared;
 mod error;
+mod event;
 mod history;
 pub mod http;
 mod mounts;
@@ -41,6 +42,7 @@ pub use automatic::{Automatic, AutomaticDeed};
 pub use daemon::{Daemon, Memory};
 pub use dataset::{Dataset, DatasetKind, DatasetQuery, NewDataset, NewKind};
 pub use error::{ApiError, ErrorKind, Result};
+pub use event::Event;
 pub use history::{Did, HistoryRecord, Item, PoolHistory};
 pub use mounts::{Mount, Mounted, Unmount};
 pub use nbd::{Nbd, NbdClient, NbdExport};
@@ -49,7 +51,7 @@ pub use pool::{
     ScanState, Vdev, VdevGroup,
 };
 pub use property::{Property, Source, Value};
-pub use request::{Call, Reply, Request, ScrubAction};
+pub use request::{Call, DeviceAction, Joining, Reply, Request, ScrubAction};
 pub use schema::{Custom, CustomProperty, CustomType, Schema};
 pub use secret::Secret;
 pub use services::{ServiceState, Services, Switch};

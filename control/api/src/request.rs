@@ -3,9 +3,9 @@
 use crate::san::{San, SanState};
 use crate::shares::{Item, Shares};
 use crate::{
-    Daemon, Dataset, DatasetQuery, DeferredUpdate, FileProject, Importable, Mount, Mounted, Nbd, NewDataset,
-    NewPool, NewVdevs, Pool, PoolHistory, PoolImport, ProjectOf, Schema, Secret, Services, Snapshots,
-    Tunable, Unmount, Usage, Whose,
+    Daemon, Dataset, DatasetQuery, DeferredUpdate, Event, FileProject, Importable, Mount, Mounted, Nbd,
+    NewDataset, NewPool, NewVdevs, Pool, PoolHistory, PoolImport, ProjectOf, Schema, Secret, Services,
+    Snapshots, Tunable, Unmount, Usage, Whose,
 };
 use serde::{Deserialize, Serialize};
 
@@ -67,11 +67,23 @@ pub enum Request {
     PoolSync {
         names: Vec<String>,
     },
+    /// What has happened to pools after the event with this number.
+    Events {
+        since: u64,
+    },
+    /// Forgets all events.
+    EventsClear,
     /// Forgets the errors of the pool's devices, or of one by name, path or guid, and lets a suspended pool go on.
     PoolClear {
         name: String,
         #[serde(default)]
         device: Option<String>,
+    },
+    /// Does something to one device of a pool, by path, name or guid.
+    PoolDevice {
+        name: String,
+        device: String,
+        action: DeviceAction,
     },
     PoolScrub {
         name: String,
@@ -179,6 +191,7 @@ impl Request {
                 | Request::Pools { .. }
                 | Request::PoolHistory { .. }
                 | Request::PoolSync { .. }
+                | Request::Events { .. }
                 | Request::Datasets(_)
                 | Request::DatasetUsage { .. }
                 | Request::FileProject(FileProject { id: None, inherits: None, .. })
@@ -202,6 +215,32 @@ impl Request {
                 | Request::ConfigurationTell
         )
     }
+}
+
+/// What is done to a device of a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceAction {
+    /// Takes it out of use; `temporary`: until the pool is opened again; `fault`: until its errors are cleared.
+    Offline {
+        temporary: bool,
+        fault: bool,
+    },
+    Online,
+    /// Another device joins it in a mirror.
+    Attach(Joining),
+    /// Another device takes its place.
+    Replace(Joining),
+    Detach,
+}
+
+/// The device that joins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joining {
+    pub device: String,
+    /// Even if it seems to be in use.
+    pub force: bool,
+    pub ashift: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -237,6 +276,8 @@ pub enum Reply {
         warning: Option<String>,
     },
     History(Vec<PoolHistory>),
+    Events(Vec<Event>),
+    Count(u64),
     Datasets(Vec<Dataset>),
     Usage(Vec<Usage>),
     ProjectOf(ProjectOf),

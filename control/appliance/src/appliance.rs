@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::configuration::Configuration;
 use crate::datasets::migration::Migrations;
 use crate::mounts::Mounts;
+use crate::pools::events::Events;
 use crate::pools::{Pools, Watch};
 use crate::san::directory::Iscsi;
 use crate::schedules::Keeper;
@@ -47,6 +48,7 @@ pub(crate) struct Inner {
     pub migrations: Migrations,
     pub keeper: Keeper,
     pub watch: Watch,
+    pub events: Events,
     pub gates: Gates,
     pub nbd: Mutex<Option<nbd::Server>>,
     pub offers: Mutex<Offers>,
@@ -88,6 +90,7 @@ impl Appliance {
             migrations: Migrations::default(),
             keeper: Keeper::default(),
             watch: Default::default(),
+            events: Events::default(),
             gates: Gates::default(),
             nbd: Mutex::default(),
             offers: Mutex::default(),

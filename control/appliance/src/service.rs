@@ -50,8 +50,13 @@ impl Appliance {
                 self.set_vdev(&name, &vdev, &property, &value, &by).await
             }
             Request::PoolHistory { names } => self.histories(&names).await,
+            Request::Events { since } => Ok(self.events(since)),
+            Request::EventsClear => Ok(self.clear_events()),
             Request::PoolSync { names } => self.sync_pools(&names).await,
             Request::PoolClear { name, device } => self.clear_pool(&name, device.as_deref(), &by).await,
+            Request::PoolDevice { name, device, action } => {
+                self.handle_device(&name, &device, action, &by).await
+            }
             Request::PoolScrub { name, action } => self.scrub_pool(&name, action, &by).await,
             Request::LabelClear { device, force } => self.clear_labels(&device, force).await,
             Request::Datasets(query) => self.query_datasets(query).await,

@@ -324,7 +324,6 @@ const NOT_YET: &[(&str, &[&str])] = &[
             "checkpoint",
             "ddtprune",
             "detach",
-            "events",
             "initialize",
             "offline",
             "online",

@@ -2,6 +2,8 @@
 
 mod add;
 mod create;
+mod device;
+mod events;
 mod get;
 mod get_vdev;
 mod history;
@@ -53,10 +55,16 @@ pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
             Ok(())
         }
         Command::History(args) => history::run(session, args),
+        Command::Events(args) => events::run(session, args),
         Command::Sync { pools } => session.order(Request::PoolSync { names: pools.clone() }),
         Command::Clear(args) => {
             session.order(Request::PoolClear { name: args.pool.clone(), device: args.device.clone() })
         }
+        Command::Offline(args) => device::offline(session, args),
+        Command::Online(args) => device::online(session, args),
+        Command::Attach(args) => device::attach(session, args),
+        Command::Detach { pool, device } => device::detach(session, pool, device),
+        Command::Replace(args) => device::replace(session, args),
         Command::Scrub(args) => scrub::run(session, args),
         Command::Labelclear { force, device } => {
             session.order(Request::LabelClear { device: absolute(device), force: *force })

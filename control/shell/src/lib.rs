@@ -57,8 +57,20 @@ pub fn run_script(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<bool> {
-    for line in script.lines() {
-        let line = line?;
+    let mut begun = String::new();
+    let mut lines = script.lines();
+    loop {
+        let line = match lines.next().transpose()? {
+            Some(line) => line,
+            // The last line ends in a backslash, and nothing follows.
+            None if !begun.is_empty() => String::new(),
+            None => return Ok(true),
+        };
+        if let Some(more) = words::continued(&line) {
+            begun.push_str(more);
+            continue;
+        }
+        let line = std::mem::take(&mut begun) + &line;
         if transcript {
             writeln!(out, "{}{}", shell.prompt(), line.trim())?;
         }
@@ -75,5 +87,4 @@ pub fn run_script(
             }
         }
     }
-    Ok(true)
 }

@@ -141,6 +141,15 @@ fn a_commit_leads_back_to_where_the_line_began() {
     assert_eq!(lines, ["shell: project mysql logbias=latency", "shell: lun mysql/innodb-log volsize=256G"]);
 }
 
+/// What wrapped examples of documents look like: the second line was taken for a command.
+#[test]
+fn a_line_that_ends_in_a_backslash_goes_on_with_the_next() {
+    let whole = "shares project mysql\nset logbias=latency\ncommit\n";
+    let split = "shares \\\n  project my\\\nsql\nset \\\r\nlogbias=latency\ncommit\\\n";
+    assert_eq!(transcript(split).1, transcript(whole).1);
+    assert!(transcript(split).1.len() == 1 && transcript(split).0.contains("> set logbias=latency\n"));
+}
+
 #[test]
 fn a_set_at_the_end_of_a_line_is_committed_and_leaves_everything_where_it_was() {
     let (text, asked) =

@@ -1,7 +1,15 @@
 //! A line as words. Pure.
 //!
 //! Blanks separate words, and nothing between quotes does; a `;` outside of quotes ends a command, and a `#` at the begin of
-//! a word everything.
+//! a word everything. A line that ends in a backslash goes on with the next one.
+
+/// What a line that is continued on the next one says, without the backslash at its end.
+pub(crate) fn continued(line: &str) -> Option<&str> {
+    let line = line.trim_end_matches('\r');
+    let backslashes = line.len() - line.trim_end_matches('\\').len();
+    // Two of them are a value that ends in one.
+    (backslashes % 2 == 1).then(|| &line[..line.len() - 1])
+}
 
 /// The commands of a line.
 pub(crate) fn commands(line: &str) -> Vec<String> {

@@ -41,6 +41,7 @@
 mod accounting;
 mod alloc;
 mod cost;
+mod frees;
 #[cfg(test)]
 mod interleave;
 mod node;
@@ -58,6 +59,7 @@ mod tree;
 
 pub use accounting::{Account, Census, Ledger, NoLedger, Owner, Sums};
 pub use alloc::NewObject;
+pub use frees::PieceToFree;
 pub use node::Attrs;
 pub use object::Object;
 pub use objset::{Caching, ObjSet, Policy, RedundantMetadata, SyncMode};

@@ -473,6 +473,7 @@ impl<'a> Run<'a> {
                     touched = true;
                 }
             }
+            world::breathe().await;
         }
         for (slot, new) in self.write_leaves(first, self.fan_out(), |slot| pointers.get(slot)).await? {
             pointers.set(slot, &new);

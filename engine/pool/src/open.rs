@@ -189,9 +189,7 @@ async fn look(
             multihost::check(&tree, &uberblock, &candidate.config, options).await?;
         }
         let (config, mut spec) = read_config(&tree, &uberblock, options).await?;
-        if candidate.config.state == PoolState::Exported {
-            forgive(&mut spec);
-        }
+        forgive(&mut spec);
         Ok(Found { uberblock, newest, config, spec })
     };
     read.await.or_else(|e| check_devices(&tree).and(Err(e)))
@@ -287,7 +285,8 @@ async fn read_config(
     Ok((PoolConfig::decode(&list)?, spec))
 }
 
-/// What was found wrong with a device in another place need not be so here, unless an administrator has said it.
+/// What was found wrong with a device when the pool was open last need not be so now, unless an administrator has said it:
+/// it is tried, as OpenZFS does when it imports.
 fn forgive(spec: &mut Spec) {
     if spec.aux_state.as_deref() != Some("external") {
         (spec.faulted, spec.degraded, spec.removed, spec.aux_state) = (None, None, None, None);

@@ -179,6 +179,13 @@ impl Pool {
         self.0.config_dirty.store(true, Ordering::Release);
     }
 
+    /// All there is to complain of: what [`Pool::problems`] tells, and how many blocks are lost.
+    pub fn complaints(&self) -> Vec<String> {
+        let lost = Some(self.data_error_count()).filter(|count| *count > 0);
+        let lost = lost.map(|count| format!("{count} blocks cannot be read"));
+        self.problems().into_iter().chain(lost).collect()
+    }
+
     /// What else than lost blocks was met since the pool was opened, in sentences.
     pub fn problems(&self) -> Vec<String> {
         self.0.note_problems();

@@ -56,7 +56,7 @@ impl Pool {
 
     /// Starts a resilver if a device needs one and nothing hinders it.
     pub(crate) fn consider_resilver(&self) {
-        let Some((_, last)) = self.missing_span() else { return };
+        let Some((_, last)) = self.missing_span() else { return self.0.scrub.want_no_resilver() };
         // While a device still fails, there is no end to it.
         let is_over = last <= self.uberblock().txg;
         if is_over && !self.0.txgs.is_closing() && lock(&self.0.scrub.state).may_resilver() {

@@ -150,6 +150,10 @@ impl Scrub {
         lock(&self.state).is_running
     }
 
+    pub(crate) fn want_no_resilver(&self) {
+        self.wanted.store(false, Ordering::Release);
+    }
+
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Acquire)
     }

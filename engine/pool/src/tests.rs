@@ -8,6 +8,7 @@ mod effects;
 mod errors;
 mod faults;
 mod file_logs;
+mod frees;
 mod full;
 mod full_files;
 mod given_up;

@@ -165,6 +165,8 @@ table! {
         "From so much dirty data on, writers are delayed.";
     DelayScale "zfs_delay_scale" Nanoseconds 500000 in (0, 1_000_000_000),
         "How fast the delay of writers grows: the delay halfway between its start and zfs_dirty_data_max.";
+    PerTxgDirtyFreesPercent "zfs_per_txg_dirty_frees_percent" Percent 30 in PERCENT,
+        "At most so much of zfs_dirty_data_max in indirect blocks is emptied by frees that are not on disk yet; 0 is no limit.";
     AsyncBlockMaxBlocks "zfs_async_block_max_blocks" Count 100000 in (1, u64::MAX),
         "At most so many blocks of destroyed datasets are freed in one transaction group.";
     ArcMax "zfs_arc_max" Bytes 0 in (0, 1 << 50),

@@ -15,7 +15,7 @@
 //! requests wait, or, of an impatient pool, fail; what they have dirtied stays dirty.
 //!
 //! [`Txgs`] is the state machine; the loop that drives it belongs to `pool`. [`throttle`] decides how long a writer waits,
-//! `capacity` whether the devices can take what it writes, `admission` carries both out. A [`Room`] is what a quota or
+//! `capacity` whether the devices can take what it writes, `admission` carries both out; `frees` divides what frees much. A [`Room`] is what a quota or
 //! the pool leaves to one dataset.
 //!
 //! Invariants: a txg is handed to be synced only when nobody holds it; txgs sync in order, none is skipped; dirty bytes
@@ -23,6 +23,7 @@
 
 mod admission;
 mod capacity;
+mod frees;
 mod room;
 pub mod throttle;
 mod txgs;

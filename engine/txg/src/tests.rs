@@ -136,3 +136,36 @@ fn writers_wait_for_space_in_turn_and_what_frees_passes_them() {
         syncing.await;
     });
 }
+
+/// All of it went into one txg, for which everything else waited.
+#[test]
+fn what_frees_much_is_spread_over_txgs_of_which_those_under_way_free_a_bounded_part() {
+    run(async {
+        let tunables = Tunables::default();
+        tunables.set(Tunable::DirtyDataMax, 1 << 20).unwrap();
+        let txgs = Txgs::new(Txg(10), &tunables);
+        let most = (1 << 20) / 100 * 30;
+        assert_eq!(txgs.piece_to_free(), most / 4);
+        let syncing = world::spawn(sync_loop(txgs.clone(), Duration::from_millis(10)));
+        let (mut in_txg, pieces) = (std::collections::BTreeMap::new(), 100);
+        for _ in 0..pieces {
+            txgs.wait_to_free().await.unwrap();
+            let tx = txgs.begin().await.unwrap();
+            tx.empties(txgs.piece_to_free());
+            tx.dirtied(1);
+            *in_txg.entry(tx.txg()).or_insert(0) += txgs.piece_to_free();
+            let unsynced: u64 = in_txg.range(txgs.synced_txg().next()..).map(|(_, bytes)| *bytes).sum();
+            assert!(unsynced < most + txgs.piece_to_free(), "{in_txg:?}");
+        }
+        assert!(in_txg.len() >= pieces / 5, "{in_txg:?}");
+        tunables.set(Tunable::PerTxgDirtyFreesPercent, 0).unwrap();
+        let txg = txgs.open_txg();
+        for _ in 0..pieces {
+            txgs.wait_to_free().await.unwrap();
+            txgs.begin().await.unwrap().empties(most);
+        }
+        assert_eq!(txgs.open_txg(), txg, "without a limit nothing waits");
+        txgs.close();
+        syncing.await;
+    });
+}

@@ -27,6 +27,8 @@ pub struct Limits {
     pub delay_scale_ns: u64,
     /// `zfs_dirty_data_sync_percent`: a txg this dirty is synced without waiting for its time-out.
     pub sync_percent: u64,
+    /// `zfs_per_txg_dirty_frees_percent`.
+    pub frees_percent: u64,
     /// `zfs_txg_timeout`, seconds.
     pub txg_timeout: Duration,
 }
@@ -39,6 +41,7 @@ impl Limits {
             delay_min_percent: tunables.get(Tunable::DelayMinDirtyPercent),
             delay_scale_ns: tunables.get(Tunable::DelayScale),
             sync_percent: tunables.get(Tunable::DirtyDataSyncPercent),
+            frees_percent: tunables.get(Tunable::PerTxgDirtyFreesPercent),
             txg_timeout: Duration::from_secs(tunables.get(Tunable::TxgTimeout)),
         }
     }

@@ -25,6 +25,8 @@ pub(crate) struct State {
     pub(crate) limits: Limits,
     /// What the holders of a txg may still dirty.
     claimed_memory: u64,
+    /// Bytes of indirect blocks that each txg empties: see [`crate::frees`].
+    pub(crate) emptied: [u64; Txg::SLOTS],
     pub(crate) capacity: Capacity,
     /// How many writers stand in each queue.
     pub(crate) waiting: [u64; 2],
@@ -99,6 +101,7 @@ impl Txgs {
             dirty_since: None,
             limits: Limits::of(tunables),
             claimed_memory: 0,
+            emptied: [0; Txg::SLOTS],
             capacity: Capacity::default(),
             waiting: [0; 2],
             halted: None,
@@ -329,6 +332,7 @@ impl Txgs {
             state.syncing = None;
             state.synced = txg;
             state.dirty[txg.slot()] = 0;
+            state.emptied[txg.slot()] = 0;
             state.capacity.synced(txg);
         }
         self.0.tell();

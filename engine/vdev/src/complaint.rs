@@ -48,7 +48,7 @@ impl VdevStatus {
 /// `detail` is what the operating system said, if it was asked.
 pub fn complaint(device: &str, health: Health, detail: Option<&str>) -> String {
     let (what, help) = match (health.state, health.aux) {
-        (State::Offline, _) => ("was taken offline", "bring it back with OpenZFS, after 'zpool export'"),
+        (State::Offline, _) => ("was taken offline", "bring it back with 'zpool online'"),
         (State::Removed, _) => ("was removed", "attach it again"),
         (_, Aux::OpenFailed) => {
             let why = detail.map_or_else(String::new, |d| format!(" ({})", without_code(d)));
@@ -69,11 +69,9 @@ pub fn complaint(device: &str, health: Health, detail: Option<&str>) -> String {
         (_, Aux::BadGuidSum) => ("is part of the pool, and nobody knows where it was", "attach it"),
         (_, Aux::ErrorsExceeded) => (
             "was given up after too many errors",
-            "see what is wrong with it, then mark it repaired with OpenZFS, after 'zpool export'",
+            "see what is wrong with it, then mark it repaired with 'zpool clear'",
         ),
-        (_, Aux::External) => {
-            ("was faulted by an administrator", "take that back with OpenZFS, after 'zpool export'")
-        }
+        (_, Aux::External) => ("was faulted by an administrator", "take that back with 'zpool clear'"),
         (_, aux) => return format!("{device} cannot be used: {}", aux.phrase()),
     };
     format!("{device} {what}: {help}")
@@ -97,7 +95,7 @@ mod tests {
         );
         assert_eq!(
             say(State::Offline, Aux::None, None),
-            "/d/a was taken offline: bring it back with OpenZFS, after 'zpool export'"
+            "/d/a was taken offline: bring it back with 'zpool online'"
         );
         let lines = vec!["/d/a was removed: attach it again".into(), "b".into()];
         let lacking = Lacking { lines, tree: None };

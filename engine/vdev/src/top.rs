@@ -92,7 +92,7 @@ pub struct Top {
     guid: AtomicU64,
     /// The smallest unit of space, as a power of two.
     pub ashift: u32,
-    asize: AtomicU64,
+    asize: u64,
     /// The size of its metaslabs, as a power of two.
     pub metaslab_shift: u32,
     pub is_log: bool,
@@ -131,7 +131,7 @@ impl Top {
             id,
             guid: AtomicU64::new(spec.guid.0),
             ashift: ashift as u32,
-            asize: AtomicU64::new(spec.asize.unwrap_or(0)),
+            asize: spec.asize.unwrap_or(0),
             metaslab_shift: shift as u32,
             is_log: spec.is_log(),
             bias: Mutex::new(spec.bias),
@@ -149,12 +149,7 @@ impl Top {
 
     /// The allocatable bytes, parity included.
     pub fn asize(&self) -> u64 {
-        self.asize.load(Ordering::Relaxed)
-    }
-
-    /// Its devices have grown.
-    pub(crate) fn set_asize(&self, asize: u64) {
-        self.asize.store(asize, Ordering::Relaxed);
+        self.asize
     }
 
     /// The devices as they are grouped now. An operation keeps to those that it began with.

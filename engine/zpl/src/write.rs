@@ -10,7 +10,7 @@
 //! txg to sync. All that can fail comes before the first change: there is room, or none; attributes and names were read.
 //!
 //! A file whose last name goes is put on the list of unlinked files in the same transaction. It is freed when its last
-//! handle is released, or at the next opening of the file system.
+//! handle is released, or at the next opening of the file system; a long one in pieces, over several txgs.
 //!
 //! What takes space needs room in the dataset and the quotas of the owner; what frees it (unlink, truncate, removing
 //! attributes) needs neither, so that there is a way out of a full pool.
@@ -187,15 +187,24 @@ impl FileSystem {
         for entry in self.writer()?.unlinked.entries().await? {
             let Some(id) = entry.value.as_u64().map(ObjectId) else { continue };
             // One that cannot be freed stays where it is, and the rest of the file system is usable.
-            if let Ok(node) = self.object(id).await {
-                let _ = self.destroy(&node).await;
+            if let Ok(node) = self.object(id).await
+                && let Ok(emptied) = self.free_most(&node).await
+            {
+                let _ = self.destroy(&node, emptied).await;
             }
         }
         Ok(())
     }
 
-    /// Frees a file that has no name, with its extended attributes.
-    async fn destroy(&self, node: &Node) -> Result<()> {
+    /// Frees what of a file that has no name is too much for one txg; returns what the rest empties. The caller needs no
+    /// lock: what a crash leaves is on the list of unlinked files.
+    async fn free_most(&self, node: &Node) -> Result<u64> {
+        let end = node.object().attrs().max_blkid.saturating_add(1);
+        node.free_ahead(0..end).await
+    }
+
+    /// Frees a file that has no name, with its extended attributes; `emptied` is what [`FileSystem::free_most`] has said.
+    async fn destroy(&self, node: &Node, emptied: u64) -> Result<()> {
         let mut all = vec![node.id().object];
         if let Some(directory) = node.xattr_directory().await? {
             all.extend(directory.list_all().await?.iter().map(|entry| entry.object));
@@ -204,6 +213,7 @@ impl FileSystem {
         let _lock = node.lock().await;
         let tx = self.begin_freeing().await?;
         tx.needs_no_record();
+        tx.empties(emptied);
         self.writer()?.unlinked.remove(&tx, &zap::int_name(node.id().object.0)).await?;
         for id in all {
             self.0.set.free(&tx, id).await?;
@@ -223,8 +233,9 @@ impl Node {
         if self.links()? > 0 {
             return self.store_atime().await;
         }
+        let emptied = fs.free_most(&self).await?;
         let _names = fs.0.names.lock().await;
-        if self.is_last() { fs.destroy(&self).await } else { Ok(()) }
+        if self.is_last() { fs.destroy(&self, emptied).await } else { Ok(()) }
     }
 
     fn links(&self) -> Result<u64> {

@@ -2,7 +2,7 @@
 
 use crate::range_lock::RangeLocks;
 use crate::{DATA, PROPERTIES, SIZE};
-use dmu::{ObjSet, Object, Streaks, SyncMode, Tx};
+use dmu::{ObjSet, Object, PieceToFree, Streaks, SyncMode, Tx};
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -348,45 +348,65 @@ impl Volume {
         len == self.0.block_size && offset.is_multiple_of(len) && part.capacity() < 2 * part.len()
     }
 
-    /// Makes a range read as zeros; whole blocks in it become holes.
+    /// Makes a range read as zeros; whole blocks in it become holes. A long range goes in pieces, each with a txg of its own.
     pub async fn zero(&self, offset: u64, len: u64) -> Result<()> {
         self.check(offset, len, "zero")?;
-        if len == 0 {
-            return Ok(());
-        }
-        {
-            let blocks = self.blocks(offset, len);
-            let _turn = self.0.locks.take(blocks.clone()).await;
-            let tx = self.begin_freeing(blocks).await?;
-            let _end = self.keep_end(offset, len, "zero").await?;
-            self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
-            self.0.data.free_range(&tx, offset, len).await?;
-            self.log_truncate(&tx, offset, len);
+        let (size, end) = (self.0.block_size, offset + len);
+        let mut at = offset;
+        while at < end {
+            let piece = self.piece_to_free(self.blocks(at, end - at)).await?;
+            let stop = piece.blocks.end.saturating_mul(size).min(end);
+            let _turn = self.0.locks.take(self.blocks(at, stop - at)).await;
+            let (tx, _end) = self.begin_piece(&piece, at, stop - at, "zero").await?;
+            self.0.data.free_range(&tx, at, stop - at).await?;
+            self.log_truncate(&tx, at, stop - at);
+            at = stop;
         }
         self.settle().await
     }
 
-    /// Gives back the whole blocks of a range; what of it only touches a block is left as it is.
+    /// Gives back the whole blocks of a range; what of it only touches a block is left as it is. A long range goes in
+    /// pieces, each with a txg of its own.
     pub async fn trim(&self, offset: u64, len: u64) -> Result<()> {
         self.check(offset, len, "trim")?;
         let size = self.0.block_size;
         // The last block may reach past the end of the volume: then the end of the volume is its end.
         let end =
             if offset + len == self.size() { (offset + len).next_multiple_of(size) } else { offset + len };
-        let blocks = offset.div_ceil(size)..end / size;
-        if blocks.start >= blocks.end {
-            return Ok(());
-        }
-        {
+        let mut left = offset.div_ceil(size)..end / size;
+        while left.start < left.end {
+            let piece = self.piece_to_free(left.clone()).await?;
+            let blocks = piece.blocks.clone();
+            let (from, to) = (blocks.start * size, (blocks.end * size).min(offset + len));
             let _turn = self.0.locks.take(blocks.clone()).await;
-            let tx = self.begin_freeing(blocks.clone()).await?;
-            let _end = self.keep_end(offset, len, "trim").await?;
-            self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
+            let (tx, _end) = self.begin_piece(&piece, from, to.saturating_sub(from), "trim").await?;
             self.0.data.free_blocks(&tx, blocks.clone())?;
-            let (from, to) = (blocks.start * size, (blocks.end * size).min(self.size()));
             self.log_truncate(&tx, from, to.saturating_sub(from));
+            left.start = blocks.end;
         }
         self.settle().await
+    }
+
+    /// The first of the pieces in which `blocks` are freed, when the txgs under way have room for it.
+    async fn piece_to_free(&self, blocks: Range<u64>) -> Result<PieceToFree> {
+        let txgs = self.txgs()?;
+        txgs.wait_to_free().await?;
+        self.0.data.piece_to_free(blocks, txgs.piece_to_free()).await
+    }
+
+    /// Joins the open txg to free a piece, which is the range of bytes, and keeps the end of the volume where it is.
+    async fn begin_piece(
+        &self,
+        piece: &PieceToFree,
+        offset: u64,
+        len: u64,
+        doing: &str,
+    ) -> Result<(Tx, ReadGuard<'_, ()>)> {
+        let tx = self.begin_freeing(piece.blocks.clone()).await?;
+        let end = self.keep_end(offset, len, doing).await?;
+        self.0.written_in.fetch_max(tx.txg().0, Ordering::AcqRel);
+        tx.empties(piece.indirect);
+        Ok((tx, end))
     }
 
     fn log_truncate(&self, tx: &Tx, offset: u64, len: u64) {

@@ -38,7 +38,7 @@ async fn command(path: &Path, announced: u64, cdb: &[u8], data: &[u8]) {
     let mut bytes = data[..data.len().min(admission.intake())].to_vec();
     bytes.resize(admission.intake(), 0);
     if let Execution::Pending(work) = path.execute(admission, vec![Buf::copy_from(&bytes)]) {
-        // A unit in memory lets nobody wait: no time passes.
+        // A unit in memory completes at once: no time passes.
         assert!(world::timeout(Duration::from_secs(1), work).await.is_some(), "a command hangs: {cdb:x?}");
     }
 }

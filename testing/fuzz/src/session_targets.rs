@@ -66,7 +66,7 @@ async fn hear(stream: &dyn Stream) -> Vec<u8> {
     }
 }
 
-/// Whoever behaves is served all the same, and nobody else is left.
+/// A well-behaved client is served all the same, and no other session is left.
 async fn settles(server: &Server, portal: &Address) {
     world::sleep(Duration::from_secs(2)).await;
     assert!(server.clients().is_empty(), "a session was left behind");

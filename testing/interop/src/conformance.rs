@@ -21,7 +21,7 @@ const TESTS: usize = 230;
 /// Its own arithmetic holds only where a block is as large as a physical one.
 const NEEDS_SMALL_BLOCKS: &str = "SCSI.GetLBAStatus.UnmapSingle";
 
-/// Where one test at a time may run: units of at least 1 GiB that nobody else uses.
+/// Where one test at a time may run: units of at least 1 GiB with no other user.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The URL of a unit.

@@ -1,7 +1,7 @@
 //! The golden pools: images made by a real OpenZFS kernel, and what it said is in them.
 //!
 //! The repository holds as many of them as fit into its 25 MB: `testing/golden/README.md` says which and how they were
-//! made smaller. Who has the full set, unpacked, names its directory in the environment as `CENOTE_GOLDEN_FULL`; then
+//! made smaller. The directory of the full set, unpacked, is named by `CENOTE_GOLDEN_FULL` in the environment; then
 //! all pools are taken from there.
 
 use std::io;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A new directory below the system's temporary one; it and all in it is removed on drop, unless the test fails:
-/// then it stays for whoever looks into the failure.
+/// then it stays, to look into the failure.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,

@@ -105,7 +105,7 @@ fn left_dirty(devices: usize, layout: Layout) {
         assert_eq!(digest(&volume).await, wanted);
         volume.write_durable(0, noise(60, 4096)).await.unwrap();
         verify(&pool).await;
-        assert_eq!(pool.problems(), Vec::<String>::new());
+        assert_eq!(pool.complaints(), Vec::<String>::new());
         drop(volume);
         pool.export().await.unwrap();
     });
@@ -168,7 +168,7 @@ fn files_left_dirty() {
     }
     linux::block_on(async move {
         let pool = open(vec![image], "tank", false).await.unwrap();
-        assert_eq!((pool.problems(), pool.waiting_logs()), (Vec::new(), Vec::new()));
+        assert_eq!((pool.complaints(), pool.waiting_logs()), (Vec::new(), Vec::new()));
         for tree in wanted {
             let fs = pool.open_file_system(&tree.name).await.unwrap();
             let differences = compare(&tree, Walk::of(&pool, &BTreeSet::new(), fs).await, &IGNORED);

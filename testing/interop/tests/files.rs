@@ -231,7 +231,7 @@ fn judged() {
         pool.sync().await.unwrap();
         recount(&fs).await;
         drop(fs);
-        assert_eq!(pool.problems(), Vec::<String>::new());
+        assert_eq!(pool.complaints(), Vec::<String>::new());
         pool.export().await.unwrap();
     });
     zdb::assert_clean(scratch.path(), POOL);

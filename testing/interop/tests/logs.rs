@@ -197,7 +197,7 @@ fn check_replayed(images: Vec<PathBuf>, name: &'static str) {
         let report = verify(&pool).await;
         assert_eq!(report.log_records, 0, "the logs are done");
         assert_eq!(pool.waiting_logs(), []);
-        assert_eq!(pool.problems(), Vec::<String>::new());
+        assert_eq!(pool.complaints(), Vec::<String>::new());
         pool.export().await.unwrap();
     });
 }
@@ -308,7 +308,7 @@ fn without_log_device() {
     let images = golden::pool("zilb").copy(&scratch, &["zilb-log"]);
     linux::block_on(async move {
         let pool = open_without_log(images, "zilb").await.unwrap();
-        let problems = pool.problems();
+        let problems = pool.complaints();
         assert!(problems.iter().any(|p| p.contains("'zilb/vol'") && p.contains("are lost")), "{problems:?}");
         let wanted = &golden::volumes("zilb")[0];
         let volume = pool.open_volume(&wanted.name).await.unwrap();

@@ -77,7 +77,7 @@ fn judged((name, layout, count, ashift): (&'static str, Layout, usize, u32)) -> 
                 write(&pool, turn, 2).await;
             }
             assert_eq!(verify(&pool).await.repairable, 0);
-            assert_eq!(pool.problems(), Vec::<String>::new());
+            assert_eq!(pool.complaints(), Vec::<String>::new());
             pool.export().await.unwrap();
         });
         zdb::assert_clean_by_2_3(scratch.path(), POOL);

@@ -152,7 +152,7 @@ fn replayed() {
 fn compare(image: PathBuf, wanted: BTreeMap<String, Files>, is_read_only: bool) {
     linux::block_on(async move {
         let pool = open(vec![image], "tank", is_read_only).await.unwrap();
-        assert_eq!((pool.problems(), pool.waiting_logs()), (Vec::new(), Vec::new()));
+        assert_eq!((pool.complaints(), pool.waiting_logs()), (Vec::new(), Vec::new()));
         let mut differences = Vec::new();
         for (name, wanted) in wanted {
             let found = files(&pool, pool.open_file_system(&name).await.unwrap()).await;

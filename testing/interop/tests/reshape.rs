@@ -167,7 +167,7 @@ fn beside() {
     });
 }
 
-/// OpenZFS was stopped with its log full. The import replays it, so the device is free to go, and nobody misses it.
+/// OpenZFS was stopped with its log full. The import replays it, so the device is free to go, and nothing needs it.
 fn replayed() {
     let scratch = Scratch::new();
     let images = golden::pool("zilb").copy(&scratch, &[]);

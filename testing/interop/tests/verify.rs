@@ -88,7 +88,7 @@ fn scrubbed(name: &'static str, image: &str, seed: u64, count: usize, without: &
             pool.scrub().await.unwrap();
             pool.scrub_wait().await;
             let scan = pool.scan_status().unwrap();
-            assert_eq!(scan.errors, 0, "{:?}", pool.problems());
+            assert_eq!(scan.errors, 0, "{:?}", pool.complaints());
             assert!(scan.repaired > 0);
             assert_eq!(verify(&pool).await.repairable, 0, "nothing is left to be repaired");
             pool.export().await.unwrap();
@@ -117,7 +117,7 @@ fn emptied(name: &'static str) {
         pool.scrub_wait().await;
         assert_eq!(pool.scan_status().unwrap().errors, 0);
         verify(&pool).await;
-        assert_eq!(pool.problems(), Vec::<String>::new());
+        assert_eq!(pool.complaints(), Vec::<String>::new());
         pool.export().await.unwrap();
     });
     zdb::assert_clean(scratch.path(), name);

@@ -182,7 +182,7 @@ impl Disks {
     }
 
     /// A fingerprint of what is durable: right after [`Disks::power_cut`] that is all there is, and disks with the same
-    /// fingerprint are the same to whoever finds them. Faults are not in it.
+    /// fingerprint are the same to a reader. Faults are not in it.
     pub fn print(&self) -> u64 {
         let disks = lock(&self.0.disks);
         let name = |path: &Path| path.as_os_str().as_encoded_bytes().iter().fold(1, |s, &b| mix(s, b.into()));
@@ -250,7 +250,7 @@ impl DiskHandle {
         lock(&self.0.state).bad.push(range);
     }
 
-    /// Changes the size, as when somebody truncates the file under a pool; what is beyond is lost.
+    /// Changes the size, as when the file under a pool is truncated; what is beyond is lost.
     pub fn resize(&self, size: u64) {
         lock(&self.0.state).resize(size);
     }

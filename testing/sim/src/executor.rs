@@ -302,7 +302,7 @@ impl Future for Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         if let Some(id) = self.id {
-            // Nobody waits for that moment any more, and time must not stop there.
+            // No task waits for that moment any more, and time must not stop there.
             let waker = lock(&self.sim.state).timers.remove(&(self.when, id));
             drop(waker);
         }

@@ -19,7 +19,7 @@ struct Page {
 }
 
 impl Clone for Page {
-    /// For whoever is about to change it.
+    /// A copy for the caller to change.
     fn clone(&self) -> Page {
         Page { bytes: self.bytes, print: OnceLock::new() }
     }

@@ -167,7 +167,7 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// Who listens where, in one run.
+/// The listeners of one run, by address.
 #[derive(Default)]
 pub(crate) struct Network {
     listeners: Mutex<BTreeMap<String, Arc<Queue>>>,
@@ -250,7 +250,7 @@ impl Listener for Listening {
 impl Drop for Listening {
     fn drop(&mut self) {
         lock(&self.network.listeners).remove(&self.local.to_string());
-        // Those who were not accepted see their connection closed.
+        // Connections that were not accepted are closed.
         let refused = std::mem::take(&mut *lock(&self.queue.arrived));
         drop(refused);
     }

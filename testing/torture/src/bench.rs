@@ -46,7 +46,7 @@ impl Default for Mix {
 pub struct Bench {
     /// Absent only in the midst of [`Bench::reopen`].
     pool: Option<Pool>,
-    /// Shared with whoever goes on after a crash.
+    /// Shared with the workload that continues after a crash.
     model: Arc<Mutex<Model>>,
     pub(crate) volumes: BTreeMap<String, Volume>,
     dir: String,

@@ -1,4 +1,4 @@
-//! The filesync workload: what a database, a mail server or an untar over NFS does to whoever promises durability.
+//! The filesync workload: what a database, a mail server or an untar over NFS does to a store that promises durability.
 //!
 //! ```text
 //!   one stream, again and again:   create ─▶ write 255 bytes, O_DSYNC ─▶ close ─▶ unlink

@@ -1,4 +1,4 @@
-//! How long requests take at their worst, and who stops when.
+//! How long requests take at their worst, and when writers stop.
 //!
 //! A client that waits for a slow reply asks nothing meanwhile, so a closed loop counts a stop of a second as one slow
 //! request. Here requests are *due*, whatever became of those before:

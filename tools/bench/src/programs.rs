@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Ctrl-C, SIGTERM ─┐
-//!                    ├─▶ Stop ─▶ asked at every step ─▶ an error ─▶ whoever holds a mount, a loop device or files drops it
+//!                    ├─▶ Stop ─▶ asked at every step ─▶ an error ─▶ guards of mounts, loop devices and files drop them
 //!   the time is up ──┘
 //! ```
 //!
@@ -46,7 +46,7 @@ impl Stop {
         Stop { asked: Arc::default(), deadline: Instant::now() + limit }
     }
 
-    /// Somebody wants it to end.
+    /// A signal or the deadline asks the run to end.
     pub fn was_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
@@ -148,7 +148,7 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         if let Some(pid) = rustix::process::Pid::from_raw(self.0.id() as i32) {
-            // One that has ended already has nobody to be told.
+            // A process that has ended already cannot be signalled.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
         let until = Instant::now() + GOODBYE;

@@ -28,7 +28,7 @@ pub struct Files<'a>(pub &'a Rig);
 
 impl Drop for Files<'_> {
     fn drop(&mut self) {
-        // What cannot be removed is in the way of nobody but the next run, which makes it anew.
+        // What cannot be removed is replaced by the next run, which makes it anew.
         let _ = std::fs::remove_dir_all(&self.0.dir);
     }
 }

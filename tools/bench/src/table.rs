@@ -1,4 +1,4 @@
-//! The table that goes into the README.
+//! The table that goes into docs/performance.md.
 
 use crate::cell::Cell;
 

@@ -14,7 +14,7 @@
 //! of its own, with the range that is missing, and the work goes on with the rest: a damaged block costs its own bytes,
 //! which are zeros in the copy, a damaged directory its own names. [`run`] answers whether everything was there.
 //!
-//! Names come from disks that nobody vouches for: one with a slash in it, or `..`, is never made on this machine, no file
+//! Names come from untrusted disks: one with a slash in it, or `..`, is never made on this machine, no file
 //! that is there is written over, and no symbolic link is followed on the way to where a copy goes.
 //!
 //! Not here: words on a command line (`cli`), and where the pools of a home are (the program).

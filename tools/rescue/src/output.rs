@@ -33,7 +33,7 @@ impl Output {
     pub fn complain(&mut self, message: impl Display) {
         self.complaints += 1;
         self.clear();
-        // Nobody is left to be told.
+        // The reader of the output is gone, and with it the place to report this.
         let _ = writeln!(self.err, "{message}");
     }
 
@@ -74,7 +74,7 @@ impl Output {
     }
 }
 
-/// The output cannot be written: nothing more can be done, and when nobody reads it any more nothing need be said.
+/// The output cannot be written: nothing more can be done, and a closed pipe needs no message.
 fn written(e: std::io::Error) -> Error {
     let kind = if e.kind() == std::io::ErrorKind::BrokenPipe { Kind::Cancelled } else { Kind::Io };
     Error::new(kind, "write output").because(e)

@@ -1,7 +1,7 @@
 //! The data of a file, as far as it can be read.
 //!
 //! ```text
-//!   a chunk at a time ──fails──▶ block by block ──fails──▶ again, if somebody writes to the pool ──fails──▶ missing
+//!   a chunk at a time ──fails──▶ block by block ──fails──▶ again, if a daemon writes to the pool ──fails──▶ missing
 //! ```
 //!
 //! Holes are told apart from data and cost nothing, unless what tells them apart is damaged too.

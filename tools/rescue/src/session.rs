@@ -45,7 +45,7 @@ impl Session {
         }
     }
 
-    /// The pool may be opened anew, because somebody writes to it meanwhile.
+    /// The pool may be opened anew, because a daemon writes to it meanwhile.
     pub fn is_live(&self) -> bool {
         matches!(self.origin, Origin::Imported { is_live: true, .. }) && self.txg.is_none()
     }

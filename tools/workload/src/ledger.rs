@@ -52,7 +52,7 @@ impl Ledger {
         self.lock().blocks.len() as u64
     }
 
-    /// Takes `block`, or the next one that nobody uses.
+    /// Takes `block`, or the next free one.
     pub(crate) fn take(&self, block: u64) -> u64 {
         let mut state = self.lock();
         let count = state.blocks.len();

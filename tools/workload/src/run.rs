@@ -12,7 +12,7 @@ use std::time::Duration;
 use units::{Error, Kind, Result};
 use world::{Buf, Instant, IoBuf, Task};
 
-/// Different blocks to write when nobody will look at them.
+/// Different blocks to write when they are not verified later.
 const SAMPLES: usize = 16;
 
 /// Runs a workload and measures it. The blocks written are noise, the same few again and again.

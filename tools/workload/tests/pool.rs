@@ -96,7 +96,7 @@ fn what_was_flushed_survives_a_power_cut() {
             let more = Spec { limit: Limit::Requests(500), pattern: Pattern::Sequential, ..spec.clone() };
             run_verified(target.clone(), &more, ledger.clone()).await.unwrap();
             verify(&*target, &spec, &ledger, false).await.unwrap();
-            assert!(pool.problems().is_empty(), "{:?}", pool.problems());
+            assert!(pool.complaints().is_empty(), "{:?}", pool.complaints());
         });
     }
 }

@@ -70,6 +70,17 @@ fn missing() -> Vec<&'static str> {
     NEEDED.iter().map(|(program, _)| *program).filter(|program| !exists(program)).collect()
 }
 
+/// Makes these programs be there, each with its package; an error names those that are not.
+pub fn require(programs: &[(&str, &'static str)]) -> Result<(), Failure> {
+    let lacking = || programs.iter().filter(|(program, _)| !exists(program)).map(|(_, package)| *package);
+    let packages: Vec<&str> = lacking().collect();
+    if !packages.is_empty() && is_root() && exists("apt-get") {
+        install(&packages)?;
+    }
+    let left: Vec<&str> = lacking().collect();
+    if left.is_empty() { Ok(()) } else { Err(format!("install these first: {}", left.join(" ")).into()) }
+}
+
 fn packages(programs: &[&str]) -> Vec<&'static str> {
     let mut packages: Vec<&str> = NEEDED
         .iter()
@@ -138,6 +149,14 @@ pub fn backports() -> Result<Option<String>, Failure> {
         let key = signed_by(line[3]).map(|key| format!("[signed-by={key}] ")).unwrap_or_default();
         format!("deb {key}{} {release}-backports contrib\n", line[0])
     }))
+}
+
+/// The machine's own mirror of its release; none when its sources name none.
+pub fn main_mirror() -> Result<Option<String>, Failure> {
+    let (targets, release) = (targets()?, release()?);
+    let mut lines = targets.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let ours = lines.find(|line| line.len() == 4 && line[1] == release && line[2] == "main");
+    Ok(ours.map(|line| line[0].to_owned()))
 }
 
 /// What apt downloads lists of: mirror, release, component and where that is written.

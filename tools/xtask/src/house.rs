@@ -1,7 +1,7 @@
 //! The house: every crate of ours on its floor, and what cargo knows about the crates.
 //!
-//! [`FLOORS`] is the one place where the order is said. `layers` holds the arrows against it, `tidy` asks it who
-//! belongs to which plane, and a crate that is not in it does not pass.
+//! [`FLOORS`] is the one place where the order is said. `layers` holds the arrows against it, `tidy` asks it which
+//! plane a crate belongs to, and a crate that is not in it does not pass.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -6,6 +6,9 @@
 //!   layers     arrows between crates point down: [`layers`] against the order in [`house`]; inside a crate [`circles`]
 //!   tidy       what rots unseen, and may only become less: [`tidy`]
 //!   licences   every crate we build from may be given away under MIT and Apache-2.0: [`licences`]
+//!   dist       what users install: [`dist`]
+//!   plots      the pictures of docs/performance.md: [`plots`]
+//!   site       the documents as pages: [`site`]
 //!   golden     the pools that OpenZFS made, unpacked: [`runners`]
 //!   bench      what the engine costs beside the bare file and other servers, as a table: [`runners`]
 //!   idle       what ten thousand idle clients cost one that works, and conformance: libiscsi's whole suite: [`runners`]
@@ -22,12 +25,15 @@
 mod check;
 mod circles;
 mod debian;
+mod dist;
 mod house;
 mod imports;
 mod layers;
 mod licences;
+mod plots;
 mod posix;
 mod runners;
+mod site;
 mod tidy;
 mod trials;
 mod zdb;
@@ -47,8 +53,11 @@ cargo xtask COMMAND
   check               all that CI runs: tools, format, lints, layers, tidy, licences, documentation, tests
   tools               provide the programs that the tests need
   layers              the arrows between crates point down, and inside of a crate no large circle is left
-  tidy                files, links, words and dependencies nobody would miss until too late
+  tidy                files, links, pictures, words and dependencies that rot unseen
   licences            the licences of every crate we build from
+  dist [--try]        packages for Debian, RPM, Gentoo, a tarball, a container image; --try installs and starts each
+  plots               draw the pictures of docs/performance.md from its tables
+  site                the documents as pages, by mdbook
   golden [ARGS]       unpack the golden pools, print where they are
   bench [ARGS]        what the engine costs beside the bare file and other servers, as a table; about five minutes
   idle [N]            what N idle iSCSI clients (10000) cost one that works, and what each costs in memory
@@ -74,6 +83,9 @@ fn main() -> ExitCode {
         "layers" => report("layers", layers::check()),
         "tidy" => report("tidy", tidy::check()),
         "licences" => report("licences", licences::check()),
+        "dist" => dist::run(rest),
+        "site" => site::build(),
+        "plots" => plots::draw(),
         "golden" => runners::golden(rest),
         "bench" => runners::bench(rest),
         "idle" => runners::idle(rest),

@@ -1,5 +1,5 @@
 //! What rots unseen: grown files, untested crates, files no module reaches, dead links, promises left in comments,
-//! dependencies nobody uses or owns.
+//! dependencies without a use or an owner.
 //!
 //! ```text
 //!   text           one file at a time: its length, its words, the length of its comments
@@ -19,7 +19,7 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
-use crate::{Failure, Findings, house, root};
+use crate::{Failure, Findings, house, plots, root, site};
 
 pub use ratchet::Ratchet;
 
@@ -30,6 +30,8 @@ pub fn check() -> Result<Findings, Failure> {
     let mut findings = text::check(&files, &mut ratchet)?;
     findings.extend(modules::check(&members, &files, &mut ratchet)?);
     findings.extend(links::check(&files)?);
+    findings.extend(site::check(&files)?);
+    findings.extend(plots::check()?);
     findings.extend(dependencies::check(&members)?);
     findings.extend(ratchet.slack());
     Ok(findings)

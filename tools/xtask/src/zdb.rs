@@ -7,7 +7,7 @@
 //!
 //! Debian 12 has OpenZFS 2.1, which reads no pool with the features of 2.2 and later. Both judges are wanted, so the newer
 //! one must not replace the other. Lists and packages are kept below the target directory: apt is given its own places,
-//! so nothing of the machine's configuration changes, and nobody need be root. Only packages of ZFS are taken.
+//! so nothing of the machine's configuration changes, and root is not needed. Only packages of ZFS are taken.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -90,7 +90,7 @@ impl Apt<'_> {
             "Dir::Etc::SourceParts=/dev/null".to_owned(),
             own("Dir::State::Lists", "lists"),
             own("Dir::Cache", "cache"),
-            // Else it would want to download as a user who may not write here.
+            // Else it would download as a user without the right to write here.
             "APT::Sandbox::User=root".to_owned(),
         ] {
             apt.arg("-o").arg(option);

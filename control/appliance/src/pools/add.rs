@@ -47,7 +47,7 @@ impl Appliance {
 }
 
 /// The pool's property, if somebody set it; else 0.
-async fn own_ashift(pool: &Pool) -> units::Result<u64> {
+pub(crate) async fn own_ashift(pool: &Pool) -> units::Result<u64> {
     let _reading = pool.reading().await;
     let properties = pool.properties().await?;
     let own = properties.iter().find(|p| p.name == PoolProp::Ashift.name() && p.source == Source::Local);

@@ -89,6 +89,7 @@ impl Appliance {
         self.remember(&pools)?;
         self.record(&pool, by).await.map_err(|e| failed(&e))?;
         drop(pools);
+        self.post_pool_event("pool_create", &pool);
         for (name, value) in properties.user {
             self.set_pool(&new.name, &name, &value, &By { command: String::new(), uid: by.uid }).await?;
         }

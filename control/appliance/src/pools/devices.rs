@@ -83,6 +83,20 @@ fn check_named_once(groups: &[VdevGroup]) -> Result<()> {
     }
 }
 
+/// Looks at the device that is to join a group of `pool`: one of its own spares is free for that.
+pub(crate) async fn look_at_joining(path: &str, force: bool, pools: &Pools, pool: &Pool) -> Result<NewLeaf> {
+    let tree = pool.tree();
+    let spares = tree.aux(AuxKind::Spare);
+    let is_own = |d: &vdev::AuxDevice| d.spec.path.as_deref() == Some(path);
+    match spares.iter().find(|d| is_own(d)) {
+        Some(spare) if tree.find_leaf(spare.spec.guid).is_some() => {
+            Err(Error::new(Kind::Busy, "use device").because(format!("{path} is in use already")))
+        }
+        Some(_) => NewLeaf::look_at(Path::new(path)),
+        None => look_at_one(path, Class::Normal, force, pools).await,
+    }
+}
+
 async fn look_at_one(path: &str, class: Class, force: bool, pools: &Pools) -> Result<NewLeaf> {
     let disk = Device::whole(path).open(OpenMode::ReadOnly).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => Error::invalid(format!(
@@ -117,7 +131,7 @@ fn user_of(owner: &Owner, class: Class, pools: &Pools) -> Option<String> {
     let is_shared = owner.state == PoolState::Spare && class == Class::Spare;
     let uses = |pool: &&Pool| {
         let all = [AuxKind::Spare, AuxKind::Cache].map(|kind| pool.tree().aux(kind));
-        all.iter().flatten().any(|d| d.leaf.guid == owner.leaf)
+        all.iter().flatten().any(|d| d.leaf.guid() == owner.leaf)
     };
     pools.opened().filter(|_| !is_shared).find(uses).map(Pool::name)
 }

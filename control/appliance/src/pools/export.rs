@@ -52,6 +52,7 @@ impl Appliance {
             self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
         }
         let left = if verb == "destroy" { open.pool.destroy().await } else { open.pool.export().await };
+        self.post_pool_event(if verb == "destroy" { "pool_destroy" } else { "pool_export" }, &open.pool);
         // Whatever became of the labels, the pool is closed.
         pools.remove(name);
         self.remember(&pools)?;

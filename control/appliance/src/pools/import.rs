@@ -76,6 +76,7 @@ impl Appliance {
         pools.add(Open::new(pool.clone(), known, false));
         self.remember(&pools)?;
         drop(pools);
+        self.post_pool_event("pool_import", &pool);
         self.record(&pool, by).await.map_err(|e| failed(&e))?;
         let _ = self.remove_half_copies(&pool).await;
         for (property, value) in how.later {

@@ -11,6 +11,7 @@
 //! Not here: counting (`vdev`), what is told to a person who asks (`zpool status`).
 
 use crate::appliance::Appliance;
+use crate::pools::events;
 use api::DataErrors;
 use futures_util::future::select;
 use pool::PoolReport;
@@ -35,13 +36,13 @@ impl Appliance {
     pub fn begin_journal(&self) {
         let appliance = self.clone();
         let task = world::spawn(async move {
-            let mut journal = Journal::default();
+            let (mut journal, mut seen) = (Journal::default(), events::Seen::default());
             let ending = &appliance.0.watch.ending;
             while !ending.is_set() {
-                appliance.look_at_pools(&mut journal).await;
+                appliance.look_at_pools(&mut journal, &mut seen).await;
                 select(pin!(world::sleep(INTERVAL)), pin!(ending.wait())).await;
             }
-            appliance.look_at_pools(&mut journal).await;
+            appliance.look_at_pools(&mut journal, &mut seen).await;
         });
         *self.0.watch.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
     }
@@ -54,14 +55,19 @@ impl Appliance {
         }
     }
 
-    async fn look_at_pools(&self, journal: &mut Journal) {
+    async fn look_at_pools(&self, journal: &mut Journal, seen: &mut events::Seen) {
         let pools: Vec<pool::Pool> = self.0.pools.lock().await.opened().cloned().collect();
         let mut reports = Vec::new();
         for pool in &pools {
             reports.push((pool.report(), self.data_errors(pool).await));
         }
         journal.forget_all_but(&reports);
+        seen.forget_all_but(&reports);
         for (report, errors) in &reports {
+            for (class, fields) in seen.note(report, errors) {
+                tracing::debug!("pool {}: {class}", report.name);
+                self.0.events.post(&class, fields);
+            }
             for (level, line) in journal.note(world::now(), report, errors) {
                 match level {
                     Level::ERROR => tracing::error!("{line}"),
@@ -198,7 +204,7 @@ impl Device {
     }
 }
 
-fn leaves(status: &VdevStatus) -> Vec<&VdevStatus> {
+pub(crate) fn leaves(status: &VdevStatus) -> Vec<&VdevStatus> {
     if status.children.is_empty() {
         let is_place = matches!(status.vdev_type, vdev::VdevType::Root | vdev::VdevType::Hole);
         return if is_place { Vec::new() } else { vec![status] };

@@ -29,7 +29,7 @@ async fn remove(pool: &Pool, guid: Guid) -> units::Result<()> {
         }
     }
     let tops = tree.tops();
-    if let Some(top) = tops.iter().find(|t| t.guid == guid) {
+    if let Some(top) = tops.iter().find(|t| t.guid() == guid) {
         if !top.is_log {
             return Err(Error::unsupported(
                 "moving data off a vdev is not part of this version of Cenote yet; log, cache and spare devices can be \

@@ -28,6 +28,8 @@ pub enum Command {
     Set(Set),
     /// Show what was done to pools
     History(History),
+    /// Show what happened to pools
+    Events(Events),
     /// Wait until everything changed so far is on disk
     Sync {
         /// Which [default: all]
@@ -35,6 +37,22 @@ pub enum Command {
     },
     /// Forget the errors of a pool's devices, and let a pool go on that was suspended because of them
     Clear(Clear),
+    /// Take devices of a pool out of use
+    Offline(Offline),
+    /// Bring devices of a pool back into use
+    Online(Online),
+    /// Let a device join another one in a mirror
+    Attach(Attach),
+    /// Take a device out of a mirror, or call off its replacement
+    Detach {
+        /// Which
+        pool: String,
+        /// By path, name or guid
+        #[arg(value_hint = ValueHint::FilePath)]
+        device: String,
+    },
+    /// Let a device take the place of another one
+    Replace(Replace),
     /// Verify every block of a pool, and repair what is bad
     Scrub(Scrub),
     /// Remove the labels of a device that is no longer part of a pool
@@ -375,6 +393,26 @@ pub struct Set {
     pub vdev: Option<String>,
 }
 
+/// Scrubs, errors of devices, data errors, devices that change their state, pools that come and go: the newest 4,096
+/// since the daemon was started, by OpenZFS's names. What is lost is also in 'zpool status -v', and stays there.
+#[derive(Debug, Default, Args)]
+pub struct Events {
+    /// Forget them all
+    #[arg(short, conflicts_with_all = ["follow", "verbose", "scripted", "pool"])]
+    pub clear: bool,
+    /// Go on with what happens next, until interrupted
+    #[arg(short)]
+    pub follow: bool,
+    /// No heading, and a tab between the columns
+    #[arg(short = 'H')]
+    pub scripted: bool,
+    /// With everything that is known of each
+    #[arg(short)]
+    pub verbose: bool,
+    /// Of this one [default: all]
+    pub pool: Option<String>,
+}
+
 #[derive(Debug, Args)]
 pub struct History {
     /// What the pool did by itself too
@@ -398,6 +436,75 @@ pub struct Clear {
     /// Only this device, or this group: by path, name or guid
     #[arg(value_hint = ValueHint::FilePath)]
     pub device: Option<String>,
+}
+
+/// A device that others can do without. Everything that it misses meanwhile is noted, and it gets that when it is online again.
+#[derive(Debug, Args)]
+pub struct Offline {
+    /// Only until the pool is imported again
+    #[arg(short)]
+    pub temporary: bool,
+    /// Mark it as faulted, until its errors are cleared
+    #[arg(short)]
+    pub fault: bool,
+    /// Which
+    pub pool: String,
+    /// By path, name or guid
+    #[arg(required = true, value_hint = ValueHint::FilePath)]
+    pub devices: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Online {
+    /// Which
+    pub pool: String,
+    /// By path, name or guid
+    #[arg(required = true, value_hint = ValueHint::FilePath)]
+    pub devices: Vec<String>,
+}
+
+/// How a device joins.
+#[derive(Debug, Args)]
+pub struct Join {
+    /// Take it even if it seems to be in use
+    #[arg(short)]
+    pub force: bool,
+    /// Wait until it has everything
+    #[arg(short)]
+    pub wait: bool,
+    /// Only ashift can be set
+    #[arg(short = 'o', value_name = "PROPERTY=VALUE", value_parser = super::setting)]
+    pub properties: Vec<(String, String)>,
+}
+
+/// A disk becomes a mirror, or a mirror gets one more side. What is allocated is copied to the new device while the pool is used.
+#[derive(Debug, Args)]
+pub struct Attach {
+    #[command(flatten)]
+    pub join: Join,
+    /// Which
+    pub pool: String,
+    /// The device that is there: by path, name or guid
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub device: String,
+    /// The device that joins it
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub new_device: String,
+}
+
+/// What is allocated is copied to the new device while the pool is used; then the old one leaves.
+#[derive(Debug, Args)]
+pub struct Replace {
+    #[command(flatten)]
+    pub join: Join,
+    /// Which
+    pub pool: String,
+    /// The device that goes: by path, name or guid
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub device: String,
+    /// The device that comes [default: another one in the same place]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub new_device: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -38,7 +38,7 @@ pub(super) fn run(session: &mut Session<'_>, args: &Add) -> Outcome {
     session.print(&format!("would update '{}' to the following configuration:\n\n{text}", args.pool))
 }
 
-fn ashift(properties: &[(String, String)]) -> Outcome<Option<u64>> {
+pub(super) fn ashift(properties: &[(String, String)]) -> Outcome<Option<u64>> {
     let mut ashift = None;
     for (name, value) in properties {
         if name != "ashift" {

@@ -2,7 +2,7 @@
 //!
 //! ````text
 //!   ```console
-//!   $ cenote zpool list -H -o name         typed; a line that ends with \ goes on in the next
+//!   $ cenote zpool list -H -o name         typed as it stands; a line that ends with \ goes on in the next
 //!   tank                                   must be printed
 //!   ...                                    here may be any lines, or none
 //!   $ cenote zpool list lake    # exits 1  it must fail so; without that it must succeed
@@ -36,8 +36,10 @@ pub fn steps(document: &str) -> Vec<Step> {
             (None, true) => match line.strip_prefix("$ ") {
                 Some(typed) => {
                     let mut typed = typed.to_string();
-                    while let Some(start) = typed.strip_suffix('\\') {
-                        typed = start.to_string() + lines.next().map_or("", |(_, more)| more.trim_start());
+                    // The shell joins lines, not this test: what is pasted from the page is what is run.
+                    while typed.ends_with('\\') {
+                        typed += "\n";
+                        typed += lines.next().map_or("", |(_, more)| more);
                     }
                     let (command, code) = match typed.rsplit_once("# exits ") {
                         Some((command, code)) => {
@@ -161,7 +163,7 @@ pub fn trials() -> Vec<Trial> {
             expected: expected.iter().map(ToString::to_string).collect(),
             code,
         };
-        assert_eq!(steps(document), [step(6, "a b c", &["x"], 0), step(10, "d", &[], 2)]);
+        assert_eq!(steps(document), [step(6, "a b \\\n  c", &["x"], 0), step(10, "d", &[], 2)]);
         for (expected, printed, same) in [
             ("tank  9.50G  528K", "tank   9.5G  530K", true),
             ("tank  9.50G  528K", "lake   9.5G  530K", false),

@@ -65,6 +65,20 @@ const POOL: Shape = Shape::new(
     ],
 );
 
+const EVENT: Shape = Shape::new(
+    "event",
+    &[
+        must("id", Kind::Number, "Counts up for as long as the daemon runs"),
+        must("time", Kind::Number, "Seconds since 1970"),
+        must(
+            "class",
+            Kind::Text,
+            "As OpenZFS names it: sysevent.fs.zfs.scrub_start, ereport.fs.zfs.checksum, ...",
+        ),
+        must("fields", Kind::Texts, "What is known of it: name=value"),
+    ],
+);
+
 const NEW: Shape = Shape::new(
     "new_pool",
     &[
@@ -86,6 +100,12 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         run!(super::describe),
     ),
     get("/api/storage/v1/pools", "List the pools", Reply::Several("pools", &POOL), run!(list)),
+    get(
+        "/api/storage/v1/events",
+        "What happened to pools, the newest 4,096; ?since=N: after the one with this number",
+        Reply::Several("events", &EVENT),
+        run!(events),
+    ),
     get(PATH, "A pool", ONE, run!(one)),
     post("/api/storage/v1/pools", "Make a pool", ONE, run!(create)).takes(&NEW).needs(CHANGE),
     delete(PATH, "Destroy a pool with everything in it; ?confirm=true", run!(destroy)).needs(CHANGE),
@@ -114,6 +134,20 @@ async fn list(rest: Arc<Rest>, asked: Asked) -> Outcome {
         shown.push(show(&rest, &asked, &pool).await?);
     }
     Ok(json!({ "pools": shown }).into())
+}
+
+async fn events(rest: Arc<Rest>, asked: Asked) -> Outcome {
+    let since = match asked.path.query("since") {
+        None => 0,
+        Some(text) => text.parse().map_err(|_| Fault::invalid("since: a number is wanted"))?,
+    };
+    let api::Reply::Events(events) = rest.call(&asked, Request::Events { since }).await? else {
+        return Err(super::unexpected());
+    };
+    let fields =
+        |event: &api::Event| event.fields.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>();
+    let show = |event: &api::Event| json!({ "id": event.id, "time": event.seconds, "class": event.class, "fields": fields(event) });
+    Ok(json!({ "events": events.iter().map(show).collect::<Vec<_>>() }).into())
 }
 
 async fn one(rest: Arc<Rest>, asked: Asked) -> Outcome {

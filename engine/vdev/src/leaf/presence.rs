@@ -11,7 +11,7 @@
 use super::{CLOSING, Leaf};
 use crate::{Aux, Health, State};
 use std::sync::Arc;
-use units::{Error, Guid, Result, Txg};
+use units::{Guid, Result, Txg};
 use world::OpenMode;
 
 impl Leaf {
@@ -63,17 +63,5 @@ impl Leaf {
     pub fn has_nothing(&self, syncing: Txg) {
         self.set_txg(syncing);
         self.missing.add(Txg::INITIAL..=Txg(syncing.0 + super::MISSED_AHEAD));
-    }
-
-    /// A new size was found to be there: the usable bytes grow to it.
-    pub(crate) fn grow(&self) -> Result<()> {
-        let disk = self.disk()?;
-        let size = disk
-            .current_size()
-            .map_err(|e| Error::new(units::Kind::Io, "read the size of").at(self.device()).because(e))?;
-        let psize = crate::geometry::leaf_psize(size);
-        let mut inner = self.lock();
-        inner.psize = inner.psize.max(psize);
-        Ok(())
     }
 }

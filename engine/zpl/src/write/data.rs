@@ -13,6 +13,7 @@ use crate::refusal::Refusal;
 use crate::sa::Attr;
 use crate::stat::{FileKind, flags};
 use dmu::Tx;
+use std::ops::Range;
 use units::{Error, Result};
 use world::Buf;
 
@@ -152,7 +153,12 @@ impl Node {
         self.check_change(&file, flags::IMMUTABLE | flags::APPENDONLY, Some(size))?;
         let old = file.word(Attr::Size)?;
         let fs = self.file_system();
+        let emptied = match size < old {
+            true => self.free_ahead(self.whole_blocks(size, u64::MAX)).await?,
+            false => 0,
+        };
         let tx = if size < old { fs.begin_freeing().await? } else { fs.begin(COST).await? };
+        tx.empties(emptied);
         if size < old {
             self.object().free_range(&tx, size, u64::MAX).await.map_err(|e| self.place(e))?;
         } else {
@@ -174,13 +180,47 @@ impl Node {
         if len == 0 {
             return Ok(());
         }
+        let emptied = self.free_ahead(self.whole_blocks(offset, len)).await?;
         let tx = self.file_system().begin_freeing().await?;
+        tx.empties(emptied);
         self.object().free_range(&tx, offset, len).await.map_err(|e| self.place(e))?;
         file.touch(true)?;
         file.store(&tx).await?;
         self.log_truncate(&tx, &file, offset, len)?;
         drop((tx, file));
         self.file_system().settle().await
+    }
+
+    /// The blocks that lie within a range, up to the last there is.
+    fn whole_blocks(&self, offset: u64, len: u64) -> Range<u64> {
+        let (size, attrs) = (self.object().block_size(), self.object().attrs());
+        let end = (offset.saturating_add(len) / size).min(attrs.max_blkid.saturating_add(1));
+        offset.div_ceil(size).min(end)..end
+    }
+
+    /// Frees what of `blocks` is more than one txg may free, in pieces, and waits until there is room for the rest, which
+    /// is the caller's. Returns what that [empties](Tx::empties). The file's lock, if the file can be reached, is the caller's too; it has no transaction.
+    ///
+    /// A crash in the middle leaves a file that was being cut with holes at its end. Nobody was told that it is shorter.
+    pub(crate) async fn free_ahead(&self, blocks: Range<u64>) -> Result<u64> {
+        let fs = self.file_system();
+        let writer = fs.writer()?;
+        let mut left = blocks;
+        // A record is replayed in one txg, which has been opened for it; it was in one when it was made, or was a piece.
+        while writer.replaying_in().is_none() {
+            writer.txgs.wait_to_free().await?;
+            let most = writer.txgs.piece_to_free();
+            let piece = self.object().piece_to_free(left.clone(), most).await.map_err(|e| self.place(e))?;
+            if piece.blocks.end >= left.end {
+                return Ok(piece.indirect);
+            }
+            let tx = fs.begin_freeing().await?;
+            tx.needs_no_record();
+            tx.empties(piece.indirect);
+            self.object().free_blocks(&tx, piece.blocks.clone()).map_err(|e| self.place(e))?;
+            left.start = piece.blocks.end;
+        }
+        Ok(0)
     }
 
     /// As `fallocate`: nothing is set aside, for what is written goes to a new place anyway; the file may get longer.

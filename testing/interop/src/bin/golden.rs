@@ -1,5 +1,5 @@
 //! Unpacks the golden pools and prints where each image is; with `streams ARCHIVE FILE`, writes what an archive is a
-//! difference to, for whoever makes a new one.
+//! difference to, for making a new one.
 
 use std::process::ExitCode;
 

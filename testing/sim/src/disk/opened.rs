@@ -86,7 +86,7 @@ impl Disk for Opened {
             state.in_flight.insert(number, Write { offset, parts });
             (done, number)
         };
-        // The device goes on with a write that nobody waits for any more.
+        // The device goes on with a write whose waiter is gone.
         Box::pin(world::spawn(async move {
             world::sleep_until(done).await;
             all.reach(Moment::Write).await;

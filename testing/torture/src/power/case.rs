@@ -101,7 +101,7 @@ pub struct Ways {
     pub zdb: Option<Zdb>,
 }
 
-/// Where disks are dumped, and who judges them: an error is what `zdb` said.
+/// Where disks are dumped, and their judge: an error is what `zdb` printed.
 #[derive(Clone, Debug)]
 pub struct Zdb {
     pub scratch: PathBuf,

@@ -26,7 +26,7 @@ pub struct Figures {
     pub without_log: u64,
     /// Of these: given to OpenZFS's `zdb`.
     pub by_zdb: u64,
-    /// Changes that nobody had promised at their cut: found, or not.
+    /// Changes that were not acknowledged at their cut: found, or not.
     pub undecided: Undecided,
     pub failures: Vec<Failure>,
     pub took: Duration,

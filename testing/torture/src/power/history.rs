@@ -209,7 +209,7 @@ impl Track {
         deed.touches(self.atom)
     }
 
-    /// A resize shares the volume with nobody.
+    /// A resize runs alone on the volume.
     fn collide(&self, a: &Deed, b: &Deed) -> bool {
         let is_resize = |deed: &Deed| matches!(deed, Deed::Resize { .. });
         let (x, y) = (self.blocks(a), self.blocks(b));

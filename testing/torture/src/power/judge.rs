@@ -65,7 +65,7 @@ async fn look_inside(promise: Promise, export: bool) -> Result<Contents> {
             && p.contains("intent log")
             && (p.contains("missing log device") || p.contains("are lost"))
     };
-    let problems: Vec<String> = pool.problems().into_iter().filter(|p| !is_known(p)).collect();
+    let problems: Vec<String> = pool.complaints().into_iter().filter(|p| !is_known(p)).collect();
     if problems.is_empty() {
         return Ok(contents);
     }

@@ -49,7 +49,7 @@ impl<T> Known<T> {
         }
     }
 
-    /// What somebody else has found in the state with this fingerprint, or the words of a panic.
+    /// What another job has found in the state with this fingerprint, or the words of a panic.
     pub fn learn(
         &mut self,
         print: u64,

@@ -203,7 +203,7 @@ pub async fn work(case: Case, seed: u64, history: Shared, faith: Faith) -> Resul
         }
     }
     world::sleep(TXG_TIMEOUT).await;
-    match pool.problems().as_slice() {
+    match pool.complaints().as_slice() {
         [] => Ok(()),
         problems => Err(Error::corrupt(format!("the pool complains: {problems:?}"))),
     }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A row ends after its time, or at the end of the file if it goes through it in order. Writing ends with an fsync, which
-//! counts. Whoever reads warm has read all of it before.
+//! counts. A warm read follows one that has read all of it.
 
 use super::peers::{Peer, Slot};
 use super::{Options, Sample, everywhere};

@@ -103,7 +103,7 @@ impl Job<'_> {
                 run(stop, "tar", &["-xf", &self.tar.display().to_string(), "-C", &at])?;
                 sync(peer.root()).map_err(failed)?;
             }
-            // Whoever unpacks has a directory for it.
+            // The caller has made a directory for it.
             Work::Find { .. } => found = run(stop, "find", &[&at])?.lines().count() as u64 - 1,
             Work::Stat => {
                 for file in &files {

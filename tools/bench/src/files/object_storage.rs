@@ -35,7 +35,7 @@ const LIMIT: Duration = Duration::from_millis(1500);
 pub(super) const STEPS: [&str; 3] = ["read", "write", "mixed"];
 
 /// What OpenZFS's own engine does with the same in a process, MiB/s in the order of [`STEPS`]: measured once, with the
-/// engine of 2.4.99, prefetching off, on the machine that the tables of the README are from.
+/// engine of 2.4.99, prefetching off, on the machine that the tables of docs/performance.md are from.
 const OPENZFS: [(&str, u64, [f64; 3]); 6] = [
     (MIRROR, 4 << 10, [144.0, 96.0, 89.0]),
     (MIRROR, 128 << 10, [452.0, 279.0, 275.0]),

@@ -78,7 +78,7 @@ mod tests {
         );
         // All wait from 40 to 90.
         assert_eq!(of(&[sample(0, 10), sample(10, 40), sample(20, 90), sample(30, 91)]), ms(50));
-        // Nobody asks between 10 and 500.
+        // No request is due between 10 and 500.
         assert_eq!(of(&[sample(0, 10), sample(500, 502)]), ms(10));
     }
 

@@ -87,7 +87,7 @@ struct Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        // After a run it has empty directories; after a failure there is nobody else to tell.
+        // After a run it has empty directories; after a failure this message is all there is.
         let _ = std::fs::remove_dir_all(&self.dir);
     }
 }

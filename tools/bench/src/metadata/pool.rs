@@ -60,7 +60,7 @@ struct Own<'a>(&'a Path);
 
 impl Drop for Own<'_> {
     fn drop(&mut self) {
-        // What cannot be removed is in the way of nobody: the next run has another directory.
+        // What cannot be removed is in no way harmful: the next run has another directory.
         let _ = std::fs::remove_dir_all(self.0);
     }
 }

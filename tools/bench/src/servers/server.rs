@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use units::{Error, Kind, Result};
 use world::{Address, Pending};
 
-/// Who is measured, in the order of the columns.
+/// The servers that are measured, in the order of the columns.
 pub const NAMES: [&str; 3] = ["cenote", "nbdkit file", "qemu-nbd"];
 
 /// volblocksize of the volume.

@@ -78,7 +78,7 @@ fn too_old(all: &[Process], check: u32, limit_s: u64) -> Option<(&str, Vec<u32>)
     let test = all.iter().filter(is_test).find(|process| process.age_s > limit_s)?;
     let name = test.command.find("generic/").and_then(|at| test.command.get(at..)).unwrap_or(&test.command);
     let mut ids = vec![test.id];
-    // Children are found until there are no more: whoever has a parent among these is one of them.
+    // Children are found until there are no more: a process with a parent among these is one of them.
     while let Some(child) = all.iter().find(|p| ids.contains(&p.parent) && !ids.contains(&p.id)) {
         ids.insert(0, child.id);
     }

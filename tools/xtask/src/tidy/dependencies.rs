@@ -1,4 +1,4 @@
-//! A dependency is a colleague: it has a reason, an owner, and somebody who uses it.
+//! A dependency has a reason, an owner, and a crate that uses it.
 //!
 //! In the root manifest each dependency from others ends in a comment:
 //!

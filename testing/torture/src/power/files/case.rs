@@ -284,7 +284,7 @@ async fn work(case: FileCase, history: Shared, track: SharedTrack, faith: Faith)
         client.perform(letter).await?;
     }
     world::sleep(TXG_TIMEOUT).await;
-    uncomplaining(pool.problems())
+    uncomplaining(pool.complaints())
 }
 
 /// Imports the pool, reads all files, verifies every block, exports.
@@ -328,12 +328,12 @@ async fn look(name: &'static str, promise: Promise) -> Result<Found> {
     if !report.is_sound() {
         return Err(Error::corrupt(format!("blocks are lost: {:?}", report.damage)));
     }
-    // It can be written to as well: then what nobody has a name for goes.
+    // It can be written to as well: then unlinked files are freed.
     pool.open_file_system_for_writing(name).await?;
     pool.export().await?;
     // That the log is lost is to be said, and nothing else.
     let is_known = |p: &String| promise == Promise::Txg && p.contains("intent log");
-    uncomplaining(pool.problems().into_iter().filter(|p| !is_known(p)).collect())?;
+    uncomplaining(pool.complaints().into_iter().filter(|p| !is_known(p)).collect())?;
     Ok(found)
 }
 

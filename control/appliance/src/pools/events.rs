@@ -1,0 +1,247 @@
+//! The stream of events: what happened to pools, in OpenZFS's classes, for `zpool events` and for whoever watches by REST.
+//!
+//! ```text
+//!   create, import, export, destroy ─────────────────────────▶ Events::post ─▶ the newest EVENTS_MAX, each with a number
+//!   journal: a report of each pool every two seconds ─▶ Seen::note ─▶ ┘                     └▶ since(number)
+//! ```
+//!
+//! Events of one device and one kind that come between two looks are one event, with the counters as they are by then. The
+//! stream is kept in memory: it begins with the daemon. What must outlast that is elsewhere: data errors in the pool's error
+//! log, deeds in its history.
+
+use crate::appliance::Appliance;
+use api::{DataErrors, Event, Reply};
+use ondisk::dsl::{ScanFunc, ScanState};
+use pool::{PoolReport, ScanStatus};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use units::Guid;
+use vdev::{Errors as Counters, VdevStatus};
+
+/// As many are kept.
+const EVENTS_MAX: usize = 4096;
+/// Data errors of one pool that are events of their own, at one look.
+const DATA_MAX: usize = 256;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Events(Mutex<Ring>);
+
+#[derive(Debug, Default)]
+struct Ring {
+    last: u64,
+    kept: VecDeque<Event>,
+}
+
+impl Events {
+    pub fn post(&self, class: &str, fields: Vec<(String, String)>) {
+        let now = world::wall_clock();
+        self.post_at(class, fields, (now.seconds, now.nanos));
+    }
+
+    fn post_at(&self, class: &str, fields: Vec<(String, String)>, (seconds, nanos): (u64, u32)) {
+        let mut ring = self.lock();
+        ring.last += 1;
+        if ring.kept.len() >= EVENTS_MAX {
+            ring.kept.pop_front();
+        }
+        let event = Event { id: ring.last, seconds, nanos, class: class.into(), fields };
+        ring.kept.push_back(event);
+    }
+
+    /// Those that came after the one with this number, oldest first.
+    pub fn since(&self, id: u64) -> Vec<Event> {
+        self.lock().kept.iter().filter(|event| event.id > id).cloned().collect()
+    }
+
+    /// Forgets all; answers how many there were.
+    pub fn clear(&self) -> u64 {
+        let mut ring = self.lock();
+        std::mem::take(&mut ring.kept).len() as u64
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Ring> {
+        // No code that can panic runs under this lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Appliance {
+    pub(crate) fn events(&self, since: u64) -> Reply {
+        Reply::Events(self.0.events.since(since))
+    }
+
+    pub(crate) fn clear_events(&self) -> Reply {
+        Reply::Count(self.0.events.clear())
+    }
+
+    /// Tells that a pool has come or gone: `pool_create`, `pool_import`, `pool_export` or `pool_destroy`.
+    pub(crate) fn post_pool_event(&self, what: &str, pool: &pool::Pool) {
+        self.0.events.post(&format!("sysevent.fs.zfs.{what}"), of_pool(&pool.name(), pool.guid()));
+    }
+}
+
+fn of_pool(name: &str, guid: Guid) -> Vec<(String, String)> {
+    vec![("pool".into(), name.into()), ("pool_guid".into(), format!("{:#x}", guid.0))]
+}
+
+/// What was seen of the pools at the last look.
+#[derive(Debug, Default)]
+pub(crate) struct Seen(BTreeMap<Guid, SeenPool>);
+
+#[derive(Debug, Default)]
+struct SeenPool {
+    scan: Option<ScanStatus>,
+    is_suspended: bool,
+    devices: BTreeMap<Guid, (&'static str, Counters)>,
+    lost: BTreeSet<String>,
+}
+
+type Told = (String, Vec<(String, String)>);
+
+impl Seen {
+    pub fn forget_all_but(&mut self, reports: &[(PoolReport, DataErrors)]) {
+        self.0.retain(|guid, _| reports.iter().any(|(report, _)| report.guid == *guid));
+    }
+
+    /// The events that explain what is new in a report. Pure. A pool that is seen for the first time explains itself.
+    pub fn note(&mut self, report: &PoolReport, errors: &DataErrors) -> Vec<Told> {
+        let is_first = !self.0.contains_key(&report.guid);
+        let seen = self.0.entry(report.guid).or_default();
+        let mut told = Vec::new();
+        let mut tell = |class: &str, more: Vec<(String, String)>| {
+            let fields = of_pool(&report.name, report.guid).into_iter().chain(more).collect();
+            told.push((class.to_string(), fields));
+        };
+        for device in super::journal::leaves(&report.vdevs) {
+            let state = device.health.word();
+            let before = seen.devices.insert(device.guid, (state, device.errors));
+            let (was, counted) =
+                before.unwrap_or((state, if is_first { Counters::default() } else { device.errors }));
+            if was != state {
+                let states =
+                    [("vdev_state", state), ("vdev_laststate", was)].map(|(n, s)| (n.into(), s.to_string()));
+                tell("resource.fs.zfs.statechange", of_device(device).into_iter().chain(states).collect());
+            }
+            let now = device.errors;
+            if now.read > counted.read || now.write > counted.write {
+                tell("ereport.fs.zfs.io", of_device(device));
+            }
+            if now.checksum > counted.checksum {
+                tell("ereport.fs.zfs.checksum", of_device(device));
+            }
+        }
+        let lost: BTreeSet<String> = errors.names.iter().cloned().collect();
+        for name in lost.difference(&seen.lost).take(DATA_MAX) {
+            tell("ereport.fs.zfs.data", vec![("name".into(), name.clone())]);
+        }
+        seen.lost = lost;
+        let is_suspended = report.suspended.is_some();
+        if is_suspended && !seen.is_suspended {
+            let why = report.suspended.clone().unwrap_or_default();
+            tell("ereport.fs.zfs.io_failure", vec![("why".into(), why)]);
+        }
+        seen.is_suspended = is_suspended;
+        let scans = of_scan(seen.scan.as_ref(), report.scan.as_ref(), is_first);
+        seen.scan = report.scan.clone();
+        for what in scans {
+            let scan = report.scan.as_ref();
+            let errors = scan.map_or(0, |s| s.errors).to_string();
+            tell(&format!("sysevent.fs.zfs.{what}"), vec![("errors".into(), errors)]);
+        }
+        told
+    }
+}
+
+/// What has happened to scans between two looks.
+fn of_scan(before: Option<&ScanStatus>, now: Option<&ScanStatus>, is_first: bool) -> Vec<String> {
+    let Some(now) = now else { return Vec::new() };
+    let word = if now.func == ScanFunc::Resilver { "resilver" } else { "scrub" };
+    let key = |scan: &ScanStatus| (scan.func, scan.start_time);
+    let same = before.filter(|before| key(before) == key(now));
+    let is_over = |scan: &ScanStatus| scan.state != ScanState::Scanning;
+    let mut events = Vec::new();
+    // One that was over when the pool was opened is history.
+    if same.is_none() && !(is_first && is_over(now)) {
+        events.push(format!("{word}_start"));
+    }
+    let was_over = same.map_or(is_first, is_over);
+    let was_paused = same.is_some_and(|scan| scan.paused.is_some());
+    match now.state {
+        ScanState::Finished if !was_over => events.push(format!("{word}_finish")),
+        ScanState::Canceled if !was_over => events.push(format!("{word}_abort")),
+        ScanState::Scanning if now.paused.is_some() && !was_paused => events.push(format!("{word}_paused")),
+        ScanState::Scanning if now.paused.is_none() && was_paused => events.push(format!("{word}_resume")),
+        _ => {}
+    }
+    events
+}
+
+fn of_device(device: &VdevStatus) -> Vec<(String, String)> {
+    let Counters { read, write, checksum } = device.errors;
+    let mut fields = vec![("vdev_guid".into(), format!("{:#x}", device.guid.0))];
+    fields.extend(device.path.as_ref().map(|path| ("vdev_path".to_string(), path.clone())));
+    let counters =
+        [("vdev_read_errors", read), ("vdev_write_errors", write), ("vdev_cksum_errors", checksum)];
+    fields.extend(counters.map(|(name, count)| (name.to_string(), count.to_string())));
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scan(start_time: u64, state: ScanState, paused: Option<u64>) -> ScanStatus {
+        ScanStatus {
+            func: ScanFunc::Scrub,
+            state,
+            start_time,
+            end_time: 0,
+            paused,
+            to_examine: 0,
+            examined: 0,
+            repaired: 0,
+            errors: 0,
+            pass_elapsed: 0,
+            pass_examined: 0,
+        }
+    }
+
+    #[test]
+    fn a_scan_is_told_of_by_openzfs_s_classes_however_short_it_is() {
+        use ScanState::{Canceled, Finished, Scanning};
+        let (running, paused) = (scan(1, Scanning, None), scan(1, Scanning, Some(2)));
+        let check = |before: Option<&ScanStatus>, now: &ScanStatus, is_first, expected: &[&str]| {
+            assert_eq!(of_scan(before, Some(now), is_first), expected);
+        };
+        check(None, &running, false, &["scrub_start"]);
+        check(Some(&running), &paused, false, &["scrub_paused"]);
+        check(Some(&paused), &running, false, &["scrub_resume"]);
+        check(Some(&running), &scan(1, Finished, None), false, &["scrub_finish"]);
+        check(Some(&running), &scan(1, Canceled, None), false, &["scrub_abort"]);
+        check(
+            Some(&scan(1, Finished, None)),
+            &scan(9, Finished, None),
+            false,
+            &["scrub_start", "scrub_finish"],
+        );
+        check(None, &scan(1, Finished, None), false, &["scrub_start", "scrub_finish"]);
+        check(None, &scan(1, Finished, None), true, &[]);
+        check(Some(&running), &running, false, &[]);
+    }
+
+    #[test]
+    fn the_stream_is_bounded_and_numbered() {
+        let events = Events::default();
+        for i in 0..EVENTS_MAX + 10 {
+            events.post_at("c", vec![("i".into(), i.to_string())], (1, 2));
+        }
+        assert_eq!(events.since(0).len(), EVENTS_MAX);
+        assert_eq!(events.since(0)[0].id, 11);
+        let last = (EVENTS_MAX + 10) as u64;
+        assert_eq!(events.since(last - 2).len(), 2);
+        assert_eq!(events.clear(), EVENTS_MAX as u64);
+        events.post_at("c", Vec::new(), (1, 2));
+        assert_eq!(events.since(0)[0].id, last + 1, "numbers go on");
+    }
+}

@@ -1,0 +1,83 @@
+//! `zpool offline`, `online`, `attach`, `detach` and `replace`: what is done to one device of a pool.
+
+use crate::appliance::{Appliance, By};
+use crate::error_text::{About, cannot};
+use crate::pools::add::own_ashift;
+use crate::pools::{Access, devices, vdevs};
+use api::{DeviceAction, Joining, Reply, Result};
+use pool::{Offline, Pool};
+use units::{Error, Guid, Kind};
+use vdev::{AuxKind, Spec};
+
+impl Appliance {
+    pub(crate) async fn handle_device(
+        &self,
+        name: &str,
+        device: &str,
+        action: DeviceAction,
+        by: &By,
+    ) -> Result<Reply> {
+        let failed = |e: &Error| cannot(About::Pool, &doing(device, &action), e);
+        let open = self.pool(name, Access::Change).await?;
+        let mut pools = self.0.pools.lock().await;
+        let pool = &open.pool;
+        let guid = find(pool, device).map_err(|e| failed(&e))?;
+        let done = match &action {
+            DeviceAction::Offline { temporary, fault } => {
+                let how = match (fault, temporary) {
+                    (false, false) => Offline::Lasting,
+                    (false, true) => Offline::Temporary,
+                    (true, false) => Offline::Faulted,
+                    (true, true) => Offline::FaultedTemporary,
+                };
+                pool.offline(guid, how).await
+            }
+            DeviceAction::Online => pool.online(guid).await.map(drop),
+            DeviceAction::Detach => pool.detach(guid).await,
+            DeviceAction::Attach(joining) | DeviceAction::Replace(joining) => {
+                let replaces = matches!(action, DeviceAction::Replace(_));
+                let join = async {
+                    let Joining { device: new, force, ashift } = joining;
+                    let leaf = devices::look_at_joining(new, *force, &pools, pool).await?;
+                    let ashift = match ashift {
+                        Some(ashift) => *ashift,
+                        None => own_ashift(pool).await?,
+                    };
+                    pool.attach(guid, leaf, replaces, ashift as u32).await
+                };
+                join.await
+            }
+        };
+        pools.note_devices(name);
+        self.remember(&pools)?;
+        done.map_err(|e| failed(&e))?;
+        self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
+        Ok(Reply::Done)
+    }
+}
+
+fn doing(device: &str, action: &DeviceAction) -> String {
+    match action {
+        DeviceAction::Offline { fault: true, .. } => format!("fault {device}"),
+        DeviceAction::Offline { .. } => format!("offline {device}"),
+        DeviceAction::Online => format!("online {device}"),
+        DeviceAction::Detach => format!("detach {device}"),
+        DeviceAction::Attach(new) => format!("attach {} to {device}", new.device),
+        DeviceAction::Replace(new) => format!("replace {device} with {}", new.device),
+    }
+}
+
+/// The device of the tree that is called so. Spares that wait and caches are not in use as devices of the pool.
+fn find(pool: &Pool, device: &str) -> units::Result<Guid> {
+    let tree = pool.tree();
+    if let Some(spec) = vdevs::find(&tree.spec(), device) {
+        return Ok(spec.guid);
+    }
+    let is_it = |spec: &Spec| spec.path.as_deref() == Some(device) || spec.guid.0.to_string() == device;
+    let beside = |kind: AuxKind| tree.aux(kind).iter().any(|d| is_it(&d.spec));
+    Err(match () {
+        () if beside(AuxKind::Spare) => Error::invalid("device is reserved as a hot spare"),
+        () if beside(AuxKind::Cache) => Error::invalid("device is in use as a cache"),
+        () => Error::new(Kind::NotFound, "find device").because("no such device in pool"),
+    })
+}
