@@ -9,12 +9,14 @@
 //!   shaped! { ... } ──── a value of `api` and its fields: told by the server, taken by the client
 //! ```
 //!
-//! A declaration names the variant of [`Request`] once, as a pattern that is an expression too: it takes a request apart to
-//! send it, and builds it from what was received. The fields of a body are the variables of that pattern. So both
+//! A declaration names the variant of [`crate::Request`] once, as a pattern that is an expression too: it takes a request
+//! apart to send it, and builds it from what was received. The fields of a body are the variables of that pattern. So both
 //! directions agree by construction, and a test sends a sample of each through both.
 //!
 //! A declaration that is *plain* has no code of its own in the server: the request is asked, and its reply is told. Others
 //! have a handler there, which finds, permits and shows, and asks what the declaration says.
+//!
+//! The declarations themselves are in [`crate::declared`].
 //!
 //! Not here: who has a permission (`access`), and sockets (`rest`, `client`).
 
@@ -29,18 +31,6 @@ pub use declare::{Declared, Given, Sent, Shaped};
 pub use path::{encode, filled};
 pub use shape::{Field, Kind, Shape, may, must};
 pub use value::{Held, Stars, Word, date, seconds};
-
-#[cfg(test)]
-mod tests;
-
-/// Every request that can be made over HTTP. Where two mean the same request, the first is the one a client sends.
-pub static TABLE: &[&[&Declared]] =
-    &[crate::san::OVER_HTTP, crate::schema::OVER_HTTP, crate::services::OVER_HTTP, crate::updates::OVER_HTTP];
-
-/// How the client sends this request, where one exchange is all that it takes.
-pub fn sent(request: &crate::Request) -> Option<(&'static Declared, Sent)> {
-    TABLE.iter().copied().flatten().find_map(|declared| Some((*declared, (declared.sent)(request)?)))
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {

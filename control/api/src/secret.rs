@@ -91,6 +91,7 @@ mod tests {
     use super::*;
     use crate::san::{San, TargetChange};
     use crate::{Call, Reply, Request};
+    use std::marker::PhantomData;
 
     #[test]
     fn a_secret_is_not_printed_with_what_holds_it() {
@@ -100,7 +101,7 @@ mod tests {
     }
 
     /// Method lookup finds the method of `T` before that of `&T`: the first exists only for what serialises.
-    struct Probe<T>(std::marker::PhantomData<T>);
+    struct Probe<T>(PhantomData<T>);
     trait Serialises {
         fn serialises(&self) -> bool {
             true
@@ -117,9 +118,10 @@ mod tests {
     /// One of two types of this name serialised its plain text, so that whatever derived `Serialize` gave it away.
     #[test]
     fn a_secret_has_no_serialised_form_of_its_own() {
-        assert!((&Probe::<String>(std::marker::PhantomData)).serialises(), "the probe sees what serialises");
-        assert!(!(&Probe::<Secret>(std::marker::PhantomData)).serialises());
-        assert!(!(&Probe::<Option<Secret>>(std::marker::PhantomData)).serialises());
+        let (text, secret) = (&Probe::<String>(PhantomData), &Probe::<Secret>(PhantomData));
+        let perhaps = &Probe::<Option<Secret>>(PhantomData);
+        assert!(text.serialises(), "the probe sees what serialises");
+        assert!(!secret.serialises() && !perhaps.serialises());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! An appliance over its REST API, as a user of it: for the shell, which asks as if it stood beside the daemon.
 //!
 //! ```text
-//!   shell ── api::Request ──▶ Remote::call ──┬─ api::http: as it is declared ─┐
+//!   shell ── api::Request ──▶ Remote::call ──┬─ api::declared: in one exchange┐
 //!                                            ├─ several of these, in turn      ├─ method, path, body ──▶ Exchange
 //!         ◀── api::Reply ◀───────────────────┴─ shares: whose kind is looked up┘        └ https://HOST:PORT, or a test
 //! ```
@@ -16,8 +16,10 @@ mod shares;
 mod values;
 
 use crate::http::{Answer, Http};
+use api::declared;
+use api::declared::san::{self, Groups};
 use api::http::{self, Face, Wrong, encode};
-use api::san::{self, Groups, San, SanState};
+use api::san::{San, SanState};
 use api::{ApiError, Call, Caller, DeferredUpdate, ErrorKind, Reply, Request, Result, Secret, Services};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -178,7 +180,7 @@ impl Remote {
 
     /// Asks what one exchange asks, as it is declared.
     fn declared(&mut self, request: &Request) -> Result<Reply> {
-        let Some((declared, sent)) = http::sent(request) else {
+        let Some((declared, sent)) = declared::sent(request) else {
             return Err(unsupported("this cannot be asked over the network"));
         };
         let mut path = http::filled(declared.face.path, sent.params.iter().map(String::as_str));

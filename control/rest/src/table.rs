@@ -42,7 +42,7 @@ static TABLE: &[&[Endpoint]] = &[
 static PLAIN: LazyLock<Vec<Endpoint>> = LazyLock::new(|| {
     let listed = || TABLE.iter().copied().flatten();
     let is_listed = |d: &Declared| listed().any(|e| e.method == d.face.method && e.path == d.face.path);
-    let declared = api::http::TABLE.iter().copied().flatten().copied();
+    let declared = api::declared::TABLE.iter().copied().flatten().copied();
     declared.filter(|declared| !is_listed(declared)).map(plain).collect()
 });
 
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn each_declaration_has_one_endpoint_and_what_is_plain_can_be_told() {
-        for declared in api::http::TABLE.iter().copied().flatten() {
+        for declared in api::declared::TABLE.iter().copied().flatten() {
             let face = &declared.face;
             let found: Vec<_> = all().filter(|e| e.method == face.method && e.path == face.path).collect();
             let [endpoint] = found[..] else { panic!("{face:?}: {found:?}") };

@@ -7,7 +7,8 @@ use crate::endpoint::{Endpoint, Reply, get, handles, run, shows};
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest, nothing};
 use api::Request;
-use api::san::{self, Groups, Identity, Initiator, San, SanState, Target};
+use api::declared::san::{self, Groups};
+use api::san::{Identity, Initiator, San, SanState, Target};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

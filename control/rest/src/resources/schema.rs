@@ -4,8 +4,8 @@ use super::unexpected;
 use crate::endpoint::{Endpoint, handles, run, shows};
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest, nothing};
-use api::schema::{self, Schema};
-use api::{CustomProperty, Request};
+use api::declared::schema;
+use api::{CustomProperty, Request, Schema};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

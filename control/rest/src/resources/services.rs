@@ -3,8 +3,8 @@
 use crate::endpoint::{Endpoint, Reply, get, handles, run, shows};
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest};
-use api::Request;
-use api::services::{self, ServiceState, Services, Switch};
+use api::declared::services;
+use api::{Request, ServiceState, Services, Switch};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -4,8 +4,9 @@ use crate::endpoint::{Endpoint, Reply, get, handles, plain, run};
 use crate::fault::{Fault, Outcome};
 use crate::openapi;
 use crate::server::{Asked, Rest, nothing};
+use api::Request;
+use api::declared::updates;
 use api::http::{Kind, Shape, may, must};
-use api::{Request, updates};
 use serde_json::json;
 use std::sync::Arc;
 

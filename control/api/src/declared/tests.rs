@@ -1,5 +1,5 @@
 use super::*;
-use crate::Request;
+use crate::http::{Args, Given};
 use crate::san::{Auth, Identity, InitiatorChange, Members, San, TargetChange};
 use crate::{CustomProperty, CustomType, Schema, Secret, Services, Switch};
 use std::collections::BTreeMap;
