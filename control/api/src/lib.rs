@@ -26,7 +26,7 @@ mod property;
 mod request;
 pub mod san;
 pub mod schema;
-mod secret;
+pub mod secret;
 mod services;
 pub mod shares;
 mod snapshots;
@@ -43,8 +43,8 @@ pub use history::{Did, HistoryRecord, Item, PoolHistory};
 pub use mounts::{Mount, Mounted, Unmount};
 pub use nbd::{Nbd, NbdClient, NbdExport};
 pub use pool::{
-    Class, Device, Importable, Layout, NewPool, NewVdevs, Pool, PoolChoice, PoolImport, Scan, ScanState,
-    Vdev, VdevGroup,
+    Class, DataErrors, Device, Importable, Layout, NewPool, NewVdevs, Pool, PoolChoice, PoolImport, Scan,
+    ScanState, Vdev, VdevGroup,
 };
 pub use property::{Property, Source, Value};
 pub use request::{Call, Reply, Request, ScrubAction};

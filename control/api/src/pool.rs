@@ -17,8 +17,8 @@ pub struct Pool {
     /// The root; a pool that could not be opened has none.
     pub vdevs: Option<Vdev>,
     pub scan: Option<Scan>,
-    /// Places where data was lost, in words.
-    pub errors: Vec<String>,
+    /// What is lost.
+    pub errors: DataErrors,
     /// One line for each device that cannot be used: which, why, and what helps.
     pub unusable: Vec<String>,
     /// Why nothing can be written any more, until it is opened again; its health is `SUSPENDED` then.
@@ -35,6 +35,36 @@ pub struct Pool {
 impl Pool {
     pub fn property(&self, name: &str) -> Option<&Property> {
         self.properties.iter().find(|p| p.name == name)
+    }
+}
+
+/// What of a pool's data is lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataErrors {
+    /// Blocks that are known to be lost.
+    pub blocks: u64,
+    /// What they are of, by name: files, else datasets and objects.
+    pub names: Vec<String>,
+    /// Blocks that none of the names is about.
+    pub more: u64,
+    /// What else was met since the pool was opened, in sentences.
+    pub problems: Vec<String>,
+}
+
+impl DataErrors {
+    /// How many there are to tell of.
+    pub fn count(&self) -> u64 {
+        self.blocks + self.problems.len() as u64
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count() == 0
+    }
+
+    /// A line for each, and one for those that have none.
+    pub fn lines(&self) -> Vec<String> {
+        let more = (self.more > 0).then(|| format!("and {} more blocks", self.more));
+        self.names.iter().cloned().chain(more).chain(self.problems.iter().cloned()).collect()
     }
 }
 

@@ -1,12 +1,20 @@
 //! Making, renaming and destroying datasets.
 
-use crate::phrase::{About, cannot};
-use crate::pools::{Access, Open};
-use crate::quotas::Quota;
-use crate::service::{Appliance, By};
+mod file_projects;
+pub(crate) mod migration;
+mod query;
+pub(crate) mod quotas;
+mod set;
+mod snapshots;
+mod usage;
+
+use crate::appliance::{Appliance, By};
+use crate::datasets::quotas::Quota;
+use crate::error_text::{About, cannot};
+use crate::pools::{Access, Open, exists};
 use crate::shares::masks;
-use crate::volumes::Volumes;
 use api::{ApiError, ErrorKind, NewDataset, NewKind, Reply, Result};
+use disk::Volumes;
 use dsl::props::{self, Limits, Prop, PropName, Types, Value, When};
 use dsl::thick::{ParityGroup, reservation_for};
 use ondisk::{Feature, ObjsetType};
@@ -187,11 +195,6 @@ impl Appliance {
         self.record(pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Done)
     }
-}
-
-pub(crate) async fn exists(pool: &Pool, name: &str) -> units::Result<bool> {
-    let _reading = pool.reading().await;
-    pool.dsl().exists(name).await
 }
 
 /// What a volume came to have.

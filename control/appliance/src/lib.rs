@@ -1,19 +1,17 @@
 //! The appliance: carries out what the API can ask, over pools that it owns.
 //!
 //! ```text
-//!   api::Call ──▶ Appliance ──┬─ create  add  remove  import  leave   pools come and go      ── home: which there are,
-//!                             ├─ pool_info  pool_set  history    what is said of them      remembered between runs
-//!                             ├─ query  datasets  settings       datasets
-//!                             ├─ snapshots                     snapshots, clones, holds
-//!                             ├─ automatic                     snapshots that are taken by themselves
-//!                             ├─ shares  updates               datasets as projects, file systems and LUNs
-//!                             ├─ san ◀─ configuration          targets, initiators, who sees which LUN
-//!                             ├─ san_directory ◀── iscsi::Server   LUNs, while clients use them  ── interfaces
-//!                             ├─ mounts ◀── fuse::Mount          file systems in the machine's own tree
-//!                             ├─ exports ◀── nbd::Server         volumes, while clients use them ── offers: which, where
-//!                             ├─ services                      what serves clients: off, on, and where
-//!                             └─ migration ── served           another block size, while clients use them
+//!   api::Call ──▶ service ──┬─ pools       come and go; what is said of them; which there are: home
+//!                           ├─ datasets    made, set, told of; snapshots, clones, holds; another block size
+//!                           ├─ shares      datasets as projects, file systems and LUNs
+//!                           ├─ schedules   snapshots that are taken by themselves
+//!                           ├─ san         targets, initiators, which client sees which LUN ◀── iscsi::Server
+//!                           ├─ mounts      file systems in the machine's own tree ◀── fuse::Mount
+//!                           ├─ services    what serves clients: off, on, where; which volumes NBD offers ◀── nbd::Server
+//!                           └─ tunables  configuration  memory
 //! ```
+//!
+//! What clients read and write does not come through here: a client is given a volume ([`disk`]), and has it from then on.
 //!
 //! A pool is opened when it is first needed; to answer questions alone it is opened read-only, and opened again for
 //! writing when something is to be changed. A daemon opens all of them at once and keeps them.
@@ -25,65 +23,32 @@
 //!
 //! Not here: how requests arrive (`daemon`), and how pools work (`engine`).
 
-mod add;
-mod automatic;
-mod clear;
+mod appliance;
+mod config;
 mod configuration;
-mod create;
 mod datasets;
-mod devices;
-mod exports;
-mod features;
-mod history;
+mod error_text;
 mod home;
-mod host;
-mod import;
-mod importable;
-mod interfaces;
-mod journal;
-mod labelclear;
-mod leave;
-mod lun;
-mod lun_unit;
+mod in_use;
 mod memory;
-mod migration;
 mod mounts;
-mod offers;
-mod owner;
-mod phrase;
-mod pool_info;
-mod pool_set;
 mod pools;
-mod projects_of_files;
-mod query;
-mod quotas;
-mod remove;
 mod san;
-mod san_directory;
-mod scrub;
-mod served;
+mod schedules;
 mod service;
 mod services;
-mod settings;
 mod shares;
-mod snapshots;
 mod tunables;
-mod updates;
-mod usage;
-mod users;
 mod values;
-mod vdevs;
-mod volumes;
 
+pub use appliance::Appliance;
+pub use config::Config;
 pub use configuration::{USERS, USERS_KEY};
-pub use exports::{Exported, Held};
 pub use home::{Home, HomeLock, Known};
-pub use lun::Lun;
-pub use lun_unit::LunUnit;
-pub use offers::Offers;
+pub use san::directory::Iscsi;
 pub use san::{Credentials, InitiatorRecord, Lu, Proof, SanView, TargetRecord};
-pub use san_directory::Iscsi;
-pub use served::Served;
-pub use service::{Appliance, Config};
+
+pub use services::nbd::Exported;
+pub use services::offers::Offers;
 pub use services::{Doors, Front};
 pub use shares::LunFacts;

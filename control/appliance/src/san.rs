@@ -1,7 +1,7 @@
 //! The storage area network as it is configured, and what each initiator sees.
 //!
 //! ```text
-//!   api::san::San ──▶ carry_out ── names: are they well formed? ── records: what is kept, in the configuration ──┐
+//!   api::san::San ──▶ change ── names: are they well formed? ── records: what is kept, in the configuration ──┐
 //!                                                                                                              ▼
 //!   LUNs of all pools (shares) ──────────────────────────────────────────────────▶ view: who sees what, pure ──▶ iSCSI
 //! ```
@@ -14,8 +14,10 @@
 //!
 //! Not here: the protocol (`iscsi`), and the LUNs themselves (`shares`).
 
-mod carry_out;
+mod change;
 mod check;
+pub(crate) mod directory;
+pub(crate) mod interfaces;
 mod names;
 mod places;
 mod records;

@@ -1,7 +1,7 @@
 //! Projects, file systems and LUNs: datasets, as administrators of an appliance speak of them.
 //!
 //! ```text
-//!   api::shares::Shares ──▶ carry_out ─┬─ describe   properties become attributes, with their sources
+//!   api::shares::Shares ──▶ items ─┬─ describe   properties become attributes, with their sources
 //!                                      ├─ settings   attributes become properties, checked
 //!                                      ├─ schema     properties of an administrator's own
 //!                                      ├─ numbers    which number a LUN gets: pure
@@ -22,8 +22,9 @@
 //!
 //! Not here: who sees what (`san`), the protocols, and what the properties do (`dsl`).
 
-mod carry_out;
 mod describe;
+mod items;
+mod lun_facts;
 mod lun_index;
 mod luns;
 pub(crate) mod masks;
@@ -33,7 +34,7 @@ mod schema;
 mod settings;
 mod snapshots;
 
+pub use lun_facts::LunFacts;
+pub(crate) use lun_facts::{number, parse_guid};
 pub(crate) use lun_index::LunIndex;
-pub use luns::LunFacts;
-pub(crate) use luns::{number, parse_guid};
 pub(crate) use schema::check_records as check_schema;

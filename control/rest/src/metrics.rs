@@ -96,7 +96,7 @@ fn of_pools(text: &mut Text, pools: &[Pool]) {
         pools.iter().for_each(|pool| text.sample(name, &[("pool", &pool.name)], number(pool, property)));
     }
     text.family("pool_errors", "gauge", "Places where data was lost.");
-    pools.iter().for_each(|pool| text.sample("pool_errors", &[("pool", &pool.name)], pool.errors.len()));
+    pools.iter().for_each(|pool| text.sample("pool_errors", &[("pool", &pool.name)], pool.errors.count()));
     text.family("pool_suspended", "gauge", "Whether nothing can be written any more.");
     for pool in pools {
         text.sample("pool_suspended", &[("pool", &pool.name)], u8::from(pool.suspended.is_some()));
@@ -203,7 +203,7 @@ mod tests {
             properties: vec![api::Property::computed("size", 100u64)],
             vdevs: Some(Vdev { kind: "root".into(), children: vec![vdev], ..Vdev::default() }),
             scan: None,
-            errors: Vec::new(),
+            errors: api::DataErrors::default(),
             unusable: Vec::new(),
             suspended: None,
             logs: Vec::new(),

@@ -124,6 +124,7 @@ impl Dsl {
         Deadlist::open(&self.core, found.phys.deadlist).await?.destroy(&self.core, tx).await?;
         self.give_up_blocks(tx, found, self.frees_later()).await?;
         self.drop_bookmarks(tx, found).await?;
+        self.drop_errors_of(tx, found.id).await?;
         self.core.mos().free(tx, found.phys.snapnames).await?;
         self.core.free_zapified(tx, found.id).await?;
         self.forget_bootfs(tx, found.id).await?;

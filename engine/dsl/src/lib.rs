@@ -38,6 +38,7 @@ mod destroy;
 mod destroy_plan;
 mod destroy_snapshot;
 mod dsl;
+pub mod error_log;
 pub mod features;
 mod freeing;
 pub mod history;

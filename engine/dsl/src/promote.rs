@@ -210,6 +210,8 @@ impl Dsl {
             self.adopt_snapshot(tx, &plan, snapshot, *id, after).await?;
         }
         self.transfer(tx, &plan).await?;
+        let (_, origin) = core.dataset(plan.origin).await?;
+        self.move_errors(tx, plan.origin_head, plan.clone.id, origin.creation_txg).await?;
         core.update_dataset(tx, plan.origin, |phys| phys.unique = plan.unique).await?;
         self.drop_livelist(tx, plan.clone.dir_id).await?;
         self.drop_livelist(tx, plan.origin_dir).await?;

@@ -29,6 +29,7 @@ mod bytes;
 mod dnode;
 pub mod dsl;
 mod dva;
+pub mod error_log;
 pub mod feature;
 mod gang;
 pub mod history;

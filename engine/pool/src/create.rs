@@ -195,7 +195,7 @@ fn dsl_of(options: &CreateOptions, space: PoolSpace) -> dsl::NewPool<'_> {
 }
 
 fn bias_of(tree: &Tree, top: &Top) -> Bias {
-    tree.spec().children.iter().find(|t| t.guid == top.guid).map_or(Bias::Normal, |t| t.bias)
+    tree.spec().children.iter().find(|t| t.guid == top.guid()).map_or(Bias::Normal, |t| t.bias)
 }
 
 /// The space of the vdevs for ordinary blocks, before there are any metaslabs.
@@ -234,7 +234,7 @@ async fn make_metaslab_arrays(tree: &Tree, mos: &ObjSet, tx: &Tx) -> Result<()> 
         let array = make_metaslab_array(&top, mos, tx).await?;
         tree.update_spec(|root| {
             if let Some(spec) =
-                root.children.iter_mut().find(|t| t.guid == top.guid && t.vdev_type != VdevType::Hole)
+                root.children.iter_mut().find(|t| t.guid == top.guid() && t.vdev_type != VdevType::Hole)
             {
                 spec.metaslab_array = Some(array.0);
             }

@@ -31,7 +31,7 @@ const LENGTH_MAX: u64 = 1 << 20;
 pub(crate) async fn load(tree: &Tree, log: &dyn SpaceLog, synced: Txg) -> Result<()> {
     let spec = tree.spec();
     for leaf in tree.leaves() {
-        let Some(object) = map_of(&spec, leaf.guid) else { continue };
+        let Some(object) = map_of(&spec, leaf.guid()) else { continue };
         let ranges = read(log, object).await.map_err(|e| e.at(format!("what {} misses", leaf.device())))?;
         for range in ranges.into_iter().filter(|r| *r.start() <= synced) {
             leaf.missing().add(*range.start()..=synced.min(*range.end()));
@@ -43,7 +43,7 @@ pub(crate) async fn load(tree: &Tree, log: &dyn SpaceLog, synced: Txg) -> Result
 /// Notes what the leaves of each top-level vdev miss that are behind the newest of them. `newest` is the txg of the
 /// newest uberblock on each.
 pub(crate) fn note_laggards(tree: &Tree, newest: &HashMap<Guid, Txg>) {
-    let of = |leaf: &Leaf| newest.get(&leaf.guid).copied().unwrap_or(Txg::NONE);
+    let of = |leaf: &Leaf| newest.get(&leaf.guid()).copied().unwrap_or(Txg::NONE);
     for top in tree.tops() {
         let leaves = top.leaves();
         let Some(last) = leaves.iter().map(|l| of(l)).max() else { continue };
@@ -94,7 +94,7 @@ impl Pool {
         let inner = &self.0;
         for leaf in inner.tree.leaves() {
             let Some((ranges, version)) = leaf.missing().unkept() else { continue };
-            let map = match map_of(&inner.tree.spec(), leaf.guid) {
+            let map = match map_of(&inner.tree.spec(), leaf.guid()) {
                 Some(map) => map,
                 None if ranges.is_empty() => {
                     leaf.missing().set_kept(version);
@@ -117,7 +117,7 @@ impl Inner {
     async fn create_map_of(&self, leaf: &Arc<Leaf>, tx: &Tx) -> Result<ObjectId> {
         let map = self.space_log.create_map(tx, BLOCK_SIZE).await?;
         self.tree.update_spec(|spec| {
-            if let Some(spec) = spec.find_mut(leaf.guid) {
+            if let Some(spec) = spec.find_mut(leaf.guid()) {
                 spec.dtl = Some(map.0);
             }
         });

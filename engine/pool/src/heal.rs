@@ -3,22 +3,27 @@
 //! ```text
 //!   read  ─▶ zio::Sick ─┐
 //!                       ├─▶ a batch ─▶ sync task: still in its tree? ─▶ zio::heal_block: all copies, all parity
-//!   scrub ─▶ Scrubber ──┘                                                 └ no good copy: a data error that is known
+//!   scrub ─▶ Scrubber ──┘                                                 └ no good copy: a data error (crate::errors)
 //! ```
 //!
 //! Whoever met it may hold a pointer that was good some txgs ago. What is in the tree of the txg being synced is
 //! nobody else's, and stays so until that txg is done: no space freed in it is given out before. So both the
 //! question and the writing happen **in syncing context**.
 
+use crate::errors::block_bookmark;
 use crate::pool::{Pool, lock};
 use crate::walk::is_in_use;
+use dsl::error_log::LoggedError;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use ondisk::BlockPointer;
-use zio::Bookmark;
+use units::{HashSet, Result, Txg};
+use zio::{Bookmark, Loss};
 
 /// Blocks repaired in one txg that reads have met.
 const BATCH: usize = 64;
+/// Batches that a pool which is being closed still sees to.
+const LAST_BATCHES: usize = 16;
 /// Blocks under repair at once, and their bytes: enough to keep devices busy, and a bound for memory.
 const AT_ONCE: usize = 16;
 const BYTES_AT_ONCE: u64 = 16 << 20;
@@ -31,6 +36,7 @@ impl Pool {
     }
 
     pub(crate) async fn stop_healer(&self) {
+        self.heal_the_last().await;
         self.0.pipeline.sick().close();
         let task = lock(&self.0.healer).take();
         if let Some(task) = task {
@@ -40,16 +46,68 @@ impl Pool {
 
     async fn heal_task(self) {
         while let Some(batch) = self.0.pipeline.sick().take(BATCH).await {
-            let healed =
-                self.change("repair", |pool, _| async move { Ok(pool.heal_blocks(batch).await) }).await;
-            match healed {
-                // Clients have met these errors; they are known from now on.
-                Ok(healed) => healed.lost.into_iter().for_each(|lost| self.0.note_problem(lost)),
-                Err(e) => {
-                    self.0.note_problem(format!("what reads find bad is no longer repaired: {e}"));
-                    self.0.pipeline.sick().close();
+            // A suspended pool takes no change; what its devices have when it goes on is another matter.
+            while let Some(why) = self.suspended().filter(|_| !self.0.txgs.has_failed_for_good()) {
+                if self.suspended_otherwise(&Some(why)).await.is_none() {
+                    return;
                 }
             }
+            if let Err(e) = self.change("repair", |pool, _| async move { pool.look_after(batch).await }).await
+            {
+                if self.suspended().is_some() && !self.0.txgs.has_failed_for_good() {
+                    continue;
+                }
+                self.0.note_problem(format!("what reads find bad is no longer repaired: {e}"));
+                self.0.pipeline.sick().close();
+            }
+        }
+    }
+
+    /// What reads have met shortly before the pool is closed.
+    async fn heal_the_last(&self) {
+        for _ in 0..LAST_BATCHES {
+            let batch = self.0.pipeline.sick().take_now(BATCH);
+            if (batch.sick.is_empty() && batch.lost.is_empty()) || self.suspended().is_some() {
+                return;
+            }
+            let looked = self.change("repair", |pool, _| async move { pool.look_after(batch).await }).await;
+            if looked.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Sees to a batch of what reads have met. In syncing context.
+    async fn look_after(self, batch: zio::Batch) -> Result<()> {
+        let sick = self.0.pipeline.sick();
+        let lost = batch.lost;
+        let (garbled, bad): (Vec<_>, Vec<_>) = lost.into_iter().partition(|lost| lost.loss == Loss::Garbled);
+        for lost in garbled {
+            // There is nothing to repair it with, so only its place matters.
+            let is_in_use = is_in_use(&self, lost.at, &lost.bp).await.unwrap_or(true);
+            if is_in_use {
+                self.note_data_error(lost.at, lost.birth());
+            }
+            sick.settle(&[lost], !is_in_use);
+        }
+        let blocks = bad.iter().map(|lost| (lost.at, lost.bp.clone())).chain(batch.sick).collect();
+        let healed = self.heal_blocks(blocks).await;
+        let is_lost: HashSet<Bookmark> = healed.lost.iter().map(|lost| lost.at).collect();
+        let (lost, good): (Vec<_>, Vec<_>) = bad.into_iter().partition(|bad| is_lost.contains(&bad.at));
+        self.note_lost(&healed);
+        sick.settle(&lost, false);
+        sick.settle(&good, true);
+        Ok(())
+    }
+
+    /// Lets it be known what a repair could not have, and what was lost and is good now.
+    pub(crate) fn note_lost(&self, healed: &Healed) {
+        for lost in &healed.lost {
+            self.note_data_error(lost.at, lost.birth);
+        }
+        let good = |(at, birth): &(Bookmark, Txg)| LoggedError { at: block_bookmark(*at), birth: *birth };
+        if self.data_error_count() > 0 {
+            self.note_data_errors_gone(&healed.good.iter().map(good).collect::<Vec<_>>());
         }
     }
 
@@ -57,48 +115,49 @@ impl Pool {
     pub(crate) async fn heal_blocks(&self, blocks: Vec<(Bookmark, BlockPointer)>) -> Healed {
         let healed = || -> u64 { self.tree().leaves().iter().map(|l| l.stats.snapshot().healed).sum() };
         let before = healed();
-        let mut lost = Vec::new();
+        let (mut lost, mut good) = (Vec::new(), Vec::new());
         let mut under_way = FuturesUnordered::new();
         let mut bytes = 0;
+        let mut take = |(size, at, birth, is_lost): (u64, Bookmark, Txg, bool)| {
+            match is_lost {
+                true => lost.push(Lost { at, birth }),
+                false => good.push((at, birth)),
+            }
+            size
+        };
         for (at, bp) in blocks {
             match is_in_use(self, at, &bp).await {
-                Ok(true) => {}
-                Ok(false) => continue,
-                Err(e) => {
-                    lost.push(format!("whether block {at} is in use: {e}"));
+                // What leads to it cannot be read: that it could be had does not help.
+                Err(_) => {
+                    take((0, at, birth_of(&bp), true));
                     continue;
                 }
+                Ok(false) => continue,
+                Ok(true) => {}
             }
             while under_way.len() >= AT_ONCE || (bytes > 0 && bytes + bp.psize().0 > BYTES_AT_ONCE) {
-                let Some((size, failure)) = under_way.next().await else { break };
-                bytes -= size;
-                lost.extend(failure);
+                let Some(done) = under_way.next().await else { break };
+                bytes -= take(done);
             }
             bytes += bp.psize().0;
             under_way.push(self.heal_one(at, bp));
         }
-        while let Some((_, failure)) = under_way.next().await {
-            lost.extend(failure);
+        while let Some(done) = under_way.next().await {
+            take(done);
         }
-        Healed { bytes: healed() - before, lost }
+        Healed { bytes: healed() - before, lost, good }
     }
 
-    /// The block's size, and what went wrong.
-    async fn heal_one(&self, at: Bookmark, bp: BlockPointer) -> (u64, Option<String>) {
-        let failure = match self.pipeline().heal_block(&bp, at).await {
-            Ok(()) => None,
-            Err(e) => Some(format!("{}: {e}", self.name_of_objset(at).await)),
-        };
-        (bp.psize().0, failure)
+    /// The block's size, name and birth, and whether it could not be had.
+    async fn heal_one(&self, at: Bookmark, bp: BlockPointer) -> (u64, Bookmark, Txg, bool) {
+        let is_lost = self.pipeline().heal_block(&bp, at).await.is_err();
+        (bp.psize().0, at, birth_of(&bp), is_lost)
     }
+}
 
-    async fn name_of_objset(&self, at: Bookmark) -> String {
-        if at.objset == units::ObjsetId::MOS {
-            return "metadata of the pool".into();
-        }
-        let name = self.dsl().dataset_name(units::ObjectId(at.objset.0)).await;
-        name.unwrap_or_else(|_| format!("object set {}", at.objset))
-    }
+/// The physical birth of a block.
+pub(crate) fn birth_of(bp: &BlockPointer) -> Txg {
+    bp.as_plain().map_or(Txg::NONE, |plain| plain.resolved_physical_birth())
 }
 
 /// What became of a batch.
@@ -106,6 +165,14 @@ impl Pool {
 pub(crate) struct Healed {
     /// Written again.
     pub bytes: u64,
-    /// Of blocks in use that could not be had from anywhere.
-    pub lost: Vec<String>,
+    /// Blocks in use that could not be had from anywhere.
+    pub lost: Vec<Lost>,
+    /// Blocks in use that could, with their births.
+    pub good: Vec<(Bookmark, Txg)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lost {
+    pub at: Bookmark,
+    pub birth: Txg,
 }

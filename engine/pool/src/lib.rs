@@ -18,9 +18,13 @@
 
 mod add_vdevs;
 mod assemble;
+mod attach;
 mod autotrim;
 mod create;
+mod detach;
+mod device_state;
 mod dtl;
+mod errors;
 mod export;
 mod file_systems;
 mod heal;
@@ -37,6 +41,7 @@ mod resilver;
 mod scrub;
 mod side_devices;
 mod snapshots;
+mod spares;
 mod suspend;
 mod sync;
 mod tasks;
@@ -47,6 +52,8 @@ mod volumes;
 mod walk;
 
 pub use create::{CreateOptions, create};
+pub use device_state::Offline;
+pub use errors::{DataError, DataErrors};
 pub use logs::{LogSurvey, WaitingLog};
 pub use multihost::is_active;
 pub use open::{OpenOptions, open, open_at};

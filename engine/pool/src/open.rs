@@ -153,7 +153,10 @@ async fn open_newest(
 ) -> Result<(Arc<Tree>, Found)> {
     for _ in 0..LOOKS {
         let found = look(candidate, options, &how, limit).await?;
-        let tree = Tree::open(found.spec.clone(), how.clone()).await?;
+        // A device may be called otherwise in a label that was written for a txg which was never reached.
+        let reached = limit.is_none().then_some(found.uberblock.txg);
+        let how = vdev::OpenOptions { limit: reached, ..how.clone() };
+        let tree = Tree::open(found.spec.clone(), how).await?;
         let age = |uberblock: &Uberblock| (uberblock.txg, uberblock.timestamp);
         let has_moved = match options.read_only {
             true => false,
@@ -185,7 +188,10 @@ async fn look(
         if !options.read_only {
             multihost::check(&tree, &uberblock, &candidate.config, options).await?;
         }
-        let (config, spec) = read_config(&tree, &uberblock, options).await?;
+        let (config, mut spec) = read_config(&tree, &uberblock, options).await?;
+        if candidate.config.state == PoolState::Exported {
+            forgive(&mut spec);
+        }
         Ok(Found { uberblock, newest, config, spec })
     };
     read.await.or_else(|e| check_devices(&tree).and(Err(e)))
@@ -237,7 +243,7 @@ pub(crate) async fn newest(tree: &Tree, limit: Option<Txg>) -> Result<(Uberblock
         for leaf in top.leaves().iter().filter(|l| l.is_usable()) {
             let Ok(disk) = leaf.device().open(OpenMode::ReadOnly) else { continue };
             if let Some(found) = best_uberblock(read_uberblocks(&disk, top.ashift).await, limit) {
-                of_each.insert(leaf.guid, found.txg);
+                of_each.insert(leaf.guid(), found.txg);
                 best.push(found);
             }
         }
@@ -279,6 +285,14 @@ async fn read_config(
     let mut spec = Spec::decode(list.list("vdev_tree")?)?;
     use_paths_of(&mut spec, &tree.spec());
     Ok((PoolConfig::decode(&list)?, spec))
+}
+
+/// What was found wrong with a device in another place need not be so here, unless an administrator has said it.
+fn forgive(spec: &mut Spec) {
+    if spec.aux_state.as_deref() != Some("external") {
+        (spec.faulted, spec.degraded, spec.removed, spec.aux_state) = (None, None, None, None);
+    }
+    spec.children.iter_mut().for_each(forgive);
 }
 
 /// Leaves are where they were found, not where they were when the configuration was written.
@@ -360,6 +374,7 @@ async fn build(
     pool.load_space(log).await?;
     pool.load_vdev_properties().await?;
     pool.load_scan().await?;
+    pool.load_errors().await;
     pool.load_side_devices().await;
     Ok(pool)
 }
@@ -417,7 +432,9 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         healer: Mutex::new(None),
         multihost: Default::default(),
         trimmer: Default::default(),
+        spares: Default::default(),
         scrub: crate::scrub::Scrub::default(),
+        errors: crate::errors::Errors::default(),
         intent_logs,
         vdev_properties: Mutex::default(),
         load_guid: world::random_u64(),
@@ -443,7 +460,7 @@ pub(crate) fn space_spec(top: &Arc<Top>, bias: Bias) -> VdevSpec {
         vdev: top.id,
         class: class_of(bias),
         ashift: top.ashift,
-        asize: top.asize,
+        asize: top.asize(),
         metaslab_shift: top.metaslab_shift,
         data_disks: top.data_disks() as u32,
         deflate_ratio: top.deflate_ratio(),
@@ -498,6 +515,7 @@ impl Pool {
             *lock(&self.0.syncing) = Some(task);
             self.start_healer();
             self.resume_scan();
+            self.consider_spares();
         }
     }
 

@@ -78,7 +78,9 @@ pub(crate) struct Inner {
     pub healer: Mutex<Option<Task<()>>>,
     pub multihost: crate::multihost::Multihost,
     pub trimmer: crate::autotrim::Trimmer,
+    pub spares: crate::spares::Spares,
     pub scrub: crate::scrub::Scrub,
+    pub errors: crate::errors::Errors,
     pub intent_logs: Arc<IntentLogs>,
     /// What was set on single vdevs, as their ZAPs say.
     pub vdev_properties: Mutex<crate::VdevProperties>,
@@ -177,7 +179,7 @@ impl Pool {
         self.0.config_dirty.store(true, Ordering::Release);
     }
 
-    /// Damage that was met since the pool was opened, in sentences.
+    /// What else than lost blocks was met since the pool was opened, in sentences.
     pub fn problems(&self) -> Vec<String> {
         self.0.note_problems();
         lock(&self.0.problems).clone()

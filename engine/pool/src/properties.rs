@@ -183,6 +183,9 @@ impl Pool {
         let missing = || Error::invalid(format!("feature '{name}' is not known to this program"));
         let feature = Feature::by_name(name).ok_or_else(missing)?;
         let core = self.dsl().core();
+        if feature == Feature::HeadErrlog && !core.features().is_enabled(feature) {
+            self.upgrade_error_logs(tx).await?;
+        }
         core.features().enable(core.mos(), core.directory(), tx, feature).await?;
         // What properties come to may depend on it.
         self.dsl().touch(&self.name(), None);

@@ -80,7 +80,7 @@ impl Pool {
     }
 
     /// Frees all logs; the next commits begin others, where allocation is allowed.
-    async fn empty_logs(&self) -> Result<()> {
+    pub(crate) async fn empty_logs(&self) -> Result<()> {
         self.take_up_logs().await?;
         let logs = self.intent_logs();
         self.retire_logs().await;

@@ -31,8 +31,10 @@ pub struct PoolReport {
     pub scan: Option<ScanStatus>,
     /// Why nothing can be written any more, until the pool is opened again.
     pub suspended: Option<String>,
-    /// Damage that was met since the pool was opened, in sentences.
-    pub errors: Vec<String>,
+    /// How many blocks are known to be lost; see [`Pool::data_errors`].
+    pub data_errors: u64,
+    /// What else was met since the pool was opened, in sentences.
+    pub problems: Vec<String>,
     /// Nanoseconds of a clock that only runs forward: when the counters were read.
     pub clock_ns: u64,
 }
@@ -63,7 +65,8 @@ impl Pool {
             space: self.space_of_tops(),
             scan: self.scan_status(),
             suspended: self.0.txgs.failure(),
-            errors: self.problems(),
+            data_errors: self.data_error_count(),
+            problems: self.problems(),
             clock_ns: world::now().0,
         }
     }
@@ -77,7 +80,7 @@ impl Pool {
                 fragmentation: self.space().fragmentation_of_vdev(top.id),
             }
         };
-        self.tree().tops().iter().map(|top| (top.guid, of(top))).collect()
+        self.tree().tops().iter().map(|top| (top.guid(), of(top))).collect()
     }
 }
 

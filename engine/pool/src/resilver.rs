@@ -11,7 +11,10 @@
 //! comes to its end makes good the same.
 
 use crate::pool::{Pool, lock};
-use ondisk::{BlockPointer, dsl::ScanFunc};
+use ondisk::{
+    BlockPointer,
+    dsl::{ScanFunc, ScanState},
+};
 use units::{Guid, HashMap, Txg};
 
 impl Pool {
@@ -32,16 +35,23 @@ impl Pool {
     /// The devices that a scan which begins now can make whole, each with how often it had failed by then.
     pub(crate) fn devices_to_heal(&self) -> HashMap<Guid, u64> {
         let leaves = self.tree().leaves();
-        leaves.iter().filter(|l| l.is_usable()).map(|l| (l.guid, l.missing().failures())).collect()
+        leaves.iter().filter(|l| l.is_usable()).map(|l| (l.guid(), l.missing().failures())).collect()
     }
 
     /// A scan has made good everything up to `txg`: on those devices that took all that was written to them.
     pub(crate) fn made_good(&self, began: &HashMap<Guid, u64>, txg: Txg) {
         for leaf in self.tree().leaves() {
-            if leaf.is_usable() && began.get(&leaf.guid) == Some(&leaf.missing().failures()) {
+            if leaf.is_usable() && began.get(&leaf.guid()) == Some(&leaf.missing().failures()) {
                 leaf.missing().remove_to(txg);
             }
         }
+    }
+
+    /// Whether one is going, or will when what is missed is behind.
+    pub fn is_resilvering(&self) -> bool {
+        let scan = self.scan_status();
+        let goes = scan.is_some_and(|s| s.func == ScanFunc::Resilver && s.state == ScanState::Scanning);
+        goes || self.0.scrub.is_running() || self.0.scrub.is_wanted()
     }
 
     /// Starts a resilver if a device needs one and nothing hinders it.

@@ -19,13 +19,14 @@
 //! state changes, so that `zpool status` of either program shows the last scrub. How far a scrub has come is not kept:
 //! one that was under way when the pool was closed starts over when it is opened.
 
+use crate::heal::birth_of;
 use crate::pool::{Pool, lock};
 use crate::walk::{self, Check, Set, Suspect};
 use dmu::Tx;
 use ondisk::dsl::{ScanFunc, ScanState};
 use ondisk::mos::directory;
 use ondisk::{BlockPointer, ObjectType, ScanPhys};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use units::{Error, Guid, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
@@ -66,6 +67,8 @@ const HALT: u8 = 3;
 const REPAIRS_AT_ONCE: usize = 512;
 /// A device that goes on failing is not resilvered again and again without a rest.
 const RESILVER_REST: Duration = Duration::from_secs(300);
+/// How often a scrub asks whether a suspended pool goes on.
+const SUSPENDED_LOOK: Duration = Duration::from_millis(200);
 /// How often the sets are listed again; each time only what is new is walked.
 const LISTS_MAX: usize = 100;
 
@@ -75,6 +78,8 @@ pub(crate) struct Scrub {
     pub(crate) state: Mutex<State>,
     command: AtomicU8,
     ended: Notify,
+    /// A resilver is wanted as soon as nothing else is going.
+    wanted: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -141,8 +146,23 @@ impl Scrub {
         }
     }
 
-    fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         lock(&self.state).is_running
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire)
+    }
+
+    /// A scrub gives way; a resilver is followed by another one.
+    pub(crate) fn want_resilver(&self) {
+        self.wanted.store(true, Ordering::Release);
+        let mut state = lock(&self.state);
+        state.rest_until = None;
+        let scrubs = state.phys.is_some_and(|p| p.func == ScanFunc::Scrub && p.state == ScanState::Scanning);
+        if scrubs && state.is_running {
+            let _ = self.command.compare_exchange(GO, STOP, Ordering::AcqRel, Ordering::Acquire);
+        }
     }
 }
 
@@ -225,8 +245,10 @@ impl Pool {
             Some(s) if s.func == ScanFunc::Resilver => Some(ScanFunc::Resilver),
             _ => self.missing_span().map(|_| ScanFunc::Resilver),
         };
-        if let Some(func) = func {
-            self.launch(func);
+        match func {
+            Some(func) => self.launch(func),
+            // The power may have gone when all was there and the old device had not left yet.
+            None => self.release_soon(),
         }
     }
 
@@ -273,6 +295,12 @@ impl Pool {
     }
 
     async fn begin_scan(&self, func: ScanFunc) -> Result<()> {
+        if func == ScanFunc::Scrub
+            && !self.goes_on()
+            && let Err(e) = self.merge_errors().await
+        {
+            self.0.note_problem(format!("the logs of data errors cannot be put together: {e}"));
+        }
         let begin = move |pool: Pool, tx: Arc<Tx>| async move { pool.record_start(&tx, func).await };
         let begun = self.change(word(func), begin).await;
         if begun.is_err() {
@@ -282,15 +310,17 @@ impl Pool {
         begun
     }
 
+    /// A scrub that begins now is one that paused, from where it was.
+    fn goes_on(&self) -> bool {
+        let state = lock(&self.0.scrub.state);
+        let is_scrub = |phys: ScanPhys| phys.state == ScanState::Scanning && phys.func == ScanFunc::Scrub;
+        state.phys.is_some_and(is_scrub) && (!state.done.is_empty() || state.partly.is_some())
+    }
+
     async fn record_start(&self, tx: &Tx, func: ScanFunc) -> Result<()> {
         let to_examine = self.space().usage_total().allocated;
-        let (old, goes_on) = {
-            let state = lock(&self.0.scrub.state);
-            let phys = state.phys.unwrap_or_default();
-            let is_same = phys.state == ScanState::Scanning && phys.func == func;
-            let was_begun = !state.done.is_empty() || state.partly.is_some();
-            (phys, is_same && func == ScanFunc::Scrub && was_begun)
-        };
+        let old = lock(&self.0.scrub.state).phys.unwrap_or_default();
+        let goes_on = func == ScanFunc::Scrub && self.goes_on();
         let queue = self.new_queue(tx, old.queue).await?;
         let mut phys = ScanPhys {
             func,
@@ -314,6 +344,9 @@ impl Pool {
             state.done.clear();
             state.partly = None;
             (state.began, state.is_incomplete) = (self.devices_to_heal(), false);
+        }
+        if func == ScanFunc::Resilver {
+            self.0.scrub.wanted.store(false, Ordering::Release);
         }
         (state.phys, state.pass_start, state.pass_examined) = (Some(phys), now(), 0);
         Ok(())
@@ -356,6 +389,9 @@ impl Pool {
         }
         self.store_scan(tx, &phys).await?;
         let is_whole = how == GO && phys.errors == 0 && !lock(&self.0.scrub.state).is_incomplete;
+        if how == GO && phys.func == ScanFunc::Scrub && !lock(&self.0.scrub.state).is_incomplete {
+            self.rotate_errors(tx).await?;
+        }
         if is_whole {
             let began = lock(&self.0.scrub.state).began.clone();
             self.made_good(&began, phys.max_txg);
@@ -391,8 +427,17 @@ impl Pool {
                 self.0.note_problem(format!("the end of the {} could not be recorded: {e}", word(func)));
             }
         }
+        if how == GO
+            && let Err(e) = self.release_devices().await
+        {
+            self.0.note_problem(e.at("devices that are not needed any more"));
+        }
         lock(&self.0.scrub.state).is_running = false;
         self.0.scrub.ended.notify_all();
+        if self.0.scrub.wanted.load(Ordering::Acquire) {
+            lock(&self.0.scrub.state).rest_until = None;
+            self.consider_resilver();
+        }
     }
 
     async fn scan_sets(&self) -> Result<()> {
@@ -473,6 +518,18 @@ fn place_of(at: Bookmark) -> Option<Place> {
 }
 
 impl Scrubber {
+    /// In how many places the block is bad. Of a suspended pool this cannot be said: it waits until that goes on.
+    async fn check(&self, bp: &BlockPointer, at: Bookmark) -> Result<u64> {
+        loop {
+            match self.pool.pipeline().check_block(bp, at).await {
+                Err(_) if self.pool.suspended().is_some() && !self.is_stopped() => {
+                    world::sleep(SUSPENDED_LOOK).await;
+                }
+                checked => return Ok(checked?.bad),
+            }
+        }
+    }
+
     async fn repair(&self) -> Result<()> {
         loop {
             let batch: Vec<_> = {
@@ -488,11 +545,11 @@ impl Scrubber {
                     // The state that says how much was repaired goes with the txg that waits for it.
                     pool.0.touch(&tx).await?;
                     let healed = pool.heal_blocks(batch).await;
+                    pool.note_lost(&healed);
                     pool.0.scrub.change(|phys| {
                         phys.processed += healed.bytes;
                         phys.errors += healed.lost.len() as u64;
                     });
-                    healed.lost.into_iter().for_each(|lost| pool.0.note_problem(lost));
                     Ok(())
                 })
                 .await?;
@@ -533,7 +590,7 @@ impl Check for Scrubber {
             // A resilver knows what is to be written without looking, and looks at nothing else.
             let is_bad = match scrubber.func {
                 ScanFunc::Resilver => pool.is_missed(&bp),
-                _ => pool.pipeline().check_block(&bp, at).await?.bad > 0,
+                _ => scrubber.check(&bp, at).await? > 0,
             };
             if is_bad {
                 lock(&scrubber.bad).push((at, bp));
@@ -545,9 +602,9 @@ impl Check for Scrubber {
         })
     }
 
-    fn damaged(&self, set: &Set, suspect: Suspect) {
+    fn damaged(&self, _set: &Set, suspect: Suspect) {
         self.pool.0.scrub.change(|phys| phys.errors += 1);
-        self.pool.0.note_problem(format!("{}: {}", set.name, suspect.error));
+        self.pool.note_data_error(suspect.at, suspect.bp.as_ref().map_or(Txg::NONE, birth_of));
     }
 
     fn is_stopped(&self) -> bool {

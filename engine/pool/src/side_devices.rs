@@ -83,6 +83,13 @@ impl Pool {
         object.set_bonus(tx, &(packed.len() as u64).to_ne_bytes())
     }
 
+    /// A spare has become an ordinary device: it leaves the list. In syncing context.
+    pub(crate) async fn forget_spare(&self, tx: &Tx, guid: Guid) -> Result<()> {
+        let spares = self.0.tree.aux(AuxKind::Spare).into_iter().map(|d| d.spec);
+        let kept: Vec<Spec> = spares.filter(|s| s.guid != guid).collect();
+        self.write_list(tx, AuxKind::Spare, &kept).await
+    }
+
     /// Labels these devices and adds them.
     pub async fn add_side_devices(&self, kind: AuxKind, leaves: &[NewLeaf]) -> Result<()> {
         if self.is_read_only() {

@@ -57,7 +57,9 @@ impl Pool {
             })?;
         }
         if !inner.read_only {
-            self.consider_resilver();
+            // What was said of the device in the configuration is taken back with the next txg.
+            self.change(doing, |pool, tx| async move { pool.0.touch(&tx).await }).await?;
+            self.request_resilver().await;
         }
         failed.into_iter().next().map_or(Ok(()), Err)
     }

@@ -47,10 +47,11 @@ impl Pool {
             };
             self.0.txgs.done(txg);
             self.consider_resilver();
+            self.consider_spares();
             if self.0.txgs.is_closing() {
                 continue;
             }
-            if frees == Frees::More || self.is_freeing().await {
+            if frees == Frees::More || self.has_errors_to_log() || self.is_freeing().await {
                 self.0.txgs.begin_unthrottled().dirtied(1);
             }
             if frees == Frees::More {
@@ -140,11 +141,13 @@ impl Pool {
             // The next one finds what this one filled on disk, as it finds all else.
             inner.dsl.sync_datasets(tx, 1).await?;
         }
+        self.sync_errors(tx).await;
         inner.dsl.sync_datasets(tx, 1).await?;
         // More than so many would hold up those who wait for the txg.
         let at_once = inner.tunables.get(Tunable::AsyncBlockMaxBlocks);
         let frees = inner.dsl.process_frees(tx, at_once).await?;
         self.drop_log_space_maps(tx).await?;
+        self.note_states();
         self.sync_missing(tx, true).await?;
         if inner.config_dirty.load(Ordering::Acquire) {
             self.write_config_object(tx).await?;

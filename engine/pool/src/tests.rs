@@ -3,7 +3,9 @@
 mod autotrim;
 mod bounds;
 mod cloned;
+mod devices;
 mod effects;
+mod errors;
 mod faults;
 mod file_logs;
 mod full;

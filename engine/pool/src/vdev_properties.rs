@@ -81,9 +81,9 @@ impl Pool {
     }
 
     /// Tells every device what was said of its cache.
-    fn trust_caches(&self) {
+    pub(crate) fn trust_caches(&self) {
         let all = self.vdev_properties();
-        let leaves: BTreeMap<Guid, _> = self.tree().leaves().into_iter().map(|l| (l.guid, l)).collect();
+        let leaves: BTreeMap<Guid, _> = self.tree().leaves().into_iter().map(|l| (l.guid(), l)).collect();
         let root = self.tree().spec();
         let mut todo: Vec<(&Spec, bool)> = root.children.iter().map(|top| (top, false)).collect();
         while let Some((vdev, inherited)) = todo.pop() {

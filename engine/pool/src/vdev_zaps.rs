@@ -37,6 +37,13 @@ pub(crate) async fn add_all(core: &Core, tx: &Tx, tops: &mut [Spec]) -> Result<(
     Ok(())
 }
 
+/// Makes the ZAP of a device that joins a group; `None` in a pool that is too old for such.
+pub(crate) async fn add_leaf(core: &Core, tx: &Tx) -> Result<Option<u64>> {
+    let Some(list) = core.directory().lookup_u64(directory::VDEV_ZAP_MAP).await? else { return Ok(None) };
+    let list = core.table(ObjectId(list)).await?;
+    add(core.mos(), &list, tx).await.map(Some)
+}
+
 async fn add_top(core: &Core, list: &zaps::Table, tx: &Tx, top: &mut Spec) -> Result<()> {
     let mos = core.mos();
     top.top_zap = Some(add(mos, list, tx).await?);

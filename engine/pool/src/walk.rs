@@ -26,7 +26,7 @@ use ondisk::mos::directory;
 use ondisk::{BlockPointer, Feature, ObjectType};
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use units::{Error, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
 use world::Pending;
@@ -121,7 +121,7 @@ fn root_of_mos(pool: &Pool) -> BlockPointer {
 }
 
 /// The root of a set by now: `None` when the dataset is gone.
-async fn root_now(pool: &Pool, id: ObjsetId) -> Result<Option<BlockPointer>> {
+pub(crate) async fn root_now(pool: &Pool, id: ObjsetId) -> Result<Option<BlockPointer>> {
     if id == ObjsetId::MOS {
         return Ok(Some(root_of_mos(pool)));
     }
@@ -146,8 +146,8 @@ pub(crate) async fn is_in_use(pool: &Pool, at: Bookmark, bp: &BlockPointer) -> R
 pub(crate) async fn walk(pool: &Pool, set: &Set, check: Arc<dyn Check>) -> Result<bool> {
     let mut set = set.clone();
     for _ in 0..WALKS_MAX {
-        let suspects = walk_once(pool, &set, &check).await?;
-        if !settle(pool, &set, suspects, check.as_ref()).await? {
+        let (suspects, missed) = walk_once(pool, &set, &check).await?;
+        if !settle(pool, &set, suspects, check.as_ref()).await? && !missed {
             return Ok(true);
         }
         let root = {
@@ -162,10 +162,14 @@ pub(crate) async fn walk(pool: &Pool, set: &Set, check: Arc<dyn Check>) -> Resul
     Ok(false)
 }
 
-async fn walk_once(pool: &Pool, set: &Set, check: &Arc<dyn Check>) -> Result<Vec<Suspect>> {
+/// What seemed damaged and was not looked up again yet, and whether something was missed of what was.
+async fn walk_once(pool: &Pool, set: &Set, check: &Arc<dyn Check>) -> Result<(Vec<Suspect>, bool)> {
     check.begins();
     let suspects = Arc::new(Mutex::new(Vec::new()));
+    let missed = Arc::new(AtomicBool::new(false));
     let walker = Walker {
+        pool: pool.clone(),
+        missed: missed.clone(),
         set: Arc::new(set.clone()),
         check: check.clone(),
         group: Group::new(AT_ONCE),
@@ -178,7 +182,7 @@ async fn walk_once(pool: &Pool, set: &Set, check: &Arc<dyn Check>) -> Result<Vec
     let Ok(()) = walker.group.finish().await;
     match walked {
         Err(e) if e.kind() != Kind::Cancelled => Err(e),
-        _ => Ok(std::mem::take(&mut lock(&suspects))),
+        _ => Ok((std::mem::take(&mut lock(&suspects)), missed.load(Ordering::Relaxed))),
     }
 }
 
@@ -186,6 +190,7 @@ async fn walk_once(pool: &Pool, set: &Set, check: &Arc<dyn Check>) -> Result<Vec
 async fn settle(pool: &Pool, set: &Set, suspects: Vec<Suspect>, check: &dyn Check) -> Result<bool> {
     let pointers: HashMap<Bookmark, BlockPointer> =
         suspects.iter().filter_map(|s| Some((s.at, s.bp.clone()?))).collect();
+    pool.room_for_errors().await;
     let _unchanged = pool.reading().await;
     let (mut told, mut missed) = (units::HashSet::default(), false);
     for mut suspect in suspects {
@@ -206,6 +211,8 @@ async fn settle(pool: &Pool, set: &Set, suspects: Vec<Suspect>, check: &dyn Chec
 }
 
 struct Walker {
+    pool: Pool,
+    missed: Arc<AtomicBool>,
     set: Arc<Set>,
     check: Arc<dyn Check>,
     group: Group<Infallible>,
@@ -232,13 +239,23 @@ async fn most(pool: &Pool) -> Result<u64> {
     Ok(pool.space().usage_total().space.saturating_mul(times))
 }
 
-/// More suspects than this are not kept: with so many, one more changes nothing.
-const SUSPECTS_MAX: usize = 100_000;
+/// With so many suspects a walk stops to look them up.
+const SUSPECTS_AT_ONCE: usize = 4096;
 
 fn suspect(suspects: &Mutex<Vec<Suspect>>, one: Suspect) {
-    let mut suspects = lock(suspects);
-    if suspects.len() < SUSPECTS_MAX {
-        suspects.push(one);
+    lock(suspects).push(one);
+}
+
+impl Walker {
+    async fn settle_some(&self) -> Result<()> {
+        if lock(&self.suspects).len() < SUSPECTS_AT_ONCE {
+            return Ok(());
+        }
+        let suspects = std::mem::take(&mut *lock(&self.suspects));
+        if settle(&self.pool, &self.set, suspects, self.check.as_ref()).await? {
+            self.missed.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 
@@ -252,6 +269,7 @@ impl Visitor for Walker {
             if self.check.is_stopped() {
                 return Err(Error::new(Kind::Cancelled, "walk over the pool"));
             }
+            self.settle_some().await?;
             let bytes: u64 = bp.dvas().iter().map(|dva| dva.asize.bytes()).sum();
             let taken = |left: u64| left.checked_sub(bytes);
             if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).is_err() {

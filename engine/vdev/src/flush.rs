@@ -141,6 +141,12 @@ impl Durability {
         }
     }
 
+    /// Gives up what is not durable: the device is known to miss it.
+    pub fn abandon(&self) {
+        self.forget_kept(u64::MAX);
+        self.doubtful.store(false, Ordering::Release);
+    }
+
     /// Whether all that completed is durable.
     pub fn is_clean(&self) -> bool {
         self.covers(self.written.load(Ordering::Acquire))

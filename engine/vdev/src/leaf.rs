@@ -7,6 +7,8 @@
 //!
 //! Invariant: a leaf that is not usable refuses I/O at once, so that no request waits for a dead device.
 
+mod presence;
+
 use crate::closing::Closable;
 use crate::diagnosis::{Diagnosis, Verdict};
 use crate::flush::{Due, Durability};
@@ -29,7 +31,7 @@ use world::{Buf, Disk, DiskKind, IoBuf, OpenMode};
 /// See the module.
 #[derive(Debug)]
 pub struct Leaf {
-    pub guid: Guid,
+    guid: AtomicU64,
     inner: Mutex<Inner>,
     queue: Arc<Queue>,
     pub stats: LeafStats,
@@ -102,7 +104,7 @@ impl Leaf {
         let disk = disk.map(|disk| Closable::around(disk, closed.clone()));
         let inner = Inner { device, disk, closed, psize, health, detail, diagnosis: Diagnosis::default() };
         Arc::new(Leaf {
-            guid,
+            guid: AtomicU64::new(guid.0),
             inner: Mutex::new(inner),
             queue: Queue::new(&options.tunables, rotational),
             stats,
@@ -115,6 +117,15 @@ impl Leaf {
             syncing: AtomicU64::new(0),
             missing: Missing::default(),
         })
+    }
+
+    /// It changes when the leaf takes the place of the group that it was the last of.
+    pub fn guid(&self) -> Guid {
+        Guid(self.guid.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_guid(&self, guid: Guid) {
+        self.guid.store(guid.0, Ordering::Relaxed);
     }
 
     pub fn device(&self) -> Device {
@@ -383,7 +394,7 @@ impl Leaf {
         }
         let labels = read_labels(&disk).await;
         let is = |name: &str, guid: Guid| labels.best(None).is_some_and(|l| l.guid(name).ok() == Some(guid));
-        if !is("pool_guid", pool) || !(is("guid", self.guid) || is("top_guid", self.guid)) {
+        if !is("pool_guid", pool) || !(is("guid", self.guid()) || is("top_guid", self.guid())) {
             return Err(refused("it carries no label of this device of the pool".into()));
         }
         if before == 0 {

@@ -12,11 +12,11 @@
 use crate::leaf::{Fault, Leaf};
 use crate::mirror;
 use crate::raidz::{self, map::Shape};
-use crate::{Aux, Errors, Health, Priority, State, VdevType};
+use crate::{Aux, Errors, Health, Priority, Spec, State, VdevType};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use units::{Error, Guid, Kind, Result, Txg};
+use units::{Error, Guid, HashMap, Kind, Result, Txg};
 use world::Buf;
 
 /// Decides whether bytes are the block that was asked for: its checksum agrees.
@@ -87,6 +87,35 @@ impl Node {
         Arc::new(Node { guid, vdev_type, body, errors: Default::default() })
     }
 
+    /// The vdev that `spec` describes, of the devices there are: groups that were there before keep their errors.
+    pub(crate) fn regrouped(spec: &Spec, old: &Node, leaves: &HashMap<Guid, Arc<Leaf>>) -> Result<Arc<Node>> {
+        let same = old.find(spec.guid);
+        if let Some(leaf) = leaves.get(&spec.guid).filter(|_| spec.is_leaf()) {
+            return Ok(Node::new(spec.guid, spec.vdev_type, Body::Leaf(leaf.clone())));
+        }
+        let children = spec.children.iter().map(|child| Node::regrouped(child, old, leaves));
+        let children = children.collect::<Result<Vec<_>>>()?;
+        let body = match (same.map(|node| &node.body), spec.vdev_type) {
+            (Some(Body::Raidz(shape, before)), VdevType::Raidz) if before.len() == children.len() => {
+                Body::Raidz(*shape, children)
+            }
+            (_, kind) if kind.is_mirror() && !children.is_empty() => Body::Mirror(children),
+            _ => return Err(Error::corrupt(format!("vdev {} cannot be regrouped", spec.name()))),
+        };
+        let node = Node::new(spec.guid, spec.vdev_type, body);
+        for (to, from) in node.errors.iter().zip(same.iter().flat_map(|same| &same.errors)) {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        Ok(node)
+    }
+
+    fn find(&self, guid: Guid) -> Option<&Node> {
+        if self.guid == guid {
+            return Some(self);
+        }
+        self.children().iter().find_map(|child| child.find(guid))
+    }
+
     pub fn children(&self) -> &[Arc<Node>] {
         match &self.body {
             Body::Mirror(children) | Body::Raidz(_, children) => children,
@@ -121,7 +150,7 @@ impl Node {
             Health { state, aux }
         };
         match &self.body {
-            Body::Leaf(leaf) if lost == Some(leaf.guid) => Health::new(State::Faulted, Aux::ErrorsExceeded),
+            Body::Leaf(leaf) if lost == Some(leaf.guid()) => Health::new(State::Faulted, Aux::ErrorsExceeded),
             Body::Leaf(leaf) if lost.is_some() && leaf.missing().is_any() => {
                 Health::new(State::CannotOpen, Aux::None)
             }

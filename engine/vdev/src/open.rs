@@ -91,6 +91,29 @@ pub(crate) async fn open_to_label(spec: &Spec, options: &OpenOptions) -> Result<
     }
 }
 
+/// Opens a device that is to join the vdev `top`, of which each device must have `min_asize` allocatable bytes.
+pub(crate) async fn open_joining(
+    spec: &Spec,
+    top: &Spec,
+    min_asize: u64,
+    options: &OpenOptions,
+    alarm: Arc<AtomicBool>,
+) -> Result<Arc<Leaf>> {
+    let context = Context { options, top, alarm };
+    let leaf = open_leaf(spec, &context, min_asize).await?;
+    if leaf.is_usable() {
+        return Ok(leaf);
+    }
+    let why = match leaf.health().aux {
+        Aux::BadLabel | Aux::TooSmall => "device is too small".into(),
+        Aux::BadAshift => {
+            "The new device cannot have a higher alignment requirement than the top-level vdev.".into()
+        }
+        aux => leaf.detail().unwrap_or_else(|| aux.phrase().into()),
+    };
+    Err(Error::invalid(why))
+}
+
 fn open<'a>(spec: &'a Spec, context: &'a Context<'a>, min_asize: u64) -> BoxFuture<'a, Result<Arc<Node>>> {
     async move {
         let body = match spec.vdev_type {
@@ -215,7 +238,8 @@ fn shrank(disk: &Arc<dyn Disk>, min_asize: u64) -> Option<String> {
 }
 
 fn check_label(labels: &Labels, spec: &Spec, context: &Context<'_>, pool: Guid) -> Health {
-    let Some(label) = labels.best(context.options.limit) else {
+    // The newest label of a state that was reached; only others are left where a crash came between the labels.
+    let Some(label) = labels.best(context.options.limit).or_else(|| labels.best(None)) else {
         return Health::new(State::CannotOpen, Aux::BadLabel);
     };
     let guid = label.guid("guid").ok();

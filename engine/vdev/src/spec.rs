@@ -16,8 +16,10 @@
 
 mod create;
 mod nvlist;
+mod reshape;
 
 pub use create::{Group, Layout, NewLeaf, mismatch, mismatch_with};
+pub use reshape::Detached;
 
 use crate::Device;
 use ondisk::NvList;

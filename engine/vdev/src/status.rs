@@ -49,7 +49,7 @@ impl VdevStatus {
             status.children.push(child);
         }
         if let Some(top) = top {
-            status.asize = top.asize;
+            status.asize = top.asize();
             status.bias = top.bias();
             status.ashift = Some(top.ashift);
         }

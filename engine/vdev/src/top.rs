@@ -14,7 +14,7 @@ use ondisk::MAX_BLOCK_SIZE;
 use ondisk::label::DATA_OFFSET;
 use probe::{Event, Io, Layer};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use units::{Error, Guid, Kind, Result, Txg, VdevId};
 use world::{Buf, Instant, IoBuf, OpenMode};
 
@@ -89,16 +89,15 @@ pub struct Place {
 #[derive(Debug)]
 pub struct Top {
     pub id: VdevId,
-    pub guid: Guid,
+    guid: AtomicU64,
     /// The smallest unit of space, as a power of two.
     pub ashift: u32,
-    /// The allocatable bytes, parity included.
-    pub asize: u64,
+    asize: AtomicU64,
     /// The size of its metaslabs, as a power of two.
     pub metaslab_shift: u32,
     pub is_log: bool,
     bias: Mutex<Bias>,
-    pub(crate) node: Arc<Node>,
+    node: RwLock<Arc<Node>>,
     mode: OpenMode,
     /// Set by a leaf that had an error.
     alarm: Arc<AtomicBool>,
@@ -130,17 +129,47 @@ impl Top {
         }
         Ok(Top {
             id,
-            guid: spec.guid,
+            guid: AtomicU64::new(spec.guid.0),
             ashift: ashift as u32,
-            asize: spec.asize.unwrap_or(0),
+            asize: AtomicU64::new(spec.asize.unwrap_or(0)),
             metaslab_shift: shift as u32,
             is_log: spec.is_log(),
             bias: Mutex::new(spec.bias),
-            node,
+            node: RwLock::new(node),
             mode: options.mode,
             alarm,
             probe: options.registry.as_ref().map(|r| r.io(Layer::Vdev, spec.name())),
         })
+    }
+
+    /// It changes when a device is attached to one that stood alone.
+    pub fn guid(&self) -> Guid {
+        Guid(self.guid.load(Ordering::Relaxed))
+    }
+
+    /// The allocatable bytes, parity included.
+    pub fn asize(&self) -> u64 {
+        self.asize.load(Ordering::Relaxed)
+    }
+
+    /// Its devices have grown.
+    pub(crate) fn set_asize(&self, asize: u64) {
+        self.asize.store(asize, Ordering::Relaxed);
+    }
+
+    /// The devices as they are grouped now. An operation keeps to those that it began with.
+    pub(crate) fn node(&self) -> Arc<Node> {
+        self.node.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Groups the devices anew. What is under way goes on with the old group.
+    pub(crate) fn regroup(&self, node: Arc<Node>) {
+        self.guid.store(node.guid.0, Ordering::Relaxed);
+        *self.node.write().unwrap_or_else(PoisonError::into_inner) = node;
+    }
+
+    pub(crate) fn alarm(&self) -> Arc<AtomicBool> {
+        self.alarm.clone()
     }
 
     pub fn bias(&self) -> Bias {
@@ -153,7 +182,7 @@ impl Top {
     }
 
     pub fn health(&self) -> Health {
-        self.node.health()
+        self.node().health()
     }
 
     pub fn is_usable(&self) -> bool {
@@ -161,12 +190,12 @@ impl Top {
     }
 
     pub fn leaves(&self) -> Vec<Arc<Leaf>> {
-        self.node.leaves()
+        self.node().leaves()
     }
 
     /// How many devices may fail: copies beyond the first, or parity.
     pub fn redundancy(&self) -> usize {
-        match &self.node.body {
+        match &self.node().body {
             Body::Leaf(_) | Body::Absent(_) => 0,
             Body::Mirror(children) => children.len() - 1,
             Body::Raidz(shape, _) => shape.parity(),
@@ -175,10 +204,19 @@ impl Top {
 
     /// The allocatable bytes that each of its leaves must have. One that stands alone is never opened later than its pool.
     pub(crate) fn least_of_a_leaf(&self) -> u64 {
-        match &self.node.body {
+        match &self.node().body {
             Body::Leaf(_) | Body::Absent(_) => u64::MAX,
-            Body::Mirror(_) => self.asize,
-            Body::Raidz(_, children) => self.asize.div_ceil(children.len().max(1) as u64),
+            Body::Mirror(_) => self.asize(),
+            Body::Raidz(_, children) => self.asize().div_ceil(children.len().max(1) as u64),
+        }
+    }
+
+    /// The allocatable bytes that a device must have to join it: whole metaslabs are what counts.
+    pub(crate) fn least_asize(&self) -> u64 {
+        let whole = self.metaslabs() << self.metaslab_shift;
+        match &self.node().body {
+            Body::Raidz(_, children) => whole.div_ceil(children.len().max(1) as u64),
+            _ => whole,
         }
     }
 
@@ -195,12 +233,12 @@ impl Top {
     }
 
     pub fn metaslabs(&self) -> u64 {
-        if self.metaslab_shift == 0 { 0 } else { self.asize >> self.metaslab_shift }
+        if self.metaslab_shift == 0 { 0 } else { self.asize() >> self.metaslab_shift }
     }
 
     /// The space that a block of `psize` bytes takes.
     pub fn psize_to_asize(&self, psize: u64) -> u64 {
-        match &self.node.body {
+        match &self.node().body {
             Body::Raidz(shape, _) => shape.asize(psize),
             _ => psize.next_multiple_of(self.min_alloc()),
         }
@@ -208,7 +246,7 @@ impl Top {
 
     /// How many disks take data at the same time: the children of a raidz without parity, else 1.
     pub fn data_disks(&self) -> usize {
-        match &self.node.body {
+        match &self.node().body {
             Body::Raidz(shape, children) => children.len().saturating_sub(shape.parity()).max(1),
             _ => 1,
         }
@@ -222,7 +260,7 @@ impl Top {
     /// Where the block of `psize` bytes at `offset` is on the devices, without asking any of them.
     pub fn places(&self, offset: u64, psize: usize) -> Result<Vec<Place>> {
         let len = self.check(offset, psize)?;
-        Ok(places(&self.node, offset, 0..len))
+        Ok(places(&self.node(), offset, 0..len))
     }
 
     /// Reads the block of `psize` bytes at `offset`. Whatever is bad on the way is done without, and stays as it is.
@@ -245,7 +283,7 @@ impl Top {
     pub async fn heal(self: &Arc<Top>, offset: u64, data: Buf) {
         let len = data.len() as u64;
         if self.write(offset, data, Priority::AsyncWrite).await.is_ok() {
-            self.node.count_healed(len);
+            self.node().count_healed(len);
         }
     }
 
@@ -255,9 +293,9 @@ impl Top {
         let len = self.check(offset, data.len())?;
         let data = if len == data.len() { data } else { padded(&data, len) };
         let began = world::now();
-        let result = match &self.node.body {
+        let result = match &self.node().body {
             Body::Leaf(leaf) => leaf.write(offset, data, priority).await,
-            _ => self.node.write(offset, data, priority).await,
+            _ => self.node().write(offset, data, priority).await,
         };
         self.completed(offset, len, priority, began, result.is_err());
         result.map_err(|e| e.at(self.place(offset)))
@@ -266,7 +304,7 @@ impl Top {
     /// Makes durable all writes that completed before, on as many devices as are needed to read them again. It asks only
     /// devices that were written since they were last asked; see [`crate::Leaf::flush`].
     pub async fn flush(self: &Arc<Top>) -> Result<()> {
-        let result = self.node.flush().await;
+        let result = self.node().flush().await;
         self.answer_alarm();
         result.map_err(|e| e.at(format!("vdev {}", self.id)))
     }
@@ -280,11 +318,11 @@ impl Top {
     pub async fn trim(self: &Arc<Top>, offset: u64, asize: u64) -> Result<()> {
         self.check_writable()?;
         let unit = self.min_alloc();
-        let inside = offset.checked_add(asize).is_some_and(|end| end <= self.asize);
+        let inside = offset.checked_add(asize).is_some_and(|end| end <= self.asize());
         if !inside || !offset.is_multiple_of(unit) || !asize.is_multiple_of(unit) {
             return Err(Error::invalid(format!("trim of {asize} bytes")).at(self.place(offset)));
         }
-        self.node.trim(offset, asize).await;
+        self.node().trim(offset, asize).await;
         Ok(())
     }
 
@@ -297,7 +335,7 @@ impl Top {
         care: &Care,
     ) -> Result<Buf> {
         let len = self.check(offset, psize)?;
-        let is_stale = self.node.misses(care.born);
+        let is_stale = self.node().misses(care.born);
         let mut ask = Ask {
             offset,
             len,
@@ -322,16 +360,16 @@ impl Top {
     }
 
     async fn read_node(&self, ask: &Ask) -> Result<Buf> {
-        match &self.node.body {
+        match &self.node().body {
             // The plainest case, spared the detour that groups need.
             Body::Leaf(leaf) => read_leaf(leaf, ask).await,
-            _ => self.node.read(ask.clone()).await,
+            _ => self.node().read(ask.clone()).await,
         }
     }
 
     /// Whether some usable device may miss what was born in this txg.
     pub fn misses(&self, born: Txg) -> bool {
-        self.node.misses(Some(born))
+        self.node().misses(Some(born))
     }
 
     /// The length to ask the devices for. Addresses come from block pointers, so they are checked, not believed.
@@ -341,7 +379,7 @@ impl Top {
             return Err(Error::corrupt(format!("block of {size} bytes")).at(self.place(offset)));
         }
         let end = offset.checked_add(self.psize_to_asize(size));
-        if end.is_none_or(|end| end > self.asize) {
+        if end.is_none_or(|end| end > self.asize()) {
             return Err(Error::corrupt("block beyond the end of its vdev").at(self.place(offset)));
         }
         Ok(size.next_multiple_of(self.min_alloc()) as usize)
@@ -392,7 +430,7 @@ impl Top {
         if !leaf.is_usable() {
             return;
         }
-        let dispensable = self.node.health_without(Some(leaf.guid)).state.is_usable();
+        let dispensable = self.node().health_without(Some(leaf.guid())).state.is_usable();
         let state = if dispensable { State::Faulted } else { State::Degraded };
         leaf.set_health(Health::new(state, Aux::ErrorsExceeded));
     }

@@ -138,6 +138,10 @@ impl Tree {
         self.lock_aux()[kind as usize].clone()
     }
 
+    pub(crate) fn options(&self) -> &OpenOptions {
+        &self.options
+    }
+
     /// The tree as it is to be written.
     pub fn spec(&self) -> Spec {
         self.lock_spec().clone()
@@ -168,7 +172,7 @@ impl Tree {
         let tops = self.tops();
         for spec in &spec.children {
             if let Some(top) = tops.iter().find(|t| Some(u64::from(t.id.0)) == spec.id) {
-                root.children.push(VdevStatus::of(spec, &top.node, Some(top)));
+                root.children.push(VdevStatus::of(spec, &top.node(), Some(top)));
             }
         }
         let [spares, caches] = self.lock_aux().clone();
@@ -182,7 +186,7 @@ impl Tree {
     pub async fn clear(&self, pool: Guid, of: Option<Guid>) -> Option<Vec<Error>> {
         let mut found = Vec::new();
         for top in self.tops() {
-            let mut todo = vec![top.node.clone()];
+            let mut todo = vec![top.node()];
             while let Some(node) = todo.pop() {
                 if of.is_none_or(|guid| guid == node.guid) {
                     found.push((top.clone(), node));
@@ -200,6 +204,17 @@ impl Tree {
         });
         let revived = leaves.map(|(least, leaf)| async move { leaf.revive(pool, least, self.mode).await });
         Some(join_all(revived.collect::<Vec<_>>()).await.into_iter().filter_map(Result::err).collect())
+    }
+
+    /// Opens a leaf again that was taken out or went away, and forgets its errors.
+    ///
+    /// # Errors
+    /// `NotFound`; `Io` when it is not there.
+    pub async fn bring_back(&self, pool: Guid, guid: Guid) -> Result<Arc<Leaf>> {
+        let found = self.find_leaf(guid);
+        let (top, leaf) = found.ok_or_else(|| Error::new(units::Kind::NotFound, "find device"))?;
+        leaf.bring_back(pool, top.least_of_a_leaf(), self.mode).await?;
+        Ok(leaf)
     }
 
     /// How many asynchronous writes each leaf may have active, by how full of dirty data the pool is.

@@ -177,8 +177,8 @@ fn addresses_from_damaged_pointers_are_refused() {
             (0, 0),
             (0, (16 << 20) + 1),
             (u64::MAX - 4095, 4096),
-            (top.asize, 512),
-            (top.asize - 4096, 4096),
+            (top.asize(), 512),
+            (top.asize() - 4096, 4096),
         ] {
             let any: vdev::Verify = std::sync::Arc::new(|_: &[u8]| true);
             let error = top.read(offset, psize, any, Priority::SyncRead).await.unwrap_err();

@@ -41,8 +41,7 @@ pub(crate) struct Inner {
     pub writing: Semaphore,
     /// Gang blocks that were freed: their headers must be read to know what they held.
     pub freed_gangs: Mutex<Vec<(Plain, Txg)>>,
-    /// Frees that the space maps contradict, and blocks that a pool which is only read has lost: damage, to be told to the
-    /// administrator.
+    /// Frees that the space maps contradict: damage, to be told to the administrator.
     pub problems: Mutex<Vec<Error>>,
     pub sick: Sick,
     pub young: Young,
@@ -125,7 +124,7 @@ impl Pipeline {
         self.0.young.grow_up();
     }
 
-    /// The frees that could not be carried out, and the blocks lost to a pool that is only read, since the last call.
+    /// The frees that could not be carried out since the last call.
     pub fn take_problems(&self) -> Vec<Error> {
         std::mem::take(&mut *self.0.problems.lock().unwrap_or_else(PoisonError::into_inner))
     }

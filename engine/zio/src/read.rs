@@ -2,6 +2,7 @@
 
 use crate::gang;
 use crate::pipeline::Inner;
+use crate::sick::Loss;
 use crate::store::Bookmark;
 use codec::checksum::{mac, sealed};
 use ondisk::{BlockPointer, Dva, Embedded, EmbeddedKind, ObjectType, Plain};
@@ -76,7 +77,10 @@ pub(crate) async fn read(
     } else {
         decompress(compression, &data, lsize)
     };
-    done.map_err(|e| e.at(at))
+    done.map_err(|e| {
+        inner.sick.note_lost(at, bp, Loss::Garbled);
+        e.at(at)
+    })
 }
 
 /// The bytes on disk of a block, from the first copy that passes its checksum. A block of which something bad was met on
@@ -116,13 +120,8 @@ pub(crate) async fn read_raw_with(
     }
     let e = no_copy("read block", at, last);
     if care.blame && e.kind() == Kind::Checksum {
-        if inner.space.is_some() {
-            // Whether it is lost, or was only freed since, is found out by the repair.
-            inner.sick.note(at, bp);
-        } else {
-            // Nothing is freed in a pool that is only read.
-            inner.note_problem(no_copy("read block", at, None));
-        }
+        // Whether it is lost, or was only freed since, is found out by the repair.
+        inner.sick.note_lost(at, bp, Loss::NoCopy);
     }
     Err(e)
 }

@@ -14,7 +14,7 @@ use crate::rig::{Files, Rig, VOLUME};
 use crate::{Options, Progress};
 use ::iscsi::memory::{MemoryDirectory, device};
 use ::iscsi::{Config, Server};
-use appliance::{Lun, LunUnit};
+use disk::{Lun, NbdVolume};
 use std::io::{self, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -145,8 +145,8 @@ async fn serve(port: u16, nbd_port: u16, dir: PathBuf, size: u64) -> Result<()> 
     let pool = rig.create().await?;
     // Both fronts serve the same open volume.
     let volume = pool.open_volume(VOLUME).await?;
-    let unit = Arc::new(LunUnit::alone(volume.clone()));
-    let exports = nbd::memory::MemoryExports::default().with(EXPORT, Lun::new(volume));
+    let unit = Arc::new(Lun::alone(volume.clone()));
+    let exports = nbd::memory::MemoryExports::default().with(EXPORT, NbdVolume::new(volume));
     for offset in (0..size).step_by(STEP) {
         scsi::LogicalUnit::write(&*unit, offset, vec![Buf::copy_from(&noise(offset))], false).await?;
     }

@@ -1,7 +1,7 @@
 //! A pool with one volume, and a bare file beside it.
 
 use crate::Options;
-use appliance::Lun;
+use disk::NbdVolume;
 use pool::{Content, CreateOptions, Host, Pool};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -147,8 +147,8 @@ impl Rig {
         workload::run(workload::open(&path, OpenMode::ReadWrite)?, spec).await
     }
 
-    pub async fn lun(&self, pool: &Pool) -> Result<Arc<Lun>> {
-        Ok(Arc::new(Lun::new(pool.open_volume(VOLUME).await?)))
+    pub async fn lun(&self, pool: &Pool) -> Result<Arc<NbdVolume>> {
+        Ok(Arc::new(NbdVolume::new(pool.open_volume(VOLUME).await?)))
     }
 
     pub async fn volume(&self, pool: &Pool) -> Result<Arc<dyn Target>> {

@@ -19,7 +19,7 @@ mod target;
 use crate::filesync::{self, Outcome};
 use crate::loop_device::LoopMount;
 use crate::volume_pool::{VOLUME, VolumePool};
-use appliance::Lun;
+use disk::NbdVolume;
 use pool::Pool;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -220,7 +220,7 @@ impl SyncRig {
         }
         let pool = self.pool(block, how).await?;
         let target: Arc<dyn Target> =
-            Arc::new(FuaTarget(Arc::new(Lun::new(pool.open_volume(VOLUME).await?))));
+            Arc::new(FuaTarget(Arc::new(NbdVolume::new(pool.open_volume(VOLUME).await?))));
         for (&depth, samples) in self.options.depths.iter().zip(samples) {
             samples.push(self.measure(target.clone(), block, depth, || Some(flushes(&pool))).await?);
         }
@@ -268,7 +268,7 @@ impl SyncRig {
 
     async fn filesync(&self, with_slog: bool) -> Result<Vec<Outcome>> {
         let pool = self.pool(16 << 10, if with_slog { How::Slog } else { How::Latency }).await?;
-        let lun: Arc<dyn nbd::Volume> = Arc::new(Lun::new(pool.open_volume(VOLUME).await?));
+        let lun: Arc<dyn nbd::Volume> = Arc::new(NbdVolume::new(pool.open_volume(VOLUME).await?));
         let mut outcomes = Vec::new();
         for streams in STREAMS {
             let options = filesync::Options { count: self.options.files, streams };

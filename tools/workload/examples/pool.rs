@@ -7,7 +7,7 @@
 //!
 //! The file is made anew, or cut and used again.
 
-use appliance::Lun;
+use disk::NbdVolume;
 use nbd::{Config, Exports, Hold, Listed, Server, Volume};
 use pool::{Content, CreateOptions, Host, Pool};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ async fn work(args: Vec<String>) -> Result<()> {
     let content = Content::Volume { size, block_size };
     let props = vec![setting("compression", "off")?];
     pool.create_dataset("tank/vol", content, props).await?;
-    let lun = Lun::new(pool.open_volume("tank/vol").await?);
+    let lun = NbdVolume::new(pool.open_volume("tank/vol").await?);
     match what {
         ["bench"] => bench(lun, block_size as u32).await?,
         ["serve", port] => serve(lun, port).await?,
@@ -84,7 +84,7 @@ fn setting(name: &str, value: &str) -> Result<(dsl::props::PropName, dsl::props:
     parse_setting(name, value, Types::VOLUME, When::Create, &Limits::default())
 }
 
-async fn bench(lun: Lun, block_size: u32) -> Result<()> {
+async fn bench(lun: NbdVolume, block_size: u32) -> Result<()> {
     let blocks = lun.size() / u64::from(block_size);
     let target = Arc::new(VolumeTarget(Arc::new(lun)));
     let base = Spec { block_size, queue_depth: 8, ..Spec::default() };
@@ -104,7 +104,7 @@ async fn bench(lun: Lun, block_size: u32) -> Result<()> {
     Ok(())
 }
 
-async fn serve(lun: Lun, port: &str) -> Result<()> {
+async fn serve(lun: NbdVolume, port: &str) -> Result<()> {
     let port: u16 = port.parse().map_err(|e| Error::invalid("a port is a number").because(e))?;
     let server = Server::new(Arc::new(One(Arc::new(lun))), Arc::default(), Config::default());
     let address = server.listen(&Address::Tcp(([127, 0, 0, 1], port).into()))?;
@@ -116,7 +116,7 @@ async fn serve(lun: Lun, port: &str) -> Result<()> {
 
 /// A single volume under the name "vol".
 #[derive(Debug)]
-struct One(Arc<Lun>);
+struct One(Arc<NbdVolume>);
 
 impl One {
     fn volume(&self) -> Arc<dyn Volume> {

@@ -1,7 +1,7 @@
 //! Verified workloads on a volume of a real pool on a simulated disk, through the interface the fronts use.
 #![allow(clippy::unwrap_used)]
 
-use appliance::Lun;
+use disk::NbdVolume;
 use pool::{Content, CreateOptions, Host, OpenOptions, Pool};
 use sim::{Config, Disks, Model};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ async fn import() -> Pool {
 }
 
 async fn target(pool: &Pool) -> Arc<VolumeTarget> {
-    Arc::new(VolumeTarget(Arc::new(Lun::new(pool.open_volume("tank/vol").await.unwrap()))))
+    Arc::new(VolumeTarget(Arc::new(NbdVolume::new(pool.open_volume("tank/vol").await.unwrap()))))
 }
 
 /// What a flush has promised is there after a power cut, for blocks smaller than the volume's and equal. A request of many

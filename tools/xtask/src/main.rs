@@ -3,7 +3,7 @@
 //! ```text
 //!   check      everything CI does, in CI's order: [`check`] runs the steps below and cargo's own
 //!   tools      what the tests need of others: [`debian`], [`zdb`]
-//!   layers     arrows between crates point down: [`layers`] against the order in [`house`]
+//!   layers     arrows between crates point down: [`layers`] against the order in [`house`]; inside a crate [`circles`]
 //!   tidy       what rots unseen, and may only become less: [`tidy`]
 //!   licences   every crate we build from may be given away under MIT and Apache-2.0: [`licences`]
 //!   dist       what users install: [`dist`]
@@ -23,9 +23,11 @@
 //! Not here: tests. A test belongs to the crate whose promise it proves.
 
 mod check;
+mod circles;
 mod debian;
 mod dist;
 mod house;
+mod imports;
 mod layers;
 mod licences;
 mod plots;
@@ -50,7 +52,7 @@ cargo xtask COMMAND
 
   check               all that CI runs: tools, format, lints, layers, tidy, licences, documentation, tests
   tools               provide the programs that the tests need
-  layers              the arrows between crates point down
+  layers              the arrows between crates point down, and inside of a crate no large circle is left
   tidy                files, links, pictures, words and dependencies that rot unseen
   licences            the licences of every crate we build from
   dist [--try]        packages for Debian, RPM, Gentoo, a tarball, a container image; --try installs and starts each

@@ -37,9 +37,9 @@ const TABLES: &[(&str, Check)] = &[
     ("san.settings", crate::san::check_records),
     ("san.target_groups", crate::san::check_records),
     ("san.targets", crate::san::check_records),
-    ("san.reservations", crate::san_directory::check_records),
+    ("san.reservations", crate::san::directory::check_records),
     ("services", crate::services::check_records),
-    ("shares.automatic", crate::automatic::check_records),
+    ("shares.automatic", crate::schedules::check_records),
     ("shares.schema", crate::shares::check_schema),
     (ABOUT.name(), about),
 ];

@@ -8,7 +8,7 @@
 //!   default: see docs/rfd/0043                   ┘
 //! ```
 
-use crate::phrase::{About, cannot};
+use crate::error_text::{About, cannot};
 use crate::pools::Open;
 use api::{ApiError, ErrorKind, Result};
 use dsl::props::{Prop, PropName, Source, Types, Value, show_value};

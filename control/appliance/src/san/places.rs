@@ -7,7 +7,7 @@
 //!   nothing             every portal there is
 //! ```
 
-use crate::interfaces::Interfaces;
+use crate::san::interfaces::Interfaces;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -153,7 +153,7 @@ mod tests {
             properties: Vec::new(),
             vdevs: Some(root),
             scan: None,
-            errors: Vec::new(),
+            errors: api::DataErrors::default(),
             unusable: Vec::new(),
             suspended: None,
             problem: None,

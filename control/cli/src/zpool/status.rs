@@ -146,11 +146,11 @@ fn not_open(pool: &Pool) -> Option<String> {
 }
 
 fn errors(pool: &Pool, args: &Status) -> String {
-    match pool.errors.len() {
+    match pool.errors.count() {
         0 => "\nerrors: No known data errors\n".into(),
         n if !args.verbose => format!("\nerrors: {n} data errors, use '-v' for a list\n"),
         _ => {
-            let list = pool.errors.iter().map(|e| format!("        {e}\n"));
+            let list = pool.errors.lines().into_iter().map(|e| format!("        {e}\n"));
             format!(
                 "\nerrors: Permanent errors have been detected in the following files:\n\n{}",
                 list.collect::<String>()

@@ -37,9 +37,9 @@ fn describe(pool: &Pool, args: &Status) -> Map<String, Json> {
     if let Some(root) = &pool.vdevs {
         add_vdevs(&mut item, root, pool, args);
     }
-    item.insert("error_count".into(), json::number(pool.errors.len() as u64, as_int));
+    item.insert("error_count".into(), json::number(pool.errors.count(), as_int));
     if args.verbose && !pool.errors.is_empty() {
-        item.insert("errlist".into(), json!(pool.errors));
+        item.insert("errlist".into(), json!(pool.errors.lines()));
     }
     item
 }

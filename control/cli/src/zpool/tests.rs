@@ -67,7 +67,7 @@ fn aux() -> Pool {
         ],
         vdevs: Some(root),
         scan: None,
-        errors: Vec::new(),
+        errors: api::DataErrors::default(),
         unusable: Vec::new(),
         suspended: None,
         problem: None,

@@ -31,7 +31,7 @@ pub(super) fn pool(of: &Value) -> Pool {
         properties: Vec::new(),
         vdevs: None,
         scan: None,
-        errors: Vec::new(),
+        errors: api::DataErrors::default(),
         unusable: texts(of, "problems"),
         suspended: None,
         problem: None,

@@ -129,7 +129,8 @@ async fn shown(rest: &Rest, asked: &Asked, name: String) -> Outcome {
 
 async fn show(rest: &Rest, asked: &Asked, pool: &Pool) -> Result<Value, Fault> {
     let about = rest.about();
-    let problems = pool.problem.iter().chain(&pool.suspended).chain(&pool.unusable).chain(&pool.errors);
+    let lost = pool.errors.lines();
+    let problems = pool.problem.iter().chain(&pool.suspended).chain(&pool.unusable).chain(&lost);
     let mut shown = json!({
         "href": asked.href(&["pools", &pool.name]),
         "name": pool.name,

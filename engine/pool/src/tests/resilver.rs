@@ -12,7 +12,7 @@ const SIZE: usize = 2 << 20;
 /// Its blocks have no checksum, so that nothing tells old ones from new.
 const BARE: &str = "tank/bare";
 
-const GONE: Fault = Fault {
+pub(super) const GONE: Fault = Fault {
     gone: true,
     read_errors_ppm: 0,
     write_errors_ppm: 0,

@@ -103,12 +103,12 @@ fn who_gets(top: &Top) -> Vec<Arc<Leaf>> {
 
 /// How many leaves of the vdev have this round of labels now.
 async fn write_labels_of(top: &Top, config: &PoolConfig, root: &Spec, round: Round) -> Result<usize> {
-    let Some(top_spec) = root.find(top.guid) else {
+    let Some(top_spec) = root.find(top.guid()) else {
         return Err(Error::corrupt(format!("vdev {} is not in the configuration", top.id)));
     };
     let mut jobs = Vec::new();
     for leaf in who_gets(top) {
-        let spec = root.find(leaf.guid).unwrap_or(top_spec);
+        let spec = root.find(leaf.guid()).unwrap_or(top_spec);
         jobs.push(write_config(leaf, config.label(root, top_spec, spec), round.labels().collect()));
     }
     let results = join_all(jobs).await;

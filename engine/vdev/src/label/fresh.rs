@@ -31,6 +31,22 @@ impl Tree {
         label_tops(&root, &new.tops, config, txg).await
     }
 
+    /// Gives fresh labels to a device that is about to join a group in `txg`; `root` is the tree with it. Labels of a whole
+    /// group that do not fit are found out before any is written.
+    pub async fn label_joining(
+        &self,
+        leaf: &Arc<Leaf>,
+        root: &Spec,
+        config: &PoolConfig,
+        txg: Txg,
+    ) -> Result<()> {
+        let missing = || Error::corrupt("a device that is not in the configuration");
+        let top = root.top_of(leaf.guid()).ok_or_else(missing)?;
+        let own = root.find(leaf.guid()).ok_or_else(missing)?;
+        let config = PoolConfig { txg: Txg::NONE, ..config.clone() };
+        label_fresh(leaf.clone(), config.label(root, top, own).with("create_txg", txg)).await
+    }
+
     /// Makes these devices spares or caches.
     pub async fn label_aux(&self, kind: AuxKind, specs: &[Spec], version: u64) -> Result<()> {
         let options = OpenOptions::new(OpenMode::ReadWrite);
@@ -52,9 +68,9 @@ async fn label_tops(root: &Spec, tops: &[Arc<Top>], config: &PoolConfig, txg: Tx
     let config = PoolConfig { txg: Txg::NONE, ..config.clone() };
     let mut jobs = Vec::new();
     for top in tops {
-        let spec = root.find(top.guid).ok_or_else(|| Error::corrupt("a vdev not in the configuration"))?;
+        let spec = root.find(top.guid()).ok_or_else(|| Error::corrupt("a vdev not in the configuration"))?;
         for leaf in top.leaves() {
-            let own = root.find(leaf.guid).unwrap_or(spec);
+            let own = root.find(leaf.guid()).unwrap_or(spec);
             let label = config.label(root, spec, own).with("create_txg", txg);
             jobs.push(label_fresh(leaf, label));
         }
@@ -67,7 +83,7 @@ async fn label_tops(root: &Spec, tops: &[Arc<Top>], config: &PoolConfig, txg: Tx
 async fn check_labels_arrived(tops: &[Arc<Top>]) -> Result<()> {
     for leaf in tops.iter().flat_map(|t| t.leaves()) {
         let labels = leaf.read_labels().await?;
-        if labels.owner().is_none_or(|owner| owner.leaf != leaf.guid) {
+        if labels.owner().is_none_or(|owner| owner.leaf != leaf.guid()) {
             let name = leaf.device();
             return Err(Error::invalid(format!(
                 "'{name}' is named more than once, or loses what is written"

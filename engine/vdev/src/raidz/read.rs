@@ -121,6 +121,8 @@ impl Stripe<'_> {
                     bad.push(c);
                 }
                 Got::Failed => bad.push(c),
+                // The column is good, but one of the devices that share it has missed it.
+                Got::Have(_) if self.ask.repair && self.child(c).misses(self.ask.born) => bad.push(c),
                 Got::Have(_) | Got::Untried => {}
             }
         }

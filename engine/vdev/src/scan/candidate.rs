@@ -26,6 +26,7 @@ const TOPS_MAX: u64 = 1 << 16;
 /// Groups labels by pool, in the order of name and guid.
 pub fn assemble(found: &[Labelled]) -> Vec<Candidate> {
     let mut pools: BTreeMap<Guid, Vec<(&Device, &NvList)>> = BTreeMap::new();
+    let mut earlier: BTreeMap<Guid, Vec<(Guid, &Device)>> = BTreeMap::new();
     let mut aux = Vec::new();
     for Labelled { device, labels } in found {
         let (Some(owner), Some(config)) = (labels.owner(), labels.best(None)) else { continue };
@@ -33,17 +34,30 @@ pub fn assemble(found: &[Labelled]) -> Vec<Candidate> {
             (PoolState::Spare | PoolState::L2Cache, _) => aux.push((owner.state, owner.leaf, device.clone())),
             // Labelled, but never part of a pool.
             (_, Some(_)) if owner.txg == Txg::NONE => {}
-            (_, Some(pool)) => pools.entry(pool).or_default().push((device, config)),
+            (_, Some(pool)) => {
+                pools.entry(pool).or_default().push((device, config));
+                let guids = labels.valid.iter().filter_map(|(_, label)| label.guid("guid").ok());
+                earlier.entry(pool).or_default().extend(guids.map(|guid| (guid, device)));
+            }
             (_, None) => {}
         }
     }
-    let candidates = pools.into_values().filter_map(|labels| candidate(labels, &aux).ok());
+    let candidates = pools.into_iter().filter_map(|(pool, labels)| {
+        let earlier: Vec<_> = earlier.get(&pool).cloned().unwrap_or_default();
+        candidate(labels, &earlier, &aux).ok()
+    });
     let mut candidates: Vec<Candidate> = candidates.collect();
     candidates.sort_by(|a, b| (&a.config.name, a.config.guid).cmp(&(&b.config.name, b.config.guid)));
     candidates
 }
 
-fn candidate(labels: Vec<(&Device, &NvList)>, aux: &[(PoolState, Guid, Device)]) -> Result<Candidate> {
+/// `earlier` is what devices are called in their other labels: one that was written for a txg which was never reached may
+/// name them otherwise.
+fn candidate(
+    labels: Vec<(&Device, &NvList)>,
+    earlier: &[(Guid, &Device)],
+    aux: &[(PoolState, Guid, Device)],
+) -> Result<Candidate> {
     let txg = |label: &NvList| label.opt_u64("txg").ok().flatten().unwrap_or(0);
     // What only the newest label can know: how many vdevs there are, and which were removed.
     let newest = labels.iter().map(|l| l.1).reduce(|a, b| if txg(b) > txg(a) { b } else { a });
@@ -61,6 +75,9 @@ fn candidate(labels: Vec<(&Device, &NvList)>, aux: &[(PoolState, Guid, Device)])
             Some((other, _)) if *other >= txg(label) => {}
             _ => drop(tops.insert(id, (txg(label), spec))),
         }
+    }
+    for (guid, device) in earlier {
+        devices.entry(*guid).or_insert_with(|| (*device).clone());
     }
     let tops = tops.into_iter().map(|(id, (_, spec))| (id, spec)).collect();
     let mut tree = complete(newest, config.guid, tops);

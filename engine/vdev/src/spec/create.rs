@@ -44,7 +44,8 @@ impl NewLeaf {
         Ok(NewLeaf { path: name, geometry: disk.geometry() })
     }
 
-    fn ashifts(&self) -> (u32, u32) {
+    /// The smallest unit that the device takes and the one that it likes, as powers of two.
+    pub fn ashifts(&self) -> (u32, u32) {
         let shift = |bytes: u32| bytes.max(512).next_power_of_two().trailing_zeros();
         (shift(self.geometry.logical_block), shift(self.geometry.physical_block))
     }
@@ -70,6 +71,13 @@ impl Spec {
         let mut root = Spec { id: Some(0), create_txg: Some(txg.0), ..Spec::new(VdevType::Root, pool) };
         root.children = Spec::create_tops(groups, 0, ashift, txg, &mut new_guid)?;
         Ok(root)
+    }
+
+    /// A device that is to join a group.
+    pub fn leaf_of(leaf: &NewLeaf, guid: Guid) -> Spec {
+        let mut spec = Spec::new(leaf_type(leaf), guid);
+        describe_leaf(&mut spec, leaf);
+        spec
     }
 
     /// A spare or a cache device.

@@ -31,7 +31,7 @@ impl<'a> Sealer<'a> {
     pub fn new(base: &'a Base, disks: &'a Disks) -> Result<Sealer<'a>> {
         let top = base.tree().tops().into_iter().find(|top| !top.is_log && top.is_usable());
         let top = top.ok_or_else(|| Error::invalid("the pool has no usable device"))?;
-        let end = (top.asize - FROM_THE_END) & !(FROM_THE_END - 1);
+        let end = (top.asize() - FROM_THE_END) & !(FROM_THE_END - 1);
         Ok(Sealer { base, disks, top, end, changed: BTreeMap::new(), is_multiplied: false })
     }
 

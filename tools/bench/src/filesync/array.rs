@@ -11,7 +11,7 @@
 
 use super::{Options, Outcome, volume};
 use crate::volume_pool::{VOLUME, VolumePool};
-use appliance::Lun;
+use disk::NbdVolume;
 use sim::{Disks, Model};
 use std::path::Path;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ fn one(options: Options, no_cache_flush: bool) -> Result<Outcome> {
         let leaf = NewLeaf::look_at(Path::new(DEVICE))?;
         let rig = VolumePool { no_cache_flush, ..VolumePool::plain(vec![leaf]) };
         let pool = rig.create().await?;
-        let lun = Lun::new(pool.open_volume(VOLUME).await?);
+        let lun = NbdVolume::new(pool.open_volume(VOLUME).await?);
         let outcome = volume::run(Arc::new(lun), options).await?;
         pool.export().await?;
         Ok(outcome)

@@ -10,7 +10,7 @@ use super::pace::{Asked, Places, Plan, Rate, Schedule};
 use super::{BLOCK, READS_A_SECOND, Row, SMALL};
 use crate::Progress;
 use crate::volume_pool::{VOLUME, VolumePool};
-use appliance::Lun;
+use disk::NbdVolume;
 use pool::Pool;
 use sim::{Disks, Model};
 use std::path::Path;
@@ -76,7 +76,7 @@ fn one(plan: Plan, beside: Option<Plan>) -> Result<Outcome> {
         let rig = VolumePool { size: SIZE, cache: CACHE, dirty_max, ..VolumePool::plain(vec![leaf]) };
         let pool: Pool = rig.create().await?;
         let volume: Arc<dyn Target> =
-            Arc::new(VolumeTarget(Arc::new(Lun::new(pool.open_volume(VOLUME).await?))));
+            Arc::new(VolumeTarget(Arc::new(NbdVolume::new(pool.open_volume(VOLUME).await?))));
         let noise: Arc<Vec<u8>> = Arc::new(noise());
         for offset in (0..SIZE).step_by(noise.len()) {
             volume.write(offset, Buf::copy_from(&noise)).await?;

@@ -146,7 +146,7 @@ impl Served {
 
 /// A single volume, without a name.
 #[derive(Debug)]
-struct One(Arc<appliance::Lun>);
+struct One(Arc<disk::NbdVolume>);
 
 impl nbd::Exports for One {
     fn list(&self) -> Pending<Result<Vec<nbd::Listed>>> {

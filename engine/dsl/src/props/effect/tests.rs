@@ -9,8 +9,8 @@ use std::path::Path;
 const PLACES: &[(&str, &str, &str)] = &[
     ("quota", "engine/dsl/src/set.rs", "Prop::Quota"),
     ("reservation", "engine/dsl/src/set.rs", "Prop::Reservation"),
-    ("volsize", "control/appliance/src/settings.rs", "Prop::VolSize"),
-    ("volblocksize", "control/appliance/src/settings.rs", "change_block_size"),
+    ("volsize", "control/appliance/src/datasets/set.rs", "Prop::VolSize"),
+    ("volblocksize", "control/appliance/src/datasets/set.rs", "change_block_size"),
     ("recordsize", "engine/pool/src/file_systems.rs", "record_size"),
     ("mountpoint", "control/appliance/src/mounts/plan.rs", "Prop::MountPoint"),
     ("checksum", "engine/dmu/src/objset.rs", "self.checksum"),
@@ -65,8 +65,8 @@ const PLACES_OF_POOLS: &[(&str, &str, &str)] = &[
     // For boot loaders, which read it from the pool.
     ("bootfs", "engine/pool/src/properties.rs", "set_bootfs"),
     ("failmode", "engine/pool/src/properties.rs", "PoolProp"),
-    ("readonly", "control/appliance/src/import.rs", "PoolProp::ReadOnly"),
-    ("ashift", "control/appliance/src/add.rs", "PoolProp::Ashift"),
+    ("readonly", "control/appliance/src/pools/import.rs", "PoolProp::ReadOnly"),
+    ("ashift", "control/appliance/src/pools/add.rs", "PoolProp::Ashift"),
     ("comment", "engine/pool/src/properties.rs", "PoolProp::Comment"),
     ("multihost", "engine/pool/src/multihost.rs", "PoolProp::MultiHost"),
     ("autotrim", "engine/pool/src/autotrim.rs", "PoolProp::AutoTrim"),

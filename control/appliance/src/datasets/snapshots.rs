@@ -1,0 +1,314 @@
+//! Snapshots, clones and holds: what `zfs snapshot`, `rollback`, `clone`, `promote` and `hold` ask for.
+
+use crate::appliance::{Appliance, By};
+use crate::datasets::{make_parents, max_block_size, parity_groups};
+use crate::error_text::{About, cannot};
+use crate::pools::{Access, Open};
+use crate::shares::masks;
+use api::{ApiError, ErrorKind, Hold, Reply, Result, Snapshots};
+use dsl::props::{self, Limits, Prop, PropName, Types, Value, When};
+use dsl::thick::reservation_for;
+use ondisk::ObjsetType;
+use pool::{Pool, RollbackReach};
+use units::{Error, Kind};
+
+type Props = Vec<(PropName, Value)>;
+
+impl Appliance {
+    pub(crate) async fn snapshots(&self, asked: Snapshots, by: &By) -> Result<Reply> {
+        match asked {
+            Snapshots::Take { names, recursive, properties } => {
+                self.take_snapshots(&names, recursive, &properties, by).await
+            }
+            Snapshots::Rollback { snapshot, newer, clones, force } => {
+                self.roll_back(&snapshot, RollbackReach { newer, clones }, force, by).await
+            }
+            Snapshots::Clone { snapshot, name, properties, parents, unmounted } => {
+                let done = self.clone_snapshot(&snapshot, &name, &properties, parents, by).await?;
+                let warning = if unmounted { None } else { self.mount_new(&name).await };
+                Ok(warning
+                    .map_or(done, |warning| Reply::Created { settings: Vec::new(), warning: Some(warning) }))
+            }
+            Snapshots::Promote { name } => self.promote(&name, by).await,
+            Snapshots::Hold { names, tag, recursive } => self.hold(&names, &tag, recursive, true, by).await,
+            Snapshots::Release { names, tag, recursive } => {
+                self.hold(&names, &tag, recursive, false, by).await
+            }
+            Snapshots::Holds { names, recursive } => self.holds(&names, recursive).await,
+        }
+    }
+
+    /// The one pool that all these names are in, which are there but for what follows an '@'.
+    async fn one_pool(&self, names: &[String], doing: &str, access: Access) -> Result<Open> {
+        let refuse = |why: &str| ApiError::new(ErrorKind::Invalid, format!("cannot {doing}: {why}"));
+        let pool_name = |name: &str| name.split(['/', '@']).next().map(String::from);
+        let mut open = None;
+        for name in names {
+            let (dataset, _) =
+                name.split_once('@').ok_or_else(|| refuse("a snapshot is called 'dataset@name'"))?;
+            if pool_name(name) != pool_name(&names[0]) {
+                return Err(refuse("the snapshots are in different pools"));
+            }
+            open = Some(self.pool_with(dataset, access).await?);
+        }
+        open.ok_or_else(|| refuse("no snapshot was named"))
+    }
+
+    pub(crate) async fn take_snapshots(
+        &self,
+        names: &[String],
+        recursive: bool,
+        properties: &[(String, String)],
+        by: &By,
+    ) -> Result<Reply> {
+        let doing = format!("create snapshot '{}'", names.join("', '"));
+        let failed = |e: Error| cannot(About::Snapshot, &doing, &e);
+        let open = self.one_pool(names, &doing, Access::Change).await?;
+        let parse = |(name, text): &(String, String)| {
+            props::parse_setting(name, text, Types::SNAPSHOT, When::Later, &Limits::default())
+        };
+        let given = properties.iter().map(parse).collect::<units::Result<Props>>().map_err(failed)?;
+        let all = {
+            let _reading = open.pool.reading().await;
+            let all = expand(&open.pool, names, recursive).await.map_err(failed)?;
+            open.pool.dsl().check_snapshots(&all, &given).await.map_err(failed)?;
+            all
+        };
+        open.pool.snapshot(all, given).await.map_err(failed)?;
+        self.record(&open.pool, by).await.map_err(failed)?;
+        Ok(Reply::Done)
+    }
+
+    pub(crate) async fn roll_back(
+        &self,
+        snapshot: &str,
+        reach: RollbackReach,
+        force: bool,
+        by: &By,
+    ) -> Result<Reply> {
+        let doing = format!("roll back to '{snapshot}'");
+        let failed = |e: Error| cannot(About::Snapshot, &doing, &e);
+        let open = self.one_pool(&[snapshot.to_string()], &doing, Access::Change).await?;
+        let pool = &open.pool;
+        let (dataset, _) = snapshot.split_once('@').unwrap_or_default();
+        let mut ending = {
+            let _reading = pool.reading().await;
+            pool.plan_rollback(dataset, snapshot, reach).await.map_err(failed)?.names
+        };
+        self.let_go_of(&ending, force).await?;
+        ending.push(dataset.into());
+        let is_seen = self.iscsi().is_some_and(|iscsi| iscsi.is_seen(dataset));
+        let place = self.iscsi().filter(|_| is_seen).map(|iscsi| iscsi.keep_place(dataset));
+        self.end_users_of(&ending, force, &doing).await?;
+        let mounted: Vec<String> = self.0.mounts.below(dataset).into_iter().map(|(name, _)| name).collect();
+        self.unmount_below(dataset, force).await?;
+        let plan = pool.rollback(dataset, snapshot, reach).await;
+        if is_seen {
+            // Their sessions stay, and are told that the unit was gone for a moment.
+            drop(place);
+            self.give_back(dataset).await;
+        }
+        self.mount_renamed(dataset, dataset, &mounted).await;
+        let plan = plan.map_err(failed)?;
+        self.record(pool, by).await.map_err(failed)?;
+        Ok(Reply::Destroyed { names: plan.names, reclaimed: 0 })
+    }
+
+    pub(crate) async fn clone_snapshot(
+        &self,
+        snapshot: &str,
+        name: &str,
+        properties: &[(String, String)],
+        parents: bool,
+        by: &By,
+    ) -> Result<Reply> {
+        let failed = |e: Error| cannot(About::Dataset, &format!("create '{name}'"), &e);
+        dsl::name::check_dataset(name).map_err(failed)?;
+        let open =
+            self.one_pool(&[snapshot.to_string()], &format!("create '{name}'"), Access::Change).await?;
+        let pool = &open.pool;
+        if parents {
+            let there = async {
+                let _reading = pool.reading().await;
+                pool.dsl().exists(name).await
+            };
+            if there.await.map_err(failed)? {
+                return Ok(Reply::Done);
+            }
+            make_parents(pool, name, false).await.map_err(failed)?;
+        }
+        let given = {
+            let _reading = pool.reading().await;
+            clone_settings(pool, snapshot, name, properties).await.map_err(failed)?
+        };
+        pool.clone_snapshot(snapshot, name, given).await.map_err(failed)?;
+        self.record(pool, by).await.map_err(failed)?;
+        Ok(Reply::Done)
+    }
+
+    async fn promote(&self, name: &str, by: &By) -> Result<Reply> {
+        let doing = format!("promote '{name}'");
+        let failed = |e: Error| cannot(About::Dataset, &doing, &e);
+        let open = self.pool_with(name, Access::Change).await?;
+        let pool = &open.pool;
+        // Snapshots that change their names may be in use under the old ones.
+        let moving = {
+            let _reading = pool.reading().await;
+            moving(pool, name).await.map_err(failed)?
+        };
+        self.end_users_of(&moving, false, &doing).await?;
+        self.let_go_of(&moving, false).await?;
+        pool.promote(name).await.map_err(failed)?;
+        self.record(pool, by).await.map_err(failed)?;
+        Ok(Reply::Done)
+    }
+
+    pub(crate) async fn rename_snapshots(&self, from: &str, to: &str, by: &By) -> Result<Reply> {
+        let doing = format!("rename '{from}'");
+        let failed = |e: Error| cannot(About::Snapshot, &doing, &e);
+        let open = self.one_pool(&[from.to_string()], &doing, Access::Change).await?;
+        let (of, _) = from.split_once('@').unwrap_or_default();
+        let to = match to.split_once('@') {
+            None => format!("{of}@{to}"),
+            Some((dataset, last)) if dataset.is_empty() || dataset == of => format!("{of}@{last}"),
+            Some(_) => return Err(failed(Error::invalid("snapshots must be part of same dataset"))),
+        };
+        let names = {
+            let _reading = open.pool.reading().await;
+            open.pool.dsl().match_snapshots(from, true).await.map_err(failed)?
+        };
+        self.end_users_of(&names, false, &doing).await?;
+        self.let_go_of(&names, false).await?;
+        open.pool.rename_snapshots(from, &to).await.map_err(failed)?;
+        self.record(&open.pool, by).await.map_err(failed)?;
+        Ok(Reply::Done)
+    }
+
+    async fn hold(&self, names: &[String], tag: &str, recursive: bool, puts: bool, by: &By) -> Result<Reply> {
+        let verb = if puts { "hold" } else { "release" };
+        let doing = format!("{verb} snapshot '{}'", names.join("', '"));
+        let failed = |e: Error| cannot(About::Snapshot, &doing, &e);
+        let open = self.one_pool(names, &doing, Access::Change).await?;
+        let all = {
+            let _reading = open.pool.reading().await;
+            found(&open.pool, names, recursive).await.map_err(failed)?
+        };
+        let done = if puts { open.pool.hold(all, tag).await } else { open.pool.release(all, tag).await };
+        done.map_err(failed)?;
+        self.record(&open.pool, by).await.map_err(failed)?;
+        Ok(Reply::Done)
+    }
+
+    async fn holds(&self, names: &[String], recursive: bool) -> Result<Reply> {
+        let mut holds = Vec::new();
+        for name in names {
+            let doing = format!("list the holds of '{name}'");
+            let failed = |e: Error| cannot(About::Snapshot, &doing, &e);
+            let open = self.one_pool(std::slice::from_ref(name), &doing, Access::Look).await?;
+            let _reading = open.pool.reading().await;
+            let names = std::slice::from_ref(name);
+            for snapshot in found(&open.pool, names, recursive).await.map_err(failed)? {
+                let tags = open.pool.dsl().holds(&snapshot).await.map_err(failed)?;
+                holds.extend(tags.into_iter().map(|(tag, since)| Hold {
+                    snapshot: snapshot.clone(),
+                    tag,
+                    since,
+                }));
+            }
+        }
+        Ok(Reply::Holds(holds))
+    }
+}
+
+/// New snapshots: with `recursive`, of everything below as well.
+async fn expand(pool: &Pool, names: &[String], recursive: bool) -> units::Result<Vec<String>> {
+    let mut all = Vec::new();
+    for name in names {
+        match name.split_once('@') {
+            Some((dataset, last)) if recursive => {
+                let below = pool.dsl().descendants(dataset).await?;
+                all.extend(below.into_iter().map(|dataset| format!("{dataset}@{last}")));
+            }
+            _ => all.push(name.clone()),
+        }
+    }
+    all.sort();
+    all.dedup();
+    Ok(all)
+}
+
+/// Snapshots that are there.
+async fn found(pool: &Pool, names: &[String], recursive: bool) -> units::Result<Vec<String>> {
+    let mut all = Vec::new();
+    for name in names {
+        match recursive {
+            true => all.extend(pool.dsl().match_snapshots(name, true).await?),
+            false => all.push(pool.dsl().find_snapshot(name).await?.name),
+        }
+    }
+    Ok(all)
+}
+
+/// Which snapshots would be called otherwise after a promotion.
+async fn moving(pool: &Pool, name: &str) -> units::Result<Vec<String>> {
+    let dsl = pool.dsl();
+    dsl.check_promote(name).await?;
+    let origin = dsl.dataset_name(dsl.find(name).await?.dir.origin).await?;
+    let (of, _) = origin.split_once('@').unwrap_or_default();
+    let mut names: Vec<String> = dsl.snapshots(of).await?.into_iter().map(|(name, _)| name).collect();
+    let last = names.iter().position(|n| *n == origin).map_or(0, |at| at + 1);
+    names.truncate(last);
+    Ok(names)
+}
+
+/// What is set on a clone, checked.
+async fn clone_settings(
+    pool: &Pool,
+    snapshot: &str,
+    name: &str,
+    properties: &[(String, String)],
+) -> units::Result<Props> {
+    let dsl = pool.dsl();
+    let origin = dsl.find_snapshot(snapshot).await.map_err(|e| match e.kind() {
+        Kind::NotFound => {
+            Error::new(Kind::NotFound, "clone").because(format!("there is no snapshot '{snapshot}'"))
+        }
+        _ => e,
+    })?;
+    let is_volume = dsl.objset_type(&origin).await? == ObjsetType::Zvol;
+    let types = if is_volume { Types::VOLUME } else { Types::FILESYSTEM };
+    let stats = dsl.stats(snapshot).await?;
+    let number = async |prop| {
+        let shown = stats.get(&PropName::Native(prop)).await?;
+        Ok::<_, Error>(shown.and_then(|(value, _)| value.number()).unwrap_or(0))
+    };
+    let (size, block) = (number(Prop::VolSize).await?, stats.volume_block_size().await?);
+    let limits = Limits {
+        max_block_size: max_block_size(pool),
+        volblocksize: is_volume.then_some(block),
+        ..Limits::default()
+    };
+    let mut given = Props::new();
+    for (property, text) in properties {
+        let (prop, value) = props::parse_setting(property, text, types, When::Later, &limits)?;
+        if matches!(prop, PropName::Native(Prop::VolSize | Prop::Version)) {
+            return Err(Error::invalid(format!(
+                "'{property}' is the origin's; change it after the clone is made"
+            )));
+        }
+        let is_reserve = prop == PropName::Native(Prop::RefReservation);
+        let value = match is_reserve && Some(value.number()) == Some(Value::AUTO.number()) {
+            true => Value::Number(reservation_for(size, block, 1, &parity_groups(pool))),
+            false => value,
+        };
+        given.push((prop, value));
+    }
+    let (of, _) = snapshot.split_once('@').unwrap_or((snapshot, ""));
+    if let Some((parent, _)) = dsl::name::split_parent(name) {
+        let masks = masks::as_properties(masks::of_clone(dsl, of, parent).await?);
+        let said: Vec<PropName> = given.iter().map(|(prop, _)| prop.clone()).collect();
+        given.extend(masks.filter(|(prop, _)| !said.contains(prop)));
+    }
+    dsl.check_clone(&dsl::NewClone { origin: snapshot, name, props: &given }).await?;
+    Ok(given)
+}

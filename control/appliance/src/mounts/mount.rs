@@ -1,0 +1,261 @@
+//! `zfs mount`, `zfs unmount`, and what the daemon mounts by itself.
+
+use super::facts::Facts;
+use super::plan::{Plan, plan};
+use crate::appliance::Appliance;
+use crate::error_text::{About, cannot, plain};
+use crate::in_use::processes_at;
+use crate::pools::{Access, Open};
+use api::{ApiError, ErrorKind, Mount, Mounted, Reply, Result, Unmount};
+use dsl::props::Types;
+use std::path::Path;
+use std::sync::Arc;
+use units::{Error, Kind};
+
+fn no_daemon(what: &str) -> ApiError {
+    let why = "the daemon mounts file systems, and none runs; 'cenote serve' starts one";
+    ApiError::new(ErrorKind::Unsupported, format!("cannot {what}: {why}"))
+}
+
+fn not_mounted(what: &str) -> ApiError {
+    ApiError::new(ErrorKind::Invalid, format!("cannot unmount '{what}': not currently mounted"))
+}
+
+impl Appliance {
+    /// What is mounted.
+    pub(crate) fn mounts(&self) -> Reply {
+        let mounted = |(dataset, mount): (String, Arc<fuse::Mount>)| Mounted {
+            dataset,
+            at: mount.at().display().to_string(),
+        };
+        let all = self.0.mounts.all().into_iter().filter(|(_, mount)| !mount.has_ended());
+        Reply::Mounts(all.map(mounted).collect())
+    }
+
+    pub(crate) async fn mount(&self, asked: &Mount) -> Result<Reply> {
+        let what = asked.datasets.first().map_or("mount".into(), |name| format!("mount '{name}'"));
+        if !self.0.config.is_daemon {
+            return Err(no_daemon(&what));
+        }
+        fuse::can_mount()
+            .map_err(|e| ApiError::new(ErrorKind::Unsupported, format!("cannot {what}: {e}")))?;
+        if asked.datasets.is_empty() {
+            let names = self.0.pools.lock().await.names();
+            let mut problems = Vec::new();
+            for pool in names {
+                problems.extend(self.mount_below(&pool, asked).await);
+            }
+            return match problems.is_empty() {
+                true => Ok(Reply::Done),
+                false => Err(ApiError::new(ErrorKind::Io, problems.join("\n"))),
+            };
+        }
+        for dataset in &asked.datasets {
+            let open = self.pool_with(dataset, Access::Change).await?;
+            let plan = plan(&open, dataset).await?.with(dataset, asked.overlay, &asked.options)?;
+            let known = self.0.mounts.get(dataset);
+            if let Some(mount) = known
+                && mount.stays().await
+            {
+                let message = format!("cannot mount '{dataset}': filesystem already mounted");
+                return Err(ApiError::new(ErrorKind::Exists, message));
+            }
+            self.mount_one(&open, dataset, plan).await?;
+        }
+        Ok(Reply::Done)
+    }
+
+    /// Mounts at and below a dataset whatever is to be mounted by itself. What cannot be is said, a line for each.
+    pub(crate) async fn mount_below(&self, dataset: &str, asked: &Mount) -> Vec<String> {
+        let Ok(open) = self.pool_of(dataset, Access::Change).await else { return Vec::new() };
+        let mut plans = Vec::new();
+        let mut problems = Vec::new();
+        let names = {
+            let _reading = open.pool.reading().await;
+            open.pool.dsl().descendants(dataset).await.unwrap_or_default()
+        };
+        for name in names {
+            if !self.is_file_system(&open, &name).await || self.0.mounts.get(&name).is_some() {
+                continue;
+            }
+            // One that is not to be mounted is no problem.
+            let Ok(plan) = plan(&open, &name).await else { continue };
+            if plan.by_itself {
+                match plan.with(&name, asked.overlay, &asked.options) {
+                    Ok(plan) => plans.push((name, plan)),
+                    Err(e) => problems.push(e.message),
+                }
+            }
+        }
+        // What lies below a directory is mounted after it.
+        plans.sort_by(|a, b| a.1.at.cmp(&b.1.at));
+        for (name, plan) in plans {
+            if let Err(e) = self.mount_one(&open, &name, plan).await {
+                problems.push(e.message);
+            }
+        }
+        problems
+    }
+
+    async fn is_file_system(&self, open: &Open, name: &str) -> bool {
+        let _reading = open.pool.reading().await;
+        open.pool.dsl().stats(name).await.is_ok_and(|stats| stats.types() == Types::FILESYSTEM)
+    }
+
+    pub(super) async fn mount_one(&self, open: &Open, dataset: &str, plan: Plan) -> Result<()> {
+        let failed = |e: &Error| {
+            let why = match std::error::Error::source(e) {
+                Some(source) => source.to_string(),
+                None => e.to_string(),
+            };
+            ApiError::new(e.kind().into(), format!("cannot mount '{dataset}': {}", plain(&why)))
+        };
+        let _turn = self.0.mounts.turn.lock().await;
+        if self.0.mounts.get(dataset).is_some() {
+            return Ok(());
+        }
+        // One that somebody else has unmounted gives its files back first.
+        let left = self.0.mounts.lock().get(dataset).cloned();
+        if let Some(left) = left {
+            left.finish().await;
+        }
+        let fs = match plan.options.read_only {
+            true => open.pool.open_file_system(dataset).await,
+            false => open.pool.open_file_system_for_writing(dataset).await,
+        };
+        let fs = fs.map_err(|e| failed(&e))?;
+        let facts = Facts { pool: open.pool.clone(), dataset: dataset.into(), record_size: plan.record_size };
+        let mount = fuse::mount(fs, Arc::new(facts), &plan.at, plan.options).await.map_err(|e| failed(&e))?;
+        let mount = Arc::new(mount);
+        self.0.mounts.lock().insert(dataset.into(), mount.clone());
+        world::spawn(self.clone().watch(dataset.to_string(), mount));
+        self.remember_mounts();
+        Ok(())
+    }
+
+    /// Somebody else may unmount it: then it is given back, and not remembered.
+    async fn watch(self, dataset: String, mount: Arc<fuse::Mount>) {
+        mount.ended().await;
+        mount.finish().await;
+        let was_listed = {
+            let mut all = self.0.mounts.lock();
+            let is_it = all.get(&dataset).is_some_and(|listed| Arc::ptr_eq(listed, &mount));
+            is_it && all.remove(&dataset).is_some()
+        };
+        if was_listed {
+            self.remember_mounts();
+        }
+    }
+
+    pub(crate) async fn unmount(&self, asked: &Unmount) -> Result<Reply> {
+        let Some(what) = &asked.what else {
+            self.unmount_these(self.0.mounts.all(), asked.force).await?;
+            return Ok(Reply::Done);
+        };
+        let these = if what.starts_with('/') {
+            let at = Path::new(what);
+            let own = self.0.mounts.all().into_iter().find(|(_, mount)| mount.at() == at);
+            let (dataset, _) = own.ok_or_else(|| not_mounted(what))?;
+            self.0.mounts.below(&dataset)
+        } else {
+            if self.0.config.is_daemon {
+                self.pool_with(what, Access::Look).await?;
+            }
+            if self.0.mounts.get(what).is_none() {
+                return Err(not_mounted(what));
+            }
+            self.0.mounts.below(what)
+        };
+        self.unmount_these(these, asked.force).await?;
+        Ok(Reply::Done)
+    }
+
+    /// Unmounts a dataset and what is below it, if they are mounted.
+    pub(crate) async fn unmount_below(&self, dataset: &str, force: bool) -> Result<()> {
+        self.unmount_these(self.0.mounts.below(dataset), force).await
+    }
+
+    /// The deepest first; the first that is in use ends it.
+    pub(super) async fn unmount_these(
+        &self,
+        these: Vec<(String, Arc<fuse::Mount>)>,
+        force: bool,
+    ) -> Result<()> {
+        let mut these = these;
+        these.sort_by(|a, b| b.1.at().cmp(a.1.at()));
+        let _turn = self.0.mounts.turn.lock().await;
+        for (dataset, mount) in these {
+            mount.unmount(force).await.map_err(|e| match e.kind() {
+                Kind::Busy => {
+                    let (at, who) = (mount.at().display(), processes_at(mount.at()));
+                    let message = format!("cannot unmount '{at}': pool or dataset is busy{who}");
+                    ApiError::new(ErrorKind::Busy, message)
+                }
+                _ => cannot(About::Dataset, &format!("unmount '{}'", mount.at().display()), &e),
+            })?;
+            let mut all = self.0.mounts.lock();
+            if all.get(&dataset).is_some_and(|listed| Arc::ptr_eq(listed, &mount)) {
+                all.remove(&dataset);
+            }
+        }
+        self.remember_mounts();
+        Ok(())
+    }
+
+    /// At the end: those who use a file system get errors, and all else is kept. The next start mounts the same.
+    pub(crate) async fn unmount_at_end(&self) {
+        let all = self.0.mounts.all();
+        let _turn = self.0.mounts.turn.lock().await;
+        self.0.mounts.is_ending.store(true, std::sync::atomic::Ordering::Release);
+        for (_, mount) in all.into_iter().rev() {
+            if mount.unmount(false).await.is_err() {
+                // What is left is said by whoever uses it.
+                let _ = mount.unmount(true).await;
+            }
+        }
+    }
+
+    /// Writes down what is mounted; a list that cannot be written is of no harm before the next start.
+    fn remember_mounts(&self) {
+        if self.0.config.is_daemon && !self.0.mounts.is_ending.load(std::sync::atomic::Ordering::Acquire) {
+            let all = self.0.mounts.all().into_iter().filter(|(_, mount)| !mount.has_ended());
+            let all = all.map(|(dataset, mount)| (dataset, mount.at().display().to_string()));
+            let _ = self.0.config.home.remember_mounts(&all.collect());
+        }
+    }
+
+    /// What was mounted when the daemon ended or was killed, and what is to be mounted by itself where that was asked for.
+    /// What went wrong is said, a line for each.
+    pub async fn begin_to_mount(&self) -> Vec<String> {
+        let before = self.0.config.home.mounts().unwrap_or_default();
+        if before.is_empty() && !self.0.config.mounts {
+            return Vec::new();
+        }
+        if let Err(e) = fuse::can_mount() {
+            return vec![format!("cannot mount file systems: {e}")];
+        }
+        let mut problems = Vec::new();
+        let places: Vec<String> = before.values().cloned().collect();
+        fuse::detach_all_dead(places).await;
+        let mut plans = Vec::new();
+        for dataset in before.keys() {
+            // Whatever is no more, or shall not be mounted any more, is forgotten.
+            let Ok(open) = self.pool_with(dataset, Access::Change).await else { continue };
+            if let Ok(plan) = plan(&open, dataset).await {
+                plans.push((open, dataset, plan));
+            }
+        }
+        plans.sort_by(|a, b| a.2.at.cmp(&b.2.at));
+        for (open, dataset, plan) in plans {
+            problems.extend(self.mount_one(&open, dataset, plan).await.err().map(|e| e.message));
+        }
+        if self.0.config.mounts {
+            // The lock is given back before a pool is asked for.
+            let names = self.0.pools.lock().await.names();
+            for pool in names {
+                problems.extend(self.mount_below(&pool, &Mount::default()).await);
+            }
+        }
+        problems
+    }
+}

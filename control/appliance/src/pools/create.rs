@@ -1,0 +1,159 @@
+//! `zpool create`.
+//!
+//! ```text
+//!   names and properties checked ─▶ devices looked at ─▶ whose are they? ─▶ cache and spare apart ─▶ pool::create
+//! ```
+
+use crate::appliance::{Appliance, By};
+use crate::error_text::{About, cannot};
+use crate::home::Known;
+use crate::pools::devices;
+use crate::pools::features;
+use crate::pools::{Open, devices_of};
+use api::{ApiError, ErrorKind, NewPool, Reply, Result};
+use dsl::pool_props::{self, PoolProp, PoolSetting, When};
+use dsl::props::{self, Limits, PropName, Types};
+use ondisk::feature::DEFAULT_COMPATIBILITY;
+use pool::CreateOptions;
+use units::{Error, Kind};
+
+/// Properties of a new pool, sorted by where they go.
+#[derive(Default)]
+struct Properties {
+    ashift: u64,
+    stored: Vec<(PoolProp, zap::Value)>,
+    user: Vec<(String, String)>,
+    features: Vec<(String, bool)>,
+    compatibility: Option<String>,
+    comment: Option<String>,
+    altroot: Option<String>,
+    is_passing: bool,
+}
+
+impl Appliance {
+    pub(crate) async fn create_pool(&self, new: NewPool, by: &By) -> Result<Reply> {
+        let failed = |e: &Error| cannot(About::Pool, &format!("create '{}'", new.name), e);
+        dsl::name::check_pool(&new.name).map_err(|e| failed(&e))?;
+        refuse_what_is_missing(&new)?;
+        let properties = sort(&new.properties).map_err(|e| failed(&e))?;
+        let read = |path: &str| std::fs::read_to_string(path);
+        let features = features::choose(
+            properties.compatibility.as_deref(),
+            new.no_features,
+            &properties.features,
+            read,
+        )?;
+        let root_props = root_properties(&new).map_err(|e| failed(&e))?;
+
+        let mut pools = self.0.pools.lock().await;
+        if pools.contains(&new.name) {
+            return Err(failed(&Error::new(Kind::Exists, "create pool")));
+        }
+        let found = devices::look_at(&new.vdevs, new.force, &pools).await.map_err(|e| failed(&e))?;
+        if let Some(why) = vdev::mismatch(&found.groups).filter(|_| !new.force) {
+            let message =
+                format!("invalid vdev specification: use '-f' to override the following errors: {why}");
+            return Err(ApiError::new(ErrorKind::Invalid, message));
+        }
+        if new.dry_run {
+            return Ok(Reply::Done);
+        }
+        let options = CreateOptions {
+            name: new.name.clone(),
+            groups: found.groups.clone(),
+            ashift: properties.ashift as u32,
+            features,
+            root_props,
+            pool_props: properties.stored,
+            compatibility: Some(properties.compatibility.unwrap_or_else(|| DEFAULT_COMPATIBILITY.into())),
+            comment: properties.comment,
+            host: self.0.host.clone(),
+            cache: self.0.cache.clone(),
+            tunables: self.0.tunables.clone(),
+        };
+        let pool = pool::create(options).await.map_err(|e| failed(&e))?;
+        if let Err(e) = found.add_beside(&pool).await {
+            // What failed was said; a pool that was never whole is of use to nobody.
+            let _ = pool.destroy().await;
+            return Err(failed(&e));
+        }
+        let known = Known {
+            name: new.name.clone(),
+            guid: pool.guid().0,
+            devices: devices_of(&pool),
+            read_only: false,
+            altroot: properties.altroot,
+            passing: properties.is_passing,
+        };
+        pools.add(Open::new(pool.clone(), known, false));
+        self.remember(&pools)?;
+        self.record(&pool, by).await.map_err(|e| failed(&e))?;
+        drop(pools);
+        for (name, value) in properties.user {
+            self.set_pool(&new.name, &name, &value, &By { command: String::new(), uid: by.uid }).await?;
+        }
+        self.mount_new(&new.name).await;
+        Ok(Reply::Done)
+    }
+}
+
+fn refuse_what_is_missing(new: &NewPool) -> Result<()> {
+    let refuse = |what: &str| {
+        let message =
+            format!("cannot create '{}': {what} is not part of this version of Cenote yet", new.name);
+        Err(ApiError::new(ErrorKind::Unsupported, message))
+    };
+    if new.temporary_name.is_some() {
+        return refuse("a temporary name (-t)");
+    }
+    Ok(())
+}
+
+fn sort(settings: &[(String, String)]) -> units::Result<Properties> {
+    let mut sorted = Properties::default();
+    for (name, text) in settings {
+        match pool_props::parse_setting(name, text, When::Create)? {
+            PoolSetting::Feature { name, enable } => sorted.features.push((name, enable)),
+            PoolSetting::User(name, text) => sorted.user.push((name, text)),
+            PoolSetting::Native(prop, value) => place(&mut sorted, prop, value, text)?,
+        }
+    }
+    Ok(sorted)
+}
+
+fn place(sorted: &mut Properties, prop: PoolProp, value: props::Value, text: &str) -> units::Result<()> {
+    match prop {
+        PoolProp::Compatibility => sorted.compatibility = Some(text.into()),
+        PoolProp::Comment => sorted.comment = Some(text.into()),
+        PoolProp::AltRoot => sorted.altroot = Some(text.into()),
+        PoolProp::CacheFile => sorted.is_passing = text == "none",
+        PoolProp::Version if value.number() != Some(pool_props::VERSION_FEATURES) => {
+            return Err(Error::unsupported("pools of a version before features cannot be created"));
+        }
+        PoolProp::Version => {}
+        _ => {
+            if prop == PoolProp::Ashift {
+                sorted.ashift = value.number().unwrap_or(0);
+            }
+            sorted.stored.push((prop, stored(&value)));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn stored(value: &props::Value) -> zap::Value {
+    match value {
+        props::Value::Number(n) => zap::Value::from(*n),
+        props::Value::Text(text) => zap::Value::text(text),
+    }
+}
+
+fn root_properties(new: &NewPool) -> units::Result<Vec<(PropName, props::Value)>> {
+    let limits = Limits::default();
+    let parse = |(name, text): &(String, String)| {
+        props::parse_setting(name, text, Types::FILESYSTEM, props::When::Create, &limits)
+    };
+    let mut given = new.fs_properties.iter().map(parse).collect::<units::Result<Vec<_>>>()?;
+    props::complete_at_create(&mut given)?;
+    Ok(given)
+}

@@ -1,0 +1,123 @@
+//! The devices that `zpool create` and `zpool add` name: what they are, and whose.
+//!
+//! ```text
+//!   a lock on it            somebody has it open             refused
+//!   label: a pool           imported here, and has it        refused
+//!                           imported here, and it was        refused, unless forced
+//!                           removed from it
+//!                           elsewhere, or not imported       refused, unless forced
+//!   label: spare, cache     of a pool that is open here      refused; a spare may serve several pools
+//!                           of none of them, all are open    free to take
+//!                           some pool here is not open       refused, unless forced: it may be that one's
+//! ```
+
+use crate::pools::Pools;
+use crate::pools::open_elsewhere;
+use api::{Class, Layout, VdevGroup};
+use ondisk::PoolState;
+use pool::Pool;
+use std::path::Path;
+use units::{Error, Kind, Result};
+use vdev::label::read::{Owner, read_labels};
+use vdev::{AuxKind, Bias, Device, Group, NewLeaf};
+use world::OpenMode;
+
+/// Devices that may be taken, by what they are for.
+pub(crate) struct Found {
+    pub groups: Vec<Group>,
+    pub spares: Vec<NewLeaf>,
+    pub caches: Vec<NewLeaf>,
+}
+
+impl Found {
+    /// Adds those that stand beside the tree.
+    pub async fn add_beside(&self, pool: &Pool) -> Result<()> {
+        for (kind, leaves) in [(AuxKind::Spare, &self.spares), (AuxKind::Cache, &self.caches)] {
+            if !leaves.is_empty() {
+                pool.add_side_devices(kind, leaves).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Opens each device to see how large it is and whose.
+pub(crate) async fn look_at(groups: &[VdevGroup], force: bool, pools: &Pools) -> Result<Found> {
+    let mut found = Found { groups: Vec::new(), spares: Vec::new(), caches: Vec::new() };
+    for group in groups {
+        let mut leaves = Vec::new();
+        for path in &group.devices {
+            leaves.push(look_at_one(path, group.class, force, pools).await?);
+        }
+        let layout = match group.layout {
+            Layout::Stripe => vdev::Layout::Stripe,
+            Layout::Mirror => vdev::Layout::Mirror,
+            Layout::Raidz { parity } => vdev::Layout::Raidz { parity },
+        };
+        let bias = match group.class {
+            Class::Cache => {
+                found.caches.extend(leaves);
+                continue;
+            }
+            Class::Spare => {
+                found.spares.extend(leaves);
+                continue;
+            }
+            Class::Log => Bias::Log,
+            Class::Special => Bias::Special,
+            Class::Dedup => Bias::Dedup,
+            Class::Normal => Bias::Normal,
+        };
+        found.groups.push(Group { layout, bias, leaves });
+    }
+    check_named_once(groups)?;
+    Ok(found)
+}
+
+fn check_named_once(groups: &[VdevGroup]) -> Result<()> {
+    let mut all: Vec<&String> = groups.iter().flat_map(|g| &g.devices).collect();
+    all.sort();
+    match all.windows(2).find(|w| w[0] == w[1]) {
+        Some(twice) => Err(Error::invalid(format!("'{}' is named more than once", twice[0]))),
+        None => Ok(()),
+    }
+}
+
+async fn look_at_one(path: &str, class: Class, force: bool, pools: &Pools) -> Result<NewLeaf> {
+    let disk = Device::whole(path).open(OpenMode::ReadOnly).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => Error::invalid(format!(
+            "'{path}' is no file or device; a file for a pool is made with 'truncate -s 1G {path}'"
+        )),
+        _ => Error::invalid(format!("cannot open '{path}': {e}")),
+    })?;
+    if let Some(pid) = open_elsewhere::of(Path::new(path)) {
+        return Err(
+            Error::new(Kind::Busy, "use device").because(format!("{path} is in use by process {pid}"))
+        );
+    }
+    let leaf = NewLeaf { path: path.into(), geometry: disk.geometry() };
+    let Some(owner) = read_labels(&disk).await.owner() else { return Ok(leaf) };
+    if let Some(pool) = user_of(&owner, class, pools) {
+        return Err(Error::new(Kind::Busy, "use device")
+            .because(format!("{path} is part of the imported pool '{pool}'")));
+    }
+    let is_beside = matches!(owner.state, PoolState::Spare | PoolState::L2Cache);
+    let is_free = is_beside && pools.are_all_open();
+    match owner.objection().filter(|_| !force && !is_free) {
+        Some(objection) => Err(Error::invalid(format!("{path} {objection}; use '-f' to override this"))),
+        None => Ok(leaf),
+    }
+}
+
+/// The pool here that uses the device and will not share it.
+fn user_of(owner: &Owner, class: Class, pools: &Pools) -> Option<String> {
+    if owner.state == PoolState::Active && pools.has_device(owner) {
+        return Some(owner.name.clone().unwrap_or_default());
+    }
+    let is_shared = owner.state == PoolState::Spare && class == Class::Spare;
+    let uses = |pool: &&Pool| {
+        let all = [AuxKind::Spare, AuxKind::Cache].map(|kind| pool.tree().aux(kind));
+        all.iter().flatten().any(|d| d.leaf.guid() == owner.leaf)
+    };
+    pools.opened().filter(|_| !is_shared).find(uses).map(Pool::name)
+}

@@ -1,0 +1,89 @@
+//! `zpool export` and `zpool destroy`: giving a pool up.
+
+use crate::appliance::{Appliance, By};
+use crate::error_text::{About, cannot};
+use crate::pools::Access;
+use api::{ApiError, ErrorKind, Reply, Result};
+use disk::Volumes;
+use units::{Error, Kind};
+
+impl Appliance {
+    pub(crate) async fn export_pool(&self, name: &str, force: bool, by: &By) -> Result<Reply> {
+        self.give_up(name, force, "export", by).await
+    }
+
+    pub(crate) async fn destroy_pool(&self, name: &str, force: bool, by: &By) -> Result<Reply> {
+        self.give_up(name, force, "destroy", by).await
+    }
+
+    async fn give_up(&self, name: &str, force: bool, verb: &str, by: &By) -> Result<Reply> {
+        let doing = format!("{verb} '{name}'");
+        let open = match self.pool(name, Access::Change).await {
+            Ok(open) => open,
+            // A pool whose devices are gone is forgotten; there is nothing to write that to.
+            Err(_) if self.known(name).await.is_some() && verb == "export" => return self.forget(name).await,
+            Err(e) => {
+                return Err(ApiError::new(
+                    e.kind,
+                    e.message.replacen("cannot open", &format!("cannot {verb}"), 1),
+                ));
+            }
+        };
+        if verb == "destroy" && open.known.read_only {
+            return Err(cannot(About::Pool, &doing, &Error::new(Kind::ReadOnly, "destroy pool")));
+        }
+        if let Some(why) = open.pool.suspended().filter(|_| !force) {
+            let message = format!(
+                "cannot {doing}: pool is suspended: {why}; mend its devices and use 'zpool clear {name}', or '-f' to leave \
+                 it as it is on disk: what was not flushed is lost"
+            );
+            return Err(ApiError::new(ErrorKind::Busy, message));
+        }
+        // By force it goes without what its devices do not take; clients must not wait for them.
+        if open.pool.suspended().is_some() {
+            open.pool.hurry();
+        }
+        self.free_volumes(name, force, &doing).await?;
+        self.unmount_below(name, force).await?;
+        let failed = |e: &Error| cannot(About::Pool, &doing, e);
+        let mut pools = self.0.pools.lock().await;
+        let is_suspended = open.pool.suspended().is_some();
+        if !is_suspended {
+            self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
+        }
+        let left = if verb == "destroy" { open.pool.destroy().await } else { open.pool.export().await };
+        // Whatever became of the labels, the pool is closed.
+        pools.remove(name);
+        self.remember(&pools)?;
+        match left {
+            // That is what was asked for.
+            Err(_) if is_suspended && verb == "export" => Ok(Reply::Done),
+            left => left.map(|()| Reply::Done).map_err(|e| failed(&e)),
+        }
+    }
+
+    async fn forget(&self, name: &str) -> Result<Reply> {
+        let mut pools = self.0.pools.lock().await;
+        pools.remove(name);
+        self.remember(&pools)?;
+        Ok(Reply::Done)
+    }
+
+    /// Makes sure that nobody uses the volumes of a pool; with force, by ending those who do.
+    async fn free_volumes(&self, pool: &str, force: bool, doing: &str) -> Result<()> {
+        let below = |volumes: &Volumes| volumes.used_below(pool);
+        let used = if force { below(&self.0.volumes) } else { self.left_in_use(below).await };
+        if used.is_empty() {
+            return Ok(());
+        }
+        if !force {
+            let message = format!(
+                "cannot {doing}: pool is busy: clients use {}; use '-f' to end them",
+                self.with_users(&used).await
+            );
+            return Err(ApiError::new(ErrorKind::Busy, message));
+        }
+        self.disconnect(&used).await;
+        Ok(())
+    }
+}

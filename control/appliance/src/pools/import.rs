@@ -1,0 +1,181 @@
+//! `zpool import`.
+//!
+//! ```text
+//!   labels: exported, destroyed                                                   imported
+//!           in use, by another host                                               refused without -f
+//!                   by this host: the process that they name runs                 refused without -f
+//!                                 it has ended                                    imported
+//!                                 not known: uberblocks are watched for a while   refused without -f if a new one comes
+//! ```
+
+use crate::appliance::{Appliance, By};
+use crate::error_text::{About, cannot};
+use crate::home::Known;
+use crate::pools::open_elsewhere::{self, Opener};
+use crate::pools::{Open, Opening, busy, devices_of};
+use api::{ApiError, ErrorKind, PoolChoice, PoolImport, Reply, Result};
+use dsl::pool_props::{self, PoolProp, PoolSetting, When};
+use std::time::Duration;
+use units::Error;
+use vdev::Candidate;
+
+/// The properties that make a difference when a pool is imported.
+#[derive(Default)]
+struct How {
+    read_only: bool,
+    altroot: Option<String>,
+    is_passing: bool,
+    /// To be set as soon as it is open.
+    later: Vec<(String, String)>,
+}
+
+impl Appliance {
+    pub(crate) async fn import_pool(&self, import: PoolImport, by: &By) -> Result<Reply> {
+        let asked = match &import.pool {
+            PoolChoice::Name(name) => name.clone(),
+            PoolChoice::Guid(guid) => guid.to_string(),
+        };
+        let failed = |e: &Error| cannot(About::Pool, &format!("import '{asked}'"), e);
+        if import.temporary {
+            return Err(failed(&Error::unsupported(
+                "a temporary name (-t) is not part of this version of Cenote yet",
+            )));
+        }
+        let how = sort(&import.properties).map_err(|e| failed(&e))?;
+        let candidate = self.choose(&import, &asked).await?;
+        let name = import.new_name.clone().unwrap_or_else(|| candidate.name().to_string());
+        dsl::name::check_pool(&name).map_err(|e| failed(&e))?;
+        self.check_host(&candidate, import.force || how.read_only, &asked).await?;
+
+        let mut pools = self.0.pools.lock().await;
+        if pools.contains(&name) {
+            let message = format!(
+                "cannot import '{asked}': a pool with that name already exists; use the form 'zpool import <pool | id> \
+                 <newpool>' to give it a new name"
+            );
+            return Err(ApiError::new(ErrorKind::Exists, message));
+        }
+        let devices: Vec<String> =
+            candidate.devices.values().map(|d| d.path.to_string_lossy().into_owned()).collect();
+        let opening = Opening {
+            read_only: how.read_only,
+            name: import.new_name.clone(),
+            force: import.force || import.destroyed,
+            missing_log: import.missing_log,
+        };
+        let pool = self.open_candidate(&candidate, opening).await;
+        let pool = pool.map_err(|e| failed(&busy(e, &devices)))?;
+        let known = Known {
+            name: name.clone(),
+            guid: pool.guid().0,
+            devices: devices_of(&pool),
+            read_only: how.read_only,
+            altroot: how.altroot,
+            passing: how.is_passing,
+        };
+        pools.add(Open::new(pool.clone(), known, false));
+        self.remember(&pools)?;
+        drop(pools);
+        self.record(&pool, by).await.map_err(|e| failed(&e))?;
+        let _ = self.remove_half_copies(&pool).await;
+        for (property, value) in how.later {
+            self.set_pool(&name, &property, &value, &By { command: String::new(), uid: by.uid }).await?;
+        }
+        let warning = if import.no_mount { None } else { self.mount_new(&name).await };
+        Ok(Reply::Imported { name, warning })
+    }
+
+    async fn choose(&self, import: &PoolImport, asked: &str) -> Result<Candidate> {
+        let is_it = |c: &Candidate| match &import.pool {
+            PoolChoice::Name(name) => c.name() == name,
+            PoolChoice::Guid(guid) => c.guid().0 == *guid,
+        };
+        let found = self.find_candidates(&import.search).await?;
+        let mut matching: Vec<Candidate> =
+            found.into_iter().filter(|c| is_it(c) && c.is_destroyed() == import.destroyed).collect();
+        match matching.len() {
+            0 => Err(self.not_found(import, asked).await),
+            1 => Ok(matching.remove(0)),
+            _ => {
+                let message = format!(
+                    "cannot import '{asked}': more than one matching pool; import by numeric ID instead"
+                );
+                Err(ApiError::new(ErrorKind::Exists, message))
+            }
+        }
+    }
+
+    async fn not_found(&self, import: &PoolImport, asked: &str) -> ApiError {
+        let pools = self.0.pools.lock().await;
+        let is_here = match &import.pool {
+            PoolChoice::Name(name) => pools.contains(name),
+            PoolChoice::Guid(guid) => pools.has_guid(*guid),
+        };
+        match is_here {
+            true => {
+                ApiError::new(ErrorKind::Exists, format!("cannot import '{asked}': it is imported already"))
+            }
+            false => {
+                ApiError::new(ErrorKind::NotFound, format!("cannot import '{asked}': no such pool available"))
+            }
+        }
+    }
+
+    /// A pool that was not exported may be in use: on another host, or by another process of this one.
+    async fn check_host(&self, candidate: &Candidate, allowed: bool, asked: &str) -> Result<()> {
+        let config = &candidate.config;
+        if config.state != ondisk::PoolState::Active || allowed {
+            return Ok(());
+        }
+        let Some((id, host)) = config.host.as_ref().filter(|(id, _)| *id != 0 && *id != self.0.host.id)
+        else {
+            return self.check_process(candidate, asked).await;
+        };
+        let message = format!(
+            "cannot import '{asked}': pool was previously in use from another system, {host} (hostid={id:x}), and not \
+             exported there; use 'zpool import -f' to import it all the same"
+        );
+        Err(ApiError::new(ErrorKind::Busy, message))
+    }
+
+    async fn check_process(&self, candidate: &Candidate, asked: &str) -> Result<()> {
+        let in_use = |how: String| {
+            let message = format!("cannot import '{asked}': {how}");
+            Err(ApiError::new(ErrorKind::Busy, message))
+        };
+        match open_elsewhere::opener(candidate.config.process.as_deref()) {
+            Opener::Runs(pid) => in_use(format!(
+                "the pool is in use by process {pid}; only if these devices are a copy of that pool's, import it with \
+                 'zpool import -f'"
+            )),
+            Opener::Ended => Ok(()),
+            Opener::Unknown => {
+                let timeout = self.0.tunables.get(tunables::Tunable::TxgTimeout);
+                let patience = Duration::from_secs(timeout) + MARGIN;
+                // What cannot be read is the business of opening it.
+                if pool::is_active(candidate, patience).await.unwrap_or(false) {
+                    return in_use(
+                        "another process or host writes to the pool; export it there first".into(),
+                    );
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// How much longer than between two transaction groups a pool is watched for a writer.
+const MARGIN: Duration = Duration::from_secs(1);
+
+fn sort(settings: &[(String, String)]) -> units::Result<How> {
+    let mut how = How::default();
+    for (name, text) in settings {
+        match pool_props::parse_setting(name, text, When::Import)? {
+            PoolSetting::Native(PoolProp::ReadOnly, value) => how.read_only = value.number() == Some(1),
+            PoolSetting::Native(PoolProp::AltRoot, _) => how.altroot = Some(text.clone()),
+            PoolSetting::Native(PoolProp::CacheFile, _) => how.is_passing = text == "none",
+            _ => how.later.push((name.clone(), text.clone())),
+        }
+    }
+    Ok(how)
+}

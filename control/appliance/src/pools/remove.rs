@@ -1,0 +1,49 @@
+//! `zpool remove`: log, cache and spare devices.
+
+use crate::appliance::{Appliance, By};
+use crate::error_text::{About, cannot};
+use crate::pools::Access;
+use api::{Reply, Result};
+use pool::Pool;
+use units::{Error, Guid, Kind};
+use vdev::AuxKind;
+
+impl Appliance {
+    pub(crate) async fn remove_vdev(&self, name: &str, guid: Guid, device: &str, by: &By) -> Result<Reply> {
+        let failed = |e: &Error| cannot(About::Pool, &format!("remove {device}"), e);
+        let open = self.pool(name, Access::Change).await?;
+        let mut pools = self.0.pools.lock().await;
+        remove(&open.pool, guid).await.map_err(|e| failed(&e))?;
+        pools.note_devices(name);
+        self.remember(&pools)?;
+        self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
+        Ok(Reply::Done)
+    }
+}
+
+async fn remove(pool: &Pool, guid: Guid) -> units::Result<()> {
+    let tree = pool.tree();
+    for kind in [AuxKind::Spare, AuxKind::Cache] {
+        if tree.aux(kind).iter().any(|d| d.spec.guid == guid) {
+            return pool.remove_side_device(kind, guid).await;
+        }
+    }
+    let tops = tree.tops();
+    if let Some(top) = tops.iter().find(|t| t.guid() == guid) {
+        if !top.is_log {
+            return Err(Error::unsupported(
+                "moving data off a vdev is not part of this version of Cenote yet; log, cache and spare devices can be \
+                 removed",
+            ));
+        }
+        return pool.remove_log(top.id).await;
+    }
+    let spec = tree.spec();
+    match spec.children.iter().find(|t| t.find(guid).is_some()) {
+        Some(group) => Err(Error::unsupported(format!(
+            "it is one device of {}; only whole vdevs can be removed",
+            group.name()
+        ))),
+        None => Err(Error::new(Kind::NotFound, "remove device").because("no such device in pool")),
+    }
+}

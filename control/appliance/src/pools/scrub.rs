@@ -1,0 +1,44 @@
+//! `zpool scrub`.
+
+use crate::appliance::{Appliance, By};
+use crate::error_text::{About, cannot};
+use crate::pools::Access;
+use api::{ApiError, ErrorKind, Reply, Result, ScrubAction};
+use ondisk::dsl::{ScanFunc, ScanState};
+use pool::Pool;
+
+impl Appliance {
+    pub(crate) async fn scrub_pool(&self, name: &str, action: ScrubAction, by: &By) -> Result<Reply> {
+        let open = self.pool(name, Access::Change).await?;
+        let word = match action {
+            ScrubAction::Start => "scrub",
+            ScrubAction::Stop => "cancel scrubbing",
+            ScrubAction::Pause => "pause scrubbing",
+        };
+        if let Some(why) = objection(&open.pool, action) {
+            return Err(ApiError::new(ErrorKind::Busy, format!("cannot {word} {name}: {why}")));
+        }
+        let done = match action {
+            ScrubAction::Start => open.pool.scrub().await,
+            ScrubAction::Stop => open.pool.scrub_stop().await,
+            ScrubAction::Pause => open.pool.scrub_pause().await,
+        };
+        let failed = |e: &units::Error| cannot(About::Pool, &format!("{word} {name}"), e);
+        done.map_err(|e| failed(&e))?;
+        self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
+        Ok(Reply::Done)
+    }
+}
+
+/// What stands in the way, as OpenZFS words it.
+fn objection(pool: &Pool, action: ScrubAction) -> Option<&'static str> {
+    let scan = pool.scan_status().filter(|scan| scan.state == ScanState::Scanning);
+    match (scan.as_ref().map(|s| s.func), action) {
+        (Some(ScanFunc::Resilver), ScrubAction::Start) => Some("currently resilvering"),
+        (Some(ScanFunc::Scrub), ScrubAction::Start) if scan.is_some_and(|s| s.paused.is_none()) => {
+            Some("currently scrubbing; use 'zpool scrub -s' to cancel scrub")
+        }
+        (Some(ScanFunc::Scrub), _) | (_, ScrubAction::Start) => None,
+        _ => Some("there is no active scrub"),
+    }
+}

@@ -1,0 +1,351 @@
+//! What is asked of projects and shares, carried out.
+
+use super::LunFacts;
+use super::describe::item;
+use super::lun_facts::{facts, list, new_guid, own, parse_guid};
+use super::numbers::{Wish, choose};
+use super::settings::{self, NumberWish, Settings};
+use crate::appliance::{Appliance, By};
+use crate::datasets::Doomed;
+use crate::error_text::{About, cannot};
+use crate::pools::Access;
+use crate::san::Network;
+use api::san::DEFAULT_GROUP;
+use api::shares::{DEFAULT_PROJECT, Item, ItemKind, Place, Shares};
+use api::{ApiError, CustomProperty, ErrorKind, NewDataset, NewKind, Reply, Result};
+use pool::Pool;
+use std::sync::Arc;
+use units::Error;
+
+impl Appliance {
+    pub(crate) async fn shares(&self, asked: Shares, by: &By) -> Result<Reply> {
+        match asked {
+            Shares::Projects { pool } => self.items(pool, None, true).await,
+            Shares::Shares { pool, project } => self.items(pool, project, false).await,
+            Shares::Get { place } => Ok(Reply::Items(vec![self.item(&place).await?])),
+            Shares::Create { place, kind, set } => self.create_item(&place, kind, &set, by).await,
+            Shares::Change { place, set, unset } => self.change_item(&place, &set, &unset, by).await,
+            Shares::Rename { from, to } => self.rename_item(&from, &to, by).await,
+            Shares::Destroy { place, force } => self.destroy_item(&place, force, by).await,
+            Shares::Snapshots { place } => self.share_snapshots(&place).await,
+            Shares::Snapshot { place, name, deed } => self.share_deed(&place, &name, deed, by).await,
+            Shares::Automatics { place } => self.automatics(&place).await,
+            Shares::Automatic { place, deed } => self.change_automatic(&place, deed).await,
+            Shares::Dependents { place, name } => self.dependents(&place, &name).await,
+        }
+    }
+
+    pub(super) async fn items(
+        &self,
+        pool: Option<String>,
+        project: Option<String>,
+        projects: bool,
+    ) -> Result<Reply> {
+        let is_named = pool.is_some();
+        let names = match pool {
+            Some(pool) => vec![pool],
+            None => self.0.pools.lock().await.names(),
+        };
+        let schema = self.schema()?;
+        let mut items = Vec::new();
+        for name in names {
+            let open = match self.pool(&name, Access::Look).await {
+                Ok(open) => open,
+                Err(e) if is_named => return Err(e),
+                // Among all pools, one that cannot be opened hides only itself.
+                Err(_) => continue,
+            };
+            let wanted = |place: &Place| {
+                place.share.is_none() == projects && project.as_ref().is_none_or(|p| *p == place.project)
+            };
+            let found = items_of(&open.pool, wanted, &schema).await;
+            let found = found.map(|items| items.into_iter().map(|item| self.with_migration(item)));
+            items.extend(found.map_err(|e| cannot(About::Dataset, &format!("list shares of '{name}'"), &e))?);
+        }
+        items.sort_by(|a, b| a.place.cmp(&b.place));
+        Ok(Reply::Items(items))
+    }
+
+    pub(crate) async fn item(&self, place: &Place) -> Result<Item> {
+        let missing = || not_there(place);
+        let schema = self.schema()?;
+        let open = self.pool(&place.pool, Access::Look).await?;
+        let _reading = open.pool.reading().await;
+        let found = item(&open.pool, &place.dataset(), &schema).await.map_err(|e| match e.kind() {
+            units::Kind::NotFound => missing(),
+            _ => cannot(About::Dataset, &format!("open '{place}'"), &e),
+        })?;
+        // `tank/vol1` is a LUN of the default project, and not a project of that name.
+        if found.place == *place { Ok(self.with_migration(found)) } else { Err(missing()) }
+    }
+
+    /// With what there is to say of another block size that it gets.
+    fn with_migration(&self, mut item: Item) -> Item {
+        let text = match item.kind {
+            ItemKind::Lun => self.0.migrations.text(&item.place.dataset()),
+            _ => None,
+        };
+        if let Some(text) = text {
+            let after = item.attributes.iter().position(|a| a.name == "volblocksize").map_or(0, |at| at + 1);
+            item.attributes.insert(after, api::Property::computed("migration", text.as_str()));
+        }
+        item
+    }
+
+    async fn create_item(
+        &self,
+        place: &Place,
+        kind: ItemKind,
+        set: &[(String, String)],
+        by: &By,
+    ) -> Result<Reply> {
+        let failed = |e: Error| cannot(About::Dataset, &format!("create {} '{place}'", kind.word()), &e);
+        check_place(place, kind).map_err(failed)?;
+        let _turn = self.0.numbering.lock().await;
+        let network = self.network().map_err(failed)?;
+        let mut settings =
+            settings::read(kind, true, set, &[], (&network, &self.schema()?)).map_err(failed)?;
+        let mut new_kind = NewKind::Filesystem;
+        if kind == ItemKind::Lun {
+            let project = self.item(&Place::project(&place.pool, &place.project)).await?;
+            let luns = self.luns().await?;
+            new_kind = plan_lun(&mut settings, place, &project, &network, &luns).map_err(failed)?;
+        } else if place.share.is_some() {
+            self.item(&Place::project(&place.pool, &place.project)).await?;
+        }
+        let new = NewDataset {
+            name: place.dataset(),
+            kind: new_kind,
+            properties: settings.properties,
+            parents: false,
+            dry_run: false,
+            unmounted: false,
+        };
+        self.create_dataset(new, by).await?;
+        self.change_root(&place.dataset(), &settings.root, by).await?;
+        Ok(Reply::Named { name: place.to_string() })
+    }
+
+    async fn change_item(
+        &self,
+        place: &Place,
+        set: &[(String, String)],
+        unset: &[String],
+        by: &By,
+    ) -> Result<Reply> {
+        let _turn = self.0.numbering.lock().await;
+        let found = self.item(place).await?;
+        let failed =
+            |e: Error| cannot(About::Dataset, &format!("change {} '{place}'", found.kind.word()), &e);
+        let network = self.network().map_err(failed)?;
+        let mut settings =
+            settings::read(found.kind, false, set, unset, (&network, &self.schema()?)).map_err(failed)?;
+        let dataset = place.dataset();
+        if found.kind == ItemKind::Lun {
+            self.plan_change(&mut settings, &dataset, &network).await?.map_err(failed)?;
+        }
+        let reserved = found.attribute("reservation").and_then(|a| a.value.as_ref()?.number());
+        settings.put_in_order(reserved.unwrap_or(0));
+        if !settings.properties.is_empty() {
+            self.set_dataset(&dataset, &settings.properties, by).await?;
+        }
+        // Of the size that it has now.
+        if let Some(reservation) = settings.reservation() {
+            self.set_dataset(&dataset, &[reservation], by).await?;
+        }
+        self.change_root(&dataset, &settings.root, by).await?;
+        for property in &settings.inherit {
+            self.inherit_property(&dataset, property, false, by).await?;
+        }
+        self.remount(&dataset).await?;
+        Ok(Reply::Done)
+    }
+
+    /// What follows for a LUN from a change: an identifier for a volume that becomes one, and its number.
+    async fn plan_change(
+        &self,
+        settings: &mut Settings,
+        dataset: &str,
+        network: &Network,
+    ) -> Result<units::Result<()>> {
+        let luns = self.luns().await?;
+        let open = self.pool(dataset.split('/').next().unwrap_or(dataset), Access::Look).await?;
+        let before = lun_of(&open.pool, dataset).await;
+        let before = before.map_err(|e| cannot(About::Dataset, &format!("open '{dataset}'"), &e))?;
+        Ok(plan_groups(settings, dataset, before, network, &luns))
+    }
+
+    async fn rename_item(&self, from: &Place, to: &Place, by: &By) -> Result<Reply> {
+        let found = self.item(from).await?;
+        let failed = |e: Error| cannot(About::Dataset, &format!("rename '{from}'"), &e);
+        if from.share.is_some() != to.share.is_some() || from.pool != to.pool {
+            return Err(failed(Error::invalid("a project stays a project, and a share in its pool")));
+        }
+        check_place(to, found.kind).map_err(failed)?;
+        self.rename_dataset(&from.dataset(), &to.dataset(), false, by).await
+    }
+
+    async fn destroy_item(&self, place: &Place, force: bool, by: &By) -> Result<Reply> {
+        let found = self.item(place).await?;
+        let doing = format!("destroy {} '{place}'", found.kind.word());
+        let refuse = |kind, why: &str| Err(ApiError::new(kind, format!("cannot {doing}: {why}")));
+        if place.share.is_none() && place.project == DEFAULT_PROJECT {
+            return refuse(ErrorKind::Invalid, "the default project is the pool itself");
+        }
+        let mut all = vec![found];
+        if place.share.is_none()
+            && let Reply::Items(shares) =
+                self.items(Some(place.pool.clone()), Some(place.project.clone()), false).await?
+        {
+            all.extend(shares);
+        }
+        let kept = |item: &&Item| {
+            item.attribute("nodestroy").and_then(|a| a.value.as_ref()) == Some(&api::Value::from("true"))
+        };
+        if let Some(item) = all.iter().find(kept) {
+            let why = format!("\"nodestroy\" is set on '{}'", item.place);
+            return refuse(ErrorKind::Busy, &why);
+        }
+        let doomed = Doomed { recursive: true, force, ..Doomed::default() };
+        self.destroy_dataset(&place.dataset(), doomed, by).await
+    }
+}
+
+fn not_there(place: &Place) -> ApiError {
+    let what = if place.share.is_some() { "share" } else { "project" };
+    ApiError::new(ErrorKind::NotFound, format!("cannot open '{place}': there is no such {what}"))
+}
+
+async fn items_of(
+    pool: &Pool,
+    wanted: impl Fn(&Place) -> bool,
+    schema: &[CustomProperty],
+) -> units::Result<Vec<Item>> {
+    let _reading = pool.reading().await;
+    let dsl = pool.dsl();
+    let mut items = Vec::new();
+    for dataset in dsl.descendants(&pool.name()).await? {
+        // Whether it is a volume matters directly below the root alone.
+        let is_volume = match dataset.matches('/').count() {
+            1 => dsl.objset_type(&dsl.find(&dataset).await?).await? == ondisk::ObjsetType::Zvol,
+            _ => false,
+        };
+        if wanted(&Place::of(&dataset, is_volume)) {
+            items.push(item(pool, &dataset, schema).await?);
+        }
+    }
+    Ok(items)
+}
+
+async fn lun_of(pool: &Pool, dataset: &str) -> units::Result<(Option<LunFacts>, LunFacts)> {
+    let _reading = pool.reading().await;
+    let stats = pool.dsl().stats(dataset).await?;
+    let found = facts(&stats, dataset).await?;
+    // What a volume that is no LUN yet would be.
+    let text = |property| {
+        let stats = &stats;
+        async move { Ok::<_, Error>(own(stats, property).await?.map_or(DEFAULT_GROUP.to_string(), |(t, _)| t)) }
+    };
+    let would_be = LunFacts {
+        dataset: dataset.into(),
+        target_group: text("cenote:targetgroup").await?,
+        initiator_groups: list(&text("cenote:initiatorgroup").await?),
+        ..LunFacts::default()
+    };
+    Ok((found, would_be))
+}
+
+/// A new place: what may be called so, and be there.
+pub(super) fn check_place(place: &Place, kind: ItemKind) -> units::Result<()> {
+    match (&place.share, kind) {
+        (None, ItemKind::Project) if place.project == DEFAULT_PROJECT => {
+            Err(Error::invalid("every pool has a default project already"))
+        }
+        (None, ItemKind::Project) if !place.project.contains('/') => Ok(()),
+        (Some(_), ItemKind::Filesystem) if place.project == DEFAULT_PROJECT => {
+            Err(Error::invalid("the default project has LUNs only: a file system in it would be a project"))
+        }
+        (Some(_), ItemKind::Filesystem | ItemKind::Lun) => Ok(()),
+        _ => Err(Error::invalid(format!("'{place}' is no name for a {}", kind.word()))),
+    }
+}
+
+/// What a new LUN is: its size and number, and what its project has for LUNs of which nothing was said.
+fn plan_lun(
+    settings: &mut Settings,
+    place: &Place,
+    project: &Item,
+    network: &Network,
+    luns: &[Arc<LunFacts>],
+) -> units::Result<NewKind> {
+    let of_project = |name: &str| project.attribute(name).and_then(|a| a.value.clone());
+    let default_size = |name| of_project(name).and_then(|value| value.number()).filter(|n| *n > 0);
+    let size = settings.size.or_else(|| default_size("default_volsize"));
+    let size = size.ok_or_else(|| Error::invalid("property \"volsize\" must be set"))?;
+    let sparse = settings.sparse.unwrap_or_else(|| of_project("default_sparse") == Some("true".into()));
+    if !settings.properties.iter().any(|(name, _)| name == "volblocksize")
+        && let Some(block) = default_size("default_volblocksize")
+    {
+        settings.properties.push(("volblocksize".into(), block.to_string()));
+    }
+    plan_groups_of_new(settings, place, project, network, luns)?;
+    Ok(NewKind::Volume { size, sparse })
+}
+
+/// Identifier and number of a LUN that is to be, with the groups of its project where none were named.
+pub(super) fn plan_groups_of_new(
+    settings: &mut Settings,
+    place: &Place,
+    project: &Item,
+    network: &Network,
+    luns: &[Arc<LunFacts>],
+) -> units::Result<()> {
+    let text = |name: &str| match project.attribute(name).and_then(|a| a.value.clone()) {
+        Some(api::Value::Text(text)) => text,
+        _ => DEFAULT_GROUP.into(),
+    };
+    let lun = LunFacts {
+        dataset: place.dataset(),
+        target_group: text("targetgroup"),
+        initiator_groups: list(&text("initiatorgroup")),
+        ..LunFacts::default()
+    };
+    settings.concerns_lun = true;
+    plan_groups(settings, &place.dataset(), (None, lun), network, luns)
+}
+
+/// Identifier and number, as the groups will be.
+fn plan_groups(
+    settings: &mut Settings,
+    dataset: &str,
+    (found, would_be): (Option<LunFacts>, LunFacts),
+    network: &Network,
+    luns: &[Arc<LunFacts>],
+) -> units::Result<()> {
+    if !settings.concerns_lun && found.is_none() {
+        return Ok(());
+    }
+    if found.is_none() {
+        let guid = new_guid();
+        debug_assert!(parse_guid(&guid).is_some());
+        settings.properties.push(("cenote:lunguid".into(), guid));
+    }
+    let had = found.as_ref().and_then(|lun| lun.number);
+    let mut lun = LunFacts { dataset: dataset.into(), ..found.unwrap_or(would_be) };
+    if let Some(group) = &settings.target_group {
+        lun.target_group.clone_from(group);
+    }
+    if let Some(groups) = &settings.initiator_groups {
+        lun.initiator_groups.clone_from(groups);
+    }
+    let wish = match settings.number {
+        Some(NumberWish::Number(number)) => Wish::Exactly(number),
+        Some(NumberWish::Auto) => Wish::Keep(None),
+        None => Wish::Keep(had),
+    };
+    let number = choose(network, &lun, luns, wish)?;
+    if had != Some(number) {
+        settings.properties.push(("cenote:lunumber".into(), number.to_string()));
+    }
+    Ok(())
+}

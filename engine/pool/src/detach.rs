@@ -1,0 +1,194 @@
+//! `zpool detach`, and the devices that leave by themselves when a resilver is done.
+//!
+//! ```text
+//!   is anything lost without it? ─▶ txg N: out of its group, its map and its ZAP freed, configuration
+//!     ─▶ N is on disk ─▶ its labels are wiped, or, of a spare, say again that it is one ─▶ closed
+//! ```
+//!
+//! A device leaves only while others have everything without it: those that miss anything do not count. The question is
+//! asked again in the txg that takes it out, for a device may have failed since.
+
+use crate::attach::no_such;
+use crate::pool::{Inner, Pool};
+use crate::vdev_zaps;
+use dmu::Tx;
+use metaslab::SpaceLog;
+use ondisk::Feature;
+use std::sync::Arc;
+use units::{Error, Guid, Kind, ObjectId, Result};
+use vdev::{AuxKind, Detached, Health, Leaf, Spec, State, VdevType};
+
+/// What leaves by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Leaving {
+    leaf: Guid,
+    /// The group that it is to be in: what was planned for another state of things is not done.
+    group: Guid,
+}
+
+impl Pool {
+    /// Takes a device out of its mirror, calls a replacement off, or makes a spare permanent.
+    ///
+    /// # Errors
+    /// `Busy` when no other device has all that it has; `Invalid` when it is in no mirror; `NotFound`.
+    pub async fn detach(&self, guid: Guid) -> Result<()> {
+        let pool = self.clone();
+        world::spawn(async move {
+            pool.detach_now(guid, None).await?;
+            // A spare that stood in for it may be permanent now, and others not needed any more.
+            pool.release_devices().await
+        })
+        .await
+    }
+
+    /// Lets all those go that a replacement or the return of an original has made superfluous.
+    pub(crate) async fn release_devices(&self) -> Result<()> {
+        while let Some(leaving) = self.superfluous() {
+            for Leaving { leaf, group } in leaving {
+                self.detach_now(leaf, Some(group)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Pool::release_devices`], without waiting.
+    pub(crate) fn release_soon(&self) {
+        if self.superfluous().is_none() {
+            return;
+        }
+        let pool = self.clone();
+        drop(self.spawn(async move {
+            if let Err(e) = pool.release_devices().await {
+                pool.0.note_problem(e.at("devices that are not needed any more"));
+            }
+        }));
+    }
+
+    fn superfluous(&self) -> Option<Vec<Leaving>> {
+        let tree = self.tree();
+        let is_whole =
+            |guid| tree.find_leaf(guid).is_some_and(|(_, leaf)| leaf.is_usable() && !leaf.missing().is_any());
+        superfluous(&tree.spec(), &is_whole, &|guid| tree.is_required(guid))
+    }
+
+    async fn detach_now(&self, guid: Guid, group: Option<Guid>) -> Result<()> {
+        let inner = &self.0;
+        let _one_at_a_time = inner.reshaping.lock().await;
+        self.check_leaves(guid, group)?;
+        let spares = inner.tree.aux(AuxKind::Spare);
+        let (gone, leaf) = self
+            .change("detach", move |pool, tx| async move { pool.leave_group(&tx, guid, group).await })
+            .await?;
+        let was_usable = leaf.is_usable();
+        let spare = spares.iter().find(|spare| spare.spec.guid == gone.spec.guid);
+        if was_usable
+            && spare.is_none()
+            && let Err(e) = vdev::label::fresh::wipe(&leaf).await
+        {
+            inner.note_problem(format!(
+                "the labels of '{}', which was detached, are still there: {e}",
+                leaf.device()
+            ));
+        }
+        leaf.take_out(Health::new(State::Offline, vdev::Aux::None)).await;
+        if let Some(spare) = spare.filter(|_| was_usable) {
+            let version = self.config().version;
+            if let Err(e) =
+                inner.tree.label_aux(AuxKind::Spare, std::slice::from_ref(&spare.spec), version).await
+            {
+                inner.note_problem(format!("the spare '{}' could not be given back: {e}", leaf.device()));
+            }
+        }
+        if gone.unspared.is_some() || spare.is_some() {
+            self.load_side_devices().await;
+        }
+        self.trust_caches();
+        Ok(())
+    }
+
+    fn check_leaves(&self, guid: Guid, group: Option<Guid>) -> Result<()> {
+        let tree = self.tree();
+        let spec = tree.spec();
+        let parent = spec.parent_of(guid).ok_or_else(no_such)?;
+        if group.is_some_and(|group| parent.guid != group) {
+            return Err(Error::new(Kind::Busy, "detach").because("its group has changed"));
+        }
+        spec.clone().detach(guid)?;
+        if tree.is_required(guid) {
+            return Err(Error::new(Kind::Busy, "detach").because("no valid replicas"));
+        }
+        Ok(())
+    }
+
+    async fn leave_group(&self, tx: &Tx, guid: Guid, group: Option<Guid>) -> Result<(Detached, Arc<Leaf>)> {
+        let inner = &self.0;
+        self.check_leaves(guid, group)?;
+        let mut spec = inner.tree.spec();
+        let gone = spec.detach(guid)?;
+        if let Some(spare) = gone.unspared {
+            self.forget_spare(tx, spare).await?;
+        }
+        if let Some(map) = gone.spec.dtl.and_then(|map| ObjectId(map).some()) {
+            inner.free_map(tx, map).await?;
+        }
+        vdev_zaps::remove(inner.dsl.core(), tx, &gone.spec).await?;
+        let left = inner.tree.reshape(spec, gone.renamed, &[])?;
+        let leaf = left.into_iter().next().ok_or_else(no_such)?;
+        self.update_config(|_| ());
+        let path = gone.spec.path.as_deref().unwrap_or("none");
+        inner.dsl.record_event(tx, "detach", &format!("vdev={path}"), None).await?;
+        Ok((gone, leaf))
+    }
+}
+
+impl Inner {
+    /// Frees a space map that belongs to no metaslab.
+    pub(crate) async fn free_map(&self, tx: &Tx, map: ObjectId) -> Result<()> {
+        let has_histogram = self.space_log.info(map).await?.header.histogram.is_some();
+        self.mos.free(tx, map).await?;
+        if has_histogram {
+            self.dsl.core().features().add(tx, Feature::SpacemapHistogram, -1).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The devices that are to leave next. Of a group the first is the oldest, the last the newest.
+fn superfluous(
+    spec: &Spec,
+    is_whole: &dyn Fn(Guid) -> bool,
+    is_required: &dyn Fn(Guid) -> bool,
+) -> Option<Vec<Leaving>> {
+    let whole = |vdev: &Spec| vdev.leaves().any(|leaf| is_whole(leaf.guid));
+    for group in spec.walk() {
+        let [first, .., last] = &group.children[..] else { continue };
+        let leaves = |vdev: &Spec| vdev.is_leaf() && !is_required(vdev.guid);
+        let of = |vdev: &Spec| Leaving { leaf: vdev.guid, group: group.guid };
+        match group.vdev_type {
+            VdevType::Replacing if whole(last) && leaves(first) => {
+                let mut leaving = vec![of(first)];
+                // The original that a spare stands in for has been replaced: the spare goes back.
+                let outer = spec.parent_of(group.guid);
+                if let Some(outer) = outer.filter(|outer| outer.vdev_type == VdevType::Spare)
+                    && let [original, spare] = &outer.children[..]
+                    && original.guid == group.guid
+                    && group.children.len() == 2
+                {
+                    leaving.push(Leaving { leaf: spare.guid, group: outer.guid });
+                }
+                return Some(leaving);
+            }
+            VdevType::Spare if first.is_unspare() && whole(first) && leaves(last) => {
+                return Some(vec![of(last)]);
+            }
+            VdevType::Spare if group.children.len() > 2 => {
+                let second = &group.children[1];
+                if second.is_spare() && last.is_spare() && whole(last) && leaves(second) {
+                    return Some(vec![of(second)]);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}

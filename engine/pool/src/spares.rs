@@ -1,0 +1,82 @@
+//! Spares that take the place of devices by themselves.
+//!
+//! ```text
+//!   a device is faulted, removed or cannot be opened ──▶ the first spare that is there, large enough and not in use
+//!     ──▶ spare(device spare) ──▶ resilver ──▶ the device is back, or replaced ──▶ the spare goes back ([`crate::detach`])
+//! ```
+//!
+//! It is looked when the pool is opened and after every txg. A device that an administrator took offline is not missed, and
+//! neither is one that stands in a replacement already.
+
+use crate::pool::{Pool, lock};
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use units::Guid;
+use vdev::{AuxKind, Spec, State, VdevType};
+
+#[derive(Debug, Default)]
+pub(crate) struct Spares {
+    is_busy: AtomicBool,
+    /// Pairs of device and spare that did not fit each other: not tried again.
+    refused: Mutex<BTreeSet<(Guid, Guid)>>,
+}
+
+impl Pool {
+    /// Begins to put a spare in place if one is wanted and there.
+    pub(crate) fn consider_spares(&self) {
+        if self.0.read_only || self.0.txgs.is_closing() || self.wanted_spare().is_none() {
+            return;
+        }
+        if self.0.spares.is_busy.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let pool = self.clone();
+        drop(self.spawn(async move {
+            while let Some((old, spare)) = pool.wanted_spare() {
+                let guid = spare.guid;
+                if let Err(e) = pool.spare_in(old, spare).await {
+                    lock(&pool.0.spares.refused).insert((old, guid));
+                    pool.0.note_problem(e.at("a spare that was to take the place of a device"));
+                }
+            }
+            pool.0.spares.is_busy.store(false, Ordering::Release);
+        }));
+    }
+
+    /// A device that needs a spare, and the spare.
+    fn wanted_spare(&self) -> Option<(Guid, Spec)> {
+        let tree = self.tree();
+        let spares = tree.aux(AuxKind::Spare);
+        if spares.is_empty() {
+            return None;
+        }
+        let spec = tree.spec();
+        let refused = lock(&self.0.spares.refused).clone();
+        for leaf in tree.leaves() {
+            let lost = [State::Faulted, State::Removed, State::CannotOpen].contains(&leaf.health().state);
+            let guid = leaf.guid();
+            if !lost || !stands_alone(&spec, guid) {
+                continue;
+            }
+            let fits = spares.iter().find(|spare| {
+                let is_free = spare.leaf.is_usable() && tree.find_leaf(spare.spec.guid).is_none();
+                is_free && !refused.contains(&(guid, spare.spec.guid))
+            });
+            if let Some(spare) = fits {
+                return Some((guid, spare.spec.clone()));
+            }
+        }
+        None
+    }
+}
+
+/// Whether nothing stands in for the device yet; that of a log cannot be replaced by a spare.
+fn stands_alone(spec: &Spec, guid: Guid) -> bool {
+    let in_group = spec.parent_of(guid).map(|group| group.vdev_type);
+    let of_log = spec.top_of(guid).is_none_or(Spec::is_log);
+    // In a stripe there is nothing that could be copied.
+    let redundant = spec.children.iter().all(|top| top.guid != guid);
+    let is_spare = spec.find(guid).is_some_and(Spec::is_spare);
+    redundant && !of_log && !is_spare && !matches!(in_group, Some(VdevType::Spare | VdevType::Replacing))
+}

@@ -1,0 +1,407 @@
+//! Devices that are taken out of use, join groups, take the place of others and leave.
+
+use super::reshape::open_all;
+use super::resilver::GONE;
+use super::{Rig, VOLUME, fill, make_volume, noise, read_all, verify};
+use crate::{Offline, Pool};
+use sim::{Fault, Model};
+use std::path::Path;
+use std::time::Duration;
+use units::{Guid, Kind};
+use vdev::{Layout, NewLeaf, Spec, State, VdevType};
+
+const SIZE: usize = 2 << 20;
+const DISK: u64 = 96 << 20;
+
+fn rig(layout: Layout, count: usize, extra: &[&str]) -> Rig {
+    let rig = Rig::new(layout, count, DISK);
+    extra.iter().for_each(|name| drop(rig.disks.add(format!("/sim/{name}"), DISK, Model::NVME)));
+    rig
+}
+
+pub(super) fn look_at(name: &str) -> NewLeaf {
+    NewLeaf::look_at(Path::new(&format!("/sim/{name}"))).unwrap()
+}
+
+/// The device by the end of its path.
+pub(super) fn device(pool: &Pool, name: &str) -> Guid {
+    let spec = pool.tree().spec();
+    let is_it = |s: &&Spec| s.path.as_deref() == Some(&format!("/sim/{name}"));
+    spec.leaves().find(is_it).unwrap_or_else(|| panic!("{name} is not in {spec:?}")).guid
+}
+
+/// `mirror(disk0 disk1)`
+pub(super) fn shape(pool: &Pool) -> String {
+    fn of(spec: &Spec) -> String {
+        if let Some(path) = &spec.path {
+            return path.trim_start_matches("/sim/").to_string();
+        }
+        let children: Vec<String> = spec.children.iter().map(of).collect();
+        format!("{}({})", spec.vdev_type, children.join(" "))
+    }
+    let children: Vec<String> = pool.tree().spec().children.iter().map(of).collect();
+    children.join(" ")
+}
+
+/// Whether a device that is there misses anything.
+fn is_behind(pool: &Pool) -> bool {
+    pool.tree().leaves().iter().any(|l| l.is_usable() && l.missing().is_any())
+}
+
+/// Waits for the resilver, and for what it lets go.
+pub(super) async fn made_whole(pool: &Pool) {
+    for _ in 0..1000 {
+        if !is_behind(pool) && !pool.is_resilvering() {
+            return;
+        }
+        world::sleep(Duration::from_millis(500)).await;
+    }
+    panic!("{:?} {:?} {:?}", pool.scan_status(), pool.problems(), pool.tree().status());
+}
+
+async fn check(pool: &Pool, seed: u64) {
+    assert!(
+        read_all(pool, VOLUME).await.unwrap() == noise(seed, SIZE),
+        "the volume has what was written last"
+    );
+    verify(pool).await;
+}
+
+async fn prepare(rig: &Rig) -> Pool {
+    let pool = rig.create().await;
+    make_volume(&pool, VOLUME, SIZE as u64).await;
+    fill(&pool, VOLUME, 1).await;
+    pool
+}
+
+async fn reopened(pool: Pool) -> Pool {
+    pool.export().await.unwrap();
+    drop(pool);
+    open_all(false).await
+}
+
+fn gone(rig: &Rig, name: &str) {
+    rig.disks.get(format!("/sim/{name}")).unwrap().set_fault(GONE);
+}
+
+fn back(rig: &Rig, name: &str) {
+    rig.disks.get(format!("/sim/{name}")).unwrap().set_fault(Fault::default());
+}
+
+#[test]
+fn a_device_is_attached_and_then_the_first_one_is_not_needed_any_more() {
+    let rig = rig(Layout::Stripe, 1, &["new"]);
+    let own = rig.clone();
+    rig.run(1, async move {
+        let pool = prepare(&own).await;
+        pool.attach(device(&pool, "disk0"), look_at("new"), false, 12).await.unwrap();
+        assert_eq!(shape(&pool), "mirror(disk0 new)");
+        let refused = pool.detach(device(&pool, "disk0")).await.unwrap_err();
+        assert_eq!(refused.to_string(), "detach: busy: no valid replicas");
+        made_whole(&pool).await;
+        let repaired = pool.scan_status().unwrap().repaired;
+        assert!(repaired >= SIZE as u64 && repaired < 3 * SIZE as u64, "only what is allocated: {repaired}");
+        fill(&pool, VOLUME, 2).await;
+        let pool = reopened(pool).await;
+        assert_eq!(shape(&pool), "mirror(disk0 new)");
+        gone(&own, "disk0");
+        check(&pool, 2).await;
+        fill(&pool, VOLUME, 3).await;
+        pool.sync().await.unwrap();
+        pool.detach(device(&pool, "disk0")).await.unwrap();
+        assert_eq!((shape(&pool), pool.tree().health().state), ("new".into(), State::Online));
+        let pool = reopened(pool).await;
+        check(&pool, 3).await;
+        assert_eq!(pool.tree().spec().children[0].vdev_type, VdevType::File);
+        pool.export().await.unwrap();
+    });
+}
+
+#[test]
+fn a_device_of_each_layout_is_replaced_while_it_is_used() {
+    for rig in Rig::all() {
+        rig.disks.add("/sim/new", DISK, Model::NVME);
+        let own = rig.clone();
+        rig.run(2, async move {
+            let pool = prepare(&own).await;
+            pool.attach(device(&pool, "disk0"), look_at("new"), true, 12).await.unwrap();
+            assert!(shape(&pool).contains("replacing(disk0 new)"), "{}", shape(&pool));
+            fill(&pool, VOLUME, 2).await;
+            made_whole(&pool).await;
+            assert!(!shape(&pool).contains("replacing"), "the old one has left: {}", shape(&pool));
+            check(&pool, 2).await;
+            let pool = reopened(pool).await;
+            assert_eq!(pool.tree().health().state, State::Online);
+            // The new one has all it should: as many others as the layout bears may go.
+            (1..=own.redundancy()).for_each(|i| gone(&own, &format!("disk{i}")));
+            check(&pool, 2).await;
+            pool.export().await.unwrap();
+        });
+    }
+}
+
+/// The disk of the same name is another one now.
+#[test]
+fn a_dead_device_is_replaced_by_a_new_one_in_its_place() {
+    let rig = rig(Layout::Raidz { parity: 1 }, 3, &[]);
+    let own = rig.clone();
+    rig.run(3, async move { prepare(&own).await.export().await.unwrap() });
+    rig.disks.remove("/sim/disk1");
+    rig.disks.add("/sim/disk1", DISK, Model::NVME);
+    let own = rig.clone();
+    rig.run(4, async move {
+        let pool = own.open(false).await.unwrap();
+        assert_eq!(pool.tree().health().state, State::Degraded);
+        pool.attach(device(&pool, "disk1"), look_at("disk1"), true, 12).await.unwrap();
+        assert_eq!(shape(&pool), "raidz(disk0 replacing(disk1/old disk1) disk2)");
+        made_whole(&pool).await;
+        assert_eq!(shape(&pool), "raidz(disk0 disk1 disk2)");
+        gone(&own, "disk2");
+        check(&pool, 1).await;
+        back(&own, "disk2");
+        pool.export().await.unwrap();
+    });
+}
+
+#[test]
+fn a_replacement_is_called_off() {
+    let rig = rig(Layout::Raidz { parity: 1 }, 3, &["new"]);
+    let own = rig.clone();
+    rig.run(5, async move {
+        let pool = prepare(&own).await;
+        pool.attach(device(&pool, "disk1"), look_at("new"), true, 12).await.unwrap();
+        pool.detach(device(&pool, "new")).await.unwrap();
+        assert_eq!(shape(&pool), "raidz(disk0 disk1 disk2)");
+        let labels = vdev::Device::whole("/sim/new").open(world::OpenMode::ReadOnly).unwrap();
+        assert!(vdev::label::read::read_labels(&labels).await.is_empty(), "it is free again");
+        let pool = reopened(pool).await;
+        check(&pool, 1).await;
+        pool.export().await.unwrap();
+    });
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_leaves_no_trace() {
+    let rig = rig(Layout::Mirror, 2, &["new"]);
+    rig.disks.add("/sim/small", DISK / 2, Model::NVME);
+    let own = rig.clone();
+    rig.run(6, async move {
+        let pool = prepare(&own).await;
+        let txg = pool.uberblock().txg;
+        let old = device(&pool, "disk0");
+        let refused = |e: units::Error| e.to_string();
+        let e = pool.attach(old, look_at("small"), true, 12).await.map_err(refused).unwrap_err();
+        assert_eq!(e, "device is too small");
+        let e = pool.attach(old, look_at("new"), true, 13).await.map_err(refused).unwrap_err();
+        assert!(e.starts_with("The new device cannot have a higher alignment requirement"), "{e}");
+        let group = pool.tree().spec().children[0].guid;
+        assert!(pool.attach(group, look_at("new"), false, 12).await.is_err());
+        assert_eq!(pool.attach(Guid(5), look_at("new"), false, 12).await.unwrap_err().kind(), Kind::NotFound);
+        assert_eq!(pool.detach(Guid(5)).await.unwrap_err().kind(), Kind::NotFound);
+        assert!(pool.offline(group, Offline::Lasting).await.is_err());
+        assert_eq!((shape(&pool), pool.uberblock().txg), ("mirror(disk0 disk1)".into(), txg));
+        pool.export().await.unwrap();
+    });
+}
+
+#[test]
+fn a_device_that_is_offline_stays_so_and_gets_only_what_it_missed() {
+    let rig = rig(Layout::Raidz { parity: 1 }, 3, &[]);
+    let own = rig.clone();
+    rig.run(7, async move {
+        let pool = prepare(&own).await;
+        pool.sync().await.unwrap();
+        let one = device(&pool, "disk1");
+        pool.offline(one, Offline::Lasting).await.unwrap();
+        let refused = pool.offline(device(&pool, "disk0"), Offline::Temporary).await.unwrap_err();
+        assert_eq!(refused.to_string(), "offline: busy: no valid replicas");
+        let other = crate::Content::Volume { size: 256 << 10, block_size: super::BLOCK };
+        pool.create_dataset("tank/w", other, Vec::new()).await.unwrap();
+        fill(&pool, "tank/w", 9).await;
+        let pool = reopened(pool).await;
+        let (_, leaf) = pool.tree().find_leaf(one).unwrap();
+        assert_eq!(leaf.health().state, State::Offline);
+        assert_eq!(pool.online(one).await.unwrap(), vdev::Health::ONLINE);
+        made_whole(&pool).await;
+        let repaired = pool.scan_status().unwrap().repaired;
+        assert!(repaired > 0 && repaired < SIZE as u64 / 2, "{repaired}");
+        gone(&own, "disk0");
+        check(&pool, 1).await;
+        assert!(read_all(&pool, "tank/w").await.unwrap() == noise(9, 256 << 10));
+        back(&own, "disk0");
+        pool.export().await.unwrap();
+    });
+}
+
+#[test]
+fn a_device_that_is_offline_for_the_time_being_is_back_after_an_import() {
+    let rig = rig(Layout::Mirror, 2, &[]);
+    let own = rig.clone();
+    rig.run(8, async move {
+        let pool = prepare(&own).await;
+        pool.offline(device(&pool, "disk0"), Offline::Temporary).await.unwrap();
+        fill(&pool, VOLUME, 2).await;
+        let pool = reopened(pool).await;
+        made_whole(&pool).await;
+        assert_eq!(pool.tree().health().state, State::Online);
+        gone(&own, "disk1");
+        check(&pool, 2).await;
+        back(&own, "disk1");
+        pool.export().await.unwrap();
+    });
+}
+
+#[test]
+fn a_fault_that_an_administrator_declared_lasts_until_it_is_cleared() {
+    let rig = rig(Layout::Mirror, 2, &[]);
+    let own = rig.clone();
+    rig.run(9, async move {
+        let pool = prepare(&own).await;
+        let one = device(&pool, "disk0");
+        pool.offline(one, Offline::Faulted).await.unwrap();
+        fill(&pool, VOLUME, 2).await;
+        let pool = reopened(pool).await;
+        assert_eq!(pool.tree().find_leaf(one).unwrap().1.health().state, State::Faulted);
+        assert_eq!(pool.online(one).await.unwrap().state, State::Faulted, "only clearing helps");
+        pool.clear(Some(one)).await.unwrap();
+        made_whole(&pool).await;
+        gone(&own, "disk1");
+        check(&pool, 2).await;
+        back(&own, "disk1");
+        let pool = reopened(pool).await;
+        made_whole(&pool).await;
+        assert_eq!(pool.tree().health().state, State::Online, "it is forgotten");
+        // The only good copy is marked, and used on.
+        pool.offline(one, Offline::Temporary).await.unwrap();
+        let two = device(&pool, "disk1");
+        pool.offline(two, Offline::FaultedTemporary).await.unwrap();
+        assert_eq!(pool.tree().find_leaf(two).unwrap().1.health().state, State::Degraded);
+        check(&pool, 2).await;
+        pool.export().await.unwrap();
+    });
+}
+
+/// The pool remembers what it was doing at each moment, and comes up with the old group or the new one.
+#[test]
+fn a_replacement_survives_a_power_cut_at_any_flush() {
+    let mut finished = 0;
+    for n in (1..200).step_by(9) {
+        let rig = rig(Layout::Mirror, 2, &["new"]);
+        let own = rig.clone();
+        rig.run(10, async move { prepare(&own).await.export().await.unwrap() });
+        rig.disks.cut_at_flush(n);
+        let whole = sim::run_until_cut(&rig.disks, n, sim::Config::default(), async move {
+            let pool = open_all(false).await;
+            pool.attach(device(&pool, "disk0"), look_at("new"), true, 12).await.unwrap();
+            made_whole(&pool).await;
+            pool.detach(device(&pool, "disk1")).await.unwrap();
+            pool.export().await.unwrap();
+        });
+        rig.disks.power_cut(n);
+        finished += u64::from(whole.is_some());
+        rig.run(11, async move {
+            let pool = open_all(false).await;
+            made_whole(&pool).await;
+            for _ in 0..20 {
+                world::sleep(Duration::from_secs(u64::from(shape(&pool).contains("replacing")))).await;
+            }
+            let shape = shape(&pool);
+            assert!(
+                ["mirror(disk0 disk1)", "mirror(new disk1)", "new"].contains(&shape.as_str()),
+                "{n}: {shape}"
+            );
+            check(&pool, 1).await;
+            pool.export().await.unwrap();
+        });
+    }
+    assert!(finished > 0, "at last it is done before the power goes");
+}
+
+/// An intent log is written past the group in which a device has just joined.
+#[test]
+fn what_is_written_while_a_device_joins_is_on_it() {
+    let rig = rig(Layout::Stripe, 1, &["new"]);
+    let own = rig.clone();
+    rig.run(12, async move {
+        let pool = prepare(&own).await;
+        let writer = pool.clone();
+        let writing = world::spawn(async move {
+            for seed in 2..8 {
+                fill(&writer, VOLUME, seed).await;
+            }
+        });
+        pool.attach(device(&pool, "disk0"), look_at("new"), false, 12).await.unwrap();
+        writing.await;
+        made_whole(&pool).await;
+        gone(&own, "disk0");
+        check(&pool, 7).await;
+        back(&own, "disk0");
+        pool.export().await.unwrap();
+    });
+}
+
+/// A disk dies: the spare is in its place, and goes back when another disk has taken it for good.
+#[test]
+fn a_spare_takes_the_place_of_a_dead_device_and_goes_back() {
+    let rig = rig(Layout::Raidz { parity: 1 }, 3, &["spare", "new"]);
+    let own = rig.clone();
+    rig.run(13, async move {
+        let pool = prepare(&own).await;
+        pool.add_side_devices(vdev::AuxKind::Spare, &[look_at("spare")]).await.unwrap();
+        gone(&own, "disk1");
+        fill(&pool, VOLUME, 2).await;
+        settled(&pool, "raidz(disk0 spare(disk1 spare) disk2)").await;
+        let pool = reopened(pool).await;
+        settled(&pool, "raidz(disk0 spare(disk1 spare) disk2)").await;
+        gone(&own, "disk2");
+        check(&pool, 2).await;
+        back(&own, "disk2");
+        let pool = reopened(pool).await;
+        made_whole(&pool).await;
+        pool.attach(device(&pool, "disk1"), look_at("new"), true, 12).await.unwrap();
+        settled(&pool, "raidz(disk0 new disk2)").await;
+        fill(&pool, VOLUME, 3).await;
+        // It is a spare again, and serves the next one.
+        gone(&own, "disk0");
+        fill(&pool, VOLUME, 4).await;
+        settled(&pool, "raidz(spare(disk0 spare) new disk2)").await;
+        pool.detach(device(&pool, "disk0")).await.unwrap();
+        settled(&pool, "raidz(spare new disk2)").await;
+        assert!(pool.tree().aux(vdev::AuxKind::Spare).is_empty(), "it is an ordinary device now");
+        let pool = reopened(pool).await;
+        check(&pool, 4).await;
+        assert!(pool.tree().aux(vdev::AuxKind::Spare).is_empty());
+        pool.export().await.unwrap();
+    });
+}
+
+/// A disk that was only unplugged comes back: it gets what it missed, and the spare is free again.
+#[test]
+fn a_spare_goes_back_when_the_device_returns() {
+    let rig = rig(Layout::Mirror, 2, &["spare"]);
+    let own = rig.clone();
+    rig.run(14, async move {
+        let pool = prepare(&own).await;
+        pool.add_side_devices(vdev::AuxKind::Spare, &[look_at("spare")]).await.unwrap();
+        pool.offline(device(&pool, "disk1"), Offline::FaultedTemporary).await.unwrap();
+        fill(&pool, VOLUME, 2).await;
+        settled(&pool, "mirror(disk0 spare(disk1 spare))").await;
+        pool.clear(Some(device(&pool, "disk1"))).await.unwrap();
+        pool.online(device(&pool, "disk1")).await.unwrap();
+        settled(&pool, "mirror(disk0 disk1)").await;
+        gone(&own, "disk0");
+        check(&pool, 2).await;
+        back(&own, "disk0");
+        pool.export().await.unwrap();
+    });
+}
+
+async fn settled(pool: &Pool, expected: &str) {
+    for _ in 0..300 {
+        if shape(pool) == expected && !is_behind(pool) && !pool.is_resilvering() {
+            return;
+        }
+        world::sleep(Duration::from_secs(1)).await;
+    }
+    panic!("{} instead of {expected}: {:?} {:?}", shape(pool), pool.scan_status(), pool.problems());
+}

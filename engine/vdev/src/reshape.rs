@@ -1,0 +1,101 @@
+//! The open tree follows its description when devices join groups and leave them.
+//!
+//! ```text
+//!   Spec::attach, Spec::detach ─▶ Tree::reshape ─▶ each top-level vdev whose groups changed: the same leaves, grouped anew
+//! ```
+//!
+//! Operations under way keep to the groups that they began with: what they do not write to a device that has just joined is
+//! born in a txg which that device is known to miss.
+//!
+//! Not here: what is allowed (the pool), labels, what the configuration says on disk.
+
+use crate::leaf::Leaf;
+use crate::node::Node;
+use crate::open::open_joining;
+use crate::{Health, OpenOptions, Spec, Top, Tree};
+use std::sync::Arc;
+use units::{Error, Guid, HashMap, Kind, Result, VdevId};
+
+impl Tree {
+    /// Opens a device that is to join the top-level vdev `top`. It is not part of the tree yet.
+    ///
+    /// # Errors
+    /// `Invalid` when it cannot be used: absent, too small, of larger sectors than the vdev has.
+    pub async fn open_joining(&self, top: &Top, spec: &Spec) -> Result<Arc<Leaf>> {
+        let tops = self.spec();
+        let of = tops.children.iter().find(|t| t.guid == top.guid());
+        let of = of.ok_or_else(|| Error::new(Kind::NotFound, "find vdev"))?;
+        let options = OpenOptions { pool: None, devices: HashMap::default(), ..self.options().clone() };
+        open_joining(spec, of, top.least_asize(), &options, top.alarm()).await
+    }
+
+    /// Makes `spec` the tree's description and groups the devices as it says. `renamed` are guids that leaves had and have;
+    /// `joined` are devices that were not part of the tree. Answers the devices that are not any more.
+    ///
+    /// # Errors
+    /// The description is not of these devices: a mistake of the caller's, and nothing is changed.
+    pub fn reshape(
+        &self,
+        spec: Spec,
+        renamed: Option<(Guid, Guid)>,
+        joined: &[Arc<Leaf>],
+    ) -> Result<Vec<Arc<Leaf>>> {
+        let called = |leaf: &Leaf| match renamed {
+            Some((was, is)) if leaf.guid() == was => is,
+            _ => leaf.guid(),
+        };
+        let before = self.leaves();
+        let all = before.iter().chain(joined);
+        let by_guid: HashMap<Guid, Arc<Leaf>> = all.map(|leaf| (called(leaf), leaf.clone())).collect();
+        let mut regrouped = Vec::new();
+        for top in self.tops() {
+            let of = spec.children.iter().find(|s| s.id == Some(u64::from(top.id.0)));
+            let of = of.ok_or_else(|| Error::corrupt(format!("vdev {} is not described", top.id)))?;
+            if of.vdev_type.is_concrete() && !is_grouped_so(&top.node(), of) {
+                regrouped.push((top.clone(), Node::regrouped(of, &top.node(), &by_guid)?));
+            }
+        }
+        for leaf in &before {
+            leaf.set_guid(called(leaf));
+        }
+        for (top, node) in regrouped {
+            top.regroup(node);
+        }
+        self.update_spec(|own| *own = spec);
+        let now: Vec<Guid> = self.leaves().iter().map(|leaf| leaf.guid()).collect();
+        Ok(before.into_iter().filter(|leaf| !now.contains(&leaf.guid())).collect())
+    }
+
+    /// The top-level vdev that a leaf is or is in, and the leaf.
+    pub fn find_leaf(&self, guid: Guid) -> Option<(Arc<Top>, Arc<Leaf>)> {
+        self.tops().into_iter().find_map(|top| {
+            let leaf = top.leaves().into_iter().find(|leaf| leaf.guid() == guid)?;
+            Some((top, leaf))
+        })
+    }
+
+    /// Whether something would be lost without this leaf: no other device has it whole. Devices that miss anything count as
+    /// gone then.
+    pub fn is_required(&self, guid: Guid) -> bool {
+        self.find_leaf(guid).is_some_and(|(top, _)| !top.health_without(guid).state.is_usable())
+    }
+
+    /// The top-level vdev by its number, or by the guid of anything in it.
+    pub fn top_of(&self, guid: Guid) -> Option<Arc<Top>> {
+        let id = self.spec().top_of(guid)?.id?;
+        self.top(VdevId(u32::try_from(id).ok()?))
+    }
+}
+
+impl Top {
+    pub(crate) fn health_without(&self, leaf: Guid) -> Health {
+        self.node().health_without(Some(leaf))
+    }
+}
+
+fn is_grouped_so(node: &Node, spec: &Spec) -> bool {
+    node.guid == spec.guid
+        && node.vdev_type == spec.vdev_type
+        && node.children().len() == spec.children.len()
+        && node.children().iter().zip(&spec.children).all(|(node, spec)| is_grouped_so(node, spec))
+}
