@@ -14,7 +14,8 @@ pub(crate) mod create;
 mod data_errors;
 mod describe;
 mod devices;
-pub(crate) mod events;
+mod event_ring;
+mod events;
 mod export;
 pub(crate) mod features;
 mod handle_device;
@@ -32,6 +33,7 @@ mod state;
 mod updates;
 pub(crate) mod vdevs;
 
+pub(crate) use event_ring::Events;
 pub(crate) use state::{Access, Failed, Open, Pools, Watch, devices_of};
 
 use crate::appliance::{Appliance, By};

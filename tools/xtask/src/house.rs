@@ -72,6 +72,7 @@ const APPLIANCE: &[&str] = &[
     "shares::lun_index",
     "shares::masks",
     "pools::state",
+    "pools::event_ring",
     "datasets::migration::state",
     "datasets::quotas",
     "mounts::state",

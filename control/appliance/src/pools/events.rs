@@ -1,7 +1,7 @@
-//! The stream of events: what happened to pools, in OpenZFS's classes, for `zpool events` and for whoever watches by REST.
+//! The stream of events: what happened to pools, in OpenZFS's classes, for `zpool events` and over REST.
 //!
 //! ```text
-//!   create, import, export, destroy ─────────────────────────▶ Events::post ─▶ the newest EVENTS_MAX, each with a number
+//!   create, import, export, destroy ─────────────────────────▶ Events::post ─▶ the newest, bounded, each with a number
 //!   journal: a report of each pool every two seconds ─▶ Seen::note ─▶ ┘                     └▶ since(number)
 //! ```
 //!
@@ -10,61 +10,15 @@
 //! log, deeds in its history.
 
 use crate::appliance::Appliance;
-use api::{DataErrors, Event, Reply};
+use api::{DataErrors, Reply};
 use ondisk::dsl::{ScanFunc, ScanState};
 use pool::{PoolReport, ScanStatus};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
 use units::Guid;
 use vdev::{Errors as Counters, VdevStatus};
 
-/// As many are kept.
-const EVENTS_MAX: usize = 4096;
 /// Data errors of one pool that are events of their own, at one look.
 const DATA_MAX: usize = 256;
-
-/// See the module.
-#[derive(Debug, Default)]
-pub(crate) struct Events(Mutex<Ring>);
-
-#[derive(Debug, Default)]
-struct Ring {
-    last: u64,
-    kept: VecDeque<Event>,
-}
-
-impl Events {
-    pub fn post(&self, class: &str, fields: Vec<(String, String)>) {
-        let now = world::wall_clock();
-        self.post_at(class, fields, (now.seconds, now.nanos));
-    }
-
-    fn post_at(&self, class: &str, fields: Vec<(String, String)>, (seconds, nanos): (u64, u32)) {
-        let mut ring = self.lock();
-        ring.last += 1;
-        if ring.kept.len() >= EVENTS_MAX {
-            ring.kept.pop_front();
-        }
-        let event = Event { id: ring.last, seconds, nanos, class: class.into(), fields };
-        ring.kept.push_back(event);
-    }
-
-    /// Those that came after the one with this number, oldest first.
-    pub fn since(&self, id: u64) -> Vec<Event> {
-        self.lock().kept.iter().filter(|event| event.id > id).cloned().collect()
-    }
-
-    /// Forgets all; answers how many there were.
-    pub fn clear(&self) -> u64 {
-        let mut ring = self.lock();
-        std::mem::take(&mut ring.kept).len() as u64
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Ring> {
-        // No code that can panic runs under this lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl Appliance {
     pub(crate) fn events(&self, since: u64) -> Reply {
@@ -228,20 +182,5 @@ mod tests {
         check(None, &scan(1, Finished, None), false, &["scrub_start", "scrub_finish"]);
         check(None, &scan(1, Finished, None), true, &[]);
         check(Some(&running), &running, false, &[]);
-    }
-
-    #[test]
-    fn the_stream_is_bounded_and_numbered() {
-        let events = Events::default();
-        for i in 0..EVENTS_MAX + 10 {
-            events.post_at("c", vec![("i".into(), i.to_string())], (1, 2));
-        }
-        assert_eq!(events.since(0).len(), EVENTS_MAX);
-        assert_eq!(events.since(0)[0].id, 11);
-        let last = (EVENTS_MAX + 10) as u64;
-        assert_eq!(events.since(last - 2).len(), 2);
-        assert_eq!(events.clear(), EVENTS_MAX as u64);
-        events.post_at("c", Vec::new(), (1, 2));
-        assert_eq!(events.since(0)[0].id, last + 1, "numbers go on");
     }
 }

@@ -438,7 +438,7 @@ pub struct Clear {
     pub device: Option<String>,
 }
 
-/// A device that others can do without. Everything that it misses meanwhile is noted, and it gets that when it is online again.
+/// A device that others can do without. What it misses meanwhile is noted, and it gets that when it is online again.
 #[derive(Debug, Args)]
 pub struct Offline {
     /// Only until the pool is imported again
@@ -477,7 +477,7 @@ pub struct Join {
     pub properties: Vec<(String, String)>,
 }
 
-/// A disk becomes a mirror, or a mirror gets one more side. What is allocated is copied to the new device while the pool is used.
+/// A disk becomes a mirror, or a mirror gets one more side. The new device gets what is allocated while the pool is used.
 #[derive(Debug, Args)]
 pub struct Attach {
     #[command(flatten)]
