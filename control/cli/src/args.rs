@@ -320,17 +320,12 @@ const NOT_YET: &[(&str, &[&str])] = &[
     (
         "zpool",
         &[
-            "attach",
             "checkpoint",
             "ddtprune",
-            "detach",
             "initialize",
-            "offline",
-            "online",
             "prefetch",
             "reguid",
             "reopen",
-            "replace",
             "resilver",
             "split",
             "trim",

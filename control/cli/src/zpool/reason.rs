@@ -150,7 +150,7 @@ impl Reason {
             ),
             BadLabel => (
                 "One or more devices could not be used because the label is missing or\n\tinvalid.  Sufficient replicas exist for the pool to continue\n\tfunctioning in a degraded state.",
-                "Replace the device with OpenZFS, after 'zpool export'; Cenote cannot yet.",
+                "Replace the device using 'zpool replace'.",
                 Some("ZFS-8000-4J"),
             ),
             BadLabelUnusable => (
@@ -160,17 +160,17 @@ impl Reason {
             ),
             Failing => (
                 "One or more devices has experienced an unrecoverable error.  An\n\tattempt was made to correct the error.  Applications are unaffected.",
-                "Determine if the device needs to be replaced: OpenZFS can do that, after\n\t'zpool export'.  Errors are counted anew when the pool is opened next.",
+                "Determine if the device needs to be replaced, and clear the errors\n\tusing 'zpool clear' or replace the device with 'zpool replace'.",
                 Some("ZFS-8000-9P"),
             ),
             Offline => (
                 "One or more devices has been taken offline by the administrator.\n\tSufficient replicas exist for the pool to continue functioning in a\n\tdegraded state.",
-                "Online the device or replace it with OpenZFS, after 'zpool export';\n\tCenote cannot yet.",
+                "Online the device using 'zpool online' or replace the device with\n\t'zpool replace'.",
                 None,
             ),
             Removed => (
                 "One or more devices have been removed.\n\tSufficient replicas exist for the pool to continue functioning in a\n\tdegraded state.",
-                "Attach the device: it is used again when the pool is opened next, as\n\tafter 'zpool export' and 'zpool import'.",
+                "Online the device using 'zpool online' or replace the device with\n\t'zpool replace'.",
                 None,
             ),
             CorruptData => (
@@ -185,12 +185,12 @@ impl Reason {
             ),
             Faulted => (
                 "One or more devices are faulted in response to persistent errors.\n\tSufficient replicas exist for the pool to continue functioning in a\n\tdegraded state.",
-                "Replace the faulted device or mark it repaired with OpenZFS, after\n\t'zpool export'; Cenote cannot yet.",
+                "Replace the faulted device, or use 'zpool clear' to mark the device\n\trepaired.",
                 None,
             ),
             FaultedUnusable => (
                 "One or more devices are faulted in response to persistent errors.  There are insufficient replicas for the pool to\n\tcontinue functioning.",
-                "Destroy and re-create the pool from a backup source.  To mark the device\n\trepaired with OpenZFS, after 'zpool export', may allow some data to be recovered.",
+                "Destroy and re-create the pool from a backup source.  Manually marking the device\n\trepaired using 'zpool clear' may allow some data to be recovered.",
                 None,
             ),
             OldVersion => (
