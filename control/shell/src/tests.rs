@@ -75,7 +75,7 @@ impl Caller for Book {
             _ => Reply::Done,
         };
         if !request.is_question() {
-            self.asked.push((line.into(), request));
+            self.asked.push((line, request));
         }
         Ok(reply)
     }

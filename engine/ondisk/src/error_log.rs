@@ -122,8 +122,6 @@ mod tests {
             " 1:2:0:4",
             "+1:2:0:4",
             "-1:2:0:4",
-            "1:2:7f:4",
-            "1:2:fffffffffffffffd:4",
             "1:2:0:10000000000000000",
             "1:2:0:4:",
             &long,
@@ -131,6 +129,11 @@ mod tests {
         for name in hostile {
             assert!(HeadKey::parse(name.as_bytes()).is_err(), "{name}");
             assert!(parse_bookmark(name.as_bytes()).is_err(), "{name}");
+        }
+        // The level is the third of the one, and the second of the other.
+        for level in ["7f", "fffffffffffffffd"] {
+            assert!(HeadKey::parse(format!("1:{level}:0:4").as_bytes()).is_err(), "{level}");
+            assert!(parse_bookmark(format!("1:2:{level}:4").as_bytes()).is_err(), "{level}");
         }
         assert!(HeadKey::parse(&[0xff, b':', 0, b':']).is_err());
         assert!(

@@ -78,7 +78,7 @@ fn names_of(error: &DataError, at: Option<&str>) -> Vec<String> {
 /// Exact, in the largest unit that divides it.
 fn size(bytes: u64) -> String {
     let units = [(1 << 40, "T"), (1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];
-    let exact = units.into_iter().find(|(unit, _)| bytes > 0 && bytes % unit == 0);
+    let exact = units.into_iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit));
     exact.map_or_else(|| bytes.to_string(), |(unit, word)| format!("{}{word}", bytes / unit))
 }
 
