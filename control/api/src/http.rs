@@ -16,7 +16,7 @@
 //! A declaration that is *plain* has no code of its own in the server: the request is asked, and its reply is told. Others
 //! have a handler there, which finds, permits and shows, and asks what the declaration says.
 //!
-//! The declarations themselves are in [`crate::declared`].
+//! The declarations themselves are in [`mod@crate::declared`].
 //!
 //! Not here: who has a permission (`access`), and sockets (`rest`, `client`).
 
