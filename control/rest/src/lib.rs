@@ -9,10 +9,10 @@
 //!                            └ who: session, token, password; the peer of the Unix socket
 //! ```
 //!
-//! Each endpoint is said once: a request of the appliance where it is declared, see [`mod@api::declared`]; what is about
-//! users, sessions and the API itself in the table of its resource, with its method, path, what it needs, and what its body and
-//! its answer hold. Routing, the permission check, the check of bodies, the redaction of secrets in the audit log and the
-//! OpenAPI document come from there, see [`table`] and [`openapi`].
+//! Each endpoint is said once: a request of the appliance where it is declared, see [`mod@api::declared`]; what is
+//! about users, sessions and the API itself in the table of its resource, with its method, path, what it needs, and
+//! what its body and its answer hold. Routing, the permission check, the check of bodies, the redaction of secrets in
+//! the audit log and the OpenAPI document come from there, see [`table`] and [`openapi`].
 //!
 //! hyper runs on a thread of its own with tokio, beside the engine's loops, and reaches them through
 //! [`api::Service`] alone; passwords are hashed on threads of tokio's, a few at a time.
