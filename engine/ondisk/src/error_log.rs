@@ -4,7 +4,7 @@
 //!   object directory   errlog_last   what the last whole scrub, and reads since then, have met
 //!                      errlog_scrub  what the scrub under way has met, and reads meanwhile
 //!
-//!   without head_errlog   one ZAP    "objset:object:level:blkid"                   ─▶ a text nobody reads
+//!   without head_errlog   one ZAP    "objset:object:level:blkid"                   ─▶ an empty text      
 //!   with head_errlog      one ZAP    "head dataset" ─▶ ZAP  "object:level:blkid:birth" ─▶ the same
 //! ```
 //!

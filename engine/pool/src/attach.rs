@@ -7,7 +7,7 @@
 //!
 //! From N on the device gets every write. What was under way when it joined, the log's blocks of the next two txgs
 //! included, may have gone past it, and counts as missed. A crash before N is on disk leaves a device with labels of txg 0,
-//! which nobody takes for the pool's; after it, the pool goes on with the resilver when it is opened.
+//! which is not taken for the pool's; after it, the pool goes on with the resilver when it is opened.
 //!
 //! Which device leaves when the resilver is done: [`crate::detach`].
 

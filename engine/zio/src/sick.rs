@@ -5,7 +5,7 @@
 //!   read ── good bytes ─▶ its caller     note(name, pointer)       waiting ┐
 //!        └─ an error ───▶ its caller     note_lost(name, pointer)  lost ───┴▶ take ─▶ still in its tree? ─▶ heal_block
 //!                                                                    ▲               (asked in a txg's sync, by the pool)
-//!                              seen by whoever lists errors, until settled ◀─────────┘
+//!                              seen by each list of errors, until settled ◀─────────┘
 //! ```
 //!
 //! A reader may hold a pointer that is older than the tree by now, and its place another block's. So it repairs
@@ -80,7 +80,7 @@ pub struct Sick {
 struct State {
     waiting: VecDeque<(Bookmark, BlockPointer)>,
     lost: BTreeMap<Bookmark, Held>,
-    /// Of those in `lost`, how many nobody has taken yet.
+    /// Of those in `lost`, how many are not taken yet.
     untaken: usize,
     dropped: u64,
     /// When a block was noted last: one to be repaired, and one that is lost.
@@ -179,7 +179,7 @@ impl Sick {
         (state.lost.len() as u64, state.dropped)
     }
 
-    /// Nobody repairs any more; what waits for that is forgotten, what is lost is not.
+    /// Nothing is repaired any more; what waits for that is forgotten, what is lost is not.
     pub fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;

@@ -68,7 +68,7 @@ async fn name_set(pool: &Pool, id: ObjsetId, objects: Objects) -> Vec<DataError>
     objects.into_keys().map(of).collect()
 }
 
-/// The object set as it is on disk, beside whoever has it open.
+/// The object set as it is on disk, beside the handle that is open.
 async fn open(pool: &Pool, id: ObjsetId) -> Result<Option<ObjSet>> {
     let Some(root) = crate::walk::root_now(pool, id).await?.filter(|root| !root.is_hole()) else {
         return Ok(None);

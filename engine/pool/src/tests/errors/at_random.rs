@@ -1,7 +1,7 @@
 //! Random damage to random blocks of a volume that is written, read, scrubbed, snapshotted, destroyed and exported; after
 //! each step the list is what a model says.
 //!
-//! The model knows which places on disk it has spoiled, of which blocks, and which of those somebody has met. What a dataset
+//! The model knows which places on disk it has spoiled, of which blocks, and which of those were met. What a dataset
 //! holds it reads from the tree itself.
 
 use super::*;
@@ -207,7 +207,7 @@ impl Case {
         }
     }
 
-    /// With heads, whoever has a block that was met is named, once it is in the log.
+    /// With heads, each dataset that has a block that was met is named, once it is in the log.
     async fn check_all_holders(&self) {
         world::sleep(std::time::Duration::from_secs(60)).await;
         let listed = self.pool.data_errors().await;
