@@ -202,7 +202,7 @@ impl Node {
     /// is the caller's. Returns what that [empties](Tx::empties). The file's lock, if the file can be reached, is the
     /// caller's too; it has no transaction.
     ///
-    /// A crash in the middle leaves a file that was being cut with holes at its end. That it is shorter was not acknowledged.
+    /// A crash in the middle leaves a file that was being cut with holes at its end. Its new size was not acknowledged.
     pub(crate) async fn free_ahead(&self, blocks: Range<u64>) -> Result<u64> {
         let fs = self.file_system();
         let writer = fs.writer()?;
