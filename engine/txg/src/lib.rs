@@ -15,8 +15,8 @@
 //! requests wait, or, of an impatient pool, fail; what they have dirtied stays dirty.
 //!
 //! [`Txgs`] is the state machine; the loop that drives it belongs to `pool`. [`throttle`] decides how long a writer waits,
-//! `capacity` whether the devices can take what it writes, `admission` carries both out; `frees` divides what frees much. A [`Room`] is what a quota or
-//! the pool leaves to one dataset.
+//! `capacity` whether the devices can take what it writes, `admission` carries both out; `frees` divides what frees much.
+//! A [`Room`] is what a quota or the pool leaves to one dataset.
 //!
 //! Invariants: a txg is handed to be synced only when nobody holds it; txgs sync in order, none is skipped; dirty bytes
 //! are given back as their blocks reach the devices ([`Dirty`]), what is left of them when their txg has synced.

@@ -348,7 +348,8 @@ impl Volume {
         len == self.0.block_size && offset.is_multiple_of(len) && part.capacity() < 2 * part.len()
     }
 
-    /// Makes a range read as zeros; whole blocks in it become holes. A long range goes in pieces, each with a txg of its own.
+    /// Makes a range read as zeros; whole blocks in it become holes. A long range goes in pieces, each with a txg of its
+    /// own.
     pub async fn zero(&self, offset: u64, len: u64) -> Result<()> {
         self.check(offset, len, "zero")?;
         let (size, end) = (self.0.block_size, offset + len);

@@ -199,7 +199,8 @@ impl Node {
     }
 
     /// Frees what of `blocks` is more than one txg may free, in pieces, and waits until there is room for the rest, which
-    /// is the caller's. Returns what that [empties](Tx::empties). The file's lock, if the file can be reached, is the caller's too; it has no transaction.
+    /// is the caller's. Returns what that [empties](Tx::empties). The file's lock, if the file can be reached, is the
+    /// caller's too; it has no transaction.
     ///
     /// A crash in the middle leaves a file that was being cut with holes at its end. Nobody was told that it is shorter.
     pub(crate) async fn free_ahead(&self, blocks: Range<u64>) -> Result<u64> {
