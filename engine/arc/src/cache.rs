@@ -93,6 +93,11 @@ impl Cache {
         }
     }
 
+    /// As [`Cache::get`], and forgets the block: the caller is about to replace it.
+    pub fn take(&self, block: &BlockId) -> Option<Buf> {
+        self.shard(block).take(block)
+    }
+
     /// Forgets a block: it was freed, or its bytes on disk have changed.
     pub fn evict(&self, block: &BlockId) {
         self.change(block, |shard, leavers| shard.remove(block, leavers));

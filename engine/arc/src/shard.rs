@@ -151,6 +151,17 @@ impl Shard {
         self.served.note(slot);
     }
 
+    /// A hit after which the block is not there.
+    pub(crate) fn take(&mut self, block: &BlockId) -> Option<Buf> {
+        let slot = *self.map.get(block)?;
+        let kind = self.lists[slot].kind;
+        // A ghost has no bytes, and stays.
+        self.lists[slot].buf.as_ref()?;
+        self.stats.hit(kind, Access::Demand);
+        self.map.remove(block);
+        self.lists.remove(slot)
+    }
+
     /// Forgets a block, as after a free.
     pub(crate) fn remove(&mut self, block: &BlockId, leavers: &mut Leavers) {
         self.flights.remove(block);

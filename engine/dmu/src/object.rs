@@ -329,18 +329,45 @@ impl Object {
         if self.patch_dirty(tx, blkid, within, part) {
             return Ok(());
         }
-        let mut block = self.read_block(blkid).await?;
+        let mut block = match self.take_block(blkid) {
+            Some(block) => block,
+            None => self.read_block(blkid).await?,
+        };
         // Somebody patching another part of the same block may have come first while we read.
         if self.patch_dirty(tx, blkid, within, part) {
             return Ok(());
+        }
+        if block.capacity() >= 2 * block.len() {
+            // A slice: its memory would live as long as the block does.
+            block = Buf::copy_from(&block);
         }
         block.make_mut()[within..within + part.len()].copy_from_slice(part);
         self.write_block(tx, blkid, block)
     }
 
+    /// The block if no device need be asked, to be replaced by the caller: out of the cache, so that it is changed where it
+    /// is if no reader has it, and is not in memory twice. A snapshot that has the block reads it from its device again.
+    fn take_block(&self, blkid: u64) -> Option<Buf> {
+        let Looked { place, size, .. } = self.lookup(blkid);
+        let (node, zeros) = (&self.node, || self.node.shared.zeros(size as usize));
+        let bp = match place {
+            Lookup::Memory(buf) => return Some(fit(buf, size)),
+            Lookup::Hole => return Some(zeros()),
+            Lookup::Device(_, Some(bp)) => bp,
+            Lookup::Device(tree, None) => tree.find_cached(&node.shared, node.id, 0, blkid)?.ok()?,
+        };
+        if bp.is_hole() {
+            return Some(zeros());
+        }
+        node.shared.store.take_cached(&bp).map(|buf| fit(buf, size))
+    }
+
     fn patch_dirty(&self, tx: &Tx, blkid: u64, within: usize, part: &[u8]) -> bool {
         let cost = {
             let mut state = self.node.lock();
+            if !state.overlay(tx.txg()).is_some_and(|overlay| overlay.blocks.contains_key(&blkid)) {
+                return false;
+            }
             let cost = cost::of_block(&state, &self.node.shared, tx, blkid);
             let store = &*self.node.shared.store;
             let overlay = state.existing_overlay_mut(tx.txg());
@@ -517,8 +544,7 @@ impl Object {
             let first_in = self.node.shared.list_dirty(&self.node, tx.txg());
             cost += cost::of_dnode(&self.node.shared, first_in);
         }
-        tx.dirtied(bytes + if fresh { Overlay::OWN_BYTES } else { 0 });
-        tx.charge(cost);
+        tx.changed(bytes + if fresh { Overlay::OWN_BYTES } else { 0 }, cost);
     }
 }
 

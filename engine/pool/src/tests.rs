@@ -21,6 +21,7 @@ mod logs;
 mod multihost;
 mod nearly_full;
 mod neighbours;
+mod overwrites;
 mod readers;
 mod reopen;
 mod reshape;

@@ -16,7 +16,7 @@
 use crate::capacity::{Claim, DeviceSpace, Reach, Verdict};
 use crate::room::{Entry, Room};
 use crate::throttle::Admission;
-use crate::txgs::{Tx, Txgs};
+use crate::txgs::{State, Tx, Txgs};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use units::{Error, Kind, Result, Txg};
@@ -181,7 +181,10 @@ impl Tx {
     /// [`Txgs::begin_for`].
     pub fn charge(&self, bytes: u64) {
         let (Some(owner), true) = (self.owner(), bytes > 0) else { return };
-        let mut state = owner.lock();
+        self.promise(&mut owner.lock(), bytes);
+    }
+
+    pub(crate) fn promise(&self, state: &mut State, bytes: u64) {
         let claimed = self.take_claimed_devices(bytes);
         state.capacity.release(claimed);
         state.capacity.promise(self.txg(), bytes);

@@ -573,9 +573,17 @@ impl Tx {
 
     /// Counts `bytes` of memory that stay dirty until they have [landed](Dirty::landed), or this txg has synced.
     pub fn dirtied(&self, bytes: u64) {
+        self.changed(bytes, 0);
+    }
+
+    /// [`Tx::dirtied`] and [`Tx::charge`] at once.
+    pub fn changed(&self, bytes: u64, devices: u64) {
         let Some(owner) = &self.owner else { return };
         let wake = {
             let mut state = owner.lock();
+            if devices > 0 {
+                self.promise(&mut state, devices);
+            }
             let first = state.dirty_since.is_none() && state.open == self.txg;
             if first {
                 state.dirty_since = Some(world::now());

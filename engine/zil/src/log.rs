@@ -181,12 +181,11 @@ impl Log {
         }
         let size = object.block_size();
         let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        let changes = if self.points(len, size, soon) {
-            by_block(tx, object, size, offset, len)
+        if self.points(len, size, soon) {
+            self.push(tx, by_block(tx, object, size, offset, len));
         } else {
-            vec![whole(tx, object, size, offset, parts)]
-        };
-        self.push(tx, changes);
+            self.push(tx, [whole(tx, object, size, offset, parts)]);
+        }
     }
 
     /// Whether a write of `len` bytes into blocks of `size` is logged by pointer.
@@ -201,7 +200,7 @@ impl Log {
         if self.mode() == SyncMode::Disabled {
             return self.unlogged(tx);
         }
-        self.push(tx, vec![Change::Truncate { object, offset, length }]);
+        self.push(tx, [Change::Truncate { object, offset, length }]);
     }
 
     /// Notes a change that only its txg makes durable: the next commit waits for that.
@@ -209,7 +208,7 @@ impl Log {
         self.lock().note_unlogged(tx.txg());
     }
 
-    fn push(&self, tx: &Tx, changes: Vec<Change>) {
+    fn push(&self, tx: &Tx, changes: impl IntoIterator<Item = Change>) {
         let mut state = self.lock();
         if state.is_closed {
             state.unlogged = state.unlogged.max(tx.txg());
@@ -350,6 +349,16 @@ fn by_block(tx: &Tx, object: &Object, size: u64, offset: u64, len: u64) -> Vec<C
 
 /// One record with all the data. Whole blocks are those of the overlay, so that they are in memory once.
 fn whole(tx: &Tx, object: &Object, size: u64, offset: u64, parts: &[Buf]) -> Change {
+    // The most frequent one: part of one block, in a buffer that holds little else.
+    if let [part] = parts
+        && (1..size).contains(&(part.len() as u64))
+        && offset / size == (offset + part.len() as u64 - 1) / size
+        && part.capacity() < 2 * part.len()
+    {
+        tx.dirtied(part.len() as u64);
+        let data = Pieces::from(part.clone());
+        return Change::Bytes { object: object.id(), block_size: size, offset, data };
+    }
     let (mut rest, mut data) = (Pieces::default(), Pieces::default());
     parts.iter().for_each(|part| rest.push(part.clone()));
     for (blkid, _, length) in cut(size, offset, rest.len() as u64) {

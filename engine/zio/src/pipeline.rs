@@ -204,6 +204,12 @@ impl BlockStore for Pipeline {
         self.0.cache.get(&block, Access::Demand).or_else(|| self.0.young.get(&block))
     }
 
+    fn take_cached(&self, bp: &BlockPointer) -> Option<Buf> {
+        let block = self.0.cache_id(bp)?;
+        // What this txg may write again stays with it.
+        self.0.young.get(&block).or_else(|| self.0.cache.take(&block))
+    }
+
     fn read(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Pending<Result<Buf>> {
         let (inner, bp, is_steadfast) = (self.0.clone(), bp.clone(), is_steadfast());
         Box::pin(async move {

@@ -79,6 +79,12 @@ pub trait BlockStore: Send + Sync + 'static {
     /// The block's logical bytes if they are in memory.
     fn cached(&self, bp: &BlockPointer) -> Option<Buf>;
 
+    /// As [`BlockStore::cached`], for a caller that is about to put other bytes in the block's place: the cache keeps none,
+    /// so that the caller may be the only holder, and change them where they are.
+    fn take_cached(&self, bp: &BlockPointer) -> Option<Buf> {
+        self.cached(bp)
+    }
+
     /// The block's logical bytes: from memory, or read, verified and decompressed. A hole reads as zeros.
     fn read(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Pending<Result<Buf>>;
 

@@ -340,3 +340,22 @@ fn a_block_larger_than_half_a_shard_is_refused() {
     assert_eq!(cache.stats().refused, 1);
     assert!(Cache::new(64 << 20).shards.len() == 1 && Cache::new(1 << 40).shards.len() == 256);
 }
+
+/// Whoever overwrites part of a block copied all of it, since the cache had it too.
+#[test]
+fn what_is_taken_is_its_takers_alone_and_a_ghost_is_not_taken() {
+    let cache = Cache::with_shards(10 * 8352, 1);
+    cache.insert(demand(1), bytes(1, 1, 8192));
+    let place = cache.get(&id(1), Access::Demand).unwrap().as_ptr();
+    let mut taken = cache.take(&id(1)).unwrap();
+    assert_eq!(taken.make_mut().as_ptr(), place, "it is changed where it is");
+    assert!(cache.get(&id(1), Access::Demand).is_none() && cache.take(&id(1)).is_none());
+    assert_eq!(cache.stats().size, 0);
+    for n in 2..30 {
+        cache.insert(demand(n), bytes(n, 1, 8192));
+    }
+    assert!(cache.take(&id(2)).is_none(), "it has left");
+    assert!(cache.stats().ghosts > 0 && cache.stats().size <= 10 * 8352);
+    cache.insert(demand(2), bytes(2, 2, 8192));
+    assert_eq!(&cache.take(&id(2)).unwrap()[..], &bytes(2, 2, 8192)[..]);
+}
