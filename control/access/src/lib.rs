@@ -29,17 +29,16 @@ mod error;
 mod gate;
 mod password;
 mod people;
-mod secret;
 mod sessions;
 mod store;
 mod throttle;
 mod whole;
 
+pub use api::Secret;
 pub use audit::Record;
 pub use authorization::{Authorization, Needed, SCOPES, Scope, scope};
 pub use error::{AccessError, Kind, Result};
 pub use gate::{Access, Attempt, Checked, Denied, Identity, Now, Opened};
 pub use password::Password;
 pub use people::{BASIC, Holder, ROOT, Role, State, Token, User, UserChange};
-pub use secret::Secret;
 pub use store::{Entropy, Files, Store};

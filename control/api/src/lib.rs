@@ -26,7 +26,7 @@ mod property;
 mod request;
 pub mod san;
 pub mod schema;
-mod secret;
+pub mod secret;
 mod services;
 pub mod shares;
 mod snapshots;

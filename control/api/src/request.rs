@@ -163,6 +163,7 @@ pub enum Request {
     ConfigurationTell,
     /// Replaces the configuration by such a text.
     ConfigurationTake {
+        #[serde(with = "crate::secret::revealed")]
         text: Secret,
     },
 }
@@ -218,6 +219,7 @@ pub enum Reply {
     Done,
     /// A backup, with the secrets in it.
     Configuration {
+        #[serde(with = "crate::secret::revealed")]
         text: Secret,
     },
     Pong {

@@ -99,6 +99,7 @@ pub struct TargetChange {
     pub alias: Option<String>,
     pub auth: Option<Auth>,
     pub chap_user: Option<String>,
+    #[serde(with = "crate::secret::revealed")]
     pub chap_secret: Option<Secret>,
     /// Names of network interfaces, or addresses; none means every portal there is.
     pub interfaces: Option<Vec<String>>,
@@ -109,6 +110,7 @@ pub struct TargetChange {
 pub struct InitiatorChange {
     pub alias: Option<String>,
     pub chap_user: Option<String>,
+    #[serde(with = "crate::secret::revealed")]
     pub chap_secret: Option<Secret>,
 }
 

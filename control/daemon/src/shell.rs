@@ -1,23 +1,12 @@
 //! `cenote shell`: where its lines come from, and whom it asks.
 
-use api::{ApiError, Call, Caller, Reply, Request};
+use api::Caller;
 use appliance::Home;
 use cli::Failure;
 use cli::args::shell::Shell as Args;
-use shell::{Ask, Shell};
+use shell::Shell;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, IsTerminal, Read};
-
-struct ByCaller<'a> {
-    caller: &'a mut dyn Caller,
-    uid: u64,
-}
-
-impl Ask for ByCaller<'_> {
-    fn ask(&mut self, line: &str, request: Request) -> Result<Reply, ApiError> {
-        self.caller.call(Call { command: line.into(), uid: self.uid, request })
-    }
-}
 
 /// The longest line that a password is.
 const PASSWORD_MAX: u64 = 1024;
@@ -49,12 +38,11 @@ pub fn run_remote(home: &Home, args: &Args) -> Result<(), Failure> {
 /// `host`: what the appliance calls itself, where it is not this machine.
 pub fn run(home: &Home, caller: &mut dyn Caller, args: &Args, host: Option<String>) -> Result<(), Failure> {
     let uid = u64::from(rustix::process::getuid().as_raw());
-    let mut by_caller = ByCaller { caller, uid };
     let host = match args.prompt_host.clone().or(host) {
         Some(host) => host,
         None => rustix::system::uname().nodename().to_string_lossy().into_owned(),
     };
-    let mut shell = Shell::new(&host, &mut by_caller);
+    let mut shell = Shell::new(&host, uid, caller);
     let failed = |e: io::Error| Failure::Failed(format!("cannot run the shell: {e}"));
     let script: Box<dyn BufRead> = match (&args.commands[..], &args.file) {
         ([], Some(file)) => {

@@ -48,6 +48,9 @@ fn asked(what: InspectWhat) -> What {
 /// `cenote bench engine`: what the engine costs, beside the bare file and other servers.
 /// The others: what it costs to keep promises, and to work on names and attributes.
 pub fn bench(home: &Home, args: Bench) -> Result<(), Failure> {
+    if !matches!(args.what, BenchWhat::Serve { .. }) {
+        report::complain(&format!("bench: built with the profile {}", bench::PROFILE));
+    }
     let command = match args.what {
         BenchWhat::Engine { dirs, size, seconds, rounds } => {
             let default = bench::Options::default();

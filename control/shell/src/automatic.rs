@@ -3,8 +3,9 @@
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::shares::unexpected;
-use crate::shell::{Result, Settable, Shell, Shown};
+use crate::shell::Shell;
 use crate::show;
+use crate::vocabulary::{Result, Settable, Shown};
 use api::attributes::Shape;
 use api::shares::Shares;
 use api::{Automatic, AutomaticDeed, Reply, Request};

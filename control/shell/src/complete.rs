@@ -9,7 +9,8 @@
 //! The shell goes into the contexts and comes back; nothing is changed by that. The rest is pure.
 
 use crate::context::Context;
-use crate::shell::{Settable, Shell};
+use crate::shell::Shell;
+use crate::vocabulary::Settable;
 use crate::{help, words};
 use api::attributes::{Attribute, Shape};
 use dsl::props::{Prop, TABLE};

@@ -1,8 +1,9 @@
 //! What can be said where one is. Pure.
 
 use crate::context::Context;
-use crate::shell::{Result, Shell};
+use crate::shell::Shell;
 use crate::show;
+use crate::vocabulary::Result;
 use api::san::Members;
 use api::shares::ItemKind;
 

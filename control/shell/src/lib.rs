@@ -9,19 +9,21 @@
 //!
 //!   a line ── words ──▶ shell: the stack of contexts ──┬─ shares  san  maintenance     what each context understands
 //!                                                      ├─ draft, show                  what is set, how it is shown
-//!                                                      └─ Ask ──▶ api::Request         all that leaves this crate
+//!                                                      └─ api::Caller ──▶ Request     all that leaves this crate
 //! ```
 //!
 //! A line may lead through several contexts and end in a command: `shares select mysql show` does its work there and
 //! leaves everything where it was. A `set` at the end of such a line is committed at once.
 //!
-//! Everything is asked of the appliance through [`Ask`]: the shell can do nothing that the API cannot.
+//! Everything is asked of the appliance through [`api::Caller`]: the shell can do nothing that the API cannot.
 //!
 //! Not here: what any of it means (`appliance`), and how requests travel (`client`).
 
 mod automatic;
+mod commands;
 mod complete;
 mod context;
+mod dispatch;
 mod draft;
 mod help;
 mod interactive;
@@ -34,13 +36,14 @@ mod shares;
 mod shell;
 mod show;
 mod snapshots;
+mod vocabulary;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
 pub use interactive::interact;
-pub use shell::{Ask, Shell};
+pub use shell::Shell;
 
 use std::io::{self, BufRead, Write};
 

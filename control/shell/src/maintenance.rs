@@ -2,8 +2,9 @@
 
 use crate::context::Context;
 use crate::shares::unexpected;
-use crate::shell::{Result, Shell};
+use crate::shell::Shell;
 use crate::show;
+use crate::vocabulary::Result;
 use api::{DeferredUpdate, Reply, Request};
 
 impl Shell<'_> {

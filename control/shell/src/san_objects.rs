@@ -2,8 +2,8 @@
 
 use crate::context::{Context, side};
 use crate::draft::Draft;
-use crate::shell::{Result, Shown};
 use crate::show::SECRET;
+use crate::vocabulary::{Result, Shown};
 use api::Secret;
 use api::san::{Auth, Identity, InitiatorChange, Members, San, SanState, TargetChange};
 

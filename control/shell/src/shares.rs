@@ -2,8 +2,9 @@
 
 use crate::context::Context;
 use crate::draft::{Draft, size};
-use crate::shell::{Result, Settable, Shell, Shown};
+use crate::shell::Shell;
 use crate::show;
+use crate::vocabulary::{Result, Settable, Shown};
 use crate::words::setting;
 use api::attributes::{Attribute, Change};
 use api::shares::{DEFAULT_PROJECT, Item, ItemKind, Place, Shares};

@@ -3,8 +3,9 @@
 use crate::context::Context;
 use crate::draft::size;
 use crate::shares::unexpected;
-use crate::shell::{Result, Shell, Shown};
+use crate::shell::Shell;
 use crate::show;
+use crate::vocabulary::{Result, Shown};
 use api::shares::{Place, Shares};
 use api::{Reply, Request, ShareDeed, ShareSnapshot};
 use cli::text::date::ctime;

@@ -1,11 +1,12 @@
 //! The shell against an appliance that only writes down what it is asked.
 
-use crate::{Ask, Shell, run_script};
+use crate::{Shell, run_script};
 use api::automatic::{Automatic, AutomaticDeed, Frequency, When};
 use api::san::{Group, San, SanState};
 use api::shares::{Item, ItemKind, Shares};
 use api::{
-    ApiError, CustomProperty, CustomType, ErrorKind, Reply, Request, Schema, ServiceState, Services, Switch,
+    ApiError, Call, Caller, CustomProperty, CustomType, ErrorKind, Reply, Request, Schema, ServiceState,
+    Services, Switch,
 };
 
 /// Knows a project and a LUN; whatever else is asked for is done.
@@ -17,8 +18,12 @@ struct Book {
     lists: Option<&'static str>,
 }
 
-impl Ask for Book {
-    fn ask(&mut self, line: &str, request: Request) -> Result<Reply, ApiError> {
+impl Caller for Book {
+    fn outlives_us(&self) -> bool {
+        true
+    }
+
+    fn call(&mut self, Call { command: line, request, .. }: Call) -> Result<Reply, ApiError> {
         if let Some(why) = self.refuses.filter(|_| !request.is_question()) {
             return Err(ApiError::new(ErrorKind::Invalid, why));
         }
@@ -103,7 +108,7 @@ fn pool(name: &str) -> api::Pool {
 /// Runs lines; the transcript, and what was asked for.
 fn transcript(lines: &str) -> (String, Vec<(String, Request)>) {
     let mut book = Book::default();
-    let mut shell = Shell::new("zfs", &mut book);
+    let mut shell = Shell::new("zfs", 0, &mut book);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     run_script(&mut shell, lines.as_bytes(), true, &mut out, &mut err).unwrap();
     out.extend(err);
@@ -195,7 +200,7 @@ fn errors_are_said_and_leave_one_where_one_was() {
         assert!(asked.is_empty(), "{line}: {asked:?}");
     }
     let mut book = Book { refuses: Some("cannot create: out of space"), ..Book::default() };
-    let mut shell = Shell::new("zfs", &mut book);
+    let mut shell = Shell::new("zfs", 0, &mut book);
     shell.run("shares project x").unwrap();
     assert_eq!(shell.run("commit").unwrap_err(), "cannot create: out of space");
     assert_eq!(shell.prompt(), "zfs:shares x (uncommitted)> ", "what was set is not lost");
@@ -375,7 +380,7 @@ fn services_are_contexts_that_are_switched_and_moved() {
 #[test]
 fn completion_follows_a_path_and_knows_values() {
     let mut book = Book::default();
-    let mut shell = Shell::new("zfs", &mut book);
+    let mut shell = Shell::new("zfs", 0, &mut book);
     let prompt = shell.prompt();
     let mut at = |line: &str| crate::complete::at(&mut shell, line);
     assert!(at("sh").1.contains(&"shares".into()));
@@ -395,7 +400,7 @@ fn completion_follows_a_path_and_knows_values() {
 #[test]
 fn what_is_there_is_not_made_again() {
     let mut book = Book { lists: Some("there"), ..Book::default() };
-    let mut shell = Shell::new("zfs", &mut book);
+    let mut shell = Shell::new("zfs", 0, &mut book);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let lines = "shares set pool=tank\nshares project there\n";
     assert!(!run_script(&mut shell, lines.as_bytes(), false, &mut out, &mut err).unwrap());

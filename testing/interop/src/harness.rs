@@ -9,14 +9,23 @@
 //!
 //! It understands those arguments of the standard runner that people use: filters, `--exact`, `--skip`, `--list` and
 //! `--test-threads`. Output is not captured; a panic names the test, because its thread has the test's name.
+//!
+//! With [`RECORD`] in the environment each trial adds a line to that file, from which `cargo xtask check` says at its end
+//! which were ignored, why, and which took longest: `seconds TAB test program TAB trial TAB what is lacking`.
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::{golden, programs};
+
+/// The environment variable with the file to which each trial is added as it ends.
+pub const RECORD: &str = "CENOTE_TRIALS";
 
 /// What a test needs of the machine.
 #[derive(Clone, Debug)]
@@ -96,7 +105,9 @@ fn run(trials: &[Trial], threads: usize) -> Vec<Outcome> {
         for _ in 0..threads.min(trials.len()) {
             scope.spawn(|| {
                 while let Some(trial) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let start = Instant::now();
                     let outcome = run_one(trial);
+                    record(&trial.name, &outcome, start.elapsed());
                     println!("{}", line(&trial.name, &outcome));
                     outcomes.lock().expect("no trial panics while it holds the list").push(outcome);
                 }
@@ -118,6 +129,25 @@ fn run_one(trial: &Trial) -> Outcome {
         builder.spawn_scoped(scope, run).is_ok_and(|thread| thread.join().unwrap_or(false))
     });
     if done { Outcome::Passed } else { Outcome::Failed }
+}
+
+/// Adds a line to the file that [`RECORD`] names. Programs run side by side, so a line is written in one piece.
+fn record(name: &str, outcome: &Outcome, took: Duration) {
+    let Some(file) = std::env::var_os(RECORD) else { return };
+    let program = std::env::current_exe().unwrap_or_default();
+    let line = recorded(&program, name, outcome, took);
+    let opened = OpenOptions::new().create(true).append(true).open(&file);
+    if let Err(failure) = opened.and_then(|mut opened| opened.write_all(line.as_bytes())) {
+        eprintln!("the trial is not recorded in {}: {failure}", Path::new(&file).display());
+    }
+}
+
+fn recorded(program: &Path, name: &str, outcome: &Outcome, took: Duration) -> String {
+    let program = program.file_stem().unwrap_or_default().to_string_lossy();
+    // Cargo adds a hash: `e2e-5f0c9b3a1d2e4f60`.
+    let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
+    let lacking = if let Outcome::Ignored(lacking) = outcome { lacking } else { "" };
+    format!("{:.2}\t{program}\t{name}\t{lacking}\n", took.as_secs_f64())
 }
 
 fn line(name: &str, outcome: &Outcome) -> String {
@@ -211,6 +241,14 @@ mod tests {
             summary(&outcomes, 4),
             "test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 4 filtered out"
         );
+    }
+
+    #[test]
+    fn a_trial_is_recorded_with_its_time_and_what_it_lacks() {
+        let program = Path::new("/target/debug/deps/e2e-5f0c9b3a1d2e4f60");
+        let (took, lacking) = (Duration::from_millis(1234), Outcome::Ignored("zdb".to_owned()));
+        assert_eq!(recorded(program, "a", &Outcome::Passed, took), "1.23\te2e\ta\t\n");
+        assert_eq!(recorded(program, "a", &lacking, took), "1.23\te2e\ta\tzdb\n");
     }
 
     #[test]

@@ -46,6 +46,9 @@ pub use table::render;
 use std::path::PathBuf;
 use units::{Error, Result};
 
+/// The cargo profile of this build. What is published is measured with `dist`; others cost more.
+pub const PROFILE: &str = env!("BENCH_PROFILE");
+
 /// Is told what comes next.
 pub type Progress = fn(&str);
 

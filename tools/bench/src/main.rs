@@ -1,4 +1,4 @@
-//! `cargo run --release -p bench -- engine`: the table, on standard output.
+//! `cargo run --profile dist -p bench -- engine`: the table, on standard output.
 
 use std::process::ExitCode;
 

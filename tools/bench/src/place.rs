@@ -19,7 +19,7 @@ pub fn machine(options: &Options) -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     format!(
-        "{} UTC; {cores} cores of {}, Linux {}, load {} when it began; {} per sequential row, {} s per random one, medians of {} rounds.\n",
+        "{} UTC; {cores} cores of {}, Linux {}, load {} when it began; {} per sequential row, {} s per random one, medians of {} rounds; built with the profile {}.\n",
         dsl::props::show_date(seconds, false),
         processor(&read("/proc/cpuinfo")),
         read("/proc/sys/kernel/osrelease").trim(),
@@ -27,6 +27,7 @@ pub fn machine(options: &Options) -> String {
         units::pretty_size(options.size),
         options.seconds,
         options.rounds,
+        crate::PROFILE,
     )
 }
 

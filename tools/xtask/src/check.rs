@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{Failure, debian, house, layers, licences, report, root, tidy};
+use crate::{Failure, debian, house, layers, licences, report, root, tidy, trials};
 
 /// A step's name and what it does; it says whether it passed.
 type Step = (&'static str, fn() -> Result<bool, Failure>);
@@ -24,7 +24,7 @@ const STEPS: &[Step] = &[
     ("licences", || report("licences", licences::check())),
     ("lints", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])),
     ("documentation", documentation),
-    ("tests", || cargo(&["test", "--workspace", "--no-fail-fast"], &[])),
+    ("tests", trials::run),
 ];
 
 /// What became of a step.
@@ -65,7 +65,7 @@ fn table(outcomes: &[Outcome], missing: &[&str]) -> String {
     table
 }
 
-/// Private items are documented too: the theory of an inner module is for whoever works here.
+/// Private items are documented too: the theory of an inner module is for those that work on it.
 fn documentation() -> Result<bool, Failure> {
     let arguments = ["doc", "--workspace", "--no-deps", "--document-private-items"];
     cargo(&arguments, &[("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")])

@@ -28,6 +28,13 @@ const NEEDED: &[(&str, &str)] = &[
     ("mkfs.xfs", "xfsprogs"),
     ("zstd", "zstd"),
     ("systemd-analyze", "systemd"),
+    ("curl", "curl"),
+    ("setfacl", "acl"),
+    ("nbdsh", "python3-libnbd"),
+    ("openssl", "openssl"),
+    ("git", "git"),
+    ("losetup", "mount"),
+    ("mkfs.ext4", "e2fsprogs"),
     ("python3", "python3"),
     ("pip3", "python3-pip"),
 ];

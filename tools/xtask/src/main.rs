@@ -27,6 +27,7 @@ mod licences;
 mod posix;
 mod runners;
 mod tidy;
+mod trials;
 mod zdb;
 
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Commands that only start a program of another crate, with the profile it wants.
+//! Commands that only start a program of another crate, with the profile it wants: `dist`, as packages have it, where the
+//! figures are the result; `release`, which is built sooner, where only the work is to be done fast.
 
 use std::process::Command;
 
@@ -11,7 +12,7 @@ pub fn golden(arguments: &[String]) -> Result<bool, Failure> {
 
 /// Prints the benchmark's table; arguments are explained when they make no sense.
 pub fn bench(arguments: &[String]) -> Result<bool, Failure> {
-    run(&["run", "--quiet", "--release", "--package", "bench", "--", "engine"], arguments)
+    run(&["run", "--quiet", "--profile", "dist", "--package", "bench", "--", "engine"], arguments)
 }
 
 /// Long runs of the torture: random work, with `--power` the power-cut proof, with `--forged` pools whose bytes lie, with
@@ -40,8 +41,18 @@ fn kill_the_daemon(count: &str) -> Result<bool, Failure> {
 /// Opens `count` connections that do nothing beside one that works, and prints what they cost.
 pub fn idle(arguments: &[String]) -> Result<bool, Failure> {
     let count = arguments.first().map_or("10000", String::as_str);
-    let test =
-        ["test", "--quiet", "--release", "--package", "iscsi", "--test", "clients", "--", "idle_clients"];
+    let test = [
+        "test",
+        "--quiet",
+        "--profile",
+        "dist",
+        "--package",
+        "iscsi",
+        "--test",
+        "clients",
+        "--",
+        "idle_clients",
+    ];
     let mut cargo = Command::new(house::cargo());
     Ok(cargo.current_dir(root()).args(test).env("ISCSI_IDLE", count).status()?.success())
 }

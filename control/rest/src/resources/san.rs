@@ -228,7 +228,7 @@ fn stars(has_secret: bool) -> &'static str {
 }
 
 fn secret(asked: &Asked, name: &str) -> Option<api::Secret> {
-    asked.args.secret(name).map(|s| api::Secret::new(s.reveal()))
+    asked.args.secret(name).cloned()
 }
 
 fn text(asked: &Asked, name: &str) -> Option<String> {

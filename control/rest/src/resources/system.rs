@@ -147,7 +147,7 @@ async fn restore(rest: Arc<Rest>, asked: Asked) -> Outcome {
     if !asked.is_confirmed() {
         return Err(Fault::confirm());
     }
-    let text = api::Secret::new(asked.args.secret("text").map_or("", |text| text.reveal()));
+    let text = asked.args.secret("text").cloned().unwrap_or_else(|| api::Secret::new(""));
     rest.call(&asked, Request::ConfigurationTake { text }).await?;
     nothing()
 }
