@@ -51,6 +51,15 @@ pub const FLOORS: &[Floor] = &[
     floor("helpers", Plane::Helpers, &["interop", "torture", "fuzz", "xtask"]),
 ];
 
+/// The rooms of a crate of the control plane, the used before the user: modules, those inside them included that have no
+/// line of their own. `layers` checks the arrows between the files of the crate against it.
+pub const ROOMS: &[(&str, &[&str])] = &[];
+
+/// The rooms of a crate, if it has an order of them.
+pub fn rooms(name: &str) -> Option<&'static [&'static str]> {
+    ROOMS.iter().find(|(of, _)| *of == name).map(|(_, rooms)| *rooms)
+}
+
 const fn floor(name: &'static str, plane: Plane, crates: &'static [&'static str]) -> Floor {
     Floor { name, plane, crates }
 }

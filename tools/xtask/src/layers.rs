@@ -15,7 +15,10 @@ use crate::house::{self, Dependency, FLOORS, Member, Plane};
 use crate::{Failure, Findings};
 
 pub fn check() -> Result<Findings, Failure> {
-    Ok(findings(&house::members()?))
+    let members = house::members()?;
+    let mut findings = findings(&members);
+    findings.extend(crate::circles::check(&members)?);
+    Ok(findings)
 }
 
 fn findings(members: &[Member]) -> Findings {

@@ -3,7 +3,7 @@
 //! ```text
 //!   check      everything CI does, in CI's order: [`check`] runs the steps below and cargo's own
 //!   tools      what the tests need of others: [`debian`], [`zdb`]
-//!   layers     arrows between crates point down: [`layers`] against the order in [`house`]
+//!   layers     arrows between crates point down: [`layers`] against the order in [`house`]; inside a crate [`circles`]
 //!   tidy       what rots unseen, and may only become less: [`tidy`]
 //!   licences   every crate we build from may be given away under MIT and Apache-2.0: [`licences`]
 //!   golden     the pools that OpenZFS made, unpacked: [`runners`]
@@ -20,8 +20,10 @@
 //! Not here: tests. A test belongs to the crate whose promise it proves.
 
 mod check;
+mod circles;
 mod debian;
 mod house;
+mod imports;
 mod layers;
 mod licences;
 mod posix;
@@ -44,7 +46,7 @@ cargo xtask COMMAND
 
   check               all that CI runs: tools, format, lints, layers, tidy, licences, documentation, tests
   tools               provide the programs that the tests need
-  layers              the arrows between crates point down
+  layers              the arrows between crates point down, and inside of a crate no large circle is left
   tidy                files, links, words and dependencies nobody would miss until too late
   licences            the licences of every crate we build from
   golden [ARGS]       unpack the golden pools, print where they are

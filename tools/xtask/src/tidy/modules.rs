@@ -26,13 +26,22 @@ pub fn check(members: &[Member], files: &[PathBuf], ratchet: &mut Ratchet) -> Re
         let inner: Vec<&Path> = packages.filter(|p| p.starts_with(directory) && *p != directory).collect();
         let sources = files.iter().filter(|file| file.starts_with(directory) && has_extension(file, "rs"));
         let sources = sources.filter(|file| !inner.iter().any(|package| file.starts_with(package)));
-        let lost = sources.filter(|file| !reached.contains(*file));
+        let sources: Vec<&PathBuf> = sources.collect();
+        findings.extend(sources.iter().filter(|file| is_of_the_other_style(file)).map(|file| {
+            format!("{} would be {}.rs", file.display(), file.parent().unwrap_or(file).display())
+        }));
+        let lost = sources.into_iter().filter(|file| !reached.contains(*file));
         findings.extend(lost.map(|file| format!("no module reaches {}", file.display())));
         if !has_tests(&reached)? && !ratchet.allows("untested", &member.name, 1) {
             findings.push(format!("{} has no test", member.name));
         }
     }
     Ok(findings)
+}
+
+/// A module with others inside is `x.rs` beside `x/`. What the tests of a crate share is not: `tests/x.rs` would be a test.
+fn is_of_the_other_style(file: &Path) -> bool {
+    file.ends_with("mod.rs") && file.components().any(|part| part.as_os_str() == "src")
 }
 
 fn has_tests(files: &BTreeSet<PathBuf>) -> Result<bool, Failure> {
@@ -152,6 +161,17 @@ mod tests {
     #[test]
     fn a_module_inside_another_lies_in_its_directory() {
         assert_eq!(declared("mod a {\n    mod b;\n}\nmod c;\n"), ["a/b", "c"].map(plain));
+    }
+
+    #[test]
+    fn one_style_of_modules_is_found_fault_with() {
+        for (file, is_other) in [
+            ("engine/zap/src/leaf/mod.rs", true),
+            ("engine/zap/src/leaf.rs", false),
+            ("engine/vdev/tests/common/mod.rs", false),
+        ] {
+            assert_eq!(is_of_the_other_style(Path::new(file)), is_other, "{file}");
+        }
     }
 
     #[test]
