@@ -1,28 +1,19 @@
 //! The configuration: opened when it is first needed, saved to a file and brought back, and who is told of changes.
 
 mod check;
+mod state;
 
 pub use check::{USERS, USERS_KEY};
+pub(crate) use state::Configuration;
 
+use crate::appliance::Appliance;
 use crate::san::SanView;
-use crate::service::Appliance;
 use api::{ApiError, Reply, Result, Secret};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use store::Store;
-use world::sync::Notify;
-
-/// What an administrator configured, and what is known of it in memory.
-#[derive(Debug, Default)]
-pub(crate) struct Configuration {
-    store: std::sync::Mutex<Option<Store>>,
-    /// Counts changes of anything that decides who sees which LUN.
-    generation: AtomicU64,
-    changed: Notify,
-    view: std::sync::Mutex<Arc<SanView>>,
-}
 
 impl Appliance {
     /// The configuration; opened when it is first needed, so that commands that need none leave no file.

@@ -8,10 +8,10 @@ mod set;
 mod snapshots;
 mod usage;
 
+use crate::appliance::{Appliance, By};
 use crate::datasets::quotas::Quota;
 use crate::error_text::{About, cannot};
-use crate::pools::{Access, Open};
-use crate::service::{Appliance, By};
+use crate::pools::{Access, Open, exists};
 use crate::shares::masks;
 use api::{ApiError, ErrorKind, NewDataset, NewKind, Reply, Result};
 use disk::Volumes;
@@ -195,11 +195,6 @@ impl Appliance {
         self.record(pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Done)
     }
-}
-
-pub(crate) async fn exists(pool: &Pool, name: &str) -> units::Result<bool> {
-    let _reading = pool.reading().await;
-    pool.dsl().exists(name).await
 }
 
 /// What a volume came to have.

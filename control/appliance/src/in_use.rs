@@ -1,6 +1,6 @@
 //! Who keeps something from being taken away, for those who are told that it is busy.
 
-use crate::service::Appliance;
+use crate::appliance::Appliance;
 use std::fs;
 use std::path::Path;
 

@@ -23,6 +23,8 @@
 //!
 //! Not here: how requests arrive (`daemon`), and how pools work (`engine`).
 
+mod appliance;
+mod config;
 mod configuration;
 mod datasets;
 mod error_text;
@@ -39,11 +41,13 @@ mod shares;
 mod tunables;
 mod values;
 
+pub use appliance::Appliance;
+pub use config::Config;
 pub use configuration::{USERS, USERS_KEY};
 pub use home::{Home, HomeLock, Known};
 pub use san::directory::Iscsi;
 pub use san::{Credentials, InitiatorRecord, Lu, Proof, SanView, TargetRecord};
-pub use service::{Appliance, Config};
+
 pub use services::nbd::Exported;
 pub use services::offers::Offers;
 pub use services::{Doors, Front};

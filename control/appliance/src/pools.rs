@@ -9,7 +9,7 @@
 //! ```
 
 mod add;
-pub(crate) mod clear;
+mod clear;
 pub(crate) mod create;
 mod describe;
 mod devices;
@@ -19,172 +19,35 @@ mod history;
 pub(crate) mod host;
 mod import;
 mod importable;
-pub(crate) mod journal;
+mod journal;
 mod labelclear;
 pub(crate) mod open_elsewhere;
 mod remove;
 mod scrub;
 mod set;
+mod state;
 mod updates;
 pub(crate) mod vdevs;
 
-use crate::datasets::exists;
+pub(crate) use state::{Access, Failed, Open, Pools, Watch, devices_of};
+
+use crate::appliance::{Appliance, By};
 use crate::error_text::{About, cannot, lacking, no_such_pool, why};
 use crate::home::Known;
-use crate::service::{Appliance, By};
-use crate::shares::LunIndex;
 use api::{ApiError, Reply, Result};
 use open_elsewhere::Opener;
 use pool::{OpenOptions, Pool};
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use state::State;
 use std::time::Duration;
-use units::{Error, Guid, Kind};
-use vdev::label::read::Owner;
+use units::{Error, Kind};
 use vdev::{Aux, Candidate, Device, Health, Lacking};
-use world::{Instant, OpenMode};
+use world::OpenMode;
 
 /// How long after the start of the program a device that a process has is tried again, and how often.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// The same where no process is known that has it: what a killed one wrote is on its way for as long as the device takes.
 const PATIENCE_WITH_DEVICES: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_millis(50);
-
-/// What a request will do with a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    Look,
-    Change,
-}
-
-/// A pool that is open.
-#[derive(Clone)]
-pub(crate) struct Open {
-    pub pool: Pool,
-    pub known: Known,
-    pub since: Instant,
-    pub luns: Arc<LunIndex>,
-    /// Opened read-only though it need not be: there were only questions.
-    only_looking: bool,
-}
-
-enum State {
-    Closed,
-    Open(Open),
-    Failed(Box<Failed>),
-}
-
-/// Why a pool could not be opened.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Failed {
-    /// In a few words.
-    pub why: String,
-    /// One line for each device that it would need.
-    pub unusable: Vec<String>,
-    /// What its devices say of its vdevs.
-    pub vdevs: Option<api::Vdev>,
-}
-
-struct Entry {
-    known: Known,
-    state: State,
-}
-
-/// By name.
-#[derive(Default)]
-pub(crate) struct Pools(BTreeMap<String, Entry>);
-
-impl Pools {
-    /// What is remembered; for a new daemon without what was only passing.
-    pub fn of(remembered: Vec<Known>, is_daemon: bool) -> Pools {
-        let kept = remembered.into_iter().filter(|known| !(is_daemon && known.passing));
-        Pools(kept.map(|known| (known.name.clone(), Entry { known, state: State::Closed })).collect())
-    }
-
-    pub fn names(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
-    }
-
-    pub fn contains(&self, name: &str) -> bool {
-        self.0.contains_key(name)
-    }
-
-    pub fn has_guid(&self, guid: u64) -> bool {
-        self.0.values().any(|entry| entry.known.guid == guid)
-    }
-
-    /// The pool here with this guid.
-    pub fn name_of(&self, guid: Option<Guid>) -> Option<String> {
-        let named = |(_, entry): &(&String, &Entry)| Some(Guid(entry.known.guid)) == guid;
-        self.0.iter().find(named).map(|(name, _)| name.clone())
-    }
-
-    /// Whether the device with this label belongs to a pool here. The configuration of an open pool decides: a device
-    /// that was removed keeps its label when its wiping was cut short. Of a pool that is not open, all that name it do.
-    pub fn has_device(&self, owner: &Owner) -> bool {
-        self.0.values().filter(|entry| Some(Guid(entry.known.guid)) == owner.pool).any(|entry| {
-            match &entry.state {
-                State::Open(open) => open.pool.tree().spec().walk().any(|vdev| vdev.guid == owner.leaf),
-                _ => true,
-            }
-        })
-    }
-
-    /// Those that are open now.
-    pub fn opened(&self) -> impl Iterator<Item = &Pool> {
-        self.0.values().filter_map(|entry| match &entry.state {
-            State::Open(open) => Some(&open.pool),
-            _ => None,
-        })
-    }
-
-    pub fn are_all_open(&self) -> bool {
-        self.opened().count() == self.0.len()
-    }
-
-    /// The pool has other devices than before.
-    pub fn note_devices(&mut self, name: &str) {
-        if let Some(entry) = self.0.get_mut(name)
-            && let State::Open(open) = &mut entry.state
-        {
-            open.known.devices = devices_of(&open.pool);
-            entry.known = open.known.clone();
-        }
-    }
-
-    pub fn known(&self) -> Vec<Known> {
-        self.0.values().map(|entry| entry.known.clone()).collect()
-    }
-
-    pub fn add(&mut self, open: Open) {
-        self.0.insert(open.known.name.clone(), Entry { known: open.known.clone(), state: State::Open(open) });
-    }
-
-    pub fn remove(&mut self, name: &str) {
-        self.0.remove(name);
-    }
-}
-
-impl Open {
-    pub fn new(pool: Pool, known: Known, only_looking: bool) -> Open {
-        if !pool.is_read_only() {
-            crate::pools::clear::watch(&pool);
-        }
-        Open { pool, known, since: world::now(), luns: Arc::default(), only_looking }
-    }
-}
-
-/// Where the devices of an open pool are, to find them again.
-pub(crate) fn devices_of(pool: &Pool) -> Vec<String> {
-    let tree = pool.tree();
-    let leaves = tree.leaves().into_iter().map(|l| l.device().path.to_string_lossy().into_owned());
-    let mut devices: Vec<String> = leaves.collect();
-    let status = tree.status();
-    devices.extend(status.spares.iter().chain(&status.caches).filter_map(|v| v.path.clone()));
-    devices.sort();
-    devices.dedup();
-    devices
-}
 
 fn failed(e: &Error, vdevs: Option<api::Vdev>) -> Failed {
     match lacking(e) {
@@ -229,6 +92,12 @@ pub(crate) fn busy(e: Error, devices: &[String]) -> Error {
         Some(pid) => Error::new(Kind::Busy, "open pool").because(format!("pool is in use by process {pid}")),
         None => e,
     }
+}
+
+/// Whether the pool has a dataset, snapshot or bookmark of this name.
+pub(crate) async fn exists(pool: &Pool, name: &str) -> units::Result<bool> {
+    let _reading = pool.reading().await;
+    pool.dsl().exists(name).await
 }
 
 /// How a pool is opened.

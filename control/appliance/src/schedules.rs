@@ -21,9 +21,10 @@ mod edit;
 mod keeper;
 mod moments;
 mod records;
+mod state;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use keeper::Keeper;
 pub(crate) use records::check_records;
+pub(crate) use state::Keeper;

@@ -1,150 +1,16 @@
 //! The appliance as a service: every request has its function.
 
-use crate::configuration::Configuration;
+pub(crate) use crate::appliance::{Appliance, By};
+
 use crate::datasets::Doomed;
-use crate::datasets::migration::Migrations;
-use crate::home::Home;
-use crate::mounts::Mounts;
-use crate::pools::Pools;
-use crate::san::directory::Iscsi;
-use crate::schedules::Keeper;
-use crate::services::Gates;
-use crate::services::offers::Offers;
 use api::{ApiError, Call, Daemon, ErrorKind, Reply, Request, Result, Service};
-use disk::Volumes;
-use pool::Host;
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use tunables::{Tunable, Tunables, Watcher};
+use std::sync::{Arc, PoisonError};
 use units::Guid;
-use world::sync::Event;
-use world::{Domain, Instant, Panic};
-
-/// How an appliance works.
-#[derive(Clone, Debug)]
-pub struct Config {
-    pub home: Home,
-    /// It goes on after the command that started it: pools are opened at once, and kept.
-    pub is_daemon: bool,
-    /// It mounts file systems by itself, as OpenZFS does; only a daemon can.
-    pub mounts: bool,
-    /// Tunables that hold until it ends, whatever the home remembers.
-    pub system: Vec<(Tunable, u64)>,
-    /// What the home remembers of tunables does not hold.
-    pub is_safe: bool,
-}
-
-/// See the crate. Clones are the same appliance.
-#[derive(Clone)]
-pub struct Appliance(pub(crate) Arc<Inner>);
-
-pub(crate) struct Inner {
-    pub config: Config,
-    pub host: Host,
-    pub cache: Arc<arc::Cache>,
-    pub tunables: Arc<Tunables>,
-    /// Keeps `zfs_arc_max`, as long as it lives.
-    pub _cache_size: Arc<CacheSize>,
-    /// Held while tunables are set and written down.
-    pub tuning: Mutex<()>,
-    /// Held while pools come and go.
-    pub pools: world::sync::Mutex<Pools>,
-    pub volumes: Arc<Volumes>,
-    pub mounts: Mounts,
-    pub migrations: Migrations,
-    pub keeper: Keeper,
-    pub watch: crate::pools::journal::Watch,
-    pub gates: Gates,
-    pub nbd: Mutex<Option<nbd::Server>>,
-    pub offers: Mutex<Offers>,
-    /// Where the API is, for requests that ask.
-    pub api: Mutex<Vec<String>>,
-    pub iscsi: Mutex<Option<Iscsi>>,
-    pub configuration: Configuration,
-    /// Held while LUNs are numbered, and while groups change on which their numbers depend.
-    pub numbering: world::sync::Mutex<()>,
-    pub asked_to_end: Event,
-    pub started: Instant,
-}
-
-impl fmt::Debug for Appliance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Appliance({})", self.0.config.home.dir().display())
-    }
-}
+use world::{Domain, Panic};
 
 impl Appliance {
-    /// Starts with the pools that the home remembers.
-    pub async fn start(config: Config) -> Result<Appliance> {
-        let remembered = config.home.pools().map_err(|e| ApiError::new(e.kind().into(), e.to_string()))?;
-        let tunables = crate::tunables::at_start(&config)?;
-        let half = crate::memory::half();
-        let cache = Arc::new(arc::Cache::new(half));
-        let cache_size = Arc::new(CacheSize { cache: cache.clone(), half });
-        tunables.watch(&cache_size);
-        let appliance = Appliance(Arc::new(Inner {
-            pools: world::sync::Mutex::new(Pools::of(remembered, config.is_daemon)),
-            config,
-            host: crate::pools::host::host(),
-            cache,
-            tunables,
-            _cache_size: cache_size,
-            tuning: Mutex::default(),
-            volumes: Arc::default(),
-            mounts: Mounts::default(),
-            migrations: Migrations::default(),
-            keeper: Keeper::default(),
-            watch: Default::default(),
-            gates: Gates::default(),
-            nbd: Mutex::default(),
-            offers: Mutex::default(),
-            api: Mutex::default(),
-            iscsi: Mutex::default(),
-            configuration: Configuration::default(),
-            numbering: world::sync::Mutex::new(()),
-            asked_to_end: Event::new(),
-            started: world::now(),
-        }));
-        if appliance.0.config.is_daemon {
-            appliance.open_all().await;
-        }
-        Ok(appliance)
-    }
-
-    /// Waits until somebody asks for the end.
-    pub async fn ended(&self) {
-        self.0.asked_to_end.wait().await;
-    }
-
-    /// What the requests of all clients of one protocol may hold together, in bytes, beside the base of each connection.
-    pub fn request_bytes(&self) -> usize {
-        crate::memory::request_bytes(self.0.cache.stats().max)
-    }
-
-    /// Tells which server serves the volumes.
-    pub fn set_nbd(&self, server: nbd::Server) {
-        *self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
-    }
-
-    /// Tells where the API is.
-    pub fn set_api(&self, addresses: Vec<String>) {
-        *self.0.api.lock().unwrap_or_else(PoisonError::into_inner) = addresses;
-    }
-
-    pub(crate) fn nbd(&self) -> Option<nbd::Server> {
-        self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(crate) fn set_iscsi(&self, iscsi: Iscsi) {
-        *self.0.iscsi.lock().unwrap_or_else(PoisonError::into_inner) = Some(iscsi);
-    }
-
-    pub(crate) fn iscsi(&self) -> Option<Iscsi> {
-        self.0.iscsi.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     async fn carry_out(&self, call: Call) -> Result<Reply> {
         let is_question = call.request.is_question();
         let reply = self.answer(call).await;
@@ -262,32 +128,6 @@ impl Appliance {
         self.0.asked_to_end.set();
         Ok(Reply::Done)
     }
-}
-
-/// How large the cache may be.
-#[derive(Debug)]
-pub(crate) struct CacheSize {
-    cache: Arc<arc::Cache>,
-    /// Of the memory: what it may be when nobody says.
-    half: u64,
-}
-
-impl Watcher for CacheSize {
-    fn retuned(self: Arc<CacheSize>, tunables: &Tunables) {
-        let max = match tunables.get(Tunable::ArcMax) {
-            0 => self.half,
-            bytes => bytes,
-        };
-        self.cache.set_max(max);
-        world::buf::set_kept_max(crate::memory::kept_bytes(max));
-    }
-}
-
-/// Who asks, and in which words: for the history.
-#[derive(Clone, Debug)]
-pub(crate) struct By {
-    pub command: String,
-    pub uid: u64,
 }
 
 impl Service for Appliance {

@@ -17,15 +17,17 @@
 
 pub(crate) mod nbd;
 pub(crate) mod offers;
+mod state;
 
-use crate::service::Appliance;
+pub(crate) use state::Gates;
+pub use state::{Doors, Front};
+
+use crate::appliance::Appliance;
 use crate::services::nbd::Exported;
 use api::{ApiError, ErrorKind, Reply, Result, ServiceState, Services, Switch};
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use state::{Gate, Record, shown};
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use store::{Look, Table, Writer};
 use units::{Error, Kind};
@@ -38,154 +40,6 @@ const ADDRESSES_MAX: usize = 16;
 /// A port that was given up a moment ago may not be free yet.
 const TRIES: usize = 100;
 const PAUSE: Duration = Duration::from_millis(20);
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-struct Record {
-    enabled: bool,
-    listen: Vec<String>,
-}
-
-impl Default for Record {
-    fn default() -> Record {
-        Record { enabled: true, listen: Vec::new() }
-    }
-}
-
-/// A service that is switched here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Front {
-    Iscsi,
-    Nbd,
-}
-
-impl Front {
-    const ALL: [Front; 2] = [Front::Iscsi, Front::Nbd];
-
-    fn name(self) -> &'static str {
-        match self {
-            Front::Iscsi => "iscsi",
-            Front::Nbd => "nbd",
-        }
-    }
-
-    fn find(name: &str) -> Option<Front> {
-        Front::ALL.into_iter().find(|front| front.name() == name)
-    }
-}
-
-/// Where a service lets clients in.
-#[derive(Clone, Debug, Default)]
-pub struct Doors {
-    /// Each the first of its addresses that can be had.
-    pub tcp: Vec<Vec<SocketAddr>>,
-    /// For who is on this machine.
-    pub unix: Option<PathBuf>,
-    /// They were asked for on the command line, and what is set does not count.
-    pub said: bool,
-}
-
-/// The doors of one service.
-#[derive(Clone, Debug, Default)]
-struct Gate {
-    doors: Doors,
-    open: Vec<Address>,
-    /// Ports that it had, and whether its socket was there.
-    ports: BTreeSet<u16>,
-    had_unix: bool,
-}
-
-impl Gate {
-    /// The doors that are to be open.
-    fn wanted(&self, record: &Record) -> Vec<Vec<Address>> {
-        if !record.enabled {
-            return Vec::new();
-        }
-        let set: Vec<Vec<SocketAddr>> =
-            record.listen.iter().filter_map(|text| Some(vec![text.parse().ok()?])).collect();
-        let tcp = if self.doors.said || set.is_empty() { &self.doors.tcp } else { &set };
-        let unix = self.doors.unix.iter().map(|path| vec![Address::Unix(path.clone())]);
-        tcp.iter().map(|door| door.iter().map(|a| Address::Tcp(*a)).collect()).chain(unix).collect()
-    }
-
-    /// A door was opened, and where: there it will be again.
-    fn opened(&mut self, door: &[Address], local: &Address) {
-        self.open.push(local.clone());
-        let Address::Tcp(local) = local else {
-            self.had_unix = true;
-            return;
-        };
-        self.ports.insert(local.port());
-        let is_door = |own: &&mut Vec<SocketAddr>| {
-            own.len() == door.len() && own.iter().zip(door).all(|(a, b)| Address::Tcp(*a) == *b)
-        };
-        if let Some(own) = self.doors.tcp.iter_mut().find(is_door)
-            && !own.contains(local)
-        {
-            own.insert(0, *local);
-        }
-    }
-
-    /// Of doors that are not at their first address, which another program has.
-    fn moved(&self, front: Front) -> Vec<String> {
-        let open: Vec<SocketAddr> = self.open.iter().filter_map(tcp).collect();
-        let at = |door: &&Vec<SocketAddr>| door.iter().find(|address| open.contains(address)).copied();
-        let moved = self.doors.tcp.iter().filter_map(|door| {
-            // The address that was found is at the front of its door ([`Gate::opened`]).
-            let (now, wanted) = (at(&door)?, door.iter().find(|a| a.port() != 0 && !open.contains(a))?);
-            let name = front.name();
-            Some(format!("WARNING: {wanted} is taken by another program: the service {name} is at {now}"))
-        });
-        moved.collect()
-    }
-
-    fn is_own(&self, address: &Address) -> bool {
-        match address {
-            Address::Tcp(address) => self.ports.contains(&address.port()),
-            Address::Unix(_) => self.had_unix,
-        }
-    }
-}
-
-/// What is known of services while the daemon runs.
-#[derive(Debug)]
-pub(crate) struct Gates {
-    gates: Mutex<BTreeMap<Front, Gate>>,
-    /// Held while doors are opened and shut.
-    turn: world::sync::Mutex<()>,
-}
-
-impl Default for Gates {
-    fn default() -> Gates {
-        Gates { gates: Mutex::default(), turn: world::sync::Mutex::new(()) }
-    }
-}
-
-impl Gates {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Front, Gate>> {
-        // A gate is whole at any time.
-        self.gates.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn of(&self, front: Front) -> Gate {
-        self.lock().get(&front).cloned().unwrap_or_default()
-    }
-}
-
-fn tcp(address: &Address) -> Option<SocketAddr> {
-    match address {
-        Address::Tcp(address) => Some(*address),
-        Address::Unix(_) => None,
-    }
-}
-
-/// As clients are told it.
-fn shown(address: &Address) -> String {
-    match address {
-        Address::Tcp(address) => address.to_string(),
-        Address::Unix(path) => format!("unix:{}", path.display()),
-    }
-}
 
 impl Appliance {
     /// Lets clients in, unless the service is off. What was said must be had; of what was set and cannot be had it is

@@ -24,6 +24,7 @@
 
 mod describe;
 mod items;
+mod lun_facts;
 mod lun_index;
 mod luns;
 pub(crate) mod masks;
@@ -33,7 +34,7 @@ mod schema;
 mod settings;
 mod snapshots;
 
+pub use lun_facts::LunFacts;
+pub(crate) use lun_facts::{number, parse_guid};
 pub(crate) use lun_index::LunIndex;
-pub use luns::LunFacts;
-pub(crate) use luns::{number, parse_guid};
 pub(crate) use schema::check_records as check_schema;

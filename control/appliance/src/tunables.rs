@@ -7,40 +7,16 @@
 //! What a request sets is kept. What the system file says is not: it is read again at each start. A safe start passes
 //! over what is kept, so that a value with which nothing works can be set right.
 
-use crate::home::Home;
-use crate::service::{Appliance, Config};
+mod kept;
+
+pub(crate) use kept::at_start;
+
+use crate::appliance::Appliance;
 use api::{ApiError, ErrorKind, Reply, Result};
+use kept::kept;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
-use tunables::{Tunable, Tunables};
-
-/// The values that an appliance starts with.
-pub(crate) fn at_start(config: &Config) -> Result<Arc<Tunables>> {
-    let tunables = Tunables::new();
-    let failed = |e: units::Error| ApiError::new(e.kind().into(), e.to_string());
-    let kept = if config.is_safe { Vec::new() } else { kept(&config.home)? };
-    for (tunable, value) in kept.into_iter().chain(config.system.iter().copied()) {
-        tunables.set(tunable, value).map_err(failed)?;
-    }
-    Ok(tunables)
-}
-
-/// What the home remembers. What it does not know is not passed over: a setting that somebody made must not be lost.
-fn kept(home: &Home) -> Result<Vec<(Tunable, u64)>> {
-    let remembered = home.tunables().map_err(|e| ApiError::new(e.kind().into(), e.to_string()))?;
-    let known = |(name, value): (String, u64)| {
-        let found = Tunable::find(&name).ok().filter(|t| t.definition().check(value).is_ok());
-        found.map(|tunable| (tunable, value)).ok_or_else(|| {
-            let place = home.tunables_file();
-            let message = format!("cannot start: {}: '{name}' with the value {value}", place.display());
-            ApiError::new(
-                ErrorKind::Invalid,
-                format!("{message} is not known here; correct or remove it, or start with --safe"),
-            )
-        })
-    };
-    remembered.into_iter().map(known).collect()
-}
+use std::sync::PoisonError;
+use tunables::Tunable;
 
 impl Appliance {
     pub(crate) fn tell_tunables(&self, names: &[String]) -> Result<Reply> {

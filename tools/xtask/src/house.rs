@@ -53,7 +53,54 @@ pub const FLOORS: &[Floor] = &[
 
 /// The rooms of a crate of the control plane, the used before the user: modules, those inside them included that have no
 /// line of their own. `layers` checks the arrows between the files of the crate against it.
-pub const ROOMS: &[(&str, &[&str])] = &[];
+pub const ROOMS: &[(&str, &[&str])] = &[("appliance", APPLIANCE)];
+
+const APPLIANCE: &[&str] = &[
+    // What all rooms speak of.
+    "home",
+    "config",
+    "values",
+    "error_text",
+    "memory",
+    // What each room keeps, which knows nothing of the appliance.
+    "pools::open_elsewhere",
+    "pools::host",
+    "pools::features",
+    "pools::vdevs",
+    "tunables::kept",
+    "shares::lun_facts",
+    "shares::lun_index",
+    "shares::masks",
+    "pools::state",
+    "datasets::migration::state",
+    "datasets::quotas",
+    "mounts::state",
+    "san::names",
+    "san::records",
+    "san::check",
+    "san::view",
+    "san::interfaces",
+    "san::places",
+    "schedules::moments",
+    "schedules::records",
+    "schedules::state",
+    "configuration::state",
+    "services::offers",
+    "services::state",
+    // It has all of these; what is asked of a room is on top of it.
+    "appliance",
+    "tunables",
+    "pools",
+    "in_use",
+    "mounts",
+    "datasets",
+    "schedules",
+    "shares",
+    "san",
+    "services",
+    "configuration",
+    "service",
+];
 
 /// The rooms of a crate, if it has an order of them.
 pub fn rooms(name: &str) -> Option<&'static [&'static str]> {

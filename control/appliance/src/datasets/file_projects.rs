@@ -1,8 +1,8 @@
 //! The projects of files: `zfs project`, by the paths of mounted file systems.
 
+use crate::appliance::Appliance;
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
-use crate::service::Appliance;
 use api::{ApiError, ErrorKind, FileProject, ProjectOf, Reply, Result};
 use std::path::Path;
 use zpl::{Changes, flags};

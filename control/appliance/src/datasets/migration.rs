@@ -22,118 +22,23 @@
 //! so it is refused.
 
 mod exchange;
+mod state;
 
-use crate::error_text::{About, why};
+pub(crate) use state::{COPY_OF, Migrations};
+
+use crate::appliance::Appliance;
 use crate::pools::Open;
-use crate::service::Appliance;
 use disk::{Mirror, SharedVolume};
 use dsl::props::{Prop, PropName, Source, Value};
 use exchange::{exchange, is_settable, settings_of};
 use ondisk::ObjsetType;
 use pool::{Content, Pool};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use state::{Migration, lock};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
 use units::{Error, Kind, Result, pretty_size};
 use world::sync::Event;
-
-/// On a half copy: the guid of what it is a copy of.
-pub(crate) const COPY_OF: &str = "cenote:copyof";
-
-/// By the names of the volumes; what has ended is kept until there is something newer to say.
-#[derive(Debug)]
-pub(crate) struct Migrations {
-    all: Mutex<BTreeMap<String, Arc<Migration>>>,
-    /// Held while one begins.
-    turn: world::sync::Mutex<()>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Migration {
-    /// The dataset that becomes the copy.
-    copy: String,
-    /// Block sizes.
-    from: u64,
-    to: u64,
-    size: u64,
-    copied: AtomicU64,
-    cancelled: AtomicBool,
-    ended: Event,
-    /// What there is to say after the end.
-    outcome: Mutex<Option<String>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Default for Migrations {
-    fn default() -> Migrations {
-        Migrations { all: Mutex::default(), turn: world::sync::Mutex::new(()) }
-    }
-}
-
-impl Migrations {
-    fn running(&self, dataset: &str) -> Option<Arc<Migration>> {
-        lock(&self.all).get(dataset).filter(|m| !m.ended.is_set()).cloned()
-    }
-
-    /// How far it has come, or why it did not.
-    pub fn text(&self, dataset: &str) -> Option<String> {
-        lock(&self.all).get(dataset)?.text()
-    }
-
-    fn below(&self, datasets: impl Fn(&str) -> bool) -> Vec<Arc<Migration>> {
-        let all = lock(&self.all);
-        all.iter().filter(|(name, m)| datasets(name) && !m.ended.is_set()).map(|(_, m)| m.clone()).collect()
-    }
-
-    /// Ends those of these volumes, and waits until they have ended.
-    pub async fn cancel(&self, datasets: impl Fn(&str) -> bool) {
-        let ended = self.below(datasets);
-        ended.iter().for_each(|migration| migration.cancelled.store(true, Ordering::Release));
-        for migration in ended {
-            migration.ended.wait().await;
-        }
-    }
-}
-
-impl Migration {
-    fn text(&self) -> Option<String> {
-        let to = pretty_size(self.to);
-        if self.ended.is_set() {
-            return lock(&self.outcome).as_ref().map(|outcome| format!("to {to}: {outcome}"));
-        }
-        let percent = self.copied.load(Ordering::Relaxed).saturating_mul(100) / self.size.max(1);
-        Some(format!("to {to}: {percent}%"))
-    }
-
-    fn end(&self, outcome: Result<Option<String>>) {
-        *lock(&self.outcome) = match outcome {
-            Ok(note) => note,
-            Err(e) => Some(format!("given up: {}", why(About::Dataset, &e))),
-        };
-        self.ended.set();
-    }
-
-    fn check(&self) -> Result<()> {
-        match self.cancelled.load(Ordering::Acquire) {
-            true => Err(Error::new(Kind::Cancelled, "copy volume").because("it was cancelled")),
-            false => Ok(()),
-        }
-    }
-
-    async fn copy(&self, mirror: &Mirror) -> Result<()> {
-        loop {
-            self.check()?;
-            let more = mirror.advance().await?;
-            self.copied.store(mirror.copied(), Ordering::Relaxed);
-            if !more {
-                return Ok(());
-            }
-        }
-    }
-}
 
 impl Appliance {
     /// Begins to give a volume another block size; a daemon's caller does not wait for the end. The block size that it

@@ -1,9 +1,9 @@
 //! Datasets and their properties: `zfs list` and `zfs get`.
 
+use crate::appliance::Appliance;
 use crate::datasets::quotas::Quota;
 use crate::error_text::{About, cannot};
 use crate::pools::{Access, Open};
-use crate::service::Appliance;
 use crate::values;
 use api::{Dataset, DatasetKind, DatasetQuery, Property, Reply, Result};
 use dsl::Dsl;

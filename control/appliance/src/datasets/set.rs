@@ -1,10 +1,10 @@
 //! `zfs set` and `zfs inherit`.
 
+use crate::appliance::{Appliance, By};
 use crate::datasets::quotas::Quota;
 use crate::datasets::{max_block_size, parity_groups};
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
-use crate::service::{Appliance, By};
 use api::{ApiError, ErrorKind, Reply, Result};
 use disk::SharedVolume;
 use dsl::props::{self, Limits, Prop, PropName, Types, Value, When};

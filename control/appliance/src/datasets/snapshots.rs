@@ -1,9 +1,9 @@
 //! Snapshots, clones and holds: what `zfs snapshot`, `rollback`, `clone`, `promote` and `hold` ask for.
 
+use crate::appliance::{Appliance, By};
 use crate::datasets::{make_parents, max_block_size, parity_groups};
 use crate::error_text::{About, cannot};
 use crate::pools::{Access, Open};
-use crate::service::{Appliance, By};
 use crate::shares::masks;
 use api::{ApiError, ErrorKind, Hold, Reply, Result, Snapshots};
 use dsl::props::{self, Limits, Prop, PropName, Types, Value, When};

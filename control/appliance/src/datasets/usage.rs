@@ -1,9 +1,9 @@
 //! What everybody takes of a file system, and may take: `zfs userspace` and its kin.
 
+use crate::appliance::Appliance;
 use crate::datasets::quotas::name_of;
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
-use crate::service::Appliance;
 use api::{ObjectUsage, Reply, Result, Usage, Whose};
 use dsl::props::{Prop, PropName};
 use pool::Pool;

@@ -1,8 +1,8 @@
 //! Datasets that come, change and go while file systems are mounted.
 
 use super::plan::plan;
+use crate::appliance::Appliance;
 use crate::pools::Access;
-use crate::service::Appliance;
 use api::{ApiError, ErrorKind, Mount, Result};
 
 impl Appliance {

@@ -2,10 +2,10 @@
 
 use super::facts::Facts;
 use super::plan::{Plan, plan};
+use crate::appliance::Appliance;
 use crate::error_text::{About, cannot, plain};
 use crate::in_use::processes_at;
 use crate::pools::{Access, Open};
-use crate::service::Appliance;
 use api::{ApiError, ErrorKind, Mount, Mounted, Reply, Result, Unmount};
 use dsl::props::Types;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! `zpool add`.
 
+use crate::appliance::{Appliance, By};
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
 use crate::pools::devices;
-use crate::service::{Appliance, By};
 use api::{ApiError, ErrorKind, NewVdevs, Reply, Result};
 use dsl::pool_props::PoolProp;
 use dsl::props::{Source, Value};

@@ -1,9 +1,9 @@
 //! `zpool clear`, and what is said of a pool that is suspended or fails.
 
+use crate::appliance::{Appliance, By};
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
 use crate::pools::vdevs;
-use crate::service::{Appliance, By};
 use api::{Reply, Result};
 use pool::Pool;
 use units::{Error, Kind};
@@ -32,20 +32,4 @@ impl Appliance {
     pub async fn hurry(&self) {
         self.0.pools.lock().await.opened().for_each(Pool::hurry);
     }
-}
-
-/// Writes into the log when a pool is suspended, fails or goes on, until it is closed.
-pub(crate) fn watch(pool: &Pool) {
-    let pool = pool.clone();
-    world::spawn(async move {
-        let mut seen = None;
-        while let Some(now) = pool.suspended_otherwise(&seen).await {
-            let name = pool.name();
-            match &now {
-                Some(why) => tracing::error!(pool = name, "nothing is written any more: {why}"),
-                None => tracing::warn!(pool = name, "the pool goes on"),
-            }
-            seen = now;
-        }
-    });
 }

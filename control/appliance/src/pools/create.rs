@@ -4,12 +4,12 @@
 //!   names and properties checked ─▶ devices looked at ─▶ whose are they? ─▶ cache and spare apart ─▶ pool::create
 //! ```
 
+use crate::appliance::{Appliance, By};
 use crate::error_text::{About, cannot};
 use crate::home::Known;
 use crate::pools::devices;
 use crate::pools::features;
 use crate::pools::{Open, devices_of};
-use crate::service::{Appliance, By};
 use api::{ApiError, ErrorKind, NewPool, Reply, Result};
 use dsl::pool_props::{self, PoolProp, PoolSetting, When};
 use dsl::props::{self, Limits, PropName, Types};

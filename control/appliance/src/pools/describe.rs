@@ -1,10 +1,10 @@
 //! Everything there is to say of a pool: its properties, vdevs and errors.
 
+use crate::appliance::Appliance;
 use crate::error_text::{About, cannot};
 use crate::home::Known;
 use crate::pools::vdevs;
 use crate::pools::{Access, Failed, Open};
-use crate::service::Appliance;
 use crate::values;
 use api::{Pool, Property, Reply, Result, Scan, ScanState, Source, Value};
 use dsl::pool_props::PoolProp;

@@ -1,8 +1,8 @@
 //! `zpool export` and `zpool destroy`: giving a pool up.
 
+use crate::appliance::{Appliance, By};
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
-use crate::service::{Appliance, By};
 use api::{ApiError, ErrorKind, Reply, Result};
 use disk::Volumes;
 use units::{Error, Kind};

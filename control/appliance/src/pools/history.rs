@@ -1,8 +1,8 @@
 //! `zpool history`: records as they travel.
 
+use crate::appliance::Appliance;
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
-use crate::service::Appliance;
 use api::{Did, HistoryRecord, Item, PoolHistory, Reply, Result};
 use ondisk::{NvList, NvValue};
 

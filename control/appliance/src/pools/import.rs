@@ -8,11 +8,11 @@
 //!                                 not known: uberblocks are watched for a while   refused without -f if a new one comes
 //! ```
 
+use crate::appliance::{Appliance, By};
 use crate::error_text::{About, cannot};
 use crate::home::Known;
 use crate::pools::open_elsewhere::{self, Opener};
 use crate::pools::{Open, Opening, busy, devices_of};
-use crate::service::{Appliance, By};
 use api::{ApiError, ErrorKind, PoolChoice, PoolImport, Reply, Result};
 use dsl::pool_props::{self, PoolProp, PoolSetting, When};
 use std::time::Duration;

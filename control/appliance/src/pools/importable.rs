@@ -1,7 +1,7 @@
 //! What `zpool import` lists: pools on devices that are not imported here.
 
+use crate::appliance::Appliance;
 use crate::pools::vdevs;
-use crate::service::Appliance;
 use api::{Importable, Reply, Result};
 use std::path::{Path, PathBuf};
 use units::Error;

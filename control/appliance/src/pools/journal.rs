@@ -10,18 +10,17 @@
 //!
 //! Not here: counting (`vdev`), what is told to a person who asks (`zpool status`).
 
-use crate::service::Appliance;
+use crate::appliance::Appliance;
 use futures_util::future::select;
 use pool::PoolReport;
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
 use tracing::Level;
 use units::Guid;
 use vdev::{Errors, Health, VdevStatus};
-use world::sync::Event;
-use world::{Instant, Task};
+use world::Instant;
 
 /// How often pools are looked at.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -29,13 +28,6 @@ const INTERVAL: Duration = Duration::from_secs(2);
 const QUIET: Duration = Duration::from_secs(60);
 /// So many data errors are told one by one; then only how many there are.
 const TOLD_MAX: usize = 20;
-
-/// The task that looks.
-#[derive(Debug, Default)]
-pub(crate) struct Watch {
-    ending: Event,
-    task: Mutex<Option<Task<()>>>,
-}
 
 impl Appliance {
     /// Logs what happens to pools from now on, until the appliance stops.

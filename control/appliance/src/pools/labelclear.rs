@@ -1,9 +1,9 @@
 //! `zpool labelclear`.
 
+use crate::appliance::Appliance;
 use crate::error_text::plain;
 use crate::pools::Access;
 use crate::pools::open_elsewhere;
-use crate::service::Appliance;
 use api::{ApiError, ErrorKind, Reply, Result};
 use ondisk::label::LABELS;
 use ondisk::{LabelLayout, PoolState};

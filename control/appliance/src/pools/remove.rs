@@ -1,8 +1,8 @@
 //! `zpool remove`: log, cache and spare devices.
 
+use crate::appliance::{Appliance, By};
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
-use crate::service::{Appliance, By};
 use api::{Reply, Result};
 use pool::Pool;
 use units::{Error, Guid, Kind};

@@ -1,8 +1,8 @@
 //! `zpool scrub`.
 
+use crate::appliance::{Appliance, By};
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
-use crate::service::{Appliance, By};
 use api::{ApiError, ErrorKind, Reply, Result, ScrubAction};
 use ondisk::dsl::{ScanFunc, ScanState};
 use pool::Pool;

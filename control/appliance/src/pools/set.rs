@@ -1,10 +1,10 @@
 //! `zpool set`.
 
+use crate::appliance::{Appliance, By};
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
 use crate::pools::features;
 use crate::pools::vdevs;
-use crate::service::{Appliance, By};
 use api::{ApiError, Reply, Result};
 use dsl::pool_props::PoolProp;
 use ondisk::Feature;

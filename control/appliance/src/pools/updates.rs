@@ -4,10 +4,10 @@
 //! nothing here happens by itself. Offered is what this program reads and writes, and what the pool's `compatibility`
 //! property allows.
 
+use crate::appliance::{Appliance, By};
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
 use crate::pools::features;
-use crate::service::{Appliance, By};
 use api::{DeferredUpdate, Reply, Result};
 use dsl::props::Value;
 use ondisk::Feature;

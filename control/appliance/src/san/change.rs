@@ -7,10 +7,10 @@ use super::records::{
     Credentials, IDENTITY, INITIATORS, InitiatorRecord, Network, SETTINGS, TARGETS, TargetRecord,
     at_most_one_number, free_port, group_table, leave_groups,
 };
+use crate::appliance::Appliance;
 use crate::error_text::About;
 use crate::error_text::why;
 use crate::san::interfaces::Interfaces;
-use crate::service::Appliance;
 use crate::shares::LunFacts;
 use api::san::{InitiatorChange, Members, San, TargetChange};
 use api::{ApiError, Reply, Secret};

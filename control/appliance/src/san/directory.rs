@@ -15,9 +15,9 @@
 //! All portals of a target are one portal group, and all ports are in one group of asymmetric access, optimized: there is
 //! one controller, and every way to it is as good as another.
 
+use crate::appliance::Appliance;
 use crate::san::interfaces::Known;
 use crate::san::{Credentials, SanView, TargetRecord, where_at};
-use crate::service::Appliance;
 use crate::shares::LunFacts;
 use futures_util::future::{Either, select};
 use iscsi::{Asking, Authentication, Config, Directory, Listed, Server, Unit, Welcome};

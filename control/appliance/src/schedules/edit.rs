@@ -1,8 +1,8 @@
 //! What is asked of schedules.
 
 use super::records::{Record, SCHEDULES, Schedule, key};
+use crate::appliance::Appliance;
 use crate::pools::Access;
-use crate::service::Appliance;
 use api::automatic::{Automatic, AutomaticDeed};
 use api::shares::Place;
 use api::{ApiError, Reply, Result};

@@ -1,9 +1,10 @@
 //! Takes what is due, and takes away what is too much.
 
 use super::records::{Record, SCHEDULES, Schedule, key};
+use super::state::lock;
+use crate::appliance::{Appliance, By};
 use crate::datasets::Doomed;
 use crate::pools::{Access, Open};
-use crate::service::{Appliance, By};
 use api::automatic::PREFIX;
 use api::shares::{DEFAULT_PROJECT, Place};
 use api::{ErrorKind, Result};
@@ -11,13 +12,9 @@ use dsl::props::{PropName, Source, Value};
 use futures_util::future::select;
 use ondisk::ObjsetType;
 use pool::Pool;
-use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::Look;
-use world::Task;
-use world::sync::Event;
 
 /// Says of a snapshot by which schedule it was taken.
 const TAG: &str = "cenote:automatic";
@@ -25,34 +22,6 @@ const TAG: &str = "cenote:automatic";
 const MINUTE: u64 = 60;
 /// Names that are tried where several schedules are due in one second.
 const TRIES: u64 = 16;
-
-/// Whoever takes them, and what went wrong.
-#[derive(Debug, Default)]
-pub(crate) struct Keeper {
-    ending: Event,
-    task: Mutex<Option<Task<()>>>,
-    /// By the tags of their schedules.
-    problems: Mutex<BTreeMap<String, String>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every value under these locks is whole at any time.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Keeper {
-    pub fn problem(&self, tag: &str) -> Option<String> {
-        lock(&self.problems).get(tag).cloned()
-    }
-
-    fn note(&self, tag: &str, problem: Option<String>) {
-        let mut all = lock(&self.problems);
-        match problem {
-            Some(why) => drop(all.insert(tag.into(), why)),
-            None => drop(all.remove(tag)),
-        }
-    }
-}
 
 /// A dataset with schedules, as it is now.
 pub(super) struct Scheduled {

@@ -1,14 +1,15 @@
 //! The volumes of all pools as an NBD server's exports, each by the name of its dataset.
 
+use crate::appliance::Appliance;
 use crate::pools::Access;
-use crate::service::Appliance;
 use crate::services::Front;
-use crate::services::offers::Facts;
+use crate::services::offers::{Facts, Offers, Through};
 use api::{Nbd, NbdClient, NbdExport, Reply};
 use disk::{Held, NbdVolume, SharedVolume, Volumes};
 use nbd::{Hold, Listed};
 use ondisk::ObjsetType;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use units::{Error, Kind, Result};
 use world::{Address, Pending};
@@ -261,6 +262,61 @@ impl Appliance {
             }
         };
         world::timeout(GOODBYE, gone).await;
+    }
+}
+
+impl Appliance {
+    /// Must be called before doors are opened.
+    pub fn set_offers(&self, offers: Offers) {
+        *self.0.offers.lock().unwrap_or_else(PoisonError::into_inner) = offers;
+    }
+
+    pub(crate) fn offers(&self) -> Offers {
+        self.0.offers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How clients come in at a door.
+    pub(crate) fn through(&self, door: Option<&Address>) -> Through {
+        match door {
+            Some(Address::Tcp(_)) if self.is_nbd_asked_for() => Through::Asked,
+            Some(Address::Tcp(_)) => Through::Unasked,
+            _ => Through::Socket,
+        }
+    }
+
+    /// Hangs up on clients of volumes that are no longer offered where they came in, for as long as the daemon runs.
+    pub async fn follow_offers(self) {
+        let mut seen = self.san_generation();
+        loop {
+            seen = self.san_change(seen).await;
+            let Some(server) = self.nbd() else { return };
+            let mut gone = BTreeSet::new();
+            for client in server.clients() {
+                let Some(export) = client.export.filter(|export| !export.is_empty()) else { continue };
+                let exported = Exported::at(&self, client.door.as_ref());
+                // One that cannot be looked at now is looked at when something changes next.
+                if matches!(exported.is_offered(&export).await, Ok(false)) {
+                    gone.insert((export, client.door.map(|door| door.to_string())));
+                }
+            }
+            for (export, door) in gone {
+                tracing::info!(export, "it is no longer offered over NBD: its clients are ended");
+                server.disconnect_at(&export, door.as_deref());
+            }
+        }
+    }
+
+    /// Where a volume is offered, as clients are told it.
+    pub(crate) fn addresses_of(&self, dataset: &str, facts: &Facts) -> Vec<String> {
+        let offers = self.offers();
+        let is_asked_for = self.is_nbd_asked_for();
+        let through = |address: &String| match address.starts_with("unix:") {
+            true => Through::Socket,
+            false if is_asked_for => Through::Asked,
+            false => Through::Unasked,
+        };
+        let all = self.addresses(Front::Nbd).into_iter();
+        all.filter(|address| offers.has(through(address), dataset, facts)).collect()
     }
 }
 

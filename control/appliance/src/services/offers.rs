@@ -18,22 +18,11 @@
 //! for. A snapshot is offered where its volume is. The table is [`Offers::has`], and pure.
 
 use crate::san::Network;
-use crate::service::Appliance;
-use crate::services::Front;
-use crate::services::nbd::Exported;
-use crate::shares::masks;
+use crate::shares::masks::{self, AUTO, NBD};
 use api::san::{Auth, Members};
 use dsl::Stats;
 use dsl::props::{PropName, Source, Value};
-use std::collections::BTreeSet;
-use std::sync::PoisonError;
 use units::Result;
-use world::Address;
-
-/// What an administrator says of a volume, or of a project: `on`, `off`, or as the table has it.
-pub(crate) const PROPERTY: &str = "cenote:nbd";
-/// The value that says nothing.
-pub(crate) const AUTO: &str = "auto";
 
 /// What was said when the daemon was started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,7 +56,7 @@ pub(crate) struct Facts {
 impl Facts {
     pub async fn of(stats: &Stats<'_>, dataset: &str, network: &Network) -> Result<Facts> {
         let own = stats.get(&PropName::User(crate::datasets::migration::COPY_OF.into())).await?;
-        let said = match stats.get(&PropName::User(PROPERTY.into())).await? {
+        let said = match stats.get(&PropName::User(NBD.into())).await? {
             Some((Value::Text(word), _)) if word == AUTO => None,
             Some((Value::Text(word), _)) => Some(word == "on"),
             _ => None,
@@ -103,61 +92,6 @@ impl Offers {
         }
         let is_open = facts.said == Some(true) || !facts.masked;
         is_open && (through != Through::Unasked || self.first.as_deref() == Some(dataset))
-    }
-}
-
-impl Appliance {
-    /// Must be called before doors are opened.
-    pub fn set_offers(&self, offers: Offers) {
-        *self.0.offers.lock().unwrap_or_else(PoisonError::into_inner) = offers;
-    }
-
-    pub(crate) fn offers(&self) -> Offers {
-        self.0.offers.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// How clients come in at a door.
-    pub(crate) fn through(&self, door: Option<&Address>) -> Through {
-        match door {
-            Some(Address::Tcp(_)) if self.is_nbd_asked_for() => Through::Asked,
-            Some(Address::Tcp(_)) => Through::Unasked,
-            _ => Through::Socket,
-        }
-    }
-
-    /// Hangs up on clients of volumes that are no longer offered where they came in, for as long as the daemon runs.
-    pub async fn follow_offers(self) {
-        let mut seen = self.san_generation();
-        loop {
-            seen = self.san_change(seen).await;
-            let Some(server) = self.nbd() else { return };
-            let mut gone = BTreeSet::new();
-            for client in server.clients() {
-                let Some(export) = client.export.filter(|export| !export.is_empty()) else { continue };
-                let exported = Exported::at(&self, client.door.as_ref());
-                // One that cannot be looked at now is looked at when something changes next.
-                if matches!(exported.is_offered(&export).await, Ok(false)) {
-                    gone.insert((export, client.door.map(|door| door.to_string())));
-                }
-            }
-            for (export, door) in gone {
-                tracing::info!(export, "it is no longer offered over NBD: its clients are ended");
-                server.disconnect_at(&export, door.as_deref());
-            }
-        }
-    }
-
-    /// Where a volume is offered, as clients are told it.
-    pub(crate) fn addresses_of(&self, dataset: &str, facts: &Facts) -> Vec<String> {
-        let offers = self.offers();
-        let is_asked_for = self.is_nbd_asked_for();
-        let through = |address: &String| match address.starts_with("unix:") {
-            true => Through::Socket,
-            false if is_asked_for => Through::Asked,
-            false => Through::Unasked,
-        };
-        let all = self.addresses(Front::Nbd).into_iter();
-        all.filter(|address| offers.has(through(address), dataset, facts)).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! A dataset as a project, file system or LUN, with everything that is said of it.
 
-use super::luns::{facts, number};
+use super::lun_facts::{facts, number};
 use super::root;
 use super::schema::values as values_of;
 use crate::values;

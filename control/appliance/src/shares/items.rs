@@ -2,14 +2,14 @@
 
 use super::LunFacts;
 use super::describe::item;
-use super::luns::{facts, list, new_guid, own, parse_guid};
+use super::lun_facts::{facts, list, new_guid, own, parse_guid};
 use super::numbers::{Wish, choose};
 use super::settings::{self, NumberWish, Settings};
+use crate::appliance::{Appliance, By};
 use crate::datasets::Doomed;
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
 use crate::san::Network;
-use crate::service::{Appliance, By};
 use api::san::DEFAULT_GROUP;
 use api::shares::{DEFAULT_PROJECT, Item, ItemKind, Place, Shares};
 use api::{ApiError, CustomProperty, ErrorKind, NewDataset, NewKind, Reply, Result};

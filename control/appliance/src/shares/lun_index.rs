@@ -9,7 +9,7 @@
 //! Invariant: what [`LunIndex::luns`] answers is what asking each dataset of the pool would have, at a moment within the
 //! call. It belongs to one opening of a pool.
 
-use super::luns::{LunFacts, facts, has_part_in};
+use super::lun_facts::{LunFacts, facts, has_part_in};
 use dsl::Dsl;
 use ondisk::ObjsetType;
 use pool::Pool;

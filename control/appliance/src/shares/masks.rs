@@ -11,16 +11,20 @@
 //!
 //! A volume that is no LUN and has none of these is left as it is: no initiator sees it until it becomes one.
 
-use super::luns::{facts, list};
-use crate::services::offers::{AUTO, PROPERTY};
+use super::lun_facts::{facts, list};
 use api::san::DEFAULT_GROUP;
 use dsl::props::{PropName, Source, Value};
 use dsl::{Dsl, Stats};
 use ondisk::ObjsetType;
 use units::{Error, Kind, Result};
 
+/// What an administrator says of a volume, or of a project: `on`, `off`, or as the table has it.
+pub(crate) const NBD: &str = "cenote:nbd";
+/// The value that says nothing.
+pub(crate) const AUTO: &str = "auto";
+
 /// The properties that decide which clients see a volume: as a LUN, and over NBD.
-const MASKS: [&str; 4] = ["cenote:targetgroup", "cenote:initiatorgroup", "cenote:status", PROPERTY];
+const MASKS: [&str; 4] = ["cenote:targetgroup", "cenote:initiatorgroup", "cenote:status", NBD];
 
 /// What of the masks has to be set, by their properties.
 pub(crate) type Masks = Vec<(&'static str, String)>;
@@ -42,7 +46,7 @@ async fn shown(stats: &Stats<'_>, mask: &'static str) -> Result<Option<(String, 
 fn default_of(mask: &str) -> &'static str {
     match mask {
         "cenote:status" => "online",
-        PROPERTY => AUTO,
+        NBD => AUTO,
         _ => DEFAULT_GROUP,
     }
 }

@@ -8,10 +8,10 @@
 //! A client that mounts a share over the network has no right to change its root, so administrators and the drivers of
 //! orchestrators set these when they make the share.
 
+use crate::appliance::{Appliance, By};
 use crate::datasets::quotas::{name_of, number_of};
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
-use crate::service::{Appliance, By};
 use api::Result;
 use pool::Pool;
 use units::Error;

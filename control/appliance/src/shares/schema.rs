@@ -1,7 +1,7 @@
 //! The schema: which properties of an administrator's own there are. See [`api::Schema`].
 
+use crate::appliance::Appliance;
 use crate::error_text::{About, why};
-use crate::service::Appliance;
 use api::schema::{PREFIX, is_name};
 use api::{ApiError, Custom, CustomProperty, CustomType, Reply, Schema, Source};
 use dsl::Stats;

@@ -1,6 +1,6 @@
 //! Attributes as they are set become properties of datasets.
 
-use super::luns::list;
+use super::lun_facts::list;
 use super::masks::Masks;
 use super::root::RootWish;
 use crate::san::Network;

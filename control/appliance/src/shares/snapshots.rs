@@ -1,12 +1,12 @@
 //! Snapshots of shares, and of projects: those of a project are taken, renamed and destroyed with those of its shares.
 
 use super::items::{check_place, plan_groups_of_new};
-use super::luns::own;
+use super::lun_facts::own;
 use super::{masks, settings};
+use crate::appliance::{Appliance, By};
 use crate::datasets::Doomed;
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
-use crate::service::{Appliance, By};
 use api::shares::{DEFAULT_PROJECT, Item, ItemKind, Place};
 use api::{ApiError, ErrorKind, Reply, Result, ShareDeed, ShareSnapshot};
 use dsl::Dsl;

@@ -1,0 +1,164 @@
+//! The appliance: what each room keeps while it runs, and how it starts.
+//!
+//! ```text
+//!   home ──▶ Config ──▶ Appliance::start ──▶ Inner { pools, volumes, mounts, migrations, keeper, gates, … }
+//!                                               ▲
+//!   service ──▶ the rooms' functions for requests, each on `Appliance`
+//! ```
+//!
+//! The states are here and what is asked of them is not: a room's state knows nothing of the appliance, and what a room
+//! does for a request knows the whole of it.
+
+use crate::config::Config;
+use crate::configuration::Configuration;
+use crate::datasets::migration::Migrations;
+use crate::mounts::Mounts;
+use crate::pools::{Pools, Watch};
+use crate::san::directory::Iscsi;
+use crate::schedules::Keeper;
+use crate::services::Gates;
+use crate::services::offers::Offers;
+use api::{ApiError, Result};
+use disk::Volumes;
+use pool::Host;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use tunables::{Tunable, Tunables, Watcher};
+use world::Instant;
+use world::sync::Event;
+
+/// See the crate. Clones are the same appliance.
+#[derive(Clone)]
+pub struct Appliance(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub config: Config,
+    pub host: Host,
+    pub cache: Arc<arc::Cache>,
+    pub tunables: Arc<Tunables>,
+    /// Keeps `zfs_arc_max`, as long as it lives.
+    pub _cache_size: Arc<CacheSize>,
+    /// Held while tunables are set and written down.
+    pub tuning: Mutex<()>,
+    /// Held while pools come and go.
+    pub pools: world::sync::Mutex<Pools>,
+    pub volumes: Arc<Volumes>,
+    pub mounts: Mounts,
+    pub migrations: Migrations,
+    pub keeper: Keeper,
+    pub watch: Watch,
+    pub gates: Gates,
+    pub nbd: Mutex<Option<nbd::Server>>,
+    pub offers: Mutex<Offers>,
+    /// Where the API is, for requests that ask.
+    pub api: Mutex<Vec<String>>,
+    pub iscsi: Mutex<Option<Iscsi>>,
+    pub configuration: Configuration,
+    /// Held while LUNs are numbered, and while groups change on which their numbers depend.
+    pub numbering: world::sync::Mutex<()>,
+    pub asked_to_end: Event,
+    pub started: Instant,
+}
+
+impl fmt::Debug for Appliance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Appliance({})", self.0.config.home.dir().display())
+    }
+}
+
+impl Appliance {
+    /// Starts with the pools that the home remembers.
+    pub async fn start(config: Config) -> Result<Appliance> {
+        let remembered = config.home.pools().map_err(|e| ApiError::new(e.kind().into(), e.to_string()))?;
+        let tunables = crate::tunables::at_start(&config)?;
+        let half = crate::memory::half();
+        let cache = Arc::new(arc::Cache::new(half));
+        let cache_size = Arc::new(CacheSize { cache: cache.clone(), half });
+        tunables.watch(&cache_size);
+        let appliance = Appliance(Arc::new(Inner {
+            pools: world::sync::Mutex::new(Pools::of(remembered, config.is_daemon)),
+            config,
+            host: crate::pools::host::host(),
+            cache,
+            tunables,
+            _cache_size: cache_size,
+            tuning: Mutex::default(),
+            volumes: Arc::default(),
+            mounts: Mounts::default(),
+            migrations: Migrations::default(),
+            keeper: Keeper::default(),
+            watch: Default::default(),
+            gates: Gates::default(),
+            nbd: Mutex::default(),
+            offers: Mutex::default(),
+            api: Mutex::default(),
+            iscsi: Mutex::default(),
+            configuration: Configuration::default(),
+            numbering: world::sync::Mutex::new(()),
+            asked_to_end: Event::new(),
+            started: world::now(),
+        }));
+        if appliance.0.config.is_daemon {
+            appliance.open_all().await;
+        }
+        Ok(appliance)
+    }
+
+    /// Waits until somebody asks for the end.
+    pub async fn ended(&self) {
+        self.0.asked_to_end.wait().await;
+    }
+
+    /// What the requests of all clients of one protocol may hold together, in bytes, beside the base of each connection.
+    pub fn request_bytes(&self) -> usize {
+        crate::memory::request_bytes(self.0.cache.stats().max)
+    }
+
+    /// Tells which server serves the volumes.
+    pub fn set_nbd(&self, server: nbd::Server) {
+        *self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
+    }
+
+    /// Tells where the API is.
+    pub fn set_api(&self, addresses: Vec<String>) {
+        *self.0.api.lock().unwrap_or_else(PoisonError::into_inner) = addresses;
+    }
+
+    pub(crate) fn nbd(&self) -> Option<nbd::Server> {
+        self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_iscsi(&self, iscsi: Iscsi) {
+        *self.0.iscsi.lock().unwrap_or_else(PoisonError::into_inner) = Some(iscsi);
+    }
+
+    pub(crate) fn iscsi(&self) -> Option<Iscsi> {
+        self.0.iscsi.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// How large the cache may be.
+#[derive(Debug)]
+pub(crate) struct CacheSize {
+    cache: Arc<arc::Cache>,
+    /// Of the memory: what it may be when nobody says.
+    half: u64,
+}
+
+impl Watcher for CacheSize {
+    fn retuned(self: Arc<CacheSize>, tunables: &Tunables) {
+        let max = match tunables.get(Tunable::ArcMax) {
+            0 => self.half,
+            bytes => bytes,
+        };
+        self.cache.set_max(max);
+        world::buf::set_kept_max(crate::memory::kept_bytes(max));
+    }
+}
+
+/// Who asks, and in which words: for the history.
+#[derive(Clone, Debug)]
+pub(crate) struct By {
+    pub command: String,
+    pub uid: u64,
+}

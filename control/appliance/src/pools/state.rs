@@ -1,0 +1,170 @@
+//! The pools that there are, by name, and what is open of each.
+
+use crate::home::Known;
+use crate::shares::LunIndex;
+use pool::Pool;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use units::Guid;
+use vdev::label::read::Owner;
+use world::sync::Event;
+use world::{Instant, Task};
+
+/// What a request will do with a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Look,
+    Change,
+}
+
+/// A pool that is open.
+#[derive(Clone)]
+pub(crate) struct Open {
+    pub pool: Pool,
+    pub known: Known,
+    pub since: Instant,
+    pub luns: Arc<LunIndex>,
+    /// Opened read-only though it need not be: there were only questions.
+    pub(super) only_looking: bool,
+}
+
+pub(super) enum State {
+    Closed,
+    Open(Open),
+    Failed(Box<Failed>),
+}
+
+/// Why a pool could not be opened.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Failed {
+    /// In a few words.
+    pub why: String,
+    /// One line for each device that it would need.
+    pub unusable: Vec<String>,
+    /// What its devices say of its vdevs.
+    pub vdevs: Option<api::Vdev>,
+}
+
+pub(super) struct Entry {
+    pub known: Known,
+    pub state: State,
+}
+
+/// By name.
+#[derive(Default)]
+pub(crate) struct Pools(pub(super) BTreeMap<String, Entry>);
+
+impl Pools {
+    /// What is remembered; for a new daemon without what was only passing.
+    pub fn of(remembered: Vec<Known>, is_daemon: bool) -> Pools {
+        let kept = remembered.into_iter().filter(|known| !(is_daemon && known.passing));
+        Pools(kept.map(|known| (known.name.clone(), Entry { known, state: State::Closed })).collect())
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    pub fn has_guid(&self, guid: u64) -> bool {
+        self.0.values().any(|entry| entry.known.guid == guid)
+    }
+
+    /// The pool here with this guid.
+    pub fn name_of(&self, guid: Option<Guid>) -> Option<String> {
+        let named = |(_, entry): &(&String, &Entry)| Some(Guid(entry.known.guid)) == guid;
+        self.0.iter().find(named).map(|(name, _)| name.clone())
+    }
+
+    /// Whether the device with this label belongs to a pool here. The configuration of an open pool decides: a device
+    /// that was removed keeps its label when its wiping was cut short. Of a pool that is not open, all that name it do.
+    pub fn has_device(&self, owner: &Owner) -> bool {
+        self.0.values().filter(|entry| Some(Guid(entry.known.guid)) == owner.pool).any(|entry| {
+            match &entry.state {
+                State::Open(open) => open.pool.tree().spec().walk().any(|vdev| vdev.guid == owner.leaf),
+                _ => true,
+            }
+        })
+    }
+
+    /// Those that are open now.
+    pub fn opened(&self) -> impl Iterator<Item = &Pool> {
+        self.0.values().filter_map(|entry| match &entry.state {
+            State::Open(open) => Some(&open.pool),
+            _ => None,
+        })
+    }
+
+    pub fn are_all_open(&self) -> bool {
+        self.opened().count() == self.0.len()
+    }
+
+    /// The pool has other devices than before.
+    pub fn note_devices(&mut self, name: &str) {
+        if let Some(entry) = self.0.get_mut(name)
+            && let State::Open(open) = &mut entry.state
+        {
+            open.known.devices = devices_of(&open.pool);
+            entry.known = open.known.clone();
+        }
+    }
+
+    pub fn known(&self) -> Vec<Known> {
+        self.0.values().map(|entry| entry.known.clone()).collect()
+    }
+
+    pub fn add(&mut self, open: Open) {
+        self.0.insert(open.known.name.clone(), Entry { known: open.known.clone(), state: State::Open(open) });
+    }
+
+    pub fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+}
+
+impl Open {
+    pub fn new(pool: Pool, known: Known, only_looking: bool) -> Open {
+        if !pool.is_read_only() {
+            watch(&pool);
+        }
+        Open { pool, known, since: world::now(), luns: Arc::default(), only_looking }
+    }
+}
+
+/// Where the devices of an open pool are, to find them again.
+pub(crate) fn devices_of(pool: &Pool) -> Vec<String> {
+    let tree = pool.tree();
+    let leaves = tree.leaves().into_iter().map(|l| l.device().path.to_string_lossy().into_owned());
+    let mut devices: Vec<String> = leaves.collect();
+    let status = tree.status();
+    devices.extend(status.spares.iter().chain(&status.caches).filter_map(|v| v.path.clone()));
+    devices.sort();
+    devices.dedup();
+    devices
+}
+
+/// The task that looks at pools and logs what happens to them.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    pub(super) ending: Event,
+    pub(super) task: Mutex<Option<Task<()>>>,
+}
+
+/// Writes into the log when a pool is suspended, fails or goes on, until it is closed.
+fn watch(pool: &Pool) {
+    let pool = pool.clone();
+    world::spawn(async move {
+        let mut seen = None;
+        while let Some(now) = pool.suspended_otherwise(&seen).await {
+            let name = pool.name();
+            match &now {
+                Some(why) => tracing::error!(pool = name, "nothing is written any more: {why}"),
+                None => tracing::warn!(pool = name, "the pool goes on"),
+            }
+            seen = now;
+        }
+    });
+}
