@@ -120,7 +120,7 @@ impl Count {
 
     fn add(&self, dnode: &DnodePhys, sign: i64) {
         let Some(owner) = self.census.owner(dnode.bonus_kind, &dnode.bonus) else { return };
-        let mut sums = crate::objset::lock(&self.sums);
+        let mut sums = crate::lock::lock(&self.sums);
         for (account, id) in
             [(Account::User, owner.user), (Account::Group, owner.group), (Account::Project, owner.project)]
         {

@@ -1,8 +1,10 @@
 //! Making and unmaking objects: finding a free dnode slot.
 
-use crate::node::{Attrs, Node};
+use crate::attrs::{Attrs, SLOT};
+use crate::lock::lock;
+use crate::node::Node;
 use crate::object::Object;
-use crate::objset::{ObjSet, SLOT, lock};
+use crate::objset::ObjSet;
 use crate::tree::Tree;
 use ondisk::{DnodeFlags, ObjectType};
 use std::sync::atomic::Ordering;

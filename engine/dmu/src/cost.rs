@@ -14,23 +14,18 @@
 //! The sums go to [`txg::Tx::charge`]. In syncing context nothing is counted: what the pool writes of itself is what the
 //! slop is for.
 
-use crate::node::{Attrs, State};
+use crate::attrs::Attrs;
+use crate::first_in::{DNODES, FirstIn, INDIRECT};
+use crate::node::State;
 use crate::object::Object;
-use crate::objset::{SLOT, Shared};
 use crate::overlay::Overlay;
+use crate::shared::Shared;
 use ondisk::{BlockPointer, ObjectType};
 use std::ops::Range;
 use txg::Tx;
-use units::ObjectId;
 
 /// Entries of space maps, deadlists and lists of what is to be freed, for each block, in three copies.
 const BOOKKEEPING: u64 = 512;
-/// Bytes of a block of dnodes.
-const DNODES: u64 = 16 << 10;
-/// Bytes of an indirect block of the meta-dnode.
-const INDIRECT: u64 = 128 << 10;
-/// The dnodes that one level-1 block of the meta-dnode leads to.
-const DNODES_BELOW: u64 = DNODES / SLOT * (INDIRECT / BlockPointer::SIZE as u64);
 /// The root block, the upper levels of the meta-dnode, sums of what users take: once in a txg.
 const ROOT: u64 = 128 << 10;
 
@@ -132,29 +127,6 @@ pub(crate) fn of_dnode(shared: &Shared, first_in: FirstIn) -> u64 {
         if is_first { shared.store.charge_max(bytes, choose(level)) } else { 0 }
     };
     of(first_in.block, DNODES, 0) + of(first_in.group, INDIRECT, 1) + of(first_in.set, ROOT, 2)
-}
-
-/// Of which dnodes one is the first that a txg has dirtied.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FirstIn {
-    pub block: bool,
-    pub group: bool,
-    pub set: bool,
-}
-
-impl FirstIn {
-    /// `is_any` says whether one of these numbers is dirty. Number 0, the meta-dnode, is dirty with any of them.
-    pub fn of(id: ObjectId, is_any: impl Fn(Range<ObjectId>) -> bool) -> FirstIn {
-        let first = |count: u64| {
-            let start = id.0 / count * count;
-            !is_any(ObjectId(start.max(1))..ObjectId(start.saturating_add(count)))
-        };
-        FirstIn {
-            block: first(DNODES / SLOT),
-            group: first(DNODES_BELOW),
-            set: !is_any(ObjectId(1)..ObjectId(u64::MAX)),
-        }
-    }
 }
 
 impl Object {

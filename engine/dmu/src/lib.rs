@@ -40,18 +40,24 @@
 
 mod accounting;
 mod alloc;
+mod attrs;
+mod blocks;
 mod cost;
+mod first_in;
 mod frees;
 #[cfg(test)]
 mod interleave;
+mod lock;
 mod node;
 mod now;
 mod object;
 mod objset;
 mod overlay;
 mod pointers;
+mod policy;
 mod prefetch;
 mod ranges;
+mod shared;
 mod spill;
 mod sync;
 mod traverse;
@@ -59,10 +65,11 @@ mod tree;
 
 pub use accounting::{Account, Census, Ledger, NoLedger, Owner, Sums};
 pub use alloc::NewObject;
+pub use attrs::Attrs;
 pub use frees::PieceToFree;
-pub use node::Attrs;
 pub use object::Object;
-pub use objset::{Caching, ObjSet, Policy, RedundantMetadata, SyncMode};
+pub use objset::ObjSet;
+pub use policy::{Caching, Policy, RedundantMetadata, SyncMode};
 pub use prefetch::{Streaks, aside};
 pub use spill::{SPILL_MAX, SPILL_UNIT};
 pub use sync::SyncCtx;

@@ -14,7 +14,7 @@
 //!
 //! The holder of a [`Tx`] of the block's txg keeps the sync away meanwhile.
 
-use crate::node::Attrs;
+use crate::attrs::Attrs;
 use crate::object::Object;
 use ondisk::BlockPointer;
 use txg::Tx;
@@ -39,7 +39,7 @@ impl Object {
         };
         let Attrs { kind, checksum, compression, .. } = attrs;
         let choice = node.shared.policy().choose(kind, 0, checksum, compression);
-        let mut spec = node.shared.spec(node, choice, kind, 0, blkid, tx.txg(), 1);
+        let mut spec = node.shared.spec(node.id, choice, kind, 0, blkid, tx.txg(), 1);
         spec.urgent = true;
         let bp = node.shared.store.write(data.clone(), &BlockPointer::HOLE, spec).await?;
         let kept = {

@@ -1,7 +1,10 @@
 //! An open object: reading it, and changing it within a transaction.
 
+mod spill;
+
+use crate::attrs::Attrs;
 use crate::cost;
-use crate::node::{Attrs, Node};
+use crate::node::Node;
 use crate::overlay::{Found, Overlay};
 use crate::tree::Tree;
 use ondisk::{BlockPointer, DnodePhys};

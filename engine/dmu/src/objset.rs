@@ -2,245 +2,22 @@
 
 use crate::accounting::{Account, Census};
 use crate::alloc::Search;
-use crate::cost::FirstIn;
+use crate::attrs::{DNODE_BLOCK, SLOT};
+use crate::blocks::Blocks;
+use crate::lock::lock;
 use crate::node::Node;
 use crate::object::Object;
+use crate::policy::Policy;
+use crate::shared::Shared;
 use crate::tree::Tree;
 use ondisk::{
     BlockPointer, DnodeFlags, DnodePhys, Feature, ObjectType, ObjsetFlags, ObjsetPhys, ObjsetSize, ObjsetType,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use units::{Checksum, Compression, Error, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
-use world::Buf;
-use zio::{BlockStore, Bookmark, ReadClass, WriteSpec};
-
-/// Bytes of one dnode slot, and of a block of them.
-pub(crate) const SLOT: u64 = 512;
-pub(crate) const DNODE_BLOCK: u32 = 16 << 10;
-
-/// `redundant_metadata`: which metadata gets one copy more than the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RedundantMetadata {
-    All,
-    /// Indirect blocks of user data at level 1 do without.
-    Most,
-    /// Only what would lose whole objects.
-    Some,
-    None,
-}
-
-/// `sync`: what becomes of requests for durability.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyncMode {
-    /// They are met, and nothing else waits.
-    Standard,
-    /// Every write is one.
-    Always,
-    /// They are ignored.
-    Disabled,
-}
-
-/// What a cache may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Caching {
-    None,
-    Metadata,
-    All,
-}
-
-impl Caching {
-    pub fn takes(self, is_metadata: bool) -> bool {
-        self == Caching::All || self == Caching::Metadata && is_metadata
-    }
-}
-
-/// How an object set is written: the dataset's properties.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
-    pub compression: Compression,
-    pub checksum: Checksum,
-    pub copies: u8,
-    pub redundant_metadata: RedundantMetadata,
-    /// The pool keeps the birth txg of holes (feature `hole_birth`).
-    pub hole_birth: bool,
-    /// The pool may compress with lz4 (feature `lz4_compress`); else metadata takes lzjb.
-    pub lz4: bool,
-    pub sync: SyncMode,
-    /// `logbias=throughput`: the intent log names blocks of data rather than repeat them.
-    pub logbias_throughput: bool,
-    /// What of it stays in memory.
-    pub primary_cache: Caching,
-    /// Clients may not change it (the property `readonly`).
-    pub read_only: bool,
-}
-
-impl Policy {
-    /// The pool's own object set: three copies of everything.
-    pub fn mos() -> Policy {
-        Policy {
-            compression: Compression::Lz4,
-            checksum: Checksum::Fletcher4,
-            copies: 3,
-            redundant_metadata: RedundantMetadata::All,
-            hole_birth: true,
-            lz4: true,
-            sync: SyncMode::Standard,
-            logbias_throughput: false,
-            primary_cache: Caching::All,
-            read_only: false,
-        }
-    }
-
-    /// Compression, checksum and copies for a block of `kind` at `level` of an object that asks for nothing itself.
-    pub(crate) fn choose(
-        &self,
-        kind: ObjectType,
-        level: u8,
-        own_checksum: u8,
-        own_compression: u8,
-    ) -> Choice {
-        if level == 0 && !kind.is_metadata() {
-            return Choice {
-                compression: Compression::from_code(own_compression).unwrap_or(self.compression),
-                checksum: Checksum::from_code(own_checksum).unwrap_or(self.checksum),
-                copies: self.copies,
-            };
-        }
-        let extra = match self.redundant_metadata {
-            RedundantMetadata::All => true,
-            RedundantMetadata::Most => level >= 2 || kind.is_metadata(),
-            // What many files would be lost with. A block of dnodes, a directory and a spill block are of few.
-            RedundantMetadata::Some => {
-                let of_few = [ObjectType::DIRECTORY_CONTENTS, ObjectType::SA].contains(&kind)
-                    || (kind == ObjectType::DNODE && level == 0);
-                kind.is_metadata() && !of_few
-            }
-            RedundantMetadata::None => false,
-        };
-        // Only what detects more than flipped bits is good enough for a block that others hang from.
-        let strong = self.checksum.is_cryptographic() || self.checksum == Checksum::Fletcher4;
-        Choice {
-            compression: if self.lz4 { Compression::Lz4 } else { Compression::Lzjb },
-            checksum: if strong { self.checksum } else { Checksum::Fletcher4 },
-            copies: (self.copies + u8::from(extra)).min(3),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Choice {
-    pub compression: Compression,
-    pub checksum: Checksum,
-    pub copies: u8,
-}
-
-/// What an object set and all its objects share.
-pub(crate) struct Shared {
-    pub id: ObjsetId,
-    pub store: Arc<dyn BlockStore>,
-    policy: Mutex<Policy>,
-    /// Objects with an overlay, by txg: held here so that they outlive their users.
-    dirty: [Mutex<BTreeMap<ObjectId, Arc<Node>>>; Txg::SLOTS],
-    /// Those that are being synced. When a sync does not come to its end they stay: what they hold is on no device, and a
-    /// reader that opened them anew would find what was there before.
-    syncing: Mutex<Vec<Arc<Node>>>,
-    zeros: OnceLock<Buf>,
-}
-
-const ZEROS: usize = 128 << 10;
-
-impl Shared {
-    pub async fn read(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Result<Buf> {
-        if let Some(buf) = self.store.cached(bp) {
-            return Ok(buf);
-        }
-        let keeps = self.policy().primary_cache.takes(bp.is_metadata());
-        let class = if class == ReadClass::Demand && !keeps { ReadClass::Passing } else { class };
-        self.store.read(bp, at, class).await
-    }
-
-    pub fn policy(&self) -> Policy {
-        *lock(&self.policy)
-    }
-
-    /// Lists a node with an overlay. Answers of which dnodes it is the first to be dirty.
-    pub fn list_dirty(&self, node: &Arc<Node>, txg: Txg) -> FirstIn {
-        let mut dirty = lock(&self.dirty[txg.slot()]);
-        let first_in = FirstIn::of(node.id, |ids| dirty.range(ids).next().is_some());
-        dirty.insert(node.id, node.clone());
-        first_in
-    }
-
-    pub fn take_dirty(&self, txg: Txg) -> BTreeMap<ObjectId, Arc<Node>> {
-        let mut dirty = lock(&self.dirty[txg.slot()]);
-        lock(&self.syncing).extend(dirty.values().cloned());
-        std::mem::take(&mut *dirty)
-    }
-
-    pub fn dirty_bytes(&self, txg: Txg) -> u64 {
-        let dirty: Vec<_> = lock(&self.dirty[txg.slot()]).values().cloned().collect();
-        dirty.iter().map(|node| node.lock().overlay(txg).map_or(0, |overlay| overlay.counted)).sum()
-    }
-
-    /// All that was taken is on disk, as far as this pass goes.
-    pub fn synced(&self) {
-        let nodes = std::mem::take(&mut *lock(&self.syncing));
-        drop(nodes);
-    }
-
-    pub fn is_dirty(&self, txg: Txg) -> bool {
-        !lock(&self.dirty[txg.slot()]).is_empty()
-    }
-
-    /// Whether something is not on disk yet, of whatever txg.
-    fn is_dirty_at_all(&self) -> bool {
-        self.dirty.iter().any(|dirty| !lock(dirty).is_empty()) || !lock(&self.syncing).is_empty()
-    }
-
-    /// Zeros to hand out for holes; one buffer serves all of usual size.
-    pub fn zeros(&self, len: usize) -> Buf {
-        if len > ZEROS {
-            return Buf::zeroed(len);
-        }
-        self.zeros.get_or_init(|| Buf::zeroed(ZEROS)).slice(0..len)
-    }
-
-    pub fn spec(
-        &self,
-        node: &Node,
-        choice: Choice,
-        kind: ObjectType,
-        level: u8,
-        blkid: u64,
-        txg: Txg,
-        pass: u32,
-    ) -> WriteSpec {
-        WriteSpec {
-            kind,
-            level,
-            compression: choice.compression,
-            checksum: choice.checksum,
-            copies: choice.copies,
-            txg,
-            pass,
-            fill: 1,
-            keep: self.policy().primary_cache.takes(level > 0 || kind.is_metadata()),
-            urgent: false,
-            at: Bookmark { objset: self.id, object: node.id, level: level as i8, blkid },
-        }
-    }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    #[cfg(not(test))]
-    let locked = mutex.lock();
-    #[cfg(test)]
-    let locked = crate::interleave::lock(mutex);
-    // What these locks guard is replaced whole, never left half changed.
-    locked.unwrap_or_else(PoisonError::into_inner)
-}
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use units::{Error, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
+use zio::{BlockStore, Bookmark, ReadClass};
 
 /// An open object set. Clones are the same set.
 #[derive(Clone)]
@@ -269,10 +46,7 @@ impl Drop for Set {
     /// What is dirty holds what it shares with the set, which holds what is dirty. Nobody is left to sync it: the pool was
     /// given up, or the power is gone.
     fn drop(&mut self) {
-        for dirty in &self.shared.dirty {
-            drop(std::mem::take(&mut *lock(dirty)));
-        }
-        self.shared.synced();
+        self.shared.forget_dirty();
     }
 }
 
@@ -326,14 +100,7 @@ impl ObjSet {
         phys: ObjsetPhys,
         policy: Policy,
     ) -> ObjSet {
-        let shared = Arc::new(Shared {
-            id,
-            store,
-            policy: Mutex::new(policy),
-            dirty: Default::default(),
-            syncing: Mutex::default(),
-            zeros: OnceLock::new(),
-        });
+        let shared = Arc::new(Shared::new(Blocks::new(id, store, policy)));
         let meta = Object { node: Node::from_phys(ObjectId::META_DNODE, shared.clone(), &phys.meta_dnode) };
         let accounts = Account::ALL.map(|account| {
             let dnode = account_dnode(&phys, account);
@@ -400,7 +167,7 @@ impl ObjSet {
 
     /// Blocks written from now on follow `policy`.
     pub fn set_policy(&self, policy: Policy) {
-        *lock(&self.0.shared.policy) = policy;
+        self.0.shared.set_policy(policy);
     }
 
     pub fn is_dirty(&self, txg: Txg) -> bool {

@@ -14,7 +14,7 @@
 //! From [`Overlay::begin_sync`] on nothing changes but that blocks land, each when it is on its device: then its memory is
 //! the cache's, which may drop it, and writers that wait for memory go on before the txg is at its end.
 
-use crate::node::Attrs;
+use crate::attrs::Attrs;
 use crate::ranges::Ranges;
 use crate::spill::Spill;
 use ondisk::BlockPointer;

@@ -7,8 +7,9 @@
 //! Who knows which objects will be opened says so to [`ObjSet::prefetch_dnodes`]. Nobody waits for what is fetched in
 //! advance; [`aside`] makes a task only of what is not in the cache.
 
+use crate::lock::lock;
 use crate::object::Object;
-use crate::objset::{ObjSet, lock};
+use crate::objset::ObjSet;
 use std::future::Future;
 use std::ops::Range;
 use std::sync::Mutex;

@@ -17,10 +17,12 @@
 
 use crate::accounting::{Account, Count, Ledger};
 use crate::alloc::count_dnodes;
+use crate::attrs::{Attrs, SLOT};
 use crate::cost;
-use crate::node::{Attrs, Node};
+use crate::lock::lock;
+use crate::node::Node;
 use crate::object::Object;
-use crate::objset::{ObjSet, SLOT, lock};
+use crate::objset::ObjSet;
 use crate::overlay::{Frozen, Overlay};
 use crate::pointers::Pointers;
 use crate::spill::{SPILL_BLKID, Spill};
@@ -167,7 +169,7 @@ impl ObjSet {
         };
         let old = self.root();
         let choice = shared.policy().choose(ObjectType::OBJSET, 0, 0, 0);
-        let mut spec = shared.spec(&self.0.meta.node, choice, ObjectType::OBJSET, 0, 0, ctx.txg, ctx.pass);
+        let mut spec = shared.spec(self.0.meta.node.id, choice, ObjectType::OBJSET, 0, 0, ctx.txg, ctx.pass);
         spec.at = Bookmark::root(shared.id);
         spec.fill = fill;
         let new = shared.store.write(data, &old, spec).await?;
@@ -292,7 +294,7 @@ async fn sync_spill(
         Spill::Written(data) if !frozen.destroyed => {
             let kind = frozen.attrs.bonus_kind;
             let choice = node.shared.policy().choose(kind, 0, 0, 0);
-            let spec = node.shared.spec(node, choice, kind, 0, SPILL_BLKID, ctx.txg, ctx.pass);
+            let spec = node.shared.spec(node.id, choice, kind, 0, SPILL_BLKID, ctx.txg, ctx.pass);
             let new = store.write(data.clone(), &old, spec).await?;
             replace(ctx, &old, &new);
             Some(new)
@@ -551,7 +553,7 @@ impl<'a> Run<'a> {
         let Attrs { kind, checksum, compression, .. } = self.frozen.attrs;
         let shared = &self.node.shared;
         let choice = shared.policy().choose(kind, 0, checksum, compression);
-        let mut spec = shared.spec(self.node, choice, kind, 0, blkid, self.ctx.txg, self.ctx.pass);
+        let mut spec = shared.spec(self.node.id, choice, kind, 0, blkid, self.ctx.txg, self.ctx.pass);
         if kind == ObjectType::DNODE {
             spec.fill = count_dnodes(&data);
         }
@@ -592,7 +594,7 @@ impl<'a> Run<'a> {
         let Attrs { kind, checksum, compression, .. } = self.frozen.attrs;
         let shared = &self.node.shared;
         let choice = shared.policy().choose(kind, level, checksum, compression);
-        let mut spec = shared.spec(self.node, choice, kind, level, index, self.ctx.txg, self.ctx.pass);
+        let mut spec = shared.spec(self.node.id, choice, kind, level, index, self.ctx.txg, self.ctx.pass);
         spec.fill = fill;
         let new = shared.store.write(pointers.into_buf(), &old, spec).await?;
         self.charge(&old, &new);

@@ -5,7 +5,9 @@
 //! the order: object set root, accounting objects, then object after object, parents before children. A damaged block
 //! is reported, and the walk goes on with its siblings.
 
-use crate::objset::{ObjSet, Policy, SLOT};
+use crate::attrs::SLOT;
+use crate::objset::ObjSet;
+use crate::policy::Policy;
 use crate::spill::SPILL_BLKID as SPILL;
 use crate::tree::{Tree, entry};
 use ondisk::{BlockPointer, DnodePhys, ObjectType, ObjsetPhys};

@@ -1,6 +1,6 @@
 //! The stable tree of one object: finding the pointer to a block.
 
-use crate::objset::Shared;
+use crate::blocks::Blocks;
 use ondisk::{BlockPointer, DnodePhys};
 use units::{Error, ObjectId, Result};
 use world::Buf;
@@ -51,18 +51,18 @@ impl Tree {
     /// The pointer to block `index` of `level`, if every indirect block on the way is in memory.
     pub fn find_cached(
         &self,
-        shared: &Shared,
+        blocks: &Blocks,
         object: ObjectId,
         level: u8,
         index: u64,
     ) -> Option<Result<BlockPointer>> {
-        Some(self.find_run_cached(shared, object, level, index)?.map(|(bp, _)| bp))
+        Some(self.find_run_cached(blocks, object, level, index)?.map(|(bp, _)| bp))
     }
 
     /// As [`Tree::find_run`], under the same condition.
     pub fn find_run_cached(
         &self,
-        shared: &Shared,
+        blocks: &Blocks,
         object: ObjectId,
         level: u8,
         index: u64,
@@ -72,7 +72,7 @@ impl Tree {
             match walk.next_indirect() {
                 Step::Found(bp) => return Some(Ok((bp, walk.end_of_run()))),
                 Step::Needs(bp, _) => {
-                    let buf = shared.store.cached(bp)?;
+                    let buf = blocks.store.cached(bp)?;
                     if let Err(e) = walk.descend(&buf) {
                         return Some(Err(e));
                     }
@@ -84,19 +84,19 @@ impl Tree {
     /// The pointer to block `index` of `level`: a hole where there is none.
     pub async fn find(
         &self,
-        shared: &Shared,
+        blocks: &Blocks,
         object: ObjectId,
         level: u8,
         index: u64,
     ) -> Result<BlockPointer> {
-        self.find_run(shared, object, level, index).await.map(|(bp, _)| bp)
+        self.find_run(blocks, object, level, index).await.map(|(bp, _)| bp)
     }
 
     /// As [`Tree::find`], with the number of the first block after it that may be different: a hole high up in the
     /// tree answers for many blocks.
     pub async fn find_run(
         &self,
-        shared: &Shared,
+        blocks: &Blocks,
         object: ObjectId,
         level: u8,
         index: u64,
@@ -106,8 +106,8 @@ impl Tree {
             match walk.next_indirect() {
                 Step::Found(bp) => return Ok((bp, walk.end_of_run())),
                 Step::Needs(bp, place) => {
-                    let place = Bookmark { objset: shared.id, ..place };
-                    let buf = shared.read(bp, place, ReadClass::Demand).await?;
+                    let place = Bookmark { objset: blocks.id, ..place };
+                    let buf = blocks.read(bp, place, ReadClass::Demand).await?;
                     walk.descend(&buf)?;
                 }
             }

@@ -1,0 +1,77 @@
+//! The blocks of an object set: how they are read, and how they are to be written.
+
+use crate::lock::lock;
+use crate::policy::{Choice, Policy};
+use ondisk::{BlockPointer, ObjectType};
+use std::sync::{Arc, Mutex, OnceLock};
+use units::{ObjectId, ObjsetId, Result, Txg};
+use world::Buf;
+use zio::{BlockStore, Bookmark, ReadClass, WriteSpec};
+
+/// Those of one object set, and the policy that new ones follow.
+pub(crate) struct Blocks {
+    /// The object set, as bookmarks name it.
+    pub id: ObjsetId,
+    pub store: Arc<dyn BlockStore>,
+    policy: Mutex<Policy>,
+    zeros: OnceLock<Buf>,
+}
+
+const ZEROS: usize = 128 << 10;
+
+impl Blocks {
+    pub fn new(id: ObjsetId, store: Arc<dyn BlockStore>, policy: Policy) -> Blocks {
+        Blocks { id, store, policy: Mutex::new(policy), zeros: OnceLock::new() }
+    }
+
+    pub async fn read(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Result<Buf> {
+        if let Some(buf) = self.store.cached(bp) {
+            return Ok(buf);
+        }
+        let keeps = self.policy().primary_cache.takes(bp.is_metadata());
+        let class = if class == ReadClass::Demand && !keeps { ReadClass::Passing } else { class };
+        self.store.read(bp, at, class).await
+    }
+
+    pub fn policy(&self) -> Policy {
+        *lock(&self.policy)
+    }
+
+    /// Blocks written from now on follow `policy`.
+    pub fn set_policy(&self, policy: Policy) {
+        *lock(&self.policy) = policy;
+    }
+
+    /// Zeros to hand out for holes; one buffer serves all of usual size.
+    pub fn zeros(&self, len: usize) -> Buf {
+        if len > ZEROS {
+            return Buf::zeroed(len);
+        }
+        self.zeros.get_or_init(|| Buf::zeroed(ZEROS)).slice(0..len)
+    }
+
+    pub fn spec(
+        &self,
+        object: ObjectId,
+        choice: Choice,
+        kind: ObjectType,
+        level: u8,
+        blkid: u64,
+        txg: Txg,
+        pass: u32,
+    ) -> WriteSpec {
+        WriteSpec {
+            kind,
+            level,
+            compression: choice.compression,
+            checksum: choice.checksum,
+            copies: choice.copies,
+            txg,
+            pass,
+            fill: 1,
+            keep: self.policy().primary_cache.takes(level > 0 || kind.is_metadata()),
+            urgent: false,
+            at: Bookmark { objset: self.id, object, level: level as i8, blkid },
+        }
+    }
+}
