@@ -126,6 +126,14 @@ impl Pool {
         self.0.txgs.failure()
     }
 
+    /// Waits until the txg that is being synced is on disk, or the pool is suspended.
+    ///
+    /// # Errors
+    /// What it is suspended for, or has failed of.
+    pub async fn settled(&self) -> Result<()> {
+        self.0.txgs.settled().await
+    }
+
     /// Waits until [`Pool::suspended`] is another than `seen`; `None` when the pool is closing.
     pub async fn suspended_otherwise(&self, seen: &Option<String>) -> Option<Option<String>> {
         self.0.txgs.failure_otherwise(seen).await

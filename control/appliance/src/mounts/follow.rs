@@ -45,9 +45,15 @@ impl Appliance {
     pub(crate) async fn unmount_to_rename(&self, dataset: &str) -> Result<Vec<String>> {
         self.forget_snapshot(dataset).await;
         let these = self.0.mounts.below(dataset);
-        let names =
+        let names: Vec<String> =
             these.iter().filter(|(_, mount)| !mount.has_ended()).map(|(name, _)| name.clone()).collect();
-        self.unmount_these(these, false).await?;
+        if let Err(busy) = self.unmount_these(these, false).await {
+            // What is below the busy one was unmounted before it.
+            let gone = |name: &&String| self.0.mounts.get(name).is_none_or(|mount| mount.has_ended());
+            let gone: Vec<String> = names.iter().filter(gone).cloned().collect();
+            self.mount_renamed(dataset, dataset, &gone).await;
+            return Err(busy);
+        }
         Ok(names)
     }
 

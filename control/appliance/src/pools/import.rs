@@ -45,7 +45,9 @@ impl Appliance {
         let candidate = self.choose(&import, &asked).await?;
         let name = import.new_name.clone().unwrap_or_else(|| candidate.name().to_string());
         dsl::name::check_pool(&name).map_err(|e| failed(&e))?;
-        self.check_host(&candidate, import.force || how.read_only, &asked).await?;
+        if !import.force {
+            self.check_host(&candidate, how.read_only, &asked).await?;
+        }
 
         let mut pools = self.0.pools.lock().await;
         if pools.contains(&name) {
@@ -122,11 +124,18 @@ impl Appliance {
         }
     }
 
-    /// A pool that was not exported may be in use: on another host, or by another process of this one.
-    async fn check_host(&self, candidate: &Candidate, allowed: bool, asked: &str) -> Result<()> {
+    /// A pool that was not exported may be in use: on another host, or by another process of this one. To read it, it is
+    /// enough that no process is known to write to it: what changes while it is read looks damaged.
+    async fn check_host(&self, candidate: &Candidate, read_only: bool, asked: &str) -> Result<()> {
         let config = &candidate.config;
-        if config.state != ondisk::PoolState::Active || allowed {
+        if config.state != ondisk::PoolState::Active {
             return Ok(());
+        }
+        if read_only {
+            return match owner::opener(config.process.as_deref()) {
+                Opener::Runs(_) => self.check_process(candidate, asked).await,
+                Opener::Ended | Opener::Unknown => Ok(()),
+            };
         }
         let Some((id, host)) = config.host.as_ref().filter(|(id, _)| *id != 0 && *id != self.0.host.id)
         else {

@@ -160,6 +160,10 @@ fn watch(pool: &Pool) {
         let mut seen = None;
         while let Some(now) = pool.suspended_otherwise(&seen).await {
             let name = pool.name();
+            // One that is cleared goes on when its devices have taken what waited for them, and not before.
+            if now.is_none() && pool.settled().await.is_err() {
+                continue;
+            }
             match &now {
                 Some(why) => tracing::error!(pool = name, "nothing is written any more: {why}"),
                 None => tracing::warn!(pool = name, "the pool goes on"),
