@@ -1,11 +1,11 @@
 //! Who is told that blocks come and go, and who counts what users take.
 //!
 //! A file system keeps sums of what each user, group and project takes, in three objects whose dnodes stand in the root
-//! block. A sync knows how large each object was and is; whose it is, and how sums are kept, the [`Census`] knows.
+//! block. A sync knows how large each object was and is; whose it is, and how sums are kept, the [`UserAccounting`] knows.
 //!
 //! ```text
 //!   object synced ─▶ old dnode: − for its owner ─┐
-//!                    new dnode: + for its owner ─┴▶ sums ─▶ Census::settle ─▶ accounting objects ─▶ root block
+//!                    new dnode: + for its owner ─┴▶ sums ─▶ UserAccounting::settle ─▶ accounting objects ─▶ root block
 //! ```
 
 use crate::objset::ObjSet;
@@ -20,7 +20,7 @@ use units::{ObjectId, Result};
 
 /// The owner of an object set: it charges its dataset for blocks born, and decides what becomes of those killed (a
 /// snapshot may still need them).
-pub trait Ledger: Send + Sync + Debug {
+pub trait BlockAccounting: Send + Sync + Debug {
     fn born(&self, bp: &BlockPointer);
     fn killed(&self, bp: &BlockPointer);
 
@@ -30,9 +30,9 @@ pub trait Ledger: Send + Sync + Debug {
 
 /// For object sets that nobody is charged for.
 #[derive(Clone, Copy, Debug)]
-pub struct NoLedger;
+pub struct NoBlockAccounting;
 
-impl Ledger for NoLedger {
+impl BlockAccounting for NoBlockAccounting {
     fn born(&self, _: &BlockPointer) {}
     fn killed(&self, _: &BlockPointer) {}
 }
@@ -69,7 +69,7 @@ impl Account {
 pub type Sums = BTreeMap<(Account, String), i64>;
 
 /// See the module.
-pub trait Census: Send + Sync + Debug {
+pub trait UserAccounting: Send + Sync + Debug {
     /// Whom the object with this bonus is charged to, if to anybody.
     fn owner(&self, kind: ObjectType, bonus: &[u8]) -> Option<Owner>;
 
@@ -88,7 +88,7 @@ const DNODE: u64 = 512;
 /// One sync's changes of the sums.
 #[derive(Debug)]
 pub(crate) struct Count {
-    pub census: Arc<dyn Census>,
+    pub user_accounting: Arc<dyn UserAccounting>,
     /// What the file system keeps sums of.
     flags: ObjsetFlags,
     /// Bytes and objects of whom.
@@ -96,9 +96,9 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    pub fn new(census: Arc<dyn Census>, flags: ObjsetFlags) -> Option<Count> {
+    pub fn new(user_accounting: Arc<dyn UserAccounting>, flags: ObjsetFlags) -> Option<Count> {
         let keeps = flags.has(ObjsetFlags::USER_ACCOUNTING_COMPLETE);
-        keeps.then(|| Count { census, flags, sums: Mutex::default() })
+        keeps.then(|| Count { user_accounting, flags, sums: Mutex::default() })
     }
 
     /// Takes the object as it was out of the sums.
@@ -108,7 +108,7 @@ impl Count {
 
     /// Puts the object as it will be into the sums, and marks it as being in them.
     pub fn put_in(&self, new: &mut DnodePhys) {
-        if self.census.owner(new.bonus_kind, &new.bonus).is_none() {
+        if self.user_accounting.owner(new.bonus_kind, &new.bonus).is_none() {
             return;
         }
         new.flags = new.flags.with(DnodeFlags::USERUSED_ACCOUNTED);
@@ -119,7 +119,7 @@ impl Count {
     }
 
     fn add(&self, dnode: &DnodePhys, sign: i64) {
-        let Some(owner) = self.census.owner(dnode.bonus_kind, &dnode.bonus) else { return };
+        let Some(owner) = self.user_accounting.owner(dnode.bonus_kind, &dnode.bonus) else { return };
         let mut sums = crate::lock::lock(&self.sums);
         for (account, id) in
             [(Account::User, owner.user), (Account::Group, owner.group), (Account::Project, owner.project)]
@@ -138,11 +138,11 @@ impl Count {
         }
     }
 
-    pub fn finish(self) -> (Arc<dyn Census>, Sums) {
+    pub fn finish(self) -> (Arc<dyn UserAccounting>, Sums) {
         let counted = self.sums.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let named = counted.into_iter().flat_map(|((account, id), [bytes, objects])| {
             [((account, format!("{id:x}")), bytes), ((account, format!("obj-{id:x}")), objects)]
         });
-        (self.census, named.filter(|(_, sum)| *sum != 0).collect())
+        (self.user_accounting, named.filter(|(_, sum)| *sum != 0).collect())
     }
 }

@@ -1,6 +1,6 @@
 //! What a txg's sync will be charged for, at its worst, counted while the txg is dirtied.
 //!
-//! Each block of an overlay is written once by its txg, with one copy or more, and so is each indirect block above it:
+//! Each block of a dirty record is written once by its txg, with one copy or more, and so is each indirect block above it:
 //!
 //! ```text
 //!   level 2   [            ]      dirtied by the first block below it, in this txg
@@ -15,10 +15,10 @@
 //! slop is for.
 
 use crate::attrs::Attrs;
+use crate::dirty_record::DirtyRecord;
 use crate::first_in::{DNODES, FirstIn, INDIRECT};
 use crate::node::State;
 use crate::object::Object;
-use crate::overlay::Overlay;
 use crate::shared::Shared;
 use ondisk::{BlockPointer, ObjectType};
 use std::ops::Range;
@@ -37,10 +37,10 @@ fn group(blkid: u64, fan_out_shift: u32, level: u8) -> Range<u64> {
 }
 
 /// Whether the txg writes the indirect block above these blocks in any case.
-fn is_touched(overlay: Option<&Overlay>, group: &Range<u64>) -> bool {
-    overlay.is_some_and(|overlay| {
-        overlay.blocks.range(group.clone()).next().is_some()
-            || overlay.freed.overlap(group.clone()).any(|freed| freed != *group)
+fn is_touched(dirty_record: Option<&DirtyRecord>, group: &Range<u64>) -> bool {
+    dirty_record.is_some_and(|dirty_record| {
+        dirty_record.blocks.range(group.clone()).next().is_some()
+            || dirty_record.freed.overlap(group.clone()).any(|freed| freed != *group)
     })
 }
 
@@ -65,20 +65,20 @@ pub(crate) fn of_leaf(attrs: &Attrs, shared: &Shared) -> u64 {
     shared.store.charge_max(attrs.block_size.into(), copies) + BOOKKEEPING
 }
 
-/// What putting block `blkid` into the overlay of `tx` adds; to be asked before that is done.
+/// What putting block `blkid` into the dirty record of `tx` adds; to be asked before that is done.
 pub(crate) fn of_block(state: &State, shared: &Shared, tx: &Tx, blkid: u64) -> u64 {
     if tx.is_syncing() {
         return 0;
     }
-    let overlay = state.overlay(tx.txg());
-    if overlay.is_some_and(|overlay| overlay.blocks.contains_key(&blkid)) {
+    let dirty_record = state.dirty_record(tx.txg());
+    if dirty_record.is_some_and(|dirty_record| dirty_record.blocks.contains_key(&blkid)) {
         // One that was written already, for the log, is written again.
-        let again = overlay.is_some_and(|overlay| overlay.written.contains_key(&blkid));
+        let again = dirty_record.is_some_and(|dirty_record| dirty_record.written.contains_key(&blkid));
         return if again { of_leaf(&state.attrs, shared) } else { 0 };
     }
     let mut cost = of_leaf(&state.attrs, shared);
     for level in 1..levels(state) {
-        if is_touched(overlay, &group(blkid, state.attrs.fan_out_shift(), level)) {
+        if is_touched(dirty_record, &group(blkid, state.attrs.fan_out_shift(), level)) {
             break;
         }
         cost = cost.saturating_add(of_indirect(state, shared, level));
@@ -93,13 +93,18 @@ pub(crate) fn of_size(state: &State, shared: &Shared, tx: &Tx, size: u32) -> u64
     if tx.is_syncing() { 0 } else { shared.store.charge_max(size.into(), copies) }
 }
 
-/// What freeing `blocks` in the overlay of `tx` adds; to be asked before that is done.
+/// What freeing `blocks` in the dirty record of `tx` adds; to be asked before that is done.
 pub(crate) fn of_freeing(state: &State, shared: &Shared, tx: &Tx, blocks: &Range<u64>) -> u64 {
-    if tx.is_syncing() { 0 } else { at_the_ends(state, shared, state.overlay(tx.txg()), blocks) }
+    if tx.is_syncing() { 0 } else { at_the_ends(state, shared, state.dirty_record(tx.txg()), blocks) }
 }
 
 /// The indirect blocks that stay, at both ends of a range that goes.
-fn at_the_ends(state: &State, shared: &Shared, overlay: Option<&Overlay>, blocks: &Range<u64>) -> u64 {
+fn at_the_ends(
+    state: &State,
+    shared: &Shared,
+    dirty_record: Option<&DirtyRecord>,
+    blocks: &Range<u64>,
+) -> u64 {
     let end = blocks.end.min(state.attrs.max_blkid.saturating_add(1));
     if blocks.start >= end {
         return 0;
@@ -111,7 +116,7 @@ fn at_the_ends(state: &State, shared: &Shared, overlay: Option<&Overlay>, blocks
         let ends = [Some(&first), Some(&last).filter(|last| **last != first)];
         let stays = |group: &&Range<u64>| group.start < blocks.start || group.end > blocks.end;
         for group in ends.into_iter().flatten().filter(stays) {
-            if !is_touched(overlay, group) {
+            if !is_touched(dirty_record, group) {
                 cost = cost.saturating_add(of_indirect(state, shared, level));
             }
         }

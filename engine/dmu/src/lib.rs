@@ -11,18 +11,19 @@
 //! ```
 //!
 //! The tree on disk never changes in place. So memory holds two things per object: the **stable tree**, as the last
-//! synced txg left it, and up to three **overlays**, one for each txg that is open or on its way to disk, with the blocks
-//! and ranges that the txg wrote or freed. A read looks through the overlays, newest first, then walks the stable tree
-//! through the cache. There are no long-lived block handles: the cache below is the only cache.
+//! synced txg left it, and up to three **dirty records**, one for each txg that is open or on its way to disk, with the
+//! blocks and ranges that the txg wrote or freed. A read looks through the dirty records, newest first, then walks the
+//! stable tree through the cache. There are no long-lived block handles: the cache below is the only cache.
 //!
 //! ```text
-//!   write(tx) ──▶ overlay of tx's txg ──▶ sync(txg): leaves, then their parents, up to the roots ──▶ new stable tree
+//!   write(tx) ──▶ dirty record of tx's txg ──▶ sync(txg): leaves, then their parents, up to the roots ──▶ new stable tree
 //! ```
 //!
-//! [`sync`] writes an overlay out: level 0 first, in groups that share an indirect block, then the parents, then the
+//! [`sync`] writes a dirty record out: level 0 first, in groups that share an indirect block, then the parents, then the
 //! dnode into the meta-dnode, which is synced the same way last of all; the result is one block pointer for the whole
-//! object set. A block that is on its device is in memory no longer than the cache wants it: the overlay has its pointer
-//! instead. When all is done the new tree becomes stable and the overlay goes, in one step under the object's lock.
+//! object set. A block that is on its device is in memory no longer than the cache wants it: the dirty record has its
+//! pointer instead. When all is done the new tree becomes stable and the dirty record goes, in one step under the object's
+//! lock.
 //!
 //! [`Object::write_now`] writes one block before the sync, for the intent log: the sync finds it done.
 //!
@@ -31,9 +32,9 @@
 //! (`Object::read_block`). Whoever reads a dnode to open its object, or to see that there is none, looks again when
 //! dnodes have changed meanwhile.
 //!
-//! Invariants: an overlay changes only through a [`txg::Tx`] of its txg; from the begin of its sync on blocks land, and
+//! Invariants: a dirty record changes only through a [`txg::Tx`] of its txg; from the begin of its sync on blocks land, and
 //! nothing else changes; each block that a sync replaces is reported killed once, and each that it writes born once, to
-//! the [`Ledger`].
+//! the [`BlockAccounting`].
 //!
 //! Not here: which dataset an object set belongs to and what killing a block means (`dsl`); names (`zap`); who calls
 //! `sync` and when (`pool`).
@@ -43,6 +44,7 @@ mod alloc;
 mod attrs;
 mod blocks;
 mod cost;
+mod dirty_record;
 mod first_in;
 mod frees;
 #[cfg(test)]
@@ -52,7 +54,6 @@ mod node;
 mod now;
 mod object;
 mod objset;
-mod overlay;
 mod pointers;
 mod policy;
 mod prefetch;
@@ -63,14 +64,14 @@ mod sync;
 mod traverse;
 mod tree;
 
-pub use accounting::{Account, Census, Ledger, NoLedger, Owner, Sums};
+pub use accounting::{Account, BlockAccounting, NoBlockAccounting, Owner, Sums, UserAccounting};
 pub use alloc::NewObject;
 pub use attrs::Attrs;
 pub use frees::PieceToFree;
 pub use object::Object;
 pub use objset::ObjSet;
 pub use policy::{Caching, Policy, RedundantMetadata, SyncMode};
-pub use prefetch::{Streaks, aside};
+pub use prefetch::{PrefetchStreams, aside};
 pub use spill::{SPILL_MAX, SPILL_UNIT};
 pub use sync::SyncCtx;
 pub use traverse::{Visit, Visitor, locate, traverse_objset, traverse_tree};

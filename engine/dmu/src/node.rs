@@ -1,7 +1,7 @@
-//! One object in memory: its attributes, the stable tree and the overlays.
+//! One object in memory: its attributes, the stable tree and the dirty records.
 
 use crate::attrs::Attrs;
-use crate::overlay::Overlay;
+use crate::dirty_record::DirtyRecord;
 use crate::shared::Shared;
 use crate::spill::Spill;
 use crate::tree::Tree;
@@ -22,7 +22,7 @@ pub(crate) struct State {
     pub bonus: Arc<[u8]>,
     /// As of the last synced txg.
     pub stable: Arc<Tree>,
-    pub overlays: [Option<Box<Overlay>>; Txg::SLOTS],
+    pub dirty_records: [Option<Box<DirtyRecord>>; Txg::SLOTS],
     /// The txg that frees the object; nobody may change it after that.
     pub freed_in: Option<Txg>,
     /// See [`crate::Object::version`].
@@ -35,7 +35,7 @@ impl Node {
             attrs,
             bonus,
             stable: Arc::new(stable),
-            overlays: Default::default(),
+            dirty_records: Default::default(),
             freed_in: None,
             version: 0,
         };
@@ -70,10 +70,10 @@ impl Node {
 }
 
 impl State {
-    /// The overlays that may differ from the stable tree, newest first.
-    pub fn overlays_newest_first(&self) -> impl Iterator<Item = &Overlay> {
-        let mut live: [Option<&Overlay>; Txg::SLOTS] = Default::default();
-        for (to, from) in live.iter_mut().zip(&self.overlays) {
+    /// The dirty records that may differ from the stable tree, newest first.
+    pub fn dirty_records_newest_first(&self) -> impl Iterator<Item = &DirtyRecord> {
+        let mut live: [Option<&DirtyRecord>; Txg::SLOTS] = Default::default();
+        for (to, from) in live.iter_mut().zip(&self.dirty_records) {
             *to = from.as_deref();
         }
         // Four slots at most: a sort costs less than remembering an order.
@@ -81,39 +81,41 @@ impl State {
         live.into_iter().flatten()
     }
 
-    /// The overlay of `tx`'s txg, to be changed; the flag says that it is new, so that the object must be listed as dirty.
-    pub fn overlay_mut(&mut self, id: ObjectId, tx: &Tx) -> Result<(&mut Overlay, bool)> {
+    /// The dirty record of `tx`'s txg, to be changed; the flag says that it is new, so that the object must be listed as
+    /// dirty.
+    pub fn dirty_record_mut(&mut self, id: ObjectId, tx: &Tx) -> Result<(&mut DirtyRecord, bool)> {
         let txg = tx.txg();
         if self.freed_in.is_some() {
             return Err(Error::new(Kind::NotFound, "change object").at(format!("{:x}", id.0)));
         }
-        let slot = &mut self.overlays[txg.slot()];
+        let slot = &mut self.dirty_records[txg.slot()];
         let fresh = slot.is_none();
-        let overlay =
-            slot.get_or_insert_with(|| Box::new(Overlay::new(txg, self.attrs.clone(), self.bonus.clone())));
-        assert_eq!(overlay.txg, txg, "an overlay is synced before its slot comes round again");
-        assert!(!overlay.syncing, "nothing changes an overlay while it is synced");
+        let dirty_record = slot
+            .get_or_insert_with(|| Box::new(DirtyRecord::new(txg, self.attrs.clone(), self.bonus.clone())));
+        assert_eq!(dirty_record.txg, txg, "an overlay is synced before its slot comes round again");
+        assert!(!dirty_record.syncing, "nothing changes an overlay while it is synced");
         if fresh {
-            overlay.count(tx, Overlay::OWN_BYTES);
+            dirty_record.count(tx, DirtyRecord::OWN_BYTES);
         }
-        Ok((overlay, fresh))
+        Ok((dirty_record, fresh))
     }
 
-    /// The overlay of `txg`, if it has changed the object.
-    pub fn overlay(&self, txg: Txg) -> Option<&Overlay> {
-        self.overlays[txg.slot()].as_deref().filter(|overlay| overlay.txg == txg)
+    /// The dirty record of `txg`, if it has changed the object.
+    pub fn dirty_record(&self, txg: Txg) -> Option<&DirtyRecord> {
+        self.dirty_records[txg.slot()].as_deref().filter(|dirty_record| dirty_record.txg == txg)
     }
 
-    /// As [`State::overlay`], to be changed.
-    pub fn existing_overlay_mut(&mut self, txg: Txg) -> Option<&mut Overlay> {
-        let overlay = self.overlays[txg.slot()].as_deref_mut().filter(|overlay| overlay.txg == txg)?;
-        assert!(!overlay.syncing, "nothing changes an overlay while it is synced");
-        Some(overlay)
+    /// As [`State::dirty_record`], to be changed.
+    pub fn existing_dirty_record_mut(&mut self, txg: Txg) -> Option<&mut DirtyRecord> {
+        let dirty_record =
+            self.dirty_records[txg.slot()].as_deref_mut().filter(|dirty_record| dirty_record.txg == txg)?;
+        assert!(!dirty_record.syncing, "nothing changes an overlay while it is synced");
+        Some(dirty_record)
     }
 
     /// Whether there is a spill block, changes of the open txg included.
     pub fn has_spill(&self) -> bool {
-        let changed = self.overlays_newest_first().find_map(|overlay| match &overlay.spill {
+        let changed = self.dirty_records_newest_first().find_map(|dirty_record| match &dirty_record.spill {
             Spill::Unchanged => None,
             Spill::Freed => Some(false),
             Spill::Written(_) => Some(true),
@@ -123,7 +125,7 @@ impl State {
 
     /// The data changed, in `txg`: see [`crate::Object::version`].
     pub fn data_changed(&mut self, txg: Txg) {
-        let is_newest = self.overlays.iter().flatten().all(|overlay| overlay.txg <= txg);
+        let is_newest = self.dirty_records.iter().flatten().all(|dirty_record| dirty_record.txg <= txg);
         self.version += if is_newest { 1 } else { 2 };
     }
 }

@@ -1,10 +1,10 @@
 //! Writing a block of a txg before its sync.
 //!
 //! The intent log may name a block of data instead of repeating the data. For that the block is written at once, where
-//! the sync would write it, and the overlay remembers where:
+//! the sync would write it, and the dirty record remembers where:
 //!
 //! ```text
-//!   write(tx) ─▶ overlay: block ──write_now──▶ overlay: block, pointer ──sync──▶ the pointer goes into the tree
+//!   write(tx) ─▶ dirty record: block ──write_now──▶ dirty record: block, pointer ──sync──▶ the pointer goes into the tree
 //!                                                       │
 //!                                 written or freed again: the pointer is dropped, its space freed in this txg
 //! ```
@@ -25,7 +25,7 @@ impl Object {
     /// The buffer that holds block `blkid` as `tx`'s txg has written it.
     pub fn dirty_block(&self, tx: &Tx, blkid: u64) -> Option<Buf> {
         let state = self.node.lock();
-        state.overlay(tx.txg())?.blocks.get(&blkid).cloned()
+        state.dirty_record(tx.txg())?.blocks.get(&blkid).cloned()
     }
 
     /// Writes a block that `tx`'s txg has dirtied, now, and returns its pointer: a hole for zeros. `None` when the block
@@ -44,11 +44,11 @@ impl Object {
         let bp = node.shared.store.write(data.clone(), &BlockPointer::HOLE, spec).await?;
         let kept = {
             let mut state = node.lock();
-            let overlay = state.existing_overlay_mut(tx.txg());
+            let dirty_record = state.existing_dirty_record_mut(tx.txg());
             // Two logs of one object do not exist; two commits of one log take turns. So nobody else has written it.
-            match overlay.filter(|o| is_still(o.blocks.get(&blkid), data)) {
-                Some(overlay) => {
-                    overlay.written.insert(blkid, bp.clone());
+            match dirty_record.filter(|o| is_still(o.blocks.get(&blkid), data)) {
+                Some(dirty_record) => {
+                    dirty_record.written.insert(blkid, bp.clone());
                     true
                 }
                 None => false,
@@ -62,11 +62,11 @@ impl Object {
 
     fn look(&self, tx: &Tx, blkid: u64, data: &Buf) -> Look {
         let state = self.node.lock();
-        match state.overlay(tx.txg()).filter(|o| is_still(o.blocks.get(&blkid), data)) {
+        match state.dirty_record(tx.txg()).filter(|o| is_still(o.blocks.get(&blkid), data)) {
             None => Look::Changed,
-            Some(overlay) => match overlay.written.get(&blkid) {
+            Some(dirty_record) => match dirty_record.written.get(&blkid) {
                 Some(bp) => Look::Written(bp.clone()),
-                None => Look::Dirty(overlay.attrs.clone()),
+                None => Look::Dirty(dirty_record.attrs.clone()),
             },
         }
     }

@@ -4,8 +4,8 @@ mod spill;
 
 use crate::attrs::Attrs;
 use crate::cost;
+use crate::dirty_record::{DirtyRecord, Found};
 use crate::node::Node;
-use crate::overlay::{Found, Overlay};
 use crate::tree::Tree;
 use ondisk::{BlockPointer, DnodePhys};
 use std::sync::Arc;
@@ -89,8 +89,8 @@ impl Object {
     fn lookup(&self, blkid: u64) -> Looked {
         let state = self.node.lock();
         let looked = |place| Looked { place, size: state.attrs.block_size, version: state.version };
-        for overlay in state.overlays_newest_first() {
-            match overlay.find(blkid) {
+        for dirty_record in state.dirty_records_newest_first() {
+            match dirty_record.find(blkid) {
                 Found::Data(data) => return looked(Lookup::Memory(data.clone())),
                 Found::Written(bp) if bp.is_hole() => return looked(Lookup::Hole),
                 Found::Written(bp) => {
@@ -236,14 +236,14 @@ impl Object {
     fn dirty_extent(&self, blkid: u64) -> Reach {
         let state = self.node.lock();
         let mut end = u64::MAX;
-        for overlay in state.overlays_newest_first() {
-            let next_write = overlay.next_written(blkid).unwrap_or(u64::MAX);
+        for dirty_record in state.dirty_records_newest_first() {
+            let next_write = dirty_record.next_written(blkid).unwrap_or(u64::MAX);
             if next_write == blkid {
-                let is_data = !matches!(overlay.find(blkid), Found::Written(bp) if bp.is_hole());
+                let is_data = !matches!(dirty_record.find(blkid), Found::Written(bp) if bp.is_hole());
                 return Reach::Known(is_data, blkid + 1);
             }
             end = end.min(next_write);
-            if let Some(freed) = overlay.freed.overlap(blkid..u64::MAX).next() {
+            if let Some(freed) = dirty_record.freed.overlap(blkid..u64::MAX).next() {
                 if freed.start == blkid {
                     return Reach::Known(false, end.min(freed.end));
                 }
@@ -296,10 +296,10 @@ impl Object {
             state.attrs.max_blkid = state.attrs.max_blkid.max(blkid);
             let cost = cost::of_block(&state, &node.shared, tx, blkid);
             let max = state.attrs.max_blkid;
-            let (overlay, fresh) = state.overlay_mut(node.id, tx)?;
-            overlay.attrs.max_blkid = overlay.attrs.max_blkid.max(blkid).min(max);
-            let more = overlay.put(blkid, data, &*node.shared.store);
-            overlay.count(tx, more);
+            let (dirty_record, fresh) = state.dirty_record_mut(node.id, tx)?;
+            dirty_record.attrs.max_blkid = dirty_record.attrs.max_blkid.max(blkid).min(max);
+            let more = dirty_record.put(blkid, data, &*node.shared.store);
+            dirty_record.count(tx, more);
             state.data_changed(tx.txg());
             (fresh, more, cost)
         };
@@ -368,13 +368,16 @@ impl Object {
     fn patch_dirty(&self, tx: &Tx, blkid: u64, within: usize, part: &[u8]) -> bool {
         let cost = {
             let mut state = self.node.lock();
-            if !state.overlay(tx.txg()).is_some_and(|overlay| overlay.blocks.contains_key(&blkid)) {
+            if !state
+                .dirty_record(tx.txg())
+                .is_some_and(|dirty_record| dirty_record.blocks.contains_key(&blkid))
+            {
                 return false;
             }
             let cost = cost::of_block(&state, &self.node.shared, tx, blkid);
             let store = &*self.node.shared.store;
-            let overlay = state.existing_overlay_mut(tx.txg());
-            let Some(slot) = overlay.and_then(|o| o.block_mut(blkid, store)) else { return false };
+            let dirty_record = state.existing_dirty_record_mut(tx.txg());
+            let Some(slot) = dirty_record.and_then(|o| o.block_mut(blkid, store)) else { return false };
             slot.make_mut()[within..within + part.len()].copy_from_slice(part);
             state.data_changed(tx.txg());
             cost
@@ -427,11 +430,11 @@ impl Object {
                 state.attrs.max_blkid = blocks.start.saturating_sub(1).min(state.attrs.max_blkid);
             }
             let max = state.attrs.max_blkid;
-            let (overlay, fresh) = state.overlay_mut(node.id, tx)?;
+            let (dirty_record, fresh) = state.dirty_record_mut(node.id, tx)?;
             // The range may reach past what this txg's tree has; what is not there need not be freed.
-            overlay.free(blocks, &*node.shared.store);
+            dirty_record.free(blocks, &*node.shared.store);
             if to_the_end {
-                overlay.attrs.max_blkid = max;
+                dirty_record.attrs.max_blkid = max;
             }
             state.data_changed(tx.txg());
             (fresh, cost)
@@ -467,8 +470,8 @@ impl Object {
             change(&mut attrs, &mut bonus);
             self.check_room(&attrs, bonus.len(), state.has_spill())?;
             (state.attrs, state.bonus) = (attrs, bonus);
-            let (overlay, fresh) = state.overlay_mut(node.id, tx)?;
-            change(&mut overlay.attrs, &mut overlay.bonus);
+            let (dirty_record, fresh) = state.dirty_record_mut(node.id, tx)?;
+            change(&mut dirty_record.attrs, &mut dirty_record.bonus);
             fresh
         };
         self.account(tx, fresh, 0, 0);
@@ -510,10 +513,10 @@ impl Object {
         let node = &self.node;
         let (fresh, more, cost) = {
             let mut state = node.lock();
-            let (overlay, fresh) = state.overlay_mut(node.id, tx)?;
-            overlay.attrs.block_size = size;
-            let more = old.map_or(0, |block| overlay.put(0, block, &*node.shared.store));
-            overlay.count(tx, more);
+            let (dirty_record, fresh) = state.dirty_record_mut(node.id, tx)?;
+            dirty_record.attrs.block_size = size;
+            let more = old.map_or(0, |block| dirty_record.put(0, block, &*node.shared.store));
+            dirty_record.count(tx, more);
             state.attrs.block_size = size;
             state.data_changed(tx.txg());
             (fresh, more, cost::of_size(&state, &node.shared, tx, size))
@@ -525,13 +528,13 @@ impl Object {
     fn resize_dirty(&self, tx: &Tx, size: u32) -> bool {
         let (more, cost) = {
             let mut state = self.node.lock();
-            let Some(overlay) = state.existing_overlay_mut(tx.txg()) else { return false };
-            let Some(block) = overlay.block_mut(0, &*self.node.shared.store) else { return false };
+            let Some(dirty_record) = state.existing_dirty_record_mut(tx.txg()) else { return false };
+            let Some(block) = dirty_record.block_mut(0, &*self.node.shared.store) else { return false };
             let had = block.len();
             block.resize(size as usize);
             let more = (size as usize).saturating_sub(had);
-            overlay.attrs.block_size = size;
-            overlay.count(tx, more as u64);
+            dirty_record.attrs.block_size = size;
+            dirty_record.count(tx, more as u64);
             state.attrs.block_size = size;
             state.data_changed(tx.txg());
             (more, cost::of_size(&state, &self.node.shared, tx, more as u32))
@@ -547,7 +550,7 @@ impl Object {
             let first_in = self.node.shared.list_dirty(&self.node, tx.txg());
             cost += cost::of_dnode(&self.node.shared, first_in);
         }
-        tx.changed(bytes + if fresh { Overlay::OWN_BYTES } else { 0 }, cost);
+        tx.changed(bytes + if fresh { DirtyRecord::OWN_BYTES } else { 0 }, cost);
     }
 }
 

@@ -1,6 +1,6 @@
 //! An object set: the meta-dnode's objects, opened on demand.
 
-use crate::accounting::{Account, Census};
+use crate::accounting::{Account, UserAccounting};
 use crate::alloc::Search;
 use crate::attrs::{DNODE_BLOCK, SLOT};
 use crate::blocks::Blocks;
@@ -33,7 +33,7 @@ pub(crate) struct Set {
     /// Where the search for a free object number goes on.
     pub search: Mutex<Search>,
     /// Who counts what users take; nobody in an object set that has no users.
-    pub census: Mutex<Option<Arc<dyn Census>>>,
+    pub user_accounting: Mutex<Option<Arc<dyn UserAccounting>>>,
     /// Users, groups, projects; none where there are no sums.
     pub accounts: [OnceLock<Object>; 3],
     /// How many there are, with what is not on disk yet.
@@ -110,7 +110,7 @@ impl ObjSet {
         });
         let set = Set {
             shared,
-            census: Mutex::default(),
+            user_accounting: Mutex::default(),
             accounts,
             objects: AtomicU64::new(root.fill()),
             features: Mutex::default(),
@@ -182,8 +182,8 @@ impl ObjSet {
             return false;
         }
         // It may hold objects of the set. Files are changed through a handle of the set, and whoever opens one to change
-        // them brings another census.
-        drop(lock(&set.census).take());
+        // them brings another user accounting.
+        drop(lock(&set.user_accounting).take());
         // What a handle did before it went is seen: it may have made an object of its own, or something dirty.
         fence(Ordering::Acquire);
         let accounts = set.accounts.iter().filter_map(OnceLock::get);
@@ -204,9 +204,9 @@ impl ObjSet {
         &self.0.meta
     }
 
-    /// From now on what changes is counted by `census`, if the object set keeps such sums.
-    pub fn set_census(&self, census: Arc<dyn Census>) {
-        *lock(&self.0.census) = Some(census);
+    /// From now on what changes is counted by `user_accounting`, if the object set keeps such sums.
+    pub fn set_user_accounting(&self, user_accounting: Arc<dyn UserAccounting>) {
+        *lock(&self.0.user_accounting) = Some(user_accounting);
     }
 
     /// The object that has the sums of users, groups or projects.
@@ -224,12 +224,12 @@ impl ObjSet {
         let tree = Tree::empty(attrs.roots, attrs.indirect_shift);
         let node = Node::new(account.id(), self.0.shared.clone(), attrs, [].into(), tree);
         let object = place.get_or_init(|| Object { node });
-        object.node.lock().overlay_mut(account.id(), tx)?.0.created = true;
+        object.node.lock().dirty_record_mut(account.id(), tx)?.0.created = true;
         object.account(tx, true, 0, 0);
         Ok(object)
     }
 
-    /// Has the sync tell the [`crate::Ledger`] that readers must know this feature.
+    /// Has the sync tell the [`crate::BlockAccounting`] that readers must know this feature.
     pub fn use_feature(&self, tx: &txg::Tx, feature: Feature) {
         {
             let mut features = lock(&self.0.features);

@@ -1,8 +1,8 @@
 //! Reading ahead: seeing that an object is read in order, and asking for the blocks that come next.
 //!
-//! A [`Streak`] remembers where each of a few readers left off. A read that begins where one ended extends that streak,
-//! and the window ahead of it doubles up to [`MAX_AHEAD`]; a read elsewhere starts a new streak in place of the one
-//! longest idle. [`Streak::observe`] is pure and says which blocks to fetch; [`Object::observe_read`] fetches them.
+//! A [`PrefetchStream`] remembers where each of a few readers left off. A read that begins where one ended extends that
+//! stream, and the window ahead of it doubles up to [`MAX_AHEAD`]; a read elsewhere starts a new stream in place of the one
+//! longest idle. [`PrefetchStream::observe`] is pure and says which blocks to fetch; [`Object::observe_read`] fetches them.
 //!
 //! Who knows which objects will be opened says so to [`ObjSet::prefetch_dnodes`]. Nobody waits for what is fetched in
 //! advance; [`aside`] makes a task only of what is not in the cache.
@@ -17,16 +17,16 @@ use std::task::{Context, Waker};
 use units::ObjectId;
 
 /// Readers told apart, as several clients or threads may read one object.
-const STREAKS: usize = 8;
+const MAX_STREAMS: usize = 8;
 /// How far ahead, in bytes: enough to keep a disk array busy while one block is consumed (`zfetch_max_distance`).
 const MAX_AHEAD: u64 = 8 << 20;
 
 /// The readers of one object.
 #[derive(Debug, Default)]
-pub struct Streaks(Mutex<Vec<Streak>>);
+pub struct PrefetchStreams(Mutex<Vec<PrefetchStream>>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Streak {
+struct PrefetchStream {
     /// The block after the last one read.
     next: u64,
     /// The block after the last one asked for in advance.
@@ -35,7 +35,7 @@ struct Streak {
     window: u64,
 }
 
-impl Streak {
+impl PrefetchStream {
     /// Takes note of a read of `blocks`; the answer is what to fetch now.
     fn observe(&mut self, blocks: &Range<u64>, max_window: u64) -> Range<u64> {
         self.next = blocks.end;
@@ -51,30 +51,32 @@ impl Streak {
     }
 }
 
-impl Streaks {
+impl PrefetchStreams {
     /// Which blocks to fetch after a read of `blocks` of an object whose blocks have `block_size` bytes.
     pub fn observe(&self, blocks: Range<u64>, block_size: u64) -> Range<u64> {
         let max_window = (MAX_AHEAD / block_size).max(2);
-        let mut streaks = lock(&self.0);
-        if let Some(i) = streaks.iter().position(|s| s.next == blocks.start || s.next == blocks.start + 1) {
-            let mut streak = streaks.remove(i);
-            let fetch = streak.observe(&blocks, max_window);
-            streaks.push(streak);
+        let mut prefetch_streams = lock(&self.0);
+        if let Some(i) =
+            prefetch_streams.iter().position(|s| s.next == blocks.start || s.next == blocks.start + 1)
+        {
+            let mut stream = prefetch_streams.remove(i);
+            let fetch = stream.observe(&blocks, max_window);
+            prefetch_streams.push(stream);
             return fetch;
         }
-        if streaks.len() >= STREAKS {
-            streaks.remove(0);
+        if prefetch_streams.len() >= MAX_STREAMS {
+            prefetch_streams.remove(0);
         }
-        streaks.push(Streak { next: blocks.end, fetched: blocks.end, window: 0 });
+        prefetch_streams.push(PrefetchStream { next: blocks.end, fetched: blocks.end, window: 0 });
         blocks.end..blocks.end
     }
 }
 
 impl Object {
     /// Tells the read-ahead of a read of `blocks`, and starts fetching what will be wanted next.
-    pub fn observe_read(&self, streaks: &Streaks, blocks: Range<u64>) {
+    pub fn observe_read(&self, prefetch_streams: &PrefetchStreams, blocks: Range<u64>) {
         let attrs = self.attrs();
-        let fetch = streaks.observe(blocks, u64::from(attrs.block_size));
+        let fetch = prefetch_streams.observe(blocks, u64::from(attrs.block_size));
         for blkid in fetch.start..fetch.end.min(attrs.max_blkid + 1) {
             let object = self.clone();
             // Detached: nobody waits for a prefetch.
@@ -108,13 +110,13 @@ mod tests {
 
     #[test]
     fn reading_in_order_is_seen_and_reading_at_random_is_not() {
-        let streaks = Streaks::default();
-        assert!(streaks.observe(10..11, 16384).is_empty(), "one read is no streak");
-        let second = streaks.observe(11..12, 16384);
+        let prefetch_streams = PrefetchStreams::default();
+        assert!(prefetch_streams.observe(10..11, 16384).is_empty(), "one read is no streak");
+        let second = prefetch_streams.observe(11..12, 16384);
         assert_eq!(second, 12..14);
         let mut fetched = second.end;
         for block in 12..200 {
-            let fetch = streaks.observe(block..block + 1, 16384);
+            let fetch = prefetch_streams.observe(block..block + 1, 16384);
             assert!(
                 fetch.is_empty() || fetch.start == fetched,
                 "each block is fetched once: {fetch:?} after {fetched}"
@@ -124,7 +126,7 @@ mod tests {
         }
         assert!(fetched - 200 <= MAX_AHEAD / 16384);
         for block in [5000, 700, 91, 4400, 2] {
-            assert!(streaks.observe(block..block + 1, 16384).is_empty());
+            assert!(prefetch_streams.observe(block..block + 1, 16384).is_empty());
         }
     }
 }

@@ -12,7 +12,7 @@ use units::{ObjectId, Txg};
 /// What an object set and all its objects share.
 pub(crate) struct Shared {
     pub blocks: Blocks,
-    /// Objects with an overlay, by txg: held here so that they outlive their users.
+    /// Objects with a dirty record, by txg: held here so that they outlive their users.
     dirty: [Mutex<BTreeMap<ObjectId, Arc<Node>>>; Txg::SLOTS],
     /// Those that are being synced. When a sync does not come to its end they stay: what they hold is on no device, and a
     /// reader that opened them anew would find what was there before.
@@ -40,7 +40,7 @@ impl Shared {
         self.synced();
     }
 
-    /// Lists a node with an overlay. Answers of which dnodes it is the first to be dirty.
+    /// Lists a node with a dirty record. Answers of which dnodes it is the first to be dirty.
     pub fn list_dirty(&self, node: &Arc<Node>, txg: Txg) -> FirstIn {
         let mut dirty = lock(&self.dirty[txg.slot()]);
         let first_in = FirstIn::of(node.id, |ids| dirty.range(ids).next().is_some());
@@ -56,7 +56,10 @@ impl Shared {
 
     pub fn dirty_bytes(&self, txg: Txg) -> u64 {
         let dirty: Vec<_> = lock(&self.dirty[txg.slot()]).values().cloned().collect();
-        dirty.iter().map(|node| node.lock().overlay(txg).map_or(0, |overlay| overlay.counted)).sum()
+        dirty
+            .iter()
+            .map(|node| node.lock().dirty_record(txg).map_or(0, |dirty_record| dirty_record.counted))
+            .sum()
     }
 
     /// All that was taken is on disk, as far as this pass goes.

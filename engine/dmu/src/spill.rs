@@ -4,8 +4,8 @@
 //!   dnode   header │ root │ bonus ......... │ spill pointer ──▶ one block of 512 bytes to 128 KiB
 //! ```
 //!
-//! It is no part of the object's tree and has a number of its own in bookmarks. As blocks do, it waits in the overlay of
-//! the txg that changed it and is written by that txg's sync; what is in it is the owner's affair (`zpl`'s attributes).
+//! It is no part of the object's tree and has a number of its own in bookmarks. As blocks do, it waits in the dirty record
+//! of the txg that changed it and is written by that txg's sync; what is in it is the owner's affair (`zpl`'s attributes).
 
 use world::Buf;
 

@@ -1,4 +1,4 @@
-//! Writing one txg's overlays out, leaves before parents.
+//! Writing one txg's dirty records out, leaves before parents.
 //!
 //! ```text
 //!   level 0   [0 1 2 … ]  [1024 …]        blocks and frees, in groups under one level-1 block
@@ -15,15 +15,15 @@
 //! pipeline. From the second pass on, blocks born in this txg are written in place (`zio`), so a repeated sync of the MOS
 //! comes to rest.
 
-use crate::accounting::{Account, Count, Ledger};
+use crate::accounting::{Account, BlockAccounting, Count};
 use crate::alloc::count_dnodes;
 use crate::attrs::{Attrs, SLOT};
 use crate::cost;
+use crate::dirty_record::{DirtyRecord, Frozen};
 use crate::lock::lock;
 use crate::node::Node;
 use crate::object::Object;
 use crate::objset::ObjSet;
-use crate::overlay::{Frozen, Overlay};
 use crate::pointers::Pointers;
 use crate::spill::{SPILL_BLKID, Spill};
 use crate::tree::{Tree, entry};
@@ -49,7 +49,7 @@ pub struct SyncCtx {
     pub txg: Txg,
     /// From 1.
     pub pass: u32,
-    pub ledger: Arc<dyn Ledger>,
+    pub block_accounting: Arc<dyn BlockAccounting>,
     /// Where is said what has reached the devices.
     pub dirty: Dirty,
 }
@@ -70,7 +70,7 @@ impl ObjSet {
         // These are written last, when the sums are known.
         let accounts = dirty.split_off(&Account::FIRST_ID);
         for feature in lock(&self.0.features).iter() {
-            ctx.ledger.uses(*feature);
+            ctx.block_accounting.uses(*feature);
         }
         let count = self.count();
         let mut under_way = FuturesUnordered::new();
@@ -99,8 +99,8 @@ impl ObjSet {
     }
 
     fn count(&self) -> Option<Count> {
-        let census = lock(&self.0.census).clone()?;
-        Count::new(census, lock(&self.0.phys).flags)
+        let user_accounting = lock(&self.0.user_accounting).clone()?;
+        Count::new(user_accounting, lock(&self.0.phys).flags)
     }
 
     /// Writes the sums of what users take; their dnodes go into the root block.
@@ -109,8 +109,8 @@ impl ObjSet {
         if counted.is_none() && !is_dirty {
             return Ok(());
         }
-        if let Some((census, sums)) = counted {
-            census.settle(self, &Tx::syncing(ctx.txg), sums).await?;
+        if let Some((user_accounting, sums)) = counted {
+            user_accounting.settle(self, &Tx::syncing(ctx.txg), sums).await?;
         }
         for account in Account::ALL {
             let Some(object) = self.accounting_object(account) else { continue };
@@ -139,7 +139,7 @@ impl ObjSet {
         }
         let slots = usize::from(synced.frozen.attrs.slots);
         if slots > 1 {
-            ctx.ledger.uses(Feature::LargeDnode);
+            ctx.block_accounting.uses(Feature::LargeDnode);
         }
         let mut bytes = vec![0; slots * SLOT as usize];
         if !synced.frozen.destroyed {
@@ -192,16 +192,16 @@ fn fill_of(entries: &[BlockPointer]) -> u64 {
     entries.iter().map(BlockPointer::fill).fold(0, u64::saturating_add)
 }
 
-/// Tells the ledger that `new` took the place of `old`; both at the same place are one block written again.
+/// Tells the block accounting that `new` took the place of `old`; both at the same place are one block written again.
 fn replace(ctx: &SyncCtx, old: &BlockPointer, new: &BlockPointer) -> bool {
     if same_block(old, new) {
         return false;
     }
     if !old.is_hole() {
-        ctx.ledger.killed(old);
+        ctx.block_accounting.killed(old);
     }
     if !new.is_hole() {
-        ctx.ledger.born(new);
+        ctx.block_accounting.born(new);
     }
     true
 }
@@ -237,15 +237,19 @@ impl Synced {
         }
     }
 
-    /// Makes the new tree the stable one, and drops the overlay that it contains.
+    /// Makes the new tree the stable one, and drops the dirty record that it contains.
     fn settle(self, node: &Node, dirty: &Dirty) {
         let counted = {
             let mut state = node.lock();
-            let overlay = state.overlays[self.frozen.txg.slot()].take().filter(|o| o.txg == self.frozen.txg);
-            let overlay = overlay.expect("an overlay goes when its sync has come to its end");
-            assert!(overlay.syncing && overlay.blocks.is_empty(), "all blocks of an overlay are written");
+            let dirty_record =
+                state.dirty_records[self.frozen.txg.slot()].take().filter(|o| o.txg == self.frozen.txg);
+            let dirty_record = dirty_record.expect("an overlay goes when its sync has come to its end");
+            assert!(
+                dirty_record.syncing && dirty_record.blocks.is_empty(),
+                "all blocks of an overlay are written"
+            );
             state.stable = Arc::new(self.tree);
-            overlay.counted
+            dirty_record.counted
         };
         dirty.landed(Landed { memory: counted, ..Landed::default() });
     }
@@ -256,10 +260,10 @@ async fn sync_node(node: &Arc<Node>, ctx: &SyncCtx) -> Result<Synced> {
     let (frozen, groups, stable) = {
         let mut state = node.lock();
         let (attrs, bonus) = (state.attrs.clone(), state.bonus.clone());
-        let overlay = state.overlays[ctx.txg.slot()]
-            .get_or_insert_with(|| Box::new(Overlay::new(ctx.txg, attrs, bonus)));
-        assert_eq!(overlay.txg, ctx.txg, "an overlay is synced by its own txg");
-        (overlay.begin_sync(), overlay.groups(), state.stable.clone())
+        let dirty_record = state.dirty_records[ctx.txg.slot()]
+            .get_or_insert_with(|| Box::new(DirtyRecord::new(ctx.txg, attrs, bonus)));
+        assert_eq!(dirty_record.txg, ctx.txg, "an overlay is synced by its own txg");
+        (dirty_record.begin_sync(), dirty_record.groups(), state.stable.clone())
     };
     let mut run = Run::new(node, ctx, &frozen, &stable);
     run.write_blocks(groups).await?;
@@ -302,7 +306,7 @@ async fn sync_spill(
         Spill::Unchanged if !frozen.destroyed => return Ok((stable.spill.clone(), 0)),
         _ => {
             if !old.is_hole() {
-                ctx.ledger.killed(&old);
+                ctx.block_accounting.killed(&old);
             }
             None
         }
@@ -525,13 +529,14 @@ impl<'a> Run<'a> {
 
     fn dirty_blocks(&self, range: Range<u64>) -> Vec<(u64, Buf)> {
         let state = self.node.lock();
-        let overlay = state.overlay(self.ctx.txg);
-        overlay.map_or(Vec::new(), |o| o.blocks.range(range).map(|(&b, data)| (b, data.clone())).collect())
+        let dirty_record = state.dirty_record(self.ctx.txg);
+        dirty_record
+            .map_or(Vec::new(), |o| o.blocks.range(range).map(|(&b, data)| (b, data.clone())).collect())
     }
 
     /// Writes a block, unless it was written for the log, and gives its memory back.
     async fn write_leaf(&self, blkid: u64, data: Buf, old: &BlockPointer) -> Result<BlockPointer> {
-        let early = self.node.lock().overlay(self.ctx.txg).and_then(|o| o.written.get(&blkid).cloned());
+        let early = self.node.lock().dirty_record(self.ctx.txg).and_then(|o| o.written.get(&blkid).cloned());
         let new = match early {
             Some(new) => new,
             None => self.write_block(blkid, data, old).await?,
@@ -540,8 +545,8 @@ impl<'a> Run<'a> {
         let charged = self.node.shared.store.charged(&new);
         let memory = {
             let mut state = self.node.lock();
-            let overlay = state.overlays[self.ctx.txg.slot()].as_mut();
-            overlay.map_or(0, |overlay| overlay.landed(blkid, new.clone()))
+            let dirty_record = state.dirty_records[self.ctx.txg.slot()].as_mut();
+            dirty_record.map_or(0, |dirty_record| dirty_record.landed(blkid, new.clone()))
         };
         let unneeded = self.worst_leaf.saturating_sub(charged);
         self.ctx.dirty.landed(Landed { memory, unneeded, charged });

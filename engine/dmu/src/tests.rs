@@ -1,7 +1,9 @@
 //! Object sets over blocks in memory, against a map of bytes.
 
 use crate::interleave::{Work, explore};
-use crate::{Dirty, Ledger, NewObject, ObjSet, Object, Policy, SyncCtx, Tx, Visit, Visitor, traverse_objset};
+use crate::{
+    BlockAccounting, Dirty, NewObject, ObjSet, Object, Policy, SyncCtx, Tx, Visit, Visitor, traverse_objset,
+};
 use futures_util::FutureExt;
 use ondisk::{BlockPointer, ObjectType, ObjsetType};
 use std::collections::BTreeMap;
@@ -19,7 +21,7 @@ struct FreeAtOnce {
     born: Mutex<i64>,
 }
 
-impl Ledger for FreeAtOnce {
+impl BlockAccounting for FreeAtOnce {
     fn born(&self, bp: &BlockPointer) {
         *self.born.lock().unwrap() += i64::from(!bp.is_embedded());
     }
@@ -51,11 +53,16 @@ impl Bench {
 
     fn sync(&mut self) {
         for pass in 1..=2 {
-            let ledger =
+            let block_accounting =
                 Arc::new(FreeAtOnce { store: self.store.clone(), txg: self.txg, born: Mutex::new(0) });
-            let ctx = SyncCtx { txg: self.txg, pass, ledger: ledger.clone(), dirty: Dirty::default() };
+            let ctx = SyncCtx {
+                txg: self.txg,
+                pass,
+                block_accounting: block_accounting.clone(),
+                dirty: Dirty::default(),
+            };
             run(self.set.sync(&ctx)).unwrap();
-            self.balance += *ledger.born.lock().unwrap();
+            self.balance += *block_accounting.born.lock().unwrap();
         }
         self.txg = self.txg.next();
         assert_eq!(
@@ -329,8 +336,12 @@ fn an_object_that_changed_while_it_was_opened_is_seen_as_it_is_now() {
     let store = Arc::new(Slow { blocks: MemStore::new(), gate: Mutex::default() });
     let set = ObjSet::create(store.clone(), ObjsetId(54), ObjsetType::Zvol, Policy::mos(), Txg(4));
     let sync = |txg: u64| {
-        let ctx =
-            SyncCtx { txg: Txg(txg), pass: 1, ledger: Arc::new(crate::NoLedger), dirty: Dirty::default() };
+        let ctx = SyncCtx {
+            txg: Txg(txg),
+            pass: 1,
+            block_accounting: Arc::new(crate::NoBlockAccounting),
+            dirty: Dirty::default(),
+        };
         run(set.sync(&ctx)).unwrap();
     };
     let write = |object: &Object, txg: u64, byte: u8| {

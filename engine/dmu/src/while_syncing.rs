@@ -1,6 +1,6 @@
 //! What readers and writers find while a txg is written to slow devices.
 
-use crate::{Dirty, NewObject, NoLedger, ObjSet, Object, Policy, SyncCtx};
+use crate::{Dirty, NewObject, NoBlockAccounting, ObjSet, Object, Policy, SyncCtx};
 use ondisk::{BlockPointer, ObjectType, ObjsetType};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,7 +61,7 @@ fn content(blkid: u64, version: u64) -> Vec<u8> {
 
 async fn sync(set: &ObjSet, txg: Txg, dirty: Dirty) {
     for pass in 1..=2 {
-        let ctx = SyncCtx { txg, pass, ledger: Arc::new(NoLedger), dirty: dirty.clone() };
+        let ctx = SyncCtx { txg, pass, block_accounting: Arc::new(NoBlockAccounting), dirty: dirty.clone() };
         set.sync(&ctx).await.unwrap();
     }
 }

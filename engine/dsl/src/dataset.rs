@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Dsl::open_dataset ─▶ Dataset ─ objset ─▶ zvol, zpl change it in the open txg
-//!   Dsl::sync_datasets ─▶ objset.sync(ledger) ─▶ new root pointer, tally ─▶ bonus, deadlist, space of directories
+//!   Dsl::sync_datasets ─▶ objset.sync(block accounting) ─▶ new root pointer, tally ─▶ bonus, deadlist, space of directories
 //! ```
 //!
 //! A dataset stays open while it is used or dirty, so that what a txg dirtied is never lost from sight. One that is neither
@@ -16,12 +16,12 @@ use std::sync::atomic::{Ordering, fence};
 use dmu::{ObjSet, Policy, SyncCtx, Tx};
 use futures_util::future::try_join_all;
 use ondisk::{BlockPointer, BookmarkPhys, Feature};
-use txg::Room;
+use txg::SpaceReservation;
 use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
 
+use crate::block_accounting::{Bounds, DatasetBlockAccounting, Tally};
 use crate::deadlist::Deadlist;
 use crate::dsl::Dsl;
-use crate::ledger::{Bounds, DatasetLedger, Tally};
 use crate::phys::DatasetPhys;
 use crate::props::{Prop, write::WritePolicy};
 use crate::space::{self, Delta, HeadSpace, Used};
@@ -43,7 +43,7 @@ pub struct Dataset {
     objset: ObjSet,
     is_snapshot: bool,
     is_encrypted: bool,
-    room: Arc<Room>,
+    space_reservation: Arc<SpaceReservation>,
 }
 
 impl Dataset {
@@ -68,9 +68,9 @@ impl Dataset {
         self.is_encrypted
     }
 
-    /// What may still be written to it; see [`Dsl::publish_rooms`].
-    pub fn room(&self) -> &Arc<Room> {
-        &self.room
+    /// What may still be written to it; see [`Dsl::publish_space_reservations`].
+    pub fn space_reservation(&self) -> &Arc<SpaceReservation> {
+        &self.space_reservation
     }
 }
 
@@ -109,28 +109,29 @@ impl Dsl {
         let store = self.core.store().clone();
         let objset = ObjSet::open(store, ObjsetId(id.0), phys.bp.clone(), policy).await?;
         let dataset = self.adopt(id, &phys, objset, self.is_encrypted(phys.dir).await?);
-        self.publish_room(&dataset).await?;
+        self.publish_space_reservation(&dataset).await?;
         Ok(dataset)
     }
 
-    /// Updates the [`Room`] of each open dataset, from which writers learn how much is left, now that `txg` has synced.
-    pub async fn publish_rooms(&self, txg: Txg) -> Result<()> {
+    /// Updates the [`SpaceReservation`] of each open dataset, from which writers learn how much is left, now that `txg` has
+    /// synced.
+    pub async fn publish_space_reservations(&self, txg: Txg) -> Result<()> {
         self.admitted.store(0, Ordering::Relaxed);
         let open: Vec<_> = self.opened().values().filter(|ds| !ds.is_snapshot).cloned().collect();
         for dataset in open {
-            self.publish_room(&dataset).await?;
-            dataset.room.synced(txg);
+            self.publish_space_reservation(&dataset).await?;
+            dataset.space_reservation.synced(txg);
         }
         Ok(())
     }
 
-    async fn publish_room(&self, dataset: &Dataset) -> Result<()> {
+    async fn publish_space_reservation(&self, dataset: &Dataset) -> Result<()> {
         let (_, phys) = self.core.dataset(dataset.id).await?;
         let free = self.available(dataset.dir, &phys).await?;
         let is_quota = free == 0 && self.available_in(self.root).await? > 0;
-        dataset.room.set_free(free);
-        dataset.room.set_quota(is_quota);
-        dataset.room.set_ripens(self.pool_space().deferred > 0 && !is_quota);
+        dataset.space_reservation.set_free(free);
+        dataset.space_reservation.set_quota(is_quota);
+        dataset.space_reservation.set_ripens(self.pool_space().deferred > 0 && !is_quota);
         Ok(())
     }
 
@@ -143,7 +144,7 @@ impl Dsl {
             }
             // Whoever let go of it may have kept the room or the object set.
             fence(Ordering::Acquire);
-            Arc::strong_count(&dataset.room) == 1 && dataset.objset.is_idle()
+            Arc::strong_count(&dataset.space_reservation) == 1 && dataset.objset.is_idle()
         };
         if self.opened().values().any(is_idle) {
             let _alone = self.hold_off_openings().await;
@@ -159,9 +160,15 @@ impl Dsl {
         objset: ObjSet,
         is_encrypted: bool,
     ) -> Arc<Dataset> {
-        let room = Room::new();
-        let dataset =
-            Dataset { id, dir: phys.dir, objset, is_snapshot: phys.is_snapshot(), is_encrypted, room };
+        let space_reservation = SpaceReservation::new();
+        let dataset = Dataset {
+            id,
+            dir: phys.dir,
+            objset,
+            is_snapshot: phys.is_snapshot(),
+            is_encrypted,
+            space_reservation,
+        };
         self.opened().entry(id).or_insert(Arc::new(dataset)).clone()
     }
 
@@ -240,11 +247,13 @@ impl Dsl {
         let bounds = self.bounds_of(dataset.id).await?;
         let marks = self.counting_bookmarks(dataset.id, bounds.prev_snap).await?;
         let at = marks.iter().map(|(_, mark)| mark.creation_txg).collect();
-        let ledger = Arc::new(DatasetLedger::new(self.core.store().clone(), tx.txg(), bounds, at));
-        let dirty = tx.dirty().of_dataset(dataset.room.clone(), dataset.objset.dirty_bytes(tx.txg()));
-        let ctx = SyncCtx { txg: tx.txg(), pass, ledger: ledger.clone(), dirty };
+        let block_accounting =
+            Arc::new(DatasetBlockAccounting::new(self.core.store().clone(), tx.txg(), bounds, at));
+        let dirty =
+            tx.dirty().of_dataset(dataset.space_reservation.clone(), dataset.objset.dirty_bytes(tx.txg()));
+        let ctx = SyncCtx { txg: tx.txg(), pass, block_accounting: block_accounting.clone(), dirty };
         let root = dataset.objset.sync(&ctx).await?;
-        Ok(root.map(|root| (root, ledger.take(), marks)))
+        Ok(root.map(|root| (root, block_accounting.take(), marks)))
     }
 
     /// The txgs that decide about the blocks of a head dataset.

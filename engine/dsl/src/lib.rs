@@ -20,13 +20,14 @@
 //!   pure       props  pool_props  name  space  thick          tables, rules and arithmetic: no I/O
 //!   objects    core  features  bpobj  deadlist  bptree        what the MOS holds, one structure per file
 //!              history
-//!   datasets   tree  dataset  ledger  touched                 finding, opening, syncing them
+//!   datasets   tree  dataset  block accounting  touched                 finding, opening, syncing them
 //!   changes    initial  create  destroy  rename  set  snapshot  clone  rollback  promote  holds
 //! ```
 //!
 //! Not here: when txgs sync and in which order (`pool`); blocks (`zio`); what is inside a volume (`zvol`).
 
 mod admit;
+mod block_accounting;
 pub mod bpobj;
 mod clone;
 pub mod core;
@@ -44,7 +45,6 @@ mod freeing;
 pub mod history;
 mod holds;
 mod initial;
-mod ledger;
 mod levels;
 pub mod name;
 pub mod phys;

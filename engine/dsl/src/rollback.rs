@@ -74,7 +74,9 @@ impl Dsl {
     /// Refuses while a dataset is open for writing, or held.
     pub async fn check_unused(&self, dataset: &str) -> Result<()> {
         let id = self.find(dataset).await?.id;
-        let is_used = |open: &Arc<Dataset>| Arc::strong_count(open) > 1 || Arc::strong_count(open.room()) > 1;
+        let is_used = |open: &Arc<Dataset>| {
+            Arc::strong_count(open) > 1 || Arc::strong_count(open.space_reservation()) > 1
+        };
         match self.opened().get(&id).is_some_and(is_used) {
             true => {
                 Err(Error::new(Kind::Busy, format!("change '{dataset}'")).because("somebody has it open"))

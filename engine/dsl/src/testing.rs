@@ -2,7 +2,7 @@
 
 mod audit;
 
-use dmu::{Dirty, Ledger, NewObject, ObjSet, Policy, SyncCtx, Tx};
+use dmu::{BlockAccounting, Dirty, NewObject, ObjSet, Policy, SyncCtx, Tx};
 use futures_util::FutureExt;
 use ondisk::{BlockPointer, Feature, ObjectType, ObjsetType};
 use std::sync::{Arc, Mutex};
@@ -29,7 +29,7 @@ pub fn in_world<F: Future<Output = ()> + Send + 'static>(test: F) {
 #[derive(Debug)]
 struct FreeAtOnce(Arc<MemStore>, Txg, Mutex<Delta>);
 
-impl Ledger for FreeAtOnce {
+impl BlockAccounting for FreeAtOnce {
     fn born(&self, bp: &BlockPointer) {
         *self.2.lock().unwrap() += weigh(self.0.as_ref(), bp);
     }
@@ -60,10 +60,15 @@ impl Bench {
 
     /// Writes the MOS out once; answers whether there was anything to write.
     async fn sync_mos(&mut self, pass: u32) -> bool {
-        let ledger = Arc::new(FreeAtOnce(self.store.clone(), self.txg, Mutex::default()));
-        let ctx = SyncCtx { txg: self.txg, pass, ledger: ledger.clone(), dirty: Dirty::default() };
+        let block_accounting = Arc::new(FreeAtOnce(self.store.clone(), self.txg, Mutex::default()));
+        let ctx = SyncCtx {
+            txg: self.txg,
+            pass,
+            block_accounting: block_accounting.clone(),
+            dirty: Dirty::default(),
+        };
         let written = self.mos.sync(&ctx).await.unwrap().is_some();
-        self.mos_delta += *ledger.2.lock().unwrap();
+        self.mos_delta += *block_accounting.2.lock().unwrap();
         written
     }
 

@@ -253,18 +253,23 @@ fn writers_learn_what_room_is_left() {
         pool.create("p/a/v", VOL, &[]).await;
         pool.sync().await;
         let volume = pool.dsl.open_by_name("p/a/v").await.unwrap();
-        let publish = async |pool: &Pool| pool.dsl.publish_rooms(pool.bench.txg.back(1)).await.unwrap();
+        let publish =
+            async |pool: &Pool| pool.dsl.publish_space_reservations(pool.bench.txg.back(1)).await.unwrap();
         publish(&pool).await;
-        assert_eq!(volume.room().enter(pool.bench.txg, 8 << 20), Entry::Go);
-        assert_eq!(volume.room().enter(pool.bench.txg, 4096), Entry::Wait);
+        assert_eq!(volume.space_reservation().enter(pool.bench.txg, 8 << 20), Entry::Go);
+        assert_eq!(volume.space_reservation().enter(pool.bench.txg, 4096), Entry::Wait);
         pool.write("p/a/v", 0, 2000).await;
         pool.sync().await;
         publish(&pool).await;
-        assert_eq!(volume.room().enter(pool.bench.txg, 4096), Entry::Full, "the quota of the parent");
+        assert_eq!(
+            volume.space_reservation().enter(pool.bench.txg, 4096),
+            Entry::Full,
+            "the quota of the parent"
+        );
         pool.set("p/a", "quota", "none").await.unwrap();
         pool.sync().await;
         publish(&pool).await;
-        assert_eq!(volume.room().enter(pool.bench.txg, 4096), Entry::Go);
+        assert_eq!(volume.space_reservation().enter(pool.bench.txg, 4096), Entry::Go);
     });
 }
 
@@ -285,13 +290,13 @@ fn a_dataset_stays_open_while_it_is_used_or_dirty_and_no_longer() {
         pool.sync().await;
         assert!(!is_open(&pool, "p/a").await && !is_open(&pool, "p/v").await);
         let used = pool.dsl.open_by_name("p/v").await.unwrap();
-        let (set, room) = (used.objset().clone(), used.room().clone());
+        let (set, space_reservation) = (used.objset().clone(), used.space_reservation().clone());
         let object = set.object(units::ObjectId(1)).await.unwrap();
         assert!(is_open(&pool, "p/v").await);
         drop(used);
         assert!(is_open(&pool, "p/v").await, "its object set is used");
         drop(set);
-        drop(room);
+        drop(space_reservation);
         assert!(is_open(&pool, "p/v").await, "an object of it is used");
         object.write_block(&pool.tx(), 5, world::Buf::zeroed(4096)).unwrap();
         drop(object);

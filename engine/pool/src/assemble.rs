@@ -1,11 +1,11 @@
 //! The knots: where a lower layer needs something that lives above it.
 //!
 //! ```text
-//!   metaslab::SpaceLog   space maps are objects of the MOS, which is written through the allocator  ─▶ MosSpaceLog
-//!   dmu::Ledger          the MOS frees its own blocks at once, and its space is charged later       ─▶ MosLedger
+//!   metaslab::SpaceLog    space maps are objects of the MOS, which is written through the allocator ─▶ MosSpaceLog
+//!   dmu::BlockAccounting  the MOS frees its own blocks at once, and its space is charged later      ─▶ MosBlockAccounting
 //! ```
 
-use dmu::{Ledger, NewObject, ObjSet, Object, Tx};
+use dmu::{BlockAccounting, NewObject, ObjSet, Object, Tx};
 use dsl::core::Core;
 use dsl::space::Delta;
 use metaslab::{MapInfo, MapWrite, SpaceLog};
@@ -231,19 +231,19 @@ impl std::fmt::Debug for MosSpaceLog {
 /// The MOS has no snapshots: what it replaces is free at once. Its space is charged to a directory that is itself in the
 /// MOS, so the sums wait here until the next txg.
 #[derive(Debug)]
-pub(crate) struct MosLedger {
+pub(crate) struct MosBlockAccounting {
     pub pipeline: Pipeline,
     pub txg: Txg,
     pub delta: Arc<Mutex<Delta>>,
 }
 
-impl MosLedger {
+impl MosBlockAccounting {
     fn add(&self, change: impl FnOnce(&mut Delta)) {
         change(&mut self.delta.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-impl Ledger for MosLedger {
+impl BlockAccounting for MosBlockAccounting {
     fn born(&self, bp: &BlockPointer) {
         let weight = dsl::core::weigh(&self.pipeline as &dyn BlockStore, bp);
         self.add(|sum| *sum += weight);

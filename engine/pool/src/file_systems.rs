@@ -63,7 +63,7 @@ impl Pool {
         let active = core.active_in(&core.dataset(found.id).await?.0).await?;
         Ok(WriteOptions {
             txgs: self.0.txgs.clone(),
-            room: Some(dataset.room().clone()),
+            space_reservation: Some(dataset.space_reservation().clone()),
             settings,
             log: None,
             has_logged_xattrs: active.contains(&Feature::ZilSaXattr),

@@ -245,7 +245,10 @@ impl Pool {
             ObjsetType::Zfs => {
                 let found = self.0.dsl.find(&head.name).await?;
                 // What is replayed had its room before.
-                let options = WriteOptions { room: None, ..self.write_options(&found, &head.dataset).await? };
+                let options = WriteOptions {
+                    space_reservation: None,
+                    ..self.write_options(&found, &head.dataset).await?
+                };
                 let replayer = match zpl::Replay::open(&head.name, set, options).await {
                     Ok(replayer) => replayer,
                     Err(e) => return Ok(Some(e)),

@@ -64,7 +64,7 @@ pub(crate) struct Inner {
     /// The labels do not say what the configuration is now.
     pub config_dirty: AtomicBool,
     pub tasks: Tasks,
-    /// What the MOS's own blocks are to be charged, see [`crate::assemble::MosLedger`].
+    /// What the MOS's own blocks are to be charged, see [`crate::assemble::MosBlockAccounting`].
     pub mos_delta: Arc<Mutex<Delta>>,
     pub read_only: bool,
     /// Readers of the MOS in open context, and the sync tasks that change it.

@@ -13,7 +13,7 @@
 //! It comes to rest because from the second pass on a block that this txg has written is written again in the same
 //! place, and later passes do not compress, so that its size stays the same.
 
-use crate::assemble::MosLedger;
+use crate::assemble::MosBlockAccounting;
 use crate::pool::{Pool, lock};
 use dmu::{SyncCtx, Tx};
 use dsl::Frees;
@@ -70,8 +70,11 @@ impl Pool {
     pub(crate) async fn sync_txg(&self, txg: Txg) -> Result<Frees> {
         let inner = &self.0;
         let tx = Arc::new(inner.txgs.syncing(txg));
-        let ledger =
-            Arc::new(MosLedger { pipeline: inner.pipeline.clone(), txg, delta: inner.mos_delta.clone() });
+        let block_accounting = Arc::new(MosBlockAccounting {
+            pipeline: inner.pipeline.clone(),
+            txg,
+            delta: inner.mos_delta.clone(),
+        });
         // So that a device that misses writes knows which txgs it missed.
         inner.tree.set_txg(txg);
         let dirty = inner.txgs.dirty_bytes() * 100 / inner.txgs.limits().dirty_max.max(1);
@@ -92,7 +95,7 @@ impl Pool {
                 inner.dsl.sync_datasets(&tx, pass).await?;
                 self.sync_missing(&tx, false).await?;
             }
-            let ctx = SyncCtx { txg, pass, ledger: ledger.clone(), dirty: tx.dirty() };
+            let ctx = SyncCtx { txg, pass, block_accounting: block_accounting.clone(), dirty: tx.dirty() };
             if let Some(bp) = inner.mos.sync(&ctx).await? {
                 root = Some(bp);
             }
@@ -114,7 +117,7 @@ impl Pool {
         inner.note_problems();
         inner.publish_space();
         inner.dsl.close_idle().await;
-        inner.dsl.publish_rooms(txg).await?;
+        inner.dsl.publish_space_reservations(txg).await?;
         Ok(frees)
     }
 

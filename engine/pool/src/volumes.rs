@@ -76,7 +76,7 @@ impl Pool {
                 .because("its intent log holds writes that could not be replayed"));
         }
         let volume = Volume::open(name, dataset.objset(), writable.then(|| self.0.txgs.clone())).await?;
-        volume.limit(dataset.room().clone());
+        volume.limit(dataset.space_reservation().clone());
         volume.tell_panics(self.domain());
         if let Some(log) = writable.then(|| self.intent_log_of(&dataset)).flatten() {
             volume.log_to(log);

@@ -14,7 +14,7 @@
 //! What frees space has a queue of its own: it must not stand behind writes that wait for that very space.
 
 use crate::capacity::{Claim, DeviceSpace, Reach, Verdict};
-use crate::room::{Entry, Room};
+use crate::space_reservation::{Entry, SpaceReservation};
 use crate::throttle::Admission;
 use crate::txgs::{State, Tx, Txgs};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,7 +45,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// A writer in the queue of a room.
+/// A writer in the queue of a space reservation.
 struct WaitingIn<'a>(&'a AtomicU64);
 
 impl<'a> WaitingIn<'a> {
@@ -80,16 +80,21 @@ impl Txgs {
         }
     }
 
-    /// As [`Txgs::begin_for`], for `bytes` of data that must fit `room` besides.
+    /// As [`Txgs::begin_for`], for `bytes` of data that must fit `space_reservation` besides.
     ///
     /// # Errors
-    /// `NoSpace` also when `room` is full.
-    pub async fn begin_in(&self, room: &Room, bytes: u64, claim: Claim) -> Result<Tx> {
-        if room.waiting.load(Ordering::Relaxed) == 0 || claim.reach == Reach::Freeing {
+    /// `NoSpace` also when `space_reservation` is full.
+    pub async fn begin_in(
+        &self,
+        space_reservation: &SpaceReservation,
+        bytes: u64,
+        claim: Claim,
+    ) -> Result<Tx> {
+        if space_reservation.waiting.load(Ordering::Relaxed) == 0 || claim.reach == Reach::Freeing {
             let tx = self.begin_for(claim).await?;
             let entry = match claim.reach {
-                Reach::Normal => room.enter(tx.txg(), bytes),
-                Reach::Freeing => room.enter_freeing(tx.txg(), bytes),
+                Reach::Normal => space_reservation.enter(tx.txg(), bytes),
+                Reach::Freeing => space_reservation.enter_freeing(tx.txg(), bytes),
             };
             match entry {
                 Entry::Go => return Ok(tx),
@@ -97,22 +102,22 @@ impl Txgs {
                 Entry::Full => return Err(Error::new(Kind::NoSpace, "write")),
             }
         }
-        self.queue_for(room, bytes, claim).await
+        self.queue_for(space_reservation, bytes, claim).await
     }
 
     /// One writer at a time waits for room, and the others for their turn.
-    async fn queue_for(&self, room: &Room, bytes: u64, claim: Claim) -> Result<Tx> {
-        let _waiting = WaitingIn::new(&room.waiting);
-        let _turn = room.queue.lock().await;
+    async fn queue_for(&self, space_reservation: &SpaceReservation, bytes: u64, claim: Claim) -> Result<Tx> {
+        let _waiting = WaitingIn::new(&space_reservation.waiting);
+        let _turn = space_reservation.queue.lock().await;
         let mut waits = 0;
         loop {
             let tx = self.begin_for(claim).await?;
-            match room.enter(tx.txg(), bytes) {
+            match space_reservation.enter(tx.txg(), bytes) {
                 Entry::Go => return Ok(tx),
-                Entry::Wait if waits < WAITS || room.free() > 0 => {
+                Entry::Wait if waits < WAITS || space_reservation.free() > 0 => {
                     let txg = tx.txg();
                     drop(tx);
-                    let has_synced = self.wait_for_space(txg, |_| !room.makes_wait()).await?;
+                    let has_synced = self.wait_for_space(txg, |_| !space_reservation.makes_wait()).await?;
                     waits += usize::from(has_synced);
                 }
                 Entry::Wait | Entry::Full => return Err(Error::new(Kind::NoSpace, "write")),

@@ -22,7 +22,7 @@
 //! Invariant: promises and claims for ordinary writes are at most what is free less half the slop. A single change that
 //! would fit in one piece, but not at its worst, is let in when nothing else is under way.
 //!
-//! Not here: quotas and reservations ([`crate::Room`]). Those say what may be used; this says what there is.
+//! Not here: quotas and reservations ([`crate::SpaceReservation`]). Those say what may be used; this says what there is.
 
 use units::Txg;
 

@@ -16,7 +16,7 @@
 //!
 //! [`Txgs`] is the state machine; the loop that drives it belongs to `pool`. [`throttle`] decides how long a writer waits,
 //! `capacity` whether the devices can take what it writes, `admission` carries both out; `frees` divides what frees much.
-//! A [`Room`] is what a quota or the pool leaves to one dataset.
+//! A [`SpaceReservation`] is what a quota or the pool leaves to one dataset.
 //!
 //! Invariants: a txg is handed to be synced only when nobody holds it; txgs sync in order, none is skipped; dirty bytes
 //! are given back as their blocks reach the devices ([`Dirty`]), what is left of them when their txg has synced.
@@ -24,12 +24,12 @@
 mod admission;
 mod capacity;
 mod frees;
-mod room;
+mod space_reservation;
 pub mod throttle;
 mod txgs;
 
 pub use capacity::{Claim, DeviceSpace, Reach};
-pub use room::{Entry, Room};
+pub use space_reservation::{Entry, SpaceReservation};
 pub use txgs::{Dirty, Landed, Tx, Txgs};
 
 #[cfg(test)]

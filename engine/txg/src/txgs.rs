@@ -1,7 +1,7 @@
 //! The state machine, and the holds on it.
 
 use crate::capacity::{Capacity, Claim, Reach};
-use crate::room::Room;
+use crate::space_reservation::SpaceReservation;
 use crate::throttle::{Admission, Limits};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -274,7 +274,7 @@ impl Txgs {
 
     /// The transaction of the sync of `txg`, which [`Txgs::next_to_sync`] has given.
     pub fn syncing(&self, txg: Txg) -> Tx {
-        let dirty = Dirty { of: Some((self.clone(), txg)), room: None };
+        let dirty = Dirty { of: Some((self.clone(), txg)), space_reservation: None };
         Tx { txg, owner: None, dirty, claimed: Default::default() }
     }
 
@@ -480,7 +480,7 @@ impl fmt::Debug for Txgs {
 #[derive(Clone, Debug, Default)]
 pub struct Dirty {
     of: Option<(Txgs, Txg)>,
-    room: Option<Arc<Room>>,
+    space_reservation: Option<Arc<SpaceReservation>>,
 }
 
 /// Something that a [`Tx`] has dirtied, and that waits in memory no more.
@@ -497,10 +497,10 @@ pub struct Landed {
 impl Dirty {
     /// That of a dataset whose writers are let into `room`. Its sync begins, with `bytes` of memory to write.
     #[must_use]
-    pub fn of_dataset(mut self, room: Arc<Room>, bytes: u64) -> Dirty {
+    pub fn of_dataset(mut self, space_reservation: Arc<SpaceReservation>, bytes: u64) -> Dirty {
         if let (Some((_, txg)), true) = (&self.of, bytes > 0) {
-            room.syncing(*txg, bytes);
-            self.room = Some(room);
+            space_reservation.syncing(*txg, bytes);
+            self.space_reservation = Some(space_reservation);
         }
         self
     }
@@ -514,8 +514,8 @@ impl Dirty {
             *dirty = dirty.saturating_sub(landed.memory);
             state.capacity.give_back(*txg, landed.unneeded);
         }
-        if let Some(room) = &self.room {
-            room.landed(*txg, landed.memory, landed.charged);
+        if let Some(space_reservation) = &self.space_reservation {
+            space_reservation.landed(*txg, landed.memory, landed.charged);
         }
         txgs.0.room.notify_all();
     }

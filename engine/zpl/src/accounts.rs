@@ -7,7 +7,7 @@ use crate::file_system::FileSystem;
 use crate::quotas::Resource;
 use crate::sa::{Attr, Attributes, Tables};
 use crate::stat::flags;
-use dmu::{Account, Census, ObjSet, Owner, Sums, Tx};
+use dmu::{Account, ObjSet, Owner, Sums, Tx, UserAccounting};
 use ondisk::{ObjectType, ObjsetFlags};
 use std::future::Future;
 use std::pin::Pin;
@@ -44,7 +44,7 @@ pub(crate) fn owner_of(attributes: &Attributes) -> Result<Owner> {
     Ok(Owner { user: attributes.require(Attr::Uid)?, group: attributes.require(Attr::Gid)?, project })
 }
 
-impl Census for Accounts {
+impl UserAccounting for Accounts {
     fn owner(&self, kind: ObjectType, bonus: &[u8]) -> Option<Owner> {
         let attributes = match kind {
             ObjectType::SA => Attributes::decode(bonus, &self.tables).ok()?,

@@ -59,7 +59,7 @@ pub async fn create(set: &ObjSet, tx: &Tx, new: NewFileSystem) -> Result<()> {
     master.insert(tx, "ROOT", id(&root)).await?;
     count(set, tx, new.accounting).await?;
     let tables = Tables::open(set, attributes.blocks().id()).await?;
-    set.set_census(Arc::new(Accounts::new(Arc::new(tables))));
+    set.set_user_accounting(Arc::new(Accounts::new(Arc::new(tables))));
     Ok(())
 }
 

@@ -78,7 +78,7 @@ impl FileSystem {
         }
         inner.writer = Some(Writer::open(set, options).await.map_err(place)?);
         let accounts = Arc::new(Accounts::new(inner.tables.clone()));
-        set.set_census(accounts.clone());
+        set.set_user_accounting(accounts.clone());
         inner.accounts = Some(accounts);
         let fs = FileSystem(Arc::new(inner));
         fs.drain().await?;

@@ -7,7 +7,7 @@ use crate::file_system::FileSystem;
 use crate::refusal::Refusal;
 use crate::sa::{Attr, Attributes, Tables};
 use crate::stat::{FileKind, Stat, Time, kind_of};
-use dmu::{Object, Streaks};
+use dmu::{Object, PrefetchStreams};
 use ondisk::ObjectType;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use units::{Error, ObjectId, Result};
@@ -34,7 +34,7 @@ pub(crate) struct Opened {
     kind: FileKind,
     is_xattr: bool,
     directory: OnceLock<Zap<Object>>,
-    streaks: Streaks,
+    prefetch_streams: PrefetchStreams,
     /// When it was last read, if that is not stored yet.
     atime: Mutex<Option<Time>>,
     /// Held by whoever changes the file.
@@ -50,7 +50,7 @@ impl Opened {
             is_xattr: attributes.word(Attr::Flags)?.unwrap_or(0) & crate::stat::flags::XATTR != 0,
             object,
             directory: OnceLock::new(),
-            streaks: Streaks::default(),
+            prefetch_streams: PrefetchStreams::default(),
             atime: Mutex::default(),
             lock: world::sync::Mutex::new(()),
         })
@@ -115,8 +115,8 @@ impl Node {
         Arc::strong_count(&self.open) == 1
     }
 
-    pub(crate) fn streaks(&self) -> &Streaks {
-        &self.open.streaks
+    pub(crate) fn prefetch_streams(&self) -> &PrefetchStreams {
+        &self.open.prefetch_streams
     }
 
     pub(crate) fn place(&self, error: Error) -> Error {

@@ -48,7 +48,7 @@ use ondisk::{DnodePhys, ObjectType};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use txg::{Claim, Reach, Room, Txgs};
+use txg::{Claim, Reach, SpaceReservation, Txgs};
 use units::{Error, Kind, ObjectId, Result, Txg};
 use world::{Buf, IoBuf};
 use zap::Zap;
@@ -61,7 +61,7 @@ const COST: u64 = 64 << 10;
 pub struct WriteOptions {
     pub txgs: Txgs,
     /// Without one there is room without end.
-    pub room: Option<Arc<Room>>,
+    pub space_reservation: Option<Arc<SpaceReservation>>,
     pub settings: Settings,
     /// Without a log what is to be durable waits for a txg.
     pub log: Option<zil::Log>,
@@ -77,7 +77,7 @@ impl fmt::Debug for WriteOptions {
 
 pub(crate) struct Writer {
     txgs: Txgs,
-    room: Option<Arc<Room>>,
+    space_reservation: Option<Arc<SpaceReservation>>,
     log: Option<zil::Log>,
     /// They may change; see [`FileSystem::set_settings`].
     pub settings: Mutex<Settings>,
@@ -97,11 +97,11 @@ impl Writer {
         let queue = master.require_u64("DELETE_QUEUE").await?;
         let unlinked = Zap::open(set.object(ObjectId(queue)).await?);
         let quotas = Quotas::open(set).await?;
-        let WriteOptions { txgs, room, settings, log, has_logged_xattrs } = options;
+        let WriteOptions { txgs, space_reservation, settings, log, has_logged_xattrs } = options;
         let since = if has_logged_xattrs { txgs.synced_txg() } else { Txg::NONE };
         Ok(Writer {
             txgs,
-            room,
+            space_reservation,
             log,
             settings: Mutex::new(settings),
             quotas,
@@ -122,8 +122,8 @@ impl Writer {
         let around = set.store().charge_max(BLOCK, 2) * 4;
         let devices = set.store().charge_max(bytes, set.policy().copies).saturating_add(around);
         let claim = Claim { memory: bytes, devices, reach };
-        let begun = match &self.room {
-            Some(room) => self.txgs.begin_in(room, bytes, claim).await,
+        let begun = match &self.space_reservation {
+            Some(space_reservation) => self.txgs.begin_in(space_reservation, bytes, claim).await,
             None => self.txgs.begin_for(claim).await,
         };
         match begun {
@@ -131,7 +131,13 @@ impl Writer {
                 self.changed_in.fetch_max(tx.txg().0, Ordering::AcqRel);
                 Ok(tx)
             }
-            Err(e) if e.kind() == Kind::NoSpace && self.room.as_ref().is_some_and(|room| room.is_quota()) => {
+            Err(e)
+                if e.kind() == Kind::NoSpace
+                    && self
+                        .space_reservation
+                        .as_ref()
+                        .is_some_and(|space_reservation| space_reservation.is_quota()) =>
+            {
                 Err(Refusal::OverQuota.when("write"))
             }
             Err(e) => Err(e),

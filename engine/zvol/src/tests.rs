@@ -1,7 +1,7 @@
 //! A volume over blocks in memory, against an array of bytes.
 
 use crate::{DATA, Extent, PROPERTIES, Piece, Replay, Volume, create};
-use dmu::{Dirty, NoLedger, ObjSet, Policy, SyncCtx, Tx};
+use dmu::{Dirty, NoBlockAccounting, ObjSet, Policy, SyncCtx, Tx};
 use ondisk::zil::{Truncate, Write};
 use ondisk::{ObjsetType, Record};
 use std::sync::Arc;
@@ -27,7 +27,12 @@ fn with_volume<F: Future<Output = ()> + Send + 'static>(
         let (syncing, owner) = (set.clone(), txgs.clone());
         let sync = world::spawn(async move {
             while let Some(txg) = owner.next_to_sync().await {
-                let ctx = SyncCtx { txg, pass: 1, ledger: Arc::new(NoLedger), dirty: Dirty::default() };
+                let ctx = SyncCtx {
+                    txg,
+                    pass: 1,
+                    block_accounting: Arc::new(NoBlockAccounting),
+                    dirty: Dirty::default(),
+                };
                 syncing.sync(&ctx).await.unwrap();
                 owner.done(txg);
             }

@@ -2,12 +2,12 @@
 
 use crate::range_lock::RangeLocks;
 use crate::{DATA, PROPERTIES, SIZE};
-use dmu::{ObjSet, Object, PieceToFree, Streaks, SyncMode, Tx};
+use dmu::{ObjSet, Object, PieceToFree, PrefetchStreams, SyncMode, Tx};
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use txg::{Claim, Reach, Room, Txgs};
+use txg::{Claim, Reach, SpaceReservation, Txgs};
 use units::{Error, Kind, Result, Txg};
 use world::Buf;
 use world::sync::{ReadGuard, RwLock};
@@ -59,7 +59,7 @@ struct Inner {
     /// `None` for a volume that cannot be written: a snapshot, or a pool opened read-only.
     txgs: Option<Txgs>,
     /// Where none was set, there is room without end.
-    room: OnceLock<Arc<Room>>,
+    space_reservation: OnceLock<Arc<SpaceReservation>>,
     /// Without a log a flush waits for a txg.
     log: OnceLock<Log>,
     /// Where panics are told.
@@ -68,7 +68,7 @@ struct Inner {
     /// Shared by changes from when they have their txg; held by a resize that moves the end to the front. Range locks are
     /// taken by changes that still wait for a txg, and a resize is made by the sync that they wait for.
     end: RwLock<()>,
-    streaks: Streaks,
+    prefetch_streams: PrefetchStreams,
     /// The newest txg that a write of this volume went into.
     written_in: AtomicU64,
 }
@@ -95,12 +95,12 @@ impl Volume {
             properties,
             size: AtomicU64::new(size),
             txgs,
-            room: OnceLock::new(),
+            space_reservation: OnceLock::new(),
             log: OnceLock::new(),
             domain: OnceLock::new(),
             locks: RangeLocks::default(),
             end: RwLock::new(()),
-            streaks: Streaks::default(),
+            prefetch_streams: PrefetchStreams::default(),
             written_in: AtomicU64::new(0),
         };
         Ok(Volume(Arc::new(inner)))
@@ -160,7 +160,7 @@ impl Volume {
     pub async fn pieces(&self, offset: u64, len: u64) -> Result<Vec<Piece>> {
         self.check(offset, len, "read")?;
         let blocks = self.blocks(offset, len);
-        self.0.data.observe_read(&self.0.streaks, blocks.clone());
+        self.0.data.observe_read(&self.0.prefetch_streams, blocks.clone());
         let (mut pieces, mut runs, mut next) = (Vec::new(), FuturesOrdered::new(), blocks.start);
         loop {
             while runs.len() < AT_ONCE && next < blocks.end {
@@ -199,7 +199,7 @@ impl Volume {
             self.add(&mut pieces, block, blkid..next, offset, len);
             blkid = next;
         }
-        self.0.data.observe_read(&self.0.streaks, blocks);
+        self.0.data.observe_read(&self.0.prefetch_streams, blocks);
         Some(Ok(pieces))
     }
 
@@ -238,9 +238,9 @@ impl Volume {
         if from == 0 && to == block.len() as u64 { block } else { block.slice(from as usize..to as usize) }
     }
 
-    /// From now on writes must fit `room`; set once, before the first write.
-    pub fn limit(&self, room: Arc<Room>) {
-        assert!(self.0.room.set(room).is_ok(), "the room of a volume is set once");
+    /// From now on writes must fit `space_reservation`; set once, before the first write.
+    pub fn limit(&self, space_reservation: Arc<SpaceReservation>) {
+        assert!(self.0.space_reservation.set(space_reservation).is_ok(), "the room of a volume is set once");
     }
 
     /// From now on changes go into `log`, and a flush commits that; set once, before the first write.
@@ -290,8 +290,8 @@ impl Volume {
 
     async fn begin_in(&self, bytes: u64, claim: Claim) -> Result<Tx> {
         let txgs = self.txgs()?;
-        let begun = match self.0.room.get() {
-            Some(room) => txgs.begin_in(room, bytes, claim).await,
+        let begun = match self.0.space_reservation.get() {
+            Some(space_reservation) => txgs.begin_in(space_reservation, bytes, claim).await,
             None => txgs.begin_for(claim).await,
         };
         begun.map_err(|e| e.at(format!("volume '{}'", self.0.name)))

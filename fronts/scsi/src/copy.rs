@@ -69,12 +69,12 @@ struct Begun {
 
 impl Begun {
     fn new(way: &Arc<Way>, asked: Asked, stop: Stop) -> Result<Begun, Refusal> {
-        let operation = way.attached.copies.begin(asked, stop)?;
+        let operation = way.it_nexus.copies.begin(asked, stop)?;
         Ok(Begun { way: way.clone(), operation })
     }
 
     fn end(&self, end: End, token: Option<Arc<Token>>) {
-        self.way.attached.copies.end(&self.operation, end, token);
+        self.way.it_nexus.copies.end(&self.operation, end, token);
     }
 }
 
@@ -162,7 +162,7 @@ fn populate(way: &Arc<Way>, id: u32, list: &[u8], stop: Stop) -> Result<(), Refu
     }
     let operation = Asked { list: Some(id), action: 0x10, is_kept: true, in_background: false };
     let begun = Begun::new(way, operation, stop)?;
-    match way.device.tokens.make(&way.device, &way.attached.nexus, asked.ranges, asked.timeout) {
+    match way.device.tokens.make(&way.device, &way.it_nexus.nexus, asked.ranges, asked.timeout) {
         Ok(token) => {
             begun.end(End::Done, Some(token));
             Ok(())

@@ -24,10 +24,10 @@ use crate::inquiry::{Limits, unit_names};
 use crate::mode::Modes;
 use crate::path::Path;
 use crate::persist;
+use crate::range_lock::RangeLocks;
 use crate::reach::Reach;
-use crate::registry::{Effects, Registry, Who};
+use crate::registrations::{Effects, Registrant, Registrations};
 use crate::sense::{Answer, Refusal, Sense};
-use crate::turns::Turns;
 use crate::unit::LogicalUnit;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -84,7 +84,7 @@ pub struct Device {
     pub(crate) unit: Arc<dyn LogicalUnit>,
     pub(crate) identity: Identity,
     pub(crate) limits: Limits,
-    pub(crate) turns: Arc<Turns>,
+    pub(crate) range_locks: Arc<RangeLocks>,
     /// What of it was promised to copies.
     pub(crate) tokens: Tokens,
     defaults: Modes,
@@ -105,19 +105,19 @@ pub struct Device {
 
 #[derive(Default)]
 pub(crate) struct State {
-    pub registry: Registry,
+    pub registrations: Registrations,
     /// The path that holds it in the old way.
     pub old: Option<u64>,
-    pub paths: Vec<Arc<Attached>>,
+    pub paths: Vec<Arc<ItNexus>>,
     next_path: u64,
     pub groups: Vec<PortGroup>,
 }
 
 /// What the device knows of a path.
-pub(crate) struct Attached {
+pub(crate) struct ItNexus {
     pub id: u64,
     pub nexus: Nexus,
-    pub who: Who,
+    pub registrant: Registrant,
     pub waiting: AtomicBool,
     attentions: Mutex<Attentions>,
     tasks: Mutex<Tasks>,
@@ -131,7 +131,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Attached {
+impl ItNexus {
     pub fn raise(&self, attention: Attention) {
         lock(&self.attentions).raise(attention);
         self.waiting.store(true, Ordering::Release);
@@ -172,7 +172,7 @@ impl Device {
         store: Arc<dyn ReservationStore>,
         stored: &str,
     ) -> Arc<Device> {
-        let registry = persist::restore(stored).unwrap_or_default();
+        let registrations = persist::restore(stored).unwrap_or_default();
         let defaults = Modes {
             write_cache: options.write_cache,
             write_protect: options.write_protect,
@@ -182,17 +182,17 @@ impl Device {
         Arc::new(Device {
             identity,
             limits: Limits::new(options.max_transfer),
-            turns: Arc::default(),
+            range_locks: Arc::default(),
             tokens: Tokens::default(),
             defaults,
             store,
             known_size: AtomicU64::new(unit.size()),
             known_block: AtomicU32::new(unit.block_size()),
-            reserved: AtomicBool::new(registry.reservation.is_some()),
+            reserved: AtomicBool::new(registrations.reservation.is_some()),
             retired: AtomicBool::new(false),
             away: AtomicBool::new(false),
             modes: Mutex::new(defaults),
-            state: Mutex::new(State { registry, ..State::default() }),
+            state: Mutex::new(State { registrations, ..State::default() }),
             changing: world::sync::Mutex::new(()),
             unit,
         })
@@ -220,9 +220,9 @@ impl Device {
     pub fn attach_within(self: &Arc<Device>, nexus: Nexus, reach: &Reach) -> Path {
         let mut state = self.state();
         state.next_path += 1;
-        let attached = Arc::new(Attached {
+        let it_nexus = Arc::new(ItNexus {
             id: state.next_path,
-            who: Who::of(&nexus),
+            registrant: Registrant::of(&nexus),
             nexus,
             waiting: AtomicBool::new(false),
             attentions: Mutex::default(),
@@ -230,16 +230,16 @@ impl Device {
             left: AtomicBool::new(false),
             copies: Copies::default(),
         });
-        attached.raise(Attention::PowerOn);
-        state.paths.push(attached.clone());
+        it_nexus.raise(Attention::PowerOn);
+        state.paths.push(it_nexus.clone());
         drop(state);
-        Path::new(self.clone(), attached, reach)
+        Path::new(self.clone(), it_nexus, reach)
     }
 
-    pub(crate) fn detach(&self, attached: &Attached) {
+    pub(crate) fn detach(&self, it_nexus: &ItNexus) {
         let mut state = self.state();
-        state.paths.retain(|p| p.id != attached.id);
-        if state.old == Some(attached.id) {
+        state.paths.retain(|p| p.id != it_nexus.id);
+        if state.old == Some(it_nexus.id) {
             state.old = None;
         }
         self.note_reserved(&state);
@@ -335,7 +335,7 @@ impl Device {
 
     /// Aborts the commands of some paths, and waits until none of them can change anything any more, nor any that was
     /// aborted before.
-    pub(crate) async fn abort_where(&self, which: impl Fn(&Attached) -> bool, by: u64) {
+    pub(crate) async fn abort_where(&self, which: impl Fn(&ItNexus) -> bool, by: u64) {
         let aborted = self.state().abort(which, by);
         for mark in aborted {
             mark.drained().await;
@@ -363,7 +363,7 @@ impl Device {
     }
 
     pub(crate) fn note_reserved(&self, state: &State) {
-        let reserved = state.registry.reservation.is_some() || state.old.is_some();
+        let reserved = state.registrations.reservation.is_some() || state.old.is_some();
         self.reserved.store(reserved, Ordering::Release);
     }
 
@@ -374,7 +374,7 @@ impl Device {
         &self,
         command: Command,
         list: Vec<u8>,
-        path: Arc<Attached>,
+        path: Arc<ItNexus>,
         own: Arc<Mark>,
     ) -> Answer {
         let aborted = {
@@ -382,14 +382,14 @@ impl Device {
             let Some(_turn) = turn.filter(|_| own.ended_by().is_none()) else {
                 return Err(self.overtaken(command, &path));
             };
-            let (registry, effects) = self.change(command, &list, &path).await?;
+            let (registrations, effects) = self.change(command, &list, &path).await?;
             let mut state = self.state();
-            state.registry = registry;
+            state.registrations = registrations;
             self.note_reserved(&state);
-            for (who, attention) in effects.told {
-                state.paths.iter().filter(|p| p.who == who).for_each(|p| p.raise(attention));
+            for (registrant, attention) in effects.told {
+                state.paths.iter().filter(|p| p.registrant == registrant).for_each(|p| p.raise(attention));
             }
-            state.abort(|p| p.id != path.id && effects.aborted.contains(&p.who), path.id)
+            state.abort(|p| p.id != path.id && effects.aborted.contains(&p.registrant), path.id)
         };
         for mark in aborted {
             if own.unless_ended(mark.drained()).await.is_none() {
@@ -401,9 +401,9 @@ impl Device {
 
     /// What a change that was aborted before its turn came is answered, where it is answered: as if it had come after
     /// the one that preempted its registration, which it needs.
-    fn overtaken(&self, command: Command, path: &Attached) -> Refusal {
+    fn overtaken(&self, command: Command, path: &ItNexus) -> Refusal {
         let registers = matches!(command, Command::PersistentOut { action: 0 | 6, .. });
-        let preempted = !self.state().registry.is_registered(&path.who);
+        let preempted = !self.state().registrations.is_registered(&path.registrant);
         if preempted && !registers { Refusal::Conflict } else { Refusal::Busy }
     }
 
@@ -412,33 +412,33 @@ impl Device {
         &self,
         command: Command,
         list: &[u8],
-        path: &Attached,
-    ) -> std::result::Result<(Registry, Effects), Refusal> {
-        let (mut registry, ports) = {
+        path: &ItNexus,
+    ) -> std::result::Result<(Registrations, Effects), Refusal> {
+        let (mut registrations, ports) = {
             let state = self.state();
             let ports = state.groups.iter().flat_map(|g| g.ports.iter().copied()).collect::<Vec<u16>>();
-            (state.registry.clone(), ports)
+            (state.registrations.clone(), ports)
         };
-        let own = path.who.port;
+        let own = path.registrant.port;
         let ports = if ports.contains(&own) { ports } else { vec![own] };
-        let survived = registry.survives;
+        let survived = registrations.survives;
         let change = persist::read(command, list, own, &ports)?;
-        let effects = change.apply(&mut registry, &path.who)?;
-        let text = persist::store(&registry);
-        let lasting = match (registry.survives, survived) {
+        let effects = change.apply(&mut registrations, &path.registrant)?;
+        let text = persist::store(&registrations);
+        let lasting = match (registrations.survives, survived) {
             (true, _) => Some(text.clone()),
             (false, true) => Some(String::new()),
             (false, false) => None,
         };
         let saved = self.store.save(text, lasting).await;
         saved.map_err(|e| Refusal::Sense(Sense::of(e.kind(), true)))?;
-        Ok((registry, effects))
+        Ok((registrations, effects))
     }
 }
 
 impl State {
     /// Aborts the tasks of some paths; returns those that have not ended yet, also of earlier aborts.
-    fn abort(&self, which: impl Fn(&Attached) -> bool, by: u64) -> Vec<Arc<Mark>> {
+    fn abort(&self, which: impl Fn(&ItNexus) -> bool, by: u64) -> Vec<Arc<Mark>> {
         self.paths.iter().filter(|p| which(p)).flat_map(|p| lock(&p.tasks).abort(by)).collect()
     }
 }
@@ -449,8 +449,8 @@ impl fmt::Debug for Device {
     }
 }
 
-impl fmt::Debug for Attached {
+impl fmt::Debug for ItNexus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Attached({} through {})", self.nexus.initiator, self.nexus.port.name)
+        write!(f, "ItNexus({} through {})", self.nexus.initiator, self.nexus.port.name)
     }
 }

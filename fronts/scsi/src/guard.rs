@@ -1,7 +1,7 @@
 //! Which commands a reservation keeps out. Pure.
 
 use crate::cdb::Command;
-use crate::registry::{Registry, Who};
+use crate::registrations::{Registrant, Registrations};
 
 /// What a command does to others, as far as reservations care.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +56,12 @@ fn touch(command: &Command) -> Touch {
     }
 }
 
-/// Whether the persistent reservation keeps this command of `who` out.
-pub(crate) fn conflicts(registry: &Registry, who: &Who, command: &Command) -> bool {
-    let Some(reservation) = &registry.reservation else { return false };
-    if registry.holds(who) || (reservation.kind.is_shared() && registry.is_registered(who)) {
+/// Whether the persistent reservation keeps this command of `registrant` out.
+pub(crate) fn conflicts(registrations: &Registrations, registrant: &Registrant, command: &Command) -> bool {
+    let Some(reservation) = &registrations.reservation else { return false };
+    if registrations.holds(registrant)
+        || (reservation.kind.is_shared() && registrations.is_registered(registrant))
+    {
         return false;
     }
     match touch(command) {
@@ -85,11 +87,11 @@ pub(crate) fn conflicts_with_old(command: &Command) -> bool {
 mod tests {
     use super::*;
     use crate::cdb::Blocks;
-    use crate::registry::{Kind, Register};
+    use crate::registrations::{Kind, Register};
 
     #[test]
     fn each_type_keeps_out_whom_it_should() {
-        let who = |name: &str| Who { initiator: name.into(), port: 1 };
+        let named = |name: &str| Registrant { initiator: name.into(), port: 1 };
         let blocks = Blocks { lba: 0, count: 1 };
         let read = Command::Read { blocks, fua: false };
         let write = Command::Write { blocks, fua: false, then: None };
@@ -102,18 +104,20 @@ mod tests {
             (Kind::WriteExclusiveAll, (true, true), (true, false)),
             (Kind::ExclusiveAccessAll, (true, true), (false, false)),
         ] {
-            let mut registry = Registry::default();
+            let mut registrations = Registrations::default();
             for (name, new) in [("holder", 1), ("registrant", 2)] {
                 let ask = Register { old: None, new, survives: false, ports: vec![1], others: Vec::new() };
-                registry.register(&who(name), &ask).unwrap();
+                registrations.register(&named(name), &ask).unwrap();
             }
-            registry.reserve(&who("holder"), 1, kind).unwrap();
+            registrations.reserve(&named("holder"), 1, kind).unwrap();
             for (name, may) in [("holder", (true, true)), ("registrant", registrant), ("stranger", stranger)]
             {
-                let found =
-                    (!conflicts(&registry, &who(name), &read), !conflicts(&registry, &who(name), &write));
+                let found = (
+                    !conflicts(&registrations, &named(name), &read),
+                    !conflicts(&registrations, &named(name), &write),
+                );
                 assert_eq!(found, may, "{kind:?} {name}");
-                assert!(!conflicts(&registry, &who(name), &Command::TestUnitReady));
+                assert!(!conflicts(&registrations, &named(name), &Command::TestUnitReady));
             }
         }
     }

@@ -3,13 +3,13 @@
 //! ```text
 //!   cdb          bytes of a command -> Command, or the sense that refuses it          (pure)
 //!   inquiry, mode, opcodes, report   what a unit says of itself                       (pure)
-//!   registry     persistent reservations: who registered, who holds                   (pure)
+//!   registrations persistent reservations: who registered, who holds                   (pure)
 //!   device       one unit, shared by all that reach it; a Path is one initiator's way to it
 //!   epoch        the tasks of a path, as an abort sees them
 //!   media        reads, writes and their kin, carried out on a LogicalUnit
 //!   copy         blocks from one unit to another without the client between, by lists or by tokens
 //!   reach        the paths of one initiator: what it may copy between
-//!   stand_in     a unit that is away for a moment, and keeps its place
+//!   quiesced     a unit that is away for a moment, and keeps its place
 //!   unit         what we need from whoever has the blocks
 //! ```
 //!
@@ -42,12 +42,12 @@ mod mode;
 mod opcodes;
 mod path;
 mod persist;
+mod quiesced;
+mod range_lock;
 mod reach;
-mod registry;
+mod registrations;
 mod report;
 mod sense;
-mod stand_in;
-mod turns;
 mod unit;
 
 pub use attention::Attention;

@@ -87,7 +87,7 @@ async fn read(device: Arc<Device>, blocks: Blocks, fua: bool) -> Answer {
 
 async fn write(device: Arc<Device>, blocks: Blocks, data: Vec<Buf>, durable: bool) -> Answer {
     if blocks.count > 0 {
-        let _turn = device.turns.take(blocks.lba..blocks.lba + blocks.count).await;
+        let _turn = device.range_locks.take(blocks.lba..blocks.lba + blocks.count).await;
         let _change = device.tokens.change(blocks);
         device.unit.write(blocks.offset(), data, durable).await.map_err(failed(true))?;
     }
@@ -155,7 +155,7 @@ fn synchronize(device: &Arc<Device>, at_once: bool) -> Pending<Answer> {
 async fn unmap(device: Arc<Device>, list: Vec<u8>, durable: bool) -> Answer {
     let ranges = unmap_ranges(&list, &device)?;
     for blocks in ranges {
-        let _turn = device.turns.take(blocks.lba..blocks.lba + blocks.count).await;
+        let _turn = device.range_locks.take(blocks.lba..blocks.lba + blocks.count).await;
         let _change = device.tokens.change(blocks);
         device.unit.zero(blocks.offset(), blocks.len(), durable).await.map_err(failed(true))?;
     }
@@ -193,7 +193,7 @@ fn unmap_ranges(list: &[u8], device: &Device) -> std::result::Result<Vec<Blocks>
 }
 
 async fn write_same(device: Arc<Device>, blocks: Blocks, pattern: Vec<u8>, durable: bool) -> Answer {
-    let _turn = device.turns.take(blocks.lba..blocks.lba + blocks.count).await;
+    let _turn = device.range_locks.take(blocks.lba..blocks.lba + blocks.count).await;
     let _change = device.tokens.change(blocks);
     let unit = &device.unit;
     if pattern.iter().all(|&b| b == 0) {
@@ -247,7 +247,7 @@ async fn change(
     if blocks.count == 0 {
         return Ok(Vec::new());
     }
-    let _turn = device.turns.take(blocks.lba..blocks.lba + blocks.count).await;
+    let _turn = device.range_locks.take(blocks.lba..blocks.lba + blocks.count).await;
     let unit = &device.unit;
     let pieces = unit.read(blocks.offset(), blocks.len() as u32).await.map_err(failed(false))?;
     let new = decide(&pieces)?;

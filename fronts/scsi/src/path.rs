@@ -9,7 +9,7 @@ use crate::BLOCK;
 use crate::attention::Attention;
 use crate::cdb::{self, Blocks, Command};
 use crate::copy::{self, Stop};
-use crate::device::{Attached, Device, PortGroup, PortState};
+use crate::device::{Device, ItNexus, PortGroup, PortState};
 use crate::epoch::{Epoch, Mark};
 use crate::guard;
 use crate::inquiry::{About, read_capacity10, read_capacity16};
@@ -17,10 +17,10 @@ use crate::media;
 use crate::mode::{Ask, Medium};
 use crate::opcodes;
 use crate::persist;
+use crate::quiesced;
 use crate::reach::Reach;
 use crate::report::cut;
 use crate::sense::{Answer, Outcome, Refusal, Sense};
-use crate::stand_in;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -35,7 +35,7 @@ pub struct Path(Arc<Way>);
 #[derive(Debug)]
 pub(crate) struct Way {
     pub device: Arc<Device>,
-    pub attached: Arc<Attached>,
+    pub it_nexus: Arc<ItNexus>,
     /// The other paths of this initiator, and this one.
     pub reach: Reach,
 }
@@ -92,15 +92,15 @@ impl Admission {
 }
 
 impl Path {
-    pub(crate) fn new(device: Arc<Device>, attached: Arc<Attached>, reach: &Reach) -> Path {
-        let way = Arc::new(Way { device, attached, reach: reach.clone() });
+    pub(crate) fn new(device: Arc<Device>, it_nexus: Arc<ItNexus>, reach: &Reach) -> Path {
+        let way = Arc::new(Way { device, it_nexus, reach: reach.clone() });
         reach.add(&way);
         Path(way)
     }
 
     /// From now on nothing is copied by this path. Dropping it does the same, as soon as nobody has it any more.
     pub fn leave(&self) {
-        self.0.attached.leave();
+        self.0.it_nexus.leave();
         self.0.reach.remove(&self.0);
     }
 
@@ -110,18 +110,18 @@ impl Path {
 
     /// Something that this client must be told before its next command.
     pub fn raise(&self, attention: Attention) {
-        self.0.attached.raise(attention);
+        self.0.it_nexus.raise(attention);
     }
 
     /// This client has learned it by itself.
     pub fn forget(&self, attention: Attention) {
-        self.0.attached.forget(attention);
+        self.0.it_nexus.forget(attention);
     }
 
     /// Looks at a command for which the client announced `announced` bytes of data.
     pub fn admit(&self, cdb: &[u8], announced: u64) -> Result<Admission, Outcome> {
         // Before the checks: an abort that comes between them and the work aborts this one as well.
-        let epoch = self.0.attached.epoch();
+        let epoch = self.0.it_nexus.epoch();
         let command = self.0.check(cdb, announced).map_err(|refusal| self.0.outcome(Err(refusal)))?;
         let stop = copy::may_take_long(&command).then(Stop::default);
         Ok(Admission { command, mark: epoch.mark(), epoch: Arc::downgrade(&epoch), stop })
@@ -134,14 +134,14 @@ impl Path {
 
     /// Aborts all commands of this client, and waits until none of them can change anything.
     pub fn abort_all(&self) -> Pending<()> {
-        let Way { device, attached, .. } = &*self.0;
-        let (device, attached) = (device.clone(), attached.clone());
-        Box::pin(async move { device.abort_where(|p| p.id == attached.id, attached.id).await })
+        let Way { device, it_nexus, .. } = &*self.0;
+        let (device, it_nexus) = (device.clone(), it_nexus.clone());
+        Box::pin(async move { device.abort_where(|p| p.id == it_nexus.id, it_nexus.id).await })
     }
 
     /// Resets the unit, for everybody.
     pub fn reset(&self) -> Pending<()> {
-        let (device, id) = (self.0.device.clone(), self.0.attached.id);
+        let (device, id) = (self.0.device.clone(), self.0.it_nexus.id);
         Box::pin(async move { device.reset(id).await })
     }
 }
@@ -154,7 +154,7 @@ impl Drop for Path {
 
 impl Drop for Way {
     fn drop(&mut self) {
-        self.device.detach(&self.attached);
+        self.device.detach(&self.it_nexus);
     }
 }
 
@@ -168,11 +168,11 @@ impl Way {
         // These are answered whatever there is to tell.
         let asks_first = matches!(cdb.first(), Some(0x03 | 0x12 | 0xa0));
         if device.is_away() && !asks_first {
-            return Err(stand_in::wait(cdb::parse(cdb).ok().as_ref()));
+            return Err(quiesced::wait(cdb::parse(cdb).ok().as_ref()));
         }
-        if self.attached.waiting.load(Ordering::Acquire)
+        if self.it_nexus.waiting.load(Ordering::Acquire)
             && !asks_first
-            && let Some(attention) = self.attached.take_attention()
+            && let Some(attention) = self.it_nexus.take_attention()
         {
             return Err(attention.sense().into());
         }
@@ -188,7 +188,7 @@ impl Way {
 
     /// Whether a command may be carried out for a copy of this initiator: as if it had come by this path.
     pub fn permits(&self, command: &Command) -> Result<(), Refusal> {
-        if self.device.is_retired() || self.attached.has_left() {
+        if self.device.is_retired() || self.it_nexus.has_left() {
             return Err(Sense::NO_SUCH_UNIT.into());
         }
         if self.device.is_away() {
@@ -202,7 +202,7 @@ impl Way {
     }
 
     fn check_access(&self, command: &Command) -> Result<(), Refusal> {
-        let group = self.attached.nexus.port.group;
+        let group = self.it_nexus.nexus.port.group;
         let state = self.device.state().groups.iter().find(|g| g.id == group).map(|g| g.state);
         let sense = match state {
             None | Some(PortState::Optimized | PortState::NonOptimized) => return Ok(()),
@@ -225,10 +225,10 @@ impl Way {
     fn check_reservations(&self, command: &Command) -> Result<(), Refusal> {
         let state = self.device.state();
         let kept_out = match state.old {
-            Some(holder) if holder != self.attached.id => guard::conflicts_with_old(command),
+            Some(holder) if holder != self.it_nexus.id => guard::conflicts_with_old(command),
             // The two ways of reserving do not mix.
             Some(_) => matches!(command, Command::PersistentIn { .. } | Command::PersistentOut { .. }),
-            None => guard::conflicts(&state.registry, &self.attached.who, command),
+            None => guard::conflicts(&state.registrations, &self.it_nexus.registrant, command),
         };
         if kept_out { Err(Refusal::Conflict) } else { Ok(()) }
     }
@@ -293,7 +293,7 @@ impl Way {
         // Its data came when the unit was about to go; who is before that is waited for.
         if self.device.is_away() && !matches!(command, Command::Inquiry { .. } | Command::RequestSense { .. })
         {
-            return Execution::Done(self.outcome(Err(stand_in::wait(Some(&command)))));
+            return Execution::Done(self.outcome(Err(quiesced::wait(Some(&command)))));
         }
         if let Command::Read { blocks, fua: false } = command {
             let mut pieces = Vec::new();
@@ -308,7 +308,7 @@ impl Way {
         }
         let work: Pending<Answer> = match command {
             Command::PersistentOut { .. } => {
-                let (device, path) = (self.device.clone(), self.attached.clone());
+                let (device, path) = (self.device.clone(), self.it_nexus.clone());
                 let (list, own) = (media::flatten(&data), mark.clone());
                 Box::pin(async move { device.change_reservations(command, list, path, own).await })
             }
@@ -329,7 +329,7 @@ impl Way {
 
     fn aborted(&self, by: u64) -> Outcome {
         // Whoever aborted its own commands does not want to hear of them.
-        Outcome::aborted(by != self.attached.id && self.device.modes().tell_aborted)
+        Outcome::aborted(by != self.it_nexus.id && self.device.modes().tell_aborted)
     }
 
     /// The commands that need not wait for anything.
@@ -338,7 +338,7 @@ impl Way {
         let medium = Medium { size: device.unit.size(), read_only: device.unit.read_only() };
         match command {
             Command::RequestSense { descriptors, room } => {
-                let sense = self.attached.take_attention().map_or(Sense::NONE, Attention::sense);
+                let sense = self.it_nexus.take_attention().map_or(Sense::NONE, Attention::sense);
                 Ok(cut(sense.encode(descriptors), room))
             }
             Command::Inquiry { page, room } => Ok(cut(self.about(|about| about.inquire(page))?, room)),
@@ -352,7 +352,7 @@ impl Way {
             }
             Command::ModeSelect { ten, .. } => {
                 let modes = device.modes().select(ten, &media::flatten(data), medium)?;
-                device.change_modes(modes, self.attached.id);
+                device.change_modes(modes, self.it_nexus.id);
                 Ok(Vec::new())
             }
             Command::ReportOpcodes { timeouts, what, room } => {
@@ -370,21 +370,21 @@ impl Way {
                 Ok(cut(port_groups(&device.state().groups, extended), room))
             }
             Command::PersistentIn { action, room } => {
-                Ok(cut(persist::report(&device.state().registry, action)?, room))
+                Ok(cut(persist::report(&device.state().registrations, action)?, room))
             }
             Command::CopyParameters { room } => Ok(cut(copy::limits::parameters(), room)),
-            Command::CopyStatus { list, room } => Ok(cut(self.attached.copies.status(list, room)?, room)),
+            Command::CopyStatus { list, room } => Ok(cut(self.it_nexus.copies.status(list, room)?, room)),
             Command::TokenInformation { list, room } => {
-                Ok(cut(self.attached.copies.information(list, room)?, room))
+                Ok(cut(self.it_nexus.copies.information(list, room)?, room))
             }
             Command::AbortCopy { list } => {
-                self.attached.copies.abort(list)?;
+                self.it_nexus.copies.abort(list)?;
                 Ok(Vec::new())
             }
             Command::Reserve { .. } => self.reserve(),
             Command::Release => {
                 let mut state = device.state();
-                if state.old == Some(self.attached.id) {
+                if state.old == Some(self.it_nexus.id) {
                     state.old = None;
                 }
                 device.note_reserved(&state);
@@ -398,7 +398,7 @@ impl Way {
     fn about<T>(&self, ask: impl FnOnce(&About<'_>) -> T) -> T {
         let device = &*self.device;
         let several_ports = device.state().groups.iter().map(|g| g.ports.len()).sum::<usize>() > 1;
-        let port = &self.attached.nexus.port;
+        let port = &self.it_nexus.nexus.port;
         let about = About {
             identity: &device.identity,
             unit: &*device.unit,
@@ -413,13 +413,14 @@ impl Way {
     fn reserve(&self) -> Answer {
         let device = &*self.device;
         let mut state = device.state();
-        let who = &self.attached.who;
-        if !state.registry.registrations.is_empty() {
-            let shared = state.registry.reservation.as_ref().is_none_or(|r| r.kind.is_shared());
-            let may = state.registry.holds(who) || (shared && state.registry.is_registered(who));
+        let registrant = &self.it_nexus.registrant;
+        if !state.registrations.list.is_empty() {
+            let shared = state.registrations.reservation.as_ref().is_none_or(|r| r.kind.is_shared());
+            let may = state.registrations.holds(registrant)
+                || (shared && state.registrations.is_registered(registrant));
             return if may { Ok(Vec::new()) } else { Err(Refusal::Conflict) };
         }
-        state.old = Some(self.attached.id);
+        state.old = Some(self.it_nexus.id);
         device.note_reserved(&state);
         Ok(Vec::new())
     }
@@ -454,7 +455,7 @@ impl Future for Running {
         let answer = ready!(self.work.as_mut().poll(cx));
         Poll::Ready(match self.mark.ended_by() {
             // It was preempted before its turn came, and hears that.
-            Some(by) if by != self.way.attached.id && matches!(answer, Err(Refusal::Conflict)) => {
+            Some(by) if by != self.way.it_nexus.id && matches!(answer, Err(Refusal::Conflict)) => {
                 self.way.outcome(answer)
             }
             Some(by) => self.way.aborted(by),

@@ -2,49 +2,49 @@
 
 use crate::cdb::Command;
 use crate::identity::{read_transport_id, transport_id};
-use crate::registry::{Kind, Register, Registration, Registry, Reservation, Who};
+use crate::registrations::{Kind, Register, Registrant, Registration, Registrations, Reservation};
 use crate::sense::{Refusal, Sense};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// The answer to PERSISTENT RESERVE IN.
-pub(crate) fn report(registry: &Registry, action: u8) -> Result<Vec<u8>, Sense> {
+pub(crate) fn report(registrations: &Registrations, action: u8) -> Result<Vec<u8>, Sense> {
     let mut list = Vec::new();
     match action {
-        0 => registry.registrations.iter().for_each(|r| list.extend(r.key.to_be_bytes())),
+        0 => registrations.list.iter().for_each(|r| list.extend(r.key.to_be_bytes())),
         1 => {
-            if let Some(reservation) = &registry.reservation {
+            if let Some(reservation) = &registrations.reservation {
                 let key = match reservation.kind.is_held_by_all() {
                     true => 0,
-                    false => registry.key_of(&reservation.holder).unwrap_or(0),
+                    false => registrations.key_of(&reservation.holder).unwrap_or(0),
                 };
                 list.extend(key.to_be_bytes());
                 list.extend([0, 0, 0, 0, 0, reservation.kind as u8, 0, 0]);
             }
         }
-        2 => return Ok(capabilities(registry)),
-        3 => registry.registrations.iter().for_each(|r| full_status(registry, r, &mut list)),
+        2 => return Ok(capabilities(registrations)),
+        3 => registrations.list.iter().for_each(|r| full_status(registrations, r, &mut list)),
         _ => return Err(Sense::field(1, Some(4))),
     }
-    let mut bytes = registry.generation.to_be_bytes().to_vec();
+    let mut bytes = registrations.generation.to_be_bytes().to_vec();
     bytes.extend((list.len() as u32).to_be_bytes());
     bytes.extend(list);
     Ok(bytes)
 }
 
-fn capabilities(registry: &Registry) -> Vec<u8> {
+fn capabilities(registrations: &Registrations) -> Vec<u8> {
     // CRH, SIP_C, ATP_C, PTPL_C; the type mask is valid, TEST UNIT READY is always allowed, PTPL_A.
-    let activated = u8::from(registry.survives);
+    let activated = u8::from(registrations.survives);
     vec![0, 8, 0x1d, 0x90 | activated, 0xea, 0x01, 0, 0]
 }
 
-fn full_status(registry: &Registry, registration: &Registration, list: &mut Vec<u8>) {
-    let holds = registry.holds(&registration.who);
-    let kind = registry.reservation.as_ref().filter(|_| holds).map_or(0, |r| r.kind as u8);
+fn full_status(registrations: &Registrations, registration: &Registration, list: &mut Vec<u8>) {
+    let holds = registrations.holds(&registration.registrant);
+    let kind = registrations.reservation.as_ref().filter(|_| holds).map_or(0, |r| r.kind as u8);
     list.extend(registration.key.to_be_bytes());
     list.extend([0, 0, 0, 0, u8::from(holds), kind, 0, 0, 0, 0]);
-    list.extend(registration.who.port.to_be_bytes());
-    let id = transport_id(&registration.who.initiator);
+    list.extend(registration.registrant.port.to_be_bytes());
+    let id = transport_id(&registration.registrant.initiator);
     list.extend((id.len() as u32).to_be_bytes());
     list.extend(id);
 }
@@ -57,7 +57,7 @@ pub(crate) enum Change {
     Release { key: u64, kind: Kind },
     Clear { key: u64 },
     Preempt { key: u64, victim: u64, kind: Option<Kind>, abort: bool },
-    Move { key: u64, new: u64, to: Who, leave: bool, survives: bool },
+    Move { key: u64, new: u64, to: Registrant, leave: bool, survives: bool },
 }
 
 /// `port` is the port the command came by, `ports` are all there are.
@@ -122,22 +122,26 @@ fn read_move(list: &[u8], head: &[u8; 24], key: u64, new: u64) -> Result<Change,
         return Err(Sense::LIST_LENGTH);
     }
     let (name, _) = read_transport_id(&list[24..]).ok_or(Sense::parameter(24))?;
-    let to = Who { initiator: name.into(), port };
+    let to = Registrant { initiator: name.into(), port };
     Ok(Change::Move { key, new, to, leave: head[17] & 2 != 0, survives: head[17] & 1 != 0 })
 }
 
 impl Change {
-    pub fn apply(&self, registry: &mut Registry, who: &Who) -> Result<crate::registry::Effects, Refusal> {
+    pub fn apply(
+        &self,
+        registrations: &mut Registrations,
+        registrant: &Registrant,
+    ) -> Result<crate::registrations::Effects, Refusal> {
         match self {
-            Change::Register(ask) => registry.register(who, ask),
-            Change::Reserve { key, kind } => registry.reserve(who, *key, *kind),
-            Change::Release { key, kind } => registry.release(who, *key, *kind),
-            Change::Clear { key } => registry.clear(who, *key),
+            Change::Register(ask) => registrations.register(registrant, ask),
+            Change::Reserve { key, kind } => registrations.reserve(registrant, *key, *kind),
+            Change::Release { key, kind } => registrations.release(registrant, *key, *kind),
+            Change::Clear { key } => registrations.clear(registrant, *key),
             Change::Preempt { key, victim, kind, abort } => {
-                registry.preempt(who, *key, *victim, *kind, *abort)
+                registrations.preempt(registrant, *key, *victim, *kind, *abort)
             }
             Change::Move { key, new, to, leave, survives } => {
-                registry.register_and_move(who, *key, *new, to.clone(), *leave, *survives)
+                registrations.register_and_move(registrant, *key, *new, to.clone(), *leave, *survives)
             }
         }
     }
@@ -146,18 +150,18 @@ impl Change {
 const HEAD: &str = "reservations 1";
 
 /// As text, for a store; empty when there is nothing to keep.
-pub(crate) fn store(registry: &Registry) -> String {
-    if registry.registrations.is_empty() {
+pub(crate) fn store(registrations: &Registrations) -> String {
+    if registrations.list.is_empty() {
         return String::new();
     }
-    let mut text = format!("{HEAD}\ngeneration {}\n", registry.generation);
-    if registry.survives {
+    let mut text = format!("{HEAD}\ngeneration {}\n", registrations.generation);
+    if registrations.survives {
         text += "survives\n";
     }
-    for Registration { who, key } in &registry.registrations {
-        let _ = writeln!(text, "registration {key:x} {} {}", who.port, who.initiator);
+    for Registration { registrant, key } in &registrations.list {
+        let _ = writeln!(text, "registration {key:x} {} {}", registrant.port, registrant.initiator);
     }
-    if let Some(Reservation { kind, holder }) = &registry.reservation {
+    if let Some(Reservation { kind, holder }) = &registrations.reservation {
         let _ = writeln!(text, "reservation {} {} {}", *kind as u8, holder.port, holder.initiator);
     }
     text
@@ -165,39 +169,39 @@ pub(crate) fn store(registry: &Registry) -> String {
 
 /// Whether this is what [`store`] makes of some reservations, the holder of one among the registrants.
 pub fn is_reservations(text: &str) -> bool {
-    restore(text).is_some_and(|registry| {
+    restore(text).is_some_and(|registrations| {
         // One that all hold goes on without its maker.
-        let of_one = registry.reservation.as_ref().filter(|r| !r.kind.is_held_by_all());
-        store(&registry) == text && of_one.is_none_or(|r| registry.is_registered(&r.holder))
+        let of_one = registrations.reservation.as_ref().filter(|r| !r.kind.is_held_by_all());
+        store(&registrations) == text && of_one.is_none_or(|r| registrations.is_registered(&r.holder))
     })
 }
 
 /// What was stored, if it makes sense; else nothing.
-pub(crate) fn restore(text: &str) -> Option<Registry> {
+pub(crate) fn restore(text: &str) -> Option<Registrations> {
     let mut lines = text.lines();
     (lines.next()? == HEAD).then_some(())?;
-    let mut registry = Registry::default();
+    let mut registrations = Registrations::default();
     for line in lines {
         let mut words = line.splitn(4, ' ');
         match words.next()? {
-            "survives" => registry.survives = true,
-            "generation" => registry.generation = words.next()?.parse().ok()?,
+            "survives" => registrations.survives = true,
+            "generation" => registrations.generation = words.next()?.parse().ok()?,
             "registration" => {
                 let key = u64::from_str_radix(words.next()?, 16).ok()?;
                 let port = words.next()?.parse().ok()?;
-                let who = Who { initiator: words.next()?.into(), port };
-                registry.registrations.push(Registration { who, key });
+                let registrant = Registrant { initiator: words.next()?.into(), port };
+                registrations.list.push(Registration { registrant, key });
             }
             "reservation" => {
                 let kind = Kind::of(words.next()?.parse().ok()?).ok()?;
                 let port = words.next()?.parse().ok()?;
-                let holder = Who { initiator: words.next()?.into(), port };
-                registry.reservation = Some(Reservation { kind, holder });
+                let holder = Registrant { initiator: words.next()?.into(), port };
+                registrations.reservation = Some(Reservation { kind, holder });
             }
             _ => return None,
         }
     }
-    Some(registry)
+    Some(registrations)
 }
 
 #[cfg(test)]
@@ -214,17 +218,17 @@ mod tests {
         list
     }
 
-    fn registry() -> Registry {
-        let who = |name: &str| Who { initiator: name.into(), port: 1 };
-        Registry {
+    fn registrations() -> Registrations {
+        let registrant = |name: &str| Registrant { initiator: name.into(), port: 1 };
+        Registrations {
             generation: 7,
-            registrations: vec![
-                Registration { who: who("iqn.x:a,i,0x1"), key: 0xabc },
-                Registration { who: who("iqn.x:b b,i,0x2"), key: 1 },
+            list: vec![
+                Registration { registrant: registrant("iqn.x:a,i,0x1"), key: 0xabc },
+                Registration { registrant: registrant("iqn.x:b b,i,0x2"), key: 1 },
             ],
             reservation: Some(Reservation {
                 kind: Kind::WriteExclusiveRegistrants,
-                holder: who("iqn.x:a,i,0x1"),
+                holder: registrant("iqn.x:a,i,0x1"),
             }),
             survives: true,
         }
@@ -232,11 +236,11 @@ mod tests {
 
     #[test]
     fn what_is_stored_comes_back() {
-        let registry = registry();
-        assert_eq!(restore(&store(&registry)), Some(registry.clone()));
-        let fleeting = Registry { survives: false, ..registry };
+        let registrations = registrations();
+        assert_eq!(restore(&store(&registrations)), Some(registrations.clone()));
+        let fleeting = Registrations { survives: false, ..registrations };
         assert_eq!(restore(&store(&fleeting)), Some(fleeting));
-        assert_eq!(store(&Registry::default()), "");
+        assert_eq!(store(&Registrations::default()), "");
         for text in ["", "reservations 2\n", "reservations 1\nregistration zz 1 a\n", "reservations 1\nx\n"] {
             assert_eq!(restore(text), None, "{text:?}");
         }
@@ -244,17 +248,17 @@ mod tests {
 
     #[test]
     fn keys_and_holder_are_reported() {
-        let registry = registry();
+        let registrations = registrations();
         assert_eq!(
-            report(&registry, 0).unwrap(),
+            report(&registrations, 0).unwrap(),
             [0, 0, 0, 7, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0x0a, 0xbc, 0, 0, 0, 0, 0, 0, 0, 1]
         );
-        let reservation = report(&registry, 1).unwrap();
+        let reservation = report(&registrations, 1).unwrap();
         assert_eq!((reservation.len(), reservation[21]), (24, 5));
-        let full = report(&registry, 3).unwrap();
+        let full = report(&registrations, 3).unwrap();
         assert_eq!((full[20], full[21]), (1, 5));
         assert_eq!(u32::from_be_bytes([full[4], full[5], full[6], full[7]]) as usize, full.len() - 8);
-        assert!(report(&registry, 4).is_err());
+        assert!(report(&registrations, 4).is_err());
     }
 
     #[test]

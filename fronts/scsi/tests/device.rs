@@ -283,8 +283,8 @@ fn a_unit_that_is_away_for_a_moment_has_its_clients_try_again() {
         assert_eq!(task.await, Status::Good, "what was under way ends as it would");
         let Execution::Done(outcome) = a.execute(parked, vec![Buf::zeroed(512)]) else { panic!() };
         assert_eq!(outcome.status, Status::Busy);
-        let stand_in = bench.device.stand_in();
-        let b = stand_in.attach(nexus("a", 1));
+        let quiesced = bench.device.quiesced();
+        let b = quiesced.attach(nexus("a", 1));
         for path in [&a, &b] {
             assert_eq!(ask(path, &read(0, 1), &[]).await.status, Status::Busy);
             assert_eq!(code(&ask(path, &[0; 6], &[]).await), (2, 4, 1));

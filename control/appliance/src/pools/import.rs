@@ -132,7 +132,7 @@ impl Appliance {
             return Ok(());
         }
         if read_only {
-            return match owner::opener(config.process.as_deref()) {
+            return match open_elsewhere::opener(config.process.as_deref()) {
                 Opener::Runs(_) => self.check_process(candidate, asked).await,
                 Opener::Ended | Opener::Unknown => Ok(()),
             };

@@ -133,8 +133,8 @@ impl Iscsi {
             let will_return = lock(&self.directory.away).contains_key(dataset);
             match will_return {
                 true => {
-                    let stand_in = device.stand_in();
-                    lock(&self.directory.away).insert(dataset.clone(), Some(stand_in));
+                    let quiesced = device.quiesced();
+                    lock(&self.directory.away).insert(dataset.clone(), Some(quiesced));
                     device.go_away().await;
                 }
                 false => device.retire().await,
@@ -193,8 +193,8 @@ pub(crate) struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let stand_in = lock(&self.directory.away).remove(&self.dataset);
-        if stand_in.flatten().is_some() {
+        let quiesced = lock(&self.directory.away).remove(&self.dataset);
+        if quiesced.flatten().is_some() {
             self.directory.appliance.san_changed();
         }
     }
@@ -345,12 +345,12 @@ impl Directory for SanDirectory {
         let seen = view.luns(target, &asking.initiator).into_iter();
         let seen = seen.filter(|lu| !leaving.contains(&lu.facts.dataset));
         let seen: Vec<(Lun, LunFacts)> = seen.map(|lu| (Lun(lu.number), lu.facts.clone())).collect();
-        let stand_ins = lock(&self.away).clone();
+        let quiesced_units = lock(&self.away).clone();
         let Some(iscsi) = self.appliance.iscsi() else { return Box::pin(std::future::ready(Ok(Vec::new()))) };
         Box::pin(async move {
             let mut units = Vec::new();
             for (lun, facts) in seen {
-                if let Some(Some(device)) = stand_ins.get(&facts.dataset) {
+                if let Some(Some(device)) = quiesced_units.get(&facts.dataset) {
                     units.push((lun, device.clone()));
                     continue;
                 }

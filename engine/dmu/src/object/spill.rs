@@ -17,8 +17,8 @@ enum Place {
 impl Object {
     fn spill_place(&self) -> Place {
         let state = self.node.lock();
-        for overlay in state.overlays_newest_first() {
-            match &overlay.spill {
+        for dirty_record in state.dirty_records_newest_first() {
+            match &dirty_record.spill {
                 Spill::Unchanged => {}
                 Spill::Freed => return Place::Known(None),
                 Spill::Written(buf) => return Place::Known(Some(buf.clone())),
@@ -63,8 +63,8 @@ impl Object {
         let fresh = {
             let mut state = self.node.lock();
             self.check_room(&state.attrs, state.bonus.len(), spill.is_some())?;
-            let (overlay, fresh) = state.overlay_mut(self.node.id, tx)?;
-            overlay.spill = spill.map_or(Spill::Freed, Spill::Written);
+            let (dirty_record, fresh) = state.dirty_record_mut(self.node.id, tx)?;
+            dirty_record.spill = spill.map_or(Spill::Freed, Spill::Written);
             fresh
         };
         let cost = self.node.shared.store.charge_max(len as u64, 3);

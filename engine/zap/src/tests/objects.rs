@@ -2,7 +2,7 @@
 
 use super::{Numbers, now};
 use crate::{Form, Options, Value, Zap};
-use dmu::{Dirty, NewObject, NoLedger, ObjSet, Object, Policy, SyncCtx, Tx};
+use dmu::{Dirty, NewObject, NoBlockAccounting, ObjSet, Object, Policy, SyncCtx, Tx};
 use ondisk::{ObjectType, ObjsetType};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,12 @@ impl Bench {
     }
 
     pub fn sync(&mut self) {
-        let ctx = SyncCtx { txg: self.txg, pass: 1, ledger: Arc::new(NoLedger), dirty: Dirty::default() };
+        let ctx = SyncCtx {
+            txg: self.txg,
+            pass: 1,
+            block_accounting: Arc::new(NoBlockAccounting),
+            dirty: Dirty::default(),
+        };
         now(self.set.sync(&ctx)).unwrap();
         self.txg = self.txg.next();
     }

@@ -7,7 +7,7 @@ mod xattrs;
 
 use super::*;
 use crate::{Accounting, Changes, FileKind, NewFile, NewFileSystem, Renaming, Time};
-use dmu::{Dirty, NoLedger, Policy, SyncCtx};
+use dmu::{Dirty, NoBlockAccounting, Policy, SyncCtx};
 use ondisk::ObjsetType;
 use tunables::Tunables;
 use units::ObjsetId;
@@ -37,13 +37,23 @@ fn with_settings<F: Future<Output = ()> + Send + 'static>(
         let (syncing, owner) = (set.clone(), txgs.clone());
         let sync = world::spawn(async move {
             while let Some(txg) = owner.next_to_sync().await {
-                let ctx = SyncCtx { txg, pass: 1, ledger: Arc::new(NoLedger), dirty: Dirty::default() };
+                let ctx = SyncCtx {
+                    txg,
+                    pass: 1,
+                    block_accounting: Arc::new(NoBlockAccounting),
+                    dirty: Dirty::default(),
+                };
                 syncing.sync(&ctx).await.unwrap();
                 owner.done(txg);
             }
         });
-        let options =
-            WriteOptions { txgs: txgs.clone(), room: None, settings, log: None, has_logged_xattrs: false };
+        let options = WriteOptions {
+            txgs: txgs.clone(),
+            space_reservation: None,
+            settings,
+            log: None,
+            has_logged_xattrs: false,
+        };
         let fs = FileSystem::open_for_writing("tank/fs", &set, options.clone()).await.unwrap();
         test(fs.clone()).await;
         fs.sync().await.unwrap();

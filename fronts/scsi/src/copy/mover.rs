@@ -34,7 +34,7 @@ pub(super) struct Leg {
 
 impl Leg {
     pub fn new(way: Arc<Way>) -> Leg {
-        let epoch = way.attached.epoch();
+        let epoch = way.it_nexus.epoch();
         Leg { mark: epoch.mark(), _epoch: epoch, way }
     }
 
@@ -71,7 +71,7 @@ fn failed(writing: bool) -> impl Fn(Error) -> Refusal {
 
 impl Mover<'_> {
     fn check(&self) -> Result<(), Trouble> {
-        if self.operation.stop.is_set() || self.own.check().is_err() || self.own.way.attached.has_left() {
+        if self.operation.stop.is_set() || self.own.check().is_err() || self.own.way.it_nexus.has_left() {
             return Err(Trouble::Stopped);
         }
         if let Some(source) = self.source {
@@ -136,7 +136,7 @@ impl Mover<'_> {
         let way = &self.target.way;
         let command = Command::Write { blocks, fua: false, then: None };
         let device = &way.device;
-        let _turn = device.turns.take(blocks.lba..blocks.lba + blocks.count).await;
+        let _turn = device.range_locks.take(blocks.lba..blocks.lba + blocks.count).await;
         // Only now, since much may have happened while others were before us.
         self.check()?;
         way.permits(&command).map_err(Trouble::Target)?;

@@ -1,7 +1,7 @@
 //! One object, its log, a pool that syncs, and devices of which a crash keeps only what was flushed.
 
 use super::super::{Log, Parts};
-use dmu::{Dirty, NewObject, NoLedger, ObjSet, Object, Policy, SyncCtx, SyncMode, Tx};
+use dmu::{Dirty, NewObject, NoBlockAccounting, ObjSet, Object, Policy, SyncCtx, SyncMode, Tx};
 use ondisk::{
     BlockPointer, Dva, LogRecord, ObjectType, ObjsetType, Plain, Reader, Record, ZilChain, ZilHeader,
 };
@@ -248,9 +248,14 @@ impl Rig {
             let set = ObjSet::create(store.clone(), ObjsetId(54), ObjsetType::Zvol, policy, Txg(9));
             let tx = Tx::syncing(Txg(9));
             let object = set.allocate(&tx, NewObject::new(ObjectType::ZVOL, BLOCK as u32)).await.unwrap();
-            set.sync(&SyncCtx { txg: Txg(9), pass: 1, ledger: Arc::new(NoLedger), dirty: Dirty::default() })
-                .await
-                .unwrap();
+            set.sync(&SyncCtx {
+                txg: Txg(9),
+                pass: 1,
+                block_accounting: Arc::new(NoBlockAccounting),
+                dirty: Dirty::default(),
+            })
+            .await
+            .unwrap();
             let log = Log::open(Parts {
                 objset: set.clone(),
                 txgs: txgs.clone(),
@@ -283,7 +288,12 @@ impl Rig {
                 world::sleep(Duration::from_micros(world::random_u64() % 2000)).await;
             }
             self.log.sync(&tx).await;
-            let ctx = SyncCtx { txg, pass: 1, ledger: Arc::new(NoLedger), dirty: Dirty::default() };
+            let ctx = SyncCtx {
+                txg,
+                pass: 1,
+                block_accounting: Arc::new(NoBlockAccounting),
+                dirty: Dirty::default(),
+            };
             self.set.sync(&ctx).await.unwrap();
             if self.destroy.swap(false, Ordering::Relaxed) {
                 self.log.destroy_with_dataset(&tx).await;

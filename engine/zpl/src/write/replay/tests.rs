@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{FileKind, NewFileSystem, flags};
-use dmu::{Dirty, NoLedger, Policy, SyncCtx};
+use dmu::{Dirty, NoBlockAccounting, Policy, SyncCtx};
 use ondisk::ObjsetType;
 use ondisk::zil::*;
 use std::sync::Arc;
@@ -59,14 +59,24 @@ fn with_replay<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(Arc<Be
         let (syncing, owner) = (set.clone(), txgs.clone());
         let sync = world::spawn(async move {
             while let Some(txg) = owner.next_to_sync().await {
-                let ctx = SyncCtx { txg, pass: 1, ledger: Arc::new(NoLedger), dirty: Dirty::default() };
+                let ctx = SyncCtx {
+                    txg,
+                    pass: 1,
+                    block_accounting: Arc::new(NoBlockAccounting),
+                    dirty: Dirty::default(),
+                };
                 syncing.sync(&ctx).await.unwrap();
                 owner.done(txg);
             }
         });
         let settings = crate::Settings { record_size: 16 << 10, ..Default::default() };
-        let options =
-            WriteOptions { txgs: txgs.clone(), room: None, settings, log: None, has_logged_xattrs: false };
+        let options = WriteOptions {
+            txgs: txgs.clone(),
+            space_reservation: None,
+            settings,
+            log: None,
+            has_logged_xattrs: false,
+        };
         let replay = Replay::open("tank/fs", &set, options).await.unwrap();
         test(Arc::new(Bench { txgs: txgs.clone(), replay })).await;
         txgs.sync().await.unwrap();

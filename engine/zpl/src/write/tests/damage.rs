@@ -108,7 +108,7 @@ fn wrong_bytes_anywhere_are_errors_and_no_more() {
                 Settings { record_size: 16 << 10, xattr: Xattrs::Attribute, ..Settings::default() };
             let options = WriteOptions {
                 txgs: txgs.clone(),
-                room: None,
+                space_reservation: None,
                 settings,
                 log: None,
                 has_logged_xattrs: false,
@@ -350,7 +350,8 @@ fn file_systems_of_other_versions_are_not_changed() {
             master.update(&tx, "VERSION", version).await.unwrap();
             let read = FileSystem::open("tank/fs", &set).await.map(|fs| fs.version());
             let (txgs, settings) = (txgs.clone(), Settings::default());
-            let options = WriteOptions { txgs, room: None, settings, log: None, has_logged_xattrs: false };
+            let options =
+                WriteOptions { txgs, space_reservation: None, settings, log: None, has_logged_xattrs: false };
             let refused = FileSystem::open_for_writing("tank/fs", &set, options).await.unwrap_err();
             assert_eq!(refused.kind(), Kind::Unsupported, "{version}");
             let said = refused.to_string();

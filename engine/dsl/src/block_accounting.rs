@@ -10,7 +10,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dmu::Ledger;
+use dmu::BlockAccounting;
 use ondisk::{BlockPointer, Feature};
 use units::{Checksum, Compression, Txg};
 use zio::BlockStore;
@@ -58,7 +58,7 @@ impl Tally {
 }
 
 /// See the module.
-pub struct DatasetLedger {
+pub struct DatasetBlockAccounting {
     store: Arc<dyn BlockStore>,
     txg: Txg,
     bounds: Bounds,
@@ -67,19 +67,24 @@ pub struct DatasetLedger {
     tally: Mutex<Tally>,
 }
 
-impl std::fmt::Debug for DatasetLedger {
+impl std::fmt::Debug for DatasetBlockAccounting {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "DatasetLedger({:?})", self.bounds)
+        write!(f, "DatasetBlockAccounting({:?})", self.bounds)
     }
 }
 
-impl DatasetLedger {
-    pub fn new(store: Arc<dyn BlockStore>, txg: Txg, bounds: Bounds, marks: Vec<Txg>) -> DatasetLedger {
+impl DatasetBlockAccounting {
+    pub fn new(
+        store: Arc<dyn BlockStore>,
+        txg: Txg,
+        bounds: Bounds,
+        marks: Vec<Txg>,
+    ) -> DatasetBlockAccounting {
         let tally = Tally { marks: vec![Delta::default(); marks.len()], ..Tally::default() };
-        DatasetLedger { store, txg, bounds, marks, tally: Mutex::new(tally) }
+        DatasetBlockAccounting { store, txg, bounds, marks, tally: Mutex::new(tally) }
     }
 
-    /// What has happened; the ledger is used up.
+    /// What has happened; the block accounting is used up.
     pub fn take(&self) -> Tally {
         std::mem::take(&mut *self.tally.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -90,7 +95,7 @@ impl DatasetLedger {
     }
 }
 
-impl Ledger for DatasetLedger {
+impl BlockAccounting for DatasetBlockAccounting {
     fn born(&self, bp: &BlockPointer) {
         if bp.is_hole() || bp.is_redacted() {
             return;

@@ -11,8 +11,8 @@
 //!                    blocks, written                                    in both: early, for the intent log
 //! ```
 //!
-//! From [`Overlay::begin_sync`] on nothing changes but that blocks land, each when it is on its device: then its memory is
-//! the cache's, which may drop it, and writers that wait for memory go on before the txg is at its end.
+//! From [`DirtyRecord::begin_sync`] on nothing changes but that blocks land, each when it is on its device: then its memory
+//! is the cache's, which may drop it, and writers that wait for memory go on before the txg is at its end.
 
 use crate::attrs::Attrs;
 use crate::ranges::Ranges;
@@ -27,7 +27,7 @@ use world::Buf;
 use zio::BlockStore;
 
 #[derive(Debug)]
-pub(crate) struct Overlay {
+pub(crate) struct DirtyRecord {
     pub txg: Txg,
     pub attrs: Attrs,
     pub bonus: Arc<[u8]>,
@@ -35,7 +35,7 @@ pub(crate) struct Overlay {
     pub blocks: BTreeMap<u64, Buf>,
     /// Where blocks are that were written: by [`crate::Object::write_now`], or by the sync.
     pub written: BTreeMap<u64, BlockPointer>,
-    /// Bytes of this overlay that [`txg::Tx::dirtied`] has counted.
+    /// Bytes of this dirty record that [`txg::Tx::dirtied`] has counted.
     pub counted: u64,
     /// The sync has begun.
     pub syncing: bool,
@@ -55,7 +55,7 @@ pub(crate) enum Found<'a> {
     NotHere,
 }
 
-/// What of an overlay stays as it is while it is synced: all but the blocks.
+/// What of a dirty record stays as it is while it is synced: all but the blocks.
 #[derive(Debug)]
 pub(crate) struct Frozen {
     pub txg: Txg,
@@ -67,12 +67,12 @@ pub(crate) struct Frozen {
     pub spill: Spill,
 }
 
-impl Overlay {
+impl DirtyRecord {
     /// What is counted as dirty for the object itself.
     pub const OWN_BYTES: u64 = 1024;
 
-    pub fn new(txg: Txg, attrs: Attrs, bonus: Arc<[u8]>) -> Overlay {
-        Overlay {
+    pub fn new(txg: Txg, attrs: Attrs, bonus: Arc<[u8]>) -> DirtyRecord {
+        DirtyRecord {
             txg,
             attrs,
             bonus,
@@ -139,7 +139,7 @@ impl Overlay {
         bytes
     }
 
-    /// Sets a whole block. Returns by how many bytes more memory waits for the sync than before; see [`Overlay::count`].
+    /// Sets a whole block. Returns by how many bytes more memory waits for the sync than before; see [`DirtyRecord::count`].
     pub fn put(&mut self, blkid: u64, data: Buf, store: &dyn BlockStore) -> u64 {
         self.disown(blkid, store);
         let len = data.len() as u64;

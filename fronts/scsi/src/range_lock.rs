@@ -8,42 +8,42 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use world::sync::Notify;
 
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct RangeLocks {
     taken: Mutex<Vec<(u64, Range<u64>)>>,
     freed: Notify,
 }
 
 /// A range that is ours until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn {
-    turns: Arc<Turns>,
+pub(crate) struct RangeLock {
+    range_locks: Arc<RangeLocks>,
     id: u64,
 }
 
-impl Turns {
+impl RangeLocks {
     fn lock(&self) -> MutexGuard<'_, Vec<(u64, Range<u64>)>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn try_take(self: &Arc<Turns>, range: &Range<u64>) -> Option<Turn> {
+    pub fn try_take(self: &Arc<RangeLocks>, range: &Range<u64>) -> Option<RangeLock> {
         let mut taken = self.lock();
         if taken.iter().any(|(_, other)| other.start < range.end && range.start < other.end) {
             return None;
         }
         let id = taken.last().map_or(0, |last| last.0 + 1);
         taken.push((id, range.clone()));
-        Some(Turn { turns: self.clone(), id })
+        Some(RangeLock { range_locks: self.clone(), id })
     }
 
-    pub async fn take(self: &Arc<Turns>, range: Range<u64>) -> Turn {
+    pub async fn take(self: &Arc<RangeLocks>, range: Range<u64>) -> RangeLock {
         self.freed.until(|| self.try_take(&range)).await
     }
 }
 
-impl Drop for Turn {
+impl Drop for RangeLock {
     fn drop(&mut self) {
-        self.turns.lock().retain(|(id, _)| *id != self.id);
-        self.turns.freed.notify_all();
+        self.range_locks.lock().retain(|(id, _)| *id != self.id);
+        self.range_locks.freed.notify_all();
     }
 }
 
@@ -53,12 +53,12 @@ mod tests {
 
     #[test]
     fn ranges_that_touch_wait_and_others_do_not() {
-        let turns = Arc::new(Turns::default());
-        let first = turns.try_take(&(0..10)).expect("nobody is there");
-        assert!(turns.try_take(&(9..12)).is_none());
-        let beside = turns.try_take(&(10..20)).expect("they do not overlap");
+        let range_locks = Arc::new(RangeLocks::default());
+        let first = range_locks.try_take(&(0..10)).expect("nobody is there");
+        assert!(range_locks.try_take(&(9..12)).is_none());
+        let beside = range_locks.try_take(&(10..20)).expect("they do not overlap");
         drop(first);
-        let again = turns.try_take(&(0..10)).expect("it is free again");
+        let again = range_locks.try_take(&(0..10)).expect("it is free again");
         assert!(again.id != beside.id);
     }
 }

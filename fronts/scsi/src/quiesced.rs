@@ -81,7 +81,7 @@ impl ReservationStore for Nowhere {
 impl Device {
     /// What takes the place of this device while its unit is away.
     #[must_use]
-    pub fn stand_in(&self) -> Arc<Device> {
+    pub fn quiesced(&self) -> Arc<Device> {
         let unit = self.unit();
         let shape = Shape {
             size: unit.size(),

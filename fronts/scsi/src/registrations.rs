@@ -61,21 +61,21 @@ impl Kind {
 
 /// One end of a registration: an initiator port through a target port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Who {
+pub(crate) struct Registrant {
     pub initiator: Arc<str>,
     /// Relative identifier of the target port.
     pub port: u16,
 }
 
-impl Who {
-    pub fn of(nexus: &Nexus) -> Who {
-        Who { initiator: nexus.initiator.clone(), port: nexus.port.relative }
+impl Registrant {
+    pub fn of(nexus: &Nexus) -> Registrant {
+        Registrant { initiator: nexus.initiator.clone(), port: nexus.port.relative }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Registration {
-    pub who: Who,
+    pub registrant: Registrant,
     pub key: u64,
 }
 
@@ -83,13 +83,13 @@ pub(crate) struct Registration {
 pub(crate) struct Reservation {
     pub kind: Kind,
     /// Who made it; meaningful unless all registrants hold it.
-    pub holder: Who,
+    pub holder: Registrant,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Registry {
+pub(crate) struct Registrations {
     pub generation: u32,
-    pub registrations: Vec<Registration>,
+    pub list: Vec<Registration>,
     pub reservation: Option<Reservation>,
     /// APTPL: all of this must survive a restart.
     pub survives: bool,
@@ -98,9 +98,9 @@ pub(crate) struct Registry {
 /// What happened, for those it concerns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effects {
-    pub told: Vec<(Who, Attention)>,
+    pub told: Vec<(Registrant, Attention)>,
     /// Whose commands are aborted.
-    pub aborted: Vec<Who>,
+    pub aborted: Vec<Registrant>,
 }
 
 type Done = Result<Effects, Refusal>;
@@ -118,34 +118,34 @@ pub(crate) struct Register {
     pub others: Vec<Arc<str>>,
 }
 
-impl Registry {
-    pub fn key_of(&self, who: &Who) -> Option<u64> {
-        self.registrations.iter().find(|r| r.who == *who).map(|r| r.key)
+impl Registrations {
+    pub fn key_of(&self, registrant: &Registrant) -> Option<u64> {
+        self.list.iter().find(|r| r.registrant == *registrant).map(|r| r.key)
     }
 
-    pub fn is_registered(&self, who: &Who) -> bool {
-        self.key_of(who).is_some()
+    pub fn is_registered(&self, registrant: &Registrant) -> bool {
+        self.key_of(registrant).is_some()
     }
 
-    pub fn holds(&self, who: &Who) -> bool {
+    pub fn holds(&self, registrant: &Registrant) -> bool {
         self.reservation.as_ref().is_some_and(|r| match r.kind.is_held_by_all() {
-            true => self.is_registered(who),
-            false => r.holder == *who,
+            true => self.is_registered(registrant),
+            false => r.holder == *registrant,
         })
     }
 
     /// Only a registrant that names its key may go on.
-    fn check_key(&self, who: &Who, key: u64) -> Result<(), Refusal> {
-        if self.key_of(who) == Some(key) { Ok(()) } else { Err(Refusal::Conflict) }
+    fn check_key(&self, registrant: &Registrant, key: u64) -> Result<(), Refusal> {
+        if self.key_of(registrant) == Some(key) { Ok(()) } else { Err(Refusal::Conflict) }
     }
 
-    fn tell_others(&self, except: &Who, attention: Attention) -> Vec<(Who, Attention)> {
-        let others = self.registrations.iter().filter(|r| r.who != *except);
-        others.map(|r| (r.who.clone(), attention)).collect()
+    fn tell_others(&self, except: &Registrant, attention: Attention) -> Vec<(Registrant, Attention)> {
+        let others = self.list.iter().filter(|r| r.registrant != *except);
+        others.map(|r| (r.registrant.clone(), attention)).collect()
     }
 
-    pub fn register(&mut self, who: &Who, ask: &Register) -> Done {
-        let registered = self.key_of(who);
+    pub fn register(&mut self, registrant: &Registrant, ask: &Register) -> Done {
+        let registered = self.key_of(registrant);
         if let Some(old) = ask.old
             && registered.unwrap_or(0) != old
         {
@@ -155,13 +155,15 @@ impl Registry {
             return Err(Sense::parameter(20).into());
         }
         let mut effects = Effects::default();
-        let mut initiators = vec![who.initiator.clone()];
+        let mut initiators = vec![registrant.initiator.clone()];
         initiators.extend(ask.others.iter().cloned());
-        let all: Vec<Who> = initiators
+        let all: Vec<Registrant> = initiators
             .iter()
-            .flat_map(|initiator| ask.ports.iter().map(|&port| Who { initiator: initiator.clone(), port }))
+            .flat_map(|initiator| {
+                ask.ports.iter().map(|&port| Registrant { initiator: initiator.clone(), port })
+            })
             .collect();
-        if ask.new != 0 && self.registrations.len() + all.len() > MAX_REGISTRATIONS {
+        if ask.new != 0 && self.list.len() + all.len() > MAX_REGISTRATIONS {
             return Err(Sense::NO_REGISTRATION_ROOM.into());
         }
         for one in &all {
@@ -178,40 +180,44 @@ impl Registry {
         Ok(effects)
     }
 
-    fn set_key(&mut self, who: &Who, key: u64) {
-        match self.registrations.iter_mut().find(|r| r.who == *who) {
+    fn set_key(&mut self, registrant: &Registrant, key: u64) {
+        match self.list.iter_mut().find(|r| r.registrant == *registrant) {
             Some(registration) => registration.key = key,
-            None => self.registrations.push(Registration { who: who.clone(), key }),
+            None => self.list.push(Registration { registrant: registrant.clone(), key }),
         }
     }
 
     /// Removes a registration, and the reservation with it when nobody is left who holds it.
-    fn unregister(&mut self, who: &Who) -> Vec<(Who, Attention)> {
-        let held = self.holds(who);
-        self.registrations.retain(|r| r.who != *who);
+    fn unregister(&mut self, registrant: &Registrant) -> Vec<(Registrant, Attention)> {
+        let held = self.holds(registrant);
+        self.list.retain(|r| r.registrant != *registrant);
         let Some(reservation) = &self.reservation else { return Vec::new() };
         let (kind, ends) =
-            (reservation.kind, held && (!reservation.kind.is_held_by_all() || self.registrations.is_empty()));
+            (reservation.kind, held && (!reservation.kind.is_held_by_all() || self.list.is_empty()));
         if !ends {
             return Vec::new();
         }
         self.reservation = None;
-        if kind.is_shared() { self.tell_others(who, Attention::ReservationsReleased) } else { Vec::new() }
+        if kind.is_shared() {
+            self.tell_others(registrant, Attention::ReservationsReleased)
+        } else {
+            Vec::new()
+        }
     }
 
-    pub fn reserve(&mut self, who: &Who, key: u64, kind: Kind) -> Done {
-        self.check_key(who, key)?;
+    pub fn reserve(&mut self, registrant: &Registrant, key: u64, kind: Kind) -> Done {
+        self.check_key(registrant, key)?;
         match &self.reservation {
-            None => self.reservation = Some(Reservation { kind, holder: who.clone() }),
-            Some(r) if r.kind == kind && self.holds(who) => {}
+            None => self.reservation = Some(Reservation { kind, holder: registrant.clone() }),
+            Some(r) if r.kind == kind && self.holds(registrant) => {}
             Some(_) => return Err(Refusal::Conflict),
         }
         Ok(Effects::default())
     }
 
-    pub fn release(&mut self, who: &Who, key: u64, kind: Kind) -> Done {
-        self.check_key(who, key)?;
-        if !self.holds(who) {
+    pub fn release(&mut self, registrant: &Registrant, key: u64, kind: Kind) -> Done {
+        self.check_key(registrant, key)?;
+        if !self.holds(registrant) {
             return Ok(Effects::default());
         }
         if self.reservation.as_ref().is_some_and(|r| r.kind != kind) {
@@ -219,24 +225,31 @@ impl Registry {
         }
         self.reservation = None;
         let told = if kind.is_shared() {
-            self.tell_others(who, Attention::ReservationsReleased)
+            self.tell_others(registrant, Attention::ReservationsReleased)
         } else {
             Vec::new()
         };
         Ok(Effects { told, ..Effects::default() })
     }
 
-    pub fn clear(&mut self, who: &Who, key: u64) -> Done {
-        self.check_key(who, key)?;
-        let told = self.tell_others(who, Attention::ReservationsPreempted);
-        self.registrations.clear();
+    pub fn clear(&mut self, registrant: &Registrant, key: u64) -> Done {
+        self.check_key(registrant, key)?;
+        let told = self.tell_others(registrant, Attention::ReservationsPreempted);
+        self.list.clear();
         self.reservation = None;
         self.generation = self.generation.wrapping_add(1);
         Ok(Effects { told, ..Effects::default() })
     }
 
-    pub fn preempt(&mut self, who: &Who, key: u64, victim: u64, kind: Option<Kind>, abort: bool) -> Done {
-        self.check_key(who, key)?;
+    pub fn preempt(
+        &mut self,
+        registrant: &Registrant,
+        key: u64,
+        victim: u64,
+        kind: Option<Kind>,
+        abort: bool,
+    ) -> Done {
+        self.check_key(registrant, key)?;
         let by_all = self.reservation.as_ref().is_some_and(|r| r.kind.is_held_by_all());
         let holder_key = self.reservation.as_ref().filter(|_| !by_all).and_then(|r| self.key_of(&r.holder));
         if victim == 0 && !by_all {
@@ -245,23 +258,24 @@ impl Registry {
         let takes = holder_key == Some(victim) || (by_all && victim == 0);
         // The type counts only where a reservation is made.
         let kind = if takes { Some(kind.ok_or(Sense::field(2, Some(3)))?) } else { None };
-        let is_victim = |r: &Registration| r.who != *who && ((by_all && victim == 0) || r.key == victim);
-        let removed: Vec<Who> =
-            self.registrations.iter().filter(|r| is_victim(r)).map(|r| r.who.clone()).collect();
-        if removed.is_empty() && !takes && self.key_of(who) != Some(victim) {
+        let is_victim =
+            |r: &Registration| r.registrant != *registrant && ((by_all && victim == 0) || r.key == victim);
+        let removed: Vec<Registrant> =
+            self.list.iter().filter(|r| is_victim(r)).map(|r| r.registrant.clone()).collect();
+        if removed.is_empty() && !takes && self.key_of(registrant) != Some(victim) {
             return Err(Refusal::Conflict);
         }
         let mut effects = Effects::default();
-        self.registrations.retain(|r| !removed.contains(&r.who));
+        self.list.retain(|r| !removed.contains(&r.registrant));
         effects.told.extend(removed.iter().map(|w| (w.clone(), Attention::RegistrationsPreempted)));
         if let Some(kind) = kind {
-            let before = self.reservation.replace(Reservation { kind, holder: who.clone() });
+            let before = self.reservation.replace(Reservation { kind, holder: registrant.clone() });
             if before.is_some_and(|before| before.kind != kind) {
-                effects.told.extend(self.tell_others(who, Attention::ReservationsReleased));
+                effects.told.extend(self.tell_others(registrant, Attention::ReservationsReleased));
             }
         } else if key == victim && !by_all && holder_key.is_none() {
             // It preempted itself: its registration goes.
-            self.registrations.retain(|r| r.who != *who);
+            self.list.retain(|r| r.registrant != *registrant);
         }
         if abort {
             effects.aborted = removed;
@@ -273,28 +287,28 @@ impl Registry {
     /// Gives the reservation to another nexus, which is registered with `new` for it.
     pub fn register_and_move(
         &mut self,
-        who: &Who,
+        registrant: &Registrant,
         key: u64,
         new: u64,
-        to: Who,
+        to: Registrant,
         leave: bool,
         survives: bool,
     ) -> Done {
-        self.check_key(who, key)?;
+        self.check_key(registrant, key)?;
         let Some(reservation) = self.reservation.clone() else { return Err(Refusal::Conflict) };
-        if reservation.kind.is_held_by_all() || reservation.holder != *who {
+        if reservation.kind.is_held_by_all() || reservation.holder != *registrant {
             return Err(Refusal::Conflict);
         }
         if new == 0 {
             return Err(Sense::parameter(8).into());
         }
-        if to == *who {
+        if to == *registrant {
             return Err(Sense::parameter(24).into());
         }
         self.set_key(&to, new);
         self.reservation = Some(Reservation { holder: to, ..reservation });
         if leave {
-            self.registrations.retain(|r| r.who != *who);
+            self.list.retain(|r| r.registrant != *registrant);
         }
         self.survives = survives;
         self.generation = self.generation.wrapping_add(1);

@@ -23,7 +23,7 @@ use units::Txg;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Room {
+pub struct SpaceReservation {
     free: AtomicU64,
     in_flight: Mutex<[InFlight; Txg::SLOTS]>,
     /// Writers that wait take their turns.
@@ -77,10 +77,10 @@ pub enum Entry {
 /// Pointers, parity, padding and copies make a write larger than its data; this many times is the worst in practice.
 const INFLATION: u64 = 3;
 
-impl Room {
-    /// A room without end, until [`Room::set_free`] says otherwise.
-    pub fn new() -> Arc<Room> {
-        Arc::new(Room {
+impl SpaceReservation {
+    /// Without limit until [`SpaceReservation::set_free`] says otherwise.
+    pub fn new() -> Arc<SpaceReservation> {
+        Arc::new(SpaceReservation {
             free: AtomicU64::new(u64::MAX),
             in_flight: Default::default(),
             queue: world::sync::Mutex::new(()),
@@ -160,13 +160,13 @@ impl Room {
         entry
     }
 
-    /// As [`Room::enter`], for what frees more than it takes: never refused.
+    /// As [`SpaceReservation::enter`], for what frees more than it takes: never refused.
     pub fn enter_freeing(&self, txg: Txg, bytes: u64) -> Entry {
         self.lock()[txg.slot()].enter(bytes);
         Entry::Go
     }
 
-    /// Whether [`Room::enter`] would make a writer wait.
+    /// Whether [`SpaceReservation::enter`] would make a writer wait.
     pub(crate) fn makes_wait(&self) -> bool {
         self.ask(&*self.lock()) == Entry::Wait
     }
@@ -178,52 +178,52 @@ mod tests {
 
     #[test]
     fn one_write_too_many_is_let_through_and_none_after_it() {
-        let room = Room::new();
-        room.set_free(1000);
-        assert_eq!(room.enter(Txg(5), 300), Entry::Go);
-        assert_eq!(room.enter(Txg(5), 300), Entry::Go);
-        assert_eq!(room.enter(Txg(6), 1), Entry::Wait);
-        room.synced(Txg(5));
-        room.set_free(400);
-        assert_eq!(room.enter(Txg(6), 1000), Entry::Go, "nothing is in flight any more");
-        room.synced(Txg(6));
-        room.set_free(0);
-        assert_eq!(room.enter(Txg(7), 1), Entry::Full);
+        let space_reservation = SpaceReservation::new();
+        space_reservation.set_free(1000);
+        assert_eq!(space_reservation.enter(Txg(5), 300), Entry::Go);
+        assert_eq!(space_reservation.enter(Txg(5), 300), Entry::Go);
+        assert_eq!(space_reservation.enter(Txg(6), 1), Entry::Wait);
+        space_reservation.synced(Txg(5));
+        space_reservation.set_free(400);
+        assert_eq!(space_reservation.enter(Txg(6), 1000), Entry::Go, "nothing is in flight any more");
+        space_reservation.synced(Txg(6));
+        space_reservation.set_free(0);
+        assert_eq!(space_reservation.enter(Txg(7), 1), Entry::Full);
     }
 
     #[test]
     fn guesses_become_facts_block_by_block() {
-        let room = Room::new();
-        room.set_free(1000);
-        assert_eq!(room.enter(Txg(5), 400), Entry::Go);
-        assert!(room.makes_wait());
-        room.syncing(Txg(5), 4000);
-        assert!(room.makes_wait());
+        let space_reservation = SpaceReservation::new();
+        space_reservation.set_free(1000);
+        assert_eq!(space_reservation.enter(Txg(5), 400), Entry::Go);
+        assert!(space_reservation.makes_wait());
+        space_reservation.syncing(Txg(5), 4000);
+        assert!(space_reservation.makes_wait());
         // Of the guess of 1200 a half is left, and 300 are facts.
-        room.landed(Txg(5), 2000, 300);
-        assert_eq!(room.enter(Txg(6), 30), Entry::Go);
-        assert_eq!(room.enter(Txg(6), 10), Entry::Go, "990 are in flight");
-        assert_eq!(room.enter(Txg(6), 1), Entry::Wait);
-        room.landed(Txg(5), 2000, 0);
-        assert_eq!(room.enter(Txg(6), 200), Entry::Go);
-        room.set_free(0);
-        room.synced(Txg(6));
-        room.syncing(Txg(5), 1);
-        room.landed(Txg(5), 1, 0);
-        assert_eq!(room.enter(Txg(7), 1), Entry::Wait, "the sync has not ended");
+        space_reservation.landed(Txg(5), 2000, 300);
+        assert_eq!(space_reservation.enter(Txg(6), 30), Entry::Go);
+        assert_eq!(space_reservation.enter(Txg(6), 10), Entry::Go, "990 are in flight");
+        assert_eq!(space_reservation.enter(Txg(6), 1), Entry::Wait);
+        space_reservation.landed(Txg(5), 2000, 0);
+        assert_eq!(space_reservation.enter(Txg(6), 200), Entry::Go);
+        space_reservation.set_free(0);
+        space_reservation.synced(Txg(6));
+        space_reservation.syncing(Txg(5), 1);
+        space_reservation.landed(Txg(5), 1, 0);
+        assert_eq!(space_reservation.enter(Txg(7), 1), Entry::Wait, "the sync has not ended");
     }
 
     #[test]
     fn what_frees_space_is_let_in_where_a_dataset_is_full_and_may_make_room() {
-        let room = Room::new();
-        room.set_free(0);
-        assert_eq!(room.enter(Txg(5), 1), Entry::Full);
-        assert_eq!(room.enter_freeing(Txg(5), 1), Entry::Go);
-        assert_eq!(room.enter(Txg(5), 1), Entry::Wait);
-        room.synced(Txg(5));
-        room.set_ripens(true);
-        assert_eq!(room.enter(Txg(6), 1), Entry::Wait);
-        room.set_ripens(false);
-        assert_eq!(room.enter(Txg(7), 1), Entry::Full);
+        let space_reservation = SpaceReservation::new();
+        space_reservation.set_free(0);
+        assert_eq!(space_reservation.enter(Txg(5), 1), Entry::Full);
+        assert_eq!(space_reservation.enter_freeing(Txg(5), 1), Entry::Go);
+        assert_eq!(space_reservation.enter(Txg(5), 1), Entry::Wait);
+        space_reservation.synced(Txg(5));
+        space_reservation.set_ripens(true);
+        assert_eq!(space_reservation.enter(Txg(6), 1), Entry::Wait);
+        space_reservation.set_ripens(false);
+        assert_eq!(space_reservation.enter(Txg(7), 1), Entry::Full);
     }
 }
