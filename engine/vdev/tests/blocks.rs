@@ -312,7 +312,9 @@ fn open_statistics_see_blocks_their_waiting_and_what_the_devices_did() {
         let reads = open("io.bytes[op=read][disk]");
         let flushes = open("io.ops[pool=tank][op=flush][disk]");
         let tree = vdev::Tree::open(spec, options.clone()).await.unwrap();
-        [&blocks, &queued, &reads, &flushes].map(|opened| opened.take());
+        for opened in [&blocks, &queued, &reads, &flushes] {
+            opened.take();
+        }
         let block = random_block(&mut Rng::new(1), 64 << 10);
         top(&tree).write(0, block.clone(), Priority::AsyncWrite).await.unwrap();
         top(&tree).read(0, block.len(), verify(&block), Priority::SyncRead).await.unwrap();
