@@ -180,7 +180,7 @@ static STATISTICS: &[Statistic] = &[
         BYTES,
         Cost::Medium,
         ISCSI,
-        "Bytes that iSCSI initiators read, wrote and trimmed.",
+        "Data of iSCSI initiators' commands, as it crossed the wire.",
     ),
     told(
         ("nbd.ops", "Protocol", "NBD operations"),
@@ -196,7 +196,7 @@ static STATISTICS: &[Statistic] = &[
         BYTES,
         Cost::Medium,
         NBD,
-        "Bytes that NBD clients read, wrote, zeroed and trimmed.",
+        "Bytes that NBD clients read, wrote, zeroed and trimmed; the share is the export.",
     ),
     told(
         ("fs.ops", "Protocol", "File system operations"),
