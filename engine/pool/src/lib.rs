@@ -42,6 +42,7 @@ mod scrub;
 mod side_devices;
 mod snapshots;
 mod spares;
+mod statistics;
 mod suspend;
 mod sync;
 mod tasks;
