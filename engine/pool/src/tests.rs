@@ -29,6 +29,7 @@ mod resilver;
 mod resize;
 mod rounds;
 mod scrub;
+mod statistics;
 mod suspended;
 mod tuned;
 mod vdev_properties;
