@@ -21,7 +21,7 @@
 //! ```
 
 use crate::breakdown::{Breakdown, Field};
-use crate::event::{Event, Label, Labels};
+use crate::event::{Event, Label, Labels, key_of};
 use crate::histogram::Scale;
 use crate::names::Op;
 use crate::query::{Compare, Filter, Operand, Query};
@@ -74,11 +74,12 @@ enum Test {
 }
 
 impl Test {
-    fn of(filter: &Filter) -> Result<Test> {
+    /// `label` gives the word that places have, too.
+    fn of(filter: &Filter, label: &impl Fn(&str) -> Label) -> Result<Test> {
         let field = filter.by.field();
         let is = filter.compare != Compare::IsNot;
         let number = match &filter.operand {
-            Operand::Word(word) => return Ok(Test::Word(field, word.as_str().into(), is)),
+            Operand::Word(word) => return Ok(Test::Word(field, label(word).0, is)),
             Operand::Number(number) => *number,
         };
         let (from, to) = match filter.compare {
@@ -102,23 +103,45 @@ impl Test {
 
     fn passes(&self, facts: &Facts<'_>) -> bool {
         match self {
+            // Most often the label is the same one.
+            Test::Word(Field::Label(index), wanted, is) if facts.labels.key(*index) == key_of(wanted) => *is,
             Test::Word(field, wanted, is) => (facts.word(*field) == &**wanted) == *is,
             Test::Number(field, from, to, is) => (*from..=*to).contains(&facts.number(*field)) == *is,
         }
     }
 }
 
-/// An event and its place.
+/// An event and its place, and what is found out of it once for all that count it.
 pub(crate) struct Facts<'a> {
-    pub event: Event<'a>,
-    pub labels: &'a Labels,
-    pub nanos: u64,
+    event: Event<'a>,
+    labels: &'a Labels,
+    nanos: u64,
+    size_bucket: usize,
+    latency_bucket: usize,
 }
 
 /// What stands for a word that is not there.
 const NONE: &str = "-";
 
 impl<'a> Facts<'a> {
+    #[inline]
+    pub fn new(event: Event<'a>, labels: &'a Labels) -> Facts<'a> {
+        let nanos = event.nanos();
+        let size_bucket = Scale::TRANSFER.bucket(event.bytes);
+        let latency_bucket = Scale::LATENCY.bucket(nanos);
+        Facts { event, labels, nanos, size_bucket, latency_bucket }
+    }
+
+    /// See [`key_of`]; 0 for a word that is not there.
+    fn key(&self, field: Field) -> usize {
+        match field {
+            Field::Label(index) => self.labels.key(index),
+            Field::Kind if !self.event.kind.is_empty() => key_of(self.event.kind),
+            Field::File => self.event.file.map_or(0, |label| key_of(label.as_str())),
+            _ => 0,
+        }
+    }
+
     fn word(&self, field: Field) -> &'a str {
         let word = match field {
             Field::Op => self.event.op.name(),
@@ -209,11 +232,12 @@ struct Look {
 }
 
 impl Counter {
-    pub fn new(query: &Query) -> Result<Arc<Counter>> {
+    pub fn new(query: &Query, label: impl Fn(&str) -> Label) -> Result<Arc<Counter>> {
         let Taken::Told(_, measure) = query.statistic.taken else {
             unreachable!("only statistics that are told are counted")
         };
-        let tests: Result<Box<[Test]>> = query.filters.iter().map(Test::of).collect();
+        let tests: Result<Box<[Test]>> =
+            query.filters.iter().map(|filter| Test::of(filter, &label)).collect();
         Ok(Arc::new(Counter {
             by: By::of(query.breakdown),
             measure,
@@ -234,7 +258,15 @@ impl Counter {
             By::Offset => OFFSETS,
         };
         let table = self.begin(cells, self.shift.load(Relaxed));
-        Mine { counter: self.clone(), table, index: HashMap::default(), last: (0, 0) }
+        Mine {
+            by: self.by,
+            measure: self.measure,
+            has_tests: !self.tests.is_empty(),
+            counter: self.clone(),
+            table,
+            index: HashMap::default(),
+            last: None,
+        }
     }
 
     fn begin(&self, cells: usize, shift: u32) -> Arc<Table> {
@@ -304,28 +336,35 @@ impl Look {
 
 /// One thread's part of a counter.
 pub(crate) struct Mine {
+    /// As the counter has them.
+    by: By,
+    measure: Measure,
+    has_tests: bool,
     counter: Arc<Counter>,
     table: Arc<Table>,
-    /// Cells of words, by the address of their bytes.
+    /// Cells of words, by their keys.
     index: HashMap<usize, usize>,
     /// The word that was told last: most often it is told again.
-    last: (usize, usize),
+    last: Option<(usize, usize)>,
 }
 
 impl Mine {
+    #[inline]
     pub fn count(&mut self, facts: &Facts<'_>) {
-        if !self.counter.tests.iter().all(|test| test.passes(facts)) {
+        if self.has_tests && !self.counter.tests.iter().all(|test| test.passes(facts)) {
             return;
         }
-        let amount = match self.counter.measure {
+        let amount = match self.measure {
             Measure::Events => 1,
             Measure::Bytes => facts.event.bytes,
             Measure::Time => facts.nanos,
         };
-        let cell = match self.counter.by {
+        let cell = match self.by {
             By::Whole => 0,
             By::Op => facts.event.op.index(),
             By::Words(field) => self.word(facts, field),
+            By::Buckets(_, Field::Bytes) => facts.size_bucket,
+            By::Buckets(_, Field::Latency) => facts.latency_bucket,
             By::Buckets(scale, field) => scale.bucket(facts.number(field)),
             By::Offset => self.offset(facts.event.offset),
         };
@@ -334,23 +373,25 @@ impl Mine {
     }
 
     fn word(&mut self, facts: &Facts<'_>, field: Field) -> usize {
-        let word = facts.word(field);
-        // Words of different lengths may begin at one address.
-        let address = word.as_ptr().addr().wrapping_add(word.len() << 48);
-        if self.last.0 == address {
-            return self.last.1;
+        let key = facts.key(field);
+        match self.last {
+            Some((last, cell)) if last == key => cell,
+            _ => self.other_word(key, facts, field),
         }
-        let known = self.index.get(&address).copied();
-        let cell = known.unwrap_or_else(|| self.new_word(address, facts.name(field)));
+    }
+
+    fn other_word(&mut self, key: usize, facts: &Facts<'_>, field: Field) -> usize {
+        let known = self.index.get(&key).copied();
+        let cell = known.unwrap_or_else(|| self.new_word(key, facts.name(field)));
         if cell != 0 {
-            self.last = (address, cell);
+            self.last = Some((key, cell));
         }
         cell
     }
 
     /// A cell for a word that this table does not have; the first when there is no room.
     #[cold]
-    fn new_word(&mut self, address: usize, name: Name) -> usize {
+    fn new_word(&mut self, key: usize, name: Name) -> usize {
         let used = self.index.len();
         if used + 1 == self.table.cells.len() {
             let is_largest = used >= WORDS_MAX;
@@ -362,7 +403,7 @@ impl Mine {
         }
         lock(&self.table.names).push(name);
         let cell = self.index.len() + 1;
-        self.index.insert(address, cell);
+        self.index.insert(key, cell);
         cell
     }
 
@@ -379,6 +420,6 @@ impl Mine {
     fn exchange(&mut self, cells: usize, shift: u32) {
         self.table = self.counter.begin(cells, shift);
         self.index.clear();
-        self.last = (0, 0);
+        self.last = None;
     }
 }

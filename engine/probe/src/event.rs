@@ -42,19 +42,35 @@ pub fn labels_of(dataset: &str, is_volume: bool) -> Vec<(Breakdown, &str)> {
 }
 
 /// What is the same for all events of a place: client, LUN, dataset, disk.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Labels([Option<Label>; Breakdown::LABELS]);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Labels {
+    all: [Option<Label>; Breakdown::LABELS],
+    /// See [`key_of`]; 0 where there is none.
+    keys: [usize; Breakdown::LABELS],
+}
+
+/// What stands for a word as long as it stays where it is. Words of different lengths may begin at one address.
+pub(crate) fn key_of(word: &str) -> usize {
+    word.as_ptr().addr().wrapping_add(word.len() << 48)
+}
 
 impl Labels {
     pub fn set(&mut self, by: Breakdown, label: Label) {
         match by.field() {
-            Field::Label(index) => self.0[index] = Some(label),
+            Field::Label(index) => {
+                self.keys[index] = key_of(label.as_str());
+                self.all[index] = Some(label);
+            }
             _ => panic!("{by} is no label of a place"),
         }
     }
 
     pub fn get(&self, index: usize) -> Option<&Label> {
-        self.0[index].as_ref()
+        self.all[index].as_ref()
+    }
+
+    pub fn key(&self, index: usize) -> usize {
+        self.keys[index]
     }
 }
 

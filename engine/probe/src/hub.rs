@@ -85,7 +85,8 @@ impl Hub {
     pub fn open(&self, query: &Query) -> Result<Opened> {
         let kind = match query.statistic.taken {
             Taken::Told(family, _) => {
-                let (listeners, counter) = (self.listeners(family).clone(), Counter::new(query)?);
+                let (listeners, counter) =
+                    (self.listeners(family).clone(), Counter::new(query, |word| self.label(word))?);
                 listeners.change(|open| open.push(counter.clone()));
                 Open::Told { listeners, counter }
             }
@@ -248,7 +249,7 @@ impl Probe {
     }
 
     fn told(&self, epoch: u64, event: Event<'_>) {
-        let facts = Facts { nanos: event.nanos(), event, labels: &self.labels };
+        let facts = Facts::new(event, &self.labels);
         let told = HERE.try_with(|here| here.borrow_mut().part(&self.listeners, epoch).count(&facts));
         if told.is_err() {
             // This thread is ending, and has nothing of its own any more.

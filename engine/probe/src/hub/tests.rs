@@ -74,29 +74,28 @@ fn a_word_that_is_not_there_is_a_dash() {
     assert_eq!(none.take().value, 1);
 }
 
-/// A million file names: a thousand are named, the rest is one part; and a name that is told all the time comes to be
-/// among the named although it came late.
+/// A million clients: a thousand are named, the rest is one part; and a name that is told all the time comes to be among
+/// the named although it came late.
 #[test]
 fn a_million_words_are_bounded_and_the_sum_agrees() {
     let hub = Hub::new();
-    let probe = hub.probe(Family::Fs, &[]);
-    let by_file = open(&hub, "fs.ops[file]");
-    let tell = |label: &Label| probe.tell(|| Event { file: Some(label), ..Event::default() });
+    let by_client = open(&hub, "nbd.ops[client]");
+    let client = |name: &str| hub.probe(Family::Nbd, &[(Breakdown::Client, name)]);
     for i in 0..1_000_000 {
-        tell(&hub.label(&format!("file {i}")));
+        client(&format!("client {i}")).tell(Event::default);
     }
-    let sample = by_file.take();
+    let sample = by_client.take();
     assert_eq!(sample.value, 1_000_000);
     assert_eq!(sample.parts.len(), WORDS_MAX + 1);
     assert_eq!(sample.parts.iter().map(|(_, part)| part).sum::<u64>(), 1_000_000);
     assert!(lock(&hub.0.labels).all.len() < 10_000, "names that are not used are forgotten");
-    let often = hub.label("often");
+    let often = client("often");
     let mut named = 0;
     for _ in 0..3 {
         for _ in 0..100 {
-            tell(&often);
+            often.tell(Event::default);
         }
-        let sample = by_file.take();
+        let sample = by_client.take();
         assert_eq!(sample.value, 100);
         named = sample.parts.iter().find(|(key, _)| *key == Key::Text("often".into())).map_or(0, |p| p.1);
     }

@@ -12,7 +12,7 @@ fn what_the_appliance_writes_is_understood() {
         "io.disks[utilization=95][disk]",
         "iscsi.ops[op=read][client=iqn.1998-01.org.example:db][latency>=10ms][lun]",
         "iscsi.ops[size=512K][offset]",
-        "fs.ops[file=a\\]b\\\\c][op]",
+        "fs.ops[share=a\\]b\\\\c][op]",
         "io.ops",
         "zil.commits[writers>1][latency]",
     ] {
@@ -55,7 +55,7 @@ fn what_cannot_be_asked_is_refused_in_one_line() {
     for (text, why) in [
         ("iscsi.opps", "there is no statistic 'iscsi.opps'; there are iscsi.ops, iscsi.bytes"),
         ("", "there is no statistic ''"),
-        ("arc.accesses[lun]", "arc.accesses has no 'lun': it has hit/miss, pool"),
+        ("arc.accesses[lun]", "arc.accesses has no 'lun': it has hit/miss"),
         ("io.ops[op", "'io.ops[op': '[…]' must follow, with a breakdown or a filter in it"),
         ("io.ops[op=read", "'io.ops[op=read': '[…]' must follow, with a breakdown or a filter in it"),
         ("io.ops[op]x", "'io.ops[op]x': '[…]' must follow, with a breakdown or a filter in it"),
