@@ -4,9 +4,9 @@
 //! change as a txg syncs, with the files that it changes; whose a file is, its attributes say.
 
 use crate::file_system::FileSystem;
+use crate::flags;
 use crate::quotas::Resource;
 use crate::sa::{Attr, Attributes, Tables};
-use crate::stat::flags;
 use dmu::{Account, ObjSet, Owner, Sums, Tx, UserAccounting};
 use ondisk::{ObjectType, ObjsetFlags};
 use std::future::Future;

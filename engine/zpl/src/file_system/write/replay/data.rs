@@ -1,9 +1,9 @@
 //! Content and length of files.
 
 use super::Replay;
-use crate::node::Node;
+use crate::file_system::node::Node;
+use crate::file_system::write::COST;
 use crate::sa::Attr;
-use crate::write::COST;
 use ondisk::zil::{Truncate, Write};
 use units::{Error, Result};
 use world::Buf;

@@ -9,7 +9,7 @@
 //! What is open or in the cache is passed over; nobody waits for the rest.
 
 use crate::directory::DirEntry;
-use crate::node::Node;
+use crate::file_system::node::Node;
 use crate::sa::Attr;
 use crate::stat::FileKind;
 use futures_util::stream::{self, StreamExt};

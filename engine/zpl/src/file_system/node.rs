@@ -47,7 +47,7 @@ impl Opened {
         Ok(Opened {
             generation: attributes.require(Attr::Gen)?,
             kind: kind_of(attributes.require(Attr::Mode)?)?,
-            is_xattr: attributes.word(Attr::Flags)?.unwrap_or(0) & crate::stat::flags::XATTR != 0,
+            is_xattr: attributes.word(Attr::Flags)?.unwrap_or(0) & crate::flags::XATTR != 0,
             object,
             directory: OnceLock::new(),
             prefetch_streams: PrefetchStreams::default(),

@@ -27,7 +27,7 @@ pub(super) use attributes::{FLAGS, PROJECT, mask};
 
 use super::{Renaming, WriteOptions};
 use crate::file_system::FileSystem;
-use crate::node::Node;
+use crate::file_system::node::Node;
 use dmu::{ObjSet, Tx};
 use ondisk::Record;
 use ondisk::zil::{LogAcl, Rename, RenameKind};

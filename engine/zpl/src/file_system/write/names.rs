@@ -5,11 +5,12 @@ use super::make::{Birth, Made, Plan};
 use super::{COST, Loaded, NewFile, load_all};
 use crate::acl_rules::hints;
 use crate::file_system::FileSystem;
-use crate::node::Node;
+use crate::file_system::node::Node;
+use crate::flags;
 use crate::quotas::Resource;
 use crate::refusal::Refusal;
 use crate::sa::{Attr, Attributes};
-use crate::stat::{FileKind, flags};
+use crate::stat::FileKind;
 use dmu::Tx;
 use ondisk::zil::{Link, Remove};
 use ondisk::{Feature, NvValue, Record};
@@ -75,7 +76,8 @@ impl Node {
 
     /// A directory that gives its project to what is in it takes no names of files of another one.
     pub(super) fn check_project(&self, file: &Attributes, directory: &Attributes, doing: &str) -> Result<()> {
-        let project = |attributes| crate::accounts::owner_of(attributes).map(|owner| owner.project);
+        let project =
+            |attributes| crate::file_system::accounts::owner_of(attributes).map(|owner| owner.project);
         let flags = directory.word(Attr::Flags).map_err(|e| self.place(e))?.unwrap_or(0);
         let differ = || Ok::<_, Error>(project(file)? != project(directory)?);
         if flags & flags::PROJINHERIT != 0 && differ().map_err(|e| self.place(e))? {

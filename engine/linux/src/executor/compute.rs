@@ -15,7 +15,7 @@ impl Compute {
         let shared = shared.clone();
         // A job may ask for the time or a random number: its thread belongs to the same world.
         self.0.submit(job, move |work| {
-            let _world = world::enter(Arc::new(crate::world::World(shared)));
+            let _world = world::enter(Arc::new(crate::executor::World(shared)));
             work();
         });
     }

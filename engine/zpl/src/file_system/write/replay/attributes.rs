@@ -2,10 +2,11 @@
 
 use super::Replay;
 use super::create::owner;
-use crate::node::Node;
+use crate::file_system::node::Node;
+use crate::file_system::write::{COST, Changes};
+use crate::flags;
 use crate::sa::Attr;
-use crate::stat::{Time, flags};
-use crate::write::{COST, Changes};
+use crate::stat::Time;
 use ondisk::zil::{ExtendedAttributes, SetAttr, SetSaXattr};
 use units::{Error, Result};
 

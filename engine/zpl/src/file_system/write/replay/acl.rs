@@ -2,9 +2,9 @@
 
 use crate::acl::decode;
 use crate::acl_rules::{Acl, hints};
-use crate::node::Node;
+use crate::file_system::node::Node;
+use crate::file_system::write::COST;
 use crate::sa::Attr;
-use crate::write::COST;
 use ondisk::zil::{Ace, LogAcl};
 use units::{Endian, Error, Result};
 

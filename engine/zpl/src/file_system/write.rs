@@ -37,7 +37,7 @@ pub use xattr::XattrMode;
 
 use crate::MASTER_NODE;
 use crate::file_system::FileSystem;
-use crate::node::Node;
+use crate::file_system::node::Node;
 use crate::quotas::Quotas;
 use crate::refusal::Refusal;
 use crate::sa::{Attr, Attributes, Tables};

@@ -5,13 +5,14 @@
 
 use super::log::Change;
 use super::{COST, Loaded};
-use crate::accounts::owner_of;
 use crate::file_system::FileSystem;
-use crate::node::Node;
+use crate::file_system::accounts::owner_of;
+use crate::file_system::node::Node;
+use crate::flags;
 use crate::quotas::Resource;
 use crate::refusal::Refusal;
 use crate::sa::Attr;
-use crate::stat::{FileKind, flags};
+use crate::stat::FileKind;
 use dmu::Tx;
 use std::ops::Range;
 use units::{Error, Result};

@@ -7,11 +7,11 @@
 //! The three follow in the same transaction, so that what somebody takes is all of his files and no more.
 
 use super::{Changes, Loaded};
-use crate::accounts::owner_of;
-use crate::node::Node;
+use crate::file_system::accounts::owner_of;
+use crate::file_system::node::Node;
+use crate::flags;
 use crate::quotas::Resource;
 use crate::sa::Attr;
-use crate::stat::flags;
 use dmu::Owner;
 use ondisk::ObjsetFlags;
 use units::{Error, Result};

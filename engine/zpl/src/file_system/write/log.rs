@@ -18,7 +18,7 @@ use super::make::{Made, NewFile};
 use crate::acl::{Ace, log_entries};
 use crate::acl_rules::hints;
 use crate::file_system::FileSystem;
-use crate::node::Node;
+use crate::file_system::node::Node;
 use crate::stat::FileKind;
 use dmu::{Object, SyncMode, Tx};
 use ondisk::zil::{Create, CreateKind, LogAcl, NewNode, Remove, SetSaXattr, Truncate};

@@ -12,10 +12,10 @@ use units::{Error, Kind, ObjectId, Result, Txg};
 use world::Pending;
 
 use crate::counts;
-use crate::dataset::BOOKMARKS;
 use crate::deadlist::Deadlist;
 use crate::destroy_plan::{DestroyPlan, in_the_way};
 use crate::dsl::Dsl;
+use crate::dsl::dataset::BOOKMARKS;
 use crate::phys::DirPhys;
 use crate::space::{self, Delta, DirSpace, Used};
 use crate::tree::Found;

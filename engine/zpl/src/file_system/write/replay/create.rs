@@ -1,11 +1,11 @@
 //! Files, directories, symbolic links and devices come to be again, with the numbers that they had.
 
 use super::Replay;
-use crate::node::Node;
+use crate::file_system::node::Node;
+use crate::file_system::write::make::{Birth, NewFile, Plan};
+use crate::file_system::write::{COST, Refusal};
 use crate::sa::Attr;
 use crate::stat::{FileKind, device, kind_of};
-use crate::write::make::{Birth, NewFile, Plan};
-use crate::write::{COST, Refusal};
 use dmu::Owner;
 use ondisk::zil::{Create, CreateKind, NewNode};
 use units::{Error, Result};
