@@ -32,7 +32,7 @@ const PLACES: &[(&str, &str, &str)] = &[
     ("casesensitivity", "control/appliance/src/datasets.rs", "Prop::CaseSensitivity"),
     ("refquota", "engine/dsl/src/dsl/dataset.rs", "Prop::RefQuota"),
     ("refreservation", "engine/dsl/src/set.rs", "Prop::RefReservation"),
-    ("primarycache", "engine/dmu/src/policy.rs", "primary_cache.takes"),
+    ("primarycache", "engine/dmu/src/blocks.rs", "primary_cache.takes"),
     ("logbias", "engine/zil/src/log.rs", "logbias_throughput"),
     ("dedup", "engine/dsl/src/create.rs", "'dedup' cannot be switched on"),
     ("sync", "engine/dsl/src/dsl/dataset.rs", "policy.sync"),
