@@ -13,7 +13,9 @@
 //! ```
 //!
 //! What a block may hold is a set: the last write that was answered, and those after it that were given up or failed; after
-//! a kill what was flushed last, and all that came later. A request may fail while its pool was refused room since it was
+//! a kill what was flushed last, and all that came later. For the volume the set is of its blocks; for files it is of pages
+//! of 4096 bytes, which are what a crash does not tear: their records are too large for a block of the log, which divides
+//! them there. A request may fail while its pool was refused room since it was
 //! cleared, and at no other time. A kill ends the process: what it had written arrives; one in three takes the power too.
 //!
 //! Not here: devices that fail for other reasons ([`crate::suspended`]).
@@ -40,6 +42,8 @@ const DISK: u64 = 96 << 20;
 const BLOCK: u64 = 16 << 10;
 /// Of a volume; of a file.
 const BLOCKS: [u64; 3] = [96, 24, 24];
+/// Into how many parts a block may be torn, of each of the three.
+const PIECES: [u64; 3] = [1, 4, 4];
 /// A client that hears nothing for so long goes away.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Nothing takes so long unless it waits for ever.
@@ -106,7 +110,7 @@ impl fmt::Display for FullHostFigures {
     }
 }
 
-/// What one block may hold, as the seeds of its content; 0 is nothing.
+/// What one piece of a block may hold, as the seeds of the block's content; 0 is nothing.
 #[derive(Clone, Debug)]
 struct Known {
     now: Vec<u64>,
@@ -131,11 +135,12 @@ fn content(seed: u64) -> Vec<u8> {
 /// What the clients of one pool know: it outlives kills.
 #[derive(Debug)]
 struct Ledger {
-    /// The volume's blocks, those of the file in the root, those of the nested file.
+    /// The pieces of the volume's blocks, of those of the file in the root, of those of the nested file.
     blocks: [Vec<Known>; 3],
     /// Files that were made in the root file system, with what they hold, and whether that was synced.
     made: BTreeMap<String, (u64, bool)>,
-    snapshots: Vec<String>,
+    /// With whether it was said to be made: one that was not may come later, or never.
+    snapshots: Vec<(String, bool)>,
     /// Writes that had been refused room when the pool was cleared or imported last.
     refused: u64,
 }
@@ -279,7 +284,8 @@ impl Run {
         }
         side.pool = Some(pool);
         let nothing = Known { now: vec![0], after_a_kill: vec![0] };
-        let blocks = BLOCKS.map(|count| vec![nothing.clone(); count as usize]);
+        let blocks =
+            [0, 1, 2].map(|object| vec![nothing.clone(); (BLOCKS[object] * PIECES[object]) as usize]);
         for (object, count) in [(1, BLOCKS[1]), (2, BLOCKS[2])] {
             let files = self.file_system(index, object).await?.ok_or_else(for_ever)?;
             let file = files.root().await?.create(b"f", &NewFile::new(FileKind::Regular, 0o644)).await?;
@@ -393,9 +399,9 @@ impl Run {
     async fn look_at_snapshots(&mut self, index: usize) -> Result<()> {
         let pool = self.sides[index].pool()?.clone();
         let known = std::mem::take(&mut lock(&self.common).ledgers[index].snapshots);
-        for name in known {
+        for (name, _) in known {
             if pool.dsl().find(&name).await.is_ok() {
-                lock(&self.common).ledgers[index].snapshots.push(name);
+                lock(&self.common).ledgers[index].snapshots.push((name, true));
             }
         }
         Ok(())
@@ -492,8 +498,9 @@ impl Run {
         common.last_seed
     }
 
-    fn known(&self, index: usize, object: usize, at: u64, change: impl FnOnce(&mut Known)) {
-        change(&mut lock(&self.common).ledgers[index].blocks[object][at as usize]);
+    fn known(&self, index: usize, object: usize, at: u64, change: impl Fn(&mut Known)) {
+        let pieces = (at * PIECES[object]) as usize..((at + 1) * PIECES[object]) as usize;
+        lock(&self.common).ledgers[index].blocks[object][pieces].iter_mut().for_each(change);
     }
 
     async fn flush(&mut self, index: usize, object: usize) -> Result<()> {
@@ -539,14 +546,20 @@ impl Run {
         let mut common = lock(&self.common);
         common.figures.reads += 1;
         let last = common.last_seed;
-        let known = &mut common.ledgers[index].blocks[object][at as usize];
-        match known.now.iter().copied().find(|&seed| content(seed) == bytes) {
-            Some(seed) if settles => *known = Known { now: vec![seed], after_a_kill: vec![seed] },
-            Some(_) => {}
-            None => {
-                let found = (0..=last).find(|&seed| content(seed) == bytes);
-                let why = format!("block {at} of object {object} is {found:?}, and should be {known:?}");
-                return Err(Error::corrupt(why));
+        let piece = (BLOCK / PIECES[object]) as usize;
+        for (i, bytes) in bytes.chunks(piece).enumerate() {
+            let known = &mut common.ledgers[index].blocks[object][(at * PIECES[object]) as usize + i];
+            let holds = |seed: u64| content(seed)[i * piece..][..bytes.len()] == *bytes;
+            match known.now.iter().copied().find(|&seed| holds(seed)) {
+                Some(seed) if settles => *known = Known { now: vec![seed], after_a_kill: vec![seed] },
+                Some(_) => {}
+                None => {
+                    let found = (0..=last).find(|&seed| holds(seed));
+                    let why = format!(
+                        "piece {i} of block {at} of object {object} is {found:?}, and should be {known:?}"
+                    );
+                    return Err(Error::corrupt(why));
+                }
             }
         }
         Ok(())
@@ -573,29 +586,36 @@ impl Run {
     async fn snapshot(&mut self, index: usize) -> Result<()> {
         let name = format!("{}/v@{}", NAMES[index], self.next_seed());
         let pool = self.sides[index].pool()?.clone();
-        lock(&self.common).ledgers[index].snapshots.push(name.clone());
-        // One that is given up is made all the same, later.
-        let done = timeout(EVER, self.mending(index, pool.snapshot(vec![name], Vec::new()))).await;
-        done.ok_or_else(for_ever)?
+        lock(&self.common).ledgers[index].snapshots.push((name.clone(), false));
+        let done = timeout(EVER, self.mending(index, pool.snapshot(vec![name.clone()], Vec::new()))).await;
+        if done.ok_or_else(for_ever)?? {
+            let snapshots = &mut lock(&self.common).ledgers[index].snapshots;
+            snapshots.iter_mut().filter(|(known, _)| *known == name).for_each(|(_, is_made)| *is_made = true);
+        }
+        Ok(())
     }
 
     async fn destroy_snapshot(&mut self, index: usize) -> Result<()> {
-        let Some(name) = lock(&self.common).ledgers[index].snapshots.pop() else { return Ok(()) };
+        let Some((name, is_made)) = lock(&self.common).ledgers[index].snapshots.pop() else { return Ok(()) };
         let pool = self.sides[index].pool()?.clone();
         let spec = DestroySpec { names: vec![name], ..DestroySpec::default() };
-        let done =
-            timeout(EVER, self.mending(index, async { pool.destroy_datasets(spec).await.map(drop) })).await;
-        done.ok_or_else(for_ever)?
+        let destroyed = async {
+            match pool.destroy_datasets(spec).await {
+                Err(e) if e.kind() == units::Kind::NotFound && !is_made => Ok(()),
+                done => done.map(drop),
+            }
+        };
+        timeout(EVER, self.mending(index, destroyed)).await.ok_or_else(for_ever)?.map(drop)
     }
 
-    /// Waits for a change; when it takes long because there is no room, some is made.
-    async fn mending(&self, index: usize, change: impl Future<Output = Result<()>>) -> Result<()> {
+    /// Waits for a change; when it takes long because there is no room, some is made. False for one that failed while it may.
+    async fn mending(&self, index: usize, change: impl Future<Output = Result<()>>) -> Result<bool> {
         let mut change = Box::pin(change);
         for _ in 0..20 {
             match timeout(PATIENCE, &mut change).await {
-                Some(Ok(())) => return Ok(()),
+                Some(Ok(())) => return Ok(true),
                 Some(Err(e)) if !self.is_hurt(index) => return Err(e.at("a change with room")),
-                Some(Err(_)) => return Ok(()),
+                Some(Err(_)) => return Ok(false),
                 None if !self.is_hurt(index) => {
                     return Err(Error::corrupt("a change with room does not end"));
                 }
