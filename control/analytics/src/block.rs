@@ -145,7 +145,11 @@ impl Block {
             }
         }
         let row = u32::try_from(self.labels.len() - 1).unwrap_or(u32::MAX);
-        taken.parts.iter().filter(|(_, value)| *value > 0).for_each(|(key, value)| self.put(row, key, *value));
+        taken
+            .parts
+            .iter()
+            .filter(|(_, value)| *value > 0)
+            .for_each(|(key, value)| self.put(row, key, *value));
         Added::Yes
     }
 
@@ -359,7 +363,8 @@ fn crc(bytes: &[u8]) -> u64 {
 fn unseal(sealed: &[u8]) -> Result<Vec<u8>> {
     let damaged = |what: &str| Error::corrupt(format!("block of samples: {what}"));
     let (header, body) = sealed.split_at_checked(HEADER).ok_or_else(|| damaged("it ends too soon"))?;
-    let word = |at: usize, n: usize| header[at..at + n].iter().rev().fold(0u64, |word, b| word << 8 | u64::from(*b));
+    let word =
+        |at: usize, n: usize| header[at..at + n].iter().rev().fold(0u64, |word, b| word << 8 | u64::from(*b));
     if header[..4] != MAGIC {
         return Err(damaged("it is something else"));
     }

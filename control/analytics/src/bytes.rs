@@ -78,7 +78,11 @@ impl Reader<'_> {
     /// A number of things, of which there are not more than that.
     pub fn count(&mut self, max: usize) -> Result<usize> {
         let count = usize::try_from(self.number()?).unwrap_or(usize::MAX);
-        if count <= max { Ok(count) } else { Err(Error::corrupt(format!("{count} things where {max} can be"))) }
+        if count <= max {
+            Ok(count)
+        } else {
+            Err(Error::corrupt(format!("{count} things where {max} can be")))
+        }
     }
 
     pub fn numbers(&mut self, count: usize) -> Result<Vec<u64>> {
@@ -139,7 +143,10 @@ mod tests {
     fn what_is_no_number_is_refused() {
         assert!(Reader(&[0xff; 9]).number().is_err());
         assert!(Reader(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02]).number().is_err());
-        assert_eq!(Reader(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]).number().unwrap(), u64::MAX);
+        assert_eq!(
+            Reader(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]).number().unwrap(),
+            u64::MAX
+        );
         assert!(Reader(&[5]).count(4).is_err());
         assert!(Reader(&[2]).numbers(0).is_err());
         assert!(Reader(&[1, 0xff]).text(9).is_err());

@@ -25,11 +25,15 @@ impl Recorder {
         let refused = |kind, why: &str| ApiError::new(kind, format!("cannot read '{}': {why}", query.name));
         let step = query.granularity.seconds();
         if query.seconds.div_ceil(step) > POINTS_MAX {
-            let why = format!("that is more than {POINTS_MAX} points; ask for less time, or a coarser granularity");
+            let why =
+                format!("that is more than {POINTS_MAX} points; ask for less time, or a coarser granularity");
             return Err(refused(ErrorKind::Invalid, &why));
         }
         let (from, to) = self.span_of(query)?;
-        if to.saturating_sub(self.state().last) > WAIT_MAX + 1 && self.state().last > 0 && from > self.state().last {
+        if to.saturating_sub(self.state().last) > WAIT_MAX + 1
+            && self.state().last > 0
+            && from > self.state().last
+        {
             return Err(refused(ErrorKind::Invalid, "that is further in the future than an hour"));
         }
         self.wait_for(&query.name, to).await;
@@ -39,7 +43,11 @@ impl Recorder {
             return Err(refused(ErrorKind::Invalid, why));
         }
         let state = self.state();
-        let of = &state.datasets.get(&query.name).ok_or_else(|| refused(ErrorKind::NotFound, "it was destroyed"))?.of;
+        let of = &state
+            .datasets
+            .get(&query.name)
+            .ok_or_else(|| refused(ErrorKind::NotFound, "it was destroyed"))?
+            .of;
         Ok(Data {
             name: query.name.clone(),
             unit: of.unit.clone(),

@@ -191,7 +191,8 @@ impl Dataset {
     pub fn puts(&mut self, of: Granularity) -> Vec<Put> {
         let (id, series) = (self.id, &mut self.series[of as usize]);
         let put = |first, sequence, bytes: Vec<u8>| Put { id, granularity: of, first, sequence, bytes };
-        let mut puts: Vec<Put> = series.sealed.iter().map(|s| put(s.first, s.sequence, s.bytes.to_vec())).collect();
+        let mut puts: Vec<Put> =
+            series.sealed.iter().map(|s| put(s.first, s.sequence, s.bytes.to_vec())).collect();
         if std::mem::take(&mut series.is_dirty)
             && let Some(tail) = &series.tail
             && let Some(first) = tail.first()

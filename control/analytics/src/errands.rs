@@ -34,7 +34,10 @@ impl Errands {
     }
 
     /// Does it, and waits for what came of it. `None`: it panicked.
-    pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
         let work = move || std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok();
         let Some(errands) = &self.0 else { return work() };
         let (done, wait) = oneshot::channel();

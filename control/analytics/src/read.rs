@@ -57,7 +57,8 @@ mod tests {
                 random % below
             };
             let seconds = 1 + next(61);
-            let parts: Vec<(Key, u64)> = (0..1 + next(30)).map(|n| (Key::Range(n, n + 1), next(200))).collect();
+            let parts: Vec<(Key, u64)> =
+                (0..1 + next(30)).map(|n| (Key::Range(n, n + 1), next(200))).collect();
             let sum = parts.iter().map(|(_, v)| v).sum();
             let point = point(60, Row { seconds, sum, min: 0, max: 0, parts });
             assert_eq!(point.parts.iter().map(|p| p.value).sum::<u64>(), point.value, "seed {seed}");

@@ -183,7 +183,9 @@ impl Recorder {
             }
         }
         let sizes = std::mem::take(&mut state.pending_sizes);
-        Granularity::ALL.iter().for_each(|of| dataset.on_disk[*of as usize] = sizes.get(&(id, *of)).copied().unwrap_or(0));
+        Granularity::ALL
+            .iter()
+            .for_each(|of| dataset.on_disk[*of as usize] = sizes.get(&(id, *of)).copied().unwrap_or(0));
         state.pending_sizes = sizes;
         state.datasets.insert(dataset.of.name.clone(), dataset);
     }
@@ -352,9 +354,13 @@ impl Recorder {
 
     /// Opens a statistic; the name of its dataset.
     pub fn open(&self, statistic: &str) -> Result<String> {
-        let refused = |kind, why: String| ApiError::new(kind, format!("cannot open the statistic '{statistic}': {why}"));
+        let refused = |kind, why: String| {
+            ApiError::new(kind, format!("cannot open the statistic '{statistic}': {why}"))
+        };
         let taps = self.state().taps.clone();
-        let taps = taps.ok_or_else(|| refused(ErrorKind::NotFound, "analytics are kept by a daemon, and none runs".into()))?;
+        let taps = taps.ok_or_else(|| {
+            refused(ErrorKind::NotFound, "analytics are kept by a daemon, and none runs".into())
+        })?;
         let tapped = taps.open(statistic).map_err(|why| refused(ErrorKind::Invalid, why))?;
         let name = tapped.name.clone();
         let mut state = self.state();
@@ -433,7 +439,8 @@ impl Recorder {
         let own = self.clone();
         let work = move || all.iter().try_for_each(|of| own.prune_on_disk(id, *of, before));
         let outcome = self.0.errands.run(work).await;
-        let failed = |why: String| ApiError::new(ErrorKind::Io, format!("cannot forget samples of '{name}': {why}"));
+        let failed =
+            |why: String| ApiError::new(ErrorKind::Io, format!("cannot forget samples of '{name}': {why}"));
         match outcome {
             Some(Ok(())) => Ok(()),
             Some(Err(e)) => Err(failed(e.to_string())),
@@ -540,7 +547,9 @@ impl State {
             self.is_pressed = true;
         }
         while self.datasets.values().map(Dataset::memory).sum::<usize>() > limit {
-            let Some(largest) = self.datasets.values_mut().max_by_key(|dataset| dataset.memory()) else { return };
+            let Some(largest) = self.datasets.values_mut().max_by_key(|dataset| dataset.memory()) else {
+                return;
+            };
             largest.problem = Some(TOLD.into());
             if !largest.drop_oldest() {
                 // It is all in blocks that grow: the largest takes no more until it is resumed.

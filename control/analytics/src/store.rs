@@ -114,7 +114,9 @@ impl Store {
         let doing = "open the store of samples";
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(&self.path).map_err(|e| Error::new(Kind::Io, doing).at(self.path.display()).because(e))?;
+        let file = options
+            .open(&self.path)
+            .map_err(|e| Error::new(Kind::Io, doing).at(self.path.display()).because(e))?;
         let opened = guarded(doing, || {
             let mut builder = Builder::new();
             builder.set_cache_size(CACHE_BYTES);
@@ -150,9 +152,14 @@ impl Store {
     fn set_aside(&mut self, seconds: u64, why: &Error) -> Result<String> {
         self.database = None;
         let aside = self.path.with_extension(format!("redb.damaged-{seconds}"));
-        let failed = |e: io::Error| Error::new(Kind::Io, "set a damaged store aside").at(self.path.display()).because(e);
+        let failed = |e: io::Error| {
+            Error::new(Kind::Io, "set a damaged store aside").at(self.path.display()).because(e)
+        };
         std::fs::rename(&self.path, &aside).map_err(failed)?;
-        Ok(format!("the store of samples was damaged, and is now {}; a new one was begun: {why}", aside.display()))
+        Ok(format!(
+            "the store of samples was damaged, and is now {}; a new one was begun: {why}",
+            aside.display()
+        ))
     }
 
     fn database(&self) -> Result<&Database> {
@@ -232,7 +239,9 @@ impl Store {
     pub fn forget(&mut self, id: u32) -> Result<()> {
         self.change("forget a dataset", |transaction| {
             transaction.open_table(DATASETS)?.remove(id)?;
-            transaction.open_table(BLOCKS)?.retain_in((id, 0, 0, 0)..=(id, u8::MAX, u64::MAX, u64::MAX), |_, _| false)?;
+            transaction
+                .open_table(BLOCKS)?
+                .retain_in((id, 0, 0, 0)..=(id, u8::MAX, u64::MAX, u64::MAX), |_, _| false)?;
             transaction.open_table(SIZES)?.retain_in((id, 0)..=(id, u8::MAX), |_, _| false)?;
             Ok(())
         })

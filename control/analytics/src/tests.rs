@@ -5,8 +5,8 @@ use crate::{Errands, Limits, Recorder};
 use api::analytics::{Data, DataQuery, Granularity, Settings, Start};
 use std::future::Future;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// 2026-11-24T00:00:00Z
@@ -37,8 +37,12 @@ impl Tap for KnownTap {
         let n = self.taken;
         let of = |parts: Vec<(Key, u64)>| Taken { value: parts.iter().map(|(_, value)| value).sum(), parts };
         match self.kind.as_str() {
-            "ops[size]" => of((0..24).map(|b| (Key::Range(512 << b, 1024 << b), noise(n * 31 + b) % 900)).collect()),
-            "ops[file]" => of((0..1_024).map(|f| (Key::text(&format!("{}-{n}-{f}", "x".repeat(200))), 1)).collect()),
+            "ops[size]" => {
+                of((0..24).map(|b| (Key::Range(512 << b, 1024 << b), noise(n * 31 + b) % 900)).collect())
+            }
+            "ops[file]" => {
+                of((0..1_024).map(|f| (Key::text(&format!("{}-{n}-{f}", "x".repeat(200))), 1)).collect())
+            }
             "level" => Taken { value: (16 << 30) + noise(n) % (1 << 20), parts: Vec::new() },
             _ => Taken { value: n, parts: Vec::new() },
         }
@@ -166,7 +170,12 @@ fn samples_of_two_lives_are_one_history() {
                 let own = all.points.iter().filter(|p| p.sample / step == point.sample / step);
                 let (mut sum, mut count, mut most) = (0, 0, 0);
                 own.for_each(|p| (sum, count, most) = (sum + p.value, count + 1, most.max(p.value)));
-                assert_eq!((point.sum, point.samples, point.max), (sum, count, most), "{of:?} {}", point.sample);
+                assert_eq!(
+                    (point.sum, point.samples, point.max),
+                    (sum, count, most),
+                    "{of:?} {}",
+                    point.sample
+                );
                 assert_eq!(point.parts.iter().map(|p| p.sum).sum::<u64>(), sum);
                 assert_eq!(point.parts.iter().map(|p| p.value).sum::<u64>(), point.value);
             }

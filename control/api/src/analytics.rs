@@ -41,32 +41,34 @@ pub enum Analytics {
     Worksheets,
     WorksheetCreate {
         name: String,
+        owner: String,
     },
-    /// What is not given stays. All its statistics are kept from then on.
-    WorksheetSet {
+    /// A worksheet is addressed by its name or its UUID.
+    WorksheetRename {
+        worksheet: String,
         name: String,
-        new_name: Option<String>,
-        graphs: Option<Vec<Graph>>,
     },
     WorksheetDestroy {
-        name: String,
+        worksheet: String,
+    },
+    /// Its statistic is opened, and kept from then on.
+    GraphAdd {
+        worksheet: String,
+        graph: Graph,
+    },
+    /// What is not given stays. A graph is addressed by its statistic, or by its place: `dataset-000`.
+    GraphSet {
+        worksheet: String,
+        graph: String,
+        drilldowns: Option<Vec<String>>,
+        seconds: Option<u64>,
+    },
+    GraphRemove {
+        worksheet: String,
+        graph: String,
     },
     Settings,
     SettingsSet(SettingsChange),
-}
-
-impl Analytics {
-    /// Whether it changes nothing.
-    pub fn is_question(&self) -> bool {
-        matches!(
-            self,
-            Analytics::Statistics
-                | Analytics::Datasets
-                | Analytics::Data(_)
-                | Analytics::Worksheets
-                | Analytics::Settings
-        )
-    }
 }
 
 /// What samples are added up by.
@@ -204,7 +206,13 @@ pub fn time(nanoseconds: u64) -> String {
     let units = [("ns", 1u64), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
     let (unit, size) = units.into_iter().rev().find(|(_, size)| nanoseconds >= *size).unwrap_or(("ns", 1));
     let value = nanoseconds as f64 / size as f64;
-    let digits = if value >= 100.0 { 0 } else if value >= 10.0 { 1 } else { 2 };
+    let digits = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
     let text = format!("{value:.digits$}");
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     format!("{text}{unit}")
@@ -317,9 +325,14 @@ mod tests {
 
     #[test]
     fn keys_are_shown_in_the_units_of_their_scale() {
-        for (nanoseconds, shown) in
-            [(0, "0ns"), (850, "850ns"), (12_000, "12us"), (1_500_000, "1.5ms"), (262_144_000, "262ms"), (2_000_000_000, "2s")]
-        {
+        for (nanoseconds, shown) in [
+            (0, "0ns"),
+            (850, "850ns"),
+            (12_000, "12us"),
+            (1_500_000, "1.5ms"),
+            (262_144_000, "262ms"),
+            (2_000_000_000, "2s"),
+        ] {
             assert_eq!(Key::Range(nanoseconds, 0).shown("nanoseconds"), shown);
         }
         assert_eq!(Key::Range(524_288, 1 << 20).shown("bytes"), "512K");
