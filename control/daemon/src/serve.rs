@@ -124,7 +124,7 @@ async fn serve_with(
     appliance.begin_to_mount().await.iter().for_each(|line| report::complain(line));
     let socket = Arc::new(Exported::at(appliance, None));
     let config = nbd::Config { total_bytes: appliance.request_bytes(), ..nbd::Config::default() };
-    let server = nbd::Server::new(socket, Arc::default(), config);
+    let server = nbd::Server::new(socket, Default::default(), config);
     identity.into_iter().for_each(|identity| server.require_tls(identity));
     appliance.set_offers(Offers { named: offered.export.clone(), first: is_up.then(|| up::VOLUME.into()) });
     appliance.set_nbd(server.clone());

@@ -106,7 +106,7 @@ async fn bench(lun: NbdVolume, block_size: u32) -> Result<()> {
 
 async fn serve(lun: NbdVolume, port: &str) -> Result<()> {
     let port: u16 = port.parse().map_err(|e| Error::invalid("a port is a number").because(e))?;
-    let server = Server::new(Arc::new(One(Arc::new(lun))), Arc::default(), Config::default());
+    let server = Server::new(Arc::new(One(Arc::new(lun))), Default::default(), Config::default());
     let address = server.listen(&Address::Tcp(([127, 0, 0, 1], port).into()))?;
     println!("serving {address}");
     linux::shutdown_signal().await;
