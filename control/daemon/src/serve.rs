@@ -138,12 +138,12 @@ async fn serve_with(
         warnings.iter().for_each(|line| report::complain(line));
     }
     socket::listen(appliance, &home.socket()).map_err(|e| e.to_string())?;
-    let api = web::start(appliance, home, web)?;
+    let api = web::start(appliance, home, web, is_up)?;
     appliance.set_api(api.addresses.clone());
     match is_up {
         true => {
             up::ask_itself(home).await?.iter().for_each(|line| report::complain(line));
-            report::say(&up::welcome(appliance, home).await?);
+            report::say(&up::welcome(appliance, home, api.invitation()).await?);
         }
         false => {
             let nbd = api::Nbd { tls: server.requires_tls(), ..api::Nbd::default() };
