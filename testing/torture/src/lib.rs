@@ -12,7 +12,8 @@
 //! what was acknowledged as durable. [`Work`] is such a run with reopening and power cuts.
 //!
 //! What many clients at once may rely on when the power goes is proved in [`power`]; what they may rely on when devices fail
-//! and come back, by [`Suspensions`], and of a host that fills up, by [`FullHosts`]; that a pool whose bytes lie does no harm, in [`forged`].
+//! and come back, by [`Suspensions`], and of a host that fills up, by [`FullHosts`]; that a pool whose bytes lie does no
+//! harm, in [`forged`].
 
 mod bench;
 mod branches;
