@@ -10,7 +10,8 @@ pub fn run(home: &Home) -> Result<(), Failure> {
     if crate::running(home)?.is_none() {
         return Err(failed("no daemon runs; 'cenote up' or 'cenote serve' starts one"));
     }
-    let answered = password::ask(home, "POST", "/api/access/v1/code", "{}").map_err(|e| failed(&e.to_string()))?;
+    let answered =
+        password::ask(home, "POST", "/api/access/v1/code", "{}").map_err(|e| failed(&e.to_string()))?;
     let (status, body) = answered;
     let told: Value = serde_json::from_str(&body).unwrap_or_default();
     let Some(code) = told["code"]["code"].as_str().filter(|_| status == 201) else {
@@ -20,7 +21,9 @@ pub fn run(home: &Home) -> Result<(), Failure> {
     let addresses: Vec<String> = addresses.iter().filter_map(|a| Some(a.as_str()?.to_string())).collect();
     match place(&addresses) {
         Some(place) => report::say(&invitation(place, code)),
-        None => return Err(failed("the API is on its Unix socket alone; start the daemon without --no-https")),
+        None => {
+            return Err(failed("the API is on its Unix socket alone; start the daemon without --no-https"));
+        }
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod authorizations;
 pub(crate) mod automatic;
+pub(crate) mod devices;
 pub(crate) mod logins;
 pub(crate) mod logs;
 pub(crate) mod pools;

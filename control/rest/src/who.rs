@@ -55,7 +55,10 @@ pub enum Claim {
     Secret(Secret),
     /// The one-time code.
     Code(Secret),
-    Password { name: String, password: Secret },
+    Password {
+        name: String,
+        password: Secret,
+    },
 }
 
 /// What the web page sends with each request.

@@ -60,7 +60,7 @@ async function sanPage(signal, again) {
   const hosts = initiators.initiators.map((/** @type {any} */ i) => [i.initiator, i.alias ? `${i.alias} (${i.initiator})` : i.initiator]);
   const ask = async (/** @type {Promise<boolean>} */ done) => { if (await done) await again(); };
   const drop = (/** @type {string} */ what, /** @type {string} */ own, /** @type {string} */ where) =>
-    able && button("Remove\u2026", () => ask(confirm(`Remove ${what} ${visible(own)}?`, "Clients that come by it are not let in any more.", "Remove", () => remove(where))), { class: "danger", "aria-label": `Remove ${own}` });
+    able && h("span", { class: "buttons" }, button("Remove\u2026", () => ask(confirm(`Remove ${what} ${visible(own)}?`, "Clients that come by it are not let in any more.", "Remove", () => remove(where))), { class: "danger", "aria-label": `Remove ${own}` }));
   const newTarget = () => ask(form("New target", [
     { key: "alias", label: "Alias", hint: "What people call it." },
     { key: "iqn", label: "iSCSI name", optional: true, hint: "Empty: one is made." },

@@ -91,7 +91,7 @@ function filesystemRow(fs) {
   return [
     link(fs.name, place(fs.pool, fs.project, "filesystems", fs.name)),
     "File system",
-    state("good", "there"),
+    state("good", "online"),
     fs.quota ? size(fs.quota) : "\u2013",
     size(fs.space_total),
     size(fs.recordsize),

@@ -166,8 +166,17 @@ mod tests {
     /// The names of things are others' to choose: text that became markup would be theirs to run.
     #[test]
     fn no_module_makes_markup_of_text() {
-        let doors = ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function",
-            "DOMParser", "srcdoc", "createContextualFragment"];
+        let doors = [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "new Function",
+            "DOMParser",
+            "srcdoc",
+            "createContextualFragment",
+        ];
         for (name, body) in FILES.iter().filter(|(name, _)| name.ends_with(".js")) {
             let body = text(body);
             for door in doors {
@@ -180,9 +189,15 @@ mod tests {
     fn other_paths_and_other_digests_are_nothing() {
         let path = format!("/ui/{}/app.js", PAGE.digest);
         assert_eq!(find(&path).unwrap().kind, "text/javascript; charset=utf-8");
-        for nothing in
-            ["/index.html", "/ui/", "/ui/app.js", "/ui/0000000000000000/app.js", &format!("{path}/"), "/api", ""]
-        {
+        for nothing in [
+            "/index.html",
+            "/ui/",
+            "/ui/app.js",
+            "/ui/0000000000000000/app.js",
+            &format!("{path}/"),
+            "/api",
+            "",
+        ] {
             assert!(find(nothing).is_none(), "{nothing}");
         }
     }

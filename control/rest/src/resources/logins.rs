@@ -95,7 +95,8 @@ async fn own(rest: Arc<Rest>, asked: Asked) -> Outcome {
     let state = access.state();
     let user = state.user(&asked.who.user)?;
     let permissions = SCOPES.iter().flat_map(|scope| scope.permissions.iter().map(move |p| (scope.name, *p)));
-    let permissions = permissions.filter(|(scope, permission)| state.may_some(&user.logname, scope, permission));
+    let permissions =
+        permissions.filter(|(scope, permission)| state.may_some(&user.logname, scope, permission));
     let own = json!({
         "user": user.logname,
         "locked": user.password.is_none(),
