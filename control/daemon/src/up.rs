@@ -203,6 +203,19 @@ pub async fn unusable(appliance: &Appliance) -> Result<Vec<String>, String> {
     Ok(pools(appliance).await?.iter().flat_map(of_pool).collect())
 }
 
+/// What `--export` named and is not there, one line each: it is offered as soon as it is.
+pub async fn missing(appliance: &Appliance) -> Result<Vec<String>, String> {
+    let Reply::Nbd(nbd) = ask(appliance, "", Request::NbdExports).await? else {
+        return Err("the appliance does not say which volumes there are".into());
+    };
+    let line = |name: &String| {
+        format!(
+            "WARNING: --export {name}: there is no such volume, and none below it; 'zfs list -t volume' has all names"
+        )
+    };
+    Ok(nbd.missing.iter().map(line).collect())
+}
+
 /// A client that is installed here.
 fn client_command(uri: &str) -> String {
     [("nbdinfo", ""), ("qemu-img", " info")]

@@ -1,5 +1,6 @@
 //! What can be asked for, one file for each service, each with its part of the table and its functions.
 
+pub(crate) mod analytics;
 mod authorizations;
 pub(crate) mod automatic;
 pub(crate) mod devices;

@@ -22,6 +22,7 @@ static METRICS: &[Endpoint] =
 /// Endpoints with a handler: one list for each service.
 static TABLE: &[&[Endpoint]] = &[
     devices::ENDPOINTS,
+    analytics::ENDPOINTS,
     logins::ENDPOINTS,
     logs::ENDPOINTS,
     roles::ENDPOINTS,

@@ -6,6 +6,7 @@
 //!   files  the same over files                                         files:SETUP:WORD[:SPOT]
 //!   forged structures of pools changed, sealed and believed              forged:POOL:SEED
 //!   suspended  devices that fail and come back under clients             suspended:SEED:STEPS
+//!   hosts  pools whose host fills up, under clients and kills             host:SEED:STEPS
 //!   replay one case, everything printed
 //! ```
 //!
@@ -14,7 +15,9 @@
 //!
 //! A failing case is appended to `seeds.txt`, which the tests replay.
 
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
+use std::ops::AddAssign;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -22,7 +25,7 @@ use std::time::{Duration, Instant};
 use torture::forged::{ForgedCase, ForgedRunner, Watch};
 use torture::power::files::{self, FileCase, FileRunner};
 use torture::power::{Case, Effort, Failure, Figures, Runner, Setup, Ways, Workload, Zdb};
-use torture::{SuspensionFigures, Suspensions, Work, WorkFigures, seeds};
+use torture::{FullHosts, Suspensions, Work, WorkFigures, seeds};
 
 const USAGE: &str = "\
 torture work [--seeds N] [--from SEED] [--ops N] [--minutes N]
@@ -30,7 +33,7 @@ torture power [--letters N] [--seeds N] [--from SEED] [--every-setup] [--zdb-eve
               [--cuts full|flushes] [--fates N] [--jobs N] [--minutes N]
 torture files, with the options of power, over files alone [--with LETTERS]
 torture forged [POOL] [--seeds N] [--from SEED] [--minutes N]
-torture suspended [--seeds N] [--from SEED] [--ops N] [--minutes N]
+torture suspended|hosts [--seeds N] [--from SEED] [--ops N] [--minutes N]
 torture rehearse POOL
 torture replay CASE [--ops N]
 ";
@@ -129,6 +132,7 @@ fn main() -> ExitCode {
         ["power"] => [power(&options), over_files(&options)].concat(),
         ["files"] => over_files(&options),
         ["suspended"] => suspended(&options),
+        ["hosts"] => hosts(&options),
         ["forged"] => forged(&options, None),
         ["forged", pool] => forged(&options, Some(pool)),
         ["rehearse", pool] => rehearse(pool),
@@ -191,28 +195,47 @@ fn work(options: &Options) -> Vec<Failure> {
 }
 
 fn suspended(options: &Options) -> Vec<Failure> {
-    let (mut failures, mut total, start) = (Vec::new(), SuspensionFigures::default(), Instant::now());
+    by_seeds(options, "suspended", 250, |seed, steps| {
+        let case = Suspensions { seed, steps };
+        (case.to_string(), case.run())
+    })
+}
+
+fn hosts(options: &Options) -> Vec<Failure> {
+    by_seeds(options, "host", 400, |seed, steps| {
+        let case = FullHosts { seed, steps };
+        (case.to_string(), case.run())
+    })
+}
+
+/// Runs a kind of case with one seed after another; a case answers its name, and what it has done.
+fn by_seeds<F: Default + AddAssign + Display>(
+    options: &Options,
+    kind: &str,
+    steps: u64,
+    run: impl Fn(u64, u64) -> (String, Result<F, String>),
+) -> Vec<Failure> {
+    let (mut failures, mut total, start) = (Vec::new(), F::default(), Instant::now());
     let (mut progress, mut cases) = (Progress::new(), 0);
     for seed in seeds_of(options) {
         if options.end(start).is_some_and(|end| Instant::now() >= end) {
             break;
         }
         cases += 1;
-        let case = Suspensions { seed, steps: options.ops.unwrap_or(250) };
-        match case.run() {
-            Ok(figures) => total += figures,
-            Err(why) => {
+        match run(seed, options.ops.unwrap_or(steps)) {
+            (_, Ok(figures)) => total += figures,
+            (case, Err(why)) => {
                 progress.end();
                 println!("{case}: {why}");
-                seeds::remember(&format!("suspended {case}"));
-                failures.push(Failure { case: case.to_string(), why });
+                seeds::remember(&format!("{kind} {case}"));
+                failures.push(Failure { case, why });
             }
         }
-        progress.tell(|| format!("suspended: seed {seed}, {total}, {} failures", failures.len()));
+        progress.tell(|| format!("{kind}: seed {seed}, {total}, {} failures", failures.len()));
     }
     progress.end();
     let took = start.elapsed().as_secs();
-    println!("suspended: seeds {cases}, {total}, failures {}, {took} s", failures.len());
+    println!("{kind}: seeds {cases}, {total}, failures {}, {took} s", failures.len());
     failures
 }
 
@@ -364,6 +387,10 @@ fn replay(case: &str, options: &Options) -> Vec<Failure> {
         };
     }
     if let Ok(case) = case.parse::<Suspensions>() {
+        let done = case.run().map(|figures| println!("{figures}"));
+        return done.err().map(|why| Failure { case: case.to_string(), why }).into_iter().collect();
+    }
+    if let Ok(case) = case.parse::<FullHosts>() {
         let done = case.run().map(|figures| println!("{figures}"));
         return done.err().map(|why| Failure { case: case.to_string(), why }).into_iter().collect();
     }

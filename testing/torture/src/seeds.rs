@@ -6,9 +6,11 @@
 //!   files files:SETUP:WORD[:SPOT]
 //!   forged forged:POOL:SEED
 //!   suspended suspended:SEED:STEPS
+//!   host host:SEED:STEPS
 //! ```
 
 use crate::forged::ForgedCase;
+use crate::full_hosts::FullHosts;
 use crate::power::Case;
 use crate::power::files::FileCase;
 use crate::suspended::Suspensions;
@@ -25,6 +27,7 @@ pub enum Kept {
     Files(FileCase),
     Forged(ForgedCase),
     Suspended(Suspensions),
+    Host(FullHosts),
 }
 
 /// The cases in the file.
@@ -44,6 +47,7 @@ fn parse(line: &str) -> Result<Kept, String> {
         ["files", case] => Ok(Kept::Files(case.parse()?)),
         ["forged", case] => Ok(Kept::Forged(case.parse()?)),
         ["suspended", case] => Ok(Kept::Suspended(case.parse()?)),
+        ["host", case] => Ok(Kept::Host(case.parse()?)),
         _ => Err(format!("seeds.txt: '{line}'")),
     }
 }
@@ -71,6 +75,7 @@ mod tests {
         assert!(parse("files files:mirror/latency/16K/9:Wf").is_ok());
         assert!(parse("forged forged:own-mirror:7").is_ok() && parse("forged own-mirror").is_err());
         assert!(parse("suspended suspended:7:250").is_ok() && parse("suspended 7").is_err());
+        assert!(parse("host host:7:250").is_ok() && parse("host 7").is_err());
         assert!(parse("play 7").is_err());
     }
 }
