@@ -22,6 +22,7 @@ use crate::services::offers::Offers;
 use api::{ApiError, Result};
 use disk::Volumes;
 use pool::Host;
+use probe::Hub;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use tunables::{Tunable, Tunables, Watcher};
@@ -36,6 +37,8 @@ pub(crate) struct Inner {
     pub config: Config,
     pub host: Host,
     pub cache: Arc<arc::Cache>,
+    /// The statistics that are open, of pools and fronts.
+    pub hub: Hub,
     pub tunables: Arc<Tunables>,
     /// Keeps `zfs_arc_max`, as long as it lives.
     pub _cache_size: Arc<CacheSize>,
@@ -75,6 +78,7 @@ impl Appliance {
         let remembered = config.home.pools().map_err(|e| ApiError::new(e.kind().into(), e.to_string()))?;
         let tunables = crate::tunables::at_start(&config)?;
         let half = crate::memory::half();
+        let hub = Hub::new();
         let cache = Arc::new(arc::Cache::new(half));
         let cache_size = Arc::new(CacheSize { cache: cache.clone(), half });
         tunables.watch(&cache_size);
@@ -83,6 +87,7 @@ impl Appliance {
             config,
             host: crate::pools::host::host(),
             cache,
+            hub,
             tunables,
             _cache_size: cache_size,
             tuning: Mutex::default(),
@@ -117,6 +122,11 @@ impl Appliance {
     /// What the requests of all clients of one protocol may hold together, in bytes, beside the base of each connection.
     pub fn request_bytes(&self) -> usize {
         crate::memory::request_bytes(self.0.cache.stats().max)
+    }
+
+    /// Where statistics are opened, and where sources of them are registered.
+    pub fn hub(&self) -> &Hub {
+        &self.0.hub
     }
 
     /// Tells which server serves the volumes.
