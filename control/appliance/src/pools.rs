@@ -220,6 +220,7 @@ impl Appliance {
             force: how.force,
             missing_log: how.missing_log,
             cache: self.0.cache.clone(),
+            hub: self.0.hub.clone(),
             tunables: self.0.tunables.clone(),
         };
         pool::open(candidate, options).await

@@ -384,6 +384,7 @@ pub(crate) async fn create_pool_with(groups: Vec<Group>, ashift: u32, more: &[Fe
         comment: None,
         host: host(),
         cache: cache(),
+        hub: Default::default(),
         tunables: Default::default(),
     };
     pool::create(options).await
@@ -405,6 +406,7 @@ pub(crate) async fn import_without(dir: &str, missing_log: bool) -> Result<Pool>
         force: false,
         missing_log,
         cache: cache(),
+        hub: Default::default(),
         tunables: Default::default(),
     };
     pool::open(candidate, options).await

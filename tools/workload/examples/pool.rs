@@ -74,6 +74,7 @@ async fn create(file: &Path, cache: u64) -> Result<Pool> {
         comment: None,
         host: Host::new(1, "workload"),
         cache: Arc::new(arc::Cache::new(cache)),
+        hub: Default::default(),
         tunables: Default::default(),
     })
     .await
