@@ -1,7 +1,7 @@
 // How somebody gets in: by the one-time code that the appliance printed, or by name and password.
 
 import { button, fill, h } from "./dom.js";
-import { logIn, logInByCode } from "./api.js";
+import { Fault, logIn, logInByCode } from "./api.js";
 
 /**
  * @param {Element} root
@@ -15,19 +15,19 @@ export function showLogin(root, why, then) {
   const code = h("input", {
     id: "code", autocomplete: "one-time-code", spellcheck: false, autocapitalize: "off", placeholder: "abc-def-ghj", size: 14,
   });
-  const attempt = (/** @type {() => Promise<any>} */ ask) => async (/** @type {Event} */ event) => {
+  const attempt = (/** @type {() => Promise<any>} */ ask, /** @type {string} */ wrong) => async (/** @type {Event} */ event) => {
     event.preventDefault();
     fill(problem);
     try {
       await ask();
       then();
     } catch (error) {
-      fill(problem, /** @type {Error} */ (error).message);
+      fill(problem, error instanceof Fault && error.status === 401 ? wrong : /** @type {Error} */ (error).message);
     }
   };
   const byPassword = h(
     "form",
-    { onsubmit: attempt(() => logIn(user.value, password.value)), hidden: true, id: "by-password" },
+    { onsubmit: attempt(() => logIn(user.value, password.value), "No such user, or not the password."), hidden: true, id: "by-password" },
     h("label", { htmlFor: "user" }, "User"), user,
     h("label", { htmlFor: "password" }, "Password"), password,
     h("button", { class: "primary" }, "Log in"),
@@ -35,7 +35,7 @@ export function showLogin(root, why, then) {
   );
   const byCode = h(
     "form",
-    { onsubmit: attempt(() => logInByCode(code.value)), hidden: true, id: "by-code" },
+    { onsubmit: attempt(() => logInByCode(code.value), "That is not the code, or it was used, or its hour is over."), hidden: true, id: "by-code" },
     h("label", { htmlFor: "code" }, "One-time code"), code,
     h("p", { class: "hint" }, "\u201ccenote up\u201d printed it when it started; \u201ccenote page\u201d prints another."),
     h("button", { class: "primary" }, "Get in"),

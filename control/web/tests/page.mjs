@@ -55,7 +55,7 @@ try {
   const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? -1);
   await page.fill("#code", "wrong-wrong-one");
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => document.querySelector(".problem")?.textContent?.includes("log in first"));
+  await page.waitForFunction(() => document.querySelector(".problem")?.textContent?.includes("That is not the code"));
   await page.screenshot({ path: join(photographs, "login.png") });
   await page.fill("#code", code.toUpperCase());
   await page.keyboard.press("Enter");
@@ -137,6 +137,7 @@ async function photograph(page, place, sign) {
   for (const [kind, colorScheme, width, height] of [["light", "light", 1360, 850], ["dark", "dark", 1360, 850], ["phone", "light", 360, 780]]) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height });
+    await page.evaluate(() => scrollTo(0, 0));
     await page.waitForTimeout(250);
     await page.screenshot({ path: join(photographs, `${file}_${kind}.png`), fullPage: kind === "phone" });
     const beyond = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
