@@ -219,6 +219,8 @@ export class Panel extends HTMLElement {
     } else {
       ranks.forEach(({ key }) => this.colourOf(key));
       const told = ranks.slice(0, TOLD).map(({ key }) => ({ key, index: this.colourOf(key) }));
+      // What is highlighted stands on the ground, where its height is read.
+      told.sort((a, b) => Number(this.lit.has(b.key)) - Number(this.lit.has(a.key)));
       const binary = /byte/i.test(dataset.unit);
       const drawn = drawAreas(pen, box, view, points, told, this.lit, binary);
       top = drawn.top;
@@ -285,7 +287,7 @@ export class Panel extends HTMLElement {
     const part = last.parts.find((p) => p.from === row.from);
     const value = part?.value ?? 0;
     const share = last.value > 0 ? (value / last.value) * 100 : 0;
-    fill(tip, `${row.key || this.bound(row.from)}: ${inUnit(value, dataset.unit)}, ${share.toFixed(share < 10 ? 1 : 0)} % of that moment`);
+    fill(tip, `${row.key || this.bound(row.from)}: ${inUnit(value, dataset.unit)}, ${share.toFixed(share > 0 && share < 10 ? 1 : 0)} % of that moment`);
     tip.hidden = false;
     tip.style.left = `${Math.min(this.pointer.x + 12, box.x + box.width - 180)}px`;
     tip.style.top = `${this.pointer.y + 14}px`;

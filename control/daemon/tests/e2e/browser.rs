@@ -13,7 +13,11 @@ const NEEDS: [Need; 3] = [
     Need::Other("playwright-core from npm", || npm().join("node_modules/playwright-core").is_dir()),
 ];
 
+/// Clients whose requests have the size that they are told.
+const CLIENTS: [Need; 2] = [Need::Program("iscsi-perf"), Need::Program("qemu-io")];
+
 pub fn trials() -> Vec<Trial> {
+    let split = [NEEDS.to_vec(), CLIENTS.to_vec()].concat();
     vec![
         trial("the_page_is_used_and_photographed_in_a_browser", &NEEDS, || {
             let home = Home::new();
@@ -22,7 +26,17 @@ pub fn trials() -> Vec<Trial> {
             let words: Vec<&str> = text.split_whitespace().collect();
             let at = words.iter().position(|w| w.starts_with("http://") && w.ends_with('/')).expect(&text);
             assert_eq!(words[at + 1], "code", "{text}");
-            in_browser(words[at], words[at + 2]);
+            in_browser("page.mjs", &[words[at], words[at + 2]], &[]);
+            daemon.end();
+        }),
+        trial("the_page_shows_requests_that_are_split_and_then_whole", &split, || {
+            let home = Home::new();
+            let (daemon, text) = home
+                .start("up --http 127.0.0.1:0 --iscsi 127.0.0.1:0 --listen 127.0.0.1:0 --size 4G --volume 64M --arc-max 64M");
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let at = words.iter().position(|w| w.starts_with("http://") && w.ends_with('/')).expect(&text);
+            let portal = words.iter().position(|w| *w == "iscsi").expect(&text) + 1;
+            in_browser("split.mjs", &[words[at], words[at + 2]], &[words[portal]]);
             daemon.end();
         }),
         trial("the_page_is_told_of_by_its_command_and_plain_http_stays_on_this_machine", &[], || {
@@ -48,11 +62,11 @@ fn npm() -> PathBuf {
     target.join("npm")
 }
 
-fn in_browser(address: &str, code: &str) {
+fn in_browser(script: &str, of_page: &[&str], more: &[&str]) {
     let photographs = npm().with_file_name("photographs");
-    let script = root().join("control/web/tests/page.mjs");
+    let script = root().join("control/web/tests").join(script);
     let mut node = Command::new(programs::find("node").unwrap());
-    node.arg(script).arg(npm()).args([address, code]).arg(photographs);
+    node.arg(script).arg(npm()).args(of_page).arg(photographs).args(more);
     node.env("CHROMIUM", programs::find("chromium").unwrap());
     println!("{}", programs::run(&mut node));
 }
