@@ -101,7 +101,8 @@ export function drawHeat(context, box, view, points, lines, lit) {
   context.strokeStyle = colours.focus;
   context.lineWidth = 2;
   lines.forEach((row, r) => {
-    if (row.key && lit.has(row.key)) context.strokeRect(box.x + 1, box.y + box.height - (r + 1) * rowHeight, box.width - 2, rowHeight);
+    if (row.key && lit.has(row.key))
+      context.strokeRect(box.x + 1, box.y + box.height - (r + 1) * rowHeight, box.width - 2, rowHeight);
   });
   return { rowAt: (/** @type {number} */ y) => lines[Math.floor(((box.y + box.height - y) / box.height) * height)] };
 }

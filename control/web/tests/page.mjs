@@ -33,22 +33,34 @@ const MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>";
 const HOSTILE = [MARKUP, "abc\u202egpj.exe", `long ${"x".repeat(240)}`];
 
 // What a browser waits for has no end of its own everywhere.
-setTimeout(() => { console.error("the page was not through in four minutes"); process.exit(1); }, 240000).unref();
+setTimeout(() => {
+  console.error("the page was not through in four minutes");
+  process.exit(1);
+}, 240000).unref();
 
 const complaints = [];
 function check(is, what) {
   if (!is) throw new Error(what);
 }
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox"],
+});
 try {
   const context = await browser.newContext({ viewport: { width: 1360, height: 850 }, ignoreHTTPSErrors: true });
   const page = await context.newPage();
   // A question before anybody is in is answered with 401, as it must be.
   const isExpected = (text) => /status of (401|404)/.test(text);
-  page.on("console", (m) => ["error", "warning"].includes(m.type()) && !isExpected(m.text()) && complaints.push(m.text()));
+  page.on(
+    "console",
+    (m) => ["error", "warning"].includes(m.type()) && !isExpected(m.text()) && complaints.push(m.text()),
+  );
   page.on("pageerror", (e) => complaints.push(String(e)));
-  page.on("dialog", (d) => { complaints.push(`a dialog: ${d.message()}`); d.dismiss(); });
+  page.on("dialog", (d) => {
+    complaints.push(`a dialog: ${d.message()}`);
+    d.dismiss();
+  });
 
   await page.goto(base);
   await page.waitForSelector("#code");
@@ -76,7 +88,9 @@ try {
 
   await page.click("#logout");
   await page.waitForSelector("#by-code, #by-password");
-  const after = await page.evaluate(() => fetch("/api/access/v1/self", { headers: { "X-Cenote-Page": "1" } }).then((r) => r.status));
+  const after = await page.evaluate(() =>
+    fetch("/api/access/v1/self", { headers: { "X-Cenote-Page": "1" } }).then((r) => r.status),
+  );
   check(after === 401, `the session has outlived its end: ${after}`);
   check(complaints.length === 0, `the browser complained:\n${complaints.join("\n")}`);
   check(paint >= 0 && paint < 1000, `first paint after ${paint} ms`);
@@ -91,20 +105,31 @@ async function makeHostile(page) {
     const headers = { "X-Cenote-Page": "1", "Content-Type": "application/json" };
     const all = [];
     for (const [i, alias] of names.entries()) {
-      const ask = async (path, body) => all.push((await fetch(path, { method: "POST", headers, body: JSON.stringify(body) })).status);
+      const ask = async (path, body) =>
+        all.push((await fetch(path, { method: "POST", headers, body: JSON.stringify(body) })).status);
       await ask("/api/san/v1/iscsi/targets", { alias });
       await ask("/api/user/v1/users", { logname: `user${i}`, fullname: alias, initial_password: "long enough" });
       await ask("/api/role/v1/roles", { name: `role${i}`, description: alias });
     }
     return all;
   }, HOSTILE);
-  check(outcome.some((status) => status === 201), `no hostile name was taken, so that none can be shown: ${outcome}`);
+  check(
+    outcome.some((status) => status === 201),
+    `no hostile name was taken, so that none can be shown: ${outcome}`,
+  );
 }
 
 async function deploy(page) {
   await page.goto(`${base}#shares/database`);
   await page.waitForSelector("#g-deploy");
-  for (const [field, value] of [["project", "shop"], ["data", "data"], ["dataSize", "300M"], ["log", "log"], ["logSize", "100M"], ["initiator", "iqn.1994-05.com.redhat:shop"]]) {
+  for (const [field, value] of [
+    ["project", "shop"],
+    ["data", "data"],
+    ["dataSize", "300M"],
+    ["log", "log"],
+    ["logSize", "100M"],
+    ["initiator", "iqn.1994-05.com.redhat:shop"],
+  ]) {
     await page.fill(`#g-${field}`, value);
   }
   await page.click("#g-deploy");
@@ -113,13 +138,25 @@ async function deploy(page) {
   check(/iscsiadm -m node -T iqn\.\S+ -p \S+:\d+ --login/.test(commands), `no command to log in by: ${commands}`);
   check(commands.match(/wwn-0x600144f0[0-9a-f]{24}/g)?.length >= 4, `LUNs without their GUIDs: ${commands}`);
   await page.click("#g-snapshot");
-  await page.waitForFunction(() => /of both LUNs was taken/.test(document.body.textContent ?? ""), undefined, { timeout: 60000 });
+  await page.waitForFunction(() => /of both LUNs was taken/.test(document.body.textContent ?? ""), undefined, {
+    timeout: 60000,
+  });
   await page.screenshot({ path: join(photographs, "deployed.png"), fullPage: true });
   const luns = await page.evaluate(async () => {
     const answer = await fetch("/api/storage/v1/pools/tank/projects/shop/luns", { headers: { "X-Cenote-Page": "1" } });
-    return (await answer.json()).luns.map((l) => [l.name, l.volsize, l.volblocksize, l.logbias, l.targetgroup, l.initiatorgroup.join()]);
+    return (await answer.json()).luns.map((l) => [
+      l.name,
+      l.volsize,
+      l.volblocksize,
+      l.logbias,
+      l.targetgroup,
+      l.initiatorgroup.join(),
+    ]);
   });
-  const wanted = [["data", 300 * 2 ** 20, 16384, "latency", "shop-tgt", "shop-init"], ["log", 100 * 2 ** 20, 131072, "latency", "shop-tgt", "shop-init"]];
+  const wanted = [
+    ["data", 300 * 2 ** 20, 16384, "latency", "shop-tgt", "shop-init"],
+    ["log", 100 * 2 ** 20, 131072, "latency", "shop-tgt", "shop-init"],
+  ];
   check(JSON.stringify(luns) === JSON.stringify(wanted), `other LUNs than were asked for: ${JSON.stringify(luns)}`);
   // Once more makes nothing twice.
   await page.click("#g-deploy");
@@ -134,7 +171,11 @@ async function photograph(page, place, sign) {
   await page.waitForSelector(`main ${sign}`, { timeout: 30000 });
   await page.evaluate(() => document.querySelectorAll(".message").forEach((m) => m.remove()));
   const file = place.replaceAll("/", "_");
-  for (const [kind, colorScheme, width, height] of [["light", "light", 1360, 850], ["dark", "dark", 1360, 850], ["phone", "light", 360, 780]]) {
+  for (const [kind, colorScheme, width, height] of [
+    ["light", "light", 1360, 850],
+    ["dark", "dark", 1360, 850],
+    ["phone", "light", 360, 780],
+  ]) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height });
     await page.evaluate(() => scrollTo(0, 0));
@@ -145,8 +186,17 @@ async function photograph(page, place, sign) {
   }
   const nameless = await page.evaluate(() =>
     Array.from(document.querySelectorAll("main button, main input, main select, main a, main canvas"), (e) => e)
-      .filter((e) => !(e.textContent?.trim() || e.getAttribute("aria-label") || (e.id && document.querySelector(`label[for="${e.id}"]`)) || e.closest("label")))
-      .map((e) => e.outerHTML));
+      .filter(
+        (e) =>
+          !(
+            e.textContent?.trim() ||
+            e.getAttribute("aria-label") ||
+            (e.id && document.querySelector(`label[for="${e.id}"]`)) ||
+            e.closest("label")
+          ),
+      )
+      .map((e) => e.outerHTML),
+  );
   check(nameless.length === 0, `${place}: a screen reader has no name for ${nameless.join(", ")}`);
 }
 
@@ -181,5 +231,7 @@ async function byKeyboard(page) {
   await page.waitForSelector("dialog[open]");
   await page.fill("dialog input", "by-keys");
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => Array.from(document.querySelectorAll(".project")).some((p) => p.getAttribute("aria-label") === "Project by-keys"));
+  await page.waitForFunction(() =>
+    Array.from(document.querySelectorAll(".project")).some((p) => p.getAttribute("aria-label") === "Project by-keys"),
+  );
 }

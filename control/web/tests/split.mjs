@@ -10,10 +10,16 @@ import { createRequire } from "node:module";
 
 const [, , npm, base, code, photographs, portal] = process.argv;
 const { chromium } = createRequire(join(npm, "node_modules/"))("playwright-core");
-setTimeout(() => { console.error("it was not through in five minutes"); process.exit(1); }, 300000).unref();
+setTimeout(() => {
+  console.error("it was not through in five minutes");
+  process.exit(1);
+}, 300000).unref();
 const STATISTICS = ["iscsi.ops[size]", "io.ops[size]", "iscsi.bytes", "io.bytes"];
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox"],
+});
 let client;
 try {
   const page = await (await browser.newContext({ viewport: { width: 1500, height: 900 } })).newPage();
@@ -30,11 +36,18 @@ try {
     };
     const { target } = await post("/api/san/v1/iscsi/targets", { alias: "split" });
     await post("/api/storage/v1/pools/tank/projects", { name: "split", compression: "off" });
-    await post("/api/storage/v1/pools/tank/projects/split/luns", { name: "whole", volsize: "1G", volblocksize: "1M", sparse: true });
+    await post("/api/storage/v1/pools/tank/projects/split/luns", {
+      name: "whole",
+      volsize: "1G",
+      volblocksize: "1M",
+      sparse: true,
+    });
     return target.iqn;
   });
   const lun = `iscsi://${portal}/${iqn}/0`;
-  const filled = spawnSync("qemu-io", ["-f", "raw", "-c", "write -P 7 0 512M", "-c", "write -P 7 512M 512M", lun], { encoding: "utf8" });
+  const filled = spawnSync("qemu-io", ["-f", "raw", "-c", "write -P 7 0 512M", "-c", "write -P 7 512M 512M", lun], {
+    encoding: "utf8",
+  });
   if (filled.status !== 0) throw new Error(`cannot fill the LUN: ${filled.stderr}${filled.stdout}`);
 
   await page.goto(`${base}#analytics/new/${STATISTICS.map(encodeURIComponent).join("/")}`);
@@ -45,7 +58,8 @@ try {
   console.log(`512K: ${JSON.stringify(split)}; 1M: ${JSON.stringify(whole)}`);
   if (split.size !== "512K") throw new Error(`the page shows requests of ${split.size} where the client sends 512K`);
   if (whole.size !== "1M") throw new Error(`the page shows requests of ${whole.size} where the client sends 1M`);
-  if (!(whole.perByte < split.perByte * 0.8)) throw new Error(`disks read ${split.perByte} bytes for one before, and ${whole.perByte} after`);
+  if (!(whole.perByte < split.perByte * 0.8))
+    throw new Error(`disks read ${split.perByte} bytes for one before, and ${whole.perByte} after`);
 } finally {
   client?.kill();
   await browser.close();
@@ -61,14 +75,22 @@ async function read(page, lun, sectors, word) {
   await page.keyboard.press("p");
   await page.waitForTimeout(1500);
   const seen = await page.evaluate(() => {
-    const graph = (name) => Array.from(document.querySelectorAll("cenote-graph")).find((g) => g.querySelector("code")?.textContent === name);
+    const graph = (name) =>
+      Array.from(document.querySelectorAll("cenote-graph")).find((g) => g.querySelector("code")?.textContent === name);
     const number = (text) => {
       const [, value, unit] = /([\d.]+)([kKMGT]?)/.exec(text) ?? [];
       return Number(value) * ({ k: 1000, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30, T: 2 ** 40 }[unit] ?? 1);
     };
-    const sizes = Array.from(graph("iscsi.ops[size]")?.querySelectorAll(".values li") ?? [], (li) => [li.dataset.key, number(li.querySelector(".value")?.textContent ?? "")]);
+    const sizes = Array.from(graph("iscsi.ops[size]")?.querySelectorAll(".values li") ?? [], (li) => [
+      li.dataset.key,
+      number(li.querySelector(".value")?.textContent ?? ""),
+    ]);
     const average = (name) => number(graph(name)?.querySelector(".figures")?.textContent.split("average")[1] ?? "");
-    return { size: sizes.sort((a, b) => b[1] - a[1])[0]?.[0] ?? "none", client: average("iscsi.bytes"), disks: average("io.bytes") };
+    return {
+      size: sizes.sort((a, b) => b[1] - a[1])[0]?.[0] ?? "none",
+      client: average("iscsi.bytes"),
+      disks: average("io.bytes"),
+    };
   });
   client.kill();
   await page.keyboard.press("n");
