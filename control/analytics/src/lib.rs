@@ -32,6 +32,7 @@ mod csv;
 mod data;
 mod dataset;
 mod errands;
+mod hub;
 mod read;
 mod recorder;
 mod store;
@@ -42,5 +43,6 @@ mod tests;
 
 pub use csv::csv;
 pub use errands::Errands;
+pub use hub::OfHub;
 pub use recorder::{Limits, Recorder};
 pub use tap::{Key, Taken, Tap, Tapped, Taps};

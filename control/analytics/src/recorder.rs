@@ -214,6 +214,11 @@ impl Recorder {
         self.0.ending.set();
     }
 
+    /// Waits for the end.
+    pub async fn ended(&self) {
+        self.0.ending.wait().await;
+    }
+
     /// Every dataset takes a sample, if one is due at that second.
     pub(crate) fn tick(&self, wall: u64, now: Instant) {
         {

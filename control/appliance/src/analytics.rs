@@ -3,13 +3,16 @@
 //! Samples are kept beside the configuration, in a file of their own: they are many, and can be lost. What people made,
 //! worksheets and settings, is in the configuration.
 
+mod capacity;
+mod machine;
 pub(crate) mod records;
 pub(crate) mod state;
 
 use crate::appliance::{Appliance, By};
-use ::analytics::{Errands, Limits, Recorder, Taps};
+use ::analytics::{Errands, Limits, OfHub, Recorder};
 use api::analytics::{Analytics, Graph, SettingsChange, Told, Worksheet};
 use api::{ApiError, ErrorKind, Reply, Result};
+use capacity::Capacity;
 use records::{SETTINGS, SETTINGS_KEY, WORKSHEETS, WORKSHEETS_MAX, check_settings, check_worksheet};
 use std::sync::Arc;
 use store::{Look, Writer};
@@ -47,7 +50,7 @@ const DEFAULTS: &[&str] = &[
 
 impl Appliance {
     /// Takes samples from now on, until [`Appliance::end_analytics`].
-    pub async fn begin_analytics(&self, taps: Arc<dyn Taps>) {
+    pub async fn begin_analytics(&self) {
         let errands = match Errands::aside() {
             Ok(errands) => errands,
             Err(e) => {
@@ -55,19 +58,23 @@ impl Appliance {
                 return;
             }
         };
-        self.begin_analytics_by(taps, errands).await;
+        self.begin_analytics_by(errands).await;
     }
 
-    pub(crate) async fn begin_analytics_by(&self, taps: Arc<dyn Taps>, errands: Errands) {
+    pub(crate) async fn begin_analytics_by(&self, errands: Errands) {
         let path = self.0.config.home.dir().join("analytics.redb");
         let recorder = Recorder::new(&path, Limits::default(), errands);
         match self.configuration().and_then(|c| c.look(|reader| reader.get(&SETTINGS, SETTINGS_KEY))) {
             Ok(settings) => recorder.set_settings(settings.unwrap_or_default()),
             Err(e) => tracing::error!("settings of analytics: {e}; the usual ones hold"),
         }
-        recorder.begin(taps, DEFAULTS).await;
+        let capacity = Arc::new(Capacity::default());
+        let sources =
+            machine::register(self.hub()).into_iter().chain(capacity.register(self.hub())).collect();
+        recorder.begin(Arc::new(OfHub(self.hub().clone())), DEFAULTS).await;
         let task = world::spawn(recorder.clone().run());
-        self.0.analytics.set(recorder, task);
+        world::spawn(capacity.follow(self.clone(), recorder.clone()));
+        self.0.analytics.set(recorder, task, sources);
     }
 
     /// Readers that wait get what there is; what is in memory is brought to disk.

@@ -138,6 +138,7 @@ async fn serve_with(
         warnings.iter().for_each(|line| report::complain(line));
     }
     socket::listen(appliance, &home.socket()).map_err(|e| e.to_string())?;
+    appliance.begin_analytics().await;
     let api = web::start(appliance, home, web, is_up)?;
     appliance.set_api(api.addresses.clone());
     match is_up {
@@ -163,6 +164,7 @@ async fn serve_with(
     manager::notify("STOPPING=1");
     report::say("closing: clients are ended, pools synced and closed");
     appliance.hurry().await;
+    appliance.end_analytics().await;
     api.stop().await;
     iscsi.stop().await;
     server.stop().await;

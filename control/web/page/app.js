@@ -42,32 +42,68 @@ function applyTheme() {
 
 function themeButton() {
   const label = () => `Theme: ${localStorage.getItem("theme") ?? "auto"}`;
-  const own = button(label(), () => {
-    const now = THEMES.indexOf(localStorage.getItem("theme") ?? "auto");
-    localStorage.setItem("theme", THEMES[(now + 1) % THEMES.length]);
-    applyTheme();
-    fill(own, label());
-    window.dispatchEvent(new Event("theme"));
-  }, { class: "plain", id: "theme" });
+  const own = button(
+    label(),
+    () => {
+      const now = THEMES.indexOf(localStorage.getItem("theme") ?? "auto");
+      localStorage.setItem("theme", THEMES[(now + 1) % THEMES.length]);
+      applyTheme();
+      fill(own, label());
+      window.dispatchEvent(new Event("theme"));
+    },
+    { class: "plain", id: "theme" },
+  );
   return own;
 }
 
 async function frame() {
   const host = h("span", { class: "host" });
-  const leave = button("Log out", async () => {
-    await logOut().catch(() => {});
-    out("");
-  }, { class: "plain", id: "logout" });
+  const leave = button(
+    "Log out",
+    async () => {
+      await logOut().catch(() => {});
+      out("");
+    },
+    { class: "plain", id: "logout" },
+  );
   fill(
     root,
-    h("a", { class: "skip", href: "#main", onclick: (/** @type {Event} */ e) => { e.preventDefault(); main.focus(); } }, "Skip to content"),
-    h("header", {},
-      h("a", { class: "brand", href: "#status" }, "Cenote"), host, nav,
-      h("span", { class: "who" }, themeButton(), h("a", { href: "#configuration/users", class: "user" }, self.user), leave)),
+    h(
+      "a",
+      {
+        class: "skip",
+        href: "#main",
+        onclick: (/** @type {Event} */ e) => {
+          e.preventDefault();
+          main.focus();
+        },
+      },
+      "Skip to content",
+    ),
+    h(
+      "header",
+      {},
+      h("a", { class: "brand", href: "#status" }, "Cenote"),
+      host,
+      nav,
+      h(
+        "span",
+        { class: "who" },
+        themeButton(),
+        h("a", { href: "#configuration/users", class: "user" }, self.user),
+        leave,
+      ),
+    ),
     main,
   );
-  fill(nav, Object.entries(PLACES).map(([key, [title]]) => h("a", { href: `#${key}`, id: `nav-${key}` }, title)));
-  get("/api/system/v1/version").then(({ version }) => fill(host, visible(version.nodename)), () => {});
+  fill(
+    nav,
+    Object.entries(PLACES).map(([key, [title]]) => h("a", { href: `#${key}`, id: `nav-${key}` }, title)),
+  );
+  get("/api/system/v1/version").then(
+    ({ version }) => fill(host, visible(version.nodename)),
+    () => {},
+  );
 }
 
 async function show() {
@@ -119,12 +155,21 @@ async function begin() {
   try {
     isIn = await whoAmI();
   } catch (error) {
-    fill(root, h("main", { class: "login" }, h("p", { class: "problem" }, /** @type {Error} */ (error).message), button("Try again", begin)));
+    fill(
+      root,
+      h(
+        "main",
+        { class: "login" },
+        h("p", { class: "problem" }, /** @type {Error} */ (error).message),
+        button("Try again", begin),
+      ),
+    );
     return;
   }
   if (!isIn) return out("");
   await frame();
-  if (self.locked) say("You came in by a one-time code. Set a password under Configuration, Users to come back without one.");
+  if (self.locked)
+    say("You came in by a one-time code. Set a password under Configuration, Users to come back without one.");
   await show();
 }
 

@@ -59,7 +59,7 @@ export function drawAreas(context, box, view, points, shown, lit, binary) {
   const counts = new Uint32Array(columns);
   const order = new Map(shown.map(({ key }, i) => [key, i]));
   for (const point of points) {
-    const column = Math.min(columns - 1, Math.max(0, Math.floor(((point.at - view.from) / span) * columns)));
+    const column = Math.min(columns - 1, Math.max(0, Math.floor(((point.at - view.from) * columns) / span)));
     counts[column] += 1;
     peaks[column] = Math.max(peaks[column], point.max ?? point.value);
     let rest = point.value;

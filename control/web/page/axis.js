@@ -105,7 +105,9 @@ export class Axis extends EventTarget {
  * @returns {{at: number, text: string}[]}
  */
 export function ticks(view, width) {
-  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800, 1209600];
+  const steps = [
+    1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800, 1209600,
+  ];
   const span = view.to - view.from + 1;
   const wanted = (span / Math.max(1, width)) * 90;
   const step = steps.find((s) => s >= wanted) ?? 2678400;
@@ -116,7 +118,17 @@ export function ticks(view, width) {
     const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
     const day = `${two(date.getMonth() + 1)}-${two(date.getDate())}`;
     const clock = `${two(date.getHours())}:${two(date.getMinutes())}`;
-    all.push({ at, text: step >= 86400 ? day : step >= 21600 ? `${day} ${clock}` : step >= 60 ? clock : `${clock}:${two(date.getSeconds())}` });
+    all.push({
+      at,
+      text:
+        step >= 86400
+          ? day
+          : step >= 21600
+            ? `${day} ${clock}`
+            : step >= 60
+              ? clock
+              : `${clock}:${two(date.getSeconds())}`,
+    });
   }
   return all;
 }

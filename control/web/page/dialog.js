@@ -50,13 +50,31 @@ export function form(title, fields, verb, act, more = {}) {
     };
     const dialog = h(
       "dialog",
-      { "aria-labelledby": id, oncancel: (/** @type {Event} */ e) => { e.preventDefault(); done(false); } },
-      h("form", { onsubmit: send },
+      {
+        "aria-labelledby": id,
+        oncancel: (/** @type {Event} */ e) => {
+          e.preventDefault();
+          done(false);
+        },
+      },
+      h(
+        "form",
+        { onsubmit: send },
         h("h2", { id }, title),
         more.text ? h("p", {}, more.text) : null,
-        h("div", { class: "fields" }, inputs.map((i) => i.row)),
+        h(
+          "div",
+          { class: "fields" },
+          inputs.map((i) => i.row),
+        ),
         problem,
-        h("div", { class: "buttons" }, button("Cancel", () => done(false)), submit)),
+        h(
+          "div",
+          { class: "buttons" },
+          button("Cancel", () => done(false)),
+          submit,
+        ),
+      ),
     );
     document.body.append(dialog);
     dialog.showModal();
@@ -79,23 +97,37 @@ function input(field, id) {
   let read;
   if (kind === "choice" || kind === "many") {
     const pairs = options.map((o) => (typeof o === "string" ? [o, o] : o));
-    const chosen = new Set(kind === "many" ? value ?? [] : [value]);
-    control = h("select", { ...described, multiple: kind === "many", size: kind === "many" ? Math.min(5, Math.max(2, pairs.length)) : 1 },
-      pairs.map(([v, text]) => h("option", { value: v, selected: chosen.has(v) }, text)));
-    read = () => (kind === "many" ? Array.from(control.selectedOptions, (/** @type {any} */ o) => o.value) : control.value);
+    const chosen = new Set(kind === "many" ? (value ?? []) : [value]);
+    control = h(
+      "select",
+      { ...described, multiple: kind === "many", size: kind === "many" ? Math.min(5, Math.max(2, pairs.length)) : 1 },
+      pairs.map(([v, text]) => h("option", { value: v, selected: chosen.has(v) }, text)),
+    );
+    read = () =>
+      kind === "many" ? Array.from(control.selectedOptions, (/** @type {any} */ o) => o.value) : control.value;
   } else if (kind === "flag") {
     control = h("input", { ...described, type: "checkbox", checked: value === true });
     read = () => control.checked;
   } else {
     const type = kind === "password" ? "password" : "text";
     control = h("input", {
-      ...described, type, value: value ?? "", required: !optional, spellcheck: false,
+      ...described,
+      type,
+      value: value ?? "",
+      required: !optional,
+      spellcheck: false,
       autocomplete: kind === "password" ? "new-password" : "off",
     });
-    read = () => (control.value === "" && optional ? undefined : kind === "number" ? Number(control.value) : control.value);
+    read = () =>
+      control.value === "" && optional ? undefined : kind === "number" ? Number(control.value) : control.value;
   }
-  const row = h("div", { class: kind === "flag" ? "field flag" : "field" },
-    h("label", { htmlFor: id }, label), control, hint ? h("p", { class: "hint", id: hintId }, hint) : null);
+  const row = h(
+    "div",
+    { class: kind === "flag" ? "field flag" : "field" },
+    h("label", { htmlFor: id }, label),
+    control,
+    hint ? h("p", { class: "hint", id: hintId }, hint) : null,
+  );
   return { key, row, read };
 }
 
@@ -113,7 +145,12 @@ const messages = h("div", { id: "messages", role: "status", "aria-live": "polite
 /** @param {string} text */
 export function say(text) {
   if (!messages.isConnected) document.body.append(messages);
-  const own = h("div", { class: "message" }, h("span", {}, text), button("Dismiss", () => own.remove(), { class: "plain" }));
+  const own = h(
+    "div",
+    { class: "message" },
+    h("span", {}, text),
+    button("Dismiss", () => own.remove(), { class: "plain" }),
+  );
   messages.append(own);
   while (messages.children.length > 3) messages.firstChild?.remove();
   setTimeout(() => own.remove(), 12000);

@@ -80,8 +80,20 @@ export function table(caption, heads, rows, empty = "None.") {
     "table",
     {},
     h("caption", {}, caption),
-    h("thead", {}, h("tr", {}, words.map((word, i) => h("th", { scope: "col", class: number[i] ? "number" : undefined }, word)))),
-    h("tbody", {}, rows.map((row) => h("tr", {}, row.map(cell)))),
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        words.map((word, i) => h("th", { scope: "col", class: number[i] ? "number" : undefined }, word)),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      rows.map((row) => h("tr", {}, row.map(cell))),
+    ),
   );
 }
 

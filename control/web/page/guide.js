@@ -11,7 +11,12 @@ const FIELDS = [
   ["dataSize", "Its size", "1T", ""],
   ["log", "Log LUN", "innodb-log", "Blocks of 128K: the redo log is written in long runs"],
   ["logSize", "Its size", "256G", ""],
-  ["initiator", "The database host\u2019s initiator", "", "Its iqn, from /etc/iscsi/initiatorname.iscsi; empty: every initiator sees both LUNs"],
+  [
+    "initiator",
+    "The database host\u2019s initiator",
+    "",
+    "Its iqn, from /etc/iscsi/initiatorname.iscsi; empty: every initiator sees both LUNs",
+  ],
 ];
 
 /**
@@ -21,12 +26,24 @@ const FIELDS = [
 export async function showGuide(main, signal) {
   const { pools } = await get("/api/storage/v1/pools", signal);
   const usable = pools.filter((/** @type {any} */ p) => p.usage);
-  const pool = h("select", { id: "g-pool" }, usable.map((/** @type {any} */ p) => h("option", { value: p.name }, `${visible(p.name)} (${size(p.usage.available)} free)`)));
+  const pool = h(
+    "select",
+    { id: "g-pool" },
+    usable.map((/** @type {any} */ p) =>
+      h("option", { value: p.name }, `${visible(p.name)} (${size(p.usage.available)} free)`),
+    ),
+  );
   /** @type {Record<string, HTMLInputElement>} */
   const inputs = {};
   const rows = FIELDS.map(([key, label, value, hint]) => {
     inputs[key] = h("input", { id: `g-${key}`, value, spellcheck: false, autocomplete: "off" });
-    return h("div", { class: "field" }, h("label", { htmlFor: `g-${key}` }, label), inputs[key], hint ? h("p", { class: "hint" }, hint) : null);
+    return h(
+      "div",
+      { class: "field" },
+      h("label", { htmlFor: `g-${key}` }, label),
+      inputs[key],
+      hint ? h("p", { class: "hint" }, hint) : null,
+    );
   });
   const thin = h("input", { type: "checkbox", id: "g-thin", checked: true });
   const steps = h("ol", { class: "steps", role: "status" });
@@ -50,13 +67,21 @@ export async function showGuide(main, signal) {
     main,
     h("p", { class: "crumbs" }, link("Shares", "shares"), " /"),
     h("h1", {}, "Deploy a database"),
-    h("p", {}, "For MariaDB or MySQL with InnoDB over iSCSI: one project, so that both LUNs are snapshotted in one moment; the data and the log on a LUN each, in the blocks that each is written in."),
-    h("form", { class: "guide", onsubmit: run },
+    h(
+      "p",
+      {},
+      "For MariaDB or MySQL with InnoDB over iSCSI: one project, so that both LUNs are snapshotted in one moment; ",
+      "the data and the log on a LUN each, in the blocks that each is written in.",
+    ),
+    h(
+      "form",
+      { class: "guide", onsubmit: run },
       h("div", { class: "field" }, h("label", { htmlFor: "g-pool" }, "Pool"), pool),
       rows,
       h("div", { class: "field flag" }, h("label", { htmlFor: "g-thin" }, "Thin: take space as it is written"), thin),
       problem,
-      h("div", { class: "buttons" }, submit)),
+      h("div", { class: "buttons" }, submit),
+    ),
     steps,
     result,
   );
@@ -68,7 +93,8 @@ function values(inputs) {
   for (const key of ["dataSize", "logSize"]) {
     if (parseSize(all[key]) === null) throw new Error(`\u201c${all[key]}\u201d is no size: write 256G or 1T.`);
   }
-  for (const key of ["project", "data", "log"]) if (all[key] === "") throw new Error("The project and both LUNs need a name.");
+  for (const key of ["project", "data", "log"])
+    if (all[key] === "") throw new Error("The project and both LUNs need a name.");
   return all;
 }
 
@@ -88,7 +114,8 @@ async function deploy(pool, want, sparse, steps) {
   };
   const projects = path`/api/storage/v1/pools/${pool}/projects`;
   const luns = path`/api/storage/v1/pools/${pool}/projects/${want.project}/luns`;
-  const has = async (/** @type {string} */ where, /** @type {string} */ list, /** @type {(x: any) => boolean} */ is) => (await get(where))[list].some(is);
+  const has = async (/** @type {string} */ where, /** @type {string} */ list, /** @type {(x: any) => boolean} */ is) =>
+    (await get(where))[list].some(is);
   const group = `${want.project}-init`;
   const targetGroup = `${want.project}-tgt`;
   let iqn = "";
@@ -118,7 +145,10 @@ async function deploy(pool, want, sparse, steps) {
     return post(projects, { name: want.project, logbias: "latency" });
   });
   const groups = want.initiator ? { initiatorgroup: [group] } : {};
-  for (const [lun, volsize, volblocksize] of [[want.data, want.dataSize, "16K"], [want.log, want.logSize, "128K"]]) {
+  for (const [lun, volsize, volblocksize] of [
+    [want.data, want.dataSize, "16K"],
+    [want.log, want.logSize, "128K"],
+  ]) {
     await step(`LUN ${visible(lun)}, ${volsize} in blocks of ${volblocksize}`, async () => {
       if (await has(luns, "luns", (l) => l.name === lun)) return false;
       return post(luns, { name: lun, volsize, volblocksize, sparse, targetgroup: targetGroup, ...groups });
@@ -132,12 +162,15 @@ async function deploy(pool, want, sparse, steps) {
 
 /** @param {{pool: string, want: Record<string, string>, iqn: string, made: any[], portal: string}} done */
 function whatNext({ pool, want, iqn, made, portal }) {
-  const device = (/** @type {string} */ own) => `/dev/disk/by-id/wwn-0x${made.find((l) => l.name === own)?.lunguid ?? ""}`;
+  const device = (/** @type {string} */ own) =>
+    `/dev/disk/by-id/wwn-0x${made.find((l) => l.name === own)?.lunguid ?? ""}`;
   const directory = `/${want.project}/san`;
   const lines = [
     `iscsiadm -m discovery -t sendtargets -p ${portal}`,
     `iscsiadm -m node -T ${iqn} -p ${portal} --login`,
-    `for lun in ${device(want.data)} ${device(want.log)}; do echo 1024 > /sys/block/$(basename $(readlink -f $lun))/queue/max_sectors_kb; mkfs.xfs $lun; done`,
+    `for lun in ${device(want.data)} ${device(want.log)}; do`,
+    "  echo 1024 > /sys/block/$(basename $(readlink -f $lun))/queue/max_sectors_kb; mkfs.xfs $lun",
+    "done",
     `mkdir -p ${directory}/${want.data} ${directory}/${want.log}`,
     `mount -o noatime,nodiratime,logbufs=8,logbsize=256k ${device(want.data)} ${directory}/${want.data}`,
     `mount -o noatime,nodiratime,logbufs=8,logbsize=256k ${device(want.log)} ${directory}/${want.log}`,
@@ -157,11 +190,35 @@ function whatNext({ pool, want, iqn, made, portal }) {
   return [
     h("h2", {}, "On the database host"),
     h("pre", { class: "commands", tabIndex: 0, "aria-label": "Commands for the host" }, text),
-    h("div", { class: "buttons" },
+    h(
+      "div",
+      { class: "buttons" },
       button("Copy", () => navigator.clipboard?.writeText(text).then(() => fill(copied, "Copied.")), {}),
-      button("Snapshot both LUNs now", backup, { id: "g-snapshot" }), copied),
-    h("p", {}, "Then let ", h("code", {}, "datadir"), " point to the first and ", h("code", {}, "innodb_log_group_home_dir"), " to the second. The project is ",
-      link(want.project, place(pool, want.project)), ": a snapshot of it has both LUNs of one moment, and clones of that, on their own mounts, are what a second MariaDB is started on."),
-    h("ul", {}, made.map((l) => h("li", {}, name(l.name), `: LUN ${l.lunumber ?? "?"}, ${size(l.volsize)} in blocks of ${size(l.volblocksize)}, GUID ${l.lunguid}`))),
+      button("Snapshot both LUNs now", backup, { id: "g-snapshot" }),
+      copied,
+    ),
+    h(
+      "p",
+      {},
+      "Then let ",
+      h("code", {}, "datadir"),
+      " point to the first and ",
+      h("code", {}, "innodb_log_group_home_dir"),
+      " to the second. The project is ",
+      link(want.project, place(pool, want.project)),
+      ": a snapshot of it has both LUNs of one moment, and clones of that, on their own mounts, are what a second MariaDB is started on.",
+    ),
+    h(
+      "ul",
+      {},
+      made.map((l) =>
+        h(
+          "li",
+          {},
+          name(l.name),
+          `: LUN ${l.lunumber ?? "?"}, ${size(l.volsize)} in blocks of ${size(l.volblocksize)}, GUID ${l.lunguid}`,
+        ),
+      ),
+    ),
   ];
 }

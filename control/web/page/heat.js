@@ -73,7 +73,7 @@ export function drawHeat(context, box, view, points, lines, lit) {
   const cells = new Float64Array(columns * height);
   const place = new Map(lines.map((row, i) => [row.from, i]));
   for (const point of points) {
-    const column = Math.min(columns - 1, Math.max(0, Math.floor(((point.at - view.from) / span) * columns)));
+    const column = Math.min(columns - 1, Math.max(0, Math.floor(((point.at - view.from) * columns) / span)));
     for (const part of point.parts) {
       const row = part.from === undefined ? undefined : place.get(part.from);
       if (row !== undefined) cells[column * height + row] += part.value;
@@ -101,7 +101,8 @@ export function drawHeat(context, box, view, points, lines, lit) {
   context.strokeStyle = colours.focus;
   context.lineWidth = 2;
   lines.forEach((row, r) => {
-    if (row.key && lit.has(row.key)) context.strokeRect(box.x + 1, box.y + box.height - (r + 1) * rowHeight, box.width - 2, rowHeight);
+    if (row.key && lit.has(row.key))
+      context.strokeRect(box.x + 1, box.y + box.height - (r + 1) * rowHeight, box.width - 2, rowHeight);
   });
   return { rowAt: (/** @type {number} */ y) => lines[Math.floor(((box.y + box.height - y) / box.height) * height)] };
 }

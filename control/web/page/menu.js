@@ -28,7 +28,20 @@ export function showMenu(x, y, items, from) {
   const entries = items.map((item) =>
     item.heading
       ? h("p", { class: "menu-heading" }, visible(item.label))
-      : h("button", { type: "button", role: "menuitem", tabIndex: -1, onclick: () => { closeMenu(); item.act?.(); } }, visible(item.label)));
+      : h(
+          "button",
+          {
+            type: "button",
+            role: "menuitem",
+            tabIndex: -1,
+            onclick: () => {
+              closeMenu();
+              item.act?.();
+            },
+          },
+          visible(item.label),
+        ),
+  );
   const menu = h("div", { class: "menu", role: "menu", onkeydown: keys }, entries);
   open = menu;
   document.body.append(menu);
@@ -57,4 +70,3 @@ function keys(event) {
   event.preventDefault();
   event.stopPropagation();
 }
-

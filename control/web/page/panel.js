@@ -65,7 +65,11 @@ export class Panel extends HTMLElement {
     this.problem = h("p", { class: "problem", role: "alert" });
     const about = context.about(this.query?.base ?? "");
     const slider = h("input", {
-      type: "range", min: "0", max: "60", value: "0", "aria-label": "Outliers that are dropped, in per mille",
+      type: "range",
+      min: "0",
+      max: "60",
+      value: "0",
+      "aria-label": "Outliers that are dropped, in per mille",
       oninput: () => {
         this.dropped = Number(slider.value) ** 2 / 1000 / 3.6;
         fill(share, `${(this.dropped * 100).toFixed(1)} %`);
@@ -74,15 +78,39 @@ export class Panel extends HTMLElement {
     });
     const share = h("output", {}, "0.0 %");
     this.hidden_ = h("span", { class: "hint" });
-    const menu = button("\u22ef", () => this.openMenu(null, menu), { class: "plain", "aria-label": "Break down or export", title: "Break down or export" });
+    const menu = button("\u22ef", () => this.openMenu(null, menu), {
+      class: "plain",
+      "aria-label": "Break down or export",
+      title: "Break down or export",
+    });
     fill(
       this,
-      h("div", { class: "panel-head" },
-        h("h3", { title: about?.explanation ?? dataset.explanation ?? "" }, visible(describe(this.query, about)), h("code", {}, name(dataset.name))),
-        h("span", { class: "buttons" }, menu, button("\u00d7", () => context.drop(this), { class: "plain", "aria-label": `Close ${dataset.name}`, title: "Close" }))),
-      h("div", { class: "panel-body" },
+      h(
+        "div",
+        { class: "panel-head" },
+        h(
+          "h3",
+          { title: about?.explanation ?? dataset.explanation ?? "" },
+          visible(describe(this.query, about)),
+          h("code", {}, name(dataset.name)),
+        ),
+        h(
+          "span",
+          { class: "buttons" },
+          menu,
+          button("\u00d7", () => context.drop(this), {
+            class: "plain",
+            "aria-label": `Close ${dataset.name}`,
+            title: "Close",
+          }),
+        ),
+      ),
+      h(
+        "div",
+        { class: "panel-body" },
         this.query?.breakdown ? this.list : null,
-        h("div", { class: "picture" }, this.canvas, this.tip, this.figures)),
+        h("div", { class: "picture" }, this.canvas, this.tip, this.figures),
+      ),
       this.isHeat ? h("label", { class: "outliers" }, "Drop outliers ", slider, " ", share, " ", this.hidden_) : null,
       this.problem,
     );
@@ -134,13 +162,19 @@ export class Panel extends HTMLElement {
       grabbed = event.offsetX;
       canvas.setPointerCapture(event.pointerId);
     });
-    canvas.addEventListener("pointerup", () => { grabbed = null; });
-    canvas.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.shiftKey) return;
-      event.preventDefault();
-      if (event.shiftKey) axis.pan(Math.sign(event.deltaY || event.deltaX) * axis.span * 0.1);
-      else axis.zoom(event.deltaY > 0 ? 1.25 : 0.8, second(event.offsetX));
-    }, { passive: false });
+    canvas.addEventListener("pointerup", () => {
+      grabbed = null;
+    });
+    canvas.addEventListener(
+      "wheel",
+      (event) => {
+        if (!event.ctrlKey && !event.shiftKey) return;
+        event.preventDefault();
+        if (event.shiftKey) axis.pan(Math.sign(event.deltaY || event.deltaX) * axis.span * 0.1);
+        else axis.zoom(event.deltaY > 0 ? 1.25 : 0.8, second(event.offsetX));
+      },
+      { passive: false },
+    );
     canvas.addEventListener("contextmenu", (event) => {
       event.preventDefault();
       const row = this.heatRow?.(event.offsetY);
@@ -214,11 +248,17 @@ export class Panel extends HTMLElement {
       const each = Math.max(1, Math.ceil(lines.length / (box.height / 16)));
       lines.forEach((row, i) => {
         if (i % each !== 0) return;
-        pen.fillText(row.key || this.bound(row.from), box.x - 6, box.y + box.height - ((i + 0.5) / lines.length) * box.height);
+        pen.fillText(
+          row.key || this.bound(row.from),
+          box.x - 6,
+          box.y + box.height - ((i + 0.5) / lines.length) * box.height,
+        );
       });
     } else {
       ranks.forEach(({ key }) => this.colourOf(key));
       const told = ranks.slice(0, TOLD).map(({ key }) => ({ key, index: this.colourOf(key) }));
+      // What is highlighted stands on the ground, where its height is read.
+      told.sort((a, b) => Number(this.lit.has(b.key)) - Number(this.lit.has(a.key)));
       const binary = /byte/i.test(dataset.unit);
       const drawn = drawAreas(pen, box, view, points, told, this.lit, binary);
       top = drawn.top;
@@ -276,7 +316,12 @@ export class Panel extends HTMLElement {
     const points = this.series?.within(view) ?? [];
     const point = last ?? points[points.length - 1];
     const average = points.length ? points.reduce((sum, p) => sum + p.value, 0) / points.length : 0;
-    fill(figures, point ? `${moment(point.at)}  ${inUnit(point.value, dataset.unit)}   average ${inUnit(average, dataset.unit)}` : "No samples in this time.");
+    fill(
+      figures,
+      point
+        ? `${moment(point.at)}  ${inUnit(point.value, dataset.unit)}   average ${inUnit(average, dataset.unit)}`
+        : "No samples in this time.",
+    );
     const row = this.pointer && this.heatRow?.(this.pointer.y);
     if (!this.pointer || !last || !row) {
       tip.hidden = true;
@@ -285,7 +330,11 @@ export class Panel extends HTMLElement {
     const part = last.parts.find((p) => p.from === row.from);
     const value = part?.value ?? 0;
     const share = last.value > 0 ? (value / last.value) * 100 : 0;
-    fill(tip, `${row.key || this.bound(row.from)}: ${inUnit(value, dataset.unit)}, ${share.toFixed(share < 10 ? 1 : 0)} % of that moment`);
+    fill(
+      tip,
+      `${row.key || this.bound(row.from)}: ${inUnit(value, dataset.unit)}, `,
+      `${share.toFixed(share > 0 && share < 10 ? 1 : 0)} % of that moment`,
+    );
     tip.hidden = false;
     tip.style.left = `${Math.min(this.pointer.x + 12, box.x + box.width - 180)}px`;
     tip.style.top = `${this.pointer.y + 14}px`;
@@ -319,7 +368,10 @@ export class Panel extends HTMLElement {
     const isHeld = list.matches(":hover, :focus-within");
     const have = Array.from(list.children, (item) => /** @type {HTMLElement} */ (item).dataset.key ?? "");
     if (!isHeld && wanted.join("\u0000") !== have.join("\u0000")) {
-      fill(list, shown.map((r) => this.item(r)));
+      fill(
+        list,
+        shown.map((r) => this.item(r)),
+      );
     }
     const totals = new Map(shown.map((r) => [r.key, r.total]));
     const told = new Set(ranks.slice(0, TOLD).map((r) => r.key));
@@ -337,20 +389,27 @@ export class Panel extends HTMLElement {
 
   /** @param {ReturnType<typeof ranked>[0]} rank */
   item({ key, part }) {
-    const toggle = button("", () => {
-      if (this.lit.has(key)) this.lit.delete(key);
-      else this.lit.add(key);
-      this.context?.changed();
-      this.soon();
-    }, {
-      class: "plain",
-      oncontextmenu: (/** @type {MouseEvent} */ event) => { event.preventDefault(); this.openMenu(part, toggle, event); },
-      onkeydown: (/** @type {KeyboardEvent} */ event) => {
-        if (event.key !== "m" && event.key !== "ContextMenu") return;
-        event.preventDefault();
-        this.openMenu(part, toggle);
+    const toggle = button(
+      "",
+      () => {
+        if (this.lit.has(key)) this.lit.delete(key);
+        else this.lit.add(key);
+        this.context?.changed();
+        this.soon();
       },
-    });
+      {
+        class: "plain",
+        oncontextmenu: (/** @type {MouseEvent} */ event) => {
+          event.preventDefault();
+          this.openMenu(part, toggle, event);
+        },
+        onkeydown: (/** @type {KeyboardEvent} */ event) => {
+          if (event.key !== "m" && event.key !== "ContextMenu") return;
+          event.preventDefault();
+          this.openMenu(part, toggle);
+        },
+      },
+    );
     fill(toggle, h("span", { class: "swatch", "aria-hidden": "true" }), name(key), h("span", { class: "value" }));
     return h("li", { "data-key": key }, toggle);
   }
@@ -365,7 +424,9 @@ export class Panel extends HTMLElement {
     if (!context || !query) return;
     const about = context.about(query.base);
     const used = new Set(query.filters.map((f) => f.by));
-    const others = (about?.breakdowns ?? []).filter((/** @type {any} */ b) => b.name !== query.breakdown && (!used.has(b.name) || b.range));
+    const others = (about?.breakdowns ?? []).filter(
+      (/** @type {any} */ b) => b.name !== query.breakdown && (!used.has(b.name) || b.range),
+    );
     const open = (/** @type {import("./query.js").Query} */ q) => () => context.add(write(q), dataset.name);
     /** @type {import("./menu.js").Item[]} */
     const items = [];
@@ -375,7 +436,8 @@ export class Panel extends HTMLElement {
       for (const b of others) items.push({ label: `Only this, by ${b.title}`, act: open(only(query, part, b.name)) });
       items.push({ heading: true, label: "All" });
     }
-    for (const b of others) items.push({ label: `Break down by ${b.title}`, act: open({ ...query, breakdown: b.name }) });
+    for (const b of others)
+      items.push({ label: `Break down by ${b.title}`, act: open({ ...query, breakdown: b.name }) });
     if (query.breakdown) items.push({ label: "Without a breakdown", act: open({ ...query, breakdown: null }) });
     items.push({ label: "Export as CSV", act: () => this.dispatchEvent(new CustomEvent("export", { bubbles: true })) });
     const box = from.getBoundingClientRect();
@@ -389,9 +451,14 @@ export class Panel extends HTMLElement {
  */
 function describe(query, about) {
   if (!query) return "";
-  const title = (/** @type {string} */ by) => about?.breakdowns?.find((/** @type {any} */ b) => b.name === by)?.title ?? by;
-  const filters = query.filters.map((f) => ` of ${title(f.by)} ${f.compare === "=" ? "" : `${f.compare} `}${f.operand}`).join("");
-  return `${about?.grouping ? `${about.grouping}: ` : ""}${about?.title ?? query.base}${filters}${query.breakdown ? ` by ${title(query.breakdown)}` : ""}`;
+  const title = (/** @type {string} */ by) =>
+    about?.breakdowns?.find((/** @type {any} */ b) => b.name === by)?.title ?? by;
+  const filters = query.filters
+    .map((f) => ` of ${title(f.by)} ${f.compare === "=" ? "" : `${f.compare} `}${f.operand}`)
+    .join("");
+  const group = about?.grouping ? `${about.grouping}: ` : "";
+  const by = query.breakdown ? ` by ${title(query.breakdown)}` : "";
+  return `${group}${about?.title ?? query.base}${filters}${by}`;
 }
 
 customElements.define("cenote-graph", Panel);

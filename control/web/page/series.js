@@ -11,7 +11,11 @@ import { get, path } from "./api.js";
 const HELD = 12000;
 /** Of one question: a body of some megabytes at the most. */
 const ASKED = 3600;
-const WORDS = new Map([[1, "second"], [60, "minute"], [3600, "hour"]]);
+const WORDS = new Map([
+  [1, "second"],
+  [60, "minute"],
+  [3600, "hour"],
+]);
 
 export class Series {
   /** @param {string} statistic */

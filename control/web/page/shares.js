@@ -35,17 +35,31 @@ export async function showShares(main, parts, signal) {
   ]);
   const names = pools.pools.filter((/** @type {any} */ p) => p.usage).map((/** @type {any} */ p) => p.name);
   const again = () => showShares(main, parts, signal);
-  const of = (/** @type {any[]} */ all, /** @type {any} */ p) => all.filter((s) => s.pool === p.pool && s.project === p.name);
+  const of = (/** @type {any[]} */ all, /** @type {any} */ p) =>
+    all.filter((s) => s.pool === p.pool && s.project === p.name);
   fill(
     main,
-    h("div", { class: "title" },
+    h(
+      "div",
+      { class: "title" },
       h("h1", {}, "Shares"),
-      h("div", { class: "buttons" },
+      h(
+        "div",
+        { class: "buttons" },
         may("nas.allow_createProject") && names.length > 0
-          ? [link("Deploy a database\u2026", "shares/database"), button("New project\u2026", () => newProject(names, again), { class: "primary", id: "new-project" })]
-          : null)),
-    projects.projects.map((/** @type {any} */ p) => project(p, of(filesystems.filesystems, p), of(luns.luns, p), again)),
-    projects.projects.length === 0 ? h("p", { class: "empty" }, "There is no project: a pool must be made first, under Maintenance, Devices.") : null,
+          ? [
+              link("Deploy a database\u2026", "shares/database"),
+              button("New project\u2026", () => newProject(names, again), { class: "primary", id: "new-project" }),
+            ]
+          : null,
+      ),
+    ),
+    projects.projects.map((/** @type {any} */ p) =>
+      project(p, of(filesystems.filesystems, p), of(luns.luns, p), again),
+    ),
+    projects.projects.length === 0
+      ? h("p", { class: "empty" }, "There is no project: a pool must be made first, under Maintenance, Devices.")
+      : null,
   );
 }
 
@@ -58,17 +72,30 @@ export async function showShares(main, parts, signal) {
 function project(p, filesystems, luns, again) {
   const shares = [...luns.map((l) => lunRow(l)), ...filesystems.map((f) => filesystemRow(f))];
   const actions = may("nas.allow_createShare")
-    ? h("div", { class: "buttons" },
-      button("New LUN\u2026", () => newLun(p, again), { "aria-label": `New LUN in ${p.name}` }),
-      button("New file system\u2026", () => newFilesystem(p, again), { "aria-label": `New file system in ${p.name}` }))
+    ? h(
+        "div",
+        { class: "buttons" },
+        button("New LUN\u2026", () => newLun(p, again), { "aria-label": `New LUN in ${p.name}` }),
+        button("New file system\u2026", () => newFilesystem(p, again), {
+          "aria-label": `New file system in ${p.name}`,
+        }),
+      )
     : null;
   return h(
     "section",
     { class: "project", "aria-label": `Project ${p.name}` },
-    h("div", { class: "title" },
+    h(
+      "div",
+      { class: "title" },
       h("h2", {}, link(p.name, place(p.pool, p.name)), h("small", {}, ` in ${p.pool}, ${size(p.space_total)}`)),
-      actions),
-    table(`Shares of ${p.name}`, ["Name", "Kind", "State", "Size>", "Used>", "Block>", "Seen by", "Log bias"], shares, "No shares yet."),
+      actions,
+    ),
+    table(
+      `Shares of ${p.name}`,
+      ["Name", "Kind", "State", "Size>", "Used>", "Block>", "Seen by", "Log bias"],
+      shares,
+      "No shares yet.",
+    ),
   );
 }
 
@@ -81,7 +108,13 @@ function lunRow(lun) {
     size(lun.volsize),
     size(lun.space_total),
     size(lun.volblocksize),
-    h("span", {}, lun.initiatorgroup.flatMap((/** @type {string} */ g, /** @type {number} */ i) => [i ? ", " : "", name(g)]), " at ", name(lun.targetgroup)),
+    h(
+      "span",
+      {},
+      lun.initiatorgroup.flatMap((/** @type {string} */ g, /** @type {number} */ i) => [i ? ", " : "", name(g)]),
+      " at ",
+      name(lun.targetgroup),
+    ),
     lun.logbias,
   ];
 }
@@ -91,7 +124,7 @@ function filesystemRow(fs) {
   return [
     link(fs.name, place(fs.pool, fs.project, "filesystems", fs.name)),
     "File system",
-    state("good", "there"),
+    state("good", "online"),
     fs.quota ? size(fs.quota) : "\u2013",
     size(fs.space_total),
     size(fs.recordsize),
@@ -105,8 +138,13 @@ function filesystemRow(fs) {
  * @param {() => Promise<void>} again
  */
 async function newProject(pools, again) {
-  const fields = [{ key: "pool", label: "Pool", kind: /** @type {const} */ ("choice"), options: pools, value: pools[0] }, ...NEW_PROJECT];
-  const done = await form("New project", fields, "Create", ({ pool, ...values }) => post(path`/api/storage/v1/pools/${pool}/projects`, values));
+  const fields = [
+    { key: "pool", label: "Pool", kind: /** @type {const} */ ("choice"), options: pools, value: pools[0] },
+    ...NEW_PROJECT,
+  ];
+  const done = await form("New project", fields, "Create", ({ pool, ...values }) =>
+    post(path`/api/storage/v1/pools/${pool}/projects`, values),
+  );
   if (done) await again();
 }
 
@@ -115,7 +153,10 @@ async function newProject(pools, again) {
  * @param {() => Promise<void>} again
  */
 export async function newLun(p, again) {
-  const [targets, initiators] = await Promise.all([get("/api/san/v1/iscsi/target-groups"), get("/api/san/v1/iscsi/initiator-groups")]);
+  const [targets, initiators] = await Promise.all([
+    get("/api/san/v1/iscsi/target-groups"),
+    get("/api/san/v1/iscsi/initiator-groups"),
+  ]);
   const names = (/** @type {any} */ all) => all.groups.map((/** @type {any} */ g) => g.name);
   const fields = NEW_LUN.map((field) => {
     if (field.key === "targetgroup") return { ...field, options: names(targets), value: p.targetgroup };

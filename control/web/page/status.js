@@ -12,7 +12,11 @@ const WORDS = {
   online: ["good", "Healthy", "All devices work, and no error is known."],
   degraded: ["warn", "Degraded", "A device is missing or fails; data is safe, and another failure may not be."],
   faulted: ["bad", "Faulted", "Too many devices are missing: the pool cannot be used until some return."],
-  suspended: ["bad", "Suspended", "Devices failed while data was written; nothing is written until they return and the pool is cleared."],
+  suspended: [
+    "bad",
+    "Suspended",
+    "Devices failed while data was written; nothing is written until they return and the pool is cleared.",
+  ],
   unavail: ["bad", "Unavailable", "The pool could not be opened."],
 };
 
@@ -46,10 +50,19 @@ export function showStatus(main, _, signal) {
     h("h1", { class: "visually-hidden" }, "Status"),
     headline,
     h("section", { "aria-labelledby": "s-pools" }, h("h2", { id: "s-pools" }, "Pools"), pools),
-    h("section", { "aria-labelledby": "s-activity" }, h("h2", { id: "s-activity" }, "Activity of all devices"), activity, law),
-    h("div", { class: "columns" },
+    h(
+      "section",
+      { "aria-labelledby": "s-activity" },
+      h("h2", { id: "s-activity" }, "Activity of all devices"),
+      activity,
+      law,
+    ),
+    h(
+      "div",
+      { class: "columns" },
       h("section", { "aria-labelledby": "s-events" }, h("h2", { id: "s-events" }, "Recent events"), events),
-      h("section", { "aria-labelledby": "s-services" }, h("h2", { id: "s-services" }, "Services"), services, facts)),
+      h("section", { "aria-labelledby": "s-services" }, h("h2", { id: "s-services" }, "Services"), services, facts),
+    ),
   );
   /** @type {ReturnType<typeof devices> | null} */
   let before = null;
@@ -61,10 +74,32 @@ export function showStatus(main, _, signal) {
       get("/api/system/v1/version", signal),
     ]);
     fill(headline, sentence(p.pools));
-    fill(pools, p.pools.length ? p.pools.map(card) : h("p", { class: "empty" }, "There is no pool. ", link("Make one under Maintenance", "maintenance/devices"), "."));
-    fill(events, table("Recent events", ["Time", "What", "Of"], e.events.slice(-12).reverse().map(eventRow), "Nothing has happened since the appliance started."));
+    fill(
+      pools,
+      p.pools.length
+        ? p.pools.map(card)
+        : h(
+            "p",
+            { class: "empty" },
+            "There is no pool. ",
+            link("Make one under Maintenance", "maintenance/devices"),
+            ".",
+          ),
+    );
+    fill(
+      events,
+      table(
+        "Recent events",
+        ["Time", "What", "Of"],
+        e.events.slice(-12).reverse().map(eventRow),
+        "Nothing has happened since the appliance started.",
+      ),
+    );
     fill(services, table("Services", ["Service", "State", "Clients>", "Addresses"], s.services.map(serviceRow)));
-    fill(facts, `${v.version.product} ${v.version.version}, up for ${duration(v.version.uptime)}, cache ${size(v.version.memory ?? 0)} at most.`);
+    fill(
+      facts,
+      `${v.version.product} ${v.version.version}, up for ${duration(v.version.uptime)}, cache ${size(v.version.memory ?? 0)} at most.`,
+    );
   };
   const fast = async () => {
     const now = devices(await get("/metrics", signal));
@@ -74,9 +109,13 @@ export function showStatus(main, _, signal) {
       sparks.bytes.push(d.bytes);
       sparks.wait.push(d.wait);
       const inFlight = d.ops * (d.wait / 1e9);
-      fill(law, d.ops > 0
-        ? `${count(d.ops)} operations/s \u00d7 ${time(d.wait)} = ${inFlight.toFixed(inFlight < 10 ? 2 : 0)} outstanding on average (Little\u2019s law).`
-        : "The devices are idle.");
+      fill(
+        law,
+        d.ops > 0
+          ? `${count(d.ops)} operations/s \u00d7 ${time(d.wait)} = ` +
+              `${inFlight.toFixed(inFlight < 10 ? 2 : 0)} outstanding on average (Little\u2019s law).`
+          : "The devices are idle.",
+      );
     }
     before = now;
   };
@@ -89,7 +128,11 @@ export function showStatus(main, _, signal) {
 function sentence(pools) {
   const ill = pools.filter((pool) => pool.status !== "online" || pool.problems.length > 0);
   if (pools.length === 0) return state("idle", "The appliance is up and has no pool yet.");
-  if (ill.length === 0) return state("good", pools.length === 1 ? "All is well: the pool is healthy." : `All is well: all ${pools.length} pools are healthy.`);
+  if (ill.length === 0)
+    return state(
+      "good",
+      pools.length === 1 ? "All is well: the pool is healthy." : `All is well: all ${pools.length} pools are healthy.`,
+    );
   const worst = ill.some((pool) => health(pool.status).kind === "bad") ? "bad" : "warn";
   const words = ill.map((pool) => `${visible(pool.name)} is ${health(pool.status).word.toLowerCase()}`).join(", ");
   return state(worst, `Something needs attention: ${words}.`);
@@ -105,16 +148,34 @@ function card(pool) {
     h("h3", {}, name(pool.name), " ", state(kind, word)),
     usage
       ? [
-        h("p", { class: "big" }, size(usage.available), h("small", {}, ` free of ${size(usage.total)}`)),
-        bar(usage.used, usage.total, "Used"),
-        h("dl", { class: "facts" },
-          pair("Data", size(usage.usage_data)), pair("Snapshots", size(usage.usage_snapshots)),
-          pair("Reserved", size(usage.usage_reservation)), pair("Layout", pool.profile)),
-      ]
+          h("p", { class: "big" }, size(usage.available), h("small", {}, ` free of ${size(usage.total)}`)),
+          bar(usage.used, usage.total, "Used"),
+          h(
+            "dl",
+            { class: "facts" },
+            pair("Data", size(usage.usage_data)),
+            pair("Snapshots", size(usage.usage_snapshots)),
+            pair("Reserved", size(usage.usage_reservation)),
+            pair("Layout", pool.profile),
+          ),
+        ]
       : null,
-    pool.problems.length ? h("ul", { class: "problems" }, pool.problems.map((/** @type {string} */ p) => h("li", {}, visible(p)))) : h("p", { class: "hint" }, meaning),
+    pool.problems.length
+      ? h(
+          "ul",
+          { class: "problems" },
+          pool.problems.map((/** @type {string} */ p) => h("li", {}, visible(p))),
+        )
+      : h("p", { class: "hint" }, meaning),
     pool.scan?.state === "running"
-      ? [h("p", { class: "hint" }, `${pool.scan.type} running: ${size(pool.scan.examined)} of ${size(pool.scan.to_examine)}`), bar(pool.scan.examined, pool.scan.to_examine, "Examined")]
+      ? [
+          h(
+            "p",
+            { class: "hint" },
+            `${pool.scan.type} running: ${size(pool.scan.examined)} of ${size(pool.scan.to_examine)}`,
+          ),
+          bar(pool.scan.examined, pool.scan.to_examine, "Examined"),
+        ]
       : null,
   );
 }
@@ -127,7 +188,9 @@ export const pair = (term, value) => h("div", {}, h("dt", {}, term), h("dd", {},
 
 /** @param {any} event */
 export function eventRow(event) {
-  const fields = Object.fromEntries(event.fields.map((/** @type {string} */ f) => [f.slice(0, f.indexOf("=")), f.slice(f.indexOf("=") + 1)]));
+  const fields = Object.fromEntries(
+    event.fields.map((/** @type {string} */ f) => [f.slice(0, f.indexOf("=")), f.slice(f.indexOf("=") + 1)]),
+  );
   const of = fields.vdev_path ?? fields.history_dsname ?? fields.pool ?? "";
   return [moment(event.time), eventWords(event.class), name(of)];
 }

@@ -65,6 +65,7 @@ static FILES: &[(&str, &[u8])] = files![
     "guide.js",
     "heat.js",
     "icon.svg",
+    "law.js",
     "login.js",
     "maintenance.js",
     "menu.js",
@@ -77,9 +78,11 @@ static FILES: &[(&str, &[u8])] = files![
     "share.js",
     "share_fields.js",
     "shares.js",
+    "sheet.js",
     "spark.js",
     "status.js",
     "style.css",
+    "timebar.js",
     "users.js",
 ];
 
