@@ -12,10 +12,11 @@
 //! what was acknowledged as durable. [`Work`] is such a run with reopening and power cuts.
 //!
 //! What many clients at once may rely on when the power goes is proved in [`power`]; what they may rely on when devices fail
-//! and come back, by [`Suspensions`]; that a pool whose bytes lie does no harm, in [`forged`].
+//! and come back, by [`Suspensions`]; that devices can be exchanged under them, by [`DeviceCase`]; that a pool whose bytes lie does no harm, in [`forged`].
 
 mod bench;
 mod branches;
+mod devices;
 pub mod forged;
 mod layout;
 mod model;
@@ -25,6 +26,7 @@ mod suspended;
 mod work;
 
 pub use bench::{Bench, Mix};
+pub use devices::{DeviceCase, DeviceFigures};
 pub use layout::Shape;
 pub use model::{Change, Model, pattern};
 pub use suspended::{SuspensionFigures, Suspensions};

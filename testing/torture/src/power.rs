@@ -37,5 +37,6 @@ pub use case::{Case, Effort, Runner, Ways, Zdb};
 pub use check::{Found, Limits, Undecided, check};
 pub use figures::{Failure, Figures};
 pub use history::{Deed, EventId, History, Span, Track};
+pub use judge::dump;
 pub use setup::{Logbias, Place, Setup};
 pub use workload::Workload;
