@@ -28,7 +28,7 @@ fn class(vdev: Vdev, class: Class) -> Vdev {
 }
 
 /// The pool of the golden image `aux`.
-fn aux() -> Pool {
+pub(super) fn aux() -> Pool {
     let mirror = Vdev {
         space: Some((83_886_080, 4_557_312)),
         fragmentation: Some(8),
