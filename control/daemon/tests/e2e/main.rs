@@ -32,6 +32,7 @@ mod database;
 mod devices;
 mod documents;
 mod drivers;
+mod exchange;
 mod files;
 mod golden;
 mod home;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         memory::trials(),
         commands::trials(),
         devices::trials(),
+        exchange::trials(),
         golden::trials(),
         rescue::trials(),
         files::trials(),
