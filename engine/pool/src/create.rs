@@ -19,6 +19,7 @@ use dsl::space::PoolSpace;
 use metaslab::Space;
 use ondisk::mos::directory;
 use ondisk::{BlockPointer, Feature, NvList, ObjectType, ObjsetType, PoolState, Uberblock};
+use probe::Hub;
 use std::sync::Arc;
 use tunables::Tunables;
 use units::{Error, Guid, ObjectId, ObjsetId, Result, Txg};
@@ -45,6 +46,8 @@ pub struct CreateOptions {
     pub cache: Arc<Cache>,
     /// What may change while it is open.
     pub tunables: Arc<Tunables>,
+    /// Where what happens is told.
+    pub hub: Hub,
 }
 
 /// The version that says "see the features".
@@ -66,6 +69,8 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
     let spec = Spec::create(guid, &options.groups, options.ashift, txg, || guids.draw())?;
     let how = vdev::OpenOptions {
         tunables: options.tunables.clone(),
+        hub: options.hub.clone(),
+        pool_name: options.name.clone(),
         ..vdev::OpenOptions::new(OpenMode::ReadWrite)
     };
     let tree = Tree::open(spec, how).await?;

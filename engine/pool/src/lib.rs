@@ -59,6 +59,7 @@ pub use logs::{LogSurvey, WaitingLog};
 pub use multihost::is_active;
 pub use open::{OpenOptions, open, open_at};
 pub use pool::{Host, Pool};
+pub use probe::Hub;
 pub use properties::PoolProperty;
 pub use report::{PoolReport, TopSpace};
 pub use scrub::ScanStatus;

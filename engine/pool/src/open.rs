@@ -26,6 +26,7 @@ use dsl::features::check_verdict;
 use metaslab::{Class, Space, SpaceLog, VdevSpec};
 use ondisk::mos::directory;
 use ondisk::{Feature, NvList, PoolState, Uberblock};
+use probe::Hub;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use tunables::Tunables;
@@ -52,6 +53,8 @@ pub struct OpenOptions {
     pub cache: Arc<Cache>,
     /// What may change while it is open.
     pub tunables: Arc<Tunables>,
+    /// Where what happens is told.
+    pub hub: Hub,
 }
 
 /// The versions that there were before features.
@@ -99,6 +102,8 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions, limit: Option<T
         pool: Some(candidate.config.guid),
         devices,
         tunables: options.tunables.clone(),
+        hub: options.hub.clone(),
+        pool_name: options.name.clone().unwrap_or_else(|| candidate.config.name.clone()),
         ..vdev::OpenOptions::new(mode)
     };
     let (tree, found) = open_newest(candidate, &options, how, limit).await?;

@@ -7,6 +7,7 @@
 //!   forged structures of pools changed, sealed and believed              forged:POOL:SEED
 //!   suspended  devices that fail and come back under clients             suspended:SEED:STEPS
 //!   devices  devices that come and go, hurt or not             devices:SEED:STEPS
+//!   hosts  pools whose host fills up, under clients and kills             host:SEED:STEPS
 //!   replay one case, everything printed
 //! ```
 //!
@@ -15,7 +16,9 @@
 //!
 //! A failing case is appended to `seeds.txt`, which the tests replay.
 
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
+use std::ops::AddAssign;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -23,7 +26,7 @@ use std::time::{Duration, Instant};
 use torture::forged::{ForgedCase, ForgedRunner, Watch};
 use torture::power::files::{self, FileCase, FileRunner};
 use torture::power::{Case, Effort, Failure, Figures, Runner, Setup, Ways, Workload, Zdb};
-use torture::{DeviceCase, DeviceFigures, SuspensionFigures, Suspensions, Work, WorkFigures, seeds};
+use torture::{DeviceCase, DeviceFigures, FullHosts, Suspensions, Work, WorkFigures, seeds};
 
 const USAGE: &str = "\
 torture work [--seeds N] [--from SEED] [--ops N] [--minutes N]
@@ -31,7 +34,7 @@ torture power [--letters N] [--seeds N] [--from SEED] [--every-setup] [--zdb-eve
               [--cuts full|flushes] [--fates N] [--jobs N] [--minutes N]
 torture files, with the options of power, over files alone [--with LETTERS]
 torture forged [POOL] [--seeds N] [--from SEED] [--minutes N]
-torture suspended [--seeds N] [--from SEED] [--ops N] [--minutes N]
+torture suspended|hosts [--seeds N] [--from SEED] [--ops N] [--minutes N]
 torture devices [--seeds N] [--from SEED] [--ops N] [--minutes N] [--jobs N] [--zdb-every N]
 torture rehearse POOL
 torture replay CASE [--ops N]
@@ -132,6 +135,7 @@ fn main() -> ExitCode {
         ["files"] => over_files(&options),
         ["suspended"] => suspended(&options),
         ["devices"] => devices(&options),
+        ["hosts"] => hosts(&options),
         ["forged"] => forged(&options, None),
         ["forged", pool] => forged(&options, Some(pool)),
         ["rehearse", pool] => rehearse(pool),
@@ -194,28 +198,47 @@ fn work(options: &Options) -> Vec<Failure> {
 }
 
 fn suspended(options: &Options) -> Vec<Failure> {
-    let (mut failures, mut total, start) = (Vec::new(), SuspensionFigures::default(), Instant::now());
+    by_seeds(options, "suspended", 250, |seed, steps| {
+        let case = Suspensions { seed, steps };
+        (case.to_string(), case.run())
+    })
+}
+
+fn hosts(options: &Options) -> Vec<Failure> {
+    by_seeds(options, "host", 400, |seed, steps| {
+        let case = FullHosts { seed, steps };
+        (case.to_string(), case.run())
+    })
+}
+
+/// Runs a kind of case with one seed after another; a case answers its name, and what it has done.
+fn by_seeds<F: Default + AddAssign + Display>(
+    options: &Options,
+    kind: &str,
+    steps: u64,
+    run: impl Fn(u64, u64) -> (String, Result<F, String>),
+) -> Vec<Failure> {
+    let (mut failures, mut total, start) = (Vec::new(), F::default(), Instant::now());
     let (mut progress, mut cases) = (Progress::new(), 0);
     for seed in seeds_of(options) {
         if options.end(start).is_some_and(|end| Instant::now() >= end) {
             break;
         }
         cases += 1;
-        let case = Suspensions { seed, steps: options.ops.unwrap_or(250) };
-        match case.run() {
-            Ok(figures) => total += figures,
-            Err(why) => {
+        match run(seed, options.ops.unwrap_or(steps)) {
+            (_, Ok(figures)) => total += figures,
+            (case, Err(why)) => {
                 progress.end();
                 println!("{case}: {why}");
-                seeds::remember(&format!("suspended {case}"));
-                failures.push(Failure { case: case.to_string(), why });
+                seeds::remember(&format!("{kind} {case}"));
+                failures.push(Failure { case, why });
             }
         }
-        progress.tell(|| format!("suspended: seed {seed}, {total}, {} failures", failures.len()));
+        progress.tell(|| format!("{kind}: seed {seed}, {total}, {} failures", failures.len()));
     }
     progress.end();
     let took = start.elapsed().as_secs();
-    println!("suspended: seeds {cases}, {total}, failures {}, {took} s", failures.len());
+    println!("{kind}: seeds {cases}, {total}, failures {}, {took} s", failures.len());
     failures
 }
 
@@ -421,6 +444,10 @@ fn replay(case: &str, options: &Options) -> Vec<Failure> {
     if let Ok(case) = case.parse::<DeviceCase>() {
         let done = with_zdb(true, 0, |ways| case.run_and_judge(true, ways.zdb.as_ref()));
         let done = done.map(|figures| println!("{figures}"));
+        return done.err().map(|why| Failure { case: case.to_string(), why }).into_iter().collect();
+    }
+    if let Ok(case) = case.parse::<FullHosts>() {
+        let done = case.run().map(|figures| println!("{figures}"));
         return done.err().map(|why| Failure { case: case.to_string(), why }).into_iter().collect();
     }
     if let Ok(case) = case.parse::<ForgedCase>() {

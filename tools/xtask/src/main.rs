@@ -30,6 +30,7 @@ mod house;
 mod imports;
 mod layers;
 mod licences;
+mod npm;
 mod plots;
 mod posix;
 mod runners;

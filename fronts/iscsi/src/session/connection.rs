@@ -27,7 +27,7 @@ use crate::wire::Header;
 use flow::{Inbox, Lease, Load, Outbox};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use probe::Layer;
+use probe::{Breakdown, Family, Io};
 use scsi::{Nexus, Outcome, Stop};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -176,7 +176,7 @@ impl Future for Connection {
 
 impl Connection {
     pub fn new(session: Session, opened: Opened, config: &Config) -> Connection {
-        let Session { id, stream, client, shared, lease, vitals, .. } = session;
+        let Session { id, stream, shared, lease, vitals, .. } = session;
         let Opened { agreed, mut inbox, units, exp_cmd_sn, stat_sn } = opened;
         // Whoever logged in may do nothing for a long time.
         inbox.resize(IDLE_INBOX);
@@ -188,8 +188,10 @@ impl Connection {
                 (None, Nexus { initiator, port })
             }
         };
-        let place = target.as_ref().map(|target| format!("{target} {client}"));
-        let io = place.map(|place| shared.registry().io(Layer::Front, place));
+        let io = target.as_ref().map(|target| {
+            let labels = [(Breakdown::Client, agreed.asking.initiator.as_str()), (Breakdown::Target, target)];
+            Arc::new(Io::new(shared.hub().probe(Family::Iscsi, &labels)))
+        });
         if let Some(io) = &io {
             shared.note_io(id, io.clone());
         }
