@@ -6,8 +6,8 @@
 //!   files  the same over files                                         files:SETUP:WORD[:SPOT]
 //!   forged structures of pools changed, sealed and believed              forged:POOL:SEED
 //!   suspended  devices that fail and come back under clients             suspended:SEED:STEPS
-//!   hosts  pools whose host fills up, under clients and kills             host:SEED:STEPS
 //!   devices  devices that come and go, hurt or not             devices:SEED:STEPS
+//!   hosts  pools whose host fills up, under clients and kills             host:SEED:STEPS
 //!   replay one case, everything printed
 //! ```
 //!
@@ -134,8 +134,8 @@ fn main() -> ExitCode {
         ["power"] => [power(&options), over_files(&options)].concat(),
         ["files"] => over_files(&options),
         ["suspended"] => suspended(&options),
-        ["hosts"] => hosts(&options),
         ["devices"] => devices(&options),
+        ["hosts"] => hosts(&options),
         ["forged"] => forged(&options, None),
         ["forged", pool] => forged(&options, Some(pool)),
         ["rehearse", pool] => rehearse(pool),
@@ -441,13 +441,13 @@ fn replay(case: &str, options: &Options) -> Vec<Failure> {
         let done = case.run().map(|figures| println!("{figures}"));
         return done.err().map(|why| Failure { case: case.to_string(), why }).into_iter().collect();
     }
-    if let Ok(case) = case.parse::<FullHosts>() {
-        let done = case.run().map(|figures| println!("{figures}"));
-        return done.err().map(|why| Failure { case: case.to_string(), why }).into_iter().collect();
-    }
     if let Ok(case) = case.parse::<DeviceCase>() {
         let done = with_zdb(true, 0, |ways| case.run_and_judge(true, ways.zdb.as_ref()));
         let done = done.map(|figures| println!("{figures}"));
+        return done.err().map(|why| Failure { case: case.to_string(), why }).into_iter().collect();
+    }
+    if let Ok(case) = case.parse::<FullHosts>() {
+        let done = case.run().map(|figures| println!("{figures}"));
         return done.err().map(|why| Failure { case: case.to_string(), why }).into_iter().collect();
     }
     if let Ok(case) = case.parse::<ForgedCase>() {

@@ -6,8 +6,8 @@
 //!   files files:SETUP:WORD[:SPOT]
 //!   forged forged:POOL:SEED
 //!   suspended suspended:SEED:STEPS
-//!   host host:SEED:STEPS
 //!   devices devices:SEED:STEPS
+//!   host host:SEED:STEPS
 //! ```
 
 use crate::devices::DeviceCase;
@@ -29,8 +29,8 @@ pub enum Kept {
     Files(FileCase),
     Forged(ForgedCase),
     Suspended(Suspensions),
-    Host(FullHosts),
     Devices(DeviceCase),
+    Host(FullHosts),
 }
 
 /// The cases in the file.
@@ -79,8 +79,8 @@ mod tests {
         assert!(parse("files files:mirror/latency/16K/9:Wf").is_ok());
         assert!(parse("forged forged:own-mirror:7").is_ok() && parse("forged own-mirror").is_err());
         assert!(parse("suspended suspended:7:250").is_ok() && parse("suspended 7").is_err());
-        assert!(parse("host host:7:250").is_ok() && parse("host 7").is_err());
         assert!(parse("devices devices:7:400").is_ok() && parse("devices 7").is_err());
+        assert!(parse("host host:7:250").is_ok() && parse("host 7").is_err());
         assert!(parse("play 7").is_err());
     }
 }

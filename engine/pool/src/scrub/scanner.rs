@@ -321,22 +321,20 @@ impl Scanner {
             }
             let (blocks, turns): (Vec<_>, Vec<Place>) =
                 batch.into_iter().map(|bad| ((bad.at, bad.bp), bad.turn)).unzip();
-            let own = self.clone();
-            self.0
-                .pool
-                .change("repair", move |pool, tx| async move {
-                    // The state that says how much was repaired goes with the txg that waits for it.
-                    pool.0.touch(&tx).await?;
-                    let healed = pool.heal_blocks(blocks).await;
-                    pool.note_lost(&healed);
-                    let lost = healed.lost.iter().filter(|lost| own.is_news(lost.at)).count() as u64;
-                    pool.0.scrub.change(|phys| {
-                        phys.processed += healed.bytes;
-                        phys.errors += lost;
-                    });
-                    Ok(())
-                })
-                .await?;
+            let healed = self.0.pool.change("repair", move |pool, tx| async move {
+                // The txg that waits for the repair is not an empty one.
+                pool.0.touch(&tx).await?;
+                let healed = pool.heal_blocks(blocks).await;
+                pool.note_lost(&healed);
+                Ok(healed)
+            });
+            let healed = healed.await?;
+            let lost = healed.lost.iter().filter(|lost| self.is_news(lost.at)).count() as u64;
+            // With the position, which is kept together with these: what is done again counts again.
+            self.0.pool.0.scrub.change(|phys| {
+                phys.processed += healed.bytes;
+                phys.errors += lost;
+            });
             turns.into_iter().for_each(|turn| self.done(turn));
         }
     }

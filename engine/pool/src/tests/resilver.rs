@@ -314,16 +314,18 @@ fn a_resilver_goes_on_where_it_was_after_exports_and_power_cuts() {
                 seen
             });
             openings += 1;
-            assert!(scan.repaired >= last, "{scan:?} after {last}");
-            last = scan.repaired;
+            // After a cut the device may miss some of the last txgs too: that is another resilver.
+            assert!(scan.repaired >= last || cuts, "{scan:?} after {last}");
+            last = last.max(scan.repaired);
             if !behind {
                 assert_eq!((scan.state, scan.errors), (ScanState::Finished, 0));
                 break;
             }
-            assert!(openings < 200, "it comes to its end: {scan:?}");
+            assert!(openings < 60, "it comes to its end: {scan:?}");
         }
         assert!(openings > 2, "it was broken off in the midst: {openings}");
-        assert!(last < 2 * LARGE as u64, "what was given is not given again: {last}");
+        let most = if cuts { 3 } else { 2 } * LARGE as u64;
+        assert!(last < most, "what was given is not given again: {last}");
         set_fault(&rig, 1, GONE);
         let own = rig.clone();
         rig.run(9, async move {
