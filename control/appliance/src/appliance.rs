@@ -9,6 +9,7 @@
 //! The states are here and what is asked of them is not: a room's state knows nothing of the appliance, and what a room
 //! does for a request knows the whole of it.
 
+use crate::analytics::state::Kept;
 use crate::config::Config;
 use crate::configuration::Configuration;
 use crate::datasets::migration::Migrations;
@@ -51,6 +52,7 @@ pub(crate) struct Inner {
     pub mounts: Mounts,
     pub migrations: Migrations,
     pub keeper: Keeper,
+    pub analytics: Kept,
     pub watch: Watch,
     pub events: Events,
     pub gates: Gates,
@@ -97,6 +99,7 @@ impl Appliance {
             mounts: Mounts::default(),
             migrations: Migrations::default(),
             keeper: Keeper::default(),
+            analytics: Kept::default(),
             watch: Default::default(),
             events: Events::default(),
             gates: Gates::default(),

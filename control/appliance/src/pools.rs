@@ -242,6 +242,7 @@ impl Appliance {
 
     /// Closes every pool; they stay imported.
     pub async fn stop(&self) -> Result<()> {
+        self.end_analytics().await;
         self.end_schedules().await;
         self.end_journal().await;
         self.unmount_at_end().await;

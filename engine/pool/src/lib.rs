@@ -27,6 +27,7 @@ mod dtl;
 mod errors;
 mod export;
 mod file_systems;
+mod guids;
 mod heal;
 mod intent_log;
 mod log_space_maps;
