@@ -4,10 +4,10 @@
 //! while it is open, and how it comes about:
 //!
 //! ```text
-//!   Told(family, measure)   each event of the family adds 1, its bytes, its nanoseconds …     a sample: those since the last
-//!   Gauge                   a source says what it is now                                    a sample: as it is
-//!   Counter                 a source says what it has come to since it began                a sample: the difference
-//!   Busy                    a source says how long each of its things has had work          a sample: how many, by utilization
+//!   Told(family, measure)   each event of the family adds 1, its bytes or its time    a sample: those since the last
+//!   Gauge                   a source says what it is now                              a sample: as it is
+//!   Counter                 a source says what it has come to since it began          a sample: the difference
+//!   Busy                    a source says how long each of its things has had work    a sample: how many
 //! ```
 //!
 //! To add one: a row here, and where it happens one line that tells the event, or one that registers a source. Queries,
@@ -71,15 +71,11 @@ table! {
         Disk "disk": "I/O at a device, after aggregation",
         Queue "queue": "the wait of an I/O in the queue of its device",
         Zfs "zfs": "logical blocks read, written and freed",
-        Dmu "dmu": "operations on objects",
         Arc "arc": "lookups of blocks in the cache",
         Evict "evict": "blocks that left the cache",
         Zil "zil": "commits of intent logs",
         Txg "txg": "phases of transaction groups that ended",
         Throttle "throttle": "writers that were held back",
-        Checksum "checksum": "checksums computed or verified",
-        Compress "compress": "blocks compressed or decompressed",
-        Allocate "allocate": "blocks allocated",
     }
 }
 
@@ -163,7 +159,6 @@ const NBD: &[Breakdown] = &[Op, Client, Share, Project, Dataset, Pool, Size, Lat
 const FS: &[Breakdown] = &[Op, Share, Project, Dataset, Pool, Size, Latency, Offset];
 const DISK: &[Breakdown] = &[Op, Class, Disk, Pool, Size, Latency, Offset];
 const ZFS: &[Breakdown] = &[Op, Class, Pool, Size, Latency, Offset];
-const STAGE: &[Breakdown] = &[Op, Type, Pool, Size];
 
 static STATISTICS: &[Statistic] = &[
     told(
@@ -260,14 +255,6 @@ static STATISTICS: &[Statistic] = &[
         Cost::Medium,
         ZFS,
         "Their bytes, as stored: compressed.",
-    ),
-    told(
-        ("dmu.ops", "Disk", "ZFS DMU operations"),
-        Family::Dmu,
-        OPS,
-        Cost::Medium,
-        &[Op, Type, Dataset, Pool, Size],
-        "Reads and writes of objects.",
     ),
     told(
         ("arc.accesses", "Cache", "ARC accesses"),
@@ -367,30 +354,6 @@ static STATISTICS: &[Statistic] = &[
         Cost::Low,
         &[Pool],
         "How long writers were held back, all together.",
-    ),
-    told(
-        ("zio.checksums", "Disk", "Checksums"),
-        Family::Checksum,
-        BYTES,
-        Cost::Medium,
-        STAGE,
-        "Bytes whose checksum was computed or verified.",
-    ),
-    told(
-        ("zio.compression", "Disk", "Compression"),
-        Family::Compress,
-        BYTES,
-        Cost::Medium,
-        STAGE,
-        "Bytes compressed and decompressed, by their larger size.",
-    ),
-    told(
-        ("zio.allocations", "Disk", "Allocations"),
-        Family::Allocate,
-        OPS,
-        Cost::Medium,
-        &[Type, Pool, Size],
-        "Blocks allocated, with parity and padding.",
     ),
     asked(
         ("metacap.bytesused", "Capacity", "Capacity bytes used"),
