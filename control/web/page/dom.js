@@ -75,10 +75,11 @@ export function table(caption, heads, rows, empty = "None.") {
   const number = heads.map((head) => head.endsWith(">"));
   const words = heads.map((head) => head.replace(/>$/, ""));
   const cell = (/** @type {Child} */ child, /** @type {number} */ i) =>
-    h("td", { class: number[i] ? "number" : undefined, "data-head": words[i] }, child);
+    h("td", { role: "cell", class: number[i] ? "number" : undefined, "data-head": words[i] }, child);
   return h(
     "table",
-    {},
+    // Said here, since a narrow screen shows it as blocks.
+    { role: "table" },
     h("caption", {}, caption),
     h(
       "thead",
@@ -92,7 +93,7 @@ export function table(caption, heads, rows, empty = "None.") {
     h(
       "tbody",
       {},
-      rows.map((row) => h("tr", {}, row.map(cell))),
+      rows.map((row) => h("tr", { role: "row" }, row.map(cell))),
     ),
   );
 }

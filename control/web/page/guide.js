@@ -1,7 +1,7 @@
 // The guided deployment: a project and two LUNs laid out for InnoDB, its data in blocks of its page and its log in large ones.
 
 import { button, fill, h, link, name, visible } from "./dom.js";
-import { get, path, post } from "./api.js";
+import { get, path, post, put } from "./api.js";
 import { parseSize, size } from "./format.js";
 import { place } from "./shares.js";
 
@@ -178,11 +178,20 @@ function whatNext({ pool, want, iqn, made, portal }) {
   ];
   const text = lines.join("\n");
   const copied = h("span", { class: "hint", role: "status" });
+  const second = h("div", { class: "part" });
   const backup = async () => {
-    const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "").replace("T", "-");
+    const taken = `backup-${stamp()}`;
     try {
-      await post(path`/api/storage/v1/pools/${pool}/projects/${want.project}/snapshots`, { name: `backup-${stamp}` });
-      fill(copied, `Snapshot backup-${stamp} of both LUNs was taken.`);
+      await post(path`/api/storage/v1/pools/${pool}/projects/${want.project}/snapshots`, { name: taken });
+      fill(copied, `Snapshot ${taken} of both LUNs was taken.`);
+      const start = button(
+        "Clone it for a second database\u2026",
+        () => cloneBoth({ pool, want, taken, into: second }),
+        {
+          id: "g-clone",
+        },
+      );
+      fill(second, h("p", { class: "buttons" }, start));
     } catch (error) {
       fill(copied, /** @type {Error} */ (error).message);
     }
@@ -220,5 +229,46 @@ function whatNext({ pool, want, iqn, made, portal }) {
         ),
       ),
     ),
+    second,
   ];
+}
+
+/** A moment as names have it. */
+const stamp = () => new Date().toISOString().slice(0, 19).replaceAll(":", "").replace("T", "-");
+
+/**
+ * Both LUNs as they were in one moment, each a clone beside the original, and how a second server is started on them.
+ * @param {{pool: string, want: Record<string, string>, taken: string, into: Element}} of
+ */
+async function cloneBoth({ pool, want, taken, into }) {
+  const luns = path`/api/storage/v1/pools/${pool}/projects/${want.project}/luns`;
+  const copies = [want.data, want.log].map((own) => ({ own, share: `${own}-copy` }));
+  try {
+    for (const { own, share } of copies) {
+      await put(`${luns}${path`/${own}/snapshots/${taken}/clone`}`, { share });
+    }
+    const made = (await get(luns)).luns;
+    const device = (/** @type {string} */ share) =>
+      `/dev/disk/by-id/wwn-0x${made.find((/** @type {any} */ l) => l.name === share)?.lunguid ?? ""}`;
+    const directory = `/${want.project}/copy`;
+    const lines = [
+      "iscsiadm -m session --rescan",
+      `mkdir -p ${copies.map(({ own }) => `${directory}/${own}`).join(" ")}`,
+      ...copies.map(({ own, share }) => `mount -o nouuid,noatime ${device(share)} ${directory}/${own}`),
+      `mariadbd --datadir=${directory}/${want.data} --innodb-log-group-home-dir=${directory}/${want.log} \\`,
+      `  --port=3307 --socket=/run/mysqld/copy.sock --pid-file=/run/mysqld/copy.pid`,
+    ];
+    fill(
+      into,
+      h("h2", {}, "A second database on the clones"),
+      h(
+        "p",
+        {},
+        "It begins as after a power cut at that moment: InnoDB recovers by its log, and the original goes on untouched.",
+      ),
+      h("pre", { class: "commands", tabIndex: 0, "aria-label": "Commands for the second database" }, lines.join("\n")),
+    );
+  } catch (error) {
+    fill(into, h("p", { class: "problem", role: "alert" }, /** @type {Error} */ (error).message));
+  }
 }

@@ -17,6 +17,7 @@ import { Series } from "./series.js";
 /** So many values are told apart by colour; the list has more. */
 const TOLD = 9;
 const LISTED = 60;
+const NAMED = 4096;
 
 /**
  * @typedef {object} Context what a graph needs of the page that it is on
@@ -349,6 +350,8 @@ export class Panel extends HTMLElement {
 
   /** @param {string} key */
   colourOf(key) {
+    // In a week more names may come than anybody tells apart.
+    if (this.colours.size > NAMED) this.colours.clear();
     const own = this.colours.get(key) ?? this.colours.size;
     this.colours.set(key, own);
     return own;

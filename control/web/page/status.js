@@ -73,7 +73,9 @@ export function showStatus(main, _, signal) {
       get("/api/service/v1/services", signal),
       get("/api/system/v1/version", signal),
     ]);
-    fill(headline, sentence(p.pools));
+    const said = sentence(p.pools);
+    // What is the same is not read out again.
+    if (said.textContent !== headline.textContent) fill(headline, said);
     fill(
       pools,
       p.pools.length

@@ -141,10 +141,15 @@ async function deploy(page) {
   await page.waitForFunction(() => /of both LUNs was taken/.test(document.body.textContent ?? ""), undefined, {
     timeout: 60000,
   });
+  await page.click("#g-clone");
+  await page.waitForFunction(() => document.querySelectorAll(".commands").length === 2, undefined, { timeout: 60000 });
+  const second = await page.evaluate(() => document.querySelectorAll(".commands")[1].textContent ?? "");
+  check(second.match(/wwn-0x600144f0[0-9a-f]{24}/g)?.length === 2, `clones without their GUIDs: ${second}`);
   await page.screenshot({ path: join(photographs, "deployed.png"), fullPage: true });
   const luns = await page.evaluate(async () => {
     const answer = await fetch("/api/storage/v1/pools/tank/projects/shop/luns", { headers: { "X-Cenote-Page": "1" } });
-    return (await answer.json()).luns.map((l) => [
+    const originals = (await answer.json()).luns.filter((l) => !l.name.endsWith("-copy"));
+    return originals.map((l) => [
       l.name,
       l.volsize,
       l.volblocksize,

@@ -152,6 +152,7 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
         uberblock,
         read_only: false,
         tunables: options.tunables,
+        hub: options.hub,
     };
     let pool = assemble(parts, txg);
     // There is nothing to wait for with: a device that fails now makes the creation fail.

@@ -43,6 +43,7 @@ mod scrub;
 mod side_devices;
 mod snapshots;
 mod spares;
+mod statistics;
 mod suspend;
 mod sync;
 mod tasks;

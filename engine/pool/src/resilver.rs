@@ -54,8 +54,8 @@ impl Pool {
         goes || self.0.scrub.is_running() || self.0.scrub.is_wanted()
     }
 
-    /// Begins a resilver, or the one under way from its start; a scrub gives way. Where no device misses anything, nothing is
-    /// to be done.
+    /// Begins a resilver, or the one under way from its start; a scrub gives way. Where no device misses anything, nothing
+    /// is to be done.
     pub async fn resilver(&self) {
         if self.missing_span().is_some() {
             self.0.scrub.want_resilver_anew();

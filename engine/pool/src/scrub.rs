@@ -16,9 +16,10 @@
 //! order of the walk ([`position`]) is such that what was seen stays seen.
 //!
 //! The state is kept as OpenZFS keeps it: a `ScanPhys` under the name `scan` in the object directory, written when the
-//! state changes, so that `zpool status` of either program shows the last scrub. How far it has come is kept beside that, from
-//! time to time and when the pool is closed: so it goes on there when the pool is opened, a paused scrub when it is asked to.
-//! A resilver does so only for the very devices that were given all that is before the position; else it starts over.
+//! state changes, so that `zpool status` of either program shows the last scrub. How far it has come is kept beside that,
+//! from time to time and when the pool is closed: so it goes on there when the pool is opened, a paused scrub when it is
+//! asked to. A resilver does so only for the very devices that were given all that is before the position; else it starts
+//! over.
 
 mod position;
 mod scanner;

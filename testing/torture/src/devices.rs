@@ -14,7 +14,8 @@
 //! While a device is hurt no other one is taken away: the pool may not know yet that it cannot be relied upon. What a device
 //! has lost while it lied is looked for by a scrub before anything else is done to the devices.
 //!
-//! After a cut a block holds what was flushed last or something written since; it is read then, and holds that from there on.
+//! After a cut a block holds what was flushed last or something written since; it is read then, and holds that from there
+//! on.
 //!
 //! Not here: pools that lose more than they can bear ([`crate::suspended`]).
 

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! What was born before the scan began is in a snapshot of that time, or in what was a head then: the head itself, or a
-//! snapshot that was taken of it since ([`Part::Head`]). Blocks move only from a snapshot to a later one of the same line, or
-//! with all that is theirs from a directory to the clone that is promoted; so what is behind a position stays seen, whatever
-//! is done to the datasets meanwhile, and a position is good in every later txg.
+//! snapshot that was taken of it since ([`Part::Head`]). Blocks move only from a snapshot to a later one of the same line,
+//! or with all that is theirs from a directory to the clone that is promoted; so what is behind a position stays seen,
+//! whatever is done to the datasets meanwhile, and a position is good in every later txg.
 //!
 //! Within a part, blocks are looked at several at a time and repaired in batches. [`Track`] knows up to where all of them
 //! are done: what is under way, waits for its repair or could not be looked at holds the position back.
