@@ -23,7 +23,7 @@ pub(super) fn run(session: &mut Session<'_>, args: &Wait) -> Outcome {
         // Without a daemon nothing goes on unless the pool is opened to be changed.
         session.order(Request::PoolSync { names: vec![args.pool.clone()] })?;
     }
-    let (mut rows, mut shown) = (0, None::<Instant>);
+    let (mut rows, mut shown) = (0_usize, None::<Instant>);
     loop {
         let pool = pool_of(session, &args.pool)?;
         let left: Vec<u64> = wanted.iter().map(|activity| left_of(&pool, *activity)).collect();
@@ -31,7 +31,7 @@ pub(super) fn run(session: &mut Session<'_>, args: &Wait) -> Outcome {
             && shown.is_none_or(|at| at.elapsed() >= every)
         {
             print_stamp(session, args.stamp)?;
-            if rows % ROWS == 0 && !args.scripted {
+            if rows.is_multiple_of(ROWS) && !args.scripted {
                 session.print(&header(&wanted))?;
             }
             session.print(&row(&left, args))?;
