@@ -86,7 +86,9 @@ pub fn solve(given: Numbers) -> Result<Numbers, String> {
         )?;
     }
     let solved = Numbers { bandwidth, size, iops, latency, outstanding };
-    match solved == given {
+    let is_checked = |all: [Option<f64>; 3]| all.iter().all(Option::is_some);
+    let checked = is_checked([bandwidth, size, iops]) || is_checked([iops, latency, outstanding]);
+    match solved == given && !checked {
         true => Err("nothing follows from that: give two of --bandwidth, --size and --iops, or two of --iops, --latency \
                      and --outstanding"
             .into()),
