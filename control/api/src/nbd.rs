@@ -16,6 +16,9 @@ pub struct Nbd {
     #[serde(default)]
     pub tls: bool,
     pub exports: Vec<NbdExport>,
+    /// What `--export` named of which there is no volume now.
+    #[serde(default)]
+    pub missing: Vec<String>,
     pub clients: Vec<NbdClient>,
 }
 

@@ -1,7 +1,6 @@
 //! Errors as OpenZFS's commands word them, where it has words for them.
 
 use api::ApiError;
-use std::error::Error as _;
 use units::{Error, Kind};
 use vdev::Lacking;
 
@@ -40,7 +39,8 @@ fn without_name<'a>(doing: &str, why: &'a str) -> &'a str {
 
 /// The devices that a pool would need to be opened, one line each.
 pub(crate) fn lacking(e: &Error) -> Option<&Lacking> {
-    e.source()?.downcast_ref()
+    let cause: &(dyn std::error::Error + 'static) = e.cause()?;
+    cause.downcast_ref()
 }
 
 /// What went wrong, in the words of OpenZFS where it has some.
@@ -60,11 +60,11 @@ pub(crate) fn why(about: About, e: &Error) -> String {
         (Kind::NoSpace, _) => "out of space",
         (Kind::ReadOnly, _) => "pool is read-only",
         // Without a cause it is a sentence about the request.
-        (Kind::Invalid, _) if e.source().is_some() => "invalid request",
+        (Kind::Invalid, _) if e.cause().is_some() => "invalid request",
         _ => return e.to_string(),
     };
-    match e.source() {
-        Some(source) => source.to_string(),
+    match e.cause() {
+        Some(cause) => cause.to_string(),
         None => phrase.into(),
     }
 }

@@ -93,8 +93,13 @@ fn memory(memory: &Memory) -> String {
 /// Where clients come in, the pools and the volumes, as `up` greets with them too.
 pub fn things(all: &Things) -> String {
     let doors = all.services.iter().map(|one| service(all, one)).chain([door("api", &all.api)]);
+    let missing = all.nbd.missing.iter().map(|name| format!("  export  {name}  there is no such volume\n"));
     let pools = all.pools.iter().map(pool);
-    doors.chain(pools).chain(all.nbd.exports.iter().map(|export| volume(all, export))).collect()
+    doors
+        .chain(missing)
+        .chain(pools)
+        .chain(all.nbd.exports.iter().map(|export| volume(all, export)))
+        .collect()
 }
 
 /// Where clients of a service come in.
@@ -224,6 +229,7 @@ fn document(daemon: &Daemon, all: &Things) -> String {
         "pools": all.pools.iter().map(pool).collect::<Vec<_>>(),
         "volumes": all.nbd.exports.iter().map(export).collect::<Vec<_>>(),
         "luns": luns.map(lun).collect::<Vec<_>>(),
+        "missing_exports": all.nbd.missing,
         "clients": all.nbd.clients,
     }))
 }
@@ -287,6 +293,7 @@ mod tests {
                 block_size: 16 << 10,
                 addresses: vec!["127.0.0.1:10809".into()],
             }],
+            missing: vec!["nope/x".into()],
             clients: vec![NbdClient {
                 address: "127.0.0.1:9".into(),
                 export: Some("tank/v".into()),
@@ -331,6 +338,7 @@ cenote 0.1.0 is up for 01:02:03, process 77, with its home in /h
   iscsi   127.0.0.1:3261
   nbd     disabled
   api     https://127.0.0.1:8215
+  export  nope/x  there is no such volume
   pool    tank  10G, 9G free, DEGRADED
           /d/b is not there
   pool    lost  UNAVAIL: none of its devices is there

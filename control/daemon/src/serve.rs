@@ -126,7 +126,8 @@ async fn serve_with(
     let config = nbd::Config { total_bytes: appliance.request_bytes(), ..nbd::Config::default() };
     let server = nbd::Server::new(socket, appliance.hub().clone(), config);
     identity.into_iter().for_each(|identity| server.require_tls(identity));
-    appliance.set_offers(Offers { named: offered.export.clone(), first: is_up.then(|| up::VOLUME.into()) });
+    let first = is_up.then(|| up::VOLUME.into());
+    appliance.set_offers(Offers { named: offered.export.clone(), first }).map_err(|e| e.to_string())?;
     appliance.set_nbd(server.clone());
     world::spawn(appliance.clone().follow_offers());
     let iscsi = Iscsi::start(appliance).await;
@@ -138,12 +139,12 @@ async fn serve_with(
     }
     socket::listen(appliance, &home.socket()).map_err(|e| e.to_string())?;
     appliance.begin_analytics().await;
-    let api = web::start(appliance, home, web)?;
+    let api = web::start(appliance, home, web, is_up)?;
     appliance.set_api(api.addresses.clone());
     match is_up {
         true => {
             up::ask_itself(home).await?.iter().for_each(|line| report::complain(line));
-            report::say(&up::welcome(appliance, home).await?);
+            report::say(&up::welcome(appliance, home, api.invitation()).await?);
         }
         false => {
             let nbd = api::Nbd { tls: server.requires_tls(), ..api::Nbd::default() };
@@ -154,6 +155,7 @@ async fn serve_with(
             up::unusable(appliance).await?.iter().for_each(|line| report::complain(line));
         }
     }
+    up::missing(appliance).await?.iter().for_each(|line| report::complain(line));
     appliance.begin_schedules();
     manager::notify("READY=1");
     // Which of them it was makes no difference.

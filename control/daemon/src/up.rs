@@ -155,7 +155,7 @@ fn ask_through(socket: &Path) -> Result<Vec<String>, String> {
 }
 
 /// What there is, and the commands that somebody who is new here types next.
-pub async fn welcome(appliance: &Appliance, home: &Home) -> Result<String, String> {
+pub async fn welcome(appliance: &Appliance, home: &Home, page: Option<String>) -> Result<String, String> {
     let mut things = cli::status::Things::default();
     for request in cli::status::Things::requests() {
         things.take(ask(appliance, "", request).await?);
@@ -163,6 +163,9 @@ pub async fn welcome(appliance: &Appliance, home: &Home) -> Result<String, Strin
     let (pools, nbd) = (&things.pools, &things.nbd);
     let mut text = format!("cenote is up, with its home in {}\n\n", home.dir().display());
     text += &cli::status::things(&things);
+    if let Some(page) = page {
+        text += &format!("\nIn a browser:\n  {page}\n");
+    }
     text += "\nTry, in another terminal:\n";
     let own = own_command(home);
     if let Some(uri) = easiest(nbd) {
@@ -198,6 +201,19 @@ pub async fn unusable(appliance: &Appliance) -> Result<Vec<String>, String> {
         why.chain(devices).collect::<Vec<String>>()
     };
     Ok(pools(appliance).await?.iter().flat_map(of_pool).collect())
+}
+
+/// What `--export` named and is not there, one line each: it is offered as soon as it is.
+pub async fn missing(appliance: &Appliance) -> Result<Vec<String>, String> {
+    let Reply::Nbd(nbd) = ask(appliance, "", Request::NbdExports).await? else {
+        return Err("the appliance does not say which volumes there are".into());
+    };
+    let line = |name: &String| {
+        format!(
+            "WARNING: --export {name}: there is no such volume, and none below it; 'zfs list -t volume' has all names"
+        )
+    };
+    Ok(nbd.missing.iter().map(line).collect())
 }
 
 /// A client that is installed here.

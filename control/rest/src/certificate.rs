@@ -42,7 +42,8 @@ impl Certificate {
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
         let config = builder.with_no_client_auth().with_single_cert(self.chain, self.key);
-        let mut config = config.map_err(|e| io::Error::other(format!("certificate and key: {e}")))?;
+        let mut config =
+            config.map_err(|e| io::Error::other(format!("certificate and key: {}", tls::why(&e))))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }

@@ -1,6 +1,8 @@
 //! The engine's error: what the caller can do about it, what was being done, where, and why.
 //!
-//! It reads as one line: `read block 54:1:0:2a: no copy passed its checksum: disk1.img: I/O error`.
+//! It reads as one line: `read block 54:1:0:2a: no copy passed its checksum: disk1.img: I/O error`. The line holds every
+//! cause once, down to the last; so `source()` is `None`, or a program that prints chains would print them twice. A program
+//! that must know the cause asks [`Error::cause`].
 
 use std::fmt;
 
@@ -101,6 +103,11 @@ impl Error {
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
+
+    /// Why, as [`Error::because`] was told it; what lies behind that is its `source()`, or its own `cause()`.
+    pub fn cause(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
+        self.0.source.as_deref()
+    }
 }
 
 impl fmt::Display for Error {
@@ -114,10 +121,18 @@ impl fmt::Display for Error {
         if !matches!(kind, Kind::Invalid | Kind::Unsupported) {
             write!(f, ": {}", kind.phrase())?;
         }
-        match source {
-            Some(source) => write!(f, ": {source}"),
-            None => Ok(()),
+        let mut next = source.as_deref().map(|e| e as &(dyn std::error::Error + 'static));
+        let mut said = String::new();
+        while let Some(cause) = next {
+            let text = cause.to_string();
+            // Errors of other crates may hold their cause in their own words too.
+            if !said.ends_with(&text) {
+                write!(f, ": {text}")?;
+            }
+            said = text;
+            next = cause.source();
         }
+        Ok(())
     }
 }
 
@@ -127,11 +142,7 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source.as_deref().map(|e| e as _)
-    }
-}
+impl std::error::Error for Error {}
 
 #[cfg(test)]
 mod tests {
@@ -146,5 +157,42 @@ mod tests {
             Error::invalid("volsize must be a multiple of 16K").to_string(),
             "volsize must be a multiple of 16K"
         );
+    }
+
+    /// As programs do that print chains.
+    fn chain(e: &dyn std::error::Error) -> String {
+        std::iter::successors(Some(e), |e| e.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    }
+
+    /// An error of another crate, with its cause in `source()`, and in its own words too or not.
+    #[derive(Debug)]
+    struct Foreign(bool, std::io::Error);
+
+    impl fmt::Display for Foreign {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            if self.0 { write!(f, "parse key: {}", self.1) } else { f.write_str("parse key") }
+        }
+    }
+
+    impl std::error::Error for Foreign {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.1)
+        }
+    }
+
+    /// Both `Display` and `source()` gave the cause once, so that a chain of three had seven parts.
+    #[test]
+    fn every_cause_is_said_once_by_the_line_and_by_the_chain() {
+        let io = || std::io::Error::other("device gone");
+        for foreign in [Foreign(false, io()), Foreign(true, io())] {
+            let inner = Error::new(Kind::Io, "read label").at("/d/a").because(foreign);
+            let outer = Error::new(Kind::NotFound, "import 'tank'").because(inner);
+            let line = "import 'tank': not found: read label /d/a: I/O error: parse key: device gone";
+            assert_eq!(outer.to_string(), line);
+            assert_eq!(chain(&outer), line);
+        }
+        let plain = Error::new(Kind::Io, "read label").because(io());
+        let cause: &(dyn std::error::Error + 'static) = plain.cause().expect("it was given one");
+        assert!(cause.downcast_ref::<std::io::Error>().is_some());
     }
 }

@@ -62,7 +62,8 @@ impl Refusal {
 
     /// The refusal that is the cause of an error.
     pub fn of(error: &Error) -> Option<Refusal> {
-        std::error::Error::source(error)?.downcast_ref().copied()
+        let cause: &(dyn std::error::Error + 'static) = error.cause()?;
+        cause.downcast_ref().copied()
     }
 
     /// The error of a request that is refused for this reason.

@@ -18,7 +18,7 @@ use rustls::pki_types::{
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::time_provider::TimeProvider;
-use rustls::{InconsistentKeys, RootCertStore, ServerConfig, ServerConnection};
+use rustls::{CertificateError, InconsistentKeys, RootCertStore, ServerConfig, ServerConnection};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +78,11 @@ impl Identity {
         let begin = |e: rustls::Error| Error::new(Kind::Invalid, "begin TLS").because(e);
         let connection = ServerConnection::new(self.config.clone()).map_err(begin)?;
         let made = shake_hands(connection.into(), raw).await;
-        made.map_err(|e| Error::new(Kind::Io, "negotiate TLS").because(e))
+        made.map_err(|e| {
+            let tls = e.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+            let said = tls.map_or_else(|| e.to_string(), why);
+            Error::new(Kind::Io, "negotiate TLS").because(said)
+        })
     }
 }
 
@@ -164,6 +168,21 @@ fn unusable(e: rustls::Error) -> Error {
         rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => Error::invalid(format!(
             "{KEY} is not the key of {CERTIFICATE}; give the key that the certificate was made for"
         )),
-        e => Error::invalid(format!("{CERTIFICATE} and {KEY} cannot be used: {e}; make them again")),
+        e => Error::invalid(format!("{CERTIFICATE} and {KEY} cannot be used: {}; make them again", why(&e))),
+    }
+}
+
+/// What rustls refuses, in words for the administrator who made the certificate.
+pub fn why(e: &rustls::Error) -> String {
+    match e {
+        // The verifier has a name for it, and rustls none.
+        rustls::Error::InvalidCertificate(CertificateError::Other(other))
+            if other.to_string() == "UnsupportedCertVersion" =>
+        {
+            "the certificate is of X.509 version 1, which has no extensions; sign it with some, such as subjectAltName, \
+             which makes it version 3 ('openssl x509 -req' takes them by -extfile)"
+                .into()
+        }
+        e => e.to_string(),
     }
 }

@@ -19,5 +19,5 @@
 mod identity;
 mod secure;
 
-pub use identity::Identity;
+pub use identity::{Identity, why};
 pub use secure::Secure;

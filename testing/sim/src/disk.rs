@@ -1,5 +1,6 @@
 //! Disks that are modelled, and can lie.
 
+mod host;
 mod opened;
 mod state;
 
@@ -7,6 +8,8 @@ use crate::fault::Fault;
 use crate::image::mix;
 use crate::model::Model;
 use crate::rng::Rng;
+pub use host::Host;
+use host::Place;
 use opened::Opened;
 use state::State;
 use std::collections::BTreeMap;
@@ -100,6 +103,13 @@ impl Disks {
     /// Adds an empty disk.
     pub fn add(&self, path: impl Into<PathBuf>, size: u64, model: Model) -> DiskHandle {
         self.insert(path.into(), State::new(size, model))
+    }
+
+    /// Adds an empty disk that is a sparse file of `host`.
+    pub fn add_on(&self, host: &Host, path: impl Into<PathBuf>, size: u64, model: Model) -> DiskHandle {
+        let mut state = State::new(size, model);
+        state.place = Some(Place::new(host));
+        self.insert(path.into(), state)
     }
 
     fn insert(&self, path: PathBuf, state: State) -> DiskHandle {
@@ -271,6 +281,11 @@ impl DiskHandle {
 
     pub fn size(&self) -> u64 {
         lock(&self.0.state).size
+    }
+
+    /// How many writes failed because its host had no room for them.
+    pub fn refused(&self) -> u64 {
+        lock(&self.0.state).refused
     }
 
     /// How many writes this disk was given.

@@ -31,7 +31,7 @@ mod net;
 mod rng;
 mod world_sim;
 
-pub use disk::{DiskHandle, Disks, Moment};
+pub use disk::{DiskHandle, Disks, Host, Moment};
 pub use executor::{Config, run, run_until_cut, run_with};
 pub use fault::Fault;
 pub use model::{Cache, Model};

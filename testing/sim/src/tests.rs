@@ -1,4 +1,4 @@
-use crate::{Config, Disks, Fault, Model, run, run_until_cut, run_with};
+use crate::{Config, Disks, Fault, Host, Model, run, run_until_cut, run_with};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -336,4 +336,32 @@ fn connections_carry_bytes_in_any_pieces_and_end() {
             client.await;
         });
     }
+}
+
+#[test]
+fn disks_of_one_host_share_its_room() {
+    let (disks, host) = (Disks::new(), Host::new(12 << 10));
+    let first = disks.add_on(&host, "/d/a", SIZE, Model::NVME);
+    disks.add_on(&host, "/d/b", SIZE, Model::NVME);
+    run_with(&disks, 5, Config::default(), async move {
+        let full = |written: std::io::Result<()>| {
+            assert_eq!(written.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+        };
+        let open = |path: &str| world::open(Path::new(path), OpenMode::ReadWrite).unwrap();
+        let (a, b) = (open("/d/a"), open("/d/b"));
+        a.write(0, vec![Buf::copy_from(&[1; 8192])]).await.unwrap();
+        b.write(512, vec![Buf::copy_from(&[2; 512])]).await.unwrap();
+        assert_eq!(host.free(), 0);
+        full(b.write(4096, vec![Buf::copy_from(&[3; 512])]).await);
+        a.write(4096, vec![Buf::copy_from(&[4; 4096])]).await.expect("it has its room already");
+        // What came before the page without room is written.
+        full(a.write(7680, vec![Buf::copy_from(&[5; 512]), Buf::copy_from(&[5; 512])]).await);
+        assert_eq!((first.peek(7680, 1), first.peek(8192, 1), first.refused()), (vec![5], vec![0], 1));
+        a.discard(512, 8192).await.unwrap();
+        assert_eq!(host.free(), 4096, "one page lay within it");
+        b.write(4096, vec![Buf::copy_from(&[6; 512])]).await.unwrap();
+        host.give(5000);
+        host.take(10_000);
+        assert_eq!(host.free(), 0);
+    });
 }

@@ -371,10 +371,20 @@ pub(crate) async fn create_pool(groups: Vec<Group>, ashift: u32) -> Result<Pool>
 
 /// As [`create_pool`], with more features.
 pub(crate) async fn create_pool_with(groups: Vec<Group>, ashift: u32, more: &[Feature]) -> Result<Pool> {
+    create_named(POOL, groups, ashift, more).await
+}
+
+/// As [`create_pool_with`], of another name.
+pub(crate) async fn create_named(
+    name: &str,
+    groups: Vec<Group>,
+    ashift: u32,
+    more: &[Feature],
+) -> Result<Pool> {
     let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY)
         .ok_or_else(|| Error::invalid("the default set of features is not known"))?;
     let options = CreateOptions {
-        name: POOL.into(),
+        name: name.into(),
         groups,
         ashift,
         features: features.into_iter().chain(more.iter().copied()).collect(),

@@ -194,10 +194,11 @@ impl Appliance {
         let volumes = self.all_volumes().await;
         let volumes = volumes.map_err(|e| api::ApiError::new(e.kind().into(), e.to_string()))?;
         let whole = volumes.into_iter().filter(|(_, facts)| !facts.is_half_copy);
-        let exports = whole.map(|(volume, _)| volume).collect();
+        let exports: Vec<NbdExport> = whole.map(|(volume, _)| volume).collect();
         let Some(server) = self.nbd() else {
             return Ok(Reply::Nbd(Nbd { exports, ..Nbd::default() }));
         };
+        let missing = self.offers().missing(&exports);
         let client = |c: nbd::Client| NbdClient {
             address: c.address.to_string(),
             export: c.export,
@@ -209,6 +210,7 @@ impl Appliance {
             addresses: self.addresses(Front::Nbd),
             tls: server.requires_tls(),
             exports,
+            missing,
             clients: server.clients().into_iter().map(client).collect(),
         }))
     }
@@ -266,9 +268,18 @@ impl Appliance {
 }
 
 impl Appliance {
-    /// Must be called before doors are opened.
-    pub fn set_offers(&self, offers: Offers) {
+    /// Must be called before doors are opened. A name that no dataset can have is refused; one that no dataset has is not,
+    /// for a pool that is imported later may have it.
+    ///
+    /// # Errors
+    /// `Invalid`, with the name and what is wrong with it.
+    pub fn set_offers(&self, offers: Offers) -> Result<()> {
+        for name in &offers.named {
+            dsl::name::check_dataset(name)
+                .map_err(|e| Error::invalid(format!("cannot export '{name}'")).because(e))?;
+        }
         *self.0.offers.lock().unwrap_or_else(PoisonError::into_inner) = offers;
+        Ok(())
     }
 
     pub(crate) fn offers(&self) -> Offers {

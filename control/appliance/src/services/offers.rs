@@ -19,6 +19,7 @@
 
 use crate::san::Network;
 use crate::shares::masks::{self, AUTO, NBD};
+use api::NbdExport;
 use api::san::{Auth, Members};
 use dsl::Stats;
 use dsl::props::{PropName, Source, Value};
@@ -92,6 +93,14 @@ impl Offers {
         }
         let is_open = facts.said == Some(true) || !facts.masked;
         is_open && (through != Through::Unasked || self.first.as_deref() == Some(dataset))
+    }
+}
+
+impl Offers {
+    /// The names of which there is no volume, nor one below.
+    pub(crate) fn missing(&self, volumes: &[NbdExport]) -> Vec<String> {
+        let is_there = |name: &&String| volumes.iter().any(|volume| disk::is_below(&volume.name, name));
+        self.named.iter().filter(|name| !is_there(name)).cloned().collect()
     }
 }
 

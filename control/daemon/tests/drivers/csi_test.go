@@ -18,6 +18,12 @@ import (
 
 const gib = int64(1) << 30
 
+// The driver's main program makes its loggers before anything else; without them it cannot log what it does.
+func TestMain(m *testing.M) {
+	utils.InitLogs("0", "zfssa-csi-driver", "test", "worker-1")
+	os.Exit(m.Run())
+}
+
 func login(t *testing.T) *Token {
 	t.Helper()
 	// Port 215 is where the driver looks; the appliance of the test is elsewhere.

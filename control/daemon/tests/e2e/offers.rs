@@ -9,6 +9,11 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("masked_luns_are_not_offered_over_nbd_unless_somebody_says_so", &[nbdinfo()], masked),
         trial("unasked_a_daemon_is_on_tcp_with_the_first_volume_of_up_alone", &[nbdinfo()], unasked),
+        trial(
+            "an_export_that_is_not_there_is_said_and_one_that_cannot_be_is_refused",
+            &[nbdinfo()],
+            misnamed,
+        ),
         trial("status_shows_every_address_and_luns_by_target_and_number", &[], shown),
     ]
 }
@@ -76,6 +81,22 @@ fn masked() {
     let tcp = self::tcp(&home).unwrap();
     assert!(gets(&format!("nbd://{tcp}/tank/clone")), "it was named");
     assert!(!gets(&format!("nbd://{tcp}/tank/p/open")), "it was not");
+    daemon.end();
+}
+
+/// It was accepted without a word, and no volume was offered at all.
+fn misnamed() {
+    let home = prepared();
+    let refused = home.fails("serve --export tank//x --arc-max 64M", 1);
+    assert!(refused.contains("cannot export 'tank//x'"), "{refused}");
+    let (daemon, _) =
+        home.start("serve --export nope/x --export tank/later --export tank/plain --arc-max 64M");
+    let missing =
+        |name: &str| home.run("status").contains(&format!("  export  {name}  there is no such volume"));
+    assert!(missing("nope/x") && missing("tank/later") && !missing("tank/plain"), "{}", home.run("status"));
+    assert!(home.run("status --json").contains("\"missing_exports\""));
+    home.run("zfs create -s -V 32M tank/later");
+    assert!(missing("nope/x") && !missing("tank/later") && at_socket(&home, "tank/later"));
     daemon.end();
 }
 

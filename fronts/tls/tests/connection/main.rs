@@ -4,6 +4,7 @@
 
 #[path = "../authority/mod.rs"]
 mod authority;
+mod v1;
 
 use authority::{Authority, Issued};
 use rustls::pki_types::pem::PemObject;
@@ -48,6 +49,18 @@ fn client(trusted: &Authority, own: Option<&Issued>) -> Arc<ClientConfig> {
             builder.with_client_auth_cert(vec![certificate], key).unwrap()
         }
     })
+}
+
+/// A client that shows a certificate which rustls would not let it take.
+fn client_unchecked(trusted: &Authority, own: &Issued) -> Arc<ClientConfig> {
+    let provider = rustls::crypto::ring::default_provider();
+    let certificate = CertificateDer::from_pem_slice(own.certificate.as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(own.key.as_bytes()).unwrap();
+    let key = provider.key_provider.load_private_key(key).unwrap();
+    let own = rustls::sign::CertifiedKey::new(vec![certificate], key);
+    let mut config = Arc::into_inner(client(trusted, None)).unwrap();
+    config.client_auth_cert_resolver = Arc::new(rustls::sign::SingleCertAndKey::from(own));
+    Arc::new(config)
 }
 
 /// Two ends of a connection that carries bytes as they are.
@@ -198,6 +211,27 @@ fn clients_are_taken_by_the_certificate_of_the_authority() {
         let strict = load(&files).unwrap();
         assert!(!is_taken(&strict, client(&ours, Some(&own))).await, "a revoked one");
         assert!(is_taken(&strict, client(&ours, Some(&ours.issue(6, &["x"])))).await);
+    });
+}
+
+/// The message was "invalid peer certificate: Other(OtherError(UnsupportedCertVersion))".
+#[test]
+fn a_certificate_of_version_1_is_refused_by_that_name() {
+    run(async {
+        let authority = Authority::new("ours");
+        let says_it = |e: units::Error| {
+            let said = e.to_string();
+            assert!(said.contains("X.509 version 1") && !said.contains("Unsupported"), "{said}");
+        };
+        let mut files = files(&authority);
+        files.insert("ca-cert.pem", authority.pem().into_bytes());
+        let checked = load(&files).unwrap();
+        let own = Issued { certificate: v1::CERTIFICATE.into(), key: v1::KEY.into() };
+        let (served, _client) = connect(&checked, client_unchecked(&authority, &own)).await;
+        says_it(served.unwrap_err());
+        files.insert("server-cert.pem", v1::CERTIFICATE.into());
+        files.insert("server-key.pem", v1::KEY.into());
+        says_it(load(&files).unwrap_err());
     });
 }
 

@@ -81,6 +81,12 @@ impl Disk for Opened {
             if state.fault.full {
                 return Box::pin(async { Err(io::ErrorKind::StorageFull.into()) });
             }
+            let room = state.place(offset, len);
+            if room < len {
+                let begun = Write { offset, parts }.first(room);
+                state.complete(begun);
+                return Box::pin(async { Err(io::ErrorKind::StorageFull.into()) });
+            }
             let base = state.model.write;
             let done = state.schedule(world::now(), base, offset, len);
             state.in_flight.insert(number, Write { offset, parts });
@@ -129,6 +135,7 @@ impl Disk for Opened {
             state.answers(unplugged)?;
             state.check(offset, len)?;
             state.view.discard(offset, len);
+            state.give_back(offset, len);
             Ok(())
         })
     }

@@ -6,6 +6,7 @@
 //!   power cut:      any part, torn            any part, torn                     all of it
 //! ```
 
+use super::host::Place;
 use crate::fault::Fault;
 use crate::image::Image;
 use crate::model::{Cache, Model};
@@ -30,6 +31,17 @@ impl Write {
             image.write(at, part);
             at += part.len() as u64;
         }
+    }
+
+    /// Its first bytes alone.
+    pub fn first(self, len: u64) -> Write {
+        let mut left = len as usize;
+        let cut = |part: Buf| {
+            let kept = part.slice(0..left.min(part.len()));
+            left -= kept.len();
+            kept
+        };
+        Write { offset: self.offset, parts: self.parts.into_iter().map(cut).collect() }
     }
 
     fn len(&self) -> u64 {
@@ -62,6 +74,10 @@ pub(super) struct State {
     pub opened_for_writing: bool,
     /// How often it was unplugged: what was opened before the last time stays dead, as a descriptor does.
     pub unplugged: u64,
+    /// What it has of its host; one of its own has its room for itself.
+    pub place: Option<Place>,
+    /// Writes for which the host had no room.
+    pub refused: u64,
 }
 
 impl State {
@@ -83,6 +99,8 @@ impl State {
             dirty_bytes: 0,
             opened_for_writing: false,
             unplugged: 0,
+            place: None,
+            refused: 0,
         }
     }
 

@@ -1,0 +1,20 @@
+//! A certificate of X.509 version 1 for "nas", signed by its own key, as `openssl x509 -req` makes them without extensions.
+
+pub const CERTIFICATE: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBGTCBvwIUF2QVyz6ioLNbZKodbhejK35rLn4wCgYIKoZIzj0EAwIwDjEMMAoG
+A1UEAwwDbmFzMCAXDTI2MTEyNTAwMTYyNFoYDzIxMjYxMTAxMDAxNjI0WjAOMQww
+CgYDVQQDDANuYXMwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASgVBS7HGCUZ9bp
+a3yUdsDD5r632IZt7WgOtfi4QJ6FLm11mg+90AQeZlvCFBiO2OsN/rYkb1Op7vgp
+ns8uqD+XMAoGCCqGSM49BAMCA0kAMEYCIQD0eda5x/xYOe5H8dB54VrkuQP9RmCq
+RyxLZioKlBpLiAIhAJRQLTlaQGcStcLoFyV9N5JO/qSYxLG2Tl996xT+RR4r
+-----END CERTIFICATE-----
+";
+
+pub const KEY: &str = "\
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgKt4uA+UMniZRrXsv
++f/aYD3ZNGMug/PXvAGKKo7k60ahRANCAASgVBS7HGCUZ9bpa3yUdsDD5r632IZt
+7WgOtfi4QJ6FLm11mg+90AQeZlvCFBiO2OsN/rYkb1Op7vgpns8uqD+X
+-----END PRIVATE KEY-----
+";
