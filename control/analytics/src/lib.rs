@@ -28,7 +28,6 @@
 mod block;
 mod bytes;
 mod clock;
-mod csv;
 mod data;
 mod dataset;
 mod errands;
@@ -41,7 +40,6 @@ mod tap;
 #[cfg(test)]
 mod tests;
 
-pub use csv::csv;
 pub use errands::Errands;
 pub use hub::OfHub;
 pub use recorder::{Limits, Recorder};

@@ -119,7 +119,6 @@ impl Recorder {
             state.last = now.saturating_sub(1);
         }
         self.open_store(now).await;
-        let records = self.state().recorded.clone();
         if self.state().is_new {
             for name in defaults {
                 if let Ok(name) = self.open(name) {
@@ -127,7 +126,25 @@ impl Recorder {
                 }
             }
         }
+        self.reopen_all(now).await;
+    }
+
+    /// The datasets that the store knows, and that are not open: at the start, or once a store can be opened at last.
+    async fn reopen_all(&self, now: u64) {
+        let Some(taps) = self.state().taps.clone() else { return };
+        let records = self.state().recorded.clone();
         for (id, record) in records {
+            {
+                let mut state = self.state();
+                if state.doomed.contains(&id) {
+                    continue;
+                }
+                // One of that name was opened meanwhile: it goes on with the history that there is.
+                if let Some(dataset) = state.datasets.get_mut(&record.name) {
+                    (dataset.id, dataset.saved) = (id, true);
+                    continue;
+                }
+            }
             self.reopen(id, record, &*taps, now).await;
         }
     }
@@ -154,6 +171,10 @@ impl Recorder {
             }
             Some(Err(e)) => state.failed(&e.to_string()),
             None => state.failed("opening the store of samples panicked"),
+        }
+        if !self.0.store_is_open() {
+            // Numbers that the store will not have given, whenever it can be opened.
+            state.next_id = state.next_id.max(1 << 31 | (now as u32) >> 1);
         }
     }
 
@@ -239,6 +260,13 @@ impl Recorder {
         let (now, wall) = (world::now(), world::wall_clock().seconds);
         if !self.0.store_is_open() {
             self.open_store(wall).await;
+            self.reopen_all(wall).await;
+        }
+        if !self.0.store_is_open() {
+            // Why is told already. What is full takes less memory encoded.
+            let own = self.clone();
+            self.0.errands.run(move || own.seal_here()).await;
+            return;
         }
         let own = self.clone();
         let done = self.0.errands.run(move || own.flush_here()).await;
@@ -261,12 +289,18 @@ impl Recorder {
         }
     }
 
-    fn flush_here(&self) -> units::Result<()> {
+    /// Encodes what is full; the names of all datasets.
+    fn seal_here(&self) -> Vec<String> {
         let names: Vec<String> = self.state().datasets.keys().cloned().collect();
         for name in &names {
             // The lock is let go after each, so that a sample that is due waits for one block at most.
             while self.state().datasets.get_mut(name).is_some_and(Dataset::seal_one) {}
         }
+        names
+    }
+
+    fn flush_here(&self) -> units::Result<()> {
+        let names = self.seal_here();
         let mut puts = Vec::new();
         for name in &names {
             for of in Granularity::ALL {

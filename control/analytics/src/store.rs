@@ -75,6 +75,8 @@ pub(crate) struct Found {
 pub(crate) struct Store {
     path: PathBuf,
     database: Option<Database>,
+    /// What was found when it was used: it is set aside when it is opened next.
+    damage: Option<Error>,
     left_free: u64,
 }
 
@@ -89,7 +91,7 @@ fn granularity(code: u8) -> Option<Granularity> {
 impl Store {
     /// Nothing is opened yet.
     pub fn at(path: &Path) -> Store {
-        Store { path: path.into(), database: None, left_free: LEFT_FREE }
+        Store { path: path.into(), database: None, damage: None, left_free: LEFT_FREE }
     }
 
     #[cfg(test)]
@@ -99,7 +101,11 @@ impl Store {
 
     /// Opens it, or begins one anew. `seconds`: since 1970, for the name under which a damaged one is set aside.
     pub fn open(&mut self, seconds: u64) -> Result<Found> {
-        match self.try_open() {
+        let opened = match self.damage.take() {
+            Some(damage) => Err(damage),
+            None => self.try_open(),
+        };
+        match opened {
             Err(e) if e.kind() == Kind::Corrupt => {
                 let notice = self.set_aside(seconds, &e)?;
                 let found = self.try_open()?;
@@ -283,11 +289,13 @@ impl Store {
             transaction.commit()?;
             Ok(outcome)
         });
-        if outcome.is_err() {
+        outcome.inspect_err(|e| {
             // After an error of its file it answers nothing any more.
             self.database = None;
-        }
-        outcome
+            if e.kind() == Kind::Corrupt {
+                self.damage = Some(Error::corrupt(e.to_string()));
+            }
+        })
     }
 }
 

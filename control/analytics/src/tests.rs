@@ -372,6 +372,34 @@ fn a_full_disk_stops_samples_from_being_kept_and_says_so_until_there_is_room() {
 }
 
 #[test]
+fn a_store_that_can_be_opened_later_is_gone_on_with() {
+    let lab = Lab::new("later");
+    lab.run(START, true, move |_| seconds(200));
+    let (path, away) = (lab.path(), lab.dir.join("away"));
+    std::fs::rename(&path, &away).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    lab.run(START + 300, true, move |recorder| async move {
+        let name = recorder.open("5.count").unwrap();
+        recorder.save(&name).unwrap();
+        seconds(130).await;
+        let problem = recorder.settings().problem.unwrap();
+        assert!(problem.contains("open the store of samples"), "{problem}");
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::rename(&away, &path).unwrap();
+        seconds(130).await;
+        assert_eq!(recorder.settings().problem, None);
+        let names: Vec<String> = recorder.datasets().into_iter().map(|d| d.name).collect();
+        assert_eq!(names, ["0.count", "5.count"]);
+    });
+    lab.run(START + 700, true, move |recorder| async move {
+        let data = recorder.data(&second("0.count", Start::At(START), 600)).await.unwrap();
+        assert!(data.points.len() > 250, "{}", data.points.len());
+        let data = recorder.data(&second("5.count", Start::At(START), 600)).await.unwrap();
+        assert!(data.points.len() > 250 && data.points[0].sample >= START + 300, "{}", data.points.len());
+    });
+}
+
+#[test]
 fn a_damaged_store_is_set_aside_named_and_begun_anew() {
     for damage in 0..6u64 {
         let lab = Lab::new(&format!("damaged{damage}"));

@@ -8,12 +8,14 @@
 //!           ├─ ls  stat  find  cat
 //!           │  cp  tar                  files, without mounting anything
 //!           ├─ shell                    the contexts of an appliance
+//!           ├─ top    calc              performance: what goes on, and its arithmetic
 //!           ├─ inspect   bench          tools
 //!           └─ completions   man   help
 //! ```
 //!
 //! Not here: what the words mean for a pool; the appliance says whether a value will do.
 
+pub mod calc;
 mod examples;
 pub mod rescue;
 pub mod shell;
@@ -82,6 +84,13 @@ pub enum Command {
     Cp(rescue::Cp),
     /// Make an archive of files, as far as they can be read
     Tar(rescue::Tar),
+    /// Show what goes on now, by layer: operations, bandwidth, response time, and what is under way at once
+    Top(calc::Top),
+    /// Reckon with bandwidth, transfer size, operations, response time and concurrency
+    ///
+    /// Bandwidth is operations per second times transfer size; what is outstanding is operations per second times response
+    /// time (Little's law). Give two of either three, and the others follow.
+    Calc(calc::Calc),
     /// Look into pools without importing or changing them
     Inspect(tools::Inspect),
     /// Measure the engine beside what it is compared with

@@ -12,9 +12,11 @@
 //! Not here: what any of it means for a pool (`appliance`); how the daemon is reached (`client`).
 
 pub mod args;
+pub mod calc;
 mod session;
 pub mod status;
 pub mod text;
+pub mod top;
 mod tunable;
 mod zfs;
 mod zpool;

@@ -12,6 +12,7 @@
 //!
 //! Not here: what a request means (`api`), and what a path does (`rest`).
 
+mod analytics;
 mod shares;
 mod values;
 
@@ -165,6 +166,7 @@ impl Remote {
                 Ok(Reply::Pools(list(&pools, "pools").map(values::pool).collect()))
             }
             Request::Shares(asked) => self.shares(asked),
+            Request::Analytics(asked) => self.analytics(asked),
             Request::San(San::Show) => Ok(Reply::San(Box::new(self.san_state()?))),
             Request::Services(asked) if asked != Services::Show => {
                 self.declared(&Request::Services(asked))?;

@@ -9,7 +9,7 @@
 //!                  │                               ├─ local: the appliance in this process, for as long as it takes
 //!                  │                               └─ client::Remote: an appliance over HTTPS (shell --url)
 //!                  ├─ password ──────▶ password: the API of that daemon, or the home
-//!                  ├─ status, down ──▶ the daemon of this home, which must run
+//!                  ├─ status, down, top ▶ the daemon of this home, which must run
 //!                  ├─ ls, stat, find,
 //!                  │  cat, cp, tar ──▶ rescue: files of a pool that is only read
 //!                  ├─ inspect, bench ▶ tools: no appliance at all
@@ -113,6 +113,11 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
         Command::Cat(args) => rescue::cat(home, args),
         Command::Cp(args) => rescue::cp(home, args),
         Command::Tar(args) => rescue::tar(home, args),
+        Command::Top(args) => {
+            let mut daemon = running(home)?.ok_or_else(|| none_runs(home))?;
+            with_caller(&mut daemon, line, |session| cli::top::run(session, &args))
+        }
+        Command::Calc(args) => cli::calc::run(&mut std::io::stdout(), &args),
         Command::Inspect(args) => tools::inspect(args),
         Command::Bench(args) => tools::bench(home, args),
     }

@@ -72,6 +72,29 @@ pub(crate) enum Context {
     Maintenance,
     System,
     Updates,
+    Analytics,
+    /// What is kept of statistics; one of it.
+    Datasets,
+    Dataset {
+        name: String,
+        label: String,
+        draft: Draft,
+    },
+    Worksheets,
+    Worksheet {
+        uuid: String,
+        name: String,
+        draft: Draft,
+    },
+    /// A statistic on a worksheet; a new one has no name yet.
+    Graph {
+        worksheet: String,
+        name: Option<String>,
+        draft: Draft,
+    },
+    AnalyticsSettings {
+        draft: Draft,
+    },
 }
 
 pub(crate) fn side(of: Members) -> &'static str {
@@ -114,6 +137,14 @@ impl Context {
             Context::Maintenance => word("maintenance"),
             Context::System => word("system"),
             Context::Updates => word("updates"),
+            Context::Analytics => word("analytics"),
+            Context::Datasets => word("datasets"),
+            // One dataset, not the datasets.
+            Context::Dataset { label, .. } => (format!("analytics {label}"), true),
+            Context::Worksheets => word("worksheets"),
+            Context::Worksheet { name, .. } => (format!("analytics worksheet {name}"), true),
+            Context::Graph { name, .. } => word(name.as_deref().unwrap_or("dataset")),
+            Context::AnalyticsSettings { .. } => word("settings"),
         }
     }
 
@@ -125,6 +156,10 @@ impl Context {
             | Context::Object { draft, .. }
             | Context::Group { draft, .. }
             | Context::Service { draft, .. }
+            | Context::Dataset { draft, .. }
+            | Context::Worksheet { draft, .. }
+            | Context::Graph { draft, .. }
+            | Context::AnalyticsSettings { draft }
             | Context::Inquiry { draft } => Some(draft),
             _ => None,
         }
@@ -138,6 +173,10 @@ impl Context {
             | Context::Object { draft, .. }
             | Context::Group { draft, .. }
             | Context::Service { draft, .. }
+            | Context::Dataset { draft, .. }
+            | Context::Worksheet { draft, .. }
+            | Context::Graph { draft, .. }
+            | Context::AnalyticsSettings { draft }
             | Context::Inquiry { draft } => Some(draft),
             _ => None,
         }
@@ -149,7 +188,7 @@ impl Context {
             Context::Item { new, .. } | Context::SchemaProperty { new, .. } => *new,
             Context::Automatic { id, .. } => id.is_none(),
             Context::Object { iqn, .. } => iqn.is_none(),
-            Context::Group { name, .. } => name.is_none(),
+            Context::Group { name, .. } | Context::Graph { name, .. } => name.is_none(),
             _ => false,
         }
     }

@@ -38,6 +38,13 @@ impl Shell<'_> {
             | Context::Object { .. }
             | Context::Group { .. }
             | Context::Inquiry { .. } => self.enter_san(words),
+            Context::Analytics
+            | Context::Datasets
+            | Context::Dataset { .. }
+            | Context::Worksheets
+            | Context::Worksheet { .. }
+            | Context::Graph { .. }
+            | Context::AnalyticsSettings { .. } => self.enter_analytics(words),
             Context::Maintenance | Context::System | Context::Updates => {
                 Ok(self.enter_maintenance(&words[0]))
             }
@@ -49,6 +56,7 @@ impl Shell<'_> {
             "shares" => Context::Shares,
             "configuration" => Context::Configuration,
             "maintenance" => Context::Maintenance,
+            "analytics" => Context::Analytics,
             _ => return None,
         };
         self.push(context);
@@ -63,6 +71,10 @@ impl Shell<'_> {
             Context::SchemaProperty { .. } => self.properties_schema(),
             Context::Service { .. } => self.properties_services(),
             Context::Automatic { .. } => self.properties_automatic(),
+            Context::Dataset { .. }
+            | Context::Worksheet { .. }
+            | Context::Graph { .. }
+            | Context::AnalyticsSettings { .. } => self.properties_analytics(),
             Context::Object { .. } | Context::Group { .. } | Context::Inquiry { .. } => self.properties_san(),
             _ => Ok(Vec::new()),
         }
@@ -75,6 +87,10 @@ impl Shell<'_> {
             Context::SchemaProperty { .. } => crate::schema::settable(),
             Context::Service { .. } => crate::services::settable(),
             Context::Automatic { .. } => crate::automatic::settable(),
+            Context::Dataset { .. }
+            | Context::Worksheet { .. }
+            | Context::Graph { .. }
+            | Context::AnalyticsSettings { .. } => crate::analytics::settable(self.here()),
             Context::Object { .. } | Context::Group { .. } | Context::Inquiry { .. } => {
                 crate::san::settable(self.here())
             }
@@ -92,6 +108,7 @@ impl Shell<'_> {
             Context::Automatics { .. } => self.lists_automatic(),
             Context::Objects(_) | Context::Groups(_) => self.lists_san(),
             Context::Updates => self.lists_maintenance(),
+            Context::Datasets | Context::Worksheets | Context::Worksheet { .. } => self.lists_analytics(),
             _ => Ok(Vec::new()),
         }
     }
@@ -104,6 +121,7 @@ impl Shell<'_> {
             Context::Schema => self.names_schema(),
             Context::Services => self.names_services(),
             Context::Automatics { .. } => self.names_automatic(),
+            Context::Datasets | Context::Worksheets | Context::Worksheet { .. } => self.names_analytics(),
             Context::Objects(_) | Context::Groups(_) => self.names_san(),
             _ => Vec::new(),
         }
@@ -116,6 +134,10 @@ impl Shell<'_> {
             Context::SchemaProperty { .. } => self.commit_schema()?,
             Context::Service { .. } => self.commit_services()?,
             Context::Automatic { .. } => self.commit_automatic()?,
+            Context::Dataset { .. }
+            | Context::Worksheet { .. }
+            | Context::Graph { .. }
+            | Context::AnalyticsSettings { .. } => self.commit_analytics()?,
             _ => self.commit_san()?,
         }
         if was_new {
@@ -138,6 +160,11 @@ impl Shell<'_> {
             Context::Services | Context::Service { .. } => self.command_services(words),
             Context::Schema | Context::SchemaProperty { .. } => self.command_schema(words),
             Context::System | Context::Updates => self.command_maintenance(words),
+            Context::Datasets
+            | Context::Dataset { .. }
+            | Context::Worksheets
+            | Context::Worksheet { .. }
+            | Context::Graph { .. } => self.command_analytics(words),
             _ => Ok(false),
         }
     }

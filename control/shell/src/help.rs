@@ -29,6 +29,7 @@ const EDIT: &[Entry] = &[
 pub(crate) fn children(context: &Context) -> Vec<Entry> {
     match context {
         Context::Root => vec![
+            ("analytics", "what happens, counted and kept over time"),
             ("configuration", "targets, initiators and their groups, services"),
             ("maintenance", "deferred updates, the configuration as a file"),
             ("shares", "projects, file systems and LUNs"),
@@ -50,6 +51,11 @@ pub(crate) fn children(context: &Context) -> Vec<Entry> {
         Context::Objects(Members::Initiators) => vec![("groups", "groups of initiators")],
         Context::Maintenance => vec![("system", "deferred updates, the configuration as a file")],
         Context::System => vec![("updates", "features that pools could have")],
+        Context::Analytics => vec![
+            ("datasets", "statistics that are open, and what is kept of them"),
+            ("settings", "how long samples are kept"),
+            ("worksheets", "graphs that are shown together"),
+        ],
         _ => Vec::new(),
     }
 }
@@ -140,6 +146,34 @@ fn own(context: &Context) -> Vec<Entry> {
             ("backup file", "writes the configuration into a file"),
             ("restore file", "replaces the configuration by that of a file"),
         ],
+        Context::Datasets => vec![
+            ("create statistic", "opens one and keeps it: iscsi.ops[op=read][size]"),
+            ("destroy name", "closes one, and forgets its samples"),
+            ("list", "all of them"),
+            ("resume", "all of them take samples again"),
+            ("select name", "goes to one, by its number or its statistic"),
+            ("statistics", "what can be opened, and by what it is broken down and filtered"),
+            ("suspend", "none of them takes samples"),
+        ],
+        Context::Dataset { .. } => vec![
+            ("csv [samples [granularity]]", "the last samples, with commas"),
+            ("destroy", "closes it, and forgets its samples"),
+            ("prune [granularity]", "forgets its samples: those of a second, minute or hour, or all"),
+            ("read [samples [granularity]]", "the last samples; granularity is second, minute or hour"),
+            ("save", "keeps it on disk, and what there is of it"),
+        ],
+        Context::Worksheets => vec![
+            ("create name", "makes one"),
+            ("destroy name", "destroys one; its datasets stay"),
+            ("list", "all of them"),
+            ("select name", "goes to one, by its number or name"),
+        ],
+        Context::Worksheet { .. } => vec![
+            ("dataset", "adds a graph: set name=statistic; commit"),
+            ("list", "its graphs"),
+            ("select name", "goes to a graph, by its number or statistic"),
+        ],
+        Context::Graph { name: Some(_), .. } => vec![("destroy", "takes it out of the worksheet")],
         Context::Updates => {
             vec![("list", "all deferred updates"), ("apply [pool [feature ...]]", "applies them, for good")]
         }

@@ -7,7 +7,7 @@
 //!   zfs:shares mysql (uncommitted)> commit                     ... until it is committed: one request
 //!   zfs:>                                                      and one is where the line began that led here
 //!
-//!   a line ── words ──▶ shell: the stack of contexts ──┬─ shares  san  maintenance     what each context understands
+//!   a line ── words ──▶ shell: the stack of contexts ──┬─ shares  san  analytics ...   what each context understands
 //!                                                      ├─ draft, show                  what is set, how it is shown
 //!                                                      └─ api::Caller ──▶ Request     all that leaves this crate
 //! ```
@@ -19,10 +19,12 @@
 //!
 //! Not here: what any of it means (`appliance`), and how requests travel (`client`).
 
+mod analytics;
 mod automatic;
 mod commands;
 mod complete;
 mod context;
+mod csv;
 mod dispatch;
 mod draft;
 mod help;

@@ -1,6 +1,7 @@
 //! The shell against an appliance that only writes down what it is asked.
 
 use crate::{Shell, run_script};
+use api::analytics::{Analytics, Told};
 use api::automatic::{Automatic, AutomaticDeed, Frequency, When};
 use api::san::{Group, San, SanState};
 use api::shares::{Item, ItemKind, Shares};
@@ -67,6 +68,7 @@ impl Caller for Book {
                 ServiceState { clients: 2, ..service("iscsi", &["127.0.0.1:3260"]) },
                 service("nbd", &[]),
             ]),
+            Request::Analytics(asked) => analytics(asked),
             Request::Schema(Schema::Show) => Reply::Schema(vec![CustomProperty {
                 name: "owner".into(),
                 kind: CustomType::EmailAddress,
@@ -79,6 +81,75 @@ impl Caller for Book {
         }
         Ok(reply)
     }
+}
+
+/// One dataset and one worksheet.
+fn analytics(asked: &Analytics) -> Reply {
+    Reply::Analytics(match asked {
+        Analytics::Datasets => Told::Datasets(vec![api::analytics::Dataset {
+            name: "io.ops[size]".into(),
+            unit: "operations/s".into(),
+            incore: 516 << 10,
+            size: 6 << 20,
+            saved: true,
+            ..Default::default()
+        }]),
+        Analytics::Worksheets => Told::Worksheets(vec![api::analytics::Worksheet {
+            uuid: "u-1".into(),
+            name: "split".into(),
+            graphs: vec![api::analytics::Graph { name: "io.ops[size]".into(), ..Default::default() }],
+            ..Default::default()
+        }]),
+        Analytics::Data(query) => Told::Data(api::analytics::Data {
+            name: query.name.clone(),
+            unit: "operations/s".into(),
+            scale: "bytes".into(),
+            points: vec![api::analytics::Point {
+                sample: 0,
+                samples: 1,
+                value: 5,
+                sum: 5,
+                min: 5,
+                max: 5,
+                parts: vec![api::analytics::Part {
+                    key: api::analytics::Key::Range(524_288, 1 << 20),
+                    value: 5,
+                    sum: 5,
+                }],
+            }],
+        }),
+        Analytics::Open { statistic } => return Reply::Named { name: statistic.clone() },
+        _ => return Reply::Done,
+    })
+}
+
+#[test]
+fn datasets_are_listed_read_and_changed_and_worksheets_get_graphs() {
+    let (text, asked) = transcript(
+        "analytics datasets\nshow\nselect dataset-000\nread 1\ncsv 1\nset suspended=true\ncommit\ncd /\n\
+         analytics datasets create iscsi.ops[size]\n\
+         analytics worksheets select split dataset\nset name=iscsi.ops[size] seconds=60\ncommit\n\
+         analytics datasets destroy io.ops[size]\n",
+    );
+    assert!(text.contains("dataset-000  active  516K    6M      io.ops[size]"), "{text}");
+    assert!(text.contains("1970-01-01 00:00:00             5            5 512K"), "{text}");
+    assert!(text.contains("1970-01-01T00:00:00Z,512K,5"), "{text}");
+    assert!(text.ends_with("To go on, say \"confirm destroy io.ops[size]\"\n"), "{text}");
+    let expected = [
+        Analytics::Suspend { name: Some("io.ops[size]".into()), suspended: true },
+        Analytics::Open { statistic: "iscsi.ops[size]".into() },
+        Analytics::Save { name: "iscsi.ops[size]".into() },
+        Analytics::GraphAdd {
+            worksheet: "u-1".into(),
+            graph: api::analytics::Graph {
+                name: "iscsi.ops[size]".into(),
+                drilldowns: Vec::new(),
+                seconds: 60,
+            },
+        },
+    ];
+    let asked: Vec<Request> = asked.into_iter().map(|(_, request)| request).collect();
+    assert_eq!(asked, expected.map(Request::Analytics));
 }
 
 fn service(name: &str, addresses: &[&str]) -> ServiceState {

@@ -39,6 +39,14 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
         "tar",
         &["cenote tar -f home.tar tank/home", "cenote tar -d /dev/disk/by-id tank/home:/anna > anna.tar"],
     ),
+    ("top", &["cenote top", "cenote top -n 5 'iscsi.ops[client]' 'io.ops[disk]'"]),
+    (
+        "calc",
+        &[
+            "cenote calc --bandwidth 100MB --size 64K",
+            "cenote calc --size 8K --outstanding 128 --latency 4ms",
+        ],
+    ),
     ("inspect labels", &["cenote inspect labels /dev/sdb1"]),
     ("inspect uberblocks", &["cenote inspect uberblocks /disks/a.img"]),
     ("inspect mos", &["cenote inspect mos -d /disks tank"]),

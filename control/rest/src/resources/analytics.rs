@@ -168,7 +168,7 @@ fn told(data: &Data) -> Value {
             })
         })
         .collect();
-    json!({ "size": points.len(), "data": points })
+    json!({ "size": points.len(), "unit": data.unit, "scale": data.scale, "data": points })
 }
 
 fn part_told(data: &Data, part: &api::analytics::Part) -> Value {
@@ -281,7 +281,7 @@ mod tests {
                 point(180, 1, Vec::new()),
             ],
         };
-        let expected = json!({ "size": 3, "data": [
+        let expected = json!({ "size": 3, "unit": "", "scale": "bytes", "data": [
             { "sample": 60, "startTime": "19700101T00:01:00", "samples": 1, "data": { "value": 2, "data": [
                 { "key": "512K", "from": 524_288, "to": 1_048_576, "value": 2 }] } },
             { "sample": 120, "startTime": "19700101T00:02:00", "samples": 60, "data": {

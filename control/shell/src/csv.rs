@@ -4,7 +4,7 @@ use api::analytics::Data;
 use std::fmt::Write;
 
 /// `time,key,value`, times in UTC. A sample that is not broken down has no key.
-pub fn csv(data: &Data) -> String {
+pub(crate) fn csv(data: &Data) -> String {
     let mut text = String::from("time,key,value\n");
     for point in &data.points {
         let time = api::http::date(point.sample);

@@ -1,0 +1,35 @@
+//! `calc`: what bandwidth, transfer size, operations, response time and concurrency say of one another.
+
+use clap::Args;
+
+/// Two of the first three give the third, and so do two of the last three: operations per second times transfer size is
+/// bandwidth; operations per second times response time is what is outstanding (Little's law).
+#[derive(Clone, Debug, Default, Args)]
+pub struct Calc {
+    /// Bytes per second: 100MB is 100,000,000, 100MiB and 100M are 104,857,600
+    #[arg(long, value_name = "BYTES")]
+    pub bandwidth: Option<String>,
+    /// Bytes of one operation: 64K is 65,536
+    #[arg(long, value_name = "BYTES")]
+    pub size: Option<String>,
+    /// Operations per second
+    #[arg(long, value_name = "N")]
+    pub iops: Option<f64>,
+    /// Response time of an operation: 850us, 4ms, 1.5s
+    #[arg(long, value_name = "TIME")]
+    pub latency: Option<String>,
+    /// Operations that are under way at once: threads, or the depth of a queue
+    #[arg(long, value_name = "N")]
+    pub outstanding: Option<f64>,
+}
+
+/// Statistics, live.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Top {
+    /// What to show, rather than the layers: iscsi.ops[client], io.ops[disk], nbd.ops[op=read][size]
+    #[arg(value_name = "STATISTIC")]
+    pub statistics: Vec<String>,
+    /// End after so many seconds
+    #[arg(short = 'n', long, value_name = "SECONDS")]
+    pub count: Option<u64>,
+}
