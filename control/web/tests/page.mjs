@@ -87,7 +87,7 @@ try {
   await byKeyboard(page);
 
   await page.click("#logout");
-  await page.waitForSelector("#by-code, #by-password");
+  await page.waitForSelector(".login form:not([hidden])");
   const after = await page.evaluate(() =>
     fetch("/api/access/v1/self", { headers: { "X-Cenote-Page": "1" } }).then((r) => r.status),
   );
