@@ -90,6 +90,14 @@ pub enum Request {
         name: String,
         action: ScrubAction,
     },
+    /// Begins a resilver, or the one under way from its start.
+    PoolResilver {
+        name: String,
+    },
+    /// Looks at all devices of a pool again.
+    PoolReopen {
+        name: String,
+    },
     LabelClear {
         device: String,
         force: bool,

@@ -22,6 +22,7 @@ use crate::services::offers::Offers;
 use api::{ApiError, Result};
 use disk::Volumes;
 use pool::{Host, Hub};
+use probe::Registration;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use tunables::{Tunable, Tunables, Watcher};
@@ -38,6 +39,8 @@ pub(crate) struct Inner {
     pub cache: Arc<arc::Cache>,
     /// The statistics that are open, of pools and fronts.
     pub hub: Hub,
+    /// Of the cache, as long as it lives.
+    pub _asked: Vec<Registration>,
     pub tunables: Arc<Tunables>,
     /// Keeps `zfs_arc_max`, as long as it lives.
     pub _cache_size: Arc<CacheSize>,
@@ -78,7 +81,8 @@ impl Appliance {
         let tunables = crate::tunables::at_start(&config)?;
         let half = crate::memory::half();
         let hub = Hub::new();
-        let cache = Arc::new(arc::Cache::new(half));
+        let cache = Arc::new(arc::Cache::new(half).telling(&hub));
+        let asked = cache.register(&hub);
         let cache_size = Arc::new(CacheSize { cache: cache.clone(), half });
         tunables.watch(&cache_size);
         let appliance = Appliance(Arc::new(Inner {
@@ -87,6 +91,7 @@ impl Appliance {
             host: crate::pools::host::host(),
             cache,
             hub,
+            _asked: asked,
             tunables,
             _cache_size: cache_size,
             tuning: Mutex::default(),

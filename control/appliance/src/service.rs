@@ -59,6 +59,8 @@ impl Appliance {
                 self.handle_device(&name, &device, action, &by).await
             }
             Request::PoolScrub { name, action } => self.scrub_pool(&name, action, &by).await,
+            Request::PoolResilver { name } => self.resilver_pool(&name, &by).await,
+            Request::PoolReopen { name } => self.reopen_pool(&name, &by).await,
             Request::LabelClear { device, force } => self.clear_labels(&device, force).await,
             Request::Datasets(query) => self.query_datasets(query).await,
             Request::DatasetCreate(new) => self.create_dataset(new, &by).await,

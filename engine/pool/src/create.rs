@@ -5,6 +5,7 @@
 
 use crate::assemble::{MapStyle, MosSpaceLog};
 use crate::file_systems::accounting;
+use crate::guids::Guids;
 use crate::open::{Parts, assemble, space_spec};
 use crate::pool::{Host, Pool};
 use crate::vdev_zaps;
@@ -62,10 +63,10 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
     if options.pool_props.iter().any(is_shared) {
         options.host.check_number()?;
     }
-    let guid = Guid(world::random_u64());
     let txg = Txg::INITIAL;
-    let new_guid = || Guid(world::random_u64());
-    let spec = Spec::create(guid, &options.groups, options.ashift, txg, new_guid)?;
+    let mut guids = Guids::default();
+    let guid = guids.draw();
+    let spec = Spec::create(guid, &options.groups, options.ashift, txg, || guids.draw())?;
     let how = vdev::OpenOptions {
         tunables: options.tunables.clone(),
         hub: options.hub.clone(),
@@ -151,6 +152,7 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
         uberblock,
         read_only: false,
         tunables: options.tunables,
+        hub: options.hub,
     };
     let pool = assemble(parts, txg);
     // There is nothing to wait for with: a device that fails now makes the creation fail.

@@ -372,6 +372,7 @@ async fn build(
         uberblock,
         read_only,
         tunables: options.tunables,
+        hub: options.hub,
     };
     let synced = parts.uberblock.txg;
     let pool = assemble(parts, synced.next());
@@ -406,11 +407,13 @@ pub(crate) struct Parts {
     pub uberblock: Uberblock,
     pub read_only: bool,
     pub tunables: Arc<Tunables>,
+    pub hub: Hub,
 }
 
 /// `open_txg` is the first txg that changes go into.
 pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
-    let Parts { config, tree, space, space_log, pipeline, mos, dsl, uberblock, read_only, tunables } = parts;
+    let Parts { config, tree, space, space_log, pipeline, mos, dsl, uberblock, read_only, tunables, hub } =
+        parts;
     let intent_logs = IntentLogs::new(pipeline.clone());
     dsl.set_log_keeper(intent_logs.clone());
     let pool = Pool(Arc::new(Inner {
@@ -423,6 +426,8 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         dsl,
         txgs: Txgs::new(open_txg.back(1), &tunables),
         tunables,
+        hub,
+        asked: Mutex::default(),
         uberblock: Mutex::new(uberblock),
         // The first commit after opening writes all labels: a crash may have left some that do not agree.
         config_dirty: AtomicBool::new(true),
@@ -451,6 +456,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         claimed_logs: Mutex::default(),
     }));
     pool.watch_suspension();
+    pool.tell_statistics();
     pool
 }
 

@@ -22,6 +22,25 @@ impl fmt::Debug for Label {
     }
 }
 
+/// What a dataset is as an appliance sees it: pool, project and share; a volume right below its pool is a share of the
+/// default project.
+pub fn labels_of(dataset: &str, is_volume: bool) -> Vec<(Breakdown, &str)> {
+    let mut parts = dataset.splitn(3, '/');
+    let pool = parts.next().unwrap_or_default();
+    let (project, share) = match (parts.next(), parts.next()) {
+        (None, _) => ("default", ""),
+        (Some(volume), None) if is_volume => ("default", volume),
+        (Some(project), None) => (project, ""),
+        (Some(project), Some(share)) => (project, share),
+    };
+    vec![
+        (Breakdown::Dataset, dataset),
+        (Breakdown::Pool, pool),
+        (Breakdown::Project, if dataset.is_empty() { "" } else { project }),
+        (Breakdown::Share, share),
+    ]
+}
+
 /// What is the same for all events of a place: client, LUN, dataset, disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Labels([Option<Label>; Breakdown::LABELS]);

@@ -30,7 +30,11 @@ impl Io {
         Io { probe, directions: [const { OnceLock::new() }; 3] }
     }
 
-    /// Counts an event that is also told, by [`Io::probe`] or by another place.
+    pub fn probe(&self) -> &Probe {
+        &self.probe
+    }
+
+    /// Counts an event that is told elsewhere, at a place of the same family.
     pub fn count(&self, event: &Event<'_>) {
         let nanos = event.nanos();
         let mine = self.directions[direction(event.op)].get_or_init(|| Sharded::new(CELLS)).mine();

@@ -32,7 +32,7 @@ mod source;
 mod statistics;
 
 pub use breakdown::{Breakdown, Quantity};
-pub use event::{Event, Label};
+pub use event::{Event, Label, labels_of};
 pub use histogram::{Histogram, Scale};
 pub use hub::{Hub, Opened, Probe, Registration};
 pub use io::{Io, IoSnapshot, OpSnapshot};

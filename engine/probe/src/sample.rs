@@ -95,6 +95,12 @@ impl From<Key> for Mark {
     }
 }
 
+impl From<&crate::Label> for Mark {
+    fn from(label: &crate::Label) -> Mark {
+        Mark::Word(label.0.clone())
+    }
+}
+
 impl Reading {
     fn mark(&self, by: Breakdown) -> Option<&Mark> {
         self.marks.iter().find(|(b, _)| *b == by).map(|(_, mark)| mark)

@@ -160,7 +160,7 @@ const fn asked(
 const ISCSI: &[Breakdown] =
     &[Op, Command, Client, Target, Lun, Project, Dataset, Pool, Size, Latency, Offset];
 const NBD: &[Breakdown] = &[Op, Client, Share, Project, Dataset, Pool, Size, Latency, Offset];
-const FS: &[Breakdown] = &[Op, File, Share, Project, Dataset, Pool, Size, Latency, Offset];
+const FS: &[Breakdown] = &[Op, Share, Project, Dataset, Pool, Size, Latency, Offset];
 const DISK: &[Breakdown] = &[Op, Class, Disk, Pool, Size, Latency, Offset];
 const ZFS: &[Breakdown] = &[Op, Class, Pool, Size, Latency, Offset];
 const STAGE: &[Breakdown] = &[Op, Type, Pool, Size];
@@ -180,7 +180,7 @@ static STATISTICS: &[Statistic] = &[
         BYTES,
         Cost::Medium,
         ISCSI,
-        "Bytes that iSCSI initiators read, wrote and trimmed.",
+        "Data of iSCSI initiators' commands, as it crossed the wire.",
     ),
     told(
         ("nbd.ops", "Protocol", "NBD operations"),
@@ -196,7 +196,7 @@ static STATISTICS: &[Statistic] = &[
         BYTES,
         Cost::Medium,
         NBD,
-        "Bytes that NBD clients read, wrote, zeroed and trimmed.",
+        "Bytes that NBD clients read, wrote, zeroed and trimmed; the share is the export.",
     ),
     told(
         ("fs.ops", "Protocol", "File system operations"),
@@ -274,7 +274,7 @@ static STATISTICS: &[Statistic] = &[
         Family::Arc,
         OPS,
         Cost::Medium,
-        &[HitMiss, Pool],
+        &[HitMiss],
         "Lookups of blocks in the cache, and whether they were there.",
     ),
     asked(
@@ -289,7 +289,14 @@ static STATISTICS: &[Statistic] = &[
         Taken::Gauge,
         StatUnit::Bytes,
         &[Component],
-        "What the cache may have, and of that what the adaptive parameter gives to blocks used once.",
+        "What the cache may have, and how it is divided between data and metadata while both want it.",
+    ),
+    asked(
+        ("arc.adaptive", "Cache", "ARC adaptive parameter"),
+        Taken::Gauge,
+        StatUnit::Bytes,
+        &[Component],
+        "What blocks that were used once may have; ghosts move it.",
     ),
     asked(
         ("arc.ghosts", "Cache", "ARC ghost hits"),
@@ -311,7 +318,7 @@ static STATISTICS: &[Statistic] = &[
         Family::Zil,
         OPS,
         Cost::Low,
-        &[Dataset, Pool, Writers, Size, Latency],
+        &[Pool, Writers, Size, Latency],
         "Commits of intent logs: how many writers share one, how much is written, how long it takes until it is flushed.",
     ),
     told(
@@ -319,7 +326,7 @@ static STATISTICS: &[Statistic] = &[
         Family::Zil,
         BYTES,
         Cost::Low,
-        &[Dataset, Pool, Writers, Latency],
+        &[Pool, Writers, Latency],
         "Bytes of log records that were committed.",
     ),
     told(

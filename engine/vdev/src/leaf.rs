@@ -119,6 +119,11 @@ impl Leaf {
         })
     }
 
+    /// How long its device has had work, so far.
+    pub fn busy_nanos(&self) -> u64 {
+        self.queue.busy_nanos()
+    }
+
     /// It changes when the leaf takes the place of the group that it was the last of.
     pub fn guid(&self) -> Guid {
         Guid(self.guid.load(Ordering::Relaxed))

@@ -64,9 +64,10 @@ impl Session {
             Either::Right(_) => None,
         };
         let Some(opened) = opened else { return Ok(()) };
-        let (share, from) = (&opened.name, from(&client));
-        let probe = hub.probe(Family::Nbd, &[(Breakdown::Client, &from), (Breakdown::Share, share)]);
-        let io = Arc::new(Io::new(probe));
+        let from = from(&client);
+        let mut labels = probe::labels_of(opened.volume.dataset(), true);
+        labels.extend([(Breakdown::Client, from.as_str()), (Breakdown::Share, &opened.name)]);
+        let io = Arc::new(Io::new(hub.probe(Family::Nbd, &labels)));
         began(&opened.name, &io);
         // The hold lives until the last request is done, whatever made the transmission end.
         let _hold = opened.hold;

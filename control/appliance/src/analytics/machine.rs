@@ -1,7 +1,7 @@
 //! What the kernel counts of the machine, as sources of statistics: processors, memory of the daemon, network devices.
 //!
-//! Each is a text of `/proc`, read when a statistic that needs it takes its sample, and parsed by a plain function. What runs
-//! up is told as it stands; the hub makes differences of it.
+//! Each is a text of `/proc`, read when a statistic that needs it takes its sample, and parsed by a plain function. What
+//! runs up is told as it stands; the hub makes differences of it.
 
 use probe::{Breakdown, Hub, Mark, Reading, Registration};
 use std::path::Path;

@@ -138,6 +138,9 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("zpool replace", &["zpool replace tank /dev/sdb /dev/sdd", "zpool replace -w tank /dev/sdb"]),
     ("zpool clear", &["zpool clear tank", "zpool clear tank /disks/a.img"]),
     ("zpool scrub", &["zpool scrub -w tank", "zpool scrub -p tank"]),
+    ("zpool resilver", &["zpool resilver tank"]),
+    ("zpool reopen", &["zpool reopen tank", "zpool reopen"]),
+    ("zpool wait", &["zpool wait -t resilver,replace tank", "zpool wait tank", "zpool wait -t scrub tank 5"]),
     ("zpool labelclear", &["zpool labelclear /dev/sdb"]),
     ("zpool version", &["zpool version"]),
     (

@@ -102,6 +102,16 @@ fn properties() {
             "{said}"
         );
     }
+    // What is below it was unmounted before it was found busy, and is mounted again.
+    home.run("zfs create tank/a/below");
+    home.run("zfs mount -a");
+    let mounted = home.run("zfs mount");
+    assert!(mounted.contains("tank/a/below "), "{mounted}");
+    fs::write(at.join("a/below/f"), "below").unwrap();
+    assert!(home.fails("zfs rename tank/a tank/c", 1).starts_with(&busy));
+    assert_eq!(home.run("zfs mount"), mounted);
+    assert_eq!(fs::read_to_string(at.join("a/below/f")).unwrap(), "below");
+    home.run("zfs destroy -r tank/a/below");
     drop(held);
     home.run("zfs mount -a");
     home.run("zfs rename tank/a tank/c");

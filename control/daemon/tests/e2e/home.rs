@@ -64,8 +64,13 @@ impl Home {
 
     /// Starts the daemon with these words and waits until it says that it is ready: what it says up to there.
     pub fn start(&self, line: &str) -> (Daemon, String) {
+        self.start_logging(line, Stdio::inherit())
+    }
+
+    /// As [`Home::start`]; what it logs goes there.
+    pub fn start_logging(&self, line: &str, log: impl Into<Stdio>) -> (Daemon, String) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let mut child = self.cenote(&words).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = self.cenote(&words).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut text = String::new();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         // The last line of `up`, and the only one of `serve`.

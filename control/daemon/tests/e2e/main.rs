@@ -34,6 +34,7 @@ mod database;
 mod devices;
 mod documents;
 mod drivers;
+mod exchange;
 mod files;
 mod golden;
 mod home;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         memory::trials(),
         commands::trials(),
         devices::trials(),
+        exchange::trials(),
         golden::trials(),
         rescue::trials(),
         files::trials(),

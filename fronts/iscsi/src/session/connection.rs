@@ -18,7 +18,7 @@ use super::handshake::Opened;
 use super::journal::Journal;
 use super::payload::Lent;
 use super::task::{State, Task};
-use super::units_seen::UnitsSeen;
+use super::units_seen::{Place, UnitsSeen};
 use super::{Session, Vitals};
 use crate::directory::{Asking, Directory, Unit};
 use crate::params::{MAX_RECEIVE, Params};
@@ -27,7 +27,7 @@ use crate::wire::Header;
 use flow::{Inbox, Lease, Load, Outbox};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use probe::{Breakdown, Family, Io};
+use probe::Io;
 use scsi::{Nexus, Outcome, Stop};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -188,10 +188,9 @@ impl Connection {
                 (None, Nexus { initiator, port })
             }
         };
-        let io = target.as_ref().map(|target| {
-            let labels = [(Breakdown::Client, agreed.asking.initiator.as_str()), (Breakdown::Target, target)];
-            Arc::new(Io::new(shared.hub().probe(Family::Iscsi, &labels)))
-        });
+        let client = agreed.asking.initiator.clone();
+        let place = Place { hub: shared.hub().clone(), client, target: target.clone().unwrap_or_default() };
+        let io = target.as_ref().map(|_| Arc::new(Io::new(place.probe(""))));
         if let Some(io) = &io {
             shared.note_io(id, io.clone());
         }
@@ -203,7 +202,7 @@ impl Connection {
             asking: agreed.asking,
             target,
             params: agreed.params,
-            units: UnitsSeen::new(nexus, units),
+            units: UnitsSeen::new(nexus, place, units),
             inbox,
             outbox: Outbox::new(),
             intake: Intake::Pdus,
@@ -339,7 +338,7 @@ impl Connection {
             return false;
         }
         let Some((parts, load)) = self.outbox.take() else { return false };
-        self.journal.sent();
+        self.journal.sent(|lun| self.units.probe(lun));
         self.sending = Some((self.stream.send(parts), load));
         true
     }
