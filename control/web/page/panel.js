@@ -5,6 +5,7 @@
 //   list: a click highlights, the menu drills down      picture: hover tells, drag moves in time, wheel with Ctrl zooms
 
 import { button, fill, h, name, visible } from "./dom.js";
+import { Fault, post } from "./api.js";
 import { drawAreas, nearest, ranked } from "./areas.js";
 import { ticks } from "./axis.js";
 import { count, inUnit, moment } from "./format.js";
@@ -50,6 +51,7 @@ export class Panel extends HTMLElement {
     this.dataset = dataset;
     this.query = parse(dataset.name);
     this.series = new Series(dataset.name);
+    if (dataset.suspended) this.series.limit = dataset.last;
     this.lit = new Set(lit);
     this.isHeat = dataset.range === true && this.query.breakdown !== null;
     return this;
@@ -201,7 +203,11 @@ export class Panel extends HTMLElement {
       await series.need(context.axis.view(), context.signal);
       if (this.problem) fill(this.problem);
     } catch (error) {
-      if (!context.signal.aborted && this.problem) fill(this.problem, /** @type {Error} */ (error).message);
+      if (context.signal.aborted) return;
+      // What nobody asked for a while was closed, as while this page was not looked at.
+      const isClosed = error instanceof Fault && error.status === 404;
+      if (isClosed) await post("/api/analytics/v1/datasets", { statistic: this.dataset.name }).catch(() => {});
+      else if (this.problem) fill(this.problem, /** @type {Error} */ (error).message);
     }
     this.soon();
   }

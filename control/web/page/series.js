@@ -26,6 +26,8 @@ export class Series {
     this.points = new Map();
     this.from = 0;
     this.to = -1;
+    /** Of a dataset that takes no samples: the last second that there will be. */
+    this.limit = Infinity;
     /** @type {Promise<void>} */
     this.turn = Promise.resolve();
   }
@@ -36,7 +38,8 @@ export class Series {
    * @param {AbortSignal} signal
    */
   need(view, signal) {
-    this.turn = this.turn.then(() => (signal.aborted ? undefined : this.fetch(view, signal)));
+    // One after the other, also after one that failed.
+    this.turn = this.turn.catch(() => {}).then(() => (signal.aborted ? undefined : this.fetch(view, signal)));
     return this.turn;
   }
 
@@ -44,7 +47,9 @@ export class Series {
    * @param {{from: number, to: number, step: number}} view
    * @param {AbortSignal} signal
    */
-  async fetch({ from, to, step }, signal) {
+  async fetch({ from, to: wanted, step }, signal) {
+    const to = Math.min(wanted, this.limit);
+    if (to < from) return;
     const first = Math.floor(from / step) * step;
     if (step !== this.step || this.to < this.from || first > this.to + step || to < this.from - step) {
       this.step = step;

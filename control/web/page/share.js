@@ -4,6 +4,7 @@ import { button, fill, h, link, name, table, visible } from "./dom.js";
 import { get, may, path, put, post, remove } from "./api.js";
 import { confirm, form, say } from "./dialog.js";
 import { size } from "./format.js";
+import { schedules } from "./schedules.js";
 import { CHANGES } from "./share_fields.js";
 import { newFilesystem, newLun, place } from "./shares.js";
 
@@ -74,25 +75,30 @@ export async function showShare(main, parts, signal) {
       { class: "columns" },
       h("section", { "aria-labelledby": "p-h" }, h("h2", { id: "p-h" }, "Properties"), properties(item)),
       h(
-        "section",
-        { "aria-labelledby": "sn-h" },
+        "div",
+        { class: "part" },
+        what === "project" ? await sharesOf(pool, project, signal) : null,
         h(
-          "div",
-          { class: "title" },
-          h("h2", { id: "sn-h" }, "Snapshots"),
-          may("nas.allow_takeSnap")
-            ? button("Take a snapshot\u2026", () => take(where, what, again), { id: "snapshot" })
-            : null,
+          "section",
+          { "aria-labelledby": "sn-h" },
+          h(
+            "div",
+            { class: "title" },
+            h("h2", { id: "sn-h" }, "Snapshots"),
+            may("nas.allow_takeSnap")
+              ? button("Take a snapshot\u2026", () => take(where, what, again), { id: "snapshot" })
+              : null,
+          ),
+          table(
+            "Snapshots",
+            ["Name", "Taken", "Only in it>", ""],
+            taken.snapshots.map((/** @type {any} */ s) => snapshotRow(s, item, what, where, again)),
+            "None yet.",
+          ),
         ),
-        table(
-          "Snapshots",
-          ["Name", "Taken", "Only in it>", ""],
-          taken.snapshots.map((/** @type {any} */ s) => snapshotRow(s, item, what, where, again)),
-          "None yet.",
-        ),
+        await schedules(where, again, signal),
       ),
     ),
-    what === "project" ? await sharesOf(pool, project, signal) : null,
   );
 }
 

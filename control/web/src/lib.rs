@@ -74,6 +74,7 @@ static FILES: &[(&str, &[u8])] = files![
     "panel.js",
     "poll.js",
     "query.js",
+    "schedules.js",
     "series.js",
     "share.js",
     "share_fields.js",

@@ -87,7 +87,7 @@ try {
   await byKeyboard(page);
 
   await page.click("#logout");
-  await page.waitForSelector("#by-code, #by-password");
+  await page.waitForSelector(".login form:not([hidden])");
   const after = await page.evaluate(() =>
     fetch("/api/access/v1/self", { headers: { "X-Cenote-Page": "1" } }).then((r) => r.status),
   );
@@ -149,14 +149,7 @@ async function deploy(page) {
   const luns = await page.evaluate(async () => {
     const answer = await fetch("/api/storage/v1/pools/tank/projects/shop/luns", { headers: { "X-Cenote-Page": "1" } });
     const originals = (await answer.json()).luns.filter((l) => !l.name.endsWith("-copy"));
-    return originals.map((l) => [
-      l.name,
-      l.volsize,
-      l.volblocksize,
-      l.logbias,
-      l.targetgroup,
-      l.initiatorgroup.join(),
-    ]);
+    return originals.map((l) => [l.name, l.volsize, l.volblocksize, l.logbias, l.targetgroup, l.initiatorgroup.join()]);
   });
   const wanted = [
     ["data", 300 * 2 ** 20, 16384, "latency", "shop-tgt", "shop-init"],

@@ -27,7 +27,7 @@ try {
   await page.fill("#code", code);
   await page.keyboard.press("Enter");
   await page.waitForSelector(".card");
-  const iqn = await page.evaluate(async () => {
+  const place = await page.evaluate(async () => {
     const headers = { "X-Cenote-Page": "1", "Content-Type": "application/json" };
     const post = async (path, body) => {
       const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
@@ -36,15 +36,15 @@ try {
     };
     const { target } = await post("/api/san/v1/iscsi/targets", { alias: "split" });
     await post("/api/storage/v1/pools/tank/projects", { name: "split", compression: "off" });
-    await post("/api/storage/v1/pools/tank/projects/split/luns", {
+    const { lun } = await post("/api/storage/v1/pools/tank/projects/split/luns", {
       name: "whole",
       volsize: "1G",
       volblocksize: "1M",
       sparse: true,
     });
-    return target.iqn;
+    return `${target.iqn}/${lun.assignednumber[0]}`;
   });
-  const lun = `iscsi://${portal}/${iqn}/0`;
+  const lun = `iscsi://${portal}/${place}`;
   const filled = spawnSync("qemu-io", ["-f", "raw", "-c", "write -P 7 0 512M", "-c", "write -P 7 512M 512M", lun], {
     encoding: "utf8",
   });
