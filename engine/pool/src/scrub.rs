@@ -551,8 +551,8 @@ impl Scrubber {
                     let healed = pool.heal_blocks(batch).await;
                     pool.note_lost(&healed);
                     pool.0.scrub.change(|phys| {
-                        phys.processed += healed.bytes;
-                        phys.errors += healed.lost.len() as u64;
+                        phys.processed = phys.processed.saturating_add(healed.bytes);
+                        phys.errors = phys.errors.saturating_add(healed.lost.len() as u64);
                     });
                     Ok(())
                 })
@@ -588,7 +588,7 @@ impl Check for Scrubber {
                 let mut state = lock(&pool.0.scrub.state);
                 state.pass_examined += asize;
                 if let Some(phys) = &mut state.phys {
-                    phys.examined += asize;
+                    phys.examined = phys.examined.saturating_add(asize);
                 }
             }
             // A resilver knows what is to be written without looking, and looks at nothing else.
@@ -607,7 +607,7 @@ impl Check for Scrubber {
     }
 
     fn damaged(&self, _set: &Set, suspect: Suspect) {
-        self.pool.0.scrub.change(|phys| phys.errors += 1);
+        self.pool.0.scrub.change(|phys| phys.errors = phys.errors.saturating_add(1));
         self.pool.note_data_error(suspect.at, suspect.bp.as_ref().map_or(Txg::NONE, birth_of));
     }
 
