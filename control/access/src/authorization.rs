@@ -16,6 +16,16 @@ pub struct Scope {
 
 /// All of them. Names of scopes are the appliance's; each permission guards an endpoint, which a test of `rest` holds.
 pub const SCOPES: &[Scope] = &[
+    Scope {
+        name: "analytics",
+        filters: &[],
+        permissions: &[
+            "allow_changeDatasets",
+            "allow_changeSettings",
+            "allow_changeWorksheets",
+            "allow_openStatistics",
+        ],
+    },
     Scope { name: "appliance", filters: &[], permissions: &["allow_audit", "allow_backup"] },
     Scope { name: "hardware", filters: &["pool"], permissions: &["allow_pool", "allow_scrub"] },
     Scope {

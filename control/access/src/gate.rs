@@ -3,7 +3,7 @@
 use crate::sessions::{Key, Session, Sessions, digest};
 use crate::throttle::{Places, Throttle};
 use crate::{
-    AccessError, Entropy, Kind, Password, Record, Result, Secret, State, Store, Token, User, password,
+    AccessError, Entropy, Kind, Password, ROOT, Record, Result, Secret, State, Store, Token, User, password,
 };
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -13,6 +13,14 @@ use std::net::IpAddr;
 const REMEMBERED: f64 = 60.0;
 const REMEMBERED_MAX: usize = 256;
 const MINUTE: f64 = 60.0;
+/// How long a one-time code may lie about, and how often a wrong one is said before it is worth nothing.
+const CODE_LIVES: f64 = 60.0 * MINUTE;
+const CODE_TRIES: u32 = 10;
+/// 45 bits, in letters that nobody mistakes.
+const CODE_LETTERS: usize = 9;
+const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+/// In the throttle; no user is called that.
+const CODE: &str = "one-time code";
 
 /// Both clocks, as the caller reads them.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +93,15 @@ pub struct Access {
     remembered: HashMap<Key, f64>,
     /// Makes those digests worthless elsewhere.
     pepper: [u8; 32],
+    code: Option<Code>,
+}
+
+/// By which root gets in once.
+struct Code {
+    digest: Key,
+    /// On the clock that only runs forward.
+    until: f64,
+    tries: u32,
 }
 
 impl std::fmt::Debug for Access {
@@ -109,6 +126,7 @@ impl Access {
             throttle: Throttle::default(),
             remembered: HashMap::new(),
             pepper,
+            code: None,
         })
     }
 
@@ -209,6 +227,49 @@ impl Access {
             .chain_update(user.password.as_ref()?.mark())
             .chain_update(given.reveal().as_bytes());
         Some(hash.finalize().into())
+    }
+
+    /// A code by which root gets in once, within an hour. It takes the place of the one before; its digest alone is held.
+    pub fn new_code(&mut self, now: Now) -> Secret {
+        let mut bytes = [0; CODE_LETTERS];
+        self.entropy.fill(&mut bytes);
+        let letters: String = bytes.iter().map(|b| char::from(LETTERS[usize::from(b % 32)])).collect();
+        let digest = self.code_digest(&letters);
+        self.code = Some(Code { digest, until: now.steady + CODE_LIVES, tries: CODE_TRIES });
+        let (a, rest) = letters.split_at(3);
+        let (b, c) = rest.split_at(3);
+        Secret::new(format!("{a}-{b}-{c}"))
+    }
+
+    /// Whether the code is right, as it was typed; then it is spent.
+    pub fn use_code(
+        &mut self,
+        given: &Secret,
+        address: Option<IpAddr>,
+        now: Now,
+    ) -> Result<Identity, Denied> {
+        let places = self.throttle.take(CODE, address, now.steady).map_err(Denied::Later)?;
+        let letters = given.reveal().chars().filter(char::is_ascii_alphanumeric);
+        let digest = self.code_digest(&letters.map(|c| c.to_ascii_lowercase()).collect::<String>());
+        let Some(code) = self.code.as_mut().filter(|code| now.steady < code.until) else {
+            self.code = None;
+            return Err(Denied::Wrong);
+        };
+        if code.digest != digest {
+            code.tries -= 1;
+            if code.tries == 0 {
+                self.code = None;
+            }
+            return Err(Denied::Wrong);
+        }
+        self.code = None;
+        self.throttle.refund(places, CODE, address);
+        let root = self.state.users.get(ROOT).ok_or(Denied::Wrong)?;
+        Ok(Identity { user: root.logname.clone(), uid: root.uid, session: String::new() })
+    }
+
+    fn code_digest(&self, letters: &str) -> Key {
+        Sha256::new().chain_update(self.pepper).chain_update(letters.as_bytes()).finalize().into()
     }
 
     /// Opens a session for somebody who has just proved who they are.
@@ -407,6 +468,32 @@ mod tests {
         let secret = access.open_session(&who, at(0.0)).secret.reveal().to_string();
         set(&mut access, ROOT, "password two");
         assert_eq!(access.who_is(&secret, at(1.0)), Err(Denied::Wrong), "a new password ends sessions");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// As it is typed: without the dashes, in capitals, with a space.
+    #[test]
+    fn a_code_lets_root_in_once_within_an_hour_and_ten_tries() {
+        let dir = home("code");
+        let mut access = open(&dir);
+        let from = |n: u8| Some(IpAddr::from([10, 0, 0, n]));
+        assert_eq!(access.use_code(&Secret::new(""), from(1), at(0.0)), Err(Denied::Wrong), "there is none");
+        let code = access.new_code(at(0.0)).reveal().to_string();
+        assert_eq!(code.len(), CODE_LETTERS + 2);
+        let typed = Secret::new(format!(" {} ", code.replace('-', "").to_uppercase()));
+        assert_eq!(access.use_code(&typed, from(1), at(100.0)).unwrap().user, ROOT);
+        assert_eq!(access.use_code(&typed, from(1), at(100.0)), Err(Denied::Wrong), "it is spent");
+        let old = access.new_code(at(200.0));
+        let new = access.new_code(at(200.0));
+        assert_eq!(access.use_code(&old, from(1), at(300.0)), Err(Denied::Wrong), "another took its place");
+        assert_eq!(access.use_code(&new, from(1), at(200.0 + CODE_LIVES)), Err(Denied::Wrong), "an hour");
+        let code = access.new_code(at(10_000.0));
+        for n in 0..10 {
+            let guess = Secret::new(format!("guess{n}"));
+            assert_eq!(access.use_code(&guess, from(100 + n), at(10_000.0)), Err(Denied::Wrong));
+        }
+        assert_eq!(access.use_code(&code, from(99), at(10_000.0)), Err(Denied::Later(6)), "too fast");
+        assert_eq!(access.use_code(&code, from(1), at(20_000.0)), Err(Denied::Wrong), "too often");
         std::fs::remove_dir_all(dir).unwrap();
     }
 

@@ -171,6 +171,13 @@ impl State {
         user.logname == ROOT || self.given(user).any(|a| a.gives(needed))
     }
 
+    /// Whether a user may do that to anything at all.
+    pub fn may_some(&self, user: &str, scope: &str, permission: &str) -> bool {
+        let Some(user) = self.users.get(user) else { return false };
+        let gives = |a: &Authorization| a.scope == scope && a.permissions.contains(permission);
+        user.logname == ROOT || self.given(user).any(gives)
+    }
+
     /// Whether a user may look at what there is: one with a role or an authorization may. Others are told nothing.
     pub fn may_look(&self, user: &str) -> bool {
         let Some(user) = self.users.get(user) else { return false };

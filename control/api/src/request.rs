@@ -1,5 +1,6 @@
 //! Requests and their replies.
 
+use crate::analytics::{Analytics, Told};
 use crate::san::{San, SanState};
 use crate::shares::{Item, Shares};
 use crate::{
@@ -89,6 +90,14 @@ pub enum Request {
         name: String,
         action: ScrubAction,
     },
+    /// Begins a resilver, or the one under way from its start.
+    PoolResilver {
+        name: String,
+    },
+    /// Looks at all devices of a pool again.
+    PoolReopen {
+        name: String,
+    },
     LabelClear {
         device: String,
         force: bool,
@@ -154,6 +163,8 @@ pub enum Request {
     Services(Services),
     /// Properties of an administrator's own.
     Schema(Schema),
+    /// What happens, counted and kept over time.
+    Analytics(Analytics),
     /// Features that these pools, or all, could have and have not.
     DeferredUpdates {
         pools: Vec<String>,
@@ -211,6 +222,13 @@ impl Request {
                         | Shares::Dependents { .. }
                 )
                 | Request::DeferredUpdates { .. }
+                | Request::Analytics(
+                    Analytics::Statistics
+                        | Analytics::Datasets
+                        | Analytics::Data(_)
+                        | Analytics::Worksheets
+                        | Analytics::Settings
+                )
                 | Request::ConfigurationBackup { .. }
                 | Request::ConfigurationTell
         )
@@ -304,6 +322,7 @@ pub enum Reply {
     Services(Vec<crate::ServiceState>),
     Items(Vec<Item>),
     DeferredUpdates(Vec<DeferredUpdate>),
+    Analytics(Told),
     /// The name that a new thing was given.
     Named {
         name: String,

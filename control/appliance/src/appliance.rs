@@ -9,6 +9,7 @@
 //! The states are here and what is asked of them is not: a room's state knows nothing of the appliance, and what a room
 //! does for a request knows the whole of it.
 
+use crate::analytics::state::Kept;
 use crate::config::Config;
 use crate::configuration::Configuration;
 use crate::datasets::migration::Migrations;
@@ -20,7 +21,8 @@ use crate::services::Gates;
 use crate::services::offers::Offers;
 use api::{ApiError, Result};
 use disk::Volumes;
-use pool::Host;
+use pool::{Host, Hub};
+use probe::Registration;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use tunables::{Tunable, Tunables, Watcher};
@@ -35,6 +37,10 @@ pub(crate) struct Inner {
     pub config: Config,
     pub host: Host,
     pub cache: Arc<arc::Cache>,
+    /// The statistics that are open, of pools and fronts.
+    pub hub: Hub,
+    /// Of the cache, as long as it lives.
+    pub _asked: Vec<Registration>,
     pub tunables: Arc<Tunables>,
     /// Keeps `zfs_arc_max`, as long as it lives.
     pub _cache_size: Arc<CacheSize>,
@@ -46,6 +52,7 @@ pub(crate) struct Inner {
     pub mounts: Mounts,
     pub migrations: Migrations,
     pub keeper: Keeper,
+    pub analytics: Kept,
     pub watch: Watch,
     pub events: Events,
     pub gates: Gates,
@@ -73,7 +80,9 @@ impl Appliance {
         let remembered = config.home.pools().map_err(|e| ApiError::new(e.kind().into(), e.to_string()))?;
         let tunables = crate::tunables::at_start(&config)?;
         let half = crate::memory::half();
-        let cache = Arc::new(arc::Cache::new(half));
+        let hub = Hub::new();
+        let cache = Arc::new(arc::Cache::new(half).telling(&hub));
+        let asked = cache.register(&hub);
         let cache_size = Arc::new(CacheSize { cache: cache.clone(), half });
         tunables.watch(&cache_size);
         let appliance = Appliance(Arc::new(Inner {
@@ -81,6 +90,8 @@ impl Appliance {
             config,
             host: crate::pools::host::host(),
             cache,
+            hub,
+            _asked: asked,
             tunables,
             _cache_size: cache_size,
             tuning: Mutex::default(),
@@ -88,6 +99,7 @@ impl Appliance {
             mounts: Mounts::default(),
             migrations: Migrations::default(),
             keeper: Keeper::default(),
+            analytics: Kept::default(),
             watch: Default::default(),
             events: Events::default(),
             gates: Gates::default(),
@@ -114,6 +126,11 @@ impl Appliance {
     /// What the requests of all clients of one protocol may hold together, in bytes, beside the base of each connection.
     pub fn request_bytes(&self) -> usize {
         crate::memory::request_bytes(self.0.cache.stats().max)
+    }
+
+    /// Where statistics are opened, and where sources of them are registered.
+    pub fn hub(&self) -> &Hub {
+        &self.0.hub
     }
 
     /// Tells which server serves the volumes.

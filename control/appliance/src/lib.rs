@@ -8,6 +8,7 @@
 //!                           ├─ san         targets, initiators, which client sees which LUN ◀── iscsi::Server
 //!                           ├─ mounts      file systems in the machine's own tree ◀── fuse::Mount
 //!                           ├─ services    what serves clients: off, on, where; which volumes NBD offers ◀── nbd::Server
+//!                           ├─ analytics   statistics that are kept over time, worksheets ◀── analytics::Recorder
 //!                           └─ tunables  configuration  memory
 //! ```
 //!
@@ -23,6 +24,7 @@
 //!
 //! Not here: how requests arrive (`daemon`), and how pools work (`engine`).
 
+mod analytics;
 mod appliance;
 mod config;
 mod configuration;

@@ -220,6 +220,7 @@ impl Appliance {
             force: how.force,
             missing_log: how.missing_log,
             cache: self.0.cache.clone(),
+            hub: self.0.hub.clone(),
             tunables: self.0.tunables.clone(),
         };
         pool::open(candidate, options).await
@@ -241,6 +242,7 @@ impl Appliance {
 
     /// Closes every pool; they stay imported.
     pub async fn stop(&self) -> Result<()> {
+        self.end_analytics().await;
         self.end_schedules().await;
         self.end_journal().await;
         self.unmount_at_end().await;

@@ -12,7 +12,8 @@ use world::{Domain, Panic};
 
 impl Appliance {
     async fn carry_out(&self, call: Call) -> Result<Reply> {
-        let is_question = call.request.is_question();
+        // Analytics change no LUN.
+        let is_question = call.request.is_question() || matches!(call.request, Request::Analytics(_));
         let reply = self.answer(call).await;
         // Whatever was changed, a LUN may have come, gone, or be another: also when it ended with an error half-way.
         if !is_question {
@@ -58,6 +59,8 @@ impl Appliance {
                 self.handle_device(&name, &device, action, &by).await
             }
             Request::PoolScrub { name, action } => self.scrub_pool(&name, action, &by).await,
+            Request::PoolResilver { name } => self.resilver_pool(&name, &by).await,
+            Request::PoolReopen { name } => self.reopen_pool(&name, &by).await,
             Request::LabelClear { device, force } => self.clear_labels(&device, force).await,
             Request::Datasets(query) => self.query_datasets(query).await,
             Request::DatasetCreate(new) => self.create_dataset(new, &by).await,
@@ -92,6 +95,7 @@ impl Appliance {
             Request::Shares(asked) => self.shares(asked, &by).await,
             Request::Services(asked) => self.services(asked).await,
             Request::Schema(asked) => self.ask_schema(asked),
+            Request::Analytics(asked) => self.analytics(asked, &by).await,
             Request::DeferredUpdates { pools } => self.deferred_updates(&pools).await,
             Request::ApplyUpdates { pool, features } => self.apply_updates(&pool, &features, &by).await,
             Request::ConfigurationBackup { to } => self.back_up(&to),

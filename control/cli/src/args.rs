@@ -66,6 +66,8 @@ pub enum Command {
     Tunable(Tunable),
     /// Set a password for the API
     Password(Password),
+    /// Print where the web page is, and a code to type there to get in
+    Page,
     /// Serve one volume over NBD until told to end
     Nbd(Nbd),
     /// List files of a pool that is imported, or on devices that are only read
@@ -188,6 +190,10 @@ pub struct Web {
     /// Serve the API on the Unix socket in the home alone
     #[arg(long)]
     pub no_https: bool,
+    /// Address of this machine alone for the web page without TLS [default: none for 'serve', 127.0.0.1:8216 or another
+    /// port for 'up', unless --https or --no-https is given]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub http: Option<std::net::SocketAddr>,
     /// What is logged on the standard error: this and what is worse
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log: LogLevel,
@@ -317,22 +323,7 @@ pub fn command_line(normalized: &[String]) -> String {
 
 /// Commands of OpenZFS that this program does not have yet, so that they are not taken for typing errors.
 const NOT_YET: &[(&str, &[&str])] = &[
-    (
-        "zpool",
-        &[
-            "checkpoint",
-            "ddtprune",
-            "initialize",
-            "prefetch",
-            "reguid",
-            "reopen",
-            "resilver",
-            "split",
-            "trim",
-            "upgrade",
-            "wait",
-        ],
-    ),
+    ("zpool", &["checkpoint", "ddtprune", "initialize", "prefetch", "reguid", "split", "trim", "upgrade"]),
     (
         "zfs",
         &[

@@ -21,6 +21,7 @@ mod scrub;
 mod status;
 mod status_json;
 mod tree;
+mod wait;
 
 use crate::args::tail::{self, Repeat};
 use crate::args::zpool::{Command, Stamp};
@@ -66,6 +67,19 @@ pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
         Command::Detach { pool, device } => device::detach(session, pool, device),
         Command::Replace(args) => device::replace(session, args),
         Command::Scrub(args) => scrub::run(session, args),
+        Command::Resilver { pools } => session
+            .for_each(pools, |session, name| session.order(Request::PoolResilver { name: name.into() }))
+            .and_then(|()| wait::in_direct_mode(session, pools)),
+        Command::Reopen { pools: names, no_restart: _ } => {
+            let names = match names.is_empty() {
+                true => pools(session, &[])?.into_iter().map(|p| p.name).collect(),
+                false => names.clone(),
+            };
+            session
+                .for_each(&names, |session, name| session.order(Request::PoolReopen { name: name.into() }))?;
+            wait::in_direct_mode(session, &names)
+        }
+        Command::Wait(args) => wait::run(session, args),
         Command::Labelclear { force, device } => {
             session.order(Request::LabelClear { device: absolute(device), force: *force })
         }

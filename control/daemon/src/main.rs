@@ -24,6 +24,7 @@ mod log;
 mod manager;
 mod nbd_tls;
 mod one_shot;
+mod page;
 mod password;
 mod promises;
 mod report;
@@ -86,6 +87,7 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
         }
         Command::Down => down(home),
         Command::Password(args) => password::run(home, &args),
+        Command::Page => page::run(home),
         Command::Nbd(args) => one_shot::run(home, &args),
         Command::Shell(args) if args.url.is_some() => shell::run_remote(home, &args),
         Command::Shell(args) => with_appliance(home, |caller| shell::run(home, caller, &args, None)),

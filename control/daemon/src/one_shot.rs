@@ -88,7 +88,7 @@ async fn serve_with(
     let exports = Exported::one(appliance, dataset, read_only);
     exports.check().await.map_err(|e| format!("cannot serve '{dataset}': {e}"))?;
     let config = nbd::Config { total_bytes: appliance.request_bytes(), ..nbd::Config::default() };
-    let server = nbd::Server::new(Arc::new(exports), Arc::default(), config);
+    let server = nbd::Server::new(Arc::new(exports), appliance.hub().clone(), config);
     identity.into_iter().for_each(|identity| server.require_tls(identity));
     appliance.set_nbd(server.clone());
     let doors = nbd_doors(listen, None, true);

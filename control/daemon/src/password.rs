@@ -90,7 +90,7 @@ fn over_the_socket(home: &Home, user: &str, password: &Secret) -> Result<(), Fai
 }
 
 /// One request through the Unix socket, and its status and body.
-fn ask(home: &Home, method: &str, path: &str, body: &str) -> std::io::Result<(u16, String)> {
+pub fn ask(home: &Home, method: &str, path: &str, body: &str) -> std::io::Result<(u16, String)> {
     let mut stream = UnixStream::connect(home.dir().join("rest.sock"))?;
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\

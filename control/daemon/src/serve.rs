@@ -124,7 +124,7 @@ async fn serve_with(
     appliance.begin_to_mount().await.iter().for_each(|line| report::complain(line));
     let socket = Arc::new(Exported::at(appliance, None));
     let config = nbd::Config { total_bytes: appliance.request_bytes(), ..nbd::Config::default() };
-    let server = nbd::Server::new(socket, Arc::default(), config);
+    let server = nbd::Server::new(socket, appliance.hub().clone(), config);
     identity.into_iter().for_each(|identity| server.require_tls(identity));
     let first = is_up.then(|| up::VOLUME.into());
     appliance.set_offers(Offers { named: offered.export.clone(), first }).map_err(|e| e.to_string())?;
@@ -138,12 +138,13 @@ async fn serve_with(
         warnings.iter().for_each(|line| report::complain(line));
     }
     socket::listen(appliance, &home.socket()).map_err(|e| e.to_string())?;
-    let api = web::start(appliance, home, web)?;
+    appliance.begin_analytics().await;
+    let api = web::start(appliance, home, web, is_up)?;
     appliance.set_api(api.addresses.clone());
     match is_up {
         true => {
             up::ask_itself(home).await?.iter().for_each(|line| report::complain(line));
-            report::say(&up::welcome(appliance, home).await?);
+            report::say(&up::welcome(appliance, home, api.invitation()).await?);
         }
         false => {
             let nbd = api::Nbd { tls: server.requires_tls(), ..api::Nbd::default() };
@@ -163,6 +164,7 @@ async fn serve_with(
     manager::notify("STOPPING=1");
     report::say("closing: clients are ended, pools synced and closed");
     appliance.hurry().await;
+    appliance.end_analytics().await;
     api.stop().await;
     iscsi.stop().await;
     server.stop().await;

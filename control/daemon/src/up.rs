@@ -155,7 +155,7 @@ fn ask_through(socket: &Path) -> Result<Vec<String>, String> {
 }
 
 /// What there is, and the commands that somebody who is new here types next.
-pub async fn welcome(appliance: &Appliance, home: &Home) -> Result<String, String> {
+pub async fn welcome(appliance: &Appliance, home: &Home, page: Option<String>) -> Result<String, String> {
     let mut things = cli::status::Things::default();
     for request in cli::status::Things::requests() {
         things.take(ask(appliance, "", request).await?);
@@ -163,6 +163,9 @@ pub async fn welcome(appliance: &Appliance, home: &Home) -> Result<String, Strin
     let (pools, nbd) = (&things.pools, &things.nbd);
     let mut text = format!("cenote is up, with its home in {}\n\n", home.dir().display());
     text += &cli::status::things(&things);
+    if let Some(page) = page {
+        text += &format!("\nIn a browser:\n  {page}\n");
+    }
     text += "\nTry, in another terminal:\n";
     let own = own_command(home);
     if let Some(uri) = easiest(nbd) {

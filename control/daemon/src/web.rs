@@ -9,7 +9,7 @@
 //! service manager hands over, or in the service `rest` of the API itself.
 
 use crate::kept::Kept;
-use crate::report;
+use crate::{page, report};
 use access::{Access, Entropy};
 use api::{ApiError, Call, ErrorKind, Reply, Result, Service};
 use appliance::{Appliance, Home};
@@ -26,6 +26,8 @@ use world::sync::{Receiver, Sender, TrySendError, channel, oneshot};
 
 /// The appliance's port, and one for who may not have that.
 const PORTS: [u16; 3] = [215, 8215, 0];
+/// Of the web page without TLS.
+const PLAIN_PORTS: [u16; 2] = [8216, 0];
 /// Requests on their way to the appliance; each comes from a connection, of which there are not many more.
 const REQUESTS_MAX: usize = 256;
 /// The appliance's serial number, among what [`access::State::settings`] keeps.
@@ -95,12 +97,19 @@ pub fn open_access(home: &Home, configuration: store::Store) -> Result<Access, S
 
 /// The API while it is served.
 pub struct Running {
+    rest: Arc<Rest>,
     serving: Serving,
     socket: PathBuf,
     pub addresses: Vec<String>,
 }
 
 impl Running {
+    /// Where the web page is, and a code to type there.
+    pub fn invitation(&self) -> Option<String> {
+        let place = page::place(&self.addresses)?;
+        Some(page::invitation(place, self.rest.new_code().reveal()))
+    }
+
     /// Lets requests that are under way end. The loop goes on meanwhile, since they need it.
     pub async fn stop(self) {
         let (stopped, wait) = oneshot::channel();
@@ -113,8 +122,8 @@ impl Running {
     }
 }
 
-/// Serves the API of this appliance.
-pub fn start(appliance: &Appliance, home: &Home, web: &Web) -> Result<Running, String> {
+/// Serves the API of this appliance; `plain`: the page without TLS too, on this machine alone, though nobody asked for it.
+pub fn start(appliance: &Appliance, home: &Home, web: &Web, plain: bool) -> Result<Running, String> {
     let configuration = appliance.configuration().map_err(|e| e.to_string())?;
     let access = open_access(home, configuration)?;
     let names = host_names();
@@ -138,13 +147,35 @@ pub fn start(appliance: &Appliance, home: &Home, web: &Web) -> Result<Running, S
         addresses.push(format!("https://{address}"));
         doors.push(Door::Https(listener, certificate));
     }
+    if let Some(listener) = plain_listener(web, plain)? {
+        let address = listener.local_addr().map_err(|e| e.to_string())?;
+        addresses.push(format!("http://{address}"));
+        doors.push(Door::Http(listener));
+    }
     let socket = home.dir().join("rest.sock");
     doors.push(Door::Unix(owners_door(&socket)?, rustix::process::geteuid().as_raw()));
     addresses.push(format!("unix:{}", socket.display()));
     rest.set_addresses(addresses.clone());
     world::spawn(answer(appliance.clone(), asked));
-    let serving = rest::serve(rest, doors).map_err(|e| format!("cannot serve the API: {e}"))?;
-    Ok(Running { serving, socket, addresses })
+    let serving = rest::serve(rest.clone(), doors).map_err(|e| format!("cannot serve the API: {e}"))?;
+    Ok(Running { rest, serving, socket, addresses })
+}
+
+fn plain_listener(web: &Web, unasked: bool) -> Result<Option<TcpListener>, String> {
+    if let Some(address) = web.http {
+        if !address.ip().is_loopback() {
+            return Err(format!(
+                "cannot serve the web page on {address} without TLS: that is for 127.0.0.1 alone; use --https"
+            ));
+        }
+        let bound = bind(address);
+        return bound.map(Some).map_err(|e| format!("cannot listen for the web page on {address}: {e}"));
+    }
+    if !unasked || web.no_https || !web.https.is_empty() {
+        return Ok(None);
+    }
+    let local = |port: &u16| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, *port))).ok();
+    Ok(PLAIN_PORTS.iter().find_map(local))
 }
 
 fn owners_door(socket: &std::path::Path) -> Result<UnixListener, String> {

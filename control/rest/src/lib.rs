@@ -14,11 +14,13 @@
 //! what its body and its answer hold. Routing, the permission check, the check of bodies, the redaction of secrets in
 //! the audit log and the OpenAPI document come from there, see [`table`] and [`openapi`].
 //!
+//! Before anything else, who asks for the web page gets it: see `page`.
+//!
 //! hyper runs on a thread of its own with tokio, beside the engine's loops, and reaches them through
 //! [`api::Service`] alone; passwords are hashed on threads of tokio's, a few at a time.
 //!
-//! Invariants: nothing is answered before it is known who asks, but that; a body is read only for who may send it, and
-//! to a limit; every change is in the audit log before it is made, and again with what came of it; a secret is told once
+//! Invariants: nothing is answered before it is known who asks, but that, and the files of the page; a body is read only
+//! for who may send it, and to a limit; every change is in the audit log before it is made, and again with what came of it; a secret is told once
 //! or never.
 //!
 //! Not here: who may do what (`access`), and how anything is done (`appliance`).
@@ -29,6 +31,7 @@ mod fault;
 mod listen;
 mod metrics;
 pub mod openapi;
+mod page;
 mod path;
 mod resources;
 mod route;

@@ -11,6 +11,7 @@
 
 use crate::certificate::Certificate;
 use crate::fault::Fault;
+use crate::page::is_own_host;
 use crate::server::{Answer, BODY_MAX, Rest};
 use crate::who::From;
 use http_body_util::{BodyExt, Full, Limited};
@@ -57,6 +58,8 @@ const BLOCKING_MAX: usize = 4;
 #[derive(Debug)]
 pub enum Door {
     Https(std::net::TcpListener, Certificate),
+    /// Of an address of this machine alone.
+    Http(std::net::TcpListener),
     /// For the owner of the home: this user, and root.
     Unix(std::os::unix::net::UnixListener, u32),
 }
@@ -81,6 +84,7 @@ impl Serving {
 
 enum Ready {
     Https(TcpListener, TlsAcceptor),
+    Http(TcpListener),
     Unix(UnixListener, u32),
 }
 
@@ -109,6 +113,15 @@ fn make_ready(door: Door) -> io::Result<Ready> {
             let config: Arc<ServerConfig> = certificate.config()?;
             Ready::Https(TcpListener::from_std(listener)?, TlsAcceptor::from(config))
         }
+        Door::Http(listener) => {
+            let address = listener.local_addr()?;
+            if !address.ip().is_loopback() {
+                let why = format!("without TLS it is served on this machine alone, not on {address}");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            }
+            listener.set_nonblocking(true)?;
+            Ready::Http(TcpListener::from_std(listener)?)
+        }
         Door::Unix(listener, owner) => {
             listener.set_nonblocking(true)?;
             Ready::Unix(UnixListener::from_std(listener)?, owner)
@@ -122,7 +135,8 @@ async fn accept_all(rest: Arc<Rest>, doors: Vec<Ready>, mut ended: watch::Receiv
         let room = room.clone();
         tokio::spawn(async move {
             match door {
-                Ready::Https(listener, tls) => accept_https(room, listener, tls).await,
+                Ready::Https(listener, tls) => accept_tcp(room, listener, Some(tls)).await,
+                Ready::Http(listener) => accept_tcp(room, listener, None).await,
                 Ready::Unix(listener, owner) => accept_unix(room, listener, owner).await,
             }
         });
@@ -191,7 +205,7 @@ impl Drop for Seat {
     }
 }
 
-async fn accept_https(room: Arc<Room>, listener: TcpListener, tls: TlsAcceptor) {
+async fn accept_tcp(room: Arc<Room>, listener: TcpListener, tls: Option<TlsAcceptor>) {
     loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -201,9 +215,13 @@ async fn accept_https(room: Arc<Room>, listener: TcpListener, tls: TlsAcceptor) 
                 continue;
             }
         };
-        let Some(seat) = room.place(From::Network(peer.ip())) else { continue };
+        let from = if tls.is_some() { From::Network(peer.ip()) } else { From::Plain(peer.ip()) };
+        let Some(seat) = room.place(from) else { continue };
         let _ = stream.set_nodelay(true);
-        let tls = tls.clone();
+        let Some(tls) = tls.clone() else {
+            tokio::spawn(converse(seat, stream));
+            continue;
+        };
         tokio::spawn(async move {
             match timeout(HANDSHAKE, tls.accept(stream)).await {
                 Ok(Ok(stream)) => converse(seat, stream).await,
@@ -266,7 +284,13 @@ async fn respond(rest: Arc<Rest>, from: From, request: Request<Incoming>) -> Res
     let is_sent =
         !head.headers.get(EXPECT).is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"100-continue"));
     let mut is_wanted = false;
-    let answer = match rest.admit(&head, from).await {
+    let is_misdirected = matches!(from, From::Plain(_)) && !is_own_host(&head.headers);
+    let unasked = if is_misdirected { Some(rest.misdirected()) } else { rest.page(&head) };
+    let admitted = match unasked {
+        Some(answer) => Err(answer),
+        None => rest.admit(&head, from).await,
+    };
+    let answer = match admitted {
         Err(answer) => answer,
         Ok(admitted) => {
             let received = match is_json(&head.headers) || body.is_end_stream() {

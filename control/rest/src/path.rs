@@ -2,6 +2,9 @@
 //!
 //! What names something must name it in one way: a path with an empty or dotted part, an encoded slash, a control
 //! character, or bytes that are no UTF-8 names nothing. Nothing is repaired, so nothing is read in two ways.
+//!
+//! Statistics alone have slashes in their names, since those of disks, files and datasets are in their filters; they name
+//! nothing that a slash leads into.
 
 pub use api::http::encode;
 
@@ -22,7 +25,8 @@ impl Path {
         }
         let inner = path.strip_prefix('/')?;
         let inner = inner.strip_suffix('/').unwrap_or(inner);
-        let parts: Option<Vec<String>> = inner.split('/').map(part).collect();
+        let is_statistic = inner.starts_with("api/analytics/");
+        let parts: Option<Vec<String>> = inner.split('/').map(|text| part(text, is_statistic)).collect();
         let pair = |text: &str| {
             let (name, value) = text.split_once('=').unwrap_or((text, ""));
             Some((decode(name)?, decode(value)?))
@@ -40,9 +44,10 @@ impl Path {
     }
 }
 
-fn part(text: &str) -> Option<String> {
+fn part(text: &str, is_statistic: bool) -> Option<String> {
     let part = decode(text)?;
-    let is_name = !part.is_empty() && part != "." && part != ".." && !part.contains(['/', '\\']);
+    let is_one = is_statistic || !part.contains(['/', '\\']);
+    let is_name = !part.is_empty() && part != "." && part != ".." && is_one;
     is_name.then_some(part)
 }
 
@@ -102,6 +107,19 @@ mod tests {
             let path = Path::parse(&format!("/{}", encode(name)), None);
             assert_eq!(path.map(|p| p.parts[0].clone()).as_deref(), (!name.contains('/')).then_some(name));
         }
+    }
+
+    /// The page asked for `arc.accesses[hit/miss]`, and for a disk by its path, and was told that there is nothing.
+    #[test]
+    fn statistics_have_slashes_in_their_names() {
+        for name in
+            ["arc.accesses[hit/miss]", "io.ops[disk=/dev/disk/by-id/nvme-1][size]", "fs.ops[file=a\\]b]"]
+        {
+            let path = Path::parse(&format!("/api/analytics/v1/datasets/{}/data", encode(name)), None);
+            assert_eq!(path.map(|p| p.parts[4].clone()).as_deref(), Some(name));
+        }
+        assert_eq!(Path::parse("/api/analytics/v1/datasets/../data", None), None);
+        assert_eq!(Path::parse("/api/storage/v1/pools/a%2Fb", None), None);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What can be asked for, one file for each service, each with its part of the table and its functions.
 
+pub(crate) mod analytics;
 mod authorizations;
 pub(crate) mod automatic;
+pub(crate) mod devices;
 pub(crate) mod logins;
 pub(crate) mod logs;
 pub(crate) mod pools;

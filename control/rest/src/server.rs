@@ -4,7 +4,7 @@ use crate::endpoint::{Endpoint, Reply};
 use crate::fault::{Done, Fault, Outcome};
 use crate::path::{self, Path};
 use crate::route::{self, Lost, Routed};
-use crate::who::{Claim, From, claim};
+use crate::who::{Claim, From, claim, is_page};
 use access::{Access, Identity, Needed, Now, ROOT, Record};
 use api::http::Args;
 use api::http::{Given, Shaped};
@@ -72,6 +72,7 @@ pub struct Admitted {
     who: Identity,
     from: From,
     secret: Option<access::Secret>,
+    is_page: bool,
     routed: Routed,
     path: Path,
     action: String,
@@ -86,6 +87,9 @@ pub struct Asked {
     pub path: Path,
     /// The session or token that was shown.
     pub secret: Option<access::Secret>,
+    pub from: From,
+    /// Whether the web page asks, whose sessions are cookies.
+    pub is_page: bool,
     action: String,
 }
 
@@ -145,7 +149,15 @@ impl Rest {
 
     /// Lets a request in, or says what is answered instead. Its body is not looked at.
     pub async fn admit(self: &Arc<Rest>, head: &Parts, from: From) -> Result<Admitted, Answer> {
-        let refused = |fault: Fault| self.answer_fault(&fault, None);
+        let is_page = is_page(&head.headers);
+        let refused = |fault: Fault| {
+            let mut answer = self.answer_fault(&fault, None);
+            if is_page {
+                // The browser would ask for a password itself, over the page that does.
+                answer.headers.retain(|(name, _)| name != "www-authenticate");
+            }
+            answer
+        };
         let (who, secret) = self.identify(head, from).await.map_err(refused)?;
         let path = Path::parse(head.uri.path(), head.uri.query())
             .ok_or_else(|| refused(Fault::not_found("that is no path of anything")))?;
@@ -158,7 +170,7 @@ impl Rest {
         })?;
         let parts: Vec<String> = path.parts.iter().map(|p| path::encode(p)).collect();
         let action = format!("{} /{}", routed.endpoint.method.word(), parts.join("/"));
-        let admitted = Admitted { who, from, secret, routed, path, action };
+        let admitted = Admitted { who, from, secret, is_page, routed, path, action };
         // What the body names is looked at when it is there; without the right for anything it is not read at all.
         if !self.may_at_all(&admitted) {
             return Err(self.refuse(admitted).await);
@@ -172,7 +184,7 @@ impl Rest {
         from: From,
     ) -> Result<(Identity, Option<access::Secret>), Fault> {
         let now = self.now();
-        match claim(&head.headers) {
+        match claim(&head.headers, from) {
             Claim::Nothing if from == From::Owner => {
                 let uid = self.access().state().user(ROOT).map_or(0, |u| u.uid);
                 Ok((Identity { user: ROOT.into(), uid, session: String::new() }, None))
@@ -182,6 +194,7 @@ impl Rest {
                 let who = self.access().who_is(secret.reveal(), now)?;
                 Ok((who, Some(secret)))
             }
+            Claim::Code(code) => Ok((self.use_code(&code, from, now).await?, None)),
             Claim::Password { name, password } => {
                 let recalled = self.access().recall(&name, &password, now);
                 let who = match recalled {
@@ -207,13 +220,38 @@ impl Rest {
         let checked = checked.map_err(|_| Fault::internal("the password could not be checked"))?;
         let outcome = self.access().finish(checked, self.now());
         if outcome.is_err() {
-            self.counters.failed_logins.fetch_add(1, Ordering::Relaxed);
-            let shown: String = name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN).collect();
-            tracing::warn!(user = shown, %from, "login failed");
-            let who = Identity { user: shown, uid: u64::MAX, session: String::new() };
-            self.record(&who, from, "login".into(), String::new(), 401).await;
+            self.login_failed(name, from).await;
         }
         Ok(outcome?)
+    }
+
+    async fn login_failed(self: &Arc<Rest>, name: &str, from: From) {
+        self.counters.failed_logins.fetch_add(1, Ordering::Relaxed);
+        let shown: String = name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN).collect();
+        tracing::warn!(user = shown, %from, "login failed");
+        let who = Identity { user: shown, uid: u64::MAX, session: String::new() };
+        self.record(&who, from, "login".into(), String::new(), 401).await;
+    }
+
+    async fn use_code(
+        self: &Arc<Rest>,
+        code: &access::Secret,
+        from: From,
+        now: Now,
+    ) -> Result<Identity, Fault> {
+        let used = self.access().use_code(code, from.address(), now);
+        match &used {
+            Ok(who) => {
+                self.record(who, from, "login by the one-time code".into(), String::new(), 200).await;
+            }
+            Err(_) => self.login_failed(ROOT, from).await,
+        }
+        Ok(used?)
+    }
+
+    /// A code by which root gets in once; the one before is worth nothing from now on. For whoever has the home.
+    pub fn new_code(&self) -> access::Secret {
+        self.access().new_code(self.now())
     }
 
     /// Hashes a new password, in turn with those who log in.
@@ -233,7 +271,7 @@ impl Rest {
             (Ok(args), Some(_)) if !args.is_empty() => format!("{args:?}"),
             _ => String::new(),
         };
-        let Admitted { who, from, secret, routed, path, action } = admitted;
+        let Admitted { who, from, secret, is_page, routed, path, action } = admitted;
         let outcome = match args {
             Err(fault) => Err(fault),
             Ok(args) if !self.may(&who, &routed, &args) => Err(missing_right()),
@@ -247,7 +285,7 @@ impl Rest {
                     false => true,
                 };
                 let (who, action) = (who.clone(), action.clone());
-                let asked = Asked { who, args, routed: routed.clone(), path, secret, action };
+                let asked = Asked { who, args, routed: routed.clone(), path, secret, from, is_page, action };
                 match begun {
                     true => (endpoint.run)(self.clone(), asked).await,
                     false => Err(Fault::internal("the audit log cannot be written, so nothing is changed")),
@@ -404,7 +442,7 @@ impl Rest {
         headers
     }
 
-    fn count(&self, answer: Answer) -> Answer {
+    pub(crate) fn count(&self, answer: Answer) -> Answer {
         let class = usize::from(answer.status / 100).min(self.counters.answers.len() - 1);
         self.counters.answers[class].fetch_add(1, Ordering::Relaxed);
         answer

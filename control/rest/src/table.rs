@@ -21,6 +21,8 @@ static METRICS: &[Endpoint] =
 
 /// Endpoints with a handler: one list for each service.
 static TABLE: &[&[Endpoint]] = &[
+    devices::ENDPOINTS,
+    analytics::ENDPOINTS,
     logins::ENDPOINTS,
     logs::ENDPOINTS,
     roles::ENDPOINTS,

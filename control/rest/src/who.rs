@@ -4,8 +4,13 @@
 //!   X-Auth-Session: SECRET, Authorization: Bearer SECRET       a session or a token
 //!   X-Auth-User: NAME, X-Auth-Key: PASSWORD                    a password
 //!   Authorization: Basic base64(NAME:PASSWORD)
+//!   X-Cenote-Code: CODE                                        the one-time code: root
+//!   Cookie: __Host-cenote=SECRET, with X-Cenote-Page           a session of the web page
 //!   nothing, through the Unix socket                           the owner of the home: root
 //! ```
+//!
+//! A browser sends the cookie whoever made it ask: `SameSite=Strict` keeps other sites out, and the header, which no other
+//! origin can send without a permission that is never given, keeps out what is of the same site at another port.
 
 use access::Secret;
 use base64::Engine;
@@ -18,6 +23,8 @@ use std::net::IpAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
     Network(IpAddr),
+    /// This machine's own address, without TLS.
+    Plain(IpAddr),
     /// The Unix socket, by whoever the home belongs to.
     Owner,
 }
@@ -26,7 +33,7 @@ impl From {
     /// Of a client of the network.
     pub fn address(self) -> Option<IpAddr> {
         match self {
-            From::Network(address) => Some(address),
+            From::Network(address) | From::Plain(address) => Some(address),
             From::Owner => None,
         }
     }
@@ -35,7 +42,7 @@ impl From {
 impl fmt::Display for From {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            From::Network(address) => address.fmt(f),
+            From::Network(address) | From::Plain(address) => address.fmt(f),
             From::Owner => f.write_str("local"),
         }
     }
@@ -46,10 +53,45 @@ impl fmt::Display for From {
 pub enum Claim {
     Nothing,
     Secret(Secret),
-    Password { name: String, password: Secret },
+    /// The one-time code.
+    Code(Secret),
+    Password {
+        name: String,
+        password: Secret,
+    },
 }
 
-pub fn claim(headers: &HeaderMap) -> Claim {
+/// What the web page sends with each request.
+const PAGE: &str = "x-cenote-page";
+/// The name of the cookie: with TLS one that only this host may set, and for itself alone.
+const COOKIES: [&str; 2] = ["__Host-cenote", "cenote"];
+
+/// Whether the web page asks, of which the browser says that it is ours.
+pub fn is_page(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site").map_or(&b"same-origin"[..], |value| value.as_bytes());
+    headers.contains_key(PAGE) && site == b"same-origin"
+}
+
+/// The header by which the page's browser keeps a session's secret, or forgets it.
+pub fn cookie(from: From, secret: Option<&str>) -> String {
+    let [secure, plain] = COOKIES;
+    let (name, more) = match from {
+        From::Network(_) => (secure, "; Secure"),
+        From::Plain(_) | From::Owner => (plain, ""),
+    };
+    let age = if secret.is_none() { "; Max-Age=0" } else { "" };
+    format!("{name}={}; Path=/; HttpOnly; SameSite=Strict{more}{age}", secret.unwrap_or_default())
+}
+
+/// Of a door with TLS only the cookie that is set with TLS is taken, and the other of the door without.
+fn cookie_of(headers: &HeaderMap, from: From) -> Option<Secret> {
+    let name = COOKIES[usize::from(!matches!(from, From::Network(_)))];
+    let cookies = headers.get_all("cookie").iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(key, _)| *key == name).map(|(_, secret)| Secret::new(secret))
+}
+
+pub fn claim(headers: &HeaderMap, from: From) -> Claim {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(secret) = text("x-auth-session") {
         return Claim::Secret(Secret::new(secret));
@@ -57,8 +99,14 @@ pub fn claim(headers: &HeaderMap) -> Claim {
     if let (Some(name), Some(key)) = (text("x-auth-user"), text("x-auth-key")) {
         return Claim::Password { name: name.into(), password: Secret::new(key) };
     }
+    if let Some(code) = text("x-cenote-code") {
+        return Claim::Code(Secret::new(code));
+    }
     let Some((scheme, rest)) = text("authorization").and_then(|value| value.split_once(' ')) else {
-        return Claim::Nothing;
+        return match cookie_of(headers, from) {
+            Some(secret) if is_page(headers) => Claim::Secret(secret),
+            _ => Claim::Nothing,
+        };
     };
     match scheme.to_ascii_lowercase().as_str() {
         "bearer" => Claim::Secret(Secret::new(rest.trim())),
@@ -78,7 +126,11 @@ mod tests {
     use super::*;
 
     fn of(headers: &[(&'static str, &str)]) -> Claim {
-        claim(&headers.iter().map(|(n, v)| (n.parse().unwrap(), v.parse().unwrap())).collect())
+        claim_from(From::Network(IpAddr::from([10, 0, 0, 1])), headers)
+    }
+
+    fn claim_from(from: From, headers: &[(&'static str, &str)]) -> Claim {
+        claim(&headers.iter().map(|(n, v)| (n.parse().unwrap(), v.parse().unwrap())).collect(), from)
     }
 
     #[test]
@@ -94,5 +146,34 @@ mod tests {
             assert_eq!(of(&[("authorization", bad)]), Claim::Nothing, "{bad}");
         }
         assert_eq!(of(&[("x-auth-user", "root")]), Claim::Nothing);
+    }
+    #[test]
+    fn a_cookie_counts_only_with_what_no_other_origin_can_send() {
+        let (tls, plain) = (From::Network([10, 0, 0, 1].into()), From::Plain([127, 0, 0, 1].into()));
+        let secret = Claim::Secret(Secret::new("s"));
+        let (secure, bare) = (("cookie", "a=b; __Host-cenote=s"), ("cookie", "cenote=s; a=b"));
+        let page = ("x-cenote-page", "1");
+        assert_eq!(claim_from(tls, &[secure, page]), secret);
+        assert_eq!(claim_from(tls, &[secure, page, ("sec-fetch-site", "same-origin")]), secret);
+        assert_eq!(claim_from(plain, &[bare, page]), secret);
+        for forged in [
+            claim_from(tls, &[secure]),
+            claim_from(plain, &[bare]),
+            claim_from(tls, &[bare, page]),
+            claim_from(plain, &[secure, page]),
+            claim_from(tls, &[secure, page, ("sec-fetch-site", "same-site")]),
+            claim_from(tls, &[secure, page, ("sec-fetch-site", "cross-site")]),
+            claim_from(tls, &[secure, page, ("sec-fetch-site", "none")]),
+        ] {
+            assert_eq!(forged, Claim::Nothing);
+        }
+    }
+
+    #[test]
+    fn cookies_are_out_of_reach_of_scripts_and_other_sites() {
+        let of_tls = cookie(From::Network([10, 0, 0, 1].into()), Some("s"));
+        assert_eq!(of_tls, "__Host-cenote=s; Path=/; HttpOnly; SameSite=Strict; Secure");
+        let plain = cookie(From::Plain([127, 0, 0, 1].into()), None);
+        assert_eq!(plain, "cenote=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0");
     }
 }

@@ -44,6 +44,13 @@ impl Kind {
     pub(crate) fn index(self) -> usize {
         self as usize
     }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Data => "data",
+            Kind::Metadata => "metadata",
+        }
+    }
 }
 
 /// Why a block is wanted.

@@ -2,8 +2,9 @@
 
 use crate::block::{Access, BlockId, Kind, Opening, Request};
 use crate::flight::{Failure, Flight, Outcome};
-use crate::shard::{Found, Leavers, Shard};
+use crate::shard::{Found, Leavers, Shard, charge_of};
 use crate::stats::Stats;
+use probe::{Event, Family, Hub, Op, Probe};
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +26,8 @@ pub struct Cache {
     shards: Box<[Mutex<Shard>]>,
     listener: Option<Box<dyn EvictionListener>>,
     openings: AtomicU32,
+    accesses: Probe,
+    evictions: Probe,
 }
 
 impl Cache {
@@ -38,7 +41,8 @@ impl Cache {
     fn with_shards(max: u64, count: usize) -> Cache {
         let part = max / count as u64;
         let shards = (0..count).map(|_| Mutex::new(Shard::new(part))).collect();
-        Cache { shards, listener: None, openings: AtomicU32::new(0) }
+        let (openings, accesses, evictions) = (AtomicU32::new(0), Probe::none(), Probe::none());
+        Cache { shards, listener: None, openings, accesses, evictions }
     }
 
     /// For whoever opens a pool: nobody has had it before.
@@ -53,9 +57,24 @@ impl Cache {
         self
     }
 
+    /// Tells lookups and evictions to `hub`.
+    #[must_use]
+    pub fn telling(mut self, hub: &Hub) -> Cache {
+        self.accesses = hub.probe(Family::Arc, &[]);
+        self.evictions = hub.probe(Family::Evict, &[]);
+        self
+    }
+
+    fn tell_access(&self, kind: Kind, access: Access, is_hit: bool) {
+        self.accesses
+            .tell(|| Event { kind: crate::stats::access_name(kind, access, is_hit), ..Event::default() });
+    }
+
     /// The block's bytes if they are in memory.
     pub fn get(&self, block: &BlockId, access: Access) -> Option<Buf> {
-        self.shard(block).get(block, access)
+        let (buf, kind) = self.shard(block).get(block, access)?;
+        self.tell_access(kind, access, true);
+        Some(buf)
     }
 
     /// The block's bytes: from memory, or by `load`, which at most one request for a block does at a time.
@@ -68,6 +87,7 @@ impl Cache {
     {
         loop {
             let found = self.shard(&request.block).find(&request);
+            self.tell_access(request.kind, request.access, matches!(found, Found::Hit(_)));
             match found {
                 Found::Hit(buf) => return Ok(buf),
                 Found::Join(flight) => match flight.wait().await {
@@ -95,7 +115,9 @@ impl Cache {
 
     /// As [`Cache::get`], and forgets the block: the caller is about to replace it.
     pub fn take(&self, block: &BlockId) -> Option<Buf> {
-        self.shard(block).take(block)
+        let (buf, kind) = self.shard(block).take(block)?;
+        self.tell_access(kind, Access::Demand, true);
+        Some(buf)
     }
 
     /// Forgets a block: it was freed, or its bytes on disk have changed.
@@ -152,6 +174,12 @@ impl Cache {
 
     /// The lock is released by now: freeing large buffers takes its time.
     fn dismiss(&self, leavers: Leavers) {
+        if self.evictions.is_open() {
+            for (_, kind, buf) in &leavers.evicted {
+                let (kind, bytes) = (kind.name(), charge_of(buf));
+                self.evictions.tell(|| Event { op: Op::Evict, kind, bytes, ..Event::default() });
+            }
+        }
         if let Some(listener) = &self.listener {
             leavers.evicted.iter().for_each(|(block, kind, buf)| listener.evicted(*block, *kind, buf));
         }

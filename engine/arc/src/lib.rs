@@ -48,6 +48,7 @@ mod flight;
 mod lists;
 mod served;
 mod shard;
+mod sources;
 mod stats;
 
 pub use block::{Access, BlockId, Kind, Opening, PrimaryCache, Request};

@@ -73,7 +73,7 @@ impl Shard {
     }
 
     /// The hot path.
-    pub(crate) fn get(&mut self, block: &BlockId, access: Access) -> Option<Buf> {
+    pub(crate) fn get(&mut self, block: &BlockId, access: Access) -> Option<(Buf, Kind)> {
         let slot = *self.map.get(block)?;
         let entry = &mut self.lists[slot];
         let buf = entry.buf.clone()?;
@@ -88,11 +88,11 @@ impl Shard {
             }
         }
         self.stats.hit(kind, access);
-        Some(buf)
+        Some((buf, kind))
     }
 
     pub(crate) fn find(&mut self, request: &Request) -> Found {
-        if let Some(buf) = self.get(&request.block, request.access) {
+        if let Some((buf, _)) = self.get(&request.block, request.access) {
             return Found::Hit(buf);
         }
         self.stats.miss(request.kind, request.access);
@@ -152,14 +152,14 @@ impl Shard {
     }
 
     /// A hit after which the block is not there.
-    pub(crate) fn take(&mut self, block: &BlockId) -> Option<Buf> {
+    pub(crate) fn take(&mut self, block: &BlockId) -> Option<(Buf, Kind)> {
         let slot = *self.map.get(block)?;
         let kind = self.lists[slot].kind;
         // A ghost has no bytes, and stays.
         self.lists[slot].buf.as_ref()?;
         self.stats.hit(kind, Access::Demand);
         self.map.remove(block);
-        self.lists.remove(slot)
+        self.lists.remove(slot).map(|buf| (buf, kind))
     }
 
     /// Forgets a block, as after a free.

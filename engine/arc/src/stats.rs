@@ -67,6 +67,20 @@ impl Stats {
     }
 }
 
+/// What a lookup is called.
+pub(crate) fn access_name(kind: Kind, access: Access, is_hit: bool) -> &'static str {
+    match (access, kind, is_hit) {
+        (Access::Demand, Kind::Data, true) => "data hits",
+        (Access::Demand, Kind::Data, false) => "data misses",
+        (Access::Demand, Kind::Metadata, true) => "metadata hits",
+        (Access::Demand, Kind::Metadata, false) => "metadata misses",
+        (_, Kind::Data, true) => "prefetched data hits",
+        (_, Kind::Data, false) => "prefetched data misses",
+        (_, Kind::Metadata, true) => "prefetched metadata hits",
+        (_, Kind::Metadata, false) => "prefetched metadata misses",
+    }
+}
+
 impl AddAssign for Counts {
     fn add_assign(&mut self, o: Counts) {
         self.demand_hits += o.demand_hits;

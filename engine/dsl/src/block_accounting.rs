@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dmu::BlockAccounting;
 use ondisk::{BlockPointer, Feature};
-use units::{Checksum, Compression, Txg};
+use units::{Compression, Txg};
 use zio::BlockStore;
 
 use crate::core::weigh;
@@ -143,13 +143,7 @@ impl BlockAccounting for DatasetBlockAccounting {
 /// The features that a reader of this block must have.
 fn needed_by(bp: &BlockPointer) -> [Option<Feature>; 3] {
     let large = bp.lsize().0 > ondisk::OLD_MAX_BLOCK_SIZE;
-    let checksum = match bp.as_plain().map(|p| p.checksum_kind) {
-        Some(Checksum::Sha512) => Some(Feature::Sha512),
-        Some(Checksum::Skein) => Some(Feature::Skein),
-        Some(Checksum::EdonR) => Some(Feature::EdonR),
-        Some(Checksum::Blake3) => Some(Feature::Blake3),
-        _ => None,
-    };
+    let checksum = bp.as_plain().and_then(|p| p.checksum_kind.row().feature).and_then(Feature::by_guid);
     let zstd = matches!(bp.compression(), Compression::Zstd(_));
     [large.then_some(Feature::LargeBlocks), checksum, zstd.then_some(Feature::ZstdCompress)]
 }

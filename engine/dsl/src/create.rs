@@ -10,9 +10,9 @@ use zap::{Normalization, Options};
 
 use crate::core::{Core, versions};
 use crate::counts;
-use crate::dataset::Dataset;
 use crate::deadlist::Deadlist;
 use crate::dsl::Dsl;
+use crate::dsl::dataset::Dataset;
 use crate::name;
 use crate::phys::{DatasetPhys, DirPhys};
 use crate::props::{PropName, Value};

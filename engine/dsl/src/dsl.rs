@@ -1,5 +1,9 @@
 //! The DSL of an open pool: the special directories, the datasets that are open, and what is charged to whom.
 
+pub(crate) mod dataset;
+pub(crate) mod destroy;
+pub(crate) mod touched;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,11 +16,11 @@ use world::sync::{RwLock, WriteGuard};
 
 use crate::bpobj::Bpobj;
 use crate::core::{Core, versions};
-use crate::dataset::Dataset;
-use crate::destroy::LogKeeper;
+use crate::dsl::dataset::Dataset;
+use crate::dsl::destroy::LogKeeper;
+use crate::dsl::touched::Touched;
 use crate::history::{self, History, Stamp};
 use crate::space::{self, Delta, PoolSpace, Used};
-use crate::touched::Touched;
 
 pub const MOS_DIR: &str = "$MOS";
 pub const FREE_DIR: &str = "$FREE";

@@ -21,7 +21,7 @@ use units::Result;
 
 use crate::bpobj::Bpobj;
 use crate::core::{Core, versions};
-use crate::dataset::Dataset;
+use crate::dsl::dataset::Dataset;
 use crate::dsl::{Dsl, FREE_DIR, MOS_DIR, ORIGIN_DIR};
 use crate::features::Features;
 use crate::props::{PropName, Value};

@@ -33,9 +33,7 @@ mod clone;
 pub mod core;
 mod counts;
 mod create;
-mod dataset;
 pub mod deadlist;
-mod destroy;
 mod destroy_plan;
 mod destroy_snapshot;
 mod dsl;
@@ -58,22 +56,21 @@ mod snapshot;
 pub mod space;
 mod stats;
 pub mod thick;
-mod touched;
 mod tree;
 mod walk;
 pub mod zaps;
 
 pub use clone::NewClone;
 pub use create::NewDataset;
-pub use dataset::Dataset;
-pub use destroy::LogKeeper;
 pub use destroy_plan::{DestroyPlan, DestroySpec};
 pub use dsl::Dsl;
+pub use dsl::dataset::Dataset;
+pub use dsl::destroy::LogKeeper;
+pub use dsl::touched::Touch;
 pub use freeing::Frees;
 pub use initial::NewPool;
 pub use levels::Levels;
 pub use stats::{Shown, Stats};
-pub use touched::Touch;
 pub use tree::Found;
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ use ondisk::ObjectType;
 use units::{Error, Kind, ObjectId, Result, Txg};
 
 use crate::counts;
-use crate::dataset::BOOKMARKS;
 use crate::deadlist::Deadlist;
 use crate::dsl::Dsl;
+use crate::dsl::dataset::BOOKMARKS;
 use crate::name;
 use crate::phys::{DatasetPhys, DirPhys};
 use crate::space::{self, Delta, Reach, Used};

@@ -15,9 +15,9 @@ use dmu::Tx;
 use units::{Error, Kind, ObjectId, Result, Txg};
 
 use crate::counts;
-use crate::dataset::{BOOKMARKS, Dataset};
 use crate::deadlist::Deadlist;
 use crate::dsl::Dsl;
+use crate::dsl::dataset::{BOOKMARKS, Dataset};
 use crate::space::{self, Delta, Used};
 use crate::tree::Found;
 use crate::zaps;

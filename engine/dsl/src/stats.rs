@@ -9,9 +9,9 @@ use ondisk::ObjsetType;
 use units::{Error, ObjectId, Result};
 
 use crate::counts;
-use crate::dataset::CRYPTO_KEY;
 use crate::deadlist::Deadlist;
 use crate::dsl::Dsl;
+use crate::dsl::dataset::CRYPTO_KEY;
 use crate::levels::Levels;
 use crate::phys::DatasetPhys;
 use crate::props::{Kind, Prop, PropName, Source, Types, Value, index};

@@ -8,14 +8,18 @@
 //!
 //! The slab holds every live task, so that the end of [`run`] can drop them all, also those that wait for each other.
 
+pub(crate) mod compute;
+pub(crate) mod inbox;
+pub(crate) mod plain;
+pub(crate) mod timers;
+pub(crate) mod uring;
+
 use crate::Config;
-use crate::compute::Compute;
-use crate::inbox::{Inbox, Message};
 use crate::operation::Operation;
-use crate::plain::Plain;
-use crate::timers::Timers;
-use crate::uring::Uring;
 use crate::workers::Workers;
+use compute::Compute;
+use inbox::{Inbox, Message};
+use plain::Plain;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -25,6 +29,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::JoinHandle;
+use timers::Timers;
+use uring::Uring;
 use world::{Instant, Pending};
 
 /// Blocking calls under way at once, for the whole process: enough to keep a disk's queue busy without a ring.
@@ -40,6 +46,9 @@ pub(crate) struct Shared {
     stopping: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
+
+/// The world of the tasks of one [`run`]; what it can do is in [`crate::world`].
+pub(crate) struct World(pub Arc<Shared>);
 
 /// A loop as others see it.
 pub(crate) struct Home {
@@ -250,7 +259,7 @@ impl Backend {
 
 /// Makes the calling thread the loop `index` until the world stops.
 fn live(shared: Arc<Shared>, index: usize, first: Option<Pending<()>>) {
-    let _world = world::enter(Arc::new(crate::world::World(shared.clone())));
+    let _world = world::enter(Arc::new(World(shared.clone())));
     let this = Loop::enter(shared, index);
     if let Some(first) = first {
         this.local.spawn(first);

@@ -25,25 +25,21 @@
 //! whatever becomes of the future that waits for it; no loop ever waits inside a system call but its own
 //! `io_uring_enter`; at the end of [`run`] all threads are joined and no operation is left with the kernel.
 //!
-//! Where io_uring is not permitted ([`Config::io_uring`] off, old kernels, many containers) the [`plain`] backend takes
-//! its place: poll(2) for sockets, blocking threads for disks. Slower, the same behaviour.
+//! Where io_uring is not permitted ([`Config::io_uring`] off, old kernels, many containers) the
+//! [`plain`](executor::plain) backend takes its place: poll(2) for sockets, blocking threads for disks. Slower, the same
+//! behaviour.
 //!
 //! Not here: policy; errors name no file, the caller knows which one it asked.
 
-mod compute;
 mod disk;
 mod executor;
 mod geometry;
 mod house;
-mod inbox;
 mod listener;
 mod operation;
-mod plain;
 mod random;
 mod signal;
 mod stream;
-mod timers;
-mod uring;
 mod workers;
 mod world;
 

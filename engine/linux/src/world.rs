@@ -1,18 +1,16 @@
 //! [`world::World`] as Linux provides it.
 
 use crate::disk::File;
-use crate::executor::{Shared, with_local};
-use crate::inbox::Message;
+use crate::executor::inbox::Message;
+use crate::executor::timers::Sleep;
+use crate::executor::{World, with_local};
 use crate::listener::Socket;
-use crate::timers::Sleep;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use world::{Address, Disk, Instant, Listener, OpenMode, Pending, WallTime};
-
-pub(crate) struct World(pub Arc<Shared>);
 
 impl world::World for World {
     fn now(&self) -> Instant {

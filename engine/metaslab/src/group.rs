@@ -11,8 +11,8 @@
 //! waits for disks. Who gets [`Found::Load`] has to load and ask again.
 
 use crate::class::Class;
+use crate::metaslab::sync::Settled;
 use crate::metaslab::{Attempt, Metaslab};
-use crate::sync::Settled;
 use crate::usage::Usage;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

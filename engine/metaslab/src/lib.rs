@@ -44,7 +44,6 @@ mod place;
 mod ranges;
 mod space;
 mod space_log;
-mod sync;
 mod trim;
 mod usage;
 mod vdev;

@@ -15,10 +15,10 @@
 //! difference to the map.
 
 use crate::entry::{Entry, entries};
+use crate::metaslab::sync::segment_in;
 use crate::metaslab::{Load, State};
 use crate::ranges::Segment;
 use crate::space::Space;
-use crate::sync::segment_in;
 use ondisk::SpaceAction;
 use units::{Error, Result, SECTOR_SHIFT, Txg, VdevId};
 

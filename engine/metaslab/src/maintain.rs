@@ -10,10 +10,10 @@
 use crate::class::Class;
 use crate::free_space::FreeSpace;
 use crate::load::{LoadPlan, Loader};
+use crate::metaslab::sync::Pass;
 use crate::metaslab::{Metaslab, State};
 use crate::place::Unloaded;
 use crate::space::{MetaslabInfo, Space};
-use crate::sync::Pass;
 use crate::vdev::TopVdev;
 use std::sync::Arc;
 use units::{Error, Result, Txg};

@@ -18,6 +18,8 @@
 //!
 //! This file holds the state and what changes it at once; `load` and `sync` hold the two longer walks.
 
+pub(crate) mod sync;
+
 use crate::class::Class;
 use crate::free_space::FreeSpace;
 use crate::histogram::{Histogram, Weight, fragmentation};

@@ -2,10 +2,10 @@
 
 use crate::class::Class;
 use crate::group::Group;
+use crate::metaslab::sync::segment_in;
 use crate::metaslab::{Metaslab, Place};
 use crate::ranges::Segment;
 use crate::space_log::MapInfo;
-use crate::sync::segment_in;
 use ondisk::Dva;
 use std::collections::BTreeSet;
 use std::fmt;

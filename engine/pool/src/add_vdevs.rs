@@ -13,12 +13,13 @@
 //! on the numbers that the vdevs have.
 
 use crate::create::{make_metaslab_array, min_alloc, unusable, worst};
+use crate::guids::Guids;
 use crate::open::space_spec;
 use crate::pool::Pool;
 use crate::vdev_zaps;
 use dmu::Tx;
 use ondisk::Feature;
-use units::{Error, Guid, Result, Txg};
+use units::{Error, Result, Txg};
 use vdev::{Bias, Group, NewTops, Spec};
 use zio::Rules;
 
@@ -29,7 +30,8 @@ impl Pool {
         let _one_at_a_time = inner.reshaping.lock().await;
         self.check_classes(groups)?;
         let first = inner.tree.spec().children.len() as u64;
-        let specs = Spec::create_tops(groups, first, ashift, Txg::NONE, || Guid(world::random_u64()))?;
+        let mut guids = Guids::of(self);
+        let specs = Spec::create_tops(groups, first, ashift, Txg::NONE, || guids.draw())?;
         let new = inner.tree.open_new(specs).await?;
         if let Some(leaf) = new.tops.iter().flat_map(|t| t.leaves()).find(|l| !l.is_usable()) {
             return Err(unusable(&leaf));

@@ -11,6 +11,7 @@
 //!
 //! Which device leaves when the resilver is done: [`crate::detach`].
 
+use crate::guids::Guids;
 use crate::pool::Pool;
 use crate::vdev_zaps;
 use dmu::Tx;
@@ -31,13 +32,10 @@ impl Pool {
     }
 
     async fn attach_now(&self, old: Guid, new: NewLeaf, replaces: bool, ashift: u32) -> Result<()> {
-        let spare = self.spare_at(&new.path);
-        let spec = match &spare {
-            Some(spare) => spare.clone(),
-            None => Spec::leaf_of(&new, Guid(world::random_u64())),
-        };
         {
             let _one_at_a_time = self.0.reshaping.lock().await;
+            let spare = self.spare_at(&new.path);
+            let spec = spare.unwrap_or_else(|| Spec::leaf_of(&new, Guids::of(self).draw()));
             self.check_joins(old, &new, ashift)?;
             self.join_group(old, spec, replaces).await?;
         }
@@ -84,7 +82,9 @@ impl Pool {
 
     async fn join_group(&self, old: Guid, spec: Spec, replaces: bool) -> Result<()> {
         let inner = &self.0;
-        let group = Guid(world::random_u64());
+        let mut guids = Guids::of(self);
+        guids.take(spec.guid);
+        let group = guids.draw();
         let top = inner.tree.top_of(old).ok_or_else(no_such)?;
         // Refused before the device is touched.
         inner.tree.spec().attach(old, spec.clone(), replaces, group)?;

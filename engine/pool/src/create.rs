@@ -5,6 +5,7 @@
 
 use crate::assemble::{MapStyle, MosSpaceLog};
 use crate::file_systems::accounting;
+use crate::guids::Guids;
 use crate::open::{Parts, assemble, space_spec};
 use crate::pool::{Host, Pool};
 use crate::vdev_zaps;
@@ -18,6 +19,7 @@ use dsl::space::PoolSpace;
 use metaslab::Space;
 use ondisk::mos::directory;
 use ondisk::{BlockPointer, Feature, NvList, ObjectType, ObjsetType, PoolState, Uberblock};
+use probe::Hub;
 use std::sync::Arc;
 use tunables::Tunables;
 use units::{Error, Guid, ObjectId, ObjsetId, Result, Txg};
@@ -44,6 +46,8 @@ pub struct CreateOptions {
     pub cache: Arc<Cache>,
     /// What may change while it is open.
     pub tunables: Arc<Tunables>,
+    /// Where what happens is told.
+    pub hub: Hub,
 }
 
 /// The version that says "see the features".
@@ -59,12 +63,14 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
     if options.pool_props.iter().any(is_shared) {
         options.host.check_number()?;
     }
-    let guid = Guid(world::random_u64());
     let txg = Txg::INITIAL;
-    let new_guid = || Guid(world::random_u64());
-    let spec = Spec::create(guid, &options.groups, options.ashift, txg, new_guid)?;
+    let mut guids = Guids::default();
+    let guid = guids.draw();
+    let spec = Spec::create(guid, &options.groups, options.ashift, txg, || guids.draw())?;
     let how = vdev::OpenOptions {
         tunables: options.tunables.clone(),
+        hub: options.hub.clone(),
+        pool_name: options.name.clone(),
         ..vdev::OpenOptions::new(OpenMode::ReadWrite)
     };
     let tree = Tree::open(spec, how).await?;
@@ -146,6 +152,7 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
         uberblock,
         read_only: false,
         tunables: options.tunables,
+        hub: options.hub,
     };
     let pool = assemble(parts, txg);
     // There is nothing to wait for with: a device that fails now makes the creation fail.

@@ -152,6 +152,32 @@ impl Pool {
         Ok(health)
     }
 
+    /// Looks at all devices again, as after work on the cables: those that went away and are back are used again, and those
+    /// that give no sign of life are known to be gone before a request meets them. What an administrator took out of use
+    /// stays so.
+    ///
+    /// # Errors
+    /// `Io` when the pool takes no changes. A device that is not there is no error: its state says so.
+    pub async fn reopen(&self) -> Result<()> {
+        let pool = self.clone();
+        world::spawn(async move {
+            for leaf in pool.tree().leaves() {
+                match leaf.health().state {
+                    State::Offline | State::Faulted => {}
+                    State::Online | State::Degraded => {
+                        // What is well stays open; what is not is opened anew.
+                        let _one_at_a_time = pool.0.reshaping.lock().await;
+                        let _ = pool.tree().bring_back(pool.guid(), leaf.guid()).await;
+                    }
+                    _ => drop(pool.online_now(leaf.guid()).await?),
+                }
+            }
+            pool.request_resilver().await;
+            Ok(())
+        })
+        .await
+    }
+
     /// The original of a spare is back: when it is whole, the spare is to go.
     async fn note_return(&self, guid: Guid) -> Result<()> {
         let spec = self.tree().spec();

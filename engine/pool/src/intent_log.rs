@@ -13,6 +13,7 @@ use crate::pool::{Pool, lock};
 use dmu::Tx;
 use dsl::{Dataset, LogKeeper};
 use ondisk::ZilHeader;
+use probe::{Breakdown, Family};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use units::{ObjectId, ObjsetId, Result, Txg};
@@ -70,6 +71,7 @@ impl Pool {
                 txgs: inner.txgs.clone(),
                 store: Arc::new(inner.pipeline.clone()),
                 tunables: inner.tunables.clone(),
+                probe: inner.hub.probe(Family::Zil, &[(Breakdown::Pool, &self.name())]),
             })
         };
         Some(lock(&inner.intent_logs.open).entry(dataset.id()).or_insert_with(open).clone())

@@ -26,6 +26,7 @@ use dsl::features::check_verdict;
 use metaslab::{Class, Space, SpaceLog, VdevSpec};
 use ondisk::mos::directory;
 use ondisk::{Feature, NvList, PoolState, Uberblock};
+use probe::Hub;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use tunables::Tunables;
@@ -52,6 +53,8 @@ pub struct OpenOptions {
     pub cache: Arc<Cache>,
     /// What may change while it is open.
     pub tunables: Arc<Tunables>,
+    /// Where what happens is told.
+    pub hub: Hub,
 }
 
 /// The versions that there were before features.
@@ -99,6 +102,8 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions, limit: Option<T
         pool: Some(candidate.config.guid),
         devices,
         tunables: options.tunables.clone(),
+        hub: options.hub.clone(),
+        pool_name: options.name.clone().unwrap_or_else(|| candidate.config.name.clone()),
         ..vdev::OpenOptions::new(mode)
     };
     let (tree, found) = open_newest(candidate, &options, how, limit).await?;
@@ -367,6 +372,7 @@ async fn build(
         uberblock,
         read_only,
         tunables: options.tunables,
+        hub: options.hub,
     };
     let synced = parts.uberblock.txg;
     let pool = assemble(parts, synced.next());
@@ -401,11 +407,13 @@ pub(crate) struct Parts {
     pub uberblock: Uberblock,
     pub read_only: bool,
     pub tunables: Arc<Tunables>,
+    pub hub: Hub,
 }
 
 /// `open_txg` is the first txg that changes go into.
 pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
-    let Parts { config, tree, space, space_log, pipeline, mos, dsl, uberblock, read_only, tunables } = parts;
+    let Parts { config, tree, space, space_log, pipeline, mos, dsl, uberblock, read_only, tunables, hub } =
+        parts;
     let intent_logs = IntentLogs::new(pipeline.clone());
     dsl.set_log_keeper(intent_logs.clone());
     let pool = Pool(Arc::new(Inner {
@@ -418,6 +426,8 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         dsl,
         txgs: Txgs::new(open_txg.back(1), &tunables),
         tunables,
+        hub,
+        asked: Mutex::default(),
         uberblock: Mutex::new(uberblock),
         // The first commit after opening writes all labels: a crash may have left some that do not agree.
         config_dirty: AtomicBool::new(true),
@@ -446,6 +456,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         claimed_logs: Mutex::default(),
     }));
     pool.watch_suspension();
+    pool.tell_statistics();
     pool
 }
 

@@ -60,6 +60,9 @@ pub(crate) struct Inner {
     /// Of a pool opened read-only, only the last synced txg is true.
     pub txgs: Txgs,
     pub tunables: Arc<Tunables>,
+    pub hub: probe::Hub,
+    /// What statistics ask of this pool.
+    pub asked: Mutex<Vec<probe::Registration>>,
     pub uberblock: Mutex<Uberblock>,
     /// The labels do not say what the configuration is now.
     pub config_dirty: AtomicBool,

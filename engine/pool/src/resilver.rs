@@ -54,6 +54,15 @@ impl Pool {
         goes || self.0.scrub.is_running() || self.0.scrub.is_wanted()
     }
 
+    /// Begins a resilver, or the one under way from its start; a scrub gives way. Where no device misses anything, nothing is
+    /// to be done.
+    pub async fn resilver(&self) {
+        if self.missing_span().is_some() {
+            self.0.scrub.want_resilver_anew();
+        }
+        self.request_resilver().await;
+    }
+
     /// Starts a resilver if a device needs one and nothing hinders it.
     pub(crate) fn consider_resilver(&self) {
         let Some((_, last)) = self.missing_span() else { return self.0.scrub.want_no_resilver() };

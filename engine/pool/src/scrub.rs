@@ -12,27 +12,29 @@
 //!
 //! A resilver is the same walk for devices that missed writes, see [`crate::resilver`].
 //!
-//! The set of datasets changes while it is walked: a snapshot is taken, or destroyed and its blocks handed to the next.
-//! So a set is done as of the txg it was walked from, and the sets are listed again until there is nothing new.
+//! The set of datasets changes while it is walked: a snapshot is taken, or destroyed and its blocks handed to the next. The
+//! order of the walk ([`position`]) is such that what was seen stays seen.
 //!
 //! The state is kept as OpenZFS keeps it: a `ScanPhys` under the name `scan` in the object directory, written when the
-//! state changes, so that `zpool status` of either program shows the last scrub. How far a scrub has come is not kept:
-//! one that was under way when the pool was closed starts over when it is opened.
+//! state changes, so that `zpool status` of either program shows the last scrub. How far it has come is kept beside that, from
+//! time to time and when the pool is closed: so it goes on there when the pool is opened, a paused scrub when it is asked to.
+//! A resilver does so only for the very devices that were given all that is before the position; else it starts over.
 
-use crate::heal::birth_of;
+mod position;
+mod scanner;
+
 use crate::pool::{Pool, lock};
-use crate::walk::{self, Check, Set, Suspect};
 use dmu::Tx;
 use ondisk::dsl::{ScanFunc, ScanState};
 use ondisk::mos::directory;
-use ondisk::{BlockPointer, ObjectType, ScanPhys};
+use ondisk::{ObjectType, ScanPhys};
+use position::Position;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use units::{Error, Guid, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
+use units::{Error, Guid, HashMap, Kind, ObjectId, Result, Txg};
 use world::sync::Notify;
-use world::{Instant, Pending, Task};
-use zio::Bookmark;
+use world::{Instant, Task};
 
 /// A scrub or a resilver: the last one, or the one under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,8 +71,10 @@ const REPAIRS_AT_ONCE: usize = 512;
 const RESILVER_REST: Duration = Duration::from_secs(300);
 /// How often a scrub asks whether a suspended pool goes on.
 const SUSPENDED_LOOK: Duration = Duration::from_millis(200);
-/// How often the sets are listed again; each time only what is new is walked.
+/// How often a part is looked for again that has moved to another set while it was walked.
 const LISTS_MAX: usize = 100;
+/// Where the position is kept in the directory of the MOS.
+const POSITION: &str = "org.cenote:scan_position";
 
 /// See the module. Belongs to one pool.
 #[derive(Debug, Default)]
@@ -90,19 +94,16 @@ pub(crate) struct State {
     paused_at: u64,
     pass_start: u64,
     pass_examined: u64,
-    /// Sets that need not be walked again, each from which txg on it was.
-    done: HashMap<ObjsetId, Txg>,
-    /// The set that a pause came into, and how far it was walked: an object and a block of it.
-    partly: Option<(ObjsetId, Place)>,
+    /// What is before it is done.
+    position: Position,
+    /// When the position was kept last.
+    saved_at: Option<Instant>,
     /// See [`Pool::devices_to_heal`].
     began: HashMap<Guid, u64>,
     /// Some set changed so fast that part of it was not seen.
     is_incomplete: bool,
     rest_until: Option<Instant>,
 }
-
-/// A block of data, in the order in which sets are walked.
-type Place = (u64, u64);
 
 impl State {
     pub(crate) fn may_resilver(&self) -> bool {
@@ -156,6 +157,14 @@ impl Scrub {
 
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Acquire)
+    }
+
+    /// A resilver that is wanted, from its beginning: what is under way ends.
+    pub(crate) fn want_resilver_anew(&self) {
+        self.want_resilver();
+        if self.is_running() {
+            let _ = self.command.compare_exchange(GO, STOP, Ordering::AcqRel, Ordering::Acquire);
+        }
     }
 
     /// A scrub gives way; a resilver is followed by another one.
@@ -238,7 +247,7 @@ impl Pool {
         let words = stored.as_ref().and_then(|v| v.as_u64s());
         // What another program kept in other words is its own; it only means that there is nothing to show.
         lock(&self.0.scrub.state).phys = words.and_then(|w| ScanPhys::from_words(w).ok());
-        Ok(())
+        self.load_position().await
     }
 
     /// Goes on with what was under way when the pool was closed, and brings devices up to date that were away.
@@ -300,7 +309,7 @@ impl Pool {
 
     async fn begin_scan(&self, func: ScanFunc) -> Result<()> {
         if func == ScanFunc::Scrub
-            && !self.goes_on()
+            && !self.goes_on(func)
             && let Err(e) = self.merge_errors().await
         {
             self.0.note_problem(format!("the logs of data errors cannot be put together: {e}"));
@@ -314,17 +323,21 @@ impl Pool {
         begun
     }
 
-    /// A scrub that begins now is one that paused, from where it was.
-    fn goes_on(&self) -> bool {
+    /// The scan that begins now is one that is under way in the pool, from where it was. A resilver is another one when a
+    /// device is there that was not given what is before the position.
+    fn goes_on(&self, func: ScanFunc) -> bool {
         let state = lock(&self.0.scrub.state);
-        let is_scrub = |phys: ScanPhys| phys.state == ScanState::Scanning && phys.func == ScanFunc::Scrub;
-        state.phys.is_some_and(is_scrub) && (!state.done.is_empty() || state.partly.is_some())
+        let is_it = |phys: ScanPhys| phys.state == ScanState::Scanning && phys.func == func;
+        let is_known = |leaf: &vdev::Leaf| state.began.get(&leaf.guid()) == Some(&leaf.missing().failures());
+        let lacks = |leaf: &vdev::Leaf| leaf.is_usable() && leaf.missing().is_any() && !is_known(leaf);
+        let has_all = func != ScanFunc::Resilver || !self.tree().leaves().iter().any(|leaf| lacks(leaf));
+        state.phys.is_some_and(is_it) && state.position > Position::START && has_all
     }
 
     async fn record_start(&self, tx: &Tx, func: ScanFunc) -> Result<()> {
         let to_examine = self.space().usage_total().allocated;
         let old = lock(&self.0.scrub.state).phys.unwrap_or_default();
-        let goes_on = func == ScanFunc::Scrub && self.goes_on();
+        let goes_on = self.goes_on(func);
         let queue = self.new_queue(tx, old.queue).await?;
         let mut phys = ScanPhys {
             func,
@@ -341,18 +354,21 @@ impl Pool {
         }
         phys.queue = queue;
         self.store_scan(tx, &phys).await?;
+        if !goes_on {
+            self.forget_position(tx).await?;
+        }
         let text = format!("func={} mintxg={} maxtxg={}", func as u64, phys.min_txg, phys.max_txg);
         self.dsl().record_event(tx, "scan setup", &text, None).await?;
         let mut state = lock(&self.0.scrub.state);
         if !goes_on {
-            state.done.clear();
-            state.partly = None;
+            state.position = Position::START;
             (state.began, state.is_incomplete) = (self.devices_to_heal(), false);
         }
         if func == ScanFunc::Resilver {
             self.0.scrub.wanted.store(false, Ordering::Release);
         }
         (state.phys, state.pass_start, state.pass_examined) = (Some(phys), now(), 0);
+        state.saved_at = Some(world::now());
         Ok(())
     }
 
@@ -382,7 +398,10 @@ impl Pool {
         let Some(mut phys) = lock(&self.0.scrub.state).phys else { return Ok(()) };
         if how == PAUSE {
             phys.flags |= ScanPhys::SCRUB_PAUSED;
+            lock(&self.0.scrub.state).phys = Some(phys);
+            self.keep_position(tx).await?;
         } else {
+            self.forget_position(tx).await?;
             if let Some(queue) = phys.queue.some() {
                 self.mos().free(tx, queue).await?;
             }
@@ -409,8 +428,7 @@ impl Pool {
         let mut state = lock(&self.0.scrub.state);
         (state.phys, state.paused_at) = (Some(phys), now());
         if how != PAUSE {
-            state.done.clear();
-            state.partly = None;
+            state.position = Position::START;
         }
         state.rest_until = Some(world::now().after(RESILVER_REST));
         Ok(())
@@ -418,12 +436,16 @@ impl Pool {
 
     async fn scan_task(self) {
         let func = self.scan_status().map_or(ScanFunc::Scrub, |s| s.func);
-        if let Err(e) = self.scan_sets().await {
+        if let Err(e) = self.scan_parts().await {
             self.0.note_problem(format!("the {} ended early: {e}", word(func)));
             lock(&self.0.scrub.state).is_incomplete = true;
         }
         let how = self.0.scrub.command();
-        if how != HALT {
+        if how == HALT {
+            let keep = |pool: Pool, tx: Arc<Tx>| async move { pool.keep_position(&tx).await };
+            // A pool that takes no changes goes on from where the position was last kept.
+            let _ = self.change("keep the position of a scan", keep).await;
+        } else {
             let finish = self
                 .change(word(func), move |pool, tx| async move { pool.finish_scan(&tx, how).await })
                 .await;
@@ -443,177 +465,10 @@ impl Pool {
             self.consider_resilver();
         }
     }
-
-    async fn scan_sets(&self) -> Result<()> {
-        let phys = lock(&self.0.scrub.state).phys.unwrap_or_default();
-        let scrubber = Scrubber {
-            pool: self.clone(),
-            func: phys.func,
-            bad: Arc::default(),
-            skips: None,
-            reached: Arc::default(),
-        };
-        for _ in 0..LISTS_MAX {
-            let mut is_new = false;
-            for mut set in walk::sets(self).await? {
-                set.since = set.since.max(phys.min_txg);
-                let is_done =
-                    lock(&self.0.scrub.state).done.get(&set.id).is_some_and(|&from| from <= set.since);
-                if is_done || set.root.is_hole() || set.since >= phys.max_txg {
-                    continue;
-                }
-                is_new = true;
-                if !self.scan_set(&set, &scrubber).await? {
-                    return Ok(());
-                }
-            }
-            if !is_new {
-                return Ok(());
-            }
-        }
-        lock(&self.0.scrub.state).is_incomplete = true;
-        Ok(())
-    }
-
-    /// Walks one set; false when the scan is to end here.
-    async fn scan_set(&self, set: &Set, scrubber: &Scrubber) -> Result<bool> {
-        let scrub = &self.0.scrub;
-        let partly = lock(&scrub.state).partly.take().filter(|(id, _)| *id == set.id);
-        let scrubber = Arc::new(Scrubber {
-            skips: partly.map(|(_, place)| place),
-            reached: Arc::default(),
-            ..scrubber.clone()
-        });
-        let is_seen = walk::walk(self, set, scrubber.clone()).await?;
-        scrubber.repair().await?;
-        if scrubber.is_stopped() {
-            // Of this set only what leads to others is seen again.
-            let reached = lock(&scrubber.reached).max(scrubber.skips);
-            lock(&scrub.state).partly = reached.map(|place| (set.id, place));
-            return Ok(false);
-        }
-        let mut state = lock(&scrub.state);
-        state.is_incomplete |= !is_seen;
-        state.done.insert(set.id, set.since);
-        Ok(true)
-    }
 }
 
 fn word(func: ScanFunc) -> &'static str {
     if func == ScanFunc::Resilver { "resilver" } else { "scrub" }
-}
-
-#[derive(Clone)]
-struct Scrubber {
-    pool: Pool,
-    func: ScanFunc,
-    /// Blocks that have something wrong somewhere, though they can be read.
-    bad: Arc<Mutex<Vec<(Bookmark, BlockPointer)>>>,
-    /// Data up to here was seen before the scrub paused.
-    skips: Option<Place>,
-    /// Data up to here was seen.
-    reached: Arc<Mutex<Option<Place>>>,
-}
-
-/// Where a block is among those that a walk meets in order; `None` for what leads to others, which is seen each time.
-fn place_of(at: Bookmark) -> Option<Place> {
-    let is_data = at.level == 0 && at.object.0 > 0 && at.object.0 < u64::MAX >> 1 && at.blkid < u64::MAX >> 1;
-    is_data.then_some((at.object.0, at.blkid))
-}
-
-impl Scrubber {
-    /// In how many places the block is bad. Of a suspended pool this cannot be said: it waits until that goes on.
-    async fn check(&self, bp: &BlockPointer, at: Bookmark) -> Result<u64> {
-        loop {
-            match self.pool.pipeline().check_block(bp, at).await {
-                Err(_) if self.pool.suspended().is_some() && !self.is_stopped() => {
-                    world::sleep(SUSPENDED_LOOK).await;
-                }
-                checked => return Ok(checked?.bad),
-            }
-        }
-    }
-
-    async fn repair(&self) -> Result<()> {
-        loop {
-            let batch: Vec<_> = {
-                let mut bad = lock(&self.bad);
-                let n = bad.len().min(REPAIRS_AT_ONCE);
-                bad.drain(..n).collect()
-            };
-            if batch.is_empty() {
-                return Ok(());
-            }
-            self.pool
-                .change("repair", move |pool, tx| async move {
-                    // The state that says how much was repaired goes with the txg that waits for it.
-                    pool.0.touch(&tx).await?;
-                    let healed = pool.heal_blocks(batch).await;
-                    pool.note_lost(&healed);
-                    pool.0.scrub.change(|phys| {
-                        phys.processed = phys.processed.saturating_add(healed.bytes);
-                        phys.errors = phys.errors.saturating_add(healed.lost.len() as u64);
-                    });
-                    Ok(())
-                })
-                .await?;
-        }
-    }
-}
-
-/// Bad blocks that wait for their repair: with so many, the walk waits too.
-const BAD_MAX: usize = 1024;
-
-impl Check for Scrubber {
-    fn begins(&self) {
-        *lock(&self.reached) = None;
-    }
-
-    fn block(&self, _set: &Set, at: Bookmark, bp: &BlockPointer) -> Pending<Result<()>> {
-        let (scrubber, bp) = (self.clone(), bp.clone());
-        Box::pin(async move {
-            let pool = &scrubber.pool;
-            if let Some(place) = place_of(at) {
-                if scrubber.skips.is_some_and(|seen| place <= seen) {
-                    return Ok(());
-                }
-                let mut reached = lock(&scrubber.reached);
-                *reached = (*reached).max(Some(place));
-            }
-            if bp.as_plain().is_none() {
-                return Ok(());
-            }
-            let asize = bp.asize().0;
-            {
-                let mut state = lock(&pool.0.scrub.state);
-                state.pass_examined += asize;
-                if let Some(phys) = &mut state.phys {
-                    phys.examined = phys.examined.saturating_add(asize);
-                }
-            }
-            // A resilver knows what is to be written without looking, and looks at nothing else.
-            let is_bad = match scrubber.func {
-                ScanFunc::Resilver => pool.is_missed(&bp),
-                _ => scrubber.check(&bp, at).await? > 0,
-            };
-            if is_bad {
-                lock(&scrubber.bad).push((at, bp));
-                if lock(&scrubber.bad).len() >= BAD_MAX {
-                    scrubber.repair().await?;
-                }
-            }
-            Ok(())
-        })
-    }
-
-    fn damaged(&self, _set: &Set, suspect: Suspect) {
-        self.pool.0.scrub.change(|phys| phys.errors = phys.errors.saturating_add(1));
-        self.pool.note_data_error(suspect.at, suspect.bp.as_ref().map_or(Txg::NONE, birth_of));
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.pool.0.scrub.command() != GO
-    }
 }
 
 /// The newest txg that a finished scrub has seen, as the pool remembers it.

@@ -10,6 +10,7 @@
 //! another device by itself. A spare may serve several pools, so it keeps the guid and the labels that it has; a cache
 //! device serves one, and leaves without labels.
 
+use crate::guids::Guids;
 use crate::pool::Pool;
 use dmu::{NewObject, Tx};
 use ondisk::mos::directory;
@@ -97,11 +98,11 @@ impl Pool {
         }
         let inner = &self.0;
         let _one_at_a_time = inner.reshaping.lock().await;
-        let mut fresh = Vec::new();
+        let (mut fresh, mut guids) = (Vec::new(), Guids::of(self));
         let mut specs: Vec<Spec> = inner.tree.aux(kind).into_iter().map(|d| d.spec).collect();
         for leaf in leaves {
             let known = spare_guid(kind, leaf).await;
-            let spec = Spec::create_aux(kind, leaf, known.unwrap_or_else(|| Guid(world::random_u64())))?;
+            let spec = Spec::create_aux(kind, leaf, known.unwrap_or_else(|| guids.draw()))?;
             if specs.iter().any(|s| s.guid == spec.guid) {
                 return Err(Error::invalid(format!("'{}' is one of the pool's already", leaf.path)));
             }

@@ -148,6 +148,7 @@ impl Rig {
             comment: None,
             host: host(),
             cache,
+            hub: Default::default(),
             tunables: Default::default(),
         };
         crate::create(options).await.unwrap()
@@ -172,6 +173,7 @@ impl Rig {
             force: false,
             missing_log: false,
             cache: cache(),
+            hub: Default::default(),
             tunables,
         };
         crate::open(&self.candidate().await, options).await

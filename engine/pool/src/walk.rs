@@ -28,7 +28,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use units::{Error, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
+use units::{Error, HashMap, HashSet, Kind, ObjectId, ObjsetId, Result, Txg};
 use world::Pending;
 use world::sync::{Group, Semaphore};
 use zio::{BlockStore, Bookmark, same_block};
@@ -66,10 +66,14 @@ pub(crate) trait Check: Send + Sync + 'static {
     /// A walk of a set begins, or begins again because the set has changed.
     fn begins(&self) {}
 
-    /// Looks at one block; an error says what is wrong with it.
+    /// Looks at one block; an error says what is wrong with it. It is called in the order of the walk, and what it returns
+    /// is done in any order.
     fn block(&self, set: &Set, at: Bookmark, bp: &BlockPointer) -> Pending<Result<()>>;
 
-    /// A block is damaged beyond doubt.
+    /// What hangs from a block was not met, whether the block is damaged or another by now.
+    fn missed(&self) {}
+
+    /// A block is damaged beyond doubt, told once for each walk of a set.
     fn damaged(&self, set: &Set, suspect: Suspect);
 
     /// The walk is to end here.
@@ -79,29 +83,45 @@ pub(crate) trait Check: Send + Sync + 'static {
 /// The object sets of the pool as they are now.
 pub(crate) async fn sets(pool: &Pool) -> Result<Vec<Set>> {
     let _unchanged = pool.reading().await;
-    let mos = pool.mos();
-    let mut sets = vec![Set {
-        name: "MOS".into(),
-        id: ObjsetId::MOS,
-        root: root_of_mos(pool),
-        since: Txg::NONE,
-        is_head: false,
-    }];
+    let mut ids = Vec::new();
+    for_each_dataset(pool, |id, _| ids.push(id)).await?;
+    let mut sets = vec![mos_set(pool)];
+    for id in ids {
+        sets.extend(dataset_set(pool, id).await?);
+    }
+    Ok(sets)
+}
+
+/// The pool's own object set.
+pub(crate) fn mos_set(pool: &Pool) -> Set {
+    Set { name: "MOS".into(), id: ObjsetId::MOS, root: root_of_mos(pool), since: Txg::NONE, is_head: false }
+}
+
+/// Tells of every dataset object there is, snapshots and hidden ones included. The caller keeps sync tasks away.
+pub(crate) async fn for_each_dataset(pool: &Pool, mut tell: impl FnMut(ObjectId, DatasetPhys)) -> Result<()> {
     let mut from = ObjectId(1);
     loop {
-        let ids = mos.object_ids(from, 1024).await?;
-        let Some(last) = ids.last() else { return Ok(sets) };
+        let ids = pool.mos().object_ids(from, 1024).await?;
+        let Some(last) = ids.last() else { return Ok(()) };
         from = ObjectId(last.0 + 1);
         for id in ids {
-            sets.extend(dataset_set(pool, id).await?);
+            if let Some(phys) = dataset_phys(pool, id).await? {
+                tell(id, phys);
+            }
         }
     }
 }
 
-async fn dataset_set(pool: &Pool, id: ObjectId) -> Result<Option<Set>> {
+/// What an object says of itself, if it is a dataset.
+pub(crate) async fn dataset_phys(pool: &Pool, id: ObjectId) -> Result<Option<DatasetPhys>> {
     let is_dataset = |phys: &ondisk::DnodePhys| phys.bonus_kind == ObjectType::DSL_DATASET;
     let Some(dnode) = pool.mos().dnode_phys(id).await?.filter(is_dataset) else { return Ok(None) };
-    let phys = DatasetPhys::decode(&dnode.bonus).map_err(|e| e.at(format!("dataset object {id}")))?;
+    DatasetPhys::decode(&dnode.bonus).map(Some).map_err(|e| e.at(format!("dataset object {id}")))
+}
+
+/// The set of a dataset object.
+pub(crate) async fn dataset_set(pool: &Pool, id: ObjectId) -> Result<Option<Set>> {
+    let Some(phys) = dataset_phys(pool, id).await? else { return Ok(None) };
     let name = match pool.dsl().dataset_name(id).await {
         Ok(name) => name,
         // What is half made or half destroyed may have no name; its blocks count all the same.
@@ -145,9 +165,11 @@ pub(crate) async fn is_in_use(pool: &Pool, at: Bookmark, bp: &BlockPointer) -> R
 /// Walks one set, and what a set that changes hides from one walk. Answers whether all of it was seen.
 pub(crate) async fn walk(pool: &Pool, set: &Set, check: Arc<dyn Check>) -> Result<bool> {
     let mut set = set.clone();
+    // What is told of in one walk is not news in the next.
+    let told = Arc::default();
     for _ in 0..WALKS_MAX {
-        let (suspects, missed) = walk_once(pool, &set, &check).await?;
-        if !settle(pool, &set, suspects, check.as_ref()).await? && !missed {
+        let (suspects, missed) = walk_once(pool, &set, &check, &told).await?;
+        if !settle(pool, &set, suspects, check.as_ref(), &told).await? && !missed {
             return Ok(true);
         }
         let root = {
@@ -163,7 +185,12 @@ pub(crate) async fn walk(pool: &Pool, set: &Set, check: Arc<dyn Check>) -> Resul
 }
 
 /// What seemed damaged and was not looked up again yet, and whether something was missed of what was.
-async fn walk_once(pool: &Pool, set: &Set, check: &Arc<dyn Check>) -> Result<(Vec<Suspect>, bool)> {
+async fn walk_once(
+    pool: &Pool,
+    set: &Set,
+    check: &Arc<dyn Check>,
+    told: &Told,
+) -> Result<(Vec<Suspect>, bool)> {
     check.begins();
     let suspects = Arc::new(Mutex::new(Vec::new()));
     let missed = Arc::new(AtomicBool::new(false));
@@ -175,6 +202,7 @@ async fn walk_once(pool: &Pool, set: &Set, check: &Arc<dyn Check>) -> Result<(Ve
         group: Group::new(AT_ONCE),
         room: Arc::new(Semaphore::new(UNITS)),
         suspects: suspects.clone(),
+        told: told.clone(),
         left: AtomicU64::new(most(pool).await?),
     };
     let store: Arc<dyn BlockStore> = Arc::new(pool.pipeline().clone());
@@ -187,12 +215,18 @@ async fn walk_once(pool: &Pool, set: &Set, check: &Arc<dyn Check>) -> Result<(Ve
 }
 
 /// Tells damage from change. Answers whether something was missed because of a change.
-async fn settle(pool: &Pool, set: &Set, suspects: Vec<Suspect>, check: &dyn Check) -> Result<bool> {
+async fn settle(
+    pool: &Pool,
+    set: &Set,
+    suspects: Vec<Suspect>,
+    check: &dyn Check,
+    told: &Told,
+) -> Result<bool> {
     let pointers: HashMap<Bookmark, BlockPointer> =
         suspects.iter().filter_map(|s| Some((s.at, s.bp.clone()?))).collect();
     pool.room_for_errors().await;
     let _unchanged = pool.reading().await;
-    let (mut told, mut missed) = (units::HashSet::default(), false);
+    let mut missed = false;
     for mut suspect in suspects {
         suspect.bp = suspect.bp.or_else(|| pointers.get(&suspect.at).cloned());
         let is_real = match &suspect.bp {
@@ -203,11 +237,25 @@ async fn settle(pool: &Pool, set: &Set, suspects: Vec<Suspect>, check: &dyn Chec
             None => true,
         };
         missed |= !is_real;
-        if is_real && told.insert(suspect.at) {
+        if is_real && is_news(told, suspect.at) {
             check.damaged(set, suspect);
         }
     }
     Ok(missed && !check.is_stopped())
+}
+
+/// Damage of one set that was told of.
+type Told = Arc<Mutex<HashSet<Bookmark>>>;
+
+/// So many are remembered; what is beyond is told again when a set is walked again.
+const TOLD_MAX: usize = 64 << 10;
+
+fn is_news(told: &Told, at: Bookmark) -> bool {
+    let mut told = lock(told);
+    match told.len() < TOLD_MAX {
+        true => told.insert(at),
+        false => !told.contains(&at),
+    }
 }
 
 struct Walker {
@@ -218,6 +266,7 @@ struct Walker {
     group: Group<Infallible>,
     room: Arc<Semaphore>,
     suspects: Arc<Mutex<Vec<Suspect>>>,
+    told: Told,
     /// Bytes of the devices that the blocks still to be met may take.
     left: AtomicU64,
 }
@@ -252,7 +301,7 @@ impl Walker {
             return Ok(());
         }
         let suspects = std::mem::take(&mut *lock(&self.suspects));
-        if settle(&self.pool, &self.set, suspects, self.check.as_ref()).await? {
+        if settle(&self.pool, &self.set, suspects, self.check.as_ref(), &self.told).await? {
             self.missed.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -279,10 +328,11 @@ impl Visitor for Walker {
             }
             let units = (bp.psize().0.div_ceil(UNIT) as usize).clamp(1, UNITS);
             let room = self.room.acquire_owned(units).await;
-            let (check, set, suspects) = (self.check.clone(), self.set.clone(), self.suspects.clone());
+            let suspects = self.suspects.clone();
+            let looked = self.check.block(&self.set, at, bp);
             let bp = bp.clone();
             let work = async move {
-                if let Err(error) = check.block(&set, at, &bp).await {
+                if let Err(error) = looked.await {
                     suspect(&suspects, Suspect { at, bp: Some(bp), error });
                 }
                 drop(room);
@@ -294,6 +344,7 @@ impl Visitor for Walker {
     }
 
     fn damaged(&self, at: Bookmark, error: Error) {
+        self.check.missed();
         suspect(&self.suspects, Suspect { at, bp: None, error });
     }
 }

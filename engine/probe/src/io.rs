@@ -1,26 +1,15 @@
-//! The I/O at one place: how many, how much, how long, by operation.
+//! The I/O of one client: how much, how long, always counted; and told to what counts more.
 
+use crate::event::Event;
 use crate::histogram::{Histogram, Scale};
-use crate::names::{Layer, Op};
-use crate::registry::Observers;
+use crate::hub::Probe;
+use crate::names::Op;
 use crate::sharded::Sharded;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
-use world::Instant;
 
-/// One I/O that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
-    pub op: Op,
-    pub offset: u64,
-    pub bytes: u64,
-    pub began: Instant,
-    pub latency: Duration,
-    pub failed: bool,
-}
-
-/// The counters of one operation, side by side: ops, bytes, errors and nanoseconds, then the two histograms.
+/// The counters of one direction, side by side: ops, bytes, errors and nanoseconds, then the two histograms.
 const OPS: usize = 0;
 const BYTES: usize = 1;
 const ERRORS: usize = 2;
@@ -29,32 +18,26 @@ const LATENCY: usize = 4;
 const SIZE: usize = LATENCY + Scale::LATENCY.buckets();
 const CELLS: usize = SIZE + Scale::SIZE.buckets();
 
-/// Counts the I/O of one layer at one place: a vdev, a volume, a client.
+/// Counts the I/O of one client, and tells it to open statistics.
 pub struct Io {
-    layer: Layer,
-    place: String,
-    /// By operation; allocated with its first.
-    ops: Vec<OnceLock<Sharded>>,
-    observers: Arc<Observers>,
+    probe: Probe,
+    /// Reads, writes, all else; allocated with its first.
+    directions: [OnceLock<Sharded>; 3],
 }
 
 impl Io {
-    pub(crate) fn new(layer: Layer, place: String, observers: Arc<Observers>) -> Io {
-        let ops = Op::ALL.iter().map(|_| OnceLock::new()).collect();
-        Io { layer, place, ops, observers }
+    pub fn new(probe: Probe) -> Io {
+        Io { probe, directions: [const { OnceLock::new() }; 3] }
     }
 
-    pub fn layer(&self) -> Layer {
-        self.layer
+    pub fn probe(&self) -> &Probe {
+        &self.probe
     }
 
-    pub fn place(&self) -> &str {
-        &self.place
-    }
-
-    pub fn record(&self, event: Event) {
-        let nanos = u64::try_from(event.latency.as_nanos()).unwrap_or(u64::MAX);
-        let mine = self.ops[event.op.index()].get_or_init(|| Sharded::new(CELLS)).mine();
+    /// Counts an event that is told elsewhere, at a place of the same family.
+    pub fn count(&self, event: &Event<'_>) {
+        let nanos = event.nanos();
+        let mine = self.directions[direction(event.op)].get_or_init(|| Sharded::new(CELLS)).mine();
         mine.add(OPS, 1);
         mine.add(BYTES, event.bytes);
         mine.add(NANOS, nanos);
@@ -63,33 +46,37 @@ impl Io {
         if event.failed {
             mine.add(ERRORS, 1);
         }
-        self.observers.tell(self, &event);
+    }
+
+    pub fn record(&self, event: Event<'_>) {
+        self.count(&event);
+        self.probe.tell(|| event);
     }
 
     pub fn snapshot(&self) -> IoSnapshot {
-        IoSnapshot { ops: self.ops.iter().map(|op| op.get().map_or_else(OpSnapshot::new, read)).collect() }
+        let [read, write, other] = self
+            .directions
+            .each_ref()
+            .map(|counters| counters.get().map_or_else(OpSnapshot::default, OpSnapshot::of));
+        IoSnapshot { read, write, other }
     }
 }
 
-fn read(counters: &Sharded) -> OpSnapshot {
-    let cells = counters.sum();
-    OpSnapshot {
-        ops: cells[OPS],
-        bytes: cells[BYTES],
-        errors: cells[ERRORS],
-        nanos: cells[NANOS],
-        latency: Histogram { scale: Scale::LATENCY, counts: cells[LATENCY..SIZE].to_vec() },
-        size: Histogram { scale: Scale::SIZE, counts: cells[SIZE..].to_vec() },
+fn direction(op: Op) -> usize {
+    match op {
+        Op::Read | Op::Prefetch => 0,
+        Op::Write | Op::WriteZeroes => 1,
+        _ => 2,
     }
 }
 
 impl fmt::Debug for Io {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Io({} {})", self.layer, self.place)
+        write!(f, "Io({:?})", self.probe)
     }
 }
 
-/// What one operation came to.
+/// What one direction came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpSnapshot {
     pub ops: u64,
@@ -101,77 +88,64 @@ pub struct OpSnapshot {
     pub size: Histogram,
 }
 
-impl OpSnapshot {
-    fn new() -> OpSnapshot {
+impl Default for OpSnapshot {
+    fn default() -> OpSnapshot {
         let (latency, size) = (Histogram::new(Scale::LATENCY), Histogram::new(Scale::SIZE));
         OpSnapshot { ops: 0, bytes: 0, errors: 0, nanos: 0, latency, size }
+    }
+}
+
+impl OpSnapshot {
+    fn of(counters: &Sharded) -> OpSnapshot {
+        let cells = counters.sum();
+        OpSnapshot {
+            ops: cells[OPS],
+            bytes: cells[BYTES],
+            errors: cells[ERRORS],
+            nanos: cells[NANOS],
+            latency: Histogram { scale: Scale::LATENCY, counts: cells[LATENCY..SIZE].to_vec() },
+            size: Histogram { scale: Scale::SIZE, counts: cells[SIZE..].to_vec() },
+        }
     }
 
     pub fn latency_mean(&self) -> Option<Duration> {
         self.nanos.checked_div(self.ops).map(Duration::from_nanos)
     }
-
-    fn since(&self, earlier: &OpSnapshot) -> OpSnapshot {
-        OpSnapshot {
-            ops: self.ops.saturating_sub(earlier.ops),
-            bytes: self.bytes.saturating_sub(earlier.bytes),
-            errors: self.errors.saturating_sub(earlier.errors),
-            nanos: self.nanos.saturating_sub(earlier.nanos),
-            latency: self.latency.since(&earlier.latency),
-            size: self.size.since(&earlier.size),
-        }
-    }
-
-    fn add(&mut self, other: &OpSnapshot) {
-        self.ops += other.ops;
-        self.bytes += other.bytes;
-        self.errors += other.errors;
-        self.nanos = self.nanos.saturating_add(other.nanos);
-        self.latency.add(&other.latency);
-        self.size.add(&other.size);
-    }
 }
 
-/// What an [`Io`] had counted at one moment, or between two.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What an [`Io`] had counted at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IoSnapshot {
-    ops: Vec<OpSnapshot>,
+    pub read: OpSnapshot,
+    pub write: OpSnapshot,
+    /// Flushes and trims.
+    pub other: OpSnapshot,
 }
 
-impl Default for IoSnapshot {
-    fn default() -> IoSnapshot {
-        IoSnapshot { ops: Op::ALL.iter().map(|_| OpSnapshot::new()).collect() }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Family, Hub};
 
-impl IoSnapshot {
-    pub fn op(&self, op: Op) -> &OpSnapshot {
-        &self.ops[op.index()]
-    }
-
-    /// Several operations as one: all reads, say.
-    pub fn sum(&self, ops: impl IntoIterator<Item = Op>) -> OpSnapshot {
-        let mut sum = OpSnapshot::new();
-        ops.into_iter().for_each(|op| sum.add(self.op(op)));
-        sum
-    }
-
-    /// All kinds of reads: `zpool iostat`'s column.
-    pub fn reads(&self) -> OpSnapshot {
-        self.sum([Op::SyncRead, Op::AsyncRead, Op::Scrub])
-    }
-
-    /// All kinds of writes.
-    pub fn writes(&self) -> OpSnapshot {
-        self.sum([Op::SyncWrite, Op::AsyncWrite, Op::Rebuild])
-    }
-
-    pub fn since(&self, earlier: &IoSnapshot) -> IoSnapshot {
-        IoSnapshot { ops: self.ops.iter().zip(&earlier.ops).map(|(a, b)| a.since(b)).collect() }
-    }
-
-    /// Adds another place's counts, as a mirror is the sum of its children.
-    pub fn add(&mut self, other: &IoSnapshot) {
-        self.ops.iter_mut().zip(&other.ops).for_each(|(a, b)| a.add(b));
+    #[test]
+    fn what_is_recorded_is_what_a_snapshot_shows_and_what_is_told() {
+        let hub = Hub::new();
+        let io = Io::new(hub.probe(Family::Nbd, &[]));
+        let opened = hub.open(&"nbd.bytes".parse().unwrap()).unwrap();
+        let event = |op, bytes, micros| Event {
+            op,
+            bytes,
+            latency: Duration::from_micros(micros),
+            ..Event::default()
+        };
+        io.record(event(Op::Read, 4096, 100));
+        io.record(event(Op::Prefetch, 131_072, 900));
+        io.record(Event { failed: true, ..event(Op::Write, 512, 10) });
+        let counts = io.snapshot();
+        assert_eq!((counts.read.ops, counts.read.bytes, counts.read.errors), (2, 135_168, 0));
+        assert_eq!(counts.read.latency_mean(), Some(Duration::from_micros(500)));
+        assert_eq!((counts.write.ops, counts.write.errors, counts.write.size.total()), (1, 1, 1));
+        assert_eq!((counts.other.ops, counts.other.latency_mean()), (0, None));
+        assert_eq!(opened.take().value, 135_168 + 512);
     }
 }

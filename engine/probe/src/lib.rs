@@ -1,26 +1,42 @@
-//! What the engine knows of itself: one record per I/O at every layer's boundary, counted where it happens.
+//! What the engine and the fronts know of themselves: statistics, by name, each told where it happens.
 //!
 //! ```text
-//!   layer ── io.record(event) ──┬─▶ counters and histograms of (layer, place, operation), a shard per thread
-//!                               └─▶ observers, if there are any (one load and a branch when not)
-//!   readers ── registry.snapshot() ──▶ the shards added up ── minus an earlier snapshot ──▶ rates, percentiles
+//!   statistics()   the table: name, unit, breakdowns, cost, explanation, family
+//!   Query          iscsi.ops[op=read][latency>=10ms][lun]
+//!   Hub            a daemon's statistics that are open
+//!     ├ probe(family, labels) ─▶ Probe ── tell(event) ──▶ every open statistic of the family, on this thread
+//!     ├ source(name, …)          what is asked instead: sizes, utilization
+//!     └ open(query) ─▶ Opened ── take() ─▶ Sample         value and parts, whose sum it is
+//!   Io             what is counted of each client whether anybody looks or not, besides
 //! ```
 //!
-//! `zpool iostat`, analytics and Prometheus are all readers of the same [`Registry`]. A [`Registry`] belongs to a pool
-//! or a daemon, not to the process, so that simulated pools do not count into each other.
+//! An event costs one load where nothing of its family is open. Where something is, each open statistic costs an addition
+//! to memory that only this thread writes, and for words a lookup. Nothing is sampled and nothing is lost; a reader never
+//! stops a writer. A breakdown by words is bounded: the rest is [`Key::Other`], and the sum still agrees.
 //!
-//! Recording costs a few plain additions to memory that only this thread writes. Nothing is sampled, nothing is lost,
-//! and a reader never stops a writer; a snapshot taken during a record may see a part of it.
-//!
-//! All names and units are in [`names`]. Not here: what is kept over time, and what is made of it (analytics).
+//! Not here: what is kept over time, and what is made of it (analytics); what `zpool iostat` shows, which each leaf counts
+//! always (`vdev`).
 
+mod breakdown;
+mod counter;
+mod event;
 mod histogram;
+mod hub;
 mod io;
-pub mod names;
-mod registry;
+mod names;
+mod quantity;
+mod query;
+mod sample;
 mod sharded;
+mod source;
+mod statistics;
 
+pub use breakdown::{Breakdown, Quantity};
+pub use event::{Event, Label, labels_of};
 pub use histogram::{Histogram, Scale};
-pub use io::{Event, Io, IoSnapshot, OpSnapshot};
-pub use names::{Layer, Metric, Op, Unit};
-pub use registry::{Entry, Observer, Registry, Snapshot};
+pub use hub::{Hub, Opened, Probe, Registration};
+pub use io::{Io, IoSnapshot, OpSnapshot};
+pub use names::Op;
+pub use query::{Compare, Filter, Operand, Query};
+pub use sample::{Key, Mark, Reading, Sample, WORDS_MAX};
+pub use statistics::{Cost, Family, Measure, StatUnit, Statistic, Taken, statistics};

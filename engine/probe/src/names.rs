@@ -1,24 +1,6 @@
-//! Every name and unit that a reader can meet, said once.
+//! What is done, at every layer, said once.
 
 use std::fmt;
-
-/// What a number counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    Count,
-    Bytes,
-    Nanoseconds,
-}
-
-impl Unit {
-    pub fn name(self) -> &'static str {
-        match self {
-            Unit::Count => "",
-            Unit::Bytes => "bytes",
-            Unit::Nanoseconds => "nanoseconds",
-        }
-    }
-}
 
 /// Declares an enum whose variants have a name and a description, in the order of the table.
 macro_rules! table {
@@ -53,106 +35,71 @@ macro_rules! table {
         }
     };
 }
+pub(crate) use table;
 
 table! {
-    /// Where an I/O was seen, from the client down to the device.
-    Layer {
-        Front "front": "a request of a client, until its reply is handed to the socket",
-        Volume "volume": "a request to a volume",
-        Zio "zio": "one logical block read, written, freed or claimed",
-        Vdev "vdev": "one block given to a top-level vdev",
-        Queue "queue": "the time an I/O waited in its leaf's queue",
-        Disk "disk": "one I/O at a leaf's device, after aggregation",
-    }
-}
-
-table! {
-    /// What was done. The classes of reads and writes are those of the leaf queue.
+    /// What was done.
     Op {
-        SyncRead "sync_read": "a read that somebody waits for",
-        SyncWrite "sync_write": "a write that somebody waits for",
-        AsyncRead "async_read": "a read ahead of need",
-        AsyncWrite "async_write": "a write of a transaction group",
-        Scrub "scrub": "a read by scrub or resilver",
-        Trim "trim": "a range told to be unused",
-        Rebuild "rebuild": "a sequential copy to a new device",
+        Read "read": "bytes were read",
+        Write "write": "bytes were written",
+        WriteZeroes "write_zeroes": "a range became zeros",
+        Trim "trim": "a range was told to be unused",
         Flush "flush": "a wait for durability",
-    }
-}
-
-/// One number of the whole pool or daemon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Metric {
-    ArcHits,
-    ArcMisses,
-    ArcEvictedBytes,
-    ChecksumErrors,
-    RepairedBlocks,
-    TxgsSynced,
-    ThrottledNanos,
-}
-
-struct MetricRow {
-    metric: Metric,
-    name: &'static str,
-    unit: Unit,
-    about: &'static str,
-}
-
-const fn row(metric: Metric, name: &'static str, unit: Unit, about: &'static str) -> MetricRow {
-    MetricRow { metric, name, unit, about }
-}
-
-/// In the order of [`Metric`]; a test holds them together.
-const METRICS: [MetricRow; 7] = [
-    row(Metric::ArcHits, "arc_hits", Unit::Count, "blocks found in the cache"),
-    row(Metric::ArcMisses, "arc_misses", Unit::Count, "blocks that had to be read"),
-    row(Metric::ArcEvictedBytes, "arc_evicted", Unit::Bytes, "given up by the cache to make room"),
-    row(Metric::ChecksumErrors, "checksum_errors", Unit::Count, "copies that failed their checksum"),
-    row(Metric::RepairedBlocks, "repaired", Unit::Count, "copies rewritten from a good one"),
-    row(Metric::TxgsSynced, "txgs", Unit::Count, "transaction groups made durable"),
-    row(Metric::ThrottledNanos, "throttled", Unit::Nanoseconds, "writers held back by the write throttle"),
-];
-
-impl Metric {
-    pub const COUNT: usize = METRICS.len();
-
-    pub fn all() -> impl Iterator<Item = Metric> {
-        METRICS.iter().map(|row| row.metric)
-    }
-
-    pub fn name(self) -> &'static str {
-        METRICS[self.index()].name
-    }
-
-    pub fn unit(self) -> Unit {
-        METRICS[self.index()].unit
-    }
-
-    pub fn about(self) -> &'static str {
-        METRICS[self.index()].about
-    }
-
-    pub(crate) fn index(self) -> usize {
-        self as usize
+        Prefetch "prefetch": "bytes were read ahead of need",
+        Free "free": "a block was freed",
+        Lookup "lookup": "a name was looked up",
+        GetAttr "getattr": "attributes were read",
+        SetAttr "setattr": "attributes were changed",
+        ReadLink "readlink": "the target of a symbolic link was read",
+        Symlink "symlink": "a symbolic link was made",
+        Mknod "mknod": "a file or special file was made",
+        Create "create": "a file was made and opened",
+        Mkdir "mkdir": "a directory was made",
+        Unlink "unlink": "a name was removed",
+        Rmdir "rmdir": "a directory was removed",
+        Rename "rename": "a name was changed",
+        Link "link": "a name was added",
+        Open "open": "a file was opened",
+        Release "release": "a file was closed",
+        Fsync "fsync": "a file was made durable",
+        OpenDir "opendir": "a directory was opened",
+        ReadDir "readdir": "a directory was listed",
+        ReleaseDir "releasedir": "a directory was closed",
+        StatFs "statfs": "the space was asked for",
+        Access "access": "rights were asked for",
+        GetXattr "getxattr": "an extended attribute was read",
+        SetXattr "setxattr": "an extended attribute was set",
+        ListXattr "listxattr": "extended attributes were listed",
+        RemoveXattr "removexattr": "an extended attribute was removed",
+        Fallocate "fallocate": "a range was freed or reserved",
+        Lseek "lseek": "data or a hole was looked for",
+        CopyRange "copy_file_range": "a range was copied",
+        Lock "lock": "a lock was taken, given back or asked for",
+        Forget "forget": "the kernel dropped a node",
+        Hit "hit": "a block was in the cache",
+        Miss "miss": "a block was not in the cache",
+        Evict "evict": "a block left the cache",
+        Commit "commit": "an intent log became durable",
+        Phase "phase": "a phase of a transaction group ended",
+        Delay "delay": "a writer was held back",
+        Compute "compute": "a checksum was computed",
+        Verify "verify": "a checksum was verified",
+        Compress "compress": "a block was compressed",
+        Decompress "decompress": "a block was decompressed",
+        Allocate "allocate": "a block was allocated",
+        Other "other": "anything else",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
-    fn the_table_is_in_the_order_of_its_enum_and_names_are_unique() {
-        for (i, row) in METRICS.iter().enumerate() {
-            assert_eq!(row.metric.index(), i);
-        }
-        let mut names: Vec<&str> = Metric::all().map(Metric::name).collect();
-        names.extend(Layer::ALL.iter().map(|l| l.name()));
-        names.extend(Op::ALL.iter().map(|o| o.name()));
-        let all = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), all);
+    fn names_are_unique_and_places_are_those_of_the_table() {
+        let names: BTreeSet<&str> = Op::ALL.iter().map(|op| op.name()).collect();
+        assert_eq!(names.len(), Op::ALL.len());
+        assert!(Op::ALL.iter().enumerate().all(|(i, op)| op.index() == i));
     }
 }

@@ -169,6 +169,8 @@ table! {
         "At most so much of zfs_dirty_data_max in indirect blocks is emptied by frees that are not on disk yet; 0 is no limit.";
     AsyncBlockMaxBlocks "zfs_async_block_max_blocks" Count 100000 in (1, u64::MAX),
         "At most so many blocks of destroyed datasets are freed in one transaction group.";
+    ScanCheckpointInterval "zfs_scan_checkpoint_intval" Seconds 30 in (0, 86_400),
+        "How often a scrub or resilver keeps how far it is: so much of it is done again after a crash.";
     ArcMax "zfs_arc_max" Bytes 0 in (0, 1 << 50),
         "The cache holds at most so much; 0: half of the memory.";
     VdevMaxActive "zfs_vdev_max_active" Count 1000 in ACTIVE,

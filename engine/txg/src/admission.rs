@@ -129,15 +129,22 @@ impl Txgs {
         self.lock().waiting[claim.reach as usize] += 1;
         let _waiting = Waiting(self, claim.reach);
         let _turn = self.queue_of(claim.reach).lock().await;
-        let mut has_paid = false;
+        let (came, mut has_paid, mut is_throttled) = (world::now(), false, false);
         loop {
             match self.step(claim, true, has_paid)? {
-                Step::Joined(tx) => return Ok(tx),
+                Step::Joined(tx) => {
+                    if is_throttled {
+                        self.told().held_back(world::now().since(came));
+                    }
+                    return Ok(tx);
+                }
                 Step::Delay(d) => {
+                    is_throttled = true;
                     world::sleep(d).await;
                     has_paid = true;
                 }
                 Step::Wall => {
+                    is_throttled = true;
                     self.wait_for_room().await;
                     has_paid = false;
                 }

@@ -24,6 +24,7 @@
 mod admission;
 mod capacity;
 mod frees;
+mod phases;
 mod space_reservation;
 pub mod throttle;
 mod txgs;

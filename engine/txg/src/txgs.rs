@@ -1,11 +1,12 @@
 //! The state machine, and the holds on it.
 
 use crate::capacity::{Capacity, Claim, Reach};
+use crate::phases::{Phases, Told};
 use crate::space_reservation::SpaceReservation;
 use crate::throttle::{Admission, Limits};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tunables::{Tunables, Watcher};
 use units::{Error, Kind, Result, Txg};
 use world::sync::Notify;
@@ -35,6 +36,7 @@ pub(crate) struct State {
     /// While the pool is suspended requests fail, rather than wait until it goes on.
     is_impatient: bool,
     closing: bool,
+    phases: Phases,
 }
 
 /// A pool of which no txg is written to disk.
@@ -53,6 +55,15 @@ impl Halted {
     }
 }
 
+/// The txgs of a pool that may be gone.
+pub(crate) struct WeakTxgs(Weak<Shared>);
+
+impl WeakTxgs {
+    pub fn upgrade(&self) -> Option<Txgs> {
+        self.0.upgrade().map(Txgs)
+    }
+}
+
 /// The txgs of one pool. Clones share the state.
 #[derive(Clone)]
 pub struct Txgs(Arc<Shared>);
@@ -64,6 +75,7 @@ struct Shared {
     room: Notify,
     /// By [`Reach`].
     queues: [world::sync::Mutex<()>; 2],
+    told: Told,
 }
 
 impl Shared {
@@ -107,12 +119,14 @@ impl Txgs {
             halted: None,
             is_impatient: false,
             closing: false,
+            phases: Phases::default(),
         };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             changed: Notify::new(),
             room: Notify::new(),
             queues: [world::sync::Mutex::new(()), world::sync::Mutex::new(())],
+            told: Told::default(),
         });
         tunables.watch(&shared);
         Txgs(shared)
@@ -120,6 +134,14 @@ impl Txgs {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock()
+    }
+
+    pub(crate) fn told(&self) -> &Told {
+        &self.0.told
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakTxgs {
+        WeakTxgs(Arc::downgrade(&self.0))
     }
 
     /// Joins the open txg without asking the throttle: for small administrative changes.
@@ -289,6 +311,8 @@ impl Txgs {
                 if state.holds[txg.slot()] == 0 {
                     state.quiescing = None;
                     state.syncing = Some(txg);
+                    let dirty = state.dirty[txg.slot()];
+                    state.phases.quiesce(&self.0.told, dirty);
                     return Some(txg);
                 }
             }
@@ -304,7 +328,12 @@ impl Txgs {
                 let mut state = self.lock();
                 let due = state.due(world::now());
                 match due {
-                    Due::Now => return Some(state.close()),
+                    Due::Now => {
+                        let txg = state.close();
+                        let dirty = state.dirty[txg.slot()];
+                        state.phases.close(&self.0.told, dirty);
+                        return Some(txg);
+                    }
                     Due::At(when) => Some(when),
                     Due::Never if state.closing => return None,
                     Due::Never => None,
@@ -331,6 +360,8 @@ impl Txgs {
             assert_eq!(state.syncing, Some(txg), "txgs sync in order");
             state.syncing = None;
             state.synced = txg;
+            let dirty = state.dirty[txg.slot()];
+            state.phases.sync(&self.0.told, dirty);
             state.dirty[txg.slot()] = 0;
             state.emptied[txg.slot()] = 0;
             state.capacity.synced(txg);

@@ -35,19 +35,71 @@ pub enum Checksum {
     Blake3 = 14,
 }
 
+/// How far a checksum names the block that it was made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strength {
+    /// It finds damage; other data may have the same one.
+    FindsDamage,
+    /// Other data with the same one can hardly be found, and yet it is compared before a block is taken for another.
+    NamesWithCare,
+    /// Equal checksums mean equal data.
+    Names,
+}
+
+/// What is known of a checksum function, but how it is computed (`codec`).
+#[derive(Clone, Copy, Debug)]
+pub struct ChecksumRow {
+    pub kind: Checksum,
+    /// As `zdb` and, where it can be set, the property `checksum` write it.
+    pub name: &'static str,
+    pub can_be_set: bool,
+    pub strength: Strength,
+    /// The guid of the feature that a pool needs before it has such a block.
+    pub feature: Option<&'static str>,
+}
+
+const fn row(kind: Checksum, name: &'static str, can_be_set: bool, strength: Strength) -> ChecksumRow {
+    ChecksumRow { kind, name, can_be_set, strength, feature: None }
+}
+
+const fn of_feature(feature: &'static str, row: ChecksumRow) -> ChecksumRow {
+    ChecksumRow { feature: Some(feature), ..row }
+}
+
+/// All checksum functions, in the order of their codes. To add one: a row here, its code in [`Checksum`], and the function
+/// in `codec::checksum`.
+pub const CHECKSUMS: &[ChecksumRow] = {
+    use Checksum::*;
+    use Strength::*;
+    &[
+        row(Off, "off", true, FindsDamage),
+        row(Label, "label", false, FindsDamage),
+        row(GangHeader, "gang_header", false, FindsDamage),
+        row(Zilog, "zilog", false, FindsDamage),
+        row(Fletcher2, "fletcher2", true, FindsDamage),
+        row(Fletcher4, "fletcher4", true, FindsDamage),
+        row(Sha256, "sha256", true, Names),
+        row(Zilog2, "zilog2", false, FindsDamage),
+        row(NoParity, "noparity", true, FindsDamage),
+        of_feature("org.illumos:sha512", row(Sha512, "sha512", true, Names)),
+        of_feature("org.illumos:skein", row(Skein, "skein", true, Names)),
+        of_feature("org.illumos:edonr", row(EdonR, "edonr", true, NamesWithCare)),
+        of_feature("org.openzfs:blake3", row(Blake3, "blake3", true, Names)),
+    ]
+};
+
 impl Checksum {
     pub fn from_code(code: u8) -> Option<Checksum> {
-        use Checksum::*;
-        [
-            Off, Label, GangHeader, Zilog, Fletcher2, Fletcher4, Sha256, Zilog2, NoParity, Sha512, Skein,
-            EdonR, Blake3,
-        ]
-        .into_iter()
-        .find(|c| *c as u8 == code)
+        CHECKSUMS.iter().map(|row| row.kind).find(|kind| kind.code() == code)
     }
 
     pub fn code(self) -> u8 {
         self as u8
+    }
+
+    /// Its row of [`CHECKSUMS`].
+    pub fn row(self) -> &'static ChecksumRow {
+        CHECKSUMS.iter().find(|row| row.kind == self).expect("each function has a row")
     }
 
     /// The checksum lies within the block (label, gang header, log block), not in the pointer to it.
@@ -55,10 +107,9 @@ impl Checksum {
         matches!(self, Checksum::Label | Checksum::GangHeader | Checksum::Zilog | Checksum::Zilog2)
     }
 
-    /// Strong enough to name a block by, so that equal checksums mean equal data.
+    /// Strong enough to name a block by, with care or without.
     pub fn is_cryptographic(self) -> bool {
-        use Checksum::*;
-        matches!(self, Sha256 | Sha512 | Skein | EdonR | Blake3)
+        self.row().strength != Strength::FindsDamage
     }
 }
 
@@ -127,6 +178,7 @@ mod tests {
                 assert_eq!(c.code(), code);
             }
         }
+        assert!(CHECKSUMS.is_sorted_by_key(|row| row.kind.code()));
         assert_eq!(Compression::from_code(9), Some(Compression::Gzip(5)));
         assert_eq!(Checksum::from_code(1), None, "'on' is a property value, never a block's");
     }

@@ -15,7 +15,7 @@ mod error;
 mod ids;
 mod size;
 
-pub use algo::{Checksum, Compression, Endian, ZstdLevel};
+pub use algo::{CHECKSUMS, Checksum, ChecksumRow, Compression, Endian, Strength, ZstdLevel};
 pub use error::{Error, Kind, Result};
 pub use ids::{Guid, ObjectId, ObjsetId, Txg, VdevId};
 pub use size::{Asize, Lsize, Psize, SECTOR, SECTOR_SHIFT, Sectors, parse_size, pretty_size};

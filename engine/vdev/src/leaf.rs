@@ -99,7 +99,7 @@ impl Leaf {
         let rotational =
             matches!(geometry, Some(g) if matches!(g.kind, DiskKind::Block { rotational: true, .. }));
         let psize = geometry.map_or(0, |g| crate::geometry::leaf_psize(g.size));
-        let stats = LeafStats::new(options.registry.as_ref(), &device.to_string());
+        let stats = LeafStats::new(&options.hub, &options.pool_name, &device.to_string());
         let closed = Arc::new(Event::new());
         let disk = disk.map(|disk| Closable::around(disk, closed.clone()));
         let inner = Inner { device, disk, closed, psize, health, detail, diagnosis: Diagnosis::default() };
@@ -117,6 +117,11 @@ impl Leaf {
             syncing: AtomicU64::new(0),
             missing: Missing::default(),
         })
+    }
+
+    /// How long its device has had work, so far.
+    pub fn busy_nanos(&self) -> u64 {
+        self.queue.busy_nanos()
     }
 
     /// It changes when the leaf takes the place of the group that it was the last of.
@@ -314,9 +319,7 @@ impl Leaf {
     /// Counts an error and tells the group.
     pub(crate) fn count(&self, fault: Fault) {
         self.errors[fault as usize].fetch_add(1, Ordering::Relaxed);
-        if fault == Fault::Checksum {
-            self.stats.count(probe::Metric::ChecksumErrors);
-        }
+        if fault == Fault::Checksum {}
         self.lock().diagnosis.note(fault, world::now());
         self.suspected.fetch_or(1 << fault as u8, Ordering::Relaxed);
         self.alarm.store(true, Ordering::Relaxed);

@@ -262,11 +262,16 @@ impl Node {
         }
     }
 
+    /// Whether a block of the txg being synced may be nowhere in it. A group that has as many devices as it needs which
+    /// missed nothing has all of it, whatever the others have.
     fn missed_now(&self) -> bool {
-        match &self.body {
-            Body::Leaf(leaf) => leaf.missed_now(),
-            _ => self.children().iter().any(|c| c.missed_now()),
-        }
+        let may_miss = match &self.body {
+            Body::Leaf(leaf) => return leaf.missed_now(),
+            Body::Mirror(children) => children.len().saturating_sub(1),
+            Body::Raidz(shape, _) => shape.parity(),
+            Body::Absent(_) => 0,
+        };
+        self.children().iter().filter(|c| c.missed_now()).count() > may_miss
     }
 
     /// Counts the error on each leaf that returned the wrong bytes.

@@ -11,7 +11,7 @@ use crate::raidz::map::Shape;
 use crate::{Aux, Device, Health, Spec, State, VdevType, geometry};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use ondisk::label::MIN_DEVICE_SIZE;
-use probe::Registry;
+use probe::Hub;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -31,8 +31,9 @@ pub struct OpenOptions {
     pub devices: HashMap<Guid, Device>,
     /// What may change while it is open.
     pub tunables: Arc<Tunables>,
-    /// Where I/O is counted, besides in the leaves themselves.
-    pub registry: Option<Arc<Registry>>,
+    /// Where I/O is told, and by which name of the pool.
+    pub hub: Hub,
+    pub pool_name: String,
 }
 
 impl OpenOptions {
@@ -43,7 +44,8 @@ impl OpenOptions {
             limit: None,
             devices: HashMap::default(),
             tunables: Tunables::new(),
-            registry: None,
+            hub: Hub::new(),
+            pool_name: String::new(),
         }
     }
 }

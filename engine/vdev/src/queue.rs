@@ -64,13 +64,42 @@ pub(crate) struct Queue {
     schedule: Mutex<Schedule<Waiter>>,
     /// Where the last operation ended: the next one that begins here needs no seek.
     last_end: AtomicU64,
+    busy: Mutex<Busy>,
+}
+
+/// How long the device has had work: at least one operation.
+#[derive(Debug, Default)]
+struct Busy {
+    active: u32,
+    since: Instant,
+    nanos: u64,
+}
+
+impl Busy {
+    fn begin(&mut self) {
+        if self.active == 0 {
+            self.since = world::now();
+        }
+        self.active += 1;
+    }
+
+    fn end(&mut self) {
+        self.active -= 1;
+        if self.active == 0 {
+            self.nanos = self.nanos_until(world::now());
+        }
+    }
+
+    fn nanos_until(&self, now: Instant) -> u64 {
+        self.nanos.saturating_add(u64::try_from(now.since(self.since).as_nanos()).unwrap_or(u64::MAX))
+    }
 }
 
 impl Queue {
     /// A queue that follows the tunables from now on.
     pub fn new(tunables: &Tunables, rotational: bool) -> Arc<Queue> {
         let schedule = Mutex::new(Schedule::new(Limits::of(tunables), rotational));
-        let queue = Arc::new(Queue { schedule, last_end: AtomicU64::new(0) });
+        let queue = Arc::new(Queue { schedule, last_end: AtomicU64::new(0), busy: Mutex::default() });
         tunables.watch(&queue);
         queue
     }
@@ -105,6 +134,16 @@ impl Queue {
 
     pub fn load(&self) -> usize {
         self.lock().load()
+    }
+
+    /// How long there was at least one operation at the device, so far.
+    pub fn busy_nanos(&self) -> u64 {
+        let busy = self.busy();
+        if busy.active > 0 { busy.nanos_until(world::now()) } else { busy.nanos }
+    }
+
+    fn busy(&self) -> MutexGuard<'_, Busy> {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn last_end(&self) -> u64 {
@@ -189,17 +228,22 @@ struct Slot(Option<(Arc<Queue>, Priority)>);
 
 impl Slot {
     fn new(queue: &Arc<Queue>, class: Priority) -> Slot {
+        queue.busy().begin();
         Slot(Some((queue.clone(), class)))
     }
 
+    /// It was not used; its place in the schedule is given back by another.
     fn disarm(mut self) {
-        self.0 = None;
+        if let Some((queue, _)) = self.0.take() {
+            queue.busy().end();
+        }
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         if let Some((queue, class)) = self.0.take() {
+            queue.busy().end();
             queue.release(class);
         }
     }

@@ -24,7 +24,7 @@ pub use reshape::Detached;
 use crate::Device;
 use ondisk::NvList;
 use std::fmt;
-use units::{Guid, HashMap, ObjectId, Txg};
+use units::{Error, Guid, HashMap, HashSet, ObjectId, Result, Txg};
 
 /// What a vdev is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -240,6 +240,19 @@ impl Spec {
 
     pub fn metaslab_array(&self) -> Option<ObjectId> {
         ObjectId(self.metaslab_array.unwrap_or(0)).some()
+    }
+
+    /// Everything finds a vdev by its guid: two of the same are none.
+    ///
+    /// # Errors
+    /// `Corrupt`, with the guid.
+    pub fn check_guids(&self) -> Result<()> {
+        let mut seen = HashSet::default();
+        let known = self.walk().filter(|spec| spec.guid != Guid(0));
+        match known.map(|spec| spec.guid).find(|guid| !seen.insert(*guid)) {
+            Some(guid) => Err(Error::corrupt(format!("two vdevs have the guid {guid}"))),
+            None => Ok(()),
+        }
     }
 
     /// The vdev and everything below it, parents first.

@@ -5,16 +5,14 @@
 //!     └────────────────────── total wait ─────────────────────────────┘
 //! ```
 //!
-//! The same goes to the pool's [`Registry`], if there is one, by its own names: the queue's wait of each operation, and
-//! each operation at the device.
+//! The same is told to open statistics: the wait of each operation in the queue, and each operation at the device.
 //!
 //! Histograms count by powers of two: bucket n holds what lies in `2^n ..= 2^(n+1) - 1`, nanoseconds or bytes.
 
 use crate::Priority;
 use crate::queue::Outcome;
 use crate::queue::schedule::{Direction, Shape};
-use probe::{Event, Io, Layer, Metric, Op, Registry};
-use std::sync::Arc;
+use probe::{Breakdown, Event, Family, Hub, Op, Probe};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use world::Instant;
@@ -23,6 +21,9 @@ use world::Instant;
 pub const LATENCY_BUCKETS: usize = 37;
 /// 2^24 bytes is the largest block.
 pub const SIZE_BUCKETS: usize = 25;
+
+/// A flush passes by the queue; its class is its own.
+const FLUSH: &str = "flush";
 
 type Histogram<const N: usize> = [AtomicU64; N];
 
@@ -37,15 +38,8 @@ pub struct LeafStats {
     flushes_asked: AtomicU64,
     /// Bytes written again because they were bad.
     healed: AtomicU64,
-    probes: Option<Probes>,
-}
-
-/// Where the registry counts.
-#[derive(Debug)]
-struct Probes {
-    registry: Arc<Registry>,
-    queue: Arc<Io>,
-    disk: Arc<Io>,
+    queue: Probe,
+    disk: Probe,
 }
 
 #[derive(Debug)]
@@ -68,7 +62,8 @@ struct ClassCounters {
 }
 
 impl LeafStats {
-    pub(crate) fn new(registry: Option<&Arc<Registry>>, place: &str) -> LeafStats {
+    pub(crate) fn new(hub: &Hub, pool: &str, disk: &str) -> LeafStats {
+        let labels = [(Breakdown::Pool, pool), (Breakdown::Disk, disk)];
         LeafStats {
             kinds: std::array::from_fn(|_| KindCounters {
                 ops: AtomicU64::new(0),
@@ -90,11 +85,8 @@ impl LeafStats {
             flush_wait: histogram(),
             flushes_asked: AtomicU64::new(0),
             healed: AtomicU64::new(0),
-            probes: registry.map(|r| Probes {
-                registry: r.clone(),
-                queue: r.io(Layer::Queue, place),
-                disk: r.io(Layer::Disk, place),
-            }),
+            queue: hub.probe(Family::Queue, &labels),
+            disk: hub.probe(Family::Disk, &labels),
         }
     }
 
@@ -116,8 +108,21 @@ impl LeafStats {
             Some(batch) if outcome.leads => count(&class.aggregated, batch),
             Some(_) => {}
         }
-        if let Some(probes) = &self.probes {
-            probes.completed(shape, asked, outcome, disk);
+        self.tell(shape, asked, outcome, disk);
+    }
+
+    fn tell(&self, shape: &Shape, asked: Instant, outcome: &Outcome, disk: Duration) {
+        let (op, kind) = (op_of(shape.direction), shape.class.name());
+        let failed = outcome.result.is_err();
+        let &Shape { offset, len: bytes, .. } = shape;
+        let queued = || {
+            let latency = outcome.started.since(asked);
+            Event { op, kind, offset, bytes, latency, failed, ..Event::default() }
+        };
+        self.queue.tell(queued);
+        if outcome.leads {
+            let bytes = outcome.batch.unwrap_or(bytes);
+            self.disk.tell(|| Event { bytes, latency: disk, ..queued() });
         }
     }
 
@@ -130,20 +135,11 @@ impl LeafStats {
         let latency = world::now().since(began);
         add(&self.flushes, 1);
         count_time(&self.flush_wait, &self.flush_ns, latency);
-        if let Some(probes) = &self.probes {
-            probes.disk.record(Event { op: Op::Flush, offset: 0, bytes: 0, began, latency, failed });
-        }
+        self.disk.tell(|| Event { op: Op::Flush, kind: FLUSH, latency, failed, ..Event::default() });
     }
 
     pub(crate) fn healed(&self, bytes: u64) {
         add(&self.healed, bytes);
-        self.count(Metric::RepairedBlocks);
-    }
-
-    pub(crate) fn count(&self, metric: Metric) {
-        if let Some(probes) = &self.probes {
-            probes.registry.count(metric, 1);
-        }
     }
 
     pub fn snapshot(&self) -> Snapshot {
@@ -184,31 +180,11 @@ impl LeafStats {
     }
 }
 
-impl Probes {
-    fn completed(&self, shape: &Shape, asked: Instant, outcome: &Outcome, disk: Duration) {
-        let op = op_of(shape.class);
-        let failed = outcome.result.is_err();
-        let wait = outcome.started.since(asked);
-        let queued =
-            Event { op, offset: shape.offset, bytes: shape.len, began: asked, latency: wait, failed };
-        self.queue.record(queued);
-        if outcome.leads {
-            let bytes = outcome.batch.unwrap_or(shape.len);
-            self.disk.record(Event { bytes, began: outcome.started, latency: disk, ..queued });
-        }
-    }
-}
-
-/// The registry has fewer classes: what no release of ours does yet counts as what it resembles.
-pub(crate) fn op_of(class: Priority) -> Op {
-    match class {
-        Priority::SyncRead => Op::SyncRead,
-        Priority::SyncWrite => Op::SyncWrite,
-        Priority::AsyncRead => Op::AsyncRead,
-        Priority::AsyncWrite => Op::AsyncWrite,
-        Priority::Scrub => Op::Scrub,
-        Priority::Trim => Op::Trim,
-        Priority::Removal | Priority::Initializing | Priority::Rebuild => Op::Rebuild,
+fn op_of(direction: Direction) -> Op {
+    match direction {
+        Direction::Read => Op::Read,
+        Direction::Write => Op::Write,
+        Direction::Trim => Op::Trim,
     }
 }
 

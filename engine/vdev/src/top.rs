@@ -7,12 +7,11 @@
 use crate::diagnosis::Verdict;
 use crate::leaf::{Leaf, Suspicion};
 use crate::node::{Ask, Body, Check, Node, Verify, read_leaf};
-use crate::stats::op_of;
 use crate::{Aux, Bias, Device, Health, OpenOptions, Priority, Spec, State, geometry};
 use futures_util::future::join_all;
 use ondisk::MAX_BLOCK_SIZE;
 use ondisk::label::DATA_OFFSET;
-use probe::{Event, Io, Layer};
+use probe::{Breakdown, Event, Family, Op, Probe};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use units::{Error, Guid, Kind, Result, Txg, VdevId};
@@ -101,7 +100,7 @@ pub struct Top {
     mode: OpenMode,
     /// Set by a leaf that had an error.
     alarm: Arc<AtomicBool>,
-    probe: Option<Arc<Io>>,
+    probe: Probe,
 }
 
 impl Top {
@@ -138,7 +137,7 @@ impl Top {
             node: RwLock::new(node),
             mode: options.mode,
             alarm,
-            probe: options.registry.as_ref().map(|r| r.io(Layer::Vdev, spec.name())),
+            probe: options.hub.probe(Family::Zfs, &[(Breakdown::Pool, &options.pool_name)]),
         })
     }
 
@@ -292,7 +291,7 @@ impl Top {
             Body::Leaf(leaf) => leaf.write(offset, data, priority).await,
             _ => self.node().write(offset, data, priority).await,
         };
-        self.completed(offset, len, priority, began, result.is_err());
+        self.completed(Op::Write, (offset, len), priority, began, result.is_err());
         result.map_err(|e| e.at(self.place(offset)))
     }
 
@@ -349,7 +348,7 @@ impl Top {
             ask.avoid_stale = false;
             result = self.read_node(&ask).await;
         }
-        self.completed(offset, len, care.priority, began, result.is_err());
+        self.completed(Op::Read, (offset, len), care.priority, began, result.is_err());
         let buf = result.map_err(|e| e.at(self.place(offset)))?;
         Ok(if len == psize { buf } else { buf.slice(0..psize) })
     }
@@ -391,12 +390,20 @@ impl Top {
         format!("vdev {} offset {offset:#x}", self.id)
     }
 
-    fn completed(self: &Arc<Top>, offset: u64, len: usize, priority: Priority, began: Instant, failed: bool) {
+    fn completed(
+        self: &Arc<Top>,
+        op: Op,
+        (offset, len): (u64, usize),
+        priority: Priority,
+        began: Instant,
+        failed: bool,
+    ) {
         self.answer_alarm();
-        if let Some(probe) = &self.probe {
+        self.probe.tell(|| {
             let latency = world::now().since(began);
-            probe.record(Event { op: op_of(priority), offset, bytes: len as u64, began, latency, failed });
-        }
+            let kind = priority.name();
+            Event { op, kind, offset, bytes: len as u64, latency, failed, ..Event::default() }
+        });
     }
 
     /// Looks into errors that leaves have reported, in a task of its own.

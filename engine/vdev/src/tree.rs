@@ -65,6 +65,7 @@ impl Tree {
         if spec.vdev_type != VdevType::Root {
             return Err(Error::corrupt(format!("a {} instead of the root of the vdev tree", spec.vdev_type)));
         }
+        spec.check_guids()?;
         let tops = open_tops(&spec.children, 0, &options).await?;
         Ok(Arc::new(Tree {
             mode: options.mode,

@@ -301,22 +301,31 @@ fn callers_that_go_away_leave_their_places_to_others() {
 }
 
 #[test]
-fn the_registry_sees_blocks_their_waiting_and_what_the_devices_did() {
-    use probe::{Layer, Op};
+fn open_statistics_see_blocks_their_waiting_and_what_the_devices_did() {
     run(&disks(3), 16, async {
         let spec = create(Layout::Raidz { parity: 1 }, 3, 12).await.spec();
-        let mut options = vdev::OpenOptions::new(OpenMode::ReadWrite);
-        options.registry = Some(std::sync::Arc::new(probe::Registry::new()));
+        let options =
+            vdev::OpenOptions { pool_name: "tank".into(), ..vdev::OpenOptions::new(OpenMode::ReadWrite) };
+        let open = |query: &str| options.hub.open(&query.parse().unwrap()).unwrap();
+        let blocks = open("zfs.bytes[op]");
+        let queued = open("io.waits[disk=/d/0][class]");
+        let reads = open("io.bytes[op=read][disk]");
+        let flushes = open("io.ops[pool=tank][op=flush][disk]");
         let tree = vdev::Tree::open(spec, options.clone()).await.unwrap();
+        for opened in [&blocks, &queued, &reads, &flushes] {
+            opened.take();
+        }
         let block = random_block(&mut Rng::new(1), 64 << 10);
         top(&tree).write(0, block.clone(), Priority::AsyncWrite).await.unwrap();
         top(&tree).read(0, block.len(), verify(&block), Priority::SyncRead).await.unwrap();
         top(&tree).flush().await.unwrap();
-        let seen = options.registry.unwrap().snapshot();
-        let bytes = |layer, place, op| seen.get(layer, place).unwrap().op(op).bytes;
-        assert_eq!(bytes(Layer::Vdev, "raidz1-0", Op::AsyncWrite), 64 << 10);
-        assert_eq!(bytes(Layer::Queue, "/d/0", Op::AsyncWrite), 32 << 10);
-        assert_eq!(bytes(Layer::Disk, "/d/1", Op::SyncRead), 32 << 10);
-        assert_eq!(seen.get(Layer::Disk, "/d/2").unwrap().op(Op::Flush).ops, 1);
+        let part = |opened: &probe::Opened, name: &str| {
+            let parts = opened.take().parts;
+            parts.iter().find(|(key, _)| key.to_string() == name).map_or(0, |(_, part)| *part)
+        };
+        assert_eq!(part(&blocks, "write"), 64 << 10);
+        assert_eq!(part(&queued, "async_write"), 1);
+        assert_eq!(part(&reads, "/d/1"), 32 << 10);
+        assert_eq!(part(&flushes, "/d/2"), 1);
     });
 }

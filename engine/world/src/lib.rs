@@ -26,6 +26,7 @@ pub mod buf;
 mod disk;
 mod domain;
 mod net;
+mod pending;
 pub mod sync;
 mod task;
 mod time;
@@ -34,8 +35,9 @@ pub use buf::{Buf, IoBuf};
 pub use disk::{Disk, DiskKind, Geometry, OpenMode};
 pub use domain::{Domain, Panic, within, within_now};
 pub use net::{Address, Listener, Stream, place_in};
+pub use pending::Pending;
 pub use task::{
-    Heap, Pending, Task, Visitor, World, breathe, compute, cores, enter, heap, list_dir, listen, open,
-    random_u64, spawn, spawn_on, this_core, turn_begins, visited_core, yield_now,
+    Heap, Task, Visitor, World, breathe, compute, cores, enter, heap, list_dir, listen, open, random_u64,
+    spawn, spawn_on, this_core, turn_begins, visited_core, yield_now,
 };
 pub use time::{Instant, WallTime, now, sleep, sleep_until, timeout, wall_clock};

@@ -2,7 +2,7 @@
 
 use crate::domain::{self, inherited, inherited_job};
 use crate::sync::oneshot;
-use crate::{Address, Disk, Instant, Listener, OpenMode, WallTime};
+use crate::{Address, Disk, Instant, Listener, OpenMode, Pending, WallTime};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
@@ -12,9 +12,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-
-/// Something that a world will finish: boxed, because worlds are chosen at run time.
-pub type Pending<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
 
 /// The two implementations are `linux::World` and `sim::World`. Engine code uses the free functions instead.
 pub trait World: Send + Sync + 'static {

@@ -37,6 +37,7 @@ use ondisk::Plain;
 use plan::Bursts;
 pub use plan::divides_at;
 pub(crate) use plan::largest_block;
+use probe::Probe;
 use record::{Change, Entry, Pieces};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -55,6 +56,8 @@ pub struct Parts {
     pub txgs: Txgs,
     pub store: Arc<dyn LogStore>,
     pub tunables: Arc<Tunables>,
+    /// Where commits are told.
+    pub probe: Probe,
 }
 
 /// See the module. Clones are the same log.
@@ -66,6 +69,7 @@ struct Inner {
     txgs: Txgs,
     store: Arc<dyn LogStore>,
     tunables: Arc<Tunables>,
+    probe: Probe,
     state: Mutex<State>,
     /// Told when blocks are done, a txg is on disk, the log is closed: the waiters for one of these.
     changed: Notify,
@@ -148,7 +152,7 @@ struct State {
 impl Log {
     /// The log of an open head dataset in which there is nothing to be replayed.
     pub fn open(parts: Parts) -> Log {
-        let Parts { objset, txgs, store, tunables } = parts;
+        let Parts { objset, txgs, store, tunables, probe } = parts;
         let left = objset.phys().zil_header.log.as_plain().cloned();
         let state = State { left, synced: txgs.synced_txg(), ..State::default() };
         Log(Arc::new(Inner {
@@ -156,6 +160,7 @@ impl Log {
             txgs,
             store,
             tunables,
+            probe,
             state: Mutex::new(state),
             changed: Notify::new(),
             arrived: Notify::new(),

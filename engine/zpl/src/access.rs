@@ -10,11 +10,12 @@
 
 use crate::acl::{Ace, Who};
 use crate::acl_rules::{missing, rights::*};
-use crate::node::Node;
+use crate::file_system::node::Node;
+use crate::flags;
 use crate::posix_acl::{self, PosixAcl};
 use crate::refusal::Refusal;
 use crate::settings::AclType;
-use crate::stat::{Stat, flags};
+use crate::stat::Stat;
 use units::Result;
 
 /// Who asks.

@@ -12,7 +12,7 @@
 //!
 //! POSIX ACLs are extended attributes, `system.posix_acl_access` and `system.posix_acl_default`.
 
-use crate::node::Node;
+use crate::file_system::node::Node;
 use crate::sa::{Attr, Attributes};
 use ondisk::Reader;
 use units::{Endian, Error, ObjectId, Result};

@@ -1,7 +1,7 @@
 //! The content of a new file system.
 
-use crate::accounts::Accounts;
 use crate::attributes::{DIRECTORY, DIRECTORY_LAYOUT, DIRECTORY_OF_PROJECT, REGISTRY, RootDirectory};
+use crate::file_system::accounts::Accounts;
 use crate::sa::Tables;
 use crate::{MASTER_NODE, VERSION};
 use dmu::{Account, NewObject, ObjSet, Object, Tx};

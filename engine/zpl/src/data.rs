@@ -1,6 +1,6 @@
 //! What is in a file: reading ranges, and telling data from holes.
 
-use crate::node::Node;
+use crate::file_system::node::Node;
 use crate::refusal::Refusal;
 use crate::stat::FileKind;
 use futures_util::stream::{FuturesOrdered, StreamExt};

@@ -10,7 +10,7 @@
 //! "." and ".." are not stored; whoever wants to show them does. A position in a listing is a number that stays good
 //! while the directory grows or shrinks, see [`zap::Cursor`].
 
-use crate::node::Node;
+use crate::file_system::node::Node;
 use crate::refusal::Refusal;
 use crate::stat::FileKind;
 use units::{Error, Kind, ObjectId, Result};

@@ -1,11 +1,16 @@
 //! An open file system, or a snapshot of one.
 
-use crate::accounts::Accounts;
-use crate::node::{Node, NodeId, Opened};
-use crate::read_ahead::Walks;
+pub(crate) mod accounts;
+pub(crate) mod node;
+pub(crate) mod read_ahead;
+pub(crate) mod write;
+
+use crate::file_system::accounts::Accounts;
+use crate::file_system::node::{Node, NodeId, Opened};
+use crate::file_system::read_ahead::Walks;
+use crate::file_system::write::{WriteOptions, Writer};
 use crate::refusal::Refusal;
 use crate::sa::Tables;
-use crate::write::{WriteOptions, Writer};
 use crate::{MASTER_NODE, VERSION};
 use dmu::ObjSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

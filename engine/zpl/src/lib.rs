@@ -37,7 +37,6 @@
 //! A loop of directories is the caller's to notice: a node knows nothing of the way that led to it.
 
 mod access;
-mod accounts;
 mod acl;
 mod acl_rules;
 mod attributes;
@@ -45,17 +44,15 @@ mod create;
 mod data;
 mod directory;
 mod file_system;
-mod node;
+pub mod flags;
 mod path;
 mod posix_acl;
 mod quotas;
-mod read_ahead;
 mod refusal;
 mod sa;
 mod settings;
 mod stat;
 mod times;
-mod write;
 mod xattr;
 
 pub use access::{Credentials, Permissions};
@@ -64,13 +61,13 @@ pub use acl_rules::rights;
 pub use create::{Accounting, NewFileSystem, create};
 pub use directory::{DirEntry, Listing};
 pub use dmu::Account;
+pub use file_system::node::{Node, NodeId};
+pub use file_system::write::{Changes, NewFile, Renaming, Replay, WriteOptions, XattrMode};
 pub use file_system::{Case, FileSystem, WeakFileSystem};
-pub use node::{Node, NodeId};
 pub use quotas::Resource;
 pub use refusal::Refusal;
 pub use settings::{AclInherit, AclMode, AclType, Atime, Settings, Xattrs};
-pub use stat::{FileKind, Stat, Time, flags};
-pub use write::{Changes, NewFile, Renaming, Replay, WriteOptions, XattrMode};
+pub use stat::{FileKind, Stat, Time};
 
 /// The object that everything else is found from.
 pub const MASTER_NODE: units::ObjectId = units::ObjectId(1);

@@ -1,7 +1,7 @@
 //! From a path to a file.
 
 use crate::file_system::FileSystem;
-use crate::node::Node;
+use crate::file_system::node::Node;
 use crate::refusal::Refusal;
 use crate::stat::FileKind;
 use units::Result;

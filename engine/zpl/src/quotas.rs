@@ -110,7 +110,7 @@ impl FileSystem {
         limit: Option<u64>,
     ) -> Result<()> {
         let writer = self.writer()?;
-        let counts = crate::accounts::counts(self.object_set(), account, resource);
+        let counts = crate::file_system::accounts::counts(self.object_set(), account, resource);
         if !counts {
             let what = format!("the file system does not count {}", table_name(account, resource));
             return Err(Error::unsupported(what.trim_end_matches("quota@")));

@@ -4,7 +4,7 @@
 //! it, and is stored with the next change of the file, or in a transaction of its own when its last handle is released. A
 //! crash loses what was not stored: OpenZFS does the same.
 
-use crate::node::Node;
+use crate::file_system::node::Node;
 use crate::settings::Atime;
 use crate::stat::{Stat, Time};
 use units::Result;

@@ -9,7 +9,7 @@
 //! `user.mime`, `security.selinux`, `system.posix_acl_access`. A name without one is of another system and shown as the
 //! user's.
 
-use crate::node::Node;
+use crate::file_system::node::Node;
 use crate::sa::Attr;
 use ondisk::{NvList, NvValue};
 use units::{Error, ObjectId, Result};

@@ -49,6 +49,10 @@ impl scsi::LogicalUnit for Lun {
         self.read_only
     }
 
+    fn dataset(&self) -> &str {
+        self.volume.name()
+    }
+
     fn try_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Option<Result<()>> {
         self.volume.try_read(offset, len, into)
     }

@@ -62,6 +62,10 @@ impl nbd::Volume for NbdVolume {
         self.read_only
     }
 
+    fn dataset(&self) -> &str {
+        self.volume.name()
+    }
+
     fn description(&self) -> String {
         let (size, block) = (self.volume.size(), self.volume.block_size());
         format!("{}, {} in blocks of {}", self.volume.name(), pretty_size(size), pretty_size(block))

@@ -27,6 +27,7 @@ use crate::mount::Options;
 use crate::nodes::{CONTROL, Nodes, ROOT, SNAPSHOTS, number, parts};
 use control::Trees;
 use fuser::{Errno, FileAttr, Notifier};
+use probe::Probe;
 use std::sync::{Arc, OnceLock};
 use units::ObjectId;
 use world::Pending;
@@ -40,6 +41,10 @@ pub trait Dataset: Send + Sync + 'static {
     /// The number of one; `None` when there is none of that name.
     fn snapshot(&self, name: &str) -> Pending<units::Result<Option<u64>>>;
     fn open_snapshot(&self, name: &str) -> Pending<units::Result<FileSystem>>;
+    /// Where requests are told.
+    fn probe(&self) -> Probe {
+        Probe::none()
+    }
     /// What is told of panics in requests.
     fn domain(&self) -> Option<Arc<dyn world::Domain>> {
         None
@@ -64,6 +69,7 @@ pub(crate) struct Served {
     fs: FileSystem,
     root: Node,
     dataset: std::sync::Arc<dyn Dataset>,
+    pub probe: Probe,
     shows_snapshots: bool,
     /// When something was read is noted, as the properties say; by a mount option never.
     notes_access: bool,
@@ -103,6 +109,7 @@ impl Served {
         Ok(Served {
             root,
             fs,
+            probe: dataset.probe(),
             dataset,
             shows_snapshots: options.shows_snapshots,
             notes_access: options.atime,

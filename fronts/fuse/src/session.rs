@@ -20,6 +20,7 @@ use fuser::{
     ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
+use probe::Op;
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::future::Future;
@@ -69,8 +70,39 @@ impl Session {
         Session { served, loops, ended, opens_itself: false, lists_itself: false }
     }
 
-    fn run<F: Future<Output = ()> + Send + 'static>(&self, work: impl FnOnce(Arc<Served>) -> F) {
-        self.loops.run(work(self.served.clone()));
+    /// Answers a request by `work`, which says how many bytes it moved, and tells it.
+    fn run<F>(&self, (op, offset): (Op, u64), work: impl FnOnce(Arc<Served>) -> F)
+    where
+        F: Future<Output: Moved> + Send + 'static,
+    {
+        let (served, work) = (self.served.clone(), work(self.served.clone()));
+        self.loops.run(async move {
+            if !served.probe.is_open() {
+                work.await;
+                return;
+            }
+            let began = world::now();
+            let bytes = work.await.bytes();
+            let latency = world::now().since(began);
+            served.probe.tell(|| probe::Event { op, offset, bytes, latency, ..Default::default() });
+        });
+    }
+}
+
+/// What a request was about, in bytes.
+trait Moved {
+    fn bytes(self) -> u64;
+}
+
+impl Moved for () {
+    fn bytes(self) -> u64 {
+        0
+    }
+}
+
+impl Moved for u64 {
+    fn bytes(self) -> u64 {
+        self
     }
 }
 
@@ -139,7 +171,7 @@ impl Filesystem for Session {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = bytes(name);
-        self.run(|fs| async move {
+        self.run((Op::Lookup, 0), |fs| async move {
             match fs.lookup(parent.0, &name).await {
                 Ok(Some(found)) => entry(reply, Ok(found)),
                 // The kernel remembers number 0 as a name that is not there.
@@ -150,11 +182,11 @@ impl Filesystem for Session {
     }
 
     fn forget(&self, _: &Request, number: INodeNo, count: u64) {
-        self.run(|fs| async move { fs.forget(number.0, count).await });
+        self.run((Op::Forget, 0), |fs| async move { fs.forget(number.0, count).await });
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        self.run(|fs| async move {
+        self.run((Op::GetAttr, 0), |fs| async move {
             match fs.get_attr(number.0).await {
                 Ok(attr) => reply.attr(&BELIEVED, &attr),
                 Err(e) => reply.error(e),
@@ -181,7 +213,7 @@ impl Filesystem for Session {
         reply: ReplyAttr,
     ) {
         let asker = asker(request);
-        self.run(|fs| async move {
+        self.run((Op::SetAttr, 0), |fs| async move {
             let (atime, mtime) = (atime.map(time), mtime.map(time));
             let setting = Setting { mode, uid, gid, size, atime, mtime };
             match fs.set_attr(asker, number.0, setting).await {
@@ -192,7 +224,7 @@ impl Filesystem for Session {
     }
 
     fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
-        self.run(|fs| async move {
+        self.run((Op::ReadLink, 0), |fs| async move {
             match fs.read_link(number.0).await {
                 Ok(target) => reply.data(&target),
                 Err(e) => reply.error(e),
@@ -211,7 +243,7 @@ impl Filesystem for Session {
         reply: ReplyEntry,
     ) {
         let (asker, name) = (asker(request), bytes(name));
-        self.run(|fs| async move {
+        self.run((Op::Mknod, 0), |fs| async move {
             match New::node(mode, umask, rdev) {
                 Ok(new) => entry(reply, fs.make(asker, parent.0, &name, new).await),
                 Err(e) => reply.error(e),
@@ -230,24 +262,33 @@ impl Filesystem for Session {
     ) {
         let (asker, name) = (asker(request), bytes(name));
         let new = New { kind: FileKind::Directory, ..New::file(mode, umask) };
-        self.run(|fs| async move { entry(reply, fs.make(asker, parent.0, &name, new).await) });
+        self.run(
+            (Op::Mkdir, 0),
+            |fs| async move { entry(reply, fs.make(asker, parent.0, &name, new).await) },
+        );
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = bytes(name);
-        self.run(|fs| async move { empty(reply, fs.unlink(parent.0, &name).await) });
+        self.run((Op::Unlink, 0), |fs| async move { empty(reply, fs.unlink(parent.0, &name).await) });
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = bytes(name);
-        self.run(|fs| async move { empty(reply, fs.remove_directory(parent.0, &name).await) });
+        self.run(
+            (Op::Rmdir, 0),
+            |fs| async move { empty(reply, fs.remove_directory(parent.0, &name).await) },
+        );
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let (asker, name) = (asker(request), bytes(name));
         let target = bytes(target.as_os_str());
         let new = New { kind: FileKind::Symlink, target, ..New::file(0o777, 0) };
-        self.run(|fs| async move { entry(reply, fs.make(asker, parent.0, &name, new).await) });
+        self.run(
+            (Op::Symlink, 0),
+            |fs| async move { entry(reply, fs.make(asker, parent.0, &name, new).await) },
+        );
     }
 
     fn rename(
@@ -261,14 +302,14 @@ impl Filesystem for Session {
         reply: ReplyEmpty,
     ) {
         let (asker, name, new_name) = (asker(request), bytes(name), bytes(new_name));
-        self.run(|fs| async move {
+        self.run((Op::Rename, 0), |fs| async move {
             empty(reply, fs.rename(asker, (parent.0, &name), (to.0, &new_name), flags).await);
         });
     }
 
     fn link(&self, _: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = bytes(name);
-        self.run(|fs| async move { entry(reply, fs.link(number.0, parent.0, &name).await) });
+        self.run((Op::Link, 0), |fs| async move { entry(reply, fs.link(number.0, parent.0, &name).await) });
     }
 
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
@@ -302,7 +343,7 @@ impl Filesystem for Session {
             return reply.error(Errno::ENOSYS);
         }
         let (asker, name) = (asker(request), bytes(name));
-        self.run(|fs| async move {
+        self.run((Op::Create, 0), |fs| async move {
             match fs.make(asker, parent.0, &name, New::file(mode, umask)).await {
                 Ok((attr, generation)) => {
                     let (handle, flags) = (FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
@@ -327,10 +368,16 @@ impl Filesystem for Session {
         let has = |flag: OFlags| flags.0 & flag.bits() as i32 != 0;
         let (may_be_short, counts) = (has(OFlags::DIRECT), !has(OFlags::NOATIME));
         let how = Reading { may_be_short, counts };
-        self.run(|fs| async move {
+        self.run((Op::Read, offset), |fs| async move {
             match fs.read(number.0, offset, size, how).await {
-                Ok(data) => reply.data(&data),
-                Err(e) => reply.error(e),
+                Ok(data) => {
+                    reply.data(&data);
+                    data.len() as u64
+                }
+                Err(e) => {
+                    reply.error(e);
+                    0
+                }
             }
         });
     }
@@ -353,10 +400,16 @@ impl Filesystem for Session {
             asker: asker(request),
             drops_rights: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
         };
-        self.run(|fs| async move {
+        self.run((Op::Write, offset), |fs| async move {
             match fs.write(number.0, offset, parts, how).await {
-                Ok(()) => reply.written(len),
-                Err(e) => reply.error(e),
+                Ok(()) => {
+                    reply.written(len);
+                    u64::from(len)
+                }
+                Err(e) => {
+                    reply.error(e);
+                    0
+                }
             }
         });
     }
@@ -367,15 +420,15 @@ impl Filesystem for Session {
     }
 
     fn fsync(&self, _: &Request, number: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.run(|fs| async move { empty(reply, fs.sync_file(number.0).await) });
+        self.run((Op::Fsync, 0), |fs| async move { empty(reply, fs.sync_file(number.0).await) });
     }
 
     fn fsyncdir(&self, _: &Request, number: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.run(|fs| async move { empty(reply, fs.sync_file(number.0).await) });
+        self.run((Op::Fsync, 0), |fs| async move { empty(reply, fs.sync_file(number.0).await) });
     }
 
     fn readdir(&self, _: &Request, number: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        self.run(|fs| async move {
+        self.run((Op::ReadDir, 0), |fs| async move {
             let mut at = offset;
             loop {
                 let listed = match fs.list(number.0, at, NAMES_AT_ONCE).await {
@@ -404,7 +457,7 @@ impl Filesystem for Session {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        self.run(|fs| async move {
+        self.run((Op::ReadDir, 0), |fs| async move {
             let listed = match fs.list(number.0, offset, NAMES_AT_ONCE).await {
                 Ok(listed) => listed,
                 Err(e) => return reply.error(e),
@@ -426,7 +479,7 @@ impl Filesystem for Session {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        self.run(|fs| async move {
+        self.run((Op::StatFs, 0), |fs| async move {
             match fs.space().await {
                 Ok(space) => {
                     let free = space.available / 512;
@@ -450,7 +503,7 @@ impl Filesystem for Session {
         reply: ReplyEmpty,
     ) {
         let (asker, name, value) = (asker(request), bytes(name), value.to_vec());
-        self.run(|fs| async move {
+        self.run((Op::SetXattr, 0), |fs| async move {
             let set = fs.set_xattr(number.0, &name, &value, flags).await;
             let set = match set {
                 Ok(()) => fs.check_group_right(asker, number.0, &name).await,
@@ -462,17 +515,25 @@ impl Filesystem for Session {
 
     fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let name = bytes(name);
-        self.run(|fs| async move { xattr(reply, size, fs.get_xattr(number.0, &name).await) });
+        self.run(
+            (Op::GetXattr, 0),
+            |fs| async move { xattr(reply, size, fs.get_xattr(number.0, &name).await) },
+        );
     }
 
     fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
         let asker = asker(request);
-        self.run(|fs| async move { xattr(reply, size, fs.list_xattrs(asker, number.0).await) });
+        self.run((Op::ListXattr, 0), |fs| async move {
+            xattr(reply, size, fs.list_xattrs(asker, number.0).await)
+        });
     }
 
     fn removexattr(&self, _: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = bytes(name);
-        self.run(|fs| async move { empty(reply, fs.remove_xattr(number.0, &name).await) });
+        self.run(
+            (Op::RemoveXattr, 0),
+            |fs| async move { empty(reply, fs.remove_xattr(number.0, &name).await) },
+        );
     }
 
     fn fallocate(
@@ -486,7 +547,9 @@ impl Filesystem for Session {
         reply: ReplyEmpty,
     ) {
         let asker = asker(request);
-        self.run(|fs| async move { empty(reply, fs.allocate(asker, number.0, offset, len, mode).await) });
+        self.run((Op::Fallocate, offset), |fs| async move {
+            empty(reply, fs.allocate(asker, number.0, offset, len, mode).await)
+        });
     }
 
     fn lseek(
@@ -498,7 +561,7 @@ impl Filesystem for Session {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        self.run(|fs| async move {
+        self.run((Op::Lseek, 0), |fs| async move {
             match fs.seek(number.0, offset, whence).await {
                 Ok(at) => reply.offset(at),
                 Err(e) => reply.error(e),
@@ -520,7 +583,7 @@ impl Filesystem for Session {
         reply: ReplyWrite,
     ) {
         let asker = asker(request);
-        self.run(|fs| async move {
+        self.run((Op::CopyRange, to_offset), |fs| async move {
             if !flags.is_empty() {
                 return reply.error(Errno::EINVAL);
             }

@@ -35,7 +35,7 @@ async fn serve(args: Vec<String>) -> Result<()> {
     let block_size = parse_size(block_size).map_err(Error::invalid)?;
     let unit = Arc::new(MemoryUnit::new(size, block_size as u32));
     let directory = MemoryDirectory::default().with("iqn.2026-11.org.example:disk", 0, device(unit, 1));
-    let server = Server::new(Arc::new(directory), Arc::default(), Config::default());
+    let server = Server::new(Arc::new(directory), Default::default(), Config::default());
     let address = server.listen(&Address::Tcp(([127, 0, 0, 1], port).into()))?;
     println!("serving {address}");
     std::future::pending().await

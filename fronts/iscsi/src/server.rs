@@ -10,7 +10,7 @@ use crate::directory::Directory;
 use crate::guesses::Guesses;
 use crate::session::{Session, Vitals};
 use flow::{Budget, Crowd, Places};
-use probe::{Io, IoSnapshot, OpSnapshot, Registry};
+use probe::{Hub, Io, IoSnapshot};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write as _;
@@ -94,7 +94,7 @@ pub struct Server(Arc<Shared>);
 
 pub(crate) struct Shared {
     directory: Arc<dyn Directory>,
-    registry: Arc<Registry>,
+    hub: Hub,
     config: Config,
     budget: Arc<Budget>,
     state: Mutex<State>,
@@ -132,11 +132,11 @@ struct Entry {
 }
 
 impl Server {
-    /// Each session counts its I/O in `registry`, at the place "TARGET CLIENT".
-    pub fn new(directory: Arc<dyn Directory>, registry: Arc<Registry>, config: Config) -> Server {
+    /// Each session tells its I/O to `hub`.
+    pub fn new(directory: Arc<dyn Directory>, hub: Hub, config: Config) -> Server {
         Server(Arc::new(Shared {
             directory,
-            registry,
+            hub,
             config,
             budget: Budget::new(config.total_bytes, LARGEST, UNIT),
             state: Mutex::default(),
@@ -222,20 +222,16 @@ impl fmt::Debug for Server {
 impl Entry {
     fn describe(&self) -> Client {
         let counts = self.io.as_ref().map(|io| io.snapshot());
-        let sum = |kind: fn(&IoSnapshot) -> OpSnapshot| {
-            counts.as_ref().map(kind).map_or((0, 0), |s| (s.ops, s.bytes))
-        };
-        let ((reads, read_bytes), (writes, written_bytes)) =
-            (sum(IoSnapshot::reads), sum(IoSnapshot::writes));
+        let IoSnapshot { read, write, .. } = counts.unwrap_or_default();
         Client {
             address: self.address.clone(),
             initiator: self.key.as_ref().map(|k| k.initiator.clone()).unwrap_or_default(),
             target: self.key.as_ref().and_then(|k| k.target.as_ref()).map(|t| t.0.clone()),
             since: self.since,
-            reads,
-            read_bytes,
-            writes,
-            written_bytes,
+            reads: read.ops,
+            read_bytes: read.bytes,
+            writes: write.ops,
+            written_bytes: write.bytes,
         }
     }
 
@@ -272,8 +268,8 @@ impl Shared {
         &*self.directory
     }
 
-    pub fn registry(&self) -> &Arc<Registry> {
-        &self.registry
+    pub fn hub(&self) -> &Hub {
+        &self.hub
     }
 
     pub fn note_io(&self, id: u64, io: Arc<Io>) {

@@ -36,7 +36,7 @@ async fn serve(args: Vec<String>) -> Result<()> {
     let volume = MemoryVolume::new(size, block_size as u32);
     let server = Server::new(
         Arc::new(MemoryExports::default().with("disk", volume)),
-        Arc::default(),
+        Default::default(),
         Config::default(),
     );
     let address = server.listen(&Address::Tcp(([127, 0, 0, 1], port).into()))?;

@@ -9,7 +9,7 @@ use crate::session::Session;
 use crate::volume::Exports;
 use crate::wire::MAX_PAYLOAD;
 use flow::{Budget, Crowd, Places, Vitals};
-use probe::{Io, IoSnapshot, OpSnapshot, Registry};
+use probe::{Hub, Io, IoSnapshot};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -78,7 +78,7 @@ pub struct Server(Arc<Shared>);
 
 struct Shared {
     exports: Arc<dyn Exports>,
-    registry: Arc<Registry>,
+    hub: Hub,
     config: Config,
     budget: Arc<Budget>,
     state: Mutex<State>,
@@ -118,12 +118,12 @@ struct Entry {
 }
 
 impl Server {
-    /// Each connection counts its I/O in `registry`, at the place "EXPORT CLIENT".
-    pub fn new(exports: Arc<dyn Exports>, registry: Arc<Registry>, config: Config) -> Server {
+    /// Each connection tells its I/O to `hub`.
+    pub fn new(exports: Arc<dyn Exports>, hub: Hub, config: Config) -> Server {
         let bases = config.places.all * UNIT;
         Server(Arc::new(Shared {
             exports,
-            registry,
+            hub,
             config,
             budget: Budget::new(config.total_bytes.saturating_sub(bases), MAX_PAYLOAD as usize, UNIT),
             state: Mutex::default(),
@@ -233,21 +233,16 @@ impl fmt::Debug for Server {
 impl Entry {
     fn describe(&self) -> Client {
         let counts = self.export.as_ref().map(|(_, io)| io.snapshot());
-        let sum = |kind: fn(&IoSnapshot) -> OpSnapshot| {
-            let sum = counts.as_ref().map(kind);
-            sum.map_or((0, 0), |s| (s.ops, s.bytes))
-        };
-        let ((reads, read_bytes), (writes, written_bytes)) =
-            (sum(IoSnapshot::reads), sum(IoSnapshot::writes));
+        let IoSnapshot { read, write, .. } = counts.unwrap_or_default();
         Client {
             address: self.address.clone(),
             door: self.door.clone(),
             export: self.export.as_ref().map(|(name, _)| name.clone()),
             since: self.since,
-            reads,
-            read_bytes,
-            writes,
-            written_bytes,
+            reads: read.ops,
+            read_bytes: read.bytes,
+            writes: write.ops,
+            written_bytes: write.bytes,
         }
     }
 
@@ -296,7 +291,7 @@ impl Shared {
             client: address.clone(),
             tls: state.tls.clone().filter(|_| matches!(address, Address::Tcp(_))),
             exports,
-            registry: self.registry.clone(),
+            hub: self.hub.clone(),
             lease: self.budget.lease(),
             vitals: vitals.clone(),
             config: self.config,

@@ -19,7 +19,7 @@ use flow::{Lease, Vitals};
 use futures_util::future::{Either, select};
 use journal::Journal;
 use line::Line;
-use probe::{Io, Layer, Registry};
+use probe::{Breakdown, Family, Hub, Io};
 use std::pin::pin;
 use std::sync::Arc;
 use tls::Identity;
@@ -33,7 +33,7 @@ pub(crate) struct Session {
     /// The client must begin TLS, which this is shown in.
     pub tls: Option<Identity>,
     pub exports: Arc<dyn Exports>,
-    pub registry: Arc<Registry>,
+    pub hub: Hub,
     pub lease: Lease,
     pub vitals: Arc<Vitals>,
     pub config: Config,
@@ -50,7 +50,7 @@ impl Session {
     }
 
     async fn converse(self, line: &mut Line, began: impl FnOnce(&str, &Arc<Io>)) -> Result<()> {
-        let Session { client, exports, registry, lease, vitals, config, .. } = self;
+        let Session { client, exports, hub, lease, vitals, config, .. } = self;
         let visitor =
             handshake::Visitor { client: &client, vitals: &vitals, patience: config.silence_timeout };
         // In a box of its own, so that a connection does not carry the room of its negotiation for as long as it lives.
@@ -64,12 +64,23 @@ impl Session {
             Either::Right(_) => None,
         };
         let Some(opened) = opened else { return Ok(()) };
-        let io = registry.io(Layer::Front, format!("{} {client}", opened.name));
+        let from = from(&client);
+        let mut labels = probe::labels_of(opened.volume.dataset(), true);
+        labels.extend([(Breakdown::Client, from.as_str()), (Breakdown::Share, &opened.name)]);
+        let io = Arc::new(Io::new(hub.probe(Family::Nbd, &labels)));
         began(&opened.name, &io);
         // The hold lives until the last request is done, whatever made the transmission end.
         let _hold = opened.hold;
         let link = Link { stream: line.stream(), lease, vitals };
         let journal = Journal::new(io);
         Box::pin(Transmission::new(link, opened.volume, opened.terms, opened.inbox, journal, &config)).await
+    }
+}
+
+/// The machine that a client is on: its next connection comes from another port.
+fn from(client: &Address) -> String {
+    match client {
+        Address::Tcp(address) => address.ip().to_string(),
+        other => other.to_string(),
     }
 }

@@ -23,6 +23,11 @@ pub trait Volume: Send + Sync + Debug {
 
     fn read_only(&self) -> bool;
 
+    /// The dataset that it is, for statistics; empty when it is none.
+    fn dataset(&self) -> &str {
+        ""
+    }
+
     fn rotational(&self) -> bool {
         false
     }

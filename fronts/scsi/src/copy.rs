@@ -30,7 +30,7 @@ pub use operations::Stop;
 pub(crate) use tokens::Tokens;
 
 use crate::cdb::Command;
-use crate::path::Way;
+use crate::reach::ItlNexus;
 use crate::sense::{Answer, Refusal, Sense};
 use limits::{THIS_UNIT, TYPE_ZEROS};
 use lists::{CopyList, Populate, Segment, Target, Usage, WriteUsing, pairs};
@@ -49,32 +49,32 @@ pub(crate) fn may_take_long(command: &Command) -> bool {
 }
 
 /// Begins a command that copies, or that promises to.
-pub(crate) fn start(way: &Arc<Way>, command: Command, list: Vec<u8>, stop: Stop) -> Pending<Answer> {
-    let way = way.clone();
+pub(crate) fn start(itl: &Arc<ItlNexus>, command: Command, list: Vec<u8>, stop: Stop) -> Pending<Answer> {
+    let itl = itl.clone();
     match command {
-        Command::ExtendedCopy { .. } => Box::pin(extended_copy(way, list, stop)),
+        Command::ExtendedCopy { .. } => Box::pin(extended_copy(itl, list, stop)),
         Command::PopulateToken { list: id, .. } => {
-            Box::pin(async move { populate(&way, id, &list, stop).map(|()| Vec::new()) })
+            Box::pin(async move { populate(&itl, id, &list, stop).map(|()| Vec::new()) })
         }
-        Command::WriteUsingToken { list: id, .. } => Box::pin(write_using(way, id, list, stop)),
+        Command::WriteUsingToken { list: id, .. } => Box::pin(write_using(itl, id, list, stop)),
         _ => Box::pin(std::future::ready(Err(Sense::INVALID_OPCODE.into()))),
     }
 }
 
 /// A copy that is under way; dropped before its end was told, it was given up.
 struct Begun {
-    way: Arc<Way>,
+    itl: Arc<ItlNexus>,
     operation: Arc<Operation>,
 }
 
 impl Begun {
-    fn new(way: &Arc<Way>, asked: Asked, stop: Stop) -> Result<Begun, Refusal> {
-        let operation = way.it_nexus.copies.begin(asked, stop)?;
-        Ok(Begun { way: way.clone(), operation })
+    fn new(itl: &Arc<ItlNexus>, asked: Asked, stop: Stop) -> Result<Begun, Refusal> {
+        let operation = itl.it_nexus.copies.begin(asked, stop)?;
+        Ok(Begun { itl: itl.clone(), operation })
     }
 
     fn end(&self, end: End, token: Option<Arc<Token>>) {
-        self.way.it_nexus.copies.end(&self.operation, end, token);
+        self.itl.it_nexus.copies.end(&self.operation, end, token);
     }
 }
 
@@ -84,7 +84,7 @@ impl Drop for Begun {
     }
 }
 
-async fn extended_copy(way: Arc<Way>, list: Vec<u8>, stop: Stop) -> Answer {
+async fn extended_copy(itl: Arc<ItlNexus>, list: Vec<u8>, stop: Stop) -> Answer {
     let Some(list) = CopyList::read(&list)? else { return Ok(Vec::new()) };
     let asked = Asked {
         list: (list.usage != Usage::Nameless).then_some(list.id.into()),
@@ -92,8 +92,8 @@ async fn extended_copy(way: Arc<Way>, list: Vec<u8>, stop: Stop) -> Answer {
         is_kept: list.usage == Usage::Kept,
         in_background: false,
     };
-    let begun = Begun::new(&way, asked, stop)?;
-    let own = Leg::new(way);
+    let begun = Begun::new(&itl, asked, stop)?;
+    let own = Leg::new(itl);
     for (number, segment) in list.segments.iter().enumerate() {
         begun.operation.begin_segment();
         let ended = copy_segment(&own, &begun.operation, &list.targets, segment).await;
@@ -115,9 +115,9 @@ async fn copy_segment(
 ) -> Result<(), Sense> {
     let source = leg(own, targets, segment.source)?;
     let target = leg(own, targets, segment.target)?;
-    for (lba, way, byte) in [(segment.from, &source.way, 12), (segment.to, &target.way, 20)] {
+    for (lba, itl, byte) in [(segment.from, &source.itl, 12), (segment.to, &target.itl, 20)] {
         let end = lba.checked_add(segment.count);
-        if end.is_none_or(|end| end > way.device.unit.size() / crate::BLOCK) {
+        if end.is_none_or(|end| end > itl.device.unit.size() / crate::BLOCK) {
             let field = Sense::parameter(segment.at + byte).field;
             return Err(Sense { field, ..Sense::COPY_ABORTED });
         }
@@ -141,13 +141,13 @@ async fn copy_segment(
 /// The unit that a segment means by a number.
 fn leg(own: &Leg, targets: &[Target], number: u16) -> Result<Leg, Sense> {
     if number == THIS_UNIT {
-        return Ok(Leg::new(own.way.clone()));
+        return Ok(Leg::new(own.itl.clone()));
     }
     let target = targets.get(usize::from(number)).ok_or(Sense::COPY_UNREACHABLE)?;
     let at = Sense::parameter(target.at).field;
     let is_meant =
-        |way: Arc<Way>| way.device.is_called(target.code_set, target.kind, &target.name).then_some(way);
-    let found = own.way.reach.find(is_meant).ok_or(Sense { field: at, ..Sense::COPY_UNREACHABLE })?;
+        |itl: Arc<ItlNexus>| itl.device.is_called(target.code_set, target.kind, &target.name).then_some(itl);
+    let found = own.itl.reach.find(is_meant).ok_or(Sense { field: at, ..Sense::COPY_UNREACHABLE })?;
     if target.device_type != 0 {
         return Err(Sense { field: at, ..Sense::COPY_DEVICE_TYPE });
     }
@@ -155,14 +155,20 @@ fn leg(own: &Leg, targets: &[Target], number: u16) -> Result<Leg, Sense> {
 }
 
 /// A token is made at once, so it makes no difference whether somebody waits for it.
-fn populate(way: &Arc<Way>, id: u32, list: &[u8], stop: Stop) -> Result<(), Refusal> {
+fn populate(itl: &Arc<ItlNexus>, id: u32, list: &[u8], stop: Stop) -> Result<(), Refusal> {
     let Some(asked) = Populate::read(list)? else { return Ok(()) };
     for blocks in &asked.ranges {
-        way.check_blocks(*blocks, u64::MAX)?;
+        itl.check_blocks(*blocks, u64::MAX)?;
     }
     let operation = Asked { list: Some(id), action: 0x10, is_kept: true, in_background: false };
-    let begun = Begun::new(way, operation, stop)?;
-    match way.device.tokens.make(&way.device, &way.it_nexus.nexus, asked.ranges, asked.timeout) {
+    let begun = Begun::new(itl, operation, stop)?;
+    match itl.device.tokens.make(
+        itl.device.identity(),
+        &*itl.device.unit,
+        &itl.it_nexus.nexus,
+        asked.ranges,
+        asked.timeout,
+    ) {
         Ok(token) => {
             begun.end(End::Done, Some(token));
             Ok(())
@@ -181,7 +187,7 @@ enum Origin {
 }
 
 impl Origin {
-    fn find(way: &Way, bytes: &[u8; tokens::TOKEN]) -> Result<Origin, Sense> {
+    fn find(itl: &ItlNexus, bytes: &[u8; tokens::TOKEN]) -> Result<Origin, Sense> {
         let kind = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         if kind == TYPE_ZEROS {
             return Ok(Origin::Zeros);
@@ -189,7 +195,7 @@ impl Origin {
         if kind != limits::TYPE_VULNERABLE {
             return Err(Sense::UNSUPPORTED_TOKEN);
         }
-        let found = way.reach.find(|other| {
+        let found = itl.reach.find(|other| {
             let found = other.device.tokens.find(bytes)?;
             Some(found.map(|token| (other, token)))
         });
@@ -198,13 +204,13 @@ impl Origin {
     }
 }
 
-async fn write_using(way: Arc<Way>, id: u32, list: Vec<u8>, stop: Stop) -> Answer {
+async fn write_using(itl: Arc<ItlNexus>, id: u32, list: Vec<u8>, stop: Stop) -> Answer {
     let Some(asked) = WriteUsing::read(&list)? else { return Ok(Vec::new()) };
     for blocks in &asked.ranges {
-        way.check_blocks(*blocks, u64::MAX)?;
+        itl.check_blocks(*blocks, u64::MAX)?;
     }
-    way.check_writable()?;
-    let origin = Origin::find(&way, &asked.token)?;
+    itl.check_writable()?;
+    let origin = Origin::find(&itl, &asked.token)?;
     let pairs = match &origin {
         Origin::Zeros => asked.ranges.iter().map(|blocks| (0, blocks.lba, blocks.count)).collect(),
         Origin::Unit(_, token) if asked.offset >= token.len() => return Err(Sense::parameter(8).into()),
@@ -213,12 +219,12 @@ async fn write_using(way: Arc<Way>, id: u32, list: Vec<u8>, stop: Stop) -> Answe
     let all: u64 = asked.ranges.iter().map(|blocks| blocks.count).sum();
     let is_whole = pairs.iter().map(|(_, _, count)| count).sum::<u64>() == all;
     let operation = Asked { list: Some(id), action: 0x11, is_kept: true, in_background: asked.immediate };
-    let begun = Begun::new(&way, operation, stop)?;
-    let own = Leg::new(way);
+    let begun = Begun::new(&itl, operation, stop)?;
+    let own = Leg::new(itl);
     let work = async move {
         let ended = copy_pairs(&own, &begun.operation, &origin, &pairs).await;
         if let (true, Origin::Unit(leg, token)) = (asked.delete, &origin) {
-            leg.way.device.tokens.delete(token);
+            leg.itl.device.tokens.delete(token);
         }
         let (end, answer) = match ended {
             Ok(()) => (if is_whole { End::Done } else { End::Partly }, Ok(Vec::new())),

@@ -22,10 +22,8 @@ use crate::epoch::{Epoch, Mark, Tasks};
 use crate::identity::{Identity, Nexus};
 use crate::inquiry::{Limits, unit_names};
 use crate::mode::Modes;
-use crate::path::Path;
 use crate::persist;
 use crate::range_lock::RangeLocks;
-use crate::reach::Reach;
 use crate::registrations::{Effects, Registrant, Registrations};
 use crate::sense::{Answer, Refusal, Sense};
 use crate::unit::LogicalUnit;
@@ -211,13 +209,8 @@ impl Device {
         &self.identity
     }
 
-    /// A path to it for `nexus`, until it is dropped.
-    pub fn attach(self: &Arc<Device>, nexus: Nexus) -> Path {
-        self.attach_within(nexus, &Reach::default())
-    }
-
-    /// The same for an initiator that has other paths: it may copy between all of them.
-    pub fn attach_within(self: &Arc<Device>, nexus: Nexus, reach: &Reach) -> Path {
+    /// One more initiator port speaks to the unit through one of its target ports.
+    pub(crate) fn add_nexus(&self, nexus: Nexus) -> Arc<ItNexus> {
         let mut state = self.state();
         state.next_path += 1;
         let it_nexus = Arc::new(ItNexus {
@@ -232,8 +225,7 @@ impl Device {
         });
         it_nexus.raise(Attention::PowerOn);
         state.paths.push(it_nexus.clone());
-        drop(state);
-        Path::new(self.clone(), it_nexus, reach)
+        it_nexus
     }
 
     pub(crate) fn detach(&self, it_nexus: &ItNexus) {

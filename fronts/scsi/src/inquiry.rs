@@ -1,7 +1,6 @@
 //! What a unit says of itself: INQUIRY and its pages of vital product data.
 
 use crate::BLOCK;
-use crate::copy;
 use crate::identity::{Identity, TargetPort, padded};
 use crate::sense::Sense;
 use crate::unit::LogicalUnit;
@@ -61,7 +60,7 @@ impl About<'_> {
             0x80 => self.identity.serial.as_bytes().iter().take(250).copied().collect(),
             0x83 => self.names(),
             0x86 => extended(),
-            0x8f => copy::limits::page(self.unit.block_size()),
+            0x8f => crate::copy::limits::page(self.unit.block_size()),
             0xb0 => self.block_limits(),
             0xb1 => self.characteristics(),
             0xb2 => provisioning(),

@@ -12,13 +12,14 @@ use crate::copy::{self, Stop};
 use crate::device::{Device, ItNexus, PortGroup, PortState};
 use crate::epoch::{Epoch, Mark};
 use crate::guard;
+use crate::identity::Nexus;
 use crate::inquiry::{About, read_capacity10, read_capacity16};
 use crate::media;
 use crate::mode::{Ask, Medium};
 use crate::opcodes;
 use crate::persist;
 use crate::quiesced;
-use crate::reach::Reach;
+use crate::reach::{ItlNexus, Reach};
 use crate::report::cut;
 use crate::sense::{Answer, Outcome, Refusal, Sense};
 use std::pin::Pin;
@@ -29,16 +30,7 @@ use world::{Buf, Pending};
 
 /// See the module. Dropping it ends the way: what it held in the old way of reserving is free.
 #[derive(Debug)]
-pub struct Path(Arc<Way>);
-
-/// A path for those who do not end it: commands under way. The last of them detaches it from the device.
-#[derive(Debug)]
-pub(crate) struct Way {
-    pub device: Arc<Device>,
-    pub it_nexus: Arc<ItNexus>,
-    /// The other paths of this initiator, and this one.
-    pub reach: Reach,
-}
+pub struct Path(Arc<ItlNexus>);
 
 /// A command that may be carried out once its data are there.
 #[derive(Clone, Debug)]
@@ -91,11 +83,23 @@ impl Admission {
     }
 }
 
+impl Device {
+    /// A path to it for `nexus`, until it is dropped.
+    pub fn attach(self: &Arc<Device>, nexus: Nexus) -> Path {
+        self.attach_within(nexus, &Reach::default())
+    }
+
+    /// The same for an initiator that has other paths: it may copy between all of them.
+    pub fn attach_within(self: &Arc<Device>, nexus: Nexus, reach: &Reach) -> Path {
+        Path::new(self.clone(), self.add_nexus(nexus), reach)
+    }
+}
+
 impl Path {
-    pub(crate) fn new(device: Arc<Device>, it_nexus: Arc<ItNexus>, reach: &Reach) -> Path {
-        let way = Arc::new(Way { device, it_nexus, reach: reach.clone() });
-        reach.add(&way);
-        Path(way)
+    fn new(device: Arc<Device>, it_nexus: Arc<ItNexus>, reach: &Reach) -> Path {
+        let itl = Arc::new(ItlNexus { device, it_nexus, reach: reach.clone() });
+        reach.add(&itl);
+        Path(itl)
     }
 
     /// From now on nothing is copied by this path. Dropping it does the same, as soon as nobody has it any more.
@@ -134,7 +138,7 @@ impl Path {
 
     /// Aborts all commands of this client, and waits until none of them can change anything.
     pub fn abort_all(&self) -> Pending<()> {
-        let Way { device, it_nexus, .. } = &*self.0;
+        let ItlNexus { device, it_nexus, .. } = &*self.0;
         let (device, it_nexus) = (device.clone(), it_nexus.clone());
         Box::pin(async move { device.abort_where(|p| p.id == it_nexus.id, it_nexus.id).await })
     }
@@ -152,13 +156,7 @@ impl Drop for Path {
     }
 }
 
-impl Drop for Way {
-    fn drop(&mut self) {
-        self.device.detach(&self.it_nexus);
-    }
-}
-
-impl Way {
+impl ItlNexus {
     fn check(&self, cdb: &[u8], announced: u64) -> Result<Command, Refusal> {
         let device = &*self.device;
         if device.is_retired() {
@@ -283,7 +281,7 @@ impl Way {
         Ok(())
     }
 
-    fn execute(self: &Arc<Way>, admission: Admission, data: Vec<Buf>) -> Execution {
+    fn execute(self: &Arc<ItlNexus>, admission: Admission, data: Vec<Buf>) -> Execution {
         let Admission { command, epoch, mark, stop } = admission;
         // Taken first: from here on an abort waits for us.
         let epoch = epoch.upgrade();
@@ -320,7 +318,7 @@ impl Way {
                 Err(data) => return Execution::Done(self.outcome(self.answer(command, &data))),
             },
         };
-        Execution::Pending(Box::pin(Running { way: self.clone(), mark, _epoch: epoch, work }))
+        Execution::Pending(Box::pin(Running { itl: self.clone(), mark, _epoch: epoch, work }))
     }
 
     fn outcome(&self, answer: Answer) -> Outcome {
@@ -442,7 +440,7 @@ fn cut_to(command: Command, announced: u64) -> Result<Command, Sense> {
 
 /// A command at work. It keeps its epoch, and so holds an abort back, until it is done.
 struct Running {
-    way: Arc<Way>,
+    itl: Arc<ItlNexus>,
     mark: Arc<Mark>,
     _epoch: Option<Arc<Epoch>>,
     work: Pending<Answer>,
@@ -455,11 +453,11 @@ impl Future for Running {
         let answer = ready!(self.work.as_mut().poll(cx));
         Poll::Ready(match self.mark.ended_by() {
             // It was preempted before its turn came, and hears that.
-            Some(by) if by != self.way.it_nexus.id && matches!(answer, Err(Refusal::Conflict)) => {
-                self.way.outcome(answer)
+            Some(by) if by != self.itl.it_nexus.id && matches!(answer, Err(Refusal::Conflict)) => {
+                self.itl.outcome(answer)
             }
-            Some(by) => self.way.aborted(by),
-            None => self.way.outcome(answer),
+            Some(by) => self.itl.aborted(by),
+            None => self.itl.outcome(answer),
         })
     }
 }

@@ -20,6 +20,11 @@ pub trait LogicalUnit: Send + Sync + Debug {
 
     fn read_only(&self) -> bool;
 
+    /// The dataset that it is, for statistics; empty when it is none.
+    fn dataset(&self) -> &str {
+        ""
+    }
+
     fn rotational(&self) -> bool {
         false
     }

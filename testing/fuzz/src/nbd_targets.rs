@@ -13,7 +13,7 @@ fn serve() -> (Server, Address) {
     let short = Duration::from_millis(100);
     let config = Config { negotiation_timeout: short, stall_timeout: short, ..Config::default() };
     let exports = MemoryExports::default().with(NAME, MemoryVolume::new(8 << 20, 16 << 10));
-    let server = Server::new(Arc::new(exports), Arc::default(), config);
+    let server = Server::new(Arc::new(exports), Default::default(), config);
     let address = server.listen(&Address::Tcp(([127, 0, 0, 1], 0).into())).expect("a simulated port is free");
     (server, address)
 }

@@ -22,7 +22,7 @@ fn serve(protected: bool) -> (Server, Address) {
         let secret = |name: &str| Credentials { name: name.into(), secret: b"a long secret".to_vec() };
         directory.protect(TARGET, secret("me"), Some(secret("we")));
     }
-    let server = Server::new(Arc::new(directory), Arc::default(), config());
+    let server = Server::new(Arc::new(directory), Default::default(), config());
     let portal = server.listen(&Address::Tcp(([127, 0, 0, 1], 0).into())).expect("a simulated port is free");
     (server, portal)
 }

@@ -54,6 +54,7 @@ async fn create(directory: &Path, devices: usize, layout: Layout) -> Pool {
         comment: None,
         host: Host::new(1, "interop"),
         cache: std::sync::Arc::new(arc::Cache::new(64 << 20)),
+        hub: Default::default(),
         tunables: Default::default(),
     };
     pool::create(options).await.unwrap()

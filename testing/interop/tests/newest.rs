@@ -105,6 +105,7 @@ async fn create(images: &[PathBuf], layout: Layout, ashift: u32) -> Pool {
         comment: None,
         host: Host::new(1, "interop"),
         cache: Arc::new(arc::Cache::new(64 << 20)),
+        hub: Default::default(),
         tunables: Default::default(),
     };
     pool::create(options).await.unwrap()

@@ -84,6 +84,7 @@ async fn create(directory: &Path) -> Pool {
         comment: None,
         host: Host::new(1, "interop"),
         cache: Arc::new(arc::Cache::new(64 << 20)),
+        hub: Default::default(),
         tunables,
     };
     pool::create(options).await.unwrap()

@@ -60,6 +60,7 @@ async fn create(dir: PathBuf) {
         comment: None,
         host: Host::new(1, "interop"),
         cache: Arc::new(arc::Cache::new(64 << 20)),
+        hub: Default::default(),
         tunables: Default::default(),
     };
     let pool = pool::create(options).await.unwrap();

@@ -394,6 +394,7 @@ pub(crate) async fn create_named(
         comment: None,
         host: host(),
         cache: cache(),
+        hub: Default::default(),
         tunables: Default::default(),
     };
     pool::create(options).await
@@ -415,6 +416,7 @@ pub(crate) async fn import_without(dir: &str, missing_log: bool) -> Result<Pool>
         force: false,
         missing_log,
         cache: cache(),
+        hub: Default::default(),
         tunables: Default::default(),
     };
     pool::open(candidate, options).await

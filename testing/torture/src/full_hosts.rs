@@ -608,7 +608,8 @@ impl Run {
         timeout(EVER, self.mending(index, destroyed)).await.ok_or_else(for_ever)?.map(drop)
     }
 
-    /// Waits for a change; when it takes long because there is no room, some is made. False for one that failed while it may.
+    /// Waits for a change; when it takes long because there is no room, some is made. False for one that failed while it
+    /// may.
     async fn mending(&self, index: usize, change: impl Future<Output = Result<()>>) -> Result<bool> {
         let mut change = Box::pin(change);
         for _ in 0..20 {

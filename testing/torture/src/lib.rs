@@ -12,10 +12,12 @@
 //! what was acknowledged as durable. [`Work`] is such a run with reopening and power cuts.
 //!
 //! What many clients at once may rely on when the power goes is proved in [`power`]; what they may rely on when devices fail
-//! and come back, by [`Suspensions`], and of a host that fills up, by [`FullHosts`]; that a pool whose bytes lie does no harm, in [`forged`].
+//! and come back, by [`Suspensions`], and of a host that fills up, by [`FullHosts`]; that devices can be exchanged under them,
+//! by [`DeviceCase`]; that a pool whose bytes lie does no harm, in [`forged`].
 
 mod bench;
 mod branches;
+mod devices;
 pub mod forged;
 mod full_hosts;
 mod layout;
@@ -26,6 +28,7 @@ mod suspended;
 mod work;
 
 pub use bench::{Bench, Mix};
+pub use devices::{DeviceCase, DeviceFigures};
 pub use full_hosts::{FullHostFigures, FullHosts};
 pub use layout::Shape;
 pub use model::{Change, Model, pattern};

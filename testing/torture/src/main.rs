@@ -6,6 +6,7 @@
 //!   files  the same over files                                         files:SETUP:WORD[:SPOT]
 //!   forged structures of pools changed, sealed and believed              forged:POOL:SEED
 //!   suspended  devices that fail and come back under clients             suspended:SEED:STEPS
+//!   devices  devices that come and go, hurt or not             devices:SEED:STEPS
 //!   hosts  pools whose host fills up, under clients and kills             host:SEED:STEPS
 //!   replay one case, everything printed
 //! ```
@@ -25,7 +26,7 @@ use std::time::{Duration, Instant};
 use torture::forged::{ForgedCase, ForgedRunner, Watch};
 use torture::power::files::{self, FileCase, FileRunner};
 use torture::power::{Case, Effort, Failure, Figures, Runner, Setup, Ways, Workload, Zdb};
-use torture::{FullHosts, Suspensions, Work, WorkFigures, seeds};
+use torture::{DeviceCase, DeviceFigures, FullHosts, Suspensions, Work, WorkFigures, seeds};
 
 const USAGE: &str = "\
 torture work [--seeds N] [--from SEED] [--ops N] [--minutes N]
@@ -34,6 +35,7 @@ torture power [--letters N] [--seeds N] [--from SEED] [--every-setup] [--zdb-eve
 torture files, with the options of power, over files alone [--with LETTERS]
 torture forged [POOL] [--seeds N] [--from SEED] [--minutes N]
 torture suspended|hosts [--seeds N] [--from SEED] [--ops N] [--minutes N]
+torture devices [--seeds N] [--from SEED] [--ops N] [--minutes N] [--jobs N] [--zdb-every N]
 torture rehearse POOL
 torture replay CASE [--ops N]
 ";
@@ -132,6 +134,7 @@ fn main() -> ExitCode {
         ["power"] => [power(&options), over_files(&options)].concat(),
         ["files"] => over_files(&options),
         ["suspended"] => suspended(&options),
+        ["devices"] => devices(&options),
         ["hosts"] => hosts(&options),
         ["forged"] => forged(&options, None),
         ["forged", pool] => forged(&options, Some(pool)),
@@ -236,6 +239,54 @@ fn by_seeds<F: Default + AddAssign + Display>(
     progress.end();
     let took = start.elapsed().as_secs();
     println!("{kind}: seeds {cases}, {total}, failures {}, {took} s", failures.len());
+    failures
+}
+
+/// Several runs at once; every so many are given to `zdb` when they are over.
+fn devices(options: &Options) -> Vec<Failure> {
+    let (start, next) = (Instant::now(), AtomicUsize::new(0));
+    let (seeds, end, steps) = (seeds_of(options), options.end(start), options.ops.unwrap_or(600));
+    let (sender, done) = mpsc::channel();
+    let job = |sender: mpsc::Sender<_>, number: usize| {
+        with_zdb(options.zdb_every > 0, number, |ways| {
+            while end.is_none_or(|end| Instant::now() < end) {
+                let seed = seeds.start + next.fetch_add(1, Ordering::Relaxed) as u64;
+                if seed >= seeds.end {
+                    return;
+                }
+                let zdb = ways.zdb.as_ref().filter(|_| seed.is_multiple_of(options.zdb_every.max(1)));
+                let case = DeviceCase { seed, steps };
+                _ = sender.send((case, zdb.is_some(), case.run_and_judge(false, zdb)));
+            }
+        });
+    };
+    let (mut failures, mut total, mut progress) = (Vec::new(), DeviceFigures::default(), Progress::new());
+    let (mut cases, mut judged) = (0, 0);
+    std::thread::scope(|threads| {
+        for number in 0..options.jobs {
+            let (job, sender) = (&job, sender.clone());
+            threads.spawn(move || job(sender, number));
+        }
+        drop(sender);
+        for (case, by_zdb, outcome) in done {
+            (cases, judged) = (cases + 1, judged + u64::from(by_zdb));
+            match outcome {
+                Ok(figures) => total += figures,
+                Err(why) => {
+                    progress.end();
+                    println!("FAILED  {case}\n        {why}");
+                    seeds::remember(&format!("devices {case}"));
+                    failures.push(Failure { case: case.to_string(), why });
+                }
+            }
+            progress.tell(|| format!("devices: {cases} runs, {total}, {} failures", failures.len()));
+        }
+    });
+    progress.end();
+    let (took, failed) = (start.elapsed().as_secs(), failures.len());
+    println!(
+        "devices: {cases} runs of {steps} steps, {total}, {judged} judged by zdb, {failed} failures, {took} s"
+    );
     failures
 }
 
@@ -388,6 +439,11 @@ fn replay(case: &str, options: &Options) -> Vec<Failure> {
     }
     if let Ok(case) = case.parse::<Suspensions>() {
         let done = case.run().map(|figures| println!("{figures}"));
+        return done.err().map(|why| Failure { case: case.to_string(), why }).into_iter().collect();
+    }
+    if let Ok(case) = case.parse::<DeviceCase>() {
+        let done = with_zdb(true, 0, |ways| case.run_and_judge(true, ways.zdb.as_ref()));
+        let done = done.map(|figures| println!("{figures}"));
         return done.err().map(|why| Failure { case: case.to_string(), why }).into_iter().collect();
     }
     if let Ok(case) = case.parse::<FullHosts>() {

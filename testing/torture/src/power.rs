@@ -29,13 +29,16 @@ pub mod files;
 mod history;
 mod judge;
 mod known;
+mod name;
 mod round;
 mod setup;
 mod workload;
 
-pub use case::{Case, Effort, Runner, Ways, Zdb};
+pub use case::{Effort, Runner, Ways, Zdb};
 pub use check::{Found, Limits, Undecided, check};
 pub use figures::{Failure, Figures};
 pub use history::{Deed, EventId, History, Span, Track};
+pub use judge::dump;
+pub use name::Case;
 pub use setup::{Logbias, Place, Setup};
 pub use workload::Workload;

@@ -60,7 +60,7 @@ fn what_failed_once_does_not_fail_again() {
                 assert!(figures.cuts > 0, "{case}: the spot is no more");
             }
             // `forged.rs` replays these.
-            Kept::Forged(_) | Kept::Suspended(_) | Kept::Host(_) => {}
+            Kept::Forged(_) | Kept::Suspended(_) | Kept::Devices(_) | Kept::Host(_) => {}
             Kept::Files(case) => {
                 let figures = FileRunner::default().run(&case, Effort::FULL);
                 assert_eq!(figures.failures, [], "{case}");

@@ -152,8 +152,8 @@ async fn serve(port: u16, nbd_port: u16, dir: PathBuf, size: u64) -> Result<()> 
     }
     scsi::LogicalUnit::flush(&*unit).await?;
     let directory = MemoryDirectory::default().with(TARGET, 1, device(unit, 1));
-    let server = Server::new(Arc::new(directory), Arc::default(), Config::default());
-    let nbd_server = nbd::Server::new(Arc::new(exports), Arc::default(), nbd::Config::default());
+    let server = Server::new(Arc::new(directory), Default::default(), Config::default());
+    let nbd_server = nbd::Server::new(Arc::new(exports), Default::default(), nbd::Config::default());
     nbd_server.listen(&Address::Tcp(([127, 0, 0, 1], nbd_port).into()))?;
     server.listen(&Address::Tcp(([127, 0, 0, 1], port).into()))?;
     linux::shutdown_signal().await;

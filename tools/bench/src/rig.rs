@@ -89,6 +89,7 @@ impl Rig {
             comment: None,
             host: Host::new(1, "bench"),
             cache: Arc::new(arc::Cache::new(self.plenty())),
+            hub: Default::default(),
             tunables: Default::default(),
         })
         .await?;
@@ -113,6 +114,7 @@ impl Rig {
                 force: false,
                 missing_log: false,
                 cache: Arc::new(arc::Cache::new(cache)),
+                hub: Default::default(),
                 tunables: Default::default(),
             };
             match pool::open(candidate, options).await {

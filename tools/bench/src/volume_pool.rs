@@ -65,6 +65,7 @@ impl VolumePool {
             comment: None,
             host: Host::new(1, "bench"),
             cache: Arc::new(Cache::new(self.cache)),
+            hub: Default::default(),
             tunables,
         })
         .await?;

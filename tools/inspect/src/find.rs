@@ -30,6 +30,7 @@ pub(crate) async fn open(dirs: &[PathBuf], name: &str) -> Result<Pool> {
         force: true,
         missing_log: false,
         cache: Arc::new(Cache::new(CACHE)),
+        hub: Default::default(),
         tunables: Default::default(),
     };
     pool::open(&candidate, options).await

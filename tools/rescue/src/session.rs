@@ -108,6 +108,7 @@ impl Session {
             force: true,
             missing_log: true,
             cache: Arc::new(arc::Cache::new(CACHE)),
+            hub: Default::default(),
             tunables: Default::default(),
         };
         pool::open_at(&candidate, options, self.txg).await

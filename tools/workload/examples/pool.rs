@@ -74,6 +74,7 @@ async fn create(file: &Path, cache: u64) -> Result<Pool> {
         comment: None,
         host: Host::new(1, "workload"),
         cache: Arc::new(arc::Cache::new(cache)),
+        hub: Default::default(),
         tunables: Default::default(),
     })
     .await
@@ -106,7 +107,7 @@ async fn bench(lun: NbdVolume, block_size: u32) -> Result<()> {
 
 async fn serve(lun: NbdVolume, port: &str) -> Result<()> {
     let port: u16 = port.parse().map_err(|e| Error::invalid("a port is a number").because(e))?;
-    let server = Server::new(Arc::new(One(Arc::new(lun))), Arc::default(), Config::default());
+    let server = Server::new(Arc::new(One(Arc::new(lun))), Default::default(), Config::default());
     let address = server.listen(&Address::Tcp(([127, 0, 0, 1], port).into()))?;
     println!("serving {address}");
     linux::shutdown_signal().await;

@@ -36,6 +36,7 @@ async fn create(volblocksize: u64) -> Pool {
         comment: None,
         host: host(),
         cache: cache(),
+        hub: Default::default(),
         tunables: Default::default(),
     };
     let pool = pool::create(options).await.unwrap();
@@ -53,6 +54,7 @@ async fn import() -> Pool {
         force: false,
         missing_log: false,
         cache: cache(),
+        hub: Default::default(),
         tunables: Default::default(),
     };
     pool::open(&found[0], options).await.unwrap()

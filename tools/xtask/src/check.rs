@@ -1,7 +1,7 @@
 //! `cargo xtask check`: what CI does, at a desk.
 //!
 //! ```text
-//!   tools ─▶ format ─▶ layers ─▶ tidy ─▶ licences ─▶ lints ─▶ documentation ─▶ tests ─▶ the table
+//!   tools ─▶ format ─▶ layers ─▶ tidy ─▶ licences ─▶ lints ─▶ scripts ─▶ documentation ─▶ tests ─▶ the table
 //!   seconds, and they fail first                      minutes; one target directory, shared
 //! ```
 //!
@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{Failure, debian, house, layers, licences, report, root, tidy, trials};
+use crate::{Failure, debian, house, layers, licences, npm, report, root, tidy, trials};
 
 /// A step's name and what it does; it says whether it passed.
 type Step = (&'static str, fn() -> Result<bool, Failure>);
@@ -23,6 +23,7 @@ const STEPS: &[Step] = &[
     ("tidy", || report("tidy", tidy::check())),
     ("licences", || report("licences", licences::check())),
     ("lints", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])),
+    ("scripts", npm::scripts),
     ("documentation", documentation),
     ("tests", trials::run),
 ];

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{Failure, zdb};
+use crate::{Failure, npm, zdb};
 
 /// A program that some test runs, or a library of one, with its directory; and the package that has it.
 const NEEDED: &[(&str, &str)] = &[
@@ -37,6 +37,9 @@ const NEEDED: &[(&str, &str)] = &[
     ("mkfs.ext4", "e2fsprogs"),
     ("python3", "python3"),
     ("pip3", "python3-pip"),
+    ("chromium", "chromium"),
+    ("node", "nodejs"),
+    ("npm", "npm"),
 ];
 
 /// Where our line for `contrib` stands while we install.
@@ -47,6 +50,7 @@ pub fn provide() -> Vec<&'static str> {
     println!("=== tools");
     install_missing();
     zdb::provide();
+    npm::provide();
     missing()
 }
 

@@ -40,7 +40,11 @@ pub const FLOORS: &[Floor] = &[
     floor("L5", Plane::Engine, &["zil", "zpl", "zvol"]),
     floor("L6", Plane::Engine, &["pool"]),
     floor("fronts", Plane::Fronts, &["flow", "tls", "nbd", "scsi", "iscsi", "disk", "fuse"]),
-    floor("control", Plane::Control, &["store", "api", "access", "appliance", "client", "rest"]),
+    floor(
+        "control",
+        Plane::Control,
+        &["store", "api", "access", "analytics", "appliance", "client", "web", "rest"],
+    ),
     // Modelled hardware: tests of every floor run on it, and tools ask what a workload would do on it. What serves pools
     // never does.
     floor("lab", Plane::Lab, &["sim"]),
@@ -82,6 +86,8 @@ const APPLIANCE: &[&str] = &[
     "san::view",
     "san::interfaces",
     "san::places",
+    "analytics::records",
+    "analytics::state",
     "schedules::moments",
     "schedules::records",
     "schedules::state",
@@ -96,6 +102,7 @@ const APPLIANCE: &[&str] = &[
     "mounts",
     "datasets",
     "schedules",
+    "analytics",
     "shares",
     "san",
     "services",

@@ -30,6 +30,7 @@ mod house;
 mod imports;
 mod layers;
 mod licences;
+mod npm;
 mod plots;
 mod posix;
 mod runners;
@@ -67,6 +68,7 @@ cargo xtask COMMAND
                       --forged: pools whose bytes lie: [POOL] [--seeds N] [--from SEED] [--minutes N];
                       --suspended: devices that fail and come back: [--seeds N] [--from SEED] [--minutes N];
                       --hosts: hosts that fill up: [--seeds N] [--from SEED] [--minutes N];
+                      --devices: devices that come and go: [--seeds N] [--from SEED] [--minutes N] [--zdb-every N];
                       --kill N: kill the daemon under load so often
   sim CASE            replay one case of these by its seed or name, everything printed
   posix SUITE         suites of others for file systems, on a mount: pjdfstest, fsx, fsstress, xfstests, build

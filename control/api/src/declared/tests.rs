@@ -45,6 +45,43 @@ fn samples() -> Vec<Request> {
         Request::ConfigurationTell,
         Request::ConfigurationTake { text: Secret::new("sealed") },
     ];
+    let name = || "iscsi.ops[client=iqn.2020-01.org:a/b][size]".to_string();
+    let worksheet = || "monday morning".to_string();
+    let graph = || crate::analytics::Graph { name: name(), drilldowns: vec!["512K".into()], seconds: 3_600 };
+    use crate::analytics::{Analytics, Granularity, SettingsChange};
+    all.extend(
+        [
+            Analytics::Statistics,
+            Analytics::Datasets,
+            Analytics::Open { statistic: name() },
+            Analytics::Save { name: name() },
+            Analytics::Suspend { name: Some(name()), suspended: false },
+            Analytics::Suspend { name: None, suspended: true },
+            Analytics::Suspend { name: None, suspended: false },
+            Analytics::Destroy { name: name() },
+            Analytics::Prune {
+                name: name(),
+                granularity: Some(Granularity::Minute),
+                before: Some(1_795_294_245),
+            },
+            Analytics::Prune { name: name(), granularity: None, before: None },
+            Analytics::Worksheets,
+            Analytics::WorksheetCreate { name: worksheet(), owner: String::new() },
+            Analytics::WorksheetRename { worksheet: worksheet(), name: "x".into() },
+            Analytics::WorksheetDestroy { worksheet: worksheet() },
+            Analytics::GraphAdd { worksheet: worksheet(), graph: graph() },
+            Analytics::GraphSet {
+                worksheet: worksheet(),
+                graph: "dataset-000".into(),
+                drilldowns: None,
+                seconds: Some(60),
+            },
+            Analytics::GraphRemove { worksheet: worksheet(), graph: name() },
+            Analytics::Settings,
+            Analytics::SettingsSet(SettingsChange { retain_second_data: Some(24), ..Default::default() }),
+        ]
+        .map(Request::Analytics),
+    );
     for to in [Switch::Enable, Switch::Disable, Switch::Restart] {
         all.push(Request::Services(Services::Switch { name: "iscsi".into(), to }));
     }

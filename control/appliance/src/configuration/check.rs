@@ -32,6 +32,8 @@ type Check = fn(&Writer) -> Result<()>;
 /// Every table there is, and what its records must be.
 const TABLES: &[(&str, Check)] = &[
     (USERS.name(), users),
+    ("analytics.settings", crate::analytics::records::check_records),
+    ("analytics.worksheets", crate::analytics::records::check_records),
     ("san.initiator_groups", crate::san::check_records),
     ("san.initiators", crate::san::check_records),
     ("san.settings", crate::san::check_records),

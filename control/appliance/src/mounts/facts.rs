@@ -1,7 +1,8 @@
 //! What a mount asks of its dataset besides its files.
 
 use fuse::{Dataset, Space};
-use pool::Pool;
+use pool::{Hub, Pool};
+use probe::{Family, Probe};
 use std::sync::Arc;
 use units::{Kind, Result};
 use world::{Domain, Pending};
@@ -11,9 +12,14 @@ pub(super) struct Facts {
     pub pool: Pool,
     pub dataset: String,
     pub record_size: u32,
+    pub hub: Hub,
 }
 
 impl Dataset for Facts {
+    fn probe(&self) -> Probe {
+        self.hub.probe(Family::Fs, &probe::labels_of(&self.dataset, false))
+    }
+
     fn space(&self) -> Pending<Result<Space>> {
         let (pool, dataset, record_size) = (self.pool.clone(), self.dataset.clone(), self.record_size);
         Box::pin(async move {

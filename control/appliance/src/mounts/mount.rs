@@ -124,7 +124,12 @@ impl Appliance {
             false => open.pool.open_file_system_for_writing(dataset).await,
         };
         let fs = fs.map_err(|e| failed(&e))?;
-        let facts = Facts { pool: open.pool.clone(), dataset: dataset.into(), record_size: plan.record_size };
+        let facts = Facts {
+            pool: open.pool.clone(),
+            dataset: dataset.into(),
+            record_size: plan.record_size,
+            hub: self.hub().clone(),
+        };
         let mount = fuse::mount(fs, Arc::new(facts), &plan.at, plan.options).await.map_err(|e| failed(&e))?;
         let mount = Arc::new(mount);
         self.0.mounts.lock().insert(dataset.into(), mount.clone());

@@ -69,6 +69,7 @@ impl Appliance {
             comment: properties.comment,
             host: self.0.host.clone(),
             cache: self.0.cache.clone(),
+            hub: self.0.hub.clone(),
             tunables: self.0.tunables.clone(),
         };
         let pool = pool::create(options).await.map_err(|e| failed(&e))?;

@@ -1,9 +1,10 @@
-//! `zpool scrub`.
+//! `zpool scrub`, `resilver` and `reopen`.
 
 use crate::appliance::{Appliance, By};
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
 use api::{ApiError, ErrorKind, Reply, Result, ScrubAction};
+use ondisk::Feature;
 use ondisk::dsl::{ScanFunc, ScanState};
 use pool::Pool;
 
@@ -25,6 +26,26 @@ impl Appliance {
         };
         let failed = |e: &units::Error| cannot(About::Pool, &format!("{word} {name}"), e);
         done.map_err(|e| failed(&e))?;
+        self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
+        Ok(Reply::Done)
+    }
+
+    pub(crate) async fn resilver_pool(&self, name: &str, by: &By) -> Result<Reply> {
+        let open = self.pool(name, Access::Change).await?;
+        let failed = |e: &units::Error| cannot(About::Pool, &format!("resilver {name}"), e);
+        if !open.pool.dsl().features().is_enabled(Feature::ResilverDefer) {
+            let hint = format!("it needs a feature: zpool set feature@resilver_defer=enabled {name}");
+            return Err(failed(&units::Error::invalid(hint)));
+        }
+        open.pool.resilver().await;
+        self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
+        Ok(Reply::Done)
+    }
+
+    pub(crate) async fn reopen_pool(&self, name: &str, by: &By) -> Result<Reply> {
+        let open = self.pool(name, Access::Change).await?;
+        let failed = |e: &units::Error| cannot(About::Pool, &format!("reopen '{name}'"), e);
+        open.pool.reopen().await.map_err(|e| failed(&e))?;
         self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Done)
     }

@@ -72,7 +72,7 @@ impl Iscsi {
             has_looked: Notify::new(),
         });
         let config = Config { total_bytes: appliance.request_bytes(), ..Config::default() };
-        let server = Server::new(directory.clone(), Arc::default(), config);
+        let server = Server::new(directory.clone(), appliance.hub().clone(), config);
         let iscsi = Iscsi { server, directory, stopped: Arc::default() };
         world::spawn(iscsi.clone().follow());
         appliance.set_iscsi(iscsi.clone());

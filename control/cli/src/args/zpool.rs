@@ -55,6 +55,22 @@ pub enum Command {
     Replace(Replace),
     /// Verify every block of a pool, and repair what is bad
     Scrub(Scrub),
+    /// Begin a resilver, or the one under way from its start
+    Resilver {
+        /// Which
+        #[arg(required = true)]
+        pools: Vec<String>,
+    },
+    /// Look at all devices of a pool again, as after work on the cables
+    Reopen {
+        /// Leave a scrub under way alone: it always is, a resilver that is wanted excepted
+        #[arg(short = 'n')]
+        no_restart: bool,
+        /// Which [default: all]
+        pools: Vec<String>,
+    },
+    /// Wait until something under way in a pool is done
+    Wait(Wait),
     /// Remove the labels of a device that is no longer part of a pool
     Labelclear {
         /// Even if the pool on it was not exported
@@ -524,4 +540,53 @@ pub struct Scrub {
     /// Which
     #[arg(required_unless_present = "all")]
     pub pools: Vec<String>,
+}
+
+/// What can be waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Activity {
+    /// A checkpoint that is discarded
+    Discard,
+    /// Space of destroyed datasets that is freed
+    Free,
+    /// Devices that are initialized
+    Initialize,
+    /// Devices that take the place of others
+    Replace,
+    /// Devices that are removed
+    Remove,
+    Resilver,
+    Scrub,
+    /// Devices that are trimmed
+    Trim,
+    /// A raidz group that gets one more device
+    #[value(name = "raidz_expand")]
+    RaidzExpand,
+}
+
+/// Ends when none of the activities is under way. A scrub that pauses is not.
+#[derive(Debug, Args)]
+pub struct Wait {
+    /// Only for these, with commas between them [default: all]
+    #[arg(short = 't', value_name = "ACTIVITY", value_delimiter = ',')]
+    pub activities: Vec<Activity>,
+    /// No header, and tabs between columns
+    #[arg(short = 'H')]
+    pub scripted: bool,
+    /// Exact numbers
+    #[arg(short = 'p')]
+    pub exact: bool,
+    /// The time in front of each round: as date(1) writes it, or seconds since 1970
+    #[arg(short = 'T', value_name = "d|u", hide_possible_values = true)]
+    pub stamp: Option<Stamp>,
+    /// Which
+    pub pool: String,
+    /// Show every so many seconds what is left: bytes, or so many devices
+    #[arg(value_parser = interval)]
+    pub interval: Option<std::time::Duration>,
+}
+
+fn interval(text: &str) -> Result<std::time::Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|s| s.is_finite() && *s > 0.0 && *s <= 1e9);
+    seconds.map(std::time::Duration::from_secs_f64).ok_or_else(|| format!("'{text}' is no number of seconds"))
 }

@@ -140,12 +140,12 @@ impl Reason {
             ),
             Missing => (
                 "One or more devices could not be opened.  Sufficient replicas exist for\n\tthe pool to continue functioning in a degraded state.",
-                "Attach the missing device: it is used again when the pool is opened\n\tnext, as after 'zpool export' and 'zpool import'.",
+                "Attach the missing device and online it using 'zpool online', or\n\treplace it using 'zpool replace'.",
                 Some("ZFS-8000-2Q"),
             ),
             MissingUnusable => (
                 "One or more devices could not be opened.  There are insufficient\n\treplicas for the pool to continue functioning.",
-                "Attach the missing device: it is used again when the pool is opened\n\tnext, as after 'zpool export' and 'zpool import'.",
+                "Attach the missing device: it is used again when the pool is opened\n\tnext, as by 'zpool clear'.",
                 Some("ZFS-8000-3C"),
             ),
             BadLabel => (
@@ -207,9 +207,10 @@ impl Reason {
 mod tests {
     use super::*;
 
-    const ALL: [Reason; 14] = [
+    const ALL: [Reason; 15] = [
         Reason::Resilvering,
         Reason::Suspended,
+        Reason::NotOpen,
         Reason::FaultedUnusable,
         Reason::MissingUnusable,
         Reason::BadLabelUnusable,
@@ -236,5 +237,25 @@ mod tests {
         }
         // What would be found.
         assert_eq!(crate::args::refused_in("use 'zpool reguid' or 'zfs list'"), ["zpool reguid"]);
+    }
+    /// What `status` can say is in one table for people, with what makes it true and what helps.
+    #[test]
+    fn every_sentence_is_in_the_documents_word_for_word() {
+        let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let page = plain(include_str!("../../../../docs/status.md"));
+        for reason in ALL {
+            let Words { status, action, message } = reason.words();
+            let row = format!("| {} | ", plain(status));
+            assert!(
+                page.contains(&row) && page.contains(&format!(" | {} |", plain(action))),
+                "{reason:?}: {row}"
+            );
+            if let Some(message) = message {
+                assert!(page.contains(message), "{message}");
+            }
+        }
+        // One that was never added would not be asked for: the count of rows tells.
+        let rows = include_str!("../../../../docs/status.md").lines().filter(|line| line.starts_with("| "));
+        assert_eq!(rows.count(), ALL.len() + 1, "each condition has a row, and the table a heading");
     }
 }

@@ -28,7 +28,7 @@ fn class(vdev: Vdev, class: Class) -> Vdev {
 }
 
 /// The pool of the golden image `aux`.
-fn aux() -> Pool {
+pub(super) fn aux() -> Pool {
     let mirror = Vdev {
         space: Some((83_886_080, 4_557_312)),
         fragmentation: Some(8),
@@ -200,8 +200,8 @@ fn status_says_what_is_wrong_and_what_to_do() {
     let expected = " state: DEGRADED
 status: One or more devices could not be opened.  Sufficient replicas exist for
 \tthe pool to continue functioning in a degraded state.
-action: Attach the missing device: it is used again when the pool is opened
-	next, as after 'zpool export' and 'zpool import'.
+action: Attach the missing device and online it using 'zpool online', or
+	replace it using 'zpool replace'.
    see: https://openzfs.github.io/openzfs-docs/msg/ZFS-8000-2Q
 config:
 ";

@@ -94,7 +94,7 @@ fn word_matches(expected: &str, printed: &str) -> bool {
         || (is_rule(&a) && is_rule(&b))
         || (is_guid(&a) && is_guid(&b))
         || (is_time(&a) && is_time(&b))
-        || ["nbd://", "https://"]
+        || ["nbd://", "https://", "http://"]
             .iter()
             .any(|s| a.starts_with(s) && without_port(&a, s) == without_port(&b, s))
 }

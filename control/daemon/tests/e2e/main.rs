@@ -15,6 +15,7 @@
 //!   database    the published deployment over iSCSI, with a database on it
 //!   shell       the contexts of an appliance, and the tree of datasets that they leave
 //!   api         HTTPS: what drivers ask, users, and what strangers try
+//!   browser     the web page: used, photographed, and told of
 //!   drivers     unmodified drivers of orchestrators, through the life of volumes and shares
 //!   units       systemd
 //! ```
@@ -24,6 +25,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod api;
+mod browser;
 mod clients;
 mod commands;
 mod console;
@@ -32,6 +34,7 @@ mod database;
 mod devices;
 mod documents;
 mod drivers;
+mod exchange;
 mod files;
 mod golden;
 mod home;
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         memory::trials(),
         commands::trials(),
         devices::trials(),
+        exchange::trials(),
         golden::trials(),
         rescue::trials(),
         files::trials(),
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
         remote::trials(),
         snapshots::trials(),
         api::trials(),
+        browser::trials(),
         drivers::trials(),
         units::trials(),
         iscsi::trials(),

@@ -19,7 +19,7 @@ const fn only(name: &'static str) -> Field {
 const SCOPE: Field = must(
     "scope",
     Kind::Text,
-    "The field of work: nas, schema, stmf, user, role, svc, hardware, update, appliance",
+    "The field of work: analytics, nas, schema, stmf, user, role, svc, hardware, update, appliance",
 );
 
 macro_rules! fields {
@@ -36,18 +36,22 @@ macro_rules! fields {
             allow("allow_audit"),
             allow("allow_backup"),
             allow("allow_changeAuths"),
+            allow("allow_changeDatasets"),
             allow("allow_changeGeneralProps"),
             allow("allow_changePassword"),
             allow("allow_changeProperties"),
             allow("allow_changeProtocolProps"),
             allow("allow_changeRoles"),
+            allow("allow_changeSettings"),
             allow("allow_changeSpaceProps"),
+            allow("allow_changeWorksheets"),
             allow("allow_clone"),
             allow("allow_configure"),
             allow("allow_createProject"),
             allow("allow_createShare"),
             allow("allow_destroy"),
             allow("allow_modify"),
+            allow("allow_openStatistics"),
             allow("allow_pool"),
             allow("allow_rename"),
             allow("allow_rollback"),

@@ -10,7 +10,7 @@
 //! knows no key. Object set blocks carry their MACs inside and keep the whole checksum.
 
 use super::Words;
-use units::Checksum;
+use units::{Checksum, Strength};
 
 /// The half of a checksum that an encrypted block keeps. A strong digest is simply cut; the words of a weak one
 /// are not equally random, so the second half is folded into the first.
@@ -33,7 +33,7 @@ pub fn matches(kind: Checksum, computed: Words, pointer: Words) -> bool {
 /// Edon-R is among the folded: it was never trusted to name a block by its checksum alone. So are the functions
 /// of log blocks, labels and gang headers, even where they are SHA-256.
 fn folds(kind: Checksum) -> bool {
-    !matches!(kind, Checksum::Sha256 | Checksum::Sha512 | Checksum::Skein | Checksum::Blake3)
+    kind.row().strength != Strength::Names
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Where a code has several names the first is the one that is shown; the others are only read.
 
 use super::Names;
+use units::CHECKSUMS;
 
 pub const BOOLEAN: Names = &[("off", 0), ("on", 1)];
 /// For what is a question rather than a switch.
@@ -10,18 +11,27 @@ pub const YES_NO: Names = &[("no", 0), ("yes", 1)];
 
 /// "Whatever this program finds best": not a function, so never in a block pointer.
 pub const CHECKSUM_ON: u64 = 1;
-pub const CHECKSUM: Names = &[
-    ("on", CHECKSUM_ON),
-    ("off", 2),
-    ("fletcher2", 6),
-    ("fletcher4", 7),
-    ("sha256", 8),
-    ("noparity", 10),
-    ("sha512", 11),
-    ("skein", 12),
-    ("edonr", 13),
-    ("blake3", 14),
-];
+pub const CHECKSUM: Names = &{
+    let mut names = [("on", CHECKSUM_ON); 1 + CHECKSUMS_TO_SET];
+    let (mut from, mut to) = (0, 1);
+    while from < CHECKSUMS.len() {
+        if CHECKSUMS[from].can_be_set {
+            names[to] = (CHECKSUMS[from].name, CHECKSUMS[from].kind as u64);
+            to += 1;
+        }
+        from += 1;
+    }
+    names
+};
+
+const CHECKSUMS_TO_SET: usize = {
+    let (mut at, mut count) = (0, 0);
+    while at < CHECKSUMS.len() {
+        count += CHECKSUMS[at].can_be_set as usize;
+        at += 1;
+    }
+    count
+};
 
 /// Set beside the checksum's code in `dedup`: compare the bytes, do not trust the checksum alone.
 pub const DEDUP_VERIFY: u64 = 1 << 8;

@@ -6,7 +6,7 @@
 pub use dmu::{Caching, SyncMode};
 
 use dmu::RedundantMetadata;
-use units::{Checksum, Compression, ZstdLevel};
+use units::{Checksum, Compression, Strength, ZstdLevel};
 
 use super::Prop;
 use super::effective::Chain;
@@ -119,7 +119,7 @@ pub fn dedup(code: u64) -> Option<Dedup> {
         CHECKSUM_ON => Some(Dedup { checksum: Checksum::Sha256, verify }),
         function => {
             let checksum = Checksum::from_code(function as u8).filter(|c| c.is_cryptographic())?;
-            Some(Dedup { checksum, verify: verify || checksum == Checksum::EdonR })
+            Some(Dedup { checksum, verify: verify || checksum.row().strength != Strength::Names })
         }
     }
 }

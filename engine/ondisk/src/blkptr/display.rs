@@ -2,7 +2,7 @@
 
 use super::{BlockPointer, Crypt, Embedded, EmbeddedKind, Hole, Plain};
 use std::fmt;
-use units::{Checksum, Compression, Endian};
+use units::{Compression, Endian};
 
 impl fmt::Display for BlockPointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -63,7 +63,7 @@ impl fmt::Display for Plain {
             "[L{} {}] {} {} {} {} {} {} {} ",
             self.level,
             self.kind,
-            checksum_name(self.checksum_kind),
+            self.checksum_kind.row().name,
             compression_name(self.compression),
             crypt_name(self.crypt),
             if self.endian == Endian::Little { "LE" } else { "BE" },
@@ -96,24 +96,6 @@ fn crypt_name(crypt: Option<Crypt>) -> &'static str {
         Some(Crypt::Encrypted { .. }) => "encrypted",
         Some(Crypt::Authenticated) => "authenticated",
         Some(Crypt::IndirectMac) => "indirect-MAC",
-    }
-}
-
-fn checksum_name(kind: Checksum) -> &'static str {
-    match kind {
-        Checksum::Off => "off",
-        Checksum::Label => "label",
-        Checksum::GangHeader => "gang_header",
-        Checksum::Zilog => "zilog",
-        Checksum::Fletcher2 => "fletcher2",
-        Checksum::Fletcher4 => "fletcher4",
-        Checksum::Sha256 => "sha256",
-        Checksum::Zilog2 => "zilog2",
-        Checksum::NoParity => "noparity",
-        Checksum::Sha512 => "sha512",
-        Checksum::Skein => "skein",
-        Checksum::EdonR => "edonr",
-        Checksum::Blake3 => "blake3",
     }
 }
 

@@ -25,6 +25,7 @@ impl Rig {
             force: false,
             missing_log: false,
             cache,
+            hub: Default::default(),
             tunables,
         };
         crate::open(&self.candidate().await, options).await.unwrap()

@@ -18,6 +18,7 @@ async fn open_by_force(rig: &Rig, id: u64) -> Result<Pool> {
         force: true,
         missing_log: false,
         cache: cache(),
+        hub: Default::default(),
         tunables: Default::default(),
     };
     crate::open(&rig.candidate().await, options).await

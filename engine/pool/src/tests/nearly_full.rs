@@ -65,6 +65,7 @@ impl Shape {
             comment: None,
             host: host(),
             cache: cache(),
+            hub: Default::default(),
             tunables: Default::default(),
         };
         crate::create(options).await.unwrap()

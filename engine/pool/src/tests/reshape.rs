@@ -32,6 +32,7 @@ pub(super) async fn open_all(read_only: bool) -> Pool {
         force: false,
         missing_log: false,
         cache: cache(),
+        hub: Default::default(),
         tunables: Default::default(),
     };
     crate::open(&found[0], options).await.unwrap()

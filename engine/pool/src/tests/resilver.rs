@@ -9,6 +9,7 @@ use std::time::Duration;
 use vdev::{Layout, State};
 
 const SIZE: usize = 2 << 20;
+const LARGE: usize = 32 << 20;
 /// Its blocks have no checksum, so that nothing tells old ones from new.
 const BARE: &str = "tank/bare";
 
@@ -266,4 +267,72 @@ fn blocks_that_change_hands_during_a_resilver_are_made_good_too() {
         verify(&pool).await;
         pool.export().await.unwrap();
     });
+}
+
+/// A resilver that is broken off again and again goes on where it was, and what it gave is there.
+#[test]
+fn a_resilver_goes_on_where_it_was_after_exports_and_power_cuts() {
+    for cuts in [false, true] {
+        let rig = Rig::new(Layout::Mirror, 2, 160 << 20);
+        let own = rig.clone();
+        rig.run(1, async move {
+            let pool = own.create().await;
+            make_volume(&pool, VOLUME, LARGE as u64).await;
+            pool.export().await.unwrap();
+        });
+        set_fault(&rig, 0, GONE);
+        let own = rig.clone();
+        rig.run(2, async move {
+            let pool = own.open(false).await.unwrap();
+            fill(&pool, VOLUME, 2).await;
+            pool.export().await.unwrap();
+        });
+        set_fault(&rig, 0, Fault::default());
+        let (mut openings, mut last) = (0, 0);
+        loop {
+            let own = rig.clone();
+            let tunables: std::sync::Arc<tunables::Tunables> = Default::default();
+            tunables.set(tunables::Tunable::ScanCheckpointInterval, 0).unwrap();
+            if cuts {
+                rig.disks.cut_at_flush(10 + openings);
+            }
+            let done = sim::run_until_cut(&rig.disks, 3 + openings, sim::Config::default(), async move {
+                let pool = own.open_tuned(false, tunables).await.unwrap();
+                world::sleep(Duration::from_millis(3 + openings)).await;
+                while cuts && is_behind(&pool) {
+                    world::sleep(Duration::from_millis(40)).await;
+                }
+                pool.export().await.unwrap();
+            });
+            rig.disks.power_cut(openings);
+            assert!(done.is_some() || cuts);
+            let own = rig.clone();
+            let (scan, behind) = rig.run(1000 + openings, async move {
+                let pool = own.open(true).await.unwrap();
+                let seen = (pool.scan_status().unwrap(), is_behind(&pool));
+                pool.close().await.unwrap();
+                seen
+            });
+            openings += 1;
+            // After a cut the device may miss some of the last txgs too: that is another resilver.
+            assert!(scan.repaired >= last || cuts, "{scan:?} after {last}");
+            last = last.max(scan.repaired);
+            if !behind {
+                assert_eq!((scan.state, scan.errors), (ScanState::Finished, 0));
+                break;
+            }
+            assert!(openings < 60, "it comes to its end: {scan:?}");
+        }
+        assert!(openings > 2, "it was broken off in the midst: {openings}");
+        let most = if cuts { 3 } else { 2 } * LARGE as u64;
+        assert!(last < most, "what was given is not given again: {last}");
+        set_fault(&rig, 1, GONE);
+        let own = rig.clone();
+        rig.run(9, async move {
+            let pool = own.open(false).await.unwrap();
+            assert!(read_all(&pool, VOLUME).await.unwrap() == noise(2, LARGE));
+            verify(&pool).await;
+            pool.export().await.unwrap();
+        });
+    }
 }

@@ -1,10 +1,13 @@
 //! Scrubs: what they find, repair, and remember.
 
 use super::{Rig, VOLUME, fill, make_volume, noise, read_all, verify};
+use crate::Pool;
 use ondisk::dsl::{ScanFunc, ScanState};
+use std::sync::Arc;
 use std::time::Duration;
 use units::Kind;
 use vdev::Layout;
+use world::Buf;
 
 const SIZE: usize = 2 << 20;
 
@@ -44,7 +47,7 @@ fn a_scrub_repairs_everything_that_can_be_repaired_on_every_layout() {
 }
 
 #[test]
-fn a_scrub_pauses_goes_on_and_stops_and_an_unfinished_one_starts_over_with_the_pool() {
+fn a_scrub_pauses_goes_on_and_stops_and_an_unfinished_one_goes_on_with_the_pool() {
     let rig = Rig::new(Layout::Mirror, 2, 96 << 20);
     let own = rig.clone();
     rig.run(1, async move {
@@ -146,6 +149,101 @@ fn a_scrub_that_pauses_goes_on_where_it_was() {
             all < 3 * (16 << 20),
             "data are read once, what leads to them again: {all} bytes, {pauses} pauses"
         );
+        pool.export().await.unwrap();
+    });
+}
+
+/// Each time the pool was opened a scrub began anew: one that takes longer than the pool is ever open never ended.
+#[test]
+fn a_scan_goes_on_where_it_was_when_the_pool_is_opened() {
+    for is_paused in [false, true] {
+        let rig = Rig::new(Layout::Stripe, 1, 96 << 20);
+        let own = rig.clone();
+        rig.run(10, async move {
+            let pool = own.create().await;
+            make_volume(&pool, VOLUME, 16 << 20).await;
+            fill(&pool, VOLUME, 1).await;
+            snapshot(&pool, "a").await;
+            fill(&pool, VOLUME, 2).await;
+            pool.export().await.unwrap();
+        });
+        let (mut openings, mut all, mut last) = (0, 0, 0);
+        loop {
+            let own = rig.clone();
+            let (done, looked, examined) = rig.run(11 + openings, async move {
+                let pool = own.open(false).await.unwrap();
+                if openings == 0 || is_paused {
+                    pool.scrub().await.unwrap();
+                }
+                let before = pool.scan_status().unwrap().examined;
+                world::sleep(Duration::from_millis(3)).await;
+                if is_paused {
+                    // It may be over by then.
+                    let _ = pool.scrub_pause().await;
+                }
+                pool.export().await.unwrap();
+                let scan = pool.scan_status().unwrap();
+                assert_eq!((scan.errors, scan.repaired), (0, 0));
+                (scan.state == ScanState::Finished, scan.pass_examined, (before, scan.examined))
+            });
+            all += looked;
+            assert!(examined.0 >= last && examined.1 >= examined.0, "{examined:?} after {last}");
+            (last, openings) = (examined.1, openings + 1);
+            assert!(openings < 200, "it comes to its end");
+            if done {
+                break;
+            }
+        }
+        assert!(openings > 3, "it was closed in the midst of it: {openings}");
+        assert!(all < 2 * (32 << 20), "data are looked at once: {all} bytes, {openings} openings");
+        assert!(last > 32 << 20 && last < 40 << 20, "each block counts once: {last}");
+    }
+}
+
+async fn snapshot(pool: &Pool, name: &str) {
+    pool.snapshot(vec![format!("{VOLUME}@{name}")], Vec::new()).await.unwrap();
+}
+
+/// A set that changes under the walk is walked again, and its damage was counted each time.
+#[test]
+fn a_block_that_is_lost_counts_once_though_its_set_changes_under_the_walk() {
+    let rig = Rig::new(Layout::Stripe, 1, 128 << 20);
+    let own = rig.clone();
+    rig.run(12, async move {
+        let pool = own.create().await;
+        make_volume(&pool, VOLUME, 8 << 20).await;
+        fill(&pool, VOLUME, 1).await;
+        pool.sync().await.unwrap();
+        let found = pool.dsl().find(VOLUME).await.unwrap();
+        let (_, phys) = pool.dsl().core().dataset(found.id).await.unwrap();
+        let store: Arc<dyn zio::BlockStore> = Arc::new(pool.pipeline().clone());
+        let at = zio::Bookmark {
+            objset: units::ObjsetId(found.id.0),
+            object: units::ObjectId(1),
+            level: 0,
+            blkid: 3,
+        };
+        let bp = dmu::locate(&store, &phys.bp, at).await.unwrap();
+        let lost = bp.as_plain().unwrap().copies().next().unwrap().offset.bytes() + (4 << 20);
+        own.spoil(0, lost, 4096, 7);
+        let worker = {
+            let pool = pool.clone();
+            world::spawn(async move {
+                let volume = pool.open_volume(VOLUME).await.unwrap();
+                for round in 0..40 {
+                    // All but the block that is lost.
+                    volume.write(1 << 20, Buf::copy_from(&noise(round, 7 << 20))).await.unwrap();
+                    pool.sync().await.unwrap();
+                }
+            })
+        };
+        for _ in 0..12 {
+            pool.scrub().await.unwrap();
+            pool.scrub_wait().await;
+            let scan = pool.scan_status().unwrap();
+            assert_eq!((scan.state, scan.errors), (ScanState::Finished, 1), "{:?}", pool.problems());
+        }
+        worker.await;
         pool.export().await.unwrap();
     });
 }

@@ -202,3 +202,15 @@ fn what_is_added_should_be_as_redundant_as_the_pool() {
     check(&[mirror(2)], &[log], None);
     check(&[mirror(2), raidz(2, 4)], &[stripe()], None);
 }
+
+/// Replacements in a world that repeated its random numbers gave a new device the guid of an old one.
+#[test]
+fn two_vdevs_of_one_guid_are_refused() {
+    let root =
+        Spec::create(Guid(1), &[group(Layout::Mirror, &[1 << 30, 1 << 30])], 12, Txg::INITIAL, counter());
+    let mut root = root.unwrap();
+    assert!(root.check_guids().is_ok());
+    let first = root.children[0].children[0].guid;
+    root.children[0].children[1].guid = first;
+    assert_eq!(root.check_guids().unwrap_err().kind(), Kind::Corrupt);
+}

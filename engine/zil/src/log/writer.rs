@@ -23,6 +23,7 @@ use super::record::{Body, Change, Entry, Item};
 use super::{Counters, Log, State};
 use dmu::Tx;
 use ondisk::{BlockPointer, Plain};
+use probe::{Event, Op};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 use units::{Error, Kind, Result, Txg, VdevId};
@@ -49,6 +50,8 @@ struct Batch {
 struct Round {
     began: Instant,
     waiters: usize,
+    /// Of records.
+    bytes: u64,
     /// In the order of the chain, by their numbers; the last is not yet under way.
     writes: VecDeque<(u64, Pending<Result<()>>)>,
     /// Those that have been written, well or badly.
@@ -227,6 +230,7 @@ impl Log {
         let mut round = Round {
             began: world::now(),
             waiters,
+            bytes,
             writes: VecDeque::new(),
             written: Vec::new(),
             touched,
@@ -352,6 +356,10 @@ impl Log {
             state.rounds -= 1;
             if !round.written.is_empty() {
                 (state.latency, state.flushing) = (now.since(round.began), now.since(wrote));
+                let (bytes, writers, latency) = (round.bytes, round.waiters as u64, state.latency);
+                let failed = result.is_err();
+                let event = || Event { op: Op::Commit, bytes, writers, latency, failed, ..Event::default() };
+                self.0.probe.tell(event);
             }
             for (number, is_written) in round.written {
                 state.blocks.written(number, is_written && result.is_ok());

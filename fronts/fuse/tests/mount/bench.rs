@@ -169,6 +169,7 @@ async fn create(device: &Path, posix_acl: bool) -> Pool {
         comment: None,
         host: Host::new(1, "test"),
         cache: Arc::new(arc::Cache::new(128 << 20)),
+        hub: Default::default(),
         tunables: Arc::default(),
     })
     .await
@@ -188,6 +189,7 @@ async fn again(device: &Path) -> Pool {
         force: false,
         missing_log: false,
         cache: Arc::new(arc::Cache::new(128 << 20)),
+        hub: Default::default(),
         tunables: Arc::default(),
     };
     pool::open(&found[0], options).await.unwrap()

@@ -144,7 +144,8 @@ impl Connection {
         // Refused, or done without a unit. Data that still come for it are dropped.
         self.widen_window(header);
         let asked = if seen.writes { needed } else { 0 };
-        self.journal.answered(cdb[0], offset(cdb), 0, self.took_at, outcome.status != Status::Good);
+        let failed = outcome.status != Status::Good;
+        self.journal.answered((cdb[0], lun), (offset(cdb), 0), self.took_at, failed);
         self.answer(tag, &outcome, seen.reads, seen.expected, asked, Load::default());
         None
     }
@@ -313,7 +314,7 @@ impl Connection {
         } else {
             let moved = (task.received + outcome.len()) as u64;
             let failed = outcome.status != Status::Good;
-            self.journal.answered(task.opcode, task.offset, moved, task.began, failed);
+            self.journal.answered((task.opcode, Some(task.lun)), (task.offset, moved), task.began, failed);
             self.answer(tag, &outcome, task.reads, task.expected, task.needed, task.load);
         }
         self.answer_aborts(tag);

@@ -18,7 +18,7 @@ use super::handshake::Opened;
 use super::journal::Journal;
 use super::payload::Lent;
 use super::task::{State, Task};
-use super::units_seen::UnitsSeen;
+use super::units_seen::{Place, UnitsSeen};
 use super::{Session, Vitals};
 use crate::directory::{Asking, Directory, Unit};
 use crate::params::{MAX_RECEIVE, Params};
@@ -27,7 +27,7 @@ use crate::wire::Header;
 use flow::{Inbox, Lease, Load, Outbox};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use probe::Layer;
+use probe::Io;
 use scsi::{Nexus, Outcome, Stop};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -176,7 +176,7 @@ impl Future for Connection {
 
 impl Connection {
     pub fn new(session: Session, opened: Opened, config: &Config) -> Connection {
-        let Session { id, stream, client, shared, lease, vitals, .. } = session;
+        let Session { id, stream, shared, lease, vitals, .. } = session;
         let Opened { agreed, mut inbox, units, exp_cmd_sn, stat_sn } = opened;
         // Whoever logged in may do nothing for a long time.
         inbox.resize(IDLE_INBOX);
@@ -188,8 +188,9 @@ impl Connection {
                 (None, Nexus { initiator, port })
             }
         };
-        let place = target.as_ref().map(|target| format!("{target} {client}"));
-        let io = place.map(|place| shared.registry().io(Layer::Front, place));
+        let client = agreed.asking.initiator.clone();
+        let place = Place { hub: shared.hub().clone(), client, target: target.clone().unwrap_or_default() };
+        let io = target.as_ref().map(|_| Arc::new(Io::new(place.probe(""))));
         if let Some(io) = &io {
             shared.note_io(id, io.clone());
         }
@@ -201,7 +202,7 @@ impl Connection {
             asking: agreed.asking,
             target,
             params: agreed.params,
-            units: UnitsSeen::new(nexus, units),
+            units: UnitsSeen::new(nexus, place, units),
             inbox,
             outbox: Outbox::new(),
             intake: Intake::Pdus,
@@ -337,7 +338,7 @@ impl Connection {
             return false;
         }
         let Some((parts, load)) = self.outbox.take() else { return false };
-        self.journal.sent();
+        self.journal.sent(|lun| self.units.probe(lun));
         self.sending = Some((self.stream.send(parts), load));
         true
     }

@@ -5,6 +5,7 @@
 //! says it to clients that send nothing.
 
 use crate::directory::Unit;
+use probe::{Breakdown, Family, Hub, Probe};
 use scsi::{Attention, Device, Lun, Nexus, Path, Reach};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,16 +16,52 @@ pub(crate) struct UnitsSeen {
     /// What the client may copy between.
     reach: Reach,
     paths: BTreeMap<Lun, Arc<Path>>,
+    place: Place,
+    /// Where commands to each unit are told.
+    probes: BTreeMap<Lun, Probe>,
+}
+
+/// Who sends the commands, and where to, for statistics.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub hub: Hub,
+    pub client: String,
+    pub target: String,
+}
+
+impl Place {
+    /// Where commands to the unit that is this dataset are told.
+    pub fn probe(&self, dataset: &str) -> Probe {
+        let mut labels = probe::labels_of(dataset, true);
+        labels.extend([
+            (Breakdown::Lun, dataset),
+            (Breakdown::Client, self.client.as_str()),
+            (Breakdown::Target, self.target.as_str()),
+        ]);
+        self.hub.probe(Family::Iscsi, &labels)
+    }
 }
 
 impl UnitsSeen {
-    pub fn new(nexus: Nexus, units: Vec<Unit>) -> UnitsSeen {
-        let mut seen = UnitsSeen { nexus, reach: Reach::default(), paths: BTreeMap::new() };
+    pub fn new(nexus: Nexus, place: Place, units: Vec<Unit>) -> UnitsSeen {
+        let (paths, probes) = (BTreeMap::new(), BTreeMap::new());
+        let mut seen = UnitsSeen { nexus, reach: Reach::default(), paths, place, probes };
         for (lun, device) in units {
             let path = seen.attach(&device);
             seen.paths.insert(lun, path);
         }
+        seen.find_places();
         seen
+    }
+
+    /// Only now, since a unit may have been taken over by another dataset, or renamed.
+    fn find_places(&mut self) {
+        let probe = |path: &Arc<Path>| self.place.probe(path.device().unit().dataset());
+        self.probes = self.paths.iter().map(|(lun, path)| (*lun, probe(path))).collect();
+    }
+
+    pub fn probe(&self, lun: Lun) -> Option<&Probe> {
+        self.probes.get(&lun)
     }
 
     fn attach(&self, device: &Arc<Device>) -> Arc<Path> {
@@ -58,6 +95,7 @@ impl UnitsSeen {
             let path = kept.unwrap_or_else(|| self.attach(&device));
             self.paths.insert(lun, path);
         }
+        self.find_places();
         // Commands under way may still have them; copies end.
         old.values().for_each(|path| path.leave());
         let changed = before != self.described();

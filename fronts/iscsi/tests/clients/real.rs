@@ -33,7 +33,7 @@ impl Real {
                 let usual = Config::default();
                 let places = Places { of_address: usual.places.all, ..usual.places };
                 let config = Config { places, ..usual };
-                let server = Server::new(Arc::new(make()), Arc::default(), config);
+                let server = Server::new(Arc::new(make()), Default::default(), config);
                 let any = Address::Tcp(([127, 0, 0, 1], 0).into());
                 let listening = (0..portals).map(|_| server.listen(&any).expect("the server listens"));
                 tell.send(listening.collect::<Vec<_>>()).expect("the test waits for the addresses");

@@ -109,7 +109,7 @@ fn secrets_are_guessed_slowly_and_told_and_their_owner_is_let_in_meanwhile() {
         let credentials = Credentials { name: "user".into(), secret: secret.to_vec() };
         directory.protect(TARGET, credentials, None);
         let directory = Arc::new(Noting(directory, AtomicU64::new(0)));
-        let server = Server::new(directory.clone(), Arc::default(), Config::default());
+        let server = Server::new(directory.clone(), Default::default(), Config::default());
         let portal = listen(&server);
         assert_eq!(prove(&portal, OWNER, 1, secret).await, Some(0));
         let until = world::now().after(Duration::from_secs(60));

@@ -37,7 +37,7 @@ fn bench_with(config: Config) -> Bench {
     let unit = Arc::new(MemoryUnit::new(SIZE, 16 << 10));
     let device = device(unit.clone(), 1);
     let directory = Arc::new(MemoryDirectory::default().with(TARGET, 0, device.clone()));
-    let server = Server::new(directory.clone(), Arc::default(), config);
+    let server = Server::new(directory.clone(), Default::default(), config);
     let portal = listen(&server);
     Bench { unit, device, directory, server, portal }
 }
@@ -566,7 +566,7 @@ fn requests_of_the_largest_block_come_through_whole() {
     run(async {
         let unit = Arc::new(MemoryUnit::new(2 * LARGE as u64, LARGE as u32));
         let directory = Arc::new(MemoryDirectory::default().with(TARGET, 0, device(unit, 1)));
-        let server = Server::new(directory, Arc::default(), Config::default());
+        let server = Server::new(directory, Default::default(), Config::default());
         let portal = listen(&server);
         let data: Vec<u8> = (0..LARGE).map(|i| (i / 512 + i % 251) as u8).collect();
         for login in logins().into_iter().step_by(5) {

@@ -7,13 +7,12 @@ use super::flight::Ticket;
 use crate::wire::request::Command;
 use probe::{Event, Io, Op};
 use std::sync::Arc;
-use std::time::Duration;
 use world::Instant;
 
 pub(crate) struct Journal {
     io: Arc<Io>,
     /// Answered, and not yet with the socket.
-    answered: Vec<Event>,
+    answered: Vec<(Instant, Event<'static>)>,
 }
 
 impl Journal {
@@ -24,9 +23,8 @@ impl Journal {
     pub fn answered(&mut self, ticket: &Ticket, well: bool) {
         if let Some(op) = operation(ticket.command) {
             let Ticket { offset, len, began, .. } = *ticket;
-            let event =
-                Event { op, offset, bytes: u64::from(len), began, latency: Duration::ZERO, failed: !well };
-            self.answered.push(event);
+            let event = Event { op, offset, bytes: u64::from(len), failed: !well, ..Event::default() };
+            self.answered.push((began, event));
         }
     }
 
@@ -36,8 +34,8 @@ impl Journal {
             return;
         }
         let now = now();
-        for event in self.answered.drain(..) {
-            self.io.record(Event { latency: now.since(event.began), ..event });
+        for (began, event) in self.answered.drain(..) {
+            self.io.record(Event { latency: now.since(began), ..event });
         }
     }
 }
@@ -45,11 +43,12 @@ impl Journal {
 /// What a command counts as; asking about a volume is no I/O.
 fn operation(command: Command) -> Option<Op> {
     match command {
-        Command::Read => Some(Op::SyncRead),
-        Command::Write | Command::WriteZeroes => Some(Op::SyncWrite),
+        Command::Read => Some(Op::Read),
+        Command::Write => Some(Op::Write),
+        Command::WriteZeroes => Some(Op::WriteZeroes),
         Command::Trim => Some(Op::Trim),
         Command::Flush => Some(Op::Flush),
-        Command::Cache => Some(Op::AsyncRead),
+        Command::Cache => Some(Op::Prefetch),
         Command::BlockStatus | Command::Disconnect | Command::Unknown(_) => None,
     }
 }

@@ -41,7 +41,7 @@ impl Real {
         let (end, ended) = world::sync::oneshot::channel();
         let thread = thread::spawn(move || {
             linux::run(world, async move {
-                let server = Server::new(Arc::new(exports), Arc::default(), Config::default());
+                let server = Server::new(Arc::new(exports), Default::default(), Config::default());
                 identity.into_iter().for_each(|identity| server.require_tls(identity));
                 let any = Address::Tcp(([127, 0, 0, 1], 0).into());
                 let tcp = server.listen(&any).expect("the server listens");

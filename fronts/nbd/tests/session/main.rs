@@ -10,9 +10,10 @@ mod slow;
 use nbd::memory::{MemoryExports, MemoryVolume};
 use nbd::{Config, Places, Server, Volume};
 use peer::*;
-use probe::{Layer, Op, OpSnapshot, Registry};
+use probe::{Hub, Opened};
 use sim::Rng;
 use slow::Slow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -38,7 +39,7 @@ async fn written() -> MemoryVolume {
 
 fn serve(volume: impl Volume + 'static, config: Config) -> (Server, Arc<MemoryExports>) {
     let exports = Arc::new(MemoryExports::default().with("vol", volume));
-    (Server::new(exports.clone(), Arc::default(), config), exports)
+    (Server::new(exports.clone(), Default::default(), config), exports)
 }
 
 /// Waits for the sessions to notice that their clients have gone.
@@ -76,12 +77,14 @@ fn a_volume_can_be_read_written_zeroed_trimmed_and_mapped() {
 #[test]
 fn every_request_is_counted_where_the_client_is() {
     run(async {
-        let registry = Arc::new(Registry::new());
+        let hub = Hub::new();
         let volume = Slow::new(memory(), Duration::from_millis(10));
         let exports = Arc::new(MemoryExports::default().with("vol", volume));
-        let server = Server::new(exports, registry.clone(), Config::default());
+        let server = Server::new(exports, hub.clone(), Config::default());
         let mut peer = Peer::open(&server, "vol").await;
-        let before = registry.snapshot();
+        let open = |query: &str| hub.open(&query.parse().unwrap()).unwrap();
+        let (ops, bytes) = (open("nbd.ops[share=vol][client=peer][op]"), open("nbd.bytes[op]"));
+        let at_once = open("nbd.ops[latency<10ms][op]");
         for cookie in 0..3 {
             peer.ask(&request(READ, 0, cookie, 12288, 4096)).await;
         }
@@ -89,22 +92,20 @@ fn every_request_is_counted_where_the_client_is() {
         peer.ask(&write(5, SIZE, &[1])).await;
         peer.ask(&request(FLUSH, 0, 6, 0, 0)).await;
         peer.ask(&request(BLOCK_STATUS, 0, 7, 0, 4096)).await;
-        let counts = registry.snapshot().since(&before);
-        let counts = counts.get(Layer::Front, "vol peer").unwrap();
-        let of = |op| {
-            let OpSnapshot { ops, bytes, errors, nanos, .. } = counts.op(op);
-            (*ops, *bytes, *errors, *nanos)
+        let parts = |opened: &Opened| {
+            let parts = opened.take().parts;
+            parts.iter().map(|(key, part)| (key.to_string(), *part)).collect::<BTreeMap<_, _>>()
         };
-        assert_eq!(of(Op::SyncRead), (3, 12288, 0, 30_000_000));
-        assert_eq!(of(Op::SyncWrite), (2, 8193, 1, 10_000_000));
-        assert_eq!(of(Op::Flush), (1, 0, 0, 40_000_000));
+        let of = |name: &str, count| (name.to_string(), count);
+        assert_eq!(parts(&ops), [of("read", 3), of("write", 2), of("flush", 1)].into());
+        assert_eq!(parts(&bytes), [of("read", 12288), of("write", 8193)].into());
+        assert_eq!(parts(&at_once), [of("write", 1)].into(), "the one that was refused");
         let clients = server.clients();
         assert_eq!((clients[0].reads, clients[0].read_bytes, clients[0].writes), (3, 12288, 2));
         drop(peer);
         while !server.clients().is_empty() {
             world::sleep(Duration::from_millis(1)).await;
         }
-        assert!(registry.snapshot().entries.is_empty(), "the place is gone with its client");
     });
 }
 
@@ -465,7 +466,7 @@ fn a_server_that_stops_lets_requests_land_and_then_hangs_up() {
 fn the_clients_of_one_export_can_be_sent_away() {
     run(async {
         let exports = MemoryExports::default().with("a", memory()).with("b", memory());
-        let server = Server::new(Arc::new(exports), Arc::default(), Config::default());
+        let server = Server::new(Arc::new(exports), Default::default(), Config::default());
         let mut a = Peer::open(&server, "a").await;
         let mut b = Peer::open(&server, "b").await;
         server.disconnect("a");

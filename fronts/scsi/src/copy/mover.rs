@@ -14,7 +14,7 @@ use super::tokens::Token;
 use crate::BLOCK;
 use crate::cdb::{Blocks, Command};
 use crate::epoch::{Epoch, Mark};
-use crate::path::Way;
+use crate::reach::ItlNexus;
 use crate::sense::{Refusal, Sense};
 use flow::Piece;
 use std::sync::Arc;
@@ -27,19 +27,19 @@ const HOLE_STEP: u64 = (16 << 20) / BLOCK;
 
 /// A path that a copy works by. Resets and farewells of its unit wait until this is dropped, and end the copy.
 pub(super) struct Leg {
-    pub way: Arc<Way>,
+    pub itl: Arc<ItlNexus>,
     mark: Arc<Mark>,
     _epoch: Arc<Epoch>,
 }
 
 impl Leg {
-    pub fn new(way: Arc<Way>) -> Leg {
-        let epoch = way.it_nexus.epoch();
-        Leg { mark: epoch.mark(), _epoch: epoch, way }
+    pub fn new(itl: Arc<ItlNexus>) -> Leg {
+        let epoch = itl.it_nexus.epoch();
+        Leg { mark: epoch.mark(), _epoch: epoch, itl }
     }
 
     fn check(&self) -> Result<(), Refusal> {
-        let is_over = self.mark.ended_by().is_some() || self.way.device.is_away();
+        let is_over = self.mark.ended_by().is_some() || self.itl.device.is_away();
         if is_over { Err(Refusal::Busy) } else { Ok(()) }
     }
 }
@@ -71,7 +71,7 @@ fn failed(writing: bool) -> impl Fn(Error) -> Refusal {
 
 impl Mover<'_> {
     fn check(&self) -> Result<(), Trouble> {
-        if self.operation.stop.is_set() || self.own.check().is_err() || self.own.way.it_nexus.has_left() {
+        if self.operation.stop.is_set() || self.own.check().is_err() || self.own.itl.it_nexus.has_left() {
             return Err(Trouble::Stopped);
         }
         if let Some(source) = self.source {
@@ -102,15 +102,15 @@ impl Mover<'_> {
 
     /// What is to go to the beginning of `to`, and how many blocks that is; no pieces are a hole.
     async fn read(&self, source: &Leg, lba: u64, to: Blocks) -> Result<(Vec<Piece>, u64), Trouble> {
-        let own = (u64::from(self.target.way.device.unit.block_size()) / BLOCK).max(1);
+        let own = (u64::from(self.target.itl.device.unit.block_size()) / BLOCK).max(1);
         let whole = if own <= STEP { STEP - to.lba % own } else { STEP };
         let mut step = whole.min(to.count);
         let may = |count: u64| {
             let blocks = Blocks { lba, count };
-            source.way.permits(&Command::Read { blocks, fua: false }).map_err(Trouble::Source)
+            source.itl.permits(&Command::Read { blocks, fua: false }).map_err(Trouble::Source)
         };
         may(step)?;
-        let unit = &source.way.device.unit;
+        let unit = &source.itl.device.unit;
         let failed = |e| Trouble::Source(failed(false)(e));
         let mut pieces = unit.read(lba * BLOCK, (step * BLOCK) as u32).await.map_err(failed)?;
         if pieces.iter().all(|piece| matches!(piece, Piece::Hole(_))) {
@@ -133,13 +133,13 @@ impl Mover<'_> {
     }
 
     async fn write(&self, blocks: Blocks, pieces: Vec<Piece>) -> Result<(), Trouble> {
-        let way = &self.target.way;
+        let itl = &self.target.itl;
         let command = Command::Write { blocks, fua: false, then: None };
-        let device = &way.device;
+        let device = &itl.device;
         let _turn = device.range_locks.take(blocks.lba..blocks.lba + blocks.count).await;
         // Only now, since much may have happened while others were before us.
         self.check()?;
-        way.permits(&command).map_err(Trouble::Target)?;
+        itl.permits(&command).map_err(Trouble::Target)?;
         let _change = device.tokens.change(blocks);
         let failed = |e| Trouble::Target(failed(true)(e));
         let unit = &device.unit;
@@ -165,7 +165,7 @@ impl Mover<'_> {
 
     /// What was copied is as durable as the target wants every write to be.
     pub async fn settle(&self) -> Result<(), Trouble> {
-        let device = &self.target.way.device;
+        let device = &self.target.itl.device;
         if device.modes().write_cache {
             return Ok(());
         }

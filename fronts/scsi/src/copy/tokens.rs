@@ -14,10 +14,10 @@
 use super::limits::TYPE_VULNERABLE;
 use crate::BLOCK;
 use crate::cdb::Blocks;
-use crate::device::Device;
-use crate::identity::Nexus;
+use crate::identity::{Identity, Nexus};
 use crate::inquiry::read_capacity16;
 use crate::sense::Sense;
+use crate::unit::LogicalUnit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -99,7 +99,8 @@ impl Tokens {
     /// A token of these ranges, which were checked. Of one initiator the oldest makes room.
     pub(super) fn make(
         &self,
-        device: &Device,
+        identity: &Identity,
+        unit: &dyn LogicalUnit,
         nexus: &Nexus,
         ranges: Vec<Blocks>,
         timeout: u32,
@@ -116,7 +117,7 @@ impl Tokens {
             return Err(Sense::NO_TOKEN_ROOM);
         }
         let token = Arc::new(Token {
-            bytes: spell(device, nexus, ranges.iter().map(|blocks| blocks.count).sum()),
+            bytes: spell(identity, unit, nexus, ranges.iter().map(|blocks| blocks.count).sum()),
             ranges,
             owner: nexus.initiator.clone(),
             timeout: Duration::from_secs(timeout.into()),
@@ -166,17 +167,17 @@ impl Drop for Change<'_> {
 }
 
 /// The bytes of a new token: of what unit it is and how much it stands for, which anybody may know, and a secret.
-fn spell(device: &Device, nexus: &Nexus, blocks: u64) -> [u8; TOKEN] {
+fn spell(identity: &Identity, unit: &dyn LogicalUnit, nexus: &Nexus, blocks: u64) -> [u8; TOKEN] {
     let mut bytes = [0; TOKEN];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     put(0, &TYPE_VULNERABLE.to_be_bytes());
     put(6, &((TOKEN - 8) as u16).to_be_bytes());
     put(8, &world::random_u64().to_be_bytes());
     put(16, &[super::limits::BY_DESIGNATOR, 0, 0, 0, 0x01, 0x03, 0, 16]);
-    put(24, &device.identity.naa);
+    put(24, &identity.naa);
     put(45, &(BLOCK as u32).to_be_bytes()[1..]);
     put(56, &(blocks * BLOCK).to_be_bytes());
-    put(96, &read_capacity16(device.unit.size(), device.unit.block_size())[8..]);
+    put(96, &read_capacity16(unit.size(), unit.block_size())[8..]);
     // The target: the name of its port without the tag of the group.
     let target = nexus.port.name.split(",t,").next().unwrap_or_default().as_bytes();
     let len = (target.len() + 1).next_multiple_of(4);

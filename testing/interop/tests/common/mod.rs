@@ -34,6 +34,7 @@ fn options(read_only: bool) -> OpenOptions {
         force: true,
         missing_log: false,
         cache: Arc::new(arc::Cache::new(64 << 20)),
+        hub: Default::default(),
         tunables: Default::default(),
     }
 }

@@ -73,6 +73,7 @@ pub async fn open(read_only: bool) -> Result<Pool> {
         force: true,
         missing_log: false,
         cache: Arc::new(Cache::new(16 << 20)),
+        hub: Default::default(),
         tunables: Default::default(),
     };
     pool::open(candidate, options).await

@@ -4,28 +4,15 @@ use super::client::{Faith, Shared, lock};
 use super::figures::{Failure, Figures};
 use super::history::History;
 use super::judge::{Contents, Promise, agree, begin_with, dump, look, look_and_photograph};
-use super::known::{Known, LABELS};
+use super::known::{Known, LABELS, words};
+use super::name::Case;
 use super::round::{DIR, Keep, Picture, base, photograph, work};
-use super::setup::Setup;
 use super::workload::Workload;
 use sim::{Disks, Fault, Rng};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::{Arc, Mutex};
-
-/// `SETUP:WORKLOAD`, or with one spot of it `SETUP:WORKLOAD:SPOT`.
-///
-/// A spot is `ROUND.PICTURE.FATE`, with `.lost` when the log devices are gone, and with `.PICTURE` more when the power
-/// was cut again during the recovery: `0.f12.1.w3`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Case {
-    pub setup: Setup,
-    pub workload: Workload,
-    pub spot: Option<String>,
-}
 
 /// How much is tried of each case. "Every" is one in so many; 0 is never.
 #[derive(Clone, Copy, Debug)]
@@ -117,13 +104,6 @@ struct Run<'a> {
     round: u64,
     /// Of this round.
     known: Known<Contents>,
-}
-
-impl Case {
-    /// All of a workload.
-    pub fn of(setup: Setup, workload: Workload) -> Case {
-        Case { setup, workload, spot: None }
-    }
 }
 
 impl Runner {
@@ -332,44 +312,4 @@ impl Figures {
 pub(super) fn hash(name: &str) -> u64 {
     let fold = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     Rng::new(name.bytes().fold(0xcbf2_9ce4_8422_2325, fold)).next_u64()
-}
-
-pub(super) fn words(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().cloned();
-    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
-    format!("panic: {}", text.unwrap_or_default())
-}
-
-impl fmt::Display for Case {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.setup, self.workload)?;
-        match &self.spot {
-            Some(spot) => write!(f, ":{spot}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl FromStr for Case {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Case, String> {
-        let mut words = text.splitn(3, ':');
-        let (setup, workload) = (words.next().unwrap_or_default(), words.next());
-        let workload = workload.ok_or_else(|| format!("'{text}' is no case: SETUP:WORKLOAD[:SPOT]"))?;
-        Ok(Case { setup: setup.parse()?, workload: workload.parse()?, spot: words.next().map(String::from) })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_case_is_its_name() {
-        for name in ["mirror+slog/latency/16K/9@clone:SfU:0.f12.1.w3", "raidz1/throughput/4K/12:77"] {
-            assert_eq!(name.parse::<Case>().unwrap().to_string(), name);
-        }
-        assert!("mirror".parse::<Case>().is_err());
-    }
 }

@@ -4,7 +4,6 @@
 //! from those bytes alone, for the order of events in their recovery is drawn from their fingerprint. So each state is
 //! recovered once, and what was found is held against what the clients knew at each of the cuts.
 
-use super::case::words;
 use super::judge::Promise;
 use sim::Disks;
 use std::collections::BTreeMap;
@@ -22,6 +21,13 @@ pub type Seen<T> = std::result::Result<Arc<T>, String>;
 /// What was found in the states after the cuts of one run of a workload.
 #[derive(Debug)]
 pub struct Known<T>(BTreeMap<(u64, bool), Seen<T>>);
+
+/// The words of a panic.
+pub(super) fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
+    format!("panic: {}", text.unwrap_or_default())
+}
 
 impl<T> Default for Known<T> {
     fn default() -> Known<T> {

@@ -4,10 +4,10 @@
 //! be lost, and the history says how far the clients' knowledge went. Pages are shared, so a picture costs little, and
 //! one run serves all its cuts.
 
-use super::case::Case;
 use super::check::Found;
 use super::client::{Client, Faith, Shared, lock};
 use super::history::{History, Snapshot};
+use super::name::Case;
 use super::setup::{Logbias, Place, Setup};
 use super::workload::{Act, BLOCKS, Workload, act};
 use crate::bench::{POOL, create_pool, import, setting};

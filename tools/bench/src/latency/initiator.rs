@@ -294,7 +294,7 @@ mod tests {
             linux::block_on(async move {
                 let unit = Arc::new(MemoryUnit::new(8 << 20, 4096));
                 let directory = MemoryDirectory::default().with(TARGET, 1, device(unit, 1));
-                let server = Server::new(Arc::new(directory), Arc::default(), Config::default());
+                let server = Server::new(Arc::new(directory), Default::default(), Config::default());
                 server.listen(&Address::Tcp(([127, 0, 0, 1], port).into())).unwrap();
                 up.send(()).unwrap();
                 let _ = ended.await;

@@ -97,6 +97,7 @@ impl Rig {
             comment: None,
             host: host(),
             cache: Arc::new(arc::Cache::new(CACHE)),
+            hub: Default::default(),
             tunables: Default::default(),
         })
         .await?;
@@ -115,6 +116,7 @@ impl Rig {
             force: false,
             missing_log: false,
             cache: Arc::new(arc::Cache::new(CACHE)),
+            hub: Default::default(),
             tunables: Default::default(),
         };
         pool::open(candidate, options).await

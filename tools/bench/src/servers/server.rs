@@ -135,7 +135,7 @@ impl Served {
         let _files = Files(&rig);
         let pool = rig.create().await?;
         let only = One(rig.lun(&pool).await?);
-        let server = nbd::Server::new(Arc::new(only), Arc::default(), nbd::Config::default());
+        let server = nbd::Server::new(Arc::new(only), Default::default(), nbd::Config::default());
         server.listen(&Address::Unix(self.socket))?;
         world::spawn(linux::keep_house());
         linux::shutdown_signal().await;

@@ -67,6 +67,7 @@ fn recovered(disks: &Disks) -> u64 {
             force: true,
             missing_log: false,
             cache: Arc::new(arc::Cache::new(32 << 20)),
+            hub: Default::default(),
             tunables: Default::default(),
         };
         block_size(&pool::open(&found[0], options).await.unwrap()).await

@@ -261,6 +261,7 @@ impl Rig {
                 txgs: txgs.clone(),
                 store: Arc::new(LogDevices(store.clone())),
                 tunables: tunables.clone(),
+                probe: probe::Probe::none(),
             });
             let rig = Rig(Arc::new(Inner {
                 log,

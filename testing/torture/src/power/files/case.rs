@@ -1,10 +1,11 @@
 //! Running words of operations on files, cutting the power at every moment of them.
 
-use super::super::case::{Effort, FATES_MAX, Ways, hash, words};
+use super::super::case::{Effort, FATES_MAX, Ways, hash};
 use super::super::client::{Faith, Shared, lock};
 use super::super::figures::{Failure, Figures};
 use super::super::history::History;
 use super::super::judge::{Promise, dump};
+use super::super::known::words;
 use super::super::known::{Known, LABELS};
 use super::super::round::{DIR, Keep, Picture, TXG_TIMEOUT, new_disks, photograph};
 use super::super::setup::{Place, Setup};

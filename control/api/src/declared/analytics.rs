@@ -1,0 +1,336 @@
+//! Analytics over HTTP: statistics, datasets, worksheets and settings. Data are asked for by a query, which `rest` reads.
+
+use crate::analytics::{
+    Analytics, BreakdownOf, Dataset, Granularity, Graph, Settings, SettingsChange, Statistic, Told, Worksheet,
+};
+use crate::http::{Answer, Declared, Face, Kind, Need, Shape, Shaped, Word, Wrong, filled, must};
+use crate::{Reply, Request, declared, shaped};
+use serde_json::{Map, Value, json};
+
+const DATASETS: &str = "/api/analytics/v1/datasets";
+const A_DATASET: &str = "/api/analytics/v1/datasets/{dataset}";
+pub const DATA: &str = "/api/analytics/v1/datasets/{dataset}/data";
+const WORKSHEETS: &str = "/api/analytics/v1/worksheets";
+const A_WORKSHEET: &str = "/api/analytics/v1/worksheets/{worksheet}";
+const GRAPHS: &str = "/api/analytics/v1/worksheets/{worksheet}/datasets";
+const A_GRAPH: &str = "/api/analytics/v1/worksheets/{worksheet}/datasets/{graph}";
+const SETTINGS_PATH: &str = "/api/analytics/v1/settings";
+
+/// To open a statistic costs something while it is open.
+pub const OPENS: Need = Need::Right("analytics", "allow_openStatistics");
+/// To keep, suspend or forget what others look at.
+pub const DATASET_CHANGES: Need = Need::Right("analytics", "allow_changeDatasets");
+const WORKSHEET_CHANGES: Need = Need::Right("analytics", "allow_changeWorksheets");
+const SETS: Need = Need::Right("analytics", "allow_changeSettings");
+
+impl Word for Granularity {
+    fn parse(text: &str) -> Option<Granularity> {
+        Granularity::parse(text)
+    }
+
+    fn word(self) -> &'static str {
+        Granularity::word(self)
+    }
+
+    fn refusal(_: &str, text: &str) -> String {
+        format!("'{text}' is no granularity: second, minute or hour")
+    }
+}
+
+static BREAKDOWN: Shaped<BreakdownOf> = Shaped {
+    shape: Shape::new(
+        "breakdown",
+        &[
+            must("name", Kind::Text, "As a statistic has it in brackets"),
+            must("title", Kind::Text, "For people"),
+            must("range", Kind::Flag, "Its values are ranges: it is drawn as a heat map"),
+        ],
+    ),
+    tell: |b| object(json!({ "name": b.name, "title": b.title, "range": b.range })),
+    take: |_| Err(Wrong::Missing("breakdown")),
+};
+
+/// Its breakdowns are objects in a list, which [`statistics`] takes.
+pub static STATISTIC: Shaped<Statistic> = Shaped {
+    shape: Shape::new(
+        "statistic",
+        &[
+            must("name", Kind::Text, "As it is opened: iscsi.ops"),
+            must("grouping", Kind::Text, "Protocol, Disk, Cache ..."),
+            must("title", Kind::Text, "For people"),
+            must("explanation", Kind::Text, "What it counts, and where"),
+            must("unit", Kind::Text, "Of its values"),
+            must("cost", Kind::Text, "low, medium or high: of each event, while it is open"),
+            must("breakdowns", Kind::List(&BREAKDOWN.shape), "What it can be broken down and filtered by"),
+        ],
+    ),
+    tell: |s| {
+        let breakdowns: Vec<Value> =
+            s.breakdowns.iter().map(|b| Value::Object((BREAKDOWN.tell)(b))).collect();
+        object(json!({
+            "name": s.name, "grouping": s.grouping, "title": s.title, "explanation": s.explanation,
+            "unit": s.unit, "cost": s.cost, "breakdowns": breakdowns,
+        }))
+    },
+    take: |_| Err(Wrong::Missing("statistic")),
+};
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// What an answer tells, whose fields are those of the type.
+fn listed<T: serde::de::DeserializeOwned>(answer: &Value, name: &str) -> Result<Vec<T>, Wrong> {
+    serde_json::from_value(answer[name].clone()).map_err(|e| Wrong::Invalid(format!("{name}: {e}")))
+}
+
+shaped! {
+    pub DATASET: Dataset = "dataset" at "/api/analytics/v1/datasets/{dataset}" (name) {
+        must "name" Text name, "Its statistic";
+        must "grouping" Text grouping, "Protocol, Disk, Cache ...";
+        must "explanation" Text explanation, "What it counts, and where";
+        must "unit" Text unit, "Of its values";
+        must "overhead" Text overhead, "low, medium or high: what it costs to have it open";
+        must "range" Flag range, "Its parts are ranges: it is drawn as a heat map";
+        must "incore" Number incore, "Bytes in memory";
+        must "size" Number size, "Bytes on disk";
+        must "suspended" Flag suspended, "It takes no samples now";
+        must "saved" Flag saved, "It is kept on disk, across restarts";
+        must "since" Number since, "The second of its first sample, since 1970; 0: there is none";
+        must "last" Number last, "The second of its last sample";
+        must "activity" Number activity, "When its data were last asked for, in seconds since 1970";
+        may "problem" Text problem, "Why it takes no samples, or lost some";
+    }
+}
+
+static GRAPH: Shaped<Graph> = Shaped {
+    shape: Shape::new(
+        "graph",
+        &[
+            must("name", Kind::Text, "Its statistic"),
+            must("drilldowns", Kind::Texts, "Values that are highlighted"),
+            must("seconds", Kind::Number, "How much time it shows"),
+        ],
+    ),
+    tell: |graph| {
+        object(json!({ "name": graph.name, "drilldowns": graph.drilldowns, "seconds": graph.seconds }))
+    },
+    take: |_| Err(Wrong::Missing("graph")),
+};
+
+pub static WORKSHEET: Shaped<Worksheet> = Shaped {
+    shape: Shape::new(
+        "worksheet",
+        &[
+            must("href", Kind::Text, "Its path"),
+            must("uuid", Kind::Text, "By which it is addressed, as by its name"),
+            must("name", Kind::Text, "What people call it"),
+            must("owner", Kind::Text, "Who made it"),
+            must("ctime", Kind::Number, "When it was made, in seconds since 1970"),
+            must("mtime", Kind::Number, "When it was changed"),
+            must("graphs", Kind::List(&GRAPH.shape), "What it shows"),
+        ],
+    ),
+    tell: |w| {
+        object(json!({
+            "href": filled(A_WORKSHEET, [w.uuid.as_str()]), "uuid": w.uuid, "name": w.name, "owner": w.owner,
+            "ctime": w.ctime, "mtime": w.mtime, "graphs": graphs(w),
+        }))
+    },
+    take: |_| Err(Wrong::Missing("worksheet")),
+};
+
+/// As an answer tells them.
+pub fn graphs(worksheet: &Worksheet) -> Vec<Value> {
+    worksheet.graphs.iter().map(|graph| Value::Object((GRAPH.tell)(graph))).collect()
+}
+
+shaped! {
+    pub SETTINGS: Settings = "analytics_settings" {
+        must "retain_second_data" Number retain_second_data, "Hours for which samples of seconds are kept";
+        must "retain_minute_data" Number retain_minute_data, "Hours for which those of minutes are";
+        must "retain_hour_data" Number retain_hour_data, "Hours for which those of hours are";
+        must "disk_limit" Number disk_limit, "Bytes that all may take on disk: the oldest go first";
+        may "problem" Text problem, "Why nothing is kept on disk now, or what befell the store";
+    }
+}
+
+pub static GET_DATASET: Face = Face::get(A_DATASET, "A dataset", Answer::One("dataset", &DATASET.shape));
+pub static GET_WORKSHEET: Face =
+    Face::get(A_WORKSHEET, "A worksheet", Answer::One("worksheet", &WORKSHEET.shape));
+pub static GET_GRAPHS: Face =
+    Face::get(GRAPHS, "The graphs of a worksheet", Answer::Several("datasets", &GRAPH.shape));
+
+const ONE_DATASET: Answer = Answer::One("dataset", &DATASET.shape);
+const ONE_WORKSHEET: Answer = Answer::One("worksheet", &WORKSHEET.shape);
+
+declared! {
+    pub SHOW_STATISTICS: Get "/api/analytics/v1/statistics", "List the statistics that can be opened";
+    answers Answer::Several("statistics", &STATISTIC.shape);
+    means { Request::Analytics(Analytics::Statistics) }
+    gives |answer| Ok(Reply::Analytics(Told::Statistics(listed(answer, "statistics")?)));
+    plain |reply| match reply {
+        Reply::Analytics(Told::Statistics(all)) => Some(STATISTIC.tell_all(all, "statistics")),
+        _ => None,
+    };
+
+    pub SHOW_DATASETS: Get DATASETS, "List the datasets";
+    answers Answer::Several("datasets", &DATASET.shape);
+    means { Request::Analytics(Analytics::Datasets) }
+    gives |answer| Ok(Reply::Analytics(Told::Datasets(DATASET.all(answer, "datasets")?)));
+    plain |reply| match reply {
+        Reply::Analytics(Told::Datasets(all)) => Some(DATASET.tell_all(all, "datasets")),
+        _ => None,
+    };
+
+    pub OPEN: Post DATASETS, "Open a statistic: its dataset is temporary until it is saved";
+    needs OPENS;
+    body "new_dataset" { must "statistic" Text statistic, "With filters and a breakdown: iscsi.ops[op=read][size]"; }
+    answers ONE_DATASET;
+    means { Request::Analytics(Analytics::Open { statistic }) }
+
+    pub SUSPEND_ALL: Put "/api/analytics/v1/datasets/suspend", "Suspend all datasets: they take no samples";
+    needs DATASET_CHANGES;
+    answers Answer::Nothing;
+    means { Request::Analytics(Analytics::Suspend { name: None, suspended: true }) }
+
+    pub RESUME_ALL: Put "/api/analytics/v1/datasets/resume", "Resume all datasets";
+    needs DATASET_CHANGES;
+    answers Answer::Nothing;
+    means { Request::Analytics(Analytics::Suspend { name: None, suspended: false }) }
+
+    pub CHANGE_DATASET: Put A_DATASET, "Suspend or resume a dataset";
+    needs DATASET_CHANGES;
+    path (dataset = name)
+    body "dataset_changes" { must "suspended" Flag suspended, "Whether it takes no samples"; }
+    answers ONE_DATASET;
+    means { Request::Analytics(Analytics::Suspend { name: Some(name), suspended }) }
+
+    pub SAVE: Put "/api/analytics/v1/datasets/{dataset}/save", "Keep a dataset on disk, and what there is of it";
+    needs DATASET_CHANGES;
+    path (dataset = name)
+    answers ONE_DATASET;
+    means { Request::Analytics(Analytics::Save { name }) }
+
+    pub PRUNE: Put "/api/analytics/v1/datasets/{dataset}/prune", "Forget samples of a dataset";
+    needs DATASET_CHANGES;
+    path (dataset = name)
+    body "prune" {
+        may "granularity" Word granularity, "second, minute or hour; without, all";
+        may "before" Number before, "Those from before that second since 1970; without, all";
+    }
+    answers ONE_DATASET;
+    means { Request::Analytics(Analytics::Prune { name, granularity, before }) }
+
+    pub DESTROY: Delete A_DATASET, "Close a statistic, and forget all that is kept of it";
+    needs DATASET_CHANGES;
+    path (dataset = name)
+    answers Answer::Nothing;
+    means { Request::Analytics(Analytics::Destroy { name }) }
+
+    pub SHOW_WORKSHEETS: Get WORKSHEETS, "List the worksheets";
+    answers Answer::Several("worksheets", &WORKSHEET.shape);
+    means { Request::Analytics(Analytics::Worksheets) }
+    gives |answer| Ok(Reply::Analytics(Told::Worksheets(listed(answer, "worksheets")?)));
+    plain |reply| match reply {
+        Reply::Analytics(Told::Worksheets(all)) => Some(WORKSHEET.tell_all(all, "worksheets")),
+        _ => None,
+    };
+
+    pub CREATE_WORKSHEET: Post WORKSHEETS, "Make a worksheet";
+    needs WORKSHEET_CHANGES;
+    every (owner)
+    body "new_worksheet" { must "name" Text name, "At most 255 bytes"; }
+    answers ONE_WORKSHEET;
+    means { Request::Analytics(Analytics::WorksheetCreate { name, owner }) }
+
+    pub RENAME_WORKSHEET: Put A_WORKSHEET, "Give a worksheet another name";
+    needs WORKSHEET_CHANGES;
+    path (worksheet = worksheet)
+    body "worksheet_changes" { must "name" Text name, "At most 255 bytes"; }
+    answers ONE_WORKSHEET;
+    means { Request::Analytics(Analytics::WorksheetRename { worksheet, name }) }
+
+    pub DESTROY_WORKSHEET: Delete A_WORKSHEET, "Destroy a worksheet; its datasets stay";
+    needs WORKSHEET_CHANGES;
+    path (worksheet = worksheet)
+    answers Answer::Nothing;
+    means { Request::Analytics(Analytics::WorksheetDestroy { worksheet }) }
+
+    pub ADD_GRAPH: Post GRAPHS, "Add a graph to a worksheet: its statistic is opened and kept";
+    needs WORKSHEET_CHANGES;
+    path (worksheet = worksheet)
+    body "new_graph" {
+        must "name" Text name, "Its statistic";
+        may "drilldowns" Texts drilldowns, "Values that are highlighted";
+        may "seconds" Number seconds, "How much time it shows";
+    }
+    answers ONE_WORKSHEET;
+    means { Request::Analytics(Analytics::GraphAdd { worksheet, graph: Graph { name, drilldowns, seconds } }) }
+
+    pub CHANGE_GRAPH: Put A_GRAPH, "Change a graph of a worksheet";
+    needs WORKSHEET_CHANGES;
+    path (worksheet = worksheet, graph = graph)
+    body "graph_changes" {
+        may "drilldowns" Texts drilldowns, "Values that are highlighted";
+        may "seconds" Number seconds, "How much time it shows";
+    }
+    answers ONE_WORKSHEET;
+    means { Request::Analytics(Analytics::GraphSet { worksheet, graph, drilldowns, seconds }) }
+
+    pub REMOVE_GRAPH: Delete A_GRAPH, "Take a graph out of a worksheet";
+    needs WORKSHEET_CHANGES;
+    path (worksheet = worksheet, graph = graph)
+    answers Answer::Nothing;
+    means { Request::Analytics(Analytics::GraphRemove { worksheet, graph }) }
+
+    pub SHOW_SETTINGS: Get SETTINGS_PATH, "How long samples are kept";
+    answers Answer::One("settings", &SETTINGS.shape);
+    means { Request::Analytics(Analytics::Settings) }
+    gives |answer| Ok(Reply::Analytics(Told::Settings(SETTINGS.one(answer, "settings")?)));
+    plain |reply| match reply {
+        Reply::Analytics(Told::Settings(settings)) => {
+            Some(json!({ "settings": Value::Object((SETTINGS.tell)(settings)) }))
+        }
+        _ => None,
+    };
+
+    pub CHANGE_SETTINGS: Put SETTINGS_PATH, "Change how long samples are kept";
+    needs SETS;
+    body "analytics_settings_changes" {
+        may "retain_second_data" Number retain_second_data, "Hours";
+        may "retain_minute_data" Number retain_minute_data, "Hours";
+        may "retain_hour_data" Number retain_hour_data, "Hours";
+        may "disk_limit" Size disk_limit, "Bytes";
+    }
+    answers Answer::One("settings", &SETTINGS.shape);
+    means {
+        Request::Analytics(Analytics::SettingsSet(SettingsChange {
+            retain_second_data, retain_minute_data, retain_hour_data, disk_limit,
+        }))
+    }
+}
+
+pub(super) static ALL: &[&Declared] = &[
+    &SHOW_STATISTICS,
+    &SHOW_DATASETS,
+    &OPEN,
+    &SUSPEND_ALL,
+    &RESUME_ALL,
+    &CHANGE_DATASET,
+    &SAVE,
+    &PRUNE,
+    &DESTROY,
+    &SHOW_WORKSHEETS,
+    &CREATE_WORKSHEET,
+    &RENAME_WORKSHEET,
+    &DESTROY_WORKSHEET,
+    &ADD_GRAPH,
+    &CHANGE_GRAPH,
+    &REMOVE_GRAPH,
+    &SHOW_SETTINGS,
+    &CHANGE_SETTINGS,
+];

@@ -1,0 +1,94 @@
+//! The day a disk is gone: the commands of that day, in their order, and what is said when they are misused.
+
+use crate::home::Home;
+use interop::harness::{Need, Trial, trial};
+use interop::zdb;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial(
+            "a_disk_that_is_gone_is_replaced_and_what_is_under_way_can_be_waited_for",
+            &[Need::Program("zdb")],
+            replaced,
+        ),
+        trial("a_device_that_is_back_is_found_by_reopen_and_gets_what_it_missed", &[], back),
+        trial("device_commands_say_why_they_are_refused", &[], refused),
+    ]
+}
+
+fn mirror(home: &Home) -> [String; 3] {
+    let disks = ["a.img", "b.img", "c.img"].map(|name| home.disk(name));
+    home.run(&format!("zpool create tank mirror {} {}", disks[0], disks[1]));
+    home.run("zfs create -s -V 16M tank/v");
+    disks
+}
+
+fn replaced() {
+    for daemon in [false, true] {
+        let home = Home::new();
+        let [_, b, c] = mirror(&home);
+        home.run("zpool export tank");
+        std::fs::remove_file(&b).unwrap();
+        home.run(&format!("zpool import -d {} tank", home.scratch.path().display()));
+        let running = daemon.then(|| home.start("serve --listen 127.0.0.1:0 --no-https").0);
+        let status = home.run("zpool status tank");
+        assert!(status.contains(" state: DEGRADED") && status.contains("UNAVAIL"), "{status}");
+        home.run(&format!("zpool replace tank {b} {c}"));
+        home.run("zpool wait -t resilver,replace tank");
+        let status = home.run("zpool status tank");
+        assert!(status.contains(" state: ONLINE") && status.contains(&c) && !status.contains(&b), "{status}");
+        assert!(status.contains("resilvered") && status.contains("with 0 errors"), "{status}");
+        home.run("zpool scrub tank");
+        home.run("zpool wait tank");
+        let table = home.run("zpool wait -t scrub,free tank 1");
+        assert_eq!(table.split_whitespace().collect::<Vec<_>>(), ["free", "scrub", "-", "-"], "{table}");
+        assert_eq!(home.run("zpool wait -Hp -t scrub tank 1"), "0\n");
+        running.into_iter().for_each(|daemon| daemon.end());
+        home.run("zpool export tank");
+        zdb::assert_clean(home.scratch.path(), "tank");
+    }
+}
+
+fn back() {
+    let home = Home::new();
+    let [_, b, _] = mirror(&home);
+    home.run("zpool export tank");
+    let hidden = home.scratch.join("hidden");
+    std::fs::rename(&b, &hidden).unwrap();
+    home.run(&format!("zpool import -d {} tank", home.scratch.path().display()));
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --no-https");
+    home.run("zfs create -s -V 16M tank/w");
+    home.run("zpool reopen tank");
+    assert!(home.run("zpool status tank").contains("UNAVAIL"), "it is not there yet");
+    std::fs::rename(&hidden, &b).unwrap();
+    home.run("zpool reopen");
+    home.run("zpool wait -t resilver tank");
+    let status = home.run("zpool status tank");
+    assert!(status.contains(" state: ONLINE") && !status.contains("UNAVAIL"), "{status}");
+    // Where no device misses anything nothing is to be done.
+    home.run("zpool resilver tank");
+    home.run("zpool wait tank");
+    let events = home.run("zpool history -i tank");
+    assert!(events.contains("zpool reopen") && events.contains("zpool resilver tank"), "{events}");
+    daemon.end();
+}
+
+fn refused() {
+    let home = Home::new();
+    mirror(&home);
+    for (line, code, part) in [
+        ("zpool wait tank -t nonsense", 2, "nonsense"),
+        ("zpool wait tank 0", 2, "no number of seconds"),
+        ("zpool wait nowhere", 1, "nowhere"),
+        ("zpool resilver nowhere", 1, "nowhere"),
+        ("zpool reopen nowhere", 1, "nowhere"),
+        ("zpool resilver", 2, "required"),
+    ] {
+        let said = home.fails(line, code);
+        assert!(said.contains(part), "{line}: {said}");
+    }
+    let d = home.disk("d.img");
+    home.run(&format!("zpool create -d old {d}"));
+    let said = home.fails("zpool resilver old", 1);
+    assert!(said.contains("zpool set feature@resilver_defer=enabled old"), "{said}");
+}

@@ -1,0 +1,467 @@
+// One graph: its statistic, the list of its breakdown's values at the side, and the picture. A custom element, so that it
+// looks after itself: it draws when it is told of time, and stops when it is taken out of the page.
+//
+//   axis "tick", "change" ──▶ series.need(view) ──▶ draw, once a frame
+//   list: a click highlights, the menu drills down      picture: hover tells, drag moves in time, wheel with Ctrl zooms
+
+import { button, fill, h, name, visible } from "./dom.js";
+import { drawAreas, nearest, ranked } from "./areas.js";
+import { ticks } from "./axis.js";
+import { count, inUnit, moment } from "./format.js";
+import { drawHeat, rows } from "./heat.js";
+import { showMenu } from "./menu.js";
+import { colour, theme } from "./palette.js";
+import { only, parse, write } from "./query.js";
+import { Series } from "./series.js";
+
+/** So many values are told apart by colour; the list has more. */
+const TOLD = 9;
+const LISTED = 60;
+const NAMED = 4096;
+
+/**
+ * @typedef {object} Context what a graph needs of the page that it is on
+ * @property {import("./axis.js").Axis} axis
+ * @property {AbortSignal} signal
+ * @property {(statistic: string, beside: string) => void} add opens another graph below this one
+ * @property {(panel: Panel) => void} drop
+ * @property {(base: string) => any} about the statistic, with its breakdowns, as the API tells it
+ * @property {() => void} changed what a worksheet keeps of it
+ */
+
+export class Panel extends HTMLElement {
+  /** @type {any} as the API tells it */
+  dataset = null;
+  /** @type {Set<string>} the values that are highlighted */
+  lit = new Set();
+  /** @type {Map<string, number>} the colour of a value stays while the graph is there */
+  colours = new Map();
+  /** The share of everything that is dropped as outliers. */
+  dropped = 0;
+  frame = 0;
+
+  /**
+   * @param {Context} context
+   * @param {any} dataset as the API tells it
+   * @param {string[]} [lit] the values that are highlighted
+   */
+  setup(context, dataset, lit = []) {
+    this.context = context;
+    this.dataset = dataset;
+    this.query = parse(dataset.name);
+    this.series = new Series(dataset.name);
+    this.lit = new Set(lit);
+    this.isHeat = dataset.range === true && this.query.breakdown !== null;
+    return this;
+  }
+
+  connectedCallback() {
+    const { context, dataset } = this;
+    if (!context || this.canvas) return;
+    const { axis, signal } = context;
+    this.canvas = h("canvas", { tabIndex: 0, role: "img", "aria-label": dataset.name });
+    this.list = h("ul", { class: "values", "aria-label": `Values of ${dataset.name}` });
+    this.tip = h("div", { class: "tip", hidden: true });
+    this.figures = h("p", { class: "figures" });
+    this.problem = h("p", { class: "problem", role: "alert" });
+    const about = context.about(this.query?.base ?? "");
+    const slider = h("input", {
+      type: "range",
+      min: "0",
+      max: "60",
+      value: "0",
+      "aria-label": "Outliers that are dropped, in per mille",
+      oninput: () => {
+        this.dropped = Number(slider.value) ** 2 / 1000 / 3.6;
+        fill(share, `${(this.dropped * 100).toFixed(1)} %`);
+        this.soon();
+      },
+    });
+    const share = h("output", {}, "0.0 %");
+    this.hidden_ = h("span", { class: "hint" });
+    const menu = button("\u22ef", () => this.openMenu(null, menu), {
+      class: "plain",
+      "aria-label": "Break down or export",
+      title: "Break down or export",
+    });
+    fill(
+      this,
+      h(
+        "div",
+        { class: "panel-head" },
+        h(
+          "h3",
+          { title: about?.explanation ?? dataset.explanation ?? "" },
+          visible(describe(this.query, about)),
+          h("code", {}, name(dataset.name)),
+        ),
+        h(
+          "span",
+          { class: "buttons" },
+          menu,
+          button("\u00d7", () => context.drop(this), {
+            class: "plain",
+            "aria-label": `Close ${dataset.name}`,
+            title: "Close",
+          }),
+        ),
+      ),
+      h(
+        "div",
+        { class: "panel-body" },
+        this.query?.breakdown ? this.list : null,
+        h("div", { class: "picture" }, this.canvas, this.tip, this.figures),
+      ),
+      this.isHeat ? h("label", { class: "outliers" }, "Drop outliers ", slider, " ", share, " ", this.hidden_) : null,
+      this.problem,
+    );
+    const more = { signal };
+    axis.addEventListener("tick", () => axis.isLive && this.refresh(), more);
+    axis.addEventListener("change", () => this.refresh(), more);
+    axis.addEventListener("point", () => this.soon(), more);
+    window.addEventListener("theme", () => this.soon(), more);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.soon(), more);
+    const watch = new ResizeObserver(() => this.soon());
+    watch.observe(this.canvas);
+    signal.addEventListener("abort", () => watch.disconnect());
+    this.listen(this.canvas);
+    this.refresh();
+  }
+
+  /** @param {HTMLCanvasElement} canvas */
+  listen(canvas) {
+    const axis = /** @type {Context} */ (this.context).axis;
+    const second = (/** @type {number} */ x) => {
+      const { from, to } = axis.view();
+      const box = this.box;
+      return box ? from + Math.floor(((x - box.x) / box.width) * (to - from + 1)) : from;
+    };
+    let grabbed = /** @type {number | null} */ (null);
+    let moved = 0;
+    canvas.addEventListener("pointermove", (event) => {
+      if (grabbed !== null) {
+        const { from, to } = axis.view();
+        const by = ((grabbed - event.offsetX) / (this.box?.width ?? 1)) * (to - from + 1);
+        if (Math.abs(by) >= 1) {
+          axis.pan(by);
+          moved += Math.abs(by);
+          grabbed = event.offsetX;
+        }
+        return;
+      }
+      this.pointer = { x: event.offsetX, y: event.offsetY };
+      axis.point(second(event.offsetX));
+      this.soon();
+    });
+    canvas.addEventListener("pointerleave", () => {
+      this.pointer = undefined;
+      axis.point(null);
+      this.soon();
+    });
+    canvas.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      grabbed = event.offsetX;
+      canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener("pointerup", () => {
+      grabbed = null;
+    });
+    canvas.addEventListener(
+      "wheel",
+      (event) => {
+        if (!event.ctrlKey && !event.shiftKey) return;
+        event.preventDefault();
+        if (event.shiftKey) axis.pan(Math.sign(event.deltaY || event.deltaX) * axis.span * 0.1);
+        else axis.zoom(event.deltaY > 0 ? 1.25 : 0.8, second(event.offsetX));
+      },
+      { passive: false },
+    );
+    canvas.addEventListener("contextmenu", (event) => {
+      event.preventDefault();
+      const row = this.heatRow?.(event.offsetY);
+      this.openMenu(row?.key ? row : null, canvas, event);
+    });
+    canvas.addEventListener("keydown", (event) => {
+      const { from, to } = axis.view();
+      const step = Math.max(1, Math.round((to - from + 1) / 100));
+      const at = axis.pointed ?? to;
+      if (event.key === "ArrowLeft") axis.point(Math.max(from, at - step));
+      else if (event.key === "ArrowRight") axis.point(Math.min(to, at + step));
+      else if (event.key === "ContextMenu" || event.key === "Enter") this.openMenu(null, canvas);
+      else return;
+      event.preventDefault();
+    });
+  }
+
+  /** Fetches what is missing, then draws. */
+  async refresh() {
+    const { context, series } = this;
+    if (!context || !series || document.hidden) return this.soon();
+    try {
+      await series.need(context.axis.view(), context.signal);
+      if (this.problem) fill(this.problem);
+    } catch (error) {
+      if (!context.signal.aborted && this.problem) fill(this.problem, /** @type {Error} */ (error).message);
+    }
+    this.soon();
+  }
+
+  soon() {
+    if (this.frame || !this.isConnected) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.draw();
+    });
+  }
+
+  draw() {
+    const { canvas, context, series, dataset } = this;
+    if (!canvas || !context || !series) return;
+    const width = canvas.clientWidth;
+    const height = canvas.clientHeight;
+    if (width < 40) return;
+    const scale = window.devicePixelRatio || 1;
+    if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
+      canvas.width = Math.round(width * scale);
+      canvas.height = Math.round(height * scale);
+    }
+    const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    pen.setTransform(scale, 0, 0, scale, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    const view = context.axis.view();
+    const points = series.within(view);
+    const box = { x: 62, y: 8, width: width - 66, height: height - 30 };
+    this.box = box;
+    const colours = theme();
+    pen.font = "11px system-ui, sans-serif";
+    const ranks = ranked(points);
+    this.heatRow = undefined;
+    let top = 1;
+    let at = nearest(points, view, box);
+    pen.textBaseline = "middle";
+    pen.textAlign = "right";
+    if (this.isHeat) {
+      const { rows: lines, hidden } = rows(points, this.dropped);
+      if (this.hidden_) fill(this.hidden_, hidden > 0 ? `${(hidden * 100).toFixed(2)} % lie above` : "");
+      const { rowAt } = drawHeat(pen, box, view, points, lines, this.lit);
+      this.heatRow = rowAt;
+      pen.fillStyle = colours.soft;
+      const each = Math.max(1, Math.ceil(lines.length / (box.height / 16)));
+      lines.forEach((row, i) => {
+        if (i % each !== 0) return;
+        pen.fillText(
+          row.key || this.bound(row.from),
+          box.x - 6,
+          box.y + box.height - ((i + 0.5) / lines.length) * box.height,
+        );
+      });
+    } else {
+      ranks.forEach(({ key }) => this.colourOf(key));
+      const told = ranks.slice(0, TOLD).map(({ key }) => ({ key, index: this.colourOf(key) }));
+      // What is highlighted stands on the ground, where its height is read.
+      told.sort((a, b) => Number(this.lit.has(b.key)) - Number(this.lit.has(a.key)));
+      const binary = /byte/i.test(dataset.unit);
+      const drawn = drawAreas(pen, box, view, points, told, this.lit, binary);
+      top = drawn.top;
+      at = drawn.at;
+      pen.fillStyle = colours.soft;
+      pen.strokeStyle = colours.line;
+      pen.lineWidth = 1;
+      for (const part of [0, 0.5, 1]) {
+        const y = Math.round(box.y + box.height * (1 - part)) + 0.5;
+        pen.globalAlpha = 0.7;
+        pen.beginPath();
+        pen.moveTo(box.x, y);
+        pen.lineTo(box.x + box.width, y);
+        pen.stroke();
+        pen.globalAlpha = 1;
+        pen.fillText(part === 0 ? "0" : inUnit(top * part, dataset.unit), box.x - 6, Math.max(8, y));
+      }
+    }
+    pen.strokeStyle = colours.line;
+    pen.strokeRect(box.x + 0.5, box.y + 0.5, box.width - 1, box.height - 1);
+    pen.fillStyle = colours.soft;
+    pen.textAlign = "center";
+    for (const tick of ticks(view, box.width)) {
+      const x = box.x + ((tick.at - view.from) / (view.to - view.from + 1)) * box.width;
+      if (x < box.x + 16 || x > box.x + box.width - 16) continue;
+      pen.fillRect(Math.round(x), box.y + box.height, 1, 4);
+      pen.fillText(tick.text, x, box.y + box.height + 14);
+    }
+    this.drawPointer(pen, box, view, at, colours);
+    this.drawList(ranks, points);
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} pen
+   * @param {{x: number, y: number, width: number, height: number}} box
+   * @param {{from: number, to: number, step: number}} view
+   * @param {(x: number) => import("./series.js").Point | undefined} at
+   * @param {{soft: string, text: string}} colours
+   */
+  drawPointer(pen, box, view, at, colours) {
+    const { context, dataset, figures, tip } = this;
+    if (!context || !figures || !tip) return;
+    const pointed = context.axis.pointed;
+    const x = pointed === null ? null : box.x + ((pointed + 0.5 - view.from) / (view.to - view.from + 1)) * box.width;
+    const last = x === null || x < box.x || x > box.x + box.width ? undefined : at(x);
+    if (x !== null && last) {
+      pen.strokeStyle = colours.text;
+      pen.globalAlpha = 0.6;
+      pen.beginPath();
+      pen.moveTo(Math.round(x) + 0.5, box.y);
+      pen.lineTo(Math.round(x) + 0.5, box.y + box.height);
+      pen.stroke();
+      pen.globalAlpha = 1;
+    }
+    const points = this.series?.within(view) ?? [];
+    const point = last ?? points[points.length - 1];
+    const average = points.length ? points.reduce((sum, p) => sum + p.value, 0) / points.length : 0;
+    fill(
+      figures,
+      point
+        ? `${moment(point.at)}  ${inUnit(point.value, dataset.unit)}   average ${inUnit(average, dataset.unit)}`
+        : "No samples in this time.",
+    );
+    const row = this.pointer && this.heatRow?.(this.pointer.y);
+    if (!this.pointer || !last || !row) {
+      tip.hidden = true;
+      return;
+    }
+    const part = last.parts.find((p) => p.from === row.from);
+    const value = part?.value ?? 0;
+    const share = last.value > 0 ? (value / last.value) * 100 : 0;
+    fill(
+      tip,
+      `${row.key || this.bound(row.from)}: ${inUnit(value, dataset.unit)}, `,
+      `${share.toFixed(share > 0 && share < 10 ? 1 : 0)} % of that moment`,
+    );
+    tip.hidden = false;
+    tip.style.left = `${Math.min(this.pointer.x + 12, box.x + box.width - 180)}px`;
+    tip.style.top = `${this.pointer.y + 14}px`;
+  }
+
+  /** @param {number} value the bound of a bucket that has no name */
+  bound(value) {
+    const by = this.query?.breakdown;
+    if (by === "latency" || by === "time" || by === "delay") return inUnit(value, "nanoseconds");
+    return by === "size" || by === "offset" ? inUnit(value, "bytes") : count(value);
+  }
+
+  /** @param {string} key */
+  colourOf(key) {
+    // In a week more names may come than anybody tells apart.
+    if (this.colours.size > NAMED) this.colours.clear();
+    const own = this.colours.get(key) ?? this.colours.size;
+    this.colours.set(key, own);
+    return own;
+  }
+
+  /**
+   * @param {ReturnType<typeof ranked>} ranks
+   * @param {import("./series.js").Point[]} points
+   */
+  drawList(ranks, points) {
+    const { list, dataset } = this;
+    if (!list || !this.query?.breakdown) return;
+    const shown = ranks.slice(0, LISTED);
+    if (this.isHeat) shown.sort((a, b) => (b.part.from ?? 0) - (a.part.from ?? 0));
+    const wanted = shown.map((r) => r.key);
+    // While the pointer or the focus is on it, the order stays: nothing is clicked that has just moved there.
+    const isHeld = list.matches(":hover, :focus-within");
+    const have = Array.from(list.children, (item) => /** @type {HTMLElement} */ (item).dataset.key ?? "");
+    if (!isHeld && wanted.join("\u0000") !== have.join("\u0000")) {
+      fill(
+        list,
+        shown.map((r) => this.item(r)),
+      );
+    }
+    const totals = new Map(shown.map((r) => [r.key, r.total]));
+    const told = new Set(ranks.slice(0, TOLD).map((r) => r.key));
+    for (const item of Array.from(list.children)) {
+      const own = /** @type {HTMLElement} */ (item);
+      const key = own.dataset.key ?? "";
+      const value = own.querySelector(".value");
+      const per = points.length ? (totals.get(key) ?? 0) / points.length : 0;
+      if (value) fill(value, inUnit(per, dataset.unit));
+      const swatch = /** @type {HTMLElement | null} */ (own.querySelector(".swatch"));
+      if (swatch) swatch.style.background = this.isHeat || !told.has(key) ? "transparent" : colour(this.colourOf(key));
+      own.querySelector("button")?.setAttribute("aria-pressed", String(this.lit.has(key)));
+    }
+  }
+
+  /** @param {ReturnType<typeof ranked>[0]} rank */
+  item({ key, part }) {
+    const toggle = button(
+      "",
+      () => {
+        if (this.lit.has(key)) this.lit.delete(key);
+        else this.lit.add(key);
+        this.context?.changed();
+        this.soon();
+      },
+      {
+        class: "plain",
+        oncontextmenu: (/** @type {MouseEvent} */ event) => {
+          event.preventDefault();
+          this.openMenu(part, toggle, event);
+        },
+        onkeydown: (/** @type {KeyboardEvent} */ event) => {
+          if (event.key !== "m" && event.key !== "ContextMenu") return;
+          event.preventDefault();
+          this.openMenu(part, toggle);
+        },
+      },
+    );
+    fill(toggle, h("span", { class: "swatch", "aria-hidden": "true" }), name(key), h("span", { class: "value" }));
+    return h("li", { "data-key": key }, toggle);
+  }
+
+  /**
+   * @param {{key: string, from?: number} | null} part what was pointed at
+   * @param {HTMLElement} from
+   * @param {MouseEvent} [event]
+   */
+  openMenu(part, from, event) {
+    const { context, query, dataset } = this;
+    if (!context || !query) return;
+    const about = context.about(query.base);
+    const used = new Set(query.filters.map((f) => f.by));
+    const others = (about?.breakdowns ?? []).filter(
+      (/** @type {any} */ b) => b.name !== query.breakdown && (!used.has(b.name) || b.range),
+    );
+    const open = (/** @type {import("./query.js").Query} */ q) => () => context.add(write(q), dataset.name);
+    /** @type {import("./menu.js").Item[]} */
+    const items = [];
+    if (part) {
+      items.push({ heading: true, label: part.key });
+      items.push({ label: "Only this", act: open(only(query, part, null)) });
+      for (const b of others) items.push({ label: `Only this, by ${b.title}`, act: open(only(query, part, b.name)) });
+      items.push({ heading: true, label: "All" });
+    }
+    for (const b of others)
+      items.push({ label: `Break down by ${b.title}`, act: open({ ...query, breakdown: b.name }) });
+    if (query.breakdown) items.push({ label: "Without a breakdown", act: open({ ...query, breakdown: null }) });
+    items.push({ label: "Export as CSV", act: () => this.dispatchEvent(new CustomEvent("export", { bubbles: true })) });
+    const box = from.getBoundingClientRect();
+    showMenu(event?.clientX ?? box.left + 20, event?.clientY ?? box.bottom, items, from);
+  }
+}
+
+/**
+ * @param {import("./query.js").Query | undefined} query
+ * @param {any} about
+ */
+function describe(query, about) {
+  if (!query) return "";
+  const title = (/** @type {string} */ by) =>
+    about?.breakdowns?.find((/** @type {any} */ b) => b.name === by)?.title ?? by;
+  const filters = query.filters
+    .map((f) => ` of ${title(f.by)} ${f.compare === "=" ? "" : `${f.compare} `}${f.operand}`)
+    .join("");
+  const group = about?.grouping ? `${about.grouping}: ` : "";
+  const by = query.breakdown ? ` by ${title(query.breakdown)}` : "";
+  return `${group}${about?.title ?? query.base}${filters}${by}`;
+}
+
+customElements.define("cenote-graph", Panel);

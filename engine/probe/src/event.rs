@@ -1,0 +1,96 @@
+//! One thing that has happened, and the place where it did.
+
+use crate::breakdown::{Breakdown, Field};
+use crate::names::Op;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A word that many events carry, made once; see [`crate::Hub::label`].
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label(pub(crate) Arc<str>);
+
+impl Label {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a dataset is as an appliance sees it: pool, project and share; a volume right below its pool is a share of the
+/// default project.
+pub fn labels_of(dataset: &str, is_volume: bool) -> Vec<(Breakdown, &str)> {
+    let mut parts = dataset.splitn(3, '/');
+    let pool = parts.next().unwrap_or_default();
+    let (project, share) = match (parts.next(), parts.next()) {
+        (None, _) => ("default", ""),
+        (Some(volume), None) if is_volume => ("default", volume),
+        (Some(project), None) => (project, ""),
+        (Some(project), Some(share)) => (project, share),
+    };
+    vec![
+        (Breakdown::Dataset, dataset),
+        (Breakdown::Pool, pool),
+        (Breakdown::Project, if dataset.is_empty() { "" } else { project }),
+        (Breakdown::Share, share),
+    ]
+}
+
+/// What is the same for all events of a place: client, LUN, dataset, disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Labels([Option<Label>; Breakdown::LABELS]);
+
+impl Labels {
+    pub fn set(&mut self, by: Breakdown, label: Label) {
+        match by.field() {
+            Field::Label(index) => self.0[index] = Some(label),
+            _ => panic!("{by} is no label of a place"),
+        }
+    }
+
+    pub fn get(&self, index: usize) -> Option<&Label> {
+        self.0[index].as_ref()
+    }
+}
+
+/// One thing that has happened. What its family does not have stays as it is by default.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    pub op: Op,
+    /// The other word: the command, the class of the queue, hit or miss, component or type of object.
+    pub kind: &'static str,
+    /// In bytes, within the volume, file or device.
+    pub offset: u64,
+    pub bytes: u64,
+    pub latency: Duration,
+    pub failed: bool,
+    /// How many shared it.
+    pub writers: u64,
+    pub file: Option<&'a Label>,
+}
+
+impl Default for Event<'_> {
+    fn default() -> Self {
+        Event {
+            op: Op::Read,
+            kind: "",
+            offset: 0,
+            bytes: 0,
+            latency: Duration::ZERO,
+            failed: false,
+            writers: 1,
+            file: None,
+        }
+    }
+}
+
+impl Event<'_> {
+    pub(crate) fn nanos(&self) -> u64 {
+        u64::try_from(self.latency.as_nanos()).unwrap_or(u64::MAX)
+    }
+}

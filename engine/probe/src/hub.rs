@@ -1,0 +1,318 @@
+//! Where statistics are opened, and where the places that tell events find out whether anything is open.
+//!
+//! ```text
+//!   place ── probe.tell(event) ── nothing open of its family: one load, and that is all
+//!                 └── this thread's part of each open statistic (TLS), renewed when the family's epoch has moved
+//!   hub.open(query) ──▶ Opened ── take() ──▶ Sample            dropping it closes the statistic
+//!   hub.source(name, …)  what is asked, not told
+//! ```
+//!
+//! A daemon has one hub, shared by its pools and fronts; a test has its own, so that simulated pools do not count into
+//! each other. An event is told on the thread where it happens, without a lock; what it costs is one pass over the open
+//! statistics of its family.
+
+use crate::breakdown::Breakdown;
+use crate::counter::{Counter, Facts, Mine, lock};
+use crate::event::{Event, Label, Labels};
+use crate::query::Query;
+use crate::sample::{Reading, Sample};
+use crate::source::{Asked, Source, Sources};
+use crate::statistics::{Family, Statistic, Taken};
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, Weak};
+use units::{HashSet, Result};
+
+/// Open statistics of one family.
+struct Listeners {
+    /// 0 while there are none; otherwise another number after each change.
+    epoch: AtomicU64,
+    state: Mutex<ListenerState>,
+}
+
+#[derive(Default)]
+struct ListenerState {
+    changes: u64,
+    open: Vec<Arc<Counter>>,
+}
+
+impl Listeners {
+    fn new() -> Arc<Listeners> {
+        Arc::new(Listeners { epoch: AtomicU64::new(0), state: Mutex::default() })
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<Arc<Counter>>)) {
+        let mut state = lock(&self.state);
+        change(&mut state.open);
+        state.changes += 1;
+        self.epoch.store(if state.open.is_empty() { 0 } else { state.changes }, Relaxed);
+    }
+}
+
+/// See the module. Clones are the same hub.
+#[derive(Clone)]
+pub struct Hub(Arc<Inner>);
+
+struct Inner {
+    families: Box<[Arc<Listeners>]>,
+    labels: Mutex<Words>,
+    sources: Arc<Sources>,
+}
+
+/// Labels in use, so that equal ones are the same.
+#[derive(Default)]
+struct Words {
+    all: HashSet<Arc<str>>,
+    /// Looked through for those that are not in use any more when there are so many.
+    limit: usize,
+}
+
+impl Default for Hub {
+    fn default() -> Hub {
+        let families = Family::ALL.iter().map(|_| Listeners::new()).collect();
+        Hub(Arc::new(Inner { families, labels: Mutex::default(), sources: Arc::default() }))
+    }
+}
+
+impl Hub {
+    pub fn new() -> Hub {
+        Hub::default()
+    }
+
+    /// Begins to count what `query` asks for. Fails when it asks a source for what that does not tell apart.
+    pub fn open(&self, query: &Query) -> Result<Opened> {
+        let kind = match query.statistic.taken {
+            Taken::Told(family, _) => {
+                let (listeners, counter) = (self.listeners(family).clone(), Counter::new(query)?);
+                listeners.change(|open| open.push(counter.clone()));
+                Open::Told { listeners, counter }
+            }
+            Taken::Gauge | Taken::Counter | Taken::Busy => {
+                Open::Asked(Asked::new(query.clone(), self.0.sources.clone())?)
+            }
+        };
+        Ok(Opened { kind, query: query.clone() })
+    }
+
+    /// A place where events of `family` happen. Labels that are empty are left out.
+    pub fn probe(&self, family: Family, labels: &[(Breakdown, &str)]) -> Probe {
+        let mut all = Labels::default();
+        for (by, text) in labels.iter().filter(|(_, text)| !text.is_empty()) {
+            all.set(*by, self.label(text));
+        }
+        Probe { listeners: self.listeners(family).clone(), labels: Arc::new(all) }
+    }
+
+    /// The word for `text`, the same for all who ask; kept while it is in use.
+    pub fn label(&self, text: &str) -> Label {
+        let mut words = lock(&self.0.labels);
+        if let Some(known) = words.all.get(text) {
+            return Label(known.clone());
+        }
+        if words.all.len() >= words.limit {
+            words.all.retain(|word| Arc::strong_count(word) > 1);
+            words.limit = (words.all.len() * 2).max(1024);
+        }
+        let word: Arc<str> = text.into();
+        words.all.insert(word.clone());
+        Label(word)
+    }
+
+    /// Has the statistic ask `source`, besides others, until the registration is dropped. The source is given the
+    /// breakdown that is wanted, and must neither wait nor use the hub.
+    ///
+    /// Such a source takes filters of one breakdown only; [`Hub::readings`] takes all.
+    pub fn source(
+        &self,
+        statistic: &str,
+        source: Arc<dyn Fn(Option<Breakdown>) -> Sample + Send + Sync>,
+    ) -> Registration {
+        self.register(statistic, Source::Samples(source))
+    }
+
+    /// The same, where the source says all its values, each with what it is of.
+    pub fn readings(
+        &self,
+        statistic: &str,
+        source: Arc<dyn Fn() -> Vec<Reading> + Send + Sync>,
+    ) -> Registration {
+        self.register(statistic, Source::Readings(source))
+    }
+
+    fn register(&self, statistic: &str, source: Source) -> Registration {
+        let row = Statistic::named(statistic);
+        let row = row.filter(|row| !matches!(row.taken, Taken::Told(..)));
+        let name = row.unwrap_or_else(|| panic!("no statistic '{statistic}' that is asked")).name;
+        Registration { id: self.0.sources.add(name, source), sources: self.0.sources.clone() }
+    }
+
+    fn listeners(&self, family: Family) -> &Arc<Listeners> {
+        &self.0.families[family.index()]
+    }
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let open: usize = self.0.families.iter().map(|family| lock(&family.state).open.len()).sum();
+        write!(f, "Hub({open} statistics open that are told)")
+    }
+}
+
+/// A source that is asked until this is dropped.
+#[must_use = "the source is asked only while this is kept"]
+pub struct Registration {
+    id: u64,
+    sources: Arc<Sources>,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.sources.remove(self.id);
+    }
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Registration({})", self.id)
+    }
+}
+
+/// A statistic that is being counted, until this is dropped.
+pub struct Opened {
+    kind: Open,
+    query: Query,
+}
+
+enum Open {
+    Told { listeners: Arc<Listeners>, counter: Arc<Counter> },
+    Asked(Asked),
+}
+
+impl Opened {
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
+    /// What was told since the last look, or since it was opened; of a gauge what it is now. Waits for nothing. Only for
+    /// statistics in percent it must be called where there is a [`world`].
+    pub fn take(&self) -> Sample {
+        match &self.kind {
+            Open::Told { counter, .. } => counter.take(),
+            Open::Asked(asked) => asked.take(),
+        }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Open::Told { listeners, counter } = &self.kind {
+            listeners.change(|open| open.retain(|other| !Arc::ptr_eq(other, counter)));
+        }
+    }
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Opened({})", self.query)
+    }
+}
+
+/// A place where events of one family happen. Clones are the same place.
+#[derive(Clone)]
+pub struct Probe {
+    listeners: Arc<Listeners>,
+    labels: Arc<Labels>,
+}
+
+impl Probe {
+    /// Where nothing is told: for what runs alone.
+    pub fn none() -> Probe {
+        Probe { listeners: Listeners::new(), labels: Arc::default() }
+    }
+
+    /// Whether anything counts what happens here.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.listeners.epoch.load(Relaxed) != 0
+    }
+
+    /// Tells an event, which is made only when something counts it. Never waits.
+    #[inline]
+    pub fn tell<'a>(&self, event: impl FnOnce() -> Event<'a>) {
+        let epoch = self.listeners.epoch.load(Relaxed);
+        if epoch != 0 {
+            self.told(epoch, event());
+        }
+    }
+
+    fn told(&self, epoch: u64, event: Event<'_>) {
+        let facts = Facts { nanos: event.nanos(), event, labels: &self.labels };
+        let told = HERE.try_with(|here| here.borrow_mut().part(&self.listeners, epoch).count(&facts));
+        if told.is_err() {
+            // This thread is ending, and has nothing of its own any more.
+            Part::join(&self.listeners).count(&facts);
+        }
+    }
+}
+
+impl fmt::Debug for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Probe({:?})", self.labels)
+    }
+}
+
+thread_local! {
+    static HERE: RefCell<Here> = const { RefCell::new(Here(Vec::new())) };
+}
+
+/// What this thread counts, of each family that was told here.
+struct Here(Vec<Part>);
+
+/// This thread's part of the open statistics of a family.
+struct Part {
+    of: Weak<Listeners>,
+    epoch: u64,
+    counters: Vec<Mine>,
+}
+
+impl Here {
+    fn part(&mut self, listeners: &Arc<Listeners>, epoch: u64) -> &mut Part {
+        let at = self.0.iter().position(|part| std::ptr::eq(part.of.as_ptr(), Arc::as_ptr(listeners)));
+        match at {
+            Some(at) if self.0[at].epoch == epoch => &mut self.0[at],
+            at => self.renew(at, listeners),
+        }
+    }
+
+    #[cold]
+    fn renew(&mut self, at: Option<usize>, listeners: &Arc<Listeners>) -> &mut Part {
+        if let Some(at) = at {
+            self.0.swap_remove(at);
+        }
+        // What nobody counts any more is let go of at the next change of anything.
+        self.0.retain(|part| part.of.upgrade().is_some_and(|l| l.epoch.load(Relaxed) != 0));
+        self.0.push(Part::join(listeners));
+        let last = self.0.len() - 1;
+        &mut self.0[last]
+    }
+}
+
+impl Part {
+    fn join(listeners: &Arc<Listeners>) -> Part {
+        let state = lock(&listeners.state);
+        Part {
+            of: Arc::downgrade(listeners),
+            epoch: state.changes,
+            counters: state.open.iter().map(Counter::join).collect(),
+        }
+    }
+
+    fn count(&mut self, facts: &Facts<'_>) {
+        self.counters.iter_mut().for_each(|counter| counter.count(facts));
+    }
+}
+
+#[cfg(test)]
+mod tests;
