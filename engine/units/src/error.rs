@@ -1,8 +1,8 @@
 //! The engine's error: what the caller can do about it, what was being done, where, and why.
 //!
-//! It reads as one line: `read block 54:1:0:2a: no copy passed its checksum: disk1.img: I/O error`. The line holds every cause
-//! once, down to the last; so `source()` is `None`, or a program that prints chains would print them twice. A program that
-//! must know the cause asks [`Error::cause`].
+//! It reads as one line: `read block 54:1:0:2a: no copy passed its checksum: disk1.img: I/O error`. The line holds every
+//! cause once, down to the last; so `source()` is `None`, or a program that prints chains would print them twice. A program
+//! that must know the cause asks [`Error::cause`].
 
 use std::fmt;
 

@@ -11,9 +11,9 @@
 //! order of txgs: after a crash the pool must hold the result of the first `k` operations, for some `k` not smaller than
 //! what was acknowledged as durable. [`Work`] is such a run with reopening and power cuts.
 //!
-//! What many clients at once may rely on when the power goes is proved in [`power`]; what they may rely on when devices fail
-//! and come back, by [`Suspensions`], and of a host that fills up, by [`FullHosts`]; that devices can be exchanged under them,
-//! by [`DeviceCase`]; that a pool whose bytes lie does no harm, in [`forged`].
+//! What many clients at once may rely on when the power goes is proved in [`power`]; what they may rely on when devices
+//! fail and come back, by [`Suspensions`], and of a host that fills up, by [`FullHosts`]; that devices can be exchanged
+//! under them, by [`DeviceCase`]; that a pool whose bytes lie does no harm, in [`forged`].
 
 mod bench;
 mod branches;

@@ -16,8 +16,8 @@ pub fn bench(arguments: &[String]) -> Result<bool, Failure> {
 }
 
 /// Long runs of the torture: random work, with `--power` the power-cut proof, with `--forged` pools whose bytes lie, with
-/// `--suspended` devices that fail and come back, with `--devices` devices that come and go, with `--hosts` hosts that fill up,
-/// with `--kill` the daemon's. Other arguments are explained by the program that takes them.
+/// `--suspended` devices that fail and come back, with `--devices` devices that come and go, with `--hosts` hosts that fill
+/// up, with `--kill` the daemon's. Other arguments are explained by the program that takes them.
 pub fn torture(arguments: &[String]) -> Result<bool, Failure> {
     if let [kill, count] = arguments
         && kill == "--kill"

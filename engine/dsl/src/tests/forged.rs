@@ -38,8 +38,8 @@ fn a_head_dataset_that_is_a_snapshot_is_refused() {
     });
 }
 
-/// The count of a snapshot's clones was added to whatever it was, and at its end that was a panic in the sync: here each word
-/// of each structure is at its end once, and all that makes or unmakes something beside it is done.
+/// The count of a snapshot's clones was added to whatever it was, and at its end that was a panic in the sync: here each
+/// word of each structure is at its end once, and all that makes or unmakes something beside it is done.
 #[test]
 fn no_word_of_a_dataset_or_a_directory_at_its_end_is_a_panic() {
     in_world(async {
