@@ -319,7 +319,6 @@ impl Leaf {
     /// Counts an error and tells the group.
     pub(crate) fn count(&self, fault: Fault) {
         self.errors[fault as usize].fetch_add(1, Ordering::Relaxed);
-        if fault == Fault::Checksum {}
         self.lock().diagnosis.note(fault, world::now());
         self.suspected.fetch_or(1 << fault as u8, Ordering::Relaxed);
         self.alarm.store(true, Ordering::Relaxed);

@@ -163,7 +163,7 @@ impl DeviceCase {
             (Layout::Raidz { parity: 2 }, 4),
         ];
         let (layout, devices) = layouts[(self.seed % 5) as usize];
-        Shape { layout, devices, ashift: if self.seed % 2 == 0 { 12 } else { 9 }, logs: 0 }
+        Shape { layout, devices, ashift: if self.seed.is_multiple_of(2) { 12 } else { 9 }, logs: 0 }
     }
 
     /// All there are, those that the pool begins with first.
