@@ -123,7 +123,8 @@ impl Core {
         let (_, from_head) = self.dataset(from_dir.head).await?;
         let deadlist = Deadlist::open(self, from_head.deadlist).await?;
         phys.deadlist = deadlist.clone_keys(self, tx, phys.prev_snap_txg).await?.id();
-        from.num_children += 1;
+        // A count from disk may be at its end: then the snapshot is one that always has clones.
+        from.num_children = from.num_children.saturating_add(1);
         if self.version() >= versions::NEXT_CLONES {
             from.next_clones = self.add_to_set(tx, from.next_clones, ObjectType::NEXT_CLONES, id).await?;
         }

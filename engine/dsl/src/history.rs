@@ -104,7 +104,7 @@ impl History {
         while !ring::fits(&ring, len) {
             let oldest = self.record_len(&ring, ring.begin).await?;
             ring.begin += LENGTH + oldest;
-            ring.records_lost += 1;
+            ring.records_lost = ring.records_lost.saturating_add(1);
         }
         let [first, second] = ring::place(&ring, ring.end, len);
         let (head, tail) = bytes.split_at(first.len as usize);

@@ -62,6 +62,33 @@ fn at_any_percentage_an_empty_txg_is_not_full_and_a_dirty_one_ends() {
     }
 }
 
+/// It waited for a moment in which no txg was on its way: under load there is none, and `zpool clear` did not return.
+#[test]
+fn what_settles_is_the_txg_under_way_and_not_those_after_it() {
+    run(async {
+        let tunables = Tunables::default();
+        tunables.set(Tunable::DirtyDataSyncPercent, 0).unwrap();
+        let txgs = Txgs::new(Txg(10), &tunables);
+        world::timeout(Duration::from_secs(1), txgs.settled()).await.expect("none is under way").unwrap();
+        let syncing = world::spawn(sync_loop(txgs.clone(), Duration::from_secs(1)));
+        let writing = txgs.clone();
+        let writer = world::spawn(async move {
+            for _ in 0..1000 {
+                writing.begin().await.unwrap().dirtied(1);
+                world::sleep(Duration::from_millis(100)).await;
+            }
+        });
+        for _ in 0..20 {
+            world::sleep(Duration::from_millis(1730)).await;
+            let settled = world::timeout(Duration::from_millis(1001), txgs.settled()).await;
+            settled.expect("the next one is waited for too").unwrap();
+        }
+        writer.await;
+        txgs.close();
+        syncing.await;
+    });
+}
+
 /// Each of them waited by itself, for what was dirty when it came, and then all wrote: 187 % of `zfs_dirty_data_max`.
 #[test]
 fn a_thousand_writers_that_come_at_once_stay_below_the_wall() {

@@ -374,11 +374,13 @@ impl Txgs {
     /// # Errors
     /// What the pool is suspended for, whatever the patience.
     pub async fn settled(&self) -> Result<()> {
+        // Under load another one is always on its way.
+        let syncing = self.lock().syncing;
         let settled = || {
             let state = self.lock();
             match &state.halted {
                 Some(halted) => Some(Err(Error::new(halted.kind, "sync").because(halted.why.clone()))),
-                None => state.syncing.is_none().then_some(Ok(())),
+                None => syncing.is_none_or(|txg| state.synced >= txg).then_some(Ok(())),
             }
         };
         self.0.changed.until(settled).await

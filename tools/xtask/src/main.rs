@@ -67,6 +67,7 @@ cargo xtask COMMAND
                       --power: the power-cut proof: [--letters N] [--every-setup] [--seeds N] [--zdb-every N];
                       --forged: pools whose bytes lie: [POOL] [--seeds N] [--from SEED] [--minutes N];
                       --suspended: devices that fail and come back: [--seeds N] [--from SEED] [--minutes N];
+                      --hosts: hosts that fill up: [--seeds N] [--from SEED] [--minutes N];
                       --devices: devices that come and go: [--seeds N] [--from SEED] [--minutes N] [--zdb-every N];
                       --kill N: kill the daemon under load so often
   sim CASE            replay one case of these by its seed or name, everything printed

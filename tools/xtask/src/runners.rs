@@ -16,18 +16,17 @@ pub fn bench(arguments: &[String]) -> Result<bool, Failure> {
 }
 
 /// Long runs of the torture: random work, with `--power` the power-cut proof, with `--forged` pools whose bytes lie, with
-/// `--suspended` devices that fail and come back, with `--devices` devices that come and go, with `--kill` the daemon's.
-/// Other arguments are explained by the program that takes them.
+/// `--suspended` devices that fail and come back, with `--hosts` hosts that fill up, with `--devices` devices that come and
+/// go, with `--kill` the daemon's. Other arguments are explained by the program that takes them.
 pub fn torture(arguments: &[String]) -> Result<bool, Failure> {
     if let [kill, count] = arguments
         && kill == "--kill"
     {
         return kill_the_daemon(count);
     }
-    let (modes, rest): (Vec<String>, Vec<String>) = arguments
-        .iter()
-        .cloned()
-        .partition(|a| a == "--power" || a == "--forged" || a == "--suspended" || a == "--devices");
+    let is_mode =
+        |a: &String| ["--power", "--forged", "--suspended", "--devices", "--hosts"].contains(&a.as_str());
+    let (modes, rest): (Vec<String>, Vec<String>) = arguments.iter().cloned().partition(is_mode);
     let mode = modes.first().map_or("work", |mode| mode.trim_start_matches('-'));
     run(&[&TORTURE[..], &[mode]].concat(), &rest)
 }

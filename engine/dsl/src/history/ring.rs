@@ -11,6 +11,9 @@
 use ondisk::HistoryPhys;
 use units::{Error, Result};
 
+/// No history is so long, and offsets up to here can be added to.
+const END_MAX: u64 = 1 << 62;
+
 /// A run of bytes of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
@@ -28,6 +31,7 @@ pub fn check(ring: &HistoryPhys) -> Result<()> {
     let sound = ring.create_len < ring.max_offset
         && ring.max_offset <= 1 << 40
         && ring.begin <= ring.end
+        && ring.end <= END_MAX
         && ring.begin >= ring.create_len.min(ring.end)
         && ring.end - ring.begin <= room(ring);
     if sound { Ok(()) } else { Err(Error::corrupt(format!("history offsets {ring:?}"))) }
@@ -84,6 +88,7 @@ mod tests {
             HistoryPhys { end: 5000, ..good },
             HistoryPhys { max_offset: 0, ..good },
             HistoryPhys { max_offset: u64::MAX, end: u64::MAX, ..good },
+            HistoryPhys { begin: u64::MAX - 100, end: u64::MAX, ..good },
         ] {
             assert!(check(&bad).is_err(), "{bad:?}");
         }

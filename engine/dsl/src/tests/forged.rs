@@ -4,6 +4,7 @@ use super::VOL;
 use crate::bpobj::Bpobj;
 use crate::deadlist::Deadlist;
 use crate::testing::{Pool, in_world};
+use crate::{DestroySpec, NewClone};
 use dmu::Object;
 use ondisk::{BpobjPhys, BpobjSize, ObjsetType, Plain};
 use std::future::Future;
@@ -34,6 +35,46 @@ fn a_head_dataset_that_is_a_snapshot_is_refused() {
         pool.dsl.core().update_dataset(&pool.tx(), found.id, |phys| phys.num_children = 1).await.unwrap();
         let said = damage(pool.dsl.find("p/a")).await;
         assert!(said.contains("is a snapshot") && said.contains("'p/a'"), "{said}");
+    });
+}
+
+/// The count of a snapshot's clones was added to whatever it was, and at its end that was a panic in the sync: here each
+/// word of each structure is at its end once, and all that makes or unmakes something beside it is done.
+#[test]
+fn no_word_of_a_dataset_or_a_directory_at_its_end_is_a_panic() {
+    in_world(async {
+        for (name, is_directory) in
+            [("p/a", false), ("p/a@1", false), ("p", false), ("p/a", true), ("p", true)]
+        {
+            for word in 0.. {
+                let mut pool = modern().await;
+                pool.dsl.snapshot_all(&pool.tx(), &["p/a@1".into()], &[]).await.unwrap();
+                pool.sync().await;
+                let found = pool.dsl.find(name).await.unwrap();
+                let id = if is_directory { found.dir_id } else { found.id };
+                let object = pool.dsl.core().mos().object(id).await.unwrap();
+                let mut bonus = object.bonus().to_vec();
+                let Some(bytes) = bonus.get_mut(word * 8..word * 8 + 8) else { break };
+                bytes.fill(0xff);
+                object.set_bonus(&pool.tx(), &bonus).unwrap();
+                // Each may fail.
+                let tx = &pool.tx();
+                let new = NewClone { origin: "p/a@1", name: "p/clone", props: &[] };
+                _ = pool.dsl.clone_snapshot(tx, &new).await;
+                _ = pool.dsl.promote(tx, "p/clone").await;
+                _ = pool.dsl.snapshot_all(tx, &["p/a@2".into(), "p/clone@2".into()], &[]).await;
+                _ = pool.dsl.rollback(tx, "p/a", "p/a@2").await;
+                let spec = DestroySpec {
+                    names: vec!["p/a".into()],
+                    recursive: true,
+                    clones: true,
+                    ..DestroySpec::default()
+                };
+                if let Ok(plan) = pool.dsl.plan_destroy_of(&spec).await {
+                    _ = pool.dsl.destroy(tx, &plan).await;
+                }
+            }
+        }
     });
 }
 

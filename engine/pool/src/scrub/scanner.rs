@@ -285,7 +285,8 @@ impl Scanner {
         let mut state = lock(&self.0.pool.0.scrub.state);
         state.pass_examined += asize;
         if let Some(phys) = state.phys.as_mut().filter(|_| is_first_time) {
-            phys.examined += asize;
+            // A count from disk may be at its end.
+            phys.examined = phys.examined.saturating_add(asize);
         }
     }
 
@@ -332,8 +333,8 @@ impl Scanner {
             let lost = healed.lost.iter().filter(|lost| self.is_news(lost.at)).count() as u64;
             // With the position, which is kept together with these: what is done again counts again.
             self.0.pool.0.scrub.change(|phys| {
-                phys.processed += healed.bytes;
-                phys.errors += lost;
+                phys.processed = phys.processed.saturating_add(healed.bytes);
+                phys.errors = phys.errors.saturating_add(lost);
             });
             turns.into_iter().for_each(|turn| self.done(turn));
         }
@@ -363,7 +364,7 @@ impl Check for Scanner {
 
     fn damaged(&self, _set: &Set, suspect: Suspect) {
         if self.is_news(suspect.at) {
-            self.0.pool.0.scrub.change(|phys| phys.errors += 1);
+            self.0.pool.0.scrub.change(|phys| phys.errors = phys.errors.saturating_add(1));
         }
         self.0.pool.note_data_error(suspect.at, suspect.bp.as_ref().map_or(Txg::NONE, birth_of));
     }

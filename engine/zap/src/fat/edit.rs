@@ -157,7 +157,7 @@ impl<'s, S: Blocks> Edit<'s, S> {
         }
         let fit = leaf.insert(needle, cd, value);
         if fit == Fit::Done {
-            self.header.entries += 1;
+            self.header.entries = self.header.entries.saturating_add(1);
         }
         Ok(fit)
     }
@@ -228,7 +228,7 @@ impl<'s, S: Blocks> Edit<'s, S> {
 
     pub(super) fn add_leaf(&mut self, blkid: u64, leaf: Leaf<IoBuf>) {
         self.leaves.insert(blkid, leaf);
-        self.header.leaves += 1;
+        self.header.leaves = self.header.leaves.saturating_add(1);
     }
 
     /// The block of the leaf at `index` of the table.

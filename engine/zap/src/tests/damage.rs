@@ -42,7 +42,9 @@ fn random_damage_is_an_error_at_worst() {
                 // Mostly where the structure is: the head of the block, or a whole word anywhere.
                 let end = if numbers.below(2) == 0 { 104 } else { bytes.len() as u64 - 8 };
                 let at = numbers.below(end) as usize;
-                match numbers.below(4) {
+                match numbers.below(5) {
+                    // A count at its end.
+                    4 => bytes[at / 8 * 8..][..8].fill(0xff),
                     0 => bytes[at] ^= 1 << numbers.below(8),
                     1 => bytes[at] = numbers.next() as u8,
                     2 => bytes[at..at + 2].fill(numbers.next() as u8),
