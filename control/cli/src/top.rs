@@ -1,8 +1,8 @@
 //! `top`: what goes on now, by layer, a screen a second.
 //!
-//! Operations, bandwidth and response time of a layer stand together, with what Little's law makes of them: operations per
-//! second times response time is what is under way at once. Statistics are opened as temporary datasets, which end by themselves
-//! some minutes after nobody looks any more.
+//! Operations, bandwidth and response time of a layer stand together, with what Little's law makes of them: operations
+//! per second times response time is what is under way at once. Statistics are opened as temporary datasets, which end by
+//! themselves some minutes after nobody looks any more.
 //!
 //! The response time is the mean of a histogram whose buckets are narrow, each taken at its middle.
 

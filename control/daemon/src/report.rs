@@ -45,6 +45,6 @@ pub fn end_progress() {
 
 /// An error of the engine as one line about what was wanted.
 pub fn cannot(doing: &str, e: &units::Error) -> cli::Failure {
-    let why = std::error::Error::source(e).map_or_else(|| e.to_string(), ToString::to_string);
+    let why = e.cause().map_or_else(|| e.to_string(), ToString::to_string);
     cli::Failure::Failed(format!("cannot {doing}: {why}"))
 }

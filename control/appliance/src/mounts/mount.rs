@@ -104,8 +104,8 @@ impl Appliance {
 
     pub(super) async fn mount_one(&self, open: &Open, dataset: &str, plan: Plan) -> Result<()> {
         let failed = |e: &Error| {
-            let why = match std::error::Error::source(e) {
-                Some(source) => source.to_string(),
+            let why = match e.cause() {
+                Some(cause) => cause.to_string(),
                 None => e.to_string(),
             };
             ApiError::new(e.kind().into(), format!("cannot mount '{dataset}': {}", plain(&why)))

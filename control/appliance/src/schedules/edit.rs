@@ -44,7 +44,7 @@ impl Appliance {
             })
         });
         let id = changed.map_err(|e| {
-            let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
+            let why = e.cause().map_or_else(|| e.to_string(), ToString::to_string);
             ApiError::new(e.kind().into(), format!("cannot {doing}: {why}"))
         })?;
         Ok(Reply::Named { name: Automatic { id, ..Automatic::default() }.name() })
