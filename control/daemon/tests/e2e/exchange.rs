@@ -53,7 +53,10 @@ fn back() {
     let home = Home::new();
     let [_, b, _] = mirror(&home);
     home.run("zpool export tank");
-    let hidden = home.scratch.join("hidden");
+    // Elsewhere: under another name in the same place it would be found.
+    let elsewhere = home.scratch.join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let hidden = elsewhere.join("b.img");
     std::fs::rename(&b, &hidden).unwrap();
     home.run(&format!("zpool import -d {} tank", home.scratch.path().display()));
     let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --no-https");
