@@ -50,7 +50,7 @@ static BREAKDOWN: Shaped<BreakdownOf> = Shaped {
     take: |_| Err(Wrong::Missing("breakdown")),
 };
 
-/// Its breakdowns are objects in a list, which [`statistics`] takes.
+/// Its breakdowns are objects in a list, which `statistics` takes.
 pub static STATISTIC: Shaped<Statistic> = Shaped {
     shape: Shape::new(
         "statistic",

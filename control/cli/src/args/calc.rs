@@ -26,8 +26,11 @@ pub struct Calc {
 /// Statistics, live.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Top {
-    /// What to show, rather than the layers: iscsi.ops[client], io.ops[disk], nbd.ops[op=read][size]
-    #[arg(value_name = "STATISTIC")]
+    /// What to show, rather than the layers.
+    #[arg(
+        value_name = "STATISTIC",
+        help = "What to show, rather than the layers: iscsi.ops[client], io.ops[disk], nbd.ops[op=read][size]"
+    )]
     pub statistics: Vec<String>,
     /// End after so many seconds
     #[arg(short = 'n', long, value_name = "SECONDS")]
