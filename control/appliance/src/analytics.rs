@@ -7,6 +7,8 @@ mod capacity;
 mod machine;
 pub(crate) mod records;
 pub(crate) mod state;
+#[cfg(test)]
+mod tests;
 
 use crate::appliance::{Appliance, By};
 use ::analytics::{Errands, Limits, OfHub, Recorder};

@@ -142,6 +142,11 @@ impl Hub {
         self.register(statistic, Source::Readings(source))
     }
 
+    /// Whether there is a source of the statistic now. One without has the value 0.
+    pub fn has_source(&self, statistic: &str) -> bool {
+        self.0.sources.has(statistic)
+    }
+
     fn register(&self, statistic: &str, source: Source) -> Registration {
         let row = Statistic::named(statistic);
         let row = row.filter(|row| !matches!(row.taken, Taken::Told(..)));

@@ -45,6 +45,10 @@ impl Sources {
         drop(removed);
     }
 
+    pub fn has(&self, statistic: &str) -> bool {
+        lock(&self.0).all.iter().any(|(_, name, _)| *name == statistic)
+    }
+
     fn of(&self, statistic: &str) -> Vec<(u64, Source)> {
         let registered = lock(&self.0);
         let of = registered.all.iter().filter(|(_, name, _)| *name == statistic);

@@ -19,6 +19,7 @@ pub(super) fn register(hub: &Hub) -> Vec<Registration> {
     vec![
         hub.readings("cpu.utilization", Arc::new(move || processors(&read("/proc/stat")))),
         hub.readings("nic.kilobytes", Arc::new(move || devices(&read("/proc/net/dev")))),
+        hub.readings("mem.used", Arc::new(move || memory(&read("/proc/self/status")))),
     ]
 }
 
@@ -72,6 +73,21 @@ fn devices(dev: &str) -> Vec<Reading> {
     readings
 }
 
+/// Bytes of the daemon that are in memory, by what the kernel says they are: together what it calls resident.
+fn memory(status: &str) -> Vec<Reading> {
+    let parts = [("RssAnon:", "heap and buffers"), ("RssFile:", "program"), ("RssShmem:", "shared")];
+    let mut readings = Vec::new();
+    for (name, component) in parts {
+        let kilobytes =
+            status.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB")?.parse().ok());
+        if let Some(kilobytes) = kilobytes {
+            let value = u64::saturating_mul(kilobytes, 1024);
+            readings.push(Reading { marks: vec![word(Breakdown::Component, component)], value });
+        }
+    }
+    readings
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,5 +134,15 @@ mod tests {
     fn the_kernel_of_this_machine_is_understood() {
         let of_here = processors(&std::fs::read_to_string("/proc/stat").unwrap());
         assert!(of_here.iter().map(|reading| reading.value).sum::<u64>() > 0);
+    }
+
+    #[test]
+    fn memory_is_what_the_kernel_calls_resident() {
+        let status =
+            "VmRSS:\t    1230 kB\nRssAnon:\t    1000 kB\nRssFile:\t     230 kB\nRssShmem:\t       0 kB\n";
+        let expected = [("heap and buffers", 1000 << 10), ("program", 230 << 10), ("shared", 0)];
+        assert_eq!(told(memory(status)), expected.map(|(word, bytes)| (word.to_string(), bytes)));
+        assert_eq!(told(memory("RssAnon:\t many kB\n")), []);
+        assert!(!memory(&std::fs::read_to_string("/proc/self/status").unwrap()).is_empty());
     }
 }
