@@ -16,7 +16,7 @@ const MINUTE: f64 = 60.0;
 /// How long a one-time code may lie about, and how often a wrong one is said before it is worth nothing.
 const CODE_LIVES: f64 = 60.0 * MINUTE;
 const CODE_TRIES: u32 = 10;
-/// 45 bits, in letters that nobody mistakes.
+/// 45 bits, in letters that are not mistaken for one another.
 const CODE_LETTERS: usize = 9;
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// In the throttle; no user is called that.

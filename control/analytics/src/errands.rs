@@ -6,7 +6,7 @@ use world::sync::oneshot;
 
 type Errand = Box<dyn FnOnce() + Send>;
 
-/// Whoever does them. Dropped, it ends when all are done.
+/// The thread that does them. Dropped, it ends when all are done.
 #[derive(Clone)]
 pub struct Errands(Option<mpsc::Sender<Errand>>);
 

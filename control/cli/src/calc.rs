@@ -52,7 +52,7 @@ fn read(args: &Calc) -> Result<Numbers, String> {
     })
 }
 
-/// `100MB` as those who sell networks and disks mean it; everything else as `zfs` does.
+/// `100MB` as data sheets of networks and disks mean it; everything else as `zfs` does.
 fn bytes(text: &str) -> Option<f64> {
     let text = text.trim().trim_end_matches("/s");
     let decimal = DECIMAL

@@ -2,7 +2,7 @@
 //!
 //! Operations, bandwidth and response time of a layer stand together, with what Little's law makes of them: operations
 //! per second times response time is what is under way at once. Statistics are opened as temporary datasets, which end by
-//! themselves some minutes after nobody looks any more.
+//! themselves some minutes after their last reader.
 //!
 //! The response time is the mean of a histogram whose buckets are narrow, each taken at its middle.
 

@@ -1,4 +1,4 @@
-//! `cenote page`: where the web page of a running daemon is, and a code by which whoever has the home gets in.
+//! `cenote page`: where the web page of a running daemon is, and a code by which the owner of the home gets in.
 
 use crate::{password, report};
 use appliance::Home;

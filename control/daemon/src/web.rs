@@ -122,7 +122,8 @@ impl Running {
     }
 }
 
-/// Serves the API of this appliance; `plain`: the page without TLS too, on this machine alone, though nobody asked for it.
+/// Serves the API of this appliance; `plain`: the page without TLS too, on this machine alone, also where no option asks
+/// for it.
 pub fn start(appliance: &Appliance, home: &Home, web: &Web, plain: bool) -> Result<Running, String> {
     let configuration = appliance.configuration().map_err(|e| e.to_string())?;
     let access = open_access(home, configuration)?;

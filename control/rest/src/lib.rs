@@ -14,7 +14,7 @@
 //! what its body and its answer hold. Routing, the permission check, the check of bodies, the redaction of secrets in
 //! the audit log and the OpenAPI document come from there, see [`table`] and [`openapi`].
 //!
-//! Before anything else, who asks for the web page gets it: see `page`.
+//! Before anything else, a request for the web page is answered: see `page`.
 //!
 //! hyper runs on a thread of its own with tokio, beside the engine's loops, and reaches them through
 //! [`api::Service`] alone; passwords are hashed on threads of tokio's, a few at a time.

@@ -4,7 +4,7 @@ use crate::server::{Answer, Rest};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method};
 
-/// What a door without TLS may be called: it is on this machine alone, and a name of somebody else's that leads here is a
+/// What a door without TLS may be called: it is on this machine alone, and another site's name that leads here is a
 /// trick to have a browser ask for them.
 const OWN_NAMES: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 

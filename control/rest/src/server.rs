@@ -249,7 +249,7 @@ impl Rest {
         Ok(used?)
     }
 
-    /// A code by which root gets in once; the one before is worth nothing from now on. For whoever has the home.
+    /// A code by which root gets in once; the one before is worth nothing from now on. For the owner of the home.
     pub fn new_code(&self) -> access::Secret {
         self.access().new_code(self.now())
     }

@@ -9,8 +9,8 @@
 //!   nothing, through the Unix socket                           the owner of the home: root
 //! ```
 //!
-//! A browser sends the cookie whoever made it ask: `SameSite=Strict` keeps other sites out, and the header, which no other
-//! origin can send without a permission that is never given, keeps out what is of the same site at another port.
+//! A browser sends the cookie whichever page made it ask: `SameSite=Strict` keeps other sites out, and the header, which no
+//! other origin can send without a permission that is never given, keeps out what is of the same site at another port.
 
 use access::Secret;
 use base64::Engine;

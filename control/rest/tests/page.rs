@@ -1,4 +1,4 @@
-//! The web page at its door without TLS, as a browser speaks there, and as those do who want in beside it.
+//! The web page at its door without TLS, as a browser speaks there, and as what attacks it does.
 
 #![allow(clippy::unwrap_used)]
 

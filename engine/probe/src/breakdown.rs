@@ -35,7 +35,7 @@ table! {
     }
 }
 
-/// What numbers of a range are, for those who write and read them.
+/// What numbers of a range are, as queries write and read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// `512K`.

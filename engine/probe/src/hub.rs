@@ -106,7 +106,7 @@ impl Hub {
         Probe { listeners: self.listeners(family).clone(), labels: Arc::new(all) }
     }
 
-    /// The word for `text`, the same for all who ask; kept while it is in use.
+    /// The word for `text`, the same for each caller; kept while it is in use.
     pub fn label(&self, text: &str) -> Label {
         let mut words = lock(&self.0.labels);
         if let Some(known) = words.all.get(text) {
@@ -297,7 +297,7 @@ impl Here {
         if let Some(at) = at {
             self.0.swap_remove(at);
         }
-        // What nobody counts any more is let go of at the next change of anything.
+        // What no open statistic counts any more is let go of at the next change of anything.
         self.0.retain(|part| part.of.upgrade().is_some_and(|l| l.epoch.load(Relaxed) != 0));
         self.0.push(Part::join(listeners));
         let last = self.0.len() - 1;

@@ -3,7 +3,7 @@
 //! ```text
 //!   cdb          bytes of a command -> Command, or the sense that refuses it          (pure)
 //!   inquiry, mode, opcodes, report   what a unit says of itself                       (pure)
-//!   registrations persistent reservations: who registered, who holds                   (pure)
+//!   registrations persistent reservations: registrants and the holder                   (pure)
 //!   device       one unit, shared by all that reach it; a Path is one initiator's way to it
 //!   epoch        the tasks of a path, as an abort sees them
 //!   media        reads, writes and their kin, carried out on a LogicalUnit

@@ -45,7 +45,7 @@ pub fn trials() -> Vec<Trial> {
             let refused = home.fails("serve --http 0.0.0.0:0", 1);
             assert!(refused.contains("that is for 127.0.0.1 alone; use --https"), "{refused}");
             let (daemon, text) = home.start("serve --https 127.0.0.1:0 --iscsi 127.0.0.1:0");
-            assert!(!text.contains("http://"), "nobody asked for a door without TLS: {text}");
+            assert!(!text.contains("http://"), "a door without TLS was not asked for: {text}");
             let told = home.run("page");
             let words: Vec<&str> = told.split_whitespace().collect();
             assert!(words[0].starts_with("https://127.0.0.1:") && words[1] == "code", "{told}");

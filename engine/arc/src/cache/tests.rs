@@ -341,7 +341,7 @@ fn a_block_larger_than_half_a_shard_is_refused() {
     assert!(Cache::new(64 << 20).shards.len() == 1 && Cache::new(1 << 40).shards.len() == 256);
 }
 
-/// Whoever overwrites part of a block copied all of it, since the cache had it too.
+/// Overwriting part of a block copied all of it, since the cache had it too.
 #[test]
 fn what_is_taken_is_its_takers_alone_and_a_ghost_is_not_taken() {
     let cache = Cache::with_shards(10 * 8352, 1);

@@ -21,7 +21,7 @@ pub(crate) struct UnitsSeen {
     probes: BTreeMap<Lun, Probe>,
 }
 
-/// Who sends the commands, and where to, for statistics.
+/// The initiator, target and unit of the commands, for statistics.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub hub: Hub,
