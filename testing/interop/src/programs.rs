@@ -1,7 +1,8 @@
 //! Programs of others: whether the machine has them, and running them so that a failure explains itself.
 
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// Where a program is. Some of the needed ones live where the path of many users does not lead.
 pub fn find(program: &str) -> Option<PathBuf> {
@@ -41,6 +42,25 @@ pub fn output(command: &mut Command) -> Output {
     command.output().unwrap_or_else(|e| panic!("{command:?} cannot be started: {e}"))
 }
 
+/// Runs a command to its end with this text as its input. A program that ends before it has read all of it has done so
+/// for a reason, which its exit code and its output tell.
+///
+/// # Panics
+/// When it cannot be started, or its input fails for another reason than its end.
+pub fn feed(command: &mut Command, text: &str) -> Output {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?} cannot be started: {e}"));
+    let mut input = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(move || input.write_all(text.as_bytes()));
+        let output = child.wait_with_output().unwrap();
+        match writer.join().unwrap() {
+            Err(e) if e.kind() != ErrorKind::BrokenPipe => panic!("{command:?} takes no input: {e}"),
+            _ => output,
+        }
+    })
+}
+
 /// Both streams of a command's output.
 pub fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
@@ -55,5 +75,15 @@ mod tests {
         assert!(find("sh").is_some());
         assert_eq!(find("no-such-program-anywhere"), None);
         assert_eq!(run(command("sh").args(["-c", "echo hello"])), "hello\n");
+    }
+
+    /// The text is more than a pipe holds: the program is gone while it is written.
+    #[test]
+    fn a_program_that_ends_before_it_has_read_its_input_is_heard() {
+        let text = "line\n".repeat(100_000);
+        let output = feed(command("sh").args(["-c", "echo no >&2; exit 3"]), &text);
+        assert_eq!((output.status.code(), said(&output).as_str()), (Some(3), "no\n"));
+        let output = feed(&mut command("cat"), &text);
+        assert!(output.status.success() && said(&output) == text);
     }
 }

@@ -11,7 +11,7 @@ use crate::clients::{FUSE, LOOP, XFS, until_there};
 use crate::home::{Daemon, Home};
 use crate::shell::{DEPLOYMENT, GROUPS, shell, typed};
 use interop::harness::{Need, ROOT, Trial, trial};
-use interop::programs::{command, run, said};
+use interop::programs::{command, feed, run, said};
 use interop::zdb;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -248,15 +248,7 @@ impl Database {
     }
 
     fn sql(&self, text: &str) -> String {
-        let mut child = self
-            .client()
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
+        let output = feed(&mut self.client(), text);
         assert!(output.status.success(), "{}", said(&output));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }

@@ -2,7 +2,7 @@
 
 use crate::home::{Daemon, Home};
 use interop::harness::{Need, Trial, trial};
-use interop::programs::{find, run, said};
+use interop::programs::{feed, find, run, said};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -386,12 +386,7 @@ fn free_port() -> u16 {
 }
 
 fn shell(home: &Home, script: &str) {
-    use std::io::Write;
-    let mut command = home.cenote(&["shell"]);
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = feed(&mut home.cenote(&["shell"]), script);
     assert!(output.status.success(), "{script}: {}", said(&output));
 }
 

@@ -2,10 +2,9 @@
 
 use crate::home::Home;
 use interop::harness::{Need, Trial, trial};
-use interop::programs::said;
-use std::io::Write;
+use interop::programs::{feed, said};
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::Output;
 
 pub fn trials() -> Vec<Trial> {
     vec![trial(
@@ -81,11 +80,7 @@ const LOOKS: &[&str] = &[
 ];
 
 fn shell(home: &Home, words: &[&str], script: &str) -> Output {
-    let mut command = home.cenote(&[&["shell"], words].concat());
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
+    feed(&mut home.cenote(&[&["shell"], words].concat()), script)
 }
 
 fn remote() {

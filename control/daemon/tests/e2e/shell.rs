@@ -2,10 +2,8 @@
 
 use crate::home::{Daemon, Home};
 use interop::harness::{Need, Trial, trial};
-use interop::programs::{command, run, said};
+use interop::programs::{command, feed, run, said};
 use std::collections::BTreeSet;
-use std::io::Write;
-use std::process::Stdio;
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -23,11 +21,7 @@ pub fn trials() -> Vec<Trial> {
 
 /// What a script prints; it must end with this code.
 pub fn shell(home: &Home, words: &[&str], script: &str, code: i32) -> String {
-    let mut command = home.cenote(&[&["shell"], words].concat());
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = feed(&mut home.cenote(&[&["shell"], words].concat()), script);
     assert_eq!(output.status.code(), Some(code), "{script}: {}", said(&output));
     said(&output)
 }
