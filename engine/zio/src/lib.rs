@@ -31,6 +31,7 @@
 
 mod claim;
 mod gang;
+mod inner;
 mod log;
 mod mem;
 mod pipeline;

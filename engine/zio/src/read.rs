@@ -1,7 +1,7 @@
 //! Reading one block: a copy that passes its checksum, whatever it takes.
 
 use crate::gang;
-use crate::pipeline::Inner;
+use crate::inner::Inner;
 use crate::sick::Loss;
 use crate::store::Bookmark;
 use codec::checksum::{mac, sealed};
