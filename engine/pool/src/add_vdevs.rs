@@ -12,9 +12,9 @@
 //! Vdevs are added and removed one change at a time ([`Inner::reshaping`](crate::pool::Inner)), since each change counts
 //! on the numbers that the vdevs have.
 
-use crate::create::{make_metaslab_array, min_alloc, unusable, worst};
+use crate::create::{make_metaslab_array, unusable};
 use crate::guids::Guids;
-use crate::open::space_spec;
+use crate::parts::{min_alloc, space_spec, worst};
 use crate::pool::Pool;
 use crate::vdev_zaps;
 use dmu::Tx;

@@ -16,6 +16,10 @@
 //! What cannot be replayed waits: its dataset can be read, and not written to. Whatever waits, or is lost with a device,
 //! is told by name: [`Pool::problems`], [`Pool::waiting_logs`].
 
+mod waiting;
+
+pub use waiting::WaitingLog;
+
 use crate::pool::{Pool, lock};
 use ondisk::{LogRecordKind, ObjsetType, ZilHeader};
 use std::collections::BTreeMap;
@@ -24,25 +28,6 @@ use tunables::Tunable;
 use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
 use zil::chain::{Chain, End, Position};
 use zpl::WriteOptions;
-
-/// A log that waits to be replayed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaitingLog {
-    pub dataset: String,
-    /// The records that were not replayed yet.
-    pub records: u64,
-    /// Why it could not be replayed, when that was tried.
-    pub why: Option<String>,
-}
-
-impl std::fmt::Display for WaitingLog {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let WaitingLog { dataset, records, why } = self;
-        let unit = if *records == 1 { "record" } else { "records" };
-        write!(f, "intent log of '{dataset}' waits to be replayed; {records} {unit}")?;
-        why.as_ref().map_or(Ok(()), |why| write!(f, "; {why}"))
-    }
-}
 
 /// What a walk over one log found.
 #[derive(Clone, Debug, Default)]

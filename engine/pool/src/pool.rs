@@ -1,5 +1,7 @@
 //! An open pool: what it is made of.
 
+pub(crate) use crate::lock::lock;
+
 use crate::assemble::Knot;
 use crate::intent_log::IntentLogs;
 use crate::logs::WaitingLog;
@@ -11,7 +13,7 @@ use metaslab::{Class, Space};
 use ondisk::{NvList, NvValue, Uberblock};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tunables::Tunables;
 use txg::{DeviceSpace, Txgs};
 use units::{Guid, Result, Txg};
@@ -44,6 +46,9 @@ impl Host {
         ))
     }
 }
+
+/// What was set on each vdev that anything was set on.
+pub type VdevProperties = BTreeMap<Guid, BTreeMap<String, String>>;
 
 /// See the crate. Clones are the same pool.
 #[derive(Clone)]
@@ -86,7 +91,7 @@ pub(crate) struct Inner {
     pub errors: crate::errors::Errors,
     pub intent_logs: Arc<IntentLogs>,
     /// What was set on single vdevs, as their ZAPs say.
-    pub vdev_properties: Mutex<crate::VdevProperties>,
+    pub vdev_properties: Mutex<VdevProperties>,
     /// Tells this opening of the pool from others.
     pub load_guid: u64,
     /// Damage that was met, for the administrator.
@@ -102,11 +107,6 @@ pub(crate) struct Inner {
     pub panics: Mutex<Vec<world::Panic>>,
     /// Those that were claimed in the first txg, until they are dealt with.
     pub claimed_logs: Mutex<Vec<units::ObjectId>>,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What these locks guard is replaced whole or pushed to.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl std::fmt::Debug for Pool {
