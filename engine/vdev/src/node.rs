@@ -9,9 +9,9 @@
 //! A read may carry a [`Check`]. Whoever has the whole block in hand applies it: a leaf or a mirror. RAIDZ reads its
 //! columns without one and applies it to what it put together.
 
+use crate::kinds::mirror;
+use crate::kinds::raidz::{self, map::Shape};
 use crate::leaf::{Fault, Leaf};
-use crate::mirror;
-use crate::raidz::{self, map::Shape};
 use crate::{Aux, Errors, Health, Priority, Spec, State, VdevType};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use std::sync::Arc;

@@ -4,10 +4,10 @@
 //! usable, and its group does without it as far as its redundancy goes. What this program cannot read at all is an
 //! error that names it, and so is a device that another process has open for writing: the pool is in use.
 
+use crate::kinds::raidz::map::Shape;
 use crate::label::read::{Labels, read_labels};
 use crate::leaf::Leaf;
 use crate::node::{Body, Node};
-use crate::raidz::map::Shape;
 use crate::{Aux, Device, Health, Spec, State, VdevType, geometry};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use ondisk::label::MIN_DEVICE_SIZE;

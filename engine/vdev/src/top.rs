@@ -450,7 +450,7 @@ fn places(node: &Node, offset: u64, bytes: std::ops::Range<usize>) -> Vec<Place>
         Body::Mirror(children) => children.iter().flat_map(|c| places(c, offset, bytes.clone())).collect(),
         Body::Raidz(shape, children) => {
             let map = shape.map(offset, bytes.len());
-            let of_column = |(i, column): (usize, &crate::raidz::map::Column)| {
+            let of_column = |(i, column): (usize, &crate::kinds::raidz::map::Column)| {
                 let mut found = places(&children[column.child], column.offset, column.bytes.clone());
                 if i < map.parity {
                     found.iter_mut().for_each(|place| place.bytes = None);

@@ -1,7 +1,7 @@
 //! The tree of a new pool, from what `zpool create` and `zpool add` were asked for. Pure: devices were looked at before.
 
 use super::{Bias, Spec, VdevType};
-use crate::raidz::map::Shape;
+use crate::kinds::raidz::map::Shape;
 use crate::{AuxKind, geometry};
 use ondisk::label::MIN_DEVICE_SIZE;
 use std::collections::BTreeSet;
