@@ -10,8 +10,8 @@
 mod presence;
 
 use crate::closing::Closable;
-use crate::diagnosis::{Diagnosis, Verdict};
-use crate::flush::{Due, Durability};
+use crate::diagnosis::{Diagnosis, Fault, Verdict};
+use crate::flush::{Due, Durability, LOST};
 use crate::geometry::leaf_asize;
 use crate::label::read::{Labels, read_labels};
 use crate::queue::schedule::{Direction, Shape};
@@ -48,9 +48,6 @@ pub struct Leaf {
     missing: Missing,
 }
 
-/// What there is to say of a device after a flush that failed.
-pub(crate) const LOST: &str = "an earlier flush failed, and what it was to make durable may be lost";
-
 /// What the intent log writes belongs to a txg at most so far ahead of the one that is being synced.
 const MISSED_AHEAD: u64 = 2;
 
@@ -75,13 +72,6 @@ pub(crate) struct Suspicion {
     /// An operation failed; if not, there were only wrong checksums.
     pub failed_io: bool,
     pub verdict: Verdict,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    Read,
-    Write,
-    Checksum,
 }
 
 impl Leaf {
