@@ -211,13 +211,18 @@ impl Spec {
         self.children.iter_mut().for_each(|c| c.set_paths(devices));
     }
 
+    /// How many of its devices are for parity; pools older than double parity did not say.
+    pub fn parity(&self) -> u64 {
+        if self.vdev_type.has_parity() { self.nparity.unwrap_or(1) } else { 0 }
+    }
+
     /// The name in listings, without a leaf's directory: `mirror-0`, `raidz1-2`, `/dev/sda` becomes `sda`.
     pub fn name(&self) -> String {
         let id = self.id.unwrap_or(0);
         match (self.vdev_type, &self.path) {
             (t, Some(path)) if t.is_leaf() => path.strip_prefix("/dev/").unwrap_or(path).to_string(),
             (t, None) if t.is_leaf() => self.guid.to_string(),
-            (t, _) if t.has_parity() => format!("{t}{}-{id}", self.nparity.unwrap_or(1)),
+            (t, _) if t.has_parity() => format!("{t}{}-{id}", self.parity()),
             (t, _) => format!("{t}-{id}"),
         }
     }
