@@ -4,8 +4,8 @@
 //! stream, and the window ahead of it doubles up to [`MAX_AHEAD`]; a read elsewhere starts a new stream in place of the one
 //! longest idle. [`PrefetchStream::observe`] is pure and says which blocks to fetch; [`Object::observe_read`] fetches them.
 //!
-//! Who knows which objects will be opened says so to [`ObjSet::prefetch_dnodes`]. Nobody waits for what is fetched in
-//! advance; [`aside`] makes a task only of what is not in the cache.
+//! A caller that knows which objects will be opened says so to [`ObjSet::prefetch_dnodes`]. Nothing waits for what is
+//! fetched in advance; [`aside`] makes a task only of what is not in the cache.
 
 use crate::lock::lock;
 use crate::object::Object;
@@ -79,13 +79,13 @@ impl Object {
         let fetch = prefetch_streams.observe(blocks, u64::from(attrs.block_size));
         for blkid in fetch.start..fetch.end.min(attrs.max_blkid + 1) {
             let object = self.clone();
-            // Detached: nobody waits for a prefetch.
+            // Detached: nothing waits for a prefetch.
             drop(world::spawn(async move { object.prefetch_block(blkid).await }));
         }
     }
 }
 
-/// Does something that nobody waits for: what need not wait itself here and now, the rest as a task.
+/// Does something that is not waited for: what need not wait itself here and now, the rest as a task.
 pub fn aside(work: impl Future<Output = ()> + Send + 'static) {
     let mut work = Box::pin(work);
     // The task looks once more before it waits, so nothing need be told of this look.

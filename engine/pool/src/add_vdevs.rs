@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   open the devices ─▶ txg N: fresh labels, metaslab arrays, ZAPs, configuration ─▶ N is on disk ─▶ blocks may go there
-//!                                            │ a crash before N is committed:                          │ a crash after:
-//!                                            └ labels of txg 0, which nobody takes for a pool's        └ the pool has them
+//!                                          │ a crash before N is committed:                      │ a crash after:
+//!                                          └ labels of txg 0: no import takes them for a pool's  └ the pool has them
 //! ```
 //!
 //! No block is put on a new vdev before the configuration that names it is on disk: log blocks are written outside of

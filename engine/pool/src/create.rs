@@ -1,7 +1,7 @@
 //! Making a pool.
 //!
-//! The devices get labels of txg 0 first, which nobody takes for a pool; then the first state is written as txg 4, and its
-//! uberblock makes it one. A crash before that leaves devices that belong to nobody.
+//! The devices get labels of txg 0 first, which no import takes for a pool; then the first state is written as txg 4, and
+//! its uberblock makes it one. A crash before that leaves devices that belong to no pool.
 
 use crate::assemble::{MapStyle, MosSpaceLog};
 use crate::file_systems::accounting;

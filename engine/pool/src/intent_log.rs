@@ -4,7 +4,7 @@
 //!   open_volume ─▶ intent_log_of(dataset)             one log per dataset, however often it is opened
 //!   sync(txg)   ─▶ logs: blocks freed, headers moved ─▶ datasets written ─▶ uberblock ─▶ records dropped
 //!   destroy     ─▶ the whole log is freed in the same txg
-//!   export, close ─▶ closed, then freed: nothing is left for whoever opens the pool next
+//!   export, close ─▶ closed, then freed: nothing is left for the next opener of the pool
 //! ```
 //!
 //! What a crash leaves is the business of `logs`.

@@ -4,7 +4,7 @@
 //!   survey       each head with a log: walk it, count it            a log vdev is missing? refused, or -m
 //!   claim        in the first txg, before anything else             (writable only)
 //!   ── first txg on disk ──
-//!   replay       each record by whoever knows what it means: `zvol`, `zpl`; then the log is done away with
+//!   replay       each record by the layer that knows what it means: `zvol`, `zpl`; then the log is done away with
 //!                with `zil_replay_disable`, it is thrown away
 //! ```
 //!
@@ -143,7 +143,7 @@ impl Pool {
         let header = set.phys().zil_header;
         let problem = |what: &str| self.0.note_problem(format!("'{}': {what}", head.name));
         if let Some(unreadable) = &head.survey.unreadable {
-            // Somebody has said that it may be lost; what comes before it is replayed.
+            // An administrator has said that it may be lost; what comes before it is replayed.
             problem(&format!("synchronous writes in its intent log are lost: {unreadable}"));
         } else if let Some(damage) = &head.survey.damage {
             problem(damage);
@@ -167,7 +167,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Replays the claimed logs; called when the pool syncs. Nobody has a dataset open yet.
+    /// Replays the claimed logs; called when the pool syncs. No dataset is open yet.
     pub(crate) async fn replay_logs(&self) -> Result<()> {
         let claimed = std::mem::take(&mut *lock(&self.0.claimed_logs));
         if claimed.is_empty() {

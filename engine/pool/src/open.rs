@@ -113,7 +113,7 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions, limit: Option<T
         }
         Err(e) => Err(e),
     };
-    // When it is refused the devices are given back: somebody may want to try in another way.
+    // When it is refused the devices are given back: it may be tried in another way.
     let pool = match built {
         Ok(pool) => pool,
         Err(e) => {
@@ -372,7 +372,7 @@ pub(crate) async fn read_checksummer(dsl: &Dsl) -> Result<Arc<Checksummer>> {
 }
 
 impl Pool {
-    /// What is to be done before anybody uses the pool.
+    /// What is to be done before the pool is used.
     async fn begin(&self, missing_log: bool) -> Result<()> {
         if !self.is_read_only() {
             self.check_writable().await?;

@@ -22,7 +22,7 @@ use vdev::label::config::PoolConfig;
 use world::Task;
 use zio::Pipeline;
 
-/// Who opens pools: written into labels, so that another machine sees whose the pool is.
+/// The host that opens pools: written into labels, so that another machine sees whose the pool is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
     pub id: u64,
@@ -77,9 +77,9 @@ pub(crate) struct Inner {
     pub read_only: bool,
     /// Readers of the MOS in open context, and the sync tasks that change it.
     pub admin: Arc<world::sync::RwLock<()>>,
-    /// Held by whoever adds or removes vdevs.
+    /// Held while vdevs are added or removed.
     pub reshaping: world::sync::Mutex<()>,
-    /// Held by whoever changes snapshots and clones, until the change is on disk.
+    /// Held while snapshots and clones are changed, until the change is on disk.
     pub branching: world::sync::Mutex<()>,
     pub syncing: Mutex<Option<Task<()>>>,
     /// See [`crate::heal`].
@@ -100,7 +100,7 @@ pub(crate) struct Inner {
     pub file_systems: Mutex<BTreeMap<units::ObjectId, zpl::WeakFileSystem>>,
     /// What was touched in the DSL before this they follow; see [`dsl::Dsl::touched_since`].
     pub followed: world::sync::Mutex<Option<u64>>,
-    /// Held by whoever opens one.
+    /// Held while one is opened.
     pub opening: world::sync::Mutex<()>,
     pub waiting_logs: Mutex<Vec<WaitingLog>>,
     /// Panics in work for this pool.

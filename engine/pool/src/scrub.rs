@@ -137,7 +137,7 @@ impl Pool {
         }
     }
 
-    /// Starts a scan that nobody waits for.
+    /// Starts a scan and does not wait for it.
     pub(crate) fn launch(&self, func: ScanFunc) {
         let pool = self.clone();
         let mut state = lock(&self.0.scrub.state);

@@ -7,7 +7,7 @@
 //!     ├ probe(family, labels) ─▶ Probe ── tell(event) ──▶ every open statistic of the family, on this thread
 //!     ├ source(name, …)          what is asked instead: sizes, utilization
 //!     └ open(query) ─▶ Opened ── take() ─▶ Sample         value and parts, whose sum it is
-//!   Io             what is counted of each client whether anybody looks or not, besides
+//!   Io             what is counted of each client whether it is read or not, besides
 //! ```
 //!
 //! An event costs one load where nothing of its family is open. Where something is, each open statistic costs an addition

@@ -51,7 +51,7 @@ pub(crate) struct Durability {
     /// A flush failed.
     doubtful: AtomicBool,
     kept: std::sync::Mutex<Kept>,
-    /// Whoever has it flushes.
+    /// Its holder flushes.
     turn: Arc<Mutex<()>>,
 }
 

@@ -3,7 +3,7 @@
 //! Offsets of [`Leaf::read`] and its sisters begin where data begins; the labels are reached with the `_raw` ones.
 //!
 //! An operation that fails is tried once more; if it fails again the error is counted and the leaf is suspected.
-//! Whoever holds the group (`Top`) then examines it: it knows whether the others can do without this leaf.
+//! The top-level vdev (`Top`) then examines it: it knows whether the others can do without this leaf.
 //!
 //! Invariant: a leaf that is not usable refuses I/O at once, so that no request waits for a dead device.
 
@@ -184,7 +184,7 @@ impl Leaf {
     }
 
     /// Makes durable all writes that completed before. The device is asked only when it was written since it last was, and
-    /// once for all who wait; after a flush that failed, every later one does until the errors are cleared.
+    /// once for all waiters; after a flush that failed, every later one does until the errors are cleared.
     pub async fn flush(self: &Arc<Leaf>) -> Result<()> {
         let disk = self.disk()?;
         self.stats.flush_asked();

@@ -23,8 +23,8 @@ pub struct Care {
     pub priority: Priority,
     /// Every copy and all parity, although the first is good.
     pub everything: bool,
-    /// What is bad is written again, unless the tree is read-only. Only for who knows that nobody else can have been
-    /// given the place since: a reader with an old pointer would destroy what is there now.
+    /// What is bad is written again, unless the tree is read-only. Only for callers that know that no other block can have
+    /// been given the place since: a reader with an old pointer would destroy what is there now.
     pub repair: bool,
     /// The txg that the block was born in: devices that missed it are asked last.
     pub born: Option<Txg>,

@@ -84,7 +84,7 @@ pub(crate) async fn read(
 }
 
 /// The bytes on disk of a block, from the first copy that passes its checksum. A block of which something bad was met on
-/// the way is noted, to be repaired by who may.
+/// the way is noted, to be repaired by a task that may.
 pub(crate) async fn read_raw(
     inner: &Arc<Inner>,
     bp: &BlockPointer,

@@ -34,7 +34,7 @@ impl LogKeeper for IntentLogs {
         Box::pin(async move {
             match log {
                 Some(log) => log.destroy_with_dataset(&Tx::syncing(txg)).await,
-                // Nobody has written to it: it is empty, or was claimed and waits to be replayed.
+                // It was not written to: it is empty, or was claimed and waits to be replayed.
                 None => {
                     let blocks = zil::replay::blocks(&pipeline, ObjsetId(dataset.0), &header).await;
                     blocks.iter().for_each(|bp| pipeline.free(bp, txg));

@@ -104,7 +104,7 @@ fn by_preference<'a>(children: &'a [Arc<Node>], ask: &Ask) -> Vec<&'a Arc<Node>>
         usable.rotate_left(turn % n);
         usable.sort_by_key(|c| c.cost_of_read(ask.offset));
     }
-    // Who may miss the block comes last.
+    // A child that may miss the block comes last.
     usable.sort_by_key(|c| c.misses(ask.born));
     usable
 }

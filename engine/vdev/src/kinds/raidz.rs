@@ -12,7 +12,8 @@
 //! ```
 //!
 //! [`map`] says where each sector lies, [`columns`] splits a block into them and puts it together again, `suspect` lists
-//! whom not to believe; all three are pure. `read` and `write` carry it out. The arithmetic of parity is in `codec`.
+//! which columns not to believe; all three are pure. `read` and `write` carry it out. The arithmetic of parity is in
+//! `codec`.
 //!
 //! Invariants: no child holds two columns of one block; a block that was rebuilt is returned only after its checksum
 //! agreed.

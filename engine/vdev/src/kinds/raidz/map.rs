@@ -27,7 +27,7 @@ use crate::node::ChildRange;
 use std::ops::Range;
 use units::{Error, Result};
 
-/// Who takes part in a RAIDZ vdev and how.
+/// What a RAIDZ vdev is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     children: u32,
