@@ -201,7 +201,7 @@ impl Layout {
     }
 
     /// How many of so many devices may fail.
-    pub(crate) fn redundancy(self, devices: usize) -> usize {
+    pub fn redundancy(self, devices: usize) -> usize {
         self.group().map_or(0, |(vdev_type, parity)| vdev_type.redundancy(devices, parity))
     }
 
