@@ -259,16 +259,22 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_says_on_both_streams_is_kept_in_order() {
-        let directory = std::env::temp_dir();
-        let program = Program {
-            executable: "/bin/sh".into(),
-            home: directory.clone(),
-            package: "sh".into(),
-            target: "tests".into(),
+    fn programs_run_in_their_own_directories_and_one_that_fails_is_heard() {
+        let home = std::fs::canonicalize(std::env::temp_dir()).unwrap();
+        let program = |executable: &str| Program {
+            executable: executable.into(),
+            home: home.clone(),
+            package: "p".into(),
+            target: "t".into(),
         };
-        let (output, passed) = run_one(&program, &directory.join("record")).unwrap();
-        assert!(output.is_empty() && passed, "without input a shell has nothing to do");
+        let record = home.join("record");
+        let (output, passed) = run_one(&program("/bin/pwd"), &record).unwrap();
+        assert_eq!((String::from_utf8_lossy(&output).trim(), passed), (home.to_str().unwrap(), true));
+        let all =
+            |names: &[&str]| run_side_by_side(names.iter().map(|n| program(n)).collect(), &record).unwrap().1;
+        assert!(all(&["/bin/true", "/bin/cat", "/bin/pwd", "/bin/true"]));
+        assert!(!all(&["/bin/true", "/bin/false", "/bin/true", "/bin/true", "/bin/true"]));
+        assert!(!all(&["/no/such/program"]));
     }
 
     #[test]
