@@ -74,7 +74,7 @@ pub struct L2Header {
 
 impl L2Header {
     /// "ZFSCACHE".
-    pub const MAGIC: u64 = 0x5a46_5341_4343_4845;
+    pub const MAGIC: u64 = 0x5a46_5343_4143_4845;
     pub const VERSION: u64 = 1;
     /// Without what a larger sector adds before the trailer.
     pub const SIZE: usize = 512;
