@@ -6,7 +6,7 @@
 //!   Table<...>    ...           ─┘   one redb file        └─ backup, restore  one sealed text file
 //! ```
 //!
-//! A table is declared by whoever owns what is in it, as a constant [`Table`]; nothing here knows what the records mean.
+//! A table is declared by the crate that owns its content, as a constant [`Table`]; nothing here knows what the records mean.
 //! Records are JSON: a field more, with `#[serde(default)]`, needs no new [`schema`]; any other change of a record that
 //! was released does, with a step that rewrites what there is.
 //!
