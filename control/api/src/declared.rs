@@ -4,6 +4,7 @@ pub mod analytics;
 pub mod san;
 pub mod schema;
 pub mod services;
+pub mod shares;
 pub mod updates;
 
 use crate::Request;

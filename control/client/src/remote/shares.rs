@@ -1,8 +1,8 @@
 //! Projects, file systems and LUNs, their snapshots and schedules.
 
-use super::values::{item, list, snapshot, spelt, text};
-use super::{Remote, encode, unsupported};
-use api::http::seconds;
+use super::values::{item, list, spelt, text};
+use super::{Remote, encode, misread, unsupported};
+use api::declared::shares::{AUTOMATIC, SNAPSHOT, automatic_body};
 use api::shares::{Item, ItemKind, Place, Shares};
 use api::{Automatic, AutomaticDeed, ErrorKind, Reply, Result, ShareDeed, ShareSnapshot};
 use serde_json::{Map, Value, json};
@@ -67,7 +67,7 @@ impl Remote {
             }
             Shares::Automatics { place } => {
                 let found = self.get_below(&place, "/automatic")?;
-                Ok(Reply::Automatics(list(&found, "automatics").filter_map(automatic).collect()))
+                Ok(Reply::Automatics(AUTOMATIC.all(&found, "automatics").map_err(misread)?))
             }
             Shares::Automatic { place, deed } => self.automatic_deed(&place, deed),
         }
@@ -155,7 +155,8 @@ impl Remote {
 
     fn snapshots(&mut self, place: &Place) -> Result<Vec<ShareSnapshot>> {
         let found = self.get_below(place, "/snapshots")?;
-        Ok(list(&found, "snapshots").map(|s| snapshot(s, place)).collect())
+        let found = SNAPSHOT.all(&found, "snapshots").map_err(misread)?;
+        Ok(found.into_iter().map(|s| ShareSnapshot { place: place.clone(), ..s }).collect())
     }
 
     fn snapshot_deed(&mut self, place: &Place, name: &str, deed: ShareDeed) -> Result<Reply> {
@@ -182,25 +183,11 @@ impl Remote {
     fn automatic_deed(&mut self, place: &Place, deed: AutomaticDeed) -> Result<Reply> {
         let folder = format!("{}/automatic", self.find(place)?.0);
         let own = |id| format!("{folder}/{}", Automatic { id, ..Automatic::default() }.name());
-        let words = |set: Vec<(String, String)>| -> Value {
-            set.into_iter().map(|(name, word)| (name, Value::from(word))).collect::<Map<_, _>>().into()
-        };
         let made = match deed {
-            AutomaticDeed::Create { set } => self.post(&folder, &words(set))?,
-            AutomaticDeed::Change { id, set } => self.put(&own(id), &words(set))?,
+            AutomaticDeed::Create { set } => self.post(&folder, &automatic_body(set))?,
+            AutomaticDeed::Change { id, set } => self.put(&own(id), &automatic_body(set))?,
             AutomaticDeed::Destroy { id } => return self.delete(&own(id)),
         };
         Ok(Reply::Named { name: text(&made["automatic"], "name") })
     }
-}
-
-fn automatic(of: &Value) -> Option<Automatic> {
-    let words = ["frequency", "day", "hour", "minute", "keep"].into_iter();
-    let set: Vec<(String, String)> =
-        words.filter_map(|name| Some((name.to_string(), of[name].as_str()?.to_string()))).collect();
-    let mut told = Automatic::default().with(&set, true).ok()?;
-    told.id = Automatic::id_of(&text(of, "name"))?;
-    told.last = of["last"].as_str().and_then(seconds);
-    told.problem = of["problem"].as_str().map(String::from);
-    Some(told)
 }

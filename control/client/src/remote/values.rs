@@ -3,7 +3,7 @@
 use api::attributes::{Attribute, Shape};
 use api::http::seconds;
 use api::shares::{Item, ItemKind, Place};
-use api::{Custom, CustomType, Pool, Property, ShareSnapshot, Source};
+use api::{Custom, CustomType, Pool, Property, Source};
 use serde_json::Value;
 
 pub(super) fn text(of: &Value, name: &str) -> String {
@@ -16,10 +16,6 @@ pub(super) fn texts(of: &Value, name: &str) -> Vec<String> {
 
 pub(super) fn list<'a>(of: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     of[name].as_array().into_iter().flatten()
-}
-
-pub(super) fn number(of: &Value, name: &str) -> u64 {
-    of[name].as_u64().unwrap_or(0)
 }
 
 /// As far as the API tells of it.
@@ -102,18 +98,5 @@ pub(super) fn spelt(kind: ItemKind, name: &str, word: &str) -> Value {
         }
         Some(Shape::Number) => word.parse::<u64>().map_or_else(|_| word.into(), Value::from),
         _ => word.into(),
-    }
-}
-
-pub(super) fn snapshot(of: &Value, place: &Place) -> ShareSnapshot {
-    ShareSnapshot {
-        place: place.clone(),
-        name: text(of, "name"),
-        creation: seconds(&text(of, "creation")).unwrap_or(0),
-        unique: number(of, "space_unique"),
-        data: number(of, "space_data"),
-        clones: number(of, "numclones"),
-        holds: number(of, "numholds"),
-        guid: u64::from_str_radix(&text(of, "id"), 16).unwrap_or(0),
     }
 }

@@ -1,47 +1,19 @@
 //! `/api/storage/v1/.../automatic`: when snapshots are taken by themselves.
 
-use super::share_fields::{HREF, NAME};
 use super::shares::{find, folder, place, right};
 use super::unexpected;
 use crate::endpoint::{Endpoint, Reply, delete, get, post, put, run};
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest, nothing};
+use api::declared::shares::{AUTOMATIC, AUTOMATIC_CHANGES, NEW_AUTOMATIC, automatic_words};
 use api::http::Need;
-use api::http::date;
-use api::http::{Field, Kind, Shape, may, must};
 use api::shares::Shares;
 use api::{Automatic, AutomaticDeed, Request};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-const FREQUENCIES: &str = "halfhour, hour, day, week or month";
-const DAY: Field =
-    may("day", Kind::Word, "Of a week its name, of a month its number; the last of one that is shorter");
-const HOUR: Field = may("hour", Kind::Word, "0 to 23, UTC; of a day, a week or a month");
-const MINUTE: Field = may("minute", Kind::Word, "0 to 59");
-const KEEP: Field = may("keep", Kind::Word, "So many of its snapshots stay; 0: all");
-
-const AN_AUTOMATIC: Shape = Shape::new(
-    "automatic",
-    &[
-        HREF,
-        NAME,
-        must("frequency", Kind::Text, FREQUENCIES),
-        DAY,
-        HOUR,
-        MINUTE,
-        KEEP,
-        may("last", Kind::Text, "For which moment it last took one"),
-        may("problem", Kind::Text, "Why the one that is due has not been taken"),
-    ],
-);
-const NEW_AUTOMATIC: Shape =
-    Shape::new("new_automatic", &[must("frequency", Kind::Text, FREQUENCIES), DAY, HOUR, MINUTE, KEEP]);
-const AUTOMATIC_CHANGES: Shape =
-    Shape::new("automatic_changes", &[may("frequency", Kind::Text, FREQUENCIES), DAY, HOUR, MINUTE, KEEP]);
-
-const ALL: Reply = Reply::Several("automatics", &AN_AUTOMATIC);
-const ONE: Reply = Reply::One("automatic", &AN_AUTOMATIC);
+const ALL: Reply = Reply::Several("automatics", &AUTOMATIC.shape);
+const ONE: Reply = Reply::One("automatic", &AUTOMATIC.shape);
 const SCHEDULE: Need = right("allow_scheduleSnap");
 
 macro_rules! endpoints {
@@ -109,24 +81,9 @@ fn shown(asked: &Asked, automatic: &Automatic) -> Result<Value, Fault> {
         path.extend([folder(asked), share]);
     }
     path.extend(["automatic", &name]);
-    let when = &automatic.when;
-    let mut value = json!({
-        "href": asked.href(&path),
-        "name": name,
-        "frequency": when.frequency.word(),
-        "minute": when.minute.to_string(),
-        "keep": automatic.keep.to_string(),
-    });
-    let more = [
-        ("day", when.day_word()),
-        ("hour", when.hour().map(|hour| hour.to_string())),
-        ("last", automatic.last.map(date)),
-        ("problem", automatic.problem.clone()),
-    ];
-    for (name, text) in more.into_iter().filter_map(|(name, text)| Some((name, text?))) {
-        value[name] = text.into();
-    }
-    Ok(value)
+    let mut told = (AUTOMATIC.tell)(automatic);
+    told.insert("href".into(), asked.href(&path).into());
+    Ok(told.into())
 }
 
 async fn the(rest: &Rest, asked: &Asked, name: &str) -> Result<Automatic, Fault> {
@@ -140,7 +97,7 @@ async fn told(rest: &Rest, asked: &Asked, name: &str) -> Outcome {
 }
 
 fn settings(asked: &Asked) -> Vec<(String, String)> {
-    asked.args.names().filter_map(|name| Some((name.to_string(), asked.args.word(name)?))).collect()
+    automatic_words(&asked.args).collect()
 }
 
 async fn deed(rest: &Rest, asked: &Asked, deed: AutomaticDeed) -> Result<api::Reply, Fault> {

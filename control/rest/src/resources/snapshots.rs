@@ -1,6 +1,6 @@
 //! `/api/storage/v1/.../snapshots`, of projects, file systems and LUNs.
 
-use super::share_fields::{HREF, NAME, POOL, PROJECT};
+use super::share_fields::{HREF, NAME, PROJECT};
 use super::shares::{
     FILESYSTEM_CLONE, LUN_CLONE, ONE_FILESYSTEM, ONE_LUN, checked, envelope, find, place, right,
 };
@@ -8,33 +8,14 @@ use super::{shares, unexpected};
 use crate::endpoint::{Endpoint, Reply, delete, get, post, put, run};
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest, nothing};
+use api::declared::shares::SNAPSHOT;
 use api::http::Need;
-use api::http::date;
 use api::http::{Kind, Shape, may, must};
 use api::shares::{Place, Shares};
 use api::{ErrorKind, Request, ShareDeed, ShareSnapshot};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-const A_SNAPSHOT: Shape = Shape::new(
-    "snapshot",
-    &[
-        HREF,
-        NAME,
-        POOL,
-        PROJECT,
-        may("share", Kind::Text, "Its share; none for a snapshot of a project"),
-        must("id", Kind::Text, "What it is known by, whatever it is called"),
-        must("type", Kind::Text, "snapshot"),
-        must("canonical_name", Kind::Text, "Its name as a dataset"),
-        must("collection", Kind::Text, "local"),
-        must("creation", Kind::Text, "When it was taken"),
-        must("numclones", Kind::Number, "How many shares were cloned from it"),
-        must("numholds", Kind::Number, "How many holds keep it from being destroyed"),
-        must("space_unique", Kind::Size, "Bytes that it alone has"),
-        must("space_data", Kind::Size, "Bytes that it shows"),
-    ],
-);
 const NEW_SNAPSHOT: Shape = Shape::new("new_snapshot", &[NAME]);
 const SNAPSHOT_CHANGES: Shape =
     Shape::new("snapshot_changes", &[must("name", Kind::Text, "Another name").with("allow_rename")]);
@@ -47,8 +28,8 @@ const A_DEPENDENT: Shape = Shape::new(
     &[HREF, PROJECT, must("share", Kind::Text, "The share that was cloned from the snapshot")],
 );
 
-const ALL: Reply = Reply::Several("snapshots", &A_SNAPSHOT);
-const ONE: Reply = Reply::One("snapshot", &A_SNAPSHOT);
+const ALL: Reply = Reply::Several("snapshots", &SNAPSHOT.shape);
+const ONE: Reply = Reply::One("snapshot", &SNAPSHOT.shape);
 const DEPENDENTS: Reply = Reply::Several("dependents", &A_DEPENDENT);
 const TAKE: Need = right("allow_takeSnap");
 const RENAME: Need = right("allow_rename");
@@ -172,25 +153,9 @@ fn shown(asked: &Asked, folder: &str, snapshot: &ShareSnapshot) -> Value {
         path.extend([folder, share]);
     }
     path.extend(["snapshots", name]);
-    let mut value = json!({
-        "href": asked.href(&path),
-        "name": name,
-        "pool": place.pool,
-        "project": place.project,
-        "id": format!("{:016x}", snapshot.guid),
-        "type": "snapshot",
-        "canonical_name": format!("{}@{name}", place.dataset()),
-        "collection": "local",
-        "creation": date(snapshot.creation),
-        "numclones": snapshot.clones,
-        "numholds": snapshot.holds,
-        "space_unique": snapshot.unique,
-        "space_data": snapshot.data,
-    });
-    if let Some(share) = &place.share {
-        value["share"] = share.as_str().into();
-    }
-    value
+    let mut told = (SNAPSHOT.tell)(snapshot);
+    told.insert("href".into(), asked.href(&path).into());
+    told.into()
 }
 
 /// What is asked of one snapshot that is there.
