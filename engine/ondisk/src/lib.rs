@@ -33,6 +33,7 @@ pub mod error_log;
 pub mod feature;
 mod gang;
 pub mod history;
+pub mod l2arc;
 pub mod label;
 pub mod mos;
 mod nvlist;

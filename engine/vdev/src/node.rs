@@ -21,8 +21,10 @@ use crate::diagnosis::Fault;
 use crate::leaf::Leaf;
 use crate::{Aux, Errors, Health, Priority, State, VdevType};
 use futures_util::future::{BoxFuture, FutureExt, join_all, ready};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use units::{Error, Guid, Kind, Result, Txg};
 use world::Buf;
 
@@ -178,14 +180,15 @@ impl Node {
         self.children().iter().for_each(|c| c.clear());
     }
 
-    pub(crate) fn read(&self, ask: Ask) -> BoxFuture<'_, Result<Buf>> {
-        match &self.body {
-            Body::Leaf(leaf) => async move { read_leaf(leaf, &ask).await }.boxed(),
-            Body::Group(Group { ops, children, .. }) => {
-                async move { ops.read(children, &ask).await.inspect_err(|e| self.note_read(e, &ask)) }.boxed()
-            }
-            Body::Absent(health) => ready(Err(absent(*health))).boxed(),
-        }
+    pub(crate) fn read(&self, ask: Ask) -> Reading<'_> {
+        // A block that devices which may miss it were not asked for is not lost yet.
+        let told = Told { checksum: !ask.avoid_stale && ask.blame, other: !ask.avoid_stale };
+        let (group, read) = match &self.body {
+            Body::Leaf(leaf) => (None, async move { read_leaf(leaf, &ask).await }.boxed()),
+            Body::Group(group) => (Some((self, told)), group.ops.read(&group.children, ask)),
+            Body::Absent(health) => (None, ready(Err(absent(*health))).boxed()),
+        };
+        Reading { read, group }
     }
 
     pub(crate) fn write(&self, offset: u64, data: Buf, priority: Priority) -> BoxFuture<'_, Result<()>> {
@@ -275,19 +278,41 @@ impl Node {
         }
     }
 
-    /// A block that devices which may miss it were not asked for is not lost yet.
-    fn note_read(&self, error: &Error, ask: &Ask) {
-        if !ask.avoid_stale && (ask.blame || error.kind() != Kind::Checksum) {
-            self.note(error, Fault::Read);
-        }
-    }
-
     fn note(&self, error: &Error, fault: Fault) {
         if self.leaf().is_some() {
             return;
         }
         let fault = if error.kind() == Kind::Checksum { Fault::Checksum } else { fault };
         self.errors[fault as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A read under way. The group that it is of counts it when the block is lost to it as a whole: told here, and not in a
+/// future around that of the group, which would be one more allocation for each block.
+pub(crate) struct Reading<'a> {
+    read: BoxFuture<'a, Result<Buf>>,
+    group: Option<(&'a Node, Told)>,
+}
+
+/// Which errors the group counts.
+#[derive(Clone, Copy)]
+struct Told {
+    checksum: bool,
+    other: bool,
+}
+
+impl Future for Reading<'_> {
+    type Output = Result<Buf>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Buf>> {
+        let done = self.read.as_mut().poll(context);
+        if let (Poll::Ready(Err(e)), Some((node, told))) = (&done, self.group) {
+            let is_told = if e.kind() == Kind::Checksum { told.checksum } else { told.other };
+            if is_told {
+                node.note(e, Fault::Read);
+            }
+        }
+        done
     }
 }
 

@@ -21,8 +21,8 @@ pub(super) fn open(_: &Spec, _ashift: u64) -> Result<Arc<dyn VdevOps>> {
 }
 
 impl VdevOps for Mirror {
-    fn read<'a>(&'a self, children: &'a [Arc<Node>], ask: &'a Ask) -> BoxFuture<'a, Result<Buf>> {
-        read(children, ask).boxed()
+    fn read<'a>(&'a self, children: &'a [Arc<Node>], ask: Ask) -> BoxFuture<'a, Result<Buf>> {
+        async move { read(children, &ask).await }.boxed()
     }
 
     fn write<'a>(

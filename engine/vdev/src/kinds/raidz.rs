@@ -65,8 +65,8 @@ impl VdevOps for Shape {
         asize.div_ceil(children.max(1) as u64)
     }
 
-    fn read<'a>(&'a self, children: &'a [Arc<Node>], ask: &'a Ask) -> BoxFuture<'a, Result<Buf>> {
-        read::read(*self, children, ask).boxed()
+    fn read<'a>(&'a self, children: &'a [Arc<Node>], ask: Ask) -> BoxFuture<'a, Result<Buf>> {
+        async move { read::read(*self, children, &ask).await }.boxed()
     }
 
     fn write<'a>(

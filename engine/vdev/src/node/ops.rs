@@ -54,7 +54,7 @@ pub(crate) trait VdevOps: Debug + Send + Sync {
     }
 
     /// Reads a block, as thoroughly as asked, and repairs it on the way if it is asked to.
-    fn read<'a>(&'a self, children: &'a [Arc<Node>], ask: &'a Ask) -> BoxFuture<'a, Result<Buf>>;
+    fn read<'a>(&'a self, children: &'a [Arc<Node>], ask: Ask) -> BoxFuture<'a, Result<Buf>>;
 
     /// Writes a block. Good when it can be read again, see [`super::enough`].
     fn write<'a>(

@@ -1,0 +1,94 @@
+//! Advice, and how it is printed.
+
+use crate::facts::plain;
+
+/// Whose setting a fix changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum System {
+    Cenote,
+    Linux,
+    Solaris,
+    Windows,
+    Esxi,
+}
+
+impl System {
+    pub fn word(self) -> &'static str {
+        match self {
+            System::Cenote => "Cenote",
+            System::Linux => "Linux",
+            System::Solaris => "Solaris",
+            System::Windows => "Windows",
+            System::Esxi => "ESXi",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    pub system: System,
+    /// Commands or lines of a file, and where they go.
+    pub text: String,
+}
+
+/// One thing to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// The rule that says so, by its name in [`crate::RULES`].
+    pub rule: &'static str,
+    /// A disk, a file, a mount point, a pool.
+    pub about: String,
+    /// The figure, and where it was seen.
+    pub seen: String,
+    /// Why it costs.
+    pub cost: String,
+    pub fixes: Vec<Fix>,
+    /// How to take it back.
+    pub undo: String,
+}
+
+impl Advice {
+    pub(crate) fn new(
+        rule: &'static str,
+        about: &str,
+        seen: impl Into<String>,
+        cost: impl Into<String>,
+    ) -> Advice {
+        let (about, seen, cost) = (plain(about), plain(&seen.into()), cost.into());
+        Advice { rule, about, seen, cost, fixes: Vec::new(), undo: String::new() }
+    }
+
+    pub(crate) fn fix(mut self, system: System, text: impl Into<String>) -> Advice {
+        self.fixes.push(Fix { system, text: text.into() });
+        self
+    }
+
+    pub(crate) fn undo(mut self, text: impl Into<String>) -> Advice {
+        self.undo = text.into();
+        self
+    }
+}
+
+/// For people: a paragraph for each, or one line that nothing is wrong.
+pub fn render(all: &[Advice]) -> String {
+    if all.is_empty() {
+        return "nothing to change\n".into();
+    }
+    let one = |(number, advice): (usize, &Advice)| {
+        let fixes = advice.fixes.iter().map(|fix| {
+            let lines = fix.text.lines().map(plain).collect::<Vec<_>>().join("\n              ");
+            format!("    {:<8}  {lines}\n", fix.system.word())
+        });
+        format!(
+            "{}. {} ({})\n    seen      {}\n    costs     {}\n{}    undo      {}\n",
+            number + 1,
+            advice.about,
+            advice.rule,
+            advice.seen,
+            advice.cost,
+            fixes.collect::<String>(),
+            plain(&advice.undo)
+        )
+    };
+    all.iter().enumerate().map(one).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,77 @@
+//! All rules, by name, in the order in which their advice is printed.
+
+mod config;
+mod pool;
+mod transfer;
+mod waits;
+
+use crate::{Advice, Facts};
+
+/// A rule by its name.
+pub struct Rule {
+    pub name: &'static str,
+    judge: fn(&Facts) -> Vec<Advice>,
+}
+
+impl std::fmt::Debug for Rule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+const fn rule(name: &'static str, judge: fn(&Facts) -> Vec<Advice>) -> Rule {
+    Rule { name, judge }
+}
+
+pub const RULES: &[Rule] = &[
+    rule("transfer-size", transfer::size),
+    rule("transfer-ceiling", transfer::ceiling),
+    rule("request-size", waits::request_size),
+    rule("elevator", transfer::elevator),
+    rule("merges", transfer::merges),
+    rule("queue-depth", transfer::queue_depth),
+    rule("request-queue", transfer::request_queue),
+    rule("read-ahead", transfer::read_ahead),
+    rule("alignment", transfer::alignment),
+    rule("host-waits", waits::host_waits),
+    rule("queue-full", waits::queue_full),
+    rule("solaris-maxphys", transfer::maxphys),
+    rule("no-flush", config::no_flush),
+    rule("barriers", config::barriers),
+    rule("mount-sync", config::mount_sync),
+    rule("mount-discard", config::mount_discard),
+    rule("access-times", config::access_times),
+    rule("nfs-transfer", config::nfs_transfer),
+    rule("iscsi-session", config::iscsi_session),
+    rule("multipath-dated", config::multipath_dated),
+    rule("multipath-policy", config::multipath_policy),
+    rule("udev-dated", config::udev_dated),
+    rule("kernel-elevator", config::kernel_elevator),
+    rule("innodb-page", config::innodb_page),
+    rule("innodb-flush", config::innodb_flush),
+    rule("innodb-neighbors", config::innodb_neighbors),
+    rule("innodb-io-threads", config::innodb_native_aio),
+    rule("postgres-fsync", config::postgres_fsync),
+    rule("postgres-read-cost", config::postgres_block),
+    rule("pool-full", pool::full),
+    rule("pool-fragmented", pool::fragmented),
+    rule("no-redundancy", pool::no_redundancy),
+    rule("mixed-vdevs", pool::mixed),
+    rule("sector-size", pool::sector_size),
+    rule("raidz-padding", pool::padding),
+    rule("sync-disabled", pool::sync_disabled),
+    rule("no-log-device", pool::no_log),
+    rule("checksum-off", pool::checksum_off),
+    rule("partial-writes", pool::partial_writes),
+    rule("whole-record-reads", pool::whole_record_reads),
+    rule("flush-cost", pool::flush_cost),
+    rule("slow-disk", pool::slow_disk),
+    rule("slow-log", pool::slow_log),
+    rule("cache-wear", pool::cache_wear),
+    rule("cache-unused", pool::cache_unused),
+];
+
+/// What is to be changed, as far as the facts say.
+pub fn examine(facts: &Facts) -> Vec<Advice> {
+    RULES.iter().flat_map(|rule| (rule.judge)(facts)).collect()
+}

@@ -1,0 +1,358 @@
+//! Pools, their devices, and what is in them.
+//!
+//! ```text
+//!   pool tank      capacity= fragmentation=          percent
+//!   vdev tank/0    kind=mirror class=normal disks=2 parity=0 ashift=12
+//!   leaf tank/0/…  ashift= physical= latency_us=     one device of a vdev
+//!   log tank/1     flush_us=                         what a flush of it takes; main: flush_us of the pool
+//!   cache tank/2   size= dwpd= fill= hits= lookups=  bytes, drive writes per day, bytes per second
+//!   lun NAME       block= sync= checksum= logbias= sync_writes= write_size= read_size= latency_us=
+//!   filesystem …   the same
+//! ```
+
+use crate::advice::System::{Cenote, Solaris};
+use crate::settings::shown;
+use crate::{Advice, Facts, raidz};
+
+const FULL: u64 = 90;
+const FRAGMENTED: u64 = 50;
+/// What small blocks may take more than large ones.
+const EXCESS: f64 = 1.25;
+const DAY: f64 = 86_400.0;
+
+/// Facts of a kind: the key, and the name in it.
+fn all<'a>(facts: &'a Facts, kind: &'static str) -> Vec<(String, &'a str)> {
+    facts.under(kind).map(|(name, _)| (format!("{kind}{name}"), name)).collect()
+}
+
+fn datasets(facts: &Facts) -> Vec<(String, &str)> {
+    [all(facts, "lun "), all(facts, "filesystem ")].concat()
+}
+
+fn pool_of(name: &str) -> &str {
+    name.split('/').next().unwrap_or_default()
+}
+
+/// The vdevs of a pool that hold its data.
+fn normal_vdevs<'a>(facts: &'a Facts, pool: &str) -> Vec<(String, &'a str)> {
+    let is_normal = |key: &str| facts.field(key, "class").is_none_or(|class| class == "normal");
+    let all = all(facts, "vdev ").into_iter();
+    all.filter(|(key, name)| pool_of(name) == pool && is_normal(key)).collect()
+}
+
+pub fn full(facts: &Facts) -> Vec<Advice> {
+    let full = |(key, name): (String, &str)| {
+        let capacity =
+            facts.field_number(&key, "capacity").filter(|percent| (FULL..=100).contains(percent))?;
+        let cost =
+            "free space is in small pieces: allocation takes longer, large blocks become gangs of small ones";
+        Some(
+            Advice::new("pool-full", name, format!("{capacity} % of the pool are taken"), cost)
+                .fix(Cenote, format!("cenote zpool add {name} DEVICE…, or destroy what is not needed: zfs list -o space -s used"))
+                .undo("a vdev can be removed again as long as nothing but mirrors and single disks are there"),
+        )
+    };
+    all(facts, "pool ").into_iter().filter_map(full).collect()
+}
+
+pub fn fragmented(facts: &Facts) -> Vec<Advice> {
+    let bad = |(key, name): (String, &str)| {
+        let percent = facts
+            .field_number(&key, "fragmentation")
+            .filter(|percent| (FRAGMENTED..=100).contains(percent))?;
+        let cost = "the free space is in pieces: what is written in a row is no row on the disks";
+        Some(
+            Advice::new("pool-fragmented", name, format!("fragmentation is {percent} %"), cost)
+                .fix(Cenote, "larger blocks for what is written at random, a log device for synchronous writes, space: pieces grow together as data is freed")
+                .undo("none is needed"),
+        )
+    };
+    all(facts, "pool ").into_iter().filter_map(bad).collect()
+}
+
+/// Redundancy is left to the array, or missing.
+pub fn no_redundancy(facts: &Facts) -> Vec<Advice> {
+    let single = |(key, name): (String, &str)| {
+        let is_normal = facts.field(&key, "class").is_none_or(|class| class == "normal");
+        let kind = facts.field(&key, "kind").filter(|kind| is_normal && ["disk", "file"].contains(kind))?;
+        let cost = "damage is found by checksums and cannot be repaired, though an array below may hold an intact copy: only the pool \
+                    knows which one is right";
+        Some(
+            Advice::new("no-redundancy", name, format!("the vdev is one {kind}"), cost)
+                .fix(Cenote, format!("cenote zpool attach {} DEVICE NEW-DEVICE; on an array: two LUNs of it, or single disks", pool_of(name)))
+                .undo(format!("cenote zpool detach {} NEW-DEVICE", pool_of(name))),
+        )
+    };
+    all(facts, "vdev ").into_iter().filter_map(single).collect()
+}
+
+pub fn mixed(facts: &Facts) -> Vec<Advice> {
+    let shape = |key: &str| ["kind", "disks", "parity"].map(|name| facts.field(key, name).unwrap_or("-"));
+    let pools = all(facts, "pool ").into_iter();
+    pools
+        .filter_map(|(_, pool)| {
+            let vdevs = normal_vdevs(facts, pool);
+            let (first, _) = vdevs.first()?;
+            let other = vdevs.iter().find(|(key, _)| shape(key) != shape(first))?;
+            let (a, b) = (shape(first), shape(&other.0));
+            let cost = "blocks go to all vdevs alike: the pool is as slow as its slowest vdev, and as safe as its least safe one";
+            Some(
+                Advice::new("mixed-vdevs", pool, format!("{} of {} beside {} of {}", a[0], a[1], b[0], b[1]), cost)
+                    .fix(Cenote, "vdevs of one shape: mirrors are attached to and detached from, others need a new pool and a copy of the data")
+                    .undo("none is needed"),
+            )
+        })
+        .collect()
+}
+
+pub fn sector_size(facts: &Facts) -> Vec<Advice> {
+    let small = |(key, name): (String, &str)| {
+        let (ashift, physical) = (facts.field_number(&key, "ashift")?, facts.field_number(&key, "physical")?);
+        (ashift < 16 && 1 << ashift < physical && physical <= 1 << 16).then(|| {
+            let cost = "each small write makes the device read, change and write a whole sector of its own";
+            Advice::new(
+                "sector-size",
+                name,
+                format!("ashift is {ashift}, the device has sectors of {physical}"),
+                cost,
+            )
+            .fix(
+                Cenote,
+                format!(
+                    "cenote zpool replace -o ashift={} needs a vdev of that ashift: a new pool, and a copy",
+                    physical.ilog2()
+                ),
+            )
+            .undo("none is needed")
+        })
+    };
+    all(facts, "leaf ").into_iter().filter_map(small).collect()
+}
+
+pub fn padding(facts: &Facts) -> Vec<Advice> {
+    let of_dataset = |(key, name): (String, &str)| {
+        let block = facts.field_number(&key, "block")?;
+        let worst = normal_vdevs(facts, pool_of(name)).into_iter().filter_map(|(vdev, _)| {
+            let field = |name| facts.field_number(&vdev, name);
+            (facts.field(&vdev, "kind") == Some("raidz")).then_some(())?;
+            Some((field("disks")?, field("parity")?, u32::try_from(field("ashift")?).ok()?))
+        });
+        let (disks, parity, ashift) = worst.into_iter().next()?;
+        let excess = raidz::excess(block, disks, parity, ashift).filter(|excess| *excess >= EXCESS)?;
+        let better = (12..=20)
+            .map(|shift| 1u64 << shift)
+            .find(|b| raidz::excess(*b, disks, parity, ashift).is_some_and(|e| e < 1.1))?;
+        let (data, parities, padding) = raidz::sectors(block, disks, parity, ashift)?;
+        Some(
+            Advice::new(
+                "raidz-padding",
+                name,
+                format!("a block of {} takes {data} sectors of data, {parities} of parity and {padding} of padding", shown(block)),
+                format!("on {disks} disks with parity {parity} that is {excess:.2} times what large blocks take, in space and in writes"),
+            )
+            .fix(Cenote, format!("blocks of {} or more here, or mirrors for small ones", shown(better)))
+            .undo(format!("volblocksize={} or recordsize={}", shown(block), shown(block))),
+        )
+    };
+    datasets(facts).into_iter().filter_map(of_dataset).collect()
+}
+
+pub fn sync_disabled(facts: &Facts) -> Vec<Advice> {
+    let off = datasets(facts).into_iter().filter(|(key, _)| facts.field(key, "sync") == Some("disabled"));
+    off.map(|(_, name)| {
+        let cost = "a flush is answered before anything is on disk: a crash takes the last seconds that a database was promised";
+        Advice::new("sync-disabled", name, "sync=disabled", cost)
+            .fix(Cenote, format!("cenote zfs set sync=standard {name}; what makes that fast is a log device: zpool add POOL log DEVICE"))
+            .undo(format!("cenote zfs set sync=disabled {name}"))
+    })
+    .collect()
+}
+
+/// Synchronous writes, many of them, and no log device.
+pub fn no_log(facts: &Facts) -> Vec<Advice> {
+    let has_log = |pool: &str| {
+        all(facts, "vdev ")
+            .iter()
+            .any(|(key, name)| pool_of(name) == pool && facts.field(key, "class") == Some("log"))
+    };
+    let is_throughput = |key: &str| facts.field(key, "logbias") == Some("throughput");
+    let of_dataset = |(key, name): (String, &str)| {
+        let asked = facts.field_number(&key, "sync_writes").filter(|per_second| *per_second >= 100);
+        let is_always = facts.field(&key, "sync") == Some("always");
+        let seen = match asked {
+            Some(per_second) => {
+                format!("{per_second} synchronous writes per second, and {} has no log device", pool_of(name))
+            }
+            None if is_always => format!("sync=always, and {} has no log device", pool_of(name)),
+            None => return None,
+        };
+        (!has_log(pool_of(name)) && !is_throughput(&key)).then(|| {
+            Advice::new(
+                "no-log-device",
+                name,
+                seen,
+                "each waits for the pool's disks, between all that they do otherwise",
+            )
+            .fix(Cenote, format!("cenote zpool add {} log mirror DEVICE DEVICE", pool_of(name)))
+            .undo(format!("cenote zpool remove {} mirror-N", pool_of(name)))
+        })
+    };
+    datasets(facts).into_iter().filter_map(of_dataset).collect()
+}
+
+pub fn checksum_off(facts: &Facts) -> Vec<Advice> {
+    let off = datasets(facts).into_iter().filter(|(key, _)| facts.field(key, "checksum") == Some("off"));
+    off.map(|(_, name)| {
+        let cost =
+            "damage is neither found nor repaired, and fletcher4 costs less than 0.1 s of CPU time for a GiB";
+        Advice::new("checksum-off", name, "checksum=off", cost)
+            .fix(Cenote, format!("cenote zfs set checksum=on {name} (for what is written from now on)"))
+            .undo(format!("cenote zfs set checksum=off {name}"))
+    })
+    .collect()
+}
+
+pub fn partial_writes(facts: &Facts) -> Vec<Advice> {
+    let of_dataset = |(key, name): (String, &str)| {
+        let (block, size) = (facts.field_number(&key, "block")?, facts.field_number(&key, "write_size")?);
+        (size > 0 && size.checked_mul(2)? <= block && block <= 16 << 20).then(|| {
+            let cost = format!("a block is read, changed and written for each: {} times the bytes, unless neighbours come before the txg closes", block / size);
+            let best = shown(size.next_power_of_two().clamp(4096, 1 << 20));
+            Advice::new("partial-writes", name, format!("writes have {} on average, blocks {}", shown(size), shown(block)), cost)
+                .fix(Cenote, format!("blocks of {best}: volblocksize of a LUN (it moves while in use), recordsize of a file system (new files)"))
+                .undo(format!("the block size was {}", shown(block)))
+        })
+    };
+    datasets(facts).into_iter().filter_map(of_dataset).collect()
+}
+
+pub fn whole_record_reads(facts: &Facts) -> Vec<Advice> {
+    let of_dataset = |(key, name): (String, &str)| {
+        let (block, size) = (facts.field_number(&key, "block")?, facts.field_number(&key, "read_size")?);
+        let misses =
+            facts.field_number(&key, "miss_percent").filter(|percent| *percent >= 20 && *percent <= 100)?;
+        (size > 0 && size.checked_mul(4)? <= block).then(|| {
+            let cost = format!("each fetches a whole block, from disks and from a cache device alike: {} times what is asked for", block / size);
+            Advice::new("whole-record-reads", name, format!("reads have {}, blocks {}, and {misses} % miss the cache", shown(size), shown(block)), cost)
+                .fix(Cenote, format!("blocks of {}", shown(size.next_power_of_two().clamp(4096, 1 << 20))))
+                .undo(format!("the block size was {}", shown(block)))
+        })
+    };
+    datasets(facts).into_iter().filter_map(of_dataset).collect()
+}
+
+/// A flush that costs far more than a write, on a device with a battery: it destages what is safe where it is.
+pub fn flush_cost(facts: &Facts) -> Vec<Advice> {
+    let of_pool = |(key, name): (String, &str)| {
+        let (flush, write) = (facts.field_number(&key, "flush_us")?, facts.field_number(&key, "write_us")?);
+        let is_protected = facts.field(&key, "cache") == Some("protected");
+        (is_protected && flush >= 1000 && flush / 4 >= write).then(|| {
+            let cost = "the array empties a cache that its battery protects, at each commit: 10,000 small files in 59 s instead of 7 s";
+            Advice::new("flush-cost", name, format!("a flush takes {} us, a write {write} us", flush), cost)
+                .fix(Cenote, "at the array: let it ignore flushes while the battery is good; else, where no device of any pool has a volatile cache: \
+                              cenote tunable set zfs_nocacheflush=1")
+                .fix(Solaris, "echo 'set zfs:zfs_nocacheflush = 1' >> /etc/system, under the same condition")
+                .undo("cenote tunable set zfs_nocacheflush=0")
+        })
+    };
+    all(facts, "pool ").into_iter().filter_map(of_pool).collect()
+}
+
+/// One device takes much longer than its brothers: the whole vdev waits for it.
+pub fn slow_disk(facts: &Facts) -> Vec<Advice> {
+    let leaves = all(facts, "leaf ");
+    let parent = |name: &str| name.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
+    let latency = |key: &str| facts.field_number(key, "latency_us");
+    let slow = |(key, name): &(String, &str)| {
+        let own = latency(key)?;
+        let mut others: Vec<u64> = leaves
+            .iter()
+            .filter(|(k, n)| k != key && parent(n) == parent(name))
+            .filter_map(|(k, _)| latency(k))
+            .collect();
+        others.sort_unstable();
+        let median = *others.get(others.len() / 2)?;
+        (median > 0 && own / 3 >= median && own >= 1000).then(|| {
+            let cost = "reads of a raidz and all writes wait for the slowest device of the vdev";
+            Advice::new(
+                "slow-disk",
+                name,
+                format!("{own} us for an operation, {median} us for its neighbours"),
+                cost,
+            )
+            .fix(
+                Cenote,
+                format!(
+                    "look at its SMART values and its cable, then cenote zpool replace {} DEVICE NEW-DEVICE",
+                    pool_of(name)
+                ),
+            )
+            .undo("none is needed")
+        })
+    };
+    leaves.iter().filter_map(slow).collect()
+}
+
+pub fn slow_log(facts: &Facts) -> Vec<Advice> {
+    let slow = |(key, name): (String, &str)| {
+        let own = facts.field_number(&key, "flush_us")?;
+        let main = facts.field_number(&format!("pool {}", pool_of(name)), "flush_us")?;
+        (own >= main && own >= 1000).then(|| {
+            let cost = "synchronous writes wait for it, though the pool's own disks would be done as soon";
+            Advice::new("slow-log", name, format!("a flush of the log device takes {own} us, of the pool's disks {main} us"), cost)
+                .fix(Cenote, format!("a device that keeps its cache through a power cut, or none: cenote zpool remove {} DEVICE", pool_of(name)))
+                .undo(format!("cenote zpool add {} log DEVICE", pool_of(name)))
+        })
+    };
+    all(facts, "log ").into_iter().filter_map(slow).collect()
+}
+
+/// The endurance budget: capacity × drive writes per day, over a day. 700 GB × 10 are 81 MB/s; 83 come out where GB are taken as binary.
+pub fn cache_wear(facts: &Facts) -> Vec<Advice> {
+    let worn = |(key, name): (String, &str)| {
+        let (size, dwpd) =
+            (facts.field_number(&key, "size")?, facts.field(&key, "dwpd")?.parse::<f64>().ok()?);
+        let fill = facts.field_number(&key, "fill")? as f64;
+        let budget = size as f64 * dwpd / DAY;
+        (dwpd.is_finite() && budget > 0.0 && fill > 2.0 * budget).then(|| {
+            let binary = budget * (1u64 << 30) as f64 / 1e9 / (1u64 << 20) as f64;
+            let cost = format!("the device is made for {:.0} MB/s ({binary:.0} reckoned in binary units) over its life: it wears out before its time", budget / 1e6);
+            Advice::new("cache-wear", name, format!("the cache device is filled with {:.0} MB/s", fill / 1e6), cost)
+                .fix(
+                    Cenote,
+                    format!(
+                        "cenote tunable set l2arc_write_max={:.0}: twice the budget, since it is not always filled\n(these settings should not be \
+                         made on most installations: by default a cache device never hurts)",
+                        2.0 * budget
+                    ),
+                )
+                .undo("cenote tunable set l2arc_write_max=33554432")
+        })
+    };
+    all(facts, "cache ").into_iter().filter_map(worn).collect()
+}
+
+pub fn cache_unused(facts: &Facts) -> Vec<Advice> {
+    let unused = |(key, name): (String, &str)| {
+        let lookups = facts.field_number(&key, "lookups").filter(|lookups| *lookups >= 10_000)?;
+        let hits = facts.field_number(&key, "hits").filter(|hits| *hits <= lookups)?;
+        (hits as f64 / (lookups as f64) < 0.02).then(|| {
+            let cost = "each block in it takes memory for its header, which the cache in memory could use";
+            Advice::new(
+                "cache-unused",
+                name,
+                format!("{hits} hits in {lookups} look-ups of the cache device"),
+                cost,
+            )
+            .fix(
+                Cenote,
+                format!(
+                    "cenote zpool remove {} DEVICE; reads in a row are left out by design (l2arc_noprefetch)",
+                    pool_of(name)
+                ),
+            )
+            .undo(format!("cenote zpool add {} cache DEVICE", pool_of(name)))
+        })
+    };
+    all(facts, "cache ").into_iter().filter_map(unused).collect()
+}
