@@ -1,4 +1,5 @@
-//! Hosts and pools that are set wrong, each found with its fix; healthy ones, of which nothing is said; and facts from strangers.
+//! Hosts and pools that are set wrong, each found with its fix; healthy ones, of which nothing is said; and facts
+//! from strangers.
 
 use doctor::{Advice, Facts, HOST_SCRIPT, RULES, examine, render};
 use std::collections::BTreeSet;
