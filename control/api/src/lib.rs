@@ -23,6 +23,7 @@ mod error;
 mod event;
 mod history;
 pub mod http;
+mod layout;
 mod mounts;
 mod nbd;
 mod pool;
@@ -45,11 +46,12 @@ pub use dataset::{Dataset, DatasetKind, DatasetQuery, NewDataset, NewKind};
 pub use error::{ApiError, ErrorKind, Result};
 pub use event::Event;
 pub use history::{Did, HistoryRecord, Item, PoolHistory};
+pub use layout::{LAYOUTS, Layout, LayoutKind};
 pub use mounts::{Mount, Mounted, Unmount};
 pub use nbd::{Nbd, NbdClient, NbdExport};
 pub use pool::{
-    Class, DataErrors, Device, Importable, Layout, NewPool, NewVdevs, Pool, PoolChoice, PoolImport, Scan,
-    ScanState, Vdev, VdevGroup,
+    Class, DataErrors, Device, Importable, NewPool, NewVdevs, Pool, PoolChoice, PoolImport, Scan, ScanState,
+    Vdev, VdevGroup,
 };
 pub use property::{Property, Source, Value};
 pub use request::{Call, DeviceAction, Joining, Reply, Request, ScrubAction};

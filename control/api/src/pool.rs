@@ -1,6 +1,6 @@
 //! Pools, their vdevs and what is being done to them.
 
-use crate::{Property, VdevStats};
+use crate::{Layout, Property, VdevStats};
 use serde::{Deserialize, Serialize};
 
 /// A pool that is imported.
@@ -150,18 +150,6 @@ pub enum ScanState {
     Running,
     Finished,
     Canceled,
-}
-
-/// How the devices of a group share its blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Layout {
-    /// Each device is a vdev of its own.
-    Stripe,
-    Mirror,
-    Raidz {
-        parity: u64,
-    },
 }
 
 /// Devices named together on the command line.

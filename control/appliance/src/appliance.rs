@@ -15,7 +15,7 @@ use crate::configuration::Configuration;
 use crate::datasets::migration::Migrations;
 use crate::mounts::Mounts;
 use crate::pools::{Events, Pools, Watch};
-use crate::san::directory::Iscsi;
+use crate::san::state::SanService;
 use crate::schedules::Keeper;
 use crate::services::Gates;
 use crate::services::offers::Offers;
@@ -60,10 +60,8 @@ pub(crate) struct Inner {
     pub offers: Mutex<Offers>,
     /// Where the API is, for requests that ask.
     pub api: Mutex<Vec<String>>,
-    pub iscsi: Mutex<Option<Iscsi>>,
     pub configuration: Configuration,
-    /// Held while LUNs are numbered, and while groups change on which their numbers depend.
-    pub numbering: world::sync::Mutex<()>,
+    pub san: SanService,
     pub asked_to_end: Event,
     pub started: Instant,
 }
@@ -106,9 +104,8 @@ impl Appliance {
             nbd: Mutex::default(),
             offers: Mutex::default(),
             api: Mutex::default(),
-            iscsi: Mutex::default(),
             configuration: Configuration::default(),
-            numbering: world::sync::Mutex::new(()),
+            san: SanService::default(),
             asked_to_end: Event::new(),
             started: world::now(),
         }));
@@ -145,14 +142,6 @@ impl Appliance {
 
     pub(crate) fn nbd(&self) -> Option<nbd::Server> {
         self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(crate) fn set_iscsi(&self, iscsi: Iscsi) {
-        *self.0.iscsi.lock().unwrap_or_else(PoisonError::into_inner) = Some(iscsi);
-    }
-
-    pub(crate) fn iscsi(&self) -> Option<Iscsi> {
-        self.0.iscsi.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -48,7 +48,7 @@ impl Appliance {
     pub(crate) async fn take_configuration(&self, text: &Secret) -> Result<Reply> {
         let failed = |e: units::Error| ApiError::cannot("restore the configuration", &e);
         // Numbers of LUNs are given and groups are changed in turns.
-        let _turn = self.0.numbering.lock().await;
+        let _turn = self.0.san.numbering.lock().await;
         let luns = self.luns().await?;
         let before = self.network().map_err(failed)?;
         let configuration = self.configuration().map_err(failed)?;

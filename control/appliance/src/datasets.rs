@@ -20,7 +20,6 @@ use dsl::thick::{ParityGroup, reservation_for};
 use ondisk::{Feature, ObjsetType};
 use pool::{Content, Pool};
 use units::{Error, Kind};
-use vdev::VdevType;
 
 type Props = Vec<(PropName, Value)>;
 
@@ -232,10 +231,10 @@ fn too_small(block_size: u64, default: u64) -> Option<String> {
 fn default_block_size(pool: &Pool) -> u64 {
     let spec = pool.tree().spec();
     let least = |top: &vdev::Spec| {
-        let columns = match (top.vdev_type, top.nparity) {
-            (VdevType::Raidz, Some(1) | None) => 2,
-            (VdevType::Raidz, Some(_)) => 4,
-            _ => 1,
+        let columns = match top.parity() {
+            0 => 1,
+            1 => 2,
+            _ => 4,
         };
         columns << top.ashift.unwrap_or(9).min(16)
     };
@@ -378,17 +377,17 @@ async fn check_room(pool: &Pool, name: &str, reservation: u64) -> units::Result<
     )))
 }
 
-/// The raidz vdevs, on which small blocks take more than their size.
+/// The vdevs with parity, on which small blocks take more than their size.
 pub(crate) fn parity_groups(pool: &Pool) -> Vec<ParityGroup> {
     let spec = pool.tree().spec();
-    let raidz = spec.children.iter().filter(|top| top.vdev_type == VdevType::Raidz);
+    let with_parity = spec.children.iter().filter(|top| top.vdev_type.has_parity());
     let group = |top: &vdev::Spec| ParityGroup {
         width: top.children.len() as u64,
-        parity: top.nparity.unwrap_or(1),
+        parity: top.parity(),
         ashift: top.ashift.unwrap_or(9) as u32,
         whole_rows: false,
     };
-    raidz.map(group).collect()
+    with_parity.map(group).collect()
 }
 
 /// How a destroy was asked for.

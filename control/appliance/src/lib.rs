@@ -47,8 +47,7 @@ pub use appliance::Appliance;
 pub use config::Config;
 pub use configuration::{USERS, USERS_KEY};
 pub use home::{Home, HomeLock, Known};
-pub use san::directory::Iscsi;
-pub use san::{Credentials, InitiatorRecord, Lu, Proof, SanView, TargetRecord};
+pub use san::{Credentials, InitiatorRecord, Iscsi, Lu, Proof, SanView, TargetRecord};
 
 pub use services::nbd::Exported;
 pub use services::offers::Offers;

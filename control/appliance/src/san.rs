@@ -16,15 +16,22 @@
 
 mod change;
 mod check;
-pub(crate) mod directory;
+mod directory;
 pub(crate) mod interfaces;
+mod iscsi;
+mod lans;
 mod names;
 mod places;
 mod records;
+mod reservations;
+mod serve;
+pub(crate) mod state;
 mod view;
 
 pub(crate) use check::check_records;
+pub use iscsi::Iscsi;
 pub(crate) use places::where_at;
 pub use records::{Credentials, InitiatorRecord, TargetRecord};
 pub(crate) use records::{Network, at_most_one_number};
+pub(crate) use reservations::check_records as check_reservations;
 pub use view::{Lu, Proof, SanView};

@@ -8,7 +8,7 @@
 
 use crate::{log, manager, nbd_tls, report, socket, up, web};
 use api::{Call, Caller, Reply, Request};
-use appliance::{Appliance, Config, Doors, Exported, Front, Home, Iscsi, Offers};
+use appliance::{Appliance, Config, Doors, Exported, Front, Home, Offers};
 use cli::Failure;
 use cli::args::{Files, Listen, Offered, Portals, System, Up, Web};
 use futures_util::future::{Either, select};
@@ -130,7 +130,7 @@ async fn serve_with(
     appliance.set_offers(Offers { named: offered.export.clone(), first }).map_err(|e| e.to_string())?;
     appliance.set_nbd(server.clone());
     world::spawn(appliance.clone().follow_offers());
-    let iscsi = Iscsi::start(appliance).await;
+    let iscsi = appliance.start_iscsi().await;
     let doors = nbd_doors(listen, Some(&home.nbd_socket()), is_up);
     let unix = doors.unix.clone();
     for (front, doors) in [(Front::Nbd, doors), (Front::Iscsi, portals_of(portals))] {

@@ -31,6 +31,7 @@ fn asked(what: InspectWhat) -> What {
     match what {
         InspectWhat::Labels { device } => What::Labels { device },
         InspectWhat::Uberblocks { device } => What::Uberblocks { device },
+        InspectWhat::Cache { device } => What::Cache { device },
         InspectWhat::Mos { pool } => What::Mos { pool },
         InspectWhat::Objects { dataset } => What::Objects { dataset },
         InspectWhat::Block { dataset, object, block } => {

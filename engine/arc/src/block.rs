@@ -56,7 +56,7 @@ impl Kind {
 /// Why a block is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Access {
-    /// Somebody waits for it.
+    /// A client waits for it.
     #[default]
     Demand,
     /// It will probably be wanted soon: not yet a use.

@@ -45,7 +45,7 @@ impl Cache {
         Cache { shards, listener: None, openings, accesses, evictions }
     }
 
-    /// For whoever opens a pool: nobody has had it before.
+    /// For a pool that is opened: no other opening has had it before.
     pub fn opening(&self) -> Opening {
         Opening(self.openings.fetch_add(1, Ordering::Relaxed))
     }

@@ -1,4 +1,4 @@
-//! A read under way, and those who wait for it.
+//! A read under way, and its waiters.
 //!
 //! ```text
 //!   Flying ── land ──▶ Landed(bytes or why not)
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The leader reads inside its own request rather than in a task of its own: a miss then costs no hand-off, and a read
-//! nobody waits for any more ends.
+//! has no waiter any more ends.
 
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use units::{Error, Kind};
 use world::Buf;
 
-/// Why a read failed, for those who shared it: errors themselves cannot be shared.
+/// Why a read failed, for those that shared it: errors themselves cannot be shared.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     kind: Kind,

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! *Hits are cheap.* A hit sets one bit; nothing moves. Moving is done by a hand that walks each list when room is
-//! needed (CAR, the clock form of ARC), so a hit costs a lock nobody else wants, a lookup and a reference count.
+//! needed (CAR, the clock form of ARC), so a hit costs a lock without contention, a lookup and a reference count.
 //!
 //! *It learns.* A miss on a ghost says which list should have been larger, and the target of the recent list moves.
 //! Metadata and data are two such caches over one memory: a metadata ghost hit moves the border between them, and

@@ -1,4 +1,4 @@
-//! One shard: its part of the blocks and of the memory, and the policy that chooses who leaves.
+//! One shard: its part of the blocks and of the memory, and the policy that chooses what leaves.
 //!
 //! Everything here is plain code under the shard's lock; nothing waits. Bytes that leave are handed out through
 //! [`Leavers`], to be dropped when the lock is released.
@@ -32,7 +32,7 @@ pub(crate) struct Leavers {
 /// What a request finds.
 pub(crate) enum Found {
     Hit(Buf),
-    /// Somebody reads it already.
+    /// It is being read already.
     Join(Arc<Flight>),
     /// The request is the first, and has to read.
     Lead(Arc<Flight>),
@@ -123,7 +123,7 @@ impl Shard {
         buf: Buf,
         leavers: &mut Leavers,
     ) {
-        // Whoever is still reading the block from disk brings what is now old.
+        // A read of the block that is still under way brings what is now old.
         self.flights.remove(&block);
         let charge = charge_of(&buf);
         if charge > self.limit / 2 {
@@ -239,7 +239,7 @@ impl Shard {
         }
     }
 
-    /// Moves the hand until somebody leaves. Each step clears a bit or ends, so it comes to an end; and since only a hit
+    /// Moves the hand until a block leaves. Each step clears a bit or ends, so it comes to an end; and since only a hit
     /// sets a bit, the steps are paid for by hits.
     fn evict_one(&mut self, kind: Kind, leavers: &mut Leavers) {
         loop {

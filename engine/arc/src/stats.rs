@@ -1,4 +1,4 @@
-//! What the cache counts. Counters live in the shards, under their locks, and are summed when somebody asks.
+//! What the cache counts. Counters live in the shards, under their locks, and are summed when they are asked for.
 
 use crate::block::{Access, Kind};
 use std::ops::AddAssign;

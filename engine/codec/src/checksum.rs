@@ -34,7 +34,7 @@ pub type Words = [u64; 4];
 pub struct Salt(pub [u8; 32]);
 
 impl std::fmt::Debug for Salt {
-    /// Whoever knows the salt can forge blocks that collide; it does not go into logs.
+    /// An attacker with the salt can forge blocks that collide; it does not go into logs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Salt(..)")
     }

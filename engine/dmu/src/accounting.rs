@@ -1,4 +1,4 @@
-//! Who is told that blocks come and go, and who counts what users take.
+//! What is told that blocks come and go, and what counts what users take.
 //!
 //! A file system keeps sums of what each user, group and project takes, in three objects whose dnodes stand in the root
 //! block. A sync knows how large each object was and is; whose it is, and how sums are kept, the [`UserAccounting`] knows.
@@ -28,7 +28,7 @@ pub trait BlockAccounting: Send + Sync + Debug {
     fn uses(&self, _feature: Feature) {}
 }
 
-/// For object sets that nobody is charged for.
+/// For object sets for which no dataset is charged.
 #[derive(Clone, Copy, Debug)]
 pub struct NoBlockAccounting;
 

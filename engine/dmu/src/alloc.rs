@@ -103,7 +103,7 @@ impl ObjSet {
         self.begin(tx, node.ok_or_else(|| self.exists(id))?)
     }
 
-    /// Makes an object under a number that somebody else says is free.
+    /// Makes an object under a number that the caller knows to be free.
     ///
     /// # Errors
     /// `Exists` when one of its slots is taken, or was until a txg that has not synced.

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The tree on disk never changes in place. So memory holds two things per object: the **stable tree**, as the last
-//! synced txg left it, and up to three **dirty records**, one for each txg that is open or on its way to disk, with the
+//! synced txg left it, and up to two **dirty records**, one for each txg that is open or on its way to disk, with the
 //! blocks and ranges that the txg wrote or freed. A read looks through the dirty records, newest first, then walks the
 //! stable tree through the cache. There are no long-lived block handles: the cache below is the only cache.
 //!
@@ -29,14 +29,14 @@
 //!
 //! A reader may hold an old tree while blocks it names are freed and, some txgs later, reused. It then meets a checksum
 //! error and looks again in the tree that is stable by then; and so it does without an error where there is no checksum
-//! (`Object::read_block`). Whoever reads a dnode to open its object, or to see that there is none, looks again when
+//! (`Object::read_block`). A task that reads a dnode to open its object, or to see that there is none, looks again when
 //! dnodes have changed meanwhile.
 //!
 //! Invariants: a dirty record changes only through a [`txg::Tx`] of its txg; from the begin of its sync on blocks land, and
 //! nothing else changes; each block that a sync replaces is reported killed once, and each that it writes born once, to
 //! the [`BlockAccounting`].
 //!
-//! Not here: which dataset an object set belongs to and what killing a block means (`dsl`); names (`zap`); who calls
+//! Not here: which dataset an object set belongs to and what killing a block means (`dsl`); names (`zap`); what calls
 //! `sync` and when (`pool`).
 
 mod accounting;

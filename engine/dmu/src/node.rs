@@ -23,7 +23,7 @@ pub(crate) struct State {
     /// As of the last synced txg.
     pub stable: Arc<Tree>,
     pub dirty_records: [Option<Box<DirtyRecord>>; Txg::SLOTS],
-    /// The txg that frees the object; nobody may change it after that.
+    /// The txg that frees the object; it does not change after that.
     pub freed_in: Option<Txg>,
     /// See [`crate::Object::version`].
     pub version: u64,

@@ -9,8 +9,9 @@
 //!                                 written or freed again: the pointer is dropped, its space freed in this txg
 //! ```
 //!
-//! Until the sync nothing but the log names the block, and nobody is charged for it. What is freed in the txg that it was
-//! allocated in stays as it is until that txg is on disk, so that a log which names it is good for as long as it counts.
+//! Until the sync nothing but the log names the block, and no dataset is charged for it. What is freed in the txg that it
+//! was allocated in stays as it is until that txg is on disk, so that a log which names it is good for as long as it
+//! counts.
 //!
 //! The holder of a [`Tx`] of the block's txg keeps the sync away meanwhile.
 
@@ -29,7 +30,7 @@ impl Object {
     }
 
     /// Writes a block that `tx`'s txg has dirtied, now, and returns its pointer: a hole for zeros. `None` when the block
-    /// is not `data` any more (the very buffer, from [`Object::dirty_block`]), because somebody has changed it since.
+    /// is not `data` any more (the very buffer, from [`Object::dirty_block`]), because it was changed since.
     pub async fn write_now(&self, tx: &Tx, blkid: u64, data: &Buf) -> Result<Option<BlockPointer>> {
         let node = &self.node;
         let attrs = match self.look(tx, blkid, data) {
@@ -45,7 +46,7 @@ impl Object {
         let kept = {
             let mut state = node.lock();
             let dirty_record = state.existing_dirty_record_mut(tx.txg());
-            // Two logs of one object do not exist; two commits of one log take turns. So nobody else has written it.
+            // Two logs of one object do not exist; two commits of one log take turns. So nothing else has written it.
             match dirty_record.filter(|o| is_still(o.blocks.get(&blkid), data)) {
                 Some(dirty_record) => {
                     dirty_record.written.insert(blkid, bp.clone());
@@ -78,7 +79,7 @@ enum Look {
     Dirty(Attrs),
 }
 
-/// The same memory: while we hold it, nobody can have changed it.
+/// The same memory: while we hold it, it cannot have been changed.
 fn is_still(block: Option<&Buf>, data: &Buf) -> bool {
     block.is_some_and(|b| b.as_ptr() == data.as_ptr() && b.len() == data.len())
 }

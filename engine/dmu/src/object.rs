@@ -253,12 +253,12 @@ impl Object {
         Reach::Tree(state.stable.clone(), end)
     }
 
-    /// Brings a block into the cache for somebody who will probably ask for it.
+    /// Brings a block into the cache that will probably be asked for.
     pub async fn prefetch_block(&self, blkid: u64) {
         // What may not stay would only be read twice.
         let keeps = self.node.shared.policy().primary_cache == crate::Caching::All;
         if let (Lookup::Device(tree, bp), true) = (self.lookup(blkid).place, keeps) {
-            // Whoever really wants the block meets the error again, and reports it.
+            // A caller that needs the block meets the error again, and reports it.
             let _ = self.read_from(&tree, bp, blkid, ReadClass::Prefetch).await;
         }
     }
@@ -336,7 +336,7 @@ impl Object {
             Some(block) => block,
             None => self.read_block(blkid).await?,
         };
-        // Somebody patching another part of the same block may have come first while we read.
+        // A patch of another part of the same block may have come first while we read.
         if self.patch_dirty(tx, blkid, within, part) {
             return Ok(());
         }

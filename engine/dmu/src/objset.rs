@@ -32,7 +32,7 @@ pub(crate) struct Set {
     open: Mutex<Opened>,
     /// Where the search for a free object number goes on.
     pub search: Mutex<Search>,
-    /// Who counts what users take; nobody in an object set that has no users.
+    /// What counts what users take; nothing in an object set that has no users.
     pub user_accounting: Mutex<Option<Arc<dyn UserAccounting>>>,
     /// Users, groups, projects; none where there are no sums.
     pub accounts: [OnceLock<Object>; 3],
@@ -43,14 +43,14 @@ pub(crate) struct Set {
 }
 
 impl Drop for Set {
-    /// What is dirty holds what it shares with the set, which holds what is dirty. Nobody is left to sync it: the pool was
+    /// What is dirty holds what it shares with the set, which holds what is dirty. Nothing is left to sync it: the pool was
     /// given up, or the power is gone.
     fn drop(&mut self) {
         self.shared.forget_dirty();
     }
 }
 
-/// The objects that somebody uses.
+/// The objects that are in use.
 #[derive(Default)]
 struct Opened {
     nodes: HashMap<ObjectId, Weak<Node>>,
@@ -175,14 +175,14 @@ impl ObjSet {
     }
 
     /// Whether this handle is the last one, no object of the set is in use, and nothing waits to be written: then the set
-    /// can be closed, and whoever opens it anew finds the same.
+    /// can be closed, and the next opener finds the same.
     pub fn is_idle(&self) -> bool {
         let (set, shared) = (&self.0, &self.0.shared);
         if Arc::strong_count(set) > 1 || shared.is_dirty_at_all() {
             return false;
         }
-        // It may hold objects of the set. Files are changed through a handle of the set, and whoever opens one to change
-        // them brings another user accounting.
+        // It may hold objects of the set. Files are changed through a handle of the set, and a caller that opens one to
+        // change them brings another user accounting.
         drop(lock(&set.user_accounting).take());
         // What a handle did before it went is seen: it may have made an object of its own, or something dirty.
         fence(Ordering::Acquire);
@@ -250,7 +250,7 @@ impl ObjSet {
             let before = self.dnode_changes();
             let phys = self.dnode_phys(id).await?;
             let mut open = lock(&self.0.open);
-            // Somebody may have opened, changed and left it while we read.
+            // Another task may have opened, changed and left it while we read.
             if open.changes != before {
                 continue;
             }
@@ -269,7 +269,7 @@ impl ObjSet {
         lock(&self.0.open).changes
     }
 
-    /// Registers a node that was just made; if somebody else was faster, theirs is the node.
+    /// Registers a node that was just made; if another task was faster, its node is the one.
     pub(crate) fn adopt(&self, node: Arc<Node>) -> Arc<Node> {
         lock(&self.0.open).adopt(node)
     }
@@ -287,7 +287,7 @@ impl ObjSet {
         &self.0.meta
     }
 
-    /// The meta-dnode's blocks that have those of these objects which nobody has open.
+    /// The meta-dnode's blocks that have those of these objects which are not open.
     pub(crate) fn closed_dnode_blocks(&self, ids: impl IntoIterator<Item = ObjectId>) -> BTreeSet<u64> {
         let attrs = self.0.meta.attrs();
         let per_block = u64::from(attrs.block_size) / SLOT;
@@ -383,8 +383,8 @@ impl Node {
     }
 }
 
-/// Whether a dnode may begin at this slot: the further slots of large dnodes hold what users wrote, and whoever asks for
-/// an object by a number from outside must not get that as a dnode.
+/// Whether a dnode may begin at this slot: the further slots of large dnodes hold what users wrote, and a caller that asks
+/// for an object by a number from outside must not get that as a dnode.
 fn is_first_slot(block: &[u8], slot: usize) -> bool {
     let mut at = 0;
     while at < slot {

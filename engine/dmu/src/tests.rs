@@ -330,7 +330,7 @@ fn a_block_written_before_the_sync_is_written_once_and_freed_when_it_is_changed_
     assert_eq!(run(again.read_block(0)).unwrap()[..], [4; 4096]);
 }
 
-/// One that was slow to read a dnode must not bring the object back as it was before somebody else changed and left it.
+/// One that was slow to read a dnode must not bring the object back as it was before another caller changed and left it.
 #[test]
 fn an_object_that_changed_while_it_was_opened_is_seen_as_it_is_now() {
     let store = Arc::new(Slow { blocks: MemStore::new(), gate: Mutex::default() });
@@ -426,7 +426,7 @@ fn metadata_has_the_copies_that_openzfs_gives_it() {
     }
 }
 
-/// Whoever keeps something of the data finds out whether it has changed.
+/// A caller that keeps something of the data finds out whether it has changed.
 #[test]
 fn each_change_of_data_is_one_version_and_nothing_else_is() {
     let mut bench = Bench::new(ObjsetId(21));
@@ -502,7 +502,7 @@ fn what_was_never_synced_goes_with_the_last_who_knew_the_set() {
     assert_eq!(Arc::strong_count(&store), 1, "nothing of the set is left");
 }
 
-/// What was found free is not given to two, whoever else takes numbers meanwhile.
+/// What was found free is not given to two, whatever else takes numbers meanwhile.
 #[test]
 fn numbers_are_given_out_once() {
     let mut bench = Bench::new(ObjsetId(21));
@@ -512,7 +512,7 @@ fn numbers_are_given_out_once() {
         let slots = 1 + bench.random(3) as u8;
         let made = match bench.random(10) {
             0 => {
-                // Somebody who names the number: often one of those that come next.
+                // A caller that names the number: often one of those that come next.
                 let near = taken.last_key_value().map_or(1, |(id, _)| *id) + bench.random(5);
                 let id = ObjectId(near.saturating_sub(bench.random(40)).max(1));
                 run(bench.set.claim_free(&bench.tx(), id, &new(slots))).ok()

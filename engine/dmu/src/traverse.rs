@@ -74,8 +74,8 @@ pub async fn traverse_objset(
     walk.dnode(ObjectId::META_DNODE, &phys.meta_dnode).await
 }
 
-/// The pointer to the block named `at` in the object set under `root`: a hole where there is none. Whoever met a damaged
-/// block in a pool that is written to finds out with it whether the block is still in use.
+/// The pointer to the block named `at` in the object set under `root`: a hole where there is none. A caller that met a
+/// damaged block in a pool that is written to finds out with it whether the block is still in use.
 pub async fn locate(store: &Arc<dyn BlockStore>, root: &BlockPointer, at: Bookmark) -> Result<BlockPointer> {
     if at.level < 0 {
         return Ok(root.clone());

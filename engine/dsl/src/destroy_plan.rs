@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A plan is made without a change, for a caller that only asks; and again in the sync task that carries it out, where
-//! nothing can come between. What it lists can go: who carries it out meets no refusal half-way.
+//! nothing can come between. What it lists can go: carrying it out meets no refusal half-way.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;

@@ -107,7 +107,7 @@ impl Dsl {
         })
     }
 
-    /// Ties the knot with those above who write intent logs.
+    /// Ties the knot with the layer above that writes intent logs.
     pub fn set_log_keeper(&self, keeper: Arc<dyn LogKeeper>) {
         *lock(&self.log_keeper) = Some(keeper);
     }

@@ -33,7 +33,7 @@ pub enum Frees {
 }
 
 impl Dsl {
-    /// Queues a tree whose blocks, as far as born after `since`, are nobody's any more.
+    /// Queues a tree whose blocks, as far as born after `since`, belong to no dataset any more.
     pub(crate) async fn queue_tree(
         &self,
         tx: &Tx,

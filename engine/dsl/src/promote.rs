@@ -256,7 +256,7 @@ impl Dsl {
         core.update_dir(tx, to, |dir| dir.clones = clones).await
     }
 
-    /// One snapshot becomes the clone's, with those who were cloned from it.
+    /// One snapshot becomes the clone's, with those that were cloned from it.
     async fn adopt_snapshot(
         &self,
         tx: &Tx,

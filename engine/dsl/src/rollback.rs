@@ -1,13 +1,13 @@
 //! Rolling a dataset back to its newest snapshot.
 //!
 //! ```text
-//!   head ─ tree, deadlist, sums ─┐      1. a clone of the snapshot, under a name that nobody can give
+//!   head ─ tree, deadlist, sums ─┐      1. a clone of the snapshot, under a name that cannot be given
 //!                                ✕      2. head and clone exchange trees, deadlists and sums
 //!   %rollback ─ of the snapshot ─┘      3. the clone goes, and with it all that came after the snapshot
 //! ```
 //!
-//! The head keeps its number, name, snapshots and properties. Whoever has it open looks at a tree that is no more, so
-//! nobody may; who writes is known by the room he holds.
+//! The head keeps its number, name, snapshots and properties. An opener of it looks at a tree that is no more, so
+//! none may be left; a writer is known by the space that it has reserved.
 
 use std::sync::Arc;
 

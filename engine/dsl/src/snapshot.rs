@@ -146,7 +146,7 @@ impl Dsl {
         if head.phys.has(DatasetPhys::INCONSISTENT) {
             return Err(Error::new(Kind::Busy, doing()).because("it is half received"));
         }
-        // What is only in the log was promised to somebody, and would be missing.
+        // What is only in the log was promised to a client, and would be missing.
         if self.log_header(&head).await?.claim_txg != Txg::NONE {
             let why =
                 format!("synchronous writes wait in its intent log; mount '{dataset}' once, then try again");

@@ -185,7 +185,7 @@ impl Dsl {
         let mut todo = vec![top];
         while let Some(id) = todo.pop() {
             for (_, child) in self.child_dirs(&self.core.dir(id).await?.1).await? {
-                // A second place in the tree is damage; it is met by those who need names.
+                // A second place in the tree is damage; it is met where names are needed.
                 if seen.insert(child) {
                     todo.push(child);
                 }

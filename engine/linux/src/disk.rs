@@ -78,7 +78,7 @@ impl File {
         Ok(File { path: path.into(), geometry, handle: Arc::new(handle), shared: shared.clone() })
     }
 
-    /// Begins the operation at once, whether or not anybody will wait for `waiting`.
+    /// Begins the operation at once, whether or not `waiting` will be waited for.
     fn begin<T: Send + 'static>(
         &self,
         operation: Box<dyn Operation>,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   spawn ──▶ live (slab) ──▶ ready queue ──▶ poll ──┬─ done: leaves the slab
-//!                                 ▲                  └─ waits: its waker is with whoever will call it
+//!                                 ▲                  └─ waits: its waker is with what will call it
 //!                                 └──── wake (once, however often it is called before the poll)
 //! ```
 //!
@@ -169,7 +169,7 @@ impl Local {
         world::turn_begins();
         let polled =
             catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut Context::from_waker(&waker))));
-        // A panic was printed by the hook; the one who awaits the task sees that its sender is gone.
+        // A panic was printed by the hook; the waiter for the task sees that its sender is gone.
         if !matches!(polled, Ok(Poll::Pending)) {
             let ended = slot.take();
             drop(slot);

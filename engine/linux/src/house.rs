@@ -1,4 +1,4 @@
-//! Giving memory back while nobody needs it.
+//! Giving memory back while it is not needed.
 //!
 //! ```text
 //!   every two seconds   what each loop keeps for itself       ─▶ what all share  (world::buf::put_away)

@@ -78,7 +78,7 @@ fn listen_unix(path: &Path) -> io::Result<OwnedFd> {
     let name = SocketAddrUnix::new(path)?;
     let fd = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     match net::bind(&fd, &name) {
-        // A socket nobody listens on was left behind by a process that was killed.
+        // A socket that no process listens on was left behind by a process that was killed.
         Err(Errno::ADDRINUSE) if is_stale(&name)? => {
             std::fs::remove_file(path)?;
             net::bind(&fd, &name)?;
@@ -133,7 +133,7 @@ fn peer_of(fd: &OwnedFd, local: Address) -> Address {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // The name goes first: one that leads to nobody would be taken over, and removed from under whoever has it then.
+        // The name goes first: one that leads nowhere would be taken over, and removed from under its owner then.
         if let Address::Unix(path) = &self.local {
             let _: Result<(), _> = std::fs::remove_file(PathBuf::from(path));
         }

@@ -25,7 +25,7 @@ pub async fn shutdown_signal() {
     let _ = waiting.await;
 }
 
-/// From now on SIGINT and SIGTERM do not end the process: whoever waits, or will wait, is told.
+/// From now on SIGINT and SIGTERM do not end the process: every task that waits, or will wait, is told.
 pub fn expect_shutdown() {
     BELL.get_or_init(install);
 }
@@ -64,7 +64,7 @@ extern "C" fn ring(_signal: libc::c_int) {
     }
 }
 
-/// Waits for the bell without consuming it: everybody who waits is told.
+/// Waits for the bell without consuming it: every waiter is told.
 struct Rung {
     bell: &'static OwnedFd,
     reply: Sender<()>,

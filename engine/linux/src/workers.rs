@@ -84,7 +84,7 @@ fn work_until_closed(shared: &Shared) {
         match state.queue.pop_front() {
             Some(job) => {
                 drop(state);
-                // The one who waits for the job sees that its sender is gone; the thread goes on.
+                // The task that waits for the job sees that its sender is gone; the thread goes on.
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
                 state = shared.lock();
             }

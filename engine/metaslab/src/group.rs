@@ -8,7 +8,7 @@
 //!
 //! The active metaslab is used until it has no room for a block or its large segments are eaten up; then the metaslab with
 //! the greatest weight takes its place. One that is not loaded is passed over while a loaded one will do: loading
-//! waits for disks. Who gets [`Found::Load`] has to load and ask again.
+//! waits for disks. A caller that gets [`Found::Load`] has to load and ask again.
 
 use crate::class::Class;
 use crate::metaslab::sync::Settled;

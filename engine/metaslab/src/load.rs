@@ -28,7 +28,7 @@ pub(crate) struct LoadPlan {
 }
 
 impl State {
-    /// Begins a load, unless there is nothing to load or somebody does.
+    /// Begins a load, unless there is nothing to load or a load is under way.
     pub(crate) fn begin_load(&mut self) -> Option<LoadPlan> {
         if !matches!(self.load, Load::Unloaded) {
             return None;

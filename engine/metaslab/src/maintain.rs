@@ -46,7 +46,7 @@ impl Space {
         }
     }
 
-    /// Loads a metaslab, or waits for somebody who does.
+    /// Loads a metaslab, or waits for the task that does.
     pub(crate) async fn load_metaslab(&self, metaslab: &Metaslab) -> Result<()> {
         loop {
             let ended = self.loads.notified();

@@ -94,7 +94,7 @@ pub(crate) struct State {
     pub(crate) allocated_now: u64,
     /// Free segments that were handed out to be discarded: free, but not allocatable.
     pub(crate) trimming: Ranges,
-    /// Freed ranges worth discarding; `None` when nobody wants to know.
+    /// Freed ranges worth discarding; `None` when no device is told.
     pub(crate) trim: Option<Ranges>,
     /// The size (log) of the largest segments when this became the active metaslab.
     active_log: u32,
@@ -140,7 +140,7 @@ impl Metaslab {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic under this lock is a broken promise of ours; whoever comes next must not allocate from here as if
+        // A panic under this lock is a broken promise of ours; the next caller must not allocate from here as if
         // nothing had happened, but a pool has other metaslabs, and a poisoned lock would stop them all.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -26,7 +26,7 @@ pub struct Segment {
 
 impl Segment {
     /// # Panics
-    /// When `len` is 0 or the end does not fit: whoever reads them from a disk has checked them.
+    /// When `len` is 0 or the end does not fit: code that reads them from a disk has checked them.
     pub fn new(start: u64, len: u64) -> Segment {
         let end = start.checked_add(len).filter(|&end| end > start);
         Segment { start, end: end.expect("a segment holds at least a byte and ends below 2^64") }
@@ -59,7 +59,7 @@ pub(crate) trait Watch: Default {
     }
 }
 
-/// Nobody watches.
+/// Nothing watches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unwatched;
 
@@ -183,7 +183,7 @@ impl<W: Watch> Ranges<W> {
 }
 
 impl Ranges {
-    /// The same set with somebody who knows it already watching.
+    /// The same set with a watcher that knows it already.
     pub(crate) fn watched_by<W: Watch>(self, watch: W) -> Ranges<W> {
         Ranges { by_end: self.by_end, space: self.space, watch }
     }

@@ -1,4 +1,4 @@
-//! TRIM: telling devices which bytes nobody needs.
+//! TRIM: telling devices which bytes are not needed.
 //!
 //! ```text
 //!   allocatable ── trim_freed / trim_metaslab ──▶ trimming ── the batch is dropped ──▶ allocatable

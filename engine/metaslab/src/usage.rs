@@ -54,7 +54,7 @@ const SLOP_SHIFT: u32 = 5;
 const SLOP_MIN: u64 = 128 << 20;
 const SLOP_MAX: u64 = 128 << 30;
 
-/// The space nobody but the pool itself may fill, so that freeing, which needs a little space first, stays possible.
+/// The space that only the pool itself may fill, so that freeing, which needs a little space first, stays possible.
 ///
 /// `space` is the deflated space of the normal class, `embedded_log` that of the embedded log, which is kept back already.
 pub fn slop(space: u64, embedded_log: u64) -> u64 {

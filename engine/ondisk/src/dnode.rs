@@ -100,7 +100,7 @@ pub struct DnodePhys {
 }
 
 impl DnodePhys {
-    /// A slot nobody uses.
+    /// A slot that is not used.
     pub fn free() -> DnodePhys {
         DnodePhys::default()
     }

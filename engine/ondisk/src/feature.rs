@@ -92,7 +92,7 @@ impl fmt::Display for Feature {
     }
 }
 
-/// How a pool may be opened, given its active features, and who stands in the way of more.
+/// How a pool may be opened, given its active features, and what stands in the way of more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub support: Support,

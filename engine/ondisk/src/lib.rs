@@ -16,7 +16,7 @@
 //! unless asked otherwise; padding is written as zero.
 //!
 //! Decoding proves the shape only: codes known, counts and lengths inside their block. Whether a DVA lies inside
-//! its vdev or a txg in the past is known to those who hold the pool, and is checked there.
+//! its vdev or a txg in the past is known to the layers that hold the pool, and is checked there.
 //!
 //! Not here: I/O, checksums and compression (`codec`), and every algorithm over these structures.
 
@@ -33,6 +33,7 @@ pub mod error_log;
 pub mod feature;
 mod gang;
 pub mod history;
+pub mod l2arc;
 pub mod label;
 pub mod mos;
 mod nvlist;

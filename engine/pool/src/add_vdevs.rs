@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   open the devices ─▶ txg N: fresh labels, metaslab arrays, ZAPs, configuration ─▶ N is on disk ─▶ blocks may go there
-//!                                            │ a crash before N is committed:                          │ a crash after:
-//!                                            └ labels of txg 0, which nobody takes for a pool's        └ the pool has them
+//!                                          │ a crash before N is committed:                      │ a crash after:
+//!                                          └ labels of txg 0: no import takes them for a pool's  └ the pool has them
 //! ```
 //!
 //! No block is put on a new vdev before the configuration that names it is on disk: log blocks are written outside of
@@ -12,9 +12,9 @@
 //! Vdevs are added and removed one change at a time ([`Inner::reshaping`](crate::pool::Inner)), since each change counts
 //! on the numbers that the vdevs have.
 
-use crate::create::{make_metaslab_array, min_alloc, unusable, worst};
+use crate::create::{make_metaslab_array, unusable};
 use crate::guids::Guids;
-use crate::open::space_spec;
+use crate::parts::{min_alloc, space_spec, worst};
 use crate::pool::Pool;
 use crate::vdev_zaps;
 use dmu::Tx;

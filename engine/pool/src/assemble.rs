@@ -34,7 +34,7 @@ struct Tied {
     core: Option<Core>,
 }
 
-/// Whoever opens a pool, and then the pool itself, has this: with it the knot goes, also when opening fails half way or a
+/// The opening of a pool, and then the pool itself, has this: with it the knot goes, also when opening fails half way or a
 /// pool is given up without being closed.
 pub(crate) struct Knot(Arc<MosSpaceLog>);
 

@@ -10,25 +10,21 @@
 //!
 //! Not here: `zpool trim`, which tells all that is free.
 
+mod state;
+
+pub(crate) use state::Trimmer;
+
 use crate::pool::{Pool, lock};
 use dsl::pool_props::PoolProp;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tunables::Tunable;
 use units::Result;
-use world::Task;
 use world::sync::Event;
 
 /// The largest piece of one trim: a device may take long for it, and answers nothing else meanwhile.
 const PIECE_MAX: u64 = 128 << 20;
-
-/// Whether devices are told, and the task that tells them.
-#[derive(Debug, Default)]
-pub(crate) struct Trimmer {
-    on: AtomicBool,
-    at_work: Mutex<Option<(Arc<Event>, Task<()>)>>,
-}
 
 impl Pool {
     /// Begins to trim if the pool's property says so.

@@ -1,12 +1,13 @@
 //! Making a pool.
 //!
-//! The devices get labels of txg 0 first, which nobody takes for a pool; then the first state is written as txg 4, and its
-//! uberblock makes it one. A crash before that leaves devices that belong to nobody.
+//! The devices get labels of txg 0 first, which no import takes for a pool; then the first state is written as txg 4, and
+//! its uberblock makes it one. A crash before that leaves devices that belong to no pool.
 
 use crate::assemble::{MapStyle, MosSpaceLog};
 use crate::file_systems::accounting;
 use crate::guids::Guids;
-use crate::open::{Parts, assemble, space_spec};
+use crate::open::read_checksummer;
+use crate::parts::{Parts, assemble, min_alloc, space_spec, worst};
 use crate::pool::{Host, Pool};
 use crate::vdev_zaps;
 use arc::Cache;
@@ -26,7 +27,7 @@ use units::{Error, Guid, ObjectId, ObjsetId, Result, Txg};
 use vdev::label::config::PoolConfig;
 use vdev::{Bias, Group, Leaf, Spec, Top, Tree, VdevType};
 use world::OpenMode;
-use zio::{Options as PipelineOptions, Pipeline, Rules, Worst};
+use zio::{Options as PipelineOptions, Pipeline, Rules};
 
 /// What a new pool is to be. Names and properties are checked already.
 #[derive(Debug)]
@@ -127,7 +128,7 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
         .await?;
     directory.insert(&tx, directory::CONFIG, object.id().0).await?;
     store_props(&mos, &dsl, &tx, &options.pool_props).await?;
-    let checksummer = crate::open::read_checksummer(&dsl).await?;
+    let checksummer = read_checksummer(&dsl).await?;
     pipeline.set_checksummer(checksummer);
 
     let uberblock = Uberblock {
@@ -216,23 +217,6 @@ fn pool_space(tree: &Tree) -> PoolSpace {
 pub(crate) fn unusable(leaf: &Leaf) -> Error {
     let why = leaf.detail().unwrap_or_else(|| leaf.health().aux.phrase().into());
     Error::invalid(format!("device '{}' cannot be used: {why}", leaf.device()))
-}
-
-/// The smallest sector among the devices that hold ordinary blocks.
-pub(crate) fn min_alloc(tree: &Tree) -> u64 {
-    tree.tops().iter().filter(|t| !t.is_log).map(|t| t.min_alloc()).min().unwrap_or(512)
-}
-
-/// What the worst place for a block costs: by the device whose single sectors are charged most for their bytes.
-pub(crate) fn worst(tree: &Tree) -> Worst {
-    let tops = tree.tops();
-    let ordinary = || tops.iter().filter(|t| !t.is_log);
-    let sector = ordinary().map(|t| t.min_alloc()).max().unwrap_or(units::SECTOR);
-    let charge = |t: &Arc<Top>| {
-        let of_one = (t.psize_to_asize(t.min_alloc()) >> units::SECTOR_SHIFT) * t.deflate_ratio();
-        of_one * (sector / t.min_alloc())
-    };
-    Worst { sector, charge: ordinary().map(charge).max().unwrap_or(sector).max(sector) }
 }
 
 /// One array of space map numbers for each top-level vdev.

@@ -22,18 +22,19 @@
 
 mod list;
 mod names;
+mod state;
 
-pub use list::{DataError, DataErrors};
+pub(crate) use state::Errors;
+pub use state::{DataError, DataErrors};
 
 use crate::pool::{Pool, lock};
 use dmu::Tx;
 use dsl::error_log::{ErrorLog, LoggedError};
 use ondisk::dsl::{ScanFunc, ScanState};
 use ondisk::{BlockBookmark, Feature};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
-use units::{HashMap, Result, Txg};
+use units::{Result, Txg};
 use zio::{BlockStore, Bookmark};
 
 /// Blocks that wait to be logged. A scrub waits when there are so many; what reads meet is looked at by the hundred anyway.
@@ -46,41 +47,6 @@ const ROOM_LOOK: Duration = Duration::from_secs(1);
 const UPGRADED_MAX: usize = 100_000;
 /// Births that are remembered of entries which do not say them.
 const BIRTHS_MAX: usize = 16 << 10;
-
-/// See the module. Belongs to one pool.
-#[derive(Debug, Default)]
-pub(crate) struct Errors {
-    state: Mutex<State>,
-    room: world::sync::Notify,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// To be logged.
-    met: BTreeMap<Bookmark, Txg>,
-    /// To be taken out.
-    gone: BTreeSet<LoggedError>,
-    /// Entries on disk.
-    logged: u64,
-    /// Counts changes of all this.
-    version: u64,
-    births: HashMap<BlockBookmark, Txg>,
-    listed: Option<list::Memo>,
-}
-
-impl Errors {
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = lock(&self.state);
-        state.version += 1;
-        change(&mut state)
-    }
-
-    /// Whether something waits for the next txg.
-    fn is_waiting(&self) -> bool {
-        let state = lock(&self.state);
-        !state.met.is_empty() || !state.gone.is_empty()
-    }
-}
 
 pub(crate) fn block_bookmark(at: Bookmark) -> BlockBookmark {
     BlockBookmark { objset: at.objset, object: at.object, level: i64::from(at.level), block: at.blkid }

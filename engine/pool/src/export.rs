@@ -1,4 +1,4 @@
-//! Closing a pool: leaving it for whoever opens it next, who may do so at once.
+//! Closing a pool: leaving it for the next opener, which may do so at once.
 //!
 //! A pool that is suspended, or becomes it on the way, is closed as it is on disk: with its last txg and its logs, which
 //! have all that was promised. Closing never waits for a device to come back.
@@ -24,7 +24,7 @@ impl Pool {
         synced
     }
 
-    /// Gives the pool up: labels say that anybody may import it. Its devices are closed on return.
+    /// Gives the pool up: labels say that any host may import it. Its devices are closed on return.
     pub async fn export(&self) -> Result<()> {
         self.leave(PoolState::Exported).await
     }

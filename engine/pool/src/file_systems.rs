@@ -1,6 +1,6 @@
 //! Opening file systems, and letting those that are open follow the properties of their datasets.
 //!
-//! A file system is changed by one handle and its clones; whoever else opens it for writing gets a clone of that one.
+//! A file system is changed by one handle and its clones; another opener for writing gets a clone of that one.
 //!
 //! ```text
 //!   open_file_system_for_writing ─▶ open already? its handle : FileSystem with Settings from properties and features
@@ -70,7 +70,7 @@ impl Pool {
         })
     }
 
-    /// To look at what a file system says of itself: as whoever has it open sees it, or as it is on disk.
+    /// To look at what a file system says of itself: as its openers see it, or as it is on disk.
     pub async fn look_at_file_system(&self, name: &str) -> Result<FileSystem> {
         let found = self.0.dsl.find(name).await?;
         match self.opened_file_system(found.id) {
@@ -86,7 +86,7 @@ impl Pool {
     }
 
     /// Lets the file systems that are open for writing follow their properties: those at and below what was touched since
-    /// the last time. Whoever comes while another does so waits, so that what it has set is in force.
+    /// the last time. A caller that comes while another does so waits, so that what it has set is in force.
     pub(crate) async fn follow_properties(&self) {
         let mut followed = self.0.followed.lock().await;
         let open: BTreeMap<ObjectId, FileSystem> = {

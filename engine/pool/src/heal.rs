@@ -6,8 +6,8 @@
 //!   scrub ─▶ Scrubber ──┘                                                 └ no good copy: a data error (crate::errors)
 //! ```
 //!
-//! Whoever met it may hold a pointer that was good some txgs ago. What is in the tree of the txg being synced is
-//! nobody else's, and stays so until that txg is done: no space freed in it is given out before. So both the
+//! The reader that met it may hold a pointer that was good some txgs ago. What is in the tree of the txg being synced is
+//! no other block's, and stays so until that txg is done: no space freed in it is given out before. So both the
 //! question and the writing happen **in syncing context**.
 
 use crate::errors::block_bookmark;

@@ -4,59 +4,25 @@
 //!   open_volume ─▶ intent_log_of(dataset)             one log per dataset, however often it is opened
 //!   sync(txg)   ─▶ logs: blocks freed, headers moved ─▶ datasets written ─▶ uberblock ─▶ records dropped
 //!   destroy     ─▶ the whole log is freed in the same txg
-//!   export, close ─▶ closed, then freed: nothing is left for whoever opens the pool next
+//!   export, close ─▶ closed, then freed: nothing is left for the next opener of the pool
 //! ```
 //!
 //! What a crash leaves is the business of `logs`.
 
+mod state;
+
+pub(crate) use state::IntentLogs;
+
 use crate::pool::{Pool, lock};
 use dmu::Tx;
-use dsl::{Dataset, LogKeeper};
-use ondisk::ZilHeader;
+use dsl::Dataset;
 use probe::{Breakdown, Family};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
-use units::{ObjectId, ObjsetId, Result, Txg};
-use world::Pending;
+use std::sync::Arc;
+use units::Txg;
 use zil::{Log, Parts};
-use zio::{BlockStore, Pipeline};
 
 /// Pools older than this know another form of log blocks: there a flush forces a txg.
 const VERSION_SLIM: u64 = 26;
-
-/// See the module.
-pub(crate) struct IntentLogs {
-    pipeline: Pipeline,
-    /// By dataset.
-    open: Mutex<BTreeMap<ObjectId, Log>>,
-}
-
-impl IntentLogs {
-    pub fn new(pipeline: Pipeline) -> Arc<IntentLogs> {
-        Arc::new(IntentLogs { pipeline, open: Mutex::default() })
-    }
-
-    fn all(&self) -> Vec<Log> {
-        lock(&self.open).values().cloned().collect()
-    }
-}
-
-impl LogKeeper for IntentLogs {
-    fn destroy_log(&self, dataset: ObjectId, header: ZilHeader, txg: Txg) -> Pending<Result<()>> {
-        let (pipeline, log) = (self.pipeline.clone(), lock(&self.open).remove(&dataset));
-        Box::pin(async move {
-            match log {
-                Some(log) => log.destroy_with_dataset(&Tx::syncing(txg)).await,
-                // Nobody has written to it: it is empty, or was claimed and waits to be replayed.
-                None => {
-                    let blocks = zil::replay::blocks(&pipeline, ObjsetId(dataset.0), &header).await;
-                    blocks.iter().for_each(|bp| pipeline.free(bp, txg));
-                }
-            }
-            Ok(())
-        })
-    }
-}
 
 impl Pool {
     /// The log of a head dataset in which nothing waits to be replayed; `None` where the pool is too old for it.

@@ -4,7 +4,7 @@
 //!   survey       each head with a log: walk it, count it            a log vdev is missing? refused, or -m
 //!   claim        in the first txg, before anything else             (writable only)
 //!   ── first txg on disk ──
-//!   replay       each record by whoever knows what it means: `zvol`, `zpl`; then the log is done away with
+//!   replay       each record by the layer that knows what it means: `zvol`, `zpl`; then the log is done away with
 //!                with `zil_replay_disable`, it is thrown away
 //! ```
 //!
@@ -16,6 +16,10 @@
 //! What cannot be replayed waits: its dataset can be read, and not written to. Whatever waits, or is lost with a device,
 //! is told by name: [`Pool::problems`], [`Pool::waiting_logs`].
 
+mod waiting;
+
+pub use waiting::WaitingLog;
+
 use crate::pool::{Pool, lock};
 use ondisk::{LogRecordKind, ObjsetType, ZilHeader};
 use std::collections::BTreeMap;
@@ -24,25 +28,6 @@ use tunables::Tunable;
 use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
 use zil::chain::{Chain, End, Position};
 use zpl::WriteOptions;
-
-/// A log that waits to be replayed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaitingLog {
-    pub dataset: String,
-    /// The records that were not replayed yet.
-    pub records: u64,
-    /// Why it could not be replayed, when that was tried.
-    pub why: Option<String>,
-}
-
-impl std::fmt::Display for WaitingLog {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let WaitingLog { dataset, records, why } = self;
-        let unit = if *records == 1 { "record" } else { "records" };
-        write!(f, "intent log of '{dataset}' waits to be replayed; {records} {unit}")?;
-        why.as_ref().map_or(Ok(()), |why| write!(f, "; {why}"))
-    }
-}
 
 /// What a walk over one log found.
 #[derive(Clone, Debug, Default)]
@@ -158,7 +143,7 @@ impl Pool {
         let header = set.phys().zil_header;
         let problem = |what: &str| self.0.note_problem(format!("'{}': {what}", head.name));
         if let Some(unreadable) = &head.survey.unreadable {
-            // Somebody has said that it may be lost; what comes before it is replayed.
+            // An administrator has said that it may be lost; what comes before it is replayed.
             problem(&format!("synchronous writes in its intent log are lost: {unreadable}"));
         } else if let Some(damage) = &head.survey.damage {
             problem(damage);
@@ -182,7 +167,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Replays the claimed logs; called when the pool syncs. Nobody has a dataset open yet.
+    /// Replays the claimed logs; called when the pool syncs. No dataset is open yet.
     pub(crate) async fn replay_logs(&self) -> Result<()> {
         let claimed = std::mem::take(&mut *lock(&self.0.claimed_logs));
         if claimed.is_empty() {

@@ -15,73 +15,32 @@
 //!
 //! Not here: two processes of one host. They lock their devices, and labels name the process (`control`).
 
-use crate::open::{OpenOptions, newest};
+mod state;
+
+pub(crate) use state::Multihost;
+
+use crate::open::OpenOptions;
 use crate::pool::{Host, Pool, lock};
+use crate::uberblocks::newest;
 use dsl::pool_props::PoolProp;
 use dsl::props::Value;
-use ondisk::{Mmp, PoolState, Uberblock};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use ondisk::{PoolState, Uberblock};
+use state::Beat;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tunables::{Tunable, Tunables};
 use units::{Error, Kind, Result};
 use vdev::Tree;
 use vdev::label::config::PoolConfig;
 use vdev::scan::Candidate;
+use world::OpenMode;
 use world::sync::Event;
-use world::{OpenMode, Task};
 
 /// How often an uberblock is looked for.
 const LOOK: Duration = Duration::from_secs(1);
 /// What an uberblock says of its owner's patience is believed up to this.
 const PATIENCE_MAX: Duration = Duration::from_secs(3600);
-
-/// Whether a pool that is open gives signs of life.
-#[derive(Debug, Default)]
-pub(crate) struct Multihost {
-    on: AtomicBool,
-    /// Nanoseconds between the last two signs.
-    delay: AtomicU64,
-    beat: Mutex<Option<Beat>>,
-}
-
-#[derive(Debug)]
-struct Beat {
-    stop: Arc<Event>,
-    task: Task<()>,
-}
-
-impl Multihost {
-    pub fn is_on(&self) -> bool {
-        self.on.load(Ordering::Acquire)
-    }
-
-    /// What the uberblock of a txg says of this.
-    pub fn of_txg(&self, last: &Uberblock, tunables: &Tunables) -> Option<Mmp> {
-        if self.is_on() { Some(self.sign(tunables, 0)) } else { last.mmp.map(|_| Mmp::default()) }
-    }
-
-    fn sign(&self, tunables: &Tunables, sequence: u16) -> Mmp {
-        let interval = tunables.get(Tunable::MultihostInterval);
-        Mmp {
-            // 0 would say that there is no protection.
-            delay_ns: self.delay.load(Ordering::Relaxed).max(interval * 1_000_000),
-            interval_ms: Some(interval as u32),
-            sequence: Some(sequence),
-            fail_intervals: Some(tunables.get(Tunable::MultihostFailIntervals) as u16),
-        }
-    }
-
-    /// Ends the signs; on return none is under way.
-    pub async fn stop(&self) {
-        self.on.store(false, Ordering::Release);
-        let beat = lock(&self.beat).take();
-        if let Some(Beat { stop, task }) = beat {
-            stop.set();
-            task.await;
-        }
-    }
-}
 
 impl Pool {
     /// Begins to give signs of life if the pool's property says so.

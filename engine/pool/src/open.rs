@@ -11,31 +11,27 @@
 //! Labels say where the devices are and how to read the MOS; what the tree is, the MOS says. Nothing is written before the
 //! first txg; a pool opened read-only has none.
 
-use crate::assemble::{Knot, MapStyle, MosSpaceLog};
-use crate::create::{min_alloc, worst};
-use crate::intent_log::IntentLogs;
+use crate::assemble::{MapStyle, MosSpaceLog};
 use crate::logs::only_reading;
-use crate::pool::{Host, Inner, Pool, lock};
-use crate::tasks::Tasks;
+use crate::parts::{Parts, assemble, min_alloc, space_spec, worst};
+use crate::pool::{Host, Pool, lock};
+use crate::uberblocks::newest;
 use crate::{dtl, log_space_maps, multihost, vdev_zaps};
 use arc::Cache;
 use codec::checksum::{Checksummer, Salt};
 use dmu::{ObjSet, Policy};
 use dsl::Dsl;
 use dsl::features::check_verdict;
-use metaslab::{Class, Space, SpaceLog, VdevSpec};
+use metaslab::{Space, SpaceLog};
 use ondisk::mos::directory;
 use ondisk::{Feature, NvList, PoolState, Uberblock};
 use probe::Hub;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tunables::Tunables;
-use txg::Txgs;
-use units::{Asize, Error, Guid, HashMap, Kind, ObjectId, ObjsetId, Psize, Result, Txg};
+use units::{Error, Guid, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
 use vdev::label::config::PoolConfig;
-use vdev::label::read::{best_uberblock, read_uberblocks};
 use vdev::scan::Candidate;
-use vdev::{Bias, Lacking, Spec, Top, Tree, VdevType};
+use vdev::{Lacking, Spec, Tree, VdevType};
 use world::OpenMode;
 use zio::{Options as PipelineOptions, Pipeline, Rules, Worst};
 
@@ -117,7 +113,7 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions, limit: Option<T
         }
         Err(e) => Err(e),
     };
-    // When it is refused the devices are given back: somebody may want to try in another way.
+    // When it is refused the devices are given back: it may be tried in another way.
     let pool = match built {
         Ok(pool) => pool,
         Err(e) => {
@@ -237,26 +233,6 @@ fn check_txg(txg: Txg) -> Result<()> {
         return Err(Error::corrupt(format!("its newest uberblock is of txg {txg:?}, which no pool reaches")));
     }
     Ok(())
-}
-
-/// The newest uberblock on any device up to `limit`, and the txg of the newest on each.
-pub(crate) async fn newest(tree: &Tree, limit: Option<Txg>) -> Result<(Uberblock, HashMap<Guid, Txg>)> {
-    let (mut best, mut of_each) = (Vec::new(), HashMap::default());
-    for top in tree.tops() {
-        for leaf in top.leaves().iter().filter(|l| l.is_usable()) {
-            let Ok(disk) = leaf.device().open(OpenMode::ReadOnly) else { continue };
-            if let Some(found) = best_uberblock(read_uberblocks(&disk, top.ashift).await, limit) {
-                of_each.insert(leaf.guid(), found.txg);
-                best.push(found);
-            }
-        }
-    }
-    let none = || match limit {
-        None => Error::corrupt("no device has a valid uberblock"),
-        Some(limit) => Error::invalid(format!("no uberblock of txg {limit} or older is left")),
-    };
-    let best = best_uberblock(best, None).ok_or_else(none)?;
-    Ok((best, of_each))
 }
 
 fn reader(tree: &Arc<Tree>, cache: &Arc<Cache>) -> Pipeline {
@@ -395,100 +371,8 @@ pub(crate) async fn read_checksummer(dsl: &Dsl) -> Result<Arc<Checksummer>> {
     Ok(Arc::new(Checksummer::new(&Salt(salt))))
 }
 
-/// What a pool is put together from.
-pub(crate) struct Parts {
-    pub config: PoolConfig,
-    pub tree: Arc<Tree>,
-    pub space: Arc<Space>,
-    pub space_log: Knot,
-    pub pipeline: Pipeline,
-    pub mos: ObjSet,
-    pub dsl: Dsl,
-    pub uberblock: Uberblock,
-    pub read_only: bool,
-    pub tunables: Arc<Tunables>,
-    pub hub: Hub,
-}
-
-/// `open_txg` is the first txg that changes go into.
-pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
-    let Parts { config, tree, space, space_log, pipeline, mos, dsl, uberblock, read_only, tunables, hub } =
-        parts;
-    let intent_logs = IntentLogs::new(pipeline.clone());
-    dsl.set_log_keeper(intent_logs.clone());
-    let pool = Pool(Arc::new(Inner {
-        config: Mutex::new(config),
-        tree,
-        space,
-        space_log,
-        pipeline,
-        mos,
-        dsl,
-        txgs: Txgs::new(open_txg.back(1), &tunables),
-        tunables,
-        hub,
-        asked: Mutex::default(),
-        uberblock: Mutex::new(uberblock),
-        // The first commit after opening writes all labels: a crash may have left some that do not agree.
-        config_dirty: AtomicBool::new(true),
-        tasks: Tasks::default(),
-        mos_delta: Arc::default(),
-        read_only,
-        admin: Arc::new(world::sync::RwLock::new(())),
-        reshaping: world::sync::Mutex::new(()),
-        branching: world::sync::Mutex::new(()),
-        syncing: Mutex::new(None),
-        healer: Mutex::new(None),
-        multihost: Default::default(),
-        trimmer: Default::default(),
-        spares: Default::default(),
-        scrub: crate::scrub::Scrub::default(),
-        errors: crate::errors::Errors::default(),
-        intent_logs,
-        vdev_properties: Mutex::default(),
-        load_guid: world::random_u64(),
-        problems: Mutex::default(),
-        file_systems: Mutex::default(),
-        followed: world::sync::Mutex::new(None),
-        opening: world::sync::Mutex::new(()),
-        waiting_logs: Mutex::default(),
-        panics: Mutex::default(),
-        claimed_logs: Mutex::default(),
-    }));
-    pool.watch_suspension();
-    pool.tell_statistics();
-    pool
-}
-
-/// What the allocator is to know of a top-level vdev.
-pub(crate) fn space_spec(top: &Arc<Top>, bias: Bias) -> VdevSpec {
-    let geometry = {
-        let top = top.clone();
-        move |psize: Psize| Asize(top.psize_to_asize(psize.0))
-    };
-    VdevSpec {
-        vdev: top.id,
-        class: class_of(bias),
-        ashift: top.ashift,
-        asize: top.asize(),
-        metaslab_shift: top.metaslab_shift,
-        data_disks: top.data_disks() as u32,
-        deflate_ratio: top.deflate_ratio(),
-        geometry: Arc::new(geometry),
-    }
-}
-
-fn class_of(bias: Bias) -> Class {
-    match bias {
-        Bias::Normal => Class::Normal,
-        Bias::Log => Class::Log,
-        Bias::Special => Class::Special,
-        Bias::Dedup => Class::Dedup,
-    }
-}
-
 impl Pool {
-    /// What is to be done before anybody uses the pool.
+    /// What is to be done before the pool is used.
     async fn begin(&self, missing_log: bool) -> Result<()> {
         if !self.is_read_only() {
             self.check_writable().await?;

@@ -1,5 +1,7 @@
 //! An open pool: what it is made of.
 
+pub(crate) use crate::lock::lock;
+
 use crate::assemble::Knot;
 use crate::intent_log::IntentLogs;
 use crate::logs::WaitingLog;
@@ -11,7 +13,7 @@ use metaslab::{Class, Space};
 use ondisk::{NvList, NvValue, Uberblock};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tunables::Tunables;
 use txg::{DeviceSpace, Txgs};
 use units::{Guid, Result, Txg};
@@ -20,7 +22,7 @@ use vdev::label::config::PoolConfig;
 use world::Task;
 use zio::Pipeline;
 
-/// Who opens pools: written into labels, so that another machine sees whose the pool is.
+/// The host that opens pools: written into labels, so that another machine sees whose the pool is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
     pub id: u64,
@@ -44,6 +46,9 @@ impl Host {
         ))
     }
 }
+
+/// What was set on each vdev that anything was set on.
+pub type VdevProperties = BTreeMap<Guid, BTreeMap<String, String>>;
 
 /// See the crate. Clones are the same pool.
 #[derive(Clone)]
@@ -72,9 +77,9 @@ pub(crate) struct Inner {
     pub read_only: bool,
     /// Readers of the MOS in open context, and the sync tasks that change it.
     pub admin: Arc<world::sync::RwLock<()>>,
-    /// Held by whoever adds or removes vdevs.
+    /// Held while vdevs are added or removed.
     pub reshaping: world::sync::Mutex<()>,
-    /// Held by whoever changes snapshots and clones, until the change is on disk.
+    /// Held while snapshots and clones are changed, until the change is on disk.
     pub branching: world::sync::Mutex<()>,
     pub syncing: Mutex<Option<Task<()>>>,
     /// See [`crate::heal`].
@@ -86,7 +91,7 @@ pub(crate) struct Inner {
     pub errors: crate::errors::Errors,
     pub intent_logs: Arc<IntentLogs>,
     /// What was set on single vdevs, as their ZAPs say.
-    pub vdev_properties: Mutex<crate::VdevProperties>,
+    pub vdev_properties: Mutex<VdevProperties>,
     /// Tells this opening of the pool from others.
     pub load_guid: u64,
     /// Damage that was met, for the administrator.
@@ -95,18 +100,13 @@ pub(crate) struct Inner {
     pub file_systems: Mutex<BTreeMap<units::ObjectId, zpl::WeakFileSystem>>,
     /// What was touched in the DSL before this they follow; see [`dsl::Dsl::touched_since`].
     pub followed: world::sync::Mutex<Option<u64>>,
-    /// Held by whoever opens one.
+    /// Held while one is opened.
     pub opening: world::sync::Mutex<()>,
     pub waiting_logs: Mutex<Vec<WaitingLog>>,
     /// Panics in work for this pool.
     pub panics: Mutex<Vec<world::Panic>>,
     /// Those that were claimed in the first txg, until they are dealt with.
     pub claimed_logs: Mutex<Vec<units::ObjectId>>,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What these locks guard is replaced whole or pushed to.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl std::fmt::Debug for Pool {

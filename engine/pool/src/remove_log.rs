@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A hole stays, since block pointers name vdevs by number. When anything fails before N, the device serves on. After a
-//! crash past N its labels are older than the pool's, and whoever opens the pool goes by the configuration, which has a
+//! crash past N its labels are older than the pool's, and an import of the pool goes by the configuration, which has a
 //! hole there.
 //!
 //! Not here: removing vdevs with data on them, which would have to be moved.

@@ -23,6 +23,10 @@
 
 mod position;
 mod scanner;
+mod state;
+
+pub use state::ScanStatus;
+pub(crate) use state::Scrub;
 
 use crate::pool::{Pool, lock};
 use dmu::Tx;
@@ -30,41 +34,11 @@ use ondisk::dsl::{ScanFunc, ScanState};
 use ondisk::mos::directory;
 use ondisk::{ObjectType, ScanPhys};
 use position::Position;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex};
+use state::{GO, HALT, PAUSE, STOP, now};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-use units::{Error, Guid, HashMap, Kind, ObjectId, Result, Txg};
-use world::sync::Notify;
-use world::{Instant, Task};
-
-/// A scrub or a resilver: the last one, or the one under way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScanStatus {
-    pub func: ScanFunc,
-    pub state: ScanState,
-    /// Seconds since 1970.
-    pub start_time: u64,
-    pub end_time: u64,
-    /// Since when it pauses, if it does.
-    pub paused: Option<u64>,
-    /// Allocated bytes when it began, and how many of them were looked at.
-    pub to_examine: u64,
-    pub examined: u64,
-    /// Bytes written again.
-    pub repaired: u64,
-    /// Blocks that could not be had from anywhere.
-    pub errors: u64,
-    /// Seconds that this pass has been going, and bytes looked at in it: the rate is their quotient.
-    pub pass_elapsed: u64,
-    pub pass_examined: u64,
-}
-
-/// What the task is to do.
-const GO: u8 = 0;
-const PAUSE: u8 = 1;
-const STOP: u8 = 2;
-/// The pool is being closed: as it is on disk, so it stays.
-const HALT: u8 = 3;
+use units::{Error, Kind, ObjectId, Result, Txg};
 
 /// Bad blocks repaired in one txg.
 const REPAIRS_AT_ONCE: usize = 512;
@@ -76,109 +50,6 @@ const SUSPENDED_LOOK: Duration = Duration::from_millis(200);
 const LISTS_MAX: usize = 100;
 /// Where the position is kept in the directory of the MOS.
 const POSITION: &str = "org.cenote:scan_position";
-
-/// See the module. Belongs to one pool.
-#[derive(Debug, Default)]
-pub(crate) struct Scrub {
-    pub(crate) state: Mutex<State>,
-    command: AtomicU8,
-    ended: Notify,
-    /// A resilver is wanted as soon as nothing else is going.
-    wanted: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct State {
-    phys: Option<ScanPhys>,
-    task: Option<Task<()>>,
-    is_running: bool,
-    paused_at: u64,
-    pass_start: u64,
-    pass_examined: u64,
-    /// What is before it is done.
-    position: Position,
-    /// When the position was kept last.
-    saved_at: Option<Instant>,
-    /// See [`Pool::devices_to_heal`].
-    began: HashMap<Guid, u64>,
-    /// Some set changed so fast that part of it was not seen.
-    is_incomplete: bool,
-    rest_until: Option<Instant>,
-}
-
-impl State {
-    pub(crate) fn may_resilver(&self) -> bool {
-        !self.is_running && self.rest_until.is_none_or(|until| world::now() >= until)
-    }
-}
-
-impl ScanStatus {
-    fn of(state: &State) -> Option<ScanStatus> {
-        let phys = state.phys?;
-        let is_paused = phys.state == ScanState::Scanning && phys.flags & ScanPhys::SCRUB_PAUSED != 0;
-        let elapsed = if state.is_running { now() - state.pass_start.min(now()) } else { 0 };
-        Some(ScanStatus {
-            func: phys.func,
-            state: phys.state,
-            start_time: phys.start_time,
-            end_time: phys.end_time,
-            paused: is_paused.then_some(state.paused_at),
-            to_examine: phys.to_examine,
-            examined: phys.examined.min(phys.to_examine.max(phys.examined)),
-            repaired: phys.processed,
-            errors: phys.errors,
-            pass_elapsed: elapsed,
-            pass_examined: state.pass_examined,
-        })
-    }
-}
-
-fn now() -> u64 {
-    world::wall_clock().seconds
-}
-
-impl Scrub {
-    fn command(&self) -> u8 {
-        self.command.load(Ordering::Acquire)
-    }
-
-    fn change(&self, change: impl FnOnce(&mut ScanPhys)) {
-        if let Some(phys) = &mut lock(&self.state).phys {
-            change(phys);
-        }
-    }
-
-    pub(crate) fn is_running(&self) -> bool {
-        lock(&self.state).is_running
-    }
-
-    pub(crate) fn want_no_resilver(&self) {
-        self.wanted.store(false, Ordering::Release);
-    }
-
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.wanted.load(Ordering::Acquire)
-    }
-
-    /// A resilver that is wanted, from its beginning: what is under way ends.
-    pub(crate) fn want_resilver_anew(&self) {
-        self.want_resilver();
-        if self.is_running() {
-            let _ = self.command.compare_exchange(GO, STOP, Ordering::AcqRel, Ordering::Acquire);
-        }
-    }
-
-    /// A scrub gives way; a resilver is followed by another one.
-    pub(crate) fn want_resilver(&self) {
-        self.wanted.store(true, Ordering::Release);
-        let mut state = lock(&self.state);
-        state.rest_until = None;
-        let scrubs = state.phys.is_some_and(|p| p.func == ScanFunc::Scrub && p.state == ScanState::Scanning);
-        if scrubs && state.is_running {
-            let _ = self.command.compare_exchange(GO, STOP, Ordering::AcqRel, Ordering::Acquire);
-        }
-    }
-}
 
 impl Pool {
     /// The scrub under way, or the last one.
@@ -266,7 +137,7 @@ impl Pool {
         }
     }
 
-    /// Starts a scan that nobody waits for.
+    /// Starts a scan and does not wait for it.
     pub(crate) fn launch(&self, func: ScanFunc) {
         let pool = self.clone();
         let mut state = lock(&self.0.scrub.state);

@@ -98,7 +98,7 @@ impl Pool {
     }
 
     /// Takes a dataset back to one of its snapshots, or to what it was cloned from. All that was written since is gone.
-    /// Nobody may have it open.
+    /// It must not be open.
     pub async fn rollback(&self, dataset: &str, snapshot: &str, reach: RollbackReach) -> Result<DestroyPlan> {
         let (dataset, snapshot) = (dataset.to_string(), snapshot.to_string());
         self.change_branches("rollback", move |pool, tx| async move {

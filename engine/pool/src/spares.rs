@@ -8,19 +8,14 @@
 //! It is looked when the pool is opened and after every txg. A device that an administrator took offline is not missed, and
 //! neither is one that stands in a replacement already.
 
+mod state;
+
+pub(crate) use state::Spares;
+
 use crate::pool::{Pool, lock};
-use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use units::Guid;
 use vdev::{AuxKind, Spec, State, VdevType};
-
-#[derive(Debug, Default)]
-pub(crate) struct Spares {
-    is_busy: AtomicBool,
-    /// Pairs of device and spare that did not fit each other: not tried again.
-    refused: Mutex<BTreeSet<(Guid, Guid)>>,
-}
 
 impl Pool {
     /// Begins to put a spare in place if one is wanted and there.

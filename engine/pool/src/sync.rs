@@ -146,7 +146,7 @@ impl Pool {
         }
         self.sync_errors(tx).await;
         inner.dsl.sync_datasets(tx, 1).await?;
-        // More than so many would hold up those who wait for the txg.
+        // More than so many would hold up what waits for the txg.
         let at_once = inner.tunables.get(Tunable::AsyncBlockMaxBlocks);
         let frees = inner.dsl.process_frees(tx, at_once).await?;
         self.drop_log_space_maps(tx).await?;

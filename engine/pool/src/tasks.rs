@@ -117,7 +117,7 @@ impl Pool {
         let (send, receive) = oneshot::channel();
         let task: Task = Box::new(move |pool, tx| {
             Box::pin(async move {
-                // Nobody may wait any more: the change is made all the same.
+                // The caller may be gone: the change is made all the same.
                 let _ = send.send(work(pool, tx).await);
             })
         });

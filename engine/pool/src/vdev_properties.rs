@@ -9,7 +9,7 @@
 //!
 //! One of the properties means something here: whether the device's cache survives a power cut. The others are only kept.
 
-use crate::pool::{Pool, lock};
+use crate::pool::{Pool, VdevProperties, lock};
 use dsl::props::user;
 use dsl::zaps;
 use std::collections::BTreeMap;
@@ -18,9 +18,6 @@ use vdev::Spec;
 
 /// `on`: the device's cache is protected, it need not be flushed.
 pub const NO_CACHE_FLUSH: &str = "cenote:nocacheflush";
-
-/// What was set on each vdev that anything was set on.
-pub type VdevProperties = BTreeMap<Guid, BTreeMap<String, String>>;
 
 impl Pool {
     pub fn vdev_properties(&self) -> VdevProperties {

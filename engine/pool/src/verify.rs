@@ -35,7 +35,7 @@ pub struct VerifyReport {
     pub encrypted: Tally,
     /// Of the total: contents inside the pointer.
     pub embedded: u64,
-    /// Left out of a stream by whoever sent it.
+    /// Left out of a stream by its sender.
     pub redacted: u64,
     /// In the chains of intent logs, beside the total.
     pub log_blocks: u64,

@@ -232,7 +232,7 @@ async fn settle(
         let is_real = match &suspect.bp {
             Some(bp) if !pool.is_read_only() => is_in_use(pool, suspect.at, bp).await.unwrap_or(true),
             Some(_) => true,
-            // The walk could not read it, but the look at all its copies could: somebody was in between.
+            // The walk could not read it, but the look at all its copies could: something was in between.
             None if suspect.error.kind() == Kind::Checksum && !pool.is_read_only() => false,
             None => true,
         };

@@ -2,8 +2,11 @@
 //!
 //! ```text
 //!   Counter (one for each open statistic)
-//!     ├ Table of thread A   cells: only A adds to them, plain load, add, store; names of the cells, if they have any
-//!     ├ Table of thread B
+//!     ├ List of thread A    rows that A counts for all open statistics of the family: see `rows`
+//!     ├ Table of thread A   what rows cannot hold: by offset, by file, and events of places beyond the bounded number of
+//! rows.
+//!     │                     cells: only A adds to them, plain load, add, store; names of the cells, if they have any
+//!     ├ List, Table of thread B
 //!     └ take()              what each cell has more than at the last look
 //! ```
 //!
@@ -25,6 +28,7 @@ use crate::event::{Event, Label, Labels, key_of};
 use crate::histogram::Scale;
 use crate::names::Op;
 use crate::query::{Compare, Filter, Operand, Query};
+use crate::rows::{Column, List, Row};
 use crate::sample::{Key, Sample, WORDS_MAX};
 use crate::statistics::{Measure, Taken};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -65,23 +69,27 @@ impl By {
     }
 }
 
-/// One filter, ready to be held against an event.
+/// A filter by a word, ready to be held against an event.
 #[derive(Debug)]
-enum Test {
-    Word(Field, Arc<str>, bool),
-    /// Both ends belong to it.
-    Number(Field, u64, u64, bool),
+struct Word {
+    field: Field,
+    wanted: Arc<str>,
+    is: bool,
 }
 
-impl Test {
-    /// `label` gives the word that places have, too.
-    fn of(filter: &Filter, label: &impl Fn(&str) -> Label) -> Result<Test> {
+/// A filter by a number; both ends belong to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    field: Field,
+    from: u64,
+    to: u64,
+    is: bool,
+}
+
+impl Range {
+    fn of(filter: &Filter, number: u64) -> Result<Range> {
         let field = filter.by.field();
         let is = filter.compare != Compare::IsNot;
-        let number = match &filter.operand {
-            Operand::Word(word) => return Ok(Test::Word(field, label(word).0, is)),
-            Operand::Number(number) => *number,
-        };
         let (from, to) = match filter.compare {
             Compare::AtLeast => (number, u64::MAX),
             Compare::AtMost => (0, number),
@@ -98,26 +106,30 @@ impl Test {
                 (from, if to == u64::MAX { to } else { to - 1 })
             }
         };
-        Ok(Test::Number(field, from, to, is))
+        Ok(Range { field, from, to, is })
     }
 
+    #[inline]
+    pub fn passes(&self, facts: &Facts<'_>) -> bool {
+        (self.from..=self.to).contains(&facts.number(self.field)) == self.is
+    }
+}
+
+impl Word {
     fn passes(&self, facts: &Facts<'_>) -> bool {
-        match self {
+        match self.field {
             // Most often the label is the same one.
-            Test::Word(Field::Label(index), wanted, is) if facts.labels.key(*index) == key_of(wanted) => *is,
-            Test::Word(field, wanted, is) => (facts.word(*field) == &**wanted) == *is,
-            Test::Number(field, from, to, is) => (*from..=*to).contains(&facts.number(*field)) == *is,
+            Field::Label(index) if facts.labels.key(index) == key_of(&self.wanted) => self.is,
+            field => (facts.word(field) == &*self.wanted) == self.is,
         }
     }
 }
 
-/// An event and its place, and what is found out of it once for all that count it.
+/// An event and its place.
 pub(crate) struct Facts<'a> {
-    event: Event<'a>,
-    labels: &'a Labels,
-    nanos: u64,
-    size_bucket: usize,
-    latency_bucket: usize,
+    pub event: Event<'a>,
+    pub labels: &'a Arc<Labels>,
+    pub nanos: u64,
 }
 
 /// What stands for a word that is not there.
@@ -125,11 +137,18 @@ const NONE: &str = "-";
 
 impl<'a> Facts<'a> {
     #[inline]
-    pub fn new(event: Event<'a>, labels: &'a Labels) -> Facts<'a> {
+    pub fn new(event: Event<'a>, labels: &'a Arc<Labels>) -> Facts<'a> {
         let nanos = event.nanos();
-        let size_bucket = Scale::TRANSFER.bucket(event.bytes);
-        let latency_bucket = Scale::LATENCY.bucket(nanos);
-        Facts { event, labels, nanos, size_bucket, latency_bucket }
+        Facts { event, labels, nanos }
+    }
+
+    #[inline]
+    pub fn amount(&self, measure: Measure) -> u64 {
+        match measure {
+            Measure::Events => 1,
+            Measure::Bytes => self.event.bytes,
+            Measure::Time => self.nanos,
+        }
     }
 
     /// See [`key_of`]; 0 for a word that is not there.
@@ -153,7 +172,8 @@ impl<'a> Facts<'a> {
         if word.is_empty() { NONE } else { word }
     }
 
-    fn number(&self, field: Field) -> u64 {
+    #[inline]
+    pub fn number(&self, field: Field) -> u64 {
         match field {
             Field::Bytes => self.event.bytes,
             Field::Latency => self.nanos,
@@ -218,11 +238,29 @@ impl Table {
 pub(crate) struct Counter {
     by: By,
     measure: Measure,
-    tests: Box<[Test]>,
+    words: Box<[Word]>,
+    ranges: Box<[Range]>,
     shift: AtomicU32,
+    /// Lists of rows that no look has seen yet, and where in a row this statistic begins.
+    lists: Mutex<Vec<(Arc<List>, usize)>>,
     /// Those that no look has seen yet.
     begun: Mutex<Vec<Arc<Table>>>,
-    looks: Mutex<Vec<Look>>,
+    looks: Mutex<Looks>,
+}
+
+#[derive(Default)]
+struct Looks {
+    tables: Vec<Look>,
+    lists: Vec<ListLook>,
+}
+
+/// A list of rows as it was at the last look.
+struct ListLook {
+    list: Arc<List>,
+    base: usize,
+    /// Of each row so far what was seen of its cells; nothing of a row that the filters by words keep out.
+    rows: Vec<Option<(Arc<Row>, Vec<u64>)>>,
+    has_told: bool,
 }
 
 /// A table as it was at the last look.
@@ -236,16 +274,45 @@ impl Counter {
         let Taken::Told(_, measure) = query.statistic.taken else {
             unreachable!("only statistics that are told are counted")
         };
-        let tests: Result<Box<[Test]>> =
-            query.filters.iter().map(|filter| Test::of(filter, &label)).collect();
+        let (mut words, mut ranges) = (Vec::new(), Vec::new());
+        for filter in &query.filters {
+            match &filter.operand {
+                Operand::Number(number) => ranges.push(Range::of(filter, *number)?),
+                Operand::Word(word) => words.push(Word {
+                    field: filter.by.field(),
+                    wanted: label(word).0,
+                    is: filter.compare != Compare::IsNot,
+                }),
+            }
+        }
         Ok(Arc::new(Counter {
             by: By::of(query.breakdown),
             measure,
-            tests: tests?,
+            words: words.into(),
+            ranges: ranges.into(),
             shift: AtomicU32::new(OFFSET_SHIFT),
+            lists: Mutex::default(),
             begun: Mutex::default(),
             looks: Mutex::default(),
         }))
+    }
+
+    /// What rows must count for it; `None` of what they cannot.
+    pub fn column(&self) -> Option<Column> {
+        // Files are too many to have a row each.
+        let is_of_file =
+            self.by == By::Words(Field::File) || self.words.iter().any(|word| word.field == Field::File);
+        let by = match self.by {
+            By::Buckets(scale, field) => Some((scale, field)),
+            By::Whole | By::Op | By::Words(_) => None,
+            By::Offset => return None,
+        };
+        (!is_of_file).then(|| Column { by, measure: self.measure, ranges: self.ranges.clone() })
+    }
+
+    /// Has it look at a thread's rows, from this cell of each on.
+    pub fn watch(&self, list: Arc<List>, base: usize) {
+        lock(&self.lists).push((list, base));
     }
 
     /// This thread's part of it, until it is dropped.
@@ -261,7 +328,7 @@ impl Counter {
         Mine {
             by: self.by,
             measure: self.measure,
-            has_tests: !self.tests.is_empty(),
+            has_tests: !(self.words.is_empty() && self.ranges.is_empty()),
             counter: self.clone(),
             table,
             index: HashMap::default(),
@@ -279,10 +346,17 @@ impl Counter {
     pub fn take(&self) -> Sample {
         let mut looks = lock(&self.looks);
         let begun = std::mem::take(&mut *lock(&self.begun));
-        looks.extend(begun.into_iter().map(|table| Look { seen: vec![0; table.cells.len()], table }));
-        let shift = looks.iter().map(|look| look.table.shift).fold(self.shift.load(Relaxed), u32::max);
+        looks.tables.extend(begun.into_iter().map(|table| Look { seen: vec![0; table.cells.len()], table }));
+        let lists = std::mem::take(&mut *lock(&self.lists));
+        looks.lists.extend(lists.into_iter().map(|(list, base)| ListLook {
+            list,
+            base,
+            rows: Vec::new(),
+            has_told: false,
+        }));
+        let shift = looks.tables.iter().map(|look| look.table.shift).fold(self.shift.load(Relaxed), u32::max);
         let (mut value, mut parts) = (0, Vec::new());
-        looks.retain_mut(|look| {
+        looks.tables.retain_mut(|look| {
             // Asked before the cells are read: a thread that has let go adds no more.
             let is_last = Arc::strong_count(&look.table) == 1;
             fence(Acquire);
@@ -292,7 +366,47 @@ impl Counter {
             }
             !is_last
         });
+        looks.lists.retain_mut(|look| {
+            let is_last = look.list.is_over();
+            self.look_at(look, |key, part| match self.by {
+                By::Whole => value += part,
+                _ => parts.push((key, part)),
+            });
+            !is_last
+        });
         if self.by == By::Whole { Sample::whole(value) } else { Sample::of(parts) }
+    }
+
+    fn look_at(&self, look: &mut ListLook, mut each: impl FnMut(Key, u64)) {
+        let cells = match self.by {
+            By::Buckets(scale, _) => scale.buckets(),
+            _ => 1,
+        };
+        let is_full = look.list.more(look.rows.len(), |row| {
+            let passes = self.words.iter().all(|word| word.passes(&row.facts()));
+            look.rows.push(passes.then(|| (row.clone(), vec![0; cells])));
+        });
+        if is_full && !std::mem::replace(&mut look.has_told, true) {
+            look.list.looked();
+        }
+        for (row, seen) in look.rows.iter_mut().flatten() {
+            for (cell, seen) in seen.iter_mut().enumerate() {
+                let now = row.cell(look.base + cell);
+                let part = now.wrapping_sub(std::mem::replace(seen, now));
+                if part > 0 {
+                    let key = match self.by {
+                        By::Whole | By::Offset => Key::Other,
+                        By::Op => Key::Text(row.facts().event.op.name().into()),
+                        By::Words(field) => Key::Text(row.facts().name(field).text()),
+                        By::Buckets(scale, _) => {
+                            let (from, to) = scale.bounds(cell);
+                            Key::Range { from, to }
+                        }
+                    };
+                    each(key, part);
+                }
+            }
+        }
     }
 
     fn key(&self, cell: usize, table: &Table, shift: u32) -> Key {
@@ -351,20 +465,18 @@ pub(crate) struct Mine {
 impl Mine {
     #[inline]
     pub fn count(&mut self, facts: &Facts<'_>) {
-        if self.has_tests && !self.counter.tests.iter().all(|test| test.passes(facts)) {
+        let counter = &self.counter;
+        if self.has_tests
+            && !(counter.words.iter().all(|test| test.passes(facts))
+                && counter.ranges.iter().all(|test| test.passes(facts)))
+        {
             return;
         }
-        let amount = match self.measure {
-            Measure::Events => 1,
-            Measure::Bytes => facts.event.bytes,
-            Measure::Time => facts.nanos,
-        };
+        let amount = facts.amount(self.measure);
         let cell = match self.by {
             By::Whole => 0,
             By::Op => facts.event.op.index(),
             By::Words(field) => self.word(facts, field),
-            By::Buckets(_, Field::Bytes) => facts.size_bucket,
-            By::Buckets(_, Field::Latency) => facts.latency_bucket,
             By::Buckets(scale, field) => scale.bucket(facts.number(field)),
             By::Offset => self.offset(facts.event.offset),
         };

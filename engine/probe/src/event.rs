@@ -107,6 +107,7 @@ impl Default for Event<'_> {
 
 impl Event<'_> {
     pub(crate) fn nanos(&self) -> u64 {
-        u64::try_from(self.latency.as_nanos()).unwrap_or(u64::MAX)
+        let nanos = u64::from(self.latency.subsec_nanos());
+        self.latency.as_secs().saturating_mul(1_000_000_000).saturating_add(nanos)
     }
 }

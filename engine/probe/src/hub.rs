@@ -8,13 +8,14 @@
 //! ```
 //!
 //! A daemon has one hub, shared by its pools and fronts; a test has its own, so that simulated pools do not count into
-//! each other. An event is told on the thread where it happens, without a lock; what it costs is one pass over the open
-//! statistics of its family.
+//! each other. An event is told on the thread where it happens, without a lock; what it costs is one pass over what the open
+//! statistics of its family need of it ([`crate::rows`]).
 
 use crate::breakdown::Breakdown;
 use crate::counter::{Counter, Facts, Mine, lock};
 use crate::event::{Event, Label, Labels};
 use crate::query::Query;
+use crate::rows::Rows;
 use crate::sample::{Reading, Sample};
 use crate::source::{Asked, Source, Sources};
 use crate::statistics::{Family, Statistic, Taken};
@@ -280,7 +281,9 @@ struct Here(Vec<Part>);
 struct Part {
     of: Weak<Listeners>,
     epoch: u64,
-    counters: Vec<Mine>,
+    rows: Rows,
+    /// Of the statistics that rows cannot count.
+    aside: Vec<Mine>,
 }
 
 impl Here {
@@ -308,15 +311,19 @@ impl Here {
 impl Part {
     fn join(listeners: &Arc<Listeners>) -> Part {
         let state = lock(&listeners.state);
+        let (in_rows, aside): (Vec<_>, Vec<_>) =
+            state.open.iter().cloned().partition(|counter| counter.column().is_some());
         Part {
             of: Arc::downgrade(listeners),
             epoch: state.changes,
-            counters: state.open.iter().map(Counter::join).collect(),
+            rows: Rows::new(in_rows),
+            aside: aside.iter().map(Counter::join).collect(),
         }
     }
 
     fn count(&mut self, facts: &Facts<'_>) {
-        self.counters.iter_mut().for_each(|counter| counter.count(facts));
+        self.rows.count(facts);
+        self.aside.iter_mut().for_each(|counter| counter.count(facts));
     }
 }
 

@@ -7,12 +7,12 @@
 //!     ├ probe(family, labels) ─▶ Probe ── tell(event) ──▶ every open statistic of the family, on this thread
 //!     ├ source(name, …)          what is asked instead: sizes, utilization
 //!     └ open(query) ─▶ Opened ── take() ─▶ Sample         value and parts, whose sum it is
-//!   Io             what is counted of each client whether anybody looks or not, besides
+//!   Io             what is counted of each client whether it is read or not, besides
 //! ```
 //!
-//! An event costs one load where nothing of its family is open. Where something is, each open statistic costs an addition
-//! to memory that only this thread writes, and for words a lookup. Nothing is sampled and nothing is lost; a reader never
-//! stops a writer. A breakdown by words is bounded: the rest is [`Key::Other`], and the sum still agrees.
+//! An event costs one load where nothing of its family is open. Where something is, this thread adds to memory that only it
+//! writes, once for all open statistics that need the same of an event. Nothing is sampled and nothing is lost; a reader
+//! never stops a writer. A breakdown by words is bounded: the rest is [`Key::Other`], and the sum still agrees.
 //!
 //! Not here: what is kept over time, and what is made of it (analytics); what `zpool iostat` shows, which each leaf counts
 //! always (`vdev`).
@@ -26,6 +26,7 @@ mod io;
 mod names;
 mod quantity;
 mod query;
+mod rows;
 mod sample;
 mod sharded;
 mod source;

@@ -4,16 +4,16 @@
 //!   table    every tunable, once: name, unit, default, range, meaning, warning ─▶ Tunable
 //!   system   lines of a file in the manner of /etc/system ─▶ (Tunable, value)
 //!
-//!   Tunables ── get ──────▶ whoever needs the value now: one relaxed load
+//!   Tunables ── get ──────▶ code that needs the value now: one relaxed load
 //!            ── set ──────▶ checked against the table, then every watcher is told
-//!            ── watch ────▶ who keeps something made from values: a device's queue, the write throttle, the cache
+//!            ── watch ────▶ code that keeps something made from values: a device's queue, the write throttle, the cache
 //! ```
 //!
-//! There is no global set of them: a [`Tunables`] is made by whoever opens pools and is handed down, so that two
+//! There is no global set of them: a [`Tunables`] is made by the program that opens pools and is handed down, so that two
 //! simulated machines in one process do not change each other's.
 //!
 //! Invariant: a value that can be read here was within its range when it was set. Every entry of the table acts on
-//! something; one that nobody reads does not belong in it.
+//! something; one that is not read does not belong in it.
 //!
 //! Not here: where settings are kept between runs (the appliance), and what is only true of one device.
 
@@ -54,7 +54,7 @@ impl Tunables {
         self.get(tunable) != 0
     }
 
-    /// Changes a value and tells those who watch.
+    /// Changes a value and tells the watchers.
     ///
     /// # Errors
     /// A value out of the tunable's range.

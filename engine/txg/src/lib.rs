@@ -1,15 +1,16 @@
-//! Transaction groups: which one is open, who holds it, and how much it may grow.
+//! Transaction groups: which one is open, what holds it, and how much it may grow.
 //!
 //! ```text
 //!            begin()                  all holds dropped                 the pool has synced it
 //!   OPEN ───────────────▶ QUIESCING ───────────────────▶ SYNCING ───────────────────────────▶ synced
-//!    txg N+2                txg N+1     close()            txg N          next_to_sync() / done()
+//!    txg N+1    close()      txg N       next_to_sync()     txg N              done()           txg N
 //! ```
 //!
-//! At most one txg is in each state, so at most three are dirty at any time; per-txg state lives in
-//! [`units::Txg::SLOTS`] = 4 slots indexed by [`units::Txg::slot`], the fourth being the one that has just synced. A
-//! [`Tx`] is the right to change something in one txg: it holds the txg open until it is dropped. What a `Tx` dirtied
-//! syncs together or not at all.
+//! One txg is open, and at most one is on its way to disk, quiescing or syncing: the open one is closed when the one before
+//! it has synced. So at most two are dirty at any time. Per-txg state lives in [`units::Txg::SLOTS`] slots indexed by
+//! [`units::Txg::slot`]: as many as OpenZFS has, which lets one quiesce while another syncs. A [`Tx`] is the right to
+//! change something in one txg: it holds the txg open until it is dropped. What a `Tx` dirtied syncs together or not at
+//! all.
 //!
 //! A pool whose devices fail is *suspended*: the txg that is being synced stays so until the pool goes on. Meanwhile
 //! requests wait, or, of an impatient pool, fail; what they have dirtied stays dirty.
@@ -18,7 +19,7 @@
 //! `capacity` whether the devices can take what it writes, `admission` carries both out; `frees` divides what frees much.
 //! A [`SpaceReservation`] is what a quota or the pool leaves to one dataset.
 //!
-//! Invariants: a txg is handed to be synced only when nobody holds it; txgs sync in order, none is skipped; dirty bytes
+//! Invariants: a txg is handed to be synced only when it has no holds; txgs sync in order, none is skipped; dirty bytes
 //! are given back as their blocks reach the devices ([`Dirty`]), what is left of them when their txg has synced.
 
 mod admission;

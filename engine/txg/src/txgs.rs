@@ -17,7 +17,7 @@ pub(crate) struct State {
     quiescing: Option<Txg>,
     syncing: Option<Txg>,
     synced: Txg,
-    /// Somebody waits for this txg to be synced.
+    /// A caller waits for this txg to be synced.
     wanted: Txg,
     holds: [u64; Txg::SLOTS],
     dirty: [u64; Txg::SLOTS],
@@ -94,7 +94,7 @@ impl Shared {
 impl Watcher for Shared {
     fn retuned(self: Arc<Shared>, tunables: &Tunables) {
         self.lock().limits = Limits::of(tunables);
-        // Whoever waits may have waited long enough by the new limits.
+        // Waiters may have waited long enough by the new limits.
         self.tell();
     }
 }
@@ -189,7 +189,7 @@ impl Txgs {
                 if !full || state.halted.is_some() {
                     return;
                 }
-                // Said once: who says it again wakes all others and itself, and nobody ever rests.
+                // Said once: a waiter that says it again wakes all others and itself, and none ever rests.
                 if state.wanted < state.open {
                     state.wanted = state.open;
                     self.0.changed.notify_all();

@@ -23,7 +23,7 @@ pub enum Kind {
     NotFound,
     /// The name is taken.
     Exists,
-    /// Somebody else uses it: another process, an open client, children.
+    /// It is in use: by another process, an open client, children.
     Busy,
     /// The request itself is wrong: a bad value, name or combination.
     Invalid,

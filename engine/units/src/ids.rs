@@ -11,7 +11,7 @@ impl Txg {
     pub const NONE: Txg = Txg(0);
     /// The txg in which `zpool create` writes the first state of a pool.
     pub const INITIAL: Txg = Txg(4);
-    /// How many txgs may be in flight, and so how many slots per-txg state has (open, quiescing, syncing, done).
+    /// How many slots per-txg state has: for a txg that is open, one that quiesces, one that syncs, and one just done.
     pub const SLOTS: usize = 4;
 
     pub fn next(self) -> Txg {

@@ -6,7 +6,7 @@
 //!   flush, probe ──┘        └──▶ closed: Event
 //! ```
 //!
-//! Whoever does I/O holds the disk until the answer has come, also in tasks that nobody waits for. A pool that leaves its
+//! An operation holds the disk until its answer has come, also in a task that is not waited for. A pool that leaves its
 //! devices gives its own hold up and waits for theirs: only then can the devices be opened again, by this process or
 //! another.
 //!
@@ -29,7 +29,7 @@ pub(crate) struct Closable {
 }
 
 impl Closable {
-    /// Nobody else may hold `disk`.
+    /// `disk` has no other holder.
     pub fn around(disk: Arc<dyn Disk>, closed: Arc<Event>) -> Arc<dyn Disk> {
         Arc::new(Closable { disk: Some(disk), closed })
     }

@@ -3,13 +3,20 @@
 //! Ten within ten minutes, as OpenZFS's event daemon counts them: failed operations condemn a device, wrong
 //! checksums only mark it, since each of them was repaired from elsewhere.
 
-use crate::leaf::Fault;
 use std::collections::VecDeque;
 use std::time::Duration;
 use world::Instant;
 
 const TOO_MANY: usize = 10;
 const WITHIN: Duration = Duration::from_secs(600);
+
+/// What a device did wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Read,
+    Write,
+    Checksum,
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Diagnosis {

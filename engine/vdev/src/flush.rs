@@ -34,6 +34,9 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use world::Buf;
 use world::sync::Mutex;
 
+/// What there is to say of a device after a flush that failed.
+pub(crate) const LOST: &str = "an earlier flush failed, and what it was to make durable may be lost";
+
 /// So many bytes that are not durable are reason enough for a flush.
 pub(crate) const FLUSH_AT: u64 = 64 << 20;
 /// With so many, a writer waits for that flush.
@@ -48,7 +51,7 @@ pub(crate) struct Durability {
     /// A flush failed.
     doubtful: AtomicBool,
     kept: std::sync::Mutex<Kept>,
-    /// Whoever has it flushes.
+    /// Its holder flushes.
     turn: Arc<Mutex<()>>,
 }
 
@@ -173,7 +176,7 @@ impl Durability {
             return Ok(());
         }
         if self.doubtful.load(Ordering::Acquire) {
-            return Err(io::Error::other(crate::leaf::LOST));
+            return Err(io::Error::other(LOST));
         }
         let this = self.clone();
         // A task of its own: the waiters may be dropped, but later requests must know how the flush ended.

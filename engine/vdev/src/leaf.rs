@@ -3,15 +3,15 @@
 //! Offsets of [`Leaf::read`] and its sisters begin where data begins; the labels are reached with the `_raw` ones.
 //!
 //! An operation that fails is tried once more; if it fails again the error is counted and the leaf is suspected.
-//! Whoever holds the group (`Top`) then examines it: it knows whether the others can do without this leaf.
+//! The top-level vdev (`Top`) then examines it: it knows whether the others can do without this leaf.
 //!
 //! Invariant: a leaf that is not usable refuses I/O at once, so that no request waits for a dead device.
 
 mod presence;
 
 use crate::closing::Closable;
-use crate::diagnosis::{Diagnosis, Verdict};
-use crate::flush::{Due, Durability};
+use crate::diagnosis::{Diagnosis, Fault, Verdict};
+use crate::flush::{Due, Durability, LOST};
 use crate::geometry::leaf_asize;
 use crate::label::read::{Labels, read_labels};
 use crate::queue::schedule::{Direction, Shape};
@@ -48,9 +48,6 @@ pub struct Leaf {
     missing: Missing,
 }
 
-/// What there is to say of a device after a flush that failed.
-pub(crate) const LOST: &str = "an earlier flush failed, and what it was to make durable may be lost";
-
 /// What the intent log writes belongs to a txg at most so far ahead of the one that is being synced.
 const MISSED_AHEAD: u64 = 2;
 
@@ -75,13 +72,6 @@ pub(crate) struct Suspicion {
     /// An operation failed; if not, there were only wrong checksums.
     pub failed_io: bool,
     pub verdict: Verdict,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    Read,
-    Write,
-    Checksum,
 }
 
 impl Leaf {
@@ -194,7 +184,7 @@ impl Leaf {
     }
 
     /// Makes durable all writes that completed before. The device is asked only when it was written since it last was, and
-    /// once for all who wait; after a flush that failed, every later one does until the errors are cleared.
+    /// once for all waiters; after a flush that failed, every later one does until the errors are cleared.
     pub async fn flush(self: &Arc<Leaf>) -> Result<()> {
         let disk = self.disk()?;
         self.stats.flush_asked();

@@ -98,7 +98,7 @@ impl Missing {
         }
     }
 
-    /// Counts an operation that failed: who repairs the device sees by it whether all went well.
+    /// Counts an operation that failed: a repair of the device sees by it whether all went well.
     pub fn failed(&self) {
         self.failures.fetch_add(1, Ordering::AcqRel);
     }

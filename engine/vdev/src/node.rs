@@ -1,22 +1,31 @@
 //! A vdev of the open tree: a leaf, or a group of others that share blocks.
 //!
 //! ```text
-//!   Top ── Node::Raidz ─┬─ Node::Leaf
-//!                       ├─ Node::Mirror (replacing) ─┬─ Leaf   every node reads, writes, flushes and trims by
-//!                       └─ Node::Leaf                └─ Leaf   asking its children; only leaves have devices
+//!   Top ── raidz ─┬─ leaf
+//!                 ├─ replacing ─┬─ leaf       every node reads, writes, flushes and trims by asking its children;
+//!                 └─ leaf       └─ leaf       only leaves have devices
 //! ```
 //!
-//! A read may carry a [`Check`]. Whoever has the whole block in hand applies it: a leaf or a mirror. RAIDZ reads its
+//! How a group of some kind holds blocks on its children is said by its [`VdevOps`] (`kinds`); what all groups have in
+//! common is here: how many children they can be without, and what follows from that for health, flushes and what was
+//! missed.
+//!
+//! A read may carry a [`Check`]. It is applied where the whole block is at hand: by a leaf or a mirror. RAIDZ reads its
 //! columns without one and applies it to what it put together.
 
-use crate::leaf::{Fault, Leaf};
-use crate::mirror;
-use crate::raidz::{self, map::Shape};
-use crate::{Aux, Errors, Health, Priority, Spec, State, VdevType};
-use futures_util::future::{BoxFuture, FutureExt, join_all};
+mod ops;
+
+pub(crate) use ops::{ChildRange, Part, VdevOps};
+
+use crate::diagnosis::Fault;
+use crate::leaf::Leaf;
+use crate::{Aux, Errors, Health, Priority, State, VdevType};
+use futures_util::future::{BoxFuture, FutureExt, join_all, ready};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use units::{Error, Guid, HashMap, Kind, Result, Txg};
+use std::task::{Context, Poll};
+use units::{Error, Guid, Kind, Result, Txg};
 use world::Buf;
 
 /// Decides whether bytes are the block that was asked for: its checksum agrees.
@@ -76,10 +85,18 @@ pub struct Node {
 #[derive(Debug)]
 pub(crate) enum Body {
     Leaf(Arc<Leaf>),
-    Mirror(Vec<Arc<Node>>),
-    Raidz(Shape, Vec<Arc<Node>>),
+    Group(Group),
     /// Nothing is there, for this reason.
     Absent(Health),
+}
+
+/// Children that share blocks.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub ops: Arc<dyn VdevOps>,
+    /// So many children may fail.
+    pub redundancy: usize,
+    pub children: Vec<Arc<Node>>,
 }
 
 impl Node {
@@ -87,29 +104,14 @@ impl Node {
         Arc::new(Node { guid, vdev_type, body, errors: Default::default() })
     }
 
-    /// The vdev that `spec` describes, of the devices there are: groups that were there before keep their errors.
-    pub(crate) fn regrouped(spec: &Spec, old: &Node, leaves: &HashMap<Guid, Arc<Leaf>>) -> Result<Arc<Node>> {
-        let same = old.find(spec.guid);
-        if let Some(leaf) = leaves.get(&spec.guid).filter(|_| spec.is_leaf()) {
-            return Ok(Node::new(spec.guid, spec.vdev_type, Body::Leaf(leaf.clone())));
-        }
-        let children = spec.children.iter().map(|child| Node::regrouped(child, old, leaves));
-        let children = children.collect::<Result<Vec<_>>>()?;
-        let body = match (same.map(|node| &node.body), spec.vdev_type) {
-            (Some(Body::Raidz(shape, before)), VdevType::Raidz) if before.len() == children.len() => {
-                Body::Raidz(*shape, children)
-            }
-            (_, kind) if kind.is_mirror() && !children.is_empty() => Body::Mirror(children),
-            _ => return Err(Error::corrupt(format!("vdev {} cannot be regrouped", spec.name()))),
-        };
-        let node = Node::new(spec.guid, spec.vdev_type, body);
-        for (to, from) in node.errors.iter().zip(same.iter().flat_map(|same| &same.errors)) {
+    /// Goes on counting where `before` stopped.
+    pub(crate) fn keep_errors_of(&self, before: &Node) {
+        for (to, from) in self.errors.iter().zip(&before.errors) {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        Ok(node)
     }
 
-    fn find(&self, guid: Guid) -> Option<&Node> {
+    pub(crate) fn find(&self, guid: Guid) -> Option<&Node> {
         if self.guid == guid {
             return Some(self);
         }
@@ -118,7 +120,7 @@ impl Node {
 
     pub fn children(&self) -> &[Arc<Node>] {
         match &self.body {
-            Body::Mirror(children) | Body::Raidz(_, children) => children,
+            Body::Group(group) => &group.children,
             Body::Leaf(_) | Body::Absent(_) => &[],
         }
     }
@@ -144,19 +146,17 @@ impl Node {
 
     /// How well the group would be if one leaf were gone. Then those that miss something are no replacement.
     pub(crate) fn health_without(&self, lost: Option<Guid>) -> Health {
-        let states = |children: &[Arc<Node>], redundancy| {
-            let states = children.iter().map(|c| c.health_without(lost).state);
-            let (state, aux) = State::of_group(redundancy, states);
-            Health { state, aux }
-        };
         match &self.body {
             Body::Leaf(leaf) if lost == Some(leaf.guid()) => Health::new(State::Faulted, Aux::ErrorsExceeded),
             Body::Leaf(leaf) if lost.is_some() && leaf.missing().is_any() => {
                 Health::new(State::CannotOpen, Aux::None)
             }
             Body::Leaf(leaf) => leaf.health(),
-            Body::Mirror(children) => states(children, children.len() - 1),
-            Body::Raidz(shape, children) => states(children, shape.parity()),
+            Body::Group(group) => {
+                let states = group.children.iter().map(|c| c.health_without(lost).state);
+                let (state, aux) = State::of_group(group.redundancy, states);
+                Health { state, aux }
+            }
             Body::Absent(health) => *health,
         }
     }
@@ -180,51 +180,39 @@ impl Node {
         self.children().iter().for_each(|c| c.clear());
     }
 
-    pub(crate) fn read(&self, ask: Ask) -> BoxFuture<'_, Result<Buf>> {
-        async move {
-            match &self.body {
-                Body::Leaf(leaf) => read_leaf(leaf, &ask).await,
-                Body::Mirror(children) => {
-                    mirror::read(children, &ask).await.inspect_err(|e| self.note_read(e, &ask))
-                }
-                Body::Raidz(shape, children) => {
-                    raidz::read::read(*shape, children, &ask).await.inspect_err(|e| self.note_read(e, &ask))
-                }
-                Body::Absent(health) => Err(absent(*health)),
-            }
-        }
-        .boxed()
+    pub(crate) fn read(&self, ask: Ask) -> Reading<'_> {
+        // A block that devices which may miss it were not asked for is not lost yet.
+        let told = Told { checksum: !ask.avoid_stale && ask.blame, other: !ask.avoid_stale };
+        let (group, read) = match &self.body {
+            Body::Leaf(leaf) => (None, async move { read_leaf(leaf, &ask).await }.boxed()),
+            Body::Group(group) => (Some((self, told)), group.ops.read(&group.children, ask)),
+            Body::Absent(health) => (None, ready(Err(absent(*health))).boxed()),
+        };
+        Reading { read, group }
     }
 
     pub(crate) fn write(&self, offset: u64, data: Buf, priority: Priority) -> BoxFuture<'_, Result<()>> {
-        async move {
-            match &self.body {
-                Body::Leaf(leaf) => leaf.write(offset, data, priority).await,
-                Body::Mirror(children) => {
-                    let writes = children.iter().map(|c| c.write(offset, data.clone(), priority));
-                    enough(join_all(writes).await, children.len() - 1)
-                }
-                Body::Raidz(shape, children) => {
-                    raidz::write::write(*shape, children, offset, data, priority).await
-                }
-                Body::Absent(health) => Err(absent(*health)),
+        match &self.body {
+            Body::Leaf(leaf) => leaf.write(offset, data, priority).boxed(),
+            Body::Group(Group { ops, children, .. }) => {
+                let write = ops.write(children, offset, data, priority);
+                async move { write.await.inspect_err(|e| self.note(e, Fault::Write)) }.boxed()
             }
-            .inspect_err(|e| self.note(e, Fault::Write))
+            Body::Absent(health) => {
+                let error = absent(*health);
+                self.note(&error, Fault::Write);
+                ready(Err(error)).boxed()
+            }
         }
-        .boxed()
     }
 
     /// Makes durable what was written; good when enough children did.
     pub(crate) fn flush(&self) -> BoxFuture<'_, Result<()>> {
-        async move {
-            match &self.body {
-                Body::Leaf(leaf) => leaf.flush().await,
-                Body::Mirror(children) => flush_all(children, children.len() - 1).await,
-                Body::Raidz(shape, children) => flush_all(children, shape.parity()).await,
-                Body::Absent(health) => Err(absent(*health)),
-            }
+        match &self.body {
+            Body::Leaf(leaf) => leaf.flush().boxed(),
+            Body::Group(group) => flush_all(&group.children, group.redundancy).boxed(),
+            Body::Absent(health) => ready(Err(absent(*health))).boxed(),
         }
-        .boxed()
     }
 
     /// Tells the devices that the range is free. A hint: what a device refuses is no error.
@@ -232,11 +220,8 @@ impl Node {
         async move {
             match &self.body {
                 Body::Leaf(leaf) => drop(leaf.trim(offset, asize).await),
-                Body::Mirror(children) => {
-                    drop(join_all(children.iter().map(|c| c.trim(offset, asize))).await)
-                }
-                Body::Raidz(shape, children) => {
-                    let ranges = shape.ranges(offset, asize);
+                Body::Group(Group { ops, children, .. }) => {
+                    let ranges = ops.ranges(children.len(), offset, asize);
                     let trims = ranges.iter().map(|r| children[r.child].trim(r.offset, r.len));
                     join_all(trims).await;
                 }
@@ -267,8 +252,7 @@ impl Node {
     fn missed_now(&self) -> bool {
         let may_miss = match &self.body {
             Body::Leaf(leaf) => return leaf.missed_now(),
-            Body::Mirror(children) => children.len().saturating_sub(1),
-            Body::Raidz(shape, _) => shape.parity(),
+            Body::Group(group) => group.redundancy,
             Body::Absent(_) => 0,
         };
         self.children().iter().filter(|c| c.missed_now()).count() > may_miss
@@ -294,19 +278,41 @@ impl Node {
         }
     }
 
-    /// A block that devices which may miss it were not asked for is not lost yet.
-    fn note_read(&self, error: &Error, ask: &Ask) {
-        if !ask.avoid_stale && (ask.blame || error.kind() != Kind::Checksum) {
-            self.note(error, Fault::Read);
-        }
-    }
-
     fn note(&self, error: &Error, fault: Fault) {
         if self.leaf().is_some() {
             return;
         }
         let fault = if error.kind() == Kind::Checksum { Fault::Checksum } else { fault };
         self.errors[fault as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A read under way. The group that it is of counts it when the block is lost to it as a whole: told here, and not in a
+/// future around that of the group, which would be one more allocation for each block.
+pub(crate) struct Reading<'a> {
+    read: BoxFuture<'a, Result<Buf>>,
+    group: Option<(&'a Node, Told)>,
+}
+
+/// Which errors the group counts.
+#[derive(Clone, Copy)]
+struct Told {
+    checksum: bool,
+    other: bool,
+}
+
+impl Future for Reading<'_> {
+    type Output = Result<Buf>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Buf>> {
+        let done = self.read.as_mut().poll(context);
+        if let (Poll::Ready(Err(e)), Some((node, told))) = (&done, self.group) {
+            let is_told = if e.kind() == Kind::Checksum { told.checksum } else { told.other };
+            if is_told {
+                node.note(e, Fault::Read);
+            }
+        }
+        done
     }
 }
 

@@ -4,51 +4,19 @@
 //! usable, and its group does without it as far as its redundancy goes. What this program cannot read at all is an
 //! error that names it, and so is a device that another process has open for writing: the pool is in use.
 
+use crate::kinds::{ops_of, unsupported};
 use crate::label::read::{Labels, read_labels};
 use crate::leaf::Leaf;
-use crate::node::{Body, Node};
-use crate::raidz::map::Shape;
-use crate::{Aux, Device, Health, Spec, State, VdevType, geometry};
+use crate::node::{Body, Group, Node};
+use crate::vdev_type::Role;
+use crate::{Aux, Device, Health, OpenOptions, Spec, State, geometry};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use ondisk::label::MIN_DEVICE_SIZE;
-use probe::Hub;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tunables::Tunables;
-use units::{Error, Guid, HashMap, Kind, Result, Txg};
+use units::{Error, Guid, Kind, Result};
 use world::{Disk, OpenMode};
-
-/// How a tree is opened.
-#[derive(Clone, Debug)]
-pub struct OpenOptions {
-    pub mode: OpenMode,
-    /// Whose labels the devices must carry; `None` for devices that have none yet.
-    pub pool: Option<Guid>,
-    /// Labels newer than this are of a state that was never reached.
-    pub limit: Option<Txg>,
-    /// Where leaves were found. Others are looked for at their path.
-    pub devices: HashMap<Guid, Device>,
-    /// What may change while it is open.
-    pub tunables: Arc<Tunables>,
-    /// Where I/O is told, and by which name of the pool.
-    pub hub: Hub,
-    pub pool_name: String,
-}
-
-impl OpenOptions {
-    pub fn new(mode: OpenMode) -> OpenOptions {
-        OpenOptions {
-            mode,
-            pool: None,
-            limit: None,
-            devices: HashMap::default(),
-            tunables: Tunables::new(),
-            hub: Hub::new(),
-            pool_name: String::new(),
-        }
-    }
-}
 
 /// What the leaves of one top-level vdev have in common.
 struct Context<'a> {
@@ -118,22 +86,20 @@ pub(crate) async fn open_joining(
 
 fn open<'a>(spec: &'a Spec, context: &'a Context<'a>, min_asize: u64) -> BoxFuture<'a, Result<Arc<Node>>> {
     async move {
-        let body = match spec.vdev_type {
-            VdevType::Disk | VdevType::File => Body::Leaf(open_leaf(spec, context, min_asize).await?),
-            VdevType::Mirror | VdevType::Replacing | VdevType::Spare => {
-                Body::Mirror(open_children(spec, context, min_asize).await?)
+        if let Some(what) = spec.vdev_type.row().unsupported {
+            return Err(unsupported(what, spec));
+        }
+        let body = match spec.vdev_type.row().role {
+            Role::Leaf => Body::Leaf(open_leaf(spec, context, min_asize).await?),
+            Role::Group(redundancy) => {
+                let ops = ops_of(spec, context.top.ashift.unwrap_or(0))?;
+                let width = spec.children.len();
+                let least = ops.child_asize(width, min_asize);
+                let children = open_children(spec, context, least).await?;
+                Body::Group(Group { ops, redundancy: redundancy.of(width, spec.nparity), children })
             }
-            VdevType::Raidz => {
-                let shape = raidz_shape(spec, context.top)?;
-                let children = spec.children.len() as u64;
-                Body::Raidz(shape, open_children(spec, context, min_asize.div_ceil(children)).await?)
-            }
-            VdevType::Missing | VdevType::Hole => {
-                Body::Absent(Health::new(State::CannotOpen, Aux::BadGuidSum))
-            }
-            VdevType::Draid | VdevType::DraidSpare => return Err(unsupported("draid", spec)),
-            VdevType::Indirect => return Err(unsupported("a removed vdev (device_removal)", spec)),
-            VdevType::Root => return Err(Error::corrupt("a root below the root")),
+            Role::Place => Body::Absent(Health::new(State::CannotOpen, Aux::BadGuidSum)),
+            Role::Root => return Err(Error::corrupt("a root below the root")),
         };
         Ok(Node::new(spec.guid, spec.vdev_type, body))
     }
@@ -143,23 +109,6 @@ fn open<'a>(spec: &'a Spec, context: &'a Context<'a>, min_asize: u64) -> BoxFutu
 async fn open_children(spec: &Spec, context: &Context<'_>, min_asize: u64) -> Result<Vec<Arc<Node>>> {
     let children = spec.children.iter().map(|child| open(child, context, min_asize));
     join_all(children).await.into_iter().collect()
-}
-
-fn raidz_shape(spec: &Spec, top: &Spec) -> Result<Shape> {
-    if spec.other.has("raidz_expanding") || spec.other.has("raidz_expand_txgs") {
-        return Err(unsupported("raidz expansion", spec));
-    }
-    let ashift = top.ashift.unwrap_or(0);
-    let range = u64::from(geometry::ASHIFT_MIN)..=u64::from(geometry::ASHIFT_MAX);
-    if !range.contains(&ashift) {
-        return Err(Error::corrupt(format!("ashift {ashift}")).at(spec.name()));
-    }
-    // Pools older than double parity did not say.
-    Shape::new(spec.children.len(), spec.nparity.unwrap_or(1), ashift as u32).map_err(|e| e.at(spec.name()))
-}
-
-fn unsupported(what: &str, spec: &Spec) -> Error {
-    Error::unsupported(format!("the pool uses {what} (vdev {}), which this version cannot read", spec.name()))
 }
 
 async fn open_leaf(spec: &Spec, context: &Context<'_>, min_asize: u64) -> Result<Arc<Leaf>> {

@@ -5,7 +5,7 @@ use tunables::{Tunable, Tunables};
 /// Why an operation is made: it decides when the leaf's queue lets it go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// Somebody waits for this block.
+    /// A client waits for this block.
     SyncRead,
     /// The intent log, labels, and all else that a caller waits for.
     SyncWrite,

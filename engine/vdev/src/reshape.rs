@@ -9,8 +9,9 @@
 //!
 //! Not here: what is allowed (the pool), labels, what the configuration says on disk.
 
+use crate::kinds::ops_of;
 use crate::leaf::Leaf;
-use crate::node::Node;
+use crate::node::{Body, Group, Node};
 use crate::open::open_joining;
 use crate::{Health, OpenOptions, Spec, Top, Tree};
 use std::sync::Arc;
@@ -47,18 +48,18 @@ impl Tree {
         let before = self.leaves();
         let all = before.iter().chain(joined);
         let by_guid: HashMap<Guid, Arc<Leaf>> = all.map(|leaf| (called(leaf), leaf.clone())).collect();
-        let mut regrouped = Vec::new();
+        let mut changed = Vec::new();
         for top in self.tops() {
             let of = spec.children.iter().find(|s| s.id == Some(u64::from(top.id.0)));
             let of = of.ok_or_else(|| Error::corrupt(format!("vdev {} is not described", top.id)))?;
             if of.vdev_type.is_concrete() && !is_grouped_so(&top.node(), of) {
-                regrouped.push((top.clone(), Node::regrouped(of, &top.node(), &by_guid)?));
+                changed.push((top.clone(), regrouped(of, of, &top.node(), &by_guid)?));
             }
         }
         for leaf in &before {
             leaf.set_guid(called(leaf));
         }
-        for (top, node) in regrouped {
+        for (top, node) in changed {
             top.regroup(node);
         }
         self.update_spec(|own| *own = spec);
@@ -91,6 +92,29 @@ impl Top {
     pub(crate) fn health_without(&self, leaf: Guid) -> Health {
         self.node().health_without(Some(leaf))
     }
+}
+
+/// The vdev that `spec` describes, of the devices there are: groups that were there before keep their errors.
+fn regrouped(spec: &Spec, top: &Spec, old: &Node, leaves: &HashMap<Guid, Arc<Leaf>>) -> Result<Arc<Node>> {
+    let kind = spec.vdev_type;
+    if let Some(leaf) = leaves.get(&spec.guid).filter(|_| spec.is_leaf()) {
+        return Ok(Node::new(spec.guid, kind, Body::Leaf(leaf.clone())));
+    }
+    let same = old.find(spec.guid);
+    let width = spec.children.len();
+    let has_its_width = same.is_some_and(|same| same.vdev_type == kind && same.children().len() == width);
+    if !kind.is_group() || width == 0 || !(kind.is_mirror() || has_its_width) {
+        return Err(Error::corrupt(format!("vdev {} cannot be regrouped", spec.name())));
+    }
+    let children = spec.children.iter().map(|child| regrouped(child, top, old, leaves));
+    let children = children.collect::<Result<Vec<_>>>()?;
+    let ops = ops_of(spec, top.ashift.unwrap_or(0))?;
+    let redundancy = kind.redundancy(width, spec.nparity);
+    let node = Node::new(spec.guid, kind, Body::Group(Group { ops, redundancy, children }));
+    if let Some(same) = same {
+        node.keep_errors_of(same);
+    }
+    Ok(node)
 }
 
 fn is_grouped_so(node: &Node, spec: &Spec) -> bool {

@@ -7,8 +7,8 @@
 //!                └─ pool guid ── one Candidate: the newest configuration of each top-level vdev, and where leaves are
 //! ```
 //!
-//! A label knows only its own top-level vdev, and how many there are. The tree of a pool is therefore put together; what
-//! nobody told of becomes a `missing` vdev, what was removed a `hole`. Reading here is best effort: a device that cannot be
+//! A label knows only its own top-level vdev, and how many there are. The tree of a pool is therefore put together; what no
+//! label told of becomes a `missing` vdev, what was removed a `hole`. Reading here is best effort: a device that cannot be
 //! opened or read holds no pool.
 
 mod candidate;

@@ -18,95 +18,12 @@ mod create;
 mod nvlist;
 mod reshape;
 
-pub use create::{Group, Layout, NewLeaf, mismatch, mismatch_with};
+pub use create::{Group, NewLeaf, mismatch, mismatch_with};
 pub use reshape::Detached;
 
-use crate::Device;
+use crate::{Device, VdevType};
 use ondisk::NvList;
-use std::fmt;
 use units::{Error, Guid, HashMap, HashSet, ObjectId, Result, Txg};
-
-/// What a vdev is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum VdevType {
-    Root,
-    Mirror,
-    /// A mirror of the old device and the one that takes its place.
-    Replacing,
-    /// A mirror of a device and the spare that stands in for it.
-    Spare,
-    Raidz,
-    Draid,
-    DraidSpare,
-    Disk,
-    File,
-    /// A top-level vdev of which no device was found.
-    Missing,
-    /// Where a log device was removed.
-    Hole,
-    /// A removed vdev: its blocks are elsewhere, through a mapping.
-    Indirect,
-}
-
-impl VdevType {
-    const ALL: [VdevType; 12] = [
-        VdevType::Root,
-        VdevType::Mirror,
-        VdevType::Replacing,
-        VdevType::Spare,
-        VdevType::Raidz,
-        VdevType::Draid,
-        VdevType::DraidSpare,
-        VdevType::Disk,
-        VdevType::File,
-        VdevType::Missing,
-        VdevType::Hole,
-        VdevType::Indirect,
-    ];
-
-    /// The word on disk.
-    pub fn word(self) -> &'static str {
-        match self {
-            VdevType::Root => "root",
-            VdevType::Mirror => "mirror",
-            VdevType::Replacing => "replacing",
-            VdevType::Spare => "spare",
-            VdevType::Raidz => "raidz",
-            VdevType::Draid => "draid",
-            VdevType::DraidSpare => "dspare",
-            VdevType::Disk => "disk",
-            VdevType::File => "file",
-            VdevType::Missing => "missing",
-            VdevType::Hole => "hole",
-            VdevType::Indirect => "indirect",
-        }
-    }
-
-    pub fn from_word(word: &str) -> Option<VdevType> {
-        VdevType::ALL.into_iter().find(|t| t.word() == word)
-    }
-
-    /// Whether it is a device of its own.
-    pub fn is_leaf(self) -> bool {
-        matches!(self, VdevType::Disk | VdevType::File | VdevType::DraidSpare)
-    }
-
-    /// Whether it holds the same bytes several times.
-    pub fn is_mirror(self) -> bool {
-        matches!(self, VdevType::Mirror | VdevType::Replacing | VdevType::Spare)
-    }
-
-    /// Whether blocks can be in it: not in places left by vdevs that are gone.
-    pub fn is_concrete(self) -> bool {
-        !matches!(self, VdevType::Missing | VdevType::Hole | VdevType::Indirect)
-    }
-}
-
-impl fmt::Display for VdevType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
 
 /// What a top-level vdev is for. In the configuration only the log is marked; the other classes are a property of the
 /// vdev's ZAP, which the pool reads.
@@ -294,13 +211,18 @@ impl Spec {
         self.children.iter_mut().for_each(|c| c.set_paths(devices));
     }
 
+    /// How many of its devices are for parity; pools older than double parity did not say.
+    pub fn parity(&self) -> u64 {
+        if self.vdev_type.has_parity() { self.nparity.unwrap_or(1) } else { 0 }
+    }
+
     /// The name in listings, without a leaf's directory: `mirror-0`, `raidz1-2`, `/dev/sda` becomes `sda`.
     pub fn name(&self) -> String {
         let id = self.id.unwrap_or(0);
         match (self.vdev_type, &self.path) {
             (t, Some(path)) if t.is_leaf() => path.strip_prefix("/dev/").unwrap_or(path).to_string(),
             (t, None) if t.is_leaf() => self.guid.to_string(),
-            (VdevType::Raidz, _) => format!("raidz{}-{id}", self.nparity.unwrap_or(1)),
+            (t, _) if t.has_parity() => format!("{t}{}-{id}", self.parity()),
             (t, _) => format!("{t}-{id}"),
         }
     }

@@ -126,7 +126,7 @@ impl LeafStats {
         }
     }
 
-    /// Somebody wants to be sure; most often that costs no flush of its own.
+    /// A caller wants to be sure; most often that costs no flush of its own.
     pub(crate) fn flush_asked(&self) {
         add(&self.flushes_asked, 1);
     }

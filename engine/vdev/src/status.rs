@@ -15,6 +15,8 @@ pub struct VdevStatus {
     pub guid: Guid,
     pub id: Option<u64>,
     pub path: Option<String>,
+    /// How many of its devices are for parity.
+    pub parity: u64,
     pub bias: Bias,
     pub health: Health,
     /// What the operating system said when a device could not be opened.
@@ -78,6 +80,7 @@ impl VdevStatus {
             guid: spec.guid,
             id: spec.id,
             path: spec.path.clone(),
+            parity: spec.parity(),
             bias: spec.bias,
             health,
             detail: None,

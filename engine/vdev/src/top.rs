@@ -6,7 +6,7 @@
 
 use crate::diagnosis::Verdict;
 use crate::leaf::{Leaf, Suspicion};
-use crate::node::{Ask, Body, Check, Node, Verify, read_leaf};
+use crate::node::{Ask, Body, Check, Group, Node, Part, Verify, read_leaf};
 use crate::{Aux, Bias, Device, Health, OpenOptions, Priority, Spec, State, geometry};
 use futures_util::future::join_all;
 use ondisk::MAX_BLOCK_SIZE;
@@ -23,8 +23,8 @@ pub struct Care {
     pub priority: Priority,
     /// Every copy and all parity, although the first is good.
     pub everything: bool,
-    /// What is bad is written again, unless the tree is read-only. Only for who knows that nobody else can have been
-    /// given the place since: a reader with an old pointer would destroy what is there now.
+    /// What is bad is written again, unless the tree is read-only. Only for callers that know that no other block can have
+    /// been given the place since: a reader with an old pointer would destroy what is there now.
     pub repair: bool,
     /// The txg that the block was born in: devices that missed it are asked last.
     pub born: Option<Txg>,
@@ -191,8 +191,7 @@ impl Top {
     pub fn redundancy(&self) -> usize {
         match &self.node().body {
             Body::Leaf(_) | Body::Absent(_) => 0,
-            Body::Mirror(children) => children.len() - 1,
-            Body::Raidz(shape, _) => shape.parity(),
+            Body::Group(group) => group.redundancy,
         }
     }
 
@@ -200,8 +199,7 @@ impl Top {
     pub(crate) fn least_of_a_leaf(&self) -> u64 {
         match &self.node().body {
             Body::Leaf(_) | Body::Absent(_) => u64::MAX,
-            Body::Mirror(_) => self.asize(),
-            Body::Raidz(_, children) => self.asize().div_ceil(children.len().max(1) as u64),
+            Body::Group(Group { ops, children, .. }) => ops.child_asize(children.len(), self.asize()),
         }
     }
 
@@ -209,8 +207,8 @@ impl Top {
     pub(crate) fn least_asize(&self) -> u64 {
         let whole = self.metaslabs() << self.metaslab_shift;
         match &self.node().body {
-            Body::Raidz(_, children) => whole.div_ceil(children.len().max(1) as u64),
-            _ => whole,
+            Body::Group(Group { ops, children, .. }) => ops.child_asize(children.len(), whole),
+            Body::Leaf(_) | Body::Absent(_) => whole,
         }
     }
 
@@ -233,16 +231,16 @@ impl Top {
     /// The space that a block of `psize` bytes takes.
     pub fn psize_to_asize(&self, psize: u64) -> u64 {
         match &self.node().body {
-            Body::Raidz(shape, _) => shape.asize(psize),
-            _ => psize.next_multiple_of(self.min_alloc()),
+            Body::Group(group) => group.ops.asize(psize, self.min_alloc()),
+            Body::Leaf(_) | Body::Absent(_) => psize.next_multiple_of(self.min_alloc()),
         }
     }
 
     /// How many disks take data at the same time: the children of a raidz without parity, else 1.
     pub fn data_disks(&self) -> usize {
         match &self.node().body {
-            Body::Raidz(shape, children) => children.len().saturating_sub(shape.parity()).max(1),
-            _ => 1,
+            Body::Group(Group { ops, children, .. }) => ops.data_disks(children.len()),
+            Body::Leaf(_) | Body::Absent(_) => 1,
         }
     }
 
@@ -447,17 +445,16 @@ fn places(node: &Node, offset: u64, bytes: std::ops::Range<usize>) -> Vec<Place>
             len: bytes.len() as u64,
             bytes: Some(bytes),
         }],
-        Body::Mirror(children) => children.iter().flat_map(|c| places(c, offset, bytes.clone())).collect(),
-        Body::Raidz(shape, children) => {
-            let map = shape.map(offset, bytes.len());
-            let of_column = |(i, column): (usize, &crate::raidz::map::Column)| {
-                let mut found = places(&children[column.child], column.offset, column.bytes.clone());
-                if i < map.parity {
+        Body::Group(Group { ops, children, .. }) => {
+            let of_part = |part: Part| {
+                let inside = bytes.start + part.bytes.start..bytes.start + part.bytes.end;
+                let mut found = places(&children[part.child], part.offset, inside);
+                if part.is_parity {
                     found.iter_mut().for_each(|place| place.bytes = None);
                 }
                 found
             };
-            map.columns.iter().enumerate().flat_map(of_column).collect()
+            ops.parts(children.len(), offset, bytes.len()).into_iter().flat_map(of_part).collect()
         }
         Body::Absent(_) => Vec::new(),
     }

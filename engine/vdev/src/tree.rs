@@ -4,9 +4,9 @@
 //! there (the metaslab array of a new vdev, the ZAPs, a property).
 
 use crate::leaf::Leaf;
-use crate::open::{OpenOptions, open_aux, open_top};
+use crate::open::{open_aux, open_top};
 use crate::status::VdevStatus;
-use crate::{Aux, Health, Spec, State, Top, VdevType};
+use crate::{Aux, Health, OpenOptions, Spec, State, Top, VdevType};
 use futures_util::future::join_all;
 use ondisk::PoolState;
 use std::sync::atomic::AtomicBool;

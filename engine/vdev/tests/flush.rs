@@ -161,7 +161,7 @@ fn after_a_flush_that_failed_no_later_one_is_believed() {
         let top = top(&tree);
         write(&top, 0, &block(0)).await;
         disk.set_fault(Fault { flush_errors_ppm: 1_000_000, ..Fault::default() });
-        // Nobody waits for how it ends; it must be known all the same.
+        // Nothing waits for how it ends; it must be known all the same.
         let impatient = world::timeout(Duration::from_nanos(1), top.flush()).await;
         assert!(impatient.is_none());
         world::sleep(Duration::from_millis(100)).await;

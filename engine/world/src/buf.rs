@@ -136,7 +136,7 @@ impl Buf {
     }
 
     /// Makes it `len` bytes long, with zeros behind what it has. It stays where it is when its memory has the room and
-    /// nobody else holds it: as memory comes in steps of a third and more, a buffer that grows a little at a time is
+    /// it has no other holder: as memory comes in steps of a third and more, a buffer that grows a little at a time is
     /// copied now and then.
     pub fn resize(&mut self, len: usize) {
         let had = self.len();

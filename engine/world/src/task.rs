@@ -236,7 +236,7 @@ pub fn turn_begins() {
 /// For long work, after each of its pieces: lets the other tasks of this loop run when the turn has been long enough.
 /// Without a hand-over it costs some tens of nanoseconds.
 pub async fn breathe() {
-    // Without a world there is nobody to make room for.
+    // Without a world there is no other task to make room for.
     let Some(now) = CURRENT.with_borrow(|w| w.as_deref().map(World::now)) else { return };
     let turn = OF_THIS.get().unwrap_or(Turn { pieces: 0, began: now });
     let turn = Turn { pieces: turn.pieces + 1, ..turn };

@@ -45,7 +45,7 @@ struct State {
     is_listed: bool,
 }
 
-/// Who has an index, those made first in front.
+/// The ZAPs that have an index, those made first in front.
 static MADE: Mutex<VecDeque<Weak<Kept>>> = Mutex::new(VecDeque::new());
 
 impl Kept {
@@ -69,7 +69,7 @@ impl Kept {
                 return None;
             }
             if state.version > Some(version) {
-                return None; // who is late looks for himself
+                return None; // a late caller looks for itself
             }
             if let Some(index) = &state.index {
                 return Some(index.clone());

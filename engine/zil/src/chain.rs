@@ -5,7 +5,7 @@
 //!                          records                 records
 //! ```
 //!
-//! Whoever writes a log allocates a block before it has anything to put into it, so the last pointer of an intact log
+//! The writer of a log allocates a block before it has anything to put into it, so the last pointer of an intact log
 //! leads to whatever was on the device before. A block carries the log on only if
 //!
 //! - its checksum is right when its words are taken to be those of the pointer: so it was written for this pointer;

@@ -8,7 +8,7 @@
 //!   header: claimed in this txg, up to this block and this record
 //! ```
 //!
-//! A record that points to a block which cannot be read ends the log: nobody was told that it was done, for whoever
+//! A record that points to a block which cannot be read ends the log: no client was told that it was done, for the one that
 //! told would have waited for that block too. Once claimed, a log stays as it is until it is replayed, however many
 //! imports that takes; and [`Chain`] never goes beyond what was claimed.
 
@@ -20,7 +20,7 @@ use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
 use world::Pending;
 use zio::{Bookmark, Pipeline};
 
-/// Who takes and gives back the space of blocks that are no part of any tree.
+/// What takes and gives back the space of blocks that are no part of any tree.
 pub trait Claimer: Source {
     /// Takes the space of a block that was written after the last txg.
     fn claim(&self, bp: &BlockPointer, txg: Txg) -> Pending<Result<()>>;

@@ -7,9 +7,9 @@
 //!   synced(txg)                 what the txg left of records in memory is dropped
 //! ```
 //!
-//! One writer at a time forms blocks (`writer`); one or two batches of them are being written and flushed. Who comes
-//! meanwhile, waits in memory, and all who did go into the next batch together: one flush for many. Those whose batch is
-//! done are given a moment to come back and join them; alone, a commit waits for no other.
+//! One writer at a time forms blocks (`writer`); one or two batches of them are being written and flushed. A caller that
+//! comes meanwhile, waits in memory, and all that did go into the next batch together: one flush for many. Those whose
+//! batch is done are given a moment to come back and join them; alone, a commit waits for no other.
 //!
 //! The first commit makes the log: it allocates a block and waits for its txg, after which the header on disk leads to it.
 //! From then on a commit waits for one write and one flush.
@@ -73,7 +73,7 @@ struct Inner {
     state: Mutex<State>,
     /// Told when blocks are done, a txg is on disk, the log is closed: the waiters for one of these.
     changed: Notify,
-    /// Told when all who were expected have come, and when it may go on for another reason: the writer alone.
+    /// Told when all that were expected have come, and when it may go on for another reason: the writer alone.
     arrived: Notify,
     counters: Counters,
 }

@@ -31,7 +31,7 @@ use units::{Endian, Error, Kind, ObjectId, ObjsetId, Result, Txg};
 use world::Buf;
 use zio::{Bookmark, Verified};
 
-/// Who knows what records mean for a kind of dataset.
+/// What knows what records mean for a kind of dataset.
 pub trait Replayer: Send + Sync {
     /// Does what `record` says, in `tx`; it is never a [`Record::CloneRange`]. `block` is the content of the block that an
     /// indirect write points to.
@@ -58,7 +58,7 @@ pub struct Outcome {
 
 /// Replays what is left of the log of `set`, which was claimed, and whose claim has synced.
 ///
-/// Nobody else may change the set meanwhile.
+/// No other task may change the set meanwhile.
 pub async fn replay(
     source: &dyn Source,
     txgs: &Txgs,

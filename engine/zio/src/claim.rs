@@ -4,7 +4,8 @@
 //! They are read past the cache: before they are claimed, their place may have been known under another block's name.
 
 use crate::gang::MAX_DEPTH;
-use crate::pipeline::{Inner, Pipeline};
+use crate::inner::Inner;
+use crate::pipeline::Pipeline;
 use crate::read::{self, Verified};
 use crate::store::Bookmark;
 use ondisk::{BlockPointer, Plain};

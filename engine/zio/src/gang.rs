@@ -9,7 +9,7 @@
 //! The parts follow one another; together they are the block's bytes, and its checksum is over all of them. The
 //! header's own checksum is bound to its place and birth. The pointer's `asize` is that of header and parts together.
 
-use crate::pipeline::Inner;
+use crate::inner::Inner;
 use crate::prepare::Rules;
 use crate::read::{has_mac, repair, verifier};
 use crate::store::WriteSpec;

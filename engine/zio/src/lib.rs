@@ -16,7 +16,7 @@
 //! parts, which may be gangs themselves. The pointer above names the header and says so by a bit.
 //!
 //! From the second pass of a txg's sync on, a block of the pool's own object set that was born in this txg and keeps its
-//! size is written again in the same place: only so does the sync come to rest. Who reads meanwhile finds its content
+//! size is written again in the same place: only so does the sync come to rest. A reader meanwhile finds its content
 //! in memory ([`young`]).
 //!
 //! Blocks of the intent log go their own way: [`LogStore`].
@@ -26,11 +26,12 @@
 //! Invariants: a block is never overwritten but in that case; a pointer is returned only after every copy that the
 //! devices could take is written; bytes that fail their checksum are never returned; a read writes nothing.
 //!
-//! Not here: what a block is for, and who frees it (`dmu`, `dsl`); which device holds what (`vdev`); which space is free
+//! Not here: what a block is for, and what frees it (`dmu`, `dsl`); which device holds what (`vdev`); which space is free
 //! (`metaslab`).
 
 mod claim;
 mod gang;
+mod inner;
 mod log;
 mod mem;
 mod pipeline;

@@ -1,15 +1,16 @@
 //! The block store of a real pool.
 
+use crate::inner::Inner;
 use crate::prepare::Rules;
 use crate::store::{BlockStore, Bookmark, ReadClass, WriteSpec};
 use crate::suspend::is_steadfast;
 use crate::{Sick, Suspension, Young, read, write};
-use arc::{Access, BlockId, Cache, Kind as CacheKind, Opening, Request};
+use arc::{Access, Cache, Kind as CacheKind, Request};
 use metaslab::Space;
-use ondisk::{BlockPointer, Dva, Plain};
+use ondisk::BlockPointer;
 use std::sync::{Arc, Mutex, PoisonError};
-use units::{Error, Kind, Result, Txg};
-use vdev::{Top, Tree};
+use units::{Error, Result, Txg};
+use vdev::Tree;
 use world::sync::Semaphore;
 use world::{Buf, Pending};
 
@@ -27,38 +28,6 @@ pub struct Options {
 /// See the crate. Clones are the same pipeline.
 #[derive(Clone, Debug)]
 pub struct Pipeline(pub(crate) Arc<Inner>);
-
-#[derive(Debug)]
-pub(crate) struct Inner {
-    pub devices: Arc<Tree>,
-    pub space: Option<Arc<Space>>,
-    pub cache: Arc<Cache>,
-    /// Which blocks in the cache are of this pipeline.
-    opening: Opening,
-    checksummer: Mutex<Arc<codec::checksum::Checksummer>>,
-    pub rules: Mutex<Rules>,
-    /// Bounds the bytes of writes under way, and so the memory that holds compressed copies.
-    pub writing: Semaphore,
-    /// Gang blocks that were freed: their headers must be read to know what they held.
-    pub freed_gangs: Mutex<Vec<(Plain, Txg)>>,
-    /// Frees that the space maps contradict: damage, to be told to the administrator.
-    pub problems: Mutex<Vec<Error>>,
-    pub sick: Sick,
-    pub young: Young,
-    pub suspension: Arc<Suspension>,
-}
-
-/// At most so many problems wait to be taken.
-const PROBLEMS_MAX: usize = 1000;
-
-impl Inner {
-    pub fn note_problem(&self, problem: Error) {
-        let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
-        if problems.len() < PROBLEMS_MAX {
-            problems.push(problem);
-        }
-    }
-}
 
 /// Writes under way are counted in units of this many bytes, at most this many of them: 64 MiB.
 pub(crate) const WRITE_UNIT: u64 = 4 << 10;
@@ -148,49 +117,6 @@ impl Pipeline {
     /// Reads and verifies a block without decompressing it, for walks that only check.
     pub async fn read_raw(&self, bp: &BlockPointer, at: Bookmark) -> Result<read::Verified> {
         read::read_raw(&self.0, bp, at, vdev::Priority::Scrub).await
-    }
-}
-
-impl Inner {
-    pub fn rules(&self) -> Rules {
-        *self.rules.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn checksummer(&self) -> Arc<codec::checksum::Checksummer> {
-        self.checksummer.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub fn top(&self, dva: &Dva) -> Result<Arc<Top>> {
-        self.devices.top(dva.vdev).ok_or_else(|| Error::corrupt(format!("no vdev {} in this pool", dva.vdev)))
-    }
-
-    /// Waits when `error` is that of devices which give no sign of life, until the pool is resumed; else it is returned.
-    /// `begun`: [`Suspension::resumed`] before the read. `again`: the block was read once more since, from devices that
-    /// answered.
-    async fn outlast(&self, bp: &BlockPointer, error: Error, begun: u64, again: &mut bool) -> Result<()> {
-        // "No copy passed its checksum" is said as well when a copy could not be read at all.
-        if !matches!(error.kind(), Kind::Io | Kind::Checksum) || self.space.is_none() {
-            return Err(error);
-        }
-        for dva in bp.dvas() {
-            if !self.top(dva)?.answers().await {
-                *again = false;
-                return self.suspension.wait(begun, &error).await;
-            }
-        }
-        // A device that answers may have been away when it was asked for the block.
-        if std::mem::replace(again, true) { Err(error) } else { Ok(()) }
-    }
-
-    pub fn space(&self) -> Result<&Arc<Space>> {
-        self.space.as_ref().ok_or_else(|| Error::new(Kind::ReadOnly, "write to the pool"))
-    }
-
-    /// The name of a block in the cache: where its first copy is, and when it was put there.
-    pub(crate) fn cache_id(&self, bp: &BlockPointer) -> Option<BlockId> {
-        let plain = bp.as_plain()?;
-        let (opening, dva) = (self.opening, plain.dvas[0]);
-        Some(BlockId { opening, vdev: dva.vdev, offset: dva.offset, birth: plain.resolved_physical_birth() })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reading one block: a copy that passes its checksum, whatever it takes.
 
 use crate::gang;
-use crate::pipeline::Inner;
+use crate::inner::Inner;
 use crate::sick::Loss;
 use crate::store::Bookmark;
 use codec::checksum::{mac, sealed};
@@ -84,7 +84,7 @@ pub(crate) async fn read(
 }
 
 /// The bytes on disk of a block, from the first copy that passes its checksum. A block of which something bad was met on
-/// the way is noted, to be repaired by who may.
+/// the way is noted, to be repaired by a task that may.
 pub(crate) async fn read_raw(
     inner: &Arc<Inner>,
     bp: &BlockPointer,

@@ -23,7 +23,7 @@ use units::{HashMap, Txg};
 use world::Instant;
 use world::sync::Notify;
 
-/// More do not wait: whoever reads a device full of rot is better served by a scrub.
+/// More do not wait: a reader of a device full of rot is better served by a scrub.
 const WAITING_MAX: usize = 1024;
 /// A block is not noted again so soon: one that cannot be repaired would make the pool write for ever.
 const AGAIN_AFTER: Duration = Duration::from_secs(600);
@@ -95,7 +95,7 @@ struct Held {
 }
 
 impl Sick {
-    /// `is_open`: somebody will repair what is noted.
+    /// `is_open`: what is noted will be repaired.
     pub(crate) fn new(is_open: bool) -> Sick {
         let state = State { is_closed: !is_open, ..State::default() };
         Sick { state: Mutex::new(state), noted: Notify::new() }

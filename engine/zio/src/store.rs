@@ -50,7 +50,7 @@ pub struct WriteSpec {
     pub fill: u64,
     /// The cache may keep it (the property `primarycache`).
     pub keep: bool,
-    /// Somebody waits for this very block: it goes before those that only a txg waits for.
+    /// A client waits for this very block: it goes before those that only a txg waits for.
     pub urgent: bool,
     pub at: Bookmark,
 }
@@ -64,7 +64,7 @@ impl WriteSpec {
 /// Why a block is read; decides the queue it waits in and whether it may stay in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ReadClass {
-    /// Somebody waits for it.
+    /// A client waits for it.
     #[default]
     Demand,
     /// A request waits for it, and the cache may not keep it (the property `primarycache`).

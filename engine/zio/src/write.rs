@@ -1,7 +1,7 @@
 //! Writing one block.
 
 use crate::gang;
-use crate::pipeline::Inner;
+use crate::inner::Inner;
 use crate::prepare::{Prepared, is_heavy, prepare};
 use crate::store::WriteSpec;
 use futures_util::future::join_all;

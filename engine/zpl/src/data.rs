@@ -34,7 +34,7 @@ impl Node {
         let size = object.block_size();
         let blocks = offset / size..(offset + len as u64).div_ceil(size);
         if blocks.end > blocks.start {
-            object.observe_read(self.prefetch_streams(), blocks.clone());
+            object.observe_read(self.prefetch_streams(), offset..offset + len as u64);
         }
         if blocks.end <= blocks.start + 1 {
             return object.read(offset, len).await;

@@ -7,7 +7,7 @@
 //!  | kind |   zero   |           object                  |      kind 0: a file system of version 1 does not say
 //! ```
 //!
-//! "." and ".." are not stored; whoever wants to show them does. A position in a listing is a number that stays good
+//! "." and ".." are not stored; a front that wants to show them does. A position in a listing is a number that stays good
 //! while the directory grows or shrinks, see [`zap::Cursor`].
 
 use crate::file_system::node::Node;

@@ -36,7 +36,7 @@ pub struct FileSystem(pub(crate) Arc<Inner>);
 pub struct WeakFileSystem(Weak<Inner>);
 
 impl WeakFileSystem {
-    /// The file system, if anybody has it open.
+    /// The file system, if it is open.
     pub fn upgrade(&self) -> Option<FileSystem> {
         self.0.upgrade().map(FileSystem)
     }
@@ -55,10 +55,10 @@ pub(crate) struct Inner {
     open: Mutex<HashMap<ObjectId, Weak<Opened>>>,
     /// What writing needs; none when only reading is asked for.
     pub writer: Option<Writer>,
-    /// Who counts what users take as files change.
+    /// What counts what users take as files change.
     pub accounts: Option<Arc<Accounts>>,
     pub walks: Walks,
-    /// Held by whoever changes names: what is looked up stays so until it is changed.
+    /// Held by the task that changes names: what is looked up stays so until it is changed.
     pub names: world::sync::Mutex<()>,
 }
 
@@ -70,7 +70,7 @@ impl FileSystem {
     }
 
     /// As [`FileSystem::open`], to be changed too, by one such handle and its clones at a time. Files that were unlinked
-    /// while somebody had them open, and then the program ended, are freed first.
+    /// while they were open, and then the program ended, are freed first.
     pub async fn open_for_writing(name: &str, set: &ObjSet, options: WriteOptions) -> Result<FileSystem> {
         let place = |e: Error| e.at(format!("dataset '{name}'"));
         let mut inner = open(name, set).await.map_err(place)?;
@@ -154,7 +154,7 @@ impl FileSystem {
         Ok(Node::new(self.clone(), opened))
     }
 
-    /// Those of the files that nobody has open.
+    /// Those of the files that are not open.
     pub(crate) fn not_open(&self, ids: impl Iterator<Item = ObjectId>) -> Vec<ObjectId> {
         let open = self.opened();
         ids.filter(|id| open.get(id).is_none_or(|one| one.strong_count() == 0)).collect()

@@ -8,7 +8,7 @@
 //!                                  └─ ROOT ──▶ the root directory: a ZAP of names, its attributes in the bonus
 //! ```
 //!
-//! Everybody who serves or saves files asks through one small interface: a [`FileSystem`] gives [`Node`]s, by its root,
+//! All that serves or saves files asks through one small interface: a [`FileSystem`] gives [`Node`]s, by its root,
 //! by path or by the [`NodeId`] (object and generation) that a client kept; a node is asked for its attributes, names,
 //! data, extended attributes and ACL. All of it waits asynchronously and holds nothing between calls.
 //!
@@ -30,7 +30,7 @@
 //! After a crash the records of the intent log make them once more (`write/replay/`).
 //!
 //! What each user, group and project takes is counted as txgs sync (`accounts.rs`), and may be limited (`quotas.rs`). What
-//! properties say of how files are kept is in `settings.rs`. Who lists directories is read ahead of (`read_ahead.rs`).
+//! properties say of how files are kept is in `settings.rs`. A lister of directories is read ahead of (`read_ahead.rs`).
 //!
 //! Versions 1 to 5 are read, snapshots as well as heads. What is on disk is not believed: an attribute, a name or a
 //! pointer that makes no sense is an error that names dataset and object, and a damaged block costs its own range.

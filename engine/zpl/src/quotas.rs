@@ -32,7 +32,7 @@ impl Resource {
 
 type Limits = BTreeMap<(Account, Resource, u64), u64>;
 
-/// Those of a file system that is open for writing, so that nobody who has none pays for them.
+/// Those of a file system that is open for writing, so that a file system without any does not pay for them.
 #[derive(Debug, Default)]
 pub(crate) struct Quotas(Mutex<Limits>);
 

@@ -50,7 +50,7 @@ impl Node {
         }
         let file = self.load().await?;
         let tx = self.file_system().begin_freeing().await?;
-        // Nobody was promised it.
+        // It was not promised to any client.
         tx.needs_no_record();
         file.store(&tx).await
     }

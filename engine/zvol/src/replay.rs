@@ -10,7 +10,7 @@ use units::{Error, ObjectId, Result};
 use world::Buf;
 use zap::Zap;
 
-/// Replays the log of one volume. Nobody else has it open.
+/// Replays the log of one volume. It has no other opener.
 #[derive(Debug)]
 pub struct Replay {
     data: Object,

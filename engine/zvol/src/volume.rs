@@ -160,7 +160,7 @@ impl Volume {
     pub async fn pieces(&self, offset: u64, len: u64) -> Result<Vec<Piece>> {
         self.check(offset, len, "read")?;
         let blocks = self.blocks(offset, len);
-        self.0.data.observe_read(&self.0.prefetch_streams, blocks.clone());
+        self.0.data.observe_read(&self.0.prefetch_streams, offset..offset + len);
         let (mut pieces, mut runs, mut next) = (Vec::new(), FuturesOrdered::new(), blocks.start);
         loop {
             while runs.len() < AT_ONCE && next < blocks.end {
@@ -199,7 +199,7 @@ impl Volume {
             self.add(&mut pieces, block, blkid..next, offset, len);
             blkid = next;
         }
-        self.0.data.observe_read(&self.0.prefetch_streams, blocks);
+        self.0.data.observe_read(&self.0.prefetch_streams, offset..offset + len);
         Some(Ok(pieces))
     }
 

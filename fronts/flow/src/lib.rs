@@ -6,7 +6,8 @@
 //!                                            └────────── the Load, given back when the reply has left ──┘
 //! ```
 //!
-//! Which clients are taken in at all is the [`Crowd`]'s to say.
+//! The [`Reception`] takes clients in and runs their sessions; which are taken in is the [`Crowd`]'s to say. A session
+//! moves in [`Turns`].
 //!
 //! Not here: any protocol.
 
@@ -16,12 +17,15 @@ mod crowd;
 mod inbox;
 mod outbox;
 mod piece;
+mod reception;
+mod turns;
 mod vitals;
 
-pub use accept::accept;
 pub use budget::{Budget, Lease};
-pub use crowd::{Crowd, Entry, Places, host};
+pub use crowd::{Crowd, Places, host};
 pub use inbox::Inbox;
-pub use outbox::{Load, Outbox};
+pub use outbox::{Load, Outbox, Sent};
 pub use piece::{Extent, Piece};
+pub use reception::{Arrival, Client, Clients, Guest, Reception};
+pub use turns::{Turns, take_turns};
 pub use vitals::Vitals;

@@ -9,13 +9,15 @@
 //! ```
 //!
 //! Arenas are used again when their bytes have been sent. Each part carries the load that is given back when it has
-//! left, so the room a request was admitted to is free only when its reply is out.
+//! left, so the room a request was admitted to is free only when its reply is out. One send is under way at a time.
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::io;
 use std::ops::{AddAssign, Range, SubAssign};
 use std::sync::OnceLock;
-use world::{Buf, IoBuf};
+use std::task::{Context, Poll, ready};
+use world::{Buf, IoBuf, Pending, Stream};
 
 /// What a request weighs from its admission until its reply has been sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,8 +57,17 @@ struct Part {
     load: Load,
 }
 
+/// What the socket took, or the end.
+#[derive(Debug)]
+pub struct Sent {
+    /// What is given back: also that of all that will not be sent any more, after a failure.
+    pub load: Load,
+    pub result: io::Result<()>,
+}
+
 /// See the module.
 pub struct Outbox {
+    sending: Option<(Pending<io::Result<()>>, Load)>,
     arena: IoBuf,
     used: usize,
     /// Parts whose heads are still in the open arena.
@@ -84,6 +95,7 @@ impl fmt::Debug for Outbox {
 impl Outbox {
     pub fn new() -> Outbox {
         Outbox {
+            sending: None,
             // Taken when there is something to send: who is idle needs none.
             arena: IoBuf::zeroed(0),
             used: 0,
@@ -94,6 +106,12 @@ impl Outbox {
         }
     }
 
+    /// The socket has not yet taken what it was given.
+    pub fn is_sending(&self) -> bool {
+        self.sending.is_some()
+    }
+
+    /// Nothing waits to be sent; a send may be under way.
     pub fn is_empty(&self) -> bool {
         self.open.is_empty() && self.ready.is_empty()
     }
@@ -137,6 +155,32 @@ impl Outbox {
         self.open.last_mut().expect("a reply has a head").load += load;
     }
 
+    /// Whether there is something to send and nothing under way.
+    pub fn can_send(&self) -> bool {
+        !self.is_sending() && !self.is_empty()
+    }
+
+    /// Begins the next send, if there is one to begin.
+    pub fn send(&mut self, stream: &dyn Stream) {
+        if self.can_send()
+            && let Some((parts, load)) = self.take()
+        {
+            self.sending = Some((stream.send(parts), load));
+        }
+    }
+
+    /// Looks whether the send under way has ended. After a failure nothing waits any more.
+    pub fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Sent> {
+        let Some((sending, load)) = &mut self.sending else { return Poll::Pending };
+        let (result, mut load) = (ready!(sending.as_mut().poll(cx)), *load);
+        self.sending = None;
+        match &result {
+            Ok(()) => self.sent(),
+            Err(_) => load += self.clear(),
+        }
+        Poll::Ready(Sent { load, result })
+    }
+
     /// The next send, and the load that leaves with it.
     pub fn take(&mut self) -> Option<(Vec<Buf>, Load)> {
         if !self.open.is_empty() {
@@ -154,7 +198,7 @@ impl Outbox {
         (!parts.is_empty()).then_some((parts, load))
     }
 
-    /// What was taken has been sent. When nothing else waits, nobody looks at the last arena any more.
+    /// What was taken has been sent. When nothing else waits, the last arena is not looked at any more.
     pub fn sent(&mut self) {
         if self.ready.is_empty()
             && let Some(arena) = self.sealed.take()

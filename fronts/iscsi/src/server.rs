@@ -1,25 +1,23 @@
-//! Listens at the portals, gives each connection a core, and watches over all of them.
+//! The server: its limits, the sessions that are the same, and what an administrator sees and ends.
 //!
 //! ```text
-//!   accept (one task per portal) ──round robin──▶ session on core 0, 1, … n
 //!   claim   a new session of a known client ends the old one first: nothing of the old happens after the new began
-//!   watch   who is silent is asked; who is silent still, or keeps our memory, is hung up on
+//!   watch   a client that is silent is asked; one that is silent still, or keeps our memory, is hung up on
 //! ```
+//!
+//! The [`Reception`] takes clients in and watches over them.
 
 use crate::directory::Directory;
 use crate::guesses::Guesses;
 use crate::session::{Session, Vitals};
-use flow::{Budget, Crowd, Places};
+use flow::{Arrival, Budget, Clients, Guest, Places, Reception};
 use probe::{Hub, Io, IoSnapshot};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use units::{Error, Kind, Result};
-use world::sync::{Event, oneshot};
-use world::{Address, Instant, Stream, Task};
+use units::Result;
+use world::{Address, Instant, Stream};
 
 /// The memory for requests that each connection has for itself.
 const UNIT: usize = 64 << 10;
@@ -97,38 +95,48 @@ pub(crate) struct Shared {
     hub: Hub,
     config: Config,
     budget: Arc<Budget>,
-    state: Mutex<State>,
-    stopping: AtomicBool,
-    next_core: AtomicU64,
+    reception: Reception<Visitor>,
+    /// The handle that was given last.
+    last_tsih: Mutex<u16>,
     guesses: Mutex<Guesses>,
 }
 
-#[derive(Default)]
-struct State {
-    sessions: BTreeMap<u64, Entry>,
-    crowd: Crowd,
-    /// The connections that have named their initiator.
-    claimed: BTreeMap<SessionKey, Vec<u64>>,
-    next_id: u64,
-    next_tsih: u16,
-    /// By the address that was asked for. Dropping one ends its listening.
-    listening: Vec<(Address, oneshot::Sender<()>)>,
-    watched: bool,
-}
-
-struct Entry {
-    address: Address,
-    portal: Address,
+/// What is known of a client.
+struct Visitor {
+    /// None while it logs in.
     key: Option<SessionKey>,
     tsih: u16,
     io: Option<Arc<Io>>,
-    since: Instant,
     vitals: Arc<Vitals>,
-    stream: Arc<dyn Stream>,
-    done: Arc<Event>,
-    task: Option<Task<()>>,
+    ping_interval: Duration,
+    stall_timeout: Duration,
     /// How far the watch saw it, and since when.
     seen: (u64, Instant),
+}
+
+impl Guest for Visitor {
+    fn vitals(&self) -> &flow::Vitals {
+        &self.vitals
+    }
+
+    fn is_stalled(&mut self, now: Instant) -> bool {
+        let progress = self.vitals.progress();
+        if self.seen.0 != progress {
+            self.seen = (progress, now);
+        }
+        let silent = now.since(self.seen.1);
+        let owes = self.vitals.owes();
+        if self.vitals.is_up() && (silent >= self.ping_interval || owes) {
+            self.vitals.ping();
+        }
+        owes && silent >= self.stall_timeout
+    }
+}
+
+impl Visitor {
+    fn target(&self) -> Option<&str> {
+        Some(&self.key.as_ref()?.target.as_ref()?.0)
+    }
 }
 
 impl Server {
@@ -139,9 +147,8 @@ impl Server {
             hub,
             config,
             budget: Budget::new(config.total_bytes, LARGEST, UNIT),
-            state: Mutex::default(),
-            stopping: AtomicBool::new(false),
-            next_core: AtomicU64::new(0),
+            reception: Reception::new(config.places, config.stall_timeout.min(config.ping_interval)),
+            last_tsih: Mutex::default(),
             guesses: Mutex::default(),
         }))
     }
@@ -149,117 +156,66 @@ impl Server {
     /// Accepts clients at a portal until the server stops, or the portal is closed. Returns the address it really
     /// listens on.
     pub fn listen(&self, address: &Address) -> Result<Address> {
-        let listener = world::listen(address)
-            .map_err(|e| Error::new(Kind::Io, "listen for iSCSI clients").at(address).because(e))?;
-        let local = listener.local();
-        let (end, ended) = oneshot::channel();
-        self.0.lock().listening.push((local.clone(), end));
-        let (shared, portal) = (self.0.clone(), local.clone());
-        let begin = move |stream, address| shared.begin(stream, portal.clone(), address, true);
-        world::spawn(flow::accept(listener, ended, begin));
-        Ok(local)
+        let shared = self.0.clone();
+        self.0.reception.listen(address, "iSCSI", move |arrival| shared.admit(arrival))
     }
 
     /// Closes a portal, and ends the sessions that came by it.
     pub fn close(&self, portal: &Address) {
-        let mut state = self.0.lock();
-        state.listening.retain(|(address, _)| address != portal);
-        state.sessions.values().filter(|s| s.portal == *portal).for_each(|s| s.vitals.stop());
+        self.0.reception.close(portal);
     }
 
-    /// Serves one connection that somebody else accepted at `portal`.
+    /// Serves one connection that was accepted elsewhere, at `portal`.
     pub fn serve(&self, stream: Box<dyn Stream>, portal: Address, client: Address) {
-        self.0.begin(stream, portal, client, false);
+        self.0.admit(Arrival { stream, client, door: Some(portal), is_from_listening: false });
     }
 
     /// The directory may say something else now: sessions look, and tell their clients.
     pub fn refresh(&self) {
-        self.0.lock().sessions.values().filter(|s| s.vitals.is_up()).for_each(|s| s.vitals.note_change());
+        let clients = self.0.reception.clients();
+        let vitals = clients.values().map(|c| &c.guest.vitals);
+        vitals.filter(|v| v.is_up()).for_each(|v| v.note_change());
     }
 
     pub fn clients(&self) -> Vec<Client> {
-        self.0.lock().sessions.values().map(Entry::describe).collect()
+        self.0.reception.clients().values().map(describe).collect()
     }
 
     /// Ends the sessions to one target, after what they have in flight.
     pub fn disconnect(&self, target: &str) {
-        let state = self.0.lock();
-        let is_there =
-            |s: &&Entry| s.key.as_ref().and_then(|k| k.target.as_ref()).is_some_and(|t| t.0 == target);
-        state.sessions.values().filter(is_there).for_each(|s| s.vitals.stop());
+        let clients = self.0.reception.clients();
+        clients.values().filter(|c| c.guest.target() == Some(target)).for_each(flow::Client::stop);
     }
 
     /// Listens no more, lets commands in flight land, and ends every connection.
     pub async fn stop(&self) {
-        self.0.stopping.store(true, Ordering::Release);
-        let tasks: Vec<Task<()>> = {
-            let mut state = self.0.lock();
-            state.listening.clear();
-            let stop = |s: &mut Entry| {
-                s.vitals.stop();
-                s.task.take()
-            };
-            state.sessions.values_mut().filter_map(stop).collect()
-        };
-        let all = async {
-            for task in tasks {
-                task.await;
-            }
-        };
-        if world::timeout(self.0.config.stop_timeout, all).await.is_none() {
-            // Whoever is still here waits for a client that does not read, or for a disk.
-            self.0.lock().sessions.values().for_each(|s| s.stream.shutdown());
-        }
+        self.0.reception.stop(self.0.config.stop_timeout).await;
     }
 }
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "iscsi::Server({} connections)", self.0.lock().sessions.len())
+        write!(f, "iscsi::Server({:?})", self.0.reception)
     }
 }
 
-impl Entry {
-    fn describe(&self) -> Client {
-        let counts = self.io.as_ref().map(|io| io.snapshot());
-        let IoSnapshot { read, write, .. } = counts.unwrap_or_default();
-        Client {
-            address: self.address.clone(),
-            initiator: self.key.as_ref().map(|k| k.initiator.clone()).unwrap_or_default(),
-            target: self.key.as_ref().and_then(|k| k.target.as_ref()).map(|t| t.0.clone()),
-            since: self.since,
-            reads: read.ops,
-            read_bytes: read.bytes,
-            writes: write.ops,
-            written_bytes: write.bytes,
-        }
-    }
-
-    /// One look of the watch: whether the client has done nothing for too long.
-    fn is_stalled(&mut self, now: Instant, config: &Config) -> bool {
-        let progress = self.vitals.progress();
-        if self.seen.0 != progress {
-            self.seen = (progress, now);
-        }
-        let silent = now.since(self.seen.1);
-        let owes = self.vitals.owes();
-        if self.vitals.is_up() && (silent >= config.ping_interval || owes) {
-            self.vitals.ping();
-        }
-        owes && silent >= config.stall_timeout
+fn describe(client: &flow::Client<Visitor>) -> Client {
+    let Visitor { key, io, .. } = &client.guest;
+    let counts = io.as_ref().map(|io| io.snapshot());
+    let IoSnapshot { read, write, .. } = counts.unwrap_or_default();
+    Client {
+        address: client.address.clone(),
+        initiator: key.as_ref().map(|k| k.initiator.clone()).unwrap_or_default(),
+        target: client.guest.target().map(str::to_string),
+        since: client.since,
+        reads: read.ops,
+        read_bytes: read.bytes,
+        writes: write.ops,
+        written_bytes: write.bytes,
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No code that can panic runs under this lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
-    }
-
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -273,8 +229,8 @@ impl Shared {
     }
 
     pub fn note_io(&self, id: u64, io: Arc<Io>) {
-        if let Some(entry) = self.lock().sessions.get_mut(&id) {
-            entry.io = Some(io);
+        if let Some(client) = self.reception.clients().get_mut(id) {
+            client.guest.io = Some(io);
         }
     }
 
@@ -283,13 +239,13 @@ impl Shared {
     }
 
     pub fn has_session(&self, tsih: u16) -> bool {
-        self.lock().sessions.values().any(|s| s.tsih == tsih)
+        self.reception.clients().values().any(|c| c.guest.tsih == tsih)
     }
 
     /// The name of the initiator port of a session.
     pub fn initiator_port(&self, id: u64) -> Arc<str> {
-        let state = self.lock();
-        let key = state.sessions.get(&id).and_then(|s| s.key.as_ref());
+        let clients = self.reception.clients();
+        let key = clients.get(id).and_then(|c| c.guest.key.as_ref());
         let Some(SessionKey { initiator, isid, .. }) = key else { return "".into() };
         let isid = isid.iter().fold(String::new(), |mut text, byte| {
             let _ = write!(text, "{byte:02x}");
@@ -301,70 +257,68 @@ impl Shared {
     /// Makes the session of connection `id` this one, after the one it takes the place of has ended. Returns its handle.
     pub async fn claim(&self, id: u64, key: SessionKey) -> Option<u16> {
         let (tsih, older) = {
-            let mut state = self.lock();
-            let older = state.claimed.get(&key).into_iter().flatten();
-            let older = older.filter(|other| **other != id).filter_map(|other| state.sessions.get(other));
-            let older: Vec<(Arc<Event>, Arc<Vitals>, Arc<dyn Stream>)> =
-                older.map(|s| (s.done.clone(), s.vitals.clone(), s.stream.clone())).collect();
-            (state.take_key(id, key)?, older)
+            let mut clients = self.reception.clients();
+            let same = |(other, client): &(u64, &flow::Client<Visitor>)| {
+                *other != id && client.guest.key.as_ref() == Some(&key)
+            };
+            let older: Vec<_> =
+                clients.iter().filter(same).map(|(other, c)| (other, c.done.clone())).collect();
+            let tsih = self.free_tsih(&clients)?;
+            let client = clients.get_mut(id)?;
+            client.guest.tsih = tsih;
+            client.guest.key.get_or_insert(key);
+            clients.settle(id);
+            (tsih, older)
         };
-        for (done, vitals, stream) in older {
-            vitals.stop();
-            // It would wait for its client to read, who is here.
-            stream.shutdown();
+        for (other, done) in older {
+            // It would wait for its client to read, which is here now.
+            if let Some(client) = self.reception.clients().get(other) {
+                client.put_out();
+            }
             done.wait().await;
         }
         Some(tsih)
     }
 
-    /// Starts a session on the next core, or hangs up when there are too many.
-    fn begin(self: &Arc<Shared>, stream: Box<dyn Stream>, portal: Address, address: Address, is_ours: bool) {
-        let stream: Arc<dyn Stream> = Arc::from(stream);
-        let vitals = Arc::new(Vitals::default());
-        let mut state = self.lock();
-        // We accepted it a moment before its portal was closed.
-        let too_late = is_ours && state.listening.iter().all(|(open, _)| *open != portal);
-        state.next_id += 1;
-        let id = state.next_id;
-        if self.is_stopping() || too_late || !state.let_in(id, &address, &self.config.places) {
-            drop(state);
-            return stream.shutdown();
+    fn free_tsih(&self, clients: &Clients<Visitor>) -> Option<u16> {
+        // No code that can panic runs under this lock.
+        let mut last = self.last_tsih.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..u16::MAX {
+            *last = last.checked_add(1).unwrap_or(1);
+            if clients.values().all(|c| c.guest.tsih != *last) {
+                return Some(*last);
+            }
         }
-        let session = Session {
-            id,
-            stream: stream.clone(),
-            portal: found_at(&*stream, &portal),
-            client: address.clone(),
-            shared: self.clone(),
-            lease: self.budget.lease(),
-            vitals: vitals.clone(),
-        };
-        let now = world::now();
-        let done = Arc::new(Event::new());
-        let entry = Entry {
-            address,
-            portal,
+        None
+    }
+
+    fn admit(self: &Arc<Shared>, arrival: Arrival) {
+        let vitals = Arc::new(Vitals::default());
+        let visitor = Visitor {
             key: None,
             tsih: 0,
             io: None,
-            since: now,
-            vitals,
-            stream,
-            done: done.clone(),
-            task: None,
-            seen: (0, now),
+            vitals: vitals.clone(),
+            ping_interval: self.config.ping_interval,
+            stall_timeout: self.config.stall_timeout,
+            seen: (0, world::now()),
         };
-        state.sessions.insert(id, entry);
-        let watched = std::mem::replace(&mut state.watched, true);
-        drop(state);
-        if !watched {
-            world::spawn(watch(self.clone()));
-        }
-        let core = self.next_core.fetch_add(1, Ordering::Relaxed) as usize;
-        let task = world::spawn_on(core, run(self.clone(), id, session, done));
-        if let Some(entry) = self.lock().sessions.get_mut(&id) {
-            entry.task = Some(task);
-        }
+        let (client, door) = (arrival.client.clone(), arrival.door.clone());
+        self.reception.admit(arrival, visitor, |id, stream| {
+            let session = Session {
+                id,
+                portal: found_at(&*stream, door.as_ref().unwrap_or(&client)),
+                stream,
+                client,
+                shared: self.clone(),
+                lease: self.budget.lease(),
+                vitals,
+            };
+            async move {
+                // How a client ended concerns only itself: it has been answered, or it broke the protocol.
+                let _ = session.run().await;
+            }
+        });
     }
 }
 
@@ -373,81 +327,4 @@ fn found_at(stream: &dyn Stream, portal: &Address) -> Address {
     let everywhere = matches!(portal, Address::Tcp(portal) if portal.ip().is_unspecified());
     let own = everywhere.then(|| stream.local()).flatten();
     own.unwrap_or_else(|| portal.clone())
-}
-
-impl State {
-    /// Whether client `id` has a place; another may have to go for it.
-    fn let_in(&mut self, id: u64, from: &Address, places: &Places) -> bool {
-        let State { sessions, crowd, .. } = self;
-        let is_silent = |id: u64| sessions.get(&id).is_some_and(|s| s.vitals.progress() == 0);
-        match crowd.enter(id, from, places, is_silent) {
-            flow::Entry::Full => return false,
-            flow::Entry::In => {}
-            flow::Entry::InPlaceOf(victim) => {
-                if let Some(victim) = sessions.get(&victim) {
-                    victim.stream.shutdown();
-                    victim.vitals.stop();
-                }
-            }
-        }
-        true
-    }
-
-    /// The session of connection `id` has said who it is; its handle.
-    fn take_key(&mut self, id: u64, key: SessionKey) -> Option<u16> {
-        let tsih = self.free_tsih()?;
-        let entry = self.sessions.get_mut(&id)?;
-        entry.tsih = tsih;
-        if entry.key.is_none() {
-            entry.key = Some(key.clone());
-            self.claimed.entry(key).or_default().push(id);
-            self.crowd.settle(id);
-        }
-        Some(tsih)
-    }
-
-    fn remove(&mut self, id: u64) {
-        self.crowd.leave(id);
-        let Some(key) = self.sessions.remove(&id).and_then(|entry| entry.key) else { return };
-        if let Some(ids) = self.claimed.get_mut(&key) {
-            ids.retain(|other| *other != id);
-            if ids.is_empty() {
-                self.claimed.remove(&key);
-            }
-        }
-    }
-
-    fn free_tsih(&mut self) -> Option<u16> {
-        for _ in 0..u16::MAX {
-            self.next_tsih = self.next_tsih.checked_add(1).unwrap_or(1);
-            if !self.sessions.values().any(|s| s.tsih == self.next_tsih) {
-                return Some(self.next_tsih);
-            }
-        }
-        None
-    }
-}
-
-async fn run(shared: Arc<Shared>, id: u64, session: Session, done: Arc<Event>) {
-    // How a client ended concerns nobody but itself: it has been answered, or it broke the protocol.
-    let _ = session.run().await;
-    shared.lock().remove(id);
-    done.set();
-}
-
-/// However short the limits, the watch must not keep a core busy.
-const SHORTEST: Duration = Duration::from_millis(10);
-
-async fn watch(shared: Arc<Shared>) {
-    let shortest = shared.config.stall_timeout.min(shared.config.ping_interval);
-    while !shared.is_stopping() {
-        world::sleep((shortest / 4).max(SHORTEST)).await;
-        let now = world::now();
-        let mut state = shared.lock();
-        for entry in state.sessions.values_mut() {
-            if entry.is_stalled(now, &shared.config) {
-                entry.stream.shutdown();
-            }
-        }
-    }
 }

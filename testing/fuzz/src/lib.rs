@@ -9,11 +9,13 @@
 //!
 //! An input that failed once becomes a file in `corpus/TARGET`, and stays.
 
+mod cache_target;
 mod nbd_targets;
 mod rest_target;
 mod scsi_target;
 mod session_targets;
 
+pub use cache_target::cache_device;
 pub use nbd_targets::{nbd_options, nbd_requests};
 pub use rest_target::rest_body;
 pub use scsi_target::scsi_command;
@@ -30,6 +32,7 @@ pub struct Target {
 }
 
 pub const TARGETS: &[Target] = &[
+    Target { name: "cache_device", run: cache_device, seeds: cache_target::seeds, is_slow: false },
     Target { name: "scsi_command", run: scsi_command, seeds: scsi_target::seeds, is_slow: false },
     Target { name: "iscsi_login", run: iscsi_login, seeds: session_targets::login_seeds, is_slow: true },
     Target { name: "iscsi_pdus", run: iscsi_pdus, seeds: session_targets::pdu_seeds, is_slow: true },

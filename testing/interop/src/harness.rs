@@ -24,8 +24,23 @@ use std::time::{Duration, Instant};
 
 use crate::{golden, programs};
 
+/// The environment variable with the number that [`day`] is to give.
+pub const DAY: &str = "CENOTE_DAY";
+
 /// The environment variable with the file to which each trial is added as it ends.
 pub const RECORD: &str = "CENOTE_TRIALS";
+
+/// The seed of the day, for trials that look at another part of what is worth a look on each: days since 1970, or what
+/// [`DAY`] says, to have a failure again. It is printed as such a trial asks for it.
+pub fn day() -> u64 {
+    let today = || {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        since.as_secs() / 86_400
+    };
+    let day = std::env::var(DAY).ok().and_then(|day| day.parse().ok()).unwrap_or_else(today);
+    println!("the seed of the day is {day}: {DAY}={day} has it again");
+    day
+}
 
 /// What a test needs of the machine.
 #[derive(Clone, Debug)]

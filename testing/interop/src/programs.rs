@@ -50,11 +50,11 @@ pub fn output(command: &mut Command) -> Output {
 pub fn feed(command: &mut Command, text: &str) -> Output {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?} cannot be started: {e}"));
-    let mut input = child.stdin.take().unwrap();
+    let mut input = child.stdin.take().expect("its input is a pipe");
     std::thread::scope(|scope| {
         let writer = scope.spawn(move || input.write_all(text.as_bytes()));
-        let output = child.wait_with_output().unwrap();
-        match writer.join().unwrap() {
+        let output = child.wait_with_output().expect("its output can be read");
+        match writer.join().expect("writing does not panic") {
             Err(e) if e.kind() != ErrorKind::BrokenPipe => panic!("{command:?} takes no input: {e}"),
             _ => output,
         }

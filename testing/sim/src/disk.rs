@@ -272,7 +272,7 @@ impl DiskHandle {
         out
     }
 
-    /// Changes bytes behind everybody's back: bit rot, a misdirected write.
+    /// Changes bytes behind the engine's back: bit rot, a misdirected write.
     pub fn poke(&self, offset: u64, bytes: &[u8]) {
         let mut state = lock(&self.0.state);
         state.view.write(offset, bytes);

@@ -1,4 +1,6 @@
 //! Pools whose power was cut, as `zdb` sees them: as the cut left them, and after their recovery.
+//!
+//! A third of the moments that are worth a look is looked at, another third on another day.
 
 use interop::Scratch;
 use interop::harness::{self, Need, trial};
@@ -20,8 +22,15 @@ fn judge(case: &str) {
     let scratch = Scratch::new();
     let zdb = Zdb { scratch: scratch.path().to_owned(), judge: zdb::judge };
     let mut runner = Runner::new(Ways { zdb: Some(zdb), ..Ways::default() });
-    let effort =
-        Effort { flush_every: 2, write_every: 20, fates: 1, again_every: 0, zdb_every: 5, ..Effort::FULL };
+    let effort = Effort {
+        flush_every: 6,
+        write_every: 60,
+        fates: 1,
+        again_every: 0,
+        zdb_every: 5,
+        choice: harness::day(),
+        ..Effort::FULL
+    };
     let figures = runner.run(&case.parse::<Case>().expect("a case"), effort);
     assert_eq!(figures.failures, []);
     assert!(figures.by_zdb > 0, "{figures}");

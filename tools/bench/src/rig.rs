@@ -51,9 +51,8 @@ impl Rig {
 
     fn devices(&self) -> usize {
         match self.layout {
-            Layout::Stripe => 1,
-            Layout::Mirror => 2,
             Layout::Raidz { parity } => parity as usize + 2,
+            other => *other.devices().start(),
         }
     }
 

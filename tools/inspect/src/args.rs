@@ -22,6 +22,10 @@ pub enum What {
     Uberblocks {
         device: PathBuf,
     },
+    /// A cache device.
+    Cache {
+        device: PathBuf,
+    },
     /// A pool by name or guid.
     Mos {
         pool: String,

@@ -3,6 +3,7 @@
 //! ```text
 //!   labels DEVICE             the four labels and the configuration in them
 //!   uberblocks DEVICE         the ring, newest first
+//!   cache DEVICE              the header of a cache device, its logs, and the blocks that they tell of
 //!   mos POOL                  the object directory and the objects of the pool's own set
 //!   objects DATASET           the objects of a file system, volume or snapshot
 //!   block DATASET OBJECT      the dnode and every block of one object
@@ -19,6 +20,7 @@
 
 mod args;
 mod blocks;
+mod cache_device;
 mod devices;
 mod find;
 mod log;
@@ -54,6 +56,7 @@ pub async fn run_with(args: InspectArgs, progress: Progress) -> Result<Output> {
     let (report, is_sound) = match &args.what {
         What::Labels { device } => (devices::labels(device).await?, true),
         What::Uberblocks { device } => (devices::uberblocks(device).await?, true),
+        What::Cache { device } => cache_device::report(device).await?,
         What::Mos { pool } => (objects::mos(&find::open(&args.dirs, pool).await?).await?, true),
         What::Objects { dataset } => {
             (objects::dataset(&find::open_pool_of(&args.dirs, dataset).await?, dataset).await?, true)

@@ -33,7 +33,7 @@ pub enum Plane {
 pub const FLOORS: &[Floor] = &[
     floor("L0", Plane::Engine, &["units", "ondisk", "codec", "tunables"]),
     floor("L1", Plane::Engine, &["world", "linux", "probe"]),
-    floor("L2", Plane::Engine, &["vdev", "metaslab", "arc", "zio"]),
+    floor("L2", Plane::Engine, &["vdev", "metaslab", "arc", "l2arc", "zio"]),
     floor("L3", Plane::Engine, &["txg", "dmu", "zap"]),
     floor("L4", Plane::Engine, &["dsl"]),
     // The pool stands above what fills its datasets: it makes the content of new ones.
@@ -86,6 +86,11 @@ const APPLIANCE: &[&str] = &[
     "san::view",
     "san::interfaces",
     "san::places",
+    "san::lans",
+    "san::reservations",
+    "san::directory",
+    "san::iscsi",
+    "san::state",
     "analytics::records",
     "analytics::state",
     "schedules::moments",

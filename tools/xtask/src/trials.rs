@@ -1,46 +1,153 @@
-//! The step `tests` of the check: cargo's own, and at its end what was ignored and why, and what took longest.
+//! The step `tests` of the check: all test programs, and at its end what was ignored and why, and what took longest.
 //!
 //! ```text
-//!   cargo test ──both streams, in order──▶ terminal
-//!                                     └──▶ `Running …`, `Doc-tests …`, `finished in …`  ─▶ seconds of each test program
+//!   cargo test --no-run ──messages──▶ test programs ─▶ a queue, those that take longest first
+//!                                                        └─▶ run side by side, one more than there are processors
+//!   each program ──both streams, in order──▶ printed whole when it ends ─▶ `finished in …` ─▶ its seconds
 //!   trials of `interop::harness` ──a file──▶ seconds of each, and what it lacks
+//!   cargo test --doc                         the examples, at the end
 //! ```
+//!
+//! Side by side, because many trials wait: for a disk made slow on purpose, a deadline, a browser. Each program has the
+//! directory and the variables that cargo would give it.
 //!
 //! Tests of the standard runner have no time of their own; their program's stands for them.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Write as _};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use serde_json::Value;
 
 use crate::{Failure, house, root};
 
 /// The variable that `interop::harness` looks at.
 const RECORD: &str = "CENOTE_TRIALS";
 const SLOWEST: usize = 10;
+/// Programs that take minutes. What begins last should be short, or it runs alone at the end.
+const LONG: [&str; 8] = ["power_judge", "kill", "e2e", "judge", "reshape", "volumes", "dirty", "files"];
+
+/// A test program as cargo built it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Program {
+    executable: PathBuf,
+    /// The directory of its package, which it runs in.
+    home: PathBuf,
+    package: String,
+    /// `unittests src/lib.rs`, `tests/kill/main.rs`.
+    target: String,
+}
 
 /// Runs all tests and prints the two lists; true when every test passed.
 pub fn run() -> Result<bool, Failure> {
     let record = record_file()?;
-    let (mut reader, writer) = std::io::pipe()?;
-    let mut cargo = Command::new(house::cargo());
-    cargo.current_dir(root()).args(["test", "--workspace", "--no-fail-fast"]).env(RECORD, &record);
-    cargo.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
-    let mut child = cargo.spawn()?;
-    // `cargo` holds the writing end as long as it is there: without it the loop below would not end.
-    drop(cargo);
-    let mut programs = Programs::default();
-    let mut lines = BufReader::new(&mut reader);
-    let mut line = Vec::new();
-    while lines.read_until(b'\n', &mut line)? > 0 {
-        std::io::stdout().write_all(&line)?;
-        programs.hear(&String::from_utf8_lossy(&line));
-        line.clear();
-    }
-    let passed = child.wait()?.success();
+    let started = Instant::now();
+    let Some(programs) = build()? else { return Ok(false) };
+    println!("{} test programs were built in {:.1} s", programs.len(), started.elapsed().as_secs_f64());
+    let started = Instant::now();
+    let (took, mut passed) = run_side_by_side(programs, &record)?;
+    println!("they ran in {:.1} s", started.elapsed().as_secs_f64());
+    passed &= cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]).status()?.success();
     let trials = std::fs::read_to_string(&record).unwrap_or_default();
-    print!("{}{}", slowest(&programs.took, &trials), ignored(&trials));
+    print!("{}{}", slowest(&took, &trials), ignored(&trials));
     Ok(passed)
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut cargo = Command::new(house::cargo());
+    cargo.current_dir(root()).args(arguments).stdin(Stdio::null());
+    cargo
+}
+
+/// Builds all test programs; none when something does not compile.
+fn build() -> Result<Option<Vec<Program>>, Failure> {
+    let arguments = ["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"];
+    let output = cargo(&arguments).stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Ok(None);
+    }
+    Ok(Some(queue(&String::from_utf8_lossy(&output.stdout))))
+}
+
+/// The test programs among cargo's messages, those that take longest first.
+fn queue(messages: &str) -> Vec<Program> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut programs: Vec<Program> = messages.filter_map(|message| program(&message)).collect();
+    let place =
+        |p: &Program| LONG.iter().position(|name| name_of(&p.executable) == *name).unwrap_or(LONG.len());
+    programs.sort_by_key(place);
+    programs
+}
+
+fn program(message: &Value) -> Option<Program> {
+    if !message["profile"]["test"].as_bool()? {
+        return None;
+    }
+    let home = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
+    let source = Path::new(message["target"]["src_path"].as_str()?);
+    let source = source.strip_prefix(&home).unwrap_or(source).display().to_string();
+    let is_of_tests = message["target"]["kind"].as_array()?.iter().any(|kind| kind == "test");
+    Some(Program {
+        executable: message["executable"].as_str()?.into(),
+        package: home.file_name()?.to_string_lossy().into_owned(),
+        home,
+        target: if is_of_tests { source } else { format!("unittests {source}") },
+    })
+}
+
+/// The seconds of each program, and whether all passed.
+fn run_side_by_side(programs: Vec<Program>, record: &Path) -> Result<(Vec<(f64, String)>, bool), Failure> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from) + 1;
+    let queue = Mutex::new(VecDeque::from(programs));
+    let done = Mutex::new((Programs::default(), true));
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    std::thread::scope(|scope| {
+        let work = || {
+            while let Some(program) = next() {
+                let ran = run_one(&program, record);
+                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                let heading = format!("     Running {} ({})", program.target, program.executable.display());
+                let (output, passed) =
+                    ran.unwrap_or_else(|e| (format!("it cannot be run: {e}").into(), false));
+                // Under the lock: one program's lines stand together.
+                let mut out = std::io::stdout().lock();
+                _ = writeln!(out, "{heading}").and_then(|()| out.write_all(&output));
+                done.0.hear(&heading);
+                String::from_utf8_lossy(&output).lines().for_each(|line| done.0.hear(line));
+                if !passed {
+                    _ = writeln!(out, "error: test failed: {} of {}", program.target, program.package);
+                    done.1 = false;
+                }
+            }
+        };
+        (0..workers).for_each(|_| drop(scope.spawn(work)));
+    });
+    let (programs, passed) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((programs.took, passed))
+}
+
+/// What a program says on both streams, in order, and whether it passed.
+fn run_one(program: &Program, record: &Path) -> std::io::Result<(Vec<u8>, bool)> {
+    let (mut reader, writer) = std::io::pipe()?;
+    let mut command = Command::new(&program.executable);
+    command.current_dir(&program.home).env("CARGO_MANIFEST_DIR", &program.home).env(RECORD, record);
+    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+    let mut child = command.spawn()?;
+    // `command` holds the writing end as long as it is there: without it the reader would not see the end.
+    drop(command);
+    let mut output = Vec::new();
+    reader.read_to_end(&mut output)?;
+    Ok((output, child.wait()?.success()))
+}
+
+/// `kill` of `target/debug/deps/kill-12ab`.
+fn name_of(executable: &Path) -> String {
+    let file = executable.file_name().unwrap_or_default().to_string_lossy();
+    file.rsplit_once('-').map_or_else(|| file.to_string(), |(name, _)| name.to_owned())
 }
 
 /// An empty file in the target directory.
@@ -65,12 +172,8 @@ impl Programs {
         let line = line.trim();
         if let Some(rest) = line.strip_prefix("Running ") {
             let (target, file) = rest.split_once(" (").unwrap_or((rest, ""));
-            let file =
-                Path::new(file.trim_end_matches(')')).file_name().unwrap_or_default().to_string_lossy();
-            let program = file.rsplit_once('-').map_or("", |(name, _)| name);
+            let program = name_of(Path::new(file.trim_end_matches(')')));
             self.current = format!("{program} ({})", target.trim_start_matches("unittests "));
-        } else if let Some(name) = line.strip_prefix("Doc-tests ") {
-            self.current = format!("{name} (examples)");
         } else if let Some((_, took)) = line.split_once("; finished in ")
             && line.starts_with("test result: ")
             && let Ok(seconds) = took.trim_end_matches('s').parse()
@@ -123,14 +226,55 @@ mod tests {
             "test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 2.05s",
             "     Running tests/e2e/main.rs (target/debug/deps/e2e-34cd)",
             "test result: FAILED. 4 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 12.00s",
-            "   Doc-tests zio",
-            "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
         ] {
             programs.hear(line);
         }
-        let expected =
-            [(2.05, "arc (src/lib.rs)"), (12.0, "e2e (tests/e2e/main.rs)"), (0.0, "zio (examples)")];
+        let expected = [(2.05, "arc (src/lib.rs)"), (12.0, "e2e (tests/e2e/main.rs)")];
         assert_eq!(programs.took, expected.map(|(took, name)| (took, name.to_owned())));
+    }
+
+    #[test]
+    fn test_programs_are_found_among_cargos_messages_and_long_ones_begin() {
+        let built = |name: &str, kind: &str, source: &str, is_test: bool| {
+            format!(
+                "{{\"reason\":\"compiler-artifact\",\"manifest_path\":\"/w/engine/arc/Cargo.toml\",\"target\":{{\"kind\":[\"{kind}\"],\
+                 \"src_path\":\"/w/engine/arc/{source}\"}},\"profile\":{{\"test\":{is_test}}},\"executable\":\"/t/{name}\"}}\n"
+            )
+        };
+        let messages = built("arc-1a", "lib", "src/lib.rs", true)
+            + "{\"reason\":\"build-finished\",\"success\":true}\nnot json\n"
+            + &built("cenote", "bin", "src/main.rs", false)
+            + &built("kill-2b", "test", "tests/kill/main.rs", true);
+        let found = queue(&messages);
+        let program = |executable: &str, target: &str| Program {
+            executable: executable.into(),
+            home: "/w/engine/arc".into(),
+            package: "arc".into(),
+            target: target.into(),
+        };
+        assert_eq!(
+            found,
+            [program("/t/kill-2b", "tests/kill/main.rs"), program("/t/arc-1a", "unittests src/lib.rs")]
+        );
+    }
+
+    #[test]
+    fn programs_run_in_their_own_directories_and_one_that_fails_is_heard() {
+        let home = std::fs::canonicalize(std::env::temp_dir()).unwrap();
+        let program = |executable: &str| Program {
+            executable: executable.into(),
+            home: home.clone(),
+            package: "p".into(),
+            target: "t".into(),
+        };
+        let record = home.join("record");
+        let (output, passed) = run_one(&program("/bin/pwd"), &record).unwrap();
+        assert_eq!((String::from_utf8_lossy(&output).trim(), passed), (home.to_str().unwrap(), true));
+        let all =
+            |names: &[&str]| run_side_by_side(names.iter().map(|n| program(n)).collect(), &record).unwrap().1;
+        assert!(all(&["/bin/true", "/bin/cat", "/bin/pwd", "/bin/true"]));
+        assert!(!all(&["/bin/true", "/bin/false", "/bin/true", "/bin/true", "/bin/true"]));
+        assert!(!all(&["/no/such/program"]));
     }
 
     #[test]

@@ -39,7 +39,7 @@ const TABLES: &[(&str, Check)] = &[
     ("san.settings", crate::san::check_records),
     ("san.target_groups", crate::san::check_records),
     ("san.targets", crate::san::check_records),
-    ("san.reservations", crate::san::directory::check_records),
+    ("san.reservations", crate::san::check_reservations),
     ("services", crate::services::check_records),
     ("shares.automatic", crate::schedules::check_records),
     ("shares.schema", crate::shares::check_schema),

@@ -41,6 +41,12 @@ impl Found {
     }
 }
 
+/// What the engine calls it.
+fn engine_layout(asked: Layout) -> Result<vdev::Layout> {
+    vdev::Layout::from_word(asked.word(), asked.parity())
+        .ok_or_else(|| Error::unsupported(format!("vdevs of kind '{}'", asked.word())))
+}
+
 /// Opens each device to see how large it is and whose.
 pub(crate) async fn look_at(groups: &[VdevGroup], force: bool, pools: &Pools) -> Result<Found> {
     let mut found = Found { groups: Vec::new(), spares: Vec::new(), caches: Vec::new() };
@@ -49,11 +55,7 @@ pub(crate) async fn look_at(groups: &[VdevGroup], force: bool, pools: &Pools) ->
         for path in &group.devices {
             leaves.push(look_at_one(path, group.class, force, pools).await?);
         }
-        let layout = match group.layout {
-            Layout::Stripe => vdev::Layout::Stripe,
-            Layout::Mirror => vdev::Layout::Mirror,
-            Layout::Raidz { parity } => vdev::Layout::Raidz { parity },
-        };
+        let layout = engine_layout(group.layout)?;
         let bias = match group.class {
             Class::Cache => {
                 found.caches.extend(leaves);
@@ -134,4 +136,21 @@ fn user_of(owner: &Owner, class: Class, pools: &Pools) -> Option<String> {
         all.iter().flatten().any(|d| d.leaf.guid() == owner.leaf)
     };
     pools.opened().filter(|_| !is_shared).find(uses).map(Pool::name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::LAYOUTS;
+
+    #[test]
+    fn each_layout_that_can_be_asked_for_is_one_of_the_engines() {
+        assert_eq!(engine_layout(Layout::Stripe).unwrap(), vdev::Layout::Stripe);
+        for kind in &LAYOUTS {
+            for layout in kind.parity.clone().map(|parity| kind.layout(parity)) {
+                let engine = engine_layout(layout).unwrap();
+                assert_eq!(engine.devices(), layout.devices(), "{layout:?}");
+            }
+        }
+    }
 }

@@ -87,7 +87,7 @@ fn one(status: &VdevStatus) -> Vdev {
         guid: status.guid.0,
         id: status.id.unwrap_or(0),
         path: status.path.clone(),
-        parity: parity(&status.name),
+        parity: status.parity,
         class: None,
         state: status.health.word().into(),
         why: why(status.health).or_else(|| status.is_behind.then(|| AWAITING.to_string())),
@@ -102,11 +102,6 @@ fn one(status: &VdevStatus) -> Vdev {
         properties: Vec::new(),
         children: Vec::new(),
     }
-}
-
-/// A raidz is called by its parity: `raidz2-0`.
-fn parity(name: &str) -> u64 {
-    name.strip_prefix("raidz").and_then(|rest| rest.split('-').next()?.parse().ok()).unwrap_or(0)
 }
 
 fn why(health: Health) -> Option<String> {

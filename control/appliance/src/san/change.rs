@@ -31,7 +31,7 @@ impl Appliance {
         }
         are_there(&asked).map_err(failed)?;
         // Numbers of LUNs are given and groups are changed in turns, or both would be right and the sum wrong.
-        let _turn = self.0.numbering.lock().await;
+        let _turn = self.0.san.numbering.lock().await;
         let luns = self.luns().await?;
         let random = [world::random_u64(), world::random_u64()];
         let changed =

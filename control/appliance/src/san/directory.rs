@@ -2,12 +2,11 @@
 //!
 //! ```text
 //!   configuration ─▶ SanView ─▶ SanDirectory ─▶ iscsi::Server ─▶ sessions look again, and tell their clients
-//!                                   │ san_change
+//!                                   │ Lans::change
 //!                                   └─ one device for each LUN that is used, opened when its first client comes
 //! ```
 //!
-//! A device is there as long as somebody uses it. Its reservations are kept beyond that: in memory, as SCSI wants them to
-//! survive every farewell, and in the configuration where a client asked for them to survive a restart.
+//! A device is there as long as a client uses it; its reservations are kept beyond that.
 //!
 //! What an initiator was not given is not found: a target through which it sees nothing is as none, and so is one that is
 //! not at the portal where it is looked for.
@@ -15,52 +14,62 @@
 //! All portals of a target are one portal group, and all ports are in one group of asymmetric access, optimized: there is
 //! one controller, and every way to it is as good as another.
 
-use crate::appliance::Appliance;
 use crate::san::interfaces::Known;
+use crate::san::lans::Lans;
+use crate::san::reservations::{Kept, Reservations};
 use crate::san::{Credentials, SanView, TargetRecord, where_at};
 use crate::shares::LunFacts;
-use futures_util::future::{Either, select};
-use iscsi::{Asking, Authentication, Config, Directory, Listed, Server, Unit, Welcome};
-use scsi::{Device, Identity, Lun, Options, PortGroup, PortState, ReservationStore, TargetPort, naa_text};
+use iscsi::{Asking, Authentication, Directory, Listed, Unit, Welcome};
+use scsi::{Device, Identity, Lun, Options, PortGroup, PortState, TargetPort};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
-use store::{Look, Table, Writer};
-use units::{Error, Result};
-use world::sync::{Event, Notify};
+use units::Result;
+use world::sync::Notify;
 use world::{Address, Pending};
 
-/// Reservations that survive a restart, by the names of their units.
-const RESERVATIONS: Table<String> = Table::new("san.reservations");
-/// How long an answer may wait for what initiators see to be as it says.
-const FOLLOWING: Duration = Duration::from_secs(2);
 /// The tag of every target's portal group, and the number of the one group of ports.
 const GROUP: u16 = 1;
 
-type Naa = [u8; 16];
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every value under these locks is whole at any time.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The iSCSI service of an appliance.
-#[derive(Clone, Debug)]
-pub struct Iscsi {
-    server: Server,
-    directory: Arc<SanDirectory>,
-    stopped: Arc<Event>,
+/// A device that clients may be using, and how it was configured last.
+#[derive(Debug)]
+pub(super) struct Used {
+    pub device: Weak<Device>,
+    write_cache: bool,
+    read_only: bool,
 }
 
-impl Iscsi {
-    /// Listens nowhere yet.
-    pub async fn start(appliance: &Appliance) -> Iscsi {
-        // A pool that cannot be read does not keep the daemon from starting; nothing is seen then, until it changes.
-        let view = appliance.san_view().await.unwrap_or_default();
-        let directory = Arc::new(SanDirectory {
-            appliance: appliance.clone(),
+/// See the module.
+#[derive(Debug)]
+pub(super) struct SanDirectory {
+    pub lans: Arc<dyn Lans>,
+    /// Itself, for work that outlives a call.
+    this: Weak<SanDirectory>,
+    pub view: Mutex<Arc<SanView>>,
+    pub portals: Mutex<Vec<SocketAddr>>,
+    interfaces: Known,
+    /// By their datasets.
+    pub devices: world::sync::Mutex<BTreeMap<String, Used>>,
+    kept: Kept,
+    /// Volumes that are being destroyed or given up.
+    pub leaving: Mutex<BTreeSet<String>>,
+    /// Volumes that will be back, and what stands in for them as soon as they are away.
+    pub away: Mutex<BTreeMap<String, Option<Arc<Device>>>>,
+    /// The generation that was looked at last, whether or not it could be read.
+    pub looked: Mutex<u64>,
+    pub has_looked: Notify,
+}
+
+impl SanDirectory {
+    pub fn new(lans: Arc<dyn Lans>, view: Arc<SanView>) -> Arc<SanDirectory> {
+        Arc::new_cyclic(|this| SanDirectory {
+            lans,
+            this: this.clone(),
             view: Mutex::new(view),
             portals: Mutex::default(),
             interfaces: Known::default(),
@@ -70,165 +79,10 @@ impl Iscsi {
             away: Mutex::default(),
             looked: Mutex::default(),
             has_looked: Notify::new(),
-        });
-        let config = Config { total_bytes: appliance.request_bytes(), ..Config::default() };
-        let server = Server::new(directory.clone(), appliance.hub().clone(), config);
-        let iscsi = Iscsi { server, directory, stopped: Arc::default() };
-        world::spawn(iscsi.clone().follow());
-        appliance.set_iscsi(iscsi.clone());
-        iscsi
-    }
-
-    /// Opens a portal; returns its address.
-    pub fn listen(&self, address: SocketAddr) -> Result<SocketAddr> {
-        let local = match self.server.listen(&Address::Tcp(address))? {
-            Address::Tcp(local) => local,
-            Address::Unix(_) => address,
-        };
-        lock(&self.directory.portals).push(local);
-        Ok(local)
-    }
-
-    pub fn portals(&self) -> Vec<SocketAddr> {
-        lock(&self.directory.portals).clone()
-    }
-
-    /// Closes a portal, and ends the sessions that came by it.
-    pub fn close(&self, portal: &Address) {
-        lock(&self.directory.portals).retain(|open| Address::Tcp(*open) != *portal);
-        self.server.close(portal);
-    }
-
-    pub fn clients(&self) -> Vec<iscsi::Client> {
-        self.server.clients()
-    }
-
-    /// Whether somebody is logged in who sees this volume.
-    pub(crate) fn is_seen(&self, dataset: &str) -> bool {
-        let view = self.directory.view();
-        self.server.clients().iter().any(|client| {
-            let target = client.target.as_deref().unwrap_or_default();
-            view.luns(target, &client.initiator).iter().any(|lu| lu.facts.dataset == dataset)
         })
     }
 
-    /// Keeps the place of a volume that may be taken from its clients: until what is returned is dropped they are told
-    /// to try again.
-    pub(crate) fn keep_place(&self, dataset: &str) -> Place {
-        lock(&self.directory.away).insert(dataset.into(), None);
-        Place { directory: self.directory.clone(), dataset: dataset.into() }
-    }
-
-    /// Takes the LUNs of these volumes away from their clients, after what is under way.
-    pub(crate) async fn release(&self, datasets: &[String]) {
-        {
-            let away = lock(&self.directory.away);
-            let leaving = datasets.iter().filter(|dataset| !away.contains_key(*dataset));
-            lock(&self.directory.leaving).extend(leaving.cloned());
-        }
-        for dataset in datasets {
-            let device =
-                self.directory.devices.lock().await.remove(dataset).and_then(|used| used.device.upgrade());
-            let Some(device) = device else { continue };
-            let will_return = lock(&self.directory.away).contains_key(dataset);
-            match will_return {
-                true => {
-                    let quiesced = device.quiesced();
-                    lock(&self.directory.away).insert(dataset.clone(), Some(quiesced));
-                    device.go_away().await;
-                }
-                false => device.retire().await,
-            }
-        }
-        self.server.refresh();
-    }
-
-    /// Ends the sessions, after what they have in flight.
-    pub async fn stop(&self) {
-        self.stopped.set();
-        self.server.stop().await;
-    }
-
-    /// Looks again whenever something has changed.
-    async fn follow(self) {
-        let appliance = self.directory.appliance.clone();
-        let mut seen = lock(&self.directory.view).generation();
-        loop {
-            let changed = pin!(appliance.san_change(seen));
-            let Either::Left((now, _)) = select(changed, pin!(self.stopped.wait())).await else { return };
-            seen = now;
-            // What cannot be read now is read at the next change; until then nothing new is seen.
-            if let Ok(view) = appliance.san_view().await {
-                *lock(&self.directory.view) = view;
-                lock(&self.directory.leaving).clear();
-                self.server.refresh();
-            }
-            *lock(&self.directory.looked) = now;
-            self.directory.has_looked.notify_all();
-        }
-    }
-
-    /// Waits until initiators see what there was at `generation`: whoever is told that a LUN was made may look for it at
-    /// once. Not for ever: there may be a pool that does not answer.
-    pub(crate) async fn followed(&self, generation: u64) {
-        let directory = &self.directory;
-        // Without a target nobody sees anything, and to look takes longer the more volumes there are.
-        if directory.appliance.network().is_ok_and(|network| network.targets.is_empty()) {
-            return;
-        }
-        let there = directory.has_looked.until(|| {
-            let is_over = self.stopped.is_set() || *lock(&directory.looked) >= generation;
-            is_over.then_some(())
-        });
-        world::timeout(FOLLOWING, there).await;
-    }
-}
-
-/// The place of a volume that is away.
-#[derive(Debug)]
-pub(crate) struct Place {
-    directory: Arc<SanDirectory>,
-    dataset: String,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let quiesced = lock(&self.directory.away).remove(&self.dataset);
-        if quiesced.flatten().is_some() {
-            self.directory.appliance.san_changed();
-        }
-    }
-}
-
-/// A device that somebody may be using, and how it was configured last.
-#[derive(Debug)]
-struct Used {
-    device: Weak<Device>,
-    write_cache: bool,
-    read_only: bool,
-}
-
-/// See the module.
-#[derive(Debug)]
-struct SanDirectory {
-    appliance: Appliance,
-    view: Mutex<Arc<SanView>>,
-    portals: Mutex<Vec<SocketAddr>>,
-    interfaces: Known,
-    /// By their datasets.
-    devices: world::sync::Mutex<BTreeMap<String, Used>>,
-    kept: Arc<Mutex<BTreeMap<Naa, String>>>,
-    /// Volumes that are being destroyed or given up.
-    leaving: Mutex<BTreeSet<String>>,
-    /// Volumes that will be back, and what stands in for them as soon as they are away.
-    away: Mutex<BTreeMap<String, Option<Arc<Device>>>>,
-    /// The generation that was looked at last, whether or not it could be read.
-    looked: Mutex<u64>,
-    has_looked: Notify,
-}
-
-impl SanDirectory {
-    fn view(&self) -> Arc<SanView> {
+    pub fn view(&self) -> Arc<SanView> {
         lock(&self.view).clone()
     }
 
@@ -259,7 +113,7 @@ impl SanDirectory {
             device.set_groups(groups(view));
             return Ok(device);
         }
-        let (volume, held) = self.appliance.use_volume(&facts.dataset).await?;
+        let (volume, held) = self.lans.use_volume(&facts.dataset).await?;
         let unit = disk::Lun::new(volume, facts.read_only, held);
         let network = view.identity();
         let identity = Identity {
@@ -269,7 +123,7 @@ impl SanDirectory {
         };
         let options = Options { write_cache: facts.write_cache, ..Options::default() };
         let reservations =
-            Reservations { appliance: self.appliance.clone(), kept: self.kept.clone(), unit: facts.guid };
+            Reservations { lans: self.lans.clone(), kept: self.kept.clone(), unit: facts.guid };
         let stored = reservations.stored()?;
         let device = Device::new(Arc::new(unit), identity, options, Arc::new(reservations), &stored);
         device.set_groups(groups(view));
@@ -292,14 +146,14 @@ fn credentials(of: Credentials) -> iscsi::Credentials {
     iscsi::Credentials { name: of.user, secret: of.secret.into_bytes() }
 }
 
-/// A secret that nobody has.
+/// A secret that no initiator has.
 fn nobody() -> iscsi::Credentials {
     let secret = (0..4).flat_map(|_| world::random_u64().to_ne_bytes()).collect();
     iscsi::Credentials { name: String::new(), secret }
 }
 
 impl Directory for SanDirectory {
-    /// Whoever asks is told what it was given; proof is asked for where it logs in.
+    /// An initiator is told what it was given; proof is asked for where it logs in.
     fn discovery(&self, _asking: &Asking) -> Authentication {
         Authentication::default()
     }
@@ -346,7 +200,9 @@ impl Directory for SanDirectory {
         let seen = seen.filter(|lu| !leaving.contains(&lu.facts.dataset));
         let seen: Vec<(Lun, LunFacts)> = seen.map(|lu| (Lun(lu.number), lu.facts.clone())).collect();
         let quiesced_units = lock(&self.away).clone();
-        let Some(iscsi) = self.appliance.iscsi() else { return Box::pin(std::future::ready(Ok(Vec::new()))) };
+        let Some(directory) = self.this.upgrade() else {
+            return Box::pin(std::future::ready(Ok(Vec::new())));
+        };
         Box::pin(async move {
             let mut units = Vec::new();
             for (lun, facts) in seen {
@@ -355,60 +211,12 @@ impl Directory for SanDirectory {
                     continue;
                 }
                 // One that cannot be opened does not keep the others away.
-                match iscsi.directory.device(&view, &facts).await {
+                match directory.device(&view, &facts).await {
                     Ok(device) => units.push((lun, device)),
                     Err(e) => tracing::warn!(lun = lun.0, dataset = facts.dataset, "cannot serve a LUN: {e}"),
                 }
             }
             Ok(units)
         })
-    }
-}
-
-/// Of a configuration that came from elsewhere: reservations are of units, and such as a unit can take up.
-pub(crate) fn check_records(writer: &Writer) -> Result<()> {
-    for (unit, text) in writer.exact(&RESERVATIONS)? {
-        if crate::shares::parse_guid(&unit).is_none() || !scsi::is_reservations(&text) {
-            return Err(Error::invalid(format!("the reservations of '{unit}' are none")));
-        }
-    }
-    Ok(())
-}
-
-/// Where the reservations of one unit are kept.
-#[derive(Debug)]
-struct Reservations {
-    appliance: Appliance,
-    kept: Arc<Mutex<BTreeMap<Naa, String>>>,
-    unit: Naa,
-}
-
-impl Reservations {
-    fn stored(&self) -> Result<String> {
-        if let Some(text) = lock(&self.kept).get(&self.unit) {
-            return Ok(text.clone());
-        }
-        let key = naa_text(&self.unit);
-        Ok(self
-            .appliance
-            .configuration()?
-            .look(|reader| reader.get(&RESERVATIONS, &key))?
-            .unwrap_or_default())
-    }
-}
-
-impl ReservationStore for Reservations {
-    fn save(&self, text: String, lasting: Option<String>) -> Pending<Result<()>> {
-        let key = naa_text(&self.unit);
-        let saved = lasting.map_or(Ok(()), |lasting| {
-            self.appliance.configuration()?.change(|writer| match lasting.is_empty() {
-                true => writer.remove(&RESERVATIONS, &key).map(drop),
-                false => writer.put(&RESERVATIONS, &key, &lasting),
-            })
-        });
-        if saved.is_ok() {
-            lock(&self.kept).insert(self.unit, text);
-        }
-        Box::pin(std::future::ready(saved))
     }
 }

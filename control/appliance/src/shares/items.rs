@@ -101,7 +101,7 @@ impl Appliance {
     ) -> Result<Reply> {
         let failed = |e: Error| cannot(About::Dataset, &format!("create {} '{place}'", kind.word()), &e);
         check_place(place, kind).map_err(failed)?;
-        let _turn = self.0.numbering.lock().await;
+        let _turn = self.0.san.numbering.lock().await;
         let network = self.network().map_err(failed)?;
         let mut settings =
             settings::read(kind, true, set, &[], (&network, &self.schema()?)).map_err(failed)?;
@@ -133,7 +133,7 @@ impl Appliance {
         unset: &[String],
         by: &By,
     ) -> Result<Reply> {
-        let _turn = self.0.numbering.lock().await;
+        let _turn = self.0.san.numbering.lock().await;
         let found = self.item(place).await?;
         let failed =
             |e: Error| cannot(About::Dataset, &format!("change {} '{place}'", found.kind.word()), &e);

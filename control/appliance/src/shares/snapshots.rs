@@ -152,7 +152,7 @@ impl Appliance {
         if to.pool != from.place.pool {
             return Err(failed(Error::invalid("a clone is in the pool of its origin")));
         }
-        let _turn = self.0.numbering.lock().await;
+        let _turn = self.0.san.numbering.lock().await;
         let network = self.network().map_err(failed)?;
         let mut settings =
             settings::read(from.kind, true, set, &[], (&network, &self.schema()?)).map_err(failed)?;

@@ -49,6 +49,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("inspect labels", &["cenote inspect labels /dev/sdb1"]),
     ("inspect uberblocks", &["cenote inspect uberblocks /disks/a.img"]),
+    ("inspect cache", &["cenote inspect cache /disks/cache.img"]),
     ("inspect mos", &["cenote inspect mos -d /disks tank"]),
     ("inspect log", &["cenote inspect log -d /disks tank/vol1"]),
     ("inspect objects", &["cenote inspect objects -d /disks tank/data"]),

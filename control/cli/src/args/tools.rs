@@ -46,6 +46,12 @@ pub enum InspectWhat {
         #[arg(value_hint = ValueHint::FilePath)]
         device: PathBuf,
     },
+    /// What a cache device holds: its header, the logs, and the blocks that they tell of
+    Cache {
+        /// A device or file
+        #[arg(value_hint = ValueHint::FilePath)]
+        device: PathBuf,
+    },
     /// The object directory and the objects of the pool's own set, the MOS
     Mos {
         /// Name or guid of a pool

@@ -5,7 +5,7 @@
 //!   └─ layout ─┘                  └ class: holds for the groups up to the next class ┘
 //! ```
 
-use api::{Class, Layout, VdevGroup};
+use api::{Class, LAYOUTS, Layout, VdevGroup};
 
 /// Reads the groups of a new pool, which needs one that holds data.
 pub fn parse(words: &[String]) -> Result<Vec<VdevGroup>, String> {
@@ -65,43 +65,46 @@ fn class_of(word: &str) -> Option<Class> {
 }
 
 fn layout_of(word: &str) -> Result<Option<Layout>, String> {
-    if word == "mirror" {
-        return Ok(Some(Layout::Mirror));
-    }
     if word.starts_with("draid") && !word.contains('/') {
         return Err("draid cannot be created yet; use raidz or mirror".into());
     }
-    let Some(parity) = word.strip_prefix("raidz") else { return Ok(None) };
-    match parity {
-        "" | "1" => Ok(Some(Layout::Raidz { parity: 1 })),
-        "2" => Ok(Some(Layout::Raidz { parity: 2 })),
-        "3" => Ok(Some(Layout::Raidz { parity: 3 })),
-        n if n.bytes().all(|b| b.is_ascii_digit()) => {
-            Err(format!("invalid vdev specification: '{word}': raidz has 1, 2 or 3 devices of parity"))
+    for kind in &LAYOUTS {
+        let (least, most) = (*kind.parity.start(), *kind.parity.end());
+        match word.strip_prefix(kind.word) {
+            Some("") => return Ok(Some(kind.layout(least))),
+            Some(number) if most > 0 && number.bytes().all(|b| b.is_ascii_digit()) => {
+                let parity =
+                    number.parse().ok().filter(|n| !number.starts_with('0') && kind.parity.contains(n));
+                let why = || {
+                    let lesser: Vec<String> = (least..most).map(|n| n.to_string()).collect();
+                    format!("{} has {} or {most} devices of parity", kind.word, lesser.join(", "))
+                };
+                return match parity {
+                    Some(parity) => Ok(Some(kind.layout(parity))),
+                    None => Err(format!("invalid vdev specification: '{word}': {}", why())),
+                };
+            }
+            _ => {}
         }
-        _ => Ok(None),
     }
+    Ok(None)
 }
 
 fn check_layout(class: Class, layout: Layout, word: &str) -> Result<(), String> {
-    match (class, layout) {
-        (Class::Cache | Class::Spare, _) => {
-            let class = if class == Class::Cache { "cache" } else { "spare" };
-            Err(format!("invalid vdev specification: '{class}' devices cannot be in a {word}"))
-        }
-        (Class::Log, Layout::Raidz { .. }) => {
-            Err("invalid vdev specification: unsupported 'log' device: raidz".into())
+    if matches!(class, Class::Cache | Class::Spare) {
+        let class = if class == Class::Cache { "cache" } else { "spare" };
+        return Err(format!("invalid vdev specification: '{class}' devices cannot be in a {word}"));
+    }
+    match layout.kind() {
+        Some(kind) if class == Class::Log && !kind.can_be_log => {
+            Err(format!("invalid vdev specification: unsupported 'log' device: {}", kind.word))
         }
         _ => Ok(()),
     }
 }
 
 fn check_count(word: &str, layout: Layout, given: usize) -> Result<(), String> {
-    let (min, max) = match layout {
-        Layout::Stripe => (1, usize::MAX),
-        Layout::Mirror => (2, usize::MAX),
-        Layout::Raidz { parity } => (parity as usize + 1, 255),
-    };
+    let (min, max) = layout.devices().into_inner();
     if given < min {
         return Err(format!("invalid vdev specification: {word} requires at least {min} devices"));
     }

@@ -15,7 +15,7 @@ pub fn vdev_name(vdev: &Vdev, pool: &str, style: Style) -> String {
     match (&vdev.path, vdev.kind.as_str()) {
         (Some(path), kind) => leaf_name(path, kind, style),
         (None, "disk" | "file") => vdev.guid.to_string(),
-        (None, "raidz") => format!("raidz{}-{}", vdev.parity, vdev.id),
+        (None, kind) if vdev.parity > 0 => format!("{kind}{}-{}", vdev.parity, vdev.id),
         (None, kind) => format!("{kind}-{}", vdev.id),
     }
 }

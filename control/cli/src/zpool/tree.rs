@@ -11,17 +11,13 @@ pub(super) fn of_groups(groups: &[VdevGroup]) -> Vec<Vdev> {
     for group in groups {
         let leaf = |path: &String| Vdev { kind: "file".into(), path: Some(path.clone()), ..Vdev::default() };
         let leaves: Vec<Vdev> = group.devices.iter().map(leaf).collect();
-        let (kind, parity) = match group.layout {
-            Layout::Stripe => {
-                tops.extend(leaves.into_iter().map(|l| Vdev { class: Some(group.class), ..l }));
-                continue;
-            }
-            Layout::Mirror => ("mirror", 0),
-            Layout::Raidz { parity } => ("raidz", parity),
-        };
+        if group.layout == Layout::Stripe {
+            tops.extend(leaves.into_iter().map(|l| Vdev { class: Some(group.class), ..l }));
+            continue;
+        }
         tops.push(Vdev {
-            kind: kind.into(),
-            parity,
+            kind: group.layout.word().into(),
+            parity: group.layout.parity(),
             class: Some(group.class),
             children: leaves,
             ..Vdev::default()

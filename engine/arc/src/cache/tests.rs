@@ -138,7 +138,7 @@ fn a_hot_set_survives_a_long_scan() {
     let after = cache.stats().data;
     let hot = (after.demand_hits - before.demand_hits) as f64 / (80.0 * 200.0);
     assert!(hot > 0.95, "only {hot:.2} of the hot set's uses were hits");
-    // And a scan that nobody interrupts.
+    // And a scan that is not interrupted.
     (0..16_000).for_each(|n| read(100_000 + n));
     let left = (0..200).filter(|&n| cache.get(&id(n), Access::Scan).is_some()).count();
     assert!(left > 190, "{left} of 200 hot blocks left");

@@ -142,7 +142,7 @@ impl Dsl {
             if Arc::strong_count(dataset) > 1 {
                 return false;
             }
-            // Whoever let go of it may have kept the room or the object set.
+            // A former holder may have kept the room or the object set.
             fence(Ordering::Acquire);
             Arc::strong_count(&dataset.space_reservation) == 1 && dataset.objset.is_idle()
         };

@@ -22,7 +22,7 @@ use crate::tree::Found;
 use crate::walk::free_tree;
 use crate::zaps;
 
-/// Who writes the intent logs of head datasets.
+/// What writes the intent logs of head datasets.
 pub trait LogKeeper: Send + Sync {
     /// Frees all blocks of the log of `dataset`, whose object set says `header`: the dataset goes with `txg`.
     fn destroy_log(&self, dataset: ObjectId, header: ZilHeader, txg: Txg) -> Pending<Result<()>>;
@@ -53,7 +53,7 @@ impl Dsl {
         match self.log_keeper() {
             Some(keeper) => keeper.destroy_log(found.id, phys.zil_header, tx.txg()).await,
             None => {
-                // Nobody writes to logs: then there is no more of one than the block that it begins with.
+                // Nothing writes to logs: then there is no more of one than the block that it begins with.
                 self.core.store().free(&phys.zil_header.log, tx.txg());
                 Ok(())
             }

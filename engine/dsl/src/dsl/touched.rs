@@ -1,4 +1,4 @@
-//! What changes have touched: for those above who keep something of many datasets, and ask again about what was touched
+//! What changes have touched: for layers above that keep something of many datasets, and ask again about what was touched
 //! instead of about all.
 //!
 //! ```text
@@ -10,15 +10,15 @@
 //! what is set on them; what they use of the pool is not, for that changes all the time. A change concerns a dataset and
 //! those below it, since they inherit.
 //!
-//! Invariant: who reads the log and then the datasets while no sync task runs has missed nothing. It may be told of more
-//! than there was: a task that fails half-way has touched what it began with.
+//! Invariant: a caller that reads the log and then the datasets while no sync task runs has missed nothing. It may be told
+//! of more than there was: a task that fails half-way has touched what it began with.
 
 use crate::dsl::Dsl;
 use crate::props::PropName;
 use std::collections::VecDeque;
 use std::sync::{MutexGuard, PoisonError};
 
-/// Whoever is further behind than this asks about everything; that is rarely slower by then.
+/// A reader further behind than this asks about everything; that is rarely slower by then.
 const KEPT_MAX: usize = 1024;
 
 /// One change: of a dataset and all below it.
@@ -43,7 +43,7 @@ impl Dsl {
     }
 
     /// Notes that a dataset has changed, in syncing context. Changes of the DSL do so themselves; what is changed inside of
-    /// a dataset, such as the size of a volume, whoever changes it says.
+    /// a dataset, such as the size of a volume, is said by what changes it.
     pub fn touch(&self, name: &str, property: Option<&PropName>) {
         let mut log = self.log_of_touches();
         if log.kept.len() >= KEPT_MAX {

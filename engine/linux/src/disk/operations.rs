@@ -1,5 +1,5 @@
 //! The requests to a file: each owns its buffers until it is complete. File and buffers are let go before the answer
-//! is sent: whoever closes a disk after its last answer finds it closed, and its lock free.
+//! is sent: a caller that closes a disk after its last answer finds it closed, and its lock free.
 
 use super::Handle;
 use crate::operation::{Operation, as_result, is_transient, outcome};
@@ -70,7 +70,7 @@ impl Operation for Read {
         };
         let Read { handle, buf, reply, .. } = *self;
         drop(handle);
-        // The one who asked may be gone.
+        // The task that asked may be gone.
         let _ = reply.send((buf, finished));
         None
     }

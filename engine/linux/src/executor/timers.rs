@@ -1,4 +1,4 @@
-//! Who sleeps until when, on one loop.
+//! Which task sleeps until when, on one loop.
 
 use crate::executor::with_local;
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ impl Future for Sleep {
                 Some(place) if place.core == local.index => {
                     timers.sleeping.insert((deadline, place.number), cx.waker().clone());
                 }
-                // A sleep first polled on another loop fires there too, and wakes nobody who minds.
+                // A sleep first polled on another loop fires there too, and wakes no task that minds.
                 _ => {
                     let number = timers.add(deadline, cx.waker().clone());
                     self.place = Some(Place { core: local.index, number });
@@ -87,7 +87,7 @@ impl Drop for Sleep {
     fn drop(&mut self) {
         let Some(place) = &self.place else { return };
         let key = (self.deadline, place.number);
-        // Elsewhere it stays until its time, and wakes nobody who minds.
+        // Elsewhere it stays until its time, and wakes no task that minds.
         let removed = with_local(|local| {
             (local.index == place.core).then(|| local.timers.borrow_mut().sleeping.remove(&key))
         });

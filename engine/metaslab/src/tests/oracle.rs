@@ -83,7 +83,7 @@ impl Oracle {
         }
         let chosen = self.dice.roll(self.blocks.len() as u64) as usize;
         if self.blocks[chosen].1 > txg {
-            return; // nobody frees what a later txg wrote
+            return; // no txg frees what a later one wrote
         }
         let (dva, _) = self.blocks.swap_remove(chosen);
         self.space.free(&dva, txg).unwrap();

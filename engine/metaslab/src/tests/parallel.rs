@@ -12,7 +12,7 @@ use units::{Psize, Txg, VdevId};
 
 const SECTOR: u64 = 4096;
 
-/// One flag for each sector: whoever is given a sector that is taken has found the bug.
+/// One flag for each sector: a task that is given a sector that is taken has found the bug.
 struct Flags(Vec<Vec<AtomicBool>>);
 
 impl Flags {

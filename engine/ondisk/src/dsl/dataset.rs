@@ -51,7 +51,7 @@ pub struct DslDatasetPhys {
 pub struct DatasetFlags(pub u64);
 
 impl DatasetFlags {
-    /// Half received or half destroyed: nobody may open it.
+    /// Half received or half destroyed: it must not be opened.
     pub const INCONSISTENT: DatasetFlags = DatasetFlags(1);
     pub const NO_PROMOTE: DatasetFlags = DatasetFlags(1 << 1);
     /// `unique` of a head can be trusted.

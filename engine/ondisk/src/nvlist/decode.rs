@@ -81,7 +81,7 @@ fn decode_value(r: &mut Reader<'_>, depth: usize) -> Result<NvValue> {
 }
 
 fn decode_single(r: &mut Reader<'_>, code: Code, depth: usize) -> Result<NvValue> {
-    // Small integers fill a unit of four bytes, extended by sign or by zeros, depending on who wrote them.
+    // Small integers fill a unit of four bytes, extended by sign or by zeros, depending on what wrote them.
     Ok(match code {
         Code::Boolean => NvValue::Boolean,
         Code::BooleanValue => NvValue::BooleanValue(decode_bool(r)?),

@@ -21,7 +21,7 @@ pub struct LogRecordHeader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum LogRecordKind {
-    /// Never on disk: it marks in memory where somebody waits.
+    /// Never on disk: it marks in memory where a caller waits.
     Commit = 0,
     Create = 1,
     Mkdir = 2,
@@ -116,7 +116,7 @@ impl LogRecordHeader {
         LogRecordKind::from_code(self.code)
     }
 
-    /// Proves that the length can be one; whether the record ends in its block is for those who hold the block.
+    /// Proves that the length can be one; whether the record ends in its block is for code that holds the block.
     pub fn decode(r: &mut Reader<'_>) -> Result<LogRecordHeader> {
         let code = r.u64()?;
         let length = r.u64()?;

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Numbers and lists are in the byte order of the log block, names and data are bytes. A record borrows names and data
-//! from the block it was read from, or from whoever is about to write it.
+//! from the block it was read from, or from the writer that is about to write it.
 
 use crate::bytes::{Reader, Writer};
 use crate::zil::acl::Counts;

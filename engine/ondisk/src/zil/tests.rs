@@ -251,7 +251,7 @@ fn records_are_as_long_as_their_layout_says() {
     assert_eq!(length(Record::Rename(rename(RenameKind::Whiteout(node)))), 112 + 8);
 }
 
-/// Whoever claims a log finds the pointers without the rest of the record, which may be encrypted.
+/// A claim of a log finds the pointers without the rest of the record, which may be encrypted.
 #[test]
 fn pointers_to_data_are_found_in_writes_and_clones() {
     let mut n = Numbers(13);

@@ -99,7 +99,7 @@ impl CloneRange {
     }
 }
 
-/// The pointers to blocks of data in a record, its head in front: those that whoever claims or frees a log deals with.
+/// The pointers to blocks of data in a record, its head in front: those that claiming or freeing a log deals with.
 ///
 /// They can be read without a key where the rest of the record is encrypted.
 pub fn pointers(r: &mut Reader<'_>) -> Result<Vec<BlockPointer>> {

@@ -12,6 +12,7 @@
 //! A listing looks at so many entries, and takes so many looks for blocks; what is left is only counted. It is remembered
 //! until the next txg, or until something is met.
 
+use super::state::{DataErrors, Memo};
 use super::{bookmark, names};
 use crate::pool::{Pool, lock};
 use dsl::error_log::{ErrorLog, LoggedError};
@@ -28,38 +29,6 @@ const NAMED_MAX: usize = 1000;
 const LOOKS_MAX: usize = 20_000;
 /// Blocks read to see whether they are still bad.
 const READS_MAX: usize = 256;
-
-/// An object of which something is lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DataError {
-    /// The file system, volume or snapshot by its full name; none of the pool's own metadata, or when it has no name.
-    pub dataset: Option<String>,
-    /// 0 is the pool's own.
-    pub objset: ObjsetId,
-    pub object: ObjectId,
-    /// From the root of the file system on, with a slash before; of files that have a place in the tree.
-    pub path: Option<String>,
-    /// Of a volume, what is lost of its data: bytes, as offset and length, in order.
-    pub ranges: Vec<(u64, u64)>,
-}
-
-/// What is known to be lost.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DataErrors {
-    pub errors: Vec<DataError>,
-    /// Blocks that `errors` are about.
-    pub blocks: u64,
-    /// Blocks that are not among them; some may be good again.
-    pub more: u64,
-}
-
-/// A listing, and what it was made of.
-#[derive(Debug)]
-pub(super) struct Memo {
-    version: u64,
-    txg: Txg,
-    errors: Arc<DataErrors>,
-}
 
 /// How much one listing may still do.
 struct Budget {

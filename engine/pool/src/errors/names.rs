@@ -9,7 +9,8 @@
 //! What has no place in a tree has none: metadata, files that were unlinked while open, extended attributes, and what can
 //! itself not be read.
 
-use super::list::{DataError, Objects};
+use super::DataError;
+use super::list::Objects;
 use crate::pool::Pool;
 use dmu::ObjSet;
 use ondisk::ObjsetType;

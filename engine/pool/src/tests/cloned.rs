@@ -1,4 +1,4 @@
-//! Intent logs that say that blocks were cloned into a volume. Nobody here writes such records, so they are made by hand.
+//! Intent logs that say that blocks were cloned into a volume. Nothing here writes such records, so they are made by hand.
 
 use super::{BLOCK, Rig, VOLUME, fill, make_volume, noise, read_all, verify};
 use crate::Pool;

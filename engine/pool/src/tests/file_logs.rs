@@ -201,7 +201,7 @@ fn extended_attributes_in_dnodes_are_logged_and_those_that_move_between_the_plac
                 other.set_xattr(b"user.x", &noise(5, 50_000)).await.unwrap();
                 other.set_xattr(b"user.x", &noise(6, 35_000)).await.unwrap();
                 other.set_xattr(b"user.a/b", &noise(7, 32_769)).await.unwrap();
-                // Nobody asks for a file without a name.
+                // A file without a name is not asked for.
                 let gone = add(&fs, "gone").await;
                 fs.root().await.unwrap().unlink(b"gone").await.unwrap();
                 gone.set_xattr(b"user.gone", b"1").await.unwrap();

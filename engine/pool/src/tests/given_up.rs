@@ -1,5 +1,5 @@
-//! A pool that nobody closed, because the power went or because it could not be opened to the end, leaves nothing in memory:
-//! neither itself nor its devices.
+//! A pool that was not closed, because the power went or because it could not be opened to the end, leaves nothing in
+//! memory: neither itself nor its devices.
 
 use super::{Rig, VOLUME, fill, make_volume};
 use crate::Content;

@@ -1,4 +1,4 @@
-//! Reads that meet something bad: who gets what, and what is written again.
+//! Reads that meet something bad: which reader gets what, and what is written again.
 
 use super::{Rig, VOLUME, fill, make_volume, noise, read_all, verify};
 use crate::Pool;

@@ -42,7 +42,7 @@ async fn list(node: &Node) -> Vec<Node> {
     nodes
 }
 
-/// The attributes of all names come with a listing, and for whoever goes down the tree what is in the directories.
+/// The attributes of all names come with a listing, and for a walk down the tree what is in the directories.
 #[test]
 fn listing_fetches_what_is_asked_for_next() {
     let rig = Rig::new(Layout::Stripe, 1, 96 << 20);

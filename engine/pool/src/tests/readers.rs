@@ -1,4 +1,4 @@
-//! Who comes between the passes of a sync, with a pointer of the pass before, is not told of damage.
+//! A reader that comes between the passes of a sync, with a pointer of the pass before, is not told of damage.
 
 use super::{Rig, noise, verify};
 use ondisk::{BlockPointer, ObjectType};

@@ -48,7 +48,7 @@ fn a_pool_is_opened_again_the_moment_it_was_left() {
             fill(&pool, VOLUME, seed).await;
             pool.export().await.unwrap();
             let mut rng = Rng::new(seed);
-            // Nobody lets go of a pool that was left: that is not what closes its devices.
+            // A pool that was left is still held: that is not what closes its devices.
             let mut left = vec![pool];
             for round in 0..ROUNDS {
                 let pool = own.open(false).await.unwrap_or_else(|e| panic!("round {round}: {e}"));

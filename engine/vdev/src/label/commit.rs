@@ -1,6 +1,6 @@
 //! Making a state of the pool the last one: labels and uberblock, in the order that the module above draws.
 //!
-//! Who gets what is decided by `plan`, which is pure; [`Tree::commit`] carries it out.
+//! Which device gets what is decided by `plan`, which is pure; [`Tree::commit`] carries it out.
 //!
 //! A label must reach at least one leaf of every top-level vdev, else a reader could not find the vdev; a log is
 //! exempt, the pool opens without it. An uberblock must reach one label of one leaf.

@@ -1,6 +1,6 @@
 //! New labels, and no labels.
 //!
-//! A device that joins a pool first gets labels of txg 0: they say whose it will be, and until the first commit nobody
+//! A device that joins a pool first gets labels of txg 0: they say whose it will be, and until the first commit no import
 //! takes them for a pool. Its ring is emptied, so that no uberblock of an earlier life is found.
 
 use super::commit::write_config;

@@ -2,6 +2,7 @@
 
 use super::Labelled;
 use crate::label::config::PoolConfig;
+use crate::vdev_type::Role;
 use crate::{Aux, Device, Health, Spec, State, VdevType};
 use ondisk::{NvList, PoolState};
 use std::collections::BTreeMap;
@@ -122,18 +123,21 @@ impl Candidate {
 
     /// How a vdev of the tree would be, from what was found; devices are not opened for it.
     pub fn health_of(&self, spec: &Spec) -> Health {
-        let group = |redundancy: usize| {
-            let (state, aux) =
-                State::of_group(redundancy, spec.children.iter().map(|c| self.health_of(c).state));
-            Health { state, aux }
-        };
-        match spec.vdev_type {
-            VdevType::Root => self.health(),
-            VdevType::Disk | VdevType::File => self.health_of_leaf(spec),
-            VdevType::Raidz | VdevType::Draid => group(spec.nparity.unwrap_or(1) as usize),
-            t if t.is_mirror() => group(spec.children.len().saturating_sub(1)),
-            VdevType::Hole | VdevType::Indirect | VdevType::DraidSpare => Health::ONLINE,
-            _ => Health::new(State::CannotOpen, Aux::BadGuidSum),
+        let children = &spec.children;
+        match spec.vdev_type.row().role {
+            Role::Root => self.health(),
+            Role::Group(redundancy) => {
+                let may_fail = redundancy.of(children.len(), spec.nparity);
+                let (state, aux) =
+                    State::of_group(may_fail, children.iter().map(|c| self.health_of(c).state));
+                Health { state, aux }
+            }
+            Role::Place if spec.vdev_type == VdevType::Missing => {
+                Health::new(State::CannotOpen, Aux::BadGuidSum)
+            }
+            // What cannot be read is refused by name when the pool is opened.
+            Role::Leaf if spec.vdev_type.row().unsupported.is_none() => self.health_of_leaf(spec),
+            Role::Leaf | Role::Place => Health::ONLINE,
         }
     }
 

@@ -1,24 +1,12 @@
 //! The tree of a new pool, from what `zpool create` and `zpool add` were asked for. Pure: devices were looked at before.
 
-use super::{Bias, Spec, VdevType};
-use crate::raidz::map::Shape;
-use crate::{AuxKind, geometry};
+use super::{Bias, Spec};
+use crate::{AuxKind, Layout, VdevType, geometry, kinds};
 use ondisk::label::MIN_DEVICE_SIZE;
 use std::collections::BTreeSet;
 use std::path::Path;
 use units::{Error, Guid, Result, Txg};
 use world::{DiskKind, Geometry, OpenMode};
-
-/// How the devices of a group share its blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// Each device is a top-level vdev of its own.
-    Stripe,
-    Mirror,
-    Raidz {
-        parity: u64,
-    },
-}
 
 /// Devices named together on the command line.
 #[derive(Clone, Debug)]
@@ -107,15 +95,9 @@ impl Spec {
         let mut tops = Vec::new();
         for group in groups {
             check_width(group)?;
-            match group.layout {
-                Layout::Stripe => {
-                    for leaf in &group.leaves {
-                        tops.push(top_of(group, std::slice::from_ref(leaf), ashift, txg, &mut new_guid)?);
-                    }
-                }
-                Layout::Mirror | Layout::Raidz { .. } => {
-                    tops.push(top_of(group, &group.leaves, ashift, txg, &mut new_guid)?);
-                }
+            let of_each = if group.layout == Layout::Stripe { 1 } else { group.leaves.len() };
+            for leaves in group.leaves.chunks(of_each) {
+                tops.push(top_of(group, leaves, ashift, txg, &mut new_guid)?);
             }
         }
         for (id, top) in (first_id..).zip(&mut tops) {
@@ -131,8 +113,7 @@ pub fn mismatch(groups: &[Group]) -> Option<String> {
     let first = ordinary.first()?;
     let redundancy = |g: &Group| match g.layout {
         Layout::Stripe => ("disk", 0),
-        Layout::Mirror => ("mirror", g.leaves.len() as u64 - 1),
-        Layout::Raidz { parity } => ("raidz", parity),
+        layout => (layout.word(), layout.redundancy(g.leaves.len())),
     };
     for group in &ordinary {
         let (a, b) = (redundancy(first), redundancy(group));
@@ -164,24 +145,27 @@ struct Level {
 
 impl Level {
     fn of(top: &Spec) -> Level {
-        let parity = if top.vdev_type == VdevType::Raidz { top.nparity.unwrap_or(1) } else { 0 };
-        // How wide a raidz is says nothing of how much it bears.
-        let children = if top.vdev_type == VdevType::Raidz { 0 } else { top.children.len() as u64 };
-        Level { vdev_type: top.vdev_type, parity, children }
+        Level::new(top.vdev_type, top.nparity, top.children.len() as u64)
     }
 
     fn of_group(group: &Group) -> Level {
-        let (vdev_type, parity, children) = match group.layout {
-            Layout::Stripe => (group.leaves.first().map_or(VdevType::File, leaf_type), 0, 0),
-            Layout::Mirror => (VdevType::Mirror, 0, group.leaves.len() as u64),
-            Layout::Raidz { parity } => (VdevType::Raidz, parity, 0),
-        };
-        Level { vdev_type, parity, children }
+        match group.layout.group() {
+            Some((vdev_type, parity)) => Level::new(vdev_type, parity, group.leaves.len() as u64),
+            None => Level::new(group.leaves.first().map_or(VdevType::File, leaf_type), None, 0),
+        }
+    }
+
+    /// How wide a group with parity is says nothing of how much it bears.
+    fn new(vdev_type: VdevType, nparity: Option<u64>, children: u64) -> Level {
+        match vdev_type.has_parity() {
+            true => Level { vdev_type, parity: nparity.unwrap_or(1), children: 0 },
+            false => Level { vdev_type, parity: 0, children },
+        }
     }
 
     /// How many devices may fail.
-    fn redundancy(self) -> u64 {
-        if self.vdev_type == VdevType::Mirror { self.children - 1 } else { self.parity }
+    fn redundancy(self) -> usize {
+        self.vdev_type.redundancy(self.children as usize, Some(self.parity))
     }
 }
 
@@ -198,8 +182,11 @@ pub fn mismatch_with(tree: &Spec, groups: &[Group]) -> Option<String> {
         return Some(why);
     }
     let new = Level::of_group(ordinary);
-    let across = |a, b| own.vdev_type == a && new.vdev_type == b;
-    let why = if across(VdevType::Mirror, VdevType::Raidz) || across(VdevType::Raidz, VdevType::Mirror) {
+    // A group that a device is being replaced in is none that could be made.
+    let is_made =
+        |level: &Level| level.vdev_type.is_group() && Layout::from_word(level.vdev_type.word(), 1).is_some();
+    let across = own.vdev_type != new.vdev_type && is_made(&own) && is_made(&new);
+    let why = if across {
         let (of_own, of_new) = (own.redundancy(), new.redundancy());
         (of_own != of_new).then(|| {
             let (a, b) = (own.vdev_type, new.vdev_type);
@@ -241,20 +228,18 @@ fn check_size(leaf: &NewLeaf) -> Result<()> {
 }
 
 fn check_width(group: &Group) -> Result<()> {
-    let (word, min, max) = match group.layout {
-        Layout::Stripe => ("stripe".to_string(), 1, usize::MAX),
-        Layout::Mirror => ("mirror".to_string(), 2, usize::MAX),
-        Layout::Raidz { parity } => (format!("raidz{parity}"), parity as usize + 1, 255),
-    };
-    let n = group.leaves.len();
-    if n < min {
-        return Err(Error::invalid(format!("{word} needs at least {min} devices; {n} given")));
+    let layout = group.layout;
+    let parity = Some(layout.parity()).filter(|parity| *parity > 0);
+    let word = format!("{}{}", layout.word(), parity.map_or(String::new(), |parity| parity.to_string()));
+    let (n, devices) = (group.leaves.len(), layout.devices());
+    if n < *devices.start() {
+        return Err(Error::invalid(format!("{word} needs at least {} devices; {n} given", devices.start())));
     }
-    if n > max {
-        return Err(Error::invalid(format!("{word} takes at most {max} devices; {n} given")));
+    if n > *devices.end() {
+        return Err(Error::invalid(format!("{word} takes at most {} devices; {n} given", devices.end())));
     }
-    if matches!(group.layout, Layout::Raidz { .. }) && group.bias == Bias::Log {
-        return Err(Error::invalid("a log can be a mirror, but not raidz"));
+    if group.bias == Bias::Log && !layout.can_be_log() {
+        return Err(Error::invalid(format!("a log can be a mirror, but not {}", layout.word())));
     }
     Ok(())
 }
@@ -271,24 +256,20 @@ fn top_of(
     let ashift = geometry::choose_ashift(ashift, logical, physical)?;
     let child_asize = leaves.iter().map(NewLeaf::asize).min().unwrap_or(0);
 
-    let vdev_type = match group.layout {
-        Layout::Stripe => leaf_type(&leaves[0]),
-        Layout::Mirror => VdevType::Mirror,
-        Layout::Raidz { .. } => VdevType::Raidz,
-    };
-    let mut top = Spec::new(vdev_type, new_guid());
     let mut asize = child_asize;
-    match group.layout {
-        Layout::Stripe => describe_leaf(&mut top, &leaves[0]),
-        Layout::Mirror => {}
-        Layout::Raidz { parity } => {
-            top.nparity = Some(parity);
-            asize = Shape::new(leaves.len(), parity, ashift)?.capacity(child_asize);
+    let mut top = match group.layout.group() {
+        None => {
+            let mut top = Spec::new(leaf_type(&leaves[0]), new_guid());
+            describe_leaf(&mut top, &leaves[0]);
+            top
         }
-    }
-    if group.layout != Layout::Stripe {
-        top.children = (0..).zip(leaves).map(|(id, leaf)| child_of(leaf, id, txg, new_guid())).collect();
-    }
+        Some((vdev_type, nparity)) => {
+            let mut top = Spec { nparity, ..Spec::new(vdev_type, new_guid()) };
+            top.children = (0..).zip(leaves).map(|(id, leaf)| child_of(leaf, id, txg, new_guid())).collect();
+            asize = kinds::ops_of(&top, ashift.into())?.capacity(leaves.len(), child_asize);
+            top
+        }
+    };
     top.metaslab_array = Some(0);
     top.metaslab_shift = Some(geometry::metaslab_shift(asize).into());
     top.ashift = Some(ashift.into());

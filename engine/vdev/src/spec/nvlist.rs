@@ -1,6 +1,7 @@
 //! The tree as an nvlist, both ways.
 
-use super::{Bias, Spec, VdevType};
+use super::{Bias, Spec};
+use crate::VdevType;
 use ondisk::{NvList, NvValue};
 use units::{Error, Guid, Result};
 
@@ -171,11 +172,10 @@ fn bias_of(list: &NvList) -> Result<Bias> {
 
 fn check(spec: &Spec) -> Result<()> {
     let Spec { vdev_type, children, .. } = spec;
-    let group = vdev_type.is_mirror() || *vdev_type == VdevType::Raidz;
     if vdev_type.is_leaf() && !children.is_empty() {
         return Err(Error::corrupt(format!("a {vdev_type} with children")));
     }
-    if group && children.is_empty() {
+    if vdev_type.is_group() && children.is_empty() {
         return Err(Error::corrupt(format!("a {vdev_type} without children")));
     }
     if children.iter().any(|c| c.vdev_type == VdevType::Root) {

@@ -12,7 +12,8 @@
 //!
 //! A device that is replaced by another one under the same path is called by that path and `/old` meanwhile.
 
-use super::{Spec, VdevType};
+use super::Spec;
+use crate::VdevType;
 use units::{Error, Guid, Kind, Result};
 
 /// What else of a top-level vdev is not a device's own.
@@ -103,7 +104,7 @@ impl Spec {
         let refused = |why: &str| Err(Error::invalid(why.to_string()));
         let only_mirrors = "can only attach to mirrors and top-level disks";
         let under_way = "already in replacing/spare config; wait for completion or use 'zpool detach'";
-        if target.vdev_type == VdevType::Raidz {
+        if target.vdev_type.has_parity() {
             return Err(Error::unsupported("raidz expansion is not part of this version of Cenote yet"));
         }
         if !target.is_leaf() {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Layout;
 use ondisk::NvValue;
 use units::Kind;
 use world::{DiskKind, Geometry};

@@ -155,11 +155,7 @@ pub const LAYOUTS: [(Layout, usize); 6] = [
 ];
 
 pub fn redundancy(layout: Layout, n: usize) -> usize {
-    match layout {
-        Layout::Stripe => 0,
-        Layout::Mirror => n - 1,
-        Layout::Raidz { parity } => parity as usize,
-    }
+    layout.redundancy(n)
 }
 
 pub fn checksum_errors(tree: &Tree) -> BTreeMap<String, u64> {

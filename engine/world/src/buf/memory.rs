@@ -240,7 +240,7 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 /// Bytes on the shared shelves.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 static BOUND: AtomicUsize = AtomicUsize::new(KEPT_MAX);
-/// The fewest that each shared shelf has had since [`age`] looked last: so many nobody needed.
+/// The fewest that each shared shelf has had since [`age`] looked last: so many were not needed.
 static LOW: [AtomicUsize; CLASSES] = [const { AtomicUsize::new(0) }; CLASSES];
 /// The class that gives way next.
 static HAND: AtomicUsize = AtomicUsize::new(0);
@@ -306,7 +306,7 @@ fn note_low(class: usize, count: usize) {
     LOW[class].fetch_min(count, Relaxed);
 }
 
-/// Returns to the system what nobody has needed since the call before, and answers how many bytes; to be called every few
+/// Returns to the system what was not needed since the call before, and answers how many bytes; to be called every few
 /// seconds.
 pub fn age() -> usize {
     let mut returned = 0;

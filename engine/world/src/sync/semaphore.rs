@@ -219,7 +219,7 @@ impl<S: Deref<Target = Semaphore>> Drop for Acquire<S> {
                 state.free += self.need;
             }
         }
-        // Whoever was held back by this request may go now.
+        // Requests that this one held back may go now.
         semaphore.grant();
     }
 }

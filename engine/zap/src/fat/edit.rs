@@ -30,7 +30,7 @@ pub(crate) struct Edit<'s, S> {
     tables: BTreeMap<u64, IoBuf>,
     leaves: BTreeMap<u64, Leaf<IoBuf>>,
     freed: Vec<Range<u64>>,
-    /// Who knows which leaves are sound, and of which version of the store.
+    /// What knows which leaves are sound, and of which version of the store.
     known: Option<(&'s Kept, u64)>,
 }
 

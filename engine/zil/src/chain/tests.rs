@@ -108,7 +108,7 @@ fn a_device_that_is_gone_is_told_from_a_block_never_written() {
     assert!(damage.is_some());
 }
 
-/// Checksums are right here: it is the writer who lies. Records before the lie count.
+/// Checksums are right here: it is the writer that lies. Records before the lie count.
 #[test]
 fn lengths_that_cannot_be_end_the_log() {
     for style in STYLES {

@@ -9,7 +9,7 @@
 //! What a block promises counts when it and all before it are durable: a reader stops at the first that is not.
 //!
 //! A block that could not be written breaks the chain, as does one for which no successor could be allocated. Then those
-//! who wait fall back to waiting for their txg, and when all records are obsolete the chain is freed and the next commit
+//! waiters fall back to waiting for their txg, and when all records are obsolete the chain is freed and the next commit
 //! begins another.
 //!
 //! Invariants: only the last block is empty, and only of a broken chain the last is not; a block is freed in a txg that is
@@ -189,7 +189,7 @@ impl Blocks {
         freed
     }
 
-    /// Nobody finds a block that comes after one that could not be written.
+    /// No reader finds a block that comes after one that could not be written.
     fn retire_unreachable(&mut self, txg: Txg, freed: &mut Vec<Plain>) {
         let sound = self.list.iter().take_while(|b| b.stage != Stage::Failed).count();
         let (has_failed, has_gap) = (sound < self.list.len(), self.has_gap);

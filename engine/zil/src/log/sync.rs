@@ -60,7 +60,7 @@ impl Log {
         self.0.changed.notify_all();
     }
 
-    /// Takes no more records, and waits for what is under way. Whoever wants to be sure of something waits for its txg.
+    /// Takes no more records, and waits for what is under way. What must be on disk is waited for by its txg.
     pub async fn close(&self) {
         self.shut();
         self.0

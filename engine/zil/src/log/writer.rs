@@ -1,12 +1,12 @@
 //! The writer: from records in memory to blocks on the devices.
 //!
 //! ```text
-//!   gather      until the blocks under way leave room for one more, and those who are expected have come
+//!   gather      until the blocks under way leave room for one more, and the callers that are expected have come
 //!   take        all records there are, in order
 //!   resolve     what is logged by pointer is written: dmu, at its final place
 //!   fill        the empty block at the end of the chain; allocate its successor, whose pointer it carries; again for what
 //!               has no room in it
-//!   settle      all blocks written at once ─▶ each device that was written flushed, once ─▶ those who wait are released
+//!   settle      all blocks written at once ─▶ each device that was written flushed, once ─▶ waiters are released
 //! ```
 //!
 //! What was taken together is one batch, however many blocks it needs: they are written at once, and one flush serves them
@@ -15,7 +15,7 @@
 //!
 //! How many batches at once depends on what takes the time. A device serves one flush after the other, so while flushes
 //! are the greater part, a second batch could only wait for a second flush, and would take its waiters away from the next:
-//! then one at a time, which the writer itself sees through, and the next has everybody who came meanwhile. Where writing
+//! then one at a time, which the writer itself sees through, and the next has all that came meanwhile. Where writing
 //! is the greater part, or nothing has to be flushed, one batch is written while another is flushed.
 
 use super::plan::{LEAST, encode, fill, room_of, size_for};
@@ -30,7 +30,7 @@ use units::{Error, Kind, Result, Txg, VdevId};
 use world::sync::join_all_bounded;
 use world::{Instant, Pending};
 
-/// How many batches are under way at once when flushes are cheap. More would only divide those who wait among more of them.
+/// How many batches are under way at once when flushes are cheap. More would only divide the waiters among more of them.
 const IN_FLIGHT: usize = 2;
 /// How many blocks of data are written in advance at once, and how many blocks of one batch.
 const WRITES: usize = 32;
@@ -143,7 +143,7 @@ impl Log {
             idle
         };
         if idle {
-            // Somebody may wait for the writer to end.
+            // A task may wait for the writer to end.
             self.0.changed.notify_all();
         }
         idle
@@ -170,7 +170,7 @@ impl Log {
                     return;
                 }
                 if state.rounds < state.rounds_max() {
-                    // Those who are expected were told only now that they may come.
+                    // The callers that are expected were told only now that they may come.
                     let now = world::now();
                     let until = *deadline.get_or_insert_with(|| now.after(self.patience(&state)));
                     if state.gathered >= state.expected || now >= until {
@@ -365,7 +365,7 @@ impl Log {
                 state.blocks.written(number, is_written && result.is_ok());
             }
             if round.waiters > 0 {
-                // They are likely to come back at once, and those who came meanwhile should not go without them.
+                // They are likely to come back at once, and callers that came meanwhile should not go without them.
                 state.expected = state.gathered + round.waiters;
             }
             state.durable = state.durable.max(state.blocks.durable());

@@ -37,7 +37,7 @@ pub(crate) struct Opened {
     prefetch_streams: PrefetchStreams,
     /// When it was last read, if that is not stored yet.
     atime: Mutex<Option<Time>>,
-    /// Held by whoever changes the file.
+    /// Held by the task that changes the file.
     lock: world::sync::Mutex<()>,
 }
 
@@ -110,7 +110,7 @@ impl Node {
         self.open.atime.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody else has the file open.
+    /// The file has no other opener.
     pub(crate) fn is_last(&self) -> bool {
         Arc::strong_count(&self.open) == 1
     }

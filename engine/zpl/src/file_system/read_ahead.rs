@@ -6,7 +6,7 @@
 //!               └──▶ the first block of each directory among the names
 //! ```
 //!
-//! What is open or in the cache is passed over; nobody waits for the rest.
+//! What is open or in the cache is passed over; nothing waits for the rest.
 
 use crate::directory::DirEntry;
 use crate::file_system::node::Node;
@@ -66,7 +66,7 @@ impl Node {
         dmu::aside(stream::iter(below).for_each_concurrent(AT_ONCE, move |id| {
             let set = set.clone();
             async move {
-                // Who really wants it meets the error again.
+                // A caller that needs it meets the error again.
                 if let Ok(directory) = set.object(id).await {
                     directory.prefetch_block(0).await;
                 }

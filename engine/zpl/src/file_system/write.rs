@@ -6,7 +6,7 @@
 //!                       names, blocks and attributes change, in memory ◀─ transaction ◀──────┘
 //! ```
 //!
-//! A transaction is begun last, because whoever has one must not wait for locks: the holder of a lock may be waiting for a
+//! A transaction is begun last, because its holder must not wait for locks: the holder of a lock may be waiting for a
 //! txg to sync. All that can fail comes before the first change: there is room, or none; attributes and names were read.
 //!
 //! A file whose last name goes is put on the list of unlinked files in the same transaction. It is freed when its last
@@ -87,7 +87,7 @@ pub(crate) struct Writer {
     changed_in: AtomicU64,
     /// The txg since which it is on disk that the log may have records of extended attributes; none before the first.
     xattrs_logged_from: AtomicU64,
-    /// The txg of the record that is being replayed; none when nobody replays.
+    /// The txg of the record that is being replayed; none outside of a replay.
     replaying_in: AtomicU64,
 }
 
@@ -188,7 +188,7 @@ impl FileSystem {
         &self.0.tables
     }
 
-    /// Frees what nobody has a name for any more.
+    /// Frees what has no name any more.
     pub(crate) async fn drain(&self) -> Result<()> {
         for entry in self.writer()?.unlinked.entries().await? {
             let Some(id) = entry.value.as_u64().map(ObjectId) else { continue };

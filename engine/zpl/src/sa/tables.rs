@@ -32,7 +32,7 @@ pub struct Tables {
     layouts: Mutex<BTreeMap<u16, Arc<[u16]>>>,
     /// Where new layouts are written; none in a file system of an older version.
     pub(super) zap: Option<Zap<Object>>,
-    /// Held by whoever adds one.
+    /// Held by the task that adds one.
     pub(super) adding: world::sync::Mutex<()>,
 }
 

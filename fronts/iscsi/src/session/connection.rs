@@ -24,7 +24,7 @@ use crate::directory::{Asking, Directory, Unit};
 use crate::params::{MAX_RECEIVE, Params};
 use crate::server::{Config, Shared};
 use crate::wire::Header;
-use flow::{Inbox, Lease, Load, Outbox};
+use flow::{Inbox, Lease, Load, Outbox, Sent, Turns, take_turns};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use probe::Io;
@@ -121,7 +121,6 @@ pub(super) struct Connection {
     starved: bool,
     pub flights: FuturesUnordered<Flight>,
     receiving: Option<Receiving>,
-    sending: Option<(Pending<io::Result<()>>, Load)>,
     pub load: Load,
     most: Load,
     pub journal: Journal,
@@ -159,18 +158,35 @@ impl Future for Connection {
         if self.vitals.ping.swap(false, Ordering::AcqRel) {
             self.check_client();
         }
-        for _ in 0..TURNS {
-            let moved = self.turn(cx);
-            if self.is_over() {
-                return Poll::Ready(self.failure.take().map_or(Ok(()), Err));
-            }
-            if !moved {
-                self.note_debts();
-                return Poll::Pending;
-            }
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
+        ready!(take_turns(&mut *self, TURNS, cx));
+        Poll::Ready(self.failure.take().map_or(Ok(()), Err))
+    }
+}
+
+impl Turns for Connection {
+    fn turn(&mut self, cx: &mut Context<'_>) -> bool {
+        let landed = self.land_flights(cx);
+        let received = self.land_receive(cx).is_ready();
+        let started = self.start_parked(cx);
+        let taken = self.take_pdus(cx);
+        let sent = self.land_send(cx).is_ready();
+        landed | received | started | taken | sent | self.start_send() | self.start_receive()
+    }
+
+    fn is_over(&self) -> bool {
+        // A client that is gone gets no more answers, but what it began must have ended.
+        matches!(self.intake, Intake::Ended)
+            && self.flights.is_empty()
+            && !self.outbox.is_sending()
+            && (self.outbox.is_empty() || self.failure.is_some())
+    }
+
+    /// Tells the watch whether the client keeps memory of ours by doing nothing.
+    fn pause(&mut self) {
+        let unfinished = matches!(self.intake, Intake::Data(_)) || !self.inbox.is_empty();
+        let owes = self.outbox.is_sending() || unfinished || self.pinged;
+        let waits = self.tasks.values().any(Task::waits_for_data);
+        self.vitals.note_debts(owes || waits);
     }
 }
 
@@ -209,7 +225,6 @@ impl Connection {
             starved: true,
             flights: FuturesUnordered::new(),
             receiving: None,
-            sending: None,
             load: Load::default(),
             most: Load { requests: config.session_commands * 2, bytes: config.session_bytes },
             journal: Journal::new(io),
@@ -232,24 +247,6 @@ impl Connection {
 
     pub fn directory(&self) -> &dyn Directory {
         self.shared.directory()
-    }
-
-    /// Moves what can move; `false` when all that is left waits for somebody who will wake us.
-    fn turn(&mut self, cx: &mut Context<'_>) -> bool {
-        let landed = self.land_flights(cx);
-        let received = self.land_receive(cx).is_ready();
-        let started = self.start_parked(cx);
-        let taken = self.take_pdus(cx);
-        let sent = self.land_send(cx).is_ready();
-        landed | received | started | taken | sent | self.start_send() | self.start_receive()
-    }
-
-    fn is_over(&self) -> bool {
-        // A client that is gone gets no more answers, but what it began must have ended.
-        matches!(self.intake, Intake::Ended)
-            && self.flights.is_empty()
-            && self.sending.is_none()
-            && (self.outbox.is_empty() || self.failure.is_some())
     }
 
     /// Takes no more PDUs; commands that wait for data will never get them. The first reason stands.
@@ -275,14 +272,6 @@ impl Connection {
         matches!(self.intake, Intake::Ended)
     }
 
-    /// Tells the watch whether the client keeps memory of ours by doing nothing.
-    fn note_debts(&self) {
-        let unfinished = matches!(self.intake, Intake::Data(_)) || !self.inbox.is_empty();
-        let owes = self.sending.is_some() || unfinished || self.pinged;
-        let waits = self.tasks.values().any(Task::waits_for_data);
-        self.vitals.note_debts(owes || waits);
-    }
-
     pub fn give_back(&mut self, load: Load) {
         self.load -= load;
         if self.load.requests == 0 {
@@ -293,7 +282,7 @@ impl Connection {
     /// Nothing of the load is at work: all of it is parked.
     pub fn is_idle(&self) -> bool {
         let at_work = self.tasks.values().any(|t| t.state != State::Parked);
-        !at_work && self.sending.is_none() && self.outbox.is_empty()
+        !at_work && !self.outbox.is_sending() && self.outbox.is_empty()
     }
 
     /// Room for what is parked, when there is nothing else: then only the server's limit counts.
@@ -334,28 +323,20 @@ impl Connection {
 
 impl Connection {
     fn start_send(&mut self) -> bool {
-        if self.sending.is_some() {
-            return false;
+        let can_send = self.outbox.can_send();
+        if can_send {
+            self.journal.sent(|lun| self.units.probe(lun));
+            self.outbox.send(&*self.stream);
         }
-        let Some((parts, load)) = self.outbox.take() else { return false };
-        self.journal.sent(|lun| self.units.probe(lun));
-        self.sending = Some((self.stream.send(parts), load));
-        true
+        can_send
     }
 
     fn land_send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some((sending, load)) = &mut self.sending else { return Poll::Pending };
-        let (sent, load) = (ready!(sending.as_mut().poll(cx)), *load);
-        self.sending = None;
+        let Sent { load, result } = ready!(self.outbox.poll_sent(cx));
         self.vitals.note_progress();
         self.give_back(load);
-        match sent {
-            Ok(()) => self.outbox.sent(),
-            Err(e) => {
-                let unsent = self.outbox.clear();
-                self.give_back(unsent);
-                self.end(Some(Error::new(Kind::Io, "send to iSCSI client").because(e)));
-            }
+        if let Err(e) = result {
+            self.end(Some(Error::new(Kind::Io, "send to iSCSI client").because(e)));
         }
         Poll::Ready(())
     }

@@ -24,7 +24,7 @@ use crate::server::Config;
 use crate::volume::Volume;
 use crate::wire::MAX_PAYLOAD;
 use crate::wire::request::{self, Command, Request};
-use flow::{Inbox, Lease, Load, Outbox, Piece, Vitals};
+use flow::{Inbox, Lease, Load, Outbox, Piece, Sent, Turns, Vitals, take_turns};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::future::Future;
@@ -90,7 +90,6 @@ pub(crate) struct Transmission {
     lean: bool,
     flights: FuturesUnordered<Flight>,
     receiving: Option<Receiving>,
-    sending: Option<(Pending<io::Result<()>>, Load)>,
     load: Load,
     most: Load,
     journal: Journal,
@@ -108,18 +107,32 @@ impl Future for Transmission {
         if self.link.vitals.is_stopping(cx) {
             self.intake = Intake::Ended;
         }
-        for _ in 0..TURNS {
-            let moved = self.turn(cx);
-            if self.is_over() {
-                return Poll::Ready(self.failure.take().map_or(Ok(()), Err));
-            }
-            if !moved {
-                self.note_debts();
-                return Poll::Pending;
-            }
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
+        ready!(take_turns(&mut *self, TURNS, cx));
+        Poll::Ready(self.failure.take().map_or(Ok(()), Err))
+    }
+}
+
+impl Turns for Transmission {
+    fn turn(&mut self, cx: &mut Context<'_>) -> bool {
+        let landed = self.land_flights(cx);
+        let received = self.land_receive(cx).is_ready();
+        let taken = self.take_requests(cx);
+        let sent = self.land_send(cx).is_ready();
+        let started = self.start_send() | self.start_receive();
+        landed | received | taken | sent | started
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.intake, Intake::Ended)
+            && self.flights.is_empty()
+            && !self.outbox.is_sending()
+            && self.outbox.is_empty()
+    }
+
+    /// Tells the watch whether the client keeps memory of ours by doing nothing.
+    fn pause(&mut self) {
+        let owes = self.outbox.is_sending() || matches!(self.intake, Intake::Payload { .. });
+        self.link.vitals.note_debts(owes);
     }
 }
 
@@ -143,7 +156,6 @@ impl Transmission {
             lean: false,
             flights: FuturesUnordered::new(),
             receiving: None,
-            sending: None,
             load: Load::default(),
             most: Load { requests: config.connection_requests, bytes: config.connection_bytes },
             journal,
@@ -153,33 +165,10 @@ impl Transmission {
         }
     }
 
-    /// Moves what can move; `false` when all that is left waits for somebody who will wake us.
-    fn turn(&mut self, cx: &mut Context<'_>) -> bool {
-        let landed = self.land_flights(cx);
-        let received = self.land_receive(cx).is_ready();
-        let taken = self.take_requests(cx);
-        let sent = self.land_send(cx).is_ready();
-        let started = self.start_send() | self.start_receive();
-        landed | received | taken | sent | started
-    }
-
-    fn is_over(&self) -> bool {
-        matches!(self.intake, Intake::Ended)
-            && self.flights.is_empty()
-            && self.sending.is_none()
-            && self.outbox.is_empty()
-    }
-
     /// Takes no more requests. The first reason stands.
     fn end(&mut self, failure: Option<Error>) {
         self.intake = Intake::Ended;
         self.failure = self.failure.take().or(failure);
-    }
-
-    /// Tells the watch whether the client keeps memory of ours by doing nothing.
-    fn note_debts(&self) {
-        let owes = self.sending.is_some() || matches!(self.intake, Intake::Payload { .. });
-        self.link.vitals.note_debts(owes);
     }
 
     fn give_back(&mut self, load: Load) {
@@ -474,28 +463,20 @@ impl Transmission {
 /// Out.
 impl Transmission {
     fn start_send(&mut self) -> bool {
-        if self.sending.is_some() {
-            return false;
+        let can_send = self.outbox.can_send();
+        if can_send {
+            self.journal.sent(world::now);
+            self.outbox.send(&*self.link.stream);
         }
-        let Some((parts, load)) = self.outbox.take() else { return false };
-        self.journal.sent(world::now);
-        self.sending = Some((self.link.stream.send(parts), load));
-        true
+        can_send
     }
 
     fn land_send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some((sending, load)) = &mut self.sending else { return Poll::Pending };
-        let (sent, load) = (ready!(sending.as_mut().poll(cx)), *load);
-        self.sending = None;
+        let Sent { load, result } = ready!(self.outbox.poll_sent(cx));
         self.link.vitals.note_progress();
         self.give_back(load);
-        match sent {
-            Ok(()) => self.outbox.sent(),
-            Err(e) => {
-                let unsent = self.outbox.clear();
-                self.give_back(unsent);
-                self.end(Some(Error::new(Kind::Io, "send to NBD client").because(e)));
-            }
+        if let Err(e) = result {
+            self.end(Some(Error::new(Kind::Io, "send to NBD client").because(e)));
         }
         Poll::Ready(())
     }

@@ -29,6 +29,8 @@ pub struct Effort {
     pub zdb_every: u64,
     /// Of a random workload: each goes on where the last was cut.
     pub rounds: u64,
+    /// Which ones the "one in so many" are: others for each number, and the same for the same.
+    pub choice: u64,
 }
 
 impl Effort {
@@ -43,6 +45,7 @@ impl Effort {
         lost_every: 4,
         zdb_every: 0,
         rounds: 3,
+        choice: 0,
     };
     /// Every flush boundary, for the many words: what was not flushed is lost, kept or torn in two ways, and few recoveries
     /// are cut again.
@@ -64,6 +67,11 @@ impl Effort {
         again_write_every: 1,
         ..Effort::FULL
     };
+}
+
+/// `seed` itself for the choice that was always made.
+fn chosen(seed: u64, choice: u64) -> u64 {
+    if choice == 0 { seed } else { Rng::new(seed.wrapping_add(choice)).next_u64() }
 }
 
 /// The fates that are tried when a case is replayed are those of the spot alone; its number is below this.
@@ -158,7 +166,8 @@ impl Run<'_> {
         if matches!(self.case.workload, Workload::Random(_)) {
             disks.cut_at_flush(1 + Rng::new(seed).below(150));
         }
-        let keep = Keep { flush_every: self.effort.flush_every, write_every: self.effort.write_every, seed };
+        let Effort { flush_every, write_every, choice, .. } = self.effort;
+        let keep = Keep { flush_every, write_every, seed: chosen(seed, choice) };
         let faith = Faith { sync: self.case.setup.sync, is_gullible: self.ways.is_gullible };
         let work = work(self.case.clone(), seed, history.clone(), faith);
         let ran = catch_unwind(AssertUnwindSafe(|| photograph(&disks, seed, &history, keep, work)));
@@ -206,7 +215,7 @@ impl Run<'_> {
             None => (has_log && chance(self.effort.lost_every, 1), chance(self.effort.again_every, 2)),
         };
         let is_zdb = asked.as_ref().is_some_and(|asked| asked.contains(".zdb"));
-        let ask_zdb = is_zdb || chance(self.effort.zdb_every, 3);
+        let ask_zdb = is_zdb || chance(self.effort.zdb_every, chosen(3, self.effort.choice));
         if ask_zdb {
             self.give_to_zdb(&format!("{spot}.zdb"), &disks);
         }

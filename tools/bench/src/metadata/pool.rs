@@ -79,9 +79,8 @@ impl Rig {
     pub async fn create_with(&self, props: Vec<(PropName, Value)>) -> Result<Pool> {
         let leaves = self.paths.iter().map(|path| NewLeaf::look_at(path)).collect::<Result<Vec<_>>>()?;
         let width = match self.layout {
-            Layout::Stripe => 1,
-            Layout::Mirror => 2,
             Layout::Raidz { .. } => leaves.len(),
+            other => *other.devices().start(),
         };
         let group =
             |some: &[NewLeaf]| Group { layout: self.layout, bias: Bias::Normal, leaves: some.to_vec() };

@@ -8,6 +8,7 @@ fn vdev(vdev_type: VdevType, guid: u64, children: Vec<VdevStatus>) -> VdevStatus
         guid: Guid(guid),
         id: None,
         path: None,
+        parity: 0,
         bias: Bias::Normal,
         health: Health::ONLINE,
         detail: None,

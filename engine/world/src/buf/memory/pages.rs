@@ -24,10 +24,10 @@ const EXTENT: usize = 32 << 20;
 /// silent, and use a page of them.
 const POPULATE_MIN: usize = 512 << 10;
 
-/// Addresses of a piece; nobody refers to its bytes.
+/// Addresses of a piece; nothing refers to its bytes.
 struct Piece(NonNull<u8>);
 
-// SAFETY: it is a number, as long as nobody owns the piece.
+// SAFETY: it is a number, as long as the piece has no owner.
 #[allow(unsafe_code)]
 unsafe impl Send for Piece {}
 
@@ -84,14 +84,14 @@ pub fn unmap(start: NonNull<u8>, len: usize) {
 #[allow(unsafe_code)]
 fn populate(start: NonNull<u8>, len: usize) {
     if len >= POPULATE_MIN {
-        // SAFETY: the range is mapped, and nobody else's; its bytes stay what they are.
+        // SAFETY: the range is mapped, and has no other owner; its bytes stay what they are.
         let _ = unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxPopulateWrite) };
     }
 }
 
 #[allow(unsafe_code)]
 fn drop_pages(start: NonNull<u8>, len: usize) {
-    // SAFETY: the range is mapped, and nobody refers to its bytes, which are zeros from now on.
+    // SAFETY: the range is mapped, and nothing refers to its bytes, which are zeros from now on.
     let dropped = unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxDontNeed) };
     if dropped.is_err() {
         // Pages that are locked in memory stay there; they must read as zeros all the same.

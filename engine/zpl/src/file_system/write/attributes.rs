@@ -98,7 +98,7 @@ impl Node {
         match file.word(Attr::Links)? {
             0 => tx.needs_no_record(),
             _ => {
-                // What follows from a new owner need not follow for whoever replays it.
+                // What follows from a new owner need not follow in a replay.
                 let new = file.word(Attr::Mode)?;
                 let is_set = changes.permissions.is_some() || new != mode;
                 let changes = Changes { permissions: is_set.then_some(new as u32 & 0o7777), ..*changes };

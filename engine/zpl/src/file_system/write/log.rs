@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The record is made in the transaction, under the locks of what it speaks of: so records are in the order of the
-//! changes. Nothing is logged of a file that has no name any more: nobody will ask for it after a crash.
+//! changes. Nothing is logged of a file that has no name any more: no client will ask for it after a crash.
 //!
 //! What directories give to that which is made in them (lists, project) goes into the sequence of names at once, as do
 //! extended attributes that are files: what builds on them comes after them.
@@ -42,7 +42,7 @@ impl Change {
         Change { tx, log, is_logged: AtomicBool::new(false) }
     }
 
-    /// Nobody was promised it, and nothing that is logged builds on it.
+    /// It was not promised to any client, and nothing that is logged builds on it.
     pub fn needs_no_record(&self) {
         self.is_logged.store(true, Ordering::Release);
     }
@@ -192,7 +192,7 @@ impl FileSystem {
         match writer.xattrs_logged_from.load(Ordering::Acquire) {
             from if from == none => {
                 self.0.set.use_feature(tx, Feature::ZilSaXattr);
-                // Whoever is first.
+                // The first one.
                 let (ours, order) = (tx.txg().0, Ordering::AcqRel);
                 _ = writer.xattrs_logged_from.compare_exchange(none, ours, order, Ordering::Acquire);
                 false

@@ -51,7 +51,7 @@ impl FileSystem {
 }
 
 impl Loaded<'_> {
-    /// A directory that somebody has removed takes no names any more.
+    /// A directory that was removed takes no names any more.
     pub(super) fn must_have_names(&self) -> Result<()> {
         match self.word(Attr::Links)? {
             0 => Err(self.node.refuse(Refusal::Stale, "make a name in")),
@@ -196,7 +196,7 @@ impl Node {
         fs.settle().await
     }
 
-    /// Removes a name that is not a directory's; with its last name the file goes, as soon as nobody has it open.
+    /// Removes a name that is not a directory's; with its last name the file goes, as soon as it has no opener.
     pub async fn unlink(&self, name: &[u8]) -> Result<()> {
         self.remove(name, false).await
     }

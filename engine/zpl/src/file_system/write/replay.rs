@@ -39,7 +39,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::{Error, ObjectId, Result, Txg};
 use world::Buf;
 
-/// Replays the log of one file system. Nobody else has it open.
+/// Replays the log of one file system. It has no other opener.
 #[derive(Debug)]
 pub struct Replay {
     fs: FileSystem,

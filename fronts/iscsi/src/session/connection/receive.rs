@@ -257,7 +257,7 @@ impl Connection {
         if self.tasks.is_empty() && self.inbox.is_empty() {
             self.inbox.resize(IDLE_INBOX);
         }
-        if self.sending.is_none() {
+        if !self.outbox.is_sending() {
             self.outbox.rest();
         }
     }

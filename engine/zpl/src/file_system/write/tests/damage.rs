@@ -3,7 +3,7 @@
 use super::*;
 use crate::Xattrs;
 
-/// More than any tree here has: whoever sees more goes in circles.
+/// More than any tree here has: a walk that sees more goes in circles.
 const SEEN_MAX: usize = 400;
 
 /// Asks everything of everything there is, as far as it can be reached.
@@ -165,7 +165,7 @@ fn the_hole_of_a_file_as_large_as_can_be_is_one_answer() {
     });
 }
 
-/// Directories within each other: whoever walks up from one of them comes to an end.
+/// Directories within each other: a walk up from one of them comes to an end.
 #[test]
 fn directories_in_a_circle_are_found_out() {
     with_files(|fs| async move {

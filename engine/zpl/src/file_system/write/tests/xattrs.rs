@@ -49,7 +49,7 @@ fn a_name_may_have_slashes_but_no_zeros() {
     }
 }
 
-/// An object that is not on disk yet has more slots than its first: nobody else gets them.
+/// An object that is not on disk yet has more slots than its first: no other object gets them.
 #[test]
 fn large_and_small_dnodes_never_overlap() {
     with_settings(NewFileSystem::default(), settings(Xattrs::Attribute, 2048), |fs| async move {

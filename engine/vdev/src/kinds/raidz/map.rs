@@ -23,10 +23,11 @@
 //!
 //! Invariants: each child appears at most once in a map; the data columns, one after the other, are the block.
 
+use crate::node::ChildRange;
 use std::ops::Range;
 use units::{Error, Result};
 
-/// Who takes part in a RAIDZ vdev and how.
+/// What a RAIDZ vdev is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     children: u32,
@@ -48,14 +49,6 @@ impl Column {
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
-}
-
-/// A part of one child, in bytes from where its data starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChildRange {
-    pub child: usize,
-    pub offset: u64,
-    pub len: u64,
 }
 
 /// All columns of one block: `parity` parity columns, then the data.
@@ -92,11 +85,6 @@ impl Shape {
         let data = psize.div_ceil(1 << self.ashift);
         let total = data + parity * data.div_ceil(children - parity);
         total.next_multiple_of(parity + 1) << self.ashift
-    }
-
-    /// The allocatable size of the vdev whose smallest child has `child_asize`.
-    pub fn capacity(&self, child_asize: u64) -> u64 {
-        child_asize * u64::from(self.children)
     }
 
     /// What a range of the vdev, such as one that became free, is on each child.

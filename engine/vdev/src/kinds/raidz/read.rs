@@ -62,7 +62,7 @@ impl Stripe<'_> {
         }
     }
 
-    /// Somebody lies. Believes one set of columns after the other to be wrong.
+    /// Some column is wrong. Believes one set of columns after the other to be wrong.
     async fn read_by_guessing(&mut self) -> Result<Buf> {
         self.fetch(0..self.map.columns.len()).await;
         let failed = self.failed();
@@ -105,7 +105,7 @@ impl Stripe<'_> {
         Ask { offset: column.offset, len: column.len(), check: None, ..self.ask.clone() }
     }
 
-    /// Finds out who was wrong, now that the block is known, and sets it right.
+    /// Finds out which columns were wrong, now that the block is known, and sets them right.
     async fn settle(&self, block: Buf) -> Buf {
         let all_data_sound = self.data().all(|c| self.holds(c, &block[self.map.columns[c].bytes.clone()]));
         let parity_touched = (0..self.map.parity).any(|c| !matches!(self.got[c], Got::Untried));

@@ -6,13 +6,49 @@
 //! Replacing and spare vdevs are mirrors too. Their first child is the one that has been there longer, so it is asked
 //! first when there is no check to tell a stale copy from a good one.
 
-use crate::node::{Ask, Node};
-use futures_util::future::join_all;
+use crate::node::{Ask, ChildRange, Node, Part, VdevOps, enough};
+use crate::{Priority, Spec};
+use futures_util::future::{BoxFuture, FutureExt, join_all};
 use std::sync::Arc;
 use units::{Error, Kind, Result};
 use world::Buf;
 
-pub(crate) async fn read(children: &[Arc<Node>], ask: &Ask) -> Result<Buf> {
+#[derive(Debug)]
+struct Mirror;
+
+pub(super) fn open(_: &Spec, _ashift: u64) -> Result<Arc<dyn VdevOps>> {
+    Ok(Arc::new(Mirror))
+}
+
+impl VdevOps for Mirror {
+    fn read<'a>(&'a self, children: &'a [Arc<Node>], ask: Ask) -> BoxFuture<'a, Result<Buf>> {
+        async move { read(children, &ask).await }.boxed()
+    }
+
+    fn write<'a>(
+        &'a self,
+        children: &'a [Arc<Node>],
+        offset: u64,
+        data: Buf,
+        priority: Priority,
+    ) -> BoxFuture<'a, Result<()>> {
+        async move {
+            let writes = children.iter().map(|c| c.write(offset, data.clone(), priority));
+            enough(join_all(writes).await, children.len() - 1)
+        }
+        .boxed()
+    }
+
+    fn ranges(&self, children: usize, offset: u64, len: u64) -> Vec<ChildRange> {
+        (0..children).map(|child| ChildRange { child, offset, len }).collect()
+    }
+
+    fn parts(&self, children: usize, offset: u64, len: usize) -> Vec<Part> {
+        (0..children).map(|child| Part { child, offset, bytes: 0..len, is_parity: false }).collect()
+    }
+}
+
+async fn read(children: &[Arc<Node>], ask: &Ask) -> Result<Buf> {
     let (found, failed) =
         if ask.everything { read_all(children, ask).await } else { read_one(children, ask).await };
     let block = found?;
@@ -68,7 +104,7 @@ fn by_preference<'a>(children: &'a [Arc<Node>], ask: &Ask) -> Vec<&'a Arc<Node>>
         usable.rotate_left(turn % n);
         usable.sort_by_key(|c| c.cost_of_read(ask.offset));
     }
-    // Who may miss the block comes last.
+    // A child that may miss the block comes last.
     usable.sort_by_key(|c| c.misses(ask.born));
     usable
 }

@@ -1,0 +1,143 @@
+//! What a pool keeps of a scan while it is open, and what is told of it.
+
+use super::position::Position;
+use crate::lock::lock;
+use ondisk::ScanPhys;
+use ondisk::dsl::{ScanFunc, ScanState};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use units::{Guid, HashMap};
+use world::sync::Notify;
+use world::{Instant, Task};
+
+/// A scrub or a resilver: the last one, or the one under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanStatus {
+    pub func: ScanFunc,
+    pub state: ScanState,
+    /// Seconds since 1970.
+    pub start_time: u64,
+    pub end_time: u64,
+    /// Since when it pauses, if it does.
+    pub paused: Option<u64>,
+    /// Allocated bytes when it began, and how many of them were looked at.
+    pub to_examine: u64,
+    pub examined: u64,
+    /// Bytes written again.
+    pub repaired: u64,
+    /// Blocks that could not be had from anywhere.
+    pub errors: u64,
+    /// Seconds that this pass has been going, and bytes looked at in it: the rate is their quotient.
+    pub pass_elapsed: u64,
+    pub pass_examined: u64,
+}
+
+/// What the task is to do.
+pub(super) const GO: u8 = 0;
+pub(super) const PAUSE: u8 = 1;
+pub(super) const STOP: u8 = 2;
+/// The pool is being closed: as it is on disk, so it stays.
+pub(super) const HALT: u8 = 3;
+
+/// See the module above. Belongs to one pool.
+#[derive(Debug, Default)]
+pub(crate) struct Scrub {
+    pub(crate) state: Mutex<State>,
+    pub(super) command: AtomicU8,
+    pub(super) ended: Notify,
+    /// A resilver is wanted as soon as nothing else is going.
+    pub(super) wanted: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(super) phys: Option<ScanPhys>,
+    pub(super) task: Option<Task<()>>,
+    pub(super) is_running: bool,
+    pub(super) paused_at: u64,
+    pub(super) pass_start: u64,
+    pub(super) pass_examined: u64,
+    /// What is before it is done.
+    pub(super) position: Position,
+    /// When the position was kept last.
+    pub(super) saved_at: Option<Instant>,
+    /// See [`crate::Pool::devices_to_heal`].
+    pub(super) began: HashMap<Guid, u64>,
+    /// Some set changed so fast that part of it was not seen.
+    pub(super) is_incomplete: bool,
+    pub(super) rest_until: Option<Instant>,
+}
+
+impl State {
+    pub(crate) fn may_resilver(&self) -> bool {
+        !self.is_running && self.rest_until.is_none_or(|until| world::now() >= until)
+    }
+}
+
+impl ScanStatus {
+    pub(super) fn of(state: &State) -> Option<ScanStatus> {
+        let phys = state.phys?;
+        let is_paused = phys.state == ScanState::Scanning && phys.flags & ScanPhys::SCRUB_PAUSED != 0;
+        let elapsed = if state.is_running { now() - state.pass_start.min(now()) } else { 0 };
+        Some(ScanStatus {
+            func: phys.func,
+            state: phys.state,
+            start_time: phys.start_time,
+            end_time: phys.end_time,
+            paused: is_paused.then_some(state.paused_at),
+            to_examine: phys.to_examine,
+            examined: phys.examined.min(phys.to_examine.max(phys.examined)),
+            repaired: phys.processed,
+            errors: phys.errors,
+            pass_elapsed: elapsed,
+            pass_examined: state.pass_examined,
+        })
+    }
+}
+
+pub(super) fn now() -> u64 {
+    world::wall_clock().seconds
+}
+
+impl Scrub {
+    pub(super) fn command(&self) -> u8 {
+        self.command.load(Ordering::Acquire)
+    }
+
+    pub(super) fn change(&self, change: impl FnOnce(&mut ScanPhys)) {
+        if let Some(phys) = &mut lock(&self.state).phys {
+            change(phys);
+        }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        lock(&self.state).is_running
+    }
+
+    pub(crate) fn want_no_resilver(&self) {
+        self.wanted.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire)
+    }
+
+    /// A resilver that is wanted, from its beginning: what is under way ends.
+    pub(crate) fn want_resilver_anew(&self) {
+        self.want_resilver();
+        if self.is_running() {
+            let _ = self.command.compare_exchange(GO, STOP, Ordering::AcqRel, Ordering::Acquire);
+        }
+    }
+
+    /// A scrub gives way; a resilver is followed by another one.
+    pub(crate) fn want_resilver(&self) {
+        self.wanted.store(true, Ordering::Release);
+        let mut state = lock(&self.state);
+        state.rest_until = None;
+        let scrubs = state.phys.is_some_and(|p| p.func == ScanFunc::Scrub && p.state == ScanState::Scanning);
+        if scrubs && state.is_running {
+            let _ = self.command.compare_exchange(GO, STOP, Ordering::AcqRel, Ordering::Acquire);
+        }
+    }
+}
