@@ -1,6 +1,8 @@
 //! Hosts and pools that are set wrong, each found with its fix; healthy ones, of which nothing is said; and facts
 //! from strangers.
 
+#![allow(clippy::unwrap_used)]
+
 use doctor::{Advice, Facts, HOST_SCRIPT, RULES, examine, render};
 use std::collections::BTreeSet;
 use std::io::Write;
