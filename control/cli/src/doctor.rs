@@ -259,7 +259,7 @@ mod tests {
             leaf.stats.write.disk_wait = vec![0; 12];
             leaf
         };
-        let children = vec![disk(0, 21, 5000), disk(1, 26, 5000), disk(2, 21, 5000), disk(3, 30, 10)];
+        let children = [disk(0, 21, 5000), disk(1, 26, 5000), disk(2, 21, 5000), disk(3, 30, 10)];
         assert_eq!(
             children.iter().map(latency_us).collect::<Vec<_>>(),
             [Some(2097), Some(67108), Some(2097), None]
