@@ -145,7 +145,7 @@ impl Access {
         Ok(outcome)
     }
 
-    /// Reads users and roles again when somebody else has replaced them: a configuration was restored.
+    /// Reads users and roles again when they were replaced: a configuration was restored.
     fn look_again(&mut self) -> Result<()> {
         let generation = self.store.generation();
         if generation != self.generation {
@@ -403,7 +403,7 @@ mod tests {
         access.finish(checked, now)
     }
 
-    /// Files that somebody else may replace.
+    /// Files that another part may replace.
     struct Replaced(Files, std::sync::Arc<std::sync::atomic::AtomicU64>);
 
     impl Store for Replaced {

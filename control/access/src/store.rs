@@ -15,7 +15,7 @@ pub trait Entropy: Send {
 pub trait Store: Send {
     /// Nothing before the first start.
     fn load(&mut self) -> io::Result<Option<State>>;
-    /// Another number than before when somebody else replaced what is kept.
+    /// Another number than before when what is kept was replaced.
     fn generation(&self) -> u64 {
         0
     }

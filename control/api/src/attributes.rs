@@ -19,7 +19,7 @@ pub struct Attribute {
     pub of: &'static [ItemKind],
     pub change: Change,
     pub shape: Shape,
-    /// Of those that are kept in user properties: what holds when nobody said anything.
+    /// Of those that are kept in user properties: what holds when nothing was set.
     pub default: &'static str,
 }
 

@@ -25,7 +25,7 @@ pub struct HistoryRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Did {
-    /// A command line that somebody gave.
+    /// A command line that was given.
     Command(String),
     /// Something the pool did.
     Internal {

@@ -7,7 +7,7 @@
 //!                                                            Service::call (appliance)
 //! ```
 //!
-//! A reply carries exact numbers and words, never text laid out for a screen: whoever shows it decides how. Errors are
+//! A reply carries exact numbers and words, never text laid out for a screen: what shows it decides how. Errors are
 //! the other way round: their message is the whole line that a person reads, since only the appliance knows what was
 //! asked of what. Values of properties that are one of a few words travel as that word, whatever its code on disk.
 //!
@@ -69,12 +69,12 @@ pub use updates::DeferredUpdate;
 use std::future::Future;
 use std::pin::Pin;
 
-/// Whoever carries requests out.
+/// What carries requests out.
 pub trait Service: Send + Sync {
     fn call(&self, call: Call) -> Pin<Box<dyn Future<Output = Result<Reply>> + Send>>;
 }
 
-/// Whoever takes requests to a [`Service`] and waits for the reply.
+/// What takes requests to a [`Service`] and waits for the reply.
 pub trait Caller {
     fn call(&mut self, call: Call) -> Result<Reply>;
 

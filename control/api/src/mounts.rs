@@ -27,7 +27,7 @@ pub struct Mount {
 pub struct Unmount {
     /// A dataset or a directory, with what is mounted below it; none for all.
     pub what: Option<String>,
-    /// Though somebody uses it.
+    /// Though it is in use.
     #[serde(default)]
     pub force: bool,
 }

@@ -236,7 +236,7 @@ pub struct Importable {
     pub exported: bool,
     pub version: u64,
     pub comment: Option<String>,
-    /// Who had it last, when that was somebody else: hostname and hostid.
+    /// The host that had it last, when that was another one: hostname and hostid.
     pub other_host: Option<(String, u64)>,
     /// Features that this program cannot read, and so cannot import at all.
     pub unsupported: Vec<String>,

@@ -133,7 +133,7 @@ pub struct Custom {
     /// With its prefix.
     pub name: String,
     pub kind: CustomType,
-    /// `None`: nobody has said anything, here or above.
+    /// `None`: nothing was set, here or above.
     pub value: Option<String>,
     pub source: Source,
 }

@@ -46,7 +46,7 @@ pub struct ServiceState {
     pub enabled: bool,
     /// Where clients reach it now.
     pub addresses: Vec<String>,
-    /// Where it was set to let them in; none: where it does when nobody says.
+    /// Where it was set to let them in; none: where it does by default.
     pub listen: Vec<String>,
     pub clients: u64,
     /// No daemon runs: nothing is served, whatever is switched on.

@@ -6,7 +6,7 @@
 //!              └─ project default ── lun vol1           volumes that lie directly in the pool: tank/vol1
 //! ```
 //!
-//! All of them are ordinary datasets, whoever made them. What can be said of each is in [`crate::attributes`].
+//! All of them are ordinary datasets, however they were made. What can be said of each is in [`crate::attributes`].
 
 use crate::{AutomaticDeed, Custom, Property, ShareDeed};
 use serde::{Deserialize, Serialize};

@@ -95,7 +95,7 @@ pub struct ShareSnapshot {
     pub name: String,
     /// Seconds since 1970.
     pub creation: u64,
-    /// Bytes that nobody else has; bytes that it shows.
+    /// Bytes that it alone has; bytes that it shows.
     pub unique: u64,
     pub data: u64,
     pub clones: u64,

@@ -24,7 +24,7 @@ pub struct VdevStats {
 /// What it took to be sure of writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flushes {
-    /// How often somebody wanted to be sure, and how often the device was asked for that.
+    /// How often a flush was asked for, and how often the device was asked for one.
     pub asked: u64,
     pub sent: u64,
     /// Nanoseconds, of all together.

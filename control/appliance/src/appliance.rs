@@ -115,7 +115,7 @@ impl Appliance {
         Ok(appliance)
     }
 
-    /// Waits until somebody asks for the end.
+    /// Waits until the end is asked for.
     pub async fn ended(&self) {
         self.0.asked_to_end.wait().await;
     }
@@ -149,7 +149,7 @@ impl Appliance {
 #[derive(Debug)]
 pub(crate) struct CacheSize {
     cache: Arc<arc::Cache>,
-    /// Of the memory: what it may be when nobody says.
+    /// Of the memory: what it may be when it was not set.
     half: u64,
 }
 

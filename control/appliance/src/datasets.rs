@@ -363,7 +363,7 @@ async fn volume(
 async fn check_room(pool: &Pool, name: &str, reservation: u64) -> units::Result<()> {
     let Some((parent, _)) = dsl::name::split_parent(name) else { return Ok(()) };
     let parent = match pool.dsl().find(parent).await {
-        // What is wrong with the parent is said by whoever creates below it.
+        // What is wrong with the parent is said when a dataset is created below it.
         Err(e) if e.kind() == Kind::NotFound => return Ok(()),
         parent => parent?,
     };

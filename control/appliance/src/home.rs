@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use units::{Error, Kind, Result};
 
-/// How often a lock that somebody has is tried again.
+/// How often a lock that another process has is tried again.
 const RETRY: Duration = Duration::from_millis(50);
 /// Somebody else's home is nobody's business: sockets in it give full power over the pools.
 const MODE: u32 = 0o700;
@@ -105,7 +105,7 @@ impl Home {
         self.0.join("configuration.redb")
     }
 
-    /// Takes the home, waiting as long as `patience` for whoever has it.
+    /// Takes the home, waiting as long as `patience` for the process that has it.
     pub fn lock(&self, patience: Duration) -> Result<HomeLock> {
         use rustix::fs::{FlockOperation, flock};
         self.prepare()?;

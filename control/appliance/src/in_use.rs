@@ -8,7 +8,7 @@ use std::path::Path;
 const NAMED_MAX: usize = 4;
 
 impl Appliance {
-    /// Volumes with whoever uses them: `tank/v (NBD client 127.0.0.1:40112)`.
+    /// Volumes with the clients that use them: `tank/v (NBD client 127.0.0.1:40112)`.
     pub(crate) async fn with_users(&self, volumes: &[String]) -> String {
         let mut all = Vec::new();
         for volume in volumes {

@@ -236,7 +236,7 @@ impl Appliance {
         let opened: Vec<Pool> = pools.opened().cloned().collect();
         drop(pools);
         for pool in opened {
-            // They are in nobody's way; the next start tries again.
+            // They are in the way of nothing; the next start tries again.
             let _ = self.remove_half_copies(&pool).await;
         }
     }

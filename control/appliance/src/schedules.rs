@@ -9,9 +9,9 @@
 //! A schedule belongs to a dataset, whatever that is called: it is kept by its guid, with the name under which it was
 //! last seen. What takes the dataset's place under its name, as a volume with other blocks does, takes its schedules too;
 //! with the dataset they go. A snapshot says by a user property of which schedule it is, so that several of one share do
-//! not count each other's, and none that somebody took by hand.
+//! not count each other's, and none that was taken by hand.
 //!
-//! Of the moments that passed while nobody was there, one snapshot is made. One that could not be taken is tried again
+//! Of the moments that passed while no daemon ran, one snapshot is made. One that could not be taken is tried again
 //! each minute, and the schedule says why.
 //!
 //! Invariants: no snapshot goes that this schedule did not take, that is held, or that was cloned; one that a crash left

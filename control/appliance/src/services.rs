@@ -13,7 +13,7 @@
 //! Invariants: what is off has no door open, not even for a moment when the daemon starts; what was said on the command
 //! line is not moved by what is set; what cannot be opened leaves everything as it was.
 //!
-//! Not here: the API, which nobody could ask to come back; it is `rest`'s own.
+//! Not here: the API, which could not be asked to come back; it is `rest`'s own.
 
 pub(crate) mod nbd;
 pub(crate) mod offers;

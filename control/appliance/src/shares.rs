@@ -18,7 +18,7 @@
 //! a LUN, the initiators that see its origin see it.
 //!
 //! Invariants: an identifier stays the same for as long as the dataset lives, under whatever name, in whatever machine;
-//! so does a number, until somebody gives it another or a change of groups would make two the same.
+//! so does a number, until it is given another or a change of groups would make two the same.
 //!
 //! Not here: who sees what (`san`), the protocols, and what the properties do (`dsl`).
 

@@ -71,14 +71,14 @@ impl Session<'_> {
         self.ask(request).map(drop)
     }
 
-    /// Prints, and ends the command quietly when nobody reads any more.
+    /// Prints, and ends the command quietly when the reader is gone.
     pub fn print(&mut self, text: &str) -> Outcome {
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         written.map_err(|_| Failure::Told)
     }
 
     pub fn complain(&mut self, message: impl fmt::Display) {
-        // Nobody is left to be told.
+        // No reader is left to be told.
         let _ = writeln!(self.err, "{message}");
     }
 

@@ -33,7 +33,7 @@ impl Client {
     pub fn connect(socket: &Path) -> io::Result<Option<Client>> {
         match UnixStream::connect(socket) {
             Ok(stream) => Ok(Some(Client { stream: BufReader::new(stream) })),
-            // Nobody ever listened, or whoever did is gone.
+            // No daemon ever listened, or the one that did is gone.
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
                 Ok(None)
             }
@@ -41,7 +41,7 @@ impl Client {
         }
     }
 
-    /// Whether somebody answers: who was just killed may have left a connection that leads nowhere.
+    /// Whether a daemon answers: one that was just killed may have left a connection that leads nowhere.
     pub fn is_answered(&mut self) -> bool {
         let ping = Call { command: String::new(), uid: 0, request: api::Request::Ping };
         self.exchange(&ping).is_ok()

@@ -30,7 +30,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use values::{list, text};
 
-/// Whoever takes one request to the API: status and body of the answer.
+/// What takes one request to the API: status and body of the answer.
 pub(crate) trait Exchange {
     fn exchange(&mut self, method: &str, path: &str, body: Option<&Value>) -> io::Result<(u16, Value)>;
 }
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Remote {
     }
 }
 
-/// Whoever carries one request: HTTPS, or a test.
+/// What carries one request: HTTPS, or a test.
 trait Wire {
     fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> io::Result<Answer>;
 }

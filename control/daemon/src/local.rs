@@ -59,7 +59,7 @@ impl Local {
 async fn answer(config: Config, mut asked: Receiver<Asked>) -> Result<()> {
     let appliance = Appliance::start(config).await?;
     while let Some((call, reply)) = asked.recv().await {
-        // Whoever asked waits for this, or has ended with the program.
+        // The caller waits for this, or has ended with the program.
         let _ = reply.send(api::Service::call(&appliance, call).await);
     }
     appliance.stop().await

@@ -12,7 +12,7 @@ pub fn start(level: LogLevel) {
     };
     let lines =
         tracing_subscriber::fmt().with_max_level(level).with_target(false).with_writer(std::io::stderr);
-    // The journal knows the time. Whoever started a log before keeps it.
+    // The journal knows the time. A log that was started before stays.
     let _ = match std::env::var_os("JOURNAL_STREAM") {
         Some(_) => lines.without_time().try_init(),
         None => lines.try_init(),

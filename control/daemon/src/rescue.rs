@@ -1,7 +1,7 @@
 //! `cenote ls`, `stat`, `find`, `cat`, `cp`, `tar`: where the pools are that they read.
 //!
 //! ```text
-//!   -d given ───────────────▶ the devices there, whoever has them
+//!   -d given ───────────────▶ the devices there, in use or not
 //!   no daemon runs ─────────▶ the devices of the home's pools, and the home is locked meanwhile
 //!   a daemon runs ──────────▶ the same devices, beside the daemon, which is asked to sync first
 //! ```
@@ -62,7 +62,7 @@ fn run(home: &Home, source: Source, places: Vec<String>, what: What) -> Result<(
     match linux::block_on(rescue::run(command, origin, output)) {
         Ok(true) => Ok(()),
         Ok(false) => Err(Failure::Told),
-        // Nobody reads any more what is printed.
+        // The reader of what is printed is gone.
         Err(e) if e.kind() == Kind::Cancelled => Err(Failure::Told),
         Err(e) => Err(Failure::Failed(e.to_string())),
     }

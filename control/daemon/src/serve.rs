@@ -78,7 +78,7 @@ async fn serve(
     identity: Option<Identity>,
     first: Option<up::First>,
 ) -> Result<(), String> {
-    // Whoever asks for the end while pools are opened gets it as soon as they can be closed.
+    // An end that is asked for while pools are opened comes as soon as they can be closed.
     linux::expect_shutdown();
     let home = config.home.clone();
     let appliance = Appliance::start(config).await.map_err(|e| e.message)?;

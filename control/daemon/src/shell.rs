@@ -60,7 +60,7 @@ pub fn run(home: &Home, caller: &mut dyn Caller, args: &Args, host: Option<Strin
     match shell::run_script(&mut shell, script, args.transcript, out, err) {
         Ok(true) => Ok(()),
         Ok(false) => Err(Failure::Told),
-        // Nobody reads any more.
+        // The reader is gone.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Err(Failure::Told),
         Err(e) => Err(failed(e)),
     }

@@ -122,7 +122,7 @@ fn as_strs(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
 }
 
-/// Prints, and ends quietly when nobody reads any more.
+/// Prints, and ends quietly when the reader is gone.
 fn print(text: &str) -> Result<(), Failure> {
     std::io::stdout().write_all(text.as_bytes()).map_err(|_| Failure::Told)
 }

@@ -58,7 +58,7 @@ async fn answer(appliance: Appliance, mut asked: Receiver<Asked>) {
     while let Some((call, reply)) = asked.recv().await {
         let appliance = appliance.clone();
         world::spawn(async move {
-            // Whoever asked may have hung up; what was asked for is done all the same.
+            // The client may have hung up; what was asked for is done all the same.
             let _ = reply.send(appliance.call(call).await);
         });
     }
@@ -180,7 +180,7 @@ fn plain_listener(web: &Web, unasked: bool) -> Result<Option<TcpListener>, Strin
 }
 
 fn owners_door(socket: &std::path::Path) -> Result<UnixListener, String> {
-    // We hold the home's lock: whoever left it is gone.
+    // We hold the home's lock: the process that left it is gone.
     let _ = std::fs::remove_file(socket);
     let bound = UnixListener::bind(socket).and_then(|listener| {
         std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600))?;

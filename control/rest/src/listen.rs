@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A client that is still sending when its connection is closed may never read the answer, since what arrives at a closed
-//! socket resets it. So what is left of a body that nobody wants is passed over first, up to a limit.
+//! socket resets it. So what is left of a body that is not wanted is passed over first, up to a limit.
 
 use crate::certificate::Certificate;
 use crate::fault::Fault;
@@ -36,7 +36,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
-/// Connections at once, of all and of one address; whoever comes then is hung up on.
+/// Connections at once, of all and of one address; further ones are closed at once.
 const CROWD_MAX: usize = 1024;
 const CROWD_OF_ONE: usize = 128;
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -54,7 +54,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Threads for passwords and for what waits for the disk.
 const BLOCKING_MAX: usize = 4;
 
-/// Where clients come in. Bound already, so that whoever starts us knows at once that it went well.
+/// Where clients come in. Bound already, so that the caller knows at once that it went well.
 #[derive(Debug)]
 pub enum Door {
     Https(std::net::TcpListener, Certificate),

@@ -1,4 +1,4 @@
-//! Bodies that nobody wants, at the socket: whoever sends one gets to read why.
+//! Bodies that are not wanted, at the socket: the client gets to read why.
 
 #![allow(clippy::unwrap_used)]
 
@@ -76,7 +76,7 @@ fn answer(mut stream: UnixStream) -> String {
 const PROJECTS: &str = "/api/storage/v1/pools/tank/projects";
 const BODY: usize = 6 << 20;
 
-/// Everything is sent before anything is read: without somebody who reads on, that cannot end well.
+/// Everything is sent before anything is read: unless the server reads on, that cannot end well.
 #[test]
 fn who_sends_too_much_reads_the_answer() {
     let served = Served::start("large");

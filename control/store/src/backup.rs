@@ -16,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use units::{Checksum, Endian, Error, Result};
 
-/// A configuration is small; a file that somebody names by mistake need not be.
+/// A configuration is small; a file that is named by mistake need not be.
 const TEXT_MAX: u64 = 64 << 20;
 const FIRST: &str = "cenote configuration 1 ";
 

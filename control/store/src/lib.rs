@@ -6,9 +6,9 @@
 //!   Table<...>    ...           ─┘   one redb file        └─ backup, restore  one sealed text file
 //! ```
 //!
-//! A table is declared by whoever owns what is in it, as a constant [`Table`]; nothing here knows what the records mean.
-//! Records are JSON: a field more, with `#[serde(default)]`, needs no new [`schema`]; any other change of a record that
-//! was released does, with a step that rewrites what there is.
+//! A table is declared by the crate that owns its content, as a constant [`Table`]; nothing here knows what the records
+//! mean. Records are JSON: a field more, with `#[serde(default)]`, needs no new [`schema`]; any other change of a
+//! record that was released does, with a step that rewrites what there is.
 //!
 //! Invariants: a change is on disk, whole, when [`Store::change`] returns; one that fails leaves nothing; a file that was
 //! written by a later schema is refused, not guessed at; what a backup holds is what was committed at one moment.

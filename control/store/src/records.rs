@@ -125,7 +125,7 @@ impl Look for Reader {
     fn bytes(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>> {
         match self.0.open_table(definition(table)) {
             Ok(table) => value(&table, key),
-            // Nobody wrote into it yet.
+            // Nothing was written into it yet.
             Err(TableError::TableDoesNotExist(_)) => Ok(None),
             Err(e) => Err(cannot_read(e.into())),
         }

@@ -205,14 +205,14 @@ impl SharedVolume {
         Ok(extents.into_iter().map(|e| Extent { len: e.len, hole: e.hole }).collect())
     }
 
-    /// From now on what is written goes to `volume` as well, as far as it was copied; returns when nobody works without.
+    /// From now on what is written goes to `volume` as well, as far as it was copied; returns when none goes on without.
     pub async fn mirror_to(&self, volume: Volume) -> Result<Arc<Mirror>> {
         let mirror = Arc::new(Mirror::new(self.steady().await?.volume.clone(), volume));
         self.replace(Some(mirror.clone())).await;
         Ok(mirror)
     }
 
-    /// No longer; returns when nobody writes to the other any more.
+    /// No longer; returns when no operation writes to the other any more.
     pub async fn unmirror(&self) {
         self.replace(None).await;
     }
@@ -225,12 +225,12 @@ impl SharedVolume {
         ended.wait().await;
     }
 
-    /// Lets nobody begin anything, and waits until everybody is done.
+    /// Lets no operation begin, and waits until all are done.
     pub async fn close(&self) -> Closed {
         let before = self.now().await;
         let (ended, volume) = (before.ended.clone(), before.volume.clone());
         drop(before);
-        // Made first: whoever gives up the wait opens it again.
+        // Made first: when the wait is given up, dropping it opens it again.
         let closed = Closed { served: self.clone(), opens_with: volume.clone() };
         *self.state() = State::Closed(volume);
         ended.wait().await;

@@ -21,7 +21,7 @@ impl Volumes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The volume, if somebody uses it.
+    /// The volume, if it is in use.
     pub fn get(&self, name: &str) -> Option<SharedVolume> {
         self.lock().get(name).map(|used| used.volume.clone())
     }

@@ -138,7 +138,7 @@ impl Outbox {
         self.open.push(Part { place: Place::Data(buf), load: Load::default() });
     }
 
-    /// Zeros that nobody stores.
+    /// Zeros that are not stored.
     pub fn zeros(&mut self, len: usize) {
         static ZEROS: OnceLock<Buf> = OnceLock::new();
         let zeros = ZEROS.get_or_init(|| Buf::zeroed(128 << 10));
@@ -207,7 +207,7 @@ impl Outbox {
         }
     }
 
-    /// Nothing is to be sent, and maybe not for long: whoever is idle keeps no arena.
+    /// Nothing is to be sent, and maybe not for long: an idle connection keeps no arena.
     pub fn rest(&mut self) {
         if self.is_empty() {
             (self.spare, self.sealed) = (None, None);

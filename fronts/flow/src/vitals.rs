@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
-/// One session writes what it shows; whoever watches reads it, and wakes the session.
+/// One session writes what it shows; the watcher reads it, and wakes the session.
 #[derive(Debug, Default)]
 pub struct Vitals {
     stop: AtomicBool,

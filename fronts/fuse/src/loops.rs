@@ -10,7 +10,7 @@
 //! would cost more than the request: a thread that must be woken on another core, twice.
 //!
 //! Those that wait go to the loops in turn, whatever file they are about: a file that many use keeps all cores busy. The end
-//! comes when nobody can send any more and all permits are back.
+//! comes when no sender is left and all permits are back.
 
 use std::future::Future;
 use std::pin::pin;
@@ -54,7 +54,7 @@ impl Loops {
             Some(permit) => Ok(permit),
             None => wait_for(self.under_way.acquire_owned(1)),
         };
-        // Whoever is gone closes; the work is dropped, and its reply says that it was not done.
+        // At the end the permits are closed; the work is dropped, and its reply says that it was not done.
         let Ok(permit) = permit else { return };
         let core = self.next.load(Ordering::Relaxed) % self.visitor.cores();
         let work: Pending<()> = match self.domain.clone() {
@@ -75,7 +75,7 @@ impl Loops {
 }
 
 impl Serving {
-    /// Waits until everything that was sent is done; whoever sends must be gone.
+    /// Waits until everything that was sent is done; all senders must be gone.
     pub async fn finish(self) {
         drop(self.under_way.acquire(AT_ONCE).await);
     }

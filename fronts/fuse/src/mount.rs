@@ -135,7 +135,7 @@ impl Mount {
         &self.options
     }
 
-    /// The kernel has let go of it, by us or by somebody else.
+    /// The kernel has let go of it, asked by us or by another process.
     pub fn has_ended(&self) -> bool {
         self.ended.is_set()
     }
@@ -145,7 +145,7 @@ impl Mount {
         self.ended.wait().await;
     }
 
-    /// Whether it is still mounted. When somebody else has taken it away the news may be on its way: it is waited for.
+    /// Whether it is still mounted. When another process has taken it away the news may be on its way: it is waited for.
     pub async fn stays(&self) -> bool {
         let (at, connection) = (self.at.clone(), self.connection);
         let is_there = aside(move || {
@@ -196,7 +196,7 @@ impl Mount {
 
     /// After the end: waits for the requests that are under way, and gives all files back.
     pub async fn finish(&self) {
-        // Whoever comes second waits until the first is done.
+        // The second call waits until the first is done.
         let mut running = self.running.lock().await;
         let Some((session, serving)) = running.take() else { return };
         aside(move || {

@@ -108,12 +108,12 @@ pub async fn detach_all_dead(places: Vec<String>) {
     .await;
 }
 
-/// Unmounts as root, or by the helper. With force it is gone from the tree at once, whoever uses it. Blocks.
+/// Unmounts as root, or by the helper. With force it is gone from the tree at once, in use or not. Blocks.
 pub(crate) fn unmount(at: &Path, force: bool) -> Result<()> {
     let failed = |kind, e: String| Error::new(kind, "unmount").at(at.display()).because(e);
     let flags = if force { UnmountFlags::FORCE | UnmountFlags::DETACH } else { UnmountFlags::empty() };
     match rustix::mount::unmount(at, flags | UnmountFlags::NOFOLLOW) {
-        // Somebody was faster.
+        // Another process was faster.
         Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
         Err(Errno::BUSY) => Err(failed(Kind::Busy, "somebody uses it".into())),
         Err(Errno::PERM) => {

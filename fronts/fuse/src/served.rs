@@ -133,7 +133,7 @@ impl Served {
         if let Some(node) = self.nodes.get(asked) {
             return Ok(Place::File(File { tree, node }));
         }
-        // A handle that somebody kept, or a file that could not be opened when its name was listed.
+        // A handle that a client kept, or a file that could not be opened when its name was listed.
         let fs = self.tree(tree).ok_or(Errno::ESTALE)?;
         let node = fs.object(ObjectId(object)).await.map_err(|e| match e.kind() {
             units::Kind::NotFound => Errno::ESTALE,

@@ -34,7 +34,7 @@ use zpl::{FileKind, Time};
 
 /// How long the kernel believes what it was told. Everything it changes itself it knows; others may change files too.
 const BELIEVED: Duration = Duration::from_secs(1);
-/// Requests that the kernel sends before it has answers, of those that nobody waits for.
+/// Requests that the kernel sends before it has answers, of those that no process waits for.
 const BACKGROUND: u16 = 64;
 /// Names that are fetched at once for a listing.
 const NAMES_AT_ONCE: usize = 256;

@@ -1,4 +1,4 @@
-//! What this front needs from whoever has the targets: who may see what.
+//! What this front needs from the owner of the targets: which initiator may see what.
 //!
 //! It is asked anew at each login and whenever the server is told that something changed, so an answer may change at any
 //! time. What an initiator was not given looks to it as if it were not there.

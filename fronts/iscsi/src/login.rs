@@ -5,7 +5,7 @@
 //!      └───────────────────────────────────▶
 //! ```
 //!
-//! Invariants: nobody leaves the security stage, or steps over it, without the proof that the directory asks for; a
+//! Invariants: no initiator leaves the security stage, or steps over it, without the proof that the directory asks for; a
 //! failure says no more than its status.
 
 use crate::chap::{Algorithm, Credentials, is_same};

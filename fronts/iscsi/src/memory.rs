@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Result;
 use world::{Address, Pending};
 
-/// Reservations that nobody keeps.
+/// Reservations that are not kept.
 #[derive(Debug)]
 pub struct NoStore;
 

@@ -8,7 +8,7 @@
 //!   plan         one request -> do it, or refuse it                              (pure)
 //!   session      one connection: negotiate, then transmit until either side leaves
 //!   server       listens, spreads connections over the cores, watches over them
-//!   volume       what we need from whoever has the disks: Volume and Exports
+//!   volume       what we need from the owner of the disks: Volume and Exports
 //! ```
 //!
 //! The protocol is the fixed newstyle handshake, then requests with simple or structured replies; the one metadata

@@ -1,4 +1,4 @@
-//! What this front needs from whoever has the disks.
+//! What this front needs from the owner of the disks.
 //!
 //! Offsets and lengths are bytes, already checked against the size the volume had when the request arrived. They need
 //! not be multiples of anything: a volume that can only write whole blocks reads and merges on its own.
@@ -48,7 +48,7 @@ pub trait Volume: Send + Sync + Debug {
     fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Piece>>>;
 
     /// Writes `parts` one behind the other. They are cut where blocks begin (unless blocks are very small), each is a
-    /// buffer of its own that begins at a page boundary, and nobody else has it: the volume may keep whole blocks as
+    /// buffer of its own that begins at a page boundary, and nothing else holds it: the volume may keep whole blocks as
     /// they are.
     fn write(&self, offset: u64, parts: Vec<Buf>, fua: bool) -> Pending<Result<()>>;
 

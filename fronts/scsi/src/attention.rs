@@ -7,7 +7,7 @@ pub enum Attention {
     /// The first command since the unit came up, or since this path was lost and found.
     PowerOn,
     NexusLost,
-    /// Somebody reset the unit.
+    /// The unit was reset.
     Reset,
     ModeChanged,
     CapacityChanged,
@@ -47,7 +47,7 @@ pub(crate) struct Attentions(Vec<Attention>);
 
 impl Attentions {
     pub fn raise(&mut self, attention: Attention) {
-        // Whoever will hear of a reset need not hear of what it did.
+        // An initiator that will hear of a reset need not hear of what it did.
         let covered = self.0.first() == Some(&Attention::PowerOn) && attention <= Attention::Reset;
         if let (false, Err(at)) = (covered, self.0.binary_search(&attention)) {
             self.0.insert(at, attention);

@@ -12,7 +12,7 @@
 //! read or written by itself: access states, reservations, write protection, the unit's present size.
 //!
 //! A token stands for data as they were: it is revoked by the first change of them ([`tokens`]). It can be used through
-//! any unit of the target by whoever also has the unit that it was made of.
+//! any unit of the target by an initiator that also has the unit that it was made of.
 //!
 //! Invariants: a copy holds at most one step in memory; it ends within a step after it was aborted, its session ended, or
 //! one of its units was reset or taken away, and until then those wait for it.
@@ -154,7 +154,7 @@ fn leg(own: &Leg, targets: &[Target], number: u16) -> Result<Leg, Sense> {
     Ok(Leg::new(found))
 }
 
-/// A token is made at once, so it makes no difference whether somebody waits for it.
+/// A token is made at once, so it makes no difference whether an initiator waits for it.
 fn populate(itl: &Arc<ItlNexus>, id: u32, list: &[u8], stop: Stop) -> Result<(), Refusal> {
     let Some(asked) = Populate::read(list)? else { return Ok(()) };
     for blocks in &asked.ranges {

@@ -90,7 +90,7 @@ pub struct Device {
     /// The size and the unit's own block that all paths know of.
     known_size: AtomicU64,
     known_block: AtomicU32,
-    /// Somebody has reserved it, in the new way or the old one.
+    /// It is reserved, in the new way or the old one.
     reserved: AtomicBool,
     retired: AtomicBool,
     /// Its unit is away for a moment.
@@ -317,7 +317,7 @@ impl Device {
             let mut state = self.state();
             state.old = None;
             self.note_reserved(&state);
-            // Whoever asked for it knows.
+            // The initiator that asked for it knows.
             state.paths.iter().filter(|p| p.id != by).for_each(|p| p.raise(Attention::Reset));
             state.paths.iter().for_each(|p| p.copies.forget_ended());
         }

@@ -10,7 +10,7 @@
 //!   copy         blocks from one unit to another without the client between, by lists or by tokens
 //!   reach        the paths of one initiator: what it may copy between
 //!   quiesced     a unit that is away for a moment, and keeps its place
-//!   unit         what we need from whoever has the blocks
+//!   unit         what we need from the owner of the blocks
 //! ```
 //!
 //! A transport gives a command twice to its [`Path`]: [`Path::admit`] looks at its bytes and says how much data to fetch

@@ -64,7 +64,7 @@ impl Admission {
         }
     }
 
-    /// Somebody aborted it since.
+    /// It was aborted since.
     pub fn is_aborted(&self) -> bool {
         self.mark.ended_by().is_some()
     }
@@ -102,7 +102,7 @@ impl Path {
         Path(itl)
     }
 
-    /// From now on nothing is copied by this path. Dropping it does the same, as soon as nobody has it any more.
+    /// From now on nothing is copied by this path. Dropping it does the same, as soon as its last holder is gone.
     pub fn leave(&self) {
         self.0.it_nexus.leave();
         self.0.reach.remove(&self.0);
@@ -326,7 +326,7 @@ impl ItlNexus {
     }
 
     fn aborted(&self, by: u64) -> Outcome {
-        // Whoever aborted its own commands does not want to hear of them.
+        // An initiator that aborted its own commands does not want to hear of them.
         Outcome::aborted(by != self.it_nexus.id && self.device.modes().tell_aborted)
     }
 

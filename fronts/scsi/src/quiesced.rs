@@ -105,7 +105,7 @@ impl Device {
 /// What a command is told while its unit is away.
 pub(crate) fn wait(command: Option<&Command>) -> Refusal {
     match command {
-        // Whoever asks whether it is ready wants to know why it is not; others just try again.
+        // A command that asks whether it is ready is told why it is not; others are just tried again.
         Some(Command::TestUnitReady) => Sense::BECOMING_READY.into(),
         _ => Refusal::Busy,
     }

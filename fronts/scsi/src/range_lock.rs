@@ -1,7 +1,7 @@
 //! Changes of one range, one at a time: what makes a compare and its write one step.
 //!
-//! Every write takes its turn, so that a compare-and-write sees no half of another. A turn that meets nobody costs a
-//! short lock; one that does waits until whoever was there before is done.
+//! Every write takes its turn, so that a compare-and-write sees no half of another. A turn that meets no other costs a
+//! short lock; one that does waits until those before it are done.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

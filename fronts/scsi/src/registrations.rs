@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A registration belongs to one nexus: an initiator port through one target port. ALL_TG_PT registers through each port
-//! there is. With the types "all registrants" whoever is registered holds.
+//! there is. With the types "all registrants" every registrant holds it.
 //!
 //! Every change says whom it must be told to; the device turns that into unit attentions.
 
@@ -187,7 +187,7 @@ impl Registrations {
         }
     }
 
-    /// Removes a registration, and the reservation with it when nobody is left who holds it.
+    /// Removes a registration, and the reservation with it when no holder is left.
     fn unregister(&mut self, registrant: &Registrant) -> Vec<(Registrant, Attention)> {
         let held = self.holds(registrant);
         self.list.retain(|r| r.registrant != *registrant);

@@ -96,7 +96,7 @@ impl Sense {
     pub const TRANSITION: Sense = Sense::new(SenseKey::NotReady, 0x04, 0x0a);
     /// Data arrived damaged.
     pub const PROTOCOL_CRC: Sense = Sense::new(SenseKey::AbortedCommand, 0x47, 0x05);
-    /// Data arrived that nobody had asked for.
+    /// Data arrived that had not been asked for.
     pub const UNEXPECTED_DATA: Sense = Sense::new(SenseKey::AbortedCommand, 0x0c, 0x0c);
     /// More or less data arrived than was announced.
     pub const DATA_AMOUNT: Sense = Sense::new(SenseKey::AbortedCommand, 0x0c, 0x0d);
@@ -123,7 +123,7 @@ impl Sense {
             Kind::Io => Sense::new(SenseKey::HardwareError, 0x44, 0x00),
             Kind::NoSpace => Sense::SPACE_ALLOCATION_FAILED,
             Kind::ReadOnly => Sense::WRITE_PROTECTED,
-            // Somebody must load the key.
+            // The key must be loaded.
             Kind::Encrypted => Sense::new(SenseKey::NotReady, 0x04, 0x03),
             Kind::Cancelled => Sense::new(SenseKey::AbortedCommand, 0x00, 0x00),
             // The unit was made smaller after the command was admitted.
@@ -209,7 +209,7 @@ pub struct Outcome {
     /// Encoded; empty when there is none.
     pub sense: Vec<u8>,
     pub data: Vec<Piece>,
-    /// The command was aborted by somebody else: nothing is sent for it.
+    /// The command was aborted by another request: nothing is sent for it.
     pub silent: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the device server needs from whoever has the blocks.
+//! What the device server needs from the owner of the blocks.
 //!
 //! Offsets and lengths are bytes within the size the unit had when the command was admitted.
 

@@ -274,7 +274,7 @@ fn a_token_stands_for_data_as_they_were_and_for_no_longer() {
         assert_eq!(send(&b, 0x11, 3, &use_list(&token, 0, &[(0, 1)], 0)).await.status, Status::Good);
         put(&a, 79, &[1; 512]).await;
         assert_eq!(code(&send(&b, 0x11, 3, &use_list(&token, 0, &[(0, 1)], 0)).await), (5, 0x23, 6));
-        // One that is deleted, and one that nobody used for its time.
+        // One that is deleted, and one that was not used for its time.
         let token = token_of(&a, 1, &[(0, 8)], 5).await;
         world::sleep(Duration::from_secs(4)).await;
         assert_eq!(send(&b, 0x11, 3, &use_list(&token, 0, &[(0, 1)], 0)).await.status, Status::Good);
@@ -337,7 +337,7 @@ fn a_copy_ends_within_a_step_when_it_is_aborted_or_its_unit_goes() {
         let begun = world::now();
         assert_eq!(code(&task.await), (10, 0, 0));
         assert!(world::now().since(begun) < step);
-        // The target is reset by somebody else: that is answered when nothing is written any more.
+        // The target is reset by another initiator: that is answered when nothing is written any more.
         let other = attach(&devices[1], "other", &Reach::default()).await;
         let (task, _) = begin(&a);
         world::sleep(Duration::from_millis(30)).await;

@@ -114,7 +114,7 @@ impl Appliance {
         if self.0.mounts.get(dataset).is_some() {
             return Ok(());
         }
-        // One that somebody else has unmounted gives its files back first.
+        // One that was unmounted from outside gives its files back first.
         let left = self.0.mounts.lock().get(dataset).cloned();
         if let Some(left) = left {
             left.finish().await;
@@ -138,7 +138,7 @@ impl Appliance {
         Ok(())
     }
 
-    /// Somebody else may unmount it: then it is given back, and not remembered.
+    /// It may be unmounted from outside: then it is given back, and not remembered.
     async fn watch(self, dataset: String, mount: Arc<fuse::Mount>) {
         mount.ended().await;
         mount.finish().await;
@@ -214,7 +214,7 @@ impl Appliance {
         self.0.mounts.is_ending.store(true, std::sync::atomic::Ordering::Release);
         for (_, mount) in all.into_iter().rev() {
             if mount.unmount(false).await.is_err() {
-                // What is left is said by whoever uses it.
+                // The programs that still use it get errors.
                 let _ = mount.unmount(true).await;
             }
         }

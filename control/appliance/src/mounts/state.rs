@@ -38,7 +38,7 @@ impl Mounts {
         self.lock().get(dataset).filter(|mount| !mount.has_ended()).cloned()
     }
 
-    /// All, by the names of their datasets; those too that somebody else has unmounted and that are not given back yet.
+    /// All, by the names of their datasets; those too that were unmounted from outside and that are not given back yet.
     pub(super) fn all(&self) -> Vec<(String, Arc<Mount>)> {
         self.lock().iter().map(|(name, mount)| (name.clone(), mount.clone())).collect()
     }

@@ -46,7 +46,7 @@ impl Appliance {
     }
 }
 
-/// The pool's property, if somebody set it; else 0.
+/// The pool's property, if it was set; else 0.
 pub(crate) async fn own_ashift(pool: &Pool) -> units::Result<u64> {
     let _reading = pool.reading().await;
     let properties = pool.properties().await?;

@@ -74,7 +74,7 @@ impl Appliance {
         };
         let pool = pool::create(options).await.map_err(|e| failed(&e))?;
         if let Err(e) = found.add_beside(&pool).await {
-            // What failed was said; a pool that was never whole is of use to nobody.
+            // What failed was said; a pool that was never whole is of no use.
             let _ = pool.destroy().await;
             return Err(failed(&e));
         }

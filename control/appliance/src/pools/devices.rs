@@ -1,7 +1,7 @@
 //! The devices that `zpool create` and `zpool add` name: what they are, and whose.
 //!
 //! ```text
-//!   a lock on it            somebody has it open             refused
+//!   a lock on it            a process has it open            refused
 //!   label: a pool           imported here, and has it        refused
 //!                           imported here, and it was        refused, unless forced
 //!                           removed from it

@@ -70,7 +70,7 @@ impl Appliance {
         Ok(Reply::Done)
     }
 
-    /// Makes sure that nobody uses the volumes of a pool; with force, by ending those who do.
+    /// Makes sure that no client uses the volumes of a pool; with force, by ending their sessions.
     async fn free_volumes(&self, pool: &str, force: bool, doing: &str) -> Result<()> {
         let below = |volumes: &Volumes| volumes.used_below(pool);
         let used = if force { below(&self.0.volumes) } else { self.left_in_use(below).await };

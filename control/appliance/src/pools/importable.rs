@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use units::Error;
 use vdev::{Candidate, Device};
 
-/// Where devices are found when nobody says where to look.
+/// Where devices are found when no directory is given.
 const PLACES: [&str; 3] = ["/dev/disk/by-id", "/dev/mapper", "/dev"];
 
 const UNAVAILABLE: &str = "UNAVAIL";

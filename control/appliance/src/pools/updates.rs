@@ -1,4 +1,4 @@
-//! Deferred updates: features that pools could have, listed, and enabled when somebody says so.
+//! Deferred updates: features that pools could have, listed, and enabled when that is asked for.
 //!
 //! A feature that is enabled cannot be taken back, and a program that does not know it may not open the pool any more: so
 //! nothing here happens by itself. Offered is what this program reads and writes, and what the pool's `compatibility`

@@ -6,7 +6,7 @@
 //!                                                                └ length, type, value, each to a multiple of 4
 //! ```
 //!
-//! All numbers are in the machine's byte order. The kernel is asked when somebody wants to know, and not again within a
+//! All numbers are in the machine's byte order. The kernel is asked when the list is wanted, and not again within a
 //! second: a flood of logins does not become one of such questions.
 //!
 //! Not here: changing anything of the network.

@@ -66,7 +66,7 @@ impl Places {
     }
 }
 
-/// Nobody reaches it by the address alone.
+/// It is not reached by the address alone.
 fn needs_a_scope(address: &IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }

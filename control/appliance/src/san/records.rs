@@ -94,7 +94,7 @@ impl Network {
         group == DEFAULT_GROUP || self.groups(of).get(group).is_some_and(|all| all.contains(member))
     }
 
-    /// Whether something may be in both groups, now or, of initiators that nobody has entered yet, some day.
+    /// Whether something may be in both groups, now or, of initiators that are not entered yet, some day.
     fn overlap(&self, of: Members, a: &str, b: &str) -> bool {
         if [a, b].contains(&NOBODY) {
             return false;

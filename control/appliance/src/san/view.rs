@@ -92,7 +92,7 @@ impl SanView {
         let kept = self.network.initiators.get(&initiator).map(|i| i.chap.clone()).filter(whole);
         let mut kept = kept.ok_or("no CHAP secret is kept for this initiator")?;
         if kept.user.is_empty() {
-            // As initiators do when nobody gave them another.
+            // As initiators do when they were given no other.
             kept.user = initiator;
         }
         Ok(Proof { initiator: Some(kept), target: own })

@@ -49,7 +49,7 @@ impl Exported {
         Exported { appliance: appliance.clone(), chosen: Chosen::One(dataset.into()), read_only }
     }
 
-    /// Whether there is such a volume; opened for nobody.
+    /// Whether there is such a volume; it is not opened for a client.
     pub async fn check(&self) -> Result<()> {
         match &self.chosen {
             Chosen::One(dataset) => self.open_volume(dataset).await.map(drop),

@@ -68,7 +68,7 @@ async fn describe(stats: &Stats<'_>, dataset: &str, attribute: &Attribute) -> Re
             let shown = shown.map(|(value, source)| (values::plain(&value), values::source(&source)));
             Some(shown.unwrap_or_else(|| (attribute.default.into(), Source::Default)))
         }
-        // It belongs to nobody but the appliance, which adds it.
+        // It belongs to the appliance alone, which adds it.
         Kept::Computed if name == "migration" => None,
         Kept::Computed if name == "origin" => {
             let shown = stats.get(&PropName::Native(Prop::Origin)).await?;

@@ -12,7 +12,7 @@ pub(crate) const NUMBER_MAX: u16 = 16383;
 /// What an administrator asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// The one it has, if nobody else would be seen under it too; else the lowest that is free.
+    /// The one it has, if no other LUN would be seen under it too; else the lowest that is free.
     Keep(Option<u16>),
     /// This one, or an error.
     Exactly(u16),

@@ -17,7 +17,7 @@ pub(crate) fn at_start(config: &Config) -> Result<Arc<Tunables>> {
     Ok(tunables)
 }
 
-/// What the home remembers. What it does not know is not passed over: a setting that somebody made must not be lost.
+/// What the home remembers. What it does not know is not passed over: a setting that was made must not be lost.
 pub(super) fn kept(home: &Home) -> Result<Vec<(Tunable, u64)>> {
     let remembered = home.tunables().map_err(|e| ApiError::new(e.kind().into(), e.to_string()))?;
     let known = |(name, value): (String, u64)| {

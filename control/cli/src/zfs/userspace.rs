@@ -29,7 +29,7 @@ const FIELDS: [(&str, Field); 6] = [
     ("objquota", Field::ObjQuota),
 ];
 
-/// The words of `-t`. Nobody of another system's domain has anything in what a POSIX machine writes.
+/// The words of `-t`. Identities of another system's domain have nothing in what a POSIX machine writes.
 const TYPES: [(&str, &[Whose]); 5] = [
     ("all", &[Whose::Users, Whose::Groups]),
     ("posixuser", &[Whose::Users]),

@@ -56,7 +56,7 @@ fn finish(session: &mut Session<'_>, name: &str, scan: &Scan) -> Outcome {
     Ok(())
 }
 
-/// A bar, for whoever watches.
+/// A bar, for the terminal.
 fn show(session: &mut Session<'_>, name: &str, scan: &Scan) {
     if !session.is_watched {
         return;

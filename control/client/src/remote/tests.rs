@@ -276,7 +276,7 @@ impl Wire for Forgetful {
     }
 }
 
-/// Whoever stays away too long logs in again without noticing; where that fails it is told what happened.
+/// A session that ended is begun again unnoticed; where that fails the user is told what happened.
 #[test]
 fn a_session_that_has_ended_begins_again_or_says_why_not() {
     let asked = Asked::default();

@@ -7,7 +7,7 @@
 //!   commands    zpool and zfs without a daemon; what they say when something is wrong
 //!   devices     pools that lack devices
 //!   golden      pools of OpenZFS, listed as it lists them
-//!   rescue      files of pools that nobody mounts
+//!   rescue      files of pools that are not mounted
 //!   files       file systems in the machine's own tree
 //!   clients     nbdcopy, an XFS on a loop device
 //!   offers      what NBD clients find, and where

@@ -1,4 +1,4 @@
-//! Files of pools that nobody mounts: listed, copied and archived, whole or as far as they can be read.
+//! Files of pools that are not mounted: listed, copied and archived, whole or as far as they can be read.
 
 use crate::home::Home;
 use interop::harness::{Need, Trial, trial};

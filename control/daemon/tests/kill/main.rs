@@ -163,7 +163,7 @@ struct Figures {
     answered: u64,
     promised: u64,
     flushes: u64,
-    /// Changes nobody was promised: found, or not.
+    /// Changes that were not promised: found, or not.
     present: u64,
     absent: u64,
     /// Volumes that had another block size after a kill than before.

@@ -9,7 +9,7 @@
 //! take turns, so both volumes see overlapping changes in one order; who comes after the copy asked for its chunk goes
 //! after it, or a chunk that is always being written to would never be copied. A change that fails in the first, or whose
 //! client does not wait for its end, leaves a range of which it is not known what it holds: it is copied again in the end,
-//! when nobody writes ([`Mirror::catch_up`]). A change that fails in the other ends the copy, and nothing else.
+//! when no client writes ([`Mirror::catch_up`]). A change that fails in the other ends the copy, and nothing else.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +46,7 @@ struct Troubles {
     failure: Option<Error>,
 }
 
-/// A change that has begun; dropped before it was settled, nobody knows how far it came.
+/// A change that has begun; dropped before it was settled, it is not known how far it came.
 struct Unsettled<'a> {
     mirror: &'a Mirror,
     range: Option<Range<u64>>,
@@ -167,7 +167,7 @@ impl Mirror {
         if start >= size {
             return Ok(false);
         }
-        // A long hole is passed at once, if it still is one when nobody can write to it.
+        // A long hole is passed at once, if it still is one when no client can write to it.
         let hole = self.hole(start, size).await?;
         let chunk = CHUNK.max(self.to.block_size());
         let end = hole.max(start + chunk).next_multiple_of(self.to.block_size()).min(size);
@@ -195,7 +195,7 @@ impl Mirror {
         Ok(start + extents.first().filter(|extent| extent.hole).map_or(0, |extent| extent.len))
     }
 
-    /// Copies again what nobody knows of. Nobody may be writing.
+    /// Copies again the ranges whose state is not known. No client may be writing.
     pub async fn catch_up(&self) -> Result<()> {
         self.check()?;
         if self.from.size() != self.to.size() || self.copied() < self.from.size() {

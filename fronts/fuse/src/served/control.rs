@@ -1,4 +1,4 @@
-//! `.zfs/snapshot`: every snapshot is a tree, opened when somebody goes into it.
+//! `.zfs/snapshot`: every snapshot is a tree, opened when its directory is entered.
 
 use super::{File, Served};
 use crate::errno::{Result, errno};
@@ -58,7 +58,7 @@ impl Served {
     }
 
     fn add_tree(&self, id: u64, name: &str, fs: FileSystem) -> Result<(u16, FileSystem)> {
-        // Whoever was faster has opened it already.
+        // Another request was faster and has opened it already.
         if let Some(known) = self.tree_of(id) {
             return Ok(known);
         }
@@ -69,7 +69,7 @@ impl Served {
         Ok((tree, fs))
     }
 
-    /// What is open of a snapshot is closed; whoever uses it gets ESTALE.
+    /// What is open of a snapshot is closed; its users get ESTALE.
     pub async fn forget_snapshot(&self, name: &str) {
         let gone: Vec<u16> = {
             let mut all = self.trees.all();

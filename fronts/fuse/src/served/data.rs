@@ -34,7 +34,7 @@ pub(crate) struct Writing {
     pub asker: Asker,
     /// It is durable before the answer.
     pub sync: bool,
-    /// Whoever writes may not leave setuid and the like.
+    /// A write of this caller may not leave setuid and the like.
     pub drops_rights: bool,
 }
 

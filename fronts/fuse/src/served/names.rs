@@ -89,7 +89,7 @@ impl Served {
             }
             Place::File(parent) => {
                 let node = match name {
-                    // Only handles that somebody kept are asked for that.
+                    // Only handles that a client kept are asked for that.
                     b"." => parent.node.clone(),
                     b".." => parent.node.parent().await.map_err(|e| errno(&e))?,
                     name => match parent.node.lookup(name).await {

@@ -44,11 +44,11 @@ impl Served {
                 let _ = kernel.inval_inode(INodeNo(number), ATTRIBUTES_ALONE, 0);
             }
         }
-        // Nobody leaves these.
+        // No caller leaves these.
         drop_capabilities(node).await
     }
 
-    /// Somebody has set an extended attribute of a file.
+    /// A caller has set an extended attribute of a file.
     pub async fn check_group_right(&self, asker: Asker, number: u64, name: &[u8]) -> Result<()> {
         if name != ACCESS {
             return Ok(());

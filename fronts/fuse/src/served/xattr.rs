@@ -30,7 +30,7 @@ impl Served {
         file.node.xattr(name).await.map_err(|e| errno(&e))?.ok_or(Errno::ENODATA)
     }
 
-    /// The names that somebody may see, each with a zero behind it.
+    /// The names that the caller may see, each with a zero behind it.
     pub async fn list_xattrs(&self, asker: Asker, number: u64) -> Result<Vec<u8>> {
         let Place::File(file) = self.place(number).await? else { return Ok(Vec::new()) };
         let names = file.node.xattr_names().await.map_err(|e| errno(&e))?;

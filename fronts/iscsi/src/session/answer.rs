@@ -179,7 +179,7 @@ impl<'a> Pieces<'a> {
     /// The next piece, of at most `most` bytes.
     ///
     /// # Panics
-    /// When there is none: whoever asks knows how many bytes there are.
+    /// When there is none: the caller knows how many bytes there are.
     fn take(&mut self, most: usize) -> Piece {
         let piece = match self.rest.take() {
             Some(piece) => piece,

@@ -73,7 +73,7 @@ enum Receiving {
     Payload(Lent),
 }
 
-/// Work that waits for somebody else.
+/// Work that is under way elsewhere.
 pub(super) enum Flight {
     Command(u32, Pending<Outcome>),
     /// The answer to a task management function waits for what it aborted.
@@ -194,7 +194,7 @@ impl Connection {
     pub fn new(session: Session, opened: Opened, config: &Config) -> Connection {
         let Session { id, stream, shared, lease, vitals, .. } = session;
         let Opened { agreed, mut inbox, units, exp_cmd_sn, stat_sn } = opened;
-        // Whoever logged in may do nothing for a long time.
+        // An initiator that logged in may do nothing for a long time.
         inbox.resize(IDLE_INBOX);
         let initiator = shared.initiator_port(id);
         let (target, nexus) = match agreed.target {

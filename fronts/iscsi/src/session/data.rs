@@ -13,13 +13,13 @@ use scsi::Sense;
 use std::task::Context;
 
 impl Connection {
-    /// Where the data of this PDU go: the task, and the place in its payload. `None` when nobody wants them, or only
+    /// Where the data of this PDU go: the task, and the place in its payload. `None` when no task wants them, or only
     /// by the inbox. A PDU that breaks a rule ends its command.
     pub fn place_data(&mut self, header: &Header) -> Option<(u32, usize)> {
         let tag = header.tag();
         self.check_data(header)?;
         let task = self.tasks.get(&tag)?;
-        // What is more than the command takes is dropped by whoever has it all.
+        // What is more than the command takes is dropped by the caller, which has it all.
         let fits = task.received + header.data() <= task.intake;
         (fits && task.payload.is_some()).then_some((tag, task.received))
     }

@@ -14,7 +14,7 @@ use world::Buf;
 pub(crate) const SMALL_INBOX: usize = 16 << 10;
 /// Both sides begin with this limit of the data of one PDU.
 const MAX_DATA: usize = 8 << 10;
-/// Requests of one login. Nobody needs more than a few.
+/// Requests of one login. No initiator needs more than a few.
 const MAX_REQUESTS: usize = 64;
 
 /// What begins when a login has ended well.

@@ -1,4 +1,4 @@
-//! The record of the commands that were answered, for whoever watches the front.
+//! The record of the commands that were answered, for the watcher of the front.
 //!
 //! A command lasts from being taken from the inbox until its answer is handed to the socket. It counts for its session,
 //! and is told as one of its unit.

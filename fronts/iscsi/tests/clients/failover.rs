@@ -30,7 +30,7 @@ const UNIT: usize = 4 << 10;
 enum Death {
     /// Its connections are closed, and new ones refused.
     Cut,
-    /// Nothing comes through any more, and nobody is told.
+    /// Nothing comes through any more, and neither end is told.
     Silent,
 }
 

@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How many there are when nobody says: enough to notice that something is wrong.
+/// How many there are by default: enough to notice that something is wrong.
 const FEW: u16 = 500;
 /// For that other process: the server's port, and how many.
 const CLIENTS: &str = "ISCSI_IDLE_CLIENTS";
@@ -76,7 +76,7 @@ pub fn was_clients() -> bool {
     let (port, count): (u16, u16) = (port.parse().unwrap(), count.parse().unwrap());
     let clients: Vec<Session> = (0..count).map(|n| log_in(port, "idle", n)).collect();
     println!("all are in");
-    // Until whoever started it ends it, or is gone.
+    // Until the process that started it ends it, or is gone.
     let _ = std::io::stdin().read(&mut [0]);
     drop(clients);
     true

@@ -18,7 +18,7 @@ struct Pdu {
 }
 
 impl Session {
-    /// Logs in; whoever does not answer for `patience` is gone.
+    /// Logs in; a target that does not answer for `patience` is gone.
     pub fn log_in(
         port: u16,
         target: &str,

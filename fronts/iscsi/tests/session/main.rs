@@ -339,7 +339,7 @@ fn a_unit_that_is_destroyed_in_use_ends_what_is_under_way() {
         let tag = peer.begin(&write(0, 1), &[1; 512], 0).await;
         world::sleep(Duration::from_millis(1)).await;
         bench.device.retire().await;
-        // The write was carried out, or was not: nobody is told. The next command finds nothing.
+        // The write was carried out, or was not: no answer tells it. The next command finds nothing.
         let next = peer.begin(&read(0, 1), &[], 512).await;
         let done = peer.finish(vec![(next, &[], Done::default())]).await;
         assert_eq!((done[0].0, done[0].1.code()), (next, (5, 0x25, 0)));

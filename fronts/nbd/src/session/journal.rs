@@ -1,4 +1,4 @@
-//! The record of the requests that were answered, for whoever watches the front.
+//! The record of the requests that were answered, for the watcher of the front.
 //!
 //! A request lasts from being taken from the inbox until its reply is handed to the socket. The clock is read once for
 //! all requests of a receive and once for all replies of a send.

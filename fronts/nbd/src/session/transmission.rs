@@ -73,7 +73,7 @@ enum Intake {
     },
     /// The rest of a write that was refused.
     Skip(usize),
-    /// Nobody's concern any more.
+    /// No reply is waited for any more.
     Ended,
 }
 

@@ -15,7 +15,7 @@ pub(super) const RANGE: usize = 16;
 pub(super) const MAX_TOKEN_BYTES: u64 = 16 << 30;
 /// What a client does best to copy by one command, bytes: it takes well under a second.
 const BEST_BYTES: u64 = 64 << 20;
-/// Seconds for which a token is kept that nobody uses.
+/// Seconds for which a token is kept that is not used.
 pub(super) const DEFAULT_TIMEOUT: u32 = 60;
 pub(super) const MAX_TIMEOUT: u32 = 600;
 /// Copies under way by one path.
@@ -109,7 +109,7 @@ pub(crate) fn page(block_size: u32) -> Vec<u8> {
         ],
     );
     let types = |kind: u32, flags: u8| [&kind.to_be_bytes()[..], &[flags, 0, 0, 0]].concat();
-    // In and out; but nobody is given a token of zeros.
+    // In and out; but no initiator is given a token of zeros.
     let types = [types(TYPE_VULNERABLE, 0x03), types(TYPE_ZEROS, 0x02)].concat();
     descriptor(&mut page, 0x0108, &[&[0, 0], &(types.len() as u16).to_be_bytes(), &types]);
     let running = (MAX_RUNNING as u32).to_be_bytes();

@@ -180,7 +180,7 @@ impl Copies {
         Ok(bytes)
     }
 
-    /// RECEIVE ROD TOKEN INFORMATION: told once, whole, or given up by whoever has no room for any of it.
+    /// RECEIVE ROD TOKEN INFORMATION: told once, whole, or given up by an initiator that has no room for any of it.
     pub fn information(&self, list: u32, room: usize) -> Result<Vec<u8>, Sense> {
         // Not to be known, and never to be asked again.
         const UNKNOWN_DELAY: u32 = 1000;

@@ -1,10 +1,10 @@
 //! Tokens: what stands for blocks of a unit as they were when it was made.
 //!
-//! A token is kept with the unit that it was made of. It is found only by whoever has that unit within reach, so it is
+//! A token is kept with the unit that it was made of. It is found only by an initiator that reaches that unit, so it is
 //! worth nothing to those who were not given the unit; and its random bytes keep others from guessing it.
 //!
 //! ```text
-//!   made ──▶ good ──▶ forgotten: nobody used it for its timeout, it was deleted, or its unit is no longer served
+//!   made ──▶ good ──▶ forgotten: it was not used for its timeout, it was deleted, or its unit is no longer served
 //!              └────▶ revoked: blocks of it were changed, so it stands for nothing any more
 //! ```
 //!

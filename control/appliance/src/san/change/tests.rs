@@ -136,7 +136,7 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
     }
 }
 
-/// Two LUNs of one number are fine while nobody sees both; a change of groups that lets somebody see both is refused.
+/// Two LUNs of one number are fine while no initiator sees both; a change of groups that lets one see both is refused.
 #[test]
 fn groups_do_not_come_to_share_a_number() {
     let mut kept = Kept::new("numbers");
