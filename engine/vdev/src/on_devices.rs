@@ -17,8 +17,8 @@ pub struct DeviceRange {
 }
 
 impl Top {
-    /// The parts of the devices that hold `len` bytes at `offset`; both are whole allocation units. A group that is not there has
-    /// none.
+    /// The parts of the devices that hold `len` bytes at `offset`; both are whole allocation units. A group that is not
+    /// there has none.
     pub fn on_devices(&self, offset: u64, len: u64) -> Vec<DeviceRange> {
         let mut found = Vec::new();
         collect(&self.node(), offset, len, &mut found);
