@@ -8,7 +8,7 @@
 //!           ├─ ls  stat  find  cat
 //!           │  cp  tar                  files, without mounting anything
 //!           ├─ shell                    the contexts of an appliance
-//!           ├─ top    calc              performance: what goes on, and its arithmetic
+//!           ├─ top    calc   doctor     performance: what goes on, its arithmetic, what to change
 //!           ├─ inspect   bench          tools
 //!           └─ completions   man   help
 //! ```
@@ -16,6 +16,7 @@
 //! Not here: what the words mean for a pool; the appliance says whether a value will do.
 
 pub mod calc;
+pub mod doctor;
 mod examples;
 pub mod rescue;
 pub mod shell;
@@ -91,6 +92,10 @@ pub enum Command {
     /// Bandwidth is operations per second times transfer size; what is outstanding is operations per second times response
     /// time (Little's law). Give two of either three, and the others follow.
     Calc(calc::Calc),
+    /// Find what is set wrong here and on clients, and say what to change
+    ///
+    /// Each advice has what was seen, what it costs, the fix for each system and the way back. Nothing is changed.
+    Doctor(doctor::Doctor),
     /// Look into pools without importing or changing them
     Inspect(tools::Inspect),
     /// Measure the engine beside what it is compared with
@@ -332,7 +337,7 @@ pub fn command_line(normalized: &[String]) -> String {
 
 /// Commands of OpenZFS that this program does not have yet, so that they are not taken for typing errors.
 const NOT_YET: &[(&str, &[&str])] = &[
-    ("zpool", &["checkpoint", "ddtprune", "initialize", "prefetch", "reguid", "split", "trim", "upgrade"]),
+    ("zpool", &["checkpoint", "ddtprune", "prefetch", "reguid", "split"]),
     (
         "zfs",
         &[

@@ -13,6 +13,7 @@
 
 pub mod args;
 pub mod calc;
+pub mod doctor;
 mod session;
 pub mod status;
 pub mod text;

@@ -12,12 +12,14 @@
 //!                  ├─ status, down, top ▶ the daemon of this home, which must run
 //!                  ├─ ls, stat, find,
 //!                  │  cat, cp, tar ──▶ rescue: files of a pool that is only read
+//!                  ├─ doctor ────────▶ doctor: that daemon's facts, or a file of facts
 //!                  ├─ inspect, bench ▶ tools: no appliance at all
 //!                  └─ completions, man, help
 //! ```
 //!
 //! Exit codes: 0, 1 when something failed, 2 when the words make no sense.
 
+mod doctor;
 mod kept;
 mod local;
 mod log;
@@ -118,6 +120,7 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
             with_caller(&mut daemon, line, |session| cli::top::run(session, &args))
         }
         Command::Calc(args) => cli::calc::run(&mut std::io::stdout(), &args),
+        Command::Doctor(args) => doctor::run(home, args, line),
         Command::Inspect(args) => tools::inspect(args),
         Command::Bench(args) => tools::bench(home, args),
     }

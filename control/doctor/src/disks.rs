@@ -1,6 +1,7 @@
 //! Which disks of a host are LUNs of ours, and how large their blocks are.
 //!
-//! A disk is ours when its world-wide name is that of a LUN that the appliance told of, or when it says our vendor. The block size is
+//! A disk is ours when its world-wide name is that of a LUN that the appliance told of, or when it says our vendor.
+//! The block size is
 //! the LUN's; where only the host was asked, what the LUN exports as its granularity (`minimum_io_size`).
 
 use crate::Facts;

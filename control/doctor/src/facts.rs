@@ -7,7 +7,8 @@
 //!   end
 //! ```
 //!
-//! The last line tells a whole file from one that was cut short. Facts come from strangers: the size is bounded, bytes that are no UTF-8
+//! The last line tells a whole file from one that was cut short. Facts come from strangers: the size is bounded,
+//! bytes that are no UTF-8
 //! are replaced, and what a value means is up to the rules.
 
 use std::collections::BTreeMap;

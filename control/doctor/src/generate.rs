@@ -1,6 +1,7 @@
 //! Files for one deployment: a udev rule, multipath.conf, lines of fstab, a piece of my.cnf.
 //!
-//! What comes from outside (mount points, device names) is checked or escaped as the reader of each file needs it: nothing that a name
+//! What comes from outside (mount points, device names) is checked or escaped as the reader of each file needs it:
+//! nothing that a name
 //! contains can end a line or open another setting.
 
 use crate::settings::shown;
@@ -64,7 +65,8 @@ fn fstab_word(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// Settings of InnoDB for data on a LUN with blocks of `block` bytes, mounted at `data`, and its log at `log`. Errors: a block that is no
+/// Settings of InnoDB for data on a LUN with blocks of `block` bytes, mounted at `data`, and its log at `log`.
+/// Errors: a block that is no
 /// page, a place that an option file cannot hold.
 pub fn my_cnf(block: u64, data: &str, log: &str) -> Result<String, String> {
     if ![4096, 8192, 16384, 32768, 65536].contains(&block) {

@@ -1,18 +1,21 @@
 //! The adviser: facts in, advice out.
 //!
 //! ```text
-//!   host.sh on a client ──┐ "KEY<tab>LINE"                       ┌─ rules::transfer   how a host cuts and queues requests
-//!                         ├──▶ Facts ──▶ examine ──▶ RULES ──────┼─ rules::config     files of the host: mounts, iSCSI, databases
-//!   the appliance's own ──┘                │                     └─ rules::pool       pools, datasets and LUNs of ours
-//!                                          ▼
+//!   host.sh on a client ──┐                                      ┌─ rules::transfer  how a host cuts and queues requests
+//!                         ├──▶ Facts ──▶ examine ──▶ RULES ──────┼─ rules::waits     what its own counters say
+//!   the appliance's own ──┘                │                     ├─ rules::config    files of the host
+//!                                          ▼                     └─ rules::pool      pools, datasets and LUNs of ours
 //!                                Advice: seen, cost, fix for each system, way back
 //! ```
 //!
-//! A rule is a pure function over [`Facts`]: no file is read, no clock asked, nothing changed. A fact that is missing or makes no sense
-//! is no reason for advice: rules say something only about what was seen. [`generate`] writes the files that the advice speaks of, for
+//! A rule is a pure function over [`Facts`]: no file is read, no clock asked, nothing changed. A fact that is
+//! missing or makes no sense
+//! is no reason for advice: rules say something only about what was seen. [`generate`] writes the files that the
+//! advice speaks of, for
 //! one deployment.
 //!
-//! Invariants: whatever the facts are, [`examine`] ends without a panic; what comes from facts is printed without control characters;
+//! Invariants: whatever the facts are, [`examine`] ends without a panic; what comes from facts is printed without
+//! control characters;
 //! each advice has a fix and a way back.
 
 mod advice;

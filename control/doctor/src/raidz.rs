@@ -1,6 +1,7 @@
 //! What a block takes on a raidz group: data, parity, and the padding that keeps holes usable.
 
-/// Sectors that `block` bytes take on `disks` disks with `parity`, in sectors of `1 << ashift` bytes: data, parity, padding. None where
+/// Sectors that `block` bytes take on `disks` disks with `parity`, in sectors of `1 << ashift` bytes: data, parity,
+/// padding. None where
 /// such a group cannot be.
 pub fn sectors(block: u64, disks: u64, parity: u64, ashift: u32) -> Option<(u64, u64, u64)> {
     let columns = disks.checked_sub(parity).filter(|data| *data > 0 && (1..=3).contains(&parity))?;

@@ -2,7 +2,8 @@
 
 use crate::Facts;
 
-/// The last `name = value` of files whose names `is_file` accepts, and the file it is in. In the manner of databases, `-` and `_` in
+/// The last `name = value` of files whose names `is_file` accepts, and the file it is in. In the manner of
+/// databases, `-` and `_` in
 /// names are the same.
 pub fn setting<'a>(
     facts: &'a Facts,

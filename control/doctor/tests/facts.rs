@@ -1,4 +1,7 @@
-//! Hosts and pools that are set wrong, each found with its fix; healthy ones, of which nothing is said; and facts from strangers.
+//! Hosts and pools that are set wrong, each found with its fix; healthy ones, of which nothing is said; and facts
+//! from strangers.
+
+#![allow(clippy::unwrap_used)]
 
 use doctor::{Advice, Facts, HOST_SCRIPT, RULES, examine, render};
 use std::collections::BTreeSet;
@@ -249,4 +252,40 @@ fn the_script_judges_this_very_machine() {
     let facts = Facts::parse(&gathered(&["/bin/sh"], Path::new(""))).unwrap();
     assert_eq!(facts.text("/proc/sys/kernel/ostype"), Some("Linux"));
     assert!(examine(&facts).iter().all(|advice| !advice.fixes.is_empty()));
+}
+
+/// What reads fstab reads one mount of it, whatever a name contains.
+#[test]
+fn lines_of_fstab_are_read_back_as_they_were_meant() {
+    let file = std::env::temp_dir().join(format!("cenote-fstab-{}", std::process::id()));
+    for at in [
+        "/mysql/san/innodb-data",
+        "/with blank",
+        "/with#hash",
+        "/tab\there",
+        "/back\\slash",
+        "/line\n/dev/sda / ext4 x 0 0",
+        "/é",
+    ] {
+        let line = doctor::generate::fstab_line("/dev/mapper/mpatha1", at).unwrap();
+        std::fs::write(&file, &line).unwrap();
+        let read = |column: &str| {
+            let words = ["--raw", "--noheadings", "--output", column, "--tab-file"];
+            let output = Command::new("findmnt")
+                .env("LC_ALL", "C")
+                .args(words)
+                .arg(&file)
+                .output()
+                .expect("findmnt of util-linux");
+            assert!(output.status.success(), "{line}: {output:?}");
+            String::from_utf8(output.stdout).unwrap().trim_end().to_string()
+        };
+        // Raw output has what is not plain in hexadecimal, byte by byte.
+        let is_plain = |b: u8| b.is_ascii_graphic() && b != b'\\';
+        let shown = |b: u8| if is_plain(b) { char::from(b).to_string() } else { format!("\\x{b:02x}") };
+        let meant: String = at.bytes().map(shown).collect();
+        assert_eq!((read("TARGET"), read("FSTYPE")), (meant, "xfs".into()), "{line}");
+        assert_eq!(read("OPTIONS"), "noatime,logbufs=8,logbsize=256k,_netdev");
+    }
+    std::fs::remove_file(&file).unwrap();
 }

@@ -82,6 +82,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ops::Range;
     use units::Compression;
 
     fn log(first: u64, daddr: u64, asize: u64) -> LogPointer {
@@ -119,14 +120,14 @@ mod tests {
         ring.hand += 4000;
         assert_eq!(ring.make_room(4000, 0), Some(vec![]));
         ring.hand += 4000;
-        assert_eq!(ring.make_room(4000, 1000), Some(vec![1000..6000]));
+        assert_eq!(ring.make_room(4000, 1000).as_deref(), Some(&[Range { start: 1000, end: 6000 }][..]));
         assert_eq!((ring.hand, ring.evict, ring.is_first_sweep), (1000, 6000, false));
         ring.hand += 4000;
         assert_eq!(ring.make_room(1000, 0), Some(vec![]), "it was made free already");
         ring.hand += 1000;
-        assert_eq!(ring.make_room(5000, 100), Some(vec![6000..11_000]));
+        assert_eq!(ring.make_room(5000, 100).as_deref(), Some(&[Range { start: 6000, end: 11_000 }][..]));
         ring.hand += 5000;
-        assert_eq!(ring.make_room(1, 0), Some(vec![1000..1001]));
+        assert_eq!(ring.make_room(1, 0).as_deref(), Some(&[Range { start: 1000, end: 1001 }][..]));
         assert_eq!(ring.make_room(10_001, 0), None, "more than the device has");
     }
 

@@ -3,8 +3,7 @@
 //! ```text
 //!   Counter (one for each open statistic)
 //!     ├ List of thread A    rows that A counts for all open statistics of the family: see `rows`
-//!     ├ Table of thread A   what rows cannot hold: by offset, by file, and events of places beyond the bounded number of
-//! rows.
+//!     ├ Table of thread A   what rows cannot hold: by offset, by file, and events of places beyond the number of rows.
 //!     │                     cells: only A adds to them, plain load, add, store; names of the cells, if they have any
 //!     ├ List, Table of thread B
 //!     └ take()              what each cell has more than at the last look

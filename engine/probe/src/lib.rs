@@ -10,9 +10,9 @@
 //!   Io             what is counted of each client whether it is read or not, besides
 //! ```
 //!
-//! An event costs one load where nothing of its family is open. Where something is, this thread adds to memory that only it
-//! writes, once for all open statistics that need the same of an event. Nothing is sampled and nothing is lost; a reader
-//! never stops a writer. A breakdown by words is bounded: the rest is [`Key::Other`], and the sum still agrees.
+//! An event costs one load where nothing of its family is open. Where something is, this thread adds to memory that
+//! only it writes, once for all open statistics that need the same of an event. Nothing is sampled and nothing is lost;
+//! a reader never stops a writer. A breakdown by words is bounded: the rest is [`Key::Other`], and the sum still agrees.
 //!
 //! Not here: what is kept over time, and what is made of it (analytics); what `zpool iostat` shows, which each leaf counts
 //! always (`vdev`).

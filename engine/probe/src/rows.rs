@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   one thread, one family
-//!                              column 0   column 1    column 2            …       what any open statistic needs, each once
+//!                              column 0   column 1    column 2            …     each once, however many need it
 //!   (place, op, other word)    events     bytes       events by size
-//!   client A, read             ▪          ▪           ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪             a row: only this thread adds to it
+//!   client A, read             ▪          ▪           ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪             a row
 //!   client A, write            ▪          ▪           ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪
 //!   client B, read             …
 //! ```

@@ -1,6 +1,6 @@
 //! Pools whose power was cut, as `zdb` sees them: as the cut left them, and after their recovery.
 //!
-//! A third of the moments that are worth a look is looked at, another third on another day.
+//! Of the moments that are worth a look a third is looked at, drawn by the seed of the day.
 
 use interop::Scratch;
 use interop::harness::{self, Need, trial};

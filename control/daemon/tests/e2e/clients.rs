@@ -41,8 +41,9 @@ fn knows_xfs() -> bool {
 
 /// Waits until a program has made its file or socket.
 pub fn until_there(file: &Path) {
-    let until = Instant::now() + Duration::from_secs(20);
-    while !file.exists() && Instant::now() < until {
+    let until = Instant::now() + Duration::from_secs(120);
+    while !file.exists() {
+        assert!(Instant::now() < until, "{} does not come", file.display());
         std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -14,7 +14,9 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use torture::pattern;
 
 /// File systems, and where they are below the scratch directory: the pool's own, one in it, one below that, a clone, and
@@ -31,12 +33,15 @@ const PLACES: [(&str, &str); 5] = [
 /// the others the next daemon begins at once, while the devices may still be writing for the one before.
 const MANY: u64 = 20;
 
+/// How long the last kill waits for files of every writer: on a busy machine all the kills before may have come too early.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 /// What is owed in one file system: the files with what they hold, and what the writer was about when it was stopped.
 #[derive(Default)]
 struct Ledger {
     owed: BTreeMap<String, Vec<u8>>,
     unsure: Option<String>,
-    made: u64,
+    made: Arc<AtomicU64>,
     removed: u64,
 }
 
@@ -89,21 +94,27 @@ pub fn survive(home: &Scratch, kills: u64, limit: Option<u64>) -> Result<(), Str
             assert!(daemon.signal(Signal::INT), "it ends in peace when it is told to");
             break;
         }
-        let least = ledgers.iter().map(|ledger| ledger.made).min().unwrap_or(0);
+        let made: Vec<Arc<AtomicU64>> = ledgers.iter().map(|ledger| ledger.made.clone()).collect();
+        let least = || made.iter().map(|made| made.load(Ordering::Relaxed)).min().unwrap_or(0);
+        let before = least();
         std::thread::scope(|threads| {
             for ((_, at), ledger) in PLACES.iter().zip(&mut ledgers) {
                 let (at, seed) = (home.join(at), rng.next_u64());
                 threads.spawn(move || write_files(&at, ledger, seed));
             }
             std::thread::sleep(Duration::from_millis(20 + rng.below(800)));
+            let until = Instant::now() + PATIENCE;
+            while kill + 1 == kills && least() == 0 && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(10));
+            }
             assert!(!daemon.signal(Signal::KILL), "it was killed");
         });
-        let now = ledgers.iter().map(|ledger| ledger.made).min().unwrap_or(0);
-        println!("kill {}: at least {} files more in each file system", kill + 1, now - least);
+        println!("kill {}: at least {} files more in each file system", kill + 1, least() - before);
     }
-    let (made, removed) = ledgers.iter().fold((0, 0), |sum, l| (sum.0 + l.made, sum.1 + l.removed));
-    println!("kills {kills}, files synced {made}, removed {removed}, failures 0");
-    assert!(ledgers.iter().all(|ledger| ledger.made > 0), "a writer has done nothing");
+    let made = |ledger: &Ledger| ledger.made.load(Ordering::Relaxed);
+    let (all, removed) = ledgers.iter().fold((0, 0), |sum, l| (sum.0 + made(l), sum.1 + l.removed));
+    println!("kills {kills}, files synced {all}, removed {removed}, failures 0");
+    assert!(ledgers.iter().all(|ledger| made(ledger) > 0), "a writer has done nothing");
     Ok(())
 }
 
@@ -165,7 +176,7 @@ fn write_files(directory: &Path, ledger: &mut Ledger, seed: u64) {
                 return;
             }
             ledger.owed.insert(name, bytes);
-            ledger.made += 1;
+            ledger.made.fetch_add(1, Ordering::Relaxed);
         }
         ledger.unsure = None;
     }

@@ -307,7 +307,8 @@ pub fn slow_log(facts: &Facts) -> Vec<Advice> {
     all(facts, "log ").into_iter().filter_map(slow).collect()
 }
 
-/// The endurance budget: capacity × drive writes per day, over a day. 700 GB × 10 are 81 MB/s; 83 come out where GB are taken as binary.
+/// The endurance budget: capacity × drive writes per day, over a day. 700 GB × 10 are 81 MB/s; 83 come out where GB
+/// are taken as binary.
 pub fn cache_wear(facts: &Facts) -> Vec<Advice> {
     let worn = |(key, name): (String, &str)| {
         let (size, dwpd) =

@@ -177,7 +177,8 @@ pub fn read_ahead(facts: &Facts) -> Vec<Advice> {
     })
 }
 
-/// A partition begins inside a block. The document's own words for it are "32" and "multiples of 256": sectors, 16 KiB and 128 KiB.
+/// A partition begins inside a block. The document's own words for it are "32" and "multiples of 256": sectors, 16
+/// KiB and 128 KiB.
 pub fn alignment(facts: &Facts) -> Vec<Advice> {
     let of_disk = |disk: &Disk| -> Vec<Advice> {
         let prefix = format!("/sys/block/{}/", disk.name);

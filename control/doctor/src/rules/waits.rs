@@ -1,4 +1,5 @@
-//! What a host's own counters say: where requests wait, and how large they are. Two samples of `/proc/diskstats`, apart by as many
+//! What a host's own counters say: where requests wait, and how large they are. Two samples of `/proc/diskstats`,
+//! apart by as many
 //! seconds as the script says.
 
 use super::transfer::each;

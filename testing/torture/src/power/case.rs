@@ -4,7 +4,7 @@ use super::client::{Faith, Shared, lock};
 use super::figures::{Failure, Figures};
 use super::history::History;
 use super::judge::{Contents, Promise, agree, begin_with, dump, look, look_and_photograph};
-use super::known::{Known, LABELS, words};
+use super::known::{Known, LABELS, base_of, words};
 use super::name::Case;
 use super::round::{DIR, Keep, Picture, base, photograph, work};
 use super::workload::Workload;
@@ -122,17 +122,11 @@ impl Runner {
     /// Runs one case as thoroughly as asked; a case with a spot runs that alone.
     pub fn run(&mut self, case: &Case, effort: Effort) -> Figures {
         codec::checksum::sealed::remember_hashes(LABELS);
-        let name = case.setup.to_string();
-        if !self.bases.contains_key(&name) {
-            let made = catch_unwind(|| base(&case.setup));
-            let made = made.unwrap_or_else(|panic| Err(units::Error::corrupt(words(&*panic))));
-            match made {
-                Ok(made) => _ = self.bases.insert(name.clone(), made),
-                Err(e) => return Figures::failed(case.to_string(), format!("the first pool: {e}")),
-            }
-        }
+        let (disks, history) = match base_of(&mut self.bases, case.setup.to_string(), || base(&case.setup)) {
+            Ok(base) => base,
+            Err(e) => return Figures::failed(case.to_string(), format!("the first pool: {e}")),
+        };
         let effort = if case.spot.is_some() { Effort::REPLAY } else { effort };
-        let (disks, history) = &self.bases[&name];
         let known = Known::default();
         let mut run = Run { case, effort, ways: &self.ways, figures: Figures::default(), round: 0, known };
         run.figures.workloads = 1;

@@ -9,11 +9,31 @@ use sim::Disks;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use units::Result;
+use units::{Error, Result};
 
 /// Of so many parts of labels the hashes are remembered: each look reads the labels of up to five devices three times, and
 /// to hash them was half of all the work.
 pub const LABELS: usize = 64;
+
+/// So many first pools are kept, to begin other cases with. One takes some 4 MiB, and there are thousands of setups: a proof
+/// that kept all of them took 3 GB in an hour.
+pub(super) const BASES: usize = 32;
+
+/// The first pool of a setup: one of those that are kept, or made now.
+pub(super) fn base_of<T>(
+    bases: &mut BTreeMap<String, T>,
+    setup: String,
+    make: impl FnOnce() -> Result<T> + std::panic::UnwindSafe,
+) -> Result<&T> {
+    if !bases.contains_key(&setup) {
+        let made = catch_unwind(make).unwrap_or_else(|panic| Err(Error::corrupt(words(&*panic))))?;
+        if bases.len() >= BASES {
+            bases.clear();
+        }
+        bases.insert(setup.clone(), made);
+    }
+    Ok(&bases[&setup])
+}
 
 /// What a look at a state has found, or why it failed.
 pub type Seen<T> = std::result::Result<Arc<T>, String>;
@@ -78,6 +98,24 @@ impl<T> Known<T> {
 mod tests {
     use super::*;
     use sim::Model;
+
+    #[test]
+    fn first_pools_are_made_once_as_long_as_they_are_few_and_all_are_never_kept() {
+        let mut bases = BTreeMap::new();
+        let mut made = Vec::new();
+        for setup in [0, 1, 0].into_iter().chain(0..3 * BASES) {
+            let name = setup.to_string();
+            if !bases.contains_key(&name) {
+                made.push(setup);
+            }
+            assert_eq!(*base_of(&mut bases, name, move || Ok(setup)).unwrap(), setup);
+            assert!(bases.len() <= BASES, "{}", bases.len());
+        }
+        assert_eq!(made, (0..3 * BASES).collect::<Vec<_>>());
+        let failed = base_of(&mut bases, "bad".into(), || panic!("stuck")).unwrap_err();
+        assert!(failed.to_string().contains("stuck"), "{failed}");
+        assert!(!bases.contains_key("bad"));
+    }
 
     #[test]
     fn a_state_is_looked_at_once_and_another_again() {

@@ -5,8 +5,7 @@ use super::super::client::{Faith, Shared, lock};
 use super::super::figures::{Failure, Figures};
 use super::super::history::History;
 use super::super::judge::{Promise, dump};
-use super::super::known::words;
-use super::super::known::{Known, LABELS};
+use super::super::known::{Known, LABELS, base_of, words};
 use super::super::round::{DIR, Keep, Picture, TXG_TIMEOUT, new_disks, photograph};
 use super::super::setup::{Place, Setup};
 use super::check::{Found, FoundFile, check};
@@ -67,23 +66,19 @@ impl FileRunner {
 
     pub fn run(&mut self, case: &FileCase, effort: Effort) -> Figures {
         codec::checksum::sealed::remember_hashes(LABELS);
-        let name = case.setup.to_string();
-        if !self.bases.contains_key(&name) {
-            let made = catch_unwind(|| base(case.setup));
-            match made.unwrap_or_else(|panic| Err(Error::corrupt(words(&*panic)))) {
-                Ok(made) => _ = self.bases.insert(name.clone(), made),
-                Err(e) => {
-                    let why = format!("the first pool: {e}");
-                    let failures = vec![Failure { case: case.to_string(), why }];
-                    return Figures { failures, ..Figures::default() };
-                }
+        let disks = match base_of(&mut self.bases, case.setup.to_string(), || base(case.setup)) {
+            Ok(base) => base.fork(),
+            Err(e) => {
+                let why = format!("the first pool: {e}");
+                let failures = vec![Failure { case: case.to_string(), why }];
+                return Figures { failures, ..Figures::default() };
             }
-        }
+        };
         let effort = if case.spot.is_some() { Effort::REPLAY } else { effort };
         let known = Known::default();
         let mut run = Run { case, effort, ways: &self.ways, figures: Figures::default(), known };
         run.figures.workloads = 1;
-        run.all(self.bases[&name].fork());
+        run.all(disks);
         run.figures.states = run.known.count();
         run.figures
     }

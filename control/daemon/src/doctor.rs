@@ -1,0 +1,53 @@
+//! `cenote doctor`: where its facts come from.
+//!
+//! What is said of pools needs them open: the daemon's, or the home's. What a client's script printed is judged
+//! without any; LUNs of a
+//! daemon that runs are known by name then.
+
+use crate::{running, with_caller, with_session};
+use appliance::Home;
+use cli::Failure;
+use cli::args::doctor::{Doctor, What};
+use std::io::{Read, Write};
+use std::path::Path;
+
+/// More than any host says; the rest is not read.
+const FACTS_MAX: u64 = 32 << 20;
+
+pub fn run(home: &Home, args: Doctor, line: String) -> Result<(), Failure> {
+    match args.what {
+        None => with_session(home, line, cli::doctor::here),
+        Some(What::Host { facts: None }) => print(::doctor::HOST_SCRIPT),
+        Some(What::Host { facts: Some(file) }) => {
+            let bytes = read(&file)?;
+            let mut text = String::new();
+            match running(home)? {
+                Some(mut daemon) => with_caller(&mut daemon, line, |session| {
+                    text = cli::doctor::host(Some(session), &bytes)?;
+                    Ok(())
+                })?,
+                None => text = cli::doctor::host(None, &bytes)?,
+            }
+            print(&text)
+        }
+        Some(What::Blocksize { share }) => {
+            with_session(home, line, |session| cli::doctor::blocksize(session, &share))
+        }
+        Some(What::Generate { file }) => print(&cli::doctor::generate(&file)?),
+    }
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let done = match file == Path::new("-") {
+        true => std::io::stdin().lock().take(FACTS_MAX).read_to_end(&mut bytes),
+        false => std::fs::File::open(file).and_then(|opened| opened.take(FACTS_MAX).read_to_end(&mut bytes)),
+    };
+    done.map_err(|e| Failure::Failed(format!("cannot read the facts in '{}': {e}", file.display())))?;
+    Ok(bytes)
+}
+
+/// Prints, and ends quietly when nobody reads any more.
+fn print(text: &str) -> Result<(), Failure> {
+    std::io::stdout().write_all(text.as_bytes()).map_err(|_| Failure::Told)
+}
