@@ -22,26 +22,28 @@ POOL  FEATURE
 ";
 
 pub(super) fn run(session: &mut Session<'_>, args: &Upgrade) -> Outcome {
-    session.print(HEAD)?;
     if !args.all && args.pools.is_empty() {
         let updates = deferred(session, &[])?;
-        return session.print(&list(&updates));
+        return session.print(&format!("{HEAD}{}", list(&updates)));
     }
     let mut names = args.pools.clone();
     if args.all {
         names = deferred(session, &[])?.into_iter().map(|update| update.pool).collect();
         names.dedup();
         if names.is_empty() {
-            return session.print(
-                "All pools are already formatted using feature flags.\n\n\
-                 Every feature flags pool already has all supported and requested features enabled.\n",
-            );
+            return session.print(&format!(
+                "{HEAD}All pools are already formatted using feature flags.\n\n\
+                 Every feature flags pool already has all supported and requested features enabled.\n"
+            ));
         }
     }
+    // Before the first that is done: what fails says nothing on the standard output.
+    let mut head = HEAD;
     session.for_each(&names, |session, name| {
         let request = Request::ApplyUpdates { pool: name.into(), features: Vec::new() };
         let enabled = expect_reply!(session.ask(request)?, Reply::DeferredUpdates(updates) => updates);
-        session.print(&enabled_on(name, &enabled))
+        let head = std::mem::take(&mut head);
+        session.print(&format!("{head}{}", enabled_on(name, &enabled)))
     })
 }
 
