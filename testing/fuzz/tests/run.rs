@@ -108,6 +108,11 @@ fn no_body_of_the_api_does_harm() {
 }
 
 #[test]
+fn no_cache_device_does_harm() {
+    run("cache_device");
+}
+
+#[test]
 fn every_target_has_a_test_and_a_harness() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (tests, manifest) =

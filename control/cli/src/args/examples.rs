@@ -59,7 +59,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("inspect verify", &["cenote inspect verify -d /disks tank"]),
     ("doctor", &["cenote doctor"]),
-    ("doctor host", &["cenote doctor host > facts.sh", "cenote doctor host --facts facts.txt"]),
+    ("doctor host", &["cenote doctor host", "cenote doctor host --facts facts.txt"]),
     ("doctor blocksize", &["cenote doctor blocksize tank/mysql/innodb-data"]),
     ("doctor generate udev", &["cenote doctor generate udev --block 1M"]),
     (
