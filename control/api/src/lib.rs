@@ -37,7 +37,6 @@ pub mod shares;
 mod snapshots;
 mod space;
 mod stats;
-mod sweep;
 mod tunable;
 mod updates;
 
@@ -62,7 +61,6 @@ pub use services::{ServiceState, Services, Switch};
 pub use snapshots::{Hold, ShareDeed, ShareSnapshot, Snapshots};
 pub use space::{FileProject, ObjectUsage, ProjectOf, Usage, Whose};
 pub use stats::{Flushes, IoClass, IoKind, VdevStats};
-pub use sweep::{SweepAction, SweepKind, SweepState, Swept};
 pub use tunable::Tunable;
 pub use updates::DeferredUpdate;
 

@@ -30,7 +30,6 @@ mod remove;
 mod scrub;
 mod set;
 mod state;
-mod sweep;
 mod updates;
 pub(crate) mod vdevs;
 

@@ -382,7 +382,6 @@ impl Pool {
         self.start();
         self.replay_logs().await?;
         self.load_autotrim().await?;
-        self.load_sweeps().await?;
         self.say_whose().await
     }
 

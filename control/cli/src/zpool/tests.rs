@@ -151,7 +151,7 @@ fn list_with_vdevs_stands_in_columns() {
     );
 }
 
-pub(super) fn status(line: &str) -> Status {
+fn status(line: &str) -> Status {
     match command(line) {
         Command::Status(status) => status,
         other => panic!("{other:?}"),
