@@ -62,10 +62,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("doctor host", &["cenote doctor host", "cenote doctor host --facts facts.txt"]),
     ("doctor blocksize", &["cenote doctor blocksize tank/mysql/innodb-data"]),
     ("doctor generate udev", &["cenote doctor generate udev --block 1M"]),
-    (
-        "doctor generate multipath",
-        &["cenote doctor generate multipath --vendor SUN --product 'ZFS Storage 7430'"],
-    ),
+    ("doctor generate multipath", &["cenote doctor generate multipath --vendor SUN"]),
     ("doctor generate fstab", &["cenote doctor generate fstab /dev/mapper/mpatha /mysql/san/innodb-data"]),
     ("doctor generate mysql", &["cenote doctor generate mysql --block 16K"]),
     ("bench engine", &["cenote bench engine", "cenote bench engine --dir /dev/shm --size 1G --seconds 5"]),
