@@ -58,11 +58,14 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     log.encode(&mut Writer::native(&mut whole));
     let mut packed = vec![0; LOG_SIZE];
     let len = codec::compress::compress(Compression::Lz4, &whole, &mut packed).expect("zeros compress");
-    let with = |log: &[u8]| {
+    // A ring that was written all over.
+    let later = L2Header { evict: DATA_OFFSET + 8192, flags: 0, ..header.clone() };
+    let with = |header: &L2Header, log: &[u8]| {
         let mut bytes = vec![0; L2Header::SIZE];
         header.encode(&mut Writer::native(&mut bytes));
         bytes.extend(log);
         bytes
     };
-    vec![with(&packed[..len.next_multiple_of(512)]), with(&whole), with(&[])]
+    let packed = &packed[..len.next_multiple_of(512)];
+    vec![with(&header, packed), with(&header, &whole), with(&header, &[]), with(&later, packed)]
 }
