@@ -47,7 +47,7 @@ fn read(file: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Prints, and ends quietly when nobody reads any more.
+/// Prints, and ends quietly when its output is read no more.
 fn print(text: &str) -> Result<(), Failure> {
     std::io::stdout().write_all(text.as_bytes()).map_err(|_| Failure::Told)
 }

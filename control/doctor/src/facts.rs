@@ -25,7 +25,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Reads what the script printed. Errors are one line, for whoever has run it.
+    /// Reads what the script printed. Errors are one line.
     pub fn parse(bytes: &[u8]) -> Result<Facts, String> {
         if bytes.len() > BYTES_MAX {
             return Err(format!(

@@ -215,7 +215,7 @@ pub struct EntryProp {
 impl EntryProp {
     pub const RECENT: u8 = 1;
     pub const FREQUENT: u8 = 3;
-    /// Codes of kinds of block are theirs who wrote them: 0 is data, 1 metadata.
+    /// Codes of kinds of block are those of the cache that wrote them: 0 is data, 1 metadata.
     const KIND: u32 = 48;
 
     fn decode(word: u64, r: &Reader<'_>) -> Result<EntryProp> {

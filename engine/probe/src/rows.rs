@@ -77,7 +77,7 @@ impl Row {
     }
 }
 
-/// The rows of one thread, as those who look at them have it.
+/// The rows of one thread, as its readers have them.
 #[derive(Default)]
 pub(crate) struct List {
     rows: Mutex<Vec<Arc<Row>>>,

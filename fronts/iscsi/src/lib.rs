@@ -9,7 +9,7 @@
 //!   login          a question of the client -> the answer, or the refusal           (pure)
 //!   session        one connection: logs in, then commands and data until either side leaves
 //!   server         listens at portals, spreads connections over the cores, watches over them
-//!   directory      what we need from the owner of the targets: who may see what
+//!   directory      what we need from the owner of the targets: what each initiator may see
 //! ```
 //!
 //! A session has one connection, and errors are recovered from by a new session (level 0). Discovery, CHAP in both

@@ -126,7 +126,7 @@ impl Iscsi {
         }
     }
 
-    /// Waits until initiators see what there was at `generation`: whoever is told that a LUN was made may look for it at
+    /// Waits until initiators see what there was at `generation`: a client that is told of a new LUN may look for it at
     /// once. Not for ever: there may be a pool that does not answer.
     pub(crate) async fn followed(&self, generation: u64) {
         let directory = &self.directory;
