@@ -1,4 +1,12 @@
-//! The second level of the cache, on flash.
+//! Cache devices (L2ARC) as OpenZFS writes them: a header, a ring of cached blocks, and logs among these that say what
+//! each is.
+//!
+//! ```text
+//!   header ──▶ newest log ──▶ the one before ──▶ …     Chain: read and checked, newest first
+//!   start ─────── hand ─── evict ────────── end        Ring: what is written next, and what is forgotten for it
+//! ```
+//!
+//! Not here yet: blocks are neither cached nor served; devices are carried along, and `inspect` shows what they hold.
 
 mod chain;
 mod ring;
