@@ -24,6 +24,11 @@ const MODE: u32 = 0o700;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home(PathBuf);
 
+/// What the name of a socket may take beside its last byte: `sun_path` of unix(7) has 108.
+const SOCKET_NAME_MAX: usize = 107;
+/// The longest name of a socket in a home, with the slash before it.
+const SOCKET: &str = "/cenote.sock";
+
 /// A pool that is imported, as it is remembered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
@@ -55,16 +60,28 @@ impl Home {
     /// `/var/lib/cenote` for root, else `$XDG_STATE_HOME/cenote`, unless another is given.
     pub fn find(given: Option<&Path>) -> Result<Home> {
         if let Some(dir) = given {
-            return Ok(Home(std::path::absolute(dir).map_err(|e| cannot("find", dir, e))?));
+            return Home::of(std::path::absolute(dir).map_err(|e| cannot("find", dir, e))?);
         }
         if rustix::process::geteuid().is_root() {
-            return Ok(Home("/var/lib/cenote".into()));
+            return Home::of("/var/lib/cenote".into());
         }
         let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let state = from("XDG_STATE_HOME").or_else(|| Some(from("HOME")?.join(".local/state")));
         let state =
             state.ok_or_else(|| Error::invalid("no home directory: use --home DIR or CENOTE_HOME"))?;
-        Ok(Home(state.join("cenote")))
+        Home::of(state.join("cenote"))
+    }
+
+    /// A home whose sockets can have their names.
+    fn of(dir: PathBuf) -> Result<Home> {
+        let (has, most) = (dir.as_os_str().len(), SOCKET_NAME_MAX - SOCKET.len());
+        if has > most {
+            return Err(Error::invalid(format!(
+                "the home {} has a path of {has} bytes: the sockets in it allow {most}; use --home with a shorter one",
+                dir.display()
+            )));
+        }
+        Ok(Home(dir))
     }
 
     /// Makes the directory if it is not there.
@@ -209,6 +226,14 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("cenote-home-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);
         Home::find(Some(&dir)).unwrap()
+    }
+
+    #[test]
+    fn a_home_whose_sockets_could_have_no_name_is_refused() {
+        let deepest = format!("/{}", "x".repeat(94));
+        assert_eq!(Home::find(Some(Path::new(&deepest))).unwrap().socket().as_os_str().len(), 107);
+        let refused = Home::find(Some(Path::new(&format!("{deepest}x")))).unwrap_err().to_string();
+        assert!(refused.contains("has a path of 96 bytes: the sockets in it allow 95"), "{refused}");
     }
 
     #[test]

@@ -221,7 +221,16 @@ fn client_command(uri: &str) -> String {
     [("nbdinfo", ""), ("qemu-img", " info")]
         .iter()
         .find(|(program, _)| in_path(program))
-        .map_or_else(String::new, |(program, verb)| format!("  {program}{verb} {uri}\n"))
+        .map_or_else(String::new, |(program, verb)| format!("  {program}{verb} {}\n", as_word(uri)))
+}
+
+/// The text as one word of a shell: quoted where it has to be.
+fn as_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn in_path(program: &str) -> bool {
@@ -242,16 +251,33 @@ fn own_command(home: &Home) -> String {
         Ok(exe) if in_path("cenote") && exe.parent().is_some_and(is_in_path) => {
             exe.file_name().unwrap_or_default().to_string_lossy().into_owned()
         }
-        Ok(exe) => exe.strip_prefix(&here).unwrap_or(&exe).display().to_string(),
+        Ok(exe) => as_word(&exe.strip_prefix(&here).unwrap_or(&exe).display().to_string()),
         Err(_) => "cenote".into(),
     };
     let usual = Home::find(std::env::var_os("CENOTE_HOME").as_deref().map(Path::new));
     match usual {
         Ok(usual) if usual == *home => program,
-        _ => format!("{program} --home {}", home.dir().display()),
+        _ => format!("{program} --home {}", as_word(&home.dir().display().to_string())),
     }
 }
 
 fn is_in_path(dir: &Path) -> bool {
     std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|d| d == dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::as_word;
+
+    #[test]
+    fn what_is_printed_to_be_typed_is_one_word_of_a_shell() {
+        for plain in ["/tmp/tour", "nbd://127.0.0.1/tank/vol1", "target/release/cenote"] {
+            assert_eq!(as_word(plain), plain);
+        }
+        for text in ["/srv/my disks", "nbd+unix:///t/v?socket=/s", "it's", "", "$(id)", "ü"] {
+            let script = format!("printf %s {}", as_word(text));
+            let printed = std::process::Command::new("sh").args(["-c", &script]).output().unwrap().stdout;
+            assert_eq!(String::from_utf8(printed).unwrap(), text);
+        }
+    }
 }
