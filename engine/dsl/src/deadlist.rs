@@ -17,6 +17,7 @@
 use dmu::{NewObject, Object, Tx};
 use ondisk::{BlockPointer, DeadlistPhys, ObjectType, Space};
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::{Error, ObjectId, Result, Txg};
 
 use crate::bpobj::Bpobj;
@@ -24,16 +25,19 @@ use crate::core::{Core, versions};
 use crate::space::{self, Delta};
 use crate::zaps::{self, Table};
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Deadlist {
     Plain(Bpobj),
     Sorted(Sorted),
 }
 
-#[derive(Clone, Debug)]
+/// One of a deadlist changes it at a time: what it knows of the ranges is kept as long as it lives.
+#[derive(Debug)]
 pub struct Sorted {
     object: Object,
     table: Table,
+    /// The ranges, once they were read. A dataset with thousands of snapshots has thousands.
+    known: Mutex<Option<BTreeMap<Txg, ObjectId>>>,
 }
 
 impl Deadlist {
@@ -44,7 +48,7 @@ impl Deadlist {
         let new = NewObject::new(ObjectType::DEADLIST, 512)
             .with_bonus(ObjectType::DEADLIST_HDR, DeadlistPhys::default().to_bonus());
         let table = zaps::create_with(core.mos(), tx, new, zap::Options::default()).await?;
-        Ok(Deadlist::Sorted(Sorted { object: table.blocks().clone(), table }))
+        Ok(Deadlist::Sorted(Sorted::new(table.blocks().clone(), table)))
     }
 
     pub async fn open(core: &Core, id: ObjectId) -> Result<Deadlist> {
@@ -52,7 +56,7 @@ impl Deadlist {
         if object.attrs().kind == ObjectType::BPOBJ {
             return Ok(Deadlist::Plain(Bpobj::open(core, id).await?));
         }
-        Ok(Deadlist::Sorted(Sorted { table: zap::Zap::open(object.clone()), object }))
+        Ok(Deadlist::Sorted(Sorted::new(object.clone(), zap::Zap::open(object))))
     }
 
     pub fn id(&self) -> ObjectId {
@@ -118,7 +122,7 @@ impl Deadlist {
         let list = *keys.get(&txg).ok_or_else(missing)?;
         let (before, into) = keys.range(..txg).next_back().ok_or_else(missing)?;
         sorted.append_list(core, tx, *before, *into, list).await?;
-        sorted.table.remove(tx, &zap::int_name(txg.0)).await
+        sorted.unset(tx, txg).await
     }
 
     /// A new deadlist with nothing in it and the keys of this one below `max`.
@@ -149,7 +153,7 @@ impl Deadlist {
             moved += Bpobj::open(core, *list).await?.space(core).await?;
             to.enqueue_list(core, tx, *list).await?;
             // The range ended with the snapshot that went; its first key is the only one that may stay.
-            sorted.table.remove(tx, &zap::int_name(txg.0)).await?;
+            sorted.unset(tx, *txg).await?;
         }
         sorted.add_space(tx, -moved)?;
         Ok(moved)
@@ -221,18 +225,42 @@ fn range_of(keys: &BTreeMap<Txg, ObjectId>, key: Txg) -> Option<(Txg, ObjectId)>
 }
 
 impl Sorted {
+    fn new(object: Object, table: Table) -> Sorted {
+        Sorted { object, table, known: Mutex::default() }
+    }
+
     /// The ranges: where they begin, exclusive, and their lists.
     async fn keys(&self) -> Result<BTreeMap<Txg, ObjectId>> {
+        if let Some(known) = &*self.known() {
+            return Ok(known.clone());
+        }
         let mut keys = BTreeMap::new();
         for (name, list) in zaps::numbers(&self.table).await? {
             let damaged = |_| Error::corrupt(format!("deadlist key '{name}'"));
             keys.insert(Txg(u64::from_str_radix(&name, 16).map_err(damaged)?), ObjectId(list));
         }
+        *self.known() = Some(keys.clone());
         Ok(keys)
     }
 
+    fn known(&self) -> MutexGuard<'_, Option<BTreeMap<Txg, ObjectId>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn set(&self, tx: &Tx, txg: Txg, list: ObjectId) -> Result<()> {
-        self.table.update(tx, &zap::int_name(txg.0), list.0).await
+        self.table.update(tx, &zap::int_name(txg.0), list.0).await?;
+        if let Some(known) = &mut *self.known() {
+            known.insert(txg, list);
+        }
+        Ok(())
+    }
+
+    async fn unset(&self, tx: &Tx, txg: Txg) -> Result<()> {
+        self.table.remove(tx, &zap::int_name(txg.0)).await?;
+        if let Some(known) = &mut *self.known() {
+            known.remove(&txg);
+        }
+        Ok(())
     }
 
     fn space(&self) -> Result<Delta> {

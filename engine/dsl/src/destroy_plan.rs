@@ -9,7 +9,7 @@
 //! A plan is made without a change, for a caller that only asks; and again in the sync task that carries it out, where
 //! nothing can come between. What it lists can go: carrying it out meets no refusal half-way.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 
 use units::{Error, Kind, ObjectId, Result};
@@ -98,38 +98,64 @@ impl Dsl {
     /// The snapshots that `pool/a@s`, `pool/a@s,t` or `pool/a@s%t` means, oldest first; of `s%t` each side may be
     /// missing. With `recursive` those of all datasets below as well, as far as they are there.
     pub async fn match_snapshots(&self, pattern: &str, recursive: bool) -> Result<Vec<String>> {
-        let missing = |name: &str| {
-            Error::new(Kind::NotFound, "find snapshot").because(format!("snapshot '{name}' does not exist"))
-        };
-        let (top, parts) = pattern.split_once('@').ok_or_else(|| missing(pattern))?;
+        let (top, parts) = pattern.split_once('@').ok_or_else(|| no_snapshot(pattern))?;
         let datasets = match recursive {
             true => self.descendants(top).await?,
             false => vec![self.find(top).await?.name],
         };
         let mut matched = Vec::new();
         for dataset in datasets {
-            let all: Vec<String> =
-                self.snapshots(&dataset).await?.into_iter().map(|(name, _)| name).collect();
-            let at = |last: &str| all.iter().position(|name| *name == format!("{dataset}@{last}"));
-            let mut wanted = BTreeSet::new();
-            for part in parts.split(',') {
-                let (first, last) = part.split_once('%').unwrap_or((part, part));
-                let from = if first.is_empty() && part.contains('%') { Some(0) } else { at(first) };
-                let to =
-                    if last.is_empty() && part.contains('%') { all.len().checked_sub(1) } else { at(last) };
-                match (from, to) {
-                    (Some(from), Some(to)) => wanted.extend(from..=to),
-                    // Below, a dataset may be younger than the snapshot.
-                    _ if recursive => {}
-                    (None, _) if !first.is_empty() => return Err(missing(&format!("{dataset}@{first}"))),
-                    _ if !last.is_empty() => return Err(missing(&format!("{dataset}@{last}"))),
-                    _ => {}
-                }
-            }
-            matched.extend(wanted.into_iter().map(|i| all[i].clone()));
+            matched.extend(match parts.contains('%') {
+                true => self.match_ranges(&dataset, parts, recursive).await?,
+                false => self.match_names(&dataset, parts, recursive).await?,
+            });
         }
-        if matched.is_empty() { Err(missing(pattern)) } else { Ok(matched) }
+        if matched.is_empty() { Err(no_snapshot(pattern)) } else { Ok(matched) }
     }
+
+    /// Each is looked up: a dataset may have thousands of others. Those that are not there are left out, or an error.
+    async fn match_names(&self, dataset: &str, parts: &str, may_miss: bool) -> Result<Vec<String>> {
+        let mut wanted = BTreeSet::new();
+        for part in parts.split(',') {
+            match self.find(&format!("{dataset}@{part}")).await {
+                Ok(found) => drop(wanted.insert((found.phys.creation_txg, found.name))),
+                // Below, a dataset may be younger than the snapshot.
+                Err(e) if e.kind() == Kind::NotFound && may_miss => {}
+                Err(e) if e.kind() == Kind::NotFound => {
+                    return Err(no_snapshot(&format!("{dataset}@{part}")));
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(wanted.into_iter().map(|(_, name)| name).collect())
+    }
+
+    async fn match_ranges(&self, dataset: &str, parts: &str, may_miss: bool) -> Result<Vec<String>> {
+        let all: Vec<String> = self.snapshots(dataset).await?.into_iter().map(|(name, _)| name).collect();
+        let places: BTreeMap<&str, usize> =
+            all.iter().enumerate().filter_map(|(n, name)| Some((name.split_once('@')?.1, n))).collect();
+        let mut wanted = BTreeSet::new();
+        for part in parts.split(',') {
+            let (first, last) = part.split_once('%').unwrap_or((part, part));
+            let is_open = part.contains('%');
+            let from = if first.is_empty() && is_open { Some(0) } else { places.get(first).copied() };
+            let to =
+                if last.is_empty() && is_open { all.len().checked_sub(1) } else { places.get(last).copied() };
+            match (from, to) {
+                (Some(from), Some(to)) => wanted.extend(from..=to),
+                // Below, a dataset may be younger than the snapshot.
+                _ if may_miss => {}
+                (None, _) if !first.is_empty() => return Err(no_snapshot(&format!("{dataset}@{first}"))),
+                _ if !last.is_empty() => return Err(no_snapshot(&format!("{dataset}@{last}"))),
+                _ => {}
+            }
+        }
+        Ok(wanted.into_iter().map(|n| all[n].clone()).collect())
+    }
+}
+
+fn no_snapshot(name: &str) -> Error {
+    Error::new(Kind::NotFound, "find snapshot").because(format!("snapshot '{name}' does not exist"))
 }
 
 impl<'a> Planner<'a> {
