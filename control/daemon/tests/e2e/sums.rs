@@ -1,9 +1,9 @@
 //! What statistics say of a workload that is known: a program that knows what it asked for compares.
 //!
 //! ```text
-//!   seed ─▶ Workload: reads and writes, each with offset and size ─┬─▶ qemu-io over NBD, over iSCSI; direct I/O through a mount
-//!                                                                  └─▶ Query::expected: how many pass these filters, and their bytes
-//!   datasets: whole, by each breakdown, random filters ─▶ seconds of them, added ─▶ the same numbers, and in each second the parts = the value
+//!   seed ─▶ reads and writes ─┬─▶ qemu-io over NBD, over iSCSI; direct I/O through a mount
+//!                            └─▶ how many pass these filters, and their bytes
+//!   datasets: whole, by each breakdown, random filters ─▶ their seconds added ─▶ the same; in each the parts = the value
 //! ```
 //!
 //! The seed is printed; `SUMS_SEED=N` runs another.
