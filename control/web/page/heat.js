@@ -1,31 +1,34 @@
 // Heat maps: x is time, y a bucket, darkness how much fell into it then. The outliers at the top can be dropped: one slow
 // request among a million would else press all others into one row.
 
+import { between, grid } from "./buckets.js";
 import { isDark, ramp, theme } from "./palette.js";
 
 /**
  * @typedef {import("./series.js").Point} Point
- * @typedef {{from: number, to: number, key: string}} Row
+ * @typedef {import("./buckets.js").Row} Row
+ * @typedef {import("./buckets.js").Grid} Grid
  */
 
 /**
  * The rows of a stretch from the lowest bucket to the one below which all but so much of everything lies.
  * @param {Point[]} points
  * @param {number} dropped 0 to 1
- * @returns {{rows: Row[], hidden: number}} every bucket between is a row too if its bounds are known; `hidden` is a share
+ * @param {string} by the breakdown
+ * @returns {{rows: Row[], hidden: number, grid: Grid}} a row for every bucket between; `hidden` is a share
  */
-export function rows(points, dropped) {
+export function rows(points, dropped, by) {
+  const parts = points.flatMap((point) => point.parts.filter((part) => part.from !== undefined));
+  const own = grid(by, parts);
   /** @type {Map<number, Row & {total: number}>} */
   const all = new Map();
   let total = 0;
-  for (const point of points) {
-    for (const part of point.parts) {
-      if (part.from === undefined) continue;
-      const own = all.get(part.from) ?? { from: part.from, to: part.to ?? part.from, key: part.key, total: 0 };
-      own.total += part.value;
-      total += part.value;
-      all.set(part.from, own);
-    }
+  for (const part of parts) {
+    const bucket = own.at(part.from ?? 0);
+    const row = all.get(bucket.from) ?? { ...bucket, key: part.key, total: 0 };
+    row.total += part.value;
+    total += part.value;
+    all.set(bucket.from, row);
   }
   const sorted = [...all.values()].sort((a, b) => a.from - b.from);
   let above = 0;
@@ -34,28 +37,9 @@ export function rows(points, dropped) {
     above += sorted.pop()?.total ?? 0;
     hidden = above / total;
   }
-  return { rows: between(sorted), hidden };
-}
-
-/**
- * Fills the buckets that nothing fell into, of the width of the one below: distance on the axis is then distance in value.
- * @param {Row[]} sorted
- */
-function between(sorted) {
-  /** @type {Row[]} */
-  const all = [];
-  for (const row of sorted) {
-    let last = all[all.length - 1];
-    while (last && last.to < row.from && all.length < 400) {
-      const grows = last.from > 0 && last.to / last.from >= 1.99;
-      const width = grows ? last.to : last.to - last.from;
-      const to = Math.min(row.from, last.to + Math.max(1, width));
-      last = { from: last.to, to, key: "" };
-      all.push(last);
-    }
-    all.push(row);
-  }
-  return all;
+  if (sorted.length === 0) return { rows: [], hidden, grid: own };
+  const lines = between(own, sorted[0].from, sorted[sorted.length - 1].from);
+  return { rows: lines.map((row) => all.get(row.from) ?? row), hidden, grid: own };
 }
 
 /**
@@ -64,9 +48,10 @@ function between(sorted) {
  * @param {{from: number, to: number, step: number}} view
  * @param {Point[]} points
  * @param {Row[]} lines from below
+ * @param {Grid} own that of the lines
  * @param {Set<string>} lit keys of rows that are marked
  */
-export function drawHeat(context, box, view, points, lines, lit) {
+export function drawHeat(context, box, view, points, lines, own, lit) {
   const span = view.to - view.from + 1;
   const columns = Math.max(1, Math.min(Math.floor(box.width / 2), Math.ceil(span / view.step)));
   const height = Math.max(1, lines.length);
@@ -75,7 +60,7 @@ export function drawHeat(context, box, view, points, lines, lit) {
   for (const point of points) {
     const column = Math.min(columns - 1, Math.max(0, Math.floor(((point.at - view.from) * columns) / span)));
     for (const part of point.parts) {
-      const row = part.from === undefined ? undefined : place.get(part.from);
+      const row = part.from === undefined ? undefined : place.get(own.at(part.from).from);
       if (row !== undefined) cells[column * height + row] += part.value;
     }
   }

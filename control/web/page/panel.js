@@ -8,6 +8,7 @@ import { button, fill, h, name, visible } from "./dom.js";
 import { Fault, post } from "./api.js";
 import { drawAreas, nearest, ranked } from "./areas.js";
 import { ticks } from "./axis.js";
+import { labelled } from "./buckets.js";
 import { count, inUnit, moment } from "./format.js";
 import { drawHeat, rows } from "./heat.js";
 import { showMenu } from "./menu.js";
@@ -247,20 +248,18 @@ export class Panel extends HTMLElement {
     pen.textBaseline = "middle";
     pen.textAlign = "right";
     if (this.isHeat) {
-      const { rows: lines, hidden } = rows(points, this.dropped);
+      const { rows: lines, hidden, grid } = rows(points, this.dropped, this.query?.breakdown ?? "");
       if (this.hidden_) fill(this.hidden_, hidden > 0 ? `${(hidden * 100).toFixed(2)} % lie above` : "");
-      const { rowAt } = drawHeat(pen, box, view, points, lines, this.lit);
+      const { rowAt } = drawHeat(pen, box, view, points, lines, grid, this.lit);
       this.heatRow = rowAt;
+      this.grid = grid;
       pen.fillStyle = colours.soft;
-      const each = Math.max(1, Math.ceil(lines.length / (box.height / 16)));
-      lines.forEach((row, i) => {
-        if (i % each !== 0) return;
-        pen.fillText(
-          row.key || this.bound(row.from),
-          box.x - 6,
-          box.y + box.height - ((i + 0.5) / lines.length) * box.height,
-        );
-      });
+      const high = box.height / lines.length;
+      for (const i of labelled(grid, lines, box.height)) {
+        const y = box.y + box.height - (i + 0.5) * high;
+        pen.fillText(this.bound(lines[i].from), box.x - 8, y);
+        pen.fillRect(box.x - 4, Math.round(y), 4, 1);
+      }
     } else {
       ranks.forEach(({ key }) => this.colourOf(key));
       const told = ranks.slice(0, TOLD).map(({ key }) => ({ key, index: this.colourOf(key) }));
@@ -285,7 +284,9 @@ export class Panel extends HTMLElement {
       }
     }
     pen.strokeStyle = colours.line;
-    pen.strokeRect(box.x + 0.5, box.y + 0.5, box.width - 1, box.height - 1);
+    pen.lineWidth = 1;
+    // Around the picture, so that it hides no row at its edge.
+    pen.strokeRect(box.x - 0.5, box.y - 0.5, box.width + 1, box.height + 1);
     pen.fillStyle = colours.soft;
     pen.textAlign = "center";
     for (const tick of ticks(view, box.width)) {
@@ -334,12 +335,13 @@ export class Panel extends HTMLElement {
       tip.hidden = true;
       return;
     }
-    const part = last.parts.find((p) => p.from === row.from);
-    const value = part?.value ?? 0;
+    const isIn = (/** @type {import("./series.js").Part} */ part) =>
+      part.from !== undefined && this.grid?.at(part.from).from === row.from;
+    const value = last.parts.filter(isIn).reduce((sum, part) => sum + part.value, 0);
     const share = last.value > 0 ? (value / last.value) * 100 : 0;
     fill(
       tip,
-      `${row.key || this.bound(row.from)}: ${inUnit(value, dataset.unit)}, `,
+      `${this.bound(row.from)} to ${this.bound(row.to)}: ${inUnit(value, dataset.unit)}, `,
       `${share.toFixed(share > 0 && share < 10 ? 1 : 0)} % of that moment`,
     );
     tip.hidden = false;
@@ -347,10 +349,11 @@ export class Panel extends HTMLElement {
     tip.style.top = `${this.pointer.y + 14}px`;
   }
 
-  /** @param {number} value the bound of a bucket that has no name */
+  /** @param {number} value the bound of a bucket */
   bound(value) {
     const by = this.query?.breakdown;
     if (by === "latency" || by === "time" || by === "delay") return inUnit(value, "nanoseconds");
+    if (by === "utilization") return `${value} %`;
     return by === "size" || by === "offset" ? inUnit(value, "bytes") : count(value);
   }
 

@@ -57,6 +57,7 @@ static FILES: &[(&str, &[u8])] = files![
     "app.js",
     "areas.js",
     "axis.js",
+    "buckets.js",
     "choose.js",
     "configuration.js",
     "dialog.js",

@@ -95,16 +95,18 @@ pub fn url(home: &Home) -> String {
     services["service"]["addresses"][0].as_str().unwrap().to_string()
 }
 
-pub fn post_through_the_socket(home: &Home, path: &str, body: &str) {
+/// What is answered.
+pub fn post_through_the_socket(home: &Home, path: &str, body: &str) -> String {
     let mut curl = command("curl");
     curl.args(["-s", "-S", "-f", "-m", "60", "--unix-socket"]).arg(home.dir().join("rest.sock"));
     curl.args(["-H", "Content-Type: application/json", "-d", body]);
     let output = curl.arg(format!("http://localhost{path}")).output().unwrap();
     assert!(output.status.success(), "{path}: {}", said(&output));
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// As the owner of the home.
-fn through_the_socket(home: &Home, path: &str) -> Value {
+pub fn through_the_socket(home: &Home, path: &str) -> Value {
     let mut curl = command("curl");
     curl.args(["-s", "-S", "-m", "60", "--unix-socket"]).arg(home.dir().join("rest.sock"));
     let output = curl.arg(format!("http://localhost{path}")).output().unwrap();

@@ -29,6 +29,16 @@ pub fn trials() -> Vec<Trial> {
             in_browser("page.mjs", &[words[at], words[at + 2]], &[]);
             daemon.end();
         }),
+        trial("a_heat_map_has_its_rows_where_its_buckets_are", &NEEDS, || {
+            let home = Home::new();
+            let (daemon, text) = home.start(
+                "up --http 127.0.0.1:0 --iscsi 127.0.0.1:0 --listen 127.0.0.1:0 --size 1G --volume 64M",
+            );
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let at = words.iter().position(|w| w.starts_with("http://") && w.ends_with('/')).expect(&text);
+            in_browser("heat.mjs", &[words[at], words[at + 2]], &[]);
+            daemon.end();
+        }),
         trial("the_page_shows_requests_that_are_split_and_then_whole", &split, || {
             let home = Home::new();
             let (daemon, text) = home

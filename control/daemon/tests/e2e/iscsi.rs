@@ -6,7 +6,7 @@ use interop::programs::{feed, find, run, said};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const QEMU: Need = Need::Other("QEMU with iSCSI (qemu-utils, qemu-block-extra)", || {
+pub const QEMU: Need = Need::Other("QEMU with iSCSI (qemu-utils, qemu-block-extra)", || {
     let module = |dir: &str| Path::new(dir).join("qemu/block-iscsi.so").is_file();
     let dirs = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
     find("qemu-io").is_some() && dirs.into_iter().any(module)

@@ -17,6 +17,7 @@
 //!   shell       the contexts of an appliance, and the tree of datasets that they leave
 //!   api         HTTPS: what drivers ask, users, and what strangers try
 //!   browser     the web page: used, photographed, and told of
+//!   sums        statistics of a workload that is known
 //!   drivers     unmodified drivers of orchestrators, through the life of volumes and shares
 //!   units       systemd
 //! ```
@@ -47,6 +48,7 @@ mod remote;
 mod rescue;
 mod shell;
 mod snapshots;
+mod sums;
 mod units;
 
 use std::process::ExitCode;
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         snapshots::trials(),
         api::trials(),
         browser::trials(),
+        sums::trials(),
         drivers::trials(),
         units::trials(),
         iscsi::trials(),
