@@ -12,7 +12,8 @@
 //! Only one device is hurt at a time, and only one without which nothing is lost: so every request of the client succeeds
 //! at any time, whatever is done to the devices. A command may be refused; what it answers then is no failure of the pool.
 //! While a device is hurt no other one is taken away: the pool may not know yet that it cannot be relied upon. What a device
-//! has lost while it lied is looked for by a scrub before anything else is done to the devices.
+//! has lost while it lied is looked for by a scrub before anything else is done to the devices. No device lies while it
+//! shares its place with one that is let go at the end of a resilver, in a replacement or with a spare.
 //!
 //! After a cut a block holds what was flushed last or something written since; it is read then, and holds that from there
 //! on.

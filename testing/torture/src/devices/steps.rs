@@ -6,7 +6,7 @@ use pool::{Offline, ScanStatus};
 use sim::Fault;
 use std::path::Path;
 use std::time::Duration;
-use units::{Error, Kind, Result};
+use units::{Error, Guid, Kind, Result};
 use vdev::{AuxKind, NewLeaf, Spec, VdevType};
 use world::{Buf, timeout};
 
@@ -221,7 +221,9 @@ impl Run {
         let path = leaf.device().path.display().to_string();
         let kind = self.rng.below(7);
         let Some(disk) = self.disks.get(&path) else { return };
-        if tree.is_required(leaf.guid()) || !leaf.is_usable() {
+        let lies = kind == 6;
+        if tree.is_required(leaf.guid()) || !leaf.is_usable() || lies && stands_in(&tree.spec(), leaf.guid())
+        {
             return;
         }
         let (all, none) = (1_000_000, Fault::default());
@@ -236,7 +238,7 @@ impl Run {
         self.say(|| format!("hurt {path}, kind {kind}; {}", self.shape()));
         let mut known = lock(&self.known);
         known.figures.hurt += 1;
-        known.hurt = Some(Hurt { path, lies: kind == 6 });
+        known.hurt = Some(Hurt { path, lies });
     }
 
     pub(super) async fn mend(&mut self) -> Result<()> {
@@ -300,4 +302,12 @@ impl Run {
         }
         Err(Error::corrupt(format!("no scrub comes to its end: {:?}", self.pool.scan_status())))
     }
+}
+
+/// Whether the leaf shares its place with another device that the pool lets go when this one is whole: in a replacement, or
+/// with a spare. What it has then lost in silence is nowhere else, and no resilver that does not read back what it has
+/// written could know: OpenZFS loses it, too.
+fn stands_in(spec: &Spec, leaf: Guid) -> bool {
+    let is_shared = |group: &Spec| matches!(group.vdev_type, VdevType::Replacing | VdevType::Spare);
+    spec.parent_of(leaf).is_some_and(is_shared)
 }
