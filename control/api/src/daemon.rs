@@ -12,6 +12,9 @@ pub struct Daemon {
     /// Bytes that the cache has now, and may have at most: `zfs_arc_max`.
     pub arc_size: u64,
     pub arc_max: u64,
+    /// What the cache may have now: less than `arc_max` while the machine, or the control group, has little memory left.
+    #[serde(default)]
+    pub arc_limit: u64,
     #[serde(default)]
     pub memory: Memory,
     /// Where the API is: `https://127.0.0.1:215`, `unix:/path`.

@@ -77,11 +77,11 @@ impl Appliance {
     pub async fn start(config: Config) -> Result<Appliance> {
         let remembered = config.home.pools().map_err(|e| ApiError::new(e.kind().into(), e.to_string()))?;
         let tunables = crate::tunables::at_start(&config)?;
-        let half = crate::memory::half();
+        let unset = crate::memory::Defaults::of_this_machine().cache;
         let hub = Hub::new();
-        let cache = Arc::new(arc::Cache::new(half).telling(&hub));
+        let cache = Arc::new(arc::Cache::new(unset).telling(&hub));
         let asked = cache.register(&hub);
-        let cache_size = Arc::new(CacheSize { cache: cache.clone(), half });
+        let cache_size = Arc::new(CacheSize { cache: cache.clone(), unset });
         tunables.watch(&cache_size);
         let appliance = Appliance(Arc::new(Inner {
             pools: world::sync::Mutex::new(Pools::of(remembered, config.is_daemon)),
@@ -125,6 +125,11 @@ impl Appliance {
         crate::memory::request_bytes(self.0.cache.stats().max)
     }
 
+    /// Lets the cache follow the memory that is left, for ever; for programs that serve.
+    pub async fn follow_memory(self) {
+        crate::memory::pressure::follow(&self.0.cache).await;
+    }
+
     /// Where statistics are opened, and where sources of them are registered.
     pub fn hub(&self) -> &Hub {
         &self.0.hub
@@ -149,14 +154,14 @@ impl Appliance {
 #[derive(Debug)]
 pub(crate) struct CacheSize {
     cache: Arc<arc::Cache>,
-    /// Of the memory: what it may be when it was not set.
-    half: u64,
+    /// What it may be while it was not set.
+    unset: u64,
 }
 
 impl Watcher for CacheSize {
     fn retuned(self: Arc<CacheSize>, tunables: &Tunables) {
         let max = match tunables.get(Tunable::ArcMax) {
-            0 => self.half,
+            0 => self.unset,
             bytes => bytes,
         };
         self.cache.set_max(max);

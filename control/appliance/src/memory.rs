@@ -1,17 +1,43 @@
-//! How much memory the cache may take: half of what the machine, or the control group, has. And what all takes.
+//! How much memory the cache, and what is dirty, may take of what the machine or the control group has. And what all takes.
+//!
+//! ```text
+//!   memory ─┬─ 192 MiB    the program, its heap, and requests
+//!           └─ the rest ─┬─ half   the cache, if zfs_arc_max does not say otherwise; less while little is left (pressure)
+//!                        └─ half   everything else on the machine; zfs_dirty_data_max: a tenth of all, at most 1 GiB
+//! ```
+
+mod headroom;
+pub(crate) mod pressure;
 
 use api::Memory;
-use std::path::Path;
+use headroom::Limits;
 
 /// When nothing can be found out.
 const UNKNOWN: u64 = 1 << 30;
-const MIN: u64 = 64 << 20;
+const PROGRAM: u64 = 192 << 20;
+const CACHE_MIN: u64 = 64 << 20;
+const DIRTY: std::ops::RangeInclusive<u64> = 16 << 20..=1 << 30;
 
-pub(crate) fn half() -> u64 {
-    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
-    let group = std::fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| group_limit(&text));
-    let all = machine.into_iter().chain(group).min().unwrap_or(UNKNOWN);
-    (all / 2).max(MIN)
+/// What the engine takes while an administrator has not said otherwise, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Defaults {
+    /// `zfs_arc_max`.
+    pub cache: u64,
+    /// `zfs_dirty_data_max`.
+    pub dirty: u64,
+}
+
+impl Defaults {
+    pub fn of_this_machine() -> Defaults {
+        Defaults::of(Limits::of_this_process().total().unwrap_or(UNKNOWN))
+    }
+
+    fn of(memory: u64) -> Defaults {
+        Defaults {
+            cache: (memory.saturating_sub(PROGRAM) / 2).max(CACHE_MIN),
+            dirty: (memory / 10).clamp(*DIRTY.start(), *DIRTY.end()),
+        }
+    }
 }
 
 /// Buffers that are kept for those to come, of a cache that may have so much.
@@ -54,39 +80,20 @@ fn kib(text: &str, name: &str) -> Option<u64> {
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
-fn total(meminfo: &str) -> Option<u64> {
-    kib(meminfo, "MemTotal:")
-}
-
-/// The least of the limits from the process's group up.
-fn group_limit(cgroup: &str) -> Option<u64> {
-    let (root, path, file) = group(cgroup)?;
-    let dir = Path::new(root).join(path);
-    let limit = |dir: &Path| std::fs::read_to_string(dir.join(file)).ok()?.trim().parse::<u64>().ok();
-    dir.ancestors().take_while(|d| d.starts_with(root)).filter_map(limit).min()
-}
-
-/// Where the kernel tells the limits: the memory controller of old, or the one tree of all controllers.
-fn group(cgroup: &str) -> Option<(&'static str, &str, &'static str)> {
-    let old = cgroup.lines().find_map(|l| l.split_once(":memory:/").map(|(_, path)| path));
-    let new = || cgroup.lines().find_map(|l| l.strip_prefix("0::/"));
-    match old {
-        Some(path) => Some(("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes")),
-        None => Some(("/sys/fs/cgroup", new()?, "memory.max")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_total_is_read_in_bytes() {
-        assert_eq!(total("MemFree: 1 kB\nMemTotal:       24576 kB\n"), Some(24 << 20));
-        assert_eq!(total("nothing"), None);
-        assert!(half() >= MIN);
-        assert_eq!(group("0::/a/b\n"), Some(("/sys/fs/cgroup", "a/b", "memory.max")));
-        let old = Some(("/sys/fs/cgroup/memory", "docker/x", "memory.limit_in_bytes"));
-        assert_eq!(group("11:cpu:/x\n4:memory:/docker/x\n0::/\n"), old);
+    fn a_small_machine_keeps_room_for_the_program() {
+        let of = |mib: u64| {
+            let Defaults { cache, dirty } = Defaults::of(mib << 20);
+            (cache >> 20, dirty >> 20)
+        };
+        assert_eq!(of(24 << 10), ((12 << 10) - 96, 1024));
+        assert_eq!(of(1024), (416, 102));
+        assert_eq!(of(400), (104, 40));
+        assert_eq!(of(128), (64, 16));
+        assert!(Defaults::of_this_machine().cache >= CACHE_MIN);
     }
 }

@@ -17,7 +17,7 @@
 //! |---|---|
 //! | `plan.rs` | where and how a dataset is mounted, by its properties |
 //! | `facts.rs` | what a mount asks of its dataset: space, snapshots |
-//! | `carry_out.rs` | the requests |
+//! | `mount.rs` | the requests, and what the daemon mounts by itself |
 //! | `follow.rs` | datasets that change or go while they are mounted |
 
 mod facts;

@@ -1,7 +1,7 @@
 //! Tunables: told, changed while everything runs, and kept in the home.
 //!
 //! ```text
-//!   table's defaults ◀── the home's tunables.json ◀── a system file given at the start: later ones win
+//!   the machine's defaults ◀── the home's tunables.json ◀── a system file given at the start: later ones win
 //! ```
 //!
 //! What a request sets is kept. What the system file says is not: it is read again at each start. A safe start passes
@@ -39,7 +39,7 @@ impl Appliance {
         // Kept first: what holds now holds after a restart too.
         let mut kept: BTreeMap<Tunable, u64> = kept(&self.0.config.home)?.into_iter().collect();
         kept.extend(parsed.iter().copied());
-        kept.retain(|tunable, value| *value != tunable.definition().default);
+        kept.retain(|tunable, value| *value != self.0.tunables.default_of(*tunable));
         let named = kept.into_iter().map(|(tunable, value)| (tunable.name().to_string(), value)).collect();
         self.0.config.home.remember_tunables(&named).map_err(|e| ApiError::cannot("keep the setting", &e))?;
         for (tunable, value) in &parsed {
@@ -65,7 +65,7 @@ impl Appliance {
         api::Tunable {
             name: definition.name.into(),
             value,
-            default: definition.default,
+            default: self.0.tunables.default_of(tunable),
             min: definition.min,
             max: definition.max,
             unit: definition.unit.name().into(),

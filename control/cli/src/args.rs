@@ -147,7 +147,8 @@ pub struct System {
     /// without this
     #[arg(long)]
     pub safe: bool,
-    /// What the cache of blocks may take, OpenZFS's zfs_arc_max [default: half of the machine's or control group's memory]
+    /// What the cache of blocks may take, OpenZFS's zfs_arc_max [default: half of what the machine or control group has
+    /// beyond 192M]
     #[arg(long, value_name = "SIZE", value_parser = arc_size)]
     pub arc_max: Option<u64>,
 }

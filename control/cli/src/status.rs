@@ -64,16 +64,24 @@ pub(crate) fn run(session: &mut Session<'_>, args: &Status) -> Outcome {
 
 fn render(daemon: &Daemon, all: &Things) -> String {
     format!(
-        "cenote {} is up for {}, process {}, with its home in {}\n\n  memory  {} in the cache, of at most {} (zfs_arc_max)\n{}",
+        "cenote {} is up for {}, process {}, with its home in {}\n\n  memory  {} in the cache, of at most {} (zfs_arc_max){}\n{}",
         daemon.version,
         number::duration(daemon.uptime),
         daemon.pid,
         daemon.home,
         pretty_size(daemon.arc_size),
         pretty_size(daemon.arc_max),
+        short_of_memory(daemon),
         memory(&daemon.memory)
     ) + &things(all)
         + &clients(&all.nbd)
+}
+
+fn short_of_memory(daemon: &Daemon) -> String {
+    if daemon.arc_limit >= daemon.arc_max {
+        return String::new();
+    }
+    format!(", {} while memory is short", pretty_size(daemon.arc_limit))
 }
 
 /// Where the rest of it is, in whole mebibytes: what is less is of no interest here.
@@ -249,6 +257,7 @@ mod tests {
             uptime: 3723,
             arc_size: 3 << 20,
             arc_max: 2 << 30,
+            arc_limit: 2 << 30,
             memory: Memory {
                 resident: 70 << 20,
                 cache: 3 << 20,
@@ -349,6 +358,9 @@ cenote 0.1.0 is up for 01:02:03, process 77, with its home in /h
   client  127.0.0.1:9  tank/v, 12 requests, 4K read, 0B written
 ";
         assert_eq!(render(&daemon, &things), expected);
+        let short = Daemon { arc_limit: 1 << 30, ..daemon };
+        let line = "of at most 2G (zfs_arc_max), 1G while memory is short\n";
+        assert!(render(&short, &things).contains(line));
     }
 
     #[test]

@@ -85,6 +85,7 @@ async fn serve(
     report::warn(&appliance);
     appliance.begin_journal();
     world::spawn(linux::keep_house());
+    world::spawn(appliance.clone().follow_memory());
     let ending = Arc::new(Event::new());
     let serving = async {
         let outcome = serve_with(&appliance, &home, &places, (identity, first), &ending).await;

@@ -30,6 +30,8 @@ use units::{Error, Result};
 pub struct Tunables {
     /// By [`Tunable::index`].
     values: [AtomicU64; Tunable::COUNT],
+    /// Those of the table, but for what depends on the machine.
+    defaults: [u64; Tunable::COUNT],
     watchers: Mutex<Vec<Weak<dyn Watcher>>>,
 }
 
@@ -43,6 +45,24 @@ impl Tunables {
     /// With the defaults.
     pub fn new() -> Arc<Tunables> {
         Arc::default()
+    }
+
+    /// With the defaults, but for some that are other on this machine.
+    ///
+    /// # Errors
+    /// A value out of the tunable's range.
+    pub fn with_defaults(other: &[(Tunable, u64)]) -> Result<Arc<Tunables>> {
+        let mut tunables = Tunables::default();
+        for (tunable, value) in other {
+            tunables.set(*tunable, *value)?;
+            tunables.defaults[tunable.index()] = *value;
+        }
+        Ok(Arc::new(tunables))
+    }
+
+    /// What a tunable is while it was not set.
+    pub fn default_of(&self, tunable: Tunable) -> u64 {
+        self.defaults[tunable.index()]
     }
 
     pub fn get(&self, tunable: Tunable) -> u64 {
@@ -86,14 +106,14 @@ impl Tunables {
 
 impl Default for Tunables {
     fn default() -> Tunables {
-        let values = std::array::from_fn(|i| AtomicU64::new(Tunable::ALL[i].definition().default));
-        Tunables { values, watchers: Mutex::default() }
+        let defaults = std::array::from_fn(|i| Tunable::ALL[i].definition().default);
+        Tunables { values: defaults.map(AtomicU64::new), defaults, watchers: Mutex::default() }
     }
 }
 
 impl std::fmt::Debug for Tunables {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let changed = Tunable::ALL.iter().filter(|t| self.get(**t) != t.definition().default);
+        let changed = Tunable::ALL.iter().filter(|t| self.get(**t) != self.default_of(**t));
         f.debug_map().entries(changed.map(|t| (t.name(), self.get(*t)))).finish()
     }
 }

@@ -158,7 +158,7 @@ table! {
     TxgTimeout "zfs_txg_timeout" Seconds 5 in (1, 86400),
         "A transaction group is synced when it is this old.";
     DirtyDataMax "zfs_dirty_data_max" Bytes 1073741824 in (1 << 20, 1 << 50),
-        "At most so much written data waits in memory, in each pool.";
+        "At most so much written data waits in memory, in each pool. A tenth of the memory, if that is less than 1G.";
     DirtyDataSyncPercent "zfs_dirty_data_sync_percent" Percent 20 in PERCENT,
         "A transaction group with so much of zfs_dirty_data_max is synced at once.";
     DelayMinDirtyPercent "zfs_delay_min_dirty_percent" Percent 60 in PERCENT,
@@ -172,7 +172,7 @@ table! {
     ScanCheckpointInterval "zfs_scan_checkpoint_intval" Seconds 30 in (0, 86_400),
         "How often a scrub or resilver keeps how far it is: so much of it is done again after a crash.";
     ArcMax "zfs_arc_max" Bytes 0 in (0, 1 << 50),
-        "The cache holds at most so much; 0: half of the memory.";
+        "The cache holds at most so much; 0: half of the memory beyond 192M. It is less while the machine has little left.";
     VdevMaxActive "zfs_vdev_max_active" Count 1000 in ACTIVE,
         "At most so many operations are at one device.";
     VdevSyncReadMinActive "zfs_vdev_sync_read_min_active" Count 10 in ACTIVE,

@@ -114,3 +114,14 @@ fn a_system_file_is_read_or_refused_by_line() {
         assert!(found.contains(why), "{line}: {found}");
     }
 }
+
+#[test]
+fn a_machine_may_have_defaults_of_its_own() {
+    let of = |value| Tunables::with_defaults(&[(Tunable::DirtyDataMax, value)]);
+    let tunables = of(40 << 20).unwrap();
+    assert_eq!(tunables.get(Tunable::DirtyDataMax), 40 << 20);
+    tunables.set(Tunable::DirtyDataMax, 1 << 30).unwrap();
+    assert_eq!(tunables.default_of(Tunable::DirtyDataMax), 40 << 20);
+    assert_eq!(tunables.default_of(Tunable::TxgTimeout), 5);
+    assert!(of(1).is_err(), "out of its range");
+}

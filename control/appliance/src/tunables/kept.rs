@@ -2,14 +2,16 @@
 
 use crate::config::Config;
 use crate::home::Home;
+use crate::memory::Defaults;
 use api::{ApiError, ErrorKind, Result};
 use std::sync::Arc;
 use tunables::{Tunable, Tunables};
 
 /// The values that an appliance starts with.
 pub(crate) fn at_start(config: &Config) -> Result<Arc<Tunables>> {
-    let tunables = Tunables::new();
     let failed = |e: units::Error| ApiError::new(e.kind().into(), e.to_string());
+    let dirty = Defaults::of_this_machine().dirty;
+    let tunables = Tunables::with_defaults(&[(Tunable::DirtyDataMax, dirty)]).map_err(failed)?;
     let kept = if config.is_safe { Vec::new() } else { kept(&config.home)? };
     for (tunable, value) in kept.into_iter().chain(config.system.iter().copied()) {
         tunables.set(tunable, value).map_err(failed)?;

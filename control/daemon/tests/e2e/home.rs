@@ -70,14 +70,7 @@ impl Home {
     /// As [`Home::start`]; what it logs goes there.
     pub fn start_logging(&self, line: &str, log: impl Into<Stdio>) -> (Daemon, String) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let mut child = self.cenote(&words).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
-        let mut text = String::new();
-        let mut lines = BufReader::new(child.stdout.take().unwrap());
-        // The last line of `up`, and the only one of `serve`.
-        while !text.contains("Ctrl-C stops it") && !text.contains("cenote serves ") {
-            assert!(lines.read_line(&mut text).unwrap() > 0, "it ended instead of getting ready: {text}");
-        }
-        (Daemon { child, _lines: lines }, text)
+        Daemon::started_by(self.cenote(&words).stderr(log))
     }
 
     /// `up` with small things; also the URI of its first volume.
@@ -95,6 +88,18 @@ pub struct Daemon {
 }
 
 impl Daemon {
+    /// Started by this command: it, and what it says until it is ready.
+    pub fn started_by(command: &mut Command) -> (Daemon, String) {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut text = String::new();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        // The last line of `up`, and the only one of `serve`.
+        while !text.contains("Ctrl-C stops it") && !text.contains("cenote serves ") {
+            assert!(lines.read_line(&mut text).unwrap() > 0, "it ended instead of getting ready: {text}");
+        }
+        (Daemon { child, _lines: lines }, text)
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

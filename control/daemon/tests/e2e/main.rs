@@ -4,6 +4,7 @@
 //!   documents   the consoles of README.md and docs/*.md: every command is run, every answer compared
 //!   daemon      up, serve, status, down; killed and started again
 //!   memory      what it takes, as the kernel says
+//!   group       that it gives way in a small control group
 //!   commands    zpool and zfs without a daemon; what they say when something is wrong
 //!   devices     pools that lack devices
 //!   golden      pools of OpenZFS, listed as it lists them
@@ -37,6 +38,7 @@ mod drivers;
 mod exchange;
 mod files;
 mod golden;
+mod group;
 mod home;
 mod iscsi;
 mod memory;
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         documents::trials(),
         daemon::trials(),
         memory::trials(),
+        group::trials(),
         commands::trials(),
         devices::trials(),
         exchange::trials(),
