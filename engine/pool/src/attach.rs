@@ -47,6 +47,10 @@ impl Pool {
     pub(crate) async fn spare_in(&self, old: Guid, spare: Spec) -> Result<()> {
         {
             let _one_at_a_time = self.0.reshaping.lock().await;
+            // Since it was found to be wanted, another device may have begun to take the place.
+            if !crate::spares::stands_alone(&self.tree().spec(), old) {
+                return Ok(());
+            }
             self.join_group(old, spare, true).await?;
         }
         self.request_resilver().await;

@@ -165,6 +165,13 @@ fn superfluous(
         let leaves = |vdev: &Spec| vdev.is_leaf() && !is_required(vdev.guid);
         let of = |vdev: &Spec| Leaving { leaf: vdev.guid, group: group.guid };
         match group.vdev_type {
+            // A spare has come to stand in for a device that is being replaced: it goes back first.
+            VdevType::Replacing if whole(last) && first.vdev_type == VdevType::Spare => {
+                let spare = first.children.last().filter(|spare| spare.is_spare() && leaves(spare));
+                if let Some(spare) = spare {
+                    return Some(vec![Leaving { leaf: spare.guid, group: first.guid }]);
+                }
+            }
             VdevType::Replacing if whole(last) && leaves(first) => {
                 let mut leaving = vec![of(first)];
                 // The original that a spare stands in for has been replaced: the spare goes back.
@@ -191,4 +198,41 @@ fn superfluous(
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaf(guid: u64) -> Spec {
+        Spec::new(VdevType::File, Guid(guid))
+    }
+
+    fn group(kind: VdevType, guid: u64, children: Vec<Spec>) -> Spec {
+        Spec { children, ..Spec::new(kind, Guid(guid)) }
+    }
+
+    /// A spare came to stand in for a disk in the moment in which its replacement began: neither ever left.
+    #[test]
+    fn a_spare_within_a_replacement_goes_back_before_the_original_leaves() {
+        let mut spare = leaf(30);
+        spare.other.set("is_spare", 1u64);
+        let both = group(VdevType::Spare, 20, vec![leaf(10), spare]);
+        let replacing = group(VdevType::Replacing, 21, vec![both, leaf(11)]);
+        let mut tree = group(VdevType::Root, 1, vec![group(VdevType::Raidz, 2, vec![leaf(12), replacing])]);
+        let is_whole = |guid| guid != Guid(10);
+        let next = |tree: &Spec| superfluous(tree, &is_whole, &|_| false);
+        let leaving = |leaf, group| Some(vec![Leaving { leaf: Guid(leaf), group: Guid(group) }]);
+        assert_eq!(next(&tree), leaving(30, 20));
+        tree.detach(Guid(30)).unwrap();
+        assert_eq!(next(&tree), leaving(10, 21));
+        tree.detach(Guid(10)).unwrap();
+        assert_eq!(next(&tree), None);
+        assert_eq!(tree.leaves().map(|leaf| leaf.guid.0).collect::<Vec<_>>(), [12, 11]);
+        let required = |guid| guid == Guid(30);
+        let whole = |guid| guid == Guid(30);
+        let both = group(VdevType::Spare, 20, vec![leaf(10), leaf(30)]);
+        let unfinished = group(VdevType::Root, 1, vec![group(VdevType::Replacing, 21, vec![both, leaf(11)])]);
+        assert_eq!(superfluous(&unfinished, &whole, &required), None, "the new one is not whole yet");
+    }
 }

@@ -184,6 +184,8 @@ async fn look(
     // have a copy of the MOS, which knows what the gone ones are: so what is missing is named only if it hurts.
     let read = async {
         let (uberblock, newest) = newest(&tree, limit).await?;
+        // Before the first block is read from a device that may be behind.
+        dtl::note_laggards(&tree, &newest);
         check_version(uberblock.version)?;
         check_txg(uberblock.txg)?;
         if !options.read_only {

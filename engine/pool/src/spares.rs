@@ -67,7 +67,7 @@ impl Pool {
 }
 
 /// Whether nothing stands in for the device yet; that of a log cannot be replaced by a spare.
-fn stands_alone(spec: &Spec, guid: Guid) -> bool {
+pub(crate) fn stands_alone(spec: &Spec, guid: Guid) -> bool {
     let in_group = spec.parent_of(guid).map(|group| group.vdev_type);
     let of_log = spec.top_of(guid).is_none_or(Spec::is_log);
     // In a stripe there is nothing that could be copied.

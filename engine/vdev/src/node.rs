@@ -191,6 +191,18 @@ impl Node {
         Reading { read, group }
     }
 
+    /// What each device has where several hold the same bytes: one that is being replaced, one that has a spare, a mirror.
+    /// Those that cannot be read are left out, and any other node has none.
+    pub(crate) fn versions<'a>(&'a self, ask: &'a Ask) -> BoxFuture<'a, Vec<(Arc<Leaf>, Buf)>> {
+        let leaves = if self.vdev_type.is_mirror() { self.leaves() } else { Vec::new() };
+        async move {
+            let read =
+                |leaf: Arc<Leaf>| async move { read_leaf(&leaf, ask).await.ok().map(|buf| (leaf, buf)) };
+            join_all(leaves.into_iter().map(read)).await.into_iter().flatten().collect()
+        }
+        .boxed()
+    }
+
     pub(crate) fn write(&self, offset: u64, data: Buf, priority: Priority) -> BoxFuture<'_, Result<()>> {
         match &self.body {
             Body::Leaf(leaf) => leaf.write(offset, data, priority).boxed(),

@@ -42,14 +42,24 @@ impl Image {
         });
     }
 
-    /// Forgets whole pages inside the range.
+    /// Forgets the range: it reads as zeros.
     pub fn discard(&mut self, offset: u64, len: u64) {
-        let (first, end) = (offset.div_ceil(PAGE as u64), (offset + len) / PAGE as u64);
-        if first < end {
-            let gone: Vec<u64> = self.0.range(first..end).map(|(&p, _)| p).collect();
+        let end = offset + len;
+        let (first, last) = (offset.div_ceil(PAGE as u64), end / PAGE as u64);
+        if first < last {
+            let gone: Vec<u64> = self.0.range(first..last).map(|(&p, _)| p).collect();
             gone.iter().for_each(|p| {
                 self.0.remove(p);
             });
+        }
+        let edges = match first <= last {
+            true => [(offset, first * PAGE as u64), (last * PAGE as u64, end)],
+            false => [(offset, end), (end, end)],
+        };
+        for (from, to) in edges {
+            if self.0.contains_key(&(from / PAGE as u64)) && from < to {
+                self.write(from, &vec![0; (to - from) as usize]);
+            }
         }
     }
 
@@ -99,6 +109,23 @@ fn for_each_page(offset: u64, len: usize, mut each: impl FnMut(u64, usize, std::
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_discarded_is_gone_and_nothing_beside_it() {
+        for (offset, len) in
+            [(0, 4096), (100, 50), (4000, 200), (4096, 8192), (5000, 9000), (8191, 2), (300, 0)]
+        {
+            let mut image = Image::default();
+            image.write(0, &[7; 20000]);
+            image.discard(offset, len);
+            let mut bytes = vec![0; 20000];
+            image.read(0, &mut bytes);
+            let gone = offset as usize..(offset + len) as usize;
+            for (at, byte) in bytes.iter().enumerate() {
+                assert_eq!(*byte, if gone.contains(&at) { 0 } else { 7 }, "{at} of {gone:?}");
+            }
+        }
+    }
 
     #[test]
     fn a_fingerprint_is_that_of_the_bytes_and_not_of_how_they_came() {

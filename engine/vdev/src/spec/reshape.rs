@@ -116,7 +116,10 @@ impl Spec {
             }
             VdevType::Mirror => Ok(()),
             _ if new.is_spare() && top.is_log() => refused("cannot replace a log with a spare"),
-            _ if parent.vdev_type != VdevType::Spare => Ok(()),
+            _ if ![VdevType::Spare, VdevType::Replacing].contains(&parent.vdev_type) => Ok(()),
+            _ if parent.vdev_type == VdevType::Replacing && target.is_spare() != new.is_spare() => {
+                refused(under_way)
+            }
             _ if target.is_spare() && !new.is_spare() => refused("can only be replaced by another hot spare"),
             // The original itself may be replaced while a spare stands in for it.
             _ if target.is_spare() == new.is_spare() => Ok(()),
@@ -287,6 +290,14 @@ mod tests {
         tree.detach(Guid(11)).unwrap();
         assert_eq!(shape(&tree), "root(raidz(10 13 12))");
         assert!(tree.attach(Guid(10), leaf(14), false, Guid(21)).is_err(), "no mirror within a raidz");
+        tree.attach(Guid(12), leaf(15), true, Guid(22)).unwrap();
+        for part in [12, 15] {
+            assert!(
+                tree.attach(Guid(part), spare(30), true, Guid(23)).is_err(),
+                "no spare within a replacement"
+            );
+        }
+        tree.detach(Guid(15)).unwrap();
         assert!(tree.detach(Guid(10)).is_err());
     }
 

@@ -135,6 +135,8 @@ impl Disk for Opened {
             state.answers(unplugged)?;
             state.check(offset, len)?;
             state.view.discard(offset, len);
+            // A device may do it at once, whatever its cache holds: what is discarded must not be needed after a cut either.
+            state.durable.discard(offset, len);
             state.give_back(offset, len);
             Ok(())
         })

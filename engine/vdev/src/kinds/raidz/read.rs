@@ -5,15 +5,23 @@
 //!        │ some failed                     ▲
 //!        ├──▶ parity, rebuild them ────────┤
 //!        │ check does not pass             │
-//!        └──▶ all parity, rebuild suspects ┘ one set of columns after the other, until one passes
+//!        ├──▶ all parity, rebuild suspects ┤ one set of columns after the other, until one passes
+//!        │ none does                       │
+//!        └──▶ all versions of each column ─┘ the same again, for one choice of versions after the other
 //! ```
+//!
+//! A column whose child is being replaced, or has a spare beside it, is on several devices. Which of them is behind is known
+//! from what the pool keeps; before that has been read, when the pool is being opened, any of them may be the one that was
+//! asked. So each device's version of the column is tried before a block is given up.
 //!
 //! Once the block is known, so is what every column should hold. Those that returned something else are counted, and
 //! written again together with those that could not be read.
 
 use super::columns;
 use super::map::{Map, Shape};
-use super::suspect::suspects;
+use super::suspect::{TRIES_MAX, choices, suspects};
+use crate::Leaf;
+use crate::diagnosis::Fault;
 use crate::node::{Ask, Node};
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -23,7 +31,8 @@ use world::Buf;
 pub(crate) async fn read(shape: Shape, children: &[Arc<Node>], ask: &Ask) -> Result<Buf> {
     let map = shape.map(ask.offset, ask.len);
     let got = map.columns.iter().map(|_| Got::Untried).collect();
-    let mut stripe = Stripe { map, children, ask, got };
+    let versions = map.columns.iter().map(|_| Vec::new()).collect();
+    let mut stripe = Stripe { map, children, ask, got, versions };
     stripe.read().await
 }
 
@@ -38,6 +47,8 @@ struct Stripe<'a> {
     children: &'a [Arc<Node>],
     ask: &'a Ask,
     got: Vec<Got>,
+    /// What each device has of a column that several share, once they were asked.
+    versions: Vec<Vec<(Arc<Leaf>, Buf)>>,
 }
 
 impl Stripe<'_> {
@@ -62,19 +73,27 @@ impl Stripe<'_> {
         }
     }
 
-    /// Some column is wrong. Believes one set of columns after the other to be wrong.
+    /// Some column is wrong. Believes one set of columns after the other to be wrong, with what was read first; then with
+    /// every version there is of the others.
     async fn read_by_guessing(&mut self) -> Result<Buf> {
         self.fetch(0..self.map.columns.len()).await;
-        let failed = self.failed();
-        for (tried, set) in suspects(self.got.len(), self.map.parity, &failed).enumerate() {
-            if let Some(block) = columns::rebuild(&self.map, &self.sound(&set)).map(|b| b.freeze())
-                && self.passes(&block)
-            {
-                return Ok(self.settle(block).await);
+        let mut tries = 0;
+        if let Some(block) = self.guess(&mut tries).await {
+            return Ok(self.settle(block).await);
+        }
+        let different = self.fetch_versions().await;
+        let counts: Vec<usize> = different.iter().map(Vec::len).collect();
+        for choice in choices(&counts).skip(1) {
+            if tries >= TRIES_MAX {
+                break;
             }
-            // Each try is tens of microseconds: let others have their turn.
-            if tried % 8 == 7 {
-                world::yield_now().await;
+            for (c, version) in choice.into_iter().enumerate() {
+                if let Some(version) = different[c].get(version) {
+                    self.got[c] = Got::Have(version.clone());
+                }
+            }
+            if let Some(block) = self.guess(&mut tries).await {
+                return Ok(self.settle(block).await);
             }
         }
         for c in (0..self.got.len()).filter(|&c| matches!(self.got[c], Got::Have(_))) {
@@ -83,12 +102,53 @@ impl Stripe<'_> {
         Err(Error::new(Kind::Checksum, "read from raidz"))
     }
 
+    /// The block, if it passes without some set of the columns at hand.
+    async fn guess(&self, tries: &mut usize) -> Option<Buf> {
+        let failed = self.failed();
+        let sets = std::iter::once(Vec::new()).chain(suspects(self.got.len(), self.map.parity, &failed));
+        for set in sets {
+            let block = columns::rebuild(&self.map, &self.sound(&set)).map(|b| b.freeze());
+            if block.as_ref().is_some_and(|block| self.passes(block)) {
+                return block;
+            }
+            // Each try is tens of microseconds: let others have their turn.
+            *tries += 1;
+            if tries.is_multiple_of(8) {
+                world::yield_now().await;
+            }
+        }
+        None
+    }
+
+    /// Asks all devices of the columns that several share. Answers what different contents there are of each column, first
+    /// what is at hand; none of one that cannot be read.
+    async fn fetch_versions(&mut self) -> Vec<Vec<Buf>> {
+        let asks: Vec<Ask> = (0..self.got.len()).map(|c| self.ask_for(c)).collect();
+        let versions = asks.iter().enumerate().map(|(c, ask)| self.child(c).versions(ask));
+        self.versions = join_all(versions).await;
+        let different = self.got.iter().zip(&self.versions).map(|(got, versions)| {
+            let mut different: Vec<Buf> = Vec::new();
+            let at_hand = match got {
+                Got::Have(buf) => Some(buf),
+                Got::Untried | Got::Failed => None,
+            };
+            for buf in at_hand.into_iter().chain(versions.iter().map(|(_, buf)| buf)) {
+                if !different.iter().any(|other| other[..] == buf[..]) {
+                    different.push(buf.clone());
+                }
+            }
+            different
+        });
+        different.collect()
+    }
+
     /// Reads those of the columns that were not tried yet. The error is one of theirs.
     async fn fetch(&mut self, which: std::ops::Range<usize>) -> Option<Error> {
         let untried: Vec<usize> = which.filter(|&c| matches!(self.got[c], Got::Untried)).collect();
-        let results = join_all(untried.iter().map(|&c| self.child(c).read(self.ask_for(c)))).await;
+        let results = join_all(untried.iter().map(|&c| self.fetch_one(c))).await;
         let mut error = None;
-        for (c, result) in untried.into_iter().zip(results) {
+        for (c, (result, versions)) in untried.into_iter().zip(results) {
+            self.versions[c] = versions;
             self.got[c] = match result {
                 Ok(buf) => Got::Have(buf),
                 Err(e) => {
@@ -98,6 +158,19 @@ impl Stripe<'_> {
             };
         }
         error
+    }
+
+    /// A column; and what each device has of it, if all copies are to be read, several share it, and any is not known to
+    /// miss it.
+    async fn fetch_one(&self, c: usize) -> (Result<Buf>, Vec<(Arc<Leaf>, Buf)>) {
+        let ask = self.ask_for(c);
+        if self.ask.everything {
+            let versions = self.child(c).versions(&Ask { avoid_stale: true, ..ask.clone() }).await;
+            if let Some((_, first)) = versions.first() {
+                return (Ok(first.clone()), versions);
+            }
+        }
+        (self.child(c).read(ask).await, Vec::new())
     }
 
     fn ask_for(&self, c: usize) -> Ask {
@@ -116,6 +189,12 @@ impl Stripe<'_> {
         let mut bad = Vec::new();
         for (c, truth) in truth.iter().enumerate() {
             match &self.got[c] {
+                _ if !self.versions[c].is_empty() => {
+                    let misses = self.ask.repair && self.child(c).misses(self.ask.born);
+                    if self.blame_versions(c, truth) || misses {
+                        bad.push(c);
+                    }
+                }
                 Got::Have(buf) if buf[..] != truth[..] => {
                     self.child(c).count_checksum_error(self.ask);
                     bad.push(c);
@@ -133,6 +212,16 @@ impl Stripe<'_> {
             join_all(bad.into_iter().map(repair)).await;
         }
         block
+    }
+
+    /// Counts an error on each device whose version of the column is wrong though it should have it. Whether any is wrong.
+    fn blame_versions(&self, c: usize, truth: &[u8]) -> bool {
+        let mut wrong = self.versions[c].iter().filter(|(_, buf)| buf[..] != *truth).peekable();
+        let is_any = wrong.peek().is_some();
+        for (leaf, _) in wrong.filter(|(leaf, _)| self.ask.blame && !leaf.missing().contains(self.ask.born)) {
+            leaf.count(Fault::Checksum);
+        }
+        is_any
     }
 
     fn holds(&self, c: usize, truth: &[u8]) -> bool {

@@ -6,7 +6,7 @@
 
 /// How many sets are tried at most. A width of 85 with three silent liars needs all of them; a hundred thousand
 /// reconstructions of a large block take minutes, and a wider vdev gives up there.
-const TRIES_MAX: usize = 100_000;
+pub(crate) const TRIES_MAX: usize = 100_000;
 
 /// Every set of at most `parity` of `columns` columns that contains all of `failed`, is larger than it, and has at
 /// least one data column: sets of parity columns alone would leave the data as it was read.
@@ -25,6 +25,18 @@ pub(crate) fn suspects(columns: usize, parity: usize, failed: &[usize]) -> impl 
         })
         .filter(move |set| set.iter().any(|&c| c >= parity))
         .take(TRIES_MAX)
+}
+
+/// All ways to choose one of `counts[i]` things for each `i`, as indices; the first of all come first. Of none, 0 is chosen.
+pub(crate) fn choices(counts: &[usize]) -> impl Iterator<Item = Vec<usize>> {
+    let counts = counts.to_vec();
+    std::iter::successors(Some(vec![0; counts.len()]), move |now| {
+        let mut next = now.clone();
+        let movable = (0..counts.len()).find(|&i| next[i] + 1 < counts[i])?;
+        next[..movable].fill(0);
+        next[movable] += 1;
+        Some(next)
+    })
 }
 
 /// All ways to take `k` of `n`, as increasing indices.
@@ -62,6 +74,20 @@ mod tests {
                 expected.sort();
                 assert_eq!(tried, expected, "{columns} columns, parity {parity}, failed {failed:?}");
             }
+        }
+    }
+
+    #[test]
+    fn every_choice_is_made_once_and_that_of_the_first_first() {
+        for counts in [vec![], vec![1, 0, 1], vec![2, 1, 3], vec![3, 3, 0, 2]] {
+            let made: Vec<_> = choices(&counts).collect();
+            assert!(made[0].iter().all(|&i| i == 0));
+            assert_eq!(made.len(), counts.iter().map(|&n| n.max(1)).product::<usize>());
+            let mut distinct = made.clone();
+            distinct.sort();
+            distinct.dedup();
+            assert_eq!(distinct.len(), made.len());
+            assert!(made.iter().all(|choice| choice.iter().zip(&counts).all(|(&i, &n)| i < n.max(1))));
         }
     }
 
