@@ -16,6 +16,7 @@ pub struct Scope {
 
 /// All of them. Names of scopes are the appliance's; each permission guards an endpoint, which a test of `rest` holds.
 pub const SCOPES: &[Scope] = &[
+    Scope { name: "alert", filters: &[], permissions: &["allow_configure"] },
     Scope {
         name: "analytics",
         filters: &[],

@@ -38,6 +38,8 @@ pub enum Analytics {
         before: Option<u64>,
     },
     Data(DataQuery),
+    /// What clients asked for, by size and latency, since this was asked for first.
+    Histograms,
     Worksheets,
     WorksheetCreate {
         name: String,
@@ -185,6 +187,39 @@ pub enum Key {
     Other,
 }
 
+/// What of operations is counted by buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measured {
+    /// In bytes.
+    Size,
+    /// In nanoseconds.
+    Latency,
+}
+
+impl Measured {
+    pub const ALL: [Measured; 2] = [Measured::Size, Measured::Latency];
+
+    /// As statistics break it down.
+    pub fn word(self) -> &'static str {
+        match self {
+            Measured::Size => "size",
+            Measured::Latency => "latency",
+        }
+    }
+}
+
+/// Operations of one front, as running totals.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrontHistogram {
+    pub front: String,
+    pub measure: Measured,
+    /// Below each power of two, and not below the one before: how many. `u64::MAX`: there is no end.
+    pub buckets: Vec<(u64, u64)>,
+    /// Of all values.
+    pub sum: u64,
+}
+
 impl Key {
     /// As people read it; `scale` is what ranges count. A range is named by its lower end: `512K`, `10ms`.
     pub fn shown(&self, scale: &str) -> String {
@@ -317,6 +352,7 @@ pub enum Told {
     Data(Data),
     Worksheets(Vec<Worksheet>),
     Settings(Settings),
+    Histograms(Vec<FrontHistogram>),
 }
 
 #[cfg(test)]

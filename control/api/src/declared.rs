@@ -1,5 +1,6 @@
 //! The requests that can be made over HTTP: one file for each family, see [`crate::http`] for what a declaration is.
 
+pub mod alerts;
 pub mod analytics;
 pub mod san;
 pub mod schema;
@@ -14,7 +15,8 @@ use crate::http::{Declared, Sent};
 mod tests;
 
 /// Every request that can be made over HTTP.
-pub static TABLE: &[&[&Declared]] = &[analytics::ALL, san::ALL, schema::ALL, services::ALL, updates::ALL];
+pub static TABLE: &[&[&Declared]] =
+    &[alerts::ALL, analytics::ALL, san::ALL, schema::ALL, services::ALL, updates::ALL];
 
 /// How the client sends this request, where one exchange is all that it takes.
 pub fn sent(request: &Request) -> Option<(&'static Declared, Sent)> {

@@ -13,6 +13,7 @@
 //!
 //! Not here: how anything is done (`appliance`), spoken (`client`), or shown (`cli`).
 
+pub mod alerts;
 pub mod analytics;
 pub mod attributes;
 pub mod automatic;

@@ -1,5 +1,6 @@
 //! Requests and their replies.
 
+use crate::alerts::{Alerts, AlertsTold};
 use crate::analytics::{Analytics, Told};
 use crate::san::{San, SanState};
 use crate::shares::{Item, Shares};
@@ -165,6 +166,8 @@ pub enum Request {
     Schema(Schema),
     /// What happens, counted and kept over time.
     Analytics(Analytics),
+    /// What a person should know of, and where it is sent.
+    Alerts(Alerts),
     /// Features that these pools, or all, could have and have not.
     DeferredUpdates {
         pools: Vec<String>,
@@ -226,8 +229,12 @@ impl Request {
                     Analytics::Statistics
                         | Analytics::Datasets
                         | Analytics::Data(_)
+                        | Analytics::Histograms
                         | Analytics::Worksheets
                         | Analytics::Settings
+                )
+                | Request::Alerts(
+                    Alerts::Receivers | Alerts::Test { .. } | Alerts::Thresholds | Alerts::LoginFailed { .. }
                 )
                 | Request::ConfigurationBackup { .. }
                 | Request::ConfigurationTell
@@ -323,6 +330,7 @@ pub enum Reply {
     Items(Vec<Item>),
     DeferredUpdates(Vec<DeferredUpdate>),
     Analytics(Told),
+    Alerts(AlertsTold),
     /// The name that a new thing was given.
     Named {
         name: String,

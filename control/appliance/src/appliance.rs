@@ -9,6 +9,8 @@
 //! The states are here and what is asked of them is not: a room's state knows nothing of the appliance, and what a room
 //! does for a request knows the whole of it.
 
+use crate::alerts::state::Desk;
+use crate::analytics::histograms::Histograms;
 use crate::analytics::state::Kept;
 use crate::config::Config;
 use crate::configuration::Configuration;
@@ -53,8 +55,10 @@ pub(crate) struct Inner {
     pub migrations: Migrations,
     pub keeper: Keeper,
     pub analytics: Kept,
+    pub histograms: Histograms,
     pub watch: Watch,
     pub events: Events,
+    pub alerts: Desk,
     pub gates: Gates,
     pub nbd: Mutex<Option<nbd::Server>>,
     pub offers: Mutex<Offers>,
@@ -83,10 +87,12 @@ impl Appliance {
         let asked = cache.register(&hub);
         let cache_size = Arc::new(CacheSize { cache: cache.clone(), unset });
         tunables.watch(&cache_size);
+        let host = crate::pools::host::host();
+        let alerts = Desk::new(host.name.clone());
         let appliance = Appliance(Arc::new(Inner {
             pools: world::sync::Mutex::new(Pools::of(remembered, config.is_daemon)),
             config,
-            host: crate::pools::host::host(),
+            host,
             cache,
             hub,
             _asked: asked,
@@ -98,8 +104,10 @@ impl Appliance {
             migrations: Migrations::default(),
             keeper: Keeper::default(),
             analytics: Kept::default(),
+            histograms: Histograms::default(),
             watch: Default::default(),
             events: Events::default(),
+            alerts,
             gates: Gates::default(),
             nbd: Mutex::default(),
             offers: Mutex::default(),

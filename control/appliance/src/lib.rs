@@ -9,6 +9,7 @@
 //!                           ├─ mounts      file systems in the machine's own tree ◀── fuse::Mount
 //!                           ├─ services    what serves clients: off, on, where; which volumes NBD offers ◀── nbd::Server
 //!                           ├─ analytics   statistics that are kept over time, worksheets ◀── analytics::Recorder
+//!                           ├─ alerts      what a person should know of, and where it is sent ◀── alerts::Outbox
 //!                           └─ tunables  configuration  memory
 //! ```
 //!
@@ -24,6 +25,7 @@
 //!
 //! Not here: how requests arrive (`daemon`), and how pools work (`engine`).
 
+mod alerts;
 mod analytics;
 mod appliance;
 mod config;

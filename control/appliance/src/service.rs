@@ -12,8 +12,9 @@ use world::{Domain, Panic};
 
 impl Appliance {
     async fn carry_out(&self, call: Call) -> Result<Reply> {
-        // Analytics change no LUN.
-        let is_question = call.request.is_question() || matches!(call.request, Request::Analytics(_));
+        // Analytics and alerts change no LUN.
+        let is_question =
+            call.request.is_question() || matches!(call.request, Request::Analytics(_) | Request::Alerts(_));
         let reply = self.answer(call).await;
         // Whatever was changed, a LUN may have come, gone, or be another: also when it ended with an error half-way.
         if !is_question {
@@ -96,6 +97,7 @@ impl Appliance {
             Request::Services(asked) => self.services(asked).await,
             Request::Schema(asked) => self.ask_schema(asked),
             Request::Analytics(asked) => self.analytics(asked, &by).await,
+            Request::Alerts(asked) => self.ask_alerts(asked).await,
             Request::DeferredUpdates { pools } => self.deferred_updates(&pools).await,
             Request::ApplyUpdates { pool, features } => self.apply_updates(&pool, &features, &by).await,
             Request::ConfigurationBackup { to } => self.back_up(&to),
@@ -103,11 +105,13 @@ impl Appliance {
             Request::ConfigurationRestore { from } => {
                 let reply = self.restore(&from).await?;
                 self.follow_services().await;
+                self.follow_alerts()?;
                 Ok(reply)
             }
             Request::ConfigurationTake { text } => {
                 let reply = self.take_configuration(&text).await?;
                 self.follow_services().await;
+                self.follow_alerts()?;
                 Ok(reply)
             }
         }

@@ -83,6 +83,7 @@ async fn serve(
     let home = config.home.clone();
     let appliance = Appliance::start(config).await.map_err(|e| e.message)?;
     report::warn(&appliance);
+    appliance.begin_alerts();
     appliance.begin_journal();
     world::spawn(linux::keep_house());
     world::spawn(appliance.clone().follow_memory());

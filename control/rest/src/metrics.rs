@@ -5,6 +5,7 @@
 
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Counters, Rest};
+use api::analytics::{Analytics, FrontHistogram, Measured, Told};
 use api::{Daemon, IoKind, Nbd, Pool, Reply, Request, Vdev};
 use serde_json::Value;
 use std::fmt::Write;
@@ -14,11 +15,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Times below a microsecond and above a minute tell nothing: buckets of 2^n ns.
 const BUCKETS: std::ops::RangeInclusive<usize> = 10..=36;
 
+/// Sizes of operations: powers of two from 512 bytes to 64 MiB.
+const SIZES: std::ops::RangeInclusive<u32> = 9..=26;
+
 /// All that samples are taken from.
 struct Facts<'a> {
     pools: &'a [Pool],
     daemon: &'a Daemon,
     nbd: &'a Nbd,
+    fronts: &'a [FrontHistogram],
     own: &'a Counters,
     sessions: usize,
 }
@@ -39,11 +44,13 @@ enum Samples {
     OfDevice(fn(&Vdev) -> u64),
     /// Of each device one for each kind: `read`, `write`.
     OfKinds(fn(&Vdev) -> Vec<(&'static str, u64)>),
+    /// Of each front a histogram.
+    OfFronts(Measured),
     /// Of each device a histogram for each kind.
     Histograms(fn(&Vdev) -> Vec<(&'static str, &[u64])>),
 }
 
-use Samples::{Histograms, Labelled, OfDevice, OfKinds, OfPool, One};
+use Samples::{Histograms, Labelled, OfDevice, OfFronts, OfKinds, OfPool, One};
 
 static FAMILIES: &[Family] = &[
     ("info", "gauge", "The program.", Labelled(|of| vec![("version", of.daemon.version.clone(), 1)])),
@@ -94,6 +101,18 @@ static FAMILIES: &[Family] = &[
         "Flushes that were sent to a device.",
         OfDevice(|v| v.stats.flush.sent),
     ),
+    (
+        "front_size_bytes",
+        "histogram",
+        "Operations of clients by their size, since the first time that this was read; a bucket ends before a power of two.",
+        OfFronts(Measured::Size),
+    ),
+    (
+        "front_latency_seconds",
+        "histogram",
+        "Operations of clients by how long they took, since the first time that this was read.",
+        OfFronts(Measured::Latency),
+    ),
     ("nbd_clients", "gauge", "Connections of NBD clients.", One(|of| of.nbd.clients.len() as u64)),
     (
         "http_answers_total",
@@ -134,8 +153,15 @@ pub(crate) async fn answer(rest: Arc<Rest>, asked: Asked) -> Outcome {
     };
     let Reply::Daemon(daemon) = rest.call(&asked, Request::Daemon).await? else { return Err(unexpected()) };
     let Reply::Nbd(nbd) = rest.call(&asked, Request::NbdExports).await? else { return Err(unexpected()) };
+    let fronts = match rest.call(&asked, Request::Analytics(Analytics::Histograms)).await {
+        Ok(Reply::Analytics(Told::Histograms(all))) => all,
+        // Where no statistics are kept, the rest is told all the same.
+        _ => Vec::new(),
+    };
     let sessions = rest.access().sessions();
-    Ok(Value::from(text(&pools, &daemon, &nbd, &rest.counters, sessions)).into())
+    let facts =
+        Facts { pools: &pools, daemon: &daemon, nbd: &nbd, fronts: &fronts, own: &rest.counters, sessions };
+    Ok(Value::from(text(&facts)).into())
 }
 
 /// One family after another: its help, its type, its samples.
@@ -157,6 +183,10 @@ impl Text {
                     self.sample(name, &labels, value(pool));
                 }
             }
+            OfFronts(measure) => {
+                let fronts = of.fronts.iter().filter(|front| front.measure == *measure);
+                fronts.for_each(|front| of_front(self, name, front));
+            }
             OfDevice(_) | OfKinds(_) | Histograms(_) => {
                 devices(of.pools).iter().for_each(|(pool, vdev)| self.device(name, samples, pool, vdev));
             }
@@ -177,7 +207,7 @@ impl Text {
                     .into_iter()
                     .for_each(|(kind, counts)| histogram(self, name, &of_kind(kind), counts));
             }
-            One(_) | Labelled(_) | OfPool(..) => {}
+            One(_) | Labelled(_) | OfPool(..) | OfFronts(_) => {}
         }
     }
 
@@ -192,11 +222,32 @@ fn escape(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-fn text(pools: &[Pool], daemon: &Daemon, nbd: &Nbd, own: &Counters, sessions: usize) -> String {
+fn text(facts: &Facts<'_>) -> String {
     let mut text = Text::default();
-    let facts = Facts { pools, daemon, nbd, own, sessions };
-    FAMILIES.iter().for_each(|family| text.family(family, &facts));
+    FAMILIES.iter().for_each(|family| text.family(family, facts));
     text.0
+}
+
+/// The same buckets each time, whatever is in them. A bound belongs to its bucket here, while ours end before a power of
+/// two: 512 KiB is in that of 1048575, and not counted as less.
+fn of_front(text: &mut Text, name: &str, front: &FrontHistogram) {
+    let (powers, shown): (_, fn(u64) -> String) = match front.measure {
+        Measured::Size => (SIZES, |limit| (limit - 1).to_string()),
+        Measured::Latency => {
+            (*BUCKETS.start() as u32..=*BUCKETS.end() as u32, |limit| format!("{}", limit as f64 / 1e9))
+        }
+    };
+    let labels = [("front", front.front.as_str())];
+    let up_to = |limit| front.buckets.iter().filter(|(own, _)| *own <= limit).map(|(_, n)| n).sum::<u64>();
+    for limit in powers.map(|power| 1u64 << power) {
+        text.sample(&format!("{name}_bucket"), &[labels[0], ("le", &shown(limit))], up_to(limit));
+    }
+    text.sample(&format!("{name}_bucket"), &[labels[0], ("le", "+Inf")], up_to(u64::MAX));
+    match front.measure {
+        Measured::Size => text.sample(&format!("{name}_sum"), &labels, front.sum),
+        Measured::Latency => text.sample(&format!("{name}_sum"), &labels, front.sum as f64 / 1e9),
+    }
+    text.sample(&format!("{name}_count"), &labels, up_to(u64::MAX));
 }
 
 /// Every device, with the name of its pool.
@@ -231,6 +282,8 @@ fn histogram(text: &mut Text, name: &str, labels: &[(&str, &str)], counts: &[u64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+    use std::path::Path;
 
     #[test]
     fn every_sample_has_a_family_and_labels_are_escaped() {
@@ -252,7 +305,31 @@ mod tests {
             problem: None,
             clock_ns: 0,
         };
-        let text = text(&[pool], &Daemon::default(), &Nbd::default(), &Counters::default(), 2);
+        let fronts = [Measured::Size, Measured::Latency].map(|measure| FrontHistogram {
+            front: "iscsi".into(),
+            measure,
+            buckets: vec![(1 << 20, 5), (1 << 21, 2), (u64::MAX, 1)],
+            sum: 7_000_000_000,
+        });
+        let text = text(&Facts {
+            pools: &[pool],
+            daemon: &Daemon::default(),
+            nbd: &Nbd::default(),
+            fronts: &fronts,
+            own: &Counters::default(),
+            sessions: 2,
+        });
+        for line in [
+            "cenote_front_size_bytes_bucket{front=\"iscsi\",le=\"524287\"} 0",
+            "cenote_front_size_bytes_bucket{front=\"iscsi\",le=\"1048575\"} 5",
+            "cenote_front_size_bytes_bucket{front=\"iscsi\",le=\"67108863\"} 7",
+            "cenote_front_size_bytes_bucket{front=\"iscsi\",le=\"+Inf\"} 8",
+            "cenote_front_size_bytes_count{front=\"iscsi\"} 8",
+            "cenote_front_latency_seconds_bucket{front=\"iscsi\",le=\"0.002097152\"} 7",
+            "cenote_front_latency_seconds_sum{front=\"iscsi\"} 7",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line}: {text}");
+        }
         assert!(text.contains("cenote_pool_size_bytes{pool=\"tank\"} 100\n"), "{text}");
         assert!(text.contains("device=\"/d/\\\"x\\\"\\\\\",kind=\"read\",le=\"+Inf\"} 3\n"), "{text}");
         assert!(
@@ -276,5 +353,39 @@ mod tests {
         let mut unique = families.clone();
         unique.dedup();
         assert_eq!(unique, families);
+    }
+
+    /// A dashboard that asks for a metric of another name shows nothing, and nothing says why.
+    #[test]
+    fn every_metric_of_the_dashboard_exists() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/grafana/cenote.json");
+        let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let is_there = |name: &str| {
+            FAMILIES.iter().any(|(family, kind, ..)| match *kind {
+                "histogram" => {
+                    let part = name.strip_prefix(family);
+                    part.is_some_and(|part| ["_bucket", "_sum", "_count"].contains(&part))
+                }
+                _ => name == *family,
+            })
+        };
+        let mut named = BTreeSet::new();
+        let panels = dashboard["panels"].as_array().unwrap();
+        let variables = dashboard["templating"]["list"].as_array().unwrap();
+        let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+        let asked = targets.map(|t| &t["expr"]).chain(variables.iter().map(|v| &v["query"]));
+        for text in asked.map(|text| text.as_str().unwrap()) {
+            let rest = text.split("cenote_").skip(1);
+            let end = |rest: &str| {
+                rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len())
+            };
+            named.extend(rest.map(|rest| rest[..end(rest)].to_string()));
+        }
+        assert!(named.len() > 10 && panels.len() > 10, "{named:?}");
+        for name in &named {
+            assert!(is_there(name), "there is no metric cenote_{name}");
+        }
+        // What all others are measured by is on it.
+        assert!(named.contains("front_size_bytes_bucket") && named.contains("front_latency_seconds_bucket"));
     }
 }

@@ -6,6 +6,7 @@ use crate::path::{self, Path};
 use crate::route::{self, Lost, Routed};
 use crate::who::{Claim, From, claim, is_page};
 use access::{Access, Identity, Needed, Now, ROOT, Record};
+use api::alerts::Alerts;
 use api::http::Args;
 use api::http::{Given, Shaped};
 use api::http::{Method, Need};
@@ -229,6 +230,10 @@ impl Rest {
         self.counters.failed_logins.fetch_add(1, Ordering::Relaxed);
         let shown: String = name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN).collect();
         tracing::warn!(user = shown, %from, "login failed");
+        let told = Alerts::LoginFailed { user: shown.clone(), address: from.to_string() };
+        let command = "login".into();
+        // Where it cannot be told, the audit log has it all the same.
+        let _ = self.service.call(Call { command, uid: u64::MAX, request: Request::Alerts(told) }).await;
         let who = Identity { user: shown, uid: u64::MAX, session: String::new() };
         self.record(&who, from, "login".into(), String::new(), 401).await;
     }

@@ -47,6 +47,15 @@ pub(crate) enum Context {
         name: String,
         draft: Draft,
     },
+    /// From where on something is an alert, and where alerts are sent; one receiver of them.
+    Alerts {
+        draft: Draft,
+    },
+    Receiver {
+        name: String,
+        new: bool,
+        draft: Draft,
+    },
     San,
     /// `targets`, `initiators`.
     Side(Members),
@@ -124,6 +133,8 @@ impl Context {
             Context::Configuration => word("configuration"),
             Context::Services => word("services"),
             Context::Service { name, .. } => word(name),
+            Context::Alerts { .. } => word("alerts"),
+            Context::Receiver { name, .. } => word(name),
             Context::San => word("san"),
             Context::Side(of) => word(side(*of)),
             Context::Objects(_) => word("iscsi"),
@@ -160,6 +171,8 @@ impl Context {
             | Context::Worksheet { draft, .. }
             | Context::Graph { draft, .. }
             | Context::AnalyticsSettings { draft }
+            | Context::Alerts { draft }
+            | Context::Receiver { draft, .. }
             | Context::Inquiry { draft } => Some(draft),
             _ => None,
         }
@@ -177,6 +190,8 @@ impl Context {
             | Context::Worksheet { draft, .. }
             | Context::Graph { draft, .. }
             | Context::AnalyticsSettings { draft }
+            | Context::Alerts { draft }
+            | Context::Receiver { draft, .. }
             | Context::Inquiry { draft } => Some(draft),
             _ => None,
         }
@@ -185,7 +200,9 @@ impl Context {
     /// It is made when it is committed, and not before.
     pub fn is_new(&self) -> bool {
         match self {
-            Context::Item { new, .. } | Context::SchemaProperty { new, .. } => *new,
+            Context::Item { new, .. }
+            | Context::SchemaProperty { new, .. }
+            | Context::Receiver { new, .. } => *new,
             Context::Automatic { id, .. } => id.is_none(),
             Context::Object { iqn, .. } => iqn.is_none(),
             Context::Group { name, .. } | Context::Graph { name, .. } => name.is_none(),

@@ -29,6 +29,11 @@ impl Shell<'_> {
                 self.push(Context::Services);
                 Ok(Some(1))
             }
+            Context::Configuration if words[0] == "alerts" => {
+                self.push(Context::Alerts { draft: draft::Draft::default() });
+                Ok(Some(1))
+            }
+            Context::Alerts { .. } | Context::Receiver { .. } => self.enter_alerts(words),
             Context::Services | Context::Service { .. } => self.enter_services(words),
             Context::Configuration
             | Context::San
@@ -70,6 +75,7 @@ impl Shell<'_> {
             Context::Snapshot { .. } => self.properties_snapshots(),
             Context::SchemaProperty { .. } => self.properties_schema(),
             Context::Service { .. } => self.properties_services(),
+            Context::Alerts { .. } | Context::Receiver { .. } => self.properties_alerts(),
             Context::Automatic { .. } => self.properties_automatic(),
             Context::Dataset { .. }
             | Context::Worksheet { .. }
@@ -86,6 +92,7 @@ impl Shell<'_> {
             Context::Item { kind, .. } => crate::shares::settable(*kind),
             Context::SchemaProperty { .. } => crate::schema::settable(),
             Context::Service { .. } => crate::services::settable(),
+            Context::Alerts { .. } | Context::Receiver { .. } => crate::alerts::settable(self.here()),
             Context::Automatic { .. } => crate::automatic::settable(),
             Context::Dataset { .. }
             | Context::Worksheet { .. }
@@ -105,6 +112,7 @@ impl Shell<'_> {
             Context::Snapshots { .. } => self.lists_snapshots(),
             Context::Schema => self.lists_schema(),
             Context::Services => self.lists_services(),
+            Context::Alerts { .. } => self.lists_alerts(),
             Context::Automatics { .. } => self.lists_automatic(),
             Context::Objects(_) | Context::Groups(_) => self.lists_san(),
             Context::Updates => self.lists_maintenance(),
@@ -120,6 +128,7 @@ impl Shell<'_> {
             Context::Snapshots { .. } => self.names_snapshots(),
             Context::Schema => self.names_schema(),
             Context::Services => self.names_services(),
+            Context::Alerts { .. } => self.names_alerts(),
             Context::Automatics { .. } => self.names_automatic(),
             Context::Datasets | Context::Worksheets | Context::Worksheet { .. } => self.names_analytics(),
             Context::Objects(_) | Context::Groups(_) => self.names_san(),
@@ -133,6 +142,7 @@ impl Shell<'_> {
             Context::Item { .. } => self.commit_item()?,
             Context::SchemaProperty { .. } => self.commit_schema()?,
             Context::Service { .. } => self.commit_services()?,
+            Context::Alerts { .. } | Context::Receiver { .. } => self.commit_alerts()?,
             Context::Automatic { .. } => self.commit_automatic()?,
             Context::Dataset { .. }
             | Context::Worksheet { .. }
@@ -158,6 +168,7 @@ impl Shell<'_> {
             }
             Context::Automatics { .. } | Context::Automatic { .. } => self.command_automatic(words),
             Context::Services | Context::Service { .. } => self.command_services(words),
+            Context::Alerts { .. } | Context::Receiver { .. } => self.command_alerts(words),
             Context::Schema | Context::SchemaProperty { .. } => self.command_schema(words),
             Context::System | Context::Updates => self.command_maintenance(words),
             Context::Datasets

@@ -39,6 +39,7 @@ pub(crate) fn children(context: &Context) -> Vec<Entry> {
         Context::Configuration => vec![
             ("san", "targets, initiators and their groups"),
             ("services", "what serves clients: off, on, and where"),
+            ("alerts", "what a person should know of, and where it is sent"),
         ],
         Context::San => vec![
             ("initiators", "who may see LUNs"),
@@ -120,6 +121,15 @@ fn own(context: &Context) -> Vec<Entry> {
             ("disable", "switches it off, now and for good; its clients are ended"),
             ("restart", "ends its clients, who may come again"),
         ],
+        Context::Alerts { .. } => vec![
+            ("create name", "sends alerts to one more receiver"),
+            ("select name", "goes to one"),
+            ("destroy name", "sends none to one any more"),
+            ("list", "all of them"),
+        ],
+        Context::Receiver { new: false, .. } => {
+            vec![("test", "sends a test, and waits for what comes of it"), ("destroy", "takes it away")]
+        }
         Context::Schema => vec![
             ("create name", "makes a property, which shares then have as custom:name"),
             ("select name", "goes to one"),

@@ -19,6 +19,7 @@
 //!
 //! Not here: what any of it means (`appliance`), and how requests travel (`client`).
 
+mod alerts;
 mod analytics;
 mod automatic;
 mod commands;

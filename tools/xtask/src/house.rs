@@ -43,7 +43,7 @@ pub const FLOORS: &[Floor] = &[
     floor(
         "control",
         Plane::Control,
-        &["doctor", "store", "api", "access", "analytics", "appliance", "client", "web", "rest"],
+        &["doctor", "store", "api", "access", "alerts", "analytics", "appliance", "client", "web", "rest"],
     ),
     // Modelled hardware: tests of every floor run on it, and tools ask what a workload would do on it. What serves pools
     // never does.
@@ -76,6 +76,7 @@ const APPLIANCE: &[&str] = &[
     "shares::lun_index",
     "shares::masks",
     "pools::state",
+    "alerts::state",
     "pools::event_ring",
     "datasets::migration::state",
     "datasets::quotas",
@@ -91,6 +92,8 @@ const APPLIANCE: &[&str] = &[
     "san::directory",
     "san::iscsi",
     "san::state",
+    "alerts::records",
+    "analytics::histograms",
     "analytics::records",
     "analytics::state",
     "schedules::moments",
@@ -108,6 +111,7 @@ const APPLIANCE: &[&str] = &[
     "datasets",
     "schedules",
     "analytics",
+    "alerts",
     "shares",
     "san",
     "services",

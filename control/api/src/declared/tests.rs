@@ -82,6 +82,27 @@ fn samples() -> Vec<Request> {
         ]
         .map(Request::Analytics),
     );
+    use crate::alerts::{Alerts, Handler, ReceiverChange, Severity, ThresholdsChange};
+    let set = ReceiverChange {
+        to: text("https://hooks.example.com/x"),
+        severity: Some(Severity::Error),
+        enabled: Some(false),
+        secret: Some(Secret::new("s")),
+        ..ReceiverChange::default()
+    };
+    all.extend(
+        [
+            Alerts::Receivers,
+            Alerts::Create { name: "hook".into(), handler: Handler::Webhook, set: set.clone() },
+            Alerts::Change { name: "hook".into(), set },
+            Alerts::Change { name: "hook".into(), set: ReceiverChange::default() },
+            Alerts::Destroy { name: "hook".into() },
+            Alerts::Test { name: "hook".into() },
+            Alerts::Thresholds,
+            Alerts::SetThresholds(ThresholdsChange { space_percent: Some(90), ..Default::default() }),
+        ]
+        .map(Request::Alerts),
+    );
     for to in [Switch::Enable, Switch::Disable, Switch::Restart] {
         all.push(Request::Services(Services::Switch { name: "iscsi".into(), to }));
     }

@@ -32,6 +32,8 @@ type Check = fn(&Writer) -> Result<()>;
 /// Every table there is, and what its records must be.
 const TABLES: &[(&str, Check)] = &[
     (USERS.name(), users),
+    ("alerts.receivers", crate::alerts::records::check_records),
+    ("alerts.thresholds", crate::alerts::records::check_records),
     ("analytics.settings", crate::analytics::records::check_records),
     ("analytics.worksheets", crate::analytics::records::check_records),
     ("san.initiator_groups", crate::san::check_records),

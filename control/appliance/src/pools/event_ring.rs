@@ -1,14 +1,19 @@
 //! The newest events, each with a number, in memory and bounded; what they are of is said in [`super::events`].
 
+use crate::alerts::state::Desk;
 use api::Event;
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// As many are kept.
 const EVENTS_MAX: usize = 4096;
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Events(Mutex<Ring>);
+pub(crate) struct Events {
+    ring: Mutex<Ring>,
+    /// Where events are made alerts of, once that has begun.
+    desk: OnceLock<Desk>,
+}
 
 #[derive(Debug, Default)]
 struct Ring {
@@ -17,6 +22,12 @@ struct Ring {
 }
 
 impl Events {
+    /// Each event that comes from now on is told there.
+    pub fn watch_by(&self, desk: Desk) {
+        // Begun twice, the first goes on.
+        let _ = self.desk.set(desk);
+    }
+
     pub fn post(&self, class: &str, fields: Vec<(String, String)>) {
         let now = world::wall_clock();
         self.post_at(class, fields, (now.seconds, now.nanos));
@@ -24,12 +35,16 @@ impl Events {
 
     fn post_at(&self, class: &str, fields: Vec<(String, String)>, (seconds, nanos): (u64, u32)) {
         let mut ring = self.lock();
-        ring.last += 1;
+        let event = Event { id: ring.last + 1, seconds, nanos, class: class.into(), fields };
+        ring.last = event.id;
         if ring.kept.len() >= EVENTS_MAX {
             ring.kept.pop_front();
         }
-        let event = Event { id: ring.last, seconds, nanos, class: class.into(), fields };
-        ring.kept.push_back(event);
+        ring.kept.push_back(event.clone());
+        drop(ring);
+        if let Some(desk) = self.desk.get() {
+            desk.note(&event);
+        }
     }
 
     /// Those that came after the one with this number, oldest first.
@@ -45,7 +60,7 @@ impl Events {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Ring> {
         // No code that can panic runs under this lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -149,7 +149,7 @@ pub(crate) fn devices_of(pool: &Pool) -> Vec<String> {
 /// The task that looks at pools and logs what happens to them.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    pub(super) ending: Event,
+    pub ending: Event,
     pub(super) task: Mutex<Option<Task<()>>>,
 }
 

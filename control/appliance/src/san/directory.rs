@@ -187,6 +187,7 @@ impl Directory for SanDirectory {
     }
 
     fn note_wrong_proof(&self, asking: &Asking, wrong: u64) {
+        self.lans.login_failed(&asking.initiator, &asking.from.to_string());
         // Of many in a row some are told.
         if wrong <= 5 || wrong.is_power_of_two() {
             let initiator: String = asking.initiator.chars().filter(|c| !c.is_control()).collect();

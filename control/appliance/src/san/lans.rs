@@ -26,4 +26,7 @@ pub(crate) trait Lans: fmt::Debug + Send + Sync {
     fn use_volume(&self, dataset: &str) -> Pending<Result<(SharedVolume, Held)>>;
 
     fn configuration(&self) -> Result<Store>;
+
+    /// An initiator showed a wrong proof.
+    fn login_failed(&self, initiator: &str, address: &str);
 }

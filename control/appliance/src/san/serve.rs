@@ -50,4 +50,8 @@ impl Lans for Appliance {
     fn configuration(&self) -> Result<Store> {
         Appliance::configuration(self)
     }
+
+    fn login_failed(&self, initiator: &str, address: &str) {
+        Appliance::login_failed(self, initiator, address, "iscsi");
+    }
 }

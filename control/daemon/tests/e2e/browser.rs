@@ -7,7 +7,7 @@ use interop::{programs, root};
 use std::path::PathBuf;
 use std::process::Command;
 
-const NEEDS: [Need; 3] = [
+pub const NEEDS: [Need; 3] = [
     Need::Program("chromium"),
     Need::Program("node"),
     Need::Other("playwright-core from npm", || npm().join("node_modules/playwright-core").is_dir()),
@@ -72,11 +72,14 @@ fn npm() -> PathBuf {
     target.join("npm")
 }
 
-fn in_browser(script: &str, of_page: &[&str], more: &[&str]) {
+/// Runs a script of the page's tests; what it prints.
+pub fn in_browser(script: &str, of_page: &[&str], more: &[&str]) -> String {
     let photographs = npm().with_file_name("photographs");
     let script = root().join("control/web/tests").join(script);
     let mut node = Command::new(programs::find("node").unwrap());
     node.arg(script).arg(npm()).args(of_page).arg(photographs).args(more);
     node.env("CHROMIUM", programs::find("chromium").unwrap());
-    println!("{}", programs::run(&mut node));
+    let text = programs::run(&mut node);
+    println!("{text}");
+    text
 }

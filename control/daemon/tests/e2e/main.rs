@@ -17,6 +17,8 @@
 //!   shell       the contexts of an appliance, and the tree of datasets that they leave
 //!   api         HTTPS: what drivers ask, users, and what strangers try
 //!   browser     the web page: used, photographed, and told of
+//!   second      one second, as all tell it
+//!   alerts      what a webhook and syslog are told
 //!   sums        statistics of a workload that is known
 //!   drivers     unmodified drivers of orchestrators, through the life of volumes and shares
 //!   units       systemd
@@ -26,6 +28,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod alerts;
 mod api;
 mod browser;
 mod clients;
@@ -46,6 +49,7 @@ mod memory;
 mod offers;
 mod remote;
 mod rescue;
+mod second;
 mod shell;
 mod snapshots;
 mod sums;
@@ -73,6 +77,8 @@ fn main() -> ExitCode {
         api::trials(),
         browser::trials(),
         sums::trials(),
+        second::trials(),
+        alerts::trials(),
         drivers::trials(),
         units::trials(),
         iscsi::trials(),

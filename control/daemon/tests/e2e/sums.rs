@@ -279,7 +279,7 @@ fn fronts() {
     by_qemu(&whole, &lun);
     let path = mount.join("files/f");
     File::create(&path).unwrap().write_all(&vec![1; SIZE as usize]).unwrap();
-    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::DIRECT;
+    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::DIRECT | rustix::fs::OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(&path, flags, rustix::fs::Mode::empty()).unwrap());
 
     let fronts: [(&str, &[&'static str]); 3] =
