@@ -131,7 +131,10 @@ impl Tree {
     pub async fn set_aux(&self, kind: AuxKind, specs: Vec<Spec>) -> Result<()> {
         let before = self.aux(kind);
         let opened = join_all(specs.into_iter().map(|spec| async {
-            let leaf = match before.iter().find(|device| device.spec.guid == spec.guid) {
+            // A spare that could not be used may be there now.
+            let stays = |device: &&AuxDevice| kind == AuxKind::Cache || device.leaf.is_usable();
+            let known = before.iter().find(|device| device.spec.guid == spec.guid).filter(stays);
+            let leaf = match known {
                 Some(device) => device.leaf.clone(),
                 None => open_aux(kind, &spec, &self.options).await?,
             };
