@@ -99,7 +99,9 @@ impl Device {
                 Ok(done)
             }
             Some(Err(e)) => {
-                self.leaf.judge_alone(self.mode).await;
+                // Asking it for a sign of life may take long, and the pool is read meanwhile.
+                let (leaf, mode) = (self.leaf.clone(), self.mode);
+                world::spawn(async move { leaf.judge_alone(mode).await });
                 Err(e)
             }
             None => {
