@@ -1,6 +1,6 @@
 //! What is asked of the cache: which block, what it holds, why, and whether it may stay.
 
-use units::{Sectors, Txg, VdevId};
+use units::{Checksum, Compression, Endian, Lsize, Psize, Sectors, Txg, VdevId};
 
 /// One opening of one pool ([`crate::Cache::opening`]).
 ///
@@ -28,6 +28,21 @@ impl BlockId {
         let mixed = mixed ^ u64::from(self.opening.0).rotate_left(52);
         mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
+}
+
+/// What a block is in its pool: enough to make its bytes on disk again, and to prove that they are these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Of the first copy, as its pointer has it.
+    pub asize: Sectors,
+    pub gang: bool,
+    pub lsize: Lsize,
+    pub psize: Psize,
+    pub compression: Compression,
+    pub checksum_kind: Checksum,
+    pub checksum: [u64; 4],
+    /// The order of the words that the checksum is computed over.
+    pub endian: Endian,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,7 +80,7 @@ pub enum Access {
     Scan,
 }
 
-/// The dataset property `primarycache`: what may stay in memory.
+/// The dataset properties `primarycache` and `secondarycache`: what may stay in memory, and what on cache devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum PrimaryCache {
     #[default]
@@ -91,12 +106,14 @@ pub struct Request {
     pub kind: Kind,
     pub access: Access,
     pub primary: PrimaryCache,
+    /// Of a block that a second level may take; `None` keeps it out of there.
+    pub origin: Option<Origin>,
 }
 
 impl Request {
     /// What is wanted now and may stay.
     pub fn demand(block: BlockId, kind: Kind) -> Request {
-        Request { block, kind, access: Access::Demand, primary: PrimaryCache::All }
+        Request { block, kind, access: Access::Demand, primary: PrimaryCache::All, origin: None }
     }
 
     pub(crate) fn may_stay(&self) -> bool {

@@ -1,12 +1,14 @@
 //! The face of the cache: shards chosen by the block's name, and the waiting around misses.
 
 use crate::block::{Access, BlockId, Kind, Opening, Request};
+use crate::candidates::{List, Wanted};
 use crate::flight::{Failure, Flight, Outcome};
+use crate::lists::Part;
 use crate::shard::{Found, Leavers, Shard, charge_of};
 use crate::stats::Stats;
 use probe::{Event, Family, Hub, Op, Probe};
 use std::future::Future;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Result;
 use world::Buf;
@@ -26,6 +28,10 @@ pub struct Cache {
     shards: Box<[Mutex<Shard>]>,
     listener: Option<Box<dyn EvictionListener>>,
     openings: AtomicU32,
+    /// Bytes that others hold of the limit.
+    beside: Mutex<u64>,
+    /// There was a time when it was full.
+    is_warm: AtomicBool,
     accesses: Probe,
     evictions: Probe,
 }
@@ -42,7 +48,8 @@ impl Cache {
         let part = max / count as u64;
         let shards = (0..count).map(|_| Mutex::new(Shard::new(part))).collect();
         let (openings, accesses, evictions) = (AtomicU32::new(0), Probe::none(), Probe::none());
-        Cache { shards, listener: None, openings, accesses, evictions }
+        let (beside, is_warm) = (Mutex::new(0), AtomicBool::new(false));
+        Cache { shards, listener: None, openings, beside, is_warm, accesses, evictions }
     }
 
     /// For a pool that is opened: no other opening has had it before.
@@ -105,8 +112,7 @@ impl Cache {
     /// Puts a block in that was just written (or read without [`Cache::get_or_load`]).
     pub fn insert(&self, request: Request, buf: Buf) {
         if request.may_stay() {
-            let Request { block, kind, access, .. } = request;
-            self.change(&block, |shard, leavers| shard.admit(block, kind, access, buf, leavers));
+            self.change(&request.block, |shard, leavers| shard.admit(request, buf, leavers));
         } else {
             // What may not stay must not leave its former content behind either.
             self.evict(&request.block);
@@ -142,6 +148,38 @@ impl Cache {
         self.change_all(|shard, leavers| shard.set_max(part, leavers));
     }
 
+    /// Charges this memory with what others hold, `before` bytes until now and `after` from now on: it holds so much less.
+    pub fn charge_beside(&self, before: u64, after: u64) {
+        let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        *beside = beside.saturating_sub(before).saturating_add(after);
+        let part = beside.div_ceil(self.shards.len() as u64);
+        self.change_all(|shard, leavers| shard.set_beside(part, leavers));
+    }
+
+    /// Whether blocks have had to leave for want of room.
+    pub fn is_warm(&self) -> bool {
+        self.is_warm.load(Ordering::Relaxed)
+    }
+
+    /// Looks through one list of each shard for what a second level wants: through `headroom` bytes in all.
+    pub fn candidates(&self, list: List, headroom: u64, wanted: &mut Wanted<'_>) {
+        let part = if list.is_frequent { Part::Frequent } else { Part::Recent };
+        let headroom = headroom / self.shards.len() as u64;
+        for shard in &self.shards {
+            lock(shard).candidates(part, list.kind, headroom, wanted);
+        }
+    }
+
+    /// The block's bytes if they are in memory; that is no use of it.
+    pub fn peek(&self, block: &BlockId) -> Option<Buf> {
+        self.shard(block).peek(block)
+    }
+
+    /// Offers a block to a second level no more: it cannot take it.
+    pub fn disown(&self, block: &BlockId) {
+        self.shard(block).disown(block);
+    }
+
     /// Forgets everything, as when a pool is closed or a cold cache is wanted.
     pub fn clear(&self) {
         self.change_all(|shard, leavers| shard.clear(leavers));
@@ -174,6 +212,9 @@ impl Cache {
 
     /// The lock is released by now: freeing large buffers takes its time.
     fn dismiss(&self, leavers: Leavers) {
+        if !leavers.evicted.is_empty() && !self.is_warm() {
+            self.is_warm.store(true, Ordering::Relaxed);
+        }
         if self.evictions.is_open() {
             for (_, kind, buf) in &leavers.evicted {
                 let (kind, bytes) = (kind.name(), charge_of(buf));
@@ -206,11 +247,11 @@ struct Lead<'a> {
 
 impl Lead<'_> {
     fn land(self, result: Result<Buf>) -> Result<Buf> {
-        let Request { block, kind, access, .. } = self.request;
-        self.cache.change(&block, |shard, leavers| {
-            let current = shard.arrived(&block, &self.flight);
-            if let (true, true, Ok(buf)) = (current, self.request.may_stay(), &result) {
-                shard.admit(block, kind, access, buf.clone(), leavers);
+        let request = self.request;
+        self.cache.change(&request.block, |shard, leavers| {
+            let current = shard.arrived(&request.block, &self.flight);
+            if let (true, true, Ok(buf)) = (current, request.may_stay(), &result) {
+                shard.admit(request, buf.clone(), leavers);
             }
         });
         let shared = result.as_ref().map(Buf::clone).map_err(Failure::of);

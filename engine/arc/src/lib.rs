@@ -39,11 +39,12 @@
 //! Invariants: the bytes charged never exceed the limit; a block is in exactly one list; a ghost holds no bytes; a load
 //! that was overtaken by a write or a free of its block is never admitted.
 //!
-//! Not here: which blocks exist, reading them (`zio`), and a second level on flash: that will listen to
-//! [`EvictionListener`].
+//! Not here: which blocks exist, reading them (`zio`), and a second level on flash (`l2arc`): that asks for
+//! [`candidates`](Cache::candidates) ahead of their eviction.
 
 mod block;
 mod cache;
+mod candidates;
 mod flight;
 mod lists;
 mod served;
@@ -51,6 +52,7 @@ mod shard;
 mod sources;
 mod stats;
 
-pub use block::{Access, BlockId, Kind, Opening, PrimaryCache, Request};
+pub use block::{Access, BlockId, Kind, Opening, Origin, PrimaryCache, Request};
 pub use cache::{Cache, EvictionListener};
+pub use candidates::{Candidate, List, Wanted};
 pub use stats::{Counts, Stats};

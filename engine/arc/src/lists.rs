@@ -4,7 +4,7 @@
 //!   list   head ── older ... newer ── tail        the hand takes from the head, everything enters at the tail
 //! ```
 
-use crate::block::{BlockId, Kind};
+use crate::block::{BlockId, Kind, Origin};
 use std::ops::{Index, IndexMut};
 use world::Buf;
 
@@ -43,6 +43,8 @@ pub(crate) struct Entry {
     pub(crate) used: bool,
     /// Read ahead, and not yet asked for.
     pub(crate) prefetched: bool,
+    /// Of a block that a second level may take.
+    pub(crate) origin: Option<Box<Origin>>,
     older: u32,
     newer: u32,
 }
@@ -87,6 +89,15 @@ impl Lists {
         (head != NIL).then_some(head)
     }
 
+    /// The slots of a list: from the longest there, or from the newest.
+    pub(crate) fn slots(&self, kind: Kind, part: Part, newest_first: bool) -> impl Iterator<Item = u32> + '_ {
+        let list = &self.lists[number(kind, part)];
+        let linked = |slot: u32| (slot != NIL).then_some(slot);
+        let first = linked(if newest_first { list.tail } else { list.head });
+        let next = move |slot: &u32| if newest_first { self[*slot].older } else { self[*slot].newer };
+        std::iter::successors(first, move |slot| linked(next(slot)))
+    }
+
     /// A new entry at the tail of its list.
     pub(crate) fn insert(&mut self, block: BlockId, kind: Kind, part: Part, buf: Buf, charge: u64) -> u32 {
         let entry = Entry {
@@ -97,6 +108,7 @@ impl Lists {
             charge,
             used: false,
             prefetched: false,
+            origin: None,
             older: NIL,
             newer: NIL,
         };

@@ -3,7 +3,8 @@
 //! Everything here is plain code under the shard's lock; nothing waits. Bytes that leave are handed out through
 //! [`Leavers`], to be dropped when the lock is released.
 
-use crate::block::{Access, BlockId, Kind, Request};
+use crate::block::{Access, BlockId, Kind, Origin, Request};
+use crate::candidates::{Candidate, Wanted};
 use crate::flight::Flight;
 use crate::lists::{Lists, Part};
 use crate::served::Served;
@@ -46,6 +47,9 @@ pub(crate) struct Shard {
     served: Served,
     limit: u64,
     max: u64,
+    /// The limit that was asked for, and what others hold of it.
+    asked: u64,
+    beside: u64,
     /// ARC's p for each kind.
     recent_target: [u64; 2],
     metadata_target: u64,
@@ -57,6 +61,11 @@ pub(crate) fn charge_of(buf: &Buf) -> u64 {
     (buf.len() as u64).next_multiple_of(PAGE) + OVERHEAD
 }
 
+/// The same with what is kept for a second level.
+fn charge_with(buf: &Buf, origin: Option<&Origin>) -> u64 {
+    charge_of(buf) + origin.map_or(0, |_| size_of::<Origin>() as u64)
+}
+
 impl Shard {
     pub(crate) fn new(max: u64) -> Shard {
         Shard {
@@ -66,6 +75,8 @@ impl Shard {
             served: Served::new(),
             limit: max,
             max,
+            asked: max,
+            beside: 0,
             recent_target: [max / 2; 2],
             metadata_target: max / 4,
             stats: Stats::default(),
@@ -117,15 +128,14 @@ impl Shard {
     /// Puts a block in, or exchanges its bytes.
     pub(crate) fn admit(
         &mut self,
-        block: BlockId,
-        kind: Kind,
-        access: Access,
+        Request { block, kind, access, origin, .. }: Request,
         buf: Buf,
         leavers: &mut Leavers,
     ) {
         // A read of the block that is still under way brings what is now old.
         self.flights.remove(&block);
-        let charge = charge_of(&buf);
+        self.stats.admitted += 1;
+        let charge = charge_with(&buf, origin.as_ref());
         if charge > self.limit / 2 {
             self.stats.refused += 1;
             self.remove(&block, leavers);
@@ -134,6 +144,7 @@ impl Shard {
         let part = match self.map.get(&block).copied() {
             Some(slot) if self.lists[slot].buf.is_some() => {
                 let old = self.lists.replace(slot, buf, charge);
+                self.lists[slot].origin = origin.map(Box::new);
                 leavers.stale.extend(old);
                 return self.shrink_to(self.limit, leavers);
             }
@@ -147,8 +158,42 @@ impl Shard {
         self.shrink_to(self.limit - charge, leavers);
         let slot = self.lists.insert(block, kind, part, buf, charge);
         self.lists[slot].prefetched = access == Access::Prefetch;
+        self.lists[slot].origin = origin.map(Box::new);
         self.map.insert(block, slot);
         self.served.note(slot);
+    }
+
+    /// Looks through one list for what a second level wants, until it has enough or `headroom` bytes were passed.
+    pub(crate) fn candidates(&self, part: Part, kind: Kind, headroom: u64, wanted: &mut Wanted<'_>) {
+        let mut passed = 0;
+        for slot in self.lists.slots(kind, part, wanted.newest_first) {
+            let entry = &self.lists[slot];
+            passed += entry.charge;
+            if passed > headroom || wanted.is_full() {
+                return;
+            }
+            let Some(origin) = entry.origin.as_deref() else { continue };
+            if entry.buf.is_some() && (wanted.prefetched || !entry.prefetched) {
+                wanted.offer(Candidate {
+                    block: entry.block,
+                    kind,
+                    origin: *origin,
+                    is_prefetch: entry.prefetched,
+                    is_frequent: part == Part::Frequent,
+                });
+            }
+        }
+    }
+
+    /// The bytes of a block, without that being a use of it.
+    pub(crate) fn peek(&self, block: &BlockId) -> Option<Buf> {
+        self.lists[*self.map.get(block)?].buf.clone()
+    }
+
+    pub(crate) fn disown(&mut self, block: &BlockId) {
+        if let Some(slot) = self.map.get(block) {
+            self.lists[*slot].origin = None;
+        }
     }
 
     /// A hit after which the block is not there.
@@ -172,7 +217,18 @@ impl Shard {
 
     /// Sets the limit for now; [`Shard::set_max`] sets it for good.
     pub(crate) fn set_limit(&mut self, limit: u64, leavers: &mut Leavers) {
-        self.limit = limit.min(self.max);
+        self.asked = limit;
+        self.apply_limit(leavers);
+    }
+
+    /// What others hold that is charged to this memory.
+    pub(crate) fn set_beside(&mut self, beside: u64, leavers: &mut Leavers) {
+        self.beside = beside;
+        self.apply_limit(leavers);
+    }
+
+    fn apply_limit(&mut self, leavers: &mut Leavers) {
+        self.limit = self.asked.min(self.max).saturating_sub(self.beside);
         self.metadata_target = self.metadata_target.min(self.limit);
         self.shrink_to(self.limit, leavers);
         Kind::ALL.into_iter().for_each(|kind| self.trim_ghosts(kind));
@@ -187,7 +243,8 @@ impl Shard {
         self.shrink_to(0, leavers);
         let fresh = Shard::new(self.max);
         let stats = self.stats;
-        *self = Shard { stats, limit: self.limit, flights: std::mem::take(&mut self.flights), ..fresh };
+        let (limit, asked, beside) = (self.limit, self.asked, self.beside);
+        *self = Shard { stats, limit, asked, beside, flights: std::mem::take(&mut self.flights), ..fresh };
     }
 
     pub(crate) fn stats(&self) -> Stats {
@@ -204,6 +261,7 @@ impl Shard {
             stats.ghosts += ghosts as u64;
         }
         stats.size = self.size();
+        stats.beside = self.beside;
         stats.limit = self.limit;
         stats.max = self.max;
         stats.metadata_target = self.metadata_target;
@@ -278,6 +336,7 @@ impl Shard {
         counts.evicted_bytes += entry.charge;
         // A block that was read ahead for nothing says nothing about the sizes of the lists.
         let forget = std::mem::take(&mut entry.prefetched);
+        entry.origin = None;
         leavers.evicted.extend(entry.buf.take().map(|buf| (block, kind, buf)));
         if forget {
             self.forget(slot);

@@ -17,6 +17,7 @@ const ASKED: [(&str, Parts); 4] = [
             ("data used often", often),
             ("metadata used once", metadata),
             ("metadata used often", metadata_often),
+            ("headers of cache devices", stats.beside),
         ]
     }),
     ("arc.target", |stats| {

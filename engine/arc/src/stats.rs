@@ -40,6 +40,10 @@ pub struct Stats {
     pub metadata_target: u64,
     /// Blocks too large to be admitted.
     pub refused: u64,
+    /// Blocks that were put in.
+    pub admitted: u64,
+    /// Bytes that others hold and that are charged to this memory: the headers of a second level.
+    pub beside: u64,
 }
 
 impl Stats {
@@ -110,5 +114,7 @@ impl AddAssign for Stats {
         self.ghosts += o.ghosts;
         self.metadata_target += o.metadata_target;
         self.refused += o.refused;
+        self.admitted += o.admitted;
+        self.beside += o.beside;
     }
 }

@@ -1,12 +1,12 @@
 //! The blocks of an object set: how they are read, and how they are to be written.
 
 use crate::lock::lock;
-use crate::policy::{Choice, Policy};
+use crate::policy::{Caching, Choice, Policy};
 use ondisk::{BlockPointer, ObjectType};
 use std::sync::{Arc, Mutex, OnceLock};
 use units::{ObjectId, ObjsetId, Result, Txg};
 use world::Buf;
-use zio::{BlockStore, Bookmark, ReadClass, WriteSpec};
+use zio::{BlockStore, Bookmark, PrimaryCache, ReadClass, WriteSpec};
 
 /// Those of one object set, and the policy that new ones follow.
 pub(crate) struct Blocks {
@@ -21,7 +21,18 @@ const ZEROS: usize = 128 << 10;
 
 impl Blocks {
     pub fn new(id: ObjsetId, store: Arc<dyn BlockStore>, policy: Policy) -> Blocks {
-        Blocks { id, store, policy: Mutex::new(policy), zeros: OnceLock::new() }
+        let blocks = Blocks { id, store, policy: Mutex::new(policy), zeros: OnceLock::new() };
+        blocks.tell_second_level(&policy);
+        blocks
+    }
+
+    fn tell_second_level(&self, policy: &Policy) {
+        let takes = match policy.secondary_cache {
+            Caching::None => PrimaryCache::None,
+            Caching::Metadata => PrimaryCache::Metadata,
+            Caching::All => PrimaryCache::All,
+        };
+        self.store.set_second_level(self.id, takes);
     }
 
     pub async fn read(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Result<Buf> {
@@ -40,6 +51,7 @@ impl Blocks {
     /// Blocks written from now on follow `policy`.
     pub fn set_policy(&self, policy: Policy) {
         *lock(&self.policy) = policy;
+        self.tell_second_level(&policy);
     }
 
     /// Zeros to hand out for holes; one buffer serves all of usual size.

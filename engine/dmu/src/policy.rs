@@ -55,6 +55,8 @@ pub struct Policy {
     pub logbias_throughput: bool,
     /// What of it stays in memory.
     pub primary_cache: Caching,
+    /// What of it may go to cache devices.
+    pub secondary_cache: Caching,
     /// Clients may not change it (the property `readonly`).
     pub read_only: bool,
 }
@@ -72,6 +74,7 @@ impl Policy {
             sync: SyncMode::Standard,
             logbias_throughput: false,
             primary_cache: Caching::All,
+            secondary_cache: Caching::All,
             read_only: false,
         }
     }

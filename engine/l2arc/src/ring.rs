@@ -45,9 +45,15 @@ impl Ring {
         inside && in_order && (self.is_first_sweep || !self.is_dropped(first, last))
     }
 
-    /// Whether bytes `first..=last` meet with what is dropped to make room.
+    /// Whether bytes `first..=last` meet with what is dropped to make room. In a header that was written between the hand's
+    /// return to the start and the next log, the hand is behind the last log yet: what lies behind that is dropped, and the
+    /// start.
     fn is_dropped(&self, first: u64, last: u64) -> bool {
-        self.hand < self.evict && first < self.evict && last >= self.hand
+        match self.hand.cmp(&self.evict) {
+            std::cmp::Ordering::Less => first < self.evict && last >= self.hand,
+            std::cmp::Ordering::Equal => false,
+            std::cmp::Ordering::Greater => first < self.evict || last >= self.hand,
+        }
     }
 
     /// Whether a block lies where blocks are.
@@ -110,6 +116,16 @@ mod tests {
             (log(65536, 66048, 128 << 10), false, false),
         ] {
             assert_eq!((first.holds(&pointer), later.holds(&pointer)), (in_first, in_later), "{pointer:?}");
+        }
+        let returned = Ring { hand: 65536, evict: 8192, ..later };
+        for (pointer, is_held) in [
+            (log(4096, 4608, 512), false),
+            (log(8000, 8192, 512), false),
+            (log(8192, 9216, 512), true),
+            (log(60000, 65024, 512), true),
+            (log(60000, 65536, 512), false),
+        ] {
+            assert_eq!(returned.holds(&pointer), is_held, "{pointer:?}");
         }
     }
 

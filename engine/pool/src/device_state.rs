@@ -50,6 +50,9 @@ impl Pool {
     async fn offline_now(&self, guid: Guid, how: Offline) -> Result<()> {
         let inner = &self.0;
         let _one_at_a_time = inner.reshaping.lock().await;
+        if self.is_cache_device(guid) {
+            return self.offline_cache_device(guid, how).await;
+        }
         let (top, leaf) = inner.tree.find_leaf(guid).ok_or_else(|| not_a_leaf(&inner.tree.spec(), guid))?;
         if leaf.health().state == State::Offline && !how.is_fault() {
             return self.mark(guid, move |spec| spec.offline = (how == Offline::Lasting).then_some(1)).await;
@@ -127,6 +130,9 @@ impl Pool {
         let inner = &self.0;
         let health = {
             let _one_at_a_time = inner.reshaping.lock().await;
+            if self.is_cache_device(guid) {
+                return self.online_cache_device(guid).await;
+            }
             let (top, leaf) =
                 inner.tree.find_leaf(guid).ok_or_else(|| not_a_leaf(&inner.tree.spec(), guid))?;
             let before = leaf.health();

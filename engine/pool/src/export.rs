@@ -72,6 +72,7 @@ impl Pool {
 
     async fn let_go(&self) {
         self.0.space_log.cut();
+        self.stop_feeding().await;
         self.0.tree.close().await;
     }
 }

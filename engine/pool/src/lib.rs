@@ -20,6 +20,7 @@ mod add_vdevs;
 mod assemble;
 mod attach;
 mod autotrim;
+mod cache_devices;
 mod create;
 mod detach;
 mod device_state;

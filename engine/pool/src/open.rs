@@ -404,8 +404,9 @@ impl Pool {
         Ok(())
     }
 
-    /// Starts the loop that syncs txgs.
+    /// Starts the loop that syncs txgs, and the use of cache devices.
     pub(crate) fn start(&self) {
+        self.start_feeding();
         if !self.0.read_only {
             let task = self.spawn(self.clone().sync_loop());
             *lock(&self.0.syncing) = Some(task);

@@ -40,6 +40,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         parts;
     let intent_logs = IntentLogs::new(pipeline.clone());
     dsl.set_log_keeper(intent_logs.clone());
+    pipeline.second_level().set_synced(uberblock.txg);
     let pool = Pool(Arc::new(Inner {
         config: Mutex::new(config),
         tree,
@@ -66,6 +67,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         multihost: Default::default(),
         trimmer: Default::default(),
         spares: Default::default(),
+        feeder: Mutex::default(),
         scrub: crate::scrub::Scrub::default(),
         errors: crate::errors::Errors::default(),
         intent_logs,

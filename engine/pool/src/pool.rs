@@ -87,6 +87,8 @@ pub(crate) struct Inner {
     pub multihost: crate::multihost::Multihost,
     pub trimmer: crate::autotrim::Trimmer,
     pub spares: crate::spares::Spares,
+    /// See [`crate::cache_devices`].
+    pub feeder: Mutex<Option<l2arc::Feeder>>,
     pub scrub: crate::scrub::Scrub,
     pub errors: crate::errors::Errors,
     pub intent_logs: Arc<IntentLogs>,

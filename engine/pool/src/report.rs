@@ -5,7 +5,7 @@ use crate::scrub::ScanStatus;
 use metaslab::{Class, Usage};
 use std::collections::BTreeMap;
 use units::{Guid, Txg};
-use vdev::{Health, VdevStatus};
+use vdev::{AuxKind, Health, VdevStatus};
 
 /// A picture of a pool at one moment.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub struct PoolReport {
     pub dedup_ratio: u64,
     /// The root, with all devices and their counters.
     pub vdevs: VdevStatus,
-    /// The space of the top-level vdevs.
+    /// The space of the top-level vdevs, and of the cache devices in use.
     pub space: BTreeMap<Guid, TopSpace>,
     pub scan: Option<ScanStatus>,
     /// Why nothing can be written any more, until the pool is opened again.
@@ -39,7 +39,7 @@ pub struct PoolReport {
     pub clock_ns: u64,
 }
 
-/// The space of one top-level vdev.
+/// The space of one top-level vdev or cache device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TopSpace {
     pub size: u64,
@@ -80,7 +80,12 @@ impl Pool {
                 fragmentation: self.space().fragmentation_of_vdev(top.id),
             }
         };
-        self.tree().tops().iter().map(|top| (top.guid(), of(top))).collect()
+        let tops = self.tree().tops();
+        let caches = self.tree().aux(AuxKind::Cache).into_iter().filter_map(|device| {
+            let (allocated, size) = self.pipeline().second_level().filled(device.spec.guid)?;
+            Some((device.spec.guid, TopSpace { size, allocated, fragmentation: None }))
+        });
+        tops.iter().map(|top| (top.guid(), of(top))).chain(caches).collect()
     }
 }
 

@@ -6,9 +6,9 @@
 //!   their labels    state (spare or l2cache) and guid; whose they are only the MOS of a pool says
 //! ```
 //!
-//! They are known, shown, added and removed. Nothing is cached on a cache device yet, and no spare takes the place of
-//! another device by itself. A spare may serve several pools, so it keeps the guid and the labels that it has; a cache
-//! device serves one, and leaves without labels.
+//! They are known, shown, added and removed. What is done with cache devices is in [`crate::cache_devices`]; which spare
+//! takes the place of another device, in `spares`. A spare may serve several pools, so it keeps the
+//! guid and the labels that it has; a cache device serves one, and leaves without labels.
 
 use crate::guids::Guids;
 use crate::pool::Pool;
@@ -45,7 +45,9 @@ impl Pool {
 
     async fn load_kind(&self, kind: AuxKind) -> Result<()> {
         let specs = self.read_list(kind).await?;
-        self.0.tree.set_aux(kind, specs).await
+        self.0.tree.set_aux(kind, specs).await?;
+        self.follow_cache_devices();
+        Ok(())
     }
 
     async fn read_list(&self, kind: AuxKind) -> Result<Vec<Spec>> {
@@ -140,11 +142,13 @@ impl Pool {
         .await
     }
 
-    async fn set_side_devices(&self, kind: AuxKind, specs: Vec<Spec>) -> Result<()> {
+    pub(crate) async fn set_side_devices(&self, kind: AuxKind, specs: Vec<Spec>) -> Result<()> {
         let list = specs.clone();
         self.change("list devices", move |pool, tx| async move { pool.write_list(&tx, kind, &list).await })
             .await?;
-        self.0.tree.set_aux(kind, specs).await
+        self.0.tree.set_aux(kind, specs).await?;
+        self.follow_cache_devices();
+        Ok(())
     }
 }
 

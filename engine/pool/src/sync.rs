@@ -109,7 +109,7 @@ impl Pool {
             self.commit(txg, root).await?;
         }
         drop(unseen);
-        inner.pipeline.txg_synced();
+        inner.pipeline.txg_synced(txg);
         self.logs_synced(txg);
         inner.space.sync_done(txg).await?;
         // What the next txg will allocate from is read in between, not in its midst.

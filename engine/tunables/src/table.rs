@@ -173,6 +173,36 @@ table! {
         "How often a scrub or resilver keeps how far it is: so much of it is done again after a crash.";
     ArcMax "zfs_arc_max" Bytes 0 in (0, 1 << 50),
         "The cache holds at most so much; 0: half of the memory beyond 192M. It is less while the machine has little left.";
+    L2WriteMax "l2arc_write_max" Bytes 33554432 in (1 << 16, 1 << 40),
+        "So much is written to each cache device in one go, every l2arc_feed_secs.";
+    L2WriteBoost "l2arc_write_boost" Bytes 33554432 in (0, 1 << 40),
+        "So much more, until the cache in memory was full for the first time.";
+    L2Headroom "l2arc_headroom" Count 8 in (0, 1 << 20),
+        "How far from its end each list of the cache is looked through for blocks to write, in l2arc_write_max; 0: to its end.";
+    L2HeadroomBoost "l2arc_headroom_boost" Percent 200 in (100, 10_000),
+        "l2arc_headroom is multiplied by this: blocks are smaller on a cache device than in memory.";
+    L2FeedSecs "l2arc_feed_secs" Seconds 1 in (1, 86_400),
+        "How often cache devices are written to.";
+    L2FeedMinMs "l2arc_feed_min_ms" Milliseconds 200 in (1, 86_400_000),
+        "How soon again, with l2arc_feed_again, after much was found to write.";
+    L2FeedAgain "l2arc_feed_again" Switch 1 in SWITCH,
+        "Write to cache devices sooner when much was found to write.";
+    L2NoPrefetch "l2arc_noprefetch" Switch 1 in SWITCH,
+        "Do not write blocks to cache devices that were read ahead and not asked for yet.";
+    L2NoRw "l2arc_norw" Switch 0 in SWITCH,
+        "Do not read from a cache device while it is written to.";
+    L2MfuOnly "l2arc_mfuonly" Count 0 in (0, 2),
+        "1: only blocks that were used more than once go to cache devices; 2: of data, and all metadata; 0: all.";
+    L2ExcludeSpecial "l2arc_exclude_special" Switch 0 in SWITCH,
+        "Blocks that are on special and dedup devices do not go to cache devices.";
+    L2MetaPercent "l2arc_meta_percent" Percent 33 in PERCENT,
+        "What is remembered in memory of the blocks on cache devices takes at most so much of zfs_arc_max.";
+    L2TrimAhead "l2arc_trim_ahead" Percent 0 in (0, 10_000),
+        "So much of l2arc_write_max is trimmed on a cache device ahead of what is written; 0: nothing is trimmed.";
+    L2RebuildEnabled "l2arc_rebuild_enabled" Switch 1 in SWITCH,
+        "What cache devices hold is found again when a pool is imported.";
+    L2RebuildMinSize "l2arc_rebuild_blocks_min_l2size" Bytes 1073741824 in ANY,
+        "On smaller cache devices nothing is noted by which their blocks would be found again.";
     VdevMaxActive "zfs_vdev_max_active" Count 1000 in ACTIVE,
         "At most so many operations are at one device.";
     VdevSyncReadMinActive "zfs_vdev_sync_read_min_active" Count 10 in ACTIVE,

@@ -276,6 +276,13 @@ impl Leaf {
         Ok(())
     }
 
+    /// As [`Leaf::write_raw`], for what is not missed when it is lost: a flush makes it durable no sooner than the device
+    /// does by itself, and after an error nothing is noted.
+    pub async fn write_raw_expendable(&self, offset: u64, data: Buf, priority: Priority) -> Result<()> {
+        let shape = self.shape(priority, Direction::Write, offset, data.len() as u64);
+        self.run(shape, || Work::Write(vec![data.clone()])).await.map(|_| ())
+    }
+
     pub(crate) fn set_async_writes(&self, max_active: u32) {
         self.queue.set_async_writes(max_active);
     }
@@ -367,6 +374,21 @@ impl Leaf {
 
     /// Opens the device anew. What it missed while it was never open is noted.
     async fn reopen(&self, pool: Guid, min_asize: u64, mode: OpenMode) -> Result<()> {
+        let own = self.guid();
+        let is_it = |labels: &Labels| {
+            let is =
+                |name: &str, guid: Guid| labels.best(None).is_some_and(|l| l.guid(name).ok() == Some(guid));
+            is("pool_guid", pool) && (is("guid", own) || is("top_guid", own))
+        };
+        self.reopen_if(min_asize, mode, is_it).await
+    }
+
+    async fn reopen_if(
+        &self,
+        min_asize: u64,
+        mode: OpenMode,
+        is_it: impl Fn(&Labels) -> bool + Send,
+    ) -> Result<()> {
         let (device, before, old, closed) = {
             let mut inner = self.lock();
             (inner.device.clone(), inner.psize, inner.disk.take(), inner.closed.clone())
@@ -385,8 +407,7 @@ impl Leaf {
             return Err(refused("it is smaller than it was".into()));
         }
         let labels = read_labels(&disk).await;
-        let is = |name: &str, guid: Guid| labels.best(None).is_some_and(|l| l.guid(name).ok() == Some(guid));
-        if !is("pool_guid", pool) || !(is("guid", self.guid()) || is("top_guid", self.guid())) {
+        if !is_it(&labels) {
             return Err(refused("it carries no label of this device of the pool".into()));
         }
         if before == 0 {

@@ -9,7 +9,7 @@ use crate::label::read::{Labels, read_labels};
 use crate::leaf::Leaf;
 use crate::node::{Body, Group, Node};
 use crate::vdev_type::Role;
-use crate::{Aux, Device, Health, OpenOptions, Spec, State, geometry};
+use crate::{Aux, AuxKind, Device, Health, OpenOptions, Spec, State, geometry};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use ondisk::label::MIN_DEVICE_SIZE;
 use std::io;
@@ -40,10 +40,11 @@ pub(crate) async fn open_top(
     open(spec, &context, min_asize).await
 }
 
-/// Opens a device that stands beside the tree: a spare or a cache. Nothing is written to it, and a spare may be known to
-/// several pools, so it is not taken for ourselves.
-pub(crate) async fn open_aux(spec: &Spec, options: &OpenOptions) -> Result<Arc<Leaf>> {
-    let options = &OpenOptions { mode: OpenMode::ReadOnly, ..options.clone() };
+/// Opens a device that stands beside the tree. A spare may be known to several pools, so it is not taken for ourselves, and
+/// nothing is written to it; a cache device is the pool's own.
+pub(crate) async fn open_aux(kind: AuxKind, spec: &Spec, options: &OpenOptions) -> Result<Arc<Leaf>> {
+    let mode = if kind == AuxKind::Cache { options.mode } else { OpenMode::ReadOnly };
+    let options = &OpenOptions { mode, ..options.clone() };
     let context = Context { options, top: spec, alarm: Arc::default() };
     open_leaf(spec, &context, 0).await
 }

@@ -7,7 +7,7 @@ use crate::leaf::Leaf;
 use crate::open::{open_aux, open_top};
 use crate::status::VdevStatus;
 use crate::{Aux, Health, OpenOptions, Spec, State, Top, VdevType};
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use ondisk::PoolState;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -98,11 +98,13 @@ impl Tree {
         Ok(NewTops { specs, tops })
     }
 
-    /// Refuses I/O from now on, waits for what is under way, and closes all devices: then they can be opened again.
+    /// Refuses I/O from now on, waits for what is under way, and closes all devices: then they can be opened again. A device
+    /// beside the tree that does not give back what it was asked is not waited for.
     pub async fn close(&self) {
         let aux = self.lock_aux().each_ref().map(|of| of.iter().map(|a| a.leaf.clone()).collect::<Vec<_>>());
-        let leaves = self.leaves().into_iter().chain(aux.into_iter().flatten());
-        join_all(leaves.map(|leaf| async move { leaf.close().await })).await;
+        let beside = aux.into_iter().flatten().map(|leaf| async move { leaf.close_alone().await });
+        let closing = self.leaves().into_iter().map(|leaf| async move { leaf.close().await });
+        join(join_all(closing), join_all(beside)).await;
     }
 
     /// Makes them part of the tree. The caller keeps others from changing it since they were opened.
@@ -124,15 +126,36 @@ impl Tree {
         Some(top)
     }
 
-    /// Opens the spares or the cache devices that the pool knows: to be read only, for other pools may know them too.
+    /// Has the spares or the cache devices be these. Those that are open already stay so, what has left is closed. Spares
+    /// are opened to be read only, for other pools may know them too.
     pub async fn set_aux(&self, kind: AuxKind, specs: Vec<Spec>) -> Result<()> {
-        let opened = join_all(specs.into_iter().map(|spec| async move {
-            let leaf = open_aux(&spec, &self.options).await?;
+        let before = self.aux(kind);
+        let opened = join_all(specs.into_iter().map(|spec| async {
+            // A spare that could not be used may be there now.
+            let stays = |device: &&AuxDevice| kind == AuxKind::Cache || device.leaf.is_usable();
+            let known = before.iter().find(|device| device.spec.guid == spec.guid).filter(stays);
+            let leaf = match known {
+                Some(device) => device.leaf.clone(),
+                None => open_aux(kind, &spec, &self.options).await?,
+            };
             Ok(AuxDevice { spec, leaf })
         }));
         let opened = opened.await.into_iter().collect::<Result<Vec<AuxDevice>>>()?;
+        let stays = |guid| opened.iter().any(|device| device.spec.guid == guid);
+        let gone: Vec<AuxDevice> = before.into_iter().filter(|device| !stays(device.spec.guid)).collect();
         self.lock_aux()[kind as usize] = opened;
+        join_all(gone.iter().map(|device| device.leaf.close_alone())).await;
         Ok(())
+    }
+
+    /// Opens a device beside the tree again that was taken out or went away.
+    ///
+    /// # Errors
+    /// `NotFound`; `Io` when it is not there.
+    pub async fn bring_back_aux(&self, kind: AuxKind, guid: Guid) -> Result<()> {
+        let found = self.aux(kind).into_iter().find(|device| device.spec.guid == guid);
+        let device = found.ok_or_else(|| Error::new(units::Kind::NotFound, "find device"))?;
+        device.leaf.bring_back_alone(self.mode).await
     }
 
     pub fn aux(&self, kind: AuxKind) -> Vec<AuxDevice> {
@@ -196,7 +219,11 @@ impl Tree {
                 }
             }
         }
-        if found.is_empty() && of.is_some() {
+        let caches = self.aux(AuxKind::Cache).into_iter().filter(|device| {
+            of.is_none_or(|guid| guid == device.spec.guid) && device.leaf.health().state != State::Offline
+        });
+        let caches: Vec<_> = caches.collect();
+        if found.is_empty() && caches.is_empty() && of.is_some() {
             return None;
         }
         let leaves = found.iter().flat_map(|(top, node)| {
@@ -204,7 +231,11 @@ impl Tree {
             node.leaves().into_iter().map(|leaf| (top.least_of_a_leaf(), leaf))
         });
         let revived = leaves.map(|(least, leaf)| async move { leaf.revive(pool, least, self.mode).await });
-        Some(join_all(revived.collect::<Vec<_>>()).await.into_iter().filter_map(Result::err).collect())
+        let caches = caches.iter().map(|device| device.leaf.bring_back_alone(self.mode));
+        let (revived, caches) = join(join_all(revived.collect::<Vec<_>>()), join_all(caches)).await;
+        // The pool is whole without them: only what was asked for by name is said.
+        let caches = caches.into_iter().filter(|_| of.is_some());
+        Some(revived.into_iter().chain(caches).filter_map(Result::err).collect())
     }
 
     /// Opens a leaf again that was taken out or went away, and forgets its errors.

@@ -5,6 +5,7 @@
 use crate::prepare::Rules;
 use crate::{Sick, Suspension, Young};
 use arc::{BlockId, Cache, Opening};
+use l2arc::L2arc;
 use metaslab::Space;
 use ondisk::{BlockPointer, Dva, Plain};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +21,8 @@ pub(crate) struct Inner {
     pub cache: Arc<Cache>,
     /// Which blocks in the cache are of this pipeline.
     pub opening: Opening,
+    /// The cache devices.
+    pub second: Arc<L2arc>,
     pub checksummer: Mutex<Arc<codec::checksum::Checksummer>>,
     pub rules: Mutex<Rules>,
     /// Bounds the bytes of writes under way, and so the memory that holds compressed copies.

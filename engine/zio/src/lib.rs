@@ -3,9 +3,9 @@
 //! ```text
 //!   write   zeros? ─▶ compress ─▶ few bytes? ─▶ allocate ─▶ checksum ─▶ one write for each copy ─▶ pointer
 //!             │ hole                │ embedded      │ no run that long: gang
-//!   read    cache? ─▶ read a copy ─▶ verify ─▶ decompress ─▶ cache
-//!                        ▲             │ wrong: the vdev tries its redundancy,
-//!                        └─────────────┘ then the next copy is tried; what was bad is noted (`sick`)
+//!   read    cache? ─▶ cache device? ─▶ read a copy ─▶ verify ─▶ decompress ─▶ cache
+//!                                          ▲             │ wrong: the vdev tries its redundancy,
+//!                                          └─────────────┘ then the next copy is tried; what was bad is noted (`sick`)
 //! ```
 //!
 //! [`BlockStore`] is the face for the layers above; [`Pipeline`] is the real one, [`MemStore`] the one for tests. What to
@@ -37,12 +37,14 @@ mod mem;
 mod pipeline;
 mod prepare;
 mod read;
+mod second;
 mod sick;
 mod store;
 pub mod suspend;
 mod write;
 mod young;
 
+pub use arc::PrimaryCache;
 pub use log::LogStore;
 pub use mem::MemStore;
 pub use pipeline::{Options, Pipeline};

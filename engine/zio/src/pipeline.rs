@@ -2,14 +2,16 @@
 
 use crate::inner::Inner;
 use crate::prepare::Rules;
+use crate::second::{self, Missed};
 use crate::store::{BlockStore, Bookmark, ReadClass, WriteSpec};
 use crate::suspend::is_steadfast;
 use crate::{Sick, Suspension, Young, read, write};
-use arc::{Access, Cache, Kind as CacheKind, Request};
+use arc::{Access, Cache, Kind as CacheKind, PrimaryCache, Request};
+use l2arc::L2arc;
 use metaslab::Space;
 use ondisk::BlockPointer;
 use std::sync::{Arc, Mutex, PoisonError};
-use units::{Error, Result, Txg};
+use units::{Error, ObjsetId, Result, Txg};
 use vdev::Tree;
 use world::sync::Semaphore;
 use world::{Buf, Pending};
@@ -37,10 +39,14 @@ impl Pipeline {
     pub fn new(options: Options) -> Pipeline {
         let Options { devices, space, cache, checksummer, rules } = options;
         let is_writable = space.is_some();
+        let opening = cache.opening();
+        let second = Arc::new(L2arc::new(devices.clone(), cache.clone(), opening));
+        second.set_checksummer(checksummer.clone());
         Pipeline(Arc::new(Inner {
             devices,
             space,
-            opening: cache.opening(),
+            opening,
+            second,
             cache,
             checksummer: Mutex::new(checksummer),
             rules: Mutex::new(rules),
@@ -68,7 +74,13 @@ impl Pipeline {
 
     /// Once the pool's salt is known, which itself must be read.
     pub fn set_checksummer(&self, checksummer: Arc<codec::checksum::Checksummer>) {
+        self.0.second.set_checksummer(checksummer.clone());
         *self.0.checksummer.lock().unwrap_or_else(PoisonError::into_inner) = checksummer;
+    }
+
+    /// The cache devices.
+    pub fn second_level(&self) -> &Arc<L2arc> {
+        &self.0.second
     }
 
     pub fn cache(&self) -> &Arc<Cache> {
@@ -88,9 +100,10 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The txg that was being synced is on disk: from now on none of its blocks is written again in its place.
-    pub fn txg_synced(&self) {
+    /// `txg`, which was being synced, is on disk: from now on none of its blocks is written again in its place.
+    pub fn txg_synced(&self, txg: Txg) {
         self.0.young.grow_up();
+        self.0.second.set_synced(txg);
     }
 
     /// The frees that could not be carried out since the last call.
@@ -153,11 +166,15 @@ impl BlockStore for Pipeline {
                 return read::read(&inner, &bp, at, priority).await;
             }
             let access = if class == ReadClass::Prefetch { Access::Prefetch } else { Access::Demand };
-            let request = || Request { access, ..Request::demand(block, cache_kind(&bp)) };
+            let kind = cache_kind(&bp);
+            let origin = second::origin(&inner, &bp, at.objset, kind);
+            let request = || Request { access, origin, ..Request::demand(block, kind) };
+            let missed = Missed { block, kind, origin, is_prefetch: access == Access::Prefetch };
             let mut again = false;
             loop {
                 let begun = inner.suspension.resumed();
-                match inner.cache.get_or_load(request(), || read::read(&inner, &bp, at, priority)).await {
+                let load = || second::read(&inner, &bp, at, priority, missed);
+                match inner.cache.get_or_load(request(), load).await {
                     Err(e) if is_steadfast => inner.outlast(&bp, e, begun, &mut again).await?,
                     done => return done,
                 }
@@ -178,7 +195,9 @@ impl BlockStore for Pipeline {
             if let Some(block) = inner.cache_id(&bp) {
                 inner.young.note(block, &bp, &data, &spec);
                 if spec.keep {
-                    inner.cache.insert(Request::demand(block, cache_kind(&bp)), data);
+                    let kind = cache_kind(&bp);
+                    let origin = second::origin(&inner, &bp, spec.at.objset, kind);
+                    inner.cache.insert(Request { origin, ..Request::demand(block, kind) }, data);
                 }
             }
             Ok(bp)
@@ -189,6 +208,7 @@ impl BlockStore for Pipeline {
         let (Some(plain), Some(space)) = (bp.as_plain(), &self.0.space) else { return };
         if let Some(block) = self.0.cache_id(bp) {
             self.0.cache.evict(&block);
+            self.0.second.forget(&block);
         }
         if plain.is_gang() {
             self.0.freed_gangs.lock().unwrap_or_else(PoisonError::into_inner).push((plain.clone(), txg));
@@ -199,6 +219,10 @@ impl BlockStore for Pipeline {
                 self.0.note_problem(e);
             }
         }
+    }
+
+    fn set_second_level(&self, objset: ObjsetId, takes: PrimaryCache) {
+        self.0.second.set_policy(objset, takes);
     }
 
     fn charged(&self, bp: &BlockPointer) -> u64 {

@@ -65,7 +65,17 @@ pub(crate) async fn read(
     if bp.is_encrypted() && bp.kind() != ObjectType::DNODE {
         return Err(Error::new(Kind::Encrypted, "read block").at(at));
     }
-    let Verified(data) = read_raw(inner, bp, at, priority).await?;
+    let raw = read_raw(inner, bp, at, priority).await?;
+    unpack_here(inner, bp, at, raw).await
+}
+
+/// The logical bytes of a block from its bytes on disk, by another core where that takes long.
+pub(crate) async fn unpack_here(
+    inner: &Arc<Inner>,
+    bp: &BlockPointer,
+    at: Bookmark,
+    Verified(data): Verified,
+) -> Result<Buf> {
     let (compression, lsize) = (bp.compression(), bp.lsize().0);
     if compression == Compression::Off {
         let short = || Error::corrupt("block is shorter than its pointer says").at(at);

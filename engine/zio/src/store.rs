@@ -3,6 +3,7 @@
 //! The DMU and everything above it see only [`BlockStore`]. [`crate::Pipeline`] implements it over a pool's devices;
 //! [`crate::MemStore`] keeps blocks in memory, so that the layers above are tested without a pool.
 
+use arc::PrimaryCache;
 use ondisk::{BlockPointer, ObjectType};
 use std::fmt;
 use units::{Checksum, Compression, ObjectId, ObjsetId, Result, Txg};
@@ -94,6 +95,9 @@ pub trait BlockStore: Send + Sync + 'static {
 
     /// Gives back a block's space, in `txg`. The caller has made sure that nothing else refers to it.
     fn free(&self, bp: &BlockPointer, txg: Txg);
+
+    /// What of an object set may go to cache devices (the property `secondarycache`), from now on.
+    fn set_second_level(&self, _objset: ObjsetId, _takes: PrimaryCache) {}
 
     /// What a block is charged for: its allocated bytes with the redundancy of the vdev divided out.
     fn charged(&self, bp: &BlockPointer) -> u64;

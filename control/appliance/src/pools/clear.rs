@@ -7,6 +7,7 @@ use crate::pools::vdevs;
 use api::{Reply, Result};
 use pool::Pool;
 use units::{Error, Kind};
+use vdev::AuxKind;
 
 impl Appliance {
     /// A pool that could not be opened is tried again by this.
@@ -17,7 +18,9 @@ impl Appliance {
         let missing = || Error::new(Kind::NotFound, "find vdev").because("no such device in pool");
         let guid = match device {
             Some(device) => {
-                let found = vdevs::find(&open.pool.tree().spec(), device).map(|spec| spec.guid);
+                let tree = open.pool.tree();
+                let found = vdevs::find(&tree.spec(), device).map(|spec| spec.guid);
+                let found = found.or_else(|| vdevs::find_beside(tree, AuxKind::Cache, device));
                 Some(found.ok_or_else(missing).map_err(|e| failed(&e))?)
             }
             None => None,

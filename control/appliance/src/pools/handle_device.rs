@@ -7,7 +7,7 @@ use crate::pools::{Access, devices, vdevs};
 use api::{DeviceAction, Joining, Reply, Result};
 use pool::{Offline, Pool};
 use units::{Error, Guid, Kind};
-use vdev::{AuxKind, Spec};
+use vdev::AuxKind;
 
 impl Appliance {
     pub(crate) async fn handle_device(
@@ -21,7 +21,8 @@ impl Appliance {
         let open = self.pool(name, Access::Change).await?;
         let mut pools = self.0.pools.lock().await;
         let pool = &open.pool;
-        let guid = find(pool, device).map_err(|e| failed(&e))?;
+        let takes_caches = matches!(action, DeviceAction::Offline { .. } | DeviceAction::Online);
+        let guid = find(pool, device, takes_caches).map_err(|e| failed(&e))?;
         let done = match &action {
             DeviceAction::Offline { temporary, fault } => {
                 let how = match (fault, temporary) {
@@ -67,17 +68,18 @@ fn doing(device: &str, action: &DeviceAction) -> String {
     }
 }
 
-/// The device of the tree that is called so. Spares that wait and caches are not in use as devices of the pool.
-fn find(pool: &Pool, device: &str) -> units::Result<Guid> {
+/// The device of the tree that is called so. Spares that wait are not in use as devices of the pool, and caches only stand
+/// beside it.
+fn find(pool: &Pool, device: &str, takes_caches: bool) -> units::Result<Guid> {
     let tree = pool.tree();
     if let Some(spec) = vdevs::find(&tree.spec(), device) {
         return Ok(spec.guid);
     }
-    let is_it = |spec: &Spec| spec.path.as_deref() == Some(device) || spec.guid.0.to_string() == device;
-    let beside = |kind: AuxKind| tree.aux(kind).iter().any(|d| is_it(&d.spec));
-    Err(match () {
-        () if beside(AuxKind::Spare) => Error::invalid("device is reserved as a hot spare"),
-        () if beside(AuxKind::Cache) => Error::invalid("device is in use as a cache"),
-        () => Error::new(Kind::NotFound, "find device").because("no such device in pool"),
-    })
+    let beside = |kind| vdevs::find_beside(tree, kind, device);
+    match (beside(AuxKind::Spare), beside(AuxKind::Cache)) {
+        (Some(_), _) => Err(Error::invalid("device is reserved as a hot spare")),
+        (None, Some(cache)) if takes_caches => Ok(cache),
+        (None, Some(_)) => Err(Error::invalid("device is in use as a cache")),
+        (None, None) => Err(Error::new(Kind::NotFound, "find device").because("no such device in pool")),
+    }
 }

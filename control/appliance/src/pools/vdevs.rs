@@ -3,7 +3,10 @@
 use api::{Class, Flushes, IoClass, IoKind, Property, Vdev, VdevStats};
 use ondisk::dsl::{ScanFunc, ScanState};
 use pool::{PoolReport, VdevProperties};
-use vdev::{Bias, Candidate, ClassSnapshot, Health, KindSnapshot, Priority, Snapshot, Spec, VdevStatus};
+use units::Guid;
+use vdev::{
+    AuxKind, Bias, Candidate, ClassSnapshot, Health, KindSnapshot, Priority, Snapshot, Spec, Tree, VdevStatus,
+};
 
 /// The tree of an open pool, its caches and spares at the end.
 pub(crate) fn of_report(report: &PoolReport) -> Vdev {
@@ -19,7 +22,10 @@ pub(crate) fn of_report(report: &PoolReport) -> Vdev {
         });
     }
     for (devices, class) in [(&status.caches, Class::Cache), (&status.spares, Class::Spare)] {
-        root.children.extend(devices.iter().map(|d| Vdev { class: Some(class), ..below(d) }));
+        root.children.extend(devices.iter().map(|device| {
+            let space = report.space.get(&device.guid).map(|s| (s.size, s.allocated));
+            Vdev { class: Some(class), space, ..below(device) }
+        }));
     }
     let tops = root.children.iter().filter(|t| !matches!(t.class, Some(Class::Cache | Class::Spare)));
     let sum = tops.fold(VdevStats::default(), |mut sum, top| {
@@ -46,7 +52,7 @@ fn say_resilvering(vdev: &mut Vdev) {
 
 /// Adds what was set on single vdevs.
 pub(crate) fn add_properties(vdev: &mut Vdev, all: &VdevProperties) {
-    if let Some(own) = all.get(&units::Guid(vdev.guid)) {
+    if let Some(own) = all.get(&Guid(vdev.guid)) {
         let local = |(name, value): (&String, &String)| {
             Property::new(name, Some(value.clone().into()), api::Source::Local)
         };
@@ -65,6 +71,12 @@ pub(crate) fn find<'a>(spec: &'a Spec, name: &str) -> Option<&'a Spec> {
             || spec.name() == name
     };
     spec.children.iter().find_map(|child| if is_it(child) { Some(child) } else { find(child, name) })
+}
+
+/// The spare or cache device that is called so.
+pub(crate) fn find_beside(tree: &Tree, kind: AuxKind, name: &str) -> Option<Guid> {
+    let is_it = |spec: &Spec| spec.path.as_deref() == Some(name) || spec.guid.0.to_string() == name;
+    tree.aux(kind).into_iter().map(|device| device.spec).find(is_it).map(|spec| spec.guid)
 }
 
 fn class(bias: Bias) -> Class {

@@ -263,17 +263,10 @@ fn asked() {
     let said = String::from_utf8_lossy(&taken.stderr).into_owned();
     assert!(!taken.status.success() && said.contains("\"web\" exists already"), "{said}");
     // What is kept and does nothing is shown so; what would never act is refused.
-    home.run("zfs set secondarycache=metadata tank");
-    let shown = home.run("zfs get secondarycache,primarycache tank");
-    assert!(
-        shown.lines().any(|l| l.contains("secondarycache") && l.ends_with("local, no effect here")),
-        "{shown}"
-    );
-    assert_eq!(
-        home.run("zfs get -H -o source secondarycache tank"),
-        "local\n",
-        "scripts read what OpenZFS prints"
-    );
+    home.run("zfs set prefetch=metadata tank");
+    let shown = home.run("zfs get prefetch,primarycache tank");
+    assert!(shown.lines().any(|l| l.contains("prefetch") && l.ends_with("local, no effect here")), "{shown}");
+    assert_eq!(home.run("zfs get -H -o source prefetch tank"), "local\n", "scripts read what OpenZFS prints");
     assert!(home.fails("zpool set autoexpand=on tank", 1).contains("has no effect here"));
     assert!(home.fails("zfs set longname=on tank", 1).contains("needs the feature longname"));
     home.run("zpool set autotrim=on tank");

@@ -1,7 +1,7 @@
 #![allow(clippy::disallowed_methods, reason = "real threads, to find what a single one cannot")]
 
 use super::*;
-use crate::block::{Opening, PrimaryCache};
+use crate::block::{Opening, Origin, PrimaryCache};
 use crate::shard::charge_of;
 use crate::stats::Counts;
 use futures_util::future::join_all;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
-use units::{Error, Sectors, Txg, VdevId};
+use units::{Checksum, Compression, Endian, Error, Lsize, Psize, Sectors, Txg, VdevId};
 
 fn id(n: u64) -> BlockId {
     BlockId { opening: Opening::default(), vdev: VdevId(0), offset: Sectors(n * 8), birth: Txg(7) }
@@ -358,4 +358,72 @@ fn what_is_taken_is_its_takers_alone_and_a_ghost_is_not_taken() {
     assert!(cache.stats().ghosts > 0 && cache.stats().size <= 10 * 8352);
     cache.insert(demand(2), bytes(2, 2, 8192));
     assert_eq!(&cache.take(&id(2)).unwrap()[..], &bytes(2, 2, 8192)[..]);
+}
+
+fn origin(n: u64) -> Origin {
+    Origin {
+        asize: Sectors(8),
+        gang: false,
+        lsize: Lsize(4096),
+        psize: Psize(4096),
+        compression: Compression::Off,
+        checksum_kind: Checksum::Fletcher4,
+        checksum: [n; 4],
+        endian: Endian::NATIVE,
+    }
+}
+
+fn looked_for(cache: &Cache, list: List, newest_first: bool, prefetched: bool, blocks: usize) -> Vec<u64> {
+    let mut wanted = Wanted {
+        opening: Opening::default(),
+        newest_first,
+        prefetched,
+        is_wanted: &|candidate| candidate.block.offset.0 != 8 * 2,
+        bytes_max: 1 << 20,
+        blocks_max: blocks,
+        found: Vec::new(),
+        bytes: 0,
+    };
+    cache.candidates(list, 1 << 20, &mut wanted);
+    wanted.found.iter().map(|found| found.block.offset.0 / 8).collect()
+}
+
+#[test]
+fn a_second_level_is_offered_what_leaves_next_and_nothing_that_may_not_go_there() {
+    let cache = Cache::with_shards(1 << 20, 1);
+    for n in 0..6 {
+        let origin = (n != 3).then(|| origin(n));
+        cache.insert(Request { origin, ..demand(n) }, bytes(n, 1, 4096));
+    }
+    let ahead = Request { access: Access::Prefetch, origin: Some(origin(6)), ..demand(6) };
+    cache.insert(ahead, bytes(6, 1, 4096));
+    cache.insert(
+        Request { origin: Some(origin(7)), ..Request::demand(id(7), Kind::Metadata) },
+        bytes(7, 1, 4096),
+    );
+    let [_, metadata, frequent, recent] = List::BY_WORTH;
+    let before = cache.stats();
+    assert_eq!(looked_for(&cache, recent, false, false, 9), [0, 1, 4, 5], "2 is not wanted, 3 may not go");
+    assert_eq!(looked_for(&cache, recent, true, true, 9), [6, 5, 4, 1, 0]);
+    assert_eq!(looked_for(&cache, recent, false, false, 2), [0, 1]);
+    assert_eq!(looked_for(&cache, metadata, false, false, 9), [7]);
+    assert!(looked_for(&cache, frequent, false, false, 9).is_empty());
+    assert!(cache.peek(&id(5)).is_some() && cache.peek(&id(9)).is_none());
+    assert_eq!(cache.stats(), before, "looking is no use of a block");
+}
+
+#[test]
+fn what_others_hold_of_the_memory_is_not_there_for_blocks() {
+    let cache = Cache::with_shards(1 << 20, 2);
+    (0..200).for_each(|n| cache.insert(demand(n), bytes(n, 1, 4096)));
+    assert!(!cache.is_warm() && cache.stats().size > 512 << 10);
+    cache.charge_beside(0, 512 << 10);
+    let stats = cache.stats();
+    assert!(stats.size <= 512 << 10 && stats.limit == 512 << 10 && stats.beside == 512 << 10, "{stats:?}");
+    assert!(cache.is_warm());
+    cache.shrink_to(768 << 10);
+    assert_eq!(cache.stats().limit, 256 << 10);
+    cache.charge_beside(512 << 10, 0);
+    cache.relax();
+    assert_eq!((cache.stats().limit, cache.stats().beside), (1 << 20, 0));
 }

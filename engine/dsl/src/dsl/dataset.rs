@@ -198,6 +198,7 @@ impl Dsl {
             sync: policy.sync,
             logbias_throughput: policy.logbias_throughput,
             primary_cache: policy.primary_cache,
+            secondary_cache: policy.secondary_cache,
             read_only: policy.read_only,
         })
     }

@@ -26,8 +26,8 @@ impl Prop {
     pub fn effect(self) -> Effect {
         use Prop::*;
         match self {
-            // The second level of the cache and the prefetcher's limits; shares over NFS and SMB.
-            SecondaryCache | Prefetch | ShareNfs | ShareSmb => Effect::Later,
+            // The prefetcher's limits; shares over NFS and SMB.
+            Prefetch | ShareNfs | ShareSmb => Effect::Later,
             // Zones, virus scanners, labels, device nodes of volumes, O_DIRECT, classes of devices by size: not here.
             Zoned | ZonedUid | Vscan | Nbmand | MlsLabel | Context | FsContext | DefContext | RootContext
             | IscsiOptions | StmfShareInfo | VolMode | VolThreading | SnapDev | Direct

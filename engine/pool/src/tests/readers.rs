@@ -46,7 +46,7 @@ fn a_block_that_is_written_again_in_its_place_is_never_missed() {
             let seen = if is_in_place { 2 } else { 1 };
             assert_eq!(read(&first).await[..], noise(seen, 16 << 10));
             assert_eq!(read(&second).await[..], noise(2, 16 << 10));
-            pipeline.txg_synced();
+            pipeline.txg_synced(tx.txg());
             assert_eq!(read(&second).await[..], noise(2, 16 << 10));
             let third = write(3, &second, 2).await;
             assert!(!same_block(&second, &third), "its txg is over");

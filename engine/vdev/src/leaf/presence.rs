@@ -5,12 +5,18 @@
 //!                               │ every write is noted as missed             └ not there ──▶ UNAVAIL
 //! ```
 //!
+//! A device beside the tree, as a cache is, has no group that examines it: [`Leaf::judge_alone`] is asked instead. Its
+//! label names no pool.
+//!
 //! What is not durable when it is taken out is of the txg being synced or of the log: noted as missed, and not written to
 //! it again.
 
 use super::{CLOSING, Leaf};
+use crate::diagnosis::Verdict;
+use crate::label::read::Labels;
 use crate::{Aux, Health, State};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use units::{Guid, Result, Txg};
 use world::OpenMode;
 
@@ -56,6 +62,46 @@ impl Leaf {
         self.durability.abandon();
         self.pardon();
         Ok(())
+    }
+
+    /// As [`Leaf::bring_back`], for a device beside the tree. Its errors are forgotten.
+    pub(crate) async fn bring_back_alone(self: &Arc<Leaf>, mode: OpenMode) -> Result<()> {
+        let is_well = self.health().state.is_usable()
+            && matches!(world::timeout(CLOSING, self.probe(mode)).await, Some(Ok(())));
+        if !is_well {
+            let is_it = |labels: &Labels| {
+                let label = labels.best(None);
+                let is_aux = label.is_some_and(|l| l.guid("pool_guid").is_err());
+                is_aux && label.is_some_and(|l| l.guid("guid").ok() == Some(self.guid()))
+            };
+            self.reopen_if(0, mode, is_it).await.inspect_err(|e| {
+                let mut inner = self.lock();
+                inner.health = Health::new(State::CannotOpen, Aux::OpenFailed);
+                inner.detail = Some(e.to_string());
+            })?;
+        }
+        self.errors.iter().for_each(|e| e.store(0, Ordering::Relaxed));
+        self.suspected.store(0, Ordering::Relaxed);
+        self.pardon();
+        Ok(())
+    }
+
+    /// Takes a device beside the tree out of use that failed too often, or that has no sign of life left.
+    pub async fn judge_alone(&self, mode: OpenMode) {
+        let Some(suspicion) = self.take_suspicion() else { return };
+        if suspicion.verdict == Verdict::TooManyErrors {
+            self.set_health(Health::new(State::Faulted, Aux::ErrorsExceeded));
+        } else if suspicion.failed_io
+            && matches!(world::timeout(CLOSING, self.probe(mode)).await, None | Some(Err(_)))
+        {
+            self.set_health(Health::new(State::CannotOpen, Aux::OpenFailed));
+        }
+    }
+
+    /// As [`Leaf::close`], without waiting forever for a device that gives nothing back.
+    pub(crate) async fn close_alone(&self) {
+        // The disk is taken at once: dropping the rest leaves it closed as soon as it answers.
+        let _ = world::timeout(CLOSING, self.close()).await;
     }
 
     /// The device has just joined its group and has nothing of it: everything up to what the txg being synced may still

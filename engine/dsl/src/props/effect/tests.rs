@@ -33,6 +33,7 @@ const PLACES: &[(&str, &str, &str)] = &[
     ("refquota", "engine/dsl/src/dsl/dataset.rs", "Prop::RefQuota"),
     ("refreservation", "engine/dsl/src/set.rs", "Prop::RefReservation"),
     ("primarycache", "engine/dmu/src/blocks.rs", "primary_cache.takes"),
+    ("secondarycache", "engine/dmu/src/blocks.rs", "policy.secondary_cache"),
     ("logbias", "engine/zil/src/log.rs", "logbias_throughput"),
     ("dedup", "engine/dsl/src/create.rs", "'dedup' cannot be switched on"),
     ("sync", "engine/dsl/src/dsl/dataset.rs", "policy.sync"),
@@ -117,8 +118,9 @@ fn what_would_never_act_is_refused_and_its_default_is_not() {
     assert!(
         set("volmode", "none", Types::VOLUME).is_err() && set("volmode", "default", Types::VOLUME).is_ok()
     );
-    for later in ["secondarycache", "prefetch"] {
-        let (name, _) = set(later, "none", Types::FILESYSTEM).unwrap();
+    for later in ["prefetch", "sharesmb"] {
+        let (name, _) =
+            set(later, if later == "prefetch" { "none" } else { "off" }, Types::FILESYSTEM).unwrap();
         assert!(has_no_effect(name.as_str()), "{later} is kept, and shown so");
     }
     let of_pool = |name, text| pool_props::parse_setting(name, text, pool_props::When::Later);
