@@ -191,6 +191,19 @@ mod tests {
     }
 
     #[test]
+    fn strangers_have_a_part_of_all_places_however_many_addresses_they_have() {
+        let mut crowd = Crowd::default();
+        for id in 0..6 {
+            assert_eq!(crowd.enter(id, &at(1 + id as u8 / 3), &PLACES, silent), Entry::In);
+        }
+        // Four places are left, and none of them is for one more that has said nothing yet.
+        assert_eq!(crowd.enter(6, &at(3), &PLACES, |_| false), Entry::Full);
+        assert_eq!(crowd.enter(7, &at(3), &PLACES, silent), Entry::InPlaceOf(5));
+        assert!(crowd.settle(7));
+        assert_eq!(crowd.enter(8, &at(3), &PLACES, silent), Entry::In);
+    }
+
+    #[test]
     fn a_network_of_ipv6_is_one_host() {
         let of = |text: &str| host(&Address::Tcp(text.parse().unwrap()));
         assert_eq!(of("[2001:db8::1]:1"), of("[2001:db8::ffff:2]:2"));

@@ -38,6 +38,33 @@ fn silent_connections_keep_nobody_out() {
     });
 }
 
+/// A client that says something now and then, and never comes to the end of its login, is not silent; it kept its place for
+/// as long as a login may have requests.
+#[test]
+fn a_login_without_an_end_is_ended() {
+    run(async {
+        let config = Config::default();
+        let (often, limit) = (config.silence_timeout / 2, config.login_timeout);
+        let bench = bench_with(config);
+        let before = world::now();
+        let mut peer = Peer::connect(&bench.portal).await;
+        loop {
+            // C: the text goes on in the next request.
+            let mut header = [0; 48];
+            (header[0], header[1], header[8]) = (0x43, 0x40, 0x80);
+            header[24..28].copy_from_slice(&peer.cmd_sn.to_be_bytes());
+            peer.send(header, b"InitiatorName").await;
+            if peer.receive().await.is_none() {
+                break;
+            }
+            world::sleep(often).await;
+        }
+        let took = world::now().since(before);
+        assert!(took >= limit && took <= limit + often, "{took:?}");
+        assert!(bench.server.clients().is_empty());
+    });
+}
+
 /// A directory that counts the wrong proofs it is told of.
 #[derive(Debug)]
 struct Noting(MemoryDirectory, AtomicU64);

@@ -505,7 +505,9 @@ fn silent_connections_keep_nobody_out() {
         world::sleep(Config::default().silence_timeout + Duration::from_secs(1)).await;
         let last = flood.last_mut().unwrap();
         assert!(last.receive(18).await.is_some(), "it was greeted");
-        assert!(last.is_hung_up_on().await, "and is not waited for any longer");
+        let before = world::now();
+        assert!(last.is_hung_up_on().await);
+        assert!(world::now().since(before) < Duration::from_millis(100), "it is not waited for any longer");
     });
 }
 
