@@ -129,7 +129,7 @@ impl Appliance {
             uptime: world::now().since(self.0.started).as_secs(),
             arc_size: cache.size,
             arc_max: cache.max,
-            arc_limit: cache.limit,
+            arc_limit: cache.limit + cache.beside,
             memory: crate::memory::account(cache.size, dirty),
             api: self.0.api.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }

@@ -75,9 +75,11 @@ pub(crate) async fn follow(cache: &arc::Cache) {
         let waited = stalled.zip(before).map_or(0, |(now, before)| now.saturating_sub(before));
         let is_stalled = u128::from(waited) * 10 >= EACH.as_micros();
         let stats = cache.stats();
-        let size = Size { size: stats.size, limit: stats.limit, max: stats.max };
+        // What is remembered of cache devices is part of what the cache may have, and does not go first.
+        let beside = stats.beside;
+        let size = Size { size: stats.size + beside, limit: stats.limit + beside, max: stats.max };
         let limit = next(size, Seen { left, is_stalled });
-        if limit != stats.limit {
+        if limit != size.limit {
             cache.shrink_to(limit);
             world::buf::set_kept_max(super::kept_bytes(limit));
         }
