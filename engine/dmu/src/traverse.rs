@@ -118,7 +118,7 @@ impl Walk<'_> {
         }
         let read = match self.store.cached(bp) {
             Some(buf) => Ok(buf),
-            None => self.store.read(bp, at, ReadClass::Scan).await,
+            None => self.store.read(bp, at, ReadClass::Walk).await,
         };
         match read {
             Ok(buf) => Ok(Some(buf)),

@@ -31,6 +31,7 @@
 //!
 //! Not here: policy; errors name no file, the caller knows which one it asked.
 
+mod apart;
 mod disk;
 mod executor;
 mod geometry;
@@ -43,6 +44,7 @@ mod stream;
 mod workers;
 mod world;
 
+pub use apart::apart;
 pub use executor::run;
 pub use house::keep_house;
 pub use signal::{expect_shutdown, shutdown_signal};

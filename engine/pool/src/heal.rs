@@ -91,7 +91,8 @@ impl Pool {
             sick.settle(&[lost], !is_in_use);
         }
         let blocks = bad.iter().map(|lost| (lost.at, lost.bp.clone())).chain(batch.sick).collect();
-        let healed = self.heal_blocks(blocks).await;
+        // What was bad was counted when it was met.
+        let healed = self.heal_blocks(blocks, false).await;
         let is_lost: HashSet<Bookmark> = healed.lost.iter().map(|lost| lost.at).collect();
         let (lost, good): (Vec<_>, Vec<_>) = bad.into_iter().partition(|bad| is_lost.contains(&bad.at));
         self.note_lost(&healed);
@@ -111,8 +112,8 @@ impl Pool {
         }
     }
 
-    /// Repairs those of the blocks that are still in use. In syncing context.
-    pub(crate) async fn heal_blocks(&self, blocks: Vec<(Bookmark, BlockPointer)>) -> Healed {
+    /// Repairs those of the blocks that are still in use, and with `blame` counts what was bad. In syncing context.
+    pub(crate) async fn heal_blocks(&self, blocks: Vec<(Bookmark, BlockPointer)>, blame: bool) -> Healed {
         let healed = || -> u64 { self.tree().leaves().iter().map(|l| l.stats.snapshot().healed).sum() };
         let before = healed();
         let (mut lost, mut good) = (Vec::new(), Vec::new());
@@ -140,7 +141,7 @@ impl Pool {
                 bytes -= take(done);
             }
             bytes += bp.psize().0;
-            under_way.push(self.heal_one(at, bp));
+            under_way.push(self.heal_one(at, bp, blame));
         }
         while let Some(done) = under_way.next().await {
             take(done);
@@ -149,8 +150,8 @@ impl Pool {
     }
 
     /// The block's size, name and birth, and whether it could not be had.
-    async fn heal_one(&self, at: Bookmark, bp: BlockPointer) -> (u64, Bookmark, Txg, bool) {
-        let is_lost = self.pipeline().heal_block(&bp, at).await.is_err();
+    async fn heal_one(&self, at: Bookmark, bp: BlockPointer, blame: bool) -> (u64, Bookmark, Txg, bool) {
+        let is_lost = self.pipeline().heal_block(&bp, at, blame).await.is_err();
         (bp.psize().0, at, birth_of(&bp), is_lost)
     }
 }

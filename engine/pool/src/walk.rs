@@ -22,6 +22,8 @@
 use crate::pool::{Pool, lock};
 use dmu::{Visit, Visitor, locate, traverse_objset};
 use dsl::phys::DatasetPhys;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use ondisk::mos::directory;
 use ondisk::{BlockPointer, Feature, ObjectType};
 use std::convert::Infallible;
@@ -225,8 +227,8 @@ async fn settle(
     let pointers: HashMap<Bookmark, BlockPointer> =
         suspects.iter().filter_map(|s| Some((s.at, s.bp.clone()?))).collect();
     pool.room_for_errors().await;
-    let _unchanged = pool.reading().await;
-    let mut missed = false;
+    let unchanged = pool.reading().await;
+    let (mut missed, mut bad) = (false, Vec::new());
     for mut suspect in suspects {
         suspect.bp = suspect.bp.or_else(|| pointers.get(&suspect.at).cloned());
         let is_real = match &suspect.bp {
@@ -238,8 +240,21 @@ async fn settle(
         };
         missed |= !is_real;
         if is_real && is_news(told, suspect.at) {
+            bad.extend(suspect.bp.clone().map(|bp| (suspect.at, bp)));
             check.damaged(set, suspect);
         }
+    }
+    // To read each once more may take long; what was bad and in use counts, whatever becomes of it.
+    drop(unchanged);
+    if !pool.is_read_only() {
+        let mut under_way = FuturesUnordered::new();
+        for (at, bp) in &bad {
+            if under_way.len() >= AT_ONCE {
+                under_way.next().await;
+            }
+            under_way.push(pool.pipeline().blame_for(bp, *at));
+        }
+        while under_way.next().await.is_some() {}
     }
     Ok(missed && !check.is_stopped())
 }

@@ -77,6 +77,11 @@ impl Inner {
         if std::mem::replace(again, true) { Err(error) } else { Ok(()) }
     }
 
+    /// Nothing is written to the pool: what a pointer leads to stays there.
+    pub fn is_steady(&self) -> bool {
+        self.space.is_none()
+    }
+
     pub fn space(&self) -> Result<&Arc<Space>> {
         self.space.as_ref().ok_or_else(|| Error::new(Kind::ReadOnly, "write to the pool"))
     }

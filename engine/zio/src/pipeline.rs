@@ -12,7 +12,7 @@ use metaslab::Space;
 use ondisk::BlockPointer;
 use std::sync::{Arc, Mutex, PoisonError};
 use units::{Error, ObjsetId, Result, Txg};
-use vdev::Tree;
+use vdev::{Care, Tree};
 use world::sync::Semaphore;
 use world::{Buf, Pending};
 
@@ -118,11 +118,18 @@ impl Pipeline {
 
     /// Reads every copy of a block and every sector of its redundancy, and writes again what is bad. The caller knows that
     /// the place is still this block's, and stays it meanwhile.
-    pub async fn heal_block(&self, bp: &BlockPointer, at: Bookmark) -> Result<()> {
-        read::heal(&self.0, bp, at).await
+    /// `blame`: what is bad counts as an error of its device, since that was not done when it was met.
+    pub async fn heal_block(&self, bp: &BlockPointer, at: Bookmark, blame: bool) -> Result<()> {
+        read::heal(&self.0, bp, at, blame).await
     }
 
-    /// Looks as thoroughly, but writes nothing: counts what is bad and hands out the bytes on disk.
+    /// Counts what is bad of a block as errors of its devices. The caller knows that the place is still this block's.
+    pub async fn blame_for(&self, bp: &BlockPointer, at: Bookmark) {
+        read::blame(&self.0, bp, at).await;
+    }
+
+    /// Looks as thoroughly, but writes nothing: counts what is bad and hands out the bytes on disk. In a pool that is
+    /// written to the place may be another block's by now, so that is no error of a device yet: [`Pipeline::blame_for`].
     pub async fn check_block(&self, bp: &BlockPointer, at: Bookmark) -> Result<read::Checked> {
         read::check(&self.0, bp, at).await
     }
@@ -160,20 +167,28 @@ impl BlockStore for Pipeline {
             let priority = match class {
                 ReadClass::Demand | ReadClass::Passing => vdev::Priority::SyncRead,
                 ReadClass::Prefetch => vdev::Priority::AsyncRead,
-                ReadClass::Scan => vdev::Priority::Scrub,
+                ReadClass::Scan | ReadClass::Walk => vdev::Priority::Scrub,
             };
-            if matches!(class, ReadClass::Scan | ReadClass::Passing) {
-                return read::read(&inner, &bp, at, priority).await;
+            match class {
+                ReadClass::Scan | ReadClass::Passing => {
+                    return read::read(&inner, &bp, at, &Care::usual(priority)).await;
+                }
+                ReadClass::Walk => {
+                    let care = Care { blame: inner.is_steady(), ..Care::usual(priority) };
+                    return read::read(&inner, &bp, at, &care).await;
+                }
+                ReadClass::Demand | ReadClass::Prefetch => {}
             }
             let access = if class == ReadClass::Prefetch { Access::Prefetch } else { Access::Demand };
             let kind = cache_kind(&bp);
             let origin = second::origin(&inner, &bp, at.objset, kind);
             let request = || Request { access, origin, ..Request::demand(block, kind) };
             let missed = Missed { block, kind, origin, is_prefetch: access == Access::Prefetch };
+            let care = Care::usual(priority);
             let mut again = false;
             loop {
                 let begun = inner.suspension.resumed();
-                let load = || second::read(&inner, &bp, at, priority, missed);
+                let load = || second::read(&inner, &bp, at, &care, missed);
                 match inner.cache.get_or_load(request(), load).await {
                     Err(e) if is_steadfast => inner.outlast(&bp, e, begun, &mut again).await?,
                     done => return done,

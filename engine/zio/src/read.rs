@@ -51,12 +51,7 @@ fn decompress(compression: Compression, data: &[u8], lsize: u64) -> Result<Buf> 
 }
 
 /// The logical bytes of a block that is on devices.
-pub(crate) async fn read(
-    inner: &Arc<Inner>,
-    bp: &BlockPointer,
-    at: Bookmark,
-    priority: Priority,
-) -> Result<Buf> {
+pub(crate) async fn read(inner: &Arc<Inner>, bp: &BlockPointer, at: Bookmark, care: &Care) -> Result<Buf> {
     if bp.as_plain().is_none() {
         return inline(bp).map_err(|e| e.at(at));
     }
@@ -65,7 +60,7 @@ pub(crate) async fn read(
     if bp.is_encrypted() && bp.kind() != ObjectType::DNODE {
         return Err(Error::new(Kind::Encrypted, "read block").at(at));
     }
-    let raw = read_raw(inner, bp, at, priority).await?;
+    let raw = read_raw_with(inner, bp, at, care).await?;
     unpack_here(inner, bp, at, raw).await
 }
 
@@ -198,13 +193,21 @@ pub struct Checked {
 }
 
 /// Checks all there is of a block that something bad was met of, and repairs that.
-pub(crate) async fn heal(inner: &Arc<Inner>, bp: &BlockPointer, at: Bookmark) -> Result<()> {
+pub(crate) async fn heal(inner: &Arc<Inner>, bp: &BlockPointer, at: Bookmark, blame: bool) -> Result<()> {
     let Some(plain) = bp.as_plain() else { return Ok(()) };
-    let Found { data, bad } = look_at_all(inner, plain, at, &Care::repair()).await?;
+    let Found { data, bad } = look_at_all(inner, plain, at, &Care { blame, ..Care::repair() }).await?;
     if !bad.is_empty() && inner.space.is_some() {
         repair(inner, plain, &bad, &data).await;
     }
     Ok(())
+}
+
+/// Counts what is bad of a block as errors of its devices.
+pub(crate) async fn blame(inner: &Arc<Inner>, bp: &BlockPointer, at: Bookmark) {
+    if let Some(plain) = bp.as_plain() {
+        // What was found before is known already.
+        let _ = look_at_all(inner, plain, at, &Care::check(Arc::default())).await;
+    }
 }
 
 /// Checks all there is of a block and leaves it as it is.
@@ -212,7 +215,8 @@ pub(crate) async fn check(inner: &Arc<Inner>, bp: &BlockPointer, at: Bookmark) -
     let plain =
         bp.as_plain().ok_or_else(|| Error::corrupt("check block: the pointer names no place").at(at))?;
     let count = Arc::new(AtomicU64::new(0));
-    let Found { data, bad } = look_at_all(inner, plain, at, &Care::check(count.clone())).await?;
+    let care = Care { blame: inner.is_steady(), ..Care::check(count.clone()) };
+    let Found { data, bad } = look_at_all(inner, plain, at, &care).await?;
     Ok(Checked { data: Verified(data), bad: count.load(Ordering::Relaxed) + bad.len() as u64 })
 }
 

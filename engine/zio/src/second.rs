@@ -14,7 +14,7 @@ use arc::{BlockId, Candidate, Kind, Origin};
 use ondisk::{BlockPointer, ObjectType};
 use std::sync::Arc;
 use units::{Checksum, Compression, ObjsetId, Result};
-use vdev::Priority;
+use vdev::Care;
 use world::Buf;
 
 /// What a second level needs to know of a block; `None` of one that may not go there.
@@ -55,7 +55,7 @@ pub(crate) async fn read(
     inner: &Arc<Inner>,
     bp: &BlockPointer,
     at: Bookmark,
-    priority: Priority,
+    care: &Care,
     missed: Missed,
 ) -> Result<Buf> {
     if let Some(plain) =
@@ -70,8 +70,8 @@ pub(crate) async fn read(
     let keeps_raw = missed.origin.filter(|origin| {
         origin.compression != Compression::Off && !missed.is_prefetch && inner.second.wants_raw()
     });
-    let Some(origin) = keeps_raw else { return read::read(inner, bp, at, priority).await };
-    let raw = read::read_raw(inner, bp, at, priority).await?;
+    let Some(origin) = keeps_raw else { return read::read(inner, bp, at, care).await };
+    let raw = read::read_raw_with(inner, bp, at, care).await?;
     let Missed { block, kind, .. } = missed;
     let candidate = Candidate { block, kind, origin, is_prefetch: false, is_frequent: false };
     inner.second.offer_raw(candidate, raw.0.clone());

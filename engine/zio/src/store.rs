@@ -74,6 +74,9 @@ pub enum ReadClass {
     Prefetch,
     /// A walk over the whole pool: must not push anything out of the cache.
     Scan,
+    /// As [`ReadClass::Scan`], along a tree that may be older than the pool. In a pool that is written to the place may be
+    /// another block's by now: no device is blamed for what is there.
+    Walk,
 }
 
 pub trait BlockStore: Send + Sync + 'static {

@@ -111,6 +111,12 @@ pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + '
     wait.await.expect("what was done aside did not panic")
 }
 
+/// As [`aside`], for what looks at paths: they may lie below a mount of this very process, and a process that is killed
+/// while it waits for its own answer must be gone all the same ([`linux::apart`]).
+pub(crate) async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    aside(move || linux::apart(work)).await
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

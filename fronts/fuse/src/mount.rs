@@ -5,7 +5,7 @@
 //!                └── umount(8), or an aborted connection ──┘
 //! ```
 
-use crate::loops::{self, Serving, aside};
+use crate::loops::{self, Serving, apart, aside};
 use crate::place;
 use crate::served::{Dataset, Served};
 use crate::session::Session;
@@ -103,19 +103,28 @@ pub async fn mount(fs: FileSystem, dataset: Arc<dyn Dataset>, at: &Path, options
     let session = Session::new(served.clone(), loops, ended.clone());
     let (place, told) = (at.to_path_buf(), served.clone());
     let (config, overlay) = (options.config(), options.overlay);
-    let begun = aside(move || {
-        place::prepare(&place, overlay)?;
-        let failed = |e: std::io::Error| Error::new(Kind::Io, "mount").at(place.display()).because(e);
-        let session = fuser::Session::new(session, &place, &config).map_err(failed)?;
+    let failed =
+        |place: &Path, e: std::io::Error| Error::new(Kind::Io, "mount").at(place.display()).because(e);
+    apart(move || place::prepare(&place, overlay)).await?;
+    let place = at.to_path_buf();
+    // The kernel has just been told of the place, and need not ask for it.
+    let session = aside(move || {
+        let session = fuser::Session::new(session, &place, &config)?;
         let _ = told.kernel.set(session.notifier());
-        let session = session.spawn().map_err(failed)?;
-        // The first answer: from now on it is there for everybody.
-        let device = std::fs::symlink_metadata(&place).map_err(failed)?.st_dev();
-        read_ahead(device);
-        Ok((session, rustix::fs::minor(device)))
+        session.spawn()
     });
-    let (session, connection) = begun.await?;
-    let running = Mutex::new(Some((session, serving)));
+    let session = session.await.map_err(|e| failed(at, e))?;
+    let place = at.to_path_buf();
+    // The first answer: from now on it is there for everybody.
+    let device = match apart(move || std::fs::symlink_metadata(&place)).await {
+        Ok(there) => there.st_dev(),
+        Err(e) => {
+            aside(move || drop(session)).await;
+            return Err(failed(at, e));
+        }
+    };
+    read_ahead(device);
+    let (running, connection) = (Mutex::new(Some((session, serving))), rustix::fs::minor(device));
     Ok(Mount { at: at.into(), options, served, ended, connection, running })
 }
 
@@ -148,7 +157,7 @@ impl Mount {
     /// Whether it is still mounted. When another process has taken it away the news may be on its way: it is waited for.
     pub async fn stays(&self) -> bool {
         let (at, connection) = (self.at.clone(), self.connection);
-        let is_there = aside(move || {
+        let is_there = apart(move || {
             std::fs::symlink_metadata(&at).is_ok_and(|at| rustix::fs::minor(at.st_dev()) == connection)
         });
         is_there.await || world::timeout(GOODBYE, self.ended.wait()).await.is_none()
@@ -171,7 +180,7 @@ impl Mount {
     pub async fn unmount(&self, force: bool) -> Result<()> {
         if !self.has_ended() {
             let (at, connection) = (self.at.clone(), self.connection);
-            aside(move || {
+            apart(move || {
                 if force {
                     // What programs have written into mappings is still on its way.
                     let _ = std::fs::File::open(&at).map(|dir| rustix::fs::syncfs(&dir));

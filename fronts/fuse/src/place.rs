@@ -97,7 +97,7 @@ pub(crate) fn detach_dead(at: &Path) -> Result<()> {
 
 /// As [`detach_dead`], of many; one that cannot be taken away is met again when something is to be mounted there.
 pub async fn detach_all_dead(places: Vec<String>) {
-    crate::loops::aside(move || {
+    crate::loops::apart(move || {
         // What lies deeper goes first.
         let mut places = places;
         places.sort();

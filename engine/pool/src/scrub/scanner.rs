@@ -322,10 +322,12 @@ impl Scanner {
             }
             let (blocks, turns): (Vec<_>, Vec<Place>) =
                 batch.into_iter().map(|bad| ((bad.at, bad.bp), bad.turn)).unzip();
+            // A device that missed a block is not to blame for what it has in its place.
+            let blame = self.0.func == ScanFunc::Scrub;
             let healed = self.0.pool.change("repair", move |pool, tx| async move {
                 // The txg that waits for the repair is not an empty one.
                 pool.0.touch(&tx).await?;
-                let healed = pool.heal_blocks(blocks).await;
+                let healed = pool.heal_blocks(blocks, blame).await;
                 pool.note_lost(&healed);
                 Ok(healed)
             });

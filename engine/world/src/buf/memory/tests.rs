@@ -1,4 +1,5 @@
 #![allow(clippy::disallowed_methods, reason = "real threads, to find what a single one cannot")]
+#![allow(clippy::disallowed_types, reason = "the kernel's table of this process's pages is a file")]
 
 use super::*;
 
