@@ -37,6 +37,7 @@ pub mod shares;
 mod snapshots;
 mod space;
 mod stats;
+mod sweep;
 mod tunable;
 mod updates;
 
@@ -61,6 +62,7 @@ pub use services::{ServiceState, Services, Switch};
 pub use snapshots::{Hold, ShareDeed, ShareSnapshot, Snapshots};
 pub use space::{FileProject, ObjectUsage, ProjectOf, Usage, Whose};
 pub use stats::{Flushes, IoClass, IoKind, VdevStats};
+pub use sweep::{SweepAction, SweepKind, SweepState, Swept};
 pub use tunable::Tunable;
 pub use updates::DeferredUpdate;
 

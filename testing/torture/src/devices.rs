@@ -3,7 +3,7 @@
 //! ```text
 //!   session  create or import ─▶ what does each block hold? ─▶ steps ─▶ export, close, ✂ power, ✂ kill ─▶ next session
 //!   steps    write  flush  read  snapshot  scrub  pause  stop
-//!            attach  detach  replace  offline  fault  online  clear  spare in, spare out
+//!            attach  detach  replace  offline  fault  online  clear  spare in, spare out  trim  initialize
 //!            hurt one device that the pool can do without: unplugged, no reads, no writes, no flushes, rot, lost writes
 //!            mend it, and clear
 //!   end      mend, online, clear ─▶ all whole ─▶ a scrub finds nothing ─▶ every block, every structure ─▶ export ─▶ zdb

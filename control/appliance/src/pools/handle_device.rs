@@ -68,7 +68,7 @@ fn doing(device: &str, action: &DeviceAction) -> String {
 }
 
 /// The device of the tree that is called so. Spares that wait and caches are not in use as devices of the pool.
-fn find(pool: &Pool, device: &str) -> units::Result<Guid> {
+pub(crate) fn find(pool: &Pool, device: &str) -> units::Result<Guid> {
     let tree = pool.tree();
     if let Some(spec) = vdevs::find(&tree.spec(), device) {
         return Ok(spec.guid);
