@@ -103,7 +103,7 @@ impl Run {
         // What cannot be relied upon is the only one that may be taken away then.
         let may_go = hurt.as_ref().is_none_or(|hurt| name == hurt.path);
         let pool = self.pool.clone();
-        match self.rng.below(17) {
+        match self.rng.below(if self.case.sweeps { 17 } else { 14 }) {
             0..3 => {
                 let sides = spec.parent_of(guid).map_or(0, |group| group.children.len());
                 let Some(new) = self.free_disk().filter(|_| sides < SIDES_MAX) else { return Ok(()) };
