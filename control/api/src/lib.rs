@@ -38,6 +38,7 @@ pub mod shares;
 mod snapshots;
 mod space;
 mod stats;
+mod sweep;
 mod tunable;
 mod updates;
 
@@ -62,6 +63,7 @@ pub use services::{ServiceState, Services, Switch};
 pub use snapshots::{Hold, ShareDeed, ShareSnapshot, Snapshots};
 pub use space::{FileProject, ObjectUsage, ProjectOf, Usage, Whose};
 pub use stats::{Flushes, IoClass, IoKind, VdevStats};
+pub use sweep::{SweepAction, SweepKind, SweepState, Swept};
 pub use tunable::Tunable;
 pub use updates::DeferredUpdate;
 

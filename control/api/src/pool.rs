@@ -107,6 +107,9 @@ pub struct Vdev {
     /// Those that users have set on it.
     #[serde(default)]
     pub properties: Vec<Property>,
+    /// How far it was trimmed and initialized; of devices only.
+    #[serde(default)]
+    pub swept: Vec<crate::Swept>,
     pub children: Vec<Vdev>,
 }
 

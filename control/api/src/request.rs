@@ -99,6 +99,14 @@ pub enum Request {
     PoolReopen {
         name: String,
     },
+    /// Trims or initializes what is free on some devices of a pool, by path, name or guid, or on all.
+    PoolSweep {
+        name: String,
+        #[serde(default)]
+        devices: Vec<String>,
+        kind: crate::SweepKind,
+        action: crate::SweepAction,
+    },
     LabelClear {
         device: String,
         force: bool,

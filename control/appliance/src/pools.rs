@@ -30,6 +30,7 @@ mod remove;
 mod scrub;
 mod set;
 mod state;
+mod sweep;
 mod updates;
 pub(crate) mod vdevs;
 

@@ -62,6 +62,9 @@ impl Appliance {
             Request::PoolScrub { name, action } => self.scrub_pool(&name, action, &by).await,
             Request::PoolResilver { name } => self.resilver_pool(&name, &by).await,
             Request::PoolReopen { name } => self.reopen_pool(&name, &by).await,
+            Request::PoolSweep { name, devices, kind, action } => {
+                self.sweep_pool(&name, &devices, (kind, action), &by).await
+            }
             Request::LabelClear { device, force } => self.clear_labels(&device, force).await,
             Request::Datasets(query) => self.query_datasets(query).await,
             Request::DatasetCreate(new) => self.create_dataset(new, &by).await,

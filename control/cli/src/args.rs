@@ -338,7 +338,7 @@ pub fn command_line(normalized: &[String]) -> String {
 
 /// Commands of OpenZFS that this program does not have yet, so that they are not taken for typing errors.
 const NOT_YET: &[(&str, &[&str])] = &[
-    ("zpool", &["checkpoint", "ddtprune", "initialize", "prefetch", "reguid", "split", "trim", "upgrade"]),
+    ("zpool", &["checkpoint", "ddtprune", "prefetch", "reguid", "split"]),
     (
         "zfs",
         &[

@@ -20,7 +20,9 @@ mod scan;
 mod scrub;
 mod status;
 mod status_json;
+mod sweep;
 mod tree;
+mod upgrade;
 mod wait;
 
 use crate::args::tail::{self, Repeat};
@@ -79,6 +81,9 @@ pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
                 .for_each(&names, |session, name| session.order(Request::PoolReopen { name: name.into() }))?;
             wait::in_direct_mode(session, &names)
         }
+        Command::Trim(args) => sweep::trim(session, args),
+        Command::Initialize(args) => sweep::initialize(session, args),
+        Command::Upgrade(args) => upgrade::run(session, args),
         Command::Wait(args) => wait::run(session, args),
         Command::Labelclear { force, device } => {
             session.order(Request::LabelClear { device: absolute(device), force: *force })

@@ -1,7 +1,7 @@
 //! TRIM: telling devices which bytes are not needed.
 //!
 //! ```text
-//!   allocatable ── trim_freed / trim_metaslab ──▶ trimming ── the batch is dropped ──▶ allocatable
+//!   allocatable ── trim_freed / trim_metaslab / trim_some ──▶ trimming ── the batch is dropped ──▶ allocatable
 //! ```
 //!
 //! A segment that is being discarded must not be allocated meanwhile: the discard could pass the write. So a [`TrimBatch`]
@@ -96,5 +96,61 @@ impl Space {
             let free = state.allocatable().map(|free| free.ranges());
             free.into_iter().flat_map(|ranges| ranges.iter()).filter(|s| s.len() >= min).collect()
         }))
+    }
+
+    /// As [`Space::trim_metaslab`], of what is free at `from` and behind it, and at most `most` bytes of that: what is being
+    /// trimmed cannot be allocated, and a nearly full pool must not lack it. `most` is a multiple of the allocation unit.
+    pub async fn trim_some(
+        &self,
+        vdev: VdevId,
+        index: usize,
+        (from, most): (u64, u64),
+        min: u64,
+    ) -> Result<Option<TrimBatch>> {
+        let top = self.vdev(vdev);
+        let metaslab = top.as_ref().and_then(|top| top.metaslabs.get(index));
+        let metaslab =
+            metaslab.ok_or_else(|| Error::invalid(format!("trim: no metaslab {index} on vdev {vdev}")))?;
+        self.load_metaslab(metaslab).await?;
+        Ok(TrimBatch::take(metaslab, |state| {
+            let free = state.allocatable().map(|free| free.ranges());
+            let behind = free.into_iter().flat_map(|ranges| ranges.iter()).filter_map(|s| {
+                let start = s.start.max(from);
+                (s.end > start).then(|| Segment::new(start, s.end - start)).filter(|s| s.len() >= min)
+            });
+            first_bytes(behind, most)
+        }))
+    }
+}
+
+/// The first segments, cut where they have `most` bytes in all.
+fn first_bytes(segments: impl Iterator<Item = Segment>, most: u64) -> Vec<Segment> {
+    let (mut left, mut first) = (most, Vec::new());
+    for segment in segments {
+        if left == 0 {
+            break;
+        }
+        let len = segment.len().min(left);
+        first.push(Segment::new(segment.start, len));
+        left -= len;
+    }
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_so_many_bytes_are_taken_and_the_next_call_goes_on_behind_them() {
+        let all = [Segment::new(0, 10), Segment::new(20, 10), Segment::new(40, 10)];
+        for (most, first) in
+            [(0, vec![]), (4, vec![(0, 4)]), (10, vec![(0, 10)]), (15, vec![(0, 10), (20, 5)])]
+        {
+            let taken: Vec<_> =
+                first_bytes(all.into_iter(), most).iter().map(|s| (s.start, s.len())).collect();
+            assert_eq!(taken, first, "{most}");
+        }
+        assert_eq!(first_bytes(all.into_iter(), 1000).len(), 3);
     }
 }

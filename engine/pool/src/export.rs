@@ -18,6 +18,7 @@ impl Pool {
         self.hurry();
         self.halt_scrub().await;
         self.stop_healer().await;
+        self.halt_sweeps().await;
         self.retire_logs().await;
         let synced = inner.txgs.sync().await;
         self.stop().await;
@@ -43,6 +44,7 @@ impl Pool {
         self.hurry();
         self.halt_scrub().await;
         self.stop_healer().await;
+        self.halt_sweeps().await;
         self.retire_logs().await;
         let doing = if state == PoolState::Exported { "export" } else { "destroy" };
         // A change of nothing, so that the txg is not an empty one and writes the labels.
@@ -60,6 +62,7 @@ impl Pool {
     pub(crate) async fn stop(&self) {
         self.hurry();
         self.stop_autotrim().await;
+        self.halt_sweeps().await;
         self.0.txgs.close();
         let task = lock(&self.0.syncing).take();
         if let Some(task) = task {

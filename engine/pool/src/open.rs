@@ -384,6 +384,7 @@ impl Pool {
         self.start();
         self.replay_logs().await?;
         self.load_autotrim().await?;
+        self.load_sweeps().await?;
         self.say_whose().await
     }
 

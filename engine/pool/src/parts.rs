@@ -66,6 +66,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         healer: Mutex::new(None),
         multihost: Default::default(),
         trimmer: Default::default(),
+        sweeps: Default::default(),
         spares: Default::default(),
         feeder: Mutex::default(),
         scrub: crate::scrub::Scrub::default(),

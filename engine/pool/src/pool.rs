@@ -86,6 +86,7 @@ pub(crate) struct Inner {
     pub healer: Mutex<Option<Task<()>>>,
     pub multihost: crate::multihost::Multihost,
     pub trimmer: crate::autotrim::Trimmer,
+    pub sweeps: crate::sweep::Sweeps,
     pub spares: crate::spares::Spares,
     /// See [`crate::cache_devices`].
     pub feeder: Mutex<Option<l2arc::Feeder>>,

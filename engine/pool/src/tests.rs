@@ -31,6 +31,7 @@ mod rounds;
 mod scrub;
 mod statistics;
 mod suspended;
+mod sweep;
 mod tuned;
 mod vdev_properties;
 mod xattrs;

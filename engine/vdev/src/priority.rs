@@ -57,7 +57,7 @@ impl Priority {
         }
     }
 
-    /// How many of the class are served first, and at most. Classes that nothing asks for yet have none.
+    /// How many of the class are served first, and at most. Classes whose limits are fixed have none.
     fn tunables(self) -> Option<(Tunable, Tunable)> {
         use Tunable::*;
         match self {

@@ -3,7 +3,7 @@
 //! ```text
 //!   session  create or import ─▶ what does each block hold? ─▶ steps ─▶ export, close, ✂ power, ✂ kill ─▶ next session
 //!   steps    write  flush  read  snapshot  scrub  pause  stop
-//!            attach  detach  replace  offline  fault  online  clear  spare in, spare out
+//!            attach  detach  replace  offline  fault  online  clear  spare in, spare out  trim  initialize
 //!            hurt one device that the pool can do without: unplugged, no reads, no writes, no flushes, rot, lost writes
 //!            mend it, and clear
 //!   end      mend, online, clear ─▶ all whole ─▶ a scrub finds nothing ─▶ every block, every structure ─▶ export ─▶ zdb
@@ -52,16 +52,22 @@ const FLUSHES_MAX: u64 = 400;
 /// Far enough away never to come.
 const NEVER: u64 = 1 << 60;
 
+/// What cases without sweeps and with them begin with.
+const DEVICES: &str = "devices";
+const SWEEPS: &str = "sweeps";
+
 /// One run: everything follows from the seed.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceCase {
     pub seed: u64,
     pub steps: u64,
+    /// Free space is trimmed and initialized meanwhile. Without, a seed means what it did before there were such steps.
+    pub sweeps: bool,
 }
 
 impl fmt::Display for DeviceCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "devices:{}:{}", self.seed, self.steps)
+        write!(f, "{}:{}:{}", if self.sweeps { SWEEPS } else { DEVICES }, self.seed, self.steps)
     }
 }
 
@@ -70,10 +76,14 @@ impl FromStr for DeviceCase {
 
     fn from_str(case: &str) -> std::result::Result<DeviceCase, String> {
         let numbers = || {
-            let (seed, steps) = case.strip_prefix("devices:")?.split_once(':')?;
-            Some(DeviceCase { seed: seed.parse().ok()?, steps: steps.parse().ok()? })
+            let (kind, numbers) = case.split_once(':')?;
+            let (seed, steps) = numbers.split_once(':')?;
+            let sweeps = kind == SWEEPS;
+            (sweeps || kind == DEVICES).then_some(())?;
+            Some(DeviceCase { seed: seed.parse().ok()?, steps: steps.parse().ok()?, sweeps })
         };
-        numbers().ok_or_else(|| format!("'{case}' is not of the form devices:SEED:STEPS"))
+        numbers()
+            .ok_or_else(|| format!("'{case}' is not of the form {DEVICES}:SEED:STEPS or {SWEEPS}:SEED:STEPS"))
     }
 }
 

@@ -6,8 +6,8 @@ use torture::{DeviceCase, DeviceFigures};
 #[test]
 fn whatever_is_done_to_the_devices_a_client_never_notices_and_all_is_whole_in_the_end() {
     let mut total = DeviceFigures::default();
-    for seed in 0..10 {
-        let case = DeviceCase { seed, steps: 300 };
+    for seed in 0..20 {
+        let case = DeviceCase { seed: seed / 2, steps: 300, sweeps: seed % 2 == 1 };
         let (figures, _) = case.run(false).unwrap_or_else(|e| panic!("{case}: {e}"));
         total += figures;
     }

@@ -3,8 +3,8 @@
 use crate::appliance::Appliance;
 use crate::error_text::{About, cannot};
 use crate::home::Known;
-use crate::pools::vdevs;
 use crate::pools::{Access, Failed, Open};
+use crate::pools::{sweep, vdevs};
 use crate::values;
 use api::{Pool, Property, Reply, Result, Scan, ScanState, Source, Value};
 use dsl::pool_props::PoolProp;
@@ -69,6 +69,7 @@ async fn describe(open: &Open, errors: api::DataErrors) -> units::Result<Pool> {
     let report = open.pool.report();
     let mut vdevs = vdevs::of_report(&report);
     vdevs::add_properties(&mut vdevs, &open.pool.vdev_properties());
+    sweep::add_sweeps(&mut vdevs, &open.pool);
     Ok(Pool {
         name: report.name.clone(),
         guid: report.guid.0,

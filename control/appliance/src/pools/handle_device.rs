@@ -70,7 +70,7 @@ fn doing(device: &str, action: &DeviceAction) -> String {
 
 /// The device of the tree that is called so. Spares that wait are not in use as devices of the pool, and caches only stand
 /// beside it.
-fn find(pool: &Pool, device: &str, takes_caches: bool) -> units::Result<Guid> {
+pub(crate) fn find(pool: &Pool, device: &str, takes_caches: bool) -> units::Result<Guid> {
     let tree = pool.tree();
     if let Some(spec) = vdevs::find(&tree.spec(), device) {
         return Ok(spec.guid);

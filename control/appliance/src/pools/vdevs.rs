@@ -112,6 +112,7 @@ fn one(status: &VdevStatus) -> Vdev {
         ashift: status.ashift,
         stats: stats(&status.stats),
         properties: Vec::new(),
+        swept: Vec::new(),
         children: Vec::new(),
     }
 }

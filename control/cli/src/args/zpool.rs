@@ -69,6 +69,12 @@ pub enum Command {
         /// Which [default: all]
         pools: Vec<String>,
     },
+    /// Tell devices of a pool what is free on them
+    Trim(Trim),
+    /// Write to all that is free on devices of a pool, so that thin ones have room for it
+    Initialize(Initialize),
+    /// Enable all features on pools that this program knows and their compatibility allows, or list what could be enabled
+    Upgrade(Upgrade),
     /// Wait until something under way in a pool is done
     Wait(Wait),
     /// Remove the labels of a device that is no longer part of a pool
@@ -327,6 +333,12 @@ pub struct Status {
     /// Only vdevs that are not well
     #[arg(short = 'e')]
     pub unhealthy: bool,
+    /// How far devices were initialized
+    #[arg(short = 'i')]
+    pub initialized: bool,
+    /// How far devices were trimmed
+    #[arg(short = 't')]
+    pub trimmed: bool,
     /// The time in front of each round: as date(1) writes it, or seconds since 1970
     #[arg(short = 'T', value_name = "d|u", hide_possible_values = true)]
     pub stamp: Option<Stamp>,
@@ -521,6 +533,71 @@ pub struct Replace {
     /// The device that comes [default: another one in the same place]
     #[arg(value_hint = ValueHint::FilePath)]
     pub new_device: Option<String>,
+}
+
+/// Goes on with one that is suspended. What is being trimmed is not given out, and the pool is used meanwhile. What is
+/// freed from now on is trimmed with autotrim=on.
+#[derive(Debug, Args)]
+pub struct Trim {
+    /// So that what was there cannot be read again: not supported
+    #[arg(short = 'd', long)]
+    pub secure: bool,
+    /// At most so many bytes a second, of each device
+    #[arg(short, long, value_name = "RATE", value_parser = rate, conflicts_with_all = ["cancel", "suspend"])]
+    pub rate: Option<u64>,
+    /// Give it up
+    #[arg(short, long, conflicts_with_all = ["suspend", "wait"])]
+    pub cancel: bool,
+    /// Stop it; trim again to go on
+    #[arg(short, long, conflicts_with = "wait")]
+    pub suspend: bool,
+    /// Wait until it is done
+    #[arg(short, long)]
+    pub wait: bool,
+    /// Which
+    pub pool: String,
+    /// By path, name or guid [default: all]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub devices: Vec<String>,
+}
+
+/// Goes on with one that is suspended. The pool is used meanwhile.
+#[derive(Debug, Args)]
+pub struct Initialize {
+    /// Give it up
+    #[arg(short, long, conflicts_with_all = ["suspend", "uninit", "wait"])]
+    pub cancel: bool,
+    /// Stop it; initialize again to go on
+    #[arg(short, long, conflicts_with_all = ["uninit", "wait"])]
+    pub suspend: bool,
+    /// Forget that it was done, so that it can be done again
+    #[arg(short, long, conflicts_with = "wait")]
+    pub uninit: bool,
+    /// Wait until it is done
+    #[arg(short, long)]
+    pub wait: bool,
+    /// Which
+    pub pool: String,
+    /// By path, name or guid [default: all]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub devices: Vec<String>,
+}
+
+fn rate(text: &str) -> Result<u64, String> {
+    units::parse_size(text)
+        .ok()
+        .filter(|rate| *rate > 0)
+        .ok_or_else(|| format!("'{text}' is no rate: '100M' is one"))
+}
+
+/// A feature that is enabled cannot be taken back, and a program that does not know it may refuse the pool.
+#[derive(Debug, Args)]
+pub struct Upgrade {
+    /// All pools
+    #[arg(short, conflicts_with = "pools")]
+    pub all: bool,
+    /// Which [default: only list]
+    pub pools: Vec<String>,
 }
 
 #[derive(Debug, Args)]

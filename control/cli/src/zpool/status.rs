@@ -1,7 +1,7 @@
 //! `zpool status`.
 
 use super::list_vdevs::{is_of, state};
-use super::{pools, reason, repeat, scan, status_json};
+use super::{pools, reason, repeat, scan, status_json, sweep};
 use crate::args::zpool::Status;
 use crate::session::{Outcome, Session};
 use crate::text::number;
@@ -121,6 +121,7 @@ impl Lines<'_> {
         if let Some(why) = &vdev.why {
             *text += &format!("  {why}");
         }
+        *text += &sweep::notes(vdev, self.args);
         text.push('\n');
     }
 }

@@ -151,7 +151,7 @@ fn list_with_vdevs_stands_in_columns() {
     );
 }
 
-fn status(line: &str) -> Status {
+pub(super) fn status(line: &str) -> Status {
     match command(line) {
         Command::Status(status) => status,
         other => panic!("{other:?}"),

@@ -1,10 +1,10 @@
 //! `zpool wait`.
 
-use super::{pools, print_stamp};
+use super::{pools, print_stamp, sweep};
 use crate::args::zpool::{Activity, Wait};
 use crate::session::{Failure, Outcome, Session};
 use crate::text::number;
-use api::{Pool, Request, ScanState};
+use api::{Pool, Request, ScanState, SweepKind};
 use clap::ValueEnum;
 use std::time::{Duration, Instant};
 
@@ -79,12 +79,10 @@ fn left_of(pool: &Pool, activity: Activity) -> u64 {
         }
         Activity::Replace => vdevs().filter(|vdev| vdev.kind == "replacing").count() as u64,
         Activity::Free => pool.property("freeing").and_then(|p| p.value.as_ref()?.number()).unwrap_or(0),
+        Activity::Trim => sweep::left_of(pool, SweepKind::Trim),
+        Activity::Initialize => sweep::left_of(pool, SweepKind::Initialize),
         // Nothing of that is ever under way here.
-        Activity::Discard
-        | Activity::Initialize
-        | Activity::Remove
-        | Activity::Trim
-        | Activity::RaidzExpand => 0,
+        Activity::Discard | Activity::Remove | Activity::RaidzExpand => 0,
     }
 }
 

@@ -13,6 +13,12 @@ pub fn trials() -> Vec<Trial> {
         ),
         trial("a_device_that_is_back_is_found_by_reopen_and_gets_what_it_missed", &[], back),
         trial("device_commands_say_why_they_are_refused", &[], refused),
+        trial("features_are_listed_and_enabled_by_upgrade", &[Need::Program("zdb")], upgraded),
+        trial(
+            "free_space_is_trimmed_and_initialized_and_status_says_how_far",
+            &[Need::Program("zdb")],
+            swept,
+        ),
     ]
 }
 
@@ -76,6 +82,43 @@ fn back() {
     daemon.end();
 }
 
+fn swept() {
+    for daemon in [false, true] {
+        let home = Home::new();
+        let [a, _, _] = mirror(&home);
+        let running = daemon.then(|| home.start("serve --listen 127.0.0.1:0 --no-https").0);
+        for (word, flag, done) in [("trim", "-t", "trimmed"), ("initialize", "-i", "initialized")] {
+            let status = home.run(&format!("zpool status {flag} tank"));
+            assert_eq!(status.matches(&format!("  (un{done})")).count(), 2, "{status}");
+            home.run(&format!("zpool {word} -w tank {a}"));
+            let status = home.run(&format!("zpool status {flag} tank"));
+            assert_eq!(status.matches(&format!("  (100% {done}, completed at ")).count(), 1, "{status}");
+            home.run(&format!("zpool {word} tank"));
+            home.run(&format!("zpool wait -t {word} tank"));
+            let status = home.run(&format!("zpool status {flag} tank"));
+            assert_eq!(status.matches(&format!("  (100% {done}, completed at ")).count(), 2, "{status}");
+            for (line, code, part) in [
+                (format!("zpool {word} -s tank"), 1, "there is no active"),
+                (format!("zpool {word} -c tank {a}"), 1, "there is no active"),
+                (format!("zpool {word} -s -c tank"), 2, "cannot be used with"),
+                (format!("zpool {word} nowhere"), 1, "nowhere"),
+                (format!("zpool {word} tank nodisk"), 1, "no such device"),
+            ] {
+                let said = home.fails(&line, code);
+                assert!(said.contains(part), "{line}: {said}");
+            }
+        }
+        let said = home.fails("zpool trim -r 0 tank", 2);
+        assert!(said.contains("no rate"), "{said}");
+        home.run("zpool initialize -u tank");
+        assert_eq!(home.run("zpool status -i tank").matches("  (uninitialized)").count(), 2);
+        assert!(home.run("zpool history tank").contains("zpool trim -w tank"));
+        running.into_iter().for_each(|daemon| daemon.end());
+        home.run("zpool export tank");
+        zdb::assert_clean(home.scratch.path(), "tank");
+    }
+}
+
 fn refused() {
     let home = Home::new();
     mirror(&home);
@@ -94,4 +137,32 @@ fn refused() {
     home.run(&format!("zpool create -d old {d}"));
     let said = home.fails("zpool resilver old", 1);
     assert!(said.contains("zpool set feature@resilver_defer=enabled old"), "{said}");
+}
+
+fn upgraded() {
+    let home = Home::new();
+    let disk = home.disk("a.img");
+    home.run(&format!("zpool create -d -o compatibility=openzfs-2.0-linux tank {disk}"));
+    let listed = home.run("zpool upgrade");
+    assert!(listed.contains("tank\n") && listed.contains("      lz4_compress\n"), "{listed}");
+    assert!(!listed.contains("draid"), "compatibility does not allow it: {listed}");
+    assert_eq!(
+        home.run("zpool get -Ho value feature@lz4_compress tank"),
+        "disabled\n",
+        "a list changes nothing"
+    );
+    let said = home.run("zpool upgrade tank");
+    assert!(
+        said.contains("Enabled the following features on 'tank':\n") && said.contains("  lz4_compress\n"),
+        "{said}"
+    );
+    assert_ne!(home.run("zpool get -Ho value feature@lz4_compress tank"), "disabled\n");
+    assert!(
+        home.run("zpool upgrade tank").contains("already has all supported and requested features enabled")
+    );
+    assert!(home.run("zpool upgrade -a").contains("already has all supported"));
+    assert!(home.fails("zpool upgrade nowhere", 1).contains("nowhere"));
+    home.fails("zpool upgrade -a tank", 2);
+    home.run("zpool export tank");
+    zdb::assert_clean(home.scratch.path(), "tank");
 }

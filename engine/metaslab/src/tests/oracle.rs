@@ -2,11 +2,11 @@
 //! what is true.
 
 use super::{Dice, MemoryLog, run, spec};
-use crate::{Class, Request, Space, VdevSpec};
+use crate::{Class, Request, Space, TrimBatch, VdevSpec};
 use ondisk::Dva;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use units::{Kind, Psize, Txg};
+use units::{Kind, Psize, Txg, VdevId};
 
 const SECTOR: u64 = 4096;
 const VDEV_SIZE: u64 = 64 << 20;
@@ -18,6 +18,8 @@ enum Sector {
     Used,
     /// Freed in this txg, or an earlier one whose frees are deferred.
     Waiting(u64),
+    /// Free, and out of the allocator's hands: a device may discard it or write to it.
+    Swept,
 }
 
 struct Oracle {
@@ -28,6 +30,9 @@ struct Oracle {
     /// Copies in use, and when they were born.
     blocks: Vec<(Dva, Txg)>,
     dice: Dice,
+    /// Whether free space is swept meanwhile, and what of it is being swept.
+    sweeps: bool,
+    swept: Vec<TrimBatch>,
 }
 
 fn range_of(dva: &Dva) -> std::ops::Range<usize> {
@@ -40,7 +45,8 @@ impl Oracle {
         let sectors =
             specs.iter().map(|s| (s.vdev.0, vec![Sector::Free; (s.asize / SECTOR) as usize])).collect();
         let space = run(Space::open(log.clone(), specs.clone(), long)).unwrap();
-        Oracle { space, log, specs, sectors, blocks: Vec::new(), dice: Dice(seed) }
+        let (blocks, swept) = (Vec::new(), Vec::new());
+        Oracle { space, log, specs, sectors, blocks, dice: Dice(seed), sweeps: false, swept }
     }
 
     fn allocate(&mut self, txg: Txg) {
@@ -94,10 +100,55 @@ impl Oracle {
         }
     }
 
+    /// Takes some free space for a sweep, or gives back what was taken.
+    fn sweep(&mut self) {
+        if !self.sweeps || self.dice.roll(4) > 0 {
+            return;
+        }
+        if !self.swept.is_empty() && self.dice.roll(2) == 0 {
+            let chosen = self.dice.roll(self.swept.len() as u64) as usize;
+            let batch = self.swept.swap_remove(chosen);
+            self.mark(&batch, Sector::Swept, Sector::Free);
+            return;
+        }
+        let vdev = VdevId(self.dice.roll(self.specs.len() as u64) as u32);
+        let min = self.dice.roll(4) * SECTOR;
+        let taken: Vec<TrimBatch> = if self.dice.roll(3) == 0 {
+            self.space.trim_freed(vdev, min)
+        } else {
+            let index = self.dice.roll(VDEV_SIZE >> METASLAB_SHIFT);
+            let from = (index << METASLAB_SHIFT) + self.dice.roll(1 << METASLAB_SHIFT >> 12) * SECTOR;
+            let most = (1 + self.dice.roll(300)) * SECTOR;
+            let batch = run(self.space.trim_some(vdev, index as usize, (from, most), min)).unwrap();
+            assert!(batch.iter().flat_map(TrimBatch::segments).all(|s| s.start >= from));
+            assert!(batch.iter().flat_map(TrimBatch::segments).map(|s| s.len()).sum::<u64>() <= most);
+            batch.into_iter().collect()
+        };
+        for batch in taken {
+            self.mark(&batch, Sector::Free, Sector::Swept);
+            self.swept.push(batch);
+        }
+    }
+
+    /// All sectors of the batch are `from`, and become `to`.
+    fn mark(&mut self, batch: &TrimBatch, from: Sector, to: Sector) {
+        let sectors = self.sectors.get_mut(&batch.vdev().0).unwrap();
+        for segment in batch.segments() {
+            let own = &mut sectors[(segment.start / SECTOR) as usize..(segment.end / SECTOR) as usize];
+            assert!(own.iter().all(|s| *s == from), "{segment:?} is {from:?}");
+            own.fill(to);
+        }
+    }
+
     /// A txg with `ops` operations, some of them while it is being synced, some already for the next.
     fn txg(&mut self, txg: Txg, ops: u64, free_percent: u64) {
         for _ in 0..ops {
-            if self.dice.roll(100) < free_percent { self.free(txg) } else { self.allocate(txg) }
+            if self.dice.roll(100) < free_percent {
+                self.free(txg)
+            } else {
+                self.allocate(txg)
+            }
+            self.sweep();
         }
         let mut pass = 1;
         while run(self.space.sync(txg, pass)).unwrap() {
@@ -106,6 +157,7 @@ impl Oracle {
                 self.allocate(txg);
                 self.free(txg);
                 self.allocate(txg.next());
+                self.sweep();
             }
             pass += 1;
             assert!(pass < 8, "the sync does not come to rest");
@@ -196,6 +248,36 @@ fn random_use_agrees_with_a_bitmap() {
         }
         oracle.check_reopened();
     }
+}
+
+/// What a sweep takes is in no use, nor was it in the txgs that the pool can go back to; and it is given to no write until
+/// it is back.
+#[test]
+fn what_is_swept_is_in_use_nowhere() {
+    let mut most_at_once = 0;
+    for seed in 1..=12 {
+        let mut oracle = Oracle::new(seed, vdevs(1 + seed as u32 % 2), seed == 5, seed % 2 == 0);
+        oracle.sweeps = true;
+        oracle.space.remember_freed(seed % 3 > 0);
+        for txg in 10..60 {
+            let free_percent = [20, 50, 80, 45][(txg as usize / 5) % 4];
+            oracle.txg(Txg(txg), 60, free_percent);
+            most_at_once = most_at_once.max(oracle.swept.len());
+            if txg % 7 == 0 {
+                oracle.check_reopened();
+            }
+            if txg % 5 == 0 {
+                run(oracle.space.preload());
+            }
+        }
+        while let Some(batch) = oracle.swept.pop() {
+            oracle.mark(&batch, Sector::Swept, Sector::Free);
+        }
+        oracle.check_reopened();
+        oracle.txg(Txg(60), 200, 10);
+        oracle.check_reopened();
+    }
+    assert!(most_at_once > 10, "many are under way at once: {most_at_once}");
 }
 
 #[test]

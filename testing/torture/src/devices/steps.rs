@@ -2,7 +2,7 @@
 
 use super::{BLOCK, BLOCKS, EVER, Hurt, Run, VOLUME, content, for_ever, lock};
 use ondisk::dsl::{ScanFunc, ScanState};
-use pool::{Offline, ScanStatus};
+use pool::{Offline, ScanStatus, Sweep};
 use sim::Fault;
 use std::path::Path;
 use std::time::Duration;
@@ -103,7 +103,7 @@ impl Run {
         // What cannot be relied upon is the only one that may be taken away then.
         let may_go = hurt.as_ref().is_none_or(|hurt| name == hurt.path);
         let pool = self.pool.clone();
-        match self.rng.below(14) {
+        match self.rng.below(if self.case.sweeps { 17 } else { 14 }) {
             0..3 => {
                 let sides = spec.parent_of(guid).map_or(0, |group| group.children.len());
                 let Some(new) = self.free_disk().filter(|_| sides < SIDES_MAX) else { return Ok(()) };
@@ -136,8 +136,24 @@ impl Run {
                 self.told(&format!("clear {name}"), done)
             }
             13 => self.change_spares().await,
+            14..17 => self.sweep(guid, &name).await,
             _ => Ok(()),
         }
+    }
+
+    async fn sweep(&mut self, device: Guid, name: &str) -> Result<()> {
+        let pool = self.pool.clone();
+        let kind = if self.rng.below(2) == 0 { Sweep::Trim } else { Sweep::Initialize };
+        let (what, done) = match self.rng.below(6) {
+            0..3 => {
+                let rate = (self.rng.below(2) == 0).then(|| 1 + self.rng.below(64 << 20));
+                ("begin", timeout(EVER, pool.sweep_start(device, kind, rate)).await)
+            }
+            3 => ("suspend", timeout(EVER, pool.sweep_suspend(device, kind)).await),
+            4 => ("cancel", timeout(EVER, pool.sweep_cancel(device, kind)).await),
+            _ => ("forget", timeout(EVER, pool.sweep_forget(device, kind)).await),
+        };
+        self.told(&format!("{what} {kind:?} of {name}"), done)
     }
 
     async fn change_spares(&mut self) -> Result<()> {
