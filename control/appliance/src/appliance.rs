@@ -83,7 +83,8 @@ impl Appliance {
         let tunables = crate::tunables::at_start(&config)?;
         let unset = crate::memory::Defaults::of_this_machine().cache;
         let hub = Hub::new();
-        let cache = Arc::new(arc::Cache::new(unset).telling(&hub));
+        // It is made for the size that it is to have: the number of its parts follows from that.
+        let cache = Arc::new(arc::Cache::new(size_of_cache(&tunables, unset)).telling(&hub));
         let asked = cache.register(&hub);
         let cache_size = Arc::new(CacheSize { cache: cache.clone(), unset });
         tunables.watch(&cache_size);
@@ -158,6 +159,14 @@ impl Appliance {
     }
 }
 
+/// Bytes; `unset` while nothing else was set.
+fn size_of_cache(tunables: &Tunables, unset: u64) -> u64 {
+    match tunables.get(Tunable::ArcMax) {
+        0 => unset,
+        bytes => bytes,
+    }
+}
+
 /// How large the cache may be.
 #[derive(Debug)]
 pub(crate) struct CacheSize {
@@ -168,10 +177,7 @@ pub(crate) struct CacheSize {
 
 impl Watcher for CacheSize {
     fn retuned(self: Arc<CacheSize>, tunables: &Tunables) {
-        let max = match tunables.get(Tunable::ArcMax) {
-            0 => self.unset,
-            bytes => bytes,
-        };
+        let max = size_of_cache(tunables, self.unset);
         self.cache.set_max(max);
         world::buf::set_kept_max(crate::memory::kept_bytes(max));
     }

@@ -15,7 +15,9 @@ use world::Buf;
 
 /// A shard is at least this large, so that the largest block (16 MiB) fits in one twice.
 const SHARD_MIN: u64 = 40 << 20;
-const SHARDS_MAX: u64 = 256;
+/// Their number stays when the cache is made smaller, and a block larger than half a shard is not admitted: of 64 MiB, in so
+/// many shards, blocks of 512 KiB still are.
+const SHARDS_MAX: u64 = 64;
 
 /// Is told of blocks that leave memory although they are still valid: where a second-level cache begins.
 pub trait EvictionListener: Send + Sync {
