@@ -17,6 +17,7 @@ pub mod alerts;
 pub mod analytics;
 pub mod attributes;
 pub mod automatic;
+mod cache;
 mod daemon;
 mod dataset;
 pub mod declared;
@@ -43,6 +44,7 @@ mod tunable;
 mod updates;
 
 pub use automatic::{Automatic, AutomaticDeed};
+pub use cache::{CacheDevices, CacheState, CachedKind};
 pub use daemon::{Daemon, Memory};
 pub use dataset::{Dataset, DatasetKind, DatasetQuery, NewDataset, NewKind};
 pub use error::{ApiError, ErrorKind, Result};

@@ -5,9 +5,9 @@ use crate::analytics::{Analytics, Told};
 use crate::san::{San, SanState};
 use crate::shares::{Item, Shares};
 use crate::{
-    Daemon, Dataset, DatasetQuery, DeferredUpdate, Event, FileProject, Importable, Mount, Mounted, Nbd,
-    NewDataset, NewPool, NewVdevs, Pool, PoolHistory, PoolImport, ProjectOf, Schema, Secret, Services,
-    Snapshots, Tunable, Unmount, Usage, Whose,
+    CacheState, Daemon, Dataset, DatasetQuery, DeferredUpdate, Event, FileProject, Importable, Mount,
+    Mounted, Nbd, NewDataset, NewPool, NewVdevs, Pool, PoolHistory, PoolImport, ProjectOf, Schema, Secret,
+    Services, Snapshots, Tunable, Unmount, Usage, Whose,
 };
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,8 @@ pub enum Request {
     Ping,
     /// Who serves, since when, and with how much memory.
     Daemon,
+    /// What is in the cache of blocks and on cache devices, and what they did.
+    Cache,
     /// The daemon closes all pools and ends.
     Shutdown,
     PoolCreate(NewPool),
@@ -209,6 +211,7 @@ impl Request {
             self,
             Request::Ping
                 | Request::Daemon
+                | Request::Cache
                 | Request::PoolImportable { .. }
                 | Request::Pools { .. }
                 | Request::PoolHistory { .. }
@@ -299,6 +302,7 @@ pub enum Reply {
         version: String,
     },
     Daemon(Daemon),
+    Cache(Box<CacheState>),
     Pools(Vec<Pool>),
     Importable(Vec<Importable>),
     /// The name a pool was imported under.

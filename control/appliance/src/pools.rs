@@ -9,6 +9,7 @@
 //! ```
 
 mod add;
+mod cache_state;
 mod clear;
 pub(crate) mod create;
 mod data_errors;

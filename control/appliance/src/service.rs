@@ -34,6 +34,7 @@ impl Appliance {
                 Ok(Reply::Pong { pid: std::process::id(), version: env!("CARGO_PKG_VERSION").to_string() })
             }
             Request::Daemon => Ok(Reply::Daemon(self.describe())),
+            Request::Cache => Ok(Reply::Cache(Box::new(self.cache_state()))),
             Request::Shutdown => self.shut_down(),
             Request::PoolCreate(new) => self.create_pool(new, &by).await,
             Request::PoolAdd(new) => self.add_vdevs(new, &by).await,

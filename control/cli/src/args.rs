@@ -87,6 +87,10 @@ pub enum Command {
     Tar(rescue::Tar),
     /// Show what goes on now, by layer: operations, bandwidth, response time, and what is under way at once
     Top(calc::Top),
+    /// Explain the cache of blocks: what is in it, what it was asked for, and what cache devices add
+    ///
+    /// With an interval in seconds, a line for what happened in each; after so many as the count, it ends.
+    Arc(Arc),
     /// Reckon with bandwidth, transfer size, operations, response time and concurrency
     ///
     /// Bandwidth is operations per second times transfer size; what is outstanding is operations per second times response
@@ -237,6 +241,17 @@ pub struct Status {
     /// As JSON
     #[arg(short, long)]
     pub json: bool,
+}
+
+/// The cache.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Arc {
+    /// As JSON
+    #[arg(short, long)]
+    pub json: bool,
+    /// Seconds, and how many lines
+    #[arg(value_name = "INTERVAL [COUNT]")]
+    pub words: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -11,6 +11,7 @@
 //!
 //! Not here: what any of it means for a pool (`appliance`); how the daemon is reached (`client`).
 
+pub mod arc;
 pub mod args;
 pub mod calc;
 pub mod doctor;

@@ -30,6 +30,7 @@
 
 mod alerts;
 mod api;
+mod arc;
 mod browser;
 mod clients;
 mod commands;
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
         sums::trials(),
         second::trials(),
         alerts::trials(),
+        arc::trials(),
         drivers::trials(),
         units::trials(),
         iscsi::trials(),

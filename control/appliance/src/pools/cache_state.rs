@@ -1,0 +1,74 @@
+//! What the cache and the cache devices tell of themselves, in the words of the API.
+
+use crate::appliance::Appliance;
+use api::{CacheDevices, CacheState, CachedKind};
+use arc::Counts;
+use pool::Pool;
+
+impl Appliance {
+    /// Of pools that are being opened the cache devices are not told: the answer does not wait for them.
+    pub(crate) fn cache_state(&self) -> CacheState {
+        let pools = self.0.pools.try_lock();
+        let devices = pools.map_or_else(Vec::new, |pools| pools.opened().filter_map(devices_of).collect());
+        let stats = self.0.cache.stats();
+        CacheState {
+            uptime: world::now().since(self.0.started).as_secs(),
+            size: stats.size,
+            limit: stats.limit + stats.beside,
+            max: stats.max,
+            headers: stats.beside,
+            data: kind(&stats.data),
+            metadata: kind(&stats.metadata),
+            ghosts: stats.ghosts,
+            refused: stats.refused,
+            devices,
+        }
+    }
+}
+
+fn kind(counts: &Counts) -> CachedKind {
+    CachedKind {
+        blocks: counts.blocks,
+        recent: counts.recent_bytes,
+        frequent: counts.frequent_bytes,
+        recent_target: counts.recent_target,
+        hits: counts.demand_hits,
+        misses: counts.demand_misses,
+        joined: counts.joined,
+        ahead_hits: counts.prefetch_hits,
+        ahead_misses: counts.prefetch_misses,
+        ahead_used: counts.prefetched_used,
+        recent_ghost_hits: counts.recent_ghost_hits,
+        frequent_ghost_hits: counts.frequent_ghost_hits,
+        evicted: counts.evicted,
+        evicted_bytes: counts.evicted_bytes,
+    }
+}
+
+fn devices_of(pool: &Pool) -> Option<CacheDevices> {
+    let second = pool.pipeline().second_level();
+    if !second.is_active() {
+        return None;
+    }
+    let stats = second.stats();
+    let counted = stats.counted;
+    Some(CacheDevices {
+        pool: pool.name(),
+        blocks: stats.data.blocks + stats.metadata.blocks,
+        data: stats.data.bytes,
+        metadata: stats.metadata.bytes,
+        headers: stats.header_bytes,
+        hits: counted.hits,
+        misses: counted.misses,
+        passed_by: counted.passed_by,
+        read_bytes: counted.read_bytes,
+        fed: counted.fed,
+        written_bytes: counted.written_bytes,
+        evicted: counted.evicted,
+        rebuilt: counted.rebuilt,
+        bad_checksums: counted.bad_checksums,
+        read_errors: counted.read_errors,
+        write_errors: counted.write_errors,
+        no_memory: counted.no_memory,
+    })
+}
