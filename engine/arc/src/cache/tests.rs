@@ -338,7 +338,11 @@ fn a_block_larger_than_half_a_shard_is_refused() {
     cache.insert(demand(1), bytes(1, 0, 600 << 10));
     assert!(cache.get(&id(1), Access::Demand).is_none());
     assert_eq!(cache.stats().refused, 1);
-    assert!(Cache::new(64 << 20).shards.len() == 1 && Cache::new(1 << 40).shards.len() == 256);
+    assert!(Cache::new(64 << 20).shards.len() == 1 && Cache::new(1 << 40).shards.len() == 64);
+    let cache = Cache::new(1 << 40);
+    cache.set_max(64 << 20);
+    cache.insert(demand(1), bytes(1, 0, 500 << 10));
+    assert_eq!((cache.stats().refused, cache.get(&id(1), Access::Demand).is_some()), (0, true));
 }
 
 /// Overwriting part of a block copied all of it, since the cache had it too.
