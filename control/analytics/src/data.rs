@@ -37,6 +37,20 @@ impl Recorder {
             return Err(refused(ErrorKind::Invalid, "that is further in the future than an hour"));
         }
         self.wait_for(&query.name, to).await;
+        self.told(query, (from, to)).await
+    }
+
+    /// What there is, for no reader: a temporary dataset ends as it would.
+    pub(crate) async fn data_aside(&self, query: &DataQuery) -> Result<Data> {
+        let Start::At(from) = query.start else {
+            return Err(ApiError::new(ErrorKind::Invalid, "samples are read aside from a second on"));
+        };
+        self.told(query, (from, from.saturating_add(query.seconds))).await
+    }
+
+    async fn told(&self, query: &DataQuery, (from, to): Span) -> Result<Data> {
+        let refused = |kind, why: &str| ApiError::new(kind, format!("cannot read '{}': {why}", query.name));
+        let step = query.granularity.seconds();
         let rows = self.rows(query, (from - from % step, to)).await?;
         if rows.values().map(|row| row.parts.len() + 1).sum::<usize>() > VALUES_MAX {
             let why = "that is more than four million values; ask for less time, or a coarser granularity";

@@ -11,7 +11,7 @@
 //! A *dataset* is what is kept of one statistic that is open. It is temporary, and ends when no reader asks for it any
 //! more, or *saved*, and then goes on across restarts. Each sample is added to three series: by second, minute and hour. A
 //! [`block::Block`] is a stretch of a series in columns, one for each value of the breakdown; encoded it is a row of the
-//! store.
+//! store. Beside the samples stands the [`ledger`] of changes of settings, each with what the samples say of it.
 //!
 //! Time is the wall clock's, since people ask by it, and it may jump. A sample is labelled by the second that the clock
 //! shows. After a step back the newer of two samples of one second counts. Nothing is thrown away for its age before the
@@ -30,8 +30,10 @@ mod bytes;
 mod clock;
 mod data;
 mod dataset;
+mod effect;
 mod errands;
 mod hub;
+mod ledger;
 mod read;
 mod recorder;
 mod store;
@@ -42,5 +44,6 @@ mod tests;
 
 pub use errands::Errands;
 pub use hub::OfHub;
+pub use ledger::NewChange;
 pub use recorder::{Limits, Recorder};
 pub use tap::{Key, Taken, Tap, Tapped, Taps};

@@ -11,6 +11,7 @@
 use crate::clock::{Clock, Tick};
 use crate::dataset::Dataset;
 use crate::errands::Errands;
+use crate::ledger::Ledger;
 use crate::store::{Record, Sizes, Store};
 use crate::tap::{Taken, Tap, Tapped, Taps};
 use api::analytics::{Granularity, Settings, Statistic};
@@ -62,6 +63,7 @@ pub(crate) struct Inner {
 #[derive(Default)]
 pub(crate) struct State {
     pub datasets: BTreeMap<String, Dataset>,
+    pub ledger: Ledger,
     pub taps: Option<Arc<dyn Taps>>,
     pub settings: Settings,
     /// The last second that has a sample.
@@ -159,6 +161,7 @@ impl Recorder {
                 state.sequence = state.sequence.max(found.starts << 32);
                 state.next_id = state.next_id.max(found.records.keys().next_back().map_or(0, |id| id + 1));
                 state.recorded = found.records;
+                state.ledger.begin_with(found.changes);
                 state.set_sizes(&found.sizes);
                 state.pending_sizes = found.sizes;
                 state.solved();
@@ -167,6 +170,7 @@ impl Recorder {
                     state.notice = Some(notice);
                     // What there is in memory is written into the new one.
                     state.datasets.values_mut().for_each(Dataset::not_written);
+                    state.ledger.not_written();
                 }
             }
             Some(Err(e)) => state.failed(&e.to_string()),
@@ -223,6 +227,7 @@ impl Recorder {
                 let own = self.clone();
                 world::spawn(async move { own.flush().await });
             }
+            self.judge_due();
             // A little past the second, so that the clock shows it.
             let rest = 1_001_000_000 - u64::from(wall.nanos.min(999_999_999));
             let _ = world::timeout(Duration::from_nanos(rest), self.0.ending.wait()).await;
@@ -310,11 +315,12 @@ impl Recorder {
             }
         }
         let (records, doomed) = self.state().to_record();
-        if puts.is_empty() && records.is_empty() && doomed.is_empty() {
+        let changes = self.state().ledger.to_write();
+        if puts.is_empty() && records.is_empty() && doomed.is_empty() && changes.is_empty() {
             return Ok(());
         }
         let mut store = self.0.store();
-        let outcome = store.write(&puts, &records);
+        let outcome = store.write(&puts, &records, &changes);
         let mut state = self.state();
         let sizes = match outcome {
             Ok(sizes) => sizes,
@@ -331,6 +337,7 @@ impl Recorder {
             }
         }
         state.recorded.extend(records);
+        state.ledger.written(&changes);
         state.set_sizes(&sizes);
         drop(state);
         for id in doomed {

@@ -4,6 +4,7 @@
 //!   datasets   number ▶ {name, suspended}
 //!   sizes      number, granularity ▶ bytes of its blocks
 //!   about      "starts" ▶ how often it was opened
+//!   changes    number of a change ▶ the change
 //!   blocks     number, granularity, label of the first sample, sequence ▶ Block::encode
 //! ```
 //!
@@ -17,6 +18,7 @@
 
 use crate::block::span;
 use api::analytics::Granularity;
+use api::changes::Change;
 use redb::backends::FileBackend;
 use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
@@ -30,6 +32,7 @@ use units::{Error, Kind, Result};
 const BLOCKS: TableDefinition<'_, (u32, u8, u64, u64), &[u8]> = TableDefinition::new("blocks");
 const SIZES: TableDefinition<'_, (u32, u8), u64> = TableDefinition::new("sizes");
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
+const CHANGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("changes");
 const DATASETS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("datasets");
 
 /// Pages kept in memory.
@@ -65,6 +68,7 @@ pub(crate) type Sizes = BTreeMap<(u32, Granularity), u64>;
 pub(crate) struct Found {
     pub records: BTreeMap<u32, Record>,
     pub sizes: Sizes,
+    pub changes: BTreeMap<u64, Change>,
     /// How often it was opened: grows from one to the next.
     pub starts: u64,
     /// It was damaged: where it is now.
@@ -136,6 +140,12 @@ impl Store {
                     .map_err(|e| redb::Error::Corrupted(format!("dataset {}: {e}", id.value())))?;
                 found.records.insert(id.value(), record);
             }
+            for row in transaction.open_table(CHANGES)?.iter()? {
+                let (number, bytes) = row?;
+                let change = serde_json::from_slice(bytes.value())
+                    .map_err(|e| redb::Error::Corrupted(format!("change {}: {e}", number.value())))?;
+                found.changes.insert(number.value(), change);
+            }
             for row in transaction.open_table(SIZES)?.iter()? {
                 let (key, bytes) = row?;
                 let (id, code) = key.value();
@@ -190,8 +200,13 @@ impl Store {
         }
     }
 
-    /// Writes blocks and datasets, all of it or nothing; the sizes that changed.
-    pub fn write(&mut self, puts: &[Put], records: &BTreeMap<u32, Record>) -> Result<Sizes> {
+    /// Writes blocks, datasets and changes, all of it or nothing; the sizes that changed. A change without a row goes.
+    pub fn write(
+        &mut self,
+        puts: &[Put],
+        records: &BTreeMap<u32, Record>,
+        changes: &BTreeMap<u64, Option<Change>>,
+    ) -> Result<Sizes> {
         self.check_room()?;
         self.change("keep samples", |transaction| {
             let mut blocks = transaction.open_table(BLOCKS)?;
@@ -210,6 +225,16 @@ impl Store {
             for (id, record) in records {
                 let bytes = serde_json::to_vec(record).unwrap_or_default();
                 datasets.insert(id, bytes.as_slice())?;
+            }
+            let mut kept = transaction.open_table(CHANGES)?;
+            for (number, change) in changes {
+                match change {
+                    Some(change) => {
+                        let bytes = serde_json::to_vec(change).unwrap_or_default();
+                        kept.insert(number, bytes.as_slice())?;
+                    }
+                    None => drop(kept.remove(number)?),
+                }
             }
             Ok(changed)
         })

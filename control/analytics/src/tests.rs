@@ -1,8 +1,9 @@
 //! What is promised of the whole: days in simulated time, with a store in a file.
 
 use crate::tap::{Key, Taken, Tap, Tapped, Taps};
-use crate::{Errands, Limits, Recorder};
+use crate::{Errands, Limits, NewChange, Recorder};
 use api::analytics::{Data, DataQuery, Granularity, Settings, Start};
+use api::changes::{Kind, Setting, Verdict};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,6 +43,12 @@ impl Tap for KnownTap {
             }
             "ops[file]" => {
                 of((0..1_024).map(|f| (Key::text(&format!("{}-{n}-{f}", "x".repeat(200))), 1)).collect())
+            }
+            // A load that changes for good after as many samples.
+            step if step.starts_with("step-") => {
+                let after = step["step-".len()..].parse::<u64>().unwrap_or(0);
+                let more = if n > after { 500 } else { 0 };
+                Taken { value: 1_000 + noise(n) % 200 + more, parts: Vec::new() }
             }
             "level" => Taken { value: (16 << 30) + noise(n) % (1 << 20), parts: Vec::new() },
             _ => Taken { value: n, parts: Vec::new() },
@@ -535,4 +542,81 @@ fn a_day_of_fifty_statistics_stays_within_the_budget() {
     let (bytes, memory, day, hour) = budget("day", 86_400);
     println!("{} MB on disk, {} MB in memory; a day {day:?}, an hour {hour:?}", bytes >> 20, memory >> 20);
     assert!(bytes < 200 << 20 && memory < 64 << 20 && day.as_millis() < 200 && hour.as_millis() < 200);
+}
+
+fn recordsize(from: &str, to: &str) -> NewChange {
+    let of = |value: &str| Some(Setting { value: value.into(), is_own: true });
+    NewChange {
+        kind: Kind::Dataset,
+        subject: "tank/db".into(),
+        setting: "recordsize".into(),
+        before: of(from),
+        after: of(to),
+        command: format!("zfs set recordsize={to} tank/db"),
+        uid: 0,
+    }
+}
+
+#[test]
+fn a_change_is_judged_by_what_came_after_it_and_keeps_its_verdict() {
+    let lab = Lab::new("ledger");
+    let changes = lab.run(START, true, |recorder| async move {
+        let step = recorder.open("0.step-1800").unwrap();
+        recorder.save(&step).unwrap();
+        seconds(1_800).await;
+        recorder.note([recordsize("131072", "16384")]);
+        seconds(20).await;
+        let waiting = &recorder.changes()[0];
+        assert!(waiting.verdict == Verdict::Waiting && waiting.until > START + 1_820, "{waiting:?}");
+        seconds(400).await;
+        // It changes nothing here.
+        recorder.note([recordsize("16384", "32768")]);
+        seconds(600).await;
+        // Two at once, of which none can be told from the other; and two settings of one command, which is one step.
+        recorder.note([recordsize("32768", "65536")]);
+        seconds(10).await;
+        recorder.note([recordsize("65536", "131072"), recordsize("65536", "131072")]);
+        seconds(60).await;
+        recorder.changes()
+    });
+    let numbers: Vec<u64> = changes.iter().map(|change| change.number).collect();
+    assert_eq!(numbers, [1, 2, 3, 4, 5]);
+    let effects: Vec<_> = changes[0].effects().collect();
+    assert_eq!(effects.len(), 1, "{:?}", changes[0]);
+    assert_eq!((effects[0].dataset.as_str(), effects[0].unit.as_str()), ("0.step-1800", "count"));
+    assert!(effects[0].gain().is_some_and(|gain| (400..510).contains(&gain)), "{effects:?}");
+    assert!(changes[1].verdict == Verdict::Compared && changes[1].moments >= 100, "{:?}", changes[1]);
+    assert_eq!(changes[1].effects().count(), 0, "{:?}", changes[1]);
+    let mixed: Vec<_> = changes[2..].iter().map(|change| (change.verdict, change.with)).collect();
+    assert_eq!(mixed, [(Verdict::Mixed, 4), (Verdict::Mixed, 3), (Verdict::Mixed, 3)]);
+    // After a restart, and after what no sample was open for.
+    let kept = changes.clone();
+    let later = lab.run(START + 90_000, true, |recorder| async move {
+        assert_eq!(recorder.changes(), kept);
+        recorder.destroy("0.count").unwrap();
+        recorder.destroy("0.step-1800").unwrap();
+        recorder.note([recordsize("131072", "1048576")]);
+        seconds(60).await;
+        recorder.changes()
+    });
+    assert_eq!((later.len(), later[5].number, later[5].verdict), (6, 6, Verdict::Idle));
+}
+
+#[test]
+fn changes_are_bounded_and_numbers_never_come_again() {
+    let lab = Lab::new("many-changes");
+    lab.run(START, true, |recorder| async move {
+        for at in 0..10_100u64 {
+            recorder.note([recordsize(&at.to_string(), &"x".repeat(5_000))]);
+        }
+        seconds(1).await;
+    });
+    lab.run(START + 60, true, |recorder| async move {
+        let changes = recorder.changes();
+        let ends = (changes.first().unwrap().number, changes.last().unwrap().number);
+        assert_eq!((changes.len(), ends), (10_000, (101, 10_100)));
+        assert!(changes[0].after.as_ref().unwrap().len() <= 1_024);
+        recorder.note([recordsize("1", "2")]);
+        assert_eq!(recorder.changes().last().unwrap().number, 10_101);
+    });
 }

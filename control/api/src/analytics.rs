@@ -6,6 +6,7 @@
 //!
 //! The index of a sample is its second since 1970; that of a coarser one is the second that it begins with.
 
+use crate::changes::Change;
 use serde::{Deserialize, Serialize};
 
 /// What may be asked and changed.
@@ -40,6 +41,8 @@ pub enum Analytics {
     Data(DataQuery),
     /// What clients asked for, by size and latency, since this was asked for first.
     Histograms,
+    /// Settings that were changed, the oldest first.
+    Changes,
     Worksheets,
     WorksheetCreate {
         name: String,
@@ -353,6 +356,7 @@ pub enum Told {
     Worksheets(Vec<Worksheet>),
     Settings(Settings),
     Histograms(Vec<FrontHistogram>),
+    Changes(Vec<Change>),
 }
 
 #[cfg(test)]

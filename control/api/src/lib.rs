@@ -18,6 +18,7 @@ pub mod analytics;
 pub mod attributes;
 pub mod automatic;
 mod cache;
+pub mod changes;
 mod daemon;
 mod dataset;
 pub mod declared;

@@ -241,6 +241,7 @@ impl Request {
                         | Analytics::Datasets
                         | Analytics::Data(_)
                         | Analytics::Histograms
+                        | Analytics::Changes
                         | Analytics::Worksheets
                         | Analytics::Settings
                 )

@@ -4,6 +4,7 @@
 //! worksheets and settings, is in the configuration.
 
 mod capacity;
+mod changes;
 pub(crate) mod histograms;
 mod machine;
 pub(crate) mod records;
@@ -130,6 +131,7 @@ impl Appliance {
             Analytics::Statistics => Told::Statistics(recorder.statistics()),
             Analytics::Datasets => Told::Datasets(recorder.datasets()),
             Analytics::Data(query) => Told::Data(recorder.data(&query).await?),
+            Analytics::Changes => Told::Changes(recorder.changes()),
             Analytics::Settings => Told::Settings(recorder.settings()),
             Analytics::Histograms => Told::Histograms(self.0.histograms.told(self.hub())),
             Analytics::SettingsSet(change) => Told::Settings(self.set_analytics(&recorder, change)?),

@@ -3,6 +3,7 @@
 pub(crate) use crate::appliance::{Appliance, By};
 
 use crate::datasets::Doomed;
+use api::changes::Kind;
 use api::{ApiError, Call, Daemon, ErrorKind, Reply, Request, Result, Service};
 use std::future::Future;
 use std::pin::Pin;
@@ -47,7 +48,10 @@ impl Appliance {
             Request::PoolExport { name, force } => self.export_pool(&name, force, &by).await,
             Request::Pools { names } => self.describe_pools(&names).await,
             Request::PoolSet { name, vdev: None, property, value } => {
-                self.set_pool(&name, &property, &value, &by).await
+                let before = self.about_to_set(Kind::Pool, &name, vec![property.clone()]).await;
+                let outcome = self.set_pool(&name, &property, &value, &by).await;
+                self.was_set(before, &by).await;
+                outcome
             }
             Request::PoolSet { name, vdev: Some(vdev), property, value } => {
                 self.set_vdev(&name, &vdev, &property, &value, &by).await
@@ -95,7 +99,13 @@ impl Appliance {
             Request::Mount(asked) => self.mount(&asked).await,
             Request::Unmount(asked) => self.unmount(&asked).await,
             Request::Tunables { names } => self.tell_tunables(&names),
-            Request::TunableSet { settings } => self.set_tunables(&settings),
+            Request::TunableSet { settings } => {
+                let names = settings.iter().map(|(name, _)| name.clone()).collect();
+                let before = self.about_to_set(Kind::Tunables, "", names).await;
+                let outcome = self.set_tunables(&settings);
+                self.was_set(before, &by).await;
+                outcome
+            }
             Request::San(asked) => self.san(asked).await,
             Request::Shares(asked) => self.shares(asked, &by).await,
             Request::Services(asked) => self.services(asked).await,

@@ -12,6 +12,7 @@ mod kept;
 pub(crate) use kept::at_start;
 
 use crate::appliance::Appliance;
+use api::changes::Setting;
 use api::{ApiError, ErrorKind, Reply, Result};
 use kept::kept;
 use std::collections::BTreeMap;
@@ -47,6 +48,17 @@ impl Appliance {
             set.map_err(|e| ApiError::cannot(format!("set '{tunable}'"), &e))?;
         }
         Ok(Reply::Tunables(parsed.into_iter().map(|(tunable, _)| self.tell(tunable)).collect()))
+    }
+
+    /// The values of those that there are, as they are set.
+    pub(crate) fn tunable_values(&self, names: &[String]) -> BTreeMap<String, Setting> {
+        let value = |name: &String| {
+            let tunable = Tunable::find(name).ok()?;
+            let value = self.0.tunables.get(tunable);
+            let is_own = value != self.0.tunables.default_of(tunable);
+            Some((name.clone(), Setting { value: value.to_string(), is_own }))
+        };
+        names.iter().filter_map(value).collect()
     }
 
     /// What is at stake with the values that hold now, in whole sentences.

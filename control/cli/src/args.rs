@@ -16,6 +16,7 @@
 //! Not here: what the words mean for a pool; the appliance says whether a value will do.
 
 pub mod calc;
+pub mod changes;
 pub mod doctor;
 mod examples;
 pub mod rescue;
@@ -91,6 +92,11 @@ pub enum Command {
     ///
     /// With an interval in seconds, a line for what happened in each; after so many as the count, it ends.
     Arc(Arc),
+    /// Show what was set, what the statistics say came of it, and the way back
+    ///
+    /// Thirty seconds before a change and after it are compared by every statistic that is open, and judged by how much
+    /// the same load differs by itself: of a hundred changes of nothing about one claims an effect.
+    Changes(changes::Changes),
     /// Reckon with bandwidth, transfer size, operations, response time and concurrency
     ///
     /// Bandwidth is operations per second times transfer size; what is outstanding is operations per second times response

@@ -14,6 +14,7 @@
 pub mod arc;
 pub mod args;
 pub mod calc;
+pub mod changes;
 pub mod doctor;
 mod session;
 pub mod status;

@@ -123,6 +123,10 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
             let mut daemon = running(home)?.ok_or_else(|| none_runs(home))?;
             with_caller(&mut daemon, line, |session| cli::arc::run(session, &args))
         }
+        Command::Changes(args) => {
+            let mut daemon = running(home)?.ok_or_else(|| none_runs(home))?;
+            with_caller(&mut daemon, line, |session| cli::changes::run(session, &args))
+        }
         Command::Calc(args) => cli::calc::run(&mut std::io::stdout(), &args),
         Command::Doctor(args) => doctor::run(home, args, line),
         Command::Inspect(args) => tools::inspect(args),

@@ -132,6 +132,8 @@ impl Shell<'_> {
                 let text = self.lists_analytics()?.join("\n");
                 self.print(&text);
             }
+            (Context::Analytics, ["changes"]) => self.print_changes()?,
+            (Context::Analytics, ["undo", number]) => self.undo_change(number)?,
             (Context::Datasets, ["statistics"]) => self.print_statistics()?,
             (Context::Datasets, ["create", statistic]) => {
                 let Reply::Named { name } =

@@ -156,6 +156,10 @@ fn own(context: &Context) -> Vec<Entry> {
             ("backup file", "writes the configuration into a file"),
             ("restore file", "replaces the configuration by that of a file"),
         ],
+        Context::Analytics => vec![
+            ("changes", "settings that were changed, and what the statistics say came of each"),
+            ("undo number", "sets what was set before a change"),
+        ],
         Context::Datasets => vec![
             ("create statistic", "opens one and keeps it: iscsi.ops[op=read][size]"),
             ("destroy name", "closes one, and forgets its samples"),

@@ -22,6 +22,7 @@
 mod alerts;
 mod analytics;
 mod automatic;
+mod changes;
 mod commands;
 mod complete;
 mod context;

@@ -6,6 +6,7 @@
 
 import { button, fill, h, link, name, table, visible } from "./dom.js";
 import { Fault, get, may, path, put, remove } from "./api.js";
+import { changesSection } from "./changes.js";
 import { chooseStatistic } from "./choose.js";
 import { confirm, say } from "./dialog.js";
 import { moment, size } from "./format.js";
@@ -52,7 +53,11 @@ export async function showAnalytics(main, parts, signal) {
       },
       signal,
     );
-  const [sheets, datasets] = await Promise.all([get(`${API}/worksheets`, signal), get(`${API}/datasets`, signal)]);
+  const [sheets, datasets, changes] = await Promise.all([
+    get(`${API}/worksheets`, signal),
+    get(`${API}/datasets`, signal),
+    changesSection(signal),
+  ]);
   const again = () => showAnalytics(main, parts, signal);
   fill(
     main,
@@ -122,6 +127,7 @@ export async function showAnalytics(main, parts, signal) {
         "None is open, so that none costs anything.",
       ),
     ),
+    changes,
   );
 }
 

@@ -9,6 +9,7 @@ import { Fault, post } from "./api.js";
 import { drawAreas, nearest, ranked } from "./areas.js";
 import { ticks } from "./axis.js";
 import { labelled } from "./buckets.js";
+import { drawMarks, pointed, sentence } from "./changes.js";
 import { count, inUnit, moment } from "./format.js";
 import { drawHeat, rows } from "./heat.js";
 import { showMenu } from "./menu.js";
@@ -24,6 +25,7 @@ const NAMED = 4096;
 /**
  * @typedef {object} Context what a graph needs of the page that it is on
  * @property {import("./axis.js").Axis} axis
+ * @property {import("./changes.js").Changes} changes
  * @property {AbortSignal} signal
  * @property {(statistic: string, beside: string) => void} add opens another graph below this one
  * @property {(panel: Panel) => void} drop
@@ -61,11 +63,12 @@ export class Panel extends HTMLElement {
   connectedCallback() {
     const { context, dataset } = this;
     if (!context || this.canvas) return;
-    const { axis, signal } = context;
+    const { axis, changes, signal } = context;
     this.canvas = h("canvas", { tabIndex: 0, role: "img", "aria-label": dataset.name });
     this.list = h("ul", { class: "values", "aria-label": `Values of ${dataset.name}` });
     this.tip = h("div", { class: "tip", hidden: true });
     this.figures = h("p", { class: "figures" });
+    this.marked = h("p", { class: "marked", role: "status" });
     this.problem = h("p", { class: "problem", role: "alert" });
     const about = context.about(this.query?.base ?? "");
     const slider = h("input", {
@@ -113,7 +116,7 @@ export class Panel extends HTMLElement {
         "div",
         { class: "panel-body" },
         this.query?.breakdown ? this.list : null,
-        h("div", { class: "picture" }, this.canvas, this.tip, this.figures),
+        h("div", { class: "picture" }, this.canvas, this.tip, this.figures, this.marked),
       ),
       this.isHeat ? h("label", { class: "outliers" }, "Drop outliers ", slider, " ", share, " ", this.hidden_) : null,
       this.problem,
@@ -122,6 +125,7 @@ export class Panel extends HTMLElement {
     axis.addEventListener("tick", () => axis.isLive && this.refresh(), more);
     axis.addEventListener("change", () => this.refresh(), more);
     axis.addEventListener("point", () => this.soon(), more);
+    changes.addEventListener("change", () => this.soon(), more);
     window.addEventListener("theme", () => this.soon(), more);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.soon(), more);
     const watch = new ResizeObserver(() => this.soon());
@@ -295,7 +299,10 @@ export class Panel extends HTMLElement {
       pen.fillRect(Math.round(x), box.y + box.height, 1, 4);
       pen.fillText(tick.text, x, box.y + box.height + 14);
     }
+    const marks = context.changes.within(view);
+    drawMarks(pen, box, view, marks, dataset.name, colours);
     this.drawPointer(pen, box, view, at, colours);
+    this.tellMarks(marks, view, box);
     this.drawList(ranks, points);
   }
 
@@ -347,6 +354,19 @@ export class Panel extends HTMLElement {
     tip.hidden = false;
     tip.style.left = `${Math.min(this.pointer.x + 12, box.x + box.width - 180)}px`;
     tip.style.top = `${this.pointer.y + 14}px`;
+  }
+
+  /**
+   * @param {import("./changes.js").Change[]} marks
+   * @param {{from: number, to: number, step: number}} view
+   * @param {{x: number, y: number, width: number, height: number}} box
+   */
+  tellMarks(marks, view, box) {
+    const { context, marked, dataset } = this;
+    if (!context || !marked) return;
+    const found = pointed(marks, view, box, this.pointer?.x, context.axis.pointed);
+    const text = found.map((change) => sentence(change, dataset.name)).join("\n");
+    if (marked.textContent !== text) fill(marked, text);
   }
 
   /** @param {number} value the bound of a bucket */

@@ -5,6 +5,7 @@
 import { button, fill, h, link, name, visible } from "./dom.js";
 import { get, may, path, post, put, remove } from "./api.js";
 import { Axis } from "./axis.js";
+import { Changes } from "./changes.js";
 import { chooseStatistic } from "./choose.js";
 import { form, say } from "./dialog.js";
 import { lawLines } from "./law.js";
@@ -37,8 +38,10 @@ export async function showSheet(main, statistics, sheet, signal) {
     if (sheet.uuid) return;
     history.replaceState(null, "", `#${sheetOf(panels().map((p) => p.dataset.name))}`);
   };
+  const changes = new Changes();
   const context = {
     axis,
+    changes,
     signal,
     add: async (/** @type {string} */ statistic, /** @type {string} */ beside) => {
       const before = panels().find((p) => p.dataset.name === beside)?.nextSibling ?? null;
@@ -102,7 +105,7 @@ export async function showSheet(main, statistics, sheet, signal) {
   axis.addEventListener("tick", learn, { signal });
   axis.addEventListener("change", learn, { signal });
   document.addEventListener("keydown", (event) => shortcut(event, axis), { signal });
-  await lead(axis, panels, signal);
+  await Promise.all([lead(axis, panels, signal), changes.follow(signal)]);
 }
 
 /** @param {HTMLElement} graphs */

@@ -58,6 +58,7 @@ static FILES: &[(&str, &[u8])] = files![
     "areas.js",
     "axis.js",
     "buckets.js",
+    "changes.js",
     "choose.js",
     "configuration.js",
     "dialog.js",

@@ -3,7 +3,8 @@
 use crate::analytics::{
     Analytics, BreakdownOf, Dataset, Granularity, Graph, Settings, SettingsChange, Statistic, Told, Worksheet,
 };
-use crate::http::{Answer, Declared, Face, Kind, Need, Shape, Shaped, Word, Wrong, filled, must};
+use crate::changes::{Change, Figure};
+use crate::http::{Answer, Declared, Face, Kind, Need, Shape, Shaped, Word, Wrong, filled, may, must};
 use crate::{Reply, Request, declared, shaped};
 use serde_json::{Map, Value, json};
 
@@ -82,6 +83,11 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
+/// A value whose fields are those of its JSON.
+fn fields<T: serde::Serialize>(value: &T) -> Map<String, Value> {
+    object(serde_json::to_value(value).unwrap_or_default())
+}
+
 /// What an answer tells, whose fields are those of the type.
 fn listed<T: serde::de::DeserializeOwned>(answer: &Value, name: &str) -> Result<Vec<T>, Wrong> {
     serde_json::from_value(answer[name].clone()).map_err(|e| Wrong::Invalid(format!("{name}: {e}")))
@@ -147,6 +153,56 @@ pub static WORKSHEET: Shaped<Worksheet> = Shaped {
 pub fn graphs(worksheet: &Worksheet) -> Vec<Value> {
     worksheet.graphs.iter().map(|graph| Value::Object((GRAPH.tell)(graph))).collect()
 }
+
+static FIGURE: Shaped<Figure> = Shaped {
+    shape: Shape::new(
+        "figure",
+        &[
+            must("dataset", Kind::Text, "Its statistic"),
+            must(
+                "unit",
+                Kind::Text,
+                "Of both values; bytes or nanoseconds where they are means of a breakdown",
+            ),
+            must("before", Kind::Number, "The average in the 30 seconds before the change"),
+            must("after", Kind::Number, "That of 30 seconds after it, from the sixth on"),
+            must("rivals", Kind::Number, "At so many moments without a change a figure differed as much"),
+            must("effect", Kind::Flag, "That is too few to believe that it came by itself"),
+        ],
+    ),
+    tell: fields,
+    take: |_| Err(Wrong::Missing("figure")),
+};
+
+pub static CHANGE: Shaped<Change> = Shaped {
+    shape: Shape::new(
+        "change",
+        &[
+            must("number", Kind::Number, "From 1 on; never given again"),
+            must("time", Kind::Number, "When, in seconds since 1970"),
+            must("kind", Kind::Text, "Of what: dataset, pool or tunables"),
+            must("subject", Kind::Text, "The name of that; empty for tunables"),
+            must("setting", Kind::Text, "Which setting"),
+            may("before", Kind::Text, "Its value before; none where it had none"),
+            may("after", Kind::Text, "Its value since"),
+            must("inherited", Kind::Flag, "The value before was not set there, but inherited or the default"),
+            must("command", Kind::Text, "The command, where it was one"),
+            must("uid", Kind::Number, "Of the user"),
+            must("verdict", Kind::Text, "waiting, mixed, short, idle or compared"),
+            must("until", Kind::Number, "Waiting: the second from which on it can be judged"),
+            must("with", Kind::Number, "Mixed: the number of another change of the time that is compared"),
+            must("moments", Kind::Number, "How many moments without a change it was compared with"),
+            must("figures", Kind::List(&FIGURE.shape), "What the statistics had before and after"),
+            must("way_back", Kind::Text, "The command that brings the value back; empty where there is none"),
+        ],
+    ),
+    tell: |change| {
+        let mut told = fields(change);
+        told.insert("way_back".into(), change.way_back_command().into());
+        told
+    },
+    take: |_| Err(Wrong::Missing("change")),
+};
 
 shaped! {
     pub SETTINGS: Settings = "analytics_settings" {
@@ -230,6 +286,15 @@ declared! {
     path (dataset = name)
     answers Answer::Nothing;
     means { Request::Analytics(Analytics::Destroy { name }) }
+
+    pub SHOW_CHANGES: Get "/api/analytics/v1/changes", "List the changes of settings, and what came of them";
+    answers Answer::Several("changes", &CHANGE.shape);
+    means { Request::Analytics(Analytics::Changes) }
+    gives |answer| Ok(Reply::Analytics(Told::Changes(listed(answer, "changes")?)));
+    plain |reply| match reply {
+        Reply::Analytics(Told::Changes(all)) => Some(CHANGE.tell_all(all, "changes")),
+        _ => None,
+    };
 
     pub SHOW_WORKSHEETS: Get WORKSHEETS, "List the worksheets";
     answers Answer::Several("worksheets", &WORKSHEET.shape);
@@ -324,6 +389,7 @@ pub(super) static ALL: &[&Declared] = &[
     &SAVE,
     &PRUNE,
     &DESTROY,
+    &SHOW_CHANGES,
     &SHOW_WORKSHEETS,
     &CREATE_WORKSHEET,
     &RENAME_WORKSHEET,

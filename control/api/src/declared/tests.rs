@@ -65,6 +65,7 @@ fn samples() -> Vec<Request> {
                 before: Some(1_795_294_245),
             },
             Analytics::Prune { name: name(), granularity: None, before: None },
+            Analytics::Changes,
             Analytics::Worksheets,
             Analytics::WorksheetCreate { name: worksheet(), owner: String::new() },
             Analytics::WorksheetRename { worksheet: worksheet(), name: "x".into() },

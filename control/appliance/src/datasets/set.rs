@@ -5,6 +5,7 @@ use crate::datasets::quotas::Quota;
 use crate::datasets::{max_block_size, parity_groups};
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
+use api::changes::Kind;
 use api::{ApiError, ErrorKind, Reply, Result};
 use disk::SharedVolume;
 use dsl::props::{self, Limits, Prop, PropName, Types, Value, When};
@@ -20,6 +21,14 @@ impl Appliance {
         settings: &[(String, String)],
         by: &By,
     ) -> Result<Reply> {
+        let names = settings.iter().map(|(property, _)| property.clone()).collect();
+        let before = self.about_to_set(Kind::Dataset, name, names).await;
+        let outcome = self.set_properties(name, settings, by).await;
+        self.was_set(before, by).await;
+        outcome
+    }
+
+    async fn set_properties(&self, name: &str, settings: &[(String, String)], by: &By) -> Result<Reply> {
         let failed = |e: &Error| cannot(About::Dataset, &format!("set property for '{name}'"), e);
         let open = self.pool_of(name, Access::Change).await?;
         let pool = &open.pool;
@@ -97,6 +106,13 @@ impl Appliance {
         received: bool,
         by: &By,
     ) -> Result<Reply> {
+        let before = self.about_to_set(Kind::Dataset, name, vec![property.into()]).await;
+        let outcome = self.inherit(name, property, received, by).await;
+        self.was_set(before, by).await;
+        outcome
+    }
+
+    async fn inherit(&self, name: &str, property: &str, received: bool, by: &By) -> Result<Reply> {
         let failed = |e: &Error| cannot(About::Dataset, &format!("inherit {property} for '{name}'"), e);
         let prop = PropName::parse(property).map_err(|e| ApiError::new(ErrorKind::Invalid, e.to_string()))?;
         let open = self.pool_with(name, Access::Change).await?;

@@ -41,6 +41,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("top", &["cenote top", "cenote top -n 5 'iscsi.ops[client]' 'io.ops[disk]'"]),
     ("arc", &["cenote arc", "cenote arc 1", "cenote arc -j"]),
+    ("changes", &["cenote changes", "cenote changes 7", "cenote changes undo 7"]),
     (
         "calc",
         &[

@@ -32,6 +32,7 @@ mod alerts;
 mod api;
 mod arc;
 mod browser;
+mod changes;
 mod clients;
 mod commands;
 mod console;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         sums::trials(),
         second::trials(),
         alerts::trials(),
+        changes::trials(),
         arc::trials(),
         drivers::trials(),
         units::trials(),
