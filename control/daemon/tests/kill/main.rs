@@ -7,6 +7,9 @@
 //!     └────────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
+//! Each volume is an NBD export and a LUN, and clients of both work on it at once ([`nbd`], [`iscsi`]); what is there after
+//! a kill is read over either in turn.
+//!
 //! What the clients were answered is kept in the history of the power-cut proof, and its rules decide. A kill leaves
 //! the machine's own caches alone: what a disk may lose is the simulator's part. Here the program is the real one, with
 //! its threads, its sockets and its io_uring.
@@ -18,17 +21,22 @@
 
 mod client;
 mod files;
+mod iscsi;
+mod nbd;
 
 use client::{Connection, Manner, work};
 use interop::harness::{self, Need, ROOT, trial};
 use interop::programs::said;
 use interop::slow::{self, SlowDisk};
 use interop::{Scratch, zdb};
+use iscsi::{Iscsi, TARGET};
+use nbd::Nbd;
 use rustix::process::{Pid, Signal, kill_process};
 use sim::Rng;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use torture::power::{Found, History, Limits, Track, check};
@@ -48,6 +56,8 @@ const VOLUMES: [(&str, u64, bool); 3] =
     [("tank/vol1", 16 << 10, false), ("tank/vol2", 4 << 10, false), ("tank/vol3", 64 << 10, true)];
 const MAKE_OTHERS: [&str; 2] =
     ["zfs create -s -V 2M -b 4K -o logbias=throughput tank/vol2", "zfs create -s -V 4M -b 64K tank/vol3"];
+/// Each volume is a LUN too, with the number of its place in [`VOLUMES`].
+const LUNS: [&str; 3] = ["vol1", "vol2", "vol3"];
 
 fn main() -> ExitCode {
     let kills = std::env::var("CENOTE_KILLS").ok().and_then(|n| n.parse().ok());
@@ -86,7 +96,9 @@ fn main() -> ExitCode {
 /// A daemon at work.
 struct Daemon {
     process: Child,
+    /// Where NBD is, and where iSCSI is.
     address: String,
+    portal: String,
 }
 
 impl Daemon {
@@ -100,16 +112,29 @@ impl Daemon {
     }
 
     fn start_by(command: Command, home: &Scratch) -> Daemon {
-        let mut command = with_words(command, home, "up --listen 127.0.0.1:0 --size 512M --volume 4M");
+        let mut command =
+            with_words(command, home, "up --listen 127.0.0.1:0 --iscsi 127.0.0.1:0 --size 512M --volume 4M");
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let portal = lines.find_map(|l| Some(l.trim_start().strip_prefix("iscsi ")?.trim().to_string()));
+        let portal = portal.expect("it says where LUNs are served");
         let uri =
             lines.find_map(|l| l.split_whitespace().find(|w| w.starts_with("nbd://")).map(String::from));
         let uri = uri.expect("it says where the volume is served");
         let address = uri.trim_start_matches("nbd://").split('/').next().unwrap().to_string();
         // What else it says is not waited for, and not to be lost in a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
-        Daemon { process, address }
+        Daemon { process, address, portal }
+    }
+
+    /// A connection to the volume of this place, over NBD or iSCSI.
+    fn connect(&self, at: usize, over_iscsi: bool) -> Box<dyn Connection> {
+        // Sessions of one initiator that are the same one end each other.
+        static SESSIONS: AtomicU16 = AtomicU16::new(1);
+        match over_iscsi {
+            true => Box::new(Iscsi::open(&self.portal, at as u8, SESSIONS.fetch_add(1, Ordering::Relaxed))),
+            false => Box::new(Nbd::open(&self.address, VOLUMES[at].0)),
+        }
     }
 
     /// Whether it then ended in peace.
@@ -195,12 +220,14 @@ fn survive(home: &Scratch, kills: u64, sync: &str, also: Also) -> Result<(), Str
                 let output = cenote(home, line).output().unwrap();
                 assert!(output.status.success(), "{line}: {}", said(&output));
             }
+            make_luns(home);
         }
         assert!(!volumes(home).contains(".copy-"), "a half copy is left: {}", volumes(home));
         let now = VOLUMES.map(|(name, ..)| block_of(home, name).unwrap());
         figures.migrated += now.iter().zip(&blocks).filter(|(now, before)| now != before).count() as u64;
         blocks = now;
-        let found = VOLUMES.map(|(name, ..)| Connection::open(&daemon.address, name).read_all());
+        // What one front tells, the other does.
+        let found = [0, 1, 2].map(|at| daemon.connect(at, kill % 2 == 1).read_all());
         if let Some(history) = &history {
             judge(history, &found, &mut figures).map_err(|e| format!("kill {kill} of {kills}: {e}"))?;
         }
@@ -224,6 +251,20 @@ fn survive(home: &Scratch, kills: u64, sync: &str, also: Also) -> Result<(), Str
     Ok(())
 }
 
+/// Lets iSCSI clients have the volumes.
+fn make_luns(home: &Scratch) {
+    let target = format!("configuration san targets iscsi create; set iqn={TARGET}; commit");
+    let online = LUNS.iter().enumerate().map(|(number, lun)| {
+        let set = format!("set status=online; set lunumber={number}; commit");
+        format!("shares select default select {lun}; {set}")
+    });
+    for script in std::iter::once(target).chain(online) {
+        let mut shell = with_words(Command::new(CENOTE), home, "shell -c");
+        let output = shell.arg(&script).output().unwrap();
+        assert!(output.status.success(), "{script}: {}", said(&output));
+    }
+}
+
 /// What was asked and answered until the daemon was killed.
 fn work_and_kill(
     home: &Scratch,
@@ -243,12 +284,13 @@ fn work_and_kill(
     let history = Arc::new(Mutex::new(history));
     let clients: Vec<_> = (0..1 + rng.below(5))
         .map(|_| {
-            let (volume, block, is_always) = VOLUMES[rng.below(3) as usize];
+            let at = rng.below(3) as usize;
+            let (volume, block, is_always) = VOLUMES[at];
             let (depth, seed) = (1 + rng.below(16) as usize, rng.next_u64());
             // A trim means whole blocks, and of which size is not known then.
             let trims = also != Also::Migrate;
             let manner = Manner { volume, block, is_always, depth, seed, trims };
-            let (connection, history) = (Connection::open(&daemon.address, volume), history.clone());
+            let (connection, history) = (daemon.connect(at, rng.below(2) == 0), history.clone());
             std::thread::spawn(move || work(connection, &manner, &history))
         })
         .collect();
