@@ -62,6 +62,7 @@ impl Pool {
     pub(crate) async fn stop(&self) {
         self.hurry();
         self.stop_autotrim().await;
+        self.stop_device_watch().await;
         self.halt_sweeps().await;
         self.0.txgs.close();
         let task = lock(&self.0.syncing).take();

@@ -150,6 +150,23 @@ impl Leaf {
         leaf_asize(self.psize())
     }
 
+    /// The allocatable bytes that the device has now: it may have grown since it was opened. Of one that is not open, those
+    /// it had when it was.
+    pub fn asize_now(&self) -> u64 {
+        let disk = self.lock().disk.clone();
+        let size = disk.and_then(|disk| disk.current_size().ok());
+        size.map_or(self.asize(), |size| leaf_asize(crate::geometry::leaf_psize(size)))
+    }
+
+    /// Uses all that the device has now; its labels at the end are where that ends from now on. In syncing context, so that
+    /// no labels are half written, and the txg writes all of them.
+    pub(crate) fn grow(&self) {
+        let mut inner = self.lock();
+        if let Some(Ok(size)) = inner.disk.as_ref().map(|disk| disk.current_size()) {
+            inner.psize = inner.psize.max(crate::geometry::leaf_psize(size));
+        }
+    }
+
     pub fn errors(&self) -> Errors {
         let [read, write, checksum] = [0, 1, 2].map(|i| self.errors[i].load(Ordering::Relaxed));
         Errors { read, write, checksum }

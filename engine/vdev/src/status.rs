@@ -28,6 +28,8 @@ pub struct VdevStatus {
     pub stats: Snapshot,
     /// The allocatable bytes of a top-level vdev, or of a device.
     pub asize: u64,
+    /// How many bytes more a top-level vdev would have if it took all that its devices have now.
+    pub expandable: u64,
     pub ashift: Option<u32>,
     pub children: Vec<VdevStatus>,
     /// Of the root only.
@@ -52,6 +54,7 @@ impl VdevStatus {
         }
         if let Some(top) = top {
             status.asize = top.asize();
+            status.expandable = top.expandable();
             status.bias = top.bias();
             status.ashift = Some(top.ashift);
         }
@@ -88,6 +91,7 @@ impl VdevStatus {
             is_behind: false,
             stats: Snapshot::default(),
             asize: 0,
+            expandable: 0,
             ashift: None,
             children: Vec::new(),
             spares: Vec::new(),
