@@ -108,6 +108,7 @@ fn one(status: &VdevStatus) -> Vdev {
         checksum_errors: status.errors.checksum,
         space: None,
         size: if is_leaf { status.asize } else { 0 },
+        expandable: status.expandable,
         fragmentation: None,
         ashift: status.ashift,
         stats: stats(&status.stats),

@@ -69,6 +69,16 @@ pub enum Command {
         /// Which [default: all]
         pools: Vec<String>,
     },
+    /// Give a pool another guid, so that it can be told from a copy of its devices
+    Reguid {
+        /// This one [default: one at random]
+        #[arg(short, value_name = "GUID")]
+        guid: Option<u64>,
+        /// Which
+        pool: String,
+    },
+    /// Make a pool of one side of every mirror of another
+    Split(Split),
     /// Tell devices of a pool what is free on them
     Trim(Trim),
     /// Write to all that is free on devices of a pool, so that thin ones have room for it
@@ -229,9 +239,21 @@ pub struct Import {
     /// The new name is not written to the pool
     #[arg(short, requires = "new_name")]
     pub temporary: bool,
-    /// Go back to an older txg if need be
+    /// Go back to the newest txg that can be read, if the last one cannot: only with -o readonly=on
     #[arg(short = 'F')]
     pub rewind: bool,
+    /// With -F: only say how far it would go back
+    #[arg(short = 'n', requires = "rewind")]
+    pub dry_run: bool,
+    /// With -F: as far back as there are uberblocks, though what is read may be damaged
+    #[arg(short = 'X', requires = "rewind")]
+    pub extreme: bool,
+    /// As it was in this txg: only with -o readonly=on
+    #[arg(short = 'T', value_name = "TXG", conflicts_with = "dry_run", requires = "pool")]
+    pub txg: Option<u64>,
+    /// Load the keys of encrypted datasets: not supported
+    #[arg(short = 'l')]
+    pub load_keys: bool,
     /// Name or number of a pool; without it, what can be imported is listed
     pub pool: Option<String>,
     /// The name it shall have from now on
@@ -484,6 +506,9 @@ pub struct Offline {
 
 #[derive(Debug, Args)]
 pub struct Online {
+    /// With all that it has room for, when it and every other device of its group have grown
+    #[arg(short)]
+    pub expand: bool,
     /// Which
     pub pool: String,
     /// By path, name or guid
@@ -518,6 +543,33 @@ pub struct Attach {
     /// The device that joins it
     #[arg(value_hint = ValueHint::FilePath)]
     pub new_device: String,
+}
+
+/// The new pool has everything that was written so far; log, cache and spare devices stay with the old one. It is exported,
+/// unless an alternate root says where its file systems are to be.
+#[derive(Debug, Args)]
+pub struct Split {
+    /// Show what the new pool would be, and change nothing
+    #[arg(short = 'n')]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub names: Names,
+    /// Load the keys of encrypted datasets: not supported
+    #[arg(short = 'l')]
+    pub load_keys: bool,
+    /// Set a property of the new pool
+    #[arg(short = 'o', value_name = "PROPERTY=VALUE", value_parser = super::setting)]
+    pub properties: Vec<(String, String)>,
+    /// Import it, with this alternate root of all mount points
+    #[arg(short = 'R', value_name = "ROOT")]
+    pub root: Option<String>,
+    /// The pool of mirrors
+    pub pool: String,
+    /// What the other one is called
+    pub new_pool: String,
+    /// At most one device of each mirror, by path, name or guid [default: the last of each]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub devices: Vec<String>,
 }
 
 /// What is allocated is copied to the new device while the pool is used; then the old one leaves.

@@ -18,7 +18,7 @@ pub(super) fn offline(session: &mut Session<'_>, args: &Offline) -> Outcome {
 
 pub(super) fn online(session: &mut Session<'_>, args: &Online) -> Outcome {
     session.for_each(&args.devices, |session, device| {
-        order(session, &args.pool, device, DeviceAction::Online)?;
+        order(session, &args.pool, device, DeviceAction::Online { expand: args.expand })?;
         let root = root_of(session, &args.pool)?;
         let state = root.as_ref().and_then(|root| remove::find(root, device)).map(|vdev| vdev.state.clone());
         let help = match state.as_deref() {
