@@ -97,6 +97,9 @@ pub struct Vdev {
     pub read_errors: u64,
     pub write_errors: u64,
     pub checksum_errors: u64,
+    /// Operations that took too long, of a device; of a group, of all its devices.
+    #[serde(default)]
+    pub slow_ios: u64,
     /// Allocatable bytes, and what of them is taken; of top-level vdevs and the root only.
     pub space: Option<(u64, u64)>,
     /// The bytes of a device.

@@ -103,6 +103,10 @@ pub enum Request {
         #[serde(default)]
         guid: Option<u64>,
     },
+    /// Reads the tables of deduplicated blocks into the cache; answers how many bytes these are.
+    PoolPrefetch {
+        name: String,
+    },
     /// Makes a pool of one side of every mirror of another.
     PoolSplit(PoolSplit),
     /// Looks at all devices of a pool again.
@@ -224,6 +228,7 @@ impl Request {
                 | Request::Pools { .. }
                 | Request::PoolHistory { .. }
                 | Request::PoolSync { .. }
+                | Request::PoolPrefetch { .. }
                 | Request::Events { .. }
                 | Request::Datasets(_)
                 | Request::DatasetUsage { .. }

@@ -82,6 +82,14 @@ pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
                 .for_each(&names, |session, name| session.order(Request::PoolReopen { name: name.into() }))?;
             wait::in_direct_mode(session, &names)
         }
+        Command::Prefetch { tables: crate::args::zpool::Tables::Ddt, pool } => {
+            let request = Request::PoolPrefetch { name: pool.clone() };
+            let bytes = expect_reply!(session.ask(request)?, Reply::Count(bytes) => bytes);
+            match bytes {
+                0 => session.print(&format!("pool '{pool}' has no tables of deduplicated blocks\n")),
+                _ => Ok(()),
+            }
+        }
         Command::Reguid { guid, pool } => {
             session.order(Request::PoolReguid { name: pool.clone(), guid: *guid })
         }

@@ -40,6 +40,7 @@ mod multihost;
 mod open;
 mod parts;
 mod pool;
+mod prefetch;
 mod properties;
 mod reguid;
 mod remove_log;
@@ -79,7 +80,7 @@ pub use snapshots::RollbackReach;
 pub use sweep::{Sweep, SweepState, SweepStatus};
 pub use uberblocks::txgs_of;
 pub use vdev::scan::{Candidate, scan, scan_dirs};
-pub use vdev_properties::NO_CACHE_FLUSH;
+pub use vdev_properties::{NO_CACHE_FLUSH, THRESHOLDS};
 pub use verify::{Damage, Tally, VerifyReport};
 pub use volumes::Content;
 

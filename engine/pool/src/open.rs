@@ -219,8 +219,9 @@ async fn look(
             multihost::check(&tree, &uberblock, &candidate.config, options).await?;
         }
         let (mut config, mut spec) = read_config(&tree, &uberblock, options).await?;
-        if let Some(split) = &special.split {
-            split.put_on(&mut config, &mut spec);
+        match &special.split {
+            Some(split) => split.put_on(&mut config, &mut spec),
+            None => check_guid(candidate, &config)?,
         }
         forgive(&mut spec);
         Ok(Found { uberblock, newest, config, spec })
@@ -250,6 +251,19 @@ fn check_label(candidate: &Candidate, options: &OpenOptions) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Labels of a pool are not newer than its state by more than one txg, and that may have given it another guid. But the first
+/// labels of a pool that is split off come before its first state: what is found then is the state of the other pool.
+fn check_guid(candidate: &Candidate, config: &PoolConfig) -> Result<()> {
+    if config.guid == candidate.config.guid || Some(config.guid) == candidate.former {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "its split from pool '{}' was cut short, so it never was a pool: that one has everything, and these devices can be \
+         attached to it again with '-f'",
+        config.name
+    )))
 }
 
 fn check_version(version: u64) -> Result<()> {

@@ -22,6 +22,8 @@ pub struct VdevStatus {
     /// What the operating system said when a device could not be opened.
     pub detail: Option<String>,
     pub errors: Errors,
+    /// Operations of a device that took longer than `zio_slow_io_ms`; of a group, of all its devices.
+    pub slow_operations: u64,
     /// A device that works and has not yet all it should have.
     pub is_behind: bool,
     /// Of a group: the sum over its leaves.
@@ -50,6 +52,7 @@ impl VdevStatus {
         for (spec, child) in spec.children.iter().zip(node.children()) {
             let child = VdevStatus::of(spec, child, None);
             status.stats.add(&child.stats);
+            status.slow_operations += child.slow_operations;
             status.children.push(child);
         }
         if let Some(top) = top {
@@ -68,6 +71,7 @@ impl VdevStatus {
         }
         VdevStatus {
             errors: leaf.errors(),
+            slow_operations: leaf.slow_operations(),
             stats,
             asize: leaf.asize(),
             detail: leaf.detail(),
@@ -88,6 +92,7 @@ impl VdevStatus {
             health,
             detail: None,
             errors: Errors::default(),
+            slow_operations: 0,
             is_behind: false,
             stats: Snapshot::default(),
             asize: 0,

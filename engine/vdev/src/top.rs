@@ -1,7 +1,7 @@
 //! A top-level vdev: what a block pointer names, with its own address space.
 //!
 //! Here sizes are rounded to what the vdev can address, addresses from block pointers are checked, and leaves that had
-//! errors are examined: a device that no longer answers, or that failed ten times in ten minutes, is FAULTED if the
+//! errors are examined: a device that no longer answers, or that failed too often ([`crate::Thresholds`]), is FAULTED if the
 //! others can do without it, else DEGRADED and used on, for it has the only copy.
 
 use crate::diagnosis::Verdict;
@@ -429,10 +429,10 @@ impl Top {
             match verdict {
                 Verdict::TooManyErrors => self.condemn(&leaf),
                 _ if failed_io && leaf.probe(self.mode).await.is_err() => self.condemn(&leaf),
-                Verdict::TooManyChecksums if leaf.health().state == State::Online => {
+                Verdict::Ailing if leaf.health().state == State::Online => {
                     leaf.set_health(Health::new(State::Degraded, Aux::ErrorsExceeded));
                 }
-                Verdict::TooManyChecksums | Verdict::Bearable => {}
+                Verdict::Ailing | Verdict::Bearable => {}
             }
         }
     }

@@ -106,6 +106,7 @@ fn one(status: &VdevStatus) -> Vdev {
         read_errors: status.errors.read,
         write_errors: status.errors.write,
         checksum_errors: status.errors.checksum,
+        slow_ios: status.slow_operations,
         space: None,
         size: if is_leaf { status.asize } else { 0 },
         expandable: status.expandable,

@@ -144,10 +144,17 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("zpool export", &["zpool export tank", "zpool export -a"]),
     ("zpool list", &["zpool list", "zpool list -v tank", "zpool list -Hp -o name,free"]),
-    ("zpool status", &["zpool status", "zpool status -x", "zpool status -v tank 5"]),
+    ("zpool status", &["zpool status", "zpool status -x", "zpool status -v tank 5", "zpool status -s tank"]),
     ("zpool iostat", &["zpool iostat -v tank 1", "zpool iostat -lq tank 5 12", "zpool iostat -w tank"]),
-    ("zpool get", &["zpool get all tank", "zpool get -H -o value free tank"]),
-    ("zpool set", &["zpool set comment=rack-4 tank", "zpool set feature@large_blocks=enabled tank"]),
+    ("zpool get", &["zpool get all tank", "zpool get -H -o value free tank", "zpool get all tank mirror-0"]),
+    (
+        "zpool set",
+        &[
+            "zpool set comment=rack-4 tank",
+            "zpool set feature@large_blocks=enabled tank",
+            "zpool set checksum_n=3 tank mirror-0",
+        ],
+    ),
     ("zpool history", &["zpool history tank", "zpool history -il tank"]),
     ("zpool sync", &["zpool sync", "zpool sync tank"]),
     ("zpool attach", &["zpool attach tank /dev/sda /dev/sdb", "zpool attach -w tank 1234567890 /dev/sdc"]),
@@ -160,6 +167,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("zpool scrub", &["zpool scrub -w tank", "zpool scrub -p tank"]),
     ("zpool resilver", &["zpool resilver tank"]),
     ("zpool reopen", &["zpool reopen tank", "zpool reopen"]),
+    ("zpool prefetch", &["zpool prefetch -t ddt tank"]),
     ("zpool reguid", &["zpool reguid tank", "zpool reguid -g 4711 tank"]),
     (
         "zpool split",

@@ -69,6 +69,14 @@ pub enum Command {
         /// Which [default: all]
         pools: Vec<String>,
     },
+    /// Read tables of a pool into the cache, before they are needed
+    Prefetch {
+        /// Which tables
+        #[arg(short = 't', value_name = "TYPE", default_value = "ddt")]
+        tables: Tables,
+        /// Which
+        pool: String,
+    },
     /// Give a pool another guid, so that it can be told from a copy of its devices
     Reguid {
         /// This one [default: one at random]
@@ -102,6 +110,13 @@ pub enum Command {
         #[arg(short)]
         json: bool,
     },
+}
+
+/// What can be read into the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Tables {
+    /// Those of deduplicated blocks
+    Ddt,
 }
 
 #[derive(Debug, Args)]
@@ -358,6 +373,9 @@ pub struct Status {
     /// How far devices were initialized
     #[arg(short = 'i')]
     pub initialized: bool,
+    /// How many operations of each device took longer than zio_slow_io_ms
+    #[arg(short)]
+    pub slow: bool,
     /// How far devices were trimmed
     #[arg(short = 't')]
     pub trimmed: bool,
@@ -439,7 +457,8 @@ pub struct Set {
     pub setting: (String, String),
     /// On which pool
     pub pool: String,
-    /// Of this device or group of the pool; cenote:nocacheflush=on says that its write cache survives a power failure
+    /// Of this device or group of the pool: io_n and io_t, checksum_n and checksum_t, slow_io_n and slow_io_t say how many
+    /// errors within how many seconds are too many; cenote:nocacheflush=on that its write cache survives a power failure
     pub vdev: Option<String>,
 }
 
@@ -525,6 +544,9 @@ pub struct Join {
     /// Wait until it has everything
     #[arg(short)]
     pub wait: bool,
+    /// Copy in the order of the disk, without looking at checksums: not supported
+    #[arg(short)]
+    pub sequential: bool,
     /// Only ashift can be set
     #[arg(short = 'o', value_name = "PROPERTY=VALUE", value_parser = super::setting)]
     pub properties: Vec<(String, String)>,

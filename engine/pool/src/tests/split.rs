@@ -99,7 +99,6 @@ fn a_pool_of_mirrors_becomes_two_with_the_same_content_that_both_go_on() {
         check(&copy, "copy/v", 3).await;
         assert_eq!(shape(&pool), "disk0 b log");
         // Each can have a mirror again.
-        pool.attach(device(&pool, "disk0"), look_at("log2"), false, 12).await.unwrap_err();
         copy.export().await.unwrap();
         pool.attach(device(&pool, "disk0"), look_at("a"), false, 12).await.unwrap();
         made_whole(&pool).await;
@@ -124,9 +123,8 @@ fn what_has_no_whole_side_to_give_is_not_split() {
         assert!(refused(vec![]).unwrap_err().contains("the only one of its mirror"));
         pool.online(a).await.unwrap();
         made_whole(&pool).await;
-        let single = Group { layout: Layout::Stripe, bias: Bias::Normal, leaves: leaves(&["log3"]) };
         own.disks.add("/sim/single", DISK, Model::NVME);
-        let single = Group { leaves: vec![look_at("single")], ..single };
+        let single = Group { layout: Layout::Stripe, bias: Bias::Normal, leaves: leaves(&["single"]) };
         pool.add_vdevs(&[single], 12).await.unwrap();
         assert!(refused(vec![]).unwrap_err().contains("must be composed only of mirrors"));
         check(&pool, VOLUME, 1).await;
@@ -163,10 +161,19 @@ fn a_power_cut_while_a_pool_is_split_leaves_the_old_one_whole_and_the_new_one_wh
         let is_split = sim::run_with(&disks, cut, Default::default(), async move {
             let pool = open("tank").await;
             check(&pool, VOLUME, 1).await;
-            let copy = candidate("copy").await;
+            let copy = match candidate("copy").await {
+                Some(found) => match crate::open(&found, options(false)).await {
+                    Ok(copy) => Some(copy),
+                    // Its labels come before its first state.
+                    Err(e) => {
+                        assert!(e.to_string().contains("was cut short"), "{e}");
+                        None
+                    }
+                },
+                None => None,
+            };
             if let Some(copy) = &copy {
-                let copy = crate::open(copy, options(false)).await.unwrap();
-                check(&copy, "copy/v", 1).await;
+                check(copy, "copy/v", 1).await;
                 copy.export().await.unwrap();
             }
             pool.export().await.unwrap();
