@@ -16,6 +16,8 @@ pub(crate) use state::DeviceWatch;
 
 use crate::pool::{Pool, lock};
 use dsl::pool_props::PoolProp;
+use ondisk::LabelLayout;
+use ondisk::label::LABEL_SIZE;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,7 +25,7 @@ use std::time::Duration;
 use units::{Guid, Result};
 use vdev::label::read::read_labels;
 use vdev::{Device, NewLeaf, State, VdevType};
-use world::OpenMode;
+use world::{Disk, IoBuf, OpenMode};
 use world::sync::Event;
 
 /// How often sizes and places are looked at: a system call for each device.
@@ -111,7 +113,18 @@ impl Pool {
 /// The device there, if it can be opened and nothing says whose it is.
 async fn blank_device(path: &str) -> Option<NewLeaf> {
     let disk = Device::whole(path).open(OpenMode::ReadOnly).ok()?;
-    let is_blank = read_labels(&disk).await.is_empty();
+    let is_blank = can_be_read(&disk).await && read_labels(&disk).await.is_empty();
     drop(disk);
     is_blank.then(|| NewLeaf::look_at(Path::new(path)).ok()).flatten()
+}
+
+/// Labels that cannot be read are not labels that are not there.
+async fn can_be_read(disk: &Arc<dyn Disk>) -> bool {
+    let Some(layout) = LabelLayout::new(disk.geometry().size) else { return false };
+    for at in layout.labels() {
+        if disk.read(at, IoBuf::scratch(LABEL_SIZE as usize)).await.1.is_err() {
+            return false;
+        }
+    }
+    true
 }

@@ -16,6 +16,7 @@ impl Pool {
             return Ok(());
         }
         self.hurry();
+        self.stop_device_watch().await;
         self.halt_scrub().await;
         self.stop_healer().await;
         self.halt_sweeps().await;
@@ -42,6 +43,7 @@ impl Pool {
             return Ok(());
         }
         self.hurry();
+        self.stop_device_watch().await;
         self.halt_scrub().await;
         self.stop_healer().await;
         self.halt_sweeps().await;

@@ -183,7 +183,11 @@ fn with_autoreplace_a_blank_device_takes_the_place_of_one_that_is_gone_and_no_ot
         assert_eq!(shape(&pool), "mirror(disk0 disk1)");
         assert_eq!(device(&pool, "disk1"), old, "it is left alone");
         own.disks.remove("/sim/disk1");
-        own.disks.add("/sim/disk1", SMALL, Model::NVME).set_fault(Fault::default());
+        let blank = own.disks.add("/sim/disk1", SMALL, Model::NVME);
+        blank.set_fault(Fault { read_errors_ppm: 1_000_000, ..Fault::default() });
+        world::sleep(Duration::from_secs(12)).await;
+        assert_eq!(device(&pool, "disk1"), old, "what cannot be read may have labels");
+        blank.set_fault(Fault::default());
         world::sleep(Duration::from_secs(12)).await;
         made_whole(&pool).await;
         assert_ne!(device(&pool, "disk1"), old);
