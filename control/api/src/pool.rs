@@ -97,10 +97,16 @@ pub struct Vdev {
     pub read_errors: u64,
     pub write_errors: u64,
     pub checksum_errors: u64,
+    /// Operations that took too long, of a device; of a group, of all its devices.
+    #[serde(default)]
+    pub slow_ios: u64,
     /// Allocatable bytes, and what of them is taken; of top-level vdevs and the root only.
     pub space: Option<(u64, u64)>,
     /// The bytes of a device.
     pub size: u64,
+    /// How many bytes more a top-level vdev would have if it took all that its devices have now.
+    #[serde(default)]
+    pub expandable: u64,
     pub fragmentation: Option<u64>,
     pub ashift: Option<u32>,
     pub stats: VdevStats,
@@ -223,6 +229,43 @@ pub struct PoolImport {
     /// Nothing of it is mounted, though the daemon mounts by itself.
     #[serde(default)]
     pub no_mount: bool,
+    /// How far it may go back when what is newest cannot be read.
+    #[serde(default)]
+    pub rewind: Option<Rewind>,
+    pub properties: Vec<(String, String)>,
+}
+
+/// Going back to an older txg, for reading only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rewind {
+    /// Only say what would be.
+    pub dry_run: bool,
+    /// As far as there are uberblocks; else no further than where nothing has been overwritten yet.
+    pub extreme: bool,
+    /// To this one, whatever is newer.
+    pub txg: Option<u64>,
+}
+
+/// An older state of a pool, of which less is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WentBack {
+    pub txg: u64,
+    /// Seconds since 1970.
+    pub time: u64,
+    /// How many seconds before its newest state that was.
+    pub discarded: u64,
+}
+
+/// One side of every mirror becomes a pool of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolSplit {
+    pub pool: String,
+    pub new_name: String,
+    /// By path, name or guid; of mirrors of which none is named, the last.
+    pub devices: Vec<String>,
+    /// Check everything, change nothing.
+    pub dry_run: bool,
+    /// Of the new pool. With an `altroot` it stays imported, else it is exported.
     pub properties: Vec<(String, String)>,
 }
 

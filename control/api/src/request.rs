@@ -6,8 +6,8 @@ use crate::san::{San, SanState};
 use crate::shares::{Item, Shares};
 use crate::{
     CacheState, Daemon, Dataset, DatasetQuery, DeferredUpdate, Event, FileProject, Importable, Mount,
-    Mounted, Nbd, NewDataset, NewPool, NewVdevs, Pool, PoolHistory, PoolImport, ProjectOf, Schema, Secret,
-    Services, Snapshots, Tunable, Unmount, Usage, Whose,
+    Mounted, Nbd, NewDataset, NewPool, NewVdevs, Pool, PoolHistory, PoolImport, PoolSplit, ProjectOf, Schema,
+    Secret, Services, Snapshots, Tunable, Unmount, Usage, WentBack, Whose,
 };
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +97,18 @@ pub enum Request {
     PoolResilver {
         name: String,
     },
+    /// Gives a pool another guid: this one, or one that is drawn.
+    PoolReguid {
+        name: String,
+        #[serde(default)]
+        guid: Option<u64>,
+    },
+    /// Reads the tables of deduplicated blocks into the cache; answers how many bytes these are.
+    PoolPrefetch {
+        name: String,
+    },
+    /// Makes a pool of one side of every mirror of another.
+    PoolSplit(PoolSplit),
     /// Looks at all devices of a pool again.
     PoolReopen {
         name: String,
@@ -216,6 +228,7 @@ impl Request {
                 | Request::Pools { .. }
                 | Request::PoolHistory { .. }
                 | Request::PoolSync { .. }
+                | Request::PoolPrefetch { .. }
                 | Request::Events { .. }
                 | Request::Datasets(_)
                 | Request::DatasetUsage { .. }
@@ -263,7 +276,11 @@ pub enum DeviceAction {
         temporary: bool,
         fault: bool,
     },
-    Online,
+    /// `expand`: with all that it has room for, when every device of its group has grown.
+    Online {
+        #[serde(default)]
+        expand: bool,
+    },
     /// Another device joins it in a mirror.
     Attach(Joining),
     /// Another device takes its place.
@@ -312,7 +329,12 @@ pub enum Reply {
         /// What is worth a warning.
         #[serde(default)]
         warning: Option<String>,
+        /// It is not read as it was last.
+        #[serde(default)]
+        back: Option<WentBack>,
     },
+    /// How far an import would go back; not at all, when its newest state can be read.
+    WouldGoBack(Option<WentBack>),
     History(Vec<PoolHistory>),
     Events(Vec<Event>),
     Count(u64),
@@ -344,6 +366,10 @@ pub enum Reply {
     DeferredUpdates(Vec<DeferredUpdate>),
     Analytics(Told),
     Alerts(AlertsTold),
+    /// The devices that a pool was, or would be, made of.
+    SplitOff {
+        devices: Vec<String>,
+    },
     /// The name that a new thing was given.
     Named {
         name: String,

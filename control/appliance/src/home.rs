@@ -43,6 +43,15 @@ pub struct Known {
     /// Only until a daemon starts: it was imported without a cache file.
     #[serde(default)]
     pub passing: bool,
+    /// The name is for here only: on disk the pool has another.
+    #[serde(default)]
+    pub temporary: bool,
+    /// It is read as it was in this txg.
+    #[serde(default)]
+    pub txg: Option<u64>,
+    /// It may be found under this guid: its own is being changed.
+    #[serde(default)]
+    pub next_guid: Option<u64>,
 }
 
 #[derive(Default, Serialize, Deserialize)]

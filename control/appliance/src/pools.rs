@@ -27,9 +27,11 @@ mod importable;
 mod journal;
 mod labelclear;
 pub(crate) mod open_elsewhere;
+mod reguid;
 mod remove;
 mod scrub;
 mod set;
+mod split;
 mod state;
 mod sweep;
 mod updates;
@@ -46,7 +48,7 @@ use open_elsewhere::Opener;
 use pool::{OpenOptions, Pool};
 use state::State;
 use std::time::Duration;
-use units::{Error, Kind};
+use units::{Error, Kind, Txg};
 use vdev::{Aux, Candidate, Device, Health, Lacking};
 use world::OpenMode;
 
@@ -113,8 +115,12 @@ pub(crate) struct Opening {
     pub read_only: bool,
     /// Under another name from now on.
     pub name: Option<String>,
+    /// That name is for here only.
+    pub is_temporary: bool,
     pub force: bool,
     pub missing_log: bool,
+    /// As it was in this txg, for reading only.
+    pub txg: Option<u64>,
 }
 
 impl Appliance {
@@ -175,14 +181,22 @@ impl Appliance {
     ) -> Result<Open, (Error, Option<api::Vdev>)> {
         let devices = known.devices.iter().map(Device::whole).collect();
         let found = pool::scan(devices).await;
-        let Some(candidate) = found.into_iter().find(|c| c.guid().0 == known.guid) else {
+        let is_it = |c: &Candidate| c.guid().0 == known.guid || Some(c.guid().0) == known.next_guid;
+        let Some(candidate) = found.into_iter().find(is_it) else {
             let lacking = Error::new(Kind::Io, "open pool").because(none_found(&known.devices));
             return Err((lacking, Some(vdevs::of_nothing(&known.devices))));
         };
         let read_only = known.read_only || only_looking;
         // The new name of a pool that is imported read-only is not in its labels.
-        let name = known.read_only.then(|| known.name.clone());
-        let opening = || Opening { read_only, name: name.clone(), force: true, missing_log: false };
+        let name = (known.read_only || known.temporary).then(|| known.name.clone());
+        let opening = || Opening {
+            read_only,
+            name: name.clone(),
+            is_temporary: known.temporary,
+            force: true,
+            missing_log: false,
+            txg: known.txg,
+        };
         let runs = || match open_elsewhere::opener(candidate.config.process.as_deref()) {
             Opener::Runs(pid) if !read_only && candidate.config.state == ondisk::PoolState::Active => {
                 Some(pid)
@@ -210,22 +224,31 @@ impl Appliance {
             opened = open().await;
         }
         let pool = opened.map_err(|e| (busy(e, &known.devices), Some(vdevs::of_candidate(&candidate))))?;
-        let known = Known { devices: devices_of(&pool), name: pool.name(), ..known.clone() };
+        let (devices, name, guid) = (devices_of(&pool), pool.name(), pool.guid().0);
+        let known = Known { devices, name, guid, next_guid: None, ..known.clone() };
         Ok(Open::new(pool, known, only_looking))
     }
 
     pub(crate) async fn open_candidate(&self, candidate: &Candidate, how: Opening) -> units::Result<Pool> {
-        let options = OpenOptions {
+        let options = self.open_options(&how);
+        match (how.txg, how.name) {
+            (Some(txg), _) => pool::open_at(candidate, options, Some(Txg(txg))).await,
+            (None, Some(name)) if how.is_temporary => pool::open_as(candidate, options, name).await,
+            (None, _) => pool::open(candidate, options).await,
+        }
+    }
+
+    pub(crate) fn open_options(&self, how: &Opening) -> OpenOptions {
+        OpenOptions {
             read_only: how.read_only,
-            name: how.name,
+            name: how.name.clone(),
             host: self.0.host.clone(),
             force: how.force,
             missing_log: how.missing_log,
             cache: self.0.cache.clone(),
             hub: self.0.hub.clone(),
             tunables: self.0.tunables.clone(),
-        };
-        pool::open(candidate, options).await
+        }
     }
 
     /// Opens whatever can be opened; the rest is shown as unavailable.

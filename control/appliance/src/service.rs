@@ -66,6 +66,9 @@ impl Appliance {
             }
             Request::PoolScrub { name, action } => self.scrub_pool(&name, action, &by).await,
             Request::PoolResilver { name } => self.resilver_pool(&name, &by).await,
+            Request::PoolReguid { name, guid } => self.reguid_pool(&name, guid, &by).await,
+            Request::PoolPrefetch { name } => self.prefetch_pool(&name).await,
+            Request::PoolSplit(split) => self.split_pool(split, &by).await,
             Request::PoolReopen { name } => self.reopen_pool(&name, &by).await,
             Request::PoolSweep { name, devices, kind, action } => {
                 self.sweep_pool(&name, &devices, (kind, action), &by).await

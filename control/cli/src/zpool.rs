@@ -18,6 +18,7 @@ mod reason;
 mod remove;
 mod scan;
 mod scrub;
+mod split;
 mod status;
 mod status_json;
 mod sweep;
@@ -81,6 +82,18 @@ pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
                 .for_each(&names, |session, name| session.order(Request::PoolReopen { name: name.into() }))?;
             wait::in_direct_mode(session, &names)
         }
+        Command::Prefetch { tables: crate::args::zpool::Tables::Ddt, pool } => {
+            let request = Request::PoolPrefetch { name: pool.clone() };
+            let bytes = expect_reply!(session.ask(request)?, Reply::Count(bytes) => bytes);
+            match bytes {
+                0 => session.print(&format!("pool '{pool}' has no tables of deduplicated blocks\n")),
+                _ => Ok(()),
+            }
+        }
+        Command::Reguid { guid, pool } => {
+            session.order(Request::PoolReguid { name: pool.clone(), guid: *guid })
+        }
+        Command::Split(args) => split::run(session, args),
         Command::Trim(args) => sweep::trim(session, args),
         Command::Initialize(args) => sweep::initialize(session, args),
         Command::Upgrade(args) => upgrade::run(session, args),

@@ -68,6 +68,7 @@ async fn import_all(appliance: &Appliance, home: &Home) -> Result<bool, String> 
             force: false,
             missing_log: false,
             no_mount: false,
+            rewind: None,
             properties: Vec::new(),
         });
         ask(appliance, &format!("zpool import {}", pool.name), request).await?;

@@ -130,7 +130,7 @@ impl Pool {
             joined.leaf_zap = vdev_zaps::add_leaf(core, tx).await?;
         }
         let (new_name, old_name) = (name_of(&spec, guid), name_of(&spec, old));
-        inner.tree.reshape(spec, None, std::slice::from_ref(leaf))?;
+        inner.tree.reshape(spec, &[], std::slice::from_ref(leaf))?;
         self.update_config(|_| ());
         let (how, to) = match (replaces, is_spare) {
             (true, true) => ("spare in", "for"),

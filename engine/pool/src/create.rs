@@ -58,7 +58,14 @@ const CONFIG_BLOCK: u32 = 16 << 10;
 
 /// Makes a pool and leaves it open.
 pub async fn create(options: CreateOptions) -> Result<Pool> {
+    create_as(options, None).await
+}
+
+/// As [`create`], under another name while it is open: on disk the pool has its own.
+pub async fn create_as(options: CreateOptions, temporary_name: Option<String>) -> Result<Pool> {
     dsl::name::check_pool(&options.name)?;
+    let name = temporary_name.unwrap_or_else(|| options.name.clone());
+    dsl::name::check_pool(&name)?;
     let is_shared =
         |(prop, value): &(PoolProp, zap::Value)| *prop == PoolProp::MultiHost && value.as_u64() == Some(1);
     if options.pool_props.iter().any(is_shared) {
@@ -71,7 +78,7 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
     let how = vdev::OpenOptions {
         tunables: options.tunables.clone(),
         hub: options.hub.clone(),
-        pool_name: options.name.clone(),
+        pool_name: name.clone(),
         ..vdev::OpenOptions::new(OpenMode::ReadWrite)
     };
     let tree = Tree::open(spec, how).await?;
@@ -104,7 +111,7 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
     let knot = log.tie(mos.clone(), MapStyle::of(has));
     let tx = Tx::syncing(txg);
     // The object directory is object 1, so it comes first.
-    let new = dsl_of(&options, pool_space(&tree));
+    let new = dsl_of(&name, &options, pool_space(&tree));
     let (dsl, root) = Dsl::create_initial(mos.clone(), &tx, &new).await?;
     make_metaslab_arrays(&tree, &mos, &tx).await?;
     for top in tree.tops() {
@@ -142,8 +149,10 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
         checkpoint_txg: Txg::NONE,
         reflow: ondisk::RaidzReflow::default(),
     };
+    let name_on_disk = Some(options.name).filter(|own| *own != name);
     let parts = Parts {
-        config,
+        config: PoolConfig { name, ..config },
+        name_on_disk,
         tree,
         space,
         space_log: knot,
@@ -164,6 +173,7 @@ pub async fn create(options: CreateOptions) -> Result<Pool> {
     pool.start();
     let started = async {
         pool.load_multihost().await?;
+        pool.load_device_watch().await?;
         pool.load_autotrim().await
     };
     if let Err(e) = started.await {
@@ -191,9 +201,9 @@ fn new_config(options: &CreateOptions, guid: Guid) -> PoolConfig {
     }
 }
 
-fn dsl_of(options: &CreateOptions, space: PoolSpace) -> dsl::NewPool<'_> {
+fn dsl_of<'a>(name: &'a str, options: &'a CreateOptions, space: PoolSpace) -> dsl::NewPool<'a> {
     dsl::NewPool {
-        name: &options.name,
+        name,
         host: &options.host.name,
         version: VERSION,
         features: &options.features,

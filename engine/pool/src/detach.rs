@@ -132,7 +132,7 @@ impl Pool {
             inner.free_map(tx, map).await?;
         }
         vdev_zaps::remove(inner.dsl.core(), tx, &gone.spec).await?;
-        let left = inner.tree.reshape(spec, gone.renamed, &[])?;
+        let left = inner.tree.reshape(spec, gone.renamed.as_slice(), &[])?;
         let leaf = left.into_iter().next().ok_or_else(no_such)?;
         self.update_config(|_| ());
         let path = gone.spec.path.as_deref().unwrap_or("none");

@@ -16,6 +16,7 @@ impl Pool {
             return Ok(());
         }
         self.hurry();
+        self.stop_device_watch().await;
         self.halt_scrub().await;
         self.stop_healer().await;
         self.halt_sweeps().await;
@@ -42,6 +43,7 @@ impl Pool {
             return Ok(());
         }
         self.hurry();
+        self.stop_device_watch().await;
         self.halt_scrub().await;
         self.stop_healer().await;
         self.halt_sweeps().await;
@@ -62,6 +64,7 @@ impl Pool {
     pub(crate) async fn stop(&self) {
         self.hurry();
         self.stop_autotrim().await;
+        self.stop_device_watch().await;
         self.halt_sweeps().await;
         self.0.txgs.close();
         let task = lock(&self.0.syncing).take();

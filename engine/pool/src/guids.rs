@@ -24,6 +24,10 @@ impl Guids {
         taken
     }
 
+    pub fn has(&self, guid: Guid) -> bool {
+        self.0.contains(&guid)
+    }
+
     /// One that is about to be the pool's.
     pub fn take(&mut self, guid: Guid) {
         self.0.insert(guid);

@@ -176,6 +176,7 @@ async fn watch(tree: &Tree, seen: &Uberblock, patience: Duration) -> Result<bool
 pub async fn is_active(candidate: &Candidate, patience: Duration) -> Result<bool> {
     let how = vdev::OpenOptions {
         pool: Some(candidate.config.guid),
+        former: candidate.former,
         devices: candidate.devices.clone(),
         ..vdev::OpenOptions::new(OpenMode::ReadOnly)
     };

@@ -15,6 +15,7 @@ use crate::assemble::{MapStyle, MosSpaceLog};
 use crate::logs::only_reading;
 use crate::parts::{Parts, assemble, min_alloc, space_spec, worst};
 use crate::pool::{Host, Pool, lock};
+use crate::split::SplitOff;
 use crate::uberblocks::newest;
 use crate::{dtl, log_space_maps, multihost, vdev_zaps};
 use arc::Cache;
@@ -60,9 +61,25 @@ const VERSION_FEATURES: u64 = 5000;
 /// How often it is looked again at devices that have changed before they could be taken.
 const LOOKS: u32 = 5;
 
+/// What is special about an opening.
+#[derive(Debug, Default)]
+pub(crate) struct Special {
+    /// The pool as it was in a txg that is not newer.
+    pub limit: Option<Txg>,
+    /// `OpenOptions::name` is for here only.
+    pub is_temporary: bool,
+    pub split: Option<SplitOff>,
+}
+
 /// Opens the pool that was found on its devices.
 pub async fn open(candidate: &Candidate, options: OpenOptions) -> Result<Pool> {
-    open_at(candidate, options, None).await
+    open_special(candidate, options, Special::default()).await
+}
+
+/// As [`open`], under a name that is for here only: on disk the pool keeps its own.
+pub async fn open_as(candidate: &Candidate, options: OpenOptions, name: String) -> Result<Pool> {
+    let special = Special { is_temporary: true, ..Special::default() };
+    open_special(candidate, OpenOptions { name: Some(name), ..options }, special).await
 }
 
 /// As [`open`], as the pool was in the newest txg that is not newer than `limit` and whose uberblock is still there. That
@@ -71,8 +88,16 @@ pub async fn open_at(candidate: &Candidate, options: OpenOptions, limit: Option<
     if limit.is_some() && !options.read_only {
         return Err(Error::invalid("a pool is opened at an older txg for reading only"));
     }
+    open_special(candidate, options, Special { limit, ..Special::default() }).await
+}
+
+pub(crate) async fn open_special(
+    candidate: &Candidate,
+    options: OpenOptions,
+    special: Special,
+) -> Result<Pool> {
     let name = candidate.config.name.clone();
-    let opened = world::within(Arc::new(Opening), open_inner(candidate, options, limit)).await;
+    let opened = world::within(Arc::new(Opening), open_inner(candidate, options, special)).await;
     let opened = opened.unwrap_or_else(|panic| Err(crate::suspend::of_panic(&panic)));
     opened.map_err(|e| match e.kind() {
         // These are whole sentences about the pool.
@@ -89,27 +114,28 @@ impl world::Domain for Opening {
     fn panicked(&self, _: &world::Panic) {}
 }
 
-async fn open_inner(candidate: &Candidate, options: OpenOptions, limit: Option<Txg>) -> Result<Pool> {
+async fn open_inner(candidate: &Candidate, options: OpenOptions, special: Special) -> Result<Pool> {
     check_label(candidate, &options)?;
     let mode = if options.read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
     let mut devices = candidate.devices.clone();
     devices.extend(candidate.aux.iter().map(|(_, guid, device)| (*guid, device.clone())));
     let how = vdev::OpenOptions {
         pool: Some(candidate.config.guid),
+        former: candidate.former,
         devices,
         tunables: options.tunables.clone(),
         hub: options.hub.clone(),
         pool_name: options.name.clone().unwrap_or_else(|| candidate.config.name.clone()),
         ..vdev::OpenOptions::new(mode)
     };
-    let (tree, found) = open_newest(candidate, &options, how, limit).await?;
+    let (tree, found) = open_newest(candidate, &options, how, &special).await?;
     let Found { uberblock, newest, config, .. } = found;
     let missing_log = options.missing_log;
     let built = match check_devices(&tree) {
         Ok(()) => {
             // Before the first block is read from a device that may be behind.
             dtl::note_laggards(&tree, &newest);
-            build(tree.clone(), uberblock, config, options).await
+            build(tree.clone(), uberblock, config, options, special).await
         }
         Err(e) => Err(e),
     };
@@ -150,10 +176,11 @@ async fn open_newest(
     candidate: &Candidate,
     options: &OpenOptions,
     how: vdev::OpenOptions,
-    limit: Option<Txg>,
+    special: &Special,
 ) -> Result<(Arc<Tree>, Found)> {
+    let limit = special.limit;
     for _ in 0..LOOKS {
-        let found = look(candidate, options, &how, limit).await?;
+        let found = look(candidate, options, &how, special).await?;
         // A device may be called otherwise in a label that was written for a txg which was never reached.
         let reached = limit.is_none().then_some(found.uberblock.txg);
         let how = vdev::OpenOptions { limit: reached, ..how.clone() };
@@ -176,14 +203,14 @@ async fn look(
     candidate: &Candidate,
     options: &OpenOptions,
     how: &vdev::OpenOptions,
-    limit: Option<Txg>,
+    special: &Special,
 ) -> Result<Found> {
     let reading = vdev::OpenOptions { mode: OpenMode::ReadOnly, ..how.clone() };
     let tree = Tree::open(candidate.tree.clone(), reading).await?;
     // Labels do not say that a vdev which is missing was only a log, and with some vdevs gone the others may still
     // have a copy of the MOS, which knows what the gone ones are: so what is missing is named only if it hurts.
     let read = async {
-        let (uberblock, newest) = newest(&tree, limit).await?;
+        let (uberblock, newest) = newest(&tree, special.limit).await?;
         // Before the first block is read from a device that may be behind.
         dtl::note_laggards(&tree, &newest);
         check_version(uberblock.version)?;
@@ -191,7 +218,11 @@ async fn look(
         if !options.read_only {
             multihost::check(&tree, &uberblock, &candidate.config, options).await?;
         }
-        let (config, mut spec) = read_config(&tree, &uberblock, options).await?;
+        let (mut config, mut spec) = read_config(&tree, &uberblock, options).await?;
+        match &special.split {
+            Some(split) => split.put_on(&mut config, &mut spec),
+            None => check_guid(candidate, &config)?,
+        }
         forgive(&mut spec);
         Ok(Found { uberblock, newest, config, spec })
     };
@@ -220,6 +251,19 @@ fn check_label(candidate: &Candidate, options: &OpenOptions) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Labels of a pool are not newer than its state by more than one txg, and that may have given it another guid. But the first
+/// labels of a pool that is split off come before its first state: what is found then is the state of the other pool.
+fn check_guid(candidate: &Candidate, config: &PoolConfig) -> Result<()> {
+    if config.guid == candidate.config.guid || Some(config.guid) == candidate.former {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "its split from pool '{}' was cut short, so it never was a pool: that one has everything, and these devices can be \
+         attached to it again with '-f'",
+        config.name
+    )))
 }
 
 fn check_version(version: u64) -> Result<()> {
@@ -296,6 +340,7 @@ async fn build(
     uberblock: Uberblock,
     mut config: PoolConfig,
     options: OpenOptions,
+    special: Special,
 ) -> Result<Pool> {
     let log = MosSpaceLog::new(tree.clone());
     let space = Arc::new(Space::new(log.clone(), false));
@@ -310,8 +355,9 @@ async fn build(
     let mos = ObjSet::open(store, ObjsetId::MOS, uberblock.root.clone(), Policy::mos()).await?;
     if let Some(name) = &options.name {
         dsl::name::check_pool(name)?;
-        config.name = name.clone();
     }
+    let name = options.name.clone().unwrap_or_else(|| config.name.clone());
+    let name_on_disk = std::mem::replace(&mut config.name, name);
     let dsl = Dsl::open(mos.clone(), uberblock.version, &config.name, &options.host.name).await?;
     if uberblock.version == VERSION_FEATURES {
         check_verdict(&dsl.features().verdict().await?, options.read_only)?;
@@ -341,6 +387,7 @@ async fn build(
     let read_only = options.read_only;
     let parts = Parts {
         config,
+        name_on_disk: Some(name_on_disk).filter(|_| special.is_temporary),
         tree,
         space,
         space_log: knot,
@@ -358,7 +405,11 @@ async fn build(
     pool.load_vdev_properties().await?;
     pool.load_scan().await?;
     pool.load_errors().await;
-    pool.load_side_devices().await;
+    match special.split {
+        // Those in its list are the other pool's.
+        Some(split) => *lock(&pool.0.left_behind) = Some(split.left_behind),
+        None => pool.load_side_devices().await,
+    }
     Ok(pool)
 }
 
@@ -384,6 +435,7 @@ impl Pool {
         self.start();
         self.replay_logs().await?;
         self.load_autotrim().await?;
+        self.load_device_watch().await?;
         self.load_sweeps().await?;
         self.say_whose().await
     }

@@ -22,6 +22,7 @@ use zio::{Pipeline, Worst};
 /// What a pool is put together from.
 pub(crate) struct Parts {
     pub config: PoolConfig,
+    pub name_on_disk: Option<String>,
     pub tree: Arc<Tree>,
     pub space: Arc<Space>,
     pub space_log: Knot,
@@ -36,13 +37,27 @@ pub(crate) struct Parts {
 
 /// `open_txg` is the first txg that changes go into.
 pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
-    let Parts { config, tree, space, space_log, pipeline, mos, dsl, uberblock, read_only, tunables, hub } =
-        parts;
+    let Parts {
+        config,
+        name_on_disk,
+        tree,
+        space,
+        space_log,
+        pipeline,
+        mos,
+        dsl,
+        uberblock,
+        read_only,
+        tunables,
+        hub,
+    } = parts;
     let intent_logs = IntentLogs::new(pipeline.clone());
     dsl.set_log_keeper(intent_logs.clone());
     pipeline.second_level().set_synced(uberblock.txg);
     let pool = Pool(Arc::new(Inner {
         config: Mutex::new(config),
+        name_on_disk,
+        left_behind: Mutex::default(),
         tree,
         space,
         space_log,
@@ -66,6 +81,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         healer: Mutex::new(None),
         multihost: Default::default(),
         trimmer: Default::default(),
+        device_watch: Default::default(),
         sweeps: Default::default(),
         spares: Default::default(),
         feeder: Mutex::default(),

@@ -56,6 +56,10 @@ pub struct Pool(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub config: Mutex<PoolConfig>,
+    /// What it is called on disk, when the name it has here is a temporary one.
+    pub name_on_disk: Option<String>,
+    /// What a pool that was split off knows of its former devices, until its first txg frees it.
+    pub left_behind: Mutex<Option<crate::split::LeftBehind>>,
     pub tree: Arc<Tree>,
     pub space: Arc<Space>,
     pub space_log: Knot,
@@ -86,6 +90,7 @@ pub(crate) struct Inner {
     pub healer: Mutex<Option<Task<()>>>,
     pub multihost: crate::multihost::Multihost,
     pub trimmer: crate::autotrim::Trimmer,
+    pub device_watch: crate::device_watch::DeviceWatch,
     pub sweeps: crate::sweep::Sweeps,
     pub spares: crate::spares::Spares,
     /// See [`crate::cache_devices`].
@@ -121,6 +126,11 @@ impl std::fmt::Debug for Pool {
 impl Pool {
     pub fn name(&self) -> String {
         lock(&self.0.config).name.clone()
+    }
+
+    /// What it is called on disk, when the name it has here is a temporary one.
+    pub fn name_on_disk(&self) -> Option<String> {
+        self.0.name_on_disk.clone()
     }
 
     pub fn guid(&self) -> Guid {
@@ -244,6 +254,9 @@ impl Inner {
     pub fn config_at(&self, txg: Txg) -> PoolConfig {
         let mut config = lock(&self.config).clone();
         config.txg = txg;
+        if let Some(name) = &self.name_on_disk {
+            config.name = name.clone();
+        }
         config.features_for_read = self
             .dsl
             .features()

@@ -83,6 +83,10 @@ impl Pool {
             PoolProp::Compatibility => text(config.compatibility),
             PoolProp::Version if config.version == VERSION_FEATURES => (None, Source::Default),
             PoolProp::Version => (Some(Value::Number(config.version)), Source::Local),
+            PoolProp::TName if self.name_on_disk().is_some() => {
+                (Some(Value::Text(self.name())), Source::None)
+            }
+            PoolProp::TName => (None, Source::None),
             PoolProp::BootFs => self.bootfs(stored).await,
             PoolProp::ReadOnly if self.is_read_only() => (Some(Value::Number(1)), Source::None),
             PoolProp::ReadOnly => (Some(Value::Number(0)), Source::None),
@@ -118,7 +122,8 @@ impl Pool {
             PoolProp::DedupRatio | PoolProp::BcloneRatio => 100,
             PoolProp::Free => usage.free(),
             PoolProp::Allocated => usage.allocated,
-            PoolProp::ExpandSize | PoolProp::Checkpoint | PoolProp::TName => return Ok(None),
+            PoolProp::ExpandSize => return Ok(Some(self.expandable()).filter(|n| *n > 0).map(Value::Number)),
+            PoolProp::Checkpoint => return Ok(None),
             PoolProp::Fragmentation => {
                 return Ok(self.space().fragmentation(Class::Normal).map(Value::Number));
             }
@@ -221,6 +226,11 @@ impl Pool {
             (PoolProp::AutoTrim, Value::Number(n)) => {
                 self.store(tx, prop.name(), (*n).into()).await?;
                 self.set_autotrim(*n == 1).await;
+                Ok(())
+            }
+            (PoolProp::AutoExpand | PoolProp::AutoReplace, Value::Number(n)) => {
+                self.store(tx, prop.name(), (*n).into()).await?;
+                self.watch_devices(prop, *n == 1);
                 Ok(())
             }
             (PoolProp::FailMode, Value::Number(n)) => {

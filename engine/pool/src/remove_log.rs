@@ -66,7 +66,7 @@ impl Pool {
         Ok(())
     }
 
-    async fn evacuate_log(&self, id: VdevId) -> Result<()> {
+    pub(crate) async fn evacuate_log(&self, id: VdevId) -> Result<()> {
         self.empty_logs().await?;
         for _ in 0..TXGS_MAX {
             if self.0.space.is_empty(id) {

@@ -67,6 +67,14 @@ impl Pool {
         list.opt_lists(key(kind))?.unwrap_or_default().iter().map(Spec::decode).collect()
     }
 
+    /// A pool that was split off has none of those in its list. In syncing context.
+    pub(crate) async fn forget_side_devices(&self, tx: &Tx, kind: AuxKind) -> Result<()> {
+        match self.0.dsl.core().directory().lookup_u64(key(kind)).await? {
+            Some(_) => self.write_list(tx, kind, &[]).await,
+            None => Ok(()),
+        }
+    }
+
     async fn write_list(&self, tx: &Tx, kind: AuxKind, specs: &[Spec]) -> Result<()> {
         let inner = &self.0;
         let directory = inner.dsl.core().directory();

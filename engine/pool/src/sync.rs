@@ -145,6 +145,7 @@ impl Pool {
             inner.dsl.sync_datasets(tx, 1).await?;
         }
         self.sync_errors(tx).await;
+        self.free_what_stayed_behind(tx).await?;
         inner.dsl.sync_datasets(tx, 1).await?;
         // More than so many would hold up what waits for the txg.
         let at_once = inner.tunables.get(Tunable::AsyncBlockMaxBlocks);

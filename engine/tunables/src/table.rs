@@ -157,6 +157,8 @@ table! {
         "How long a log block stays open for company, of the time that the last one took to write.";
     TxgTimeout "zfs_txg_timeout" Seconds 5 in (1, 86400),
         "A transaction group is synced when it is this old.";
+    SlowIo "zio_slow_io_ms" Milliseconds 30000 in (1, 86_400_000),
+        "An operation of a device that takes longer counts as slow: see the property slow_io_n of vdevs.";
     DirtyDataMax "zfs_dirty_data_max" Bytes 1073741824 in (1 << 20, 1 << 50),
         "At most so much written data waits in memory, in each pool. A tenth of the memory, if that is less than 1G.";
     DirtyDataSyncPercent "zfs_dirty_data_sync_percent" Percent 20 in PERCENT,

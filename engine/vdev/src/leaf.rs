@@ -10,7 +10,7 @@
 mod presence;
 
 use crate::closing::Closable;
-use crate::diagnosis::{Diagnosis, Fault, Verdict};
+use crate::diagnosis::{Diagnosis, Fault, Thresholds, Verdict};
 use crate::flush::{Due, Durability, LOST};
 use crate::geometry::leaf_asize;
 use crate::label::read::{Labels, read_labels};
@@ -26,7 +26,7 @@ use std::time::Duration;
 use tunables::{Tunable, Tunables};
 use units::{Error, Guid, Kind, Result, Txg};
 use world::sync::Event;
-use world::{Buf, Disk, DiskKind, IoBuf, OpenMode};
+use world::{Buf, Disk, DiskKind, Instant, IoBuf, OpenMode};
 
 /// See the module.
 #[derive(Debug)]
@@ -36,6 +36,7 @@ pub struct Leaf {
     queue: Arc<Queue>,
     pub stats: LeafStats,
     errors: [AtomicU64; 3],
+    slow: AtomicU64,
     /// The kinds of error since the group last asked.
     suspected: AtomicU8,
     alarm: Arc<AtomicBool>,
@@ -69,7 +70,7 @@ struct Inner {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Suspicion {
-    /// An operation failed; if not, there were only wrong checksums.
+    /// An operation failed; if not, there were only wrong checksums and slowness.
     pub failed_io: bool,
     pub verdict: Verdict,
 }
@@ -99,6 +100,7 @@ impl Leaf {
             queue: Queue::new(&options.tunables, rotational),
             stats,
             errors: Default::default(),
+            slow: AtomicU64::new(0),
             suspected: AtomicU8::new(0),
             alarm,
             durability: Durability::new(),
@@ -150,9 +152,36 @@ impl Leaf {
         leaf_asize(self.psize())
     }
 
+    /// The allocatable bytes that the device has now: it may have grown since it was opened. Of one that is not open, those
+    /// it had when it was.
+    pub fn asize_now(&self) -> u64 {
+        let disk = self.lock().disk.clone();
+        let size = disk.and_then(|disk| disk.current_size().ok());
+        size.map_or(self.asize(), |size| leaf_asize(crate::geometry::leaf_psize(size)))
+    }
+
+    /// Uses all that the device has now; its labels at the end are where that ends from now on. In syncing context, so that
+    /// no labels are half written, and the txg writes all of them.
+    pub(crate) fn grow(&self) {
+        let mut inner = self.lock();
+        if let Some(Ok(size)) = inner.disk.as_ref().map(|disk| disk.current_size()) {
+            inner.psize = inner.psize.max(crate::geometry::leaf_psize(size));
+        }
+    }
+
     pub fn errors(&self) -> Errors {
         let [read, write, checksum] = [0, 1, 2].map(|i| self.errors[i].load(Ordering::Relaxed));
         Errors { read, write, checksum }
+    }
+
+    /// Operations that took longer than `zio_slow_io_ms`, since the device was opened or cleared.
+    pub fn slow_operations(&self) -> u64 {
+        self.slow.load(Ordering::Relaxed)
+    }
+
+    /// How much is too much.
+    pub fn set_thresholds(&self, thresholds: Thresholds) {
+        self.lock().diagnosis.thresholds = thresholds;
     }
 
     /// The txgs of which something may be missing on it.
@@ -315,7 +344,7 @@ impl Leaf {
 
     /// Counts an error and tells the group.
     pub(crate) fn count(&self, fault: Fault) {
-        self.errors[fault as usize].fetch_add(1, Ordering::Relaxed);
+        self.errors.get(fault as usize).unwrap_or(&self.slow).fetch_add(1, Ordering::Relaxed);
         self.lock().diagnosis.note(fault, world::now());
         self.suspected.fetch_or(1 << fault as u8, Ordering::Relaxed);
         self.alarm.store(true, Ordering::Relaxed);
@@ -323,7 +352,9 @@ impl Leaf {
 
     /// Whether something that is known is for [`Leaf::revive`] to mend.
     fn is_ailing(&self) -> bool {
-        let has_errors = self.health() != Health::ONLINE || self.errors() != Errors::default();
+        let has_errors = self.health() != Health::ONLINE
+            || self.errors() != Errors::default()
+            || self.slow_operations() > 0;
         has_errors || self.durability.is_doubtful()
     }
 
@@ -357,18 +388,22 @@ impl Leaf {
                 .await
                 .map_err(|e| self.failed(Fault::Write, "write once more", e))?;
         }
-        self.errors.iter().for_each(|e| e.store(0, Ordering::Relaxed));
-        self.suspected.store(0, Ordering::Relaxed);
+        self.forget_errors();
         self.durability.forget_doubts();
         self.pardon();
         Ok(())
+    }
+
+    fn forget_errors(&self) {
+        self.errors.iter().chain([&self.slow]).for_each(|e| e.store(0, Ordering::Relaxed));
+        self.suspected.store(0, Ordering::Relaxed);
     }
 
     /// Forgets what speaks against the device.
     fn pardon(&self) {
         let mut inner = self.lock();
         inner.health = Health::ONLINE;
-        inner.diagnosis = Diagnosis::default();
+        inner.diagnosis.forget();
         inner.detail = None;
     }
 
@@ -429,7 +464,7 @@ impl Leaf {
     /// What errors there were since the last call, and what all so far amount to.
     pub(crate) fn take_suspicion(&self) -> Option<Suspicion> {
         let kinds = self.suspected.swap(0, Ordering::Relaxed);
-        let failed_io = kinds & !(1 << Fault::Checksum as u8) != 0;
+        let failed_io = kinds & (1 << Fault::Read as u8 | 1 << Fault::Write as u8) != 0;
         (kinds != 0).then(|| Suspicion { failed_io, verdict: self.lock().diagnosis.verdict(world::now()) })
     }
 
@@ -457,12 +492,20 @@ impl Leaf {
             let asked = world::now();
             let outcome = self.queue.submit(&disk, shape, work()).await;
             self.stats.completed(&shape, asked, &outcome);
+            self.note_slowness(asked);
             tries += 1;
             match outcome.result {
                 Ok(buf) => return Ok(buf),
                 Err(e) if tries == 1 && is_worth_another_try(&e) => {}
                 Err(e) => return Err(self.failed(fault_of(shape.direction), verb_of(shape.direction), e)),
             }
+        }
+    }
+
+    fn note_slowness(&self, asked: Instant) {
+        let slow = Duration::from_millis(self.tunables.get(Tunable::SlowIo));
+        if world::now().since(asked) > slow {
+            self.count(Fault::Slow);
         }
     }
 

@@ -53,6 +53,7 @@ mod vdev_type;
 
 pub use complaint::{Lacking, complaint};
 pub use device::Device;
+pub use diagnosis::{THRESHOLD_MAX, Threshold, Thresholds, WITHIN, WITHIN_SLOW};
 pub use health::{Aux, Errors, Health, State};
 pub use label::commit::Commit;
 pub use label::config::PoolConfig;

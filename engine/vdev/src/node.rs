@@ -165,6 +165,19 @@ impl Node {
         self.health().state.is_usable()
     }
 
+    /// The allocatable bytes that its devices have room for now. One that is not there has none, for it may come back as
+    /// small as it was.
+    pub(crate) fn asize_now(&self) -> u64 {
+        match &self.body {
+            Body::Leaf(leaf) if leaf.is_usable() => leaf.asize_now(),
+            Body::Leaf(_) | Body::Absent(_) => 0,
+            Body::Group(Group { ops, children, .. }) => {
+                let least = children.iter().map(|c| c.asize_now()).min().unwrap_or(0);
+                ops.capacity(children.len(), least)
+            }
+        }
+    }
+
     /// Its own errors: a leaf's, or blocks that were lost to the group as a whole.
     pub fn errors(&self) -> Errors {
         if let Some(leaf) = self.leaf() {

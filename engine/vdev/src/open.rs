@@ -11,6 +11,7 @@ use crate::node::{Body, Group, Node};
 use crate::vdev_type::Role;
 use crate::{Aux, AuxKind, Device, Health, OpenOptions, Spec, State, geometry};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
+use ondisk::NvList;
 use ondisk::label::MIN_DEVICE_SIZE;
 use std::io;
 use std::sync::Arc;
@@ -174,7 +175,7 @@ async fn examine(disk: &Arc<dyn Disk>, spec: &Spec, context: &Context<'_>, min_a
         return bad(Aux::BadAshift);
     }
     match context.options.pool {
-        Some(pool) => check_label(&read_labels(disk).await, spec, context, pool),
+        Some(pool) => check_labels(&read_labels(disk).await, spec, context, pool),
         None => Health::ONLINE,
     }
 }
@@ -189,15 +190,19 @@ fn shrank(disk: &Arc<dyn Disk>, min_asize: u64) -> Option<String> {
     })
 }
 
-fn check_label(labels: &Labels, spec: &Spec, context: &Context<'_>, pool: Guid) -> Health {
+fn check_labels(labels: &Labels, spec: &Spec, context: &Context<'_>, pool: Guid) -> Health {
     // The newest label of a state that was reached; only others are left where a crash came between the labels.
     let Some(label) = labels.best(context.options.limit).or_else(|| labels.best(None)) else {
         return Health::new(State::CannotOpen, Aux::BadLabel);
     };
+    check_label(label, spec, context, pool)
+}
+
+fn check_label(label: &NvList, spec: &Spec, context: &Context<'_>, pool: Guid) -> Health {
     let guid = label.guid("guid").ok();
     let of_pool = label.guid("pool_guid").ok();
     let is_aux = of_pool.is_none() && label.u64("state").is_ok_and(|s| s >= 3);
-    let ours = of_pool == Some(pool) || is_aux;
+    let ours = is_aux || of_pool.is_some_and(|of| of == pool || Some(of) == context.options.former);
     // A leaf that became top-level when its sibling was detached has the guid of the former group: its label names
     // it as the top.
     let is_it = guid == Some(spec.guid)

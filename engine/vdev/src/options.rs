@@ -13,6 +13,8 @@ pub struct OpenOptions {
     pub mode: OpenMode,
     /// Whose labels the devices must carry; `None` for devices that have none yet.
     pub pool: Option<Guid>,
+    /// What that pool was called before, when a change of its guid was cut short: labels may still say so.
+    pub former: Option<Guid>,
     /// Labels newer than this are of a state that was never reached.
     pub limit: Option<Txg>,
     /// Where leaves were found. Others are looked for at their path.
@@ -29,6 +31,7 @@ impl OpenOptions {
         OpenOptions {
             mode,
             pool: None,
+            former: None,
             limit: None,
             devices: HashMap::default(),
             tunables: Tunables::new(),

@@ -7,6 +7,9 @@
 //! Operations under way keep to the groups that they began with: what they do not write to a device that has just joined is
 //! born in a txg which that device is known to miss.
 //!
+//! A device that has grown makes its top-level vdev larger only when asked ([`Tree::grow`]), and only as far as all devices of
+//! the vdev have grown: its space map arrays, and every label, then speak of the new size.
+//!
 //! Not here: what is allowed (the pool), labels, what the configuration says on disk.
 
 use crate::kinds::ops_of;
@@ -30,6 +33,21 @@ impl Tree {
         open_joining(spec, of, top.least_asize(), &options, top.alarm()).await
     }
 
+    /// Lets a top-level vdev have all that its devices have now, and answers its allocatable bytes. In syncing context, before
+    /// the configuration and the labels of the txg are written.
+    pub fn grow(&self, top: &Top) -> u64 {
+        let asize = top.node().asize_now();
+        if asize > top.asize() {
+            top.leaves().iter().for_each(|leaf| leaf.grow());
+            top.set_asize(asize);
+            let guid = top.guid();
+            self.update_spec(|root| {
+                root.find_mut(guid).into_iter().for_each(|spec| spec.asize = Some(asize))
+            });
+        }
+        top.asize()
+    }
+
     /// Makes `spec` the tree's description and groups the devices as it says. `renamed` are guids that leaves had and have;
     /// `joined` are devices that were not part of the tree. Answers the devices that are not any more.
     ///
@@ -38,12 +56,12 @@ impl Tree {
     pub fn reshape(
         &self,
         spec: Spec,
-        renamed: Option<(Guid, Guid)>,
+        renamed: &[(Guid, Guid)],
         joined: &[Arc<Leaf>],
     ) -> Result<Vec<Arc<Leaf>>> {
-        let called = |leaf: &Leaf| match renamed {
-            Some((was, is)) if leaf.guid() == was => is,
-            _ => leaf.guid(),
+        let called = |leaf: &Leaf| {
+            let own = leaf.guid();
+            renamed.iter().find(|(was, _)| *was == own).map_or(own, |(_, is)| *is)
         };
         let before = self.leaves();
         let all = before.iter().chain(joined);

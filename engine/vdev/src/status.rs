@@ -22,12 +22,16 @@ pub struct VdevStatus {
     /// What the operating system said when a device could not be opened.
     pub detail: Option<String>,
     pub errors: Errors,
+    /// Operations of a device that took longer than `zio_slow_io_ms`; of a group, of all its devices.
+    pub slow_operations: u64,
     /// A device that works and has not yet all it should have.
     pub is_behind: bool,
     /// Of a group: the sum over its leaves.
     pub stats: Snapshot,
     /// The allocatable bytes of a top-level vdev, or of a device.
     pub asize: u64,
+    /// How many bytes more a top-level vdev would have if it took all that its devices have now.
+    pub expandable: u64,
     pub ashift: Option<u32>,
     pub children: Vec<VdevStatus>,
     /// Of the root only.
@@ -48,10 +52,12 @@ impl VdevStatus {
         for (spec, child) in spec.children.iter().zip(node.children()) {
             let child = VdevStatus::of(spec, child, None);
             status.stats.add(&child.stats);
+            status.slow_operations += child.slow_operations;
             status.children.push(child);
         }
         if let Some(top) = top {
             status.asize = top.asize();
+            status.expandable = top.expandable();
             status.bias = top.bias();
             status.ashift = Some(top.ashift);
         }
@@ -65,6 +71,7 @@ impl VdevStatus {
         }
         VdevStatus {
             errors: leaf.errors(),
+            slow_operations: leaf.slow_operations(),
             stats,
             asize: leaf.asize(),
             detail: leaf.detail(),
@@ -85,9 +92,11 @@ impl VdevStatus {
             health,
             detail: None,
             errors: Errors::default(),
+            slow_operations: 0,
             is_behind: false,
             stats: Snapshot::default(),
             asize: 0,
+            expandable: 0,
             ashift: None,
             children: Vec::new(),
             spares: Vec::new(),

@@ -1,7 +1,7 @@
 //! A top-level vdev: what a block pointer names, with its own address space.
 //!
 //! Here sizes are rounded to what the vdev can address, addresses from block pointers are checked, and leaves that had
-//! errors are examined: a device that no longer answers, or that failed ten times in ten minutes, is FAULTED if the
+//! errors are examined: a device that no longer answers, or that failed too often ([`crate::Thresholds`]), is FAULTED if the
 //! others can do without it, else DEGRADED and used on, for it has the only copy.
 
 use crate::diagnosis::Verdict;
@@ -91,7 +91,7 @@ pub struct Top {
     guid: AtomicU64,
     /// The smallest unit of space, as a power of two.
     pub ashift: u32,
-    asize: u64,
+    asize: AtomicU64,
     /// The size of its metaslabs, as a power of two.
     pub metaslab_shift: u32,
     pub is_log: bool,
@@ -130,7 +130,7 @@ impl Top {
             id,
             guid: AtomicU64::new(spec.guid.0),
             ashift: ashift as u32,
-            asize: spec.asize.unwrap_or(0),
+            asize: AtomicU64::new(spec.asize.unwrap_or(0)),
             metaslab_shift: shift as u32,
             is_log: spec.is_log(),
             bias: Mutex::new(spec.bias),
@@ -148,7 +148,18 @@ impl Top {
 
     /// The allocatable bytes, parity included.
     pub fn asize(&self) -> u64 {
-        self.asize
+        self.asize.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_asize(&self, asize: u64) {
+        self.asize.store(asize, Ordering::Relaxed);
+    }
+
+    /// How many bytes more it would have if it took all that its devices have now, in whole metaslabs.
+    pub fn expandable(&self) -> u64 {
+        let whole = |asize: u64| if self.metaslab_shift == 0 { 0 } else { asize >> self.metaslab_shift };
+        let more = whole(self.node().asize_now()).saturating_sub(whole(self.asize()));
+        more << self.metaslab_shift
     }
 
     /// The devices as they are grouped now. An operation keeps to those that it began with.
@@ -418,10 +429,10 @@ impl Top {
             match verdict {
                 Verdict::TooManyErrors => self.condemn(&leaf),
                 _ if failed_io && leaf.probe(self.mode).await.is_err() => self.condemn(&leaf),
-                Verdict::TooManyChecksums if leaf.health().state == State::Online => {
+                Verdict::Ailing if leaf.health().state == State::Online => {
                     leaf.set_health(Health::new(State::Degraded, Aux::ErrorsExceeded));
                 }
-                Verdict::TooManyChecksums | Verdict::Bearable => {}
+                Verdict::Ailing | Verdict::Bearable => {}
             }
         }
     }

@@ -130,13 +130,16 @@ impl Tree {
     /// are opened to be read only, for other pools may know them too.
     pub async fn set_aux(&self, kind: AuxKind, specs: Vec<Spec>) -> Result<()> {
         let before = self.aux(kind);
+        // The pool may be called by another guid than when it was opened.
+        let own = self.options.pool.map(|_| self.spec().guid);
+        let options = &OpenOptions { pool: own, ..self.options.clone() };
         let opened = join_all(specs.into_iter().map(|spec| async {
             // A spare that could not be used may be there now.
             let stays = |device: &&AuxDevice| kind == AuxKind::Cache || device.leaf.is_usable();
             let known = before.iter().find(|device| device.spec.guid == spec.guid).filter(stays);
             let leaf = match known {
                 Some(device) => device.leaf.clone(),
-                None => open_aux(kind, &spec, &self.options).await?,
+                None => open_aux(kind, &spec, options).await?,
             };
             Ok(AuxDevice { spec, leaf })
         }));

@@ -63,11 +63,11 @@ pub(crate) fn volume_name(made: u64) -> String {
     format!("{}/v{made}", ABOVE[made as usize % ABOVE.len()])
 }
 
-fn host() -> Host {
+pub(crate) fn host() -> Host {
     Host::new(7, "bench")
 }
 
-fn cache() -> Arc<Cache> {
+pub(crate) fn cache() -> Arc<Cache> {
     Arc::new(Cache::new(64 << 20))
 }
 

@@ -4,6 +4,7 @@
 //!   session  create or import ─▶ what does each block hold? ─▶ steps ─▶ export, close, ✂ power, ✂ kill ─▶ next session
 //!   steps    write  flush  read  snapshot  scrub  pause  stop
 //!            attach  detach  replace  offline  fault  online  clear  spare in, spare out  trim  initialize
+//!            grow, reguid, split off a side of every mirror and look at it, another name for a session (`splits:` alone)
 //!            hurt one device that the pool can do without: unplugged, no reads, no writes, no flushes, rot, lost writes
 //!            mend it, and clear
 //!   end      mend, online, clear ─▶ all whole ─▶ a scrub finds nothing ─▶ every block, every structure ─▶ export ─▶ zdb
@@ -20,6 +21,7 @@
 //!
 //! Not here: pools that lose more than they can bear ([`crate::suspended`]).
 
+mod shapes;
 mod steps;
 
 use crate::bench::{POOL, create_pool, import};
@@ -52,22 +54,41 @@ const FLUSHES_MAX: u64 = 400;
 /// Far enough away never to come.
 const NEVER: u64 = 1 << 60;
 
-/// What cases without sweeps and with them begin with.
-const DEVICES: &str = "devices";
-const SWEEPS: &str = "sweeps";
+/// What is done in a case: each does what those before it do, and more. So a seed means what it did before there was more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DeviceDeeds {
+    #[default]
+    Devices,
+    /// Free space is trimmed and initialized meanwhile.
+    Sweeps,
+    /// Vdevs grow, and the pool is split, called otherwise and given other guids.
+    Splits,
+}
+
+impl DeviceDeeds {
+    const ALL: [DeviceDeeds; 3] = [DeviceDeeds::Devices, DeviceDeeds::Sweeps, DeviceDeeds::Splits];
+
+    /// What the name of a case begins with.
+    pub fn word(self) -> &'static str {
+        match self {
+            DeviceDeeds::Devices => "devices",
+            DeviceDeeds::Sweeps => "sweeps",
+            DeviceDeeds::Splits => "splits",
+        }
+    }
+}
 
 /// One run: everything follows from the seed.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceCase {
     pub seed: u64,
     pub steps: u64,
-    /// Free space is trimmed and initialized meanwhile. Without, a seed means what it did before there were such steps.
-    pub sweeps: bool,
+    pub deeds: DeviceDeeds,
 }
 
 impl fmt::Display for DeviceCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", if self.sweeps { SWEEPS } else { DEVICES }, self.seed, self.steps)
+        write!(f, "{}:{}:{}", self.deeds.word(), self.seed, self.steps)
     }
 }
 
@@ -78,12 +99,10 @@ impl FromStr for DeviceCase {
         let numbers = || {
             let (kind, numbers) = case.split_once(':')?;
             let (seed, steps) = numbers.split_once(':')?;
-            let sweeps = kind == SWEEPS;
-            (sweeps || kind == DEVICES).then_some(())?;
-            Some(DeviceCase { seed: seed.parse().ok()?, steps: steps.parse().ok()?, sweeps })
+            let deeds = DeviceDeeds::ALL.into_iter().find(|deeds| deeds.word() == kind)?;
+            Some(DeviceCase { seed: seed.parse().ok()?, steps: steps.parse().ok()?, deeds })
         };
-        numbers()
-            .ok_or_else(|| format!("'{case}' is not of the form {DEVICES}:SEED:STEPS or {SWEEPS}:SEED:STEPS"))
+        numbers().ok_or_else(|| format!("'{case}' is not devices:, sweeps: or splits:SEED:STEPS"))
     }
 }
 
@@ -271,11 +290,15 @@ impl Session {
                 pool.sync().await?;
                 pool
             }
-            false => timeout(EVER, import(DIR)).await.ok_or_else(for_ever)??,
+            false if case.deeds < DeviceDeeds::Splits => {
+                timeout(EVER, import(DIR)).await.ok_or_else(for_ever)??
+            }
+            false => timeout(EVER, shapes::import(rng.below(4) == 0)).await.ok_or_else(for_ever)??,
         };
-        let volume = pool.open_volume(VOLUME).await?;
+        let volume_name = format!("{}{}", pool.name(), VOLUME.trim_start_matches(POOL));
+        let volume = pool.open_volume(&volume_name).await?;
         let steps = 1 + rng.below(120);
-        let mut run = Run { case, disks, known, pool, volume, rng };
+        let mut run = Run { case, disks, known, pool, volume, volume_name, rng };
         run.settle().await?;
         for _ in 0..steps {
             if lock(&run.known).steps_left == 0 {
@@ -294,6 +317,8 @@ struct Run {
     known: Shared,
     pool: Pool,
     volume: Volume,
+    /// The pool may be called otherwise in this session.
+    volume_name: String,
     rng: Rng,
 }
 
@@ -408,6 +433,9 @@ impl Run {
             )));
         }
         timeout(EVER, self.pool.export()).await.ok_or_else(for_ever)??;
+        if self.case.deeds >= DeviceDeeds::Splits {
+            self.wipe_what_is_unused();
+        }
         lock(&self.known).is_done = true;
         Ok(())
     }

@@ -28,7 +28,7 @@ mod suspended;
 mod work;
 
 pub use bench::{Bench, Mix};
-pub use devices::{DeviceCase, DeviceFigures};
+pub use devices::{DeviceCase, DeviceDeeds, DeviceFigures};
 pub use full_hosts::{FullHostFigures, FullHosts};
 pub use layout::Shape;
 pub use model::{Change, Model, pattern};

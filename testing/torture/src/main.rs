@@ -6,7 +6,7 @@
 //!   files  the same over files                                         files:SETUP:WORD[:SPOT]
 //!   forged structures of pools changed, sealed and believed              forged:POOL:SEED
 //!   suspended  devices that fail and come back under clients             suspended:SEED:STEPS
-//!   devices  devices that come and go, hurt or not             devices:SEED:STEPS or sweeps:SEED:STEPS
+//!   devices  devices that come and go, hurt or not             devices:, sweeps: or splits:SEED:STEPS
 //!   hosts  pools whose host fills up, under clients and kills             host:SEED:STEPS
 //!   replay one case, everything printed
 //! ```
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use torture::forged::{ForgedCase, ForgedRunner, Watch};
 use torture::power::files::{self, FileCase, FileRunner};
 use torture::power::{Case, Effort, Failure, Figures, Runner, Setup, Ways, Workload, Zdb};
-use torture::{DeviceCase, DeviceFigures, FullHosts, Suspensions, Work, WorkFigures, seeds};
+use torture::{DeviceCase, DeviceDeeds, DeviceFigures, FullHosts, Suspensions, Work, WorkFigures, seeds};
 
 const USAGE: &str = "\
 torture work [--seeds N] [--from SEED] [--ops N] [--minutes N]
@@ -35,7 +35,7 @@ torture power [--letters N] [--seeds N] [--from SEED] [--every-setup] [--zdb-eve
 torture files, with the options of power, over files alone [--with LETTERS]
 torture forged [POOL] [--seeds N] [--from SEED] [--minutes N]
 torture suspended|hosts [--seeds N] [--from SEED] [--ops N] [--minutes N]
-torture devices [--sweeps] [--seeds N] [--from SEED] [--ops N] [--minutes N] [--jobs N] [--zdb-every N]
+torture devices [--sweeps|--splits] [--seeds N] [--from SEED] [--ops N] [--minutes N] [--jobs N] [--zdb-every N]
 torture rehearse POOL
 torture replay CASE [--ops N]
 ";
@@ -49,8 +49,8 @@ struct Options {
     /// Of the words over files, those with one of these letters; all if there are none.
     with: String,
     every_setup: bool,
-    /// Of the devices: free space is trimmed and initialized meanwhile.
-    sweeps: bool,
+    /// What is done to devices.
+    deeds: DeviceDeeds,
     zdb_every: u64,
     /// Of the words.
     effort: Effort,
@@ -70,7 +70,7 @@ impl Options {
             letters: 3,
             with: String::new(),
             every_setup: false,
-            sweeps: false,
+            deeds: DeviceDeeds::default(),
             zdb_every: 0,
             effort: Effort::FULL,
             fates: None,
@@ -106,7 +106,8 @@ impl Options {
                 "--jobs" => options.jobs = number()?.max(1) as usize,
                 "--minutes" => options.minutes = Some(number()?),
                 "--every-setup" => options.every_setup = true,
-                "--sweeps" => options.sweeps = true,
+                "--sweeps" => options.deeds = DeviceDeeds::Sweeps,
+                "--splits" => options.deeds = DeviceDeeds::Splits,
                 word if word.starts_with('-') => return Err(format!("{word}: no such option")),
                 word => options.words.push(word.to_string()),
             }
@@ -259,7 +260,7 @@ fn devices(options: &Options) -> Vec<Failure> {
                     return;
                 }
                 let zdb = ways.zdb.as_ref().filter(|_| seed.is_multiple_of(options.zdb_every.max(1)));
-                let case = DeviceCase { seed, steps, sweeps: options.sweeps };
+                let case = DeviceCase { seed, steps, deeds: options.deeds };
                 _ = sender.send((case, zdb.is_some(), case.run_and_judge(false, zdb)));
             }
         });

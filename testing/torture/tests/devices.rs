@@ -1,13 +1,14 @@
 //! Devices that come and go under a client, in the simulated world.
 
 use torture::seeds::{Kept, kept};
-use torture::{DeviceCase, DeviceFigures};
+use torture::{DeviceCase, DeviceDeeds, DeviceFigures};
 
 #[test]
 fn whatever_is_done_to_the_devices_a_client_never_notices_and_all_is_whole_in_the_end() {
     let mut total = DeviceFigures::default();
-    for seed in 0..20 {
-        let case = DeviceCase { seed: seed / 2, steps: 300, sweeps: seed % 2 == 1 };
+    let all = [DeviceDeeds::Devices, DeviceDeeds::Sweeps, DeviceDeeds::Splits];
+    for (seed, deeds) in (0..8).flat_map(|seed| all.map(|deeds| (seed, deeds))) {
+        let case = DeviceCase { seed, steps: 300, deeds };
         let (figures, _) = case.run(false).unwrap_or_else(|e| panic!("{case}: {e}"));
         total += figures;
     }

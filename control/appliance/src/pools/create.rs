@@ -34,7 +34,6 @@ impl Appliance {
     pub(crate) async fn create_pool(&self, new: NewPool, by: &By) -> Result<Reply> {
         let failed = |e: &Error| cannot(About::Pool, &format!("create '{}'", new.name), e);
         dsl::name::check_pool(&new.name).map_err(|e| failed(&e))?;
-        refuse_what_is_missing(&new)?;
         let properties = sort(&new.properties).map_err(|e| failed(&e))?;
         let read = |path: &str| std::fs::read_to_string(path);
         let features = features::choose(
@@ -46,7 +45,8 @@ impl Appliance {
         let root_props = root_properties(&new).map_err(|e| failed(&e))?;
 
         let mut pools = self.0.pools.lock().await;
-        if pools.contains(&new.name) {
+        let name = new.temporary_name.clone().unwrap_or_else(|| new.name.clone());
+        if pools.contains(&name) {
             return Err(failed(&Error::new(Kind::Exists, "create pool")));
         }
         let found = devices::look_at(&new.vdevs, new.force, &pools).await.map_err(|e| failed(&e))?;
@@ -72,43 +72,33 @@ impl Appliance {
             hub: self.0.hub.clone(),
             tunables: self.0.tunables.clone(),
         };
-        let pool = pool::create(options).await.map_err(|e| failed(&e))?;
+        let pool = pool::create_as(options, new.temporary_name.clone()).await.map_err(|e| failed(&e))?;
         if let Err(e) = found.add_beside(&pool).await {
             // What failed was said; a pool that was never whole is of no use.
             let _ = pool.destroy().await;
             return Err(failed(&e));
         }
         let known = Known {
-            name: new.name.clone(),
+            name: name.clone(),
             guid: pool.guid().0,
             devices: devices_of(&pool),
             read_only: false,
             altroot: properties.altroot,
             passing: properties.is_passing,
+            temporary: new.temporary_name.is_some(),
+            ..Known::default()
         };
         pools.add(Open::new(pool.clone(), known, false));
         self.remember(&pools)?;
         self.record(&pool, by).await.map_err(|e| failed(&e))?;
         drop(pools);
         self.post_pool_event("pool_create", &pool);
-        for (name, value) in properties.user {
-            self.set_pool(&new.name, &name, &value, &By { command: String::new(), uid: by.uid }).await?;
+        for (property, value) in properties.user {
+            self.set_pool(&name, &property, &value, &By { command: String::new(), uid: by.uid }).await?;
         }
-        self.mount_new(&new.name).await;
+        self.mount_new(&name).await;
         Ok(Reply::Done)
     }
-}
-
-fn refuse_what_is_missing(new: &NewPool) -> Result<()> {
-    let refuse = |what: &str| {
-        let message =
-            format!("cannot create '{}': {what} is not part of this version of Cenote yet", new.name);
-        Err(ApiError::new(ErrorKind::Unsupported, message))
-    };
-    if new.temporary_name.is_some() {
-        return refuse("a temporary name (-t)");
-    }
-    Ok(())
 }
 
 fn sort(settings: &[(String, String)]) -> units::Result<Properties> {

@@ -21,7 +21,7 @@ impl Appliance {
         let open = self.pool(name, Access::Change).await?;
         let mut pools = self.0.pools.lock().await;
         let pool = &open.pool;
-        let takes_caches = matches!(action, DeviceAction::Offline { .. } | DeviceAction::Online);
+        let takes_caches = matches!(action, DeviceAction::Offline { .. } | DeviceAction::Online { .. });
         let guid = find(pool, device, takes_caches).map_err(|e| failed(&e))?;
         let done = match &action {
             DeviceAction::Offline { temporary, fault } => {
@@ -33,7 +33,13 @@ impl Appliance {
                 };
                 pool.offline(guid, how).await
             }
-            DeviceAction::Online => pool.online(guid).await.map(drop),
+            DeviceAction::Online { expand } => {
+                let online = async {
+                    pool.online(guid).await?;
+                    if *expand { pool.expand(guid).await.map(drop) } else { Ok(()) }
+                };
+                online.await
+            }
             DeviceAction::Detach => pool.detach(guid).await,
             DeviceAction::Attach(joining) | DeviceAction::Replace(joining) => {
                 let replaces = matches!(action, DeviceAction::Replace(_));
@@ -61,7 +67,8 @@ fn doing(device: &str, action: &DeviceAction) -> String {
     match action {
         DeviceAction::Offline { fault: true, .. } => format!("fault {device}"),
         DeviceAction::Offline { .. } => format!("offline {device}"),
-        DeviceAction::Online => format!("online {device}"),
+        DeviceAction::Online { expand: true } => format!("expand {device}"),
+        DeviceAction::Online { .. } => format!("online {device}"),
         DeviceAction::Detach => format!("detach {device}"),
         DeviceAction::Attach(new) => format!("attach {} to {device}", new.device),
         DeviceAction::Replace(new) => format!("replace {device} with {}", new.device),

@@ -13,8 +13,9 @@ use crate::error_text::{About, cannot};
 use crate::home::Known;
 use crate::pools::open_elsewhere::{self, Opener};
 use crate::pools::{Open, Opening, busy, devices_of};
-use api::{ApiError, ErrorKind, PoolChoice, PoolImport, Reply, Result};
+use api::{ApiError, ErrorKind, PoolChoice, PoolImport, Reply, Result, Rewind, WentBack};
 use dsl::pool_props::{self, PoolProp, PoolSetting, When};
+use pool::{OpenOptions, Pool};
 use std::time::Duration;
 use units::Error;
 use vdev::Candidate;
@@ -36,12 +37,8 @@ impl Appliance {
             PoolChoice::Guid(guid) => guid.to_string(),
         };
         let failed = |e: &Error| cannot(About::Pool, &format!("import '{asked}'"), e);
-        if import.temporary {
-            return Err(failed(&Error::unsupported(
-                "a temporary name (-t) is not part of this version of Cenote yet",
-            )));
-        }
         let how = sort(&import.properties).map_err(|e| failed(&e))?;
+        check_rewind(&import, how.read_only).map_err(|e| failed(&e))?;
         let candidate = self.choose(&import, &asked).await?;
         let name = import.new_name.clone().unwrap_or_else(|| candidate.name().to_string());
         dsl::name::check_pool(&name).map_err(|e| failed(&e))?;
@@ -62,11 +59,16 @@ impl Appliance {
         let opening = Opening {
             read_only: how.read_only,
             name: import.new_name.clone(),
+            is_temporary: import.temporary,
             force: import.force || import.destroyed,
             missing_log: import.missing_log,
+            txg: import.rewind.and_then(|rewind| rewind.txg),
         };
-        let pool = self.open_candidate(&candidate, opening).await;
-        let pool = pool.map_err(|e| failed(&busy(e, &devices)))?;
+        let opened = self.open_as_far_back(&candidate, opening, import.rewind).await;
+        let Opened { pool, back } = match opened.map_err(|e| failed(&busy(e, &devices)))? {
+            Outcome::Opened(opened) => opened,
+            Outcome::Would(back) => return Ok(Reply::WouldGoBack(back)),
+        };
         let known = Known {
             name: name.clone(),
             guid: pool.guid().0,
@@ -74,6 +76,9 @@ impl Appliance {
             read_only: how.read_only,
             altroot: how.altroot,
             passing: how.is_passing,
+            temporary: import.temporary,
+            txg: back.map(|back| back.txg),
+            next_guid: None,
         };
         pools.add(Open::new(pool.clone(), known, false));
         self.remember(&pools)?;
@@ -85,7 +90,51 @@ impl Appliance {
             self.set_pool(&name, &property, &value, &By { command: String::new(), uid: by.uid }).await?;
         }
         let warning = if import.no_mount { None } else { self.mount_new(&name).await };
-        Ok(Reply::Imported { name, warning })
+        Ok(Reply::Imported { name, warning, back })
+    }
+
+    /// Opens the pool in its newest state, or in the newest that can be read, as far back as it may.
+    async fn open_as_far_back(
+        &self,
+        candidate: &Candidate,
+        opening: Opening,
+        rewind: Option<Rewind>,
+    ) -> units::Result<Outcome> {
+        let newest = |pool| Ok(Outcome::Opened(Opened { pool, back: None }));
+        let Some(Rewind { dry_run, extreme, txg }) = rewind else {
+            return newest(self.open_candidate(candidate, opening).await?);
+        };
+        if txg.is_some() {
+            let pool = self.open_candidate(candidate, opening).await?;
+            let times = pool::txgs_of(candidate).await?;
+            let uberblock = pool.uberblock();
+            let last = times.first().map_or(0, |(_, time)| *time);
+            let discarded = last.saturating_sub(uberblock.timestamp);
+            let back = WentBack { txg: uberblock.txg.0, time: uberblock.timestamp, discarded };
+            return Ok(Outcome::Opened(Opened { pool, back: Some(back) }));
+        }
+        let how = |only_reading: bool| {
+            let read_only = opening.read_only || only_reading || dry_run;
+            OpenOptions { read_only, ..self.open_options(&opening) }
+        };
+        let (pool, back) = pool::open_back(candidate, how, extreme).await?;
+        let back = back.map(|b| WentBack { txg: b.txg.0, time: b.time, discarded: b.discarded });
+        if dry_run {
+            pool.close().await?;
+            return Ok(Outcome::Would(back));
+        }
+        match back {
+            None => newest(pool),
+            Some(back) if !opening.read_only => {
+                pool.close().await?;
+                Err(Error::unsupported(format!(
+                    "its newest state cannot be read, and that of txg {} can: going back is for reading only in this version \
+                     of Cenote, so add '-o readonly=on'",
+                    back.txg
+                )))
+            }
+            Some(_) => Ok(Outcome::Opened(Opened { pool, back })),
+        }
     }
 
     async fn choose(&self, import: &PoolImport, asked: &str) -> Result<Candidate> {
@@ -172,6 +221,31 @@ impl Appliance {
             }
         }
     }
+}
+
+/// A pool that was opened, and how far back.
+struct Opened {
+    pool: Pool,
+    back: Option<WentBack>,
+}
+
+enum Outcome {
+    Opened(Opened),
+    Would(Option<WentBack>),
+}
+
+/// Whether what is asked goes together.
+fn check_rewind(import: &PoolImport, read_only: bool) -> units::Result<()> {
+    let Some(rewind) = import.rewind else { return Ok(()) };
+    if import.temporary {
+        return Err(Error::invalid("a temporary name (-t) and going back (-F, -T) do not go together"));
+    }
+    if rewind.txg.is_some() && !read_only {
+        return Err(Error::unsupported(
+            "going back to a txg (-T) is for reading only in this version of Cenote, so add '-o readonly=on'",
+        ));
+    }
+    Ok(())
 }
 
 /// How much longer than between two transaction groups a pool is watched for a writer.

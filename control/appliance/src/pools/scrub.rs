@@ -1,4 +1,4 @@
-//! `zpool scrub`, `resilver` and `reopen`.
+//! `zpool scrub`, `resilver`, `prefetch` and `reopen`.
 
 use crate::appliance::{Appliance, By};
 use crate::error_text::{About, cannot};
@@ -40,6 +40,12 @@ impl Appliance {
         open.pool.resilver().await;
         self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Done)
+    }
+
+    pub(crate) async fn prefetch_pool(&self, name: &str) -> Result<Reply> {
+        let open = self.pool(name, Access::Look).await?;
+        let read = open.pool.prefetch_dedup_tables().await;
+        read.map(Reply::Count).map_err(|e| cannot(About::Pool, &format!("prefetch '{name}'"), &e))
     }
 
     pub(crate) async fn reopen_pool(&self, name: &str, by: &By) -> Result<Reply> {

@@ -112,6 +112,23 @@ impl Pools {
         }
     }
 
+    /// The pool may have this guid soon.
+    pub fn expect_guid(&mut self, name: &str, guid: Option<u64>) {
+        if let Some(entry) = self.0.get_mut(name) {
+            entry.known.next_guid = guid;
+        }
+    }
+
+    /// The pool has the guid that it has.
+    pub fn note_guid(&mut self, name: &str) {
+        if let Some(entry) = self.0.get_mut(name)
+            && let State::Open(open) = &mut entry.state
+        {
+            open.known.guid = open.pool.guid().0;
+            entry.known = open.known.clone();
+        }
+    }
+
     pub fn known(&self) -> Vec<Known> {
         self.0.values().map(|entry| entry.known.clone()).collect()
     }

@@ -69,6 +69,24 @@ pub enum Command {
         /// Which [default: all]
         pools: Vec<String>,
     },
+    /// Read tables of a pool into the cache, before they are needed
+    Prefetch {
+        /// Which tables
+        #[arg(short = 't', value_name = "TYPE", default_value = "ddt")]
+        tables: Tables,
+        /// Which
+        pool: String,
+    },
+    /// Give a pool another guid, so that it can be told from a copy of its devices
+    Reguid {
+        /// This one [default: one at random]
+        #[arg(short, value_name = "GUID")]
+        guid: Option<u64>,
+        /// Which
+        pool: String,
+    },
+    /// Make a pool of one side of every mirror of another
+    Split(Split),
     /// Tell devices of a pool what is free on them
     Trim(Trim),
     /// Write to all that is free on devices of a pool, so that thin ones have room for it
@@ -92,6 +110,13 @@ pub enum Command {
         #[arg(short)]
         json: bool,
     },
+}
+
+/// What can be read into the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Tables {
+    /// Those of deduplicated blocks
+    Ddt,
 }
 
 #[derive(Debug, Args)]
@@ -229,9 +254,21 @@ pub struct Import {
     /// The new name is not written to the pool
     #[arg(short, requires = "new_name")]
     pub temporary: bool,
-    /// Go back to an older txg if need be
+    /// Go back to the newest txg that can be read, if the last one cannot: only with -o readonly=on
     #[arg(short = 'F')]
     pub rewind: bool,
+    /// With -F: only say how far it would go back
+    #[arg(short = 'n', requires = "rewind")]
+    pub dry_run: bool,
+    /// With -F: as far back as there are uberblocks, though what is read may be damaged
+    #[arg(short = 'X', requires = "rewind")]
+    pub extreme: bool,
+    /// As it was in this txg: only with -o readonly=on
+    #[arg(short = 'T', value_name = "TXG", conflicts_with = "dry_run", requires = "pool")]
+    pub txg: Option<u64>,
+    /// Load the keys of encrypted datasets: not supported
+    #[arg(short = 'l')]
+    pub load_keys: bool,
     /// Name or number of a pool; without it, what can be imported is listed
     pub pool: Option<String>,
     /// The name it shall have from now on
@@ -336,6 +373,9 @@ pub struct Status {
     /// How far devices were initialized
     #[arg(short = 'i')]
     pub initialized: bool,
+    /// How many operations of each device took longer than zio_slow_io_ms
+    #[arg(short)]
+    pub slow: bool,
     /// How far devices were trimmed
     #[arg(short = 't')]
     pub trimmed: bool,
@@ -417,7 +457,8 @@ pub struct Set {
     pub setting: (String, String),
     /// On which pool
     pub pool: String,
-    /// Of this device or group of the pool; cenote:nocacheflush=on says that its write cache survives a power failure
+    /// Of this device or group of the pool: io_n and io_t, checksum_n and checksum_t, slow_io_n and slow_io_t say how many
+    /// errors within how many seconds are too many; cenote:nocacheflush=on that its write cache survives a power failure
     pub vdev: Option<String>,
 }
 
@@ -484,6 +525,9 @@ pub struct Offline {
 
 #[derive(Debug, Args)]
 pub struct Online {
+    /// With all that it has room for, when it and every other device of its group have grown
+    #[arg(short)]
+    pub expand: bool,
     /// Which
     pub pool: String,
     /// By path, name or guid
@@ -500,6 +544,9 @@ pub struct Join {
     /// Wait until it has everything
     #[arg(short)]
     pub wait: bool,
+    /// Copy in the order of the disk, without looking at checksums: not supported
+    #[arg(short)]
+    pub sequential: bool,
     /// Only ashift can be set
     #[arg(short = 'o', value_name = "PROPERTY=VALUE", value_parser = super::setting)]
     pub properties: Vec<(String, String)>,
@@ -518,6 +565,33 @@ pub struct Attach {
     /// The device that joins it
     #[arg(value_hint = ValueHint::FilePath)]
     pub new_device: String,
+}
+
+/// The new pool has everything that was written so far; log, cache and spare devices stay with the old one. It is exported,
+/// unless an alternate root says where its file systems are to be.
+#[derive(Debug, Args)]
+pub struct Split {
+    /// Show what the new pool would be, and change nothing
+    #[arg(short = 'n')]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub names: Names,
+    /// Load the keys of encrypted datasets: not supported
+    #[arg(short = 'l')]
+    pub load_keys: bool,
+    /// Set a property of the new pool
+    #[arg(short = 'o', value_name = "PROPERTY=VALUE", value_parser = super::setting)]
+    pub properties: Vec<(String, String)>,
+    /// Import it, with this alternate root of all mount points
+    #[arg(short = 'R', value_name = "ROOT")]
+    pub root: Option<String>,
+    /// The pool of mirrors
+    pub pool: String,
+    /// What the other one is called
+    pub new_pool: String,
+    /// At most one device of each mirror, by path, name or guid [default: the last of each]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub devices: Vec<String>,
 }
 
 /// What is allocated is copied to the new device while the pool is used; then the old one leaves.

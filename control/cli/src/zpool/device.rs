@@ -18,7 +18,7 @@ pub(super) fn offline(session: &mut Session<'_>, args: &Offline) -> Outcome {
 
 pub(super) fn online(session: &mut Session<'_>, args: &Online) -> Outcome {
     session.for_each(&args.devices, |session, device| {
-        order(session, &args.pool, device, DeviceAction::Online)?;
+        order(session, &args.pool, device, DeviceAction::Online { expand: args.expand })?;
         let root = root_of(session, &args.pool)?;
         let state = root.as_ref().and_then(|root| remove::find(root, device)).map(|vdev| vdev.state.clone());
         let help = match state.as_deref() {
@@ -47,6 +47,13 @@ pub(super) fn detach(session: &mut Session<'_>, pool: &str, device: &str) -> Out
 }
 
 fn joining(join: &Join, device: &str) -> Outcome<Joining> {
+    if join.sequential {
+        return Err(Failure::Failed(
+            "copying in the order of the disk (-s) is not part of this version of Cenote yet: without -s the new device is \
+             resilvered, and every block verified"
+                .into(),
+        ));
+    }
     Ok(Joining { device: absolute(device), force: join.force, ashift: add::ashift(&join.properties)? })
 }
 

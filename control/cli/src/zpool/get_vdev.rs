@@ -1,15 +1,43 @@
 //! Properties of vdevs: `zpool get PROPERTY POOL VDEV ...`, and what setting one deserves to be told.
+//!
+//! Those of [`NATIVE`] are read from the vdev as it is; [`THRESHOLDS`] and those with a colon are set on it.
 
+use super::list_vdevs::state;
 use super::pools;
 use crate::args::zpool::{Get, Set};
 use crate::session::{Failure, Outcome, Session};
 use crate::text::json;
+use crate::text::number;
 use crate::text::vdev_name::vdev_name;
 use crate::zfs::fields::{Field, Line, render};
 use api::{Pool, Property, Source, Value, Vdev};
 use serde_json::{Map, Value as Json, json};
 
 const ALL: &str = "all-vdevs";
+
+/// As it is, in the order of OpenZFS; of its list those that mean something here.
+const NATIVE: [&str; 18] = [
+    "name",
+    "capacity",
+    "state",
+    "guid",
+    "ashift",
+    "size",
+    "free",
+    "allocated",
+    "expandsize",
+    "fragmentation",
+    "parity",
+    "path",
+    "children",
+    "numchildren",
+    "read_errors",
+    "write_errors",
+    "checksum_errors",
+    "slow_ios",
+];
+/// How many errors within how many seconds are too many; these can be set.
+const THRESHOLDS: [&str; 6] = ["checksum_n", "checksum_t", "io_n", "io_t", "slow_io_n", "slow_io_t"];
 
 /// A pool, and those of its vdevs that were named.
 pub(super) struct Asked {
@@ -47,7 +75,10 @@ fn choose(pool: &Pool, names: &[String]) -> Option<Vec<u64>> {
 
 pub(super) fn show(session: &mut Session<'_>, asked: &Asked, args: &Get) -> Outcome {
     let names: Vec<&str> = args.properties.split(',').collect();
-    if let Some(bad) = names.iter().find(|name| **name != "all" && !name.contains(':')) {
+    let is_known = |name: &&str| {
+        *name == "all" || name.contains(':') || NATIVE.contains(name) || THRESHOLDS.contains(name)
+    };
+    if let Some(bad) = names.iter().find(|name| !is_known(name)) {
         let why = format!("property '{bad}' of a vdev is not part of this version of Cenote yet");
         return Err(Failure::Usage(why));
     }
@@ -56,7 +87,7 @@ pub(super) fn show(session: &mut Session<'_>, asked: &Asked, args: &Get) -> Outc
         document(asked, &names, args)
     } else {
         let width = "VALUE".len();
-        render(&lines(asked, &names), &fields, width, args.scripted)
+        render(&lines(asked, &names, args.exact), &fields, width, args.scripted)
     };
     session.print(&text)
 }
@@ -66,16 +97,52 @@ fn vdevs(asked: &Asked) -> impl Iterator<Item = &Vdev> {
     asked.guids.iter().filter_map(move |guid| all.iter().find(|v| v.guid == *guid).copied())
 }
 
-/// Those that were asked for, whether set or not; of all, those that were set.
-fn properties(vdev: &Vdev, names: &[&str]) -> Vec<Property> {
-    if names.contains(&"all") {
-        return vdev.properties.clone();
-    }
-    let of = |name: &&str| {
-        let set = vdev.properties.iter().find(|p| p.name == *name).cloned();
-        set.unwrap_or_else(|| Property::new(name, None, Source::Default))
+/// Those that were asked for, whether set or not; of all, those with a colon that were set.
+fn properties(vdev: &Vdev, names: &[&str], exact: bool) -> Vec<Property> {
+    let own = |name: &str| vdev.properties.iter().find(|p| p.name == name).cloned();
+    let of = |name: &str| match NATIVE.contains(&name) {
+        true => Property::new(name, native(vdev, name, exact).map(Value::Text), Source::None),
+        false => own(name).unwrap_or_else(|| Property::new(name, None, Source::Default)),
     };
-    names.iter().map(of).collect()
+    if !names.contains(&"all") {
+        return names.iter().map(|name| of(name)).collect();
+    }
+    let users = vdev.properties.iter().filter(|p| p.name.contains(':')).cloned();
+    NATIVE.iter().chain(&THRESHOLDS).map(|name| of(name)).chain(users).collect()
+}
+
+fn native(vdev: &Vdev, name: &str, exact: bool) -> Option<String> {
+    let count = |n: u64| Some(number::count(n, exact));
+    let percent = |n: u64| Some(if exact { n.to_string() } else { format!("{n}%") });
+    let (space, allocated) = vdev.space.unzip();
+    match name {
+        "name" => Some(vdev_name(vdev, "", Default::default())),
+        "capacity" => {
+            let (space, used) = vdev.space?;
+            percent((u128::from(used) * 100).checked_div(space.into()).unwrap_or(0) as u64)
+        }
+        "state" => Some(state(vdev).to_lowercase()),
+        "guid" => Some(vdev.guid.to_string()),
+        "ashift" => vdev.ashift.map(|ashift| ashift.to_string()),
+        "size" => space.or(Some(vdev.size).filter(|size| *size > 0)).and_then(count),
+        "free" => vdev.space.and_then(|(space, used)| count(space.saturating_sub(used))),
+        "allocated" => allocated.and_then(count),
+        "expandsize" => Some(vdev.expandable).filter(|n| *n > 0).and_then(count),
+        "fragmentation" => vdev.fragmentation.and_then(percent),
+        "parity" => Some(vdev.parity.to_string()),
+        "path" => vdev.path.clone(),
+        "children" => {
+            let names: Vec<String> =
+                vdev.children.iter().map(|c| vdev_name(c, "", Default::default())).collect();
+            Some(names.join(",")).filter(|names| !names.is_empty())
+        }
+        "numchildren" => Some(vdev.children.len().to_string()),
+        "read_errors" => count(vdev.read_errors),
+        "write_errors" => count(vdev.write_errors),
+        "checksum_errors" => count(vdev.checksum_errors),
+        "slow_ios" => count(vdev.slow_ios),
+        _ => None,
+    }
 }
 
 fn word(property: &Property) -> String {
@@ -86,7 +153,7 @@ fn word(property: &Property) -> String {
     }
 }
 
-fn lines(asked: &Asked, names: &[&str]) -> Vec<Line> {
+fn lines(asked: &Asked, names: &[&str], exact: bool) -> Vec<Line> {
     let of_vdev = |vdev: &Vdev| -> Vec<Line> {
         let name = vdev_name(vdev, &asked.pool.name, Default::default());
         let line = |p: Property| Line {
@@ -96,7 +163,7 @@ fn lines(asked: &Asked, names: &[&str]) -> Vec<Line> {
             received: None,
             source: p.source,
         };
-        properties(vdev, names).into_iter().map(line).collect()
+        properties(vdev, names, exact).into_iter().map(line).collect()
     };
     vdevs(asked).flat_map(of_vdev).collect()
 }
@@ -104,7 +171,7 @@ fn lines(asked: &Asked, names: &[&str]) -> Vec<Line> {
 fn document(asked: &Asked, names: &[&str], args: &Get) -> String {
     let describe = |vdev: &Vdev| {
         let name = vdev_name(vdev, &asked.pool.name, Default::default());
-        let properties = properties(vdev, names);
+        let properties = properties(vdev, names, args.exact || args.json.json_int);
         let properties: Map<String, Json> = properties
             .iter()
             .map(|p| (p.name.clone(), json::property(&word(p), &p.source, args.json.json_int)))
@@ -167,8 +234,12 @@ mod tests {
         let asked = Asked { pool: pool.clone(), guids: vec![2, 3] };
         let names = ["cenote:nocacheflush"];
         let words: Vec<String> =
-            lines(&asked, &names).into_iter().map(|l| format!("{}={}", l.name, l.value)).collect();
+            lines(&asked, &names, false).into_iter().map(|l| format!("{}={}", l.name, l.value)).collect();
         assert_eq!(words, ["sda=on", "sdb=-"]);
-        assert_eq!(lines(&asked, &["all"]).len(), 1);
+        let all = lines(&asked, &["all"], false);
+        assert_eq!(all.len(), 2 * (NATIVE.len() + THRESHOLDS.len()) + 1, "and the one that is set");
+        let of_sda =
+            |name: &str| all.iter().find(|l| l.name == "sda" && l.property == name).unwrap().value.clone();
+        assert_eq!(["path", "numchildren", "io_n"].map(of_sda), ["/dev/sda", "0", "-"]);
     }
 }

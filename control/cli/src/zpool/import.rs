@@ -4,9 +4,16 @@ use super::{absolute, importable};
 use crate::args::zpool::Import;
 use crate::expect_reply;
 use crate::session::{Failure, Outcome, Session};
-use api::{Importable, PoolChoice, PoolImport, Reply, Request};
+use crate::text::date;
+use api::{Importable, PoolChoice, PoolImport, Reply, Request, Rewind, WentBack};
+
+/// What `-l` comes to.
+pub(super) const NO_KEYS: &str = "cannot load keys (-l): encrypted datasets are not part of this version of Cenote yet; without -l all else is imported";
 
 pub(super) fn run(session: &mut Session<'_>, args: &Import) -> Outcome {
+    if args.load_keys {
+        return Err(Failure::Failed(NO_KEYS.into()));
+    }
     let properties = properties(args)?;
     if let Some(pool) = &args.pool {
         return import(session, args, choice(pool), &properties);
@@ -44,9 +51,8 @@ fn import(
     pool: PoolChoice,
     properties: &[(String, String)],
 ) -> Outcome {
-    if args.rewind {
-        return Err(Failure::Failed("'zpool import -F' is not part of this version of Cenote yet".into()));
-    }
+    let goes_back = args.rewind || args.txg.is_some();
+    let rewind = Rewind { dry_run: args.dry_run, extreme: args.extreme, txg: args.txg };
     let reply = session.ask(Request::PoolImport(PoolImport {
         pool,
         new_name: args.new_name.clone(),
@@ -56,12 +62,34 @@ fn import(
         force: args.force,
         missing_log: args.missing_log,
         no_mount: args.no_mount,
+        rewind: goes_back.then_some(rewind),
         properties: properties.to_vec(),
     }))?;
-    if let Reply::Imported { warning: Some(line), .. } = reply {
-        session.complain(line);
+    match reply {
+        Reply::Imported { name, warning, back } => {
+            warning.into_iter().for_each(|line| session.complain(line));
+            back.map_or(Ok(()), |back| session.print(&went_back(&name, &back)))
+        }
+        Reply::WouldGoBack(None) => {
+            session.print("Its newest state can be read: nothing would be left out.\n")
+        }
+        Reply::WouldGoBack(Some(back)) => session.print(&format!(
+            "Would be able to read it as it was at {} (txg {}), with -o readonly=on.\nWould leave out the last {} seconds.\n",
+            date::ctime(back.time),
+            back.txg,
+            back.discarded
+        )),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+fn went_back(name: &str, back: &WentBack) -> String {
+    format!(
+        "Pool {name} is read as it was at {} (txg {}).\nThe last {} seconds are left out.\n",
+        date::ctime(back.time),
+        back.txg,
+        back.discarded
+    )
 }
 
 /// `-o` takes properties and mount options; the latter have no '=' and mean nothing where nothing is mounted.

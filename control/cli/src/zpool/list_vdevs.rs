@@ -68,6 +68,7 @@ fn cell(vdev: &Vdev, column: &str, exact: bool) -> String {
             Some(n) => number::count(n, exact),
             None => none(),
         },
+        "expandsize" if vdev.expandable > 0 => number::count(vdev.expandable, exact),
         "allocated" => allocated.map_or_else(none, |n| number::count(n, exact)),
         "free" => {
             vdev.space.map_or_else(none, |(space, used)| number::count(space.saturating_sub(used), exact))

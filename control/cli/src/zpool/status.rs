@@ -74,6 +74,9 @@ fn config(pool: &Pool, root: &Vdev, args: &Status) -> String {
         "config:\n\n\t{:<width$}  {:<8} {:>5} {:>5} {:>5}\n",
         "NAME", "STATE", "READ", "WRITE", "CKSUM"
     );
+    if args.slow {
+        text.insert_str(text.len() - 1, "  SLOW");
+    }
     lines.line(&mut text, root, 0);
     let of_class = |class| root.children.iter().filter(move |t| is_of(t, class));
     of_class(Class::Normal).for_each(|top| lines.add(&mut text, top, 2));
@@ -116,6 +119,10 @@ impl Lines<'_> {
         if vdev.class != Some(Class::Spare) {
             for errors in [vdev.read_errors, vdev.write_errors, vdev.checksum_errors] {
                 *text += &format!(" {:>5}", number::count(errors, self.args.style.exact));
+            }
+            if self.args.slow {
+                let slow = vdev.is_leaf().then(|| number::count(vdev.slow_ios, self.args.style.exact));
+                *text += &format!(" {:>5}", slow.as_deref().unwrap_or("-"));
             }
         }
         if let Some(why) = &vdev.why {

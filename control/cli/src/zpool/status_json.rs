@@ -110,6 +110,9 @@ fn facts(vdev: &Vdev, pool: &Pool, args: &Status) -> Map<String, Json> {
         item.insert("read_errors".into(), count(vdev.read_errors));
         item.insert("write_errors".into(), count(vdev.write_errors));
         item.insert("checksum_errors".into(), count(vdev.checksum_errors));
+        if args.slow && vdev.is_leaf() {
+            item.insert("slow_ios".into(), count(vdev.slow_ios));
+        }
     }
     item
 }

@@ -267,7 +267,7 @@ fn asked() {
     let shown = home.run("zfs get prefetch,primarycache tank");
     assert!(shown.lines().any(|l| l.contains("prefetch") && l.ends_with("local, no effect here")), "{shown}");
     assert_eq!(home.run("zfs get -H -o source prefetch tank"), "local\n", "scripts read what OpenZFS prints");
-    assert!(home.fails("zpool set autoexpand=on tank", 1).contains("has no effect here"));
+    assert!(home.fails("zpool set listsnapshots=on tank", 1).contains("has no effect here"));
     assert!(home.fails("zfs set longname=on tank", 1).contains("needs the feature longname"));
     home.run("zpool set autotrim=on tank");
 }

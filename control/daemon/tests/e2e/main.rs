@@ -17,6 +17,8 @@
 //!   shell       the contexts of an appliance, and the tree of datasets that they leave
 //!   api         HTTPS: what drivers ask, users, and what strangers try
 //!   browser     the web page: used, photographed, and told of
+//!   sentences   what status says of devices, with the state that makes it true and the advice that ends it
+//!   shapes      pools that grow, are split, are called otherwise, and are read as they were
 //!   second      one second, as all tell it
 //!   alerts      what a webhook and syslog are told
 //!   sums        statistics of a workload that is known
@@ -52,6 +54,8 @@ mod offers;
 mod remote;
 mod rescue;
 mod second;
+mod sentences;
+mod shapes;
 mod shell;
 mod snapshots;
 mod sums;
@@ -68,6 +72,8 @@ fn main() -> ExitCode {
         group::trials(),
         commands::trials(),
         devices::trials(),
+        sentences::trials(),
+        shapes::trials(),
         exchange::trials(),
         golden::trials(),
         rescue::trials(),

@@ -41,9 +41,7 @@ impl PoolProp {
     pub fn effect(self) -> Effect {
         use PoolProp::*;
         match self {
-            Delegation | AutoReplace | AutoExpand | ListSnapshots | DedupDitto | DedupTableQuota => {
-                Effect::Never
-            }
+            Delegation | ListSnapshots | DedupDitto | DedupTableQuota => Effect::Never,
             // The home keeps its own list of pools.
             CacheFile => Effect::Later,
             _ => Effect::Acts,

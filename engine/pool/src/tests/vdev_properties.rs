@@ -57,3 +57,69 @@ fn a_device_whose_cache_is_said_to_be_safe_is_not_flushed_also_after_import() {
         pool.close().await.unwrap();
     });
 }
+
+/// Reads all of the volume from the devices, several times.
+async fn read_some(pool: &Pool, times: usize) {
+    for _ in 0..times {
+        pool.pipeline().cache().clear();
+        super::read_all(pool, VOLUME).await.unwrap();
+        world::sleep(std::time::Duration::from_secs(1)).await;
+    }
+}
+
+#[test]
+fn how_many_errors_are_too_many_is_as_it_was_set_also_after_import() {
+    let rig = Rig::new(Layout::Mirror, 2, 96 << 20);
+    let own = rig.clone();
+    rig.run(3, async move {
+        let pool = own.create().await;
+        let (top, leaves) = guids(&pool);
+        make_volume(&pool, VOLUME, 1 << 20).await;
+        fill(&pool, VOLUME, 1).await;
+        for (name, value) in [("io_n", "many"), ("io_n", "100001"), ("checksum_t", "-1"), ("slow_io_x", "1")]
+        {
+            assert!(pool.set_vdev_property(top, name, value).await.is_err(), "{name}={value}");
+        }
+        // 0 of the group is never; the second device has its own.
+        pool.set_vdev_property(top, "checksum_n", "0").await.unwrap();
+        pool.set_vdev_property(leaves[1], "checksum_n", "2").await.unwrap();
+        pool.set_vdev_property(leaves[1], "checksum_t", "3600").await.unwrap();
+        pool.export().await.unwrap();
+        drop(pool);
+        let pool = own.open(false).await.unwrap();
+        assert_eq!(pool.vdev_properties()[&leaves[1]]["checksum_n"], "2");
+        let rotten = sim::Fault { rot_ppm: 500_000, ..Default::default() };
+        for (i, expected) in [(0, vdev::State::Online), (1, vdev::State::Degraded)] {
+            own.disks.get(own.path(i)).unwrap().set_fault(rotten);
+            read_some(&pool, 20).await;
+            own.disks.get(own.path(i)).unwrap().set_fault(sim::Fault::default());
+            let (_, leaf) = pool.tree().find_leaf(leaves[i]).unwrap();
+            assert!(leaf.errors().checksum >= 10, "{i}");
+            assert_eq!(leaf.health().state, expected, "{i}");
+        }
+        super::verify(&pool).await;
+    });
+}
+
+#[test]
+fn a_device_that_is_slow_too_often_is_marked_when_that_was_asked_for() {
+    let rig = Rig::new(Layout::Mirror, 2, 96 << 20);
+    let own = rig.clone();
+    rig.run(4, async move {
+        let pool = own.create().await;
+        let (_, leaves) = guids(&pool);
+        make_volume(&pool, VOLUME, 1 << 20).await;
+        let slow = sim::Fault { delay: std::time::Duration::from_secs(31), ..Default::default() };
+        let leaf = |i: usize| pool.tree().find_leaf(leaves[i]).unwrap().1;
+        pool.set_vdev_property(leaves[1], "slow_io_n", "3").await.unwrap();
+        pool.set_vdev_property(leaves[1], "slow_io_t", "600").await.unwrap();
+        (0..2).for_each(|i| own.disks.get(own.path(i)).unwrap().set_fault(slow));
+        fill(&pool, VOLUME, 1).await;
+        (0..2).for_each(|i| own.disks.get(own.path(i)).unwrap().set_fault(sim::Fault::default()));
+        pool.sync().await.unwrap();
+        assert!(leaf(0).slow_operations() > 3 && leaf(1).slow_operations() > 3);
+        assert_eq!([0, 1].map(|i| leaf(i).health().state), [vdev::State::Online, vdev::State::Degraded]);
+        pool.clear(None).await.unwrap();
+        assert_eq!((leaf(1).slow_operations(), leaf(1).health().state), (0, vdev::State::Online));
+    });
+}

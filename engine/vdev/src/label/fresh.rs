@@ -116,6 +116,22 @@ async fn label_fresh(leaf: Arc<Leaf>, label: NvList) -> Result<()> {
     if write_config(leaf.clone(), label, (0..LABELS).collect()).await { Ok(()) } else { Err(failed()) }
 }
 
+/// Gives a device that left its pool the labels of another, of txg 0: until that pool's first commit no import takes the
+/// device for one. Its ring of uberblocks stays: by the newest of them it is read.
+///
+/// # Errors
+/// `Io` when no label could be written.
+pub async fn relabel(leaf: &Arc<Leaf>, root: &Spec, config: &PoolConfig) -> Result<()> {
+    let missing = || Error::corrupt("a device that is not in the configuration");
+    let top = root.top_of(leaf.guid()).ok_or_else(missing)?;
+    let own = root.find(leaf.guid()).ok_or_else(missing)?;
+    let label = PoolConfig { txg: Txg::NONE, ..config.clone() }.label(root, top, own);
+    match write_config(leaf.clone(), label, (0..LABELS).collect()).await {
+        true => Ok(()),
+        false => Err(Error::new(Kind::Io, "label").at(leaf.device())),
+    }
+}
+
 /// Releases the device of a vdev that left its pool.
 pub async fn wipe(leaf: &Arc<Leaf>) -> Result<()> {
     let Some(layout) = LabelLayout::new(leaf.psize()) else { return Ok(()) };

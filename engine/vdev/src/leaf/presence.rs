@@ -16,7 +16,6 @@ use crate::diagnosis::Verdict;
 use crate::label::read::Labels;
 use crate::{Aux, Health, State};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use units::{Guid, Result, Txg};
 use world::OpenMode;
 
@@ -80,8 +79,7 @@ impl Leaf {
                 inner.detail = Some(e.to_string());
             })?;
         }
-        self.errors.iter().for_each(|e| e.store(0, Ordering::Relaxed));
-        self.suspected.store(0, Ordering::Relaxed);
+        self.forget_errors();
         self.pardon();
         Ok(())
     }

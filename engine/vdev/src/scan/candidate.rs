@@ -2,6 +2,7 @@
 
 use super::Labelled;
 use crate::label::config::PoolConfig;
+use crate::label::read::Labels;
 use crate::vdev_type::Role;
 use crate::{Aux, Device, Health, Spec, State, VdevType};
 use ondisk::{NvList, PoolState};
@@ -17,6 +18,8 @@ pub struct Candidate {
     pub tree: Spec,
     /// Where its leaves are.
     pub devices: HashMap<Guid, Device>,
+    /// What the pool was called before, when a change of its guid was cut short: some labels say so still.
+    pub former: Option<Guid>,
     /// Spares and caches that were found; which pool they serve only the MOS knows.
     pub aux: Vec<(PoolState, Guid, Device)>,
 }
@@ -29,6 +32,7 @@ pub fn assemble(found: &[Labelled]) -> Vec<Candidate> {
     let mut pools: BTreeMap<Guid, Vec<(&Device, &NvList)>> = BTreeMap::new();
     let mut earlier: BTreeMap<Guid, Vec<(Guid, &Device)>> = BTreeMap::new();
     let mut aux = Vec::new();
+    let renamed: BTreeMap<Guid, Guid> = found.iter().filter_map(|l| renamed_pool(&l.labels)).collect();
     for Labelled { device, labels } in found {
         let (Some(owner), Some(config)) = (labels.owner(), labels.best(None)) else { continue };
         match (owner.state, owner.pool) {
@@ -36,6 +40,7 @@ pub fn assemble(found: &[Labelled]) -> Vec<Candidate> {
             // Labelled, but never part of a pool.
             (_, Some(_)) if owner.txg == Txg::NONE => {}
             (_, Some(pool)) => {
+                let pool = renamed.get(&pool).copied().unwrap_or(pool);
                 pools.entry(pool).or_default().push((device, config));
                 let guids = labels.valid.iter().filter_map(|(_, label)| label.guid("guid").ok());
                 earlier.entry(pool).or_default().extend(guids.map(|guid| (guid, device)));
@@ -45,11 +50,23 @@ pub fn assemble(found: &[Labelled]) -> Vec<Candidate> {
     }
     let candidates = pools.into_iter().filter_map(|(pool, labels)| {
         let earlier: Vec<_> = earlier.get(&pool).cloned().unwrap_or_default();
-        candidate(labels, &earlier, &aux).ok()
+        let former = renamed.iter().find(|(_, now)| **now == pool).map(|(former, _)| *former);
+        candidate(labels, &earlier, &aux).ok().map(|found| Candidate { former, ..found })
     });
     let mut candidates: Vec<Candidate> = candidates.collect();
     candidates.sort_by(|a, b| (&a.config.name, a.config.guid).cmp(&(&b.config.name, b.config.guid)));
     candidates
+}
+
+/// The pool that a device was part of by its older labels, and the same pool by its newest: its guid was being changed when a
+/// crash came between the labels. In another pool the device would have another guid.
+fn renamed_pool(labels: &Labels) -> Option<(Guid, Guid)> {
+    let newest = labels.best(None)?;
+    let of = |label: &NvList| Some((label.guid("pool_guid").ok()?, label.guid("guid").ok()?));
+    let (now, leaf) = of(newest)?;
+    let mut others = labels.valid.iter().filter_map(|(_, label)| of(label));
+    let (former, _) = others.find(|(pool, own)| *pool != now && *own == leaf)?;
+    Some((former, now))
 }
 
 /// `earlier` is what devices are called in their other labels: one that was written for a txg which was never reached may
@@ -83,7 +100,7 @@ fn candidate(
     let tops = tops.into_iter().map(|(id, (_, spec))| (id, spec)).collect();
     let mut tree = complete(newest, config.guid, tops);
     tree.set_paths(&devices);
-    Ok(Candidate { config, tree, devices, aux: aux.to_vec() })
+    Ok(Candidate { config, tree, devices, former: None, aux: aux.to_vec() })
 }
 
 /// The same leaf may be seen under several names: the one its pool last used is best, else the first.

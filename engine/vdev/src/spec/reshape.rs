@@ -172,6 +172,32 @@ impl Spec {
     }
 }
 
+impl Spec {
+    /// The tree of the pool `pool` that the devices `chosen` become, one of each mirror. A log device stays where it is: there
+    /// is a hole in its place.
+    ///
+    /// # Errors
+    /// `Invalid` when a top-level vdev is no mirror, or has none of the devices.
+    pub fn split(&self, chosen: &[Guid], pool: Guid) -> Result<Spec> {
+        let mut root = Spec { guid: pool, children: Vec::new(), ..self.clone() };
+        for top in &self.children {
+            if top.is_log() || top.vdev_type == VdevType::Hole {
+                root.children.push(Spec::hole(top.id.unwrap_or(0)));
+                continue;
+            }
+            let mut top = top.clone();
+            let at = top.children.iter().position(|c| c.is_leaf() && chosen.contains(&c.guid));
+            let at = at.filter(|_| top.vdev_type == VdevType::Mirror);
+            let at = at.ok_or_else(|| Error::invalid(format!("{} cannot be split", top.name())))?;
+            let mut side = top.children.remove(at);
+            side.id = top.id;
+            move_top(&mut top, &mut side);
+            root.children.push(side);
+        }
+        Ok(root)
+    }
+}
+
 /// A group around one vdev, in its place.
 fn over(mut child: Spec, how: VdevType, guid: Guid) -> Spec {
     let mut group = Spec { id: child.id, create_txg: child.create_txg, ..Spec::new(how, guid) };
@@ -317,6 +343,23 @@ mod tests {
         assert_eq!(tree.detach(Guid(10)).unwrap().unspared, Some(Guid(30)));
         assert_eq!(shape(&tree), "root(mirror(30 11))");
         assert!(!tree.find(Guid(30)).unwrap().is_spare());
+    }
+
+    #[test]
+    fn a_side_of_each_mirror_becomes_a_tree_of_its_own() {
+        let mut tree = root(group(VdevType::Mirror, 5, &[10, 11]));
+        let log = Spec { id: Some(1), is_log: Some(1), ..leaf(40) };
+        tree.children.push(log);
+        tree.children.push(Spec { id: Some(2), ..group(VdevType::Mirror, 6, &[12, 13]) });
+        let split = tree.split(&[Guid(11), Guid(12)], Guid(99)).unwrap();
+        assert_eq!(split.guid, Guid(99));
+        let tops: Vec<_> = split.children.iter().map(|t| (t.guid.0, t.vdev_type, t.id)).collect();
+        let expected =
+            [(11, VdevType::File, Some(0)), (0, VdevType::Hole, Some(1)), (12, VdevType::File, Some(2))];
+        assert_eq!(tops, expected);
+        check_top(&split);
+        assert!(tree.split(&[Guid(11)], Guid(99)).is_err(), "one of each mirror");
+        assert!(root(leaf(10)).split(&[Guid(10)], Guid(99)).is_err(), "a disk alone is no mirror");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The steps of one session.
 
-use super::{BLOCK, BLOCKS, EVER, Hurt, Run, VOLUME, content, for_ever, lock};
+use super::{BLOCK, BLOCKS, EVER, Hurt, Run, content, for_ever, lock};
 use ondisk::dsl::{ScanFunc, ScanState};
 use pool::{Offline, ScanStatus, Sweep};
 use sim::Fault;
@@ -71,7 +71,7 @@ impl Run {
     }
 
     /// A command was carried out, or refused with a reason.
-    fn told(&self, what: &str, result: Option<Result<()>>) -> Result<()> {
+    pub(super) fn told(&self, what: &str, result: Option<Result<()>>) -> Result<()> {
         let result = result.ok_or_else(|| for_ever().at(what).at(self.shape()))?;
         self.say(|| format!("{what}: {result:?}; {}", self.shape()));
         let mut known = lock(&self.known);
@@ -103,7 +103,7 @@ impl Run {
         // What cannot be relied upon is the only one that may be taken away then.
         let may_go = hurt.as_ref().is_none_or(|hurt| name == hurt.path);
         let pool = self.pool.clone();
-        match self.rng.below(if self.case.sweeps { 17 } else { 14 }) {
+        match self.rng.below(self.case.kinds_of_change()) {
             0..3 => {
                 let sides = spec.parent_of(guid).map_or(0, |group| group.children.len());
                 let Some(new) = self.free_disk().filter(|_| sides < SIDES_MAX) else { return Ok(()) };
@@ -137,6 +137,7 @@ impl Run {
             }
             13 => self.change_spares().await,
             14..17 => self.sweep(guid, &name).await,
+            17.. => self.reshape(guid, hurt.is_some()).await,
             _ => Ok(()),
         }
     }
@@ -193,9 +194,9 @@ impl Run {
     }
 
     async fn snapshot(&mut self) -> Result<()> {
-        let own = self.pool.dsl().snapshots(VOLUME).await?;
+        let own = self.pool.dsl().snapshots(&self.volume_name).await?;
         if own.len() < 4 && self.rng.below(3) > 0 {
-            let name = format!("{VOLUME}@{}", self.rng.next_u64());
+            let name = format!("{}@{}", self.volume_name, self.rng.next_u64());
             let taken =
                 timeout(EVER, self.pool.snapshot(vec![name], Vec::new())).await.ok_or_else(for_ever)?;
             return taken.map(drop).map_err(|e| e.at("snapshot"));

@@ -70,6 +70,8 @@ const PLACES_OF_POOLS: &[(&str, &str, &str)] = &[
     ("ashift", "control/appliance/src/pools/add.rs", "PoolProp::Ashift"),
     ("comment", "engine/pool/src/properties.rs", "PoolProp::Comment"),
     ("multihost", "engine/pool/src/multihost.rs", "PoolProp::MultiHost"),
+    ("autoreplace", "engine/pool/src/device_watch.rs", "PoolProp::AutoReplace"),
+    ("autoexpand", "engine/pool/src/device_watch.rs", "PoolProp::AutoExpand"),
     ("autotrim", "engine/pool/src/autotrim.rs", "PoolProp::AutoTrim"),
     ("compatibility", "engine/pool/src/properties.rs", "PoolProp::Compatibility"),
 ];
@@ -124,12 +126,7 @@ fn what_would_never_act_is_refused_and_its_default_is_not() {
         assert!(has_no_effect(name.as_str()), "{later} is kept, and shown so");
     }
     let of_pool = |name, text| pool_props::parse_setting(name, text, pool_props::When::Later);
-    for (name, text, default) in [
-        ("autoexpand", "on", "off"),
-        ("autoreplace", "on", "off"),
-        ("delegation", "off", "on"),
-        ("listsnapshots", "on", "off"),
-    ] {
+    for (name, text, default) in [("delegation", "off", "on"), ("listsnapshots", "on", "off")] {
         let error = of_pool(name, text).unwrap_err().to_string();
         assert!(error.contains("has no effect here"), "{error}");
         assert!(matches!(of_pool(name, default).unwrap(), PoolSetting::Native(..)));

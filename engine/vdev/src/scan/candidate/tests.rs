@@ -73,3 +73,16 @@ fn a_label_that_claims_too_many_vdevs_does_not_take_memory() {
     let pools = assemble(&[label(7, 5, 0, 1, u64::MAX)]);
     assert_eq!(pools[0].tree.children.len() as u64, TOPS_MAX);
 }
+
+/// A power cut between the labels of a txg that gave the pool another guid left two pools of half of the devices each.
+#[test]
+fn a_pool_whose_guid_was_being_changed_is_one_pool() {
+    let mut half = label(8, 6, 0, 1, 1);
+    half.labels.valid.extend(label(7, 5, 0, 1, 1).labels.valid.into_iter().map(|(_, config)| (1, config)));
+    let pools = assemble(&[half, label(7, 5, 0, 2, 1), label(9, 5, 0, 1, 1)]);
+    assert_eq!(
+        pools.iter().map(|p| (p.guid().0, p.former.map(|f| f.0))).collect::<Vec<_>>(),
+        [(8, Some(7)), (9, None)]
+    );
+    assert_eq!(pools[0].health(), Health::ONLINE, "both halves are its own");
+}
