@@ -11,6 +11,7 @@
 //!
 //! Not here: workloads on real devices (`workload`, `bench`).
 
+pub mod command;
 pub mod experiment;
 pub mod experiments;
 pub mod hardware;

@@ -70,9 +70,14 @@ impl Rig {
             tunables: self.tunables.clone(),
         })
         .await?;
-        let props = props.iter().map(|(name, value)| setting(content, name, value));
-        pool.create_dataset(DATASET, content, props.collect::<Result<_>>()?).await?;
+        self.add(&pool, DATASET, content, props).await?;
         Ok(pool)
+    }
+
+    /// One more dataset.
+    pub async fn add(&self, pool: &Pool, name: &str, content: Content, props: &[(&str, &str)]) -> Result<()> {
+        let props = props.iter().map(|(name, value)| setting(content, name, value));
+        pool.create_dataset(name, content, props.collect::<Result<_>>()?).await
     }
 
     /// The pool after an export and an import: with nothing in its cache.

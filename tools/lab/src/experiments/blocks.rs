@@ -14,6 +14,7 @@ use crate::hardware::drive::Drive;
 use crate::models::{DISK_7200, LARGE_BLOCKS_2015};
 use crate::parameters::Parameters;
 use crate::rig::{DATASET, Rig, in_lab};
+use futures_util::future::try_join_all;
 use pool::Content;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +22,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tunables::Tunable;
 use units::{Error, Result, pretty_size};
 use vdev::Layout;
-use world::sync::Notify;
 use world::{Buf, Disk};
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -131,25 +131,33 @@ fn rate(
         let pool = rig.again(pool).await?;
         let volume = pool.open_volume(DATASET).await?;
         let begun = world::now();
-        // Readers go on until the time is over, so that the queue is as deep at the end as before.
+        // Readers go on until the time is over, so that the queue is as deep at the end as before; a request counts block by
+        // block, so that those under way at the end do not weigh in a run that is short.
         let until = begun.after(std::time::Duration::from_secs_f64(seconds));
-        let (done, changed) = (Arc::new(AtomicU64::new(0)), Notify::new());
+        let done = Arc::new(AtomicU64::new(0));
         for _ in 0..readers {
-            let (volume, done, changed) = (volume.clone(), done.clone(), changed.clone());
+            let (volume, done) = (volume.clone(), done.clone());
             drop(world::spawn(async move {
                 while world::now() < until {
                     let at = world::random_u64() % (size / request) * request;
-                    volume.read(at, request).await?;
-                    if world::now() <= until {
-                        done.fetch_add(1, Ordering::Relaxed);
-                    }
+                    let piece = request.min(block);
+                    let pieces = (0..request / piece).map(|i| {
+                        let (volume, done) = (&volume, &done);
+                        async move {
+                            volume.read(at + i * piece, piece).await?;
+                            if world::now() <= until {
+                                done.fetch_add(piece, Ordering::Relaxed);
+                            }
+                            Ok::<_, Error>(())
+                        }
+                    });
+                    try_join_all(pieces).await?;
                 }
-                changed.notify_all();
                 Ok::<_, Error>(())
             }));
         }
         world::sleep_until(until).await;
-        let bytes = done.load(Ordering::Relaxed) * request;
+        let bytes = done.load(Ordering::Relaxed);
         if bytes == 0 {
             return Err(Error::invalid("the scale is too small: no read was done in the time"));
         }

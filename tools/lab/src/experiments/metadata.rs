@@ -118,7 +118,9 @@ fn one(parameters: &Parameters, ask: &Ask, way: Way, cost: &str) -> Result<Seen>
     let above = parameters.get("above");
     let time = |key: &str| Duration::from_secs_f64((parameters.get(&format!("{cost}-{key}")) + above) / 1e6);
     let (create, destroy) = (time("create"), time("destroy"));
-    let value = vec![0xa5u8; parameters.count("value") as usize];
+    // Chance does not compress: a value that did would need no block of its own.
+    let mut rng = sim::Rng::new(ask.seed);
+    let value: Vec<u8> = (0..parameters.count("value")).map(|_| rng.next_u64() as u8).collect();
     in_lab(ask.seed, &devices, async move {
         let rig = Rig::new(Layout::Mirror, paths.chunks(2).map(<[PathBuf]>::to_vec).collect(), CACHE);
         let content = Content::FileSystem(Default::default());

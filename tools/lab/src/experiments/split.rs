@@ -90,29 +90,36 @@ fn rate(parameters: &Parameters, ask: &Ask, split: f64) -> Result<f64> {
         let rig = Rig::new(layout, paths.chunks(width).map(<[PathBuf]>::to_vec).collect(), 4 * luns * LUN);
         rig.set(Tunable::ZilWholeBlocksOnly, parameters.count("whole-blocks-only"))?;
         rig.set(Tunable::DirtyDataMax, (parameters.get("dirty-max") * 1048576.0 * run_share) as u64)?;
-        let size = luns * LUN;
-        let sync = if parameters.is_on("write-cache-off") { "always" } else { "standard" };
-        let content = Content::Volume { size, block_size: BLOCK };
-        let pool = rig.create(content, &[("compression", "off"), ("sync", "standard")]).await?;
-        let volume = pool.open_volume(DATASET).await?;
+        let durable = parameters.is_on("write-cache-off");
+        let content = Content::Volume { size: LUN, block_size: BLOCK };
+        let props = [("compression", "off")];
+        let pool = rig.create(content, &props).await?;
         let payload = Buf::copy_from(&vec![0x5a; BLOCK as usize]);
-        for at in (0..size).step_by(BLOCK as usize) {
-            volume.write(at, payload.clone()).await?;
+        // Each LUN has an intent log of its own.
+        let mut volumes = vec![pool.open_volume(DATASET).await?];
+        for n in 1..luns {
+            let name = format!("{DATASET}{n}");
+            rig.add(&pool, &name, content, &props).await?;
+            volumes.push(pool.open_volume(&name).await?);
+        }
+        for volume in &volumes {
+            for at in (0..LUN).step_by(BLOCK as usize) {
+                volume.write(at, payload.clone()).await?;
+            }
         }
         pool.sync().await?;
-        let durable = sync == "always";
         let moved = Arc::new(AtomicU64::new(0));
         let (from, to) = (world::now().after(WARM), world::now().after(WARM + measured));
         let cursors: Arc<Vec<AtomicU64>> = Arc::new((0..luns).map(|_| AtomicU64::new(0)).collect());
         let read_percent = parameters.count("read-percent");
         let one = |thread: usize| {
-            let (volume, link, payload) = (volume.clone(), link.clone(), payload.clone());
+            let lun = thread % luns as usize;
+            let (volume, link, payload) = (volumes[lun].clone(), link.clone(), payload.clone());
             let (moved, cursors) = (moved.clone(), cursors.clone());
             async move {
-                let lun = thread % luns as usize;
                 while world::now() < to {
                     // One sequential stream for each LUN, shared by its threads.
-                    let at = cursors[lun].fetch_add(BLOCK, Ordering::Relaxed) % LUN + lun as u64 * LUN;
+                    let at = cursors[lun].fetch_add(BLOCK, Ordering::Relaxed) % LUN;
                     let reads = world::random_u64() % 100 < read_percent;
                     let piece = |range: std::ops::Range<u64>| {
                         let (volume, link, payload) = (&volume, &link, &payload);
@@ -141,7 +148,7 @@ fn rate(parameters: &Parameters, ask: &Ask, split: f64) -> Result<f64> {
         };
         try_join_all((0..threads).map(|thread| world::spawn(one(thread)))).await?;
         let bytes = moved.load(Ordering::Relaxed) as f64;
-        drop(volume);
+        drop(volumes);
         pool.export().await?;
         Ok(bytes / measured.as_secs_f64() / 1e9 / run_share)
     })

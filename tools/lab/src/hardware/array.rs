@@ -39,6 +39,7 @@ struct Inner {
     segment: u64,
     cache: u64,
     hit: f64,
+    command: f64,
     port: f64,
     obeys_flush: bool,
     state: Mutex<State>,
@@ -67,6 +68,7 @@ impl Array {
             segment: (get("segment") * 1024.0) as u64,
             cache: (get("cache") * 1048576.0) as u64,
             hit: get("write-hit") / 1e3,
+            command: get("command") / 1e3,
             port: get("port") * 1e6,
             obeys_flush: get("obeys-flush") != 0.0,
             state: Mutex::default(),
@@ -105,7 +107,7 @@ impl Inner {
         (data as usize, parity as usize, row * self.segment + within)
     }
 
-    fn command(&self, disk: usize, offset: u64, len: u64, is_write: bool) -> impl Future<Output = ()> {
+    fn member(&self, disk: usize, offset: u64, len: u64, is_write: bool) -> impl Future<Output = ()> {
         let done = self.spindles[disk].submit(Command { offset, len, is_write, is_background: false });
         async move {
             let _ = done.await;
@@ -117,9 +119,9 @@ impl Inner {
         let (first, second, at) = self.place(offset);
         // A full segment is written with its whole stripe, whose parity needs nothing old.
         if self.is_raid5 && len < self.segment {
-            join_all([first, second].map(|disk| self.command(disk, at, len, false))).await;
+            join_all([first, second].map(|disk| self.member(disk, at, len, false))).await;
         }
-        join_all([first, second].map(|disk| self.command(disk, at, len, true))).await;
+        join_all([first, second].map(|disk| self.member(disk, at, len, true))).await;
     }
 
     fn through_port(&self, len: u64, least: f64) -> f64 {
@@ -155,12 +157,12 @@ impl Inner {
             while at < offset + len {
                 let end = ((at / self.segment + 1) * self.segment).min(offset + len);
                 let (disk, _, place) = self.place(at);
-                pieces.push(self.command(disk, place, end - at, false));
+                pieces.push(self.member(disk, place, end - at, false));
                 at = end;
             }
             join_all(pieces).await;
         }
-        let arrives = self.through_port(len, self.hit);
+        let arrives = self.through_port(len, self.command);
         world::sleep_until(instant(arrives)).await;
         Ok(())
     }
@@ -176,7 +178,7 @@ impl Inner {
             self.changed.until(|| self.lock().dirty.is_clean(mark).then_some(())).await;
             self.lock().flushing -= 1;
         }
-        let arrives = self.through_port(0, self.hit);
+        let arrives = self.through_port(0, self.command);
         world::sleep_until(instant(arrives)).await;
     }
 
@@ -221,6 +223,7 @@ impl Disk for Array {
     }
 
     fn read(&self, offset: u64, mut buf: IoBuf) -> Pending<(IoBuf, io::Result<()>)> {
+        super::count();
         let this = self.0.clone();
         Box::pin(async move {
             let result = this.read(offset, buf.len() as u64).await;
@@ -232,10 +235,12 @@ impl Disk for Array {
     }
 
     fn write(&self, offset: u64, parts: Vec<Buf>) -> Pending<io::Result<()>> {
+        super::count();
         Box::pin(world::spawn(self.0.clone().write(offset, parts)))
     }
 
     fn flush(&self) -> Pending<io::Result<()>> {
+        super::count();
         let this = self.0.clone();
         Box::pin(async move {
             this.flush().await;

@@ -179,6 +179,7 @@ impl Disk for Drive {
     }
 
     fn read(&self, offset: u64, mut buf: IoBuf) -> Pending<(IoBuf, io::Result<()>)> {
+        super::count();
         let this = self.0.clone();
         Box::pin(async move {
             let result = this.read(offset, buf.len() as u64).await;
@@ -190,11 +191,13 @@ impl Disk for Drive {
     }
 
     fn write(&self, offset: u64, parts: Vec<Buf>) -> Pending<io::Result<()>> {
+        super::count();
         // The disk goes on with a write whose waiter is gone.
         Box::pin(world::spawn(self.0.clone().write(offset, parts)))
     }
 
     fn flush(&self) -> Pending<io::Result<()>> {
+        super::count();
         let this = self.0.clone();
         Box::pin(async move {
             this.flush().await;

@@ -140,6 +140,7 @@ impl Disk for Flash {
     }
 
     fn read(&self, offset: u64, mut buf: IoBuf) -> Pending<(IoBuf, io::Result<()>)> {
+        super::count();
         let this = self.0.clone();
         if let Err(e) = super::check(this.size, offset, buf.len() as u64) {
             return Box::pin(async move { (buf, Err(e)) });
@@ -153,6 +154,7 @@ impl Disk for Flash {
     }
 
     fn write(&self, offset: u64, parts: Vec<Buf>) -> Pending<io::Result<()>> {
+        super::count();
         let this = self.0.clone();
         let len = parts.iter().map(|part| part.len() as u64).sum();
         if let Err(e) = super::check(this.size, offset, len) {
@@ -167,6 +169,7 @@ impl Disk for Flash {
     }
 
     fn flush(&self) -> Pending<io::Result<()>> {
+        super::count();
         let done = self.0.flush_until();
         Box::pin(async move {
             world::sleep_until(instant(done)).await;
