@@ -9,7 +9,7 @@
 //!           │  cp  tar                  files, without mounting anything
 //!           ├─ shell                    the contexts of an appliance
 //!           ├─ top    calc   doctor     performance: what goes on, its arithmetic, what to change
-//!           ├─ inspect   bench          tools
+//!           ├─ inspect   bench   lab    tools
 //!           └─ completions   man   help
 //! ```
 //!
@@ -19,6 +19,7 @@ pub mod calc;
 pub mod changes;
 pub mod doctor;
 mod examples;
+pub mod lab;
 pub mod rescue;
 pub mod shell;
 mod sort;
@@ -110,6 +111,8 @@ pub enum Command {
     Inspect(tools::Inspect),
     /// Measure the engine beside what it is compared with
     Bench(tools::Bench),
+    /// Show what a change would bring: the engine on modelled hardware, in virtual time
+    Lab(lab::Lab),
     /// Print completions for a shell
     Completions {
         /// For which

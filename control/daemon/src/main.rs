@@ -13,7 +13,8 @@
 //!                  ├─ ls, stat, find,
 //!                  │  cat, cp, tar ──▶ rescue: files of a pool that is only read
 //!                  ├─ doctor ────────▶ doctor: that daemon's facts, or a file of facts
-//!                  ├─ inspect, bench ▶ tools: no appliance at all
+//!                  ├─ inspect, bench,
+//!                  │  lab ───────────▶ tools, lab: no appliance at all
 //!                  └─ completions, man, help
 //! ```
 //!
@@ -21,6 +22,7 @@
 
 mod doctor;
 mod kept;
+mod lab;
 mod local;
 mod log;
 mod manager;
@@ -131,6 +133,7 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
         Command::Doctor(args) => doctor::run(home, args, line),
         Command::Inspect(args) => tools::inspect(args),
         Command::Bench(args) => tools::bench(home, args),
+        Command::Lab(args) => lab::run(args),
     }
 }
 

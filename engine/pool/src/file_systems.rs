@@ -14,6 +14,7 @@ use dsl::props::write::{DnodeSize, PoolCan, WritePolicy};
 use dsl::{Dataset, Dsl, Found};
 use ondisk::{Feature, ObjsetType};
 use std::collections::{BTreeMap, BTreeSet};
+use tunables::{Tunable, Tunables};
 use units::{Error, Kind, ObjectId, Result, Txg};
 use zpl::{
     Accounting, AclInherit, AclMode, AclType, Atime, FileSystem, Settings, WeakFileSystem, WriteOptions,
@@ -149,6 +150,7 @@ impl Pool {
                 _ => Xattrs::Attribute,
             },
             dnode_size,
+            indirect_shift: default_indirect_shift(&self.0.tunables),
             logs_xattrs: features.is_enabled(Feature::ZilSaXattr),
             long_names: n(Prop::LongName) != 0 && features.is_enabled(Feature::Longname),
             atime: match (n(Prop::Atime), n(Prop::Relatime)) {
@@ -180,6 +182,11 @@ impl Pool {
             ],
         }
     }
+}
+
+/// `zfs_default_ibs`.
+pub(crate) fn default_indirect_shift(tunables: &Tunables) -> u8 {
+    tunables.get(Tunable::DefaultIndirectShift) as u8
 }
 
 /// What a new file system counts, by what the pool can.

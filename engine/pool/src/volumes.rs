@@ -1,6 +1,6 @@
 //! Datasets with something in them: making them, and opening volumes. File systems are opened in `file_systems.rs`.
 
-use crate::file_systems::accounting;
+use crate::file_systems::{accounting, default_indirect_shift};
 use crate::pool::Pool;
 use dmu::Tx;
 use dsl::NewDataset;
@@ -52,7 +52,8 @@ impl Pool {
                 zpl::create(dataset.objset(), tx, new).await
             }
             Content::Volume { size, block_size } => {
-                zvol::create(dataset.objset(), tx, size, block_size).await
+                let shift = default_indirect_shift(&self.0.tunables);
+                zvol::create(dataset.objset(), tx, size, block_size, shift).await
             }
         }
     }

@@ -153,8 +153,12 @@ table! {
         "Writes up to this size are copied into the log's memory at once; larger ones are read again at commit.";
     ImmediateWriteSize "zfs_immediate_write_sz" Bytes 32768 in (0, LARGEST_BLOCK),
         "Larger writes go to their place in the pool, and the log only points to them.";
+    ZilWholeBlocksOnly "zil_whole_blocks_only" Switch 0 in SWITCH,
+        "The log points only to blocks that a write covers as a whole, as in 2013; parts are copied into it, however large.";
     CommitTimeoutPercent "zfs_commit_timeout_pct" Percent 10 in (0, 1000),
         "How long a log block stays open for company, of the time that the last one took to write.";
+    DefaultIndirectShift "zfs_default_ibs" Count 17 in (12, 17),
+        "Indirect blocks of new volumes, and of new files of file systems opened from now on, are 2 to the power of this.";
     TxgTimeout "zfs_txg_timeout" Seconds 5 in (1, 86400),
         "A transaction group is synced when it is this old.";
     SlowIo "zio_slow_io_ms" Milliseconds 30000 in (1, 86_400_000),

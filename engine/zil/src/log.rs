@@ -186,16 +186,21 @@ impl Log {
         }
         let size = object.block_size();
         let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        if self.points(len, size, soon) {
+        if self.points(offset, len, size, soon) {
             self.push(tx, by_block(tx, object, size, offset, len));
         } else {
             self.push(tx, [whole(tx, object, size, offset, parts)]);
         }
     }
 
-    /// Whether a write of `len` bytes into blocks of `size` is logged by pointer.
-    fn points(&self, len: u64, size: u64, soon: bool) -> bool {
-        let is_large = len >= self.settings().immediate_write_size && (len >= size / 2 || !soon);
+    /// Whether a write of `len` bytes at `offset` into blocks of `size` is logged by pointer.
+    fn points(&self, offset: u64, len: u64, size: u64, soon: bool) -> bool {
+        let settings = self.settings();
+        let is_large = match settings.whole_blocks_only {
+            true if !(offset.is_multiple_of(size) && len.is_multiple_of(size)) => return false,
+            true => size > settings.immediate_write_size,
+            false => len >= settings.immediate_write_size && (len >= size / 2 || !soon),
+        };
         let has_log_devices = self.0.store.has_log_devices();
         self.0.objset.policy().logbias_throughput || is_large && !has_log_devices
     }

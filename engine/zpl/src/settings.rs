@@ -68,6 +68,8 @@ pub struct Settings {
     pub xattr: Xattrs,
     /// Of the dnodes of new files, in bytes: a multiple of 512 up to 16 KiB; `dnodesize=legacy` is 512.
     pub dnode_size: u16,
+    /// Indirect blocks of new files are 2 to the power of this, in bytes.
+    pub indirect_shift: u8,
     /// The log may have records of extended attributes in dnodes: the pool has the feature `zilsaxattr`.
     pub logs_xattrs: bool,
     /// Names of up to 1023 bytes may be made.
@@ -99,6 +101,7 @@ impl Default for Settings {
             record_size: 128 << 10,
             xattr: Xattrs::Attribute,
             dnode_size: 512,
+            indirect_shift: 17,
             logs_xattrs: false,
             long_names: false,
             atime: Atime::Relative,

@@ -23,10 +23,12 @@ pub fn check(size: u64, block_size: u64) -> Result<()> {
     Ok(())
 }
 
-/// Fills an object set that was just created with a volume of `size` bytes in blocks of `block_size`.
-pub async fn create(set: &ObjSet, tx: &Tx, size: u64, block_size: u64) -> Result<()> {
+/// Fills an object set that was just created with a volume of `size` bytes in blocks of `block_size`, and indirect blocks
+/// of 2 to the power of `indirect_shift`.
+pub async fn create(set: &ObjSet, tx: &Tx, size: u64, block_size: u64, indirect_shift: u8) -> Result<()> {
     check(size, block_size)?;
-    set.claim(tx, DATA, &NewObject::new(ObjectType::ZVOL, block_size as u32))?;
+    let data = NewObject::new(ObjectType::ZVOL, block_size as u32).with_indirect_shift(indirect_shift);
+    set.claim(tx, DATA, &data)?;
     let properties = set.claim(tx, PROPERTIES, &NewObject::new(ObjectType::ZVOL_PROP, 512))?;
     let properties = Zap::format(properties, tx, Options::default(), world::random_u64())?;
     properties.insert(tx, SIZE, Value::from(size)).await

@@ -23,7 +23,7 @@ fn with_volume<F: Future<Output = ()> + Send + 'static>(
         let txgs = Txgs::new(Txg(9), &Tunables::default());
         let set =
             ObjSet::create(Arc::new(MemStore::new()), ObjsetId(54), ObjsetType::Zvol, Policy::mos(), Txg(10));
-        create(&set, &Tx::syncing(Txg(10)), SIZE, BLOCK).await.unwrap();
+        create(&set, &Tx::syncing(Txg(10)), SIZE, BLOCK, 17).await.unwrap();
         let (syncing, owner) = (set.clone(), txgs.clone());
         let sync = world::spawn(async move {
             while let Some(txg) = owner.next_to_sync().await {

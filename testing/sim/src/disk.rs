@@ -27,6 +27,8 @@ pub struct Disks(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     disks: Mutex<BTreeMap<PathBuf, Arc<SimDisk>>>,
+    /// Disks that others model; neither forks nor power cuts know them.
+    attached: Mutex<BTreeMap<PathBuf, Arc<dyn Disk>>>,
     flushes: Counted,
     writes: Counted,
     cut: AtomicBool,
@@ -112,6 +114,11 @@ impl Disks {
         self.insert(path.into(), state)
     }
 
+    /// Adds a disk that the caller models, in the time of the run. It is outside of what is forked, cut and printed here.
+    pub fn attach(&self, disk: Arc<dyn Disk>) {
+        lock(&self.0.attached).insert(disk.path().to_path_buf(), disk);
+    }
+
     fn insert(&self, path: PathBuf, state: State) -> DiskHandle {
         let disk = Arc::new(SimDisk { path: path.clone(), state: Mutex::new(state) });
         lock(&self.0.disks).insert(path, disk.clone());
@@ -123,6 +130,7 @@ impl Disks {
     }
 
     pub fn remove(&self, path: impl AsRef<Path>) {
+        lock(&self.0.attached).remove(path.as_ref());
         lock(&self.0.disks).remove(path.as_ref());
     }
 
@@ -210,6 +218,9 @@ impl Disks {
     }
 
     pub(crate) fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn Disk>> {
+        if let Some(attached) = lock(&self.0.attached).get(path) {
+            return Ok(attached.clone());
+        }
         let disk = lock(&self.0.disks).get(path).cloned().ok_or(io::ErrorKind::NotFound)?;
         let unplugged = {
             let mut state = lock(&disk.state);
@@ -229,7 +240,9 @@ impl Disks {
     }
 
     pub(crate) fn list(&self, dir: &Path) -> Vec<PathBuf> {
-        lock(&self.0.disks).keys().filter(|p| p.parent() == Some(dir)).cloned().collect()
+        let (disks, attached) = (lock(&self.0.disks), lock(&self.0.attached));
+        let all: std::collections::BTreeSet<&PathBuf> = disks.keys().chain(attached.keys()).collect();
+        all.into_iter().filter(|path| path.parent() == Some(dir)).cloned().collect()
     }
 }
 

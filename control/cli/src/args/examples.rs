@@ -67,6 +67,16 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("doctor generate multipath", &["cenote doctor generate multipath --vendor SUN"]),
     ("doctor generate fstab", &["cenote doctor generate fstab /dev/mapper/mpatha /mysql/san/innodb-data"]),
     ("doctor generate mysql", &["cenote doctor generate mysql --block 16K"]),
+    ("lab list", &["cenote lab list"]),
+    ("lab parameters", &["cenote lab parameters"]),
+    (
+        "lab run",
+        &[
+            "cenote lab run filesync --scale 0.1",
+            "cenote lab run --all",
+            "cenote lab run filesync --sensitivity -j",
+        ],
+    ),
     ("bench engine", &["cenote bench engine", "cenote bench engine --dir /dev/shm --size 1G --seconds 5"]),
     ("bench serve", &["cenote bench serve /tmp/nbd.sock /dev/shm 512M 16K"]),
     ("bench iscsi", &["cenote bench iscsi", "cenote bench iscsi /dev/shm --seconds 1 --rounds 1"]),

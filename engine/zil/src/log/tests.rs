@@ -151,6 +151,31 @@ fn large_writes_go_to_their_place_and_the_setting_says_what_is_large() {
 }
 
 #[test]
+fn where_only_whole_blocks_are_pointed_to_parts_are_copied() {
+    Rig::run(13, Trouble::default(), |rig| async move {
+        rig.write(0, vec![1; 512], true).await;
+        rig.commit().await;
+        rig.tunables.set(Tunable::ZilWholeBlocksOnly, 1).unwrap();
+        rig.tunables.set(Tunable::ImmediateWriteSize, BLOCK / 2).unwrap();
+        rig.write(0, vec![1; 32 << 10], true).await;
+        rig.commit().await;
+        assert_eq!(rig.log.stats().indirect, (32 << 10) / BLOCK);
+        for (offset, len) in [(512, 32 << 10), (0, (32 << 10) + 512)] {
+            rig.write(offset, vec![2; len], true).await;
+            rig.commit().await;
+        }
+        assert_eq!(rig.log.stats().indirect, (32 << 10) / BLOCK, "parts of blocks are copied");
+        // No block is larger than this.
+        rig.tunables.set(Tunable::ImmediateWriteSize, BLOCK).unwrap();
+        rig.write(0, vec![1; 32 << 10], true).await;
+        rig.commit().await;
+        assert_eq!(rig.log.stats().indirect, (32 << 10) / BLOCK);
+        rig.over();
+        rig.leave().await;
+    });
+}
+
+#[test]
 fn with_log_devices_nothing_is_large_and_a_commit_of_very_much_lets_others_go_first() {
     Rig::run(12, Trouble { slog: true, ..Trouble::default() }, |rig| async move {
         rig.tunables.set(Tunable::ZilSlogBulk, 100 << 10).unwrap();

@@ -260,7 +260,9 @@ impl FileSystem {
             FileKind::Directory => ObjectType::DIRECTORY_CONTENTS,
             _ => ObjectType::PLAIN_FILE_CONTENTS,
         };
-        let mut object = NewObject::new(content, 512).with_bonus(ObjectType::SA, encoded.bonus);
+        let mut object = NewObject::new(content, 512)
+            .with_bonus(ObjectType::SA, encoded.bonus)
+            .with_indirect_shift(self.settings().indirect_shift);
         object.slots = plan.slots;
         let object = match plan.born {
             Some(born) => self.0.set.claim_free(tx, born.object, &object).await?,

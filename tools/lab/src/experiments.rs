@@ -1,0 +1,26 @@
+//! The experiments, one file each: what a document measured before and after a change, on modelled hardware.
+
+mod blocks;
+mod elevator;
+mod filesync;
+mod metadata;
+mod split;
+mod warm_up;
+
+use crate::experiment::Experiment;
+
+/// In the order of the table.
+pub const ALL: &[Experiment] = &[
+    filesync::EXPERIMENT,
+    split::EXPERIMENT,
+    blocks::EXPERIMENT,
+    blocks::CURVE,
+    metadata::EXPERIMENT,
+    warm_up::EXPERIMENT,
+    elevator::EXPERIMENT,
+];
+
+/// The one of this name.
+pub fn find(name: &str) -> Option<&'static Experiment> {
+    ALL.iter().find(|one| one.name == name)
+}

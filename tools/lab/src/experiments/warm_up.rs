@@ -1,0 +1,133 @@
+//! How fast cache devices fill, at the rate of then and at the one that the document advises.
+//!
+//! ```text
+//!   readers at random ─▶ memory (too small) ─▶ disks          the feed copies what is about to leave memory,
+//!                             └▶ cache device ◀── feed        so many bytes in each second
+//! ```
+//!
+//! Rates, disks and readers are those of the real machine; what is made smaller are memory and data, as far as a pass of the
+//! feed stays a part of memory. So the run shows the rate that is reached, and the time follows from the real size.
+
+use crate::experiment::{Ask, Better, Experiment, Pair, Row, Said};
+use crate::hardware::drive::Drive;
+use crate::hardware::flash::Flash;
+use crate::models::{DISK_7200, SSD_SATA, WARM_UP};
+use crate::parameters::Parameters;
+use crate::rig::{DATASET, Rig, in_lab};
+use pool::{Content, Pool};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tunables::Tunable;
+use units::Result;
+use vdev::{AuxKind, Layout, NewLeaf};
+use world::{Buf, Disk};
+
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "warm-up",
+    about: "S1, 2011: cache devices of 700 GB are filled at 8 MB/s at most; the document advises 166 MB/s",
+    modelled: "140 disks of 7200 rpm in mirrors, a cache device of flash, readers at random; cache, feed and the cache \
+               device's ring are the engine's",
+    remark: "The document gives rates and no times: 700 GB take 23 hours at 8 MiB/s and 1.2 at 166 MB/s. A feed is no faster \
+             than memory is turned over: with 20 readers the disks are the bound, long before 166 MB/s.",
+    parameters: || Parameters::of(&[WARM_UP, DISK_7200, SSD_SATA]),
+    run,
+};
+
+/// Data and memory of the run: a pass at the advised rate, with its headroom, is a part of this memory.
+const SET: u64 = 2 << 30;
+const MEMORY: u64 = 640 << 20;
+const WARM: f64 = 2.0;
+const MEASURED: f64 = 8.0;
+
+/// How the feed is set.
+#[derive(Clone, Copy)]
+struct Feed {
+    rate: f64,
+    headroom: u64,
+    again: bool,
+}
+
+fn run(parameters: &Parameters, ask: &Ask) -> Result<Vec<Row>> {
+    let headroom = parameters.count("headroom-then");
+    let feed = |rate| Feed { rate, headroom, again: false };
+    let then = feed(parameters.get("feed-then") * 1048576.0);
+    let advised = feed(parameters.get("feed-advised") * 1e6);
+    let today = Feed { rate: 33_554_432.0, headroom: 8, again: true };
+    let (few, many) = (parameters.count("readers"), 2000);
+    let [slow, fast] = [one(parameters, ask, then, few)?, one(parameters, ask, advised, few)?];
+    let slow_many = one(parameters, ask, then, many)?;
+    let [fast_many, today_many] = [one(parameters, ask, advised, many)?, one(parameters, ask, today, many)?];
+    let row = |case: String, before, after, said| Row {
+        case,
+        unit: "MB/s",
+        better: Better::More,
+        lab: Pair { before, after },
+        said,
+    };
+    let document = Said::Both(Pair { before: then.rate / 1e6, after: advised.rate / 1e6 });
+    Ok(vec![
+        row(format!("8 MiB/s, 166 MB/s; {many} readers"), slow_many, fast_many, document),
+        row(format!("8 MiB/s, 166 MB/s; {few} readers"), slow, fast, document),
+        row(format!("8 MiB/s, today's defaults; {many} readers"), slow_many, today_many, Said::Nothing),
+    ])
+}
+
+/// MB/s that reach the cache device.
+fn one(parameters: &Parameters, ask: &Ask, feed: Feed, readers: u64) -> Result<f64> {
+    let record = parameters.count("record") << 10;
+    let set = (SET as f64 * ask.scale) as u64 / record * record;
+    let memory = (MEMORY as f64 * ask.scale) as u64;
+    let disks = parameters.count("disks") as usize / 2 * 2;
+    let paths: Vec<PathBuf> = (0..disks).map(|i| format!("/lab/disk{i:03}").into()).collect();
+    let cache_path = Path::new("/lab/cache");
+    // A little data stands for disks that are full: the arms move as far.
+    let mut devices: Vec<Arc<dyn Disk>> = paths
+        .iter()
+        .map(|path| -> Arc<dyn Disk> { Arc::new(Drive::new(path, u64::MAX, parameters, "disk-", 1024)) })
+        .collect();
+    // A ring frees whole blocks: nothing is written more than once.
+    let ring = parameters.with("ssd-random-writes", 0.0);
+    devices.push(Arc::new(Flash::new(cache_path, 64 << 30, &ring, "ssd-")));
+    in_lab(ask.seed, &devices, async move {
+        let groups = paths.chunks(2).map(<[PathBuf]>::to_vec).collect();
+        let rig = Rig::new(Layout::Mirror, groups, memory);
+        rig.set(Tunable::L2WriteMax, feed.rate as u64)?;
+        rig.set(Tunable::L2WriteBoost, 0)?;
+        rig.set(Tunable::L2Headroom, feed.headroom)?;
+        rig.set(Tunable::L2FeedAgain, feed.again.into())?;
+        rig.set(Tunable::L2RebuildMinSize, u64::MAX)?;
+        let content = Content::Volume { size: set, block_size: record };
+        let pool = rig.create(content, &[("compression", "off")]).await?;
+        fill(&pool, set, record).await?;
+        pool.add_side_devices(AuxKind::Cache, &[NewLeaf::look_at(cache_path)?]).await?;
+        let volume = pool.open_volume(DATASET).await?;
+        for _ in 0..readers {
+            let volume = volume.clone();
+            drop(world::spawn(async move {
+                loop {
+                    let at = world::random_u64() % (set / record) * record;
+                    if volume.read(at, record).await.is_err() {
+                        return;
+                    }
+                }
+            }));
+        }
+        world::sleep(Duration::from_secs_f64(WARM)).await;
+        let written = || pool.pipeline().second_level().stats().counted.written_bytes;
+        let before = written();
+        world::sleep(Duration::from_secs_f64(MEASURED)).await;
+        Ok((written() - before) as f64 / MEASURED / 1e6)
+    })
+}
+
+async fn fill(pool: &Pool, set: u64, record: u64) -> Result<()> {
+    let volume = pool.open_volume(DATASET).await?;
+    for n in 0..set / record {
+        // Pages of one word each: they take no room in the lab, and differ from block to block.
+        let word = (n + 1).to_le_bytes();
+        let block: Vec<u8> = word.iter().copied().cycle().take(record as usize).collect();
+        volume.write(n * record, Buf::copy_from(&block)).await?;
+    }
+    pool.sync().await
+}

@@ -1,0 +1,126 @@
+//! A pool of the engine on modelled devices.
+//!
+//! ```text
+//!   devices ─▶ in_lab: a world in virtual time ─▶ Rig::create: pool, dataset ─▶ work ─▶ Rig::again: empty cache
+//! ```
+
+use dsl::props::{PropName, Types, Value, When, parse_setting};
+use pool::{Content, CreateOptions, Host, OpenOptions, Pool};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tunables::{Tunable, Tunables};
+use units::{Error, Result};
+use vdev::{Bias, Device, Group, Layout, NewLeaf};
+use world::Disk;
+
+const POOL: &str = "lab";
+pub const DATASET: &str = "lab/set";
+
+/// Runs `work` in a world that has these devices, whose time is theirs. Not to be called from within a world.
+pub fn in_lab<T: Send + 'static>(
+    seed: u64,
+    devices: &[Arc<dyn Disk>],
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
+    let disks = sim::Disks::new();
+    devices.iter().for_each(|device| disks.attach(device.clone()));
+    sim::run_with(&disks, seed, sim::Config { shuffle: false, ..sim::Config::default() }, work)
+}
+
+/// What the pool is to be.
+#[derive(Clone, Debug)]
+pub struct Rig {
+    /// Each group is a top-level vdev of the layout.
+    pub layout: Layout,
+    pub groups: Vec<Vec<PathBuf>>,
+    pub ashift: u32,
+    /// Bytes of the cache.
+    pub cache: u64,
+    pub tunables: Arc<Tunables>,
+}
+
+impl Rig {
+    pub fn new(layout: Layout, groups: Vec<Vec<PathBuf>>, cache: u64) -> Rig {
+        Rig { layout, groups, ashift: 12, cache, tunables: Tunables::new() }
+    }
+
+    pub fn set(&self, tunable: Tunable, value: u64) -> Result<()> {
+        self.tunables.set(tunable, value)
+    }
+
+    /// A new pool with one dataset.
+    pub async fn create(&self, content: Content, props: &[(&str, &str)]) -> Result<Pool> {
+        let group = |paths: &Vec<PathBuf>| {
+            let leaves = paths.iter().map(|path| NewLeaf::look_at(path)).collect::<Result<_>>()?;
+            Ok(Group { layout: self.layout, bias: Bias::Normal, leaves })
+        };
+        let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY);
+        let pool = pool::create(CreateOptions {
+            name: POOL.into(),
+            groups: self.groups.iter().map(group).collect::<Result<_>>()?,
+            ashift: self.ashift,
+            features: features.into_iter().flatten().collect(),
+            root_props: Vec::new(),
+            pool_props: Vec::new(),
+            compatibility: None,
+            comment: None,
+            host: host(),
+            cache: Arc::new(arc::Cache::new(self.cache)),
+            hub: Default::default(),
+            tunables: self.tunables.clone(),
+        })
+        .await?;
+        self.add(&pool, DATASET, content, props).await?;
+        Ok(pool)
+    }
+
+    /// One more dataset.
+    pub async fn add(&self, pool: &Pool, name: &str, content: Content, props: &[(&str, &str)]) -> Result<()> {
+        let props = props.iter().map(|(name, value)| setting(content, name, value));
+        pool.create_dataset(name, content, props.collect::<Result<_>>()?).await
+    }
+
+    /// The pool after an export and an import: with nothing in its cache.
+    pub async fn again(&self, pool: Pool) -> Result<Pool> {
+        self.again_as(pool, false).await
+    }
+
+    pub async fn again_as(&self, pool: Pool, read_only: bool) -> Result<Pool> {
+        pool.export().await?;
+        drop(pool);
+        let devices = self.groups.iter().flatten().map(Device::whole).collect();
+        let found = pool::scan(devices).await;
+        let candidate = found.first().ok_or_else(|| Error::corrupt("the pool of the lab is gone"))?;
+        let options = OpenOptions {
+            read_only,
+            name: None,
+            host: host(),
+            force: false,
+            missing_log: false,
+            cache: Arc::new(arc::Cache::new(self.cache)),
+            hub: Default::default(),
+            tunables: self.tunables.clone(),
+        };
+        pool::open(candidate, options).await
+    }
+}
+
+/// Reads and writes that the pool's devices have done; merged ones count once.
+pub fn device_operations(pool: &Pool) -> (u64, u64) {
+    pool.tree().leaves().iter().fold((0, 0), |(reads, writes), leaf| {
+        let stats = leaf.stats.snapshot();
+        (reads + stats.read.ops, writes + stats.write.ops)
+    })
+}
+
+fn host() -> Host {
+    Host::new(1, POOL)
+}
+
+fn setting(content: Content, name: &str, value: &str) -> Result<(PropName, Value)> {
+    let types = match content {
+        Content::FileSystem(_) => Types::FILESYSTEM,
+        Content::Volume { .. } => Types::VOLUME,
+    };
+    parse_setting(name, value, types, When::Create, &Default::default())
+}
