@@ -9,7 +9,7 @@
 //!           │  cp  tar                  files, without mounting anything
 //!           ├─ shell                    the contexts of an appliance
 //!           ├─ top    calc   doctor     performance: what goes on, its arithmetic, what to change
-//!           ├─ inspect   bench   lab    tools
+//!           ├─ inspect   work   bench   lab    tools
 //!           └─ completions   man   help
 //! ```
 //!
@@ -27,6 +27,7 @@ pub mod tail;
 pub mod tools;
 pub mod tunable;
 pub mod vdevs;
+pub mod work;
 pub mod zfs;
 pub mod zpool;
 
@@ -109,6 +110,12 @@ pub enum Command {
     Doctor(doctor::Doctor),
     /// Look into pools without importing or changing them
     Inspect(tools::Inspect),
+    /// Put a load on a file, a device or a server, and measure it
+    ///
+    /// The load is a parameter file of vdbench, a job file of fio, or built in: '--list' names those. Operations, bandwidth and
+    /// response time are told at every interval and at the end; Ctrl-C ends the run and prints its summary. What is written to
+    /// is overwritten.
+    Work(Box<work::Work>),
     /// Measure the engine beside what it is compared with
     Bench(tools::Bench),
     /// Show what a change would bring: the engine on modelled hardware, in virtual time

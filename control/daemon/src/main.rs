@@ -13,6 +13,7 @@
 //!                  ├─ ls, stat, find,
 //!                  │  cat, cp, tar ──▶ rescue: files of a pool that is only read
 //!                  ├─ doctor ────────▶ doctor: that daemon's facts, or a file of facts
+//!                  ├─ work ──────────▶ work: a load on a place, and what it measures
 //!                  ├─ inspect, bench,
 //!                  │  lab ───────────▶ tools, lab: no appliance at all
 //!                  └─ completions, man, help
@@ -39,6 +40,7 @@ mod socket;
 mod tools;
 mod up;
 mod web;
+mod work;
 
 use appliance::Home;
 use cli::args::{self, Cenote, Command};
@@ -132,6 +134,7 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
         Command::Calc(args) => cli::calc::run(&mut std::io::stdout(), &args),
         Command::Doctor(args) => doctor::run(home, args, line),
         Command::Inspect(args) => tools::inspect(args),
+        Command::Work(args) => work::run(home, *args),
         Command::Bench(args) => tools::bench(home, args),
         Command::Lab(args) => lab::run(args),
     }

@@ -62,7 +62,7 @@ pub fn bench(home: &Home, args: Bench) -> Result<(), Failure> {
                 rounds: rounds.unwrap_or(default.rounds).max(1),
             })
         }
-        BenchWhat::Filesync { words } => return print(&promises::filesync(home, &as_strs(&words))?),
+        BenchWhat::Filesync { words } => return filesync(home, &as_strs(&words)),
         BenchWhat::Sync { words } => return print(&promises::sync(&as_strs(&words))?),
         BenchWhat::Xattrtest { words } => return xattrtest(&as_strs(&words)),
         BenchWhat::MdsSurvey { words } => return mds_survey(&as_strs(&words)),
@@ -76,6 +76,11 @@ pub fn bench(home: &Home, args: Bench) -> Result<(), Failure> {
     };
     let text = command.run(&["bench"], report::complain);
     print(&text.map_err(|e| Failure::Failed(e.to_string()))?)
+}
+
+/// `cenote bench filesync`: what it costs to make small files durable.
+pub fn filesync(home: &Home, words: &[&str]) -> Result<(), Failure> {
+    print(&promises::filesync(home, words)?)
 }
 
 /// `cenote bench iscsi`: what iSCSI costs, beside another server.
@@ -99,14 +104,14 @@ fn growth(words: &[&str]) -> Result<(), Failure> {
 }
 
 /// `cenote bench xattrtest`: what extended attributes cost.
-fn xattrtest(words: &[&str]) -> Result<(), Failure> {
+pub fn xattrtest(words: &[&str]) -> Result<(), Failure> {
     let asked =
         bench::xattrtest::parse(words).ok_or_else(|| Failure::Usage(bench::xattrtest::USAGE.into()))?;
     print(&bench::xattrtest::run(&asked).map_err(|e| Failure::Failed(e.to_string()))?)
 }
 
 /// `cenote bench mds-survey`: what names and attributes cost.
-fn mds_survey(words: &[&str]) -> Result<(), Failure> {
+pub fn mds_survey(words: &[&str]) -> Result<(), Failure> {
     let asked =
         bench::mds_survey::parse(words).ok_or_else(|| Failure::Usage(bench::mds_survey::USAGE.into()))?;
     print(&bench::mds_survey::run(&asked, report::complain).map_err(|e| Failure::Failed(e.to_string()))?)

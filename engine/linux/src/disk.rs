@@ -14,6 +14,7 @@
 //! A disk opened for writing is locked against every other writer, with all that lies beneath it: see [`claim`].
 
 mod claim;
+pub(crate) mod load;
 mod operations;
 
 pub(crate) use operations::rest_of;

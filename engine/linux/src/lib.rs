@@ -32,6 +32,7 @@
 //! Not here: policy; errors name no file, the caller knows which one it asked.
 
 mod apart;
+mod connect;
 mod disk;
 mod executor;
 mod geometry;
@@ -45,6 +46,8 @@ mod workers;
 mod world;
 
 pub use apart::apart;
+pub use connect::connect;
+pub use disk::load::{Access, open_for_load};
 pub use executor::run;
 pub use house::keep_house;
 pub use signal::{expect_shutdown, shutdown_signal};

@@ -25,8 +25,8 @@ use std::time::Duration;
 use units::{Guid, Result};
 use vdev::label::read::read_labels;
 use vdev::{Device, NewLeaf, State, VdevType};
-use world::{Disk, IoBuf, OpenMode};
 use world::sync::Event;
+use world::{Disk, IoBuf, OpenMode};
 
 /// How often sizes and places are looked at: a system call for each device.
 const LOOK: Duration = Duration::from_secs(5);

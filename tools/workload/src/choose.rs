@@ -19,6 +19,21 @@ impl Random {
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
+
+    /// At least 0 and below 1.
+    pub fn part(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Above 0 and at most 1.
+    pub fn part_above_zero(&mut self) -> f64 {
+        1.0 - self.part()
+    }
+
+    /// True with this probability.
+    pub fn is(&mut self, part: f64) -> bool {
+        part >= 1.0 || part > 0.0 && self.part() < part
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,18 +10,13 @@ const CUTS: u64 = 32;
 /// Up to 2^42 ns, more than an hour; what is longer falls into the last bucket.
 const BUCKETS: usize = 38 * CUTS as usize;
 
-#[derive(Clone)]
+/// Takes memory with the first value.
+#[derive(Clone, Default)]
 pub struct Histogram {
     counts: Vec<u64>,
     total: u64,
     max: u64,
     sum: u64,
-}
-
-impl Default for Histogram {
-    fn default() -> Histogram {
-        Histogram { counts: vec![0; BUCKETS], total: 0, max: 0, sum: 0 }
-    }
 }
 
 fn bucket(nanos: u64) -> usize {
@@ -39,18 +34,33 @@ fn upper(bucket: usize) -> u64 {
 
 impl Histogram {
     pub fn record(&mut self, latency: Duration) {
-        let nanos = latency.as_nanos() as u64;
+        let nanos = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
+        if self.counts.is_empty() {
+            self.counts = vec![0; BUCKETS];
+        }
         self.counts[bucket(nanos)] += 1;
         self.total += 1;
-        self.sum += nanos;
+        self.sum = self.sum.saturating_add(nanos);
         self.max = self.max.max(nanos);
     }
 
     pub fn merge(&mut self, other: &Histogram) {
+        if other.total == 0 {
+            return;
+        }
+        if self.counts.is_empty() {
+            self.counts = vec![0; BUCKETS];
+        }
         self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| *mine += theirs);
         self.total += other.total;
-        self.sum += other.sum;
+        self.sum = self.sum.saturating_add(other.sum);
         self.max = self.max.max(other.max);
+    }
+
+    /// The buckets that hold values: the largest value of each, and how many.
+    pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> {
+        let held = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        held.map(|(index, count)| (Duration::from_nanos(upper(index).min(self.max)), *count))
     }
 
     pub fn count(&self) -> u64 {

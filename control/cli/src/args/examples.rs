@@ -77,6 +77,17 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
             "cenote lab run filesync --sensitivity -j",
         ],
     ),
+    (
+        "work",
+        &[
+            "cenote work --list",
+            "cenote work run1.parm --elapsed 60 --lun sd1=/dev/mapper/mpatha",
+            "cenote work job.fio -j",
+            "cenote work oltp --elapsed 5m nbd://127.0.0.1/tank/data nbd://127.0.0.1/tank/log",
+            "cenote work boot --size 4G --saturate 64 /mnt/images/test",
+            "cenote work filesync /mnt/fs 10000",
+        ],
+    ),
     ("bench engine", &["cenote bench engine", "cenote bench engine --dir /dev/shm --size 1G --seconds 5"]),
     ("bench serve", &["cenote bench serve /tmp/nbd.sock /dev/shm 512M 16K"]),
     ("bench iscsi", &["cenote bench iscsi", "cenote bench iscsi /dev/shm --seconds 1 --rounds 1"]),

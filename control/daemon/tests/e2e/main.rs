@@ -24,6 +24,7 @@
 //!   sums        statistics of a workload that is known
 //!   drivers     unmodified drivers of orchestrators, through the life of volumes and shares
 //!   units       systemd
+//!   work        loads of `cenote work` on what is served
 //! ```
 //!
 //! What a machine lacks is named, and its tests are counted as ignored.
@@ -60,6 +61,7 @@ mod shell;
 mod snapshots;
 mod sums;
 mod units;
+mod work;
 
 use std::process::ExitCode;
 
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         iscsi::trials(),
         offers::trials(),
         database::trials(),
+        work::trials(),
     ];
     interop::harness::main(trials.into_iter().flatten().collect())
 }
