@@ -95,7 +95,7 @@ pub(crate) fn judge(all: &[Series], is_quiet: impl Fn(std::ops::Range<usize>) ->
         let (before, after) = (*pair)?;
         let measure = measured(n, pair)?;
         let rivals = greatest.iter().filter(|greatest| **greatest >= measure).count();
-        let is_effect = measure > 0.0 && (rivals + 1) * 100 <= (greatest.len() + 1) * (RIVALS + 1) - 1;
+        let is_effect = measure > 0.0 && rivals * 100 <= greatest.len() * RIVALS;
         Some(Compared { before, after, rivals, is_effect })
     });
     Judged::Known { moments: greatest.len(), figures: figures.collect() }

@@ -112,9 +112,9 @@ pub enum Command {
     Inspect(tools::Inspect),
     /// Put a load on a file, a device or a server, and measure it
     ///
-    /// The load is a parameter file of vdbench, a job file of fio, or built in: '--list' names those. Operations, bandwidth and
-    /// response time are told at every interval and at the end; Ctrl-C ends the run and prints its summary. What is written to
-    /// is overwritten.
+    /// The load is a parameter file of vdbench, a job file of fio, or built in: '--list' names those. Operations, bandwidth
+    /// and response time are told at every interval and at the end; Ctrl-C ends the run and prints its summary. What is
+    /// written to is overwritten.
     Work(Box<work::Work>),
     /// Measure the engine beside what it is compared with
     Bench(tools::Bench),

@@ -198,7 +198,7 @@ fn sentence(change: &Change) -> String {
                 change.moments
             ),
             _ => format!(
-                "seen where marked: at {} moments without a change no such difference came by itself, or one",
+                "seen where marked: at {} moments without a change hardly one such difference came by itself",
                 change.moments
             ),
         },
@@ -309,7 +309,7 @@ CHANGE  TIME                 OF       SETTING     BEFORE  AFTER  EFFECT
      after: 16K
    command: zfs set recordsize=16K tank/db
   way back: cenote zfs inherit recordsize tank/db
-    effect: seen where marked: at 340 moments without a change no such difference came by itself, or one
+    effect: seen where marked: at 340 moments without a change hardly one such difference came by itself
 
 STATISTIC         BEFORE  AFTER  DIFFERENCE      RIVALS
 nbd.ops[latency]     2ms  300us     -85.0 %    0 of 340  *

@@ -52,6 +52,7 @@ mod side_devices;
 mod snapshots;
 mod spares;
 mod split;
+mod split_off;
 mod statistics;
 mod suspend;
 mod sweep;

@@ -15,7 +15,7 @@ use crate::assemble::{MapStyle, MosSpaceLog};
 use crate::logs::only_reading;
 use crate::parts::{Parts, assemble, min_alloc, space_spec, worst};
 use crate::pool::{Host, Pool, lock};
-use crate::split::SplitOff;
+use crate::split_off::SplitOff;
 use crate::uberblocks::newest;
 use crate::{dtl, log_space_maps, multihost, vdev_zaps};
 use arc::Cache;
@@ -253,8 +253,8 @@ fn check_label(candidate: &Candidate, options: &OpenOptions) -> Result<()> {
     Ok(())
 }
 
-/// Labels of a pool are not newer than its state by more than one txg, and that may have given it another guid. But the first
-/// labels of a pool that is split off come before its first state: what is found then is the state of the other pool.
+/// Labels of a pool are not newer than its state by more than one txg, and that may have given it another guid. But the
+/// first labels of a pool that is split off come before its first state: what is found then is the state of the other pool.
 fn check_guid(candidate: &Candidate, config: &PoolConfig) -> Result<()> {
     if config.guid == candidate.config.guid || Some(config.guid) == candidate.former {
         return Ok(());

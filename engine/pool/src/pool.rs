@@ -59,7 +59,7 @@ pub(crate) struct Inner {
     /// What it is called on disk, when the name it has here is a temporary one.
     pub name_on_disk: Option<String>,
     /// What a pool that was split off knows of its former devices, until its first txg frees it.
-    pub left_behind: Mutex<Option<crate::split::LeftBehind>>,
+    pub left_behind: Mutex<Option<crate::split_off::LeftBehind>>,
     pub tree: Arc<Tree>,
     pub space: Arc<Space>,
     pub space_log: Knot,

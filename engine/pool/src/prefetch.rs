@@ -1,5 +1,5 @@
-//! `zpool prefetch`: the tables of deduplicated blocks are read into the cache, so that looking something up in them waits for no
-//! device.
+//! `zpool prefetch`: the tables of deduplicated blocks are read into the cache, so that looking something up in them waits
+//! for no device.
 //!
 //! What does not fit into the cache leaves it again, as everything else does.
 

@@ -1,7 +1,8 @@
 //! `zpool reguid`: the pool is another one from now on, so that it and a copy of its devices can be imported together.
 //!
 //! ```text
-//!   all devices are there ─▶ txg N: the root of the tree, its sum of guids, configuration ─▶ labels even, uberblock, labels odd
+//!   all devices are there ─▶ txg N: the root of the tree, its sum of guids, configuration ─▶ labels even, uberblock, labels
+//! odd
 //!                                                                                         │
 //!                        a crash: some labels name the new guid, some the former one; ◀───┘
 //!                        a scan finds both to be one pool (`Candidate::former`), which has the guid of the last txg on disk

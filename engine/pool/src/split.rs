@@ -8,8 +8,8 @@
 //!                                                                                           of devices that it has not
 //! ```
 //!
-//! Before that first txg a crash leaves the sides as devices of no pool, or as stale sides of the old one: the old pool has all,
-//! and they can be attached to it again. After it there are two pools. Logs of the intent log are in both: what was
+//! Before that first txg a crash leaves the sides as devices of no pool, or as stale sides of the old one: the old pool has
+//! all, and they can be attached to it again. After it there are two pools. Logs of the intent log are in both: what was
 //! promised until the sides left is replayed in the new pool as after a crash.
 //!
 //! Spares and cache devices stay with the old pool, log devices too: in the new one is a hole in the place of each.
@@ -17,6 +17,7 @@
 use crate::attach::no_such;
 use crate::open::{OpenOptions, Special, open_special};
 use crate::pool::{Pool, lock};
+use crate::split_off::{LeftBehind, SplitOff};
 use crate::vdev_zaps;
 use dmu::Tx;
 use std::sync::Arc;
@@ -25,44 +26,11 @@ use vdev::label::config::PoolConfig;
 use vdev::label::fresh::relabel;
 use vdev::{AuxKind, Candidate, Health, Leaf, Spec, State, VdevType};
 
-/// What the new pool is, rather than what its MOS says of the old one.
-#[derive(Clone, Debug)]
-pub(crate) struct SplitOff {
-    name: String,
-    spec: Spec,
-    pub left_behind: LeftBehind,
-}
-
-/// Vdevs of the old pool that the new one has not: what its MOS holds for them is to be freed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LeftBehind {
-    logs: Vec<Spec>,
-    sides: Vec<Spec>,
-}
-
 /// The sides that have left.
 struct Gone {
     leaves: Vec<Arc<Leaf>>,
     split: SplitOff,
     config: PoolConfig,
-}
-
-impl SplitOff {
-    pub fn put_on(&self, config: &mut PoolConfig, spec: &mut Spec) {
-        (config.name, config.guid) = (self.name.clone(), self.spec.guid);
-        *spec = self.spec.clone();
-    }
-}
-
-impl LeftBehind {
-    fn of(tree: &Spec, chosen: &[Guid]) -> LeftBehind {
-        let (logs, mirrors): (Vec<&Spec>, Vec<&Spec>) = tree.children.iter().partition(|top| top.is_log());
-        let sides = mirrors.iter().flat_map(|mirror| &mirror.children);
-        LeftBehind {
-            logs: logs.into_iter().cloned().collect(),
-            sides: sides.filter(|side| !chosen.contains(&side.guid)).cloned().collect(),
-        }
-    }
 }
 
 impl Pool {
@@ -108,7 +76,8 @@ impl Pool {
         mirrors.iter().map(choose).collect()
     }
 
-    /// Makes a pool `name` of the devices that [`Pool::plan_split`] chooses, and opens it; `open` says how. Waits for some txgs.
+    /// Makes a pool `name` of the devices that [`Pool::plan_split`] chooses, and opens it; `open` says how. Waits for some
+    /// txgs.
     ///
     /// # Errors
     /// Those of the plan; or those of opening the new pool: then its devices are of no pool any more.

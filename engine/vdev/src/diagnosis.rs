@@ -102,9 +102,9 @@ impl Diagnosis {
 /// A count of 0 stands for "never".
 fn is_too_much(recent: &VecDeque<Instant>, threshold: Threshold, now: Instant) -> bool {
     let Threshold { count, within } = threshold;
-    let newest = recent.iter().rev().take(count as usize);
+    let mut newest = recent.iter().rev().take(count as usize);
     let is_enough = count > 0 && recent.len() as u64 >= count;
-    is_enough && newest.last().is_some_and(|&first| now.since(first) <= within)
+    is_enough && newest.next_back().is_some_and(|&first| now.since(first) <= within)
 }
 
 #[cfg(test)]

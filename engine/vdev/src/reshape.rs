@@ -7,8 +7,8 @@
 //! Operations under way keep to the groups that they began with: what they do not write to a device that has just joined is
 //! born in a txg which that device is known to miss.
 //!
-//! A device that has grown makes its top-level vdev larger only when asked ([`Tree::grow`]), and only as far as all devices of
-//! the vdev have grown: its space map arrays, and every label, then speak of the new size.
+//! A device that has grown makes its top-level vdev larger only when asked ([`Tree::grow`]), and only as far as all devices
+//! of the vdev have grown: its space map arrays, and every label, then speak of the new size.
 //!
 //! Not here: what is allowed (the pool), labels, what the configuration says on disk.
 
@@ -33,8 +33,8 @@ impl Tree {
         open_joining(spec, of, top.least_asize(), &options, top.alarm()).await
     }
 
-    /// Lets a top-level vdev have all that its devices have now, and answers its allocatable bytes. In syncing context, before
-    /// the configuration and the labels of the txg are written.
+    /// Lets a top-level vdev have all that its devices have now, and answers its allocatable bytes. In syncing context,
+    /// before the configuration and the labels of the txg are written.
     pub fn grow(&self, top: &Top) -> u64 {
         let asize = top.node().asize_now();
         if asize > top.asize() {

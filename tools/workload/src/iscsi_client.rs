@@ -306,7 +306,7 @@ fn put(outgoing: &mut Vec<Buf>, mut header: [u8; HEADER], data: Option<Buf>) {
     let len = data.as_ref().map_or(0, |data| data.len());
     header[5..8].copy_from_slice(&(len as u32).to_be_bytes()[1..]);
     outgoing.push(Buf::copy_from(&header));
-    outgoing.extend(data.filter(|data| data.len() > 0));
+    outgoing.extend(data.filter(|data| !data.is_empty()));
     let padding = len.next_multiple_of(4) - len;
     if padding > 0 {
         outgoing.push(Buf::copy_from(&[0; 3][..padding]));

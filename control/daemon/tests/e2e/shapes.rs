@@ -1,4 +1,5 @@
-//! Pools that grow, become two, are called otherwise or are read as they were: from the command line, with and without a daemon.
+//! Pools that grow, become two, are called otherwise or are read as they were: from the command line, with and without a
+//! daemon.
 
 use crate::home::Home;
 use interop::harness::{Trial, trial};

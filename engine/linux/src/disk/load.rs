@@ -1,4 +1,5 @@
-//! Files and devices as what a load is put on, for measurement: opened as asked, and not kept from others as a disk of a pool is.
+//! Files and devices as what a load is put on, for measurement: opened as asked, and not kept from others as a disk of a
+//! pool is.
 //!
 //! Where a direct descriptor is asked for there is no other: a request that does not fit the device fails, instead of
 //! going through the page cache unseen.
@@ -60,15 +61,11 @@ pub fn open_for_load(path: &Path, access: Access) -> io::Result<Arc<dyn Disk>> {
         _ => fd,
     };
     if access.writes && nature != Nature::BlockDevice {
-        match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockShared) {
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(io::Error::new(
-                    io::ErrorKind::ResourceBusy,
-                    "another program, or a pool, has it locked",
-                ));
-            }
-            // A file system without locks has no pool of this kind either.
-            Ok(()) | Err(_) => {}
+        // A file system without locks has no pool of this kind either.
+        let locked = rustix::fs::flock(&fd, FlockOperation::NonBlockingLockShared);
+        if locked == Err(rustix::io::Errno::WOULDBLOCK) {
+            let why = "another program, or a pool, has it locked";
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
         }
     }
     rustix::fs::fcntl_setfl(&fd, flags - OFlags::CLOEXEC)?;

@@ -31,7 +31,7 @@ async fn reopened(pool: Pool) -> Pool {
 
 /// Writes more than the small devices had room for.
 async fn fill_more(pool: &Pool, width: u64) {
-    let size = width * 110 << 20;
+    let size = (width * 110) << 20;
     make_volume(pool, "tank/large", size).await;
     fill(pool, "tank/large", 5).await;
     assert!(read_all(pool, "tank/large").await.unwrap() == noise(5, size as usize));

@@ -58,8 +58,8 @@ pub fn assemble(found: &[Labelled]) -> Vec<Candidate> {
     candidates
 }
 
-/// The pool that a device was part of by its older labels, and the same pool by its newest: its guid was being changed when a
-/// crash came between the labels. In another pool the device would have another guid.
+/// The pool that a device was part of by its older labels, and the same pool by its newest: its guid was being changed when
+/// a crash came between the labels. In another pool the device would have another guid.
 fn renamed_pool(labels: &Labels) -> Option<(Guid, Guid)> {
     let newest = labels.best(None)?;
     let of = |label: &NvList| Some((label.guid("pool_guid").ok()?, label.guid("guid").ok()?));

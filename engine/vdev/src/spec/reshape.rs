@@ -173,8 +173,8 @@ impl Spec {
 }
 
 impl Spec {
-    /// The tree of the pool `pool` that the devices `chosen` become, one of each mirror. A log device stays where it is: there
-    /// is a hole in its place.
+    /// The tree of the pool `pool` that the devices `chosen` become, one of each mirror. A log device stays where it is:
+    /// there is a hole in its place.
     ///
     /// # Errors
     /// `Invalid` when a top-level vdev is no mirror, or has none of the devices.

@@ -4,6 +4,7 @@ use crate::describe::{Description, Run, SECTOR, Store, Stream, common};
 use crate::target::Target;
 use crate::written::Written;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::Debug;
 use std::sync::Arc;
 use units::{Error, Result};
@@ -19,8 +20,8 @@ pub struct How {
 
 /// What opens places by their names.
 pub trait Places: Send + Sync + Debug {
-    /// Opens a place. With `durable` each write that the target answers is on stable storage. A file that is not there, or is
-    /// shorter than what is asked for, is made and laid out.
+    /// Opens a place. With `durable` each write that the target answers is on stable storage. A file that is not there, or
+    /// is shorter than what is asked for, is made and laid out.
     fn open(&self, store: &Store, how: How) -> Pending<Result<Arc<dyn Target>>>;
 }
 
@@ -65,9 +66,8 @@ impl<'a> Opened<'a> {
             for index in &stream.stores {
                 let store = &self.description.stores[*index];
                 let key = (*index, how(stream, store));
-                if !self.targets.contains_key(&key) {
-                    let target = places.open(store, key.1).await?;
-                    self.targets.insert(key, target);
+                if let Entry::Vacant(place) = self.targets.entry(key) {
+                    place.insert(places.open(store, key.1).await?);
                 }
                 if stream.verify && !self.written.contains_key(&store.place) {
                     let size = self.targets.get(&key).map_or(0, |t| t.size());
