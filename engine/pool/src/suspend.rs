@@ -45,6 +45,17 @@ impl Pool {
             let advice = format!("{why}; it must be opened again: export it with -f, then import it");
             return Err(Error::new(Kind::Cancelled, doing).because(advice));
         }
+        let begun = self.clear_once(vdev, doing).await;
+        if begun.is_err() && inner.pipeline.suspension().why().is_some() && !inner.txgs.has_failed_for_good() {
+            // What was under way when the errors were forgotten had met them: its sync has stopped since. It is tried again with
+            // devices that are whole now.
+            return self.clear_once(vdev, doing).await;
+        }
+        begun
+    }
+
+    async fn clear_once(&self, vdev: Option<Guid>, doing: &'static str) -> Result<()> {
+        let inner = &self.0;
         let missing = || Error::new(Kind::NotFound, doing).because("there is no such device in the pool");
         let away: Vec<_> = inner.tree.tops().into_iter().filter(|top| !top.is_usable()).collect();
         let failed = inner.tree.clear(self.guid(), vdev).await.ok_or_else(missing)?;
