@@ -206,6 +206,14 @@ fn a_pool_gets_another_guid_and_a_power_cut_leaves_it_with_one_or_the_other() {
         assert!(refused.to_string().contains("must be there and ONLINE"), "{refused}");
         pool.online(away).await.unwrap();
         made_whole(&pool).await;
+        // A disk that was pulled, and was not missed yet: it kept the former guid, and never came back.
+        let pulled = own.disks.get("/sim/disk1").unwrap();
+        pulled.unplug();
+        assert!(pool.tree().leaves().iter().all(|leaf| leaf.health() == vdev::Health::ONLINE));
+        assert!(pool.reguid(Guid(4711)).await.is_err());
+        pulled.set_fault(sim::Fault::default());
+        pool.clear(None).await.unwrap();
+        made_whole(&pool).await;
         pool.close().await.unwrap();
         pool.guid()
     });
