@@ -369,7 +369,7 @@ pub fn command_line(normalized: &[String]) -> String {
 
 /// Commands of OpenZFS that this program does not have yet, so that they are not taken for typing errors.
 const NOT_YET: &[(&str, &[&str])] = &[
-    ("zpool", &["checkpoint", "ddtprune", "prefetch", "reguid", "split"]),
+    ("zpool", &["checkpoint", "ddtprune"]),
     (
         "zfs",
         &[

@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use units::{Guid, Result};
 use vdev::label::read::read_labels;
-use vdev::{Device, NewLeaf, State, VdevType};
+use vdev::{Aux, Device, NewLeaf, State, VdevType};
 use world::sync::Event;
 use world::{Disk, IoBuf, OpenMode};
 
@@ -100,8 +100,13 @@ impl Pool {
         let tree = self.tree();
         let spec = tree.spec();
         let is_lost = |guid| {
-            let found = tree.find_leaf(guid);
-            found.is_some_and(|(_, leaf)| [State::Removed, State::CannotOpen].contains(&leaf.health().state))
+            let health = tree.find_leaf(guid).map(|(_, leaf)| leaf.health());
+            health.is_some_and(|health| match health.state {
+                State::Removed | State::CannotOpen => true,
+                // A device that went away in the midst of writes; what an administrator has marked is left alone.
+                State::Faulted => health.aux == Aux::ErrorsExceeded,
+                _ => false,
+            })
         };
         let is_replaced =
             |guid| spec.parent_of(guid).is_some_and(|group| group.vdev_type == VdevType::Replacing);

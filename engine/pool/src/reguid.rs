@@ -34,6 +34,10 @@ impl Pool {
             )));
         }
         self.check_whole()?;
+        // One that was pulled may not have been missed yet.
+        if !self.tree().all_answer().await {
+            return Err(absent());
+        }
         self.change("reguid", move |pool, tx| async move {
             pool.check_whole()?;
             let former = pool.guid();
@@ -51,9 +55,13 @@ impl Pool {
         if is_whole && tree.health() == Health::ONLINE {
             return Ok(());
         }
-        Err(Error::new(Kind::Io, "reguid").because(
-            "every device of the pool must be there and ONLINE, or those that are not could not be found again; \
-             'zpool status' says which one is not",
-        ))
+        Err(absent())
     }
+}
+
+fn absent() -> Error {
+    Error::new(Kind::Io, "reguid").because(
+        "every device of the pool must be there and ONLINE, or those that are not could not be found again; 'zpool status' \
+         says which one is not",
+    )
 }

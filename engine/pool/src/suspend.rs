@@ -46,9 +46,10 @@ impl Pool {
             return Err(Error::new(Kind::Cancelled, doing).because(advice));
         }
         let begun = self.clear_once(vdev, doing).await;
-        if begun.is_err() && inner.pipeline.suspension().why().is_some() && !inner.txgs.has_failed_for_good() {
-            // What was under way when the errors were forgotten had met them: its sync has stopped since. It is tried again with
-            // devices that are whole now.
+        if begun.is_err() && inner.pipeline.suspension().why().is_some() && !inner.txgs.has_failed_for_good()
+        {
+            // What was under way when the errors were forgotten had met them: its sync has stopped since. It is tried again
+            // with devices that are whole now.
             return self.clear_once(vdev, doing).await;
         }
         begun

@@ -241,6 +241,13 @@ impl Tree {
         Some(revived.into_iter().chain(caches).filter_map(Result::err).collect())
     }
 
+    /// Whether every device gives a sign of life, one that is written to included. Waits for all of them.
+    pub async fn all_answer(&self) -> bool {
+        let leaves = self.leaves();
+        let probes = join_all(leaves.iter().map(|leaf| leaf.probe(self.mode))).await;
+        probes.iter().all(Result::is_ok)
+    }
+
     /// Opens a leaf again that was taken out or went away, and forgets its errors.
     ///
     /// # Errors

@@ -9,8 +9,8 @@ pub struct Work {
     /// A parameter file of vdbench, a job file of fio, or the name of a built-in workload
     #[arg(value_name = "FILE|NAME", required_unless_present = "list", value_hint = ValueHint::FilePath)]
     pub what: Option<String>,
-    /// Where a built-in workload works: paths of files and devices, nbd:// and nbd+unix:// URLs; of filesync, xattrtest and
-    /// mds-survey their own words, options behind a '--'
+    /// Where a built-in workload works: paths of files and devices, nbd://, nbd+unix:// and iscsi:// URLs; of filesync,
+    /// xattrtest and mds-survey their own words, options behind a '--'
     #[arg(value_name = "PLACE", value_hint = ValueHint::AnyPath)]
     pub places: Vec<String>,
     /// List the built-in workloads

@@ -185,7 +185,7 @@ fn vdev_properties() {
     home.run(&format!("zpool set checksum_t=60 tank {a}"));
     assert_eq!(
         home.run("zpool get -H -o name,value,source io_n tank mirror-0 a.img"),
-        "mirror-0\t3\tlocal\na.img\t-\tdefault\n"
+        format!("mirror-0\t3\tlocal\n{a}\t-\tdefault\n")
     );
     let all = home.run(&format!("zpool get -Hp all tank {a}"));
     for part in [
