@@ -109,10 +109,10 @@ fn what_makes_no_sense_is_a_usage_error() {
 #[test]
 fn commands_that_are_not_here_yet_are_named() {
     assert_eq!(
-        not_yet(&normalize(words("zpool -x split tank b"))).as_deref(),
-        Some("'zpool split' is not part of this version of Cenote yet")
+        not_yet(&normalize(words("zpool -x checkpoint tank"))).as_deref(),
+        Some("'zpool checkpoint' is not part of this version of Cenote yet")
     );
-    assert_eq!(not_yet(&normalize(words("zpool list split"))), None);
+    assert_eq!(not_yet(&normalize(words("zpool list checkpoint"))), None);
     assert_eq!(not_yet(&normalize(words("cenote up"))), None);
     // A command that came and stayed in the list would be refused before it is parsed.
     walk(&super::command(), "", &mut |_, command| {

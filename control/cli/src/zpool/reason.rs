@@ -236,7 +236,7 @@ mod tests {
             }
         }
         // What would be found.
-        assert_eq!(crate::args::refused_in("use 'zpool reguid' or 'zfs list'"), ["zpool reguid"]);
+        assert_eq!(crate::args::refused_in("use 'zpool ddtprune' or 'zfs list'"), ["zpool ddtprune"]);
     }
     /// What `status` can say is in one table for people, with what makes it true and what helps.
     #[test]

@@ -67,7 +67,7 @@ fn splits() {
     assert!(shown.starts_with("would create 'copy' with the following layout:\n\n\tcopy\n"), "{shown}");
     assert!(shown.contains("b.img") && shown.contains("d.img") && !shown.contains("c.img"), "{shown}");
     for (line, code, said) in [
-        (format!("zpool split tank copy {dir}/nosuch"), 1, "no such device in pool"),
+        (format!("zpool split tank copy {dir}/nosuch"), 1, "is not in the pool"),
         (format!("zpool split tank copy {a} {b}"), 1, "more than one device of a mirror"),
         ("zpool split tank tank".into(), 1, "'tank' is imported"),
         ("zpool split tank a/b".into(), 1, "invalid"),

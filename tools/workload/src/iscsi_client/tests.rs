@@ -18,7 +18,8 @@ fn what_was_written_is_read_with_many_commands_under_way() {
             let disk = connect(&portal, TARGET, 1, is_durable).await.unwrap();
             assert_eq!(disk.size(), 8 << 20);
             let count = (8u64 << 20) / u64::from(len);
-            let block = |i: u64| Buf::copy_from(&vec![i as u8 + len.ilog2() as u8; len as usize]);
+            let block =
+                |i: u64| Buf::copy_from(&vec![(i as u8).wrapping_add(len.ilog2() as u8); len as usize]);
             let writes = (0..count).map(|i| world::spawn(disk.write(i * u64::from(len), block(i))));
             for write in writes.collect::<Vec<_>>() {
                 write.await.unwrap();
