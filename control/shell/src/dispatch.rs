@@ -171,7 +171,8 @@ impl Shell<'_> {
             Context::Alerts { .. } | Context::Receiver { .. } => self.command_alerts(words),
             Context::Schema | Context::SchemaProperty { .. } => self.command_schema(words),
             Context::System | Context::Updates => self.command_maintenance(words),
-            Context::Datasets
+            Context::Analytics
+            | Context::Datasets
             | Context::Dataset { .. }
             | Context::Worksheets
             | Context::Worksheet { .. }
