@@ -127,7 +127,7 @@ fn the_listed_keys_are_those_that_are_taken() {
     let values = ["1", "4k", "4k/100", "4k-8k", "read", "psync", "zipf:1", "linear", "x"];
     for key in KEYS.iter().flat_map(|(names, _)| names.split(", ")) {
         let is_taken = |value: &&str| keys::take(&mut Job::default(), key, value, &place).is_ok();
-        assert!(values.iter().any(|value| is_taken(value)), "{key}");
+        assert!(values.iter().any(is_taken), "{key}");
     }
     let page = include_str!("../../../../docs/work.md");
     for (names, does) in KEYS {
