@@ -245,6 +245,17 @@ mod tests {
         assert!(refused.contains("has a path of 96 bytes: the sockets in it allow 95"), "{refused}");
     }
 
+    /// Its sockets take commands and NBD clients from whoever reaches them.
+    #[test]
+    fn a_home_is_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let home = home("alone");
+        home.prepare().unwrap();
+        let mode = fs::metadata(home.dir()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o700, "{mode:o}");
+        fs::remove_dir_all(home.dir()).unwrap();
+    }
+
     #[test]
     fn a_home_has_one_owner_who_is_named_to_others() {
         let home = home("lock");

@@ -15,6 +15,7 @@ pub fn trials() -> Vec<Trial> {
             misnamed,
         ),
         trial("status_shows_every_address_and_luns_by_target_and_number", &[], shown),
+        trial("an_address_that_is_taken_is_told_at_the_start_and_by_status", &[], taken),
     ]
 }
 
@@ -111,6 +112,28 @@ fn unasked() {
     let tcp = tcp(&home).unwrap();
     assert!(gets(&format!("nbd://{tcp}/tank/vol1")));
     assert!(!gets(&format!("nbd://{tcp}/tank/plain")) && at_socket(&home, "tank/plain"));
+    daemon.end();
+}
+
+/// With its port taken the service was somewhere else, and no message said so.
+fn taken() {
+    let home = Home::with_pool();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let set = format!("configuration services select iscsi; set listen={address}; commit");
+    assert!(home.cenote(&["shell", "-c", &set]).status().unwrap().success());
+    let log = home.scratch.join("log");
+    let line = "serve --https 127.0.0.1:0 --arc-max 64M";
+    let (daemon, text) = home.start_logging(line, std::fs::File::create(&log).unwrap());
+    let told = std::fs::read_to_string(&log).unwrap();
+    let warning = "WARNING: the service iscsi is not where it was set to be: ";
+    assert!(told.lines().any(|l| l.contains(warning) && l.contains(&address.to_string())), "{told}");
+    assert!(text.contains("iSCSI nowhere"), "{text}");
+    let status = home.run("status");
+    assert!(
+        status.lines().any(|l| l.trim_start().starts_with("iscsi ") && l.contains("nowhere")),
+        "{status}"
+    );
     daemon.end();
 }
 
