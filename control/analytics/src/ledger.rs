@@ -249,14 +249,13 @@ impl Recorder {
 
 const _: () = assert!(effect::MOMENTS_MIN as u64 == MOMENTS_WANTED);
 
-/// Second by second: the value; of what is broken down by ranges their mean.
+/// Second by second: the value; of what is broken down by ranges their mean, where there is something.
 fn series(data: &Data, from: u64) -> Series {
     let mut series: Series = vec![None; effect::LENGTH];
     for point in &data.points {
         let place = point.sample.checked_sub(from).and_then(|place| usize::try_from(place).ok());
         let Some(second) = place.and_then(|place| series.get_mut(place)) else { continue };
-        let value = if data.scale.is_empty() { Some(point.value as f64) } else { mean(data, &point.parts) };
-        *second = value.filter(|value| *value > 0.0);
+        *second = if data.scale.is_empty() { Some(point.value as f64) } else { mean(data, &point.parts) };
     }
     series
 }

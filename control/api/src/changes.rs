@@ -152,6 +152,10 @@ impl Change {
         Ok(match self.kind {
             Kind::Dataset => match self.before.clone().filter(|_| !self.inherited) {
                 Some(value) => Request::DatasetSet { name, properties: vec![(setting, value)] },
+                // Quotas of users, groups and projects are inherited from nothing.
+                None if setting.contains('@') && !setting.contains(':') => {
+                    Request::DatasetSet { name, properties: vec![(setting, "none".into())] }
+                }
                 None => Request::DatasetInherit { name, property: setting, received: false },
             },
             Kind::Pool => {
@@ -245,6 +249,10 @@ mod tests {
         let db = |setting, before| of(Kind::Dataset, "tank/my db", setting, before);
         assert_eq!(db("recordsize", Some(("16384", true))), "cenote zfs set recordsize=16384 'tank/my db'");
         assert_eq!(db("recordsize", Some(("131072", false))), "cenote zfs inherit recordsize 'tank/my db'");
+        assert_eq!(
+            db("userquota@ann", Some(("none", false))),
+            "cenote zfs set userquota@ann=none 'tank/my db'"
+        );
         assert_eq!(db("a:b", None), "cenote zfs inherit a:b 'tank/my db'");
         assert_eq!(
             of(Kind::Pool, "tank", "comment", Some(("it's", true))),

@@ -2,26 +2,11 @@
 //
 //   graphs of these statistics ─▶ paused ─▶ the pointer moved by keys until it is at the second ─▶ the figures below each graph
 
-import { createRequire } from "node:module";
+import { loggedIn } from "./logged_in.mjs";
 
 const [, , npm, base, code, , second, ...statistics] = process.argv;
-const { chromium } = createRequire(`${npm}/node_modules/`)("playwright-core");
-setTimeout(() => {
-  console.error("it was not through in three minutes");
-  process.exit(1);
-}, 180000).unref();
 
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox"],
-});
-try {
-  const context = await browser.newContext({ viewport: { width: 1500, height: 900 }, timezoneId: "UTC" });
-  const page = await context.newPage();
-  await page.goto(base);
-  await page.fill("#code", code);
-  await page.keyboard.press("Enter");
-  await page.waitForSelector(".card");
+await loggedIn([npm, base, code], { width: 1500, height: 900 }, async (page) => {
   await page.goto(`${base}#analytics/new/${statistics.map(encodeURIComponent).join("/")}`);
   await page.waitForFunction((n) => document.querySelectorAll("cenote-graph").length === n, statistics.length);
   await page.selectOption(".toolbar select", "60");
@@ -49,6 +34,4 @@ try {
     await page.keyboard.press("ArrowLeft");
     await page.waitForTimeout(60);
   }
-} finally {
-  await browser.close();
-}
+});

@@ -60,6 +60,21 @@ impl Appliance {
         recorder.note(changes);
     }
 
+    /// Notes a setting that holds only now, long after the request: the block size of a volume whose blocks were copied.
+    pub(crate) fn was_set_late(&self, dataset: &str, setting: &str, (before, after): (u64, u64), by: &By) {
+        let Some(recorder) = self.0.analytics.recorder() else { return };
+        let value = |value: u64| Some(Setting { value: value.to_string(), is_own: true });
+        recorder.note([NewChange {
+            kind: Kind::Dataset,
+            subject: dataset.into(),
+            setting: setting.into(),
+            before: value(before),
+            after: value(after),
+            command: by.command.clone(),
+            uid: by.uid,
+        }]);
+    }
+
     /// What cannot be asked has no value: the request itself says why.
     async fn values_of(&self, kind: Kind, subject: &str, names: &[String]) -> BTreeMap<String, Setting> {
         let properties = match kind {

@@ -26,7 +26,7 @@ mod state;
 
 pub(crate) use state::{COPY_OF, Migrations};
 
-use crate::appliance::Appliance;
+use crate::appliance::{Appliance, By};
 use crate::pools::Open;
 use disk::{Mirror, SharedVolume};
 use dsl::props::{Prop, PropName, Source, Value};
@@ -43,7 +43,13 @@ use world::sync::Event;
 impl Appliance {
     /// Begins to give a volume another block size; a daemon's caller does not wait for the end. The block size that it
     /// has already ends what is under way; the one that it is getting changes nothing.
-    pub(crate) async fn change_block_size(&self, open: &Open, dataset: &str, block: u64) -> Result<()> {
+    pub(crate) async fn change_block_size(
+        &self,
+        open: &Open,
+        dataset: &str,
+        block: u64,
+        by: &By,
+    ) -> Result<()> {
         let pool = &open.pool;
         let _turn = self.0.migrations.turn.lock().await;
         if let Some(running) = self.0.migrations.running(dataset) {
@@ -67,7 +73,7 @@ impl Appliance {
         pool.create_dataset(&migration.copy, content, properties).await?;
         let migration = Arc::new(migration);
         lock(&self.0.migrations.all).insert(dataset.into(), migration.clone());
-        let work = self.clone().migrate(migration.clone(), pool.clone(), dataset.to_string());
+        let work = self.clone().migrate(migration.clone(), pool.clone(), dataset.to_string(), by.clone());
         let task = world::spawn(work);
         if !self.0.config.is_daemon {
             task.await;
@@ -75,11 +81,13 @@ impl Appliance {
         Ok(())
     }
 
-    async fn migrate(self, migration: Arc<Migration>, pool: Pool, dataset: String) {
+    async fn migrate(self, migration: Arc<Migration>, pool: Pool, dataset: String, by: By) {
         let outcome = self.copy_and_exchange(&migration, &pool, &dataset).await;
         if outcome.is_err() {
             // What cannot be removed now is removed when the pool is opened next.
             let _ = remove(&pool, &migration.copy).await;
+        } else {
+            self.was_set_late(&dataset, "volblocksize", (migration.from, migration.to), &by);
         }
         migration.end(outcome);
         self.san_changed();

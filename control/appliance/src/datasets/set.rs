@@ -21,7 +21,9 @@ impl Appliance {
         settings: &[(String, String)],
         by: &By,
     ) -> Result<Reply> {
-        let names = settings.iter().map(|(property, _)| property.clone()).collect();
+        // A block size is noted when all blocks have it.
+        let names = settings.iter().map(|(property, _)| property.clone());
+        let names = names.filter(|property| property != "volblocksize").collect();
         let before = self.about_to_set(Kind::Dataset, name, names).await;
         let outcome = self.set_properties(name, settings, by).await;
         self.was_set(before, by).await;
@@ -66,7 +68,7 @@ impl Appliance {
         }
         if let Some((_, value)) = block_size {
             let block = value.number().unwrap_or(0);
-            self.change_block_size(&open, name, block).await.map_err(|e| failed(&e))?;
+            self.change_block_size(&open, name, block, by).await.map_err(|e| failed(&e))?;
         }
         self.record(pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Done)

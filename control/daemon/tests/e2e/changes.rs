@@ -6,6 +6,9 @@ use crate::home::Home;
 use interop::harness::{Trial, trial};
 use interop::programs::said;
 use serde_json::Value;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(120);
 
 pub fn trials() -> Vec<Trial> {
     vec![trial("what_is_set_is_noted_marked_on_the_page_and_taken_back", &browser::NEEDS, noted)]
@@ -23,6 +26,19 @@ fn rows(changes: &[Value]) -> Vec<String> {
         ["number", "subject", "setting", "before", "after"].map(|name| text(&change[name])).join(" ")
     };
     changes.iter().map(row).collect()
+}
+
+/// Waits until the newest change is that.
+fn until(home: &Home, wanted: &str) {
+    let begun = Instant::now();
+    loop {
+        let rows = rows(&ledger(home));
+        if rows.last().is_some_and(|row| row == wanted) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{wanted}: {rows:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 fn noted() {
@@ -90,14 +106,23 @@ fn noted() {
     assert!(shell.contains("cenote tunable set zfs_txg_timeout=5"), "{shell}");
     assert_eq!(home.run("tunable get -Hp zfs_txg_timeout").split_whitespace().nth(1), Some("5"));
     assert!(home.fails("changes 99", 1).contains("there is no change 99"));
+    assert_eq!(ledger(&home).len(), 7);
+    // A quota of a user is inherited from nothing, and a block size holds when all blocks have it.
+    home.run(&format!("zfs set userquota@root=10M {db}"));
+    assert_eq!(home.run("changes undo 8"), format!("cenote zfs set userquota@root=none {db}\n"));
+    home.run(&format!("zfs create -s -V 16M -b 16K {pool}/blocks"));
+    home.run(&format!("zfs set volblocksize=32K {pool}/blocks"));
+    until(&home, &format!("10 {pool}/blocks volblocksize 16384 32768"));
+    home.run("changes undo 10");
+    until(&home, &format!("11 {pool}/blocks volblocksize 32768 16384"));
     let before = rows(&ledger(&home));
-    assert_eq!(before.len(), 7, "{before:?}");
+    assert_eq!(before.len(), 11, "{before:?}");
     daemon.end();
 
     let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --log error");
     assert_eq!(rows(&ledger(&home)), before, "they are kept");
     home.run(&format!("zfs set atime=off {db}"));
-    assert!(rows(&ledger(&home))[7].starts_with("8 "));
+    assert!(rows(&ledger(&home))[11].starts_with("12 "));
     daemon.end();
     home.fails("changes", 1);
 }
