@@ -8,11 +8,11 @@
 //!
 //! What a block promises counts when it and all before it are durable: a reader stops at the first that is not.
 //!
-//! A block that could not be written breaks the chain, as does one for which no successor could be allocated. Then those
-//! waiters fall back to waiting for their txg, and when all records are obsolete the chain is freed and the next commit
-//! begins another.
+//! A block that could not be written breaks the chain, as does one for which no successor could be allocated: it stays
+//! empty, since no reader takes records from a block that leads to no other. Then those waiters fall back to waiting for
+//! their txg, and when all records are obsolete the chain is freed and the next commit begins another.
 //!
-//! Invariants: only the last block is empty, and only of a broken chain the last is not; a block is freed in a txg that is
+//! Invariants: the last block is empty, and only that one, but of a broken chain; a block is freed in a txg that is
 //! not older than its birth, once, and only after its write has ended.
 //!
 //! A txg leaves tens of thousands of blocks behind it, and each commit comes by here twice: so what is asked of every
@@ -108,15 +108,12 @@ impl Blocks {
         self.list.back().filter(|b| b.stage == Stage::Empty && !self.broken).map(|block| &block.place)
     }
 
-    /// The empty block is being written, and `next` comes after it; without `next` the chain ends.
-    pub fn issue(&mut self, in_txg: Txg, newest: Txg, complete: u64, next: Option<Plain>) {
+    /// The empty block is being written, and `next` comes after it.
+    pub fn issue(&mut self, in_txg: Txg, newest: Txg, complete: u64, next: Plain) {
         let last = self.list.back_mut().expect("what is issued is the last");
         assert_eq!(last.stage, Stage::Empty, "a block is written once");
         *last = Block { place: last.place.clone(), stage: Stage::Issued(in_txg), newest, complete };
-        match next {
-            Some(place) => self.list.push_back(Block::empty(place)),
-            None => self.broken = true,
-        }
+        self.list.push_back(Block::empty(next));
     }
 
     /// The write of a block has ended, and its flush.

@@ -4,8 +4,8 @@
 //!   gather      until the blocks under way leave room for one more, and the callers that are expected have come
 //!   take        all records there are, in order
 //!   resolve     what is logged by pointer is written: dmu, at its final place
-//!   fill        the empty block at the end of the chain; allocate its successor, whose pointer it carries; again for what
-//!               has no room in it
+//!   fill        the empty block at the end of the chain; allocate its successor, whose pointer it carries, and without
+//!               which it is not written: no reader would take its records; again for what has no room in it
 //!   settle      all blocks written at once ─▶ each device that was written flushed, once ─▶ waiters are released
 //! ```
 //!
@@ -302,12 +302,13 @@ impl Log {
             filled.complete = last_id;
         }
         let tx = self.0.txgs.begin_unthrottled();
-        let next = self.allocate(size, &tx).await.ok().map(|mut next| {
-            next.checksum = place.checksum;
-            next.checksum[3] += 1;
-            next
-        });
-        let pointer = next.clone().map_or(BlockPointer::HOLE, BlockPointer::Plain);
+        let Ok(mut next) = self.allocate(size, &tx).await else {
+            self.lock().blocks.break_off();
+            return Err(());
+        };
+        next.checksum = place.checksum;
+        next.checksum[3] += 1;
+        let pointer = BlockPointer::Plain(next.clone());
         let block = {
             let mut state = self.lock();
             if state.blocks.last().is_some_and(|last| last.checksum == place.checksum) {
@@ -320,9 +321,7 @@ impl Log {
         };
         let Some(block) = block else {
             // A block before this one has failed, or the dataset has gone: the successor is not needed.
-            if let Some(next) = next {
-                self.0.store.free_log(&next, tx.txg());
-            }
+            self.0.store.free_log(&next, tx.txg());
             return Err(());
         };
         drop(tx);
@@ -331,7 +330,7 @@ impl Log {
         let is_urgent = !self.0.store.has_log_devices() || burst <= settings.slog_bulk;
         round.touched.add(&BlockPointer::Plain(place.clone()));
         round.writes.push_back((place.checksum[3], self.0.store.write_log(&place, block, is_urgent)));
-        if next.is_some() { Ok(()) } else { Err(()) }
+        Ok(())
     }
 
     /// Sees a batch through, from the last of its writes to the answers.

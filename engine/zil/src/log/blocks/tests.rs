@@ -52,9 +52,14 @@ fn run(seed: u64) {
             }
             0..5 if blocks.last().is_some() => {
                 (next, id) = (next + 1, id + 1);
-                let after = (below(40) > 0).then(|| place(next, Txg(txg)));
-                // A block that had room for nothing promises nothing.
-                blocks.issue(Txg(txg), Txg(txg), if below(8) > 0 { id } else { 0 }, after);
+                match below(40) {
+                    0 => blocks.break_off(),
+                    // A block that had room for nothing promises nothing.
+                    _ => {
+                        let complete = if below(8) > 0 { id } else { 0 };
+                        blocks.issue(Txg(txg), Txg(txg), complete, place(next, Txg(txg)));
+                    }
+                }
             }
             5..8 => {
                 let flying: Vec<u64> =

@@ -1,10 +1,9 @@
 //! One object, its log, a pool that syncs, and devices of which a crash keeps only what was flushed.
 
 use super::super::{Log, Parts};
+use crate::chain::{Chain, End, Source};
 use dmu::{Dirty, NewObject, NoBlockAccounting, ObjSet, Object, Policy, SyncCtx, SyncMode, Tx};
-use ondisk::{
-    BlockPointer, Dva, LogRecord, ObjectType, ObjsetType, Plain, Reader, Record, ZilChain, ZilHeader,
-};
+use ondisk::{BlockPointer, Dva, LogRecord, ObjectType, ObjsetType, Plain, Record, ZilHeader};
 use sim::Rng;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -182,6 +181,27 @@ impl LogStore for LogDevices {
     fn has_log_devices(&self) -> bool {
         self.0.trouble.slog
     }
+}
+
+/// What a crash has left of the places of the log.
+#[derive(Default)]
+struct Left(BTreeMap<u64, Buf>);
+
+impl Source for Left {
+    fn read_log(&self, bp: &BlockPointer, _: Bookmark, _: bool) -> Pending<Result<Buf>> {
+        let plain = bp.as_plain().unwrap();
+        let block = self.0.get(&plain.dvas[0].offset.0).cloned();
+        let is_it = |block: &Buf| {
+            codec::checksum::sealed::verify(Checksum::Zilog2, block, plain.checksum, false).is_some()
+        };
+        let read = block.filter(is_it).ok_or_else(|| Error::new(Kind::Checksum, "read a log block"));
+        Box::pin(std::future::ready(read))
+    }
+}
+
+/// What need not wait.
+fn now<T>(work: impl Future<Output = T>) -> T {
+    futures_util::FutureExt::now_or_never(work).unwrap()
 }
 
 /// One change, as the model has it: `None` for zeros.
@@ -422,31 +442,30 @@ impl Rig {
         }
     }
 
-    /// Repeats what the chain has, and returns its places.
+    /// Repeats what a reader finds of the chain, and returns its places.
     fn replay(&self, model: &Model, devices: &Devices, image: &mut [u8], rng: &mut Rng) -> Vec<u64> {
-        let (mut next, mut places, mut seq) = (model.header.log.clone(), Vec::new(), 0);
-        while let Some(plain) = next.as_plain().cloned() {
-            let offset = plain.dvas[0].offset.0;
+        let mut left = Left::default();
+        for (offset, space) in &devices.log {
+            // What was not flushed may be there or not.
+            let content = space.content.as_ref().filter(|_| space.is_durable || rng.below(2) == 0);
+            left.0.extend(content.map(|block| (*offset, block.clone())));
+        }
+        let mut chain = Chain::new(&left, self.set.id(), &model.header);
+        let (mut places, mut seq) = (Vec::new(), 0);
+        while let Some(link) = now(chain.next()) {
+            let offset = link.pointer.as_plain().unwrap().dvas[0].offset.0;
             let space = &devices.log[&offset];
             assert!(space.freed.is_none_or(|freed| freed > model.synced), "the log leads to a freed block");
             places.push(offset);
-            let content = space.content.as_ref().filter(|_| space.is_durable || rng.below(2) == 0);
-            let Some(block) = content else { break };
-            let sealed = codec::checksum::sealed::verify(Checksum::Zilog2, block, plain.checksum, false);
-            assert_eq!(sealed, Some(Endian::NATIVE));
-            let mut r = Reader::new(block, Endian::NATIVE, "log block");
-            let chain = ZilChain::decode(&mut r).unwrap();
-            let mut records = r.within(chain.used as usize - ZilChain::SIZE, "records").unwrap();
-            while !records.is_empty() {
-                let record = LogRecord::decode(&mut records).unwrap();
-                assert!(seq == 0 || record.seq == seq + 1, "records are counted without a gap");
-                seq = record.seq;
-                if record.txg > model.synced {
-                    self.repeat(&record.record, image);
+            for (header, mut bytes) in link.block.iter().flat_map(|block| block.records()) {
+                assert!(seq == 0 || header.seq == seq + 1, "records are counted without a gap");
+                seq = header.seq;
+                if header.txg > model.synced {
+                    self.repeat(&LogRecord::decode(&mut bytes).unwrap().record, image);
                 }
             }
-            next = chain.next;
         }
+        assert!(matches!(chain.end(), None | Some(End::NotCarriedOn)), "{chain:?}");
         places
     }
 
@@ -454,8 +473,7 @@ impl Rig {
         match record {
             Record::Write(write) if write.is_indirect() => {
                 let at = Bookmark { objset: ObjsetId(54), object: ObjectId(1), level: 0, blkid: 0 };
-                let read = self.store.read(&write.pointer, at, ReadClass::Demand);
-                let block = futures_util::FutureExt::now_or_never(read).unwrap().unwrap();
+                let block = now(self.store.read(&write.pointer, at, ReadClass::Demand)).unwrap();
                 let start = (write.offset / BLOCK * BLOCK) as usize;
                 image[start..start + BLOCK as usize].copy_from_slice(&block[..BLOCK as usize]);
             }
