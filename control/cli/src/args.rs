@@ -90,6 +90,11 @@ pub enum Command {
     Tar(rescue::Tar),
     /// Show what goes on now, by layer: operations, bandwidth, response time, and what is under way at once
     Top(calc::Top),
+    /// Show where the time of operations goes: what they wait in, from the client down to the devices
+    ///
+    /// A moment counts for the deepest thing that an operation waits for, so that all together are its response time. With
+    /// an interval in seconds it goes on until it is ended, or for as many as the count says.
+    Waterfall(calc::Waterfall),
     /// Explain the cache of blocks: what is in it, what it was asked for, and what cache devices add
     ///
     /// With an interval in seconds, a line for what happened in each; after so many as the count, it ends.
@@ -357,6 +362,14 @@ pub fn normalize(given: impl IntoIterator<Item = String>) -> Vec<String> {
         }
         Some(_) => words[0] = "cenote".into(),
         None => words.push("cenote".into()),
+    }
+    // 'zpool help list' is 'help zpool list', as it is for OpenZFS.
+    let command = words.iter().skip(1).position(|w| matches!(w.as_str(), "zpool" | "zfs" | "help"));
+    if let Some(at) = command.map(|at| at + 1)
+        && words.get(at + 1).is_some_and(|word| word == "help")
+        && (at == 1 || words[1].starts_with("--home"))
+    {
+        words.swap(at, at + 1);
     }
     words
 }

@@ -16,11 +16,13 @@ pub mod args;
 pub mod calc;
 pub mod changes;
 pub mod doctor;
+mod live;
 mod session;
 pub mod status;
 pub mod text;
 pub mod top;
 mod tunable;
+pub mod waterfall;
 mod zfs;
 mod zpool;
 

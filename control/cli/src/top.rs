@@ -1,16 +1,15 @@
 //! `top`: what goes on now, by layer, a screen a second.
 //!
 //! Operations, bandwidth and response time of a layer stand together, with what Little's law makes of them: operations
-//! per second times response time is what is under way at once. Statistics are opened as temporary datasets, which end by
-//! themselves some minutes after their last reader.
+//! per second times response time is what is under way at once.
 //!
 //! The response time is the mean of a histogram whose buckets are narrow, each taken at its middle.
 
 use crate::args::calc::Top;
 use crate::calc::{digits, shown_time};
-use crate::session::{Failure, Outcome, Session};
-use api::analytics::{Analytics, Data, DataQuery, Granularity, Key, Point, Start, Told};
-use api::{Call, Reply, Request};
+use crate::live;
+use crate::session::{Outcome, Session};
+use api::analytics::{Data, Key, Point, Start};
 
 /// A layer, by the family of its statistics.
 const LAYERS: [(&str, &str); 4] = [("iSCSI", "iscsi"), ("NBD", "nbd"), ("files", "fs"), ("disks", "io")];
@@ -24,13 +23,13 @@ pub fn run(session: &mut Session<'_>, args: &Top) -> Outcome {
         }
         false => args.statistics.clone(),
     };
-    let names: Vec<String> = wanted.iter().map(|name| open(session, name)).collect::<Outcome<_>>()?;
+    let names: Vec<String> = wanted.iter().map(|name| live::open(session, name)).collect::<Outcome<_>>()?;
     while left > 0 {
         left -= 1;
         let mut all: Vec<Data> = Vec::new();
         let mut start = Start::Now;
         for name in &names {
-            let data = sample(session, name, start)?;
+            let data = live::samples(session, name, start, 1)?;
             // All are of the second that the first waited for.
             if let Some(point) = data.points.first() {
                 start = Start::At(point.sample);
@@ -38,36 +37,9 @@ pub fn run(session: &mut Session<'_>, args: &Top) -> Outcome {
             all.push(data);
         }
         let text = if args.statistics.is_empty() { layers(&all) } else { breakdowns(&all) };
-        let screen = if session.is_watched { format!("\u{1b}[H\u{1b}[2J{text}") } else { text };
-        let shown = session.out.write_all(screen.as_bytes()).and_then(|()| session.out.flush());
-        shown.map_err(|_| Failure::Told)?;
+        live::show(session, text)?;
     }
     Ok(())
-}
-
-fn ask(session: &mut Session<'_>, asked: Analytics) -> Outcome<Reply> {
-    let call =
-        Call { command: session.command.clone(), uid: session.uid, request: Request::Analytics(asked) };
-    Ok(session.caller.call(call)?)
-}
-
-fn open(session: &mut Session<'_>, statistic: &str) -> Outcome<String> {
-    match ask(session, Analytics::Open { statistic: statistic.into() })? {
-        Reply::Named { name } => Ok(name),
-        _ => Err(Failure::Failed("the appliance answered something else".into())),
-    }
-}
-
-fn sample(session: &mut Session<'_>, name: &str, start: Start) -> Outcome<Data> {
-    let query = DataQuery { name: name.into(), start, seconds: 1, granularity: Granularity::Second };
-    match ask(session, Analytics::Data(query))? {
-        Reply::Analytics(Told::Data(data)) => Ok(data),
-        _ => Err(Failure::Failed("the appliance answered something else".into())),
-    }
-}
-
-fn time(point: Option<&Point>) -> String {
-    point.map_or("-".into(), |point| api::http::date(point.sample))
 }
 
 /// The mean of what is in buckets, in seconds.
@@ -83,7 +55,7 @@ fn mean(point: &Point) -> Option<f64> {
 }
 
 fn layers(all: &[Data]) -> String {
-    let mut text = format!("{}\n", time(all.first().and_then(|data| data.points.first())));
+    let mut text = format!("{}\n", live::moment(all.first()));
     let heads = ["OPS/S", "MB/S", "SIZE", "RESPONSE", "UNDER WAY"];
     text.push_str(&format!("{:<8}{}\n", "LAYER", heads.map(|head| format!("{head:>12}")).concat()));
     for ((name, _), data) in LAYERS.iter().zip(all.chunks(2)) {
@@ -104,7 +76,7 @@ fn layers(all: &[Data]) -> String {
 }
 
 fn breakdowns(all: &[Data]) -> String {
-    let mut text = format!("{}\n", time(all.first().and_then(|data| data.points.first())));
+    let mut text = format!("{}\n", live::moment(all.first()));
     for data in all {
         let Some(point) = data.points.first() else {
             text.push_str(&format!("\n{}: no sample\n", data.name));

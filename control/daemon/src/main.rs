@@ -123,6 +123,10 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
             let mut daemon = running(home)?.ok_or_else(|| none_runs(home))?;
             with_caller(&mut daemon, line, |session| cli::top::run(session, &args))
         }
+        Command::Waterfall(args) => {
+            let mut daemon = running(home)?.ok_or_else(|| none_runs(home))?;
+            with_caller(&mut daemon, line, |session| cli::waterfall::run(session, &args))
+        }
         Command::Arc(args) => {
             let mut daemon = running(home)?.ok_or_else(|| none_runs(home))?;
             with_caller(&mut daemon, line, |session| cli::arc::run(session, &args))

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Result;
 use world::Buf;
+use world::stages::{Stage, following, sharing, stage};
 
 /// A shard is at least this large, so that the largest block (16 MiB) fits in one twice.
 const SHARD_MIN: u64 = 40 << 20;
@@ -99,13 +100,17 @@ impl Cache {
             self.tell_access(request.kind, request.access, matches!(found, Found::Hit(_)));
             match found {
                 Found::Hit(buf) => return Ok(buf),
-                Found::Join(flight) => match flight.wait().await {
-                    Outcome::Landed(result) => return result.map_err(Failure::into_error),
-                    Outcome::Abandoned => continue,
-                },
+                Found::Join(flight) => {
+                    let landed = following(flight.course.as_ref(), flight.wait());
+                    match stage(Stage::Cache, landed).await {
+                        Outcome::Landed(result) => return result.map_err(Failure::into_error),
+                        Outcome::Abandoned => continue,
+                    }
+                }
                 Found::Lead(flight) => {
+                    let course = flight.course.clone();
                     let lead = Lead { cache: self, request, flight };
-                    return lead.land(load().await);
+                    return lead.land(sharing(course, load()).await);
                 }
             }
         }

@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use units::{Error, Kind};
 use world::Buf;
+use world::stages::{Course, is_timed};
 
 /// Why a read failed, for those that shared it: errors themselves cannot be shared.
 #[derive(Clone, Debug)]
@@ -45,16 +46,21 @@ enum State {
 }
 
 #[derive(Debug)]
-pub(crate) struct Flight(Mutex<State>);
+pub(crate) struct Flight {
+    state: Mutex<State>,
+    /// Of the read, for the requests that wait for it; none while no request is timed.
+    pub course: Option<Course>,
+}
 
 impl Flight {
     pub(crate) fn new() -> Flight {
-        Flight(Mutex::new(State::Flying(Vec::new())))
+        let course = is_timed().then(Course::shared);
+        Flight { state: Mutex::new(State::Flying(Vec::new())), course }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // No code that can panic runs under this lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the flight, once; a second end is ignored.

@@ -31,6 +31,7 @@ mod resize;
 mod rounds;
 mod scrub;
 mod split;
+mod stages;
 mod statistics;
 mod suspended;
 mod sweep;

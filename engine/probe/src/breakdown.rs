@@ -12,6 +12,7 @@ table! {
         Class "class": "class of the queue",
         HitMiss "hit/miss": "hit or miss",
         Component "component": "component",
+        Stage "stage": "stage",
         Type "type": "type of object",
         Mode "mode": "mode",
         Device "device": "device",
@@ -75,6 +76,7 @@ impl Breakdown {
             | Breakdown::Class
             | Breakdown::HitMiss
             | Breakdown::Component
+            | Breakdown::Stage
             | Breakdown::Type => Field::Kind,
             Breakdown::Client => Field::Label(0),
             Breakdown::Target => Field::Label(1),

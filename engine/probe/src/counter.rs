@@ -147,6 +147,7 @@ impl<'a> Facts<'a> {
             Measure::Events => 1,
             Measure::Bytes => self.event.bytes,
             Measure::Time => self.nanos,
+            Measure::Spent => self.event.spent_nanos(),
         }
     }
 

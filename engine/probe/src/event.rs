@@ -84,6 +84,8 @@ pub struct Event<'a> {
     pub offset: u64,
     pub bytes: u64,
     pub latency: Duration,
+    /// Of that, what the stage took which `kind` names.
+    pub spent: Duration,
     pub failed: bool,
     /// How many shared it.
     pub writers: u64,
@@ -98,6 +100,7 @@ impl Default for Event<'_> {
             offset: 0,
             bytes: 0,
             latency: Duration::ZERO,
+            spent: Duration::ZERO,
             failed: false,
             writers: 1,
             file: None,
@@ -107,7 +110,14 @@ impl Default for Event<'_> {
 
 impl Event<'_> {
     pub(crate) fn nanos(&self) -> u64 {
-        let nanos = u64::from(self.latency.subsec_nanos());
-        self.latency.as_secs().saturating_mul(1_000_000_000).saturating_add(nanos)
+        nanos(self.latency)
     }
+
+    pub(crate) fn spent_nanos(&self) -> u64 {
+        nanos(self.spent)
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))
 }

@@ -7,6 +7,7 @@
 //!     ├ probe(family, labels) ─▶ Probe ── tell(event) ──▶ every open statistic of the family, on this thread
 //!     ├ source(name, …)          what is asked instead: sizes, utilization
 //!     └ open(query) ─▶ Opened ── take() ─▶ Sample         value and parts, whose sum it is
+//!   Timed          where the time of a request went, by the stages that it waited in
 //!   Io             what is counted of each client whether it is read or not, besides
 //! ```
 //!
@@ -30,6 +31,7 @@ mod rows;
 mod sample;
 mod sharded;
 mod source;
+mod stages;
 mod statistics;
 
 pub use breakdown::{Breakdown, Quantity};
@@ -40,4 +42,5 @@ pub use io::{Io, IoSnapshot, OpSnapshot};
 pub use names::Op;
 pub use query::{Compare, Filter, Operand, Query};
 pub use sample::{Key, Mark, Reading, Sample, WORDS_MAX};
+pub use stages::{Timed, WORK, tell_work};
 pub use statistics::{Cost, Family, Measure, StatUnit, Statistic, Taken, statistics};

@@ -171,6 +171,7 @@ impl Rows {
                     Measure::Events => 0,
                     Measure::Bytes => 1,
                     Measure::Time => 2,
+                    Measure::Spent => 3,
                 },
                 ranges: column.ranges.clone(),
             })
@@ -232,7 +233,7 @@ impl Rows {
                 buckets[i + 1] = scale.bucket(number);
             }
         }
-        let amounts = [1, facts.event.bytes, facts.nanos];
+        let amounts = [1, facts.event.bytes, facts.nanos, facts.event.spent_nanos()];
         for step in &self.steps {
             if !step.ranges.is_empty() && !step.ranges.iter().all(|range| range.passes(facts)) {
                 continue;

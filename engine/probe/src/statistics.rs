@@ -68,6 +68,9 @@ table! {
         Iscsi "iscsi": "commands of iSCSI initiators, until the answer is handed to the socket",
         Nbd "nbd": "requests of NBD clients, until the reply is handed to the socket",
         Fs "fs": "requests to mounted file systems, until they are answered",
+        IscsiStages "iscsi stages": "stages of commands of iSCSI initiators",
+        NbdStages "nbd stages": "stages of requests of NBD clients",
+        FsStages "fs stages": "stages of requests to mounted file systems",
         Disk "disk": "I/O at a device, after aggregation",
         Queue "queue": "the wait of an I/O in the queue of its device",
         Zfs "zfs": "logical blocks read, written and freed",
@@ -87,6 +90,8 @@ pub enum Measure {
     Bytes,
     /// Its latency in nanoseconds.
     Time,
+    /// What its stage took of it, in nanoseconds.
+    Spent,
 }
 
 /// How the value comes about; see the module.
@@ -128,6 +133,7 @@ pub fn statistics() -> &'static [Statistic] {
 const OPS: (StatUnit, Measure) = (StatUnit::OperationsPerSecond, Measure::Events);
 const BYTES: (StatUnit, Measure) = (StatUnit::BytesPerSecond, Measure::Bytes);
 const TIME: (StatUnit, Measure) = (StatUnit::Nanoseconds, Measure::Time);
+const SPENT: (StatUnit, Measure) = (StatUnit::Nanoseconds, Measure::Spent);
 
 type Names = (&'static str, &'static str, &'static str);
 
@@ -156,6 +162,10 @@ const fn asked(
 const ISCSI: &[Breakdown] =
     &[Op, Command, Client, Target, Lun, Project, Dataset, Pool, Size, Latency, Offset];
 const NBD: &[Breakdown] = &[Op, Client, Share, Project, Dataset, Pool, Size, Latency, Offset];
+const ISCSI_STAGES: &[Breakdown] =
+    &[Stage, Op, Client, Target, Lun, Project, Dataset, Pool, Size, Latency, Offset];
+const NBD_STAGES: &[Breakdown] = &[Stage, Op, Client, Share, Project, Dataset, Pool, Size, Latency, Offset];
+const FS_STAGES: &[Breakdown] = &[Stage, Op, Share, Project, Dataset, Pool, Size, Latency, Offset];
 const FS: &[Breakdown] = &[Op, Share, Project, Dataset, Pool, Size, Latency, Offset];
 const DISK: &[Breakdown] = &[Op, Class, Disk, Pool, Size, Latency, Offset];
 const ZFS: &[Breakdown] = &[Op, Class, Pool, Size, Latency, Offset];
@@ -208,6 +218,30 @@ static STATISTICS: &[Statistic] = &[
         Cost::Medium,
         FS,
         "Bytes read from and written to files of mounted file systems.",
+    ),
+    told(
+        ("iscsi.time", "Protocol", "iSCSI time"),
+        Family::IscsiStages,
+        SPENT,
+        Cost::High,
+        ISCSI_STAGES,
+        "Time of iSCSI commands that were answered, all together, by the stage that they were in.",
+    ),
+    told(
+        ("nbd.time", "Protocol", "NBD time"),
+        Family::NbdStages,
+        SPENT,
+        Cost::High,
+        NBD_STAGES,
+        "Time of NBD requests that were answered, all together, by the stage that they were in.",
+    ),
+    told(
+        ("fs.time", "Protocol", "File system time"),
+        Family::FsStages,
+        SPENT,
+        Cost::High,
+        FS_STAGES,
+        "Time of requests to mounted file systems that were answered, all together, by the stage that they were in.",
     ),
     told(
         ("io.ops", "Disk", "I/O operations"),

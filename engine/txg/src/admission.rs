@@ -20,6 +20,7 @@ use crate::txgs::{State, Tx, Txgs};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use units::{Error, Kind, Result, Txg};
+use world::stages::{Stage, stage};
 
 /// How many txgs a writer waits for that something may become free: those under way, and two in which it ripens.
 const WAITS: usize = 5;
@@ -76,7 +77,7 @@ impl Txgs {
     pub async fn begin_for(&self, claim: Claim) -> Result<Tx> {
         match self.step(&claim, false, false)? {
             Step::Joined(tx) => Ok(tx),
-            _ => self.queue(&claim).await,
+            _ => stage(Stage::Throttle, self.queue(&claim)).await,
         }
     }
 
@@ -102,7 +103,7 @@ impl Txgs {
                 Entry::Full => return Err(Error::new(Kind::NoSpace, "write")),
             }
         }
-        self.queue_for(space_reservation, bytes, claim).await
+        stage(Stage::Throttle, self.queue_for(space_reservation, bytes, claim)).await
     }
 
     /// One writer at a time waits for room, and the others for their turn.

@@ -16,6 +16,7 @@
 use crate::throttle::Limits;
 use crate::txgs::{State, Tx, Txgs};
 use units::Result;
+use world::stages::{Stage, stage};
 
 /// Pieces are so small a part of what may be freed at once that none overshoots it by much.
 const PIECES: u64 = 4;
@@ -56,7 +57,7 @@ impl Txgs {
                 }
                 state.open
             };
-            self.wait_for_space(txg, State::may_free).await?;
+            stage(Stage::Throttle, self.wait_for_space(txg, State::may_free)).await?;
         }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tunables::{Tunables, Watcher};
 use units::{Error, Kind, Result, Txg};
+use world::stages::{Stage, stage};
 use world::sync::Notify;
 
 pub(crate) struct State {
@@ -236,12 +237,12 @@ impl Txgs {
     /// # Errors
     /// As [`Txgs::begin`].
     pub async fn wait_synced(&self, txg: Txg) -> Result<()> {
-        self.wait_until_synced(txg, State::refusal).await
+        stage(Stage::Txg, self.wait_until_synced(txg, State::refusal)).await
     }
 
     /// As [`Txgs::wait_synced`], for callers that must not wait for a suspended pool, whatever its patience.
     pub async fn wait_synced_unless_suspended(&self, txg: Txg) -> Result<()> {
-        self.wait_until_synced(txg, |state| state.halted.as_ref()).await
+        stage(Stage::Txg, self.wait_until_synced(txg, |state| state.halted.as_ref())).await
     }
 
     async fn wait_until_synced(&self, txg: Txg, refusal: fn(&State) -> Option<&Halted>) -> Result<()> {

@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tunables::{Tunable, Tunables};
 use units::{Error, Guid, Kind, Result, Txg};
+use world::stages::{Stage, stage};
 use world::sync::Event;
 use world::{Buf, Disk, DiskKind, Instant, IoBuf, OpenMode};
 
@@ -227,7 +228,7 @@ impl Leaf {
             leaf.stats.flushed(started, result.is_err());
             result
         };
-        self.durability.flush(flush).await.map_err(|e| {
+        stage(Stage::Flush, self.durability.flush(flush)).await.map_err(|e| {
             self.note_missed();
             self.failed(Fault::Write, "flush", e)
         })

@@ -21,6 +21,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tunables::{Tunables, Watcher};
+use world::stages::{Open, Stage, open_stage, stage};
 use world::sync::oneshot;
 use world::{Buf, Disk, Instant, IoBuf};
 
@@ -51,6 +52,8 @@ struct Waiter {
     disk: Arc<dyn Disk>,
     work: Work,
     turn: oneshot::Sender<Turn>,
+    /// What its request waits in, if that is timed.
+    stage: Option<Open>,
 }
 
 #[derive(Debug)]
@@ -116,7 +119,7 @@ impl Queue {
         };
         let started = world::now();
         self.last_end.store(shape.end(), Ordering::Relaxed);
-        let result = perform(disk, shape, work).await;
+        let result = stage(Stage::Device, perform(disk, shape, work)).await;
         drop(slot);
         Outcome { result, started, batch: None, leads: true }
     }
@@ -161,7 +164,8 @@ impl Queue {
             return Ok((Slot::new(self, shape.class), work));
         }
         let (turn, receiver) = oneshot::channel();
-        schedule.push(shape, world::now().0, Waiter { disk: disk.clone(), work, turn });
+        let stage = open_stage(Stage::Queue);
+        schedule.push(shape, world::now().0, Waiter { disk: disk.clone(), work, turn, stage });
         // Classes are independent: this one may have room although another one waits.
         drop(schedule);
         self.start_all();
@@ -263,7 +267,12 @@ async fn read(disk: &Arc<dyn Disk>, offset: u64, len: u64) -> io::Result<Buf> {
 }
 
 /// Does a batch as one operation. If that fails, each part is done alone, so that only the guilty fail.
-async fn perform_batch(slot: Slot, batch: Batch<Waiter>) {
+async fn perform_batch(slot: Slot, mut batch: Batch<Waiter>) {
+    batch
+        .parts
+        .iter_mut()
+        .flat_map(|(_, waiter)| &mut waiter.stage)
+        .for_each(|open| open.becomes(Stage::Device));
     let (offset, len) = batch.span();
     let disk = batch.parts[0].1.disk.clone();
     let started = world::now();

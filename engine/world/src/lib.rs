@@ -27,6 +27,7 @@ mod disk;
 mod domain;
 mod net;
 mod pending;
+pub mod stages;
 pub mod sync;
 mod task;
 mod time;

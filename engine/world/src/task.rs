@@ -72,6 +72,11 @@ pub(crate) fn current<T>(f: impl FnOnce(&dyn World) -> T) -> T {
     CURRENT.with_borrow(|w| f(w.as_deref().expect("called from a task of a world")))
 }
 
+/// As [`current`], where there may be no world.
+pub(crate) fn current_if_any<T>(f: impl FnOnce(&dyn World) -> T) -> Option<T> {
+    CURRENT.try_with(|w| w.borrow().as_deref().map(f)).ok().flatten()
+}
+
 /// For a thread that is no loop and has work for them: one of a library, which calls us.
 #[derive(Clone)]
 pub struct Visitor(Arc<dyn World>);
@@ -237,7 +242,7 @@ pub fn turn_begins() {
 /// Without a hand-over it costs some tens of nanoseconds.
 pub async fn breathe() {
     // Without a world there is no other task to make room for.
-    let Some(now) = CURRENT.with_borrow(|w| w.as_deref().map(World::now)) else { return };
+    let Some(now) = current_if_any(|w| w.now()) else { return };
     let turn = OF_THIS.get().unwrap_or(Turn { pieces: 0, began: now });
     let turn = Turn { pieces: turn.pieces + 1, ..turn };
     OF_THIS.set(Some(turn));

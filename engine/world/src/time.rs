@@ -1,7 +1,7 @@
 //! Time: monotonic instants for measuring and waiting, wall-clock time for what people read.
 
 use crate::Pending;
-use crate::task::current;
+use crate::task::{current, current_if_any};
 use std::future::Future;
 use std::time::Duration;
 
@@ -29,6 +29,11 @@ pub struct WallTime {
 
 pub fn now() -> Instant {
     current(|w| w.now())
+}
+
+/// Nothing where no world is.
+pub(crate) fn now_if_any() -> Option<Instant> {
+    current_if_any(|w| w.now())
 }
 
 pub fn wall_clock() -> WallTime {

@@ -47,6 +47,7 @@ use tunables::Tunables;
 use txg::Txgs;
 use units::{ObjectId, Result, Txg};
 use world::Buf;
+use world::stages::{Course, Stage, following, stage};
 use world::sync::Notify;
 use zio::LogStore;
 
@@ -76,6 +77,8 @@ struct Inner {
     /// Told when all that were expected have come, and when it may go on for another reason: the writer alone.
     arrived: Notify,
     counters: Counters,
+    /// Of the writer's work, for the commits that wait for it.
+    course: Course,
 }
 
 /// What a log has done since it was opened.
@@ -165,6 +168,7 @@ impl Log {
             changed: Notify::new(),
             arrived: Notify::new(),
             counters: Counters::default(),
+            course: Course::shared(),
         }))
     }
 
@@ -249,7 +253,8 @@ impl Log {
             Asked::Done => Ok(()),
             Asked::Txg(txg) => self.wait_for(txg).await,
             Asked::Log { target, txg } => {
-                let answer = self.0.changed.until(|| self.lock().answer(target, txg)).await;
+                let answered = self.0.changed.until(|| self.lock().answer(target, txg));
+                let answer = stage(Stage::Log, following(Some(&self.0.course), answered)).await;
                 match answer {
                     Answer::Durable => Ok(()),
                     Answer::Broken => self.wait_for(txg).await,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::{Checksum, Compression, Error, Kind, Result};
 use vdev::{Care, Priority, Verify};
+use world::stages::{Stage, stage};
 use world::{Buf, IoBuf};
 
 /// A block's bytes as they are on disk, compressed or even encrypted, after they passed their checksum.
@@ -78,7 +79,7 @@ pub(crate) async fn unpack_here(
     }
     // Decompressing a large block takes long enough that the other requests of this core should not wait for it.
     let done = if lsize >= 256 << 10 {
-        world::compute(move || decompress(compression, &data, lsize)).await
+        stage(Stage::Compute, world::compute(move || decompress(compression, &data, lsize))).await
     } else {
         decompress(compression, &data, lsize)
     };

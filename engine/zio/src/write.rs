@@ -11,6 +11,7 @@ use std::sync::Arc;
 use units::{Compression, Endian, Error, Kind, Lsize, Psize, Result, Txg};
 use vdev::Priority;
 use world::Buf;
+use world::stages::{Stage, stage};
 
 pub(crate) async fn write(
     inner: &Arc<Inner>,
@@ -22,7 +23,7 @@ pub(crate) async fn write(
     let lsize = Lsize(data.len() as u64);
     let prepared = if is_heavy(data.len(), spec) {
         let spec = *spec;
-        world::compute(move || prepare(data, &spec, &rules)).await
+        stage(Stage::Compute, world::compute(move || prepare(data, &spec, &rules))).await
     } else {
         prepare(data, spec, &rules)
     };
@@ -70,7 +71,11 @@ async fn checksum_of(inner: &Arc<Inner>, data: &Buf, spec: &WriteSpec) -> [u64; 
     let (checksummer, kind) = (inner.checksummer(), spec.checksum);
     if kind.is_cryptographic() && data.len() >= 16 << 10 {
         let data = data.clone();
-        return world::compute(move || checksummer.compute(kind, Endian::NATIVE, &data)).await;
+        return stage(
+            Stage::Compute,
+            world::compute(move || checksummer.compute(kind, Endian::NATIVE, &data)),
+        )
+        .await;
     }
     checksummer.compute(kind, Endian::NATIVE, data)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use world::stages::{Stage, stage};
 use world::sync::Notify;
 
 /// The ranges taken now: start → end. Clones share them.
@@ -32,7 +33,7 @@ impl RangeLocks {
             if self.try_take(&range) {
                 return RangeGuard { locks: self.clone(), start: range.start };
             }
-            released.await;
+            stage(Stage::Lock, released).await;
         }
     }
 

@@ -27,7 +27,7 @@ use crate::mount::Options;
 use crate::nodes::{CONTROL, Nodes, ROOT, SNAPSHOTS, number, parts};
 use control::Trees;
 use fuser::{Errno, FileAttr, Notifier};
-use probe::Probe;
+use probe::{Family, Probe};
 use std::sync::{Arc, OnceLock};
 use units::ObjectId;
 use world::Pending;
@@ -41,8 +41,8 @@ pub trait Dataset: Send + Sync + 'static {
     /// The number of one; `None` when there is none of that name.
     fn snapshot(&self, name: &str) -> Pending<units::Result<Option<u64>>>;
     fn open_snapshot(&self, name: &str) -> Pending<units::Result<FileSystem>>;
-    /// Where requests are told.
-    fn probe(&self) -> Probe {
+    /// Where requests are told, or their stages.
+    fn probe(&self, _family: Family) -> Probe {
         Probe::none()
     }
     /// What is told of panics in requests.
@@ -70,6 +70,7 @@ pub(crate) struct Served {
     root: Node,
     dataset: std::sync::Arc<dyn Dataset>,
     pub probe: Probe,
+    pub stages: Probe,
     shows_snapshots: bool,
     /// When something was read is noted, as the properties say; by a mount option never.
     notes_access: bool,
@@ -109,7 +110,8 @@ impl Served {
         Ok(Served {
             root,
             fs,
-            probe: dataset.probe(),
+            probe: dataset.probe(Family::Fs),
+            stages: dataset.probe(Family::FsStages),
             dataset,
             shows_snapshots: options.shows_snapshots,
             notes_access: options.atime,

@@ -20,7 +20,7 @@ use fuser::{
     ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use probe::Op;
+use probe::{Op, Timed};
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::future::Future;
@@ -29,6 +29,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use world::stages::run_if;
 use world::sync::Event;
 use zpl::{FileKind, Time};
 
@@ -77,14 +78,20 @@ impl Session {
     {
         let (served, work) = (self.served.clone(), work(self.served.clone()));
         self.loops.run(async move {
-            if !served.probe.is_open() {
+            if !served.probe.is_open() && !served.stages.is_open() {
                 work.await;
                 return;
             }
             let began = world::now();
-            let bytes = work.await.bytes();
-            let latency = world::now().since(began);
-            served.probe.tell(|| probe::Event { op, offset, bytes, latency, ..Default::default() });
+            let timed = Timed::begin(&served.stages, began);
+            let bytes = run_if(timed.as_ref().map(|timed| timed.course().clone()), work).await.bytes();
+            let ended = world::now();
+            let latency = ended.since(began);
+            let event = probe::Event { op, offset, bytes, latency, ..Default::default() };
+            served.probe.tell(|| event);
+            if let Some(timed) = timed {
+                timed.tell(&served.stages, event, ended);
+            }
         });
     }
 }

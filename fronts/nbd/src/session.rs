@@ -72,7 +72,7 @@ impl Session {
         // The hold lives until the last request is done, whatever made the transmission end.
         let _hold = opened.hold;
         let link = Link { stream: line.stream(), lease, vitals };
-        let journal = Journal::new(io);
+        let journal = Journal::new(io, hub.probe(Family::NbdStages, &labels));
         Box::pin(Transmission::new(link, opened.volume, opened.terms, opened.inbox, journal, &config)).await
     }
 }

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use world::stages::{Stage, stage};
 use world::sync::Notify;
 
 #[derive(Debug, Default)]
@@ -36,7 +37,7 @@ impl RangeLocks {
     }
 
     pub async fn take(self: &Arc<RangeLocks>, range: Range<u64>) -> RangeLock {
-        self.freed.until(|| self.try_take(&range)).await
+        stage(Stage::Lock, self.freed.until(|| self.try_take(&range))).await
     }
 }
 

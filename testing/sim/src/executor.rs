@@ -21,6 +21,8 @@ pub struct Config {
     pub wall_seconds: u64,
     /// More virtual time than this means that something waits for ever.
     pub limit: Duration,
+    /// How long a computation takes that is given to another core.
+    pub compute: Duration,
 }
 
 impl Default for Config {
@@ -30,6 +32,7 @@ impl Default for Config {
             cores: 2,
             wall_seconds: 1_700_000_000,
             limit: Duration::from_secs(100 * 86_400),
+            compute: Duration::ZERO,
         }
     }
 }

@@ -38,7 +38,16 @@ impl World for Sim {
     }
 
     fn compute(&self, job: Box<dyn FnOnce() + Send>) {
-        job();
+        let takes = self.config.compute;
+        if takes.is_zero() {
+            return job();
+        }
+        let done = self.timer(self.clock().after(takes));
+        let work = async move {
+            done.await;
+            job();
+        };
+        self.spawn_task(self.current_core(), Box::pin(work));
     }
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn Disk>> {

@@ -16,8 +16,8 @@ pub(super) struct Facts {
 }
 
 impl Dataset for Facts {
-    fn probe(&self) -> Probe {
-        self.hub.probe(Family::Fs, &probe::labels_of(&self.dataset, false))
+    fn probe(&self, family: Family) -> Probe {
+        self.hub.probe(family, &probe::labels_of(&self.dataset, false))
     }
 
     fn space(&self) -> Pending<Result<Space>> {

@@ -36,3 +36,24 @@ pub struct Top {
     #[arg(short = 'n', long, value_name = "SECONDS")]
     pub count: Option<u64>,
 }
+
+/// What operations wait in.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Waterfall {
+    /// A front, and which of its operations: iscsi, nbd or fs
+    #[arg(
+        value_name = "FRONT",
+        help = "A front, and which of its operations: iscsi, 'nbd[op=read]', 'fs[dataset=tank/home][latency>=10ms]'; all fronts by \
+                default"
+    )]
+    pub of: Option<String>,
+    /// Seconds that are shown together; 1 by default
+    #[arg(value_name = "INTERVAL", value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub interval: Option<u64>,
+    /// How often
+    #[arg(value_name = "COUNT")]
+    pub count: Option<u64>,
+    /// As JSON
+    #[arg(short, long)]
+    pub json: bool,
+}

@@ -15,6 +15,19 @@ fn parse(line: &str) -> Result<Command, clap::Error> {
 }
 
 #[test]
+fn the_help_of_a_command_is_asked_for_as_of_openzfs() {
+    let cases = [
+        ("zpool help list", "cenote help zpool list"),
+        ("cenote zfs help", "cenote help zfs"),
+        ("cenote --home /h zpool help", "cenote --home /h help zpool"),
+        ("cenote ls zpool help", "cenote ls zpool help"),
+    ];
+    for (given, meant) in cases {
+        assert_eq!(normalize(words(given)), words(meant));
+    }
+}
+
+#[test]
 fn the_definitions_contradict_nothing() {
     Cenote::command().debug_assert();
 }

@@ -53,7 +53,7 @@ fn what_cannot_be_asked_is_refused_in_one_line() {
     let many = format!("io.ops{}", "[op=read]".repeat(17));
     let long = format!("io.ops[disk={}]", "x".repeat(5000));
     for (text, why) in [
-        ("iscsi.opps", "there is no statistic 'iscsi.opps'; there are iscsi.ops, iscsi.bytes"),
+        ("iscsi.opps", "there is no statistic 'iscsi.opps'; there are iscsi.ops, iscsi.bytes, iscsi.time"),
         ("", "there is no statistic ''"),
         ("arc.accesses[lun]", "arc.accesses has no 'lun': it has hit/miss"),
         ("io.ops[op", "'io.ops[op': '[…]' must follow, with a breakdown or a filter in it"),

@@ -6,6 +6,7 @@
 
 use super::lock;
 use super::semaphore::{Held, Semaphore};
+use crate::stages::{Stage, stage};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -26,13 +27,18 @@ impl<T> Mutex<T> {
     }
 
     pub async fn lock(&self) -> MutexGuard<'_, T> {
-        self.turn.acquire(1).await.expect("a mutex is never closed").forget();
+        self.turn().await;
         Guard::take(self)
     }
 
     pub async fn lock_owned(self: &Arc<Self>) -> OwnedMutexGuard<T> {
-        self.turn.acquire(1).await.expect("a mutex is never closed").forget();
+        self.turn().await;
         Guard::take(self.clone())
+    }
+
+    async fn turn(&self) {
+        let turn = stage(Stage::Lock, self.turn.acquire(1)).await;
+        turn.expect("a mutex is never closed").forget();
     }
 
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {

@@ -5,6 +5,7 @@
 
 use super::lock;
 use super::semaphore::{Held, Semaphore};
+use crate::stages::{Stage, stage};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -60,7 +61,8 @@ impl<T> RwLock<T> {
     }
 
     async fn turn(&self, permits: usize) {
-        self.turn.acquire(permits).await.expect("the lock is never closed").forget();
+        let turn = stage(Stage::Lock, self.turn.acquire(permits)).await;
+        turn.expect("the lock is never closed").forget();
     }
 }
 

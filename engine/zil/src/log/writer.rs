@@ -27,6 +27,7 @@ use probe::{Event, Op};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 use units::{Error, Kind, Result, Txg, VdevId};
+use world::stages::{carried, run_if};
 use world::sync::join_all_bounded;
 use world::{Instant, Pending};
 
@@ -78,13 +79,18 @@ impl Touched {
 impl Log {
     pub(super) async fn write_blocks(self) {
         loop {
-            if self.lock().blocks.is_empty() && !self.begin_chain().await {
+            if self.lock().blocks.is_empty() && !self.timed(self.begin_chain()).await {
                 return;
             }
             self.gather().await;
             let Some(batch) = self.take() else { return };
-            self.issue(batch).await;
+            self.timed(self.issue(batch)).await;
         }
+    }
+
+    /// Does `work` for the commits that are timed, if there are any.
+    async fn timed<T>(&self, work: impl Future<Output = T>) -> T {
+        run_if(self.0.course.if_timed(), work).await
     }
 
     /// Takes a place for a block of the log. What is promised to the txgs under way is not touched for it: without a log
@@ -247,7 +253,7 @@ impl Log {
         }
         let is_alone = self.lock().rounds_max() == 1;
         let settled = self.clone().settle(round);
-        if is_alone { settled.await } else { drop(world::spawn(settled)) }
+        if is_alone { settled.await } else { drop(world::spawn(carried(settled))) }
     }
 
     /// Turns changes into records, in their order. Blocks that are to be logged by pointer are written at once.
@@ -386,7 +392,7 @@ impl Round {
 
     fn start_last(&mut self) {
         if let Some((number, write)) = self.writes.pop_back() {
-            self.writes.push_back((number, Box::pin(world::spawn(write))));
+            self.writes.push_back((number, Box::pin(world::spawn(carried(write)))));
         }
     }
 

@@ -5,10 +5,12 @@ use super::payload::Payload;
 use super::task::{Burst, State, Task};
 use crate::wire::{Header, NO_TAG, Reject, is_before};
 use flow::Load;
+use probe::Timed;
 use scsi::{Admission, Execution, Lun, Outcome, Sense, Status};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Context;
+use world::stages::Stage;
 
 /// Flags of a command.
 const READS: u8 = 0x40;
@@ -145,7 +147,7 @@ impl Connection {
         self.widen_window(header);
         let asked = if seen.writes { needed } else { 0 };
         let failed = outcome.status != Status::Good;
-        self.journal.answered((cdb[0], lun), (offset(cdb), 0), self.took_at, failed);
+        self.journal.answered((cdb[0], lun), (offset(cdb), 0), self.took_at, failed, None);
         self.answer(tag, &outcome, seen.reads, seen.expected, asked, Load::default());
         None
     }
@@ -207,6 +209,8 @@ impl Connection {
         self.load += early;
         self.ordered += usize::from(is_ordered);
         self.next_place += 1;
+        let mut timed = self.journal.timed(self.took_at);
+        timed.iter_mut().for_each(|timed| timed.waits(Stage::Front));
         let task = Task {
             state: State::Parked,
             lun,
@@ -231,6 +235,7 @@ impl Connection {
             full_load: Load { requests: 1, bytes: OVERHEAD + intake + output },
             is_aborted: false,
             stop,
+            timed,
             began: self.took_at,
             moved: self.took_at,
         };
@@ -272,6 +277,7 @@ impl Connection {
             task.payload = Some(payload);
         }
         (task.state, task.moved) = (State::Receiving, now);
+        task.timed.iter_mut().for_each(|timed| timed.waits(Stage::Wire));
         true
     }
 
@@ -297,24 +303,35 @@ impl Connection {
         let Some(admission) = task.admission.take() else { return };
         task.state = State::Flying;
         let data = task.payload.take().map(Payload::into_parts).unwrap_or_default();
+        let mut timed = task.timed.take();
+        timed.iter_mut().for_each(Timed::works);
+        let within = timed.as_ref().map(|timed| timed.course().enter());
         match task.path.clone().execute(admission, data) {
-            Execution::Done(outcome) => self.finish(tag, outcome),
-            Execution::Pending(mut work) => match work.as_mut().poll(cx) {
-                std::task::Poll::Ready(outcome) => self.finish(tag, outcome),
-                std::task::Poll::Pending => self.flights.push(Flight::Command(tag, work)),
-            },
+            Execution::Done(outcome) => {
+                drop(within);
+                self.finish(tag, timed, outcome);
+            }
+            Execution::Pending(mut work) => {
+                let polled = work.as_mut().poll(cx);
+                drop(within);
+                match polled {
+                    std::task::Poll::Ready(outcome) => self.finish(tag, timed, outcome),
+                    std::task::Poll::Pending => self.flights.push(Flight::Command(tag, timed, work)),
+                }
+            }
         }
     }
 
     /// A command has come to its end.
-    pub fn finish(&mut self, tag: u32, outcome: Outcome) {
+    pub fn finish(&mut self, tag: u32, timed: Option<Timed>, outcome: Outcome) {
         let Some(task) = self.remove(tag) else { return };
         if task.is_aborted || outcome.silent {
             self.give_back(task.load);
         } else {
             let moved = (task.received + outcome.len()) as u64;
             let failed = outcome.status != Status::Good;
-            self.journal.answered((task.opcode, Some(task.lun)), (task.offset, moved), task.began, failed);
+            let of = (task.opcode, Some(task.lun));
+            self.journal.answered(of, (task.offset, moved), task.began, failed, timed);
             self.answer(tag, &outcome, task.reads, task.expected, task.needed, task.load);
         }
         self.answer_aborts(tag);
@@ -331,7 +348,7 @@ impl Connection {
     /// Ends a command that is not carried out because of what came for it.
     pub fn refuse(&mut self, tag: u32, sense: &Sense) {
         if self.tasks.get(&tag).is_some_and(|t| t.state != State::Flying) {
-            self.finish(tag, Outcome::check(sense, false));
+            self.finish(tag, None, Outcome::check(sense, false));
         }
     }
 

@@ -15,7 +15,7 @@
 mod receive;
 
 use super::handshake::Opened;
-use super::journal::Journal;
+use super::journal::{Journal, Probes};
 use super::payload::Lent;
 use super::task::{State, Task};
 use super::units_seen::{Place, UnitsSeen};
@@ -27,7 +27,7 @@ use crate::wire::Header;
 use flow::{Inbox, Lease, Load, Outbox, Sent, Turns, take_turns};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use probe::Io;
+use probe::{Io, Timed};
 use scsi::{Nexus, Outcome, Stop};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -75,14 +75,15 @@ enum Receiving {
 
 /// Work that is under way elsewhere.
 pub(super) enum Flight {
-    Command(u32, Pending<Outcome>),
+    /// With the stages of the command, if they are asked for.
+    Command(u32, Option<Timed>, Pending<Outcome>),
     /// The answer to a task management function waits for what it aborted.
     Function(u32, u8, Pending<()>),
     Units(Pending<Result<Vec<Unit>>>),
 }
 
 pub(super) enum Landed {
-    Command(u32, Outcome),
+    Command(u32, Option<Timed>, Outcome),
     Function(u32, u8),
     Units(Result<Vec<Unit>>),
 }
@@ -92,8 +93,9 @@ impl Future for Flight {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Landed> {
         match self.get_mut() {
-            Flight::Command(tag, work) => {
-                work.as_mut().poll(cx).map(|outcome| Landed::Command(*tag, outcome))
+            Flight::Command(tag, timed, work) => {
+                let _within = timed.as_ref().map(|timed| timed.course().enter());
+                work.as_mut().poll(cx).map(|outcome| Landed::Command(*tag, timed.take(), outcome))
             }
             Flight::Function(tag, code, work) => {
                 work.as_mut().poll(cx).map(|()| Landed::Function(*tag, *code))
@@ -206,7 +208,8 @@ impl Connection {
         };
         let client = agreed.asking.initiator.clone();
         let place = Place { hub: shared.hub().clone(), client, target: target.clone().unwrap_or_default() };
-        let io = target.as_ref().map(|_| Arc::new(Io::new(place.probe(""))));
+        let Probes { commands, stages } = place.probes("");
+        let io = target.as_ref().map(|_| Arc::new(Io::new(commands)));
         if let Some(io) = &io {
             shared.note_io(id, io.clone());
         }
@@ -227,7 +230,7 @@ impl Connection {
             receiving: None,
             load: Load::default(),
             most: Load { requests: config.session_commands * 2, bytes: config.session_bytes },
-            journal: Journal::new(io),
+            journal: Journal::new(io, stages),
             exp_cmd_sn,
             max_cmd_sn: exp_cmd_sn.wrapping_add(config.session_commands as u32 - 1),
             stat_sn,
@@ -310,7 +313,7 @@ impl Connection {
         while let Poll::Ready(Some(flight)) = self.flights.poll_next_unpin(cx) {
             landed = true;
             match flight {
-                Landed::Command(tag, outcome) => self.finish(tag, outcome),
+                Landed::Command(tag, timed, outcome) => self.finish(tag, timed, outcome),
                 Landed::Function(tag, code) => self.answer_function(tag, code),
                 Landed::Units(Ok(units)) => self.update_units(units),
                 // The directory could not look; it will say again that something changed.
@@ -325,7 +328,7 @@ impl Connection {
     fn start_send(&mut self) -> bool {
         let can_send = self.outbox.can_send();
         if can_send {
-            self.journal.sent(|lun| self.units.probe(lun));
+            self.journal.sent(|lun| self.units.probes(lun));
             self.outbox.send(&*self.stream);
         }
         can_send

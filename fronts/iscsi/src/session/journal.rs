@@ -3,15 +3,25 @@
 //! A command lasts from being taken from the inbox until its answer is handed to the socket. It counts for its session,
 //! and is told as one of its unit.
 
-use probe::{Event, Io, Op, Probe};
+use probe::{Event, Io, Op, Probe, Timed, tell_work};
 use scsi::Lun;
 use std::sync::Arc;
 use world::Instant;
+use world::stages::Stage;
 
 pub(crate) struct Journal {
     io: Option<Arc<Io>>,
     /// Answered, and not yet with the socket.
     answered: Vec<Answered>,
+    /// Where the stages of commands are told whose unit is gone.
+    stages: Probe,
+}
+
+/// Where commands to a unit are told, and their stages.
+#[derive(Debug)]
+pub(crate) struct Probes {
+    pub commands: Probe,
+    pub stages: Probe,
 }
 
 /// A command that was answered.
@@ -19,6 +29,7 @@ struct Answered {
     lun: Option<Lun>,
     began: Instant,
     event: Event<'static>,
+    timed: Option<Timed>,
 }
 
 /// What a command is called and counts as; asking about a unit is no I/O.
@@ -47,8 +58,13 @@ fn operation(opcode: u8) -> Option<(Op, &'static str)> {
 }
 
 impl Journal {
-    pub fn new(io: Option<Arc<Io>>) -> Journal {
-        Journal { io, answered: Vec::new() }
+    pub fn new(io: Option<Arc<Io>>, stages: Probe) -> Journal {
+        Journal { io, answered: Vec::new(), stages }
+    }
+
+    /// Of a command that was taken at `began`, if stages are asked for.
+    pub fn timed(&self, began: Instant) -> Option<Timed> {
+        Timed::begin(&self.stages, began)
     }
 
     pub fn answered(
@@ -57,24 +73,34 @@ impl Journal {
         (offset, bytes): (u64, u64),
         began: Instant,
         failed: bool,
+        mut timed: Option<Timed>,
     ) {
         if let (Some((op, kind)), true) = (operation(opcode), self.io.is_some()) {
             let event = Event { op, kind, offset, bytes, failed, ..Event::default() };
-            self.answered.push(Answered { lun, began, event });
+            if let Some(timed) = &mut timed {
+                timed.waits(Stage::Wire);
+            }
+            self.answered.push(Answered { lun, began, event, timed });
         }
     }
 
-    /// Everything answered so far goes to the socket now; `probe` is where commands to a unit are told.
-    pub fn sent<'a>(&mut self, probe: impl Fn(Lun) -> Option<&'a Probe>) {
+    /// Everything answered so far goes to the socket now; `probes` is where commands to a unit are told, and their stages.
+    pub fn sent<'a>(&mut self, probes: impl Fn(Lun) -> Option<&'a Probes>) {
         let Some(io) = self.io.as_ref().filter(|_| !self.answered.is_empty()) else { return };
         let now = world::now();
-        for Answered { lun, began, event } in self.answered.drain(..) {
+        for Answered { lun, began, event, timed } in self.answered.drain(..) {
             let event = Event { latency: now.since(began), ..event };
             io.count(&event);
-            if io.probe().is_open() {
-                // A unit that is gone by now leaves no more than the session.
-                let unit = lun.and_then(&probe).unwrap_or(io.probe());
-                unit.tell(|| event);
+            if !io.probe().is_open() && !self.stages.is_open() {
+                continue;
+            }
+            // A unit that is gone by now leaves no more than the session.
+            let unit = lun.and_then(&probes);
+            unit.map_or(io.probe(), |unit| &unit.commands).tell(|| event);
+            let stages = unit.map_or(&self.stages, |unit| &unit.stages);
+            match timed {
+                Some(timed) => timed.tell(stages, event, now),
+                None => tell_work(stages, event),
             }
         }
     }

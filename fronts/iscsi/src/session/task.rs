@@ -8,6 +8,7 @@
 
 use super::payload::Payload;
 use flow::Load;
+use probe::Timed;
 use scsi::{Admission, Lun, Path, Stop};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -65,6 +66,8 @@ pub(crate) struct Task {
     pub is_aborted: bool,
     /// Ends it early, where it may take long.
     pub stop: Option<Stop>,
+    /// Until it flies, if stages are asked for.
+    pub timed: Option<Timed>,
     pub began: Instant,
     pub moved: Instant,
 }

@@ -4,8 +4,9 @@
 //! then on looks as if it never was. Every path that stays tells that the list has changed, and an asynchronous message
 //! says it to clients that send nothing.
 
+use super::journal::Probes;
 use crate::directory::Unit;
-use probe::{Breakdown, Family, Hub, Probe};
+use probe::{Breakdown, Family, Hub};
 use scsi::{Attention, Device, Lun, Nexus, Path, Reach};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ pub(crate) struct UnitsSeen {
     paths: BTreeMap<Lun, Arc<Path>>,
     place: Place,
     /// Where commands to each unit are told.
-    probes: BTreeMap<Lun, Probe>,
+    probes: BTreeMap<Lun, Probes>,
 }
 
 /// The initiator, target and unit of the commands, for statistics.
@@ -31,14 +32,15 @@ pub(crate) struct Place {
 
 impl Place {
     /// Where commands to the unit that is this dataset are told.
-    pub fn probe(&self, dataset: &str) -> Probe {
+    pub fn probes(&self, dataset: &str) -> Probes {
         let mut labels = probe::labels_of(dataset, true);
         labels.extend([
             (Breakdown::Lun, dataset),
             (Breakdown::Client, self.client.as_str()),
             (Breakdown::Target, self.target.as_str()),
         ]);
-        self.hub.probe(Family::Iscsi, &labels)
+        let probe = |family| self.hub.probe(family, &labels);
+        Probes { commands: probe(Family::Iscsi), stages: probe(Family::IscsiStages) }
     }
 }
 
@@ -56,11 +58,11 @@ impl UnitsSeen {
 
     /// Only now, since a unit may have been taken over by another dataset, or renamed.
     fn find_places(&mut self) {
-        let probe = |path: &Arc<Path>| self.place.probe(path.device().unit().dataset());
-        self.probes = self.paths.iter().map(|(lun, path)| (*lun, probe(path))).collect();
+        let probes = |path: &Arc<Path>| self.place.probes(path.device().unit().dataset());
+        self.probes = self.paths.iter().map(|(lun, path)| (*lun, probes(path))).collect();
     }
 
-    pub fn probe(&self, lun: Lun) -> Option<&Probe> {
+    pub fn probes(&self, lun: Lun) -> Option<&Probes> {
         self.probes.get(&lun)
     }
 

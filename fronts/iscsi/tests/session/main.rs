@@ -423,6 +423,42 @@ fn ordered_commands_wait_for_those_before_them() {
 }
 
 #[test]
+fn the_time_of_commands_is_told_by_what_they_waited_in() {
+    run(async {
+        let unit = Arc::new(MemoryUnit::new(SIZE, 16 << 10));
+        let directory = MemoryDirectory::default().with(TARGET, 0, device(unit.clone(), 1));
+        let hub = probe::Hub::new();
+        let server = Server::new(Arc::new(directory), hub.clone(), Config::default());
+        let mut peer = Peer::open(&listen(&server), Login::default().with("ImmediateData", "No")).await;
+        unit.set_delay(Duration::from_millis(20));
+        let stages = hub.open(&"iscsi.time[stage]".parse().unwrap()).unwrap();
+        let told = || {
+            let parts = stages.take().parts;
+            let ms = |part: u64| (part as f64 / 1e6).round() as u64;
+            let parts = parts.iter().map(|(key, part)| (key.to_string(), ms(*part)));
+            parts.filter(|(_, ms)| *ms > 0).collect::<Vec<_>>()
+        };
+        // The client takes its time to send what it was asked for.
+        let tag = peer.begin(&write(0, 2), &[1; 1024], 0).await;
+        let r2t = peer.receive().await.unwrap();
+        world::sleep(Duration::from_millis(30)).await;
+        peer.send_data(tag, r2t.u32(20), 0, &[1; 1024]).await;
+        peer.finish(vec![(tag, &[], Done::default())]).await;
+        assert_eq!(told(), [("wire".to_string(), 30), ("work".to_string(), 20)]);
+        // An ordered command waits for the one before it.
+        let mut open = Vec::new();
+        for attribute in [1, 2] {
+            let mut header = peer.header(&read(0, 1), 512, 0);
+            header[1] = header[1] & !7 | attribute;
+            peer.send(header, &[]).await;
+            open.push((u32::from_be_bytes(header[16..20].try_into().unwrap()), &[][..], Done::default()));
+        }
+        peer.finish(open).await;
+        assert_eq!(told(), [("work".to_string(), 40), ("front".to_string(), 20)], "the largest first");
+    });
+}
+
+#[test]
 fn questions_texts_and_farewells_are_answered() {
     run(async {
         let bench = bench();

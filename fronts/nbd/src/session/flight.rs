@@ -3,6 +3,7 @@
 use crate::wire::request::Command;
 use flow::Load;
 use flow::{Extent, Piece};
+use probe::Timed;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -40,18 +41,21 @@ pub(crate) enum Outcome {
 pub(crate) struct Flight {
     pub ticket: Ticket,
     pub work: Work,
+    /// Of a request whose stages are asked for.
+    pub timed: Option<Timed>,
 }
 
 impl Future for Flight {
-    type Output = (Ticket, Result<Outcome>);
+    type Output = (Ticket, Option<Timed>, Result<Outcome>);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let ticket = self.ticket;
+        let _within = self.timed.as_ref().map(|timed| timed.course().enter());
         let outcome = match &mut self.work {
             Work::Read(work) => work.as_mut().poll(cx).map_ok(Outcome::Read),
             Work::Act(work) => work.as_mut().poll(cx).map_ok(|()| Outcome::Done),
             Work::Status(work) => work.as_mut().poll(cx).map_ok(Outcome::Status),
         };
-        outcome.map(|outcome| (ticket, outcome))
+        outcome.map(|outcome| (ticket, self.timed.take(), outcome))
     }
 }

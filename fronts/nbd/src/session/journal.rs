@@ -5,26 +5,37 @@
 
 use super::flight::Ticket;
 use crate::wire::request::Command;
-use probe::{Event, Io, Op};
+use probe::{Event, Io, Op, Probe, Timed, tell_work};
 use std::sync::Arc;
 use world::Instant;
+use world::stages::Stage;
 
 pub(crate) struct Journal {
     io: Arc<Io>,
     /// Answered, and not yet with the socket.
-    answered: Vec<(Instant, Event<'static>)>,
+    answered: Vec<(Instant, Event<'static>, Option<Timed>)>,
+    /// Where the stages of requests are told.
+    stages: Probe,
 }
 
 impl Journal {
-    pub fn new(io: Arc<Io>) -> Journal {
-        Journal { io, answered: Vec::new() }
+    pub fn new(io: Arc<Io>, stages: Probe) -> Journal {
+        Journal { io, answered: Vec::new(), stages }
     }
 
-    pub fn answered(&mut self, ticket: &Ticket, well: bool) {
+    /// Of a request that may have to wait, if stages are asked for.
+    pub fn timed(&self, ticket: &Ticket) -> Option<Timed> {
+        Timed::begin(&self.stages, ticket.began)
+    }
+
+    pub fn answered(&mut self, ticket: &Ticket, well: bool, mut timed: Option<Timed>) {
         if let Some(op) = operation(ticket.command) {
             let Ticket { offset, len, began, .. } = *ticket;
             let event = Event { op, offset, bytes: u64::from(len), failed: !well, ..Event::default() };
-            self.answered.push((began, event));
+            if let Some(timed) = &mut timed {
+                timed.waits(Stage::Wire);
+            }
+            self.answered.push((began, event, timed));
         }
     }
 
@@ -34,8 +45,13 @@ impl Journal {
             return;
         }
         let now = now();
-        for (began, event) in self.answered.drain(..) {
-            self.io.record(Event { latency: now.since(began), ..event });
+        for (began, event, timed) in self.answered.drain(..) {
+            let event = Event { latency: now.since(began), ..event };
+            match timed {
+                Some(timed) => timed.tell(&self.stages, event, now),
+                None => tell_work(&self.stages, event),
+            }
+            self.io.record(event);
         }
     }
 }

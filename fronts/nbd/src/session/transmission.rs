@@ -27,12 +27,14 @@ use crate::wire::request::{self, Command, Request};
 use flow::{Inbox, Lease, Load, Outbox, Piece, Sent, Turns, Vitals, take_turns};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use probe::Timed;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use units::{Error, Kind, Result};
+use world::stages::Stage;
 use world::{Instant, IoBuf, Pending, Stream};
 
 /// From this length on a payload is received into its own buffers. Below, taking it out of the inbox costs less than
@@ -70,6 +72,7 @@ enum Intake {
         ticket: Ticket,
         fua: bool,
         payload: Payload,
+        timed: Option<Timed>,
     },
     /// The rest of a write that was refused.
     Skip(usize),
@@ -283,10 +286,11 @@ impl Transmission {
             self.starved = true;
             return false;
         }
-        if let Intake::Payload { ticket, fua, payload } =
+        if let Intake::Payload { ticket, fua, payload, mut timed } =
             std::mem::replace(&mut self.intake, Intake::Requests)
         {
-            self.write(ticket, payload, fua, cx);
+            timed.iter_mut().for_each(Timed::works);
+            self.write(ticket, timed, payload, fua, cx);
         }
         true
     }
@@ -371,10 +375,10 @@ impl Transmission {
                 return self.read(ticket, cx);
             }
             Operation::Write { fua, .. } => return self.receive_write(ticket, fua, cx),
-            Operation::Nothing => return self.answer(ticket, Ok(Outcome::Done)),
+            Operation::Nothing => return self.answer(ticket, None, Ok(Outcome::Done)),
             Operation::Prefetch { offset, len } => {
                 self.volume.prefetch(offset, len);
-                return self.answer(ticket, Ok(Outcome::Done));
+                return self.answer(ticket, None, Ok(Outcome::Done));
             }
             Operation::Zero { may_be_hole, fast: true, .. } if !self.volume.zeroes_fast(may_be_hole) => {
                 let why = "zeroing would be no faster than writing";
@@ -391,7 +395,8 @@ impl Transmission {
                 Work::Status(self.volume.extents(offset, len, most))
             }
         };
-        self.launch(ticket, work, cx);
+        let timed = self.journal.timed(&ticket);
+        self.launch(Flight { ticket, work, timed }, cx);
     }
 
     fn read(&mut self, ticket: Ticket, cx: &mut Context<'_>) {
@@ -402,16 +407,17 @@ impl Transmission {
         };
         match at_once {
             Some(Ok(())) => {
-                self.journal.answered(&ticket, true);
+                self.journal.answered(&ticket, true, None);
                 answer::read(&mut self.outbox, self.terms, ticket, &mut self.pieces);
             }
             Some(Err(e)) => {
                 self.pieces.clear();
-                self.answer(ticket, Err(e));
+                self.answer(ticket, None, Err(e));
             }
             None => {
+                let timed = self.journal.timed(&ticket);
                 let work = Work::Read(self.volume.read(offset, len));
-                self.launch(ticket, work, cx);
+                self.launch(Flight { ticket, work, timed }, cx);
             }
         }
     }
@@ -419,43 +425,51 @@ impl Transmission {
     fn receive_write(&mut self, ticket: Ticket, fua: bool, cx: &mut Context<'_>) {
         let mut payload = Payload::new(ticket.offset, ticket.len, self.volume.block_size());
         payload.take_from(&mut self.inbox);
+        let mut timed = self.journal.timed(&ticket);
         if payload.is_full() {
-            self.write(ticket, payload, fua, cx);
+            self.write(ticket, timed, payload, fua, cx);
         } else {
-            self.intake = Intake::Payload { ticket, fua, payload };
+            timed.iter_mut().for_each(|timed| timed.waits(Stage::Wire));
+            self.intake = Intake::Payload { ticket, fua, payload, timed };
         }
     }
 
-    fn write(&mut self, ticket: Ticket, payload: Payload, fua: bool, cx: &mut Context<'_>) {
+    fn write(
+        &mut self,
+        ticket: Ticket,
+        timed: Option<Timed>,
+        payload: Payload,
+        fua: bool,
+        cx: &mut Context<'_>,
+    ) {
         let work = Work::Act(self.volume.write(ticket.offset, payload.into_parts(), fua));
-        self.launch(ticket, work, cx);
+        self.launch(Flight { ticket, work, timed }, cx);
     }
 
     /// Answers at once when the volume need not wait, else lets the request fly.
-    fn launch(&mut self, ticket: Ticket, work: Work, cx: &mut Context<'_>) {
-        let mut flight = Flight { ticket, work };
+    fn launch(&mut self, mut flight: Flight, cx: &mut Context<'_>) {
         match Pin::new(&mut flight).poll(cx) {
-            Poll::Ready((ticket, result)) => self.answer(ticket, result),
+            Poll::Ready((ticket, timed, result)) => self.answer(ticket, timed, result),
             Poll::Pending => self.flights.push(flight),
         }
     }
 
     fn land_flights(&mut self, cx: &mut Context<'_>) -> bool {
         let mut landed = false;
-        while let Poll::Ready(Some((ticket, result))) = self.flights.poll_next_unpin(cx) {
-            self.answer(ticket, result);
+        while let Poll::Ready(Some((ticket, timed, result))) = self.flights.poll_next_unpin(cx) {
+            self.answer(ticket, timed, result);
             landed = true;
         }
         landed
     }
 
     fn refuse(&mut self, ticket: Ticket, errno: Errno, why: &str) {
-        self.journal.answered(&ticket, false);
+        self.journal.answered(&ticket, false, None);
         answer::error(&mut self.outbox, self.terms, ticket, errno, why);
     }
 
-    fn answer(&mut self, ticket: Ticket, result: Result<Outcome>) {
-        self.journal.answered(&ticket, result.is_ok());
+    fn answer(&mut self, ticket: Ticket, timed: Option<Timed>, result: Result<Outcome>) {
+        self.journal.answered(&ticket, result.is_ok(), timed);
         answer::answer(&mut self.outbox, self.terms, ticket, result);
     }
 }

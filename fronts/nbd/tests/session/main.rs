@@ -110,6 +110,39 @@ fn every_request_is_counted_where_the_client_is() {
 }
 
 #[test]
+fn the_time_of_requests_is_told_by_what_they_waited_in() {
+    run(async {
+        let hub = Hub::new();
+        let exports = MemoryExports::default().with("vol", Slow::new(memory(), Duration::from_millis(10)));
+        let server = Server::new(Arc::new(exports), hub.clone(), Config::default());
+        let mut peer = Peer::open(&server, "vol").await;
+        // Before it is asked for no request is timed, and after it has been closed.
+        peer.ask(&request(READ, 0, 1, 12288, 4096)).await;
+        let open = |query: &str| hub.open(&query.parse().unwrap()).unwrap();
+        let (whole, stages) = (open("nbd.time"), open("nbd.time[stage]"));
+        let (slow, writes) = (open("nbd.time[latency>=30ms][stage]"), open("nbd.time[stage=wire][op]"));
+        peer.ask(&request(READ, 0, 2, 12288, 4096)).await;
+        let data = vec![7; 100_000];
+        let long = write(3, 12288, &data);
+        let (first, rest) = long.split_at(50_000);
+        peer.send(first).await;
+        world::sleep(Duration::from_millis(30)).await;
+        assert_eq!(peer.ask(rest).await.error, 0);
+        let parts = |opened: &Opened| {
+            let parts = opened.take().parts;
+            let ms = |part: u64| (part as f64 / 1e6).round() as u64;
+            parts.iter().map(|(key, part)| (key.to_string(), ms(*part))).collect::<BTreeMap<_, _>>()
+        };
+        let of = |name: &str, ms| (name.to_string(), ms);
+        // The volume is no engine, and its operations are work.
+        assert_eq!(whole.take().value / 1_000_000, 50);
+        assert_eq!(parts(&stages), [of("wire", 30), of("work", 20)].into());
+        assert_eq!(parts(&slow), [of("wire", 30), of("work", 10)].into());
+        assert_eq!(parts(&writes), [of("write", 30)].into());
+    });
+}
+
+#[test]
 fn a_client_of_the_old_kind_gets_simple_replies() {
     run(async {
         let (server, _) = serve(memory(), Config::default());
