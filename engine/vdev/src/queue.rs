@@ -311,3 +311,6 @@ fn all_parts(batch: &Batch<Waiter>) -> Vec<Buf> {
     });
     parts.flatten().cloned().collect()
 }
+
+#[cfg(test)]
+mod tests;
