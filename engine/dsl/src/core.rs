@@ -12,6 +12,7 @@ use zio::BlockStore;
 
 use crate::features::{self, Features};
 use crate::phys::{DatasetPhys, DirPhys};
+use crate::ranges::Remembered;
 use crate::space::{self, Delta};
 use crate::zaps::{self, Table};
 
@@ -41,6 +42,8 @@ struct Inner {
     empty_bpobj: Mutex<Option<ObjectId>>,
     /// See [`Core::asked`].
     asked: AtomicU64,
+    /// Of deadlists.
+    ranges: Remembered,
 }
 
 impl std::fmt::Debug for Core {
@@ -66,7 +69,13 @@ impl Core {
     ) -> Core {
         let empty_bpobj = Mutex::new(empty);
         let asked = AtomicU64::new(0);
-        Core(Arc::new(Inner { mos, version, features, directory, empty_bpobj, asked }))
+        let ranges = Remembered::default();
+        Core(Arc::new(Inner { mos, version, features, directory, empty_bpobj, asked, ranges }))
+    }
+
+    /// What is remembered of deadlists.
+    pub(crate) fn ranges(&self) -> &Remembered {
+        &self.0.ranges
     }
 
     pub fn mos(&self) -> &ObjSet {

@@ -17,11 +17,12 @@
 use dmu::{NewObject, Object, Tx};
 use ondisk::{BlockPointer, DeadlistPhys, ObjectType, Space};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use units::{Error, ObjectId, Result, Txg};
 
 use crate::bpobj::Bpobj;
 use crate::core::{Core, versions};
+use crate::ranges::{Map, Ranges};
 use crate::space::{self, Delta};
 use crate::zaps::{self, Table};
 
@@ -31,13 +32,11 @@ pub enum Deadlist {
     Sorted(Sorted),
 }
 
-/// One of a deadlist changes it at a time: what it knows of the ranges is kept as long as it lives.
 #[derive(Debug)]
 pub struct Sorted {
     object: Object,
     table: Table,
-    /// The ranges, once they were read. A dataset with thousands of snapshots has thousands.
-    known: Mutex<Option<BTreeMap<Txg, ObjectId>>>,
+    ranges: Arc<Ranges>,
 }
 
 impl Deadlist {
@@ -48,7 +47,10 @@ impl Deadlist {
         let new = NewObject::new(ObjectType::DEADLIST, 512)
             .with_bonus(ObjectType::DEADLIST_HDR, DeadlistPhys::default().to_bonus());
         let table = zaps::create_with(core.mos(), tx, new, zap::Options::default()).await?;
-        Ok(Deadlist::Sorted(Sorted::new(table.blocks().clone(), table)))
+        core.ranges().forget(table.blocks().id());
+        let sorted = Sorted::new(core, table.blocks().clone(), table);
+        sorted.ranges.are(Map::new());
+        Ok(Deadlist::Sorted(sorted))
     }
 
     pub async fn open(core: &Core, id: ObjectId) -> Result<Deadlist> {
@@ -56,7 +58,7 @@ impl Deadlist {
         if object.attrs().kind == ObjectType::BPOBJ {
             return Ok(Deadlist::Plain(Bpobj::open(core, id).await?));
         }
-        Ok(Deadlist::Sorted(Sorted::new(object.clone(), zap::Zap::open(object))))
+        Ok(Deadlist::Sorted(Sorted::new(core, object.clone(), zap::Zap::open(object))))
     }
 
     pub fn id(&self) -> ObjectId {
@@ -165,9 +167,9 @@ impl Deadlist {
             return Err(Error::unsupported("merging deadlists in a pool older than version 26"));
         };
         // Of a dataset with many snapshots both have as many ranges, and almost all of those that go are empty.
-        let mut keys = into.keys().await?;
+        let mut keys = (*into.keys().await?).clone();
         let (mut sum, mut empty) = (Delta::default(), 0);
-        for (txg, list) in from.keys().await? {
+        for (&txg, &list) in from.keys().await?.iter() {
             if Some(list) == core.empty_bpobj() {
                 empty += 1;
                 continue;
@@ -192,8 +194,8 @@ impl Deadlist {
         match self {
             Deadlist::Plain(list) => Bpobj::destroy(core, tx, list.id()).await,
             Deadlist::Sorted(sorted) => {
-                for list in sorted.keys().await?.into_values() {
-                    sorted.drop_list(core, tx, list).await?;
+                for list in sorted.keys().await?.values() {
+                    sorted.drop_list(core, tx, *list).await?;
                 }
                 core.mos().free(tx, sorted.object.id()).await
             }
@@ -206,8 +208,8 @@ impl Deadlist {
             Deadlist::Plain(list) => list.all(core).await,
             Deadlist::Sorted(sorted) => {
                 let mut found = Vec::new();
-                for list in sorted.keys().await?.into_values() {
-                    found.extend(Bpobj::open(core, list).await?.all(core).await?);
+                for list in sorted.keys().await?.values() {
+                    found.extend(Bpobj::open(core, *list).await?.all(core).await?);
                 }
                 Ok(found)
             }
@@ -220,47 +222,39 @@ fn no_range(id: ObjectId, txg: Txg) -> Error {
 }
 
 /// The range that `key` itself, or the greatest key before it, begins.
-fn range_of(keys: &BTreeMap<Txg, ObjectId>, key: Txg) -> Option<(Txg, ObjectId)> {
+fn range_of(keys: &Map, key: Txg) -> Option<(Txg, ObjectId)> {
     keys.range(..=key).next_back().map(|(txg, list)| (*txg, *list))
 }
 
 impl Sorted {
-    fn new(object: Object, table: Table) -> Sorted {
-        Sorted { object, table, known: Mutex::default() }
+    fn new(core: &Core, object: Object, table: Table) -> Sorted {
+        let ranges = core.ranges().of(object.id());
+        Sorted { object, table, ranges }
     }
 
     /// The ranges: where they begin, exclusive, and their lists.
-    async fn keys(&self) -> Result<BTreeMap<Txg, ObjectId>> {
-        if let Some(known) = &*self.known() {
-            return Ok(known.clone());
-        }
-        let mut keys = BTreeMap::new();
+    async fn keys(&self) -> Result<Arc<Map>> {
+        self.ranges.get(self.read_keys()).await
+    }
+
+    async fn read_keys(&self) -> Result<Map> {
+        let mut keys = Map::new();
         for (name, list) in zaps::numbers(&self.table).await? {
             let damaged = |_| Error::corrupt(format!("deadlist key '{name}'"));
             keys.insert(Txg(u64::from_str_radix(&name, 16).map_err(damaged)?), ObjectId(list));
         }
-        *self.known() = Some(keys.clone());
         Ok(keys)
     }
 
-    fn known(&self) -> MutexGuard<'_, Option<BTreeMap<Txg, ObjectId>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn set(&self, tx: &Tx, txg: Txg, list: ObjectId) -> Result<()> {
-        self.table.update(tx, &zap::int_name(txg.0), list.0).await?;
-        if let Some(known) = &mut *self.known() {
-            known.insert(txg, list);
-        }
-        Ok(())
+        let name = zap::int_name(txg.0);
+        let write = self.table.update(tx, &name, list.0);
+        self.ranges.change(write, |known| _ = known.insert(txg, list)).await
     }
 
     async fn unset(&self, tx: &Tx, txg: Txg) -> Result<()> {
-        self.table.remove(tx, &zap::int_name(txg.0)).await?;
-        if let Some(known) = &mut *self.known() {
-            known.remove(&txg);
-        }
-        Ok(())
+        let name = zap::int_name(txg.0);
+        self.ranges.change(self.table.remove(tx, &name), |known| _ = known.remove(&txg)).await
     }
 
     fn space(&self) -> Result<Delta> {

@@ -49,6 +49,7 @@ pub mod phys;
 pub mod pool_props;
 mod promote;
 pub mod props;
+mod ranges;
 mod rename;
 mod rollback;
 mod set;

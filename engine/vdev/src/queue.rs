@@ -177,6 +177,16 @@ impl Queue {
         self.start_all();
     }
 
+    /// As [`Queue::release`], of a read that a client waited for.
+    fn release_read(self: &Arc<Queue>, since: Instant) {
+        let took = world::now().since(since).as_nanos();
+        let mut schedule = self.lock();
+        schedule.read_took(u64::try_from(took).unwrap_or(u64::MAX));
+        schedule.done(Priority::SyncRead);
+        drop(schedule);
+        self.start_all();
+    }
+
     /// Lets go whatever may go. Callers that have gone away give their places back at once.
     fn start_all(self: &Arc<Queue>) {
         loop {
@@ -228,17 +238,22 @@ impl Outcome {
 
 /// The place of one active operation.
 #[derive(Debug)]
-struct Slot(Option<(Arc<Queue>, Priority)>);
+struct Slot {
+    place: Option<(Arc<Queue>, Priority)>,
+    /// When the device was given it, of a read that a client waits for.
+    since: Option<Instant>,
+}
 
 impl Slot {
     fn new(queue: &Arc<Queue>, class: Priority) -> Slot {
         queue.busy().begin();
-        Slot(Some((queue.clone(), class)))
+        let since = (class == Priority::SyncRead).then(world::now);
+        Slot { place: Some((queue.clone(), class)), since }
     }
 
     /// It was not used; its place in the schedule is given back by another.
     fn disarm(mut self) {
-        if let Some((queue, _)) = self.0.take() {
+        if let Some((queue, _)) = self.place.take() {
             queue.busy().end();
         }
     }
@@ -246,9 +261,12 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if let Some((queue, class)) = self.0.take() {
+        if let Some((queue, class)) = self.place.take() {
             queue.busy().end();
-            queue.release(class);
+            match self.since {
+                Some(since) => queue.release_read(since),
+                None => queue.release(class),
+            }
         }
     }
 }
@@ -302,3 +320,6 @@ fn all_parts(batch: &Batch<Waiter>) -> Vec<Buf> {
     });
     parts.flatten().cloned().collect()
 }
+
+#[cfg(test)]
+mod tests;

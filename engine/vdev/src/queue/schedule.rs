@@ -11,8 +11,13 @@
 //!
 //! Operations of one class that lie next to each other leave together, as a batch that becomes one operation on the
 //! device.
+//!
+//! Asynchronous writes are fewer, and smaller, on a device where readers would wait for them ([`courtesy`]).
+
+mod courtesy;
 
 use crate::{Limits, Priority};
+use courtesy::Courtesy;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +59,7 @@ pub(crate) struct Schedule<T> {
     credit: u32,
     arrivals: u64,
     last_class: usize,
+    courtesy: Courtesy,
 }
 
 /// Neighbours that go to the device as one operation. Never empty.
@@ -83,6 +89,7 @@ impl<T> Schedule<T> {
             credit: 0,
             arrivals: 0,
             last_class: Priority::COUNT - 1,
+            courtesy: Courtesy::new(rotational),
         }
     }
 
@@ -104,6 +111,7 @@ impl<T> Schedule<T> {
     /// Lets an operation of `class` go at once when nothing stands in its way; it counts as active then.
     pub fn try_start(&mut self, class: Priority) -> bool {
         let i = class.index();
+        self.comes(class);
         let nobody_waits = self.waiting.iter().all(BTreeMap::is_empty);
         let free = nobody_waits && self.total < self.limits.total && self.active[i] < self.max_active(class);
         if free {
@@ -113,6 +121,7 @@ impl<T> Schedule<T> {
     }
 
     pub fn push(&mut self, shape: Shape, now_ns: u64, item: T) {
+        self.comes(shape.class);
         self.arrivals += 1;
         let age = if shape.class.is_first_come() { self.arrivals } else { now_ns >> AGE_SHIFT };
         self.waiting[shape.class.index()].insert((age, shape.offset, self.arrivals), (shape, item));
@@ -130,12 +139,20 @@ impl<T> Schedule<T> {
     pub fn done(&mut self, class: Priority) {
         self.active[class.index()] -= 1;
         self.total -= 1;
+        if class == Priority::AsyncWrite {
+            self.courtesy.wrote();
+        }
         if class.is_background() {
             self.credit = if self.interactive == 0 { self.credit.saturating_add(1) } else { self.credit };
             return;
         }
         self.interactive -= 1;
         self.credit = if self.interactive == 0 { 0 } else { self.limits.credit };
+    }
+
+    /// A read that a client waited for was with the device for so long.
+    pub fn read_took(&mut self, ns: u64) {
+        self.courtesy.read_took(ns, self.active(Priority::AsyncWrite) > 0);
     }
 
     pub fn waiting(&self, class: Priority) -> usize {
@@ -149,6 +166,12 @@ impl<T> Schedule<T> {
     /// How busy the device is: everything with it or waiting for it.
     pub fn load(&self) -> usize {
         self.total as usize + self.waiting.iter().map(BTreeMap::len).sum::<usize>()
+    }
+
+    fn comes(&mut self, class: Priority) {
+        if class == Priority::SyncRead {
+            self.courtesy.read_comes();
+        }
     }
 
     fn started(&mut self, class: Priority) {
@@ -182,12 +205,16 @@ impl<T> Schedule<T> {
 
     fn min_active(&self, class: Priority) -> u32 {
         let min = self.limits.min_active[class.index()];
+        if class == Priority::AsyncWrite {
+            return min.min(self.max_active(class));
+        }
         if class.is_background() && self.interactive > 0 { min.min(self.credit) } else { min }
     }
 
     fn max_active(&self, class: Priority) -> u32 {
         if !class.is_background() {
-            return self.limits.max_active[class.index()];
+            let max = self.limits.max_active[class.index()];
+            return if class == Priority::AsyncWrite { self.courtesy.writes(max) } else { max };
         }
         if self.interactive > 0 {
             return self.min_active(class);
@@ -202,6 +229,8 @@ impl<T> Schedule<T> {
     fn take_neighbours(&mut self, class: Priority) -> Vec<(Shape, T)> {
         let Limits { aggregation, aggregation_non_rotating, read_gap, .. } = self.limits;
         let aggregation = if self.rotational { aggregation } else { aggregation_non_rotating };
+        let aggregation =
+            if class == Priority::AsyncWrite { self.courtesy.piece(aggregation) } else { aggregation };
         let waiting = &mut self.waiting[class.index()];
         let (_, first) = waiting.pop_first().expect("the class was chosen because somebody waits");
         let start = first.0.offset;

@@ -30,12 +30,30 @@ fn no_class_exceeds_its_maximum_and_every_class_gets_its_minimum() {
         push_apart(&mut s, class, 50);
     }
     let started = drain(&mut s);
-    for (class, max) in [(SyncRead, 10), (SyncWrite, 10), (AsyncRead, 3), (AsyncWrite, 10), (Trim, 2)] {
+    // A device that seeks, of which nothing is known yet, and that clients read.
+    for (class, max) in [(SyncRead, 10), (SyncWrite, 10), (AsyncRead, 3), (AsyncWrite, 2), (Trim, 2)] {
         assert_eq!(started.iter().filter(|&&c| c == class).count(), max, "{class:?}");
         assert_eq!(s.active(class), max as u32);
     }
     s.done(AsyncRead);
     assert_eq!(drain(&mut s), [AsyncRead]);
+}
+
+#[test]
+fn asynchronous_writes_are_few_while_readers_would_wait_for_them() {
+    let mut s = Schedule::new(Limits::default(), false);
+    let mut writes = |reads: u64| {
+        push_apart(&mut s, AsyncWrite, 10);
+        push_apart(&mut s, SyncRead, reads);
+        let started = drain(&mut s);
+        (0..reads).for_each(|_| s.read_took(100_000));
+        started.iter().for_each(|class| s.done(*class));
+        started.len() as u64 - reads
+    };
+    assert_eq!(writes(0), 10, "nobody reads");
+    assert_eq!(writes(1), 1, "it is not known how it serves both");
+    (0..100).for_each(|_| assert!(writes(1) > 0));
+    assert_eq!(writes(1), 10, "it serves both side by side");
 }
 
 #[test]

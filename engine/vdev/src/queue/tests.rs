@@ -1,0 +1,80 @@
+//! A reader beside the writing of a txg, on a device that serves one request after the other: 60 MiB/s, in simulated time.
+
+use super::*;
+use sim::{Disks, Model};
+use std::path::Path;
+use std::time::Duration;
+use world::OpenMode;
+
+const DEVICE: &str = "/d/0";
+const DISK: Model = Model { channels: 1, per_mib: Duration::from_micros(16_667), ..Model::SSD };
+const BLOCK: u64 = 16 << 10;
+const READS: u32 = 5_000;
+/// 500 a second.
+const EVERY: Duration = Duration::from_millis(2);
+/// Far from where it is read.
+const WRITTEN_AT: u64 = 1 << 30;
+
+fn shape(class: Priority, direction: Direction, offset: u64, len: u64) -> Shape {
+    Shape { class, direction, offset, len }
+}
+
+/// How long reads of one block took, sorted, and how many bytes were written beside them.
+fn reads_beside(writers: u64) -> (Vec<Duration>, u64) {
+    let disks = Disks::new();
+    disks.add(DEVICE, 8 << 30, DISK);
+    sim::run_with(&disks, 1, sim::Config::default(), async move {
+        let disk = world::open(Path::new(DEVICE), OpenMode::ReadWrite).unwrap();
+        let queue = Queue::new(&Tunables::default(), false);
+        let written = Arc::new(AtomicU64::new(0));
+        for writer in 0..writers {
+            let (queue, disk, written) = (queue.clone(), disk.clone(), written.clone());
+            drop(world::spawn(async move {
+                // Blocks of all writers lie side by side, as the allocator puts those of one txg.
+                for turn in 0.. {
+                    let offset = WRITTEN_AT + (turn % 1000 * writers + writer) * BLOCK;
+                    let shape = shape(Priority::AsyncWrite, Direction::Write, offset, BLOCK);
+                    let done =
+                        queue.submit(&disk, shape, Work::Write(vec![Buf::zeroed(BLOCK as usize)])).await;
+                    assert!(done.result.is_ok());
+                    written.fetch_add(BLOCK, Ordering::Relaxed);
+                }
+            }));
+        }
+        let reads: Vec<_> = (0..READS)
+            .map(|n| {
+                let (queue, disk) = (queue.clone(), disk.clone());
+                world::spawn(async move {
+                    world::sleep(EVERY * n).await;
+                    let began = world::now();
+                    let offset = u64::from(n) * 7919 % 1000 * BLOCK;
+                    let shape = shape(Priority::SyncRead, Direction::Read, offset, BLOCK);
+                    assert!(queue.submit(&disk, shape, Work::Read).await.result.is_ok());
+                    world::now().since(began)
+                })
+            })
+            .collect();
+        let mut took = Vec::new();
+        for read in reads {
+            took.push(read.await);
+        }
+        took.sort_unstable();
+        (took, written.load(Ordering::Relaxed))
+    })
+}
+
+fn shown((took, written): &(Vec<Duration>, u64)) -> (Duration, Duration, Duration, u64) {
+    let at = |share: f64| took[((took.len() - 1) as f64 * share) as usize];
+    (at(0.5), at(0.999), took[took.len() - 1], written >> 20)
+}
+
+#[test]
+fn a_reader_does_not_wait_for_what_a_txg_writes() {
+    let (alone, beside) = (reads_beside(0), reads_beside(256));
+    println!("p50, p99.9, longest, MiB written: alone {:?}, beside {:?}", shown(&alone), shown(&beside));
+    let (median, p999, _, written) = shown(&beside);
+    assert!(median <= Duration::from_millis(2), "{median:?}");
+    assert!(p999 <= Duration::from_millis(3), "{p999:?}");
+    // Of 60 MiB/s for 10 s; the reads take a fifth of the device.
+    assert!(written > 400, "{written} MiB");
+}
