@@ -354,7 +354,7 @@ pub enum Reply {
     Holds(Vec<crate::Hold>),
     ShareSnapshots(Vec<crate::ShareSnapshot>),
     Automatics(Vec<crate::Automatic>),
-    Places(Vec<crate::shares::Place>),
+    Dependents(Vec<crate::shares::Dependent>),
     Nbd(Nbd),
     Mounts(Vec<Mounted>),
     /// Those asked for, or those that were set.

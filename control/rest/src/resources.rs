@@ -11,7 +11,6 @@ pub(crate) mod roles;
 pub(crate) mod san;
 pub(crate) mod schema;
 pub(crate) mod services;
-mod share_fields;
 pub(crate) mod shares;
 pub(crate) mod snapshots;
 pub(crate) mod system;
