@@ -3,6 +3,7 @@
 pub mod alerts;
 pub mod analytics;
 pub mod automatic;
+pub mod fc;
 pub mod pools;
 pub mod san;
 pub mod schema;
@@ -23,6 +24,7 @@ pub static TABLE: &[&[&Declared]] = &[
     alerts::ALL,
     analytics::ALL,
     automatic::ALL,
+    fc::ALL,
     pools::ALL,
     san::ALL,
     schema::ALL,

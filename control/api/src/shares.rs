@@ -169,6 +169,21 @@ pub enum Shares {
 }
 
 impl Shares {
+    /// Whether it changes nothing.
+    pub fn is_question(&self) -> bool {
+        matches!(
+            self,
+            Shares::Projects { .. }
+                | Shares::Shares { .. }
+                | Shares::Get { .. }
+                | Shares::Snapshots { .. }
+                | Shares::Automatics { .. }
+                | Shares::Dependents { .. }
+        )
+    }
+}
+
+impl Shares {
     /// All that is in the project of this place.
     pub fn of_project(of: &Place) -> Shares {
         Shares::Shares { pool: Some(of.pool.clone()), project: Some(of.project.clone()), kind: None }

@@ -16,8 +16,8 @@ mod analytics;
 mod shares;
 
 use crate::http::{Answer, Http};
-use api::declared;
 use api::declared::san::{self, Groups};
+use api::declared::{self, fc};
 use api::http::{self, Face, Wrong};
 use api::san::{San, SanState};
 use api::shares::{ItemKind, Place};
@@ -201,6 +201,10 @@ impl Remote {
         let target_groups = part(&san::TARGET_GROUPS.list)?;
         let initiator_groups = part(&san::INITIATOR_GROUPS.list)?;
         let inquiry = part(&san::GET_INQUIRY)?;
+        let fc_targets = part(&fc::TARGETS.list)?;
+        let fc_initiators = part(&fc::INITIATORS.list)?;
+        let fc_target_groups = part(&san::FC_TARGET_GROUPS.list)?;
+        let fc_initiator_groups = part(&san::FC_INITIATOR_GROUPS.list)?;
         let groups = |of: &Groups, answer: &Value| of.shaped.all(answer, "groups").map_err(misread);
         Ok(SanState {
             targets: san::TARGET.all(&targets, "targets").map_err(misread)?,
@@ -208,6 +212,10 @@ impl Remote {
             initiators: san::INITIATOR.all(&initiators, "initiators").map_err(misread)?,
             initiator_groups: groups(&san::INITIATOR_GROUPS, &initiator_groups)?,
             identity: san::INQUIRY.one(&inquiry, "inquiry").map_err(misread)?,
+            fc_targets: fc::TARGET.all(&fc_targets, "targets").map_err(misread)?,
+            fc_target_groups: groups(&san::FC_TARGET_GROUPS, &fc_target_groups)?,
+            fc_initiators: fc::INITIATOR.all(&fc_initiators, "initiators").map_err(misread)?,
+            fc_initiator_groups: groups(&san::FC_INITIATOR_GROUPS, &fc_initiator_groups)?,
         })
     }
 

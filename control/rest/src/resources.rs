@@ -4,6 +4,7 @@ pub(crate) mod analytics;
 mod authorizations;
 pub(crate) mod automatic;
 pub(crate) mod devices;
+pub(crate) mod fc;
 pub(crate) mod logins;
 pub(crate) mod logs;
 pub(crate) mod pools;

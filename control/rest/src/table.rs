@@ -27,6 +27,7 @@ static TABLE: &[&[Endpoint]] = &[
     logs::ENDPOINTS,
     roles::ENDPOINTS,
     san::ENDPOINTS,
+    fc::ENDPOINTS,
     schema::ENDPOINTS,
     services::ENDPOINTS,
     pools::ENDPOINTS,

@@ -40,4 +40,4 @@ pub use io::{Io, IoSnapshot, OpSnapshot};
 pub use names::Op;
 pub use query::{Compare, Filter, Operand, Query};
 pub use sample::{Key, Mark, Reading, Sample, WORDS_MAX};
-pub use statistics::{Cost, Family, Measure, StatUnit, Statistic, Taken, statistics};
+pub use statistics::{Cost, Family, Measure, RESERVED, StatUnit, Statistic, Taken, statistics};

@@ -111,7 +111,13 @@ fn samples() -> Vec<Request> {
     for to in [Switch::Enable, Switch::Disable, Switch::Restart] {
         all.push(Request::Services(Services::Switch { name: "iscsi".into(), to }));
     }
-    for of in [Members::Targets, Members::Initiators] {
+    for of in [Members::FcTargets, Members::FcInitiators] {
+        let wwn = || "21:00:00:e0:8b:05:05:04".to_string();
+        all.push(Request::San(San::FcCreate { of, wwn: wwn(), alias: text("left") }));
+        all.push(Request::San(San::FcSet { of, wwn: wwn(), alias: text("") }));
+        all.push(Request::San(San::FcDestroy { of, wwn: wwn() }));
+    }
+    for of in Members::ALL {
         let members = || vec!["iqn.a".to_string(), "iqn.b".into()];
         let name = || "g".to_string();
         all.push(Request::San(San::GroupCreate { of, name: name(), members: members() }));
