@@ -3,7 +3,7 @@
 //! ```text
 //!   initiator group ──┐                     ┌── target group        a LUN names one target group and initiator groups;
 //!     initiators      ├── LUN (its number) ─┤     targets           it is seen by these initiators through these
-//!   "default": all  ──┘                     └── "default": all      targets, and by nobody else
+//!   "default": all  ──┘                     └── "default": all      targets, and by no other
 //! ```
 //!
 //! The groups called [`DEFAULT_GROUP`] hold everything and cannot be changed; a LUN whose initiator group is [`NOBODY`] is

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! It logs in with a password and goes on with the session that it is given; when that has ended it logs in once more.
-//! What the user may not do the appliance refuses. A backup of the configuration is a file of this machine, by nobody
-//! else to be read.
+//! What the user may not do the appliance refuses. A backup of the configuration is a file of this machine that only
+//! its user reads.
 //!
 //! Not here: what a request means (`api`), and what a path does (`rest`).
 

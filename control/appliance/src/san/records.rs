@@ -21,7 +21,7 @@ pub(crate) const FC_INITIATOR_GROUPS: Table<Vec<String>> = Table::new("san.fc_in
 pub(crate) const SETTINGS: Table<Identity> = Table::new("san.settings");
 pub(crate) const IDENTITY: &str = "identity";
 
-/// Who one is, and how one proves it. Never printed whole.
+/// The name of one side, and the secret by which it is proved. Never printed whole.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Credentials {
