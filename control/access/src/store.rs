@@ -26,7 +26,7 @@ pub trait Store: Send {
     fn records(&mut self, max: usize) -> io::Result<Vec<Record>>;
 }
 
-/// Two files of a directory that nobody else may read. Who keeps users and roles elsewhere uses the audit log alone.
+/// Two files of a directory that nobody else may read. Where users and roles are kept elsewhere, only the audit log is used.
 #[derive(Debug)]
 pub struct Files {
     state: PathBuf,

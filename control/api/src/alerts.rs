@@ -147,6 +147,16 @@ pub enum Alerts {
     },
 }
 
+impl Alerts {
+    /// Whether it changes nothing.
+    pub fn is_question(&self) -> bool {
+        matches!(
+            self,
+            Alerts::Receivers | Alerts::Test { .. } | Alerts::Thresholds | Alerts::LoginFailed { .. }
+        )
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AlertsTold {

@@ -76,6 +76,22 @@ pub enum Analytics {
     SettingsSet(SettingsChange),
 }
 
+impl Analytics {
+    /// Whether it changes nothing.
+    pub fn is_question(&self) -> bool {
+        matches!(
+            self,
+            Analytics::Statistics
+                | Analytics::Datasets
+                | Analytics::Data(_)
+                | Analytics::Histograms
+                | Analytics::Changes
+                | Analytics::Worksheets
+                | Analytics::Settings
+        )
+    }
+}
+
 /// What samples are added up by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

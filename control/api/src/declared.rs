@@ -2,23 +2,42 @@
 
 pub mod alerts;
 pub mod analytics;
+pub mod automatic;
+pub mod fc;
+pub mod pools;
 pub mod san;
 pub mod schema;
 pub mod services;
 pub mod shares;
+pub mod snapshots;
 pub mod updates;
 
 use crate::Request;
 use crate::http::{Declared, Sent};
+use crate::shares::ItemKind;
 
 #[cfg(test)]
 mod tests;
 
 /// Every request that can be made over HTTP.
-pub static TABLE: &[&[&Declared]] =
-    &[alerts::ALL, analytics::ALL, san::ALL, schema::ALL, services::ALL, updates::ALL];
+pub static TABLE: &[&[&Declared]] = &[
+    alerts::ALL,
+    analytics::ALL,
+    automatic::ALL,
+    fc::ALL,
+    pools::ALL,
+    san::ALL,
+    schema::ALL,
+    services::ALL,
+    shares::ALL,
+    snapshots::ALL,
+    updates::ALL,
+];
 
-/// How the client sends this request, where one exchange is all that it takes.
-pub fn sent(request: &Request) -> Option<(&'static Declared, Sent)> {
-    TABLE.iter().copied().flatten().find_map(|declared| Some((*declared, (declared.sent)(request)?)))
+/// How the client sends this request, where one exchange is all that it takes. Of one that is about a share, `kind` is what
+/// that is.
+pub fn sent(request: &Request, kind: Option<ItemKind>) -> Option<(&'static Declared, Sent)> {
+    let all = TABLE.iter().copied().flatten().copied();
+    let mut of_kind = all.filter(|declared| declared.of.is_none() || declared.of == kind);
+    of_kind.find_map(|declared| Some((declared, (declared.sent)(request)?)))
 }

@@ -26,7 +26,7 @@ mod path;
 mod shape;
 mod value;
 
-pub use body::{Arg, Args};
+pub use body::{Arg, Args, spelt};
 pub use declare::{Declared, Given, Sent, Shaped};
 pub use path::{encode, filled};
 pub use shape::{Field, Kind, Shape, may, must};

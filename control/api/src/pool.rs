@@ -172,7 +172,7 @@ pub struct VdevGroup {
 /// A path; it is absolute when it travels, since the service may stand elsewhere.
 pub type Device = String;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewPool {
     pub name: String,
     pub vdevs: Vec<VdevGroup>,

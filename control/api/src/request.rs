@@ -219,51 +219,34 @@ pub enum Request {
 impl Request {
     /// Whether it changes nothing.
     pub fn is_question(&self) -> bool {
-        matches!(
-            self,
+        match self {
+            Request::Alerts(asked) => asked.is_question(),
+            Request::Analytics(asked) => asked.is_question(),
+            Request::San(asked) => asked.is_question(),
+            Request::Schema(asked) => asked.is_question(),
+            Request::Services(asked) => asked.is_question(),
+            Request::Shares(asked) => asked.is_question(),
             Request::Ping
-                | Request::Daemon
-                | Request::Cache
-                | Request::PoolImportable { .. }
-                | Request::Pools { .. }
-                | Request::PoolHistory { .. }
-                | Request::PoolSync { .. }
-                | Request::PoolPrefetch { .. }
-                | Request::Events { .. }
-                | Request::Datasets(_)
-                | Request::DatasetUsage { .. }
-                | Request::FileProject(FileProject { id: None, inherits: None, .. })
-                | Request::Snapshots(Snapshots::Holds { .. })
-                | Request::NbdExports
-                | Request::Mounts
-                | Request::Tunables { .. }
-                | Request::San(San::Show)
-                | Request::Schema(Schema::Show)
-                | Request::Services(Services::Show)
-                | Request::Shares(
-                    Shares::Projects { .. }
-                        | Shares::Shares { .. }
-                        | Shares::Get { .. }
-                        | Shares::Snapshots { .. }
-                        | Shares::Automatics { .. }
-                        | Shares::Dependents { .. }
-                )
-                | Request::DeferredUpdates { .. }
-                | Request::Analytics(
-                    Analytics::Statistics
-                        | Analytics::Datasets
-                        | Analytics::Data(_)
-                        | Analytics::Histograms
-                        | Analytics::Changes
-                        | Analytics::Worksheets
-                        | Analytics::Settings
-                )
-                | Request::Alerts(
-                    Alerts::Receivers | Alerts::Test { .. } | Alerts::Thresholds | Alerts::LoginFailed { .. }
-                )
-                | Request::ConfigurationBackup { .. }
-                | Request::ConfigurationTell
-        )
+            | Request::Daemon
+            | Request::Cache
+            | Request::PoolImportable { .. }
+            | Request::Pools { .. }
+            | Request::PoolHistory { .. }
+            | Request::PoolSync { .. }
+            | Request::PoolPrefetch { .. }
+            | Request::Events { .. }
+            | Request::Datasets(_)
+            | Request::DatasetUsage { .. }
+            | Request::FileProject(FileProject { id: None, inherits: None, .. })
+            | Request::Snapshots(Snapshots::Holds { .. })
+            | Request::NbdExports
+            | Request::Mounts
+            | Request::Tunables { .. }
+            | Request::DeferredUpdates { .. }
+            | Request::ConfigurationBackup { .. }
+            | Request::ConfigurationTell => true,
+            _ => false,
+        }
     }
 }
 
@@ -354,7 +337,7 @@ pub enum Reply {
     Holds(Vec<crate::Hold>),
     ShareSnapshots(Vec<crate::ShareSnapshot>),
     Automatics(Vec<crate::Automatic>),
-    Places(Vec<crate::shares::Place>),
+    Dependents(Vec<crate::shares::Dependent>),
     Nbd(Nbd),
     Mounts(Vec<Mounted>),
     /// Those asked for, or those that were set.

@@ -127,6 +127,13 @@ pub enum Schema {
     },
 }
 
+impl Schema {
+    /// Whether it changes nothing.
+    pub fn is_question(&self) -> bool {
+        matches!(self, Schema::Show)
+    }
+}
+
 /// What a project or share has of one property of the schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Custom {

@@ -20,6 +20,13 @@ pub enum Services {
     },
 }
 
+impl Services {
+    /// Whether it changes nothing.
+    pub fn is_question(&self) -> bool {
+        matches!(self, Services::Show)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Switch {

@@ -52,6 +52,21 @@ impl Place {
         Place { share: Some(share.into()), ..self.clone() }
     }
 
+    /// Where it is under another name, or in another project of its pool.
+    #[must_use]
+    pub fn moved(&self, name: Option<&str>, project: Option<&str>) -> Place {
+        let mut to = self.clone();
+        match (&mut to.share, name) {
+            (Some(share), Some(name)) => *share = name.into(),
+            (None, Some(name)) => to.project = name.into(),
+            (_, None) => {}
+        }
+        if let Some(project) = project {
+            to.project = project.into();
+        }
+        to
+    }
+
     /// The dataset that it is.
     pub fn dataset(&self) -> String {
         let mut name = self.pool.clone();
@@ -95,10 +110,12 @@ pub enum Shares {
     Projects {
         pool: Option<String>,
     },
-    /// The shares of a project; of every project when none is named.
+    /// The shares of a project; of every project when none is named. Of one kind, or of both.
     Shares {
         pool: Option<String>,
         project: Option<String>,
+        #[serde(default)]
+        kind: Option<ItemKind>,
     },
     Get {
         place: Place,
@@ -111,14 +128,15 @@ pub enum Shares {
     },
     Change {
         place: Place,
+        /// Another name, once the rest is done.
+        #[serde(default)]
+        name: Option<String>,
+        /// Of a share: another project of the same pool, likewise.
+        #[serde(default)]
+        project: Option<String>,
         set: Vec<(String, String)>,
         /// These are inherited again.
         unset: Vec<String>,
-    },
-    /// Another name, or another project of the same pool.
-    Rename {
-        from: Place,
-        to: Place,
     },
     /// With all its snapshots, and of a project with all its shares.
     Destroy {
@@ -148,6 +166,75 @@ pub enum Shares {
         place: Place,
         name: String,
     },
+}
+
+impl Shares {
+    /// Whether it changes nothing.
+    pub fn is_question(&self) -> bool {
+        matches!(
+            self,
+            Shares::Projects { .. }
+                | Shares::Shares { .. }
+                | Shares::Get { .. }
+                | Shares::Snapshots { .. }
+                | Shares::Automatics { .. }
+                | Shares::Dependents { .. }
+        )
+    }
+}
+
+impl Shares {
+    /// All that is in the project of this place.
+    pub fn of_project(of: &Place) -> Shares {
+        Shares::Shares { pool: Some(of.pool.clone()), project: Some(of.project.clone()), kind: None }
+    }
+
+    /// Another name for a project or share, or another project of the same pool for a share; nothing else changes.
+    pub fn rename(from: Place, to: &Place) -> Shares {
+        let (name, project) = match &to.share {
+            Some(share) => (share.clone(), Some(to.project.clone())),
+            None => (to.project.clone(), None),
+        };
+        let project = project.filter(|project| *project != from.project);
+        Shares::Change { place: from, name: Some(name), project, set: Vec::new(), unset: Vec::new() }
+    }
+
+    /// Attributes alone: some are set, and others inherited again.
+    pub fn change(place: Place, set: Vec<(String, String)>, unset: Vec<String>) -> Shares {
+        Shares::Change { place, name: None, project: None, set, unset }
+    }
+
+    /// The project or share that is already there and that it is about.
+    pub fn about(&self) -> Option<&Place> {
+        match self {
+            Shares::Projects { .. } | Shares::Shares { .. } | Shares::Create { .. } => None,
+            Shares::Get { place }
+            | Shares::Change { place, .. }
+            | Shares::Destroy { place, .. }
+            | Shares::Snapshots { place }
+            | Shares::Snapshot { place, .. }
+            | Shares::Automatics { place }
+            | Shares::Automatic { place, .. }
+            | Shares::Dependents { place, .. } => Some(place),
+        }
+    }
+}
+
+/// What was cloned from a snapshot, in the same pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dependent {
+    pub project: String,
+    /// Empty: it is the project itself.
+    pub share: String,
+}
+
+impl fmt::Display for Dependent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.share.as_str() {
+            "" => f.write_str(&self.project),
+            share => write!(f, "{}/{share}", self.project),
+        }
+    }
 }
 
 /// A project or share with everything that is said of it.

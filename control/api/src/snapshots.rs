@@ -81,7 +81,10 @@ pub enum ShareDeed {
     },
     /// Of a share: a new share of the same kind.
     Clone {
-        to: Place,
+        /// That of the origin, unless it is said.
+        #[serde(default)]
+        project: Option<String>,
+        share: String,
         /// Attributes by their names, as they were typed.
         set: Vec<(String, String)>,
     },

@@ -310,7 +310,7 @@ async fn inherited(pool: &Pool, name: &str, prop: Prop) -> units::Result<u64> {
     Ok(shown.and_then(|(value, _)| value.number()).unwrap_or(0))
 }
 
-/// Its root directory belongs to whoever runs the program: without being root he could make nothing in it.
+/// Its root directory belongs to the user that runs the program, who could make nothing in it without being root.
 fn new_of_ours() -> zpl::NewFileSystem {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     zpl::NewFileSystem { uid: uid.into(), gid: gid.into(), ..Default::default() }

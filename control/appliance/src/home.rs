@@ -1,7 +1,7 @@
 //! A home: the directory with what an appliance remembers between its runs.
 //!
 //! ```text
-//!   HOME/cenote.sock   where the daemon listens for commands        HOME/lock         whoever has the home's pools
+//!   HOME/cenote.sock   where the daemon listens for commands        HOME/lock         the process that has its pools
 //!   HOME/nbd.sock      ... and for NBD clients                      HOME/pools.json   which pools are imported
 //!   HOME/disks/        files that `up` makes pools on                HOME/tunables.json  those that were set
 //!   HOME/mounts.json   what is mounted, and where                    HOME/configuration.redb  everything else
@@ -245,7 +245,7 @@ mod tests {
         assert!(refused.contains("has a path of 96 bytes: the sockets in it allow 95"), "{refused}");
     }
 
-    /// Its sockets take commands and NBD clients from whoever reaches them.
+    /// Its sockets take commands and NBD clients from every process that reaches them.
     #[test]
     fn a_home_is_for_its_owner_alone() {
         use std::os::unix::fs::PermissionsExt;

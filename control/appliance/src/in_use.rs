@@ -1,4 +1,4 @@
-//! Who keeps something from being taken away, for those who are told that it is busy.
+//! What keeps something from being taken away, for the message that says that it is busy.
 
 use crate::appliance::Appliance;
 use std::fs;

@@ -10,8 +10,8 @@
 //! when a pool is imported, when a file system is made. What was mounted when it ended, or was killed, is mounted again when
 //! it starts; a directory that a killed one left dead is cleaned first.
 //!
-//! Invariants: a dataset is mounted once at most, so that there is one handle that changes its files; whoever takes a
-//! dataset away unmounts it first, and is refused as long as somebody uses it.
+//! Invariants: a dataset is mounted once at most, so that there is one handle that changes its files; what takes a
+//! dataset away unmounts it first, and is refused as long as it is in use.
 //!
 //! | file | theory |
 //! |---|---|

@@ -6,7 +6,7 @@
 //!   LUNs of all pools (shares) ──────────────────────────────────────────────────▶ view: who sees what, pure ──▶ iSCSI
 //! ```
 //!
-//! Targets, initiators and groups are kept in the configuration. What a LUN says of itself (its groups, its number, its
+//! Targets, initiators and groups are kept in the configuration, those of Fibre Channel (`fc`) beside those of iSCSI. What a LUN says of itself (its groups, its number, its
 //! identifier) is kept with its dataset, and so moves with the pool.
 //!
 //! Invariants: no initiator sees two LUNs under one number through one target, whatever is changed here; what is in use
@@ -17,6 +17,7 @@
 mod change;
 mod check;
 mod directory;
+mod fc;
 pub(crate) mod interfaces;
 mod iscsi;
 mod lans;

@@ -82,7 +82,7 @@ fn datasets(
 
 /// The world-wide names of LUNs, by which clients know them.
 fn luns(session: &mut Session<'_>) -> Outcome<Facts> {
-    let request = Request::Shares(Shares::Shares { pool: None, project: None });
+    let request = Request::Shares(Shares::Shares { pool: None, project: None, kind: None });
     let items = expect_reply!(session.ask(request)?, Reply::Items(items) => items);
     let mut facts = Facts::default();
     for item in items {

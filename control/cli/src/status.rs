@@ -43,7 +43,7 @@ impl Things {
             Request::Pools { names: Vec::new() },
             Request::NbdExports,
             Request::Services(Services::Show),
-            Request::Shares(Shares::Shares { pool: None, project: None }),
+            Request::Shares(Shares::Shares { pool: None, project: None, kind: None }),
             Request::San(San::Show),
         ]
     }

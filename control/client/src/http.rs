@@ -123,7 +123,7 @@ fn parse(url: &str) -> Option<(String, u16)> {
 /// The answer, which is whole when it has the length that it says.
 fn read(stream: impl Read) -> io::Result<Answer> {
     let mut bytes = Vec::new();
-    // Who hangs up without a farewell may have said everything.
+    // A server that hangs up without a farewell may have said everything.
     let ended = stream.take(ANSWER_MAX).read_to_end(&mut bytes);
     match answer(&bytes) {
         Some(answer) => Ok(answer),

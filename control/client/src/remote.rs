@@ -3,24 +3,24 @@
 //! ```text
 //!   shell ── api::Request ──▶ Remote::call ──┬─ api::declared: in one exchange┐
 //!                                            ├─ several of these, in turn      ├─ method, path, body ──▶ Exchange
-//!         ◀── api::Reply ◀───────────────────┴─ shares: whose kind is looked up┘        └ https://HOST:PORT, or a test
+//!         ◀── api::Reply ◀───────────────────┴─ the kind of a share, looked up ┘        └ https://HOST:PORT, or a test
 //! ```
 //!
 //! It logs in with a password and goes on with the session that it is given; when that has ended it logs in once more.
-//! What the user may not do the appliance refuses. A backup of the configuration is a file of this machine, by nobody
-//! else to be read.
+//! What the user may not do the appliance refuses. A backup of the configuration is a file of this machine that only
+//! its user reads.
 //!
 //! Not here: what a request means (`api`), and what a path does (`rest`).
 
 mod analytics;
 mod shares;
-mod values;
 
 use crate::http::{Answer, Http};
-use api::declared;
 use api::declared::san::{self, Groups};
-use api::http::{self, Face, Wrong, encode};
+use api::declared::{self, fc};
+use api::http::{self, Face, Wrong};
 use api::san::{San, SanState};
+use api::shares::{ItemKind, Place};
 use api::{ApiError, Call, Caller, DeferredUpdate, ErrorKind, Reply, Request, Result, Secret, Services};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -28,7 +28,6 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use values::{list, text};
 
 /// What takes one request to the API: status and body of the answer.
 pub(crate) trait Exchange {
@@ -38,8 +37,8 @@ pub(crate) trait Exchange {
 /// See the module.
 pub struct Remote {
     api: Box<dyn Exchange>,
-    /// Under what shares are found, which their places do not say.
-    folders: BTreeMap<api::shares::Place, &'static str>,
+    /// What shares are, which their places do not say.
+    kinds: BTreeMap<Place, ItemKind>,
 }
 
 impl std::fmt::Debug for Remote {
@@ -125,12 +124,12 @@ impl Remote {
     }
 
     pub(crate) fn over(api: Box<dyn Exchange>) -> Remote {
-        Remote { api, folders: BTreeMap::new() }
+        Remote { api, kinds: BTreeMap::new() }
     }
 
     /// What the appliance calls itself.
     pub fn nodename(&mut self) -> Result<String> {
-        Ok(text(&self.get("/api/system/v1/version")?["version"], "nodename"))
+        Ok(self.get("/api/system/v1/version")?["version"]["nodename"].as_str().unwrap_or_default().into())
     }
 
     fn ask(&mut self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
@@ -151,20 +150,15 @@ impl Remote {
         self.ask("POST", path, Some(body))
     }
 
-    fn put(&mut self, path: &str, body: &Value) -> Result<Value> {
-        self.ask("PUT", path, Some(body))
-    }
-
-    fn delete(&mut self, path: &str) -> Result<Reply> {
-        self.ask("DELETE", path, None).map(|_| Reply::Done)
-    }
-
     fn carry_out(&mut self, request: Request) -> Result<Reply> {
         match request {
-            Request::Pools { .. } => {
-                let pools = self.get("/api/storage/v1/pools")?;
-                Ok(Reply::Pools(list(&pools, "pools").map(values::pool).collect()))
-            }
+            Request::Pools { names } => match self.declared(&Request::Pools { names: Vec::new() })? {
+                Reply::Pools(mut all) => {
+                    all.retain(|pool| names.is_empty() || names.contains(&pool.name));
+                    Ok(Reply::Pools(all))
+                }
+                other => Ok(other),
+            },
             Request::Shares(asked) => self.shares(asked),
             Request::Analytics(asked) => self.analytics(asked),
             Request::San(San::Show) => Ok(Reply::San(Box::new(self.san_state()?))),
@@ -182,12 +176,17 @@ impl Remote {
 
     /// Asks what one exchange asks, as it is declared.
     fn declared(&mut self, request: &Request) -> Result<Reply> {
-        let Some((declared, sent)) = declared::sent(request) else {
+        self.declared_of(request, None)
+    }
+
+    /// Likewise; `kind` is that of the share that it is about.
+    fn declared_of(&mut self, request: &Request, kind: Option<ItemKind>) -> Result<Reply> {
+        let Some((declared, sent)) = declared::sent(request, kind) else {
             return Err(unsupported("this cannot be asked over the network"));
         };
         let mut path = http::filled(declared.face.path, sent.params.iter().map(String::as_str));
-        for (at, name) in sent.query.iter().enumerate() {
-            path.push_str(&format!("{}{name}=true", if at == 0 { '?' } else { '&' }));
+        for (at, (name, value)) in sent.query.iter().enumerate() {
+            path.push_str(&format!("{}{name}={}", if at == 0 { '?' } else { '&' }, http::encode(value)));
         }
         let body = sent.body.map(Value::Object);
         let answer = self.ask(declared.face.method.word(), &path, body.as_ref())?;
@@ -202,6 +201,10 @@ impl Remote {
         let target_groups = part(&san::TARGET_GROUPS.list)?;
         let initiator_groups = part(&san::INITIATOR_GROUPS.list)?;
         let inquiry = part(&san::GET_INQUIRY)?;
+        let fc_targets = part(&fc::TARGETS.list)?;
+        let fc_initiators = part(&fc::INITIATORS.list)?;
+        let fc_target_groups = part(&san::FC_TARGET_GROUPS.list)?;
+        let fc_initiator_groups = part(&san::FC_INITIATOR_GROUPS.list)?;
         let groups = |of: &Groups, answer: &Value| of.shaped.all(answer, "groups").map_err(misread);
         Ok(SanState {
             targets: san::TARGET.all(&targets, "targets").map_err(misread)?,
@@ -209,6 +212,10 @@ impl Remote {
             initiators: san::INITIATOR.all(&initiators, "initiators").map_err(misread)?,
             initiator_groups: groups(&san::INITIATOR_GROUPS, &initiator_groups)?,
             identity: san::INQUIRY.one(&inquiry, "inquiry").map_err(misread)?,
+            fc_targets: fc::TARGET.all(&fc_targets, "targets").map_err(misread)?,
+            fc_target_groups: groups(&san::FC_TARGET_GROUPS, &fc_target_groups)?,
+            fc_initiators: fc::INITIATOR.all(&fc_initiators, "initiators").map_err(misread)?,
+            fc_initiator_groups: groups(&san::FC_INITIATOR_GROUPS, &fc_initiator_groups)?,
         })
     }
 

@@ -185,7 +185,7 @@ fn said((front, addresses): (&str, Vec<String>)) -> String {
 }
 
 /// Where iSCSI clients come in: where it was asked for; else at the usual port of this machine alone, or another if
-/// somebody has it.
+/// it is taken.
 fn portals_of(portals: &Portals) -> Doors {
     let said = portals.iscsi.iter().map(|portal| vec![*portal]).collect::<Vec<_>>();
     match said.is_empty() {

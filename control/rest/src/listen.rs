@@ -43,7 +43,7 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Until the head of the next request is there: also how long a connection may be idle.
 const HEAD: Duration = Duration::from_secs(30);
 const BODY: Duration = Duration::from_secs(30);
-/// Of a body that is not wanted: as much is passed over, for as long. Who sends more may miss the answer.
+/// Of a body that is not wanted: as much is passed over, for as long. A client that sends more may miss the answer.
 const PASSED_MAX: u64 = 8 << 20;
 const PASSING: Duration = Duration::from_secs(5);
 const HEAD_BYTES_MAX: usize = 32 << 10;
@@ -169,7 +169,7 @@ impl Room {
         self.crowd.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place among those who are served, if there is one.
+    /// A place among the connections that are served, if there is one.
     fn place(self: &Arc<Room>, from: From) -> Option<Seat> {
         let mut crowd = self.crowd();
         let address = from.address();
@@ -280,7 +280,7 @@ async fn converse(seat: Seat, stream: impl AsyncRead + AsyncWrite + Unpin + Send
 
 async fn respond(rest: Arc<Rest>, from: From, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let (head, mut body) = request.into_parts();
-    // Who asks first whether to send is told by the answer; to read on would be the invitation.
+    // A client that asks first whether to send is told by the answer; to read on would be the invitation.
     let is_sent =
         !head.headers.get(EXPECT).is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"100-continue"));
     let mut is_wanted = false;

@@ -525,7 +525,7 @@ impl Asked {
     }
 
     /// Hrefs lead into the version that was asked.
-    fn in_version(&self, mut told: Value) -> Value {
+    pub fn in_version(&self, mut told: Value) -> Value {
         if self.routed.version != 1 {
             self.point(&mut told);
         }

@@ -25,7 +25,7 @@ pub enum From {
     Network(IpAddr),
     /// This machine's own address, without TLS.
     Plain(IpAddr),
-    /// The Unix socket, by whoever the home belongs to.
+    /// The Unix socket, for the owner of the home.
     Owner,
 }
 

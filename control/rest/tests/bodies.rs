@@ -107,19 +107,19 @@ fn who_sends_too_much_reads_the_answer() {
 #[test]
 fn there_is_an_end_to_patience() {
     let served = Served::start("endless");
-    // Who sends for ever.
+    // A client that sends for ever.
     let mut stream = served.connect();
     stream.write_all(head(PROJECTS, "content-length: 1099511627776").as_bytes()).unwrap();
     let piece = vec![b' '; 1 << 20];
     let sent = (0..64).take_while(|_| stream.write_all(&piece).is_ok()).count();
     assert!((7..32).contains(&sent), "{sent} MiB");
-    // Who announces much, and sends nothing.
+    // One that announces much, and sends nothing.
     let mut stream = served.connect();
     let begun = Instant::now();
     stream.write_all(head(PROJECTS, "content-length: 2097152").as_bytes()).unwrap();
     assert_eq!(answer(stream), "HTTP/1.1 413 Payload Too Large");
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
-    // Who asks first whether to send is not invited, and not kept waiting.
+    // One that asks first whether to send is not invited, and not kept waiting.
     let mut stream = served.connect();
     let begun = Instant::now();
     stream.write_all(head(PROJECTS, "content-length: 2097152\r\nexpect: 100-continue").as_bytes()).unwrap();

@@ -108,9 +108,13 @@ pub(crate) enum Context {
 
 pub(crate) fn side(of: Members) -> &'static str {
     match of {
-        Members::Targets => "targets",
-        Members::Initiators => "initiators",
+        Members::Targets | Members::FcTargets => "targets",
+        Members::Initiators | Members::FcInitiators => "initiators",
     }
+}
+
+fn transport(of: Members) -> &'static str {
+    if of.is_fc() { "fc" } else { "iscsi" }
 }
 
 impl Context {
@@ -137,12 +141,12 @@ impl Context {
             Context::Receiver { name, .. } => word(name),
             Context::San => word("san"),
             Context::Side(of) => word(side(*of)),
-            Context::Objects(_) => word("iscsi"),
+            Context::Objects(of) => word(transport(*of)),
             Context::Groups(_) => word("groups"),
             Context::Object { label, .. } => word(label),
             // One group, not the groups.
             Context::Group { of, label, .. } => {
-                (format!("configuration san {} iscsi {label}", side(*of)), true)
+                (format!("configuration san {} {} {label}", side(*of), transport(*of)), true)
             }
             Context::Inquiry { .. } => word("inquiry"),
             Context::Maintenance => word("maintenance"),
@@ -261,6 +265,10 @@ mod tests {
             (vec![Root, Shares, project(false)], "zfs:shares mysql> "),
             (vec![Root, Shares, project(false), lun], "zfs:shares mysql/innodb-data (uncommitted)> "),
             (vec![Root, Configuration, San, Side(t), Objects(t)], "zfs:configuration san targets iscsi> "),
+            (
+                vec![Root, Configuration, San, Side(t), Objects(Members::FcTargets)],
+                "zfs:configuration san targets fc> ",
+            ),
             (
                 vec![Root, Configuration, San, Side(t), Objects(t), Groups(t), group],
                 "zfs:configuration san targets iscsi group (uncommitted)> ",

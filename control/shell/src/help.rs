@@ -46,10 +46,16 @@ pub(crate) fn children(context: &Context) -> Vec<Entry> {
             ("inquiry", "how LUNs call themselves"),
             ("targets", "through what LUNs are seen"),
         ],
-        Context::Side(Members::Targets) => vec![("iscsi", "iSCSI targets")],
-        Context::Side(Members::Initiators) => vec![("iscsi", "iSCSI initiators")],
-        Context::Objects(Members::Targets) => vec![("groups", "groups of targets")],
-        Context::Objects(Members::Initiators) => vec![("groups", "groups of initiators")],
+        Context::Side(Members::Targets | Members::FcTargets) => {
+            vec![("iscsi", "iSCSI targets"), ("fc", "targets of Fibre Channel, by WWN")]
+        }
+        Context::Side(Members::Initiators | Members::FcInitiators) => {
+            vec![("iscsi", "iSCSI initiators"), ("fc", "initiators of Fibre Channel, by WWN")]
+        }
+        Context::Objects(Members::Targets | Members::FcTargets) => vec![("groups", "groups of targets")],
+        Context::Objects(Members::Initiators | Members::FcInitiators) => {
+            vec![("groups", "groups of initiators")]
+        }
         Context::Maintenance => vec![("system", "deferred updates, the configuration as a file")],
         Context::System => vec![("updates", "features that pools could have")],
         Context::Analytics => vec![

@@ -8,7 +8,7 @@ use crate::shell::Shell;
 use crate::show;
 use crate::vocabulary::{Result, Settable, Shown};
 use api::attributes::Shape;
-use api::san::{DEFAULT_GROUP, Members, San, SanState};
+use api::san::{DEFAULT_GROUP, FcPort, Members, San, SanState, wwn};
 use api::{Reply, Request};
 
 pub(crate) fn settable(context: &Context) -> Vec<Settable> {
@@ -36,6 +36,8 @@ pub(crate) fn settable(context: &Context) -> Vec<Settable> {
             }
             names
         }
+        Context::Object { iqn: Some(_), .. } => vec![text("alias")],
+        Context::Object { .. } => vec![text("wwn"), text("alias")],
         Context::Group { of, .. } => vec![text("name"), list(side(*of))],
         Context::Inquiry { .. } => vec![text("vendor"), text("product")],
         _ => Vec::new(),
@@ -68,8 +70,11 @@ impl Shell<'_> {
             // The protocol may be named on either side of the word.
             (Context::San, ["iscsi", "targets", ..]) => (Context::Side(Members::Targets), 2),
             (Context::San, ["iscsi", "initiators", ..]) => (Context::Side(Members::Initiators), 2),
+            (Context::San, ["fc", "targets", ..]) => (Context::Side(Members::Targets), 2),
+            (Context::San, ["fc", "initiators", ..]) => (Context::Side(Members::Initiators), 2),
             (Context::San, ["inquiry", ..]) => (Context::Inquiry { draft: Draft::default() }, 1),
             (Context::Side(of), ["iscsi", ..]) => (Context::Objects(of), 1),
+            (Context::Side(of), ["fc", ..]) => (Context::Objects(of.other()), 1),
             (Context::Side(of), ["groups", ..]) => {
                 self.push(Context::Objects(of));
                 (Context::Groups(of), 1)
@@ -95,13 +100,15 @@ impl Shell<'_> {
         Ok(Some(used))
     }
 
-    /// By number, IQN or alias.
+    /// By number, IQN or WWN, or alias.
     fn find_object(&mut self, of: Members, wanted: &str) -> Result<(String, String)> {
         let wanted = wanted.split_once('=').map_or(wanted, |(_, value)| value);
         let all = objects::names(&self.san_state()?, of);
+        let wwn = if of.is_fc() { wwn(wanted) } else { None };
         let found = all.iter().enumerate().find(|(at, (iqn, alias))| {
             label(word(of), *at) == wanted
                 || iqn.eq_ignore_ascii_case(wanted)
+                || wwn.as_ref() == Some(iqn)
                 || (!alias.is_empty() && alias == wanted)
         });
         let (at, (iqn, _)) = found.ok_or_else(|| format!("there is no {} \"{wanted}\"", word(of)))?;
@@ -153,6 +160,7 @@ impl Shell<'_> {
         let request = match of {
             Members::Targets => San::TargetDestroy { iqn },
             Members::Initiators => San::InitiatorDestroy { iqn },
+            Members::FcTargets | Members::FcInitiators => San::FcDestroy { of, wwn: iqn },
         };
         self.ask("", Request::San(request)).map(drop)
     }
@@ -184,12 +192,21 @@ impl Shell<'_> {
     pub(crate) fn lists_san(&mut self) -> Result<Vec<String>> {
         let state = self.san_state()?;
         let list = match self.here() {
+            Context::Objects(Members::FcTargets) => {
+                let row = |(at, port): (usize, &FcPort)| {
+                    vec![label("target", at), port.alias.clone(), port.wwn.clone(), port.status.clone()]
+                };
+                let rows: Vec<Vec<String>> = state.fc_targets.iter().enumerate().map(row).collect();
+                let table = show::table("Targets", &["TARGET", "ALIAS", "WWN", "STATUS"], &rows);
+                format!("{table}\nThis machine serves no port of Fibre Channel.\n")
+            }
             Context::Objects(of) => {
-                let title = if *of == Members::Targets { "Targets" } else { "Initiators" };
+                let title = if of.is_target() { "Targets" } else { "Initiators" };
+                let name = if of.is_fc() { "WWN" } else { "IQN" };
                 let names = objects::names(&state, *of).into_iter().enumerate();
                 let rows: Vec<Vec<String>> =
                     names.map(|(at, (iqn, alias))| vec![label(word(*of), at), alias, iqn]).collect();
-                show::table(title, &[&word(*of).to_uppercase(), "ALIAS", "IQN"], &rows)
+                show::table(title, &[&word(*of).to_uppercase(), "ALIAS", name], &rows)
             }
             Context::Groups(of) => {
                 let row = |(at, group): (usize, &api::san::Group)| {

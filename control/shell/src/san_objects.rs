@@ -7,11 +7,14 @@ use crate::vocabulary::{Result, Shown};
 use api::Secret;
 use api::san::{Auth, Identity, InitiatorChange, Members, San, SanState, TargetChange};
 
-/// IQNs and aliases.
+/// IQNs or WWNs, and aliases.
 pub(crate) fn names(state: &SanState, of: Members) -> Vec<(String, String)> {
     match of {
         Members::Targets => state.targets.iter().map(|t| (t.iqn.clone(), t.alias.clone())).collect(),
         Members::Initiators => state.initiators.iter().map(|i| (i.iqn.clone(), i.alias.clone())).collect(),
+        Members::FcTargets | Members::FcInitiators => {
+            state.ports(of).iter().map(|port| (port.wwn.clone(), port.alias.clone())).collect()
+        }
     }
 }
 
@@ -36,6 +39,16 @@ pub(crate) fn request(context: Context, state: &SanState) -> Result<San> {
                 None => {
                     let iqn = draft.take("initiator").ok_or("property \"initiator\" must be set")?;
                     San::InitiatorCreate { iqn, set }
+                }
+            }
+        }
+        Context::Object { of, iqn, mut draft, .. } => {
+            let alias = draft.take("alias");
+            match iqn {
+                Some(wwn) => San::FcSet { of, wwn, alias },
+                None => {
+                    let wwn = draft.take("wwn").ok_or("property \"wwn\" must be set")?;
+                    San::FcCreate { of, wwn, alias }
                 }
             }
         }
@@ -108,6 +121,15 @@ pub(crate) fn properties(context: &Context, state: &SanState) -> Vec<Shown> {
                 ("chapuser", unset(&i.chap_user)),
                 ("chapsecret", secret(i.has_chap_secret)),
             ]
+        }
+        Context::Object { of, iqn, .. } => {
+            let found = iqn.as_ref().and_then(|iqn| state.ports(*of).iter().find(|port| port.wwn == *iqn));
+            let port = found.cloned().unwrap_or_default();
+            let mut shown = vec![("wwn", unset(&port.wwn)), ("alias", unset(&port.alias))];
+            if found.is_some() && of.is_target() {
+                shown.push(("status", port.status));
+            }
+            shown
         }
         Context::Group { of, name, .. } => {
             let found = name.as_ref().and_then(|name| state.groups(*of).iter().find(|g| g.name == *name));

@@ -56,9 +56,7 @@ impl Shell<'_> {
 
     fn is_taken(&mut self, place: &Place) -> bool {
         let all = match &place.share {
-            Some(_) => {
-                Shares::Shares { pool: Some(place.pool.clone()), project: Some(place.project.clone()) }
-            }
+            Some(_) => Shares::of_project(place),
             None => Shares::Projects { pool: Some(place.pool.clone()) },
         };
         self.items(all).is_ok_and(|items| items.iter().any(|item| item.place == *place))
@@ -142,7 +140,7 @@ impl Shell<'_> {
 
     fn rename(&mut self, from: Place, to: Place) -> Result {
         let line = format!("shell: rename {from} {to}");
-        self.ask(&line, Request::Shares(Shares::Rename { from, to })).map(drop)
+        self.ask(&line, Request::Shares(Shares::rename(from, &to))).map(drop)
     }
 
     fn destroy(&mut self, place: &Place, command: &str) -> Result {
@@ -163,7 +161,7 @@ impl Shell<'_> {
         let line = format!("shell: {} {place}{settings}{unset}", kind.word());
         let request = match new {
             true => Shares::Create { place, kind, set: draft.set },
-            false => Shares::Change { place, set: draft.set, unset: draft.unset },
+            false => Shares::change(place, draft.set, draft.unset),
         };
         self.ask(&line, Request::Shares(request)).map(drop)
     }
@@ -190,7 +188,7 @@ impl Shell<'_> {
     pub(crate) fn lists_shares(&mut self) -> Result<Vec<String>> {
         match self.here().clone() {
             Context::Item { place, kind: ItemKind::Project, new: false, .. } => {
-                let request = Shares::Shares { pool: Some(place.pool), project: Some(place.project) };
+                let request = Shares::of_project(&place);
                 let shares = self.items(request)?;
                 let of = |kind| shares.iter().filter(move |item| item.kind == kind);
                 let row = |item: &Item, last: &str| {
@@ -231,7 +229,7 @@ impl Shell<'_> {
         let request = match self.here().clone() {
             Context::Shares => self.pool().ok().map(|pool| Shares::Projects { pool: Some(pool) }),
             Context::Item { place, kind: ItemKind::Project, new: false, .. } => {
-                Some(Shares::Shares { pool: Some(place.pool), project: Some(place.project) })
+                Some(Shares::of_project(&place))
             }
             _ => None,
         };

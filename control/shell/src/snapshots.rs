@@ -74,7 +74,7 @@ impl Shell<'_> {
             (["clone", project, share], Some(name)) => self.clone_to(&place, name, project, share)?,
             (["list", "dependents"], Some(name)) => {
                 let request = Shares::Dependents { place, name: name.clone() };
-                let Reply::Places(found) = self.ask("", Request::Shares(request))? else {
+                let Reply::Dependents(found) = self.ask("", Request::Shares(request))? else {
                     return Err(unexpected());
                 };
                 let lines: String = found.iter().map(|p| format!("{p}\n")).collect();
@@ -107,7 +107,8 @@ impl Shell<'_> {
 
     fn clone_to(&mut self, place: &Place, name: &str, project: &str, share: &str) -> Result {
         let to = Place::project(&place.pool, project).share(share);
-        self.deed(place, name, &format!("clone {to} from"), ShareDeed::Clone { to, set: Vec::new() })
+        let deed = ShareDeed::Clone { project: Some(project.into()), share: share.into(), set: Vec::new() };
+        self.deed(place, name, &format!("clone {to} from"), deed)
     }
 
     pub(crate) fn properties_snapshots(&mut self) -> Result<Vec<Shown>> {

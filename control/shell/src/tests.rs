@@ -3,7 +3,7 @@
 use crate::{Shell, run_script};
 use api::analytics::{Analytics, Told};
 use api::automatic::{Automatic, AutomaticDeed, Frequency, When};
-use api::san::{Group, San, SanState};
+use api::san::{FcPort, Group, Members, NO_PORT, San, SanState};
 use api::shares::{Item, ItemKind, Shares};
 use api::{
     ApiError, Call, Caller, CustomProperty, CustomType, ErrorKind, Reply, Request, Schema, ServiceState,
@@ -57,6 +57,7 @@ impl Caller for Book {
             Request::Shares(Shares::Shares { .. }) => Reply::Items(Vec::new()),
             Request::San(San::Show) => Reply::San(Box::new(SanState {
                 target_groups: vec![Group { name: "default".into(), members: Vec::new() }],
+                fc_targets: vec![FcPort { wwn: WWN.into(), alias: "left".into(), status: NO_PORT.into() }],
                 ..SanState::default()
             })),
             Request::Shares(Shares::Automatics { .. }) => Reply::Automatics(vec![Automatic {
@@ -231,6 +232,35 @@ fn a_set_at_the_end_of_a_line_is_committed_and_leaves_everything_where_it_was() 
             if set[..] == [("logbias".to_string(), "throughput".to_string())]),
         "{asked:?}"
     );
+}
+
+const WWN: &str = "21:00:00:e0:8b:05:05:04";
+
+#[test]
+fn targets_of_fibre_channel_are_configured_by_wwn_and_told_to_have_no_port() {
+    let (text, asked) = transcript(
+        "configuration san targets fc\nlist\ncreate\nset wwn=210000e08b050504 alias=left\ncommit\ngroups create\n\
+         set name=fc targets=210000e08b050504\ncommit\n",
+    );
+    assert!(text.contains(&format!("target-000  left   {WWN}  no port\n")), "{text}");
+    assert!(text.contains("This machine serves no port of Fibre Channel.\n"), "{text}");
+    let asked: Vec<&Request> =
+        asked.iter().map(|(_, request)| request).filter(|r| !r.is_question()).collect();
+    let (of, alias) = (Members::FcTargets, Some("left".to_string()));
+    let create = San::FcCreate { of, wwn: "210000e08b050504".into(), alias };
+    let group = San::GroupCreate { of, name: "fc".into(), members: vec!["210000e08b050504".into()] };
+    assert_eq!(asked, [&Request::San(create), &Request::San(group)]);
+    // By whatever spelling it is selected.
+    for name in ["target-000", "left", "wwn.210000E08B050504"] {
+        let (text, _) = transcript(&format!("configuration san targets fc select {name} show"));
+        assert!(text.contains(WWN) && text.contains("status = no port"), "{name}: {text}");
+    }
+    let (text, asked) = transcript("configuration san initiators fc create\nset alias=x\ncommit\n");
+    assert!(text.contains("property \"wwn\" must be set") && asked.is_empty(), "{text}");
+    let (text, _) = transcript("configuration san targets fc create set iqn=x");
+    assert!(text.contains("invalid property \"iqn\""), "{text}");
+    let (text, _) = transcript("configuration san targets fc select target-000 set wwn=1");
+    assert!(text.contains("error: "), "a name is given once: {text}");
 }
 
 #[test]

@@ -111,8 +111,8 @@ impl Store {
         Ok(())
     }
 
-    /// How often everything was replaced since it was opened: whoever keeps something of it in memory looks again when
-    /// this is another.
+    /// How often everything was replaced since it was opened: what is kept of it in memory is read
+    /// again when this is another.
     pub fn restored(&self) -> u64 {
         self.0.restored.load(Ordering::Acquire)
     }

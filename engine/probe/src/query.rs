@@ -217,6 +217,9 @@ fn by(statistic: &Statistic, name: &str) -> Result<Breakdown> {
 }
 
 fn unknown(name: &str) -> Error {
+    if let Some((_, why)) = crate::RESERVED.iter().find(|(reserved, _)| *reserved == name) {
+        return Error::invalid(format!("there is no statistic '{name}' yet: {why}"));
+    }
     let family = name.split('.').next().unwrap_or_default();
     let near: Vec<&str> = crate::statistics()
         .iter()

@@ -170,6 +170,10 @@ const FS: &[Breakdown] = &[Op, Share, Project, Dataset, Pool, Size, Latency, Off
 const DISK: &[Breakdown] = &[Op, Class, Disk, Pool, Size, Latency, Offset];
 const ZFS: &[Breakdown] = &[Op, Class, Pool, Size, Latency, Offset];
 
+/// Names that statistics will have, and why they are none yet: to ask for one says so.
+pub const RESERVED: &[(&str, &str)] =
+    &[("fc.ops", "no fibre-channel port exists, so there is nothing to count")];
+
 static STATISTICS: &[Statistic] = &[
     told(
         ("iscsi.ops", "Protocol", "iSCSI operations"),

@@ -65,6 +65,20 @@ shaped! {
 }
 
 shaped! {
+    pub FC_TARGET_GROUP: Group = "fc_target_group" at "/api/san/v1/fc/target-groups/{group}" (name) {
+        must "name" Text name, "Its name";
+        must "targets" Texts members, "The world-wide names of those in it";
+    }
+}
+
+shaped! {
+    pub FC_INITIATOR_GROUP: Group = "fc_initiator_group" at "/api/san/v1/fc/initiator-groups/{group}" (name) {
+        must "name" Text name, "Its name";
+        must "initiators" Texts members, "The world-wide names of those in it";
+    }
+}
+
+shaped! {
     pub INQUIRY: Identity = "inquiry" at "/api/san/v1/inquiry" () {
         must "vendor" Text vendor, "What INQUIRY says of every LUN: at most 8 characters";
         must "product" Text product, "At most 16 characters";
@@ -176,20 +190,20 @@ pub struct Groups {
 }
 
 macro_rules! groups {
-    ($id:ident, $of:ident, $members:literal, $path:literal, $shaped:ident, $new:literal, $changes:literal) => {
+    ($id:ident, $of:ident, $what:literal, $members:literal $names:literal, $path:literal, $shaped:ident, $new:literal, $changes:literal) => {
         pub static $id: Groups = {
             declared! {
-                pub CREATE: Post $path, concat!("Make a group of ", $members);
+                pub CREATE: Post $path, concat!("Make a group of ", $what);
                 needs CHANGE;
                 body $new {
                     must "name" Text name, "Its name";
-                    may $members Texts members, "The iSCSI names of those in it";
+                    may $members Texts members, $names;
                 }
                 answers Answer::One("group", &$shaped.shape);
                 means { Request::San(San::GroupCreate { of: Members::$of, name, members }) }
                 gives |answer| Ok(Reply::Named { name: $shaped.one(answer, "group")?.name });
 
-                pub CHANGE_ONE: Put concat!($path, "/{group}"), concat!("Change a group of ", $members);
+                pub CHANGE_ONE: Put concat!($path, "/{group}"), concat!("Change a group of ", $what);
                 needs CHANGE;
                 path (group = name)
                 body $changes {
@@ -199,7 +213,7 @@ macro_rules! groups {
                 answers Answer::One("group", &$shaped.shape);
                 means { Request::San(San::GroupSet { of: Members::$of, name, new_name, members }) }
 
-                pub DESTROY: Delete concat!($path, "/{group}"), concat!("Destroy a group of ", $members);
+                pub DESTROY: Delete concat!($path, "/{group}"), concat!("Destroy a group of ", $what);
                 needs CHANGE;
                 path (group = name)
                 answers Answer::Nothing;
@@ -209,12 +223,12 @@ macro_rules! groups {
                 of: Members::$of,
                 list: Face::get(
                     $path,
-                    concat!("List the groups of ", $members),
+                    concat!("List the groups of ", $what),
                     Answer::Several("groups", &$shaped.shape),
                 ),
                 one: Face::get(
                     concat!($path, "/{group}"),
-                    concat!("A group of ", $members),
+                    concat!("A group of ", $what),
                     Answer::One("group", &$shaped.shape),
                 ),
                 create: CREATE,
@@ -230,6 +244,7 @@ groups!(
     TARGET_GROUPS,
     Targets,
     "targets",
+    "targets" "The iSCSI names of those in it",
     "/api/san/v1/iscsi/target-groups",
     TARGET_GROUP,
     "new_target_group",
@@ -239,11 +254,37 @@ groups!(
     INITIATOR_GROUPS,
     Initiators,
     "initiators",
+    "initiators" "The iSCSI names of those in it",
     "/api/san/v1/iscsi/initiator-groups",
     INITIATOR_GROUP,
     "new_initiator_group",
     "initiator_group_changes"
 );
+
+groups!(
+    FC_TARGET_GROUPS,
+    FcTargets,
+    "targets of Fibre Channel",
+    "targets" "The world-wide names of those in it",
+    "/api/san/v1/fc/target-groups",
+    FC_TARGET_GROUP,
+    "new_fc_target_group",
+    "fc_target_group_changes"
+);
+groups!(
+    FC_INITIATOR_GROUPS,
+    FcInitiators,
+    "initiators of Fibre Channel",
+    "initiators" "The world-wide names of those in it",
+    "/api/san/v1/fc/initiator-groups",
+    FC_INITIATOR_GROUP,
+    "new_fc_initiator_group",
+    "fc_initiator_group_changes"
+);
+
+/// Of either transport.
+pub static GROUPS: [&Groups; 4] =
+    [&TARGET_GROUPS, &INITIATOR_GROUPS, &FC_TARGET_GROUPS, &FC_INITIATOR_GROUPS];
 
 pub(super) static ALL: &[&Declared] = &[
     &CHANGE_INQUIRY,
@@ -259,4 +300,10 @@ pub(super) static ALL: &[&Declared] = &[
     &INITIATOR_GROUPS.create,
     &INITIATOR_GROUPS.change,
     &INITIATOR_GROUPS.destroy,
+    &FC_TARGET_GROUPS.create,
+    &FC_TARGET_GROUPS.change,
+    &FC_TARGET_GROUPS.destroy,
+    &FC_INITIATOR_GROUPS.create,
+    &FC_INITIATOR_GROUPS.change,
+    &FC_INITIATOR_GROUPS.destroy,
 ];

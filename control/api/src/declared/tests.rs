@@ -1,7 +1,11 @@
 use super::*;
 use crate::http::{Args, Given};
 use crate::san::{Auth, Identity, InitiatorChange, Members, San, TargetChange};
-use crate::{CustomProperty, CustomType, Schema, Secret, Services, Switch};
+use crate::shares::{Place, Shares};
+use crate::{
+    AutomaticDeed, Class, CustomProperty, CustomType, Layout, NewPool, Schema, ScrubAction, Secret, Services,
+    ShareDeed, Switch, VdevGroup,
+};
 use std::collections::BTreeMap;
 
 fn samples() -> Vec<Request> {
@@ -107,7 +111,13 @@ fn samples() -> Vec<Request> {
     for to in [Switch::Enable, Switch::Disable, Switch::Restart] {
         all.push(Request::Services(Services::Switch { name: "iscsi".into(), to }));
     }
-    for of in [Members::Targets, Members::Initiators] {
+    for of in [Members::FcTargets, Members::FcInitiators] {
+        let wwn = || "21:00:00:e0:8b:05:05:04".to_string();
+        all.push(Request::San(San::FcCreate { of, wwn: wwn(), alias: text("left") }));
+        all.push(Request::San(San::FcSet { of, wwn: wwn(), alias: text("") }));
+        all.push(Request::San(San::FcDestroy { of, wwn: wwn() }));
+    }
+    for of in Members::ALL {
         let members = || vec!["iqn.a".to_string(), "iqn.b".into()];
         let name = || "g".to_string();
         all.push(Request::San(San::GroupCreate { of, name: name(), members: members() }));
@@ -118,6 +128,131 @@ fn samples() -> Vec<Request> {
     all
 }
 
+/// Of what the kind of a share must be known to send it, with that kind.
+fn of_shares() -> Vec<(Option<ItemKind>, Request)> {
+    let words = |words: &[(&str, &str)]| -> Vec<(String, String)> {
+        words.iter().map(|(name, word)| (name.to_string(), word.to_string())).collect()
+    };
+    let text = |text: &str| Some(text.to_string());
+    let name = || "s".to_string();
+    let project = Place::project("tank", "my sql");
+    let mut all = vec![
+        (None, Shares::Projects { pool: None }),
+        (None, Shares::Projects { pool: text("tank") }),
+        (
+            None,
+            Shares::Create {
+                place: project.clone(),
+                kind: ItemKind::Project,
+                set: words(&[("quota", "1024")]),
+            },
+        ),
+    ];
+    for kind in [ItemKind::Filesystem, ItemKind::Lun] {
+        all.extend([
+            (None, Shares::Shares { pool: None, project: None, kind: Some(kind) }),
+            (None, Shares::Shares { pool: text("tank"), project: text("p"), kind: Some(kind) }),
+            (None, Shares::Create { place: project.share("a"), kind, set: words(&[("custom:x", "y")]) }),
+        ]);
+    }
+    let of_lun =
+        words(&[("copies", "2"), ("initiatorgroup", "a,c"), ("volsize", "2097152"), ("writecache", "false")]);
+    for (kind, place) in [
+        (None, project.clone()),
+        (Some(ItemKind::Filesystem), project.share("logs")),
+        (Some(ItemKind::Lun), project.share("data")),
+    ] {
+        let set = match kind {
+            Some(ItemKind::Lun) => of_lun.clone(),
+            _ => words(&[("atime", "true"), ("recordsize", "16384")]),
+        };
+        let to = Place::project("tank", "other");
+        let deed = |deed| Shares::Snapshot { place: place.clone(), name: name(), deed };
+        let mut of_place = vec![
+            Shares::Get { place: place.clone() },
+            Shares::change(place.clone(), set.clone(), vec!["logbias".into()]),
+            Shares::rename(place.clone(), &if kind.is_none() { to } else { to.share("b") }),
+            Shares::Destroy { place: place.clone(), force: false },
+            Shares::Destroy { place: place.clone(), force: true },
+            Shares::Snapshots { place: place.clone() },
+            Shares::Dependents { place: place.clone(), name: name() },
+            deed(ShareDeed::Take),
+            deed(ShareDeed::Rename { to: "t".into() }),
+            deed(ShareDeed::Destroy),
+            Shares::Automatics { place: place.clone() },
+        ];
+        let when = || words(&[("frequency", "week"), ("keep", "7")]);
+        of_place.extend(
+            [
+                AutomaticDeed::Create { set: when() },
+                AutomaticDeed::Change { id: 3, set: when() },
+                AutomaticDeed::Destroy { id: 12 },
+            ]
+            .map(|deed| Shares::Automatic { place: place.clone(), deed }),
+        );
+        if kind.is_some() {
+            of_place.extend([
+                deed(ShareDeed::Clone { project: None, share: "c".into(), set: set.clone() }),
+                deed(ShareDeed::Clone { project: text("p"), share: "c".into(), set: Vec::new() }),
+                deed(ShareDeed::Rollback { newer: true, force: false }),
+                deed(ShareDeed::Rollback { newer: false, force: true }),
+            ]);
+        }
+        all.extend(of_place.into_iter().map(|asked| (kind, asked)));
+    }
+    all.into_iter().map(|(kind, asked)| (kind, Request::Shares(asked))).collect()
+}
+
+fn of_pools() -> Vec<(Option<ItemKind>, Request)> {
+    let name = || "tank".to_string();
+    let group = |class, layout, devices: &[&str]| VdevGroup {
+        class,
+        layout,
+        devices: devices.iter().map(ToString::to_string).collect(),
+    };
+    let mirrors = NewPool {
+        name: name(),
+        vdevs: vec![
+            group(Class::Normal, Layout::Mirror, &["/a", "/b"]),
+            group(Class::Normal, Layout::Mirror, &["/c", "/d"]),
+            group(Class::Log, Layout::Stripe, &["/l"]),
+        ],
+        ..NewPool::default()
+    };
+    let raidz = NewPool {
+        name: name(),
+        vdevs: vec![group(Class::Normal, Layout::Raidz { parity: 2 }, &["/a", "/b", "/c", "/d"])],
+        ..NewPool::default()
+    };
+    let all = [
+        Request::Pools { names: Vec::new() },
+        Request::Events { since: 0 },
+        Request::Events { since: 4_096 },
+        Request::PoolCreate(mirrors),
+        Request::PoolCreate(raidz),
+        Request::PoolDestroy { name: name(), force: false },
+        Request::PoolScrub { name: name(), action: ScrubAction::Start },
+        Request::PoolScrub { name: name(), action: ScrubAction::Stop },
+        Request::PoolClear { name: name(), device: None },
+    ];
+    all.into_iter().map(|request| (None, request)).collect()
+}
+
+#[test]
+fn a_pool_that_no_profile_makes_is_not_sent() {
+    let group = |layout| VdevGroup {
+        class: Class::Normal,
+        layout,
+        devices: vec!["/a".into(), "/b".into(), "/c".into()],
+    };
+    let mixed = vec![group(Layout::Mirror), group(Layout::Raidz { parity: 1 })];
+    let forced = vec![group(Layout::Mirror)];
+    for (vdevs, force) in [(mixed, false), (forced, true)] {
+        let new = NewPool { name: "tank".into(), vdevs, force, ..NewPool::default() };
+        assert!(sent(&Request::PoolCreate(new), None).is_none());
+    }
+}
+
 /// What the server makes of what a client sent, in the bytes that travel.
 fn received(declared: &Declared, sent: &Sent) -> Request {
     let braces = declared.face.path.split('/').filter_map(|p| p.strip_prefix('{')?.strip_suffix('}'));
@@ -125,15 +260,16 @@ fn received(declared: &Declared, sent: &Sent) -> Request {
     assert_eq!(params.len(), sent.params.len(), "{}: a brace for each part", declared.face.path);
     let body = sent.body.clone().map(|body| serde_json::Value::Object(body).to_string());
     let args = Args::read(body.unwrap_or_default().as_bytes(), declared.face.body).unwrap();
-    let query: Vec<_> = sent.query.iter().map(|name| (name.to_string(), "true".to_string())).collect();
+    let query: Vec<_> = sent.query.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
     (declared.asked)(Given { params: &params, query: &query, args: &args }).unwrap()
 }
 
 #[test]
 fn a_request_that_is_sent_is_the_one_that_is_received() {
     let mut unused: Vec<String> = TABLE.iter().copied().flatten().map(|d| format!("{:?}", d.face)).collect();
-    for request in samples() {
-        let (declared, out) = sent(&request).unwrap_or_else(|| panic!("{request:?} is not declared"));
+    let plain = samples().into_iter().map(|request| (None, request));
+    for (kind, request) in plain.chain(of_shares()).chain(of_pools()) {
+        let (declared, out) = sent(&request, kind).unwrap_or_else(|| panic!("{request:?} is not declared"));
         assert_eq!(received(declared, &out), request);
         unused.retain(|face| *face != format!("{:?}", declared.face));
     }

@@ -137,16 +137,51 @@ impl Args {
         }
     }
 
-    /// As the words of a command have it: `on`, `16384`, `gzip`.
-    pub fn word(&self, name: &str) -> Option<String> {
-        Some(match self.given.get(name)? {
+    /// What was given as the words of a command, by their names: all but the fields that a declaration names, and users'
+    /// own properties after them. Errors: a field that can only be one text is another.
+    pub fn words(&self, shape: &Shape, named: &[&str]) -> Result<Vec<(String, String)>, Wrong> {
+        let mut words = Vec::new();
+        for (name, arg) in &self.given {
+            let always = shape.field(name).and_then(|field| field.always);
+            match always {
+                Some((text, why)) if *arg != Arg::Text(text.into()) => {
+                    return Err(Wrong::Invalid(format!("property '{name}' is '{text}': {why}")));
+                }
+                Some(_) => {}
+                None if named.contains(name) => {}
+                None => words.push((name.to_string(), arg.word())),
+            }
+        }
+        words.extend(self.custom.iter().map(|(name, text)| (name.clone(), text.clone())));
+        Ok(words)
+    }
+}
+
+impl Arg {
+    /// As a command says it: `true`, `16384`, `gzip`, `a,b`.
+    fn word(&self) -> String {
+        match self {
             Arg::Text(text) => text.clone(),
             Arg::Number(n) => n.to_string(),
-            Arg::Flag(flag) => if *flag { "on" } else { "off" }.into(),
+            Arg::Flag(flag) => flag.to_string(),
             Arg::Texts(texts) => texts.join(","),
             Arg::Secret(secret) => secret.reveal().into(),
-        })
+        }
     }
+}
+
+/// Words of a command as a body holds them, by the kinds of the fields of their names.
+pub fn spelt(shape: &Shape, words: &[(String, String)]) -> Map<String, Value> {
+    let one = |name: &str, word: &str| -> Value {
+        match shape.field(name).map(|field| field.kind) {
+            Some(Kind::Texts) => {
+                word.split(',').map(str::trim).filter(|w| !w.is_empty()).collect::<Vec<_>>().into()
+            }
+            Some(Kind::Number) => word.parse::<u64>().map_or_else(|_| word.into(), Value::from),
+            _ => word.into(),
+        }
+    };
+    words.iter().map(|(name, word)| (name.clone(), one(name, word))).collect()
 }
 
 fn read(field: &Field, value: Value) -> Result<Arg, Wrong> {
@@ -221,7 +256,6 @@ mod tests {
             .unwrap();
         assert_eq!(args.number("size"), Some(16 << 10));
         assert_eq!(args.texts("groups").unwrap(), ["g"]);
-        assert_eq!(args.word("thin").as_deref(), Some("on"));
         assert_eq!(args.custom["custom:x"], "y");
         assert_eq!((args.custom["custom:n"].as_str(), args.custom["custom:b"].as_str()), ("-5", "true"));
         assert_eq!(args.secret("key").unwrap().reveal(), "tops");

@@ -1,6 +1,7 @@
 //! Declarations: `declared!` of a request, `shaped!` of a value in answers.
 
 use super::{Args, Face, Field, Kind, Shape, Wrong, must};
+use crate::shares::ItemKind;
 use crate::{Reply, Request};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -21,13 +22,23 @@ impl Given<'_> {
     pub fn is_said(&self, name: &str) -> bool {
         self.query.iter().any(|(n, value)| n == name && value == "true")
     }
+
+    /// A number of the query; 0 where it says none.
+    pub fn number(&self, name: &str) -> Result<u64, Wrong> {
+        match self.query.iter().find(|(n, _)| n == name) {
+            None => Ok(0),
+            Some((_, value)) => {
+                value.parse().map_err(|_| Wrong::Invalid(format!("{name}: a number is wanted")))
+            }
+        }
+    }
 }
 
 /// What the client sends: the same, to be written down. Braces are in the order of the path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sent {
     pub params: Vec<String>,
-    pub query: Vec<&'static str>,
+    pub query: Vec<(&'static str, String)>,
     pub body: Option<Map<String, Value>>,
 }
 
@@ -35,6 +46,8 @@ pub struct Sent {
 #[derive(Clone, Copy, Debug)]
 pub struct Declared {
     pub face: Face,
+    /// Of one whose path says the kind of the share that the request is about: that kind. The request does not say it.
+    pub of: Option<ItemKind>,
     /// How it is sent; `None` of a request that is declared elsewhere.
     pub sent: fn(&Request) -> Option<Sent>,
     /// What was received, as a request.
@@ -129,11 +142,16 @@ macro_rules! shaped {
 /// declared! {
 ///     pub CHANGE_TARGET: Put "/api/san/v1/iscsi/targets/{target}", "Change a target";
 ///     needs Need::Right("stmf", "allow_configure");
-///     path (target = iqn)                          braces = variables, in the order of the path
+///     of ItemKind::Lun;                            it is this one of those that are of LUNs; else of whatever matches
+///     path (target = iqn)                          braces = variables, in the order of the path, some `as` a codec
 ///     query (force = force)                        ?force=true = a variable that is a bool
+///     number (since = since)                       ?since=5 = a variable that is a number
 ///     always confirm;                              ?confirm=true is always sent: the person was asked before
 ///     every (pools)                                variables that do not travel: it is asked for all of them
 ///     body "target_changes" { may "alias" Text alias, "What people call it"; }
+///     takes LUN_CHANGES { "name" name; others set; }
+///                                                  or a body of that shape: variables of some fields, and one of all
+///                                                  others, as words by their names
 ///     answers Answer::One("target", &TARGET.shape);
 ///     means { Request::San(San::TargetSet { iqn, set: TargetChange { alias } }) }
 ///     gives |answer| Ok(Reply::Done);              Done, unless it is said
@@ -146,11 +164,14 @@ macro_rules! declared {
         $(#[$note:meta])*
         pub $id:ident: $method:ident $path:expr, $about:expr;
         $(needs $needed:expr;)?
-        $(path ($($brace:ident = $part:ident),*))?
+        $(of $of:expr;)?
+        $(path ($($brace:ident = $part:ident $(as $codec:ident)?),*))?
         $(query ($($asked:ident = $flag:ident),*))?
+        $(number ($($number:ident = $counted:ident),*))?
         $(always $always:ident;)?
         $(every ($($every:ident),*))?
         $(body $body:literal { $($need:ident $wire:literal $kind:ident $var:ident, $text:expr;)* })?
+        $(takes $shape:ident { $($known:literal $into:ident;)* $(others $others:ident;)? })?
         answers $answer:expr;
         $(status $status:literal;)?
         means { $($means:tt)* }
@@ -170,18 +191,27 @@ macro_rules! declared {
                     );
                     face.body = Some(&BODY);
                 })?
+                $(face.body = Some(&$shape);)?
                 face
             },
+            of: $crate::declared!(@option $($of)?),
             #[allow(unused_mut, unused_variables, unreachable_patterns)]
             sent: |request| match request {
                 $($means)* => {
                     let mut sent = $crate::http::Sent::default();
-                    $($(sent.params.push($part.to_string());)*)?
-                    $(sent.query.push(stringify!($always));)?
-                    $($(if *$flag { sent.query.push(stringify!($asked)); })*)?
+                    $($(sent.params.push($crate::declared!(@sent $part $(, $codec)?));)*)?
+                    $(sent.query.push((stringify!($always), "true".into()));)?
+                    $($(if *$flag { sent.query.push((stringify!($asked), "true".into())); })*)?
+                    $($(sent.query.push((stringify!($number), $counted.to_string()));)*)?
                     $({
                         let mut body = serde_json::Map::new();
                         $(if let Some(value) = $crate::http::Held::tell($var) { body.insert($wire.into(), value); })*
+                        sent.body = Some(body);
+                    })?
+                    $({
+                        let mut body = serde_json::Map::new();
+                        $(body.extend($crate::http::spelt(&$shape, $others));)?
+                        $(if let Some(value) = $crate::http::Held::tell($into) { body.insert($known.into(), value); })*
                         sent.body = Some(body);
                     })?
                     Some(sent)
@@ -190,16 +220,26 @@ macro_rules! declared {
             },
             #[allow(unused_variables)]
             asked: |given| {
-                $($(let $part = given.param(stringify!($brace));)*)?
+                $($(let $part = $crate::declared!(@got given.param(stringify!($brace)) $(, $codec)?);)*)?
                 $($(let $flag = given.is_said(stringify!($asked));)*)?
+                $($(let $counted = given.number(stringify!($number))?;)*)?
                 $($(let $every = Default::default();)*)?
                 $($(let $var = $crate::http::Held::from_arg($wire, given.args.get($wire))?;)*)?
+                $(
+                    $(let $into = $crate::http::Held::from_arg($known, given.args.get($known))?;)*
+                    let known: &[&str] = &[$($known),*];
+                    $(let $others = given.args.words(&$shape, known)?;)?
+                )?
                 Ok($($means)*)
             },
             taken: $crate::declared!(@or |_| Ok($crate::Reply::Done) $(, $gives)?),
             told: $crate::declared!(@option $($plain)?),
         };
     )*};
+    (@sent $part:ident) => { $part.to_string() };
+    (@sent $part:ident, $codec:ident) => { $codec::sent($part) };
+    (@got $text:expr) => { $text };
+    (@got $text:expr, $codec:ident) => { $codec::got(&$text)? };
     (@or $default:expr) => { $default };
     (@or $default:expr, $given:expr) => { $given };
     (@option) => { None };

@@ -32,6 +32,8 @@ pub struct Field {
     pub is_required: bool,
     /// To change this one takes another permission of the endpoint's scope.
     pub permission: Option<&'static str>,
+    /// The one text that is accepted of this one, and why there is no other: what clients say of everything.
+    pub always: Option<(&'static str, &'static str)>,
     pub about: &'static str,
 }
 
@@ -47,17 +49,23 @@ pub struct Shape {
 
 /// A field that must be there.
 pub const fn must(name: &'static str, kind: Kind, about: &'static str) -> Field {
-    Field { name, kind, is_required: true, permission: None, about }
+    Field { name, kind, is_required: true, permission: None, always: None, about }
 }
 
 /// A field that may be there.
 pub const fn may(name: &'static str, kind: Kind, about: &'static str) -> Field {
-    Field { name, kind, is_required: false, permission: None, about }
+    Field { name, kind, is_required: false, permission: None, always: None, about }
 }
 
 impl Field {
     pub const fn with(mut self, permission: &'static str) -> Field {
         self.permission = Some(permission);
+        self
+    }
+
+    /// It can only be `text`, for the reason `why`.
+    pub const fn always(mut self, text: &'static str, why: &'static str) -> Field {
+        self.always = Some((text, why));
         self
     }
 }

@@ -17,6 +17,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use store::{Look, Table};
 
+const WWN: &str = "21:00:00:e0:8b:05:05:04";
 const TARGET: &str = "iqn.2001-04.com.example:t";
 const INITIATOR: &str = "iqn.2001-04.com.example:i";
 const MUTANTS: u64 = 2000;
@@ -92,6 +93,10 @@ async fn fill(appliance: &Appliance) {
         Request::San(San::InitiatorCreate { iqn: INITIATOR.into(), set: initiator }),
         Request::San(group(Members::Targets, "tgt", TARGET)),
         Request::San(group(Members::Initiators, "init", INITIATOR)),
+        Request::San(San::FcCreate { of: Members::FcTargets, wwn: WWN.into(), alias: text("left") }),
+        Request::San(San::FcCreate { of: Members::FcInitiators, wwn: WWN.into(), alias: None }),
+        Request::San(group(Members::FcTargets, "fc-tgt", WWN)),
+        Request::San(group(Members::FcInitiators, "fc-init", WWN)),
         Request::San(San::SetIdentity(api::san::Identity::default())),
         Request::Services(Services::Listen {
             name: "iscsi".into(),
@@ -158,7 +163,7 @@ async fn is_readable(appliance: &Appliance) -> Result<(), String> {
 fn a_changed_configuration_is_refused_or_can_be_lived_with() {
     run("mutants", |appliance| async move {
         let good = tables(&appliance);
-        assert_eq!(good.as_object().unwrap().len(), 11, "something of every table: {good}");
+        assert_eq!(good.as_object().unwrap().len(), 15, "something of every table: {good}");
         let (mut accepted, mut refused) = (0, 0);
         for seed in 0..MUTANTS {
             let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);

@@ -62,7 +62,7 @@ async fn below(
         let mut dataset = describe(dsl, &name, wanted).await?;
         if dataset.kind == DatasetKind::Filesystem {
             for property in &query.properties {
-                // Who is nobody here has nothing.
+                // An owner that is not known here has nothing.
                 if let Ok(Some(quota)) = Quota::parse(property) {
                     dataset.properties.push(quota.property(pool, &name, property).await?);
                 }

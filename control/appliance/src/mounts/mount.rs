@@ -207,7 +207,7 @@ impl Appliance {
         Ok(())
     }
 
-    /// At the end: those who use a file system get errors, and all else is kept. The next start mounts the same.
+    /// At the end: users of a file system get errors, and all else is kept. The next start mounts the same.
     pub(crate) async fn unmount_at_end(&self) {
         let all = self.0.mounts.all();
         let _turn = self.0.mounts.turn.lock().await;

@@ -1,5 +1,6 @@
 //! Changing the network.
 
+use super::fc;
 use super::names::{
     check_alias, check_group, check_identity, check_interface, check_secret, is_address, iscsi_name, new_iqn,
 };
@@ -69,8 +70,12 @@ fn are_there(asked: &San) -> Result<()> {
 
 fn doing(asked: &San) -> String {
     let groups = |of: &Members| match of {
-        Members::Targets => "target group",
-        Members::Initiators => "initiator group",
+        Members::Targets | Members::FcTargets => "target group",
+        Members::Initiators | Members::FcInitiators => "initiator group",
+    };
+    let port = |of: &Members| match of.is_target() {
+        true => "Fibre Channel target",
+        false => "Fibre Channel initiator",
     };
     match asked {
         San::Show => "show targets and initiators".into(),
@@ -84,6 +89,9 @@ fn doing(asked: &San) -> String {
         San::GroupSet { of, name, .. } => format!("change {} '{name}'", groups(of)),
         San::GroupDestroy { of, name } => format!("destroy {} '{name}'", groups(of)),
         San::SetIdentity(_) => "change what INQUIRY says".into(),
+        San::FcCreate { of, wwn, .. } => format!("create {} '{wwn}'", port(of)),
+        San::FcSet { of, wwn, .. } => format!("change {} '{wwn}'", port(of)),
+        San::FcDestroy { of, wwn } => format!("destroy {} '{wwn}'", port(of)),
     }
 }
 
@@ -153,6 +161,15 @@ fn change(writer: &mut Writer, asked: San, luns: &[Arc<LunFacts>], random: [u64;
             check_identity("vendor", &identity.vendor, 8)?;
             check_identity("product", &identity.product, 16)?;
             writer.put(&SETTINGS, IDENTITY, &identity)?;
+            None
+        }
+        San::FcCreate { of, wwn, alias } => Some(fc::create(writer, &before, of, &wwn, alias)?),
+        San::FcSet { of, wwn, alias } => {
+            fc::set(writer, &before, of, &wwn, alias)?;
+            None
+        }
+        San::FcDestroy { of, wwn } => {
+            fc::destroy(writer, &before, of, &wwn)?;
             None
         }
     };
@@ -253,8 +270,8 @@ fn set_group(
 fn known_members(network: &Network, of: Members, members: Vec<String>) -> Result<Vec<String>> {
     let mut known = Vec::new();
     for member in members {
-        let name = iscsi_name(&member)?;
-        if of == Members::Targets && !network.targets.contains_key(&name) {
+        let name = if of.is_fc() { fc::port_name(&member)? } else { iscsi_name(&member)? };
+        if of.is_target() && !network.has_target(of, &name) {
             return Err(Error::invalid(format!("there is no target '{member}'")));
         }
         if !known.contains(&name) {
@@ -265,9 +282,9 @@ fn known_members(network: &Network, of: Members, members: Vec<String>) -> Result
 }
 
 fn not_used(luns: &[Arc<LunFacts>], of: Members, name: &str) -> Result<()> {
-    let uses = |lun: &&Arc<LunFacts>| match of {
-        Members::Targets => lun.target_group == name,
-        Members::Initiators => lun.initiator_groups.iter().any(|g| g == name),
+    let uses = |lun: &&Arc<LunFacts>| match of.is_target() {
+        true => lun.target_group == name,
+        false => lun.initiator_groups.iter().any(|g| g == name),
     };
     match luns.iter().find(uses) {
         Some(lun) => {

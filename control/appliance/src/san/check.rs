@@ -1,9 +1,8 @@
 //! The network of a configuration that came from elsewhere: whether changes here could have made it.
 
+use super::fc;
 use super::names::{check_alias, check_group, check_identity, check_interface, check_secret, iscsi_name};
-use super::records::{
-    Credentials, IDENTITY, INITIATOR_GROUPS, INITIATORS, Network, SETTINGS, TARGET_GROUPS, TARGETS,
-};
+use super::records::{Credentials, IDENTITY, INITIATORS, Network, SETTINGS, TARGETS, group_table};
 use api::san::Members;
 use std::collections::BTreeSet;
 use store::{Look, Writer};
@@ -27,12 +26,20 @@ pub(crate) fn check_records(writer: &Writer) -> Result<()> {
         check_credentials(&initiator.chap)?;
     }
     let network = Network::read(writer)?;
-    for (of, table) in [(Members::Targets, &TARGET_GROUPS), (Members::Initiators, &INITIATOR_GROUPS)] {
-        for (name, members) in writer.exact(table)? {
+    fc::check(writer)?;
+    for of in Members::ALL {
+        for (name, members) in writer.exact(group_table(of))? {
             check_group(&name)?;
-            members.iter().try_for_each(|member| check_name(member))?;
+            members.iter().try_for_each(|member| {
+                if of.is_fc() { fc::check_name(member) } else { check_name(member) }
+            })?;
+            if network.groups(of.other()).contains_key(&name) {
+                return Err(Error::invalid(format!(
+                    "the group '{name}' is one of iSCSI and of Fibre Channel"
+                )));
+            }
             let distinct: BTreeSet<&String> = members.iter().collect();
-            let is_there = |iqn: &&String| of == Members::Initiators || network.targets.contains_key(*iqn);
+            let is_there = |member: &&String| !of.is_target() || network.has_target(of, member);
             if distinct.len() != members.len() || !members.iter().all(|iqn| is_there(&iqn)) {
                 return Err(Error::invalid(format!(
                     "the group '{name}' names a target that is not there, or one twice"

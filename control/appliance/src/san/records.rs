@@ -1,7 +1,9 @@
 //! What is kept of the network, and what its parts mean to one another.
 
 use crate::shares::LunFacts;
-use api::san::{Auth, DEFAULT_GROUP, Group, Identity, Initiator, Members, NOBODY, SanState, Target};
+use api::san::{
+    Auth, DEFAULT_GROUP, FcPort, Group, Identity, Initiator, Members, NO_PORT, NOBODY, SanState, Target,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,10 +14,14 @@ pub(crate) const TARGETS: Table<TargetRecord> = Table::new("san.targets");
 pub(crate) const INITIATORS: Table<InitiatorRecord> = Table::new("san.initiators");
 pub(crate) const TARGET_GROUPS: Table<Vec<String>> = Table::new("san.target_groups");
 pub(crate) const INITIATOR_GROUPS: Table<Vec<String>> = Table::new("san.initiator_groups");
+pub(crate) const FC_TARGETS: Table<PortRecord> = Table::new("san.fc_targets");
+pub(crate) const FC_INITIATORS: Table<PortRecord> = Table::new("san.fc_initiators");
+pub(crate) const FC_TARGET_GROUPS: Table<Vec<String>> = Table::new("san.fc_target_groups");
+pub(crate) const FC_INITIATOR_GROUPS: Table<Vec<String>> = Table::new("san.fc_initiator_groups");
 pub(crate) const SETTINGS: Table<Identity> = Table::new("san.settings");
 pub(crate) const IDENTITY: &str = "identity";
 
-/// Who one is, and how one proves it. Never printed whole.
+/// The name of one side, and the secret by which it is proved. Never printed whole.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Credentials {
@@ -49,6 +55,15 @@ pub struct InitiatorRecord {
     pub chap: Credentials,
 }
 
+/// By its WWN.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct PortRecord {
+    pub alias: String,
+}
+
+pub(crate) type Ports = BTreeMap<String, PortRecord>;
+
 /// Groups by their names.
 pub(crate) type Groups = BTreeMap<String, BTreeSet<String>>;
 
@@ -60,6 +75,10 @@ pub(crate) struct Network {
     pub target_groups: Groups,
     pub initiator_groups: Groups,
     pub identity: Identity,
+    pub fc_targets: Ports,
+    pub fc_initiators: Ports,
+    pub fc_target_groups: Groups,
+    pub fc_initiator_groups: Groups,
 }
 
 impl Network {
@@ -74,6 +93,10 @@ impl Network {
             target_groups: groups(&TARGET_GROUPS)?,
             initiator_groups: groups(&INITIATOR_GROUPS)?,
             identity: look.get(&SETTINGS, IDENTITY)?.unwrap_or_default(),
+            fc_targets: look.all(&FC_TARGETS)?.into_iter().collect(),
+            fc_initiators: look.all(&FC_INITIATORS)?.into_iter().collect(),
+            fc_target_groups: groups(&FC_TARGET_GROUPS)?,
+            fc_initiator_groups: groups(&FC_INITIATOR_GROUPS)?,
         })
     }
 
@@ -81,12 +104,25 @@ impl Network {
         match of {
             Members::Targets => &self.target_groups,
             Members::Initiators => &self.initiator_groups,
+            Members::FcTargets => &self.fc_target_groups,
+            Members::FcInitiators => &self.fc_initiator_groups,
         }
     }
 
+    /// Of Fibre Channel.
+    pub fn ports(&self, of: Members) -> &Ports {
+        if of.is_target() { &self.fc_targets } else { &self.fc_initiators }
+    }
+
+    /// Whether a target was entered.
+    pub fn has_target(&self, of: Members, name: &str) -> bool {
+        if of.is_fc() { self.ports(of).contains_key(name) } else { self.targets.contains_key(name) }
+    }
+
+    /// Of either transport: a LUN names a group alone.
     pub fn has_group(&self, of: Members, name: &str) -> bool {
-        let always = name == DEFAULT_GROUP || (of == Members::Initiators && name == NOBODY);
-        always || self.groups(of).contains_key(name)
+        let always = name == DEFAULT_GROUP || (!of.is_target() && name == NOBODY);
+        always || self.groups(of).contains_key(name) || self.groups(of.other()).contains_key(name)
     }
 
     /// Whether a target or initiator belongs to a group. A group that is gone has no members.
@@ -102,8 +138,8 @@ impl Network {
         if a == b || a == DEFAULT_GROUP || b == DEFAULT_GROUP {
             return true;
         }
-        let groups = self.groups(of);
-        matches!((groups.get(a), groups.get(b)), (Some(a), Some(b)) if !a.is_disjoint(b))
+        let group = |name: &str| self.groups(of).get(name).or_else(|| self.groups(of.other()).get(name));
+        matches!((group(a), group(b)), (Some(a), Some(b)) if !a.is_disjoint(b))
     }
 
     /// Whether one initiator could see both LUNs through one target: then their numbers differ.
@@ -137,6 +173,14 @@ impl Network {
             });
             std::iter::once(default).chain(others).collect()
         };
+        let ports = |ports: &Ports, status: &str| {
+            let one = |(wwn, record): (&String, &PortRecord)| FcPort {
+                wwn: wwn.clone(),
+                alias: record.alias.clone(),
+                status: status.into(),
+            };
+            ports.iter().map(one).collect()
+        };
         SanState {
             targets: self.targets.iter().map(target).collect(),
             target_groups: groups(&self.target_groups, self.targets.keys().cloned().collect()),
@@ -145,6 +189,11 @@ impl Network {
             // every initiator names none.
             initiator_groups: groups(&self.initiator_groups, Vec::new()),
             identity: self.identity.clone(),
+            // A front for an adapter would know which of them are ports of this machine; there is none.
+            fc_targets: ports(&self.fc_targets, NO_PORT),
+            fc_target_groups: groups(&self.fc_target_groups, self.fc_targets.keys().cloned().collect()),
+            fc_initiators: ports(&self.fc_initiators, ""),
+            fc_initiator_groups: groups(&self.fc_initiator_groups, Vec::new()),
         }
     }
 }
@@ -178,6 +227,8 @@ pub(crate) fn group_table(of: Members) -> &'static Table<Vec<String>> {
     match of {
         Members::Targets => &TARGET_GROUPS,
         Members::Initiators => &INITIATOR_GROUPS,
+        Members::FcTargets => &FC_TARGET_GROUPS,
+        Members::FcInitiators => &FC_INITIATOR_GROUPS,
     }
 }
 

@@ -150,7 +150,7 @@ fn so_many_stay_and_what_somebody_wants_stays_too() {
         let held = vec![format!("tank/p/v@{}", all[1].name)];
         let hold = Snapshots::Hold { names: held.clone(), tag: "mine".into(), recursive: false };
         ask(&appliance, Request::Snapshots(hold)).await;
-        let clone = ShareDeed::Clone { to: project().share("c"), set: Vec::new() };
+        let clone = ShareDeed::Clone { project: None, share: "c".into(), set: Vec::new() };
         let clone = Shares::Snapshot { place: share(), name: all[2].name.clone(), deed: clone };
         ask(&appliance, Request::Shares(clone)).await;
         until(START + 6 * HOUR).await;
@@ -195,7 +195,7 @@ fn a_schedule_goes_with_its_share_and_not_with_its_name() {
         make(&appliance).await;
         schedule(&appliance, share(), &[("frequency", "hour"), ("minute", "30")]).await;
         let moved = project().share("w");
-        ask(&appliance, Request::Shares(Shares::Rename { from: share(), to: moved.clone() })).await;
+        ask(&appliance, Request::Shares(Shares::rename(share(), &moved))).await;
         until(START + HOUR).await;
         assert_eq!(names(&appliance, moved.clone()).await, ["0:10"]);
         let destroy = Shares::Destroy { place: moved.clone(), force: false };
@@ -281,7 +281,7 @@ fn a_new_share_of_an_old_name_does_not_take_its_schedule() {
         make(&appliance).await;
         schedule(&appliance, share(), &[("frequency", "hour"), ("minute", "30")]).await;
         let moved = project().share("w");
-        ask(&appliance, Request::Shares(Shares::Rename { from: share(), to: moved.clone() })).await;
+        ask(&appliance, Request::Shares(Shares::rename(share(), &moved))).await;
         let again = Shares::Create { place: share(), kind: ItemKind::Filesystem, set: Vec::new() };
         ask(&appliance, Request::Shares(again)).await;
         assert!(automatics(&appliance, share()).await.is_empty());

@@ -215,8 +215,8 @@ impl Appliance {
         }))
     }
 
-    /// Waits until the initiators from which a volume was taken have it again: whoever is told that all is done may ask
-    /// for it at once, and would not find it.
+    /// Waits until the initiators from which a volume was taken have it again: a client that is told that all is done may
+    /// ask for it at once, and would not find it.
     pub(crate) async fn give_back(&self, dataset: &str) {
         self.san_changed();
         let back = async {

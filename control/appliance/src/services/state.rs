@@ -47,7 +47,7 @@ impl Front {
 pub struct Doors {
     /// Each the first of its addresses that can be had.
     pub tcp: Vec<Vec<SocketAddr>>,
-    /// For who is on this machine.
+    /// For clients on this machine.
     pub unix: Option<PathBuf>,
     /// They were asked for on the command line, and what is set does not count.
     pub said: bool,

@@ -20,12 +20,30 @@ use units::Error;
 impl Appliance {
     pub(crate) async fn shares(&self, asked: Shares, by: &By) -> Result<Reply> {
         match asked {
-            Shares::Projects { pool } => self.items(pool, None, true).await,
-            Shares::Shares { pool, project } => self.items(pool, project, false).await,
+            Shares::Projects { pool } => Ok(Reply::Items(self.items(pool, None, true).await?)),
+            Shares::Shares { pool, project, kind } => {
+                let mut found = self.items(pool, project, false).await?;
+                found.retain(|item| kind.is_none_or(|kind| item.kind == kind));
+                Ok(Reply::Items(found))
+            }
             Shares::Get { place } => Ok(Reply::Items(vec![self.item(&place).await?])),
             Shares::Create { place, kind, set } => self.create_item(&place, kind, &set, by).await,
-            Shares::Change { place, set, unset } => self.change_item(&place, &set, &unset, by).await,
-            Shares::Rename { from, to } => self.rename_item(&from, &to, by).await,
+            Shares::Change { place, name, project, set, unset } => {
+                let is_renamed_alone =
+                    set.is_empty() && unset.is_empty() && (name.is_some() || project.is_some());
+                if !is_renamed_alone {
+                    self.change_item(&place, &set, &unset, by).await?;
+                }
+                if place.share.is_none() && project.is_some() {
+                    let why = Error::invalid("a project is in no other project");
+                    return Err(cannot(About::Dataset, &format!("change project '{place}'"), &why));
+                }
+                let to = place.moved(name.as_deref(), project.as_deref());
+                if to != place {
+                    self.rename_item(&place, &to, by).await?;
+                }
+                Ok(Reply::Done)
+            }
             Shares::Destroy { place, force } => self.destroy_item(&place, force, by).await,
             Shares::Snapshots { place } => self.share_snapshots(&place).await,
             Shares::Snapshot { place, name, deed } => self.share_deed(&place, &name, deed, by).await,
@@ -40,7 +58,7 @@ impl Appliance {
         pool: Option<String>,
         project: Option<String>,
         projects: bool,
-    ) -> Result<Reply> {
+    ) -> Result<Vec<Item>> {
         let is_named = pool.is_some();
         let names = match pool {
             Some(pool) => vec![pool],
@@ -63,7 +81,7 @@ impl Appliance {
             items.extend(found.map_err(|e| cannot(About::Dataset, &format!("list shares of '{name}'"), &e))?);
         }
         items.sort_by(|a, b| a.place.cmp(&b.place));
-        Ok(Reply::Items(items))
+        Ok(items)
     }
 
     pub(crate) async fn item(&self, place: &Place) -> Result<Item> {
@@ -178,9 +196,6 @@ impl Appliance {
     async fn rename_item(&self, from: &Place, to: &Place, by: &By) -> Result<Reply> {
         let found = self.item(from).await?;
         let failed = |e: Error| cannot(About::Dataset, &format!("rename '{from}'"), &e);
-        if from.share.is_some() != to.share.is_some() || from.pool != to.pool {
-            return Err(failed(Error::invalid("a project stays a project, and a share in its pool")));
-        }
         check_place(to, found.kind).map_err(failed)?;
         self.rename_dataset(&from.dataset(), &to.dataset(), false, by).await
     }
@@ -193,11 +208,8 @@ impl Appliance {
             return refuse(ErrorKind::Invalid, "the default project is the pool itself");
         }
         let mut all = vec![found];
-        if place.share.is_none()
-            && let Reply::Items(shares) =
-                self.items(Some(place.pool.clone()), Some(place.project.clone()), false).await?
-        {
-            all.extend(shares);
+        if place.share.is_none() {
+            all.extend(self.items(Some(place.pool.clone()), Some(place.project.clone()), false).await?);
         }
         let kept = |item: &&Item| {
             item.attribute("nodestroy").and_then(|a| a.value.as_ref()) == Some(&api::Value::from("true"))

@@ -7,7 +7,7 @@ use crate::appliance::{Appliance, By};
 use crate::datasets::Doomed;
 use crate::error_text::{About, cannot};
 use crate::pools::Access;
-use api::shares::{DEFAULT_PROJECT, Item, ItemKind, Place};
+use api::shares::{DEFAULT_PROJECT, Dependent, Item, ItemKind, Place};
 use api::{ApiError, ErrorKind, Reply, Result, ShareDeed, ShareSnapshot};
 use dsl::Dsl;
 use ondisk::ObjsetType;
@@ -30,7 +30,7 @@ impl Appliance {
         let open = self.pool(&place.pool, Access::Look).await?;
         let _reading = open.pool.reading().await;
         let found = clones(&open.pool, &snapshot).await;
-        Ok(Reply::Places(found.map_err(|e| cannot(About::Snapshot, &format!("open '{snapshot}'"), &e))?))
+        Ok(Reply::Dependents(found.map_err(|e| cannot(About::Snapshot, &format!("open '{snapshot}'"), &e))?))
     }
 
     pub(super) async fn share_deed(
@@ -72,7 +72,10 @@ impl Appliance {
                 let reach = RollbackReach { newer, clones: false };
                 self.roll_back(&snapshot, reach, force, by).await
             }
-            ShareDeed::Clone { to, set } => self.clone_share(&item, &snapshot, &to, &set, by).await,
+            ShareDeed::Clone { project, share, set } => {
+                let to = place.moved(Some(&share), project.as_deref());
+                self.clone_share(&item, &snapshot, &to, &set, by).await
+            }
         }
     }
 
@@ -88,11 +91,8 @@ impl Appliance {
     /// The snapshots that a new one of this name is made of.
     pub(crate) async fn snapshots_of(&self, place: &Place, name: &str) -> Result<Vec<String>> {
         let mut names = vec![full(place, name)?];
-        if place.share.is_none()
-            && let Reply::Items(shares) =
-                self.items(Some(place.pool.clone()), Some(place.project.clone()), false).await?
-        {
-            for share in shares {
+        if place.share.is_none() {
+            for share in self.items(Some(place.pool.clone()), Some(place.project.clone()), false).await? {
                 names.push(full(&share.place, name)?);
             }
         }
@@ -149,9 +149,6 @@ impl Appliance {
     ) -> Result<Reply> {
         let failed = |e: Error| cannot(About::Dataset, &format!("create {} '{to}'", from.kind.word()), &e);
         check_place(to, from.kind).map_err(failed)?;
-        if to.pool != from.place.pool {
-            return Err(failed(Error::invalid("a clone is in the pool of its origin")));
-        }
         let _turn = self.0.san.numbering.lock().await;
         let network = self.network().map_err(failed)?;
         let mut settings =
@@ -224,12 +221,13 @@ async fn are_released(dsl: &Dsl, snapshot: &str) -> units::Result<bool> {
     Ok(true)
 }
 
-async fn clones(pool: &Pool, snapshot: &str) -> units::Result<Vec<Place>> {
+async fn clones(pool: &Pool, snapshot: &str) -> units::Result<Vec<Dependent>> {
     let dsl = pool.dsl();
-    let mut places = Vec::new();
+    let mut found = Vec::new();
     for clone in dsl.clones_of(&dsl.find_snapshot(snapshot).await?).await? {
         let is_volume = dsl.objset_type(&dsl.find(&clone).await?).await? == ObjsetType::Zvol;
-        places.push(Place::of(&clone, is_volume));
+        let Place { project, share, .. } = Place::of(&clone, is_volume);
+        found.push(Dependent { project, share: share.unwrap_or_default() });
     }
-    Ok(places)
+    Ok(found)
 }

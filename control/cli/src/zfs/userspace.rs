@@ -137,7 +137,7 @@ fn rank(whose: Whose) -> u8 {
 fn by_name(a: &Usage, b: &Usage, is_numeric: bool) -> Ordering {
     match (&a.name, &b.name) {
         (Some(a), Some(b)) if !is_numeric => a.cmp(b),
-        // Who has no name comes before those who have one.
+        // Owners without a name come before those with one.
         (a_name, b_name) if !is_numeric && a_name.is_some() != b_name.is_some() => {
             a_name.is_some().cmp(&b_name.is_some())
         }

@@ -18,7 +18,7 @@ impl Remote {
             Analytics::Open { statistic } => {
                 let body = serde_json::json!({ "statistic": statistic });
                 let answer = self.post("/api/analytics/v1/datasets", &body)?;
-                Ok(Reply::Named { name: super::values::text(&answer["dataset"], "name") })
+                Ok(Reply::Named { name: answer["dataset"]["name"].as_str().unwrap_or_default().into() })
             }
             asked => self.declared(&Request::Analytics(asked)),
         }

@@ -48,7 +48,7 @@ const LUN: &str = "storage/v1/pools/tank/projects/my%20sql/luns/data";
 #[test]
 fn a_share_is_found_by_its_kind_once_and_changed_in_its_folder() {
     let lun = json!({ "lun": {
-        "name": "data", "volsize": 1_048_576, "writecache": true, "logbias": "latency", "initiatorgroup": ["a", "b"],
+        "name": "data", "pool": "tank", "project": "my sql", "volsize": 1_048_576, "writecache": true, "logbias": "latency", "initiatorgroup": ["a", "b"],
         "creation": "2026-11-21T20:50:45Z", "custom:owner": "ann", "source": { "logbias": "inherited", "writecache": "local" },
     }});
     let (mut remote, asked) = remote(&[
@@ -71,16 +71,9 @@ fn a_share_is_found_by_its_kind_once_and_changed_in_its_folder() {
         (item.custom[0].name.as_str(), item.custom[0].value.as_deref()),
         ("custom:owner", Some("ann"))
     );
-    let change = Shares::Change {
-        place: share(),
-        set: words(&[
-            ("volsize", "2M"),
-            ("initiatorgroup", "a, c"),
-            ("writecache", "false"),
-            ("copies", "2"),
-        ]),
-        unset: vec!["logbias".into()],
-    };
+    let set =
+        words(&[("volsize", "2M"), ("initiatorgroup", "a, c"), ("writecache", "false"), ("copies", "2")]);
+    let change = Shares::change(share(), set, vec!["logbias".into()]);
     ask(&mut remote, Request::Shares(change)).unwrap();
     let folder = LUN.replace("/luns/", "/filesystems/");
     let changes =
@@ -103,7 +96,7 @@ fn deeds_are_paths_below_the_share() {
         (
             "GET storage/v1/pools/tank/projects/my%20sql/filesystems/data",
             200,
-            json!({ "filesystem": { "name": "data" } }),
+            json!({ "filesystem": { "name": "data", "pool": "tank", "project": "my sql" } }),
         ),
         ("POST storage/v1/pools/tank/projects/my%20sql/filesystems/data/snapshots", 201, json!({})),
         (
@@ -116,7 +109,7 @@ fn deeds_are_paths_below_the_share() {
         (
             "POST storage/v1/pools/tank/projects/my%20sql/filesystems/data/automatic",
             201,
-            json!({ "automatic": { "name": "automatic-003" } }),
+            json!({ "automatic": { "name": "automatic-003", "frequency": "day" } }),
         ),
         (
             "DELETE storage/v1/pools/tank/projects/my%20sql/filesystems/data/automatic/automatic-003",
@@ -130,7 +123,7 @@ fn deeds_are_paths_below_the_share() {
     for request in [
         deed(ShareDeed::Take),
         deed(ShareDeed::Rollback { newer: true, force: true }),
-        deed(ShareDeed::Clone { to: Place::project("tank", "p").share("c"), set: Vec::new() }),
+        deed(ShareDeed::Clone { project: Some("p".into()), share: "c".into(), set: Vec::new() }),
         deed(ShareDeed::Destroy),
     ] {
         assert_eq!(ask(&mut remote, request).unwrap(), Reply::Done);

@@ -1,96 +1,12 @@
 //! `/api/storage/v1/pools`: pools, their space, and scrubs.
 
-use crate::endpoint::{Endpoint, Reply, delete, get, post, put, run};
+use crate::endpoint::{Endpoint, Reply, get, handles, run, shows};
 use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest, nothing};
-use api::http::Need;
-use api::http::{Kind, Shape, may, must};
-use api::{
-    Class, Dataset, DatasetQuery, Layout, NewPool, Pool, Request, ScrubAction, Value as Held, Vdev, VdevGroup,
-};
+use api::declared::pools::{self as declared, POOL};
+use api::{Dataset, DatasetQuery, Pool, Request, Value as Held};
 use serde_json::{Value, json};
 use std::sync::Arc;
-
-const CHANGE: Need = Need::Right("hardware", "allow_pool");
-const SCRUB: Need = Need::Right("hardware", "allow_scrub");
-
-const USAGE: Shape = Shape::new(
-    "pool_usage",
-    &[
-        must("available", Kind::Number, "Bytes that can still be written"),
-        must("free", Kind::Number, "Bytes of the devices that are not taken"),
-        must("used", Kind::Number, "Bytes that everything in it takes"),
-        must("total", Kind::Number, "used and available"),
-        must("usage_data", Kind::Number, "Bytes of data that is not only in snapshots"),
-        must("usage_snapshots", Kind::Number, "Bytes of snapshots alone"),
-        must("usage_reservation", Kind::Number, "Bytes that are promised to what has not taken them yet"),
-        must("usage_child_reservation", Kind::Number, "Always 0: part of usage_reservation"),
-        must("usage_replication", Kind::Number, "Always 0: there is no replication yet"),
-        must("usage_total", Kind::Number, "used"),
-        must("usage_metasize", Kind::Number, "Always 0: metadata has no devices of its own"),
-        must("usage_metaused", Kind::Number, "Always 0"),
-    ],
-);
-
-const SCAN: Shape = Shape::new(
-    "scan",
-    &[
-        must("type", Kind::Text, "scrub or resilver"),
-        must("state", Kind::Text, "running, paused, finished or canceled"),
-        must("examined", Kind::Number, "Bytes"),
-        must("to_examine", Kind::Number, "Bytes"),
-        must("repaired", Kind::Number, "Bytes"),
-        must("errors", Kind::Number, "Blocks that could not be repaired"),
-    ],
-);
-
-const POOL: Shape = Shape::new(
-    "pool",
-    &[
-        must("href", Kind::Text, "Its path"),
-        must("name", Kind::Text, "Its name"),
-        must("status", Kind::Text, "online, degraded, faulted, suspended or unavail"),
-        must(
-            "profile",
-            Kind::Text,
-            "How its devices share blocks: stripe, mirror, mirror3, raidz1, draid2, ...; mixed; unknown while none of \
-             them can be read",
-        ),
-        must("asn", Kind::Text, "The serial number of the appliance that has it"),
-        must("owner", Kind::Text, "The host that has it"),
-        must("guid", Kind::Text, "Its number, in decimal"),
-        may("usage", Kind::Object(&USAGE), "Its space; of a pool that is open"),
-        may("scan", Kind::Object(&SCAN), "The last scrub or resilver"),
-        must("problems", Kind::Texts, "What is wrong with it, in words"),
-    ],
-);
-
-const EVENT: Shape = Shape::new(
-    "event",
-    &[
-        must("id", Kind::Number, "Counts up for as long as the daemon runs"),
-        must("time", Kind::Number, "Seconds since 1970"),
-        must(
-            "class",
-            Kind::Text,
-            "As OpenZFS names it: sysevent.fs.zfs.scrub_start, ereport.fs.zfs.checksum, ...",
-        ),
-        must("fields", Kind::Texts, "What is known of it: name=value"),
-    ],
-);
-
-const NEW: Shape = Shape::new(
-    "new_pool",
-    &[
-        must("name", Kind::Text, "Its name"),
-        must("devices", Kind::Texts, "Absolute paths"),
-        may("profile", Kind::Text, "stripe (default), mirror, mirror3, raidz1, raidz2 or raidz3"),
-        may("log", Kind::Texts, "Devices for the intent log, each by itself"),
-    ],
-);
-
-const ONE: Reply = Reply::One("pool", &POOL);
-const PATH: &str = "/api/storage/v1/pools/{pool}";
 
 pub(crate) static ENDPOINTS: &[Endpoint] = &[
     get(
@@ -99,26 +15,12 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         Reply::One("service", &super::SERVICE),
         run!(super::describe),
     ),
-    get("/api/storage/v1/pools", "List the pools", Reply::Several("pools", &POOL), run!(list)),
-    get(
-        "/api/storage/v1/events",
-        "What happened to pools, the newest 4,096; ?since=N: after the one with this number",
-        Reply::Several("events", &EVENT),
-        run!(events),
-    ),
-    get(PATH, "A pool", ONE, run!(one)),
-    post("/api/storage/v1/pools", "Make a pool", ONE, run!(create)).takes(&NEW).needs(CHANGE),
-    delete(PATH, "Destroy a pool with everything in it; ?confirm=true", run!(destroy)).needs(CHANGE),
-    put("/api/storage/v1/pools/{pool}/scrub", "Begin a scrub, or go on with one", ONE, run!(scrub))
-        .needs(SCRUB),
-    delete("/api/storage/v1/pools/{pool}/scrub", "End a scrub", run!(end_scrub)).needs(SCRUB),
-    put(
-        "/api/storage/v1/pools/{pool}/clear",
-        "Forget the errors of its devices, and let it go on when it is suspended",
-        ONE,
-        run!(clear),
-    )
-    .needs(CHANGE),
+    handles(&declared::LIST, run!(list)),
+    shows(&declared::GET_POOL, run!(one)),
+    handles(&declared::CREATE, run!(create)),
+    handles(&declared::DESTROY, run!(destroy)),
+    handles(&declared::SCRUB_IT, run!(change)),
+    handles(&declared::CLEAR, run!(change)),
 ];
 
 async fn pools(rest: &Rest, asked: &Asked, names: Vec<String>) -> Result<Vec<Pool>, Fault> {
@@ -136,20 +38,6 @@ async fn list(rest: Arc<Rest>, asked: Asked) -> Outcome {
     Ok(json!({ "pools": shown }).into())
 }
 
-async fn events(rest: Arc<Rest>, asked: Asked) -> Outcome {
-    let since = match asked.path.query("since") {
-        None => 0,
-        Some(text) => text.parse().map_err(|_| Fault::invalid("since: a number is wanted"))?,
-    };
-    let api::Reply::Events(events) = rest.call(&asked, Request::Events { since }).await? else {
-        return Err(super::unexpected());
-    };
-    let fields =
-        |event: &api::Event| event.fields.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>();
-    let show = |event: &api::Event| json!({ "id": event.id, "time": event.seconds, "class": event.class, "fields": fields(event) });
-    Ok(json!({ "events": events.iter().map(show).collect::<Vec<_>>() }).into())
-}
-
 async fn one(rest: Arc<Rest>, asked: Asked) -> Outcome {
     let name = asked.param("pool").to_string();
     shown(&rest, &asked, name).await
@@ -164,57 +52,13 @@ async fn shown(rest: &Rest, asked: &Asked, name: String) -> Outcome {
 
 async fn show(rest: &Rest, asked: &Asked, pool: &Pool) -> Result<Value, Fault> {
     let about = rest.about();
-    let lost = pool.errors.lines();
-    let problems = pool.problem.iter().chain(&pool.suspended).chain(&pool.unusable).chain(&lost);
-    let mut shown = json!({
-        "href": asked.href(&["pools", &pool.name]),
-        "name": pool.name,
-        "status": pool.health.to_lowercase(),
-        "profile": profile(pool.vdevs.as_ref()),
-        "asn": about.asn,
-        "owner": about.nodename,
-        "guid": pool.guid.to_string(),
-        "problems": problems.collect::<Vec<_>>(),
-    });
+    let mut shown = asked.told(&POOL, pool);
+    shown["asn"] = about.asn.into();
+    shown["owner"] = about.nodename.into();
     if pool.problem.is_none() {
         shown["usage"] = usage(rest, asked, pool).await?;
     }
-    if let Some(scan) = &pool.scan {
-        let state = match scan.state {
-            api::ScanState::Running if scan.paused.is_some() => "paused",
-            api::ScanState::Running => "running",
-            api::ScanState::Finished => "finished",
-            api::ScanState::Canceled => "canceled",
-        };
-        shown["scan"] = json!({
-            "type": if scan.is_resilver { "resilver" } else { "scrub" },
-            "state": state, "examined": scan.examined, "to_examine": scan.to_examine,
-            "repaired": scan.repaired, "errors": scan.errors,
-        });
-    }
     Ok(shown)
-}
-
-/// The word for what the vdevs of data have in common.
-fn profile(root: Option<&Vdev>) -> String {
-    let of_data = |top: &&Vdev| {
-        matches!(top.class, None | Some(Class::Normal)) && !["indirect", "hole"].contains(&top.kind.as_str())
-    };
-    let word = |top: &Vdev| match (top.kind.as_str(), top.children.len()) {
-        ("mirror", 2) => "mirror".to_string(),
-        ("mirror", sides) => format!("mirror{sides}"),
-        ("raidz" | "draid", _) => format!("{}{}", top.kind, top.parity.max(1)),
-        // A device, or one that is being replaced by another.
-        _ => "stripe".into(),
-    };
-    let tops = root.map_or(&[][..], |root| &root.children).iter().filter(of_data);
-    let mut words: Vec<String> = tops.map(word).collect();
-    words.dedup();
-    match words.as_slice() {
-        [] => "unknown".into(),
-        [one] => one.clone(),
-        _ => "mixed".into(),
-    }
 }
 
 const SPACE: [&str; 6] =
@@ -256,120 +100,21 @@ async fn usage(rest: &Rest, asked: &Asked, pool: &Pool) -> Result<Value, Fault> 
 
 async fn create(rest: Arc<Rest>, asked: Asked) -> Outcome {
     let name = asked.args.text("name").unwrap_or_default().to_string();
-    let devices = asked.args.texts("devices").unwrap_or_default();
-    let mut vdevs = groups(asked.args.text("profile").unwrap_or("stripe"), devices)?;
-    vdevs.extend(asked.args.texts("log").unwrap_or_default().iter().map(|device| VdevGroup {
-        class: Class::Log,
-        layout: Layout::Stripe,
-        devices: vec![device.clone()],
-    }));
-    if vdevs.iter().flat_map(|g| &g.devices).any(|d| !d.starts_with('/')) {
-        return Err(Fault::invalid("devices are absolute paths"));
-    }
-    let new = NewPool {
-        name: name.clone(),
-        vdevs,
-        force: false,
-        dry_run: false,
-        no_features: false,
-        properties: Vec::new(),
-        fs_properties: Vec::new(),
-        temporary_name: None,
-    };
-    rest.call(&asked, Request::PoolCreate(new)).await?;
+    rest.call(&asked, asked.request()?).await?;
     shown(&rest, &asked, name).await
 }
 
-/// The devices, shared out as the profile wants them.
-fn groups(profile: &str, devices: &[String]) -> Result<Vec<VdevGroup>, Fault> {
-    let raidz = |parity| (devices.len(), Layout::Raidz { parity });
-    let (size, layout) = match profile {
-        "stripe" => (1, Layout::Stripe),
-        "mirror" => (2, Layout::Mirror),
-        "mirror3" => (3, Layout::Mirror),
-        "raidz1" => raidz(1),
-        "raidz2" => raidz(2),
-        "raidz3" => raidz(3),
-        _ => return Err(Fault::invalid(format!("there is no profile '{profile}'"))),
-    };
-    if devices.is_empty() || !devices.len().is_multiple_of(size) {
-        return Err(Fault::invalid(format!(
-            "profile {profile} takes {} devices, or times that",
-            size.max(1)
-        )));
-    }
-    let group = |devices: &[String]| VdevGroup { class: Class::Normal, layout, devices: devices.to_vec() };
-    Ok(devices.chunks(size).map(group).collect())
-}
-
 async fn destroy(rest: Arc<Rest>, asked: Asked) -> Outcome {
-    let name = asked.param("pool").to_string();
-    pools(&rest, &asked, vec![name.clone()]).await?;
+    pools(&rest, &asked, vec![asked.param("pool").to_string()]).await?;
     if !asked.is_confirmed() {
         return Err(Fault::confirm());
     }
-    rest.call(&asked, Request::PoolDestroy { name, force: false }).await?;
+    rest.call(&asked, asked.request()?).await?;
     nothing()
 }
 
-async fn scrub(rest: Arc<Rest>, asked: Asked) -> Outcome {
-    let name = asked.param("pool").to_string();
-    rest.call(&asked, Request::PoolScrub { name, action: ScrubAction::Start }).await?;
+/// The pool as it is after what was asked.
+async fn change(rest: Arc<Rest>, asked: Asked) -> Outcome {
+    rest.call(&asked, asked.request()?).await?;
     one(rest, asked).await
-}
-
-async fn clear(rest: Arc<Rest>, asked: Asked) -> Outcome {
-    let name = asked.param("pool").to_string();
-    rest.call(&asked, Request::PoolClear { name, device: None }).await?;
-    one(rest, asked).await
-}
-
-async fn end_scrub(rest: Arc<Rest>, asked: Asked) -> Outcome {
-    let name = asked.param("pool").to_string();
-    rest.call(&asked, Request::PoolScrub { name, action: ScrubAction::Stop }).await?;
-    nothing()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn vdev(kind: &str, parity: u64, children: Vec<Vdev>) -> Vdev {
-        Vdev { kind: kind.into(), parity, children, ..Vdev::default() }
-    }
-
-    /// Cinder's driver tells its scheduler the profile of the pool, and had none to tell: a KeyError ended every report.
-    #[test]
-    fn a_pool_says_how_its_devices_share_blocks() {
-        let disks = |n| (0..n).map(|_| vdev("disk", 0, Vec::new())).collect::<Vec<_>>();
-        let mirror = |n| vdev("mirror", 0, disks(n));
-        let log = Vdev { class: Some(Class::Log), ..vdev("disk", 0, Vec::new()) };
-        let replacing = vdev("replacing", 0, disks(2));
-        for (tops, expected) in [
-            (disks(3), "stripe"),
-            (vec![mirror(2), mirror(2), log], "mirror"),
-            (vec![mirror(3)], "mirror3"),
-            (vec![vdev("raidz", 2, disks(6)), vdev("indirect", 0, Vec::new())], "raidz2"),
-            (vec![vdev("draid", 1, disks(9))], "draid1"),
-            (vec![vdev("disk", 0, Vec::new()), replacing], "stripe"),
-            (vec![mirror(2), vdev("disk", 0, Vec::new())], "mixed"),
-        ] {
-            assert_eq!(profile(Some(&vdev("root", 0, tops))), expected);
-        }
-        assert_eq!(profile(None), "unknown");
-    }
-
-    #[test]
-    fn profiles_share_devices_out() {
-        let devices: Vec<String> = (0..6).map(|n| format!("/d{n}")).collect();
-        let shape = |profile| {
-            groups(profile, &devices).map(|g| g.iter().map(|g| g.devices.len()).collect::<Vec<_>>())
-        };
-        assert_eq!(shape("stripe").unwrap(), [1; 6]);
-        assert_eq!(shape("mirror").unwrap(), [2; 3]);
-        assert_eq!(shape("mirror3").unwrap(), [3; 2]);
-        assert_eq!(shape("raidz2").unwrap(), [6]);
-        assert!(shape("raid5").is_err());
-        assert!(groups("mirror", &devices[..3]).is_err() && groups("raidz1", &[]).is_err());
-    }
 }

@@ -1,4 +1,4 @@
-//! `/api/san`: iSCSI targets, initiators, and groups of them.
+//! `/api/san`: iSCSI targets, initiators, and groups of them and of those of Fibre Channel.
 //!
 //! Each is addressed by its name, or by `alias=ALIAS`.
 
@@ -41,9 +41,19 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
     handles(&san::INITIATOR_GROUPS.create, run!(create_group)),
     handles(&san::INITIATOR_GROUPS.change, run!(change_group)),
     handles(&san::INITIATOR_GROUPS.destroy, run!(change_group)),
+    shows(&san::FC_TARGET_GROUPS.list, run!(groups)),
+    shows(&san::FC_TARGET_GROUPS.one, run!(group)),
+    handles(&san::FC_TARGET_GROUPS.create, run!(create_group)),
+    handles(&san::FC_TARGET_GROUPS.change, run!(change_group)),
+    handles(&san::FC_TARGET_GROUPS.destroy, run!(change_group)),
+    shows(&san::FC_INITIATOR_GROUPS.list, run!(groups)),
+    shows(&san::FC_INITIATOR_GROUPS.one, run!(group)),
+    handles(&san::FC_INITIATOR_GROUPS.create, run!(create_group)),
+    handles(&san::FC_INITIATOR_GROUPS.change, run!(change_group)),
+    handles(&san::FC_INITIATOR_GROUPS.destroy, run!(change_group)),
 ];
 
-async fn state(rest: &Rest, asked: &Asked) -> Result<SanState, Fault> {
+pub(super) async fn state(rest: &Rest, asked: &Asked) -> Result<SanState, Fault> {
     match rest.call(asked, Request::San(San::Show)).await? {
         api::Reply::San(state) => Ok(*state),
         _ => Err(unexpected()),
@@ -160,10 +170,9 @@ async fn change_initiator(rest: Arc<Rest>, asked: Asked) -> Outcome {
 
 /// The groups that a path is about.
 fn kind(asked: &Asked) -> &'static Groups {
-    match asked.routed.endpoint.path.starts_with(san::TARGET_GROUPS.list.path) {
-        true => &san::TARGET_GROUPS,
-        false => &san::INITIATOR_GROUPS,
-    }
+    let path = asked.routed.endpoint.path;
+    let found = san::GROUPS.into_iter().find(|groups| path.starts_with(groups.list.path));
+    found.unwrap_or(&san::INITIATOR_GROUPS)
 }
 
 async fn groups(rest: Arc<Rest>, asked: Asked) -> Outcome {

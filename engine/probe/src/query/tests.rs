@@ -55,6 +55,15 @@ fn what_cannot_be_asked_is_refused_in_one_line() {
     for (text, why) in [
         ("iscsi.opps", "there is no statistic 'iscsi.opps'; there are iscsi.ops, iscsi.bytes, iscsi.time"),
         ("", "there is no statistic ''"),
+        (
+            "fc.ops",
+            "there is no statistic 'fc.ops' yet: no fibre-channel port exists, so there is nothing to count",
+        ),
+        (
+            "fc.ops[op]",
+            "there is no statistic 'fc.ops' yet: no fibre-channel port exists, so there is nothing to count",
+        ),
+        ("fc.bytes", "there is no statistic 'fc.bytes'"),
         ("arc.accesses[lun]", "arc.accesses has no 'lun': it has hit/miss"),
         ("io.ops[op", "'io.ops[op': '[…]' must follow, with a breakdown or a filter in it"),
         ("io.ops[op=read", "'io.ops[op=read': '[…]' must follow, with a breakdown or a filter in it"),
@@ -67,5 +76,12 @@ fn what_cannot_be_asked_is_refused_in_one_line() {
         (&long, "a statistic has at most 4096 bytes"),
     ] {
         assert_eq!(text.parse::<Query>().unwrap_err().to_string(), why);
+    }
+}
+
+#[test]
+fn a_reserved_name_is_that_of_no_statistic() {
+    for (name, _) in crate::RESERVED {
+        assert!(crate::Statistic::named(name).is_none(), "{name} is counted, and no longer reserved");
     }
 }

@@ -1,9 +1,13 @@
-//! Links in the documents: the file exists, and has the heading that the link names.
+//! Links in the documents: the file exists, and has the heading that the link names. Sources that CONTRIBUTING names in
+//! code, `nbd/plan.rs`, are there too: what is added is looked for where it says.
 
 use std::path::{Path, PathBuf};
 
 use super::{has_extension, read};
 use crate::{Failure, Findings, root};
+
+/// What says where things are added.
+const GUIDE: &str = "CONTRIBUTING.md";
 
 pub fn check(files: &[PathBuf]) -> Result<Findings, Failure> {
     let mut findings = Vec::new();
@@ -12,6 +16,11 @@ pub fn check(files: &[PathBuf]) -> Result<Findings, Failure> {
             if !leads_somewhere(file, &target)? {
                 findings.push(format!("{}: the link to {target} is dead", file.display()));
             }
+        }
+        if file.ends_with(GUIDE) {
+            let gone =
+                named(&read(file)?).into_iter().filter(|name| !files.iter().any(|f| is_named(f, name)));
+            findings.extend(gone.map(|name| format!("{GUIDE}: there is no {name}")));
         }
     }
     Ok(findings)
@@ -34,6 +43,20 @@ fn leads_somewhere(from: &Path, target: &str) -> Result<bool, Failure> {
         }
         _ => Ok(true),
     }
+}
+
+/// The sources that a text names in code: `nbd/wire/option.rs`.
+fn named(text: &str) -> Vec<String> {
+    let quoted = |line: &str| line.split('`').skip(1).step_by(2).map(String::from).collect::<Vec<_>>();
+    let all = prose(text).flat_map(quoted);
+    all.filter(|word| word.ends_with(".rs") && !word.contains(' ')).collect()
+}
+
+/// Whether a file is called so: by the end of its path, in which `src` may be left out.
+fn is_named(file: &Path, name: &str) -> bool {
+    let path = file.display().to_string();
+    let is_end = |path: &str| path == name || path.ends_with(&format!("/{name}"));
+    is_end(&path) || is_end(&path.replace("/src/", "/"))
 }
 
 /// The targets of `[text](target)`, outside of fenced blocks and of code.
@@ -76,6 +99,19 @@ mod tests {
     fn targets_are_found_in_prose_only() {
         let text = "a [b](c.md) and [d](e.md#f)\n```\n[no](x)\n```\n`[no](y)`\n";
         assert_eq!(targets(text), ["c.md", "e.md#f"]);
+    }
+
+    #[test]
+    fn sources_are_named_by_the_end_of_their_path() {
+        let text = "a [`nbd/plan.rs`](x) and `plan.rs`, `a b.rs`, `x.md`\n```\n`no.rs`\n```\n";
+        assert_eq!(named(text), ["nbd/plan.rs", "plan.rs"]);
+        let file = Path::new("fronts/nbd/src/plan.rs");
+        for name in ["nbd/plan.rs", "plan.rs", "nbd/src/plan.rs", "fronts/nbd/src/plan.rs"] {
+            assert!(is_named(file, name), "{name}");
+        }
+        for name in ["an.rs", "bd/plan.rs", "nbd/read.rs"] {
+            assert!(!is_named(file, name), "{name}");
+        }
     }
 
     #[test]

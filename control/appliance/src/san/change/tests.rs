@@ -161,3 +161,81 @@ fn groups_do_not_come_to_share_a_number() {
     assert!(said.contains("'p/x' and 'p/y' both have the number 0"), "{said}");
     assert_eq!(kept.network().initiator_groups["two"].len(), 1);
 }
+
+const P: &str = "21:00:00:e0:8b:05:05:04";
+const Q: &str = "50:01:43:80:12:34:56:78";
+
+fn port(of: Members, wwn: &str) -> San {
+    San::FcCreate { of, wwn: wwn.into(), alias: None }
+}
+
+#[test]
+fn ports_of_fibre_channel_are_entered_grouped_and_forgotten_and_told_to_be_none() {
+    let kept = Kept::new("fc");
+    let made = kept.ask(port(Members::FcTargets, "wwn.210000E08B050504")).unwrap();
+    assert_eq!(made, Reply::Named { name: P.into() }, "in its one spelling");
+    kept.ask(port(Members::FcInitiators, Q)).unwrap();
+    let alias = Some("left".to_string());
+    kept.ask(San::FcSet { of: Members::FcTargets, wwn: "210000e08b050504".into(), alias }).unwrap();
+    kept.ask(group(Members::FcTargets, "left", &["0x210000e08b050504"])).unwrap();
+    // An initiator may be named before it is entered.
+    kept.ask(group(Members::FcInitiators, "hosts", &[Q, "500143801234567a"])).unwrap();
+    let told = kept.network().tell();
+    let port = api::san::FcPort { wwn: P.into(), alias: "left".into(), status: api::san::NO_PORT.into() };
+    assert_eq!(told.ports(Members::FcTargets), [port]);
+    assert_eq!(told.groups(Members::FcTargets)[1].members, [P]);
+    assert_eq!(told.groups(Members::FcInitiators)[1].members.len(), 2);
+    // Nothing of iSCSI sees them.
+    assert!(told.targets.is_empty() && told.target_groups.len() == 1 && told.initiator_groups.len() == 1);
+    assert!(!kept.network().is_in(Members::Targets, "left", P));
+    kept.ask(San::FcDestroy { of: Members::FcTargets, wwn: P.into() }).unwrap();
+    let told = kept.network().tell();
+    assert!(told.fc_targets.is_empty());
+    assert_eq!(told.groups(Members::FcTargets)[1].members, [""; 0], "it left its groups");
+    kept.store.change(|w| crate::san::check_records(w)).unwrap();
+}
+
+#[test]
+fn a_group_of_fibre_channel_is_a_group_of_a_lun_and_its_name_is_of_one_transport() {
+    let mut kept = Kept::new("fc-groups");
+    kept.ask(target(T, TargetChange::default())).unwrap();
+    kept.ask(port(Members::FcTargets, P)).unwrap();
+    kept.ask(group(Members::FcTargets, "left", &[P])).unwrap();
+    kept.ask(group(Members::FcTargets, "right", &[])).unwrap();
+    kept.ask(group(Members::Targets, "tgt", &[T])).unwrap();
+    let lun = |dataset: &str, group: &str| {
+        Arc::new(LunFacts {
+            dataset: dataset.into(),
+            target_group: group.into(),
+            initiator_groups: vec![DEFAULT_GROUP.into()],
+            number: Some(1),
+            ..LunFacts::default()
+        })
+    };
+    kept.luns = vec![lun("p/x", "left"), lun("p/y", "right"), lun("p/z", "tgt")];
+    assert!(kept.network().has_group(Members::Targets, "left"), "a LUN names it like any other");
+    for (asked, said) in [
+        (group(Members::Targets, "left", &[]), "there is such a group already"),
+        (group(Members::FcTargets, "tgt", &[]), "there is such a group already"),
+        (group(Members::FcTargets, "other", &[T]), "no world-wide name"),
+        (group(Members::FcTargets, "other", &[Q]), "there is no target"),
+        (group(Members::Targets, "other", &[P]), "is no iSCSI name"),
+        (San::GroupDestroy { of: Members::FcTargets, name: "left".into() }, "the LUN 'p/x' uses the group"),
+        (port(Members::FcTargets, P), "there is such a target already"),
+        (port(Members::FcTargets, "0000000000000000"), "no world-wide name"),
+        (port(Members::Targets, Q), "no side of Fibre Channel"),
+        (San::FcSet { of: Members::FcTargets, wwn: Q.into(), alias: None }, "there is no such target"),
+        (San::FcDestroy { of: Members::FcInitiators, wwn: Q.into() }, "there is no such initiator"),
+    ] {
+        let e = kept.says(asked.clone());
+        assert!(e.contains(said), "{asked:?}: {e}");
+    }
+    // Two groups that share a port would show an initiator two LUNs under one number.
+    let both = San::GroupSet {
+        of: Members::FcTargets,
+        name: "right".into(),
+        new_name: None,
+        members: Some(vec![P.into()]),
+    };
+    assert!(kept.says(both).contains("both have the number 1"));
+}

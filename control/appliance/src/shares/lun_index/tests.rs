@@ -108,7 +108,7 @@ async fn pool(appliance: &Appliance) -> pool::Pool {
 fn the_index_knows_what_asking_every_dataset_would_tell() {
     run("index", |appliance| async move {
         let pool = pool(&appliance).await;
-        let clone = ShareDeed::Clone { to: place("b", "clone"), set: Vec::new() };
+        let clone = ShareDeed::Clone { project: Some("b".into()), share: "clone".into(), set: Vec::new() };
         let roll_back =
             Snapshots::Rollback { snapshot: "tank/a/l1@s".into(), newer: true, clones: false, force: false };
         let group = ("cenote:targetgroup", "x");

@@ -56,7 +56,7 @@ async fn prepare(appliance: &Appliance) {
 const SIZE: &[(&str, &str)] = &[("volsize", "16M"), ("sparse", "true")];
 
 async fn clone(appliance: &Appliance, of: Place, to: Place, set: &[(&str, &str)]) {
-    let deed = ShareDeed::Clone { to, set: words(set) };
+    let deed = ShareDeed::Clone { project: Some(to.project), share: to.share.unwrap(), set: words(set) };
     share(appliance, Shares::Snapshot { place: of, name: "s".into(), deed }).await;
 }
 
@@ -128,8 +128,7 @@ fn a_clone_is_seen_by_those_who_see_its_origin_and_by_nobody_else() {
             unmounted: false,
         };
         ask(&appliance, Request::Snapshots(asked)).await;
-        let online =
-            Shares::Change { place: plain.clone(), set: words(&[("status", "online")]), unset: Vec::new() };
+        let online = Shares::change(plain.clone(), words(&[("status", "online")]), Vec::new());
         share(&appliance, online).await;
         assert_eq!(groups(&appliance, &plain).await, ["secret"]);
         // And a promotion changes which dataset depends on which, and nothing else.
@@ -154,13 +153,12 @@ fn a_lun_that_moves_to_another_project_is_seen_by_the_same_initiators() {
             (place("secret", "back"), place("default", "below"), "secret"),
             (place("open", "seen"), place("secret", "seen"), "default"),
         ] {
-            share(&appliance, Shares::Rename { from, to: to.clone() }).await;
+            share(&appliance, Shares::rename(from, &to)).await;
             assert_eq!(groups(&appliance, &to).await, [seen_by], "{to}");
         }
         // A whole project takes along what is set on it, and what is set above it.
         make(&appliance, place("secret", "lun"), ItemKind::Lun, SIZE).await;
-        let renamed =
-            Shares::Rename { from: Place::project("tank", "secret"), to: Place::project("tank", "renamed") };
+        let renamed = Shares::rename(Place::project("tank", "secret"), &Place::project("tank", "renamed"));
         share(&appliance, renamed).await;
         assert_eq!(groups(&appliance, &place("renamed", "lun")).await, ["secret"]);
     });

@@ -1,16 +1,12 @@
-//! The fields of projects, file systems and LUNs: from the table of attributes, while compiling.
+//! The fields of projects, file systems and LUNs in bodies and answers: from the table of attributes, while compiling.
 
-use crate::fault::Fault;
-use api::attributes::{ATTRIBUTES, Attribute, Change, OF_ROOT, Shape as Form};
-use api::http::Args;
-use api::http::{Field, Kind, Shape, date, may, must};
-use api::shares::{Item, ItemKind, Place};
-use api::{CustomType, Source};
-use serde_json::{Map, Value, json};
+use crate::attributes::{ATTRIBUTES, Attribute, Change, OF_ROOT, Shape as Form};
+use crate::http::{Field, Kind, Shape, may, must};
+use crate::shares::ItemKind;
 
 /// For what the fields are.
-#[derive(Clone, Copy)]
-pub(super) enum Use {
+#[derive(Clone, Copy, Debug)]
+enum Use {
     Answer,
     Create,
     Change,
@@ -33,16 +29,6 @@ const FIXED: [(&str, &str, &str); 6] = [
 
 const fn has_fixed(kind: ItemKind, of: Use) -> bool {
     kind as u8 == ItemKind::Filesystem as u8 && matches!(of, Use::Create | Use::Change)
-}
-
-/// Refuses a body that wants one of them to be otherwise.
-pub(super) fn check_fixed(args: &Args) -> Result<(), Fault> {
-    for (name, always, why) in FIXED {
-        if args.text(name).is_some_and(|text| text != always) {
-            return Err(Fault::invalid(format!("property '{name}' is '{always}': {why}")));
-        }
-    }
-    Ok(())
 }
 
 const ORIGIN: Shape = Shape::new(
@@ -122,7 +108,7 @@ const fn is_among(name: &str, names: &[&str]) -> bool {
 }
 
 /// What it takes to change an attribute, besides the right to change what is general.
-pub(super) const fn permission(name: &str) -> Option<&'static str> {
+pub const fn permission(name: &str) -> Option<&'static str> {
     if is_among(name, &["volsize", "quota", "reservation", "sparse", "default_volsize", "default_sparse"]) {
         return Some("allow_changeSpaceProps");
     }
@@ -131,7 +117,7 @@ pub(super) const fn permission(name: &str) -> Option<&'static str> {
     if is_among(name, &protocols) { Some("allow_changeProtocolProps") } else { None }
 }
 
-pub(super) const fn count(kind: ItemKind, of: Use) -> usize {
+const fn count(kind: ItemKind, of: Use) -> usize {
     let (mut at, mut count) = (0, 0);
     while at < ATTRIBUTES.len() {
         if is_used(&ATTRIBUTES[at], kind, of) {
@@ -145,7 +131,7 @@ pub(super) const fn count(kind: ItemKind, of: Use) -> usize {
 const ABOUT: &str = "See the glossary of attributes; sizes are bytes, or text such as 16K";
 
 /// The attributes of this kind, for this use.
-pub(super) const fn attributes<const N: usize>(kind: ItemKind, of: Use, more: &[Field]) -> [Field; N] {
+const fn attributes<const N: usize>(kind: ItemKind, of: Use, more: &[Field]) -> [Field; N] {
     let mut fields = [may("", Kind::Text, ABOUT); N];
     let (mut at, mut next) = (0, 0);
     while next < more.len() {
@@ -167,95 +153,71 @@ pub(super) const fn attributes<const N: usize>(kind: ItemKind, of: Use, more: &[
     let mut at = 0;
     while has_fixed(kind, of) && at < FIXED.len() {
         fields[next] =
-            may(FIXED[at].0, Kind::Text, "Nothing else than off, or true of what counts snapshots");
+            may(FIXED[at].0, Kind::Text, "Nothing else than off, or true of what counts snapshots")
+                .always(FIXED[at].1, FIXED[at].2);
         (at, next) = (at + 1, next + 1);
     }
     assert!(next == N, "every field is filled in");
     fields
 }
 
-/// What every answer begins with.
-pub(super) const HREF: Field = must("href", Kind::Text, "Its path");
-pub(super) const NAME: Field = must("name", Kind::Text, "Its name");
-pub(super) const POOL: Field = must("pool", Kind::Text, "Its pool");
-pub(super) const PROJECT: Field = must("project", Kind::Text, "Its project");
-pub(super) const NUMBER: Field = must(
+pub(in crate::declared) const HREF: Field = must("href", Kind::Text, "Its path");
+pub(in crate::declared) const NAME: Field = must("name", Kind::Text, "Its name");
+pub(in crate::declared) const PROJECT: Field = must("project", Kind::Text, "Its project");
+const POOL: Field = must("pool", Kind::Text, "Its pool");
+const NUMBER: Field = must(
     "assignednumber",
     Kind::Numbers,
     "The number under which initiators see it, once for each of its initiator groups; none while it is no LUN",
 );
-pub(super) const NEW_NAME: Field = may("name", Kind::Text, "Another name").with("allow_rename");
-pub(super) const NEW_PROJECT: Field = may("project", Kind::Text, "Another project").with("allow_rename");
-pub(super) const UNSET: Field = may("unset", Kind::Texts, "Attributes that are inherited again");
+const NEW_NAME: Field = may("name", Kind::Text, "Another name").with("allow_rename");
+const NEW_PROJECT: Field = may("project", Kind::Text, "Another project").with("allow_rename");
+const UNSET: Field = may("unset", Kind::Texts, "Attributes that are inherited again");
+const SHARE: Field = must("share", Kind::Text, "What it is called");
+const IN_PROJECT: Field = may("project", Kind::Text, "Its project; that of the snapshot, unless it is said");
 
-/// Its attributes, and where each comes from.
-pub(super) fn show(item: &Item) -> (Map<String, Value>, Map<String, Value>) {
-    let mut values = Map::new();
-    let mut sources = Map::new();
-    for property in &item.attributes {
-        let Some(attribute) = Attribute::find(&property.name, item.kind) else { continue };
-        let Some(value) = property.value.as_ref().and_then(|v| told(attribute, v)) else { continue };
-        values.insert(property.name.clone(), value);
-        if let Some(source) = source(&property.source) {
-            sources.insert(property.name.clone(), source.into());
-        }
-    }
-    for custom in &item.custom {
-        let Some(text) = &custom.value else { continue };
-        values.insert(custom.name.clone(), told_custom(custom.kind, text));
-        if let Some(source) = source(&custom.source) {
-            sources.insert(custom.name.clone(), source.into());
-        }
-    }
-    (values, sources)
+const fn source(shape: &'static Shape) -> Field {
+    must("source", Kind::Object(shape), "Where each value comes from: local, inherited, default or received")
 }
 
-fn source(source: &Source) -> Option<&'static str> {
-    Some(match source {
-        Source::None => return None,
-        Source::Default => "default",
-        Source::Local | Source::Temporary => "local",
-        Source::Inherited(_) => "inherited",
-        Source::Received => "received",
-    })
-}
-
-/// What does not fit its type, which may have been another, is text.
-fn told_custom(kind: CustomType, text: &str) -> Value {
-    let told: Option<Value> = match kind {
-        CustomType::Boolean => text.parse::<bool>().ok().map(Into::into),
-        CustomType::Integer | CustomType::PositiveInteger => text.parse::<i64>().ok().map(Into::into),
-        _ => None,
+macro_rules! shape {
+    ($vis:vis $id:ident, $name:literal, $kind:ident, $use:ident, [$($more:expr),*]) => {
+        $vis static $id: Shape = {
+            const MORE: &[Field] = &[$($more),*];
+            const FIELDS: [Field; count(ItemKind::$kind, Use::$use) + MORE.len()] =
+                attributes(ItemKind::$kind, Use::$use, MORE);
+            Shape::new($name, &FIELDS).and_custom()
+        };
     };
-    told.unwrap_or_else(|| text.into())
 }
 
-fn told(attribute: &Attribute, value: &api::Value) -> Option<Value> {
-    let text = match value {
-        api::Value::Number(n) if matches!(attribute.shape, Form::Date) => return Some(date(*n).into()),
-        api::Value::Number(n) if matches!(attribute.shape, Form::Word) => n.to_string(),
-        api::Value::Number(n) => return Some((*n).into()),
-        api::Value::Text(text) => text.clone(),
+macro_rules! sources {
+    ($id:ident, $name:literal, $kind:ident) => {
+        const $id: Field = {
+            const FIELDS: [Field; count(ItemKind::$kind, Use::Sources)] =
+                attributes(ItemKind::$kind, Use::Sources, &[]);
+            const SOURCES: Shape = Shape::new($name, &FIELDS).and_custom();
+            source(&SOURCES)
+        };
     };
-    Some(match attribute.shape {
-        _ if attribute.name == "origin" => origin(&text),
-        Form::Flag => matches!(text.as_str(), "true" | "on").into(),
-        Form::List => text.split(',').filter(|w| !w.is_empty()).collect::<Vec<_>>().into(),
-        // "none": there is no such number.
-        Form::Size | Form::Number | Form::Ratio => units::parse_size(&text).unwrap_or(0).into(),
-        Form::Word | Form::Date => text.into(),
-    })
 }
 
-/// The snapshot of a share, from its name as a dataset. What is directly in a pool and was cloned is a volume.
-fn origin(snapshot: &str) -> Value {
-    let (dataset, name) = snapshot.split_once('@').unwrap_or((snapshot, ""));
-    let Place { pool, project, share } = Place::of(dataset, true);
-    json!({
-        "pool": pool, "project": project, "share": share.unwrap_or_default(), "snapshot": name,
-        "collection": "local",
-    })
-}
+sources!(PROJECT_SOURCES, "project_sources", Project);
+shape!(pub(crate) A_PROJECT, "project", Project, Answer, [HREF, NAME, POOL, PROJECT_SOURCES]);
+shape!(pub(crate) NEW_PROJECTS, "new_project", Project, Create, [NAME]);
+shape!(pub(crate) PROJECT_CHANGES, "project_changes", Project, Change, [NEW_NAME, UNSET]);
+
+sources!(FILESYSTEM_SOURCES, "filesystem_sources", Filesystem);
+shape!(pub(crate) A_FILESYSTEM, "filesystem", Filesystem, Answer, [HREF, NAME, POOL, PROJECT, FILESYSTEM_SOURCES]);
+shape!(pub(crate) NEW_FILESYSTEM, "new_filesystem", Filesystem, Create, [NAME]);
+shape!(pub(crate) FILESYSTEM_CHANGES, "filesystem_changes", Filesystem, Change, [NEW_NAME, NEW_PROJECT, UNSET]);
+shape!(pub(crate) FILESYSTEM_CLONE, "filesystem_clone", Filesystem, Create, [SHARE, IN_PROJECT]);
+
+sources!(LUN_SOURCES, "lun_sources", Lun);
+shape!(pub(crate) A_LUN, "lun", Lun, Answer, [HREF, NAME, POOL, PROJECT, NUMBER, LUN_SOURCES]);
+shape!(pub(crate) NEW_LUN, "new_lun", Lun, Create, [NAME]);
+shape!(pub(crate) LUN_CHANGES, "lun_changes", Lun, Change, [NEW_NAME, NEW_PROJECT, UNSET]);
+shape!(pub(crate) LUN_CLONE, "lun_clone", Lun, Create, [SHARE, IN_PROJECT]);
 
 #[cfg(test)]
 mod tests {
