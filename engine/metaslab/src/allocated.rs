@@ -1,7 +1,7 @@
 //! What is allocated in a metaslab: all of it that is not free to be given out.
 //!
-//! Space that was freed shortly before counts, since uberblocks that can still be gone back to lead to it; so does space that
-//! a device is just told is free. A metaslab whose map makes no sense counts as a whole.
+//! Space that was freed shortly before counts, since uberblocks that can still be gone back to lead to it; so does space
+//! that a device is just told is free. A metaslab whose map makes no sense counts as a whole.
 
 use crate::metaslab::Load;
 use crate::ranges::Segment;

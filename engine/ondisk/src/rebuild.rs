@@ -1,5 +1,5 @@
-//! How far the sequential rebuild of a mirror has come: twelve words under [`crate::mos::top_vdev::REBUILD`] in the ZAP of its
-//! top-level vdev.
+//! How far the sequential rebuild of a mirror has come: twelve words under [`crate::mos::top_vdev::REBUILD`] in the ZAP of
+//! its top-level vdev.
 
 use units::{Error, Result, Txg};
 

@@ -114,8 +114,8 @@ impl Pool {
             .and_then(|z| ObjectId(z).some())
     }
 
-    /// Begins a rebuild of the vdev that `device` has joined, or the one under way from its start. In syncing context, in the
-    /// txg in which it joins.
+    /// Begins a rebuild of the vdev that `device` has joined, or the one under way from its start. In syncing context, in
+    /// the txg in which it joins.
     pub(crate) async fn record_rebuild(&self, tx: &Tx, device: Guid) -> Result<VdevId> {
         let top = self.tree().top_of(device).ok_or_else(no_such)?;
         let spans = targets(&top).into_iter().filter_map(|leaf| leaf.missing().span());

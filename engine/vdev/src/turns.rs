@@ -1,4 +1,5 @@
-//! Writes of blocks and copies of extents take turns: a copy has its range of the vdev for itself, from its read to its write.
+//! Writes of blocks and copies of extents take turns: a copy has its range of the vdev for itself, from its read to its
+//! write.
 //!
 //! ```text
 //!   write of a block ──▶ [range] shared with other writes ─┐
