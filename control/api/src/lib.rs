@@ -56,7 +56,7 @@ pub use mounts::{Mount, Mounted, Unmount};
 pub use nbd::{Nbd, NbdClient, NbdExport};
 pub use pool::{
     Class, DataErrors, Device, Importable, NewPool, NewVdevs, Pool, PoolChoice, PoolImport, PoolSplit,
-    Rewind, Scan, ScanState, Vdev, VdevGroup, WentBack,
+    Rebuild, Rewind, Scan, ScanState, Vdev, VdevGroup, WentBack,
 };
 pub use property::{Property, Source, Value};
 pub use request::{Call, DeviceAction, Joining, Reply, Request, ScrubAction};

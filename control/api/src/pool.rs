@@ -107,6 +107,9 @@ pub struct Vdev {
     /// How many bytes more a top-level vdev would have if it took all that its devices have now.
     #[serde(default)]
     pub expandable: u64,
+    /// The last sequential rebuild, or the one under way; of top-level vdevs only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebuild: Option<Box<Rebuild>>,
     pub fragmentation: Option<u64>,
     pub ashift: Option<u32>,
     pub stats: VdevStats,
@@ -150,6 +153,29 @@ pub struct Scan {
     /// Seconds that this pass has been going, and what was looked at in it.
     pub elapsed: u64,
     pub pass_examined: u64,
+}
+
+/// A device of a mirror that is copied to in the order of the disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rebuild {
+    pub state: ScanState,
+    /// Seconds since 1970.
+    pub started: u64,
+    pub ended: u64,
+    /// Milliseconds of all its passes.
+    pub elapsed_ms: u64,
+    /// Bytes of the vdev: looked at, copied, and to be looked at in all.
+    pub scanned: u64,
+    pub issued: u64,
+    pub expected: u64,
+    /// Bytes written to devices.
+    pub rebuilt: u64,
+    /// Pieces that could not be read anywhere.
+    pub errors: u64,
+    /// Of this pass, since the pool was opened.
+    pub pass_ms: u64,
+    pub pass_scanned: u64,
+    pub pass_issued: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

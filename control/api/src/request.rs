@@ -278,6 +278,9 @@ pub struct Joining {
     /// Even if it seems to be in use.
     pub force: bool,
     pub ashift: Option<u64>,
+    /// It is copied to in the order of the disk, and a scrub verifies the checksums afterwards.
+    #[serde(default)]
+    pub sequential: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

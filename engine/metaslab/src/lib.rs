@@ -31,6 +31,7 @@
 //! Not here: writing log space maps (they are read, `log`), how raidz turns sizes into allocated sizes ([`Geometry`]),
 //! gang blocks (zio makes them when a size does not fit), checkpoints and device removal.
 
+mod allocated;
 mod class;
 mod entry;
 mod free_space;

@@ -15,8 +15,9 @@ use crate::guids::Guids;
 use crate::pool::Pool;
 use crate::vdev_zaps;
 use dmu::Tx;
+use ondisk::mos::vdev::REBUILD_TXG;
 use std::sync::Arc;
-use units::{Error, Guid, Kind, Result};
+use units::{Error, Guid, Kind, Result, VdevId};
 use vdev::{AuxKind, Leaf, NewLeaf, Spec, geometry};
 
 impl Pool {
@@ -28,16 +29,45 @@ impl Pool {
     pub async fn attach(&self, old: Guid, new: NewLeaf, replaces: bool, ashift: u32) -> Result<()> {
         let pool = self.clone();
         // Goes on when the caller does not wait for it any more.
-        world::spawn(async move { pool.attach_now(old, new, replaces, ashift).await }).await
+        world::spawn(async move { pool.attach_now(old, new, (replaces, false), ashift).await }).await
     }
 
-    async fn attach_now(&self, old: Guid, new: NewLeaf, replaces: bool, ashift: u32) -> Result<()> {
+    /// As [`Pool::attach`], and the device is copied to in the order of the disk ([`crate::rebuild`]).
+    ///
+    /// # Errors
+    /// Also `Invalid` when the vdev is no mirror or the pool lacks the feature, `Busy` while a resilver is under way.
+    pub async fn attach_sequentially(
+        &self,
+        old: Guid,
+        new: NewLeaf,
+        replaces: bool,
+        ashift: u32,
+    ) -> Result<()> {
+        let pool = self.clone();
+        world::spawn(async move { pool.attach_now(old, new, (replaces, true), ashift).await }).await
+    }
+
+    async fn attach_now(
+        &self,
+        old: Guid,
+        new: NewLeaf,
+        (replaces, is_sequential): (bool, bool),
+        ashift: u32,
+    ) -> Result<()> {
         {
             let _one_at_a_time = self.0.reshaping.lock().await;
             let spare = self.spare_at(&new.path);
             let spec = spare.unwrap_or_else(|| Spec::leaf_of(&new, Guids::of(self).draw()));
             self.check_joins(old, &new, ashift)?;
-            self.join_group(old, spec, replaces).await?;
+            match is_sequential {
+                true => self.check_rebuild(old)?,
+                false => self.check_no_rebuild()?,
+            }
+            let rebuilt = self.join_group(old, spec, (replaces, is_sequential)).await?;
+            if let Some(vdev) = rebuilt {
+                self.launch_rebuild(vdev);
+                return Ok(());
+            }
         }
         self.request_resilver().await;
         Ok(())
@@ -51,7 +81,7 @@ impl Pool {
             if !crate::spares::stands_alone(&self.tree().spec(), old) {
                 return Ok(());
             }
-            self.join_group(old, spare, true).await?;
+            self.join_group(old, spare, (true, false)).await?;
         }
         self.request_resilver().await;
         Ok(())
@@ -84,7 +114,13 @@ impl Pool {
         Ok(())
     }
 
-    async fn join_group(&self, old: Guid, spec: Spec, replaces: bool) -> Result<()> {
+    /// Answers the vdev that is to be rebuilt, if that was asked for.
+    async fn join_group(
+        &self,
+        old: Guid,
+        spec: Spec,
+        (replaces, is_sequential): (bool, bool),
+    ) -> Result<Option<VdevId>> {
         let inner = &self.0;
         let mut guids = Guids::of(self);
         guids.take(spec.guid);
@@ -96,11 +132,11 @@ impl Pool {
         let joining = leaf.clone();
         let joined = self
             .change("attach", move |pool, tx| async move {
-                pool.join_in(&tx, old, spec, replaces, group, &joining).await
+                pool.join_in(&tx, old, spec, (replaces, is_sequential), group, &joining).await
             })
             .await;
         match joined {
-            Ok(()) => self.trust_caches(),
+            Ok(_) => self.trust_caches(),
             // Only when it did not become part of the tree; a pool that was suspended meanwhile has it.
             Err(_) if inner.tree.find_leaf(leaf.guid()).is_none() => leaf.take_out(leaf.health()).await,
             Err(_) => {}
@@ -113,10 +149,10 @@ impl Pool {
         tx: &Tx,
         old: Guid,
         new: Spec,
-        replaces: bool,
+        (replaces, is_sequential): (bool, bool),
         group: Guid,
         leaf: &Arc<Leaf>,
-    ) -> Result<()> {
+    ) -> Result<Option<VdevId>> {
         let inner = &self.0;
         let mut spec = inner.tree.spec();
         let (guid, is_spare) = (new.guid, new.is_spare());
@@ -128,6 +164,9 @@ impl Pool {
         let core = inner.dsl.core();
         if let Some(joined) = spec.find_mut(guid) {
             joined.leaf_zap = vdev_zaps::add_leaf(core, tx).await?;
+            if is_sequential {
+                joined.other.set(REBUILD_TXG, tx.txg().0);
+            }
         }
         let (new_name, old_name) = (name_of(&spec, guid), name_of(&spec, old));
         inner.tree.reshape(spec, &[], std::slice::from_ref(leaf))?;
@@ -138,7 +177,11 @@ impl Pool {
             (false, _) => ("attach", "to"),
         };
         let text = format!("{how} vdev={new_name} {to} vdev={old_name}");
-        inner.dsl.record_event(tx, "vdev attach", &text, None).await
+        inner.dsl.record_event(tx, "vdev attach", &text, None).await?;
+        match is_sequential {
+            true => self.record_rebuild(tx, guid).await.map(Some),
+            false => Ok(None),
+        }
     }
 }
 

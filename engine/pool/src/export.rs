@@ -17,6 +17,7 @@ impl Pool {
         }
         self.hurry();
         self.stop_device_watch().await;
+        self.halt_rebuilds().await;
         self.halt_scrub().await;
         self.stop_healer().await;
         self.halt_sweeps().await;
@@ -44,6 +45,7 @@ impl Pool {
         }
         self.hurry();
         self.stop_device_watch().await;
+        self.halt_rebuilds().await;
         self.halt_scrub().await;
         self.stop_healer().await;
         self.halt_sweeps().await;
@@ -65,6 +67,7 @@ impl Pool {
         self.hurry();
         self.stop_autotrim().await;
         self.stop_device_watch().await;
+        self.halt_rebuilds().await;
         self.halt_sweeps().await;
         self.0.txgs.close();
         let task = lock(&self.0.syncing).take();

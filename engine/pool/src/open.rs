@@ -404,6 +404,7 @@ async fn build(
     pool.load_space(log).await?;
     pool.load_vdev_properties().await?;
     pool.load_scan().await?;
+    pool.load_rebuilds().await?;
     pool.load_errors().await;
     match special.split {
         // Those in its list are the other pool's.

@@ -83,6 +83,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         trimmer: Default::default(),
         device_watch: Default::default(),
         sweeps: Default::default(),
+        rebuilds: Default::default(),
         spares: Default::default(),
         feeder: Mutex::default(),
         scrub: crate::scrub::Scrub::default(),

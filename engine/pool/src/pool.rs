@@ -92,6 +92,7 @@ pub(crate) struct Inner {
     pub trimmer: crate::autotrim::Trimmer,
     pub device_watch: crate::device_watch::DeviceWatch,
     pub sweeps: crate::sweep::Sweeps,
+    pub rebuilds: crate::rebuild::Rebuilds,
     pub spares: crate::spares::Spares,
     /// See [`crate::cache_devices`].
     pub feeder: Mutex<Option<l2arc::Feeder>>,

@@ -42,6 +42,9 @@ impl Pool {
         if !top.is_log {
             return Err(Error::unsupported("only log, cache and spare devices can be removed yet"));
         }
+        if self.rebuilds().iter().any(|r| r.vdev == id && r.phys.state == ondisk::RebuildState::Active) {
+            return Err(Error::new(Kind::Busy, "remove log").because("a device of it is being rebuilt"));
+        }
         inner.space.set_allocatable(id, false);
         let removed = match self.evacuate_log(id).await {
             Ok(()) => {

@@ -1,6 +1,7 @@
 //! What `zpool list`, `status` and `iostat` show, as plain data.
 
 use crate::pool::Pool;
+use crate::rebuild::RebuildStatus;
 use crate::scrub::ScanStatus;
 use metaslab::{Class, Usage};
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ pub struct PoolReport {
     /// The space of the top-level vdevs, and of the cache devices in use.
     pub space: BTreeMap<Guid, TopSpace>,
     pub scan: Option<ScanStatus>,
+    /// The last sequential rebuild of each vdev that had one.
+    pub rebuilds: Vec<RebuildStatus>,
     /// Why nothing can be written any more, until the pool is opened again.
     pub suspended: Option<String>,
     /// How many blocks are known to be lost; see [`Pool::data_errors`].
@@ -64,6 +67,7 @@ impl Pool {
             vdevs: self.tree().status(),
             space: self.space_of_tops(),
             scan: self.scan_status(),
+            rebuilds: self.rebuilds(),
             suspended: self.0.txgs.failure(),
             data_errors: self.data_error_count(),
             problems: self.problems(),

@@ -15,7 +15,7 @@ use ondisk::{
     BlockPointer,
     dsl::{ScanFunc, ScanState},
 };
-use units::{Guid, HashMap, Txg};
+use units::{Guid, HashMap, Result, Txg};
 
 impl Pool {
     /// The first and the last txg that some usable device misses something of.
@@ -51,21 +51,30 @@ impl Pool {
     pub fn is_resilvering(&self) -> bool {
         let scan = self.scan_status();
         let goes = scan.is_some_and(|s| s.func == ScanFunc::Resilver && s.state == ScanState::Scanning);
-        goes || self.0.scrub.is_running() || self.0.scrub.is_wanted()
+        goes || self.0.scrub.is_running() || self.0.scrub.is_wanted() || self.is_rebuilding()
     }
 
     /// Begins a resilver, or the one under way from its start; a scrub gives way. Where no device misses anything, nothing
     /// is to be done.
-    pub async fn resilver(&self) {
+    ///
+    /// # Errors
+    /// `Busy` while a device is rebuilt.
+    pub async fn resilver(&self) -> Result<()> {
+        self.check_no_rebuild()?;
         if self.missing_span().is_some() {
             self.0.scrub.want_resilver_anew();
         }
         self.request_resilver().await;
+        Ok(())
     }
 
     /// Starts a resilver if a device needs one and nothing hinders it.
     pub(crate) fn consider_resilver(&self) {
         let Some((_, last)) = self.missing_span() else { return self.0.scrub.want_no_resilver() };
+        // What others miss waits until devices that are copied to in the order of the disk have all.
+        if self.is_rebuilding() {
+            return;
+        }
         // While a device still fails, there is no end to it.
         let is_over = last <= self.uberblock().txg;
         if is_over && !self.0.txgs.is_closing() && lock(&self.0.scrub.state).may_resilver() {

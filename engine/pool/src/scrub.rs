@@ -60,6 +60,7 @@ impl Pool {
     /// Starts a scrub, or lets one go on that pauses.
     pub async fn scrub(&self) -> Result<()> {
         let scrub = &self.0.scrub;
+        self.check_no_rebuild()?;
         if scrub.is_running() {
             let resilvers = self.scan_status().is_some_and(|scan| scan.func == ScanFunc::Resilver);
             return Err(self.busy(match resilvers {
@@ -124,6 +125,10 @@ impl Pool {
 
     /// Goes on with what was under way when the pool was closed, and brings devices up to date that were away.
     pub(crate) fn resume_scan(&self) {
+        // It takes the place of a resilver, and no scrub goes on beside it.
+        if self.is_rebuilding() {
+            return self.resume_rebuilds();
+        }
         let scan = self.scan_status().filter(|s| s.state == ScanState::Scanning);
         let func = match scan {
             Some(s) if s.func == ScanFunc::Scrub && s.paused.is_none() => Some(ScanFunc::Scrub),

@@ -40,6 +40,7 @@ impl Pool {
     /// `Invalid` when the pool is not of mirrors alone, or two devices of one mirror are named; `Busy` when a device is not
     /// whole, or is the only one that is; `NotFound`.
     pub fn plan_split(&self, named: &[Guid]) -> Result<Vec<Guid>> {
+        self.check_no_rebuild()?;
         let (tree, spec) = (self.tree(), self.tree().spec());
         let of_data = |top: &&Spec| !top.is_log() && top.vdev_type != VdevType::Hole;
         let mirrors: Vec<&Spec> = spec.children.iter().filter(of_data).collect();

@@ -24,6 +24,7 @@ mod nearly_full;
 mod neighbours;
 mod overwrites;
 mod readers;
+mod rebuild;
 mod reopen;
 mod reshape;
 mod resilver;

@@ -11,6 +11,7 @@
 //!   cenote:nocacheflush                      the device's cache survives a power cut
 //!   io_n io_t, checksum_n checksum_t,        so many errors within so many seconds are too many: numbers, where OpenZFS has
 //!   slow_io_n slow_io_t                      them, of the device itself or of the next group above it that has one
+//!   comment                                  words about the vdev, kept as OpenZFS keeps them
 //!   any other with a colon                   only kept
 //! ```
 
@@ -27,6 +28,15 @@ pub const NO_CACHE_FLUSH: &str = "cenote:nocacheflush";
 
 /// Those of OpenZFS that act here.
 pub const THRESHOLDS: [&str; 6] = ["checksum_n", "checksum_t", "io_n", "io_t", "slow_io_n", "slow_io_t"];
+const COMMENT: &str = "comment";
+/// Those that OpenZFS has and that would not act here, and why.
+const REFUSED: [(&str, &str); 2] = [
+    (
+        "allocating",
+        "a vdev with data cannot be emptied and removed by this version of Cenote, so each is allocated from",
+    ),
+    ("failfast", "a device is asked through the host's files, which retry by themselves"),
+];
 /// Seconds: more than any device lives.
 const SECONDS_MAX: u64 = 1 << 32;
 
@@ -139,15 +149,21 @@ fn zap_of(vdev: &Spec) -> Option<ObjectId> {
 /// What OpenZFS keeps there for itself has names of the same form.
 fn is_property(name: &str) -> bool {
     let is_own = ["org.zfsonlinux:", "com.delphix:", "org.openzfs:"].iter().any(|p| name.starts_with(p));
-    (user::is_user_property(name) && !is_own) || THRESHOLDS.contains(&name)
+    (user::is_user_property(name) && !is_own) || THRESHOLDS.contains(&name) || name == COMMENT
 }
 
 fn check(name: &str, value: &str) -> Result<()> {
+    if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+        return Err(Error::unsupported(format!("'{name}' cannot be set: {why}")));
+    }
     if !is_property(name) {
         return Err(Error::invalid(format!("'{name}' is no property of a vdev that can be set")));
     }
     if THRESHOLDS.contains(&name) {
         return check_threshold(name, value);
+    }
+    if name == COMMENT {
+        return user::check_value(name, value);
     }
     user::check_name(name)?;
     user::check_value(name, value)?;

@@ -177,6 +177,12 @@ table! {
         "At most so many blocks of destroyed datasets are freed in one transaction group.";
     ScanCheckpointInterval "zfs_scan_checkpoint_intval" Seconds 30 in (0, 86_400),
         "How often a scrub or resilver keeps how far it is: so much of it is done again after a crash.";
+    RebuildMaxSegment "zfs_rebuild_max_segment" Bytes 1048576 in (1 << 16, 16 << 20),
+        "A sequential rebuild copies at most so much in one piece.";
+    RebuildVdevLimit "zfs_rebuild_vdev_limit" Bytes 67108864 in (1 << 20, 1 << 30),
+        "A sequential rebuild of a vdev has at most so much in memory.";
+    RebuildScrubEnabled "zfs_rebuild_scrub_enabled" Switch 1 in SWITCH,
+        "A scrub verifies all checksums when a sequential rebuild is done.";
     ArcMax "zfs_arc_max" Bytes 0 in (0, 1 << 50),
         "The cache holds at most so much; 0: half of the memory beyond 192M. It is less while the machine has little left.";
     L2WriteMax "l2arc_write_max" Bytes 33554432 in (1 << 16, 1 << 40),

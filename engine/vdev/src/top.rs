@@ -7,6 +7,7 @@
 use crate::diagnosis::Verdict;
 use crate::leaf::{Leaf, Suspicion};
 use crate::node::{Ask, Body, Check, Group, Node, Part, Verify, read_leaf};
+use crate::turns::Turns;
 use crate::{Aux, Bias, Device, Health, OpenOptions, Priority, Spec, State, geometry};
 use futures_util::future::join_all;
 use ondisk::MAX_BLOCK_SIZE;
@@ -100,6 +101,7 @@ pub struct Top {
     mode: OpenMode,
     /// Set by a leaf that had an error.
     alarm: Arc<AtomicBool>,
+    turns: Turns,
     probe: Probe,
 }
 
@@ -137,6 +139,7 @@ impl Top {
             node: RwLock::new(node),
             mode: options.mode,
             alarm,
+            turns: Turns::default(),
             probe: options.hub.probe(Family::Zfs, &[(Breakdown::Pool, &options.pool_name)]),
         })
     }
@@ -171,6 +174,10 @@ impl Top {
     pub(crate) fn regroup(&self, node: Arc<Node>) {
         self.guid.store(node.guid.0, Ordering::Relaxed);
         *self.node.write().unwrap_or_else(PoisonError::into_inner) = node;
+    }
+
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     pub(crate) fn alarm(&self) -> Arc<AtomicBool> {
@@ -295,6 +302,7 @@ impl Top {
         self.check_writable()?;
         let len = self.check(offset, data.len())?;
         let data = if len == data.len() { data } else { padded(&data, len) };
+        let _turn = self.turns.write(offset..offset + len as u64).await;
         let began = world::now();
         let result = match &self.node().body {
             Body::Leaf(leaf) => leaf.write(offset, data, priority).await,
@@ -350,6 +358,11 @@ impl Top {
             blame: care.blame,
             born: care.born,
             avoid_stale: is_stale,
+        };
+        // What is repaired on the way is written.
+        let _turn = match ask.repair {
+            true => self.turns.write(offset..offset + len as u64).await,
+            false => None,
         };
         let began = world::now();
         let mut result = self.read_node(&ask).await;

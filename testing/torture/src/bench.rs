@@ -9,6 +9,7 @@ use pool::{CreateOptions, Host, OpenOptions, Pool};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tunables::{Tunable, Tunables};
 use units::{Error, Kind, Result};
 use vdev::Group;
 use world::Buf;
@@ -395,7 +396,7 @@ pub(crate) async fn create_named(
         host: host(),
         cache: cache(),
         hub: Default::default(),
-        tunables: Default::default(),
+        tunables: tunables(),
     };
     pool::create(options).await
 }
@@ -417,7 +418,7 @@ pub(crate) async fn import_without(dir: &str, missing_log: bool) -> Result<Pool>
         missing_log,
         cache: cache(),
         hub: Default::default(),
-        tunables: Default::default(),
+        tunables: tunables(),
     };
     pool::open(candidate, options).await
 }
@@ -439,4 +440,13 @@ impl std::fmt::Debug for Bench {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Bench({:?}, {} volumes)", self.pool, self.volumes.len())
     }
+}
+
+/// A sequential rebuild goes in small pieces, so that something can happen in between.
+fn tunables() -> Arc<Tunables> {
+    let tunables = Tunables::default();
+    for (tunable, value) in [(Tunable::RebuildMaxSegment, 64 << 10), (Tunable::RebuildVdevLimit, 1 << 20)] {
+        tunables.set(tunable, value).expect("within the bounds of the tunable");
+    }
+    Arc::new(tunables)
 }

@@ -4,7 +4,8 @@
 //!   session  create or import ─▶ what does each block hold? ─▶ steps ─▶ export, close, ✂ power, ✂ kill ─▶ next session
 //!   steps    write  flush  read  snapshot  scrub  pause  stop
 //!            attach  detach  replace  offline  fault  online  clear  spare in, spare out  trim  initialize
-//!            grow, reguid, split off a side of every mirror and look at it, another name for a session (`splits:` alone)
+//!            grow, reguid, split off a side of every mirror and look at it, another name for a session (`splits:` and on)
+//!            attach and replace in the order of the disk (`rebuilds:` alone)
 //!            hurt one device that the pool can do without: unplugged, no reads, no writes, no flushes, rot, lost writes
 //!            mend it, and clear
 //!   end      mend, online, clear ─▶ all whole ─▶ a scrub finds nothing ─▶ every block, every structure ─▶ export ─▶ zdb
@@ -63,10 +64,13 @@ pub enum DeviceDeeds {
     Sweeps,
     /// Vdevs grow, and the pool is split, called otherwise and given other guids.
     Splits,
+    /// Devices that join mirrors are copied to in the order of the disk.
+    Rebuilds,
 }
 
 impl DeviceDeeds {
-    const ALL: [DeviceDeeds; 3] = [DeviceDeeds::Devices, DeviceDeeds::Sweeps, DeviceDeeds::Splits];
+    const ALL: [DeviceDeeds; 4] =
+        [DeviceDeeds::Devices, DeviceDeeds::Sweeps, DeviceDeeds::Splits, DeviceDeeds::Rebuilds];
 
     /// What the name of a case begins with.
     pub fn word(self) -> &'static str {
@@ -74,6 +78,7 @@ impl DeviceDeeds {
             DeviceDeeds::Devices => "devices",
             DeviceDeeds::Sweeps => "sweeps",
             DeviceDeeds::Splits => "splits",
+            DeviceDeeds::Rebuilds => "rebuilds",
         }
     }
 }
@@ -102,7 +107,7 @@ impl FromStr for DeviceCase {
             let deeds = DeviceDeeds::ALL.into_iter().find(|deeds| deeds.word() == kind)?;
             Some(DeviceCase { seed: seed.parse().ok()?, steps: steps.parse().ok()?, deeds })
         };
-        numbers().ok_or_else(|| format!("'{case}' is not devices:, sweeps: or splits:SEED:STEPS"))
+        numbers().ok_or_else(|| format!("'{case}' is not devices:, sweeps:, splits: or rebuilds:SEED:STEPS"))
     }
 }
 

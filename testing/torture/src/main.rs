@@ -6,7 +6,7 @@
 //!   files  the same over files                                         files:SETUP:WORD[:SPOT]
 //!   forged structures of pools changed, sealed and believed              forged:POOL:SEED
 //!   suspended  devices that fail and come back under clients             suspended:SEED:STEPS
-//!   devices  devices that come and go, hurt or not             devices:, sweeps: or splits:SEED:STEPS
+//!   devices  devices that come and go, hurt or not             devices:, sweeps:, splits: or rebuilds:SEED:STEPS
 //!   hosts  pools whose host fills up, under clients and kills             host:SEED:STEPS
 //!   replay one case, everything printed
 //! ```
@@ -35,7 +35,7 @@ torture power [--letters N] [--seeds N] [--from SEED] [--every-setup] [--zdb-eve
 torture files, with the options of power, over files alone [--with LETTERS]
 torture forged [POOL] [--seeds N] [--from SEED] [--minutes N]
 torture suspended|hosts [--seeds N] [--from SEED] [--ops N] [--minutes N]
-torture devices [--sweeps|--splits] [--seeds N] [--from SEED] [--ops N] [--minutes N] [--jobs N] [--zdb-every N]
+torture devices [--sweeps|--splits|--rebuilds] [--seeds N] [--from SEED] [--ops N] [--minutes N] [--jobs N] [--zdb-every N]
 torture rehearse POOL
 torture replay CASE [--ops N]
 ";
@@ -108,6 +108,7 @@ impl Options {
                 "--every-setup" => options.every_setup = true,
                 "--sweeps" => options.deeds = DeviceDeeds::Sweeps,
                 "--splits" => options.deeds = DeviceDeeds::Splits,
+                "--rebuilds" => options.deeds = DeviceDeeds::Rebuilds,
                 word if word.starts_with('-') => return Err(format!("{word}: no such option")),
                 word => options.words.push(word.to_string()),
             }

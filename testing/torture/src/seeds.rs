@@ -6,7 +6,7 @@
 //!   files files:SETUP:WORD[:SPOT]
 //!   forged forged:POOL:SEED
 //!   suspended suspended:SEED:STEPS
-//!   devices devices:SEED:STEPS, sweeps:SEED:STEPS or splits:SEED:STEPS
+//!   devices devices:, sweeps:, splits: or rebuilds:SEED:STEPS
 //!   host host:SEED:STEPS
 //! ```
 

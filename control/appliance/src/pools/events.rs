@@ -11,8 +11,9 @@
 
 use crate::appliance::Appliance;
 use api::{DataErrors, Reply};
+use ondisk::RebuildState;
 use ondisk::dsl::{ScanFunc, ScanState};
-use pool::{PoolReport, ScanStatus};
+use pool::{PoolReport, RebuildStatus, ScanStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use units::Guid;
 use vdev::{Errors as Counters, VdevStatus};
@@ -46,6 +47,8 @@ pub(crate) struct Seen(BTreeMap<Guid, SeenPool>);
 #[derive(Debug, Default)]
 struct SeenPool {
     scan: Option<ScanStatus>,
+    /// Of each vdev that was rebuilt in the order of the disk.
+    rebuilds: Vec<RebuildStatus>,
     is_suspended: bool,
     devices: BTreeMap<Guid, (&'static str, Counters)>,
     lost: BTreeSet<String>,
@@ -103,8 +106,33 @@ impl Seen {
             let errors = scan.map_or(0, |s| s.errors).to_string();
             tell(&format!("sysevent.fs.zfs.{what}"), vec![("errors".into(), errors)]);
         }
+        for rebuild in &report.rebuilds {
+            let before = seen.rebuilds.iter().find(|before| before.vdev == rebuild.vdev);
+            for what in of_rebuild(before, rebuild, is_first) {
+                let fields =
+                    [("errors", rebuild.phys.errors.to_string()), ("resilver_type", "sequential".into())];
+                let vdev = ("vdev_guid".to_string(), format!("{:#x}", rebuild.guid.0));
+                let fields = fields.map(|(name, value)| (name.to_string(), value)).into_iter().chain([vdev]);
+                tell(&format!("sysevent.fs.zfs.{what}"), fields.collect());
+            }
+        }
+        seen.rebuilds = report.rebuilds.clone();
         told
     }
+}
+
+/// What has happened to a rebuild between two looks; canceled is finished, as OpenZFS tells it.
+fn of_rebuild(before: Option<&RebuildStatus>, now: &RebuildStatus, is_first: bool) -> Vec<&'static str> {
+    let same = before.filter(|before| before.phys.start_time == now.phys.start_time);
+    let is_over = |rebuild: &RebuildStatus| rebuild.phys.state != RebuildState::Active;
+    let mut events = Vec::new();
+    if same.is_none() && !(is_first && is_over(now)) {
+        events.push("resilver_start");
+    }
+    if is_over(now) && !same.map_or(is_first, is_over) {
+        events.push("resilver_finish");
+    }
+    events
 }
 
 /// What has happened to scans between two looks.
@@ -159,6 +187,28 @@ mod tests {
             pass_elapsed: 0,
             pass_examined: 0,
         }
+    }
+
+    #[test]
+    fn a_rebuild_is_told_of_when_it_begins_and_ends() {
+        let rebuild = |start_time, state| RebuildStatus {
+            vdev: units::VdevId(0),
+            guid: units::Guid(7),
+            phys: ondisk::RebuildPhys { state, start_time, ..Default::default() },
+            pass_ms: 0,
+            pass_scanned: 0,
+            pass_issued: 0,
+        };
+        use RebuildState::{Active, Complete};
+        let (going, over) = (rebuild(5, Active), rebuild(5, Complete));
+        assert_eq!(of_rebuild(None, &going, false), ["resilver_start"]);
+        assert_eq!(of_rebuild(Some(&going), &over, false), ["resilver_finish"]);
+        assert_eq!(
+            of_rebuild(Some(&over), &rebuild(6, Complete), false),
+            ["resilver_start", "resilver_finish"]
+        );
+        assert_eq!(of_rebuild(None, &over, true), [""; 0], "history");
+        assert_eq!(of_rebuild(Some(&going), &going, false), [""; 0]);
     }
 
     #[test]

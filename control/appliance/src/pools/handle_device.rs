@@ -44,13 +44,16 @@ impl Appliance {
             DeviceAction::Attach(joining) | DeviceAction::Replace(joining) => {
                 let replaces = matches!(action, DeviceAction::Replace(_));
                 let join = async {
-                    let Joining { device: new, force, ashift } = joining;
+                    let Joining { device: new, force, ashift, sequential } = joining;
                     let leaf = devices::look_at_joining(new, *force, &pools, pool).await?;
                     let ashift = match ashift {
                         Some(ashift) => *ashift,
                         None => own_ashift(pool).await?,
                     };
-                    pool.attach(guid, leaf, replaces, ashift as u32).await
+                    match sequential {
+                        true => pool.attach_sequentially(guid, leaf, replaces, ashift as u32).await,
+                        false => pool.attach(guid, leaf, replaces, ashift as u32).await,
+                    }
                 };
                 join.await
             }

@@ -37,7 +37,7 @@ impl Appliance {
             let hint = format!("it needs a feature: zpool set feature@resilver_defer=enabled {name}");
             return Err(failed(&units::Error::invalid(hint)));
         }
-        open.pool.resilver().await;
+        open.pool.resilver().await.map_err(|e| failed(&e))?;
         self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Done)
     }

@@ -1,8 +1,10 @@
 //! Trees of vdevs as they travel.
 
-use api::{Class, Flushes, IoClass, IoKind, Property, Vdev, VdevStats};
+use api::ScanState as ScanningState;
+use api::{Class, Flushes, IoClass, IoKind, Property, Rebuild, Vdev, VdevStats};
+use ondisk::RebuildState;
 use ondisk::dsl::{ScanFunc, ScanState};
-use pool::{PoolReport, VdevProperties};
+use pool::{PoolReport, RebuildStatus, VdevProperties};
 use units::Guid;
 use vdev::{
     AuxKind, Bias, Candidate, ClassSnapshot, Health, KindSnapshot, Priority, Snapshot, Spec, Tree, VdevStatus,
@@ -14,7 +16,9 @@ pub(crate) fn of_report(report: &PoolReport) -> Vdev {
     let mut root = Vdev { space: Some((report.size, report.allocated)), ..one(status) };
     for top in &status.children {
         let space = report.space.get(&top.guid);
+        let last = report.rebuilds.iter().find(|rebuild| rebuild.guid == top.guid).map(rebuild);
         root.children.push(Vdev {
+            rebuild: last.map(Box::new),
             class: Some(class(top.bias)),
             space: space.map(|s| (s.size, s.allocated)),
             fragmentation: space.and_then(|s| s.fragmentation),
@@ -36,7 +40,31 @@ pub(crate) fn of_report(report: &PoolReport) -> Vdev {
     if report.scan.as_ref().is_some_and(|s| s.func == ScanFunc::Resilver && s.state == ScanState::Scanning) {
         say_resilvering(&mut root);
     }
+    let is_going = |top: &&mut Vdev| top.rebuild.as_ref().is_some_and(|r| r.state == ScanningState::Running);
+    root.children.iter_mut().filter(is_going).for_each(say_resilvering);
     root
+}
+
+fn rebuild(status: &RebuildStatus) -> Rebuild {
+    let phys = &status.phys;
+    Rebuild {
+        state: match phys.state {
+            RebuildState::Complete => ScanningState::Finished,
+            RebuildState::Canceled => ScanningState::Canceled,
+            RebuildState::Active | RebuildState::None => ScanningState::Running,
+        },
+        started: phys.start_time,
+        ended: phys.end_time,
+        elapsed_ms: phys.scan_time_ms,
+        scanned: phys.bytes_scanned,
+        issued: phys.bytes_issued,
+        expected: phys.bytes_expected,
+        rebuilt: phys.bytes_rebuilt,
+        errors: phys.errors,
+        pass_ms: status.pass_ms,
+        pass_scanned: status.pass_scanned,
+        pass_issued: status.pass_issued,
+    }
 }
 
 /// What a device that is behind waits for, and what it says while it is waited for.
@@ -110,6 +138,7 @@ fn one(status: &VdevStatus) -> Vdev {
         space: None,
         size: if is_leaf { status.asize } else { 0 },
         expandable: status.expandable,
+        rebuild: None,
         fragmentation: None,
         ashift: status.ashift,
         stats: stats(&status.stats),

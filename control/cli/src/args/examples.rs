@@ -180,7 +180,14 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("zpool history", &["zpool history tank", "zpool history -il tank"]),
     ("zpool sync", &["zpool sync", "zpool sync tank"]),
-    ("zpool attach", &["zpool attach tank /dev/sda /dev/sdb", "zpool attach -w tank 1234567890 /dev/sdc"]),
+    (
+        "zpool attach",
+        &[
+            "zpool attach tank /dev/sda /dev/sdb",
+            "zpool attach -s tank /dev/sda /dev/sdb",
+            "zpool attach -w tank 1234567890 /dev/sdc",
+        ],
+    ),
     ("zpool detach", &["zpool detach tank /dev/sdb"]),
     ("zpool events", &["zpool events", "zpool events -v tank", "zpool events -f", "zpool events -c"]),
     ("zpool offline", &["zpool offline tank /dev/sdb", "zpool offline -t tank /dev/sdb"]),

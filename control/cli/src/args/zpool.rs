@@ -544,7 +544,7 @@ pub struct Join {
     /// Wait until it has everything
     #[arg(short)]
     pub wait: bool,
-    /// Copy in the order of the disk, without looking at checksums: not supported
+    /// Copy in the order of the disk; a scrub verifies the checksums afterwards. Of mirrors only
     #[arg(short)]
     pub sequential: bool,
     /// Only ashift can be set

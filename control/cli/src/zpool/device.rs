@@ -47,14 +47,12 @@ pub(super) fn detach(session: &mut Session<'_>, pool: &str, device: &str) -> Out
 }
 
 fn joining(join: &Join, device: &str) -> Outcome<Joining> {
-    if join.sequential {
-        return Err(Failure::Failed(
-            "copying in the order of the disk (-s) is not part of this version of Cenote yet: without -s the new device is \
-             resilvered, and every block verified"
-                .into(),
-        ));
-    }
-    Ok(Joining { device: absolute(device), force: join.force, ashift: add::ashift(&join.properties)? })
+    Ok(Joining {
+        device: absolute(device),
+        force: join.force,
+        ashift: add::ashift(&join.properties)?,
+        sequential: join.sequential,
+    })
 }
 
 fn order(session: &mut Session<'_>, pool: &str, device: &str, action: DeviceAction) -> Outcome {

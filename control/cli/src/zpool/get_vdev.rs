@@ -1,6 +1,6 @@
 //! Properties of vdevs: `zpool get PROPERTY POOL VDEV ...`, and what setting one deserves to be told.
 //!
-//! Those of [`NATIVE`] are read from the vdev as it is; [`THRESHOLDS`] and those with a colon are set on it.
+//! Those of [`NATIVE`] are read from the vdev as it is; [`SETTABLE`] and those with a colon are set on it.
 
 use super::list_vdevs::state;
 use super::pools;
@@ -36,8 +36,8 @@ const NATIVE: [&str; 18] = [
     "checksum_errors",
     "slow_ios",
 ];
-/// How many errors within how many seconds are too many; these can be set.
-const THRESHOLDS: [&str; 6] = ["checksum_n", "checksum_t", "io_n", "io_t", "slow_io_n", "slow_io_t"];
+/// These can be set: words, and how many errors within how many seconds are too many.
+const SETTABLE: [&str; 7] = ["comment", "checksum_n", "checksum_t", "io_n", "io_t", "slow_io_n", "slow_io_t"];
 
 /// A pool, and those of its vdevs that were named.
 pub(super) struct Asked {
@@ -76,7 +76,7 @@ fn choose(pool: &Pool, names: &[String]) -> Option<Vec<u64>> {
 pub(super) fn show(session: &mut Session<'_>, asked: &Asked, args: &Get) -> Outcome {
     let names: Vec<&str> = args.properties.split(',').collect();
     let is_known = |name: &&str| {
-        *name == "all" || name.contains(':') || NATIVE.contains(name) || THRESHOLDS.contains(name)
+        *name == "all" || name.contains(':') || NATIVE.contains(name) || SETTABLE.contains(name)
     };
     if let Some(bad) = names.iter().find(|name| !is_known(name)) {
         let why = format!("property '{bad}' of a vdev is not part of this version of Cenote yet");
@@ -108,7 +108,7 @@ fn properties(vdev: &Vdev, names: &[&str], exact: bool) -> Vec<Property> {
         return names.iter().map(|name| of(name)).collect();
     }
     let users = vdev.properties.iter().filter(|p| p.name.contains(':')).cloned();
-    NATIVE.iter().chain(&THRESHOLDS).map(|name| of(name)).chain(users).collect()
+    NATIVE.iter().chain(&SETTABLE).map(|name| of(name)).chain(users).collect()
 }
 
 fn native(vdev: &Vdev, name: &str, exact: bool) -> Option<String> {
@@ -237,7 +237,7 @@ mod tests {
             lines(&asked, &names, false).into_iter().map(|l| format!("{}={}", l.name, l.value)).collect();
         assert_eq!(words, ["sda=on", "sdb=-"]);
         let all = lines(&asked, &["all"], false);
-        assert_eq!(all.len(), 2 * (NATIVE.len() + THRESHOLDS.len()) + 1, "and the one that is set");
+        assert_eq!(all.len(), 2 * (NATIVE.len() + SETTABLE.len()) + 1, "and the one that is set");
         let of_sda =
             |name: &str| all.iter().find(|l| l.name == "sda" && l.property == name).unwrap().value.clone();
         assert_eq!(["path", "numchildren", "io_n"].map(of_sda), ["/dev/sda", "0", "-"]);

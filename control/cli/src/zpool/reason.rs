@@ -2,7 +2,7 @@
 //!
 //! The conditions and their order are OpenZFS's, the worst first.
 
-use api::{Importable, Pool, Vdev};
+use api::{Importable, Pool, ScanState, Vdev};
 
 /// A condition of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub(super) enum Reason {
     Failing,
     Offline,
     Removed,
+    /// A device was copied to, and no checksum was verified since.
+    Unverified,
     OldVersion,
 }
 
@@ -42,7 +44,9 @@ pub(super) fn of_pool(pool: &Pool) -> Option<Reason> {
         return Some(Reason::Suspended);
     }
     let Some(root) = &pool.vdevs else { return Some(Reason::CorruptPool) };
-    if pool.scan.as_ref().is_some_and(|s| s.is_resilver && s.state == api::ScanState::Running) {
+    let is_rebuilt = |top: &Vdev| top.rebuild.as_ref().is_some_and(|r| r.state == ScanState::Running);
+    let is_resilvered = pool.scan.as_ref().is_some_and(|s| s.is_resilver && s.state == ScanState::Running);
+    if is_resilvered || root.children.iter().any(is_rebuilt) {
         return Some(Reason::Resilvering);
     }
     if let Some(reason) = unusable(root) {
@@ -56,7 +60,22 @@ pub(super) fn of_pool(pool: &Pool) -> Option<Reason> {
     }
     let version = pool.property("version").and_then(|p| p.value.as_ref()?.number());
     let is_old = version.is_some_and(|v| v < dsl::pool_props::VERSION_FEATURES);
-    in_devices(root).or(is_old.then_some(Reason::OldVersion))
+    let unverified = is_unverified(pool, root).then_some(Reason::Unverified);
+    in_devices(root).or(unverified).or(is_old.then_some(Reason::OldVersion))
+}
+
+/// No scrub has ended since a device was copied to in the order of the disk, and none is under way.
+fn is_unverified(pool: &Pool, root: &Vdev) -> bool {
+    let ends = root.children.iter().filter_map(|top| top.rebuild.as_ref());
+    let last = ends.filter(|rebuild| rebuild.state == ScanState::Finished).map(|rebuild| rebuild.ended).max();
+    let is_verified = |end: u64| {
+        pool.scan.as_ref().filter(|scan| !scan.is_resilver).is_some_and(|scan| match scan.state {
+            ScanState::Running => true,
+            ScanState::Finished => scan.ended >= end,
+            ScanState::Canceled => false,
+        })
+    };
+    last.is_some_and(|end| !is_verified(end))
 }
 
 pub(super) fn of_importable(pool: &Importable) -> Option<Reason> {
@@ -193,6 +212,11 @@ impl Reason {
                 "Destroy and re-create the pool from a backup source.  Manually marking the device\n\trepaired using 'zpool clear' may allow some data to be recovered.",
                 None,
             ),
+            Unverified => (
+                "One or more devices have been sequentially resilvered, scrubbing\n\tthe pool is recommended.",
+                "Use 'zpool scrub' to verify all data checksums.",
+                None,
+            ),
             OldVersion => (
                 "The pool is formatted using a legacy on-disk format.  The pool can\n\tstill be used, but some features are unavailable.",
                 "Upgrade the pool with OpenZFS, after 'zpool export'.  Once this is done,\n\tthe pool will no longer be accessible on software that does not support\n\tfeature flags.",
@@ -207,7 +231,7 @@ impl Reason {
 mod tests {
     use super::*;
 
-    const ALL: [Reason; 15] = [
+    const ALL: [Reason; 16] = [
         Reason::Resilvering,
         Reason::Suspended,
         Reason::NotOpen,
@@ -222,6 +246,7 @@ mod tests {
         Reason::Failing,
         Reason::Offline,
         Reason::Removed,
+        Reason::Unverified,
         Reason::OldVersion,
     ];
 

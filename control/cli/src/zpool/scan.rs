@@ -1,10 +1,72 @@
 //! The `scan:` lines of `zpool status`.
 
+use crate::args::zpool::Style;
+use crate::text::vdev_name::vdev_name;
 use crate::text::{date::ctime, number};
-use api::{Scan, ScanState};
+use api::{Pool, Rebuild, Scan, ScanState, Vdev};
 
 /// An issue rate below this tells nothing about when it will be done.
 const TELLING_RATE: u64 = 10 << 20;
+
+/// All that is to be said: of the last scrub, and of the last resilver or sequential rebuild.
+pub(super) fn of_pool(pool: &Pool, style: Style) -> String {
+    let tops = pool.vdevs.iter().flat_map(|root| &root.children);
+    let rebuilds: Vec<(&Vdev, &Rebuild)> =
+        tops.filter_map(|top| top.rebuild.as_deref().map(|rebuild| (top, rebuild))).collect();
+    let is_going = rebuilds.iter().any(|(_, rebuild)| rebuild.state == ScanState::Running);
+    let ended = rebuilds.iter().map(|(_, rebuild)| rebuild.ended).max().unwrap_or(0);
+    let mut text = String::new();
+    let mut is_resilver_newer = false;
+    if let Some(scan) = &pool.scan {
+        let is_running = scan.state == ScanState::Running;
+        is_resilver_newer = scan.is_resilver && (is_running || (!is_going && scan.ended > ended));
+        if !scan.is_resilver || is_resilver_newer {
+            text += &render(scan);
+        }
+    }
+    if !is_resilver_newer {
+        let line =
+            |(top, rebuild): &(&Vdev, &Rebuild)| render_rebuild(rebuild, &vdev_name(top, &pool.name, style));
+        text += &rebuilds.iter().map(line).collect::<String>();
+    }
+    text
+}
+
+fn render_rebuild(rebuild: &Rebuild, vdev: &str) -> String {
+    let bytes = |n| number::bytes(n, false);
+    match rebuild.state {
+        ScanState::Finished => format!(
+            "  scan: resilvered ({vdev}) {} in {} with {} errors on {}\n",
+            bytes(rebuild.rebuilt),
+            number::duration(rebuild.elapsed_ms / 1000),
+            rebuild.errors,
+            ctime(rebuild.ended)
+        ),
+        ScanState::Canceled => format!("  scan: resilver ({vdev}) canceled on {}\n", ctime(rebuild.ended)),
+        ScanState::Running => {
+            let per_second = |n: u64| n / (rebuild.pass_ms + 1) * 1000;
+            let rate = |n: u64| if n > 0 { format!(" at {}/s", bytes(n)) } else { String::new() };
+            let (scan_rate, issue_rate) = (per_second(rebuild.pass_scanned), per_second(rebuild.pass_issued));
+            let (scanned, issued) = (bytes(rebuild.scanned), bytes(rebuild.issued));
+            let expected = bytes(rebuild.expected);
+            let done = rebuild.scanned as f64 * 100.0 / (rebuild.expected + 1) as f64;
+            let left = rebuild.expected.checked_sub(rebuild.scanned).filter(|_| scan_rate >= TELLING_RATE);
+            let left = match left {
+                Some(left) => format!(", {} to go", number::duration(left / scan_rate)),
+                None => ", no estimated completion time".into(),
+            };
+            format!(
+                "  scan: resilver ({vdev}) in progress since {}\n\t{scanned} / {expected} scanned{}, {issued} / {expected} \
+                 issued{}\n\t{} resilvered, {:.2}% done{left}\n",
+                ctime(rebuild.started),
+                rate(scan_rate),
+                rate(issue_rate),
+                bytes(rebuild.rebuilt),
+                done.min(100.0)
+            )
+        }
+    }
+}
 
 pub(super) fn render(scan: &Scan) -> String {
     let (past, word) =

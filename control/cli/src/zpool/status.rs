@@ -52,9 +52,7 @@ pub(super) fn render(pool: &Pool, args: &Status) -> String {
             text += &format!("   see: https://openzfs.github.io/openzfs-docs/msg/{message}\n");
         }
     }
-    if let Some(scan) = &pool.scan {
-        text += &scan::render(scan);
-    }
+    text += &scan::of_pool(pool, args.style);
     match &pool.vdevs {
         Some(root) => {
             let errors = not_open(pool).unwrap_or_else(|| errors(pool, args));

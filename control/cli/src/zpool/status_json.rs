@@ -6,7 +6,7 @@ use super::{reason, scan};
 use crate::args::zpool::Status;
 use crate::text::vdev_name::vdev_name;
 use crate::text::{date, json, number};
-use api::{Class, Pool, Scan, ScanState, Vdev};
+use api::{Class, Pool, Rebuild, Scan, ScanState, Vdev};
 use serde_json::{Map, Value as Json, json};
 
 pub(super) fn document(pools: &[Pool], args: &Status) -> String {
@@ -106,6 +106,9 @@ fn facts(vdev: &Vdev, pool: &Pool, args: &Status) -> Map<String, Json> {
         item.insert("alloc_space".into(), bytes(used));
         item.insert("total_space".into(), bytes(space));
     }
+    if let Some(rebuild) = &vdev.rebuild {
+        item.insert("rebuild_stats".into(), rebuild_stats(rebuild, args));
+    }
     if vdev.class != Some(Class::Spare) {
         item.insert("read_errors".into(), count(vdev.read_errors));
         item.insert("write_errors".into(), count(vdev.write_errors));
@@ -115,6 +118,28 @@ fn facts(vdev: &Vdev, pool: &Pool, args: &Status) -> Map<String, Json> {
         }
     }
     item
+}
+
+fn rebuild_stats(rebuild: &Rebuild, args: &Status) -> Json {
+    let (exact, as_int) = (args.style.exact || args.json.json_int, args.json.json_int);
+    let bytes = |n| json::text(&number::bytes(n, exact), as_int);
+    let time = |n: u64| if exact { json::number(n, as_int) } else { json!(date::ctime(n)) };
+    let state = match rebuild.state {
+        ScanState::Running => "ACTIVE",
+        ScanState::Finished => "COMPLETE",
+        ScanState::Canceled => "CANCELED",
+    };
+    json!({
+        "state": state,
+        "start_time": time(rebuild.started),
+        "end_time": if rebuild.ended == 0 { json!("-") } else { time(rebuild.ended) },
+        "scan_time_ms": json::number(rebuild.elapsed_ms, as_int),
+        "scanned": bytes(rebuild.scanned),
+        "issued": bytes(rebuild.issued),
+        "rebuilt": bytes(rebuild.rebuilt),
+        "to_scan": bytes(rebuild.expected),
+        "errors": json::number(rebuild.errors, as_int),
+    })
 }
 
 fn scan_stats(scan: &Scan, args: &Status) -> Json {

@@ -213,6 +213,52 @@ config:
 }
 
 #[test]
+fn a_sequential_rebuild_is_told_of_beside_the_scrub_and_instead_of_an_older_resilver() {
+    let style = status("zpool status").style;
+    let mut pool = aux();
+    let mut rebuild = api::Rebuild {
+        started: 1_795_215_611,
+        scanned: 1 << 30,
+        issued: 1 << 30,
+        expected: 4 << 30,
+        rebuilt: 1 << 30,
+        pass_ms: 9_999,
+        pass_scanned: 1 << 30,
+        pass_issued: 1 << 30,
+        ..api::Rebuild::default()
+    };
+    let set = |pool: &mut Pool, rebuild: &api::Rebuild| {
+        pool.vdevs.as_mut().unwrap().children[0].rebuild = Some(Box::new(rebuild.clone()));
+    };
+    set(&mut pool, &rebuild);
+    pool.scan =
+        Some(Scan { is_resilver: true, state: ScanState::Finished, ended: 1_795_215_000, ..Scan::default() });
+    let going = "  scan: resilver (mirror-0) in progress since Fri Nov 20 23:00:11 2026
+\t1G / 4G scanned at 102M/s, 1G / 4G issued at 102M/s
+\t1G resilvered, 25.00% done, 00:00:30 to go
+";
+    assert_eq!(scan::of_pool(&pool, style), going);
+    assert_eq!(reason::of_pool(&pool), Some(reason::Reason::Resilvering));
+    (rebuild.state, rebuild.ended, rebuild.elapsed_ms) = (ScanState::Finished, 1_795_215_803, 192_999);
+    set(&mut pool, &rebuild);
+    assert_eq!(reason::of_pool(&pool), Some(reason::Reason::Unverified));
+    let done = "  scan: resilvered (mirror-0) 1G in 00:03:12 with 0 errors on Fri Nov 20 23:03:23 2026\n";
+    assert_eq!(scan::of_pool(&pool, style), done);
+    pool.scan = Some(Scan { state: ScanState::Finished, ended: 1_795_215_900, ..Scan::default() });
+    assert!(scan::of_pool(&pool, style).starts_with("  scan: scrub repaired"));
+    assert!(scan::of_pool(&pool, style).ends_with(done));
+    assert_eq!(reason::of_pool(&pool), None, "every checksum was verified since");
+    pool.scan = Some(Scan { state: ScanState::Canceled, ended: 1_795_215_900, ..Scan::default() });
+    assert_eq!(reason::of_pool(&pool), Some(reason::Reason::Unverified));
+    rebuild.state = ScanState::Canceled;
+    set(&mut pool, &rebuild);
+    pool.scan = None;
+    let canceled = "  scan: resilver (mirror-0) canceled on Fri Nov 20 23:03:23 2026\n";
+    assert_eq!(scan::of_pool(&pool, style), canceled);
+    assert_eq!(reason::of_pool(&pool), None);
+}
+
+#[test]
 fn a_scrub_is_told_of_while_it_runs_and_afterwards() {
     let mut scan = Scan {
         state: ScanState::Finished,

@@ -75,7 +75,10 @@ fn left_of(pool: &Pool, activity: Activity) -> u64 {
         Activity::Scrub => of_scan(false),
         Activity::Resilver => {
             let waits = vdevs().any(|vdev| vdev.why.as_deref().is_some_and(|why| why.contains("resilver")));
-            of_scan(true).max(u64::from(waits))
+            let going = vdevs().filter_map(|vdev| vdev.rebuild.as_ref());
+            let going = going.filter(|rebuild| rebuild.state == ScanState::Running);
+            let copied = going.map(|rebuild| rebuild.expected.saturating_sub(rebuild.scanned).max(1)).sum();
+            of_scan(true).max(u64::from(waits)).max(copied)
         }
         Activity::Replace => vdevs().filter(|vdev| vdev.kind == "replacing").count() as u64,
         Activity::Free => pool.property("freeing").and_then(|p| p.value.as_ref()?.number()).unwrap_or(0),

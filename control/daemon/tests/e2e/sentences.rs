@@ -8,6 +8,8 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("each_state_of_a_device_has_its_sentence_and_the_advice_ends_it", &[], of_devices),
         trial("a_pool_that_lacks_too_much_says_so_and_goes_on_when_it_is_there", &[], of_pools),
+        trial("a_device_that_was_copied_to_is_verified_by_the_scrub_that_is_advised", &[], unverified),
+        trial("a_pool_whose_metadata_is_gone_is_made_anew_as_it_is_advised", &[], without_metadata),
     ]
 }
 
@@ -107,6 +109,40 @@ fn of_pools() {
     check(&home, bad_label, "Destroy and re-create the pool from a backup source.");
     home.run("zpool export tank");
     home.run(&format!("zpool create -f tank {a} {b}"));
+    is_well(&home);
+    daemon.end();
+}
+
+fn unverified() {
+    let home = Home::new();
+    let (a, b) = (home.disk("a.img"), home.disk("b.img"));
+    let daemon = home.start(SERVE).0;
+    home.run(&format!("zpool create tank {a}"));
+    home.run("tunable set zfs_rebuild_scrub_enabled=0");
+    home.run(&format!("zpool attach -s -w tank {a} {b}"));
+    let sequential =
+        "One or more devices have been sequentially resilvered, scrubbing the pool is recommended.";
+    check(&home, sequential, "Use 'zpool scrub' to verify all data checksums.");
+    home.run("zpool scrub -w tank");
+    is_well(&home);
+    daemon.end();
+}
+
+fn without_metadata() {
+    let home = Home::new();
+    let a = home.disk("a.img");
+    home.run(&format!("zpool create tank {a}"));
+    let daemon = home.start(SERVE).0;
+    let daemon = meanwhile(&home, daemon, || {
+        // All that lies between the labels.
+        let file = std::fs::File::options().write(true).open(&a).unwrap();
+        let (zeros, mib) = (vec![0; 1 << 20], file.metadata().unwrap().len() >> 20);
+        (4..mib - 1).for_each(|at| file.write_all_at(&zeros, at << 20).unwrap());
+    });
+    let corrupt = "The pool metadata is incomplete or corrupted and the pool cannot be opened.";
+    check(&home, corrupt, "Destroy and re-create the pool from a backup source.");
+    home.run("zpool export tank");
+    home.run(&format!("zpool create -f tank {a}"));
     is_well(&home);
     daemon.end();
 }

@@ -11,6 +11,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_pool_has_another_guid_and_is_found_again", &[], reguids),
         trial("a_temporary_name_is_forgotten_with_the_export", &[], temporary),
         trial("vdevs_have_properties_of_which_some_act", &[], vdev_properties),
+        trial("a_device_is_copied_to_in_the_order_of_the_disk", &[], rebuilds),
         trial("a_pool_is_read_as_it_was_and_what_cannot_be_is_said", &[], goes_back),
     ]
 }
@@ -177,6 +178,40 @@ fn goes_back() {
     assert_eq!(home.run("zfs list -H -o name"), "tank\ntank/after\ntank/before\n");
 }
 
+fn rebuilds() {
+    let home = Home::new();
+    let (a, b, c) = (home.disk("a.img"), home.disk("b.img"), home.disk("c.img"));
+    home.run(&format!("zpool create tank {a}"));
+    home.run("zfs create -V 16M tank/v");
+    for (daemon, line, old) in [
+        (false, format!("zpool attach -s -w tank {a} {b}"), "a.img"),
+        (true, format!("zpool replace -s -w tank {a} {c}"), "c.img"),
+    ] {
+        let running = daemon.then(|| home.start("serve --listen 127.0.0.1:0 --no-https").0);
+        home.run(&line);
+        home.run("zpool wait -t scrub tank");
+        let status = home.run("zpool status tank");
+        for part in ["  scan: scrub repaired 0B in ", "  scan: resilvered (mirror-0) ", old, "b.img"] {
+            assert!(status.contains(part), "{part}: {status}");
+        }
+        assert!(!status.contains("status:"), "{status}");
+        let json: serde_json::Value = serde_json::from_str(&home.run("zpool status -j tank")).unwrap();
+        let mirror = &json["pools"]["tank"]["vdevs"]["tank"]["vdevs"]["mirror-0"];
+        assert_eq!(mirror["rebuild_stats"]["state"], "COMPLETE", "{json}");
+        if let Some(daemon) = running {
+            daemon.end();
+        }
+    }
+    let (d, e, f, g) = (home.disk("d.img"), home.disk("e.img"), home.disk("f.img"), home.disk("g.img"));
+    home.run(&format!("zpool create rz raidz {d} {e} {f}"));
+    let told = home.fails(&format!("zpool replace -s rz {d} {g}"), 1);
+    assert!(told.contains("only mirror and dRAID vdevs support sequential reconstruction"), "{told}");
+    home.run("zpool destroy rz");
+    home.run(&format!("zpool create -f -o feature@device_rebuild=disabled old {d}"));
+    let told = home.fails(&format!("zpool attach -f -s old {d} {e}"), 1);
+    assert!(told.contains("zpool set feature@device_rebuild=enabled old"), "{told}");
+}
+
 fn vdev_properties() {
     let home = Home::new();
     let (a, b) = (home.disk("a.img"), home.disk("b.img"));
@@ -197,7 +232,11 @@ fn vdev_properties() {
     ] {
         assert!(all.contains(part), "{part}: {all}");
     }
+    home.run("zpool set comment=shelf-2 tank mirror-0");
+    assert_eq!(home.run("zpool get -H -o value,source comment tank mirror-0"), "shelf-2\tlocal\n");
     for (line, said) in [
+        ("zpool set allocating=off tank mirror-0", "each is allocated from"),
+        ("zpool set failfast=off tank mirror-0", "'failfast' cannot be set"),
         ("zpool set io_n=many tank mirror-0", "'io_n' must be a number up to 100000"),
         ("zpool set state=online tank mirror-0", "is no property of a vdev that can be set"),
         ("zpool set io_n=1 tank nosuch", "no such device in pool"),
@@ -219,7 +258,4 @@ fn vdev_properties() {
     );
     assert_eq!(home.run("zpool prefetch -t ddt tank"), "pool 'tank' has no tables of deduplicated blocks\n");
     assert!(home.fails("zpool prefetch -t nosuch tank", 2).contains("ddt"));
-    assert!(
-        home.fails(&format!("zpool attach -s tank {a} {b}"), 1).contains("(-s) is not part of this version")
-    );
 }

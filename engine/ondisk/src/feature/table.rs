@@ -108,7 +108,7 @@ features! {
         "Logs allocations of all metaslabs in one place and flushes them now and then.";
     Livelist "com.delphix:livelist" "livelist" "r" [ExtensibleDataset] ReadWrite
         "Lists what a clone allocated, so that destroying it is quick.";
-    DeviceRebuild "org.openzfs:device_rebuild" "device_rebuild" "r" [] ReadOnly
+    DeviceRebuild "org.openzfs:device_rebuild" "device_rebuild" "r" [] ReadWrite
         "Rebuilds mirrors and dRAID in the order of the disk.";
     ZstdCompress "org.freebsd:zstd_compress" "zstd_compress" "d" [ExtensibleDataset] ReadWrite
         "Compresses with Zstandard.";

@@ -52,6 +52,7 @@ impl DeviceCase {
             DeviceDeeds::Devices => 14,
             DeviceDeeds::Sweeps => 17,
             DeviceDeeds::Splits => 24,
+            DeviceDeeds::Rebuilds => 36,
         }
     }
 }

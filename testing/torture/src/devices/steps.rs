@@ -137,9 +137,21 @@ impl Run {
             }
             13 => self.change_spares().await,
             14..17 => self.sweep(guid, &name).await,
-            17.. => self.reshape(guid, hurt.is_some()).await,
+            17..24 => self.reshape(guid, hurt.is_some()).await,
+            24.. => self.rebuild(&spec, guid, &name).await,
             _ => Ok(()),
         }
+    }
+
+    /// A device joins in the order of the disk. Small pieces and little memory make it take a while.
+    async fn rebuild(&mut self, spec: &Spec, old: Guid, name: &str) -> Result<()> {
+        let replaces = self.rng.below(2) == 0;
+        let sides = spec.parent_of(old).map_or(0, |group| group.children.len());
+        let Some(new) = self.free_disk().filter(|_| replaces || sides < SIDES_MAX) else { return Ok(()) };
+        let what = format!("rebuild {} {} {name}", new.path, if replaces { "for" } else { "beside" });
+        let pool = self.pool.clone();
+        let done = timeout(EVER, pool.attach_sequentially(old, new, replaces, 0)).await;
+        self.told(&what, done)
     }
 
     async fn sweep(&mut self, device: Guid, name: &str) -> Result<()> {
