@@ -22,6 +22,7 @@ mod logs;
 mod multihost;
 mod nearly_full;
 mod neighbours;
+mod openings;
 mod overwrites;
 mod readers;
 mod rebuild;
