@@ -43,5 +43,4 @@ pub use names::Op;
 pub use query::{Compare, Filter, Operand, Query};
 pub use sample::{Key, Mark, Reading, Sample, WORDS_MAX};
 pub use stages::{Timed, WORK, tell_work};
-pub use statistics::{Cost, Family, Measure, StatUnit, Statistic, Taken, statistics};
 pub use statistics::{Cost, Family, Measure, RESERVED, StatUnit, Statistic, Taken, statistics};
