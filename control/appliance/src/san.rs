@@ -6,8 +6,8 @@
 //!   LUNs of all pools (shares) ──────────────────────────────────────────────────▶ view: who sees what, pure ──▶ iSCSI
 //! ```
 //!
-//! Targets, initiators and groups are kept in the configuration, those of Fibre Channel (`fc`) beside those of iSCSI. What a LUN says of itself (its groups, its number, its
-//! identifier) is kept with its dataset, and so moves with the pool.
+//! Targets, initiators and groups are kept in the configuration, those of Fibre Channel (`fc`) beside those of iSCSI. What
+//! a LUN says of itself (its groups, its number, its identifier) is kept with its dataset, and so moves with the pool.
 //!
 //! Invariants: no initiator sees two LUNs under one number through one target, whatever is changed here; what is in use
 //! by a LUN or a group is not destroyed; secrets leave this module only towards the login that checks them.

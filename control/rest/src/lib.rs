@@ -20,7 +20,7 @@
 //! [`api::Service`] alone; passwords are hashed on threads of tokio's, a few at a time.
 //!
 //! Invariants: nothing is answered before it is known who asks, but that, and the files of the page; a body is read only
-//! of a user who may send it, to a limit; every change is in the audit log before it is made, and again with what came of it;
+//! of a user who may send it, to a limit; every change is in the audit log before it is made and again with what came of it;
 //! a secret is told once or never.
 //!
 //! Not here: who may do what (`access`), and how anything is done (`appliance`).

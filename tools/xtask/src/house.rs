@@ -83,6 +83,7 @@ const APPLIANCE: &[&str] = &[
     "mounts::state",
     "san::names",
     "san::records",
+    "san::fc",
     "san::check",
     "san::view",
     "san::interfaces",

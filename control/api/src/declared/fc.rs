@@ -1,5 +1,5 @@
-//! Fibre Channel over HTTP: targets and initiators by the WWNs of their ports. Their groups are in [`super::san`], with those
-//! of iSCSI.
+//! Fibre Channel over HTTP: targets and initiators by the WWNs of their ports. Their groups are in
+//! [`crate::declared::san`], with those of iSCSI.
 
 use crate::http::{Answer, Declared, Face, Need, Shaped};
 use crate::san::{FcPort, Members, San};
