@@ -187,17 +187,9 @@ impl Appliance {
     async fn open_one(&self, front: Front, door: &[Address], gate: &Gate) -> units::Result<Option<Address>> {
         let mut failed = Ok(None);
         for address in door {
-            // A daemon that was just killed may have the place that was said a moment longer.
-            let tries = if gate.is_own(address) || gate.doors.said { TRIES } else { 1 };
-            for _ in 0..tries {
-                match self.listen(front, address) {
-                    Ok(local) => return Ok(local),
-                    Err(e) if failed.is_ok() => failed = Err(e),
-                    Err(_) => {}
-                }
-                if tries > 1 {
-                    world::sleep(PAUSE).await;
-                }
+            match tried(tries(gate, address), || self.listen(front, address)).await {
+                Ok(local) => return Ok(local),
+                Err(e) => failed = failed.and(Err(e)),
             }
         }
         failed
@@ -262,6 +254,26 @@ fn parse(texts: &[String]) -> units::Result<Vec<String>> {
     Ok(addresses)
 }
 
+/// A daemon that was just killed may have the place that was said a moment longer.
+fn tries(gate: &Gate, address: &Address) -> usize {
+    if gate.is_own(address) || gate.doors.said { TRIES } else { 1 }
+}
+
+/// Listens, again and again if that fails; the first error, after the last try.
+async fn tried<T>(tries: usize, listen: impl Fn() -> units::Result<T>) -> units::Result<T> {
+    let first = match listen() {
+        Err(e) => e,
+        done => return done,
+    };
+    for _ in 1..tries {
+        world::sleep(PAUSE).await;
+        if let Ok(listens) = listen() {
+            return Ok(listens);
+        }
+    }
+    Err(first)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,6 +290,25 @@ mod tests {
         let said =
             "WARNING: 127.0.0.1:3260 is taken by another program: the service iscsi is at 127.0.0.1:40000";
         assert_eq!(gate.moved(Front::Iscsi), [said]);
+    }
+
+    /// "Address already in use" ended a daemon that was started at once after a kill: its predecessor still had the port.
+    #[test]
+    fn a_place_that_was_said_is_waited_for() {
+        let taken = tcp("127.0.0.1:3260");
+        assert_eq!(tries(&gate(false), &taken), 1, "another place will do");
+        for (free_at, listens) in [(1, true), (TRIES, true), (TRIES + 1, false)] {
+            let tries = tries(&gate(true), &taken);
+            let told = sim::run(1, sim::Config::default(), async move {
+                let tried_so_often = std::sync::atomic::AtomicUsize::new(0);
+                let listen = || match tried_so_often.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1 {
+                    n if n < free_at => Err(units::Error::new(units::Kind::Busy, "listen")),
+                    _ => Ok(()),
+                };
+                tried(tries, listen).await
+            });
+            assert_eq!(told.is_ok(), listens, "free at try {free_at}");
+        }
     }
 
     fn tcp(text: &str) -> Address {

@@ -145,8 +145,9 @@ async fn serve_with(
     appliance.set_api(api.addresses.clone());
     match is_up {
         true => {
-            up::ask_itself(home).await?.iter().for_each(|line| report::complain(line));
-            report::say(&up::welcome(appliance, home, api.invitation()).await?);
+            let (wrong, text) = up::announce(appliance, home, api.invitation()).await?;
+            wrong.iter().for_each(|line| report::complain(line));
+            report::say(&text);
         }
         false => {
             let nbd = api::Nbd { tls: server.requires_tls(), ..api::Nbd::default() };

@@ -108,7 +108,7 @@ fn new_pool(disk: &Path) -> NewPool {
 ///
 /// # Errors
 /// The daemon does not answer.
-pub async fn ask_itself(home: &Home) -> Result<Vec<String>, String> {
+async fn ask_itself(home: &Home) -> Result<Vec<String>, String> {
     let (send, receive) = oneshot::channel();
     let socket = home.socket();
     // A thread of its own: what does not answer may keep all others busy, and must be said all the same.
@@ -155,8 +155,22 @@ fn ask_through(socket: &Path) -> Result<Vec<String>, String> {
     Ok(wrong)
 }
 
-/// What there is, and the commands that somebody who is new here types next.
-pub async fn welcome(appliance: &Appliance, home: &Home, page: Option<String>) -> Result<String, String> {
+/// What is said when the daemon is up: complaints, one line each, then what there is and what to type next. Asks the daemon
+/// as a first client would before that.
+///
+/// # Errors
+/// The daemon does not answer: then it is not up.
+pub async fn announce(
+    appliance: &Appliance,
+    home: &Home,
+    page: Option<String>,
+) -> Result<(Vec<String>, String), String> {
+    let wrong = ask_itself(home).await?;
+    Ok((wrong, welcome(appliance, home, page).await?))
+}
+
+/// What there is, and the commands that a new user types next.
+async fn welcome(appliance: &Appliance, home: &Home, page: Option<String>) -> Result<String, String> {
     let mut things = cli::status::Things::default();
     for request in cli::status::Things::requests() {
         things.take(ask(appliance, "", request).await?);
@@ -268,7 +282,31 @@ fn is_in_path(dir: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::as_word;
+    use super::{announce, as_word};
+    use appliance::{Appliance, Config, Home};
+
+    /// "cenote is up" was said of a daemon that answered no request.
+    #[test]
+    fn it_is_not_said_to_be_up_before_the_daemon_has_answered_itself() {
+        let dir = std::env::temp_dir().join(format!("cenote-announce-{}", std::process::id()));
+        let home = Home::find(Some(&dir)).unwrap();
+        home.prepare().unwrap();
+        let config =
+            Config { home: home.clone(), is_daemon: true, mounts: false, system: Vec::new(), is_safe: false };
+        let said = linux::block_on(async move {
+            let appliance = Appliance::start(config).await.unwrap();
+            // Nothing listens at its socket.
+            let said = announce(&appliance, &home, None).await;
+            appliance.stop().await.unwrap();
+            said
+        });
+        std::fs::remove_dir_all(&dir).unwrap();
+        let why = said.unwrap_err();
+        assert!(
+            why.starts_with("the daemon does not answer itself: nothing listens at its socket; "),
+            "{why}"
+        );
+    }
 
     #[test]
     fn what_is_printed_to_be_typed_is_one_word_of_a_shell() {

@@ -169,7 +169,7 @@ fn plain_listener(web: &Web, unasked: bool) -> Result<Option<TcpListener>, Strin
                 "cannot serve the web page on {address} without TLS: that is for 127.0.0.1 alone; use --https"
             ));
         }
-        let bound = bind(address);
+        let bound = bind(address, PATIENCE);
         return bound.map(Some).map_err(|e| format!("cannot listen for the web page on {address}: {e}"));
     }
     if !unasked || web.no_https || !web.https.is_empty() {
@@ -192,7 +192,7 @@ fn owners_door(socket: &std::path::Path) -> Result<UnixListener, String> {
 /// By the command line; else what the service manager hands over; else what an administrator has set; else this machine.
 fn listeners(web: &Web, kept: &str) -> Result<Vec<TcpListener>, String> {
     let bind = |address: &SocketAddr| {
-        bind(*address).map_err(|e| format!("cannot listen for the API on {address}: {e}"))
+        bind(*address, PATIENCE).map_err(|e| format!("cannot listen for the API on {address}: {e}"))
     };
     if web.no_https {
         return Ok(Vec::new());
@@ -220,8 +220,8 @@ fn listeners(web: &Web, kept: &str) -> Result<Vec<TcpListener>, String> {
 }
 
 /// A daemon that was just killed may have its socket a moment longer: its memory is given back first.
-fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let until = std::time::Instant::now() + PATIENCE;
+fn bind(address: SocketAddr, patience: std::time::Duration) -> std::io::Result<TcpListener> {
+    let until = std::time::Instant::now() + patience;
     loop {
         match TcpListener::bind(address) {
             Err(e) if e.kind() == std::io::ErrorKind::AddrInUse && std::time::Instant::now() < until => {
@@ -243,4 +243,25 @@ fn host_names() -> Vec<String> {
     let is_name = own.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b)) && !own.is_empty();
     let own = if is_name { own } else { "localhost".into() };
     [own, "localhost".into(), "127.0.0.1".into(), "::1".into()].into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bind;
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    /// "Address already in use" ended a daemon that was started at once after a kill: its predecessor still had the port.
+    #[test]
+    fn a_port_that_is_taken_for_a_moment_is_waited_for() {
+        let predecessor = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = predecessor.local_addr().unwrap();
+        assert!(bind(address, Duration::from_millis(50)).is_err(), "it is taken");
+        let ends = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(500));
+            drop(predecessor);
+        });
+        bind(address, Duration::from_secs(300)).unwrap();
+        ends.join().unwrap();
+    }
 }

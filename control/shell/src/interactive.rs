@@ -38,13 +38,8 @@ impl Helper for Words<'_, '_> {}
 /// `history`, but for lines with secrets.
 pub fn interact(shell: &mut Shell<'_>, history: &Path) -> io::Result<()> {
     let failed = |e: ReadlineError| io::Error::other(e.to_string());
-    let config = Config::builder()
-        .max_history_size(HISTORY)
-        .map_err(failed)?
-        .auto_add_history(false)
-        .completion_type(CompletionType::List)
-        .build();
-    let mut editor: Editor<Words<'_, '_>, FileHistory> = Editor::with_config(config).map_err(failed)?;
+    let mut editor: Editor<Words<'_, '_>, FileHistory> =
+        Editor::with_config(config().map_err(failed)?).map_err(failed)?;
     // There is none the first time.
     let _ = editor.load_history(history);
     shell.set_confirm(confirm);
@@ -79,6 +74,12 @@ pub fn interact(shell: &mut Shell<'_>, history: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Of several words that could be meant all are listed: to step through them shows one at a time.
+fn config() -> rustyline::Result<Config> {
+    let config = Config::builder().max_history_size(HISTORY)?.auto_add_history(false);
+    Ok(config.completion_type(CompletionType::List).build())
+}
+
 fn is_remembered(line: &str) -> bool {
     !line.trim().is_empty() && !line.contains("secret")
 }
@@ -95,6 +96,13 @@ fn confirm(question: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The first that fitted was put in, and the others came one by one.
+    #[test]
+    fn what_could_be_meant_is_listed() {
+        let config = config().unwrap();
+        assert_eq!(config.completion_type(), CompletionType::List);
+    }
 
     #[test]
     fn secrets_are_not_remembered() {

@@ -4,7 +4,8 @@ use super::*;
 use crate::args::zpool::{History, Iostat, List, Status, Style};
 use crate::args::{Cenote, normalize};
 use api::{
-    Class, Did, HistoryRecord, Importable, PoolHistory, Property, Scan, ScanState, Source, Vdev, VdevStats,
+    Class, DataErrors, Did, HistoryRecord, Importable, PoolHistory, Property, Scan, ScanState, Source, Vdev,
+    VdevStats,
 };
 use clap::Parser;
 
@@ -210,6 +211,27 @@ config:
     assert!(text.contains("\t    /dev/p1  UNAVAIL      0     0     0  cannot open\n"), "{text}");
     let only_bad = status::render(&pool, &status("zpool status -eP"));
     assert!(only_bad.contains("/dev/p1"), "{only_bad}");
+}
+
+/// "No known data errors" stood below devices with ten thousand of them.
+#[test]
+fn errors_of_data_are_counted_and_listed_and_their_absence_is_said_of_none_alone() {
+    let mut pool = aux();
+    let told = |pool: &Pool, line: &str| {
+        let text = status::render(pool, &status(line));
+        text[text.find("\nerrors: ").unwrap()..].to_string()
+    };
+    assert_eq!(told(&pool, "zpool status -v"), "\nerrors: No known data errors\n");
+    pool.errors.blocks = 3;
+    assert_eq!(told(&pool, "zpool status"), "\nerrors: 3 data errors, use '-v' for a list\n");
+    (pool.errors.names, pool.errors.more) = (vec!["/aux/f".into()], 2);
+    let listed = "\nerrors: Permanent errors have been detected in the following files:\n\n        /aux/f\n        and 2 more \
+                  blocks\n";
+    assert_eq!(told(&pool, "zpool status -v"), listed);
+    // What is no block, but was met all the same.
+    pool.errors = DataErrors { problems: vec!["'aux/v': a log was lost".into()], ..DataErrors::default() };
+    assert_eq!(told(&pool, "zpool status"), "\nerrors: 1 data errors, use '-v' for a list\n");
+    assert!(told(&pool, "zpool status -v").ends_with("        'aux/v': a log was lost\n"));
 }
 
 #[test]

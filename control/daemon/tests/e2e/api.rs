@@ -210,6 +210,8 @@ fn cinder_looks(api: &Api<'_>) {
     let (stats, version) = (api.get(pool), api.get("/api/system/v1/version"));
     assert_eq!(stats["pool"]["asn"], version["version"]["asn"]);
     assert_eq!(stats["pool"]["owner"], version["version"]["nodename"]);
+    // Its report to the scheduler ended in a KeyError without it.
+    assert_eq!(stats["pool"]["profile"], "stripe");
     let usage = &stats["pool"]["usage"];
     assert!(usage["available"].as_u64() > Some(0) && usage["total"].as_u64() >= usage["available"].as_u64());
     let project = api.get(&format!("{pool}/projects/cinder"));
@@ -240,6 +242,7 @@ fn cinder_has_a_volume(api: &Api<'_>) {
     assert!(lun.get("custom:image_id").is_none(), "{lun}");
     cinder_marks_its_volume(api, &path);
     api.want(202, "PUT", &path, Some(json!({ "initiatorgroup": "nodes" })));
+    cinder_attaches_its_volume(api, &path);
     let lun = api.want(202, "PUT", &path, Some(json!({ "volsize": 128u64 << 20 })));
     assert_eq!(lun["lun"]["volsize"], 128 << 20);
     let lun = api.want(202, "PUT", &path, Some(json!({ "unset": ["compression"] })));
@@ -252,6 +255,22 @@ fn cinder_has_a_volume(api: &Api<'_>) {
     cinder_has_snapshots(api, luns, &path);
     api.want(204, "DELETE", &path, None);
     api.want(404, "GET", &path, None);
+}
+
+/// The driver gives the LUN to each group that lists the initiator, and reads the number at the group's place in the list.
+fn cinder_attaches_its_volume(api: &Api<'_>, path: &str) {
+    let groups = api.get("/api/san/v1/iscsi/initiator-groups")["groups"].clone();
+    let has_it = |group: &&Value| group["initiators"].as_array().unwrap().contains(&INITIATOR.into());
+    let names: Vec<&Value> = groups.as_array().unwrap().iter().filter(has_it).map(|g| &g["name"]).collect();
+    assert_eq!(names, ["nodes"], "'default' is for all, and was added to the LUN: {groups}");
+    let new = json!({ "name": "others", "initiators": [] });
+    api.want(201, "POST", "/api/san/v1/iscsi/initiator-groups", Some(new));
+    let two = json!({ "initiatorgroup": ["nodes", "others"] });
+    let lun = api.want(202, "PUT", path, Some(two))["lun"].clone();
+    let numbers = lun["assignednumber"].as_array().unwrap();
+    assert!(numbers.len() == 2 && numbers[0] == numbers[1], "one beside each group: {lun}");
+    api.want(202, "PUT", path, Some(json!({ "initiatorgroup": ["nodes"] })));
+    api.want(204, "DELETE", "/api/san/v1/iscsi/initiator-groups/others", None);
 }
 
 /// Values of its own: inherited, set, unset, of their type only, and not lost with the schema.
@@ -285,8 +304,14 @@ fn cinder_has_snapshots(api: &Api<'_>, luns: &str, path: &str) {
     api.want(409, "POST", &snapshots, Some(json!({ "name": "snap-1" })));
     api.want(400, "POST", &snapshots, Some(json!({ "name": "a@b" })));
     assert_eq!(api.get(&snapshot)["snapshot"]["numclones"], 0);
-    let clone = json!({ "project": "cinder", "share": "clone-1", "nodestroy": true });
+    let clone = json!({ "project": "cinder", "share": "clone-1", "nodestroy": true, "sparse": true });
     let lun = api.want(201, "PUT", &format!("{snapshot}/clone"), Some(clone.clone()))["lun"].clone();
+    assert_eq!(lun["sparse"], true);
+    // By this the driver knows that a snapshot waits to be deleted with its clone.
+    let origin = json!({
+        "pool": "tank", "project": "cinder", "share": "volume-2", "snapshot": "snap-1", "collection": "local",
+    });
+    assert_eq!(lun["origin"], origin);
     assert!(lun["lunguid"].is_string() && lun["assignednumber"][0].is_u64(), "{lun}");
     assert_eq!((&lun["volsize"], &lun["nodestroy"]), (&json!(128 << 20), &json!(true)));
     assert_ne!(lun["lunguid"], api.get(path)["lun"]["lunguid"], "another unit");
@@ -417,6 +442,9 @@ fn csi_has_a_file_system(api: &Api<'_>, project: &str) {
     assert_eq!(api.get("/api/storage/v2/filesystems")["filesystems"][0]["name"], "pvc-2");
     let snapshots = format!("{href}/snapshots");
     api.want(201, "POST", &snapshots, Some(json!({ "name": "s" })));
+    // Of all pools at once: a snapshot is looked up so by its identifier.
+    let all = api.want(200, "GET", "/api/storage/v2/snapshots", null())["snapshots"].clone();
+    assert!(all.as_array().unwrap().iter().any(|s| s["canonical_name"] == "tank/k8s/pvc-2@s"), "{all}");
     let listed = api.want(200, "GET", &snapshots, null())["snapshots"].clone();
     assert_eq!((&listed[0]["name"], listed.as_array().unwrap().len()), (&json!("s"), 1), "{listed}");
     let snapshot = listed[0]["href"].as_str().unwrap();

@@ -253,6 +253,10 @@ fn asked() {
     let sample = home.run("zpool iostat -H -y tank 1 1");
     assert_eq!(sample.lines().count(), 1, "{sample}");
     assert!(sample.starts_with("tank\t"), "{sample}");
+    home.run("zfs create -s -V 16M -o volblocksize=16K tank/given");
+    home.run("zfs create -s -V 16M tank/usual");
+    let sizes = home.run("zfs get -H -o value,source volblocksize tank/given tank/usual");
+    assert_eq!(sizes, "16K\tlocal\n16K\tdefault\n", "what was asked for is local, the default too");
     let services = String::from_utf8(
         home.cenote(&["shell", "-c", "configuration services show"]).output().unwrap().stdout,
     )
