@@ -160,7 +160,9 @@ fn all_logs_are_emptied_while_a_dataset_is_destroyed() {
         emptied.unwrap_or_else(|e| panic!("at step {steps}: {e}"));
         let Some(destroying) = destroying else { return was_reached };
         match destroying.await {
-            Ok(()) => assert_eq!(pool.dsl().find(&name(VOLUMES - 1)).await.unwrap_err().kind(), Kind::NotFound),
+            Ok(()) => {
+                assert_eq!(pool.dsl().find(&name(VOLUMES - 1)).await.unwrap_err().kind(), Kind::NotFound)
+            }
             // Its log is being emptied.
             Err(e) if e.kind() == Kind::Busy => {}
             Err(e) => panic!("at step {steps}: {e}"),
