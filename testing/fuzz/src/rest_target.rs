@@ -19,7 +19,10 @@ pub fn rest_body(bytes: &[u8]) {
     let _ = format!("{args:?}");
     let names: Vec<&str> = args.names().collect();
     for name in names {
-        let _ = (args.text(name), args.number(name), args.flag(name), args.texts(name), args.word(name));
+        let _ = (args.text(name), args.number(name), args.flag(name), args.texts(name));
+    }
+    if let Some(shape) = endpoint.body {
+        let _ = args.words(shape, &[]);
     }
 }
 

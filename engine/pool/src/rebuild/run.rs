@@ -62,7 +62,7 @@ impl Pool {
         let mut all = lock(&self.0.rebuilds.known);
         let Some(known) = all.get_mut(&id) else { return };
         let run = Run { pool: self.clone(), id, epoch: known.epoch, stop: stop.clone() };
-        let task = self.spawn(async move { run.to_its_end().await });
+        let task = self.spawn(async move { run.finish().await });
         known.at_work = Some((stop, task));
     }
 
@@ -80,7 +80,7 @@ impl Pool {
 }
 
 impl Run {
-    async fn to_its_end(self) {
+    async fn finish(self) {
         let (pool, id) = (&self.pool, self.id);
         let end = match self.all().await {
             // A pool that takes no changes goes on from where the position was last kept.
