@@ -1,6 +1,6 @@
 //! What is understood in all contexts: how a line is followed, and the commands that every context has.
 
-use crate::context::Context;
+use crate::context::{Context, own_name};
 use crate::shell::Shell;
 use crate::vocabulary::{Result, Settable, Shown};
 use crate::{draft, help, show, words};
@@ -181,7 +181,7 @@ impl Shell<'_> {
                 Some(_) => format!("property \"{name}\" is read-only"),
                 None => format!("invalid property \"{name}\""),
             },
-            Context::Object { .. } if name == "iqn" || name == "initiator" => {
+            Context::Object { of, .. } if name == own_name(*of) => {
                 format!("property \"{name}\" is read-only")
             }
             _ => format!("invalid property \"{name}\""),

@@ -106,6 +106,15 @@ pub(crate) enum Context {
     },
 }
 
+/// What a target or initiator is named by: given when it is made, and never changed.
+pub(crate) fn own_name(of: Members) -> &'static str {
+    match of {
+        Members::Targets => "iqn",
+        Members::Initiators => "initiator",
+        Members::FcTargets | Members::FcInitiators => "wwn",
+    }
+}
+
 pub(crate) fn side(of: Members) -> &'static str {
     match of {
         Members::Targets | Members::FcTargets => "targets",

@@ -107,6 +107,11 @@ impl Hub {
         Probe { listeners: self.listeners(family).clone(), labels: Arc::new(all) }
     }
 
+    /// The same place for events of another family: its labels are there once.
+    pub fn beside(&self, probe: &Probe, family: Family) -> Probe {
+        Probe { listeners: self.listeners(family).clone(), labels: probe.labels.clone() }
+    }
+
     /// The word for `text`, the same for each caller; kept while it is in use.
     pub fn label(&self, text: &str) -> Label {
         let mut words = lock(&self.0.labels);

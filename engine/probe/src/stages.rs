@@ -17,37 +17,35 @@ use world::stages::{Course, Open, Stage};
 /// What is no wait: work for the request, and work for others that the loop does first.
 pub const WORK: &str = "work";
 
-/// A request that is timed, and what it waits in above the engine, if anything.
+/// A request that is timed, and what it waits in above the engine, if anything. As large as a pointer, so that requests that
+/// are not timed have little room for it.
 #[derive(Debug)]
-pub struct Timed {
-    course: Course,
-    open: Option<Open>,
-}
+pub struct Timed(Box<(Course, Option<Open>)>);
 
 impl Timed {
     /// A request that began at `began`, if `probe` is asked for stages.
     pub fn begin(probe: &Probe, began: Instant) -> Option<Timed> {
-        probe.is_open().then(|| Timed { course: Course::of_request(began), open: None })
+        probe.is_open().then(|| Timed(Box::new((Course::of_request(began), None))))
     }
 
     pub fn course(&self) -> &Course {
-        &self.course
+        &self.0.0
     }
 
     /// It waits in `stage` from now on, whatever it waited in before.
     pub fn waits(&mut self, stage: Stage) {
-        self.open = Some(self.course.open(stage));
+        self.0.1 = Some(self.0.0.open(stage));
     }
 
     /// It waits in nothing that is known here.
     pub fn works(&mut self) {
-        self.open = None;
+        self.0.1 = None;
     }
 
     /// Tells what the stages took of `event`, which ended at `ended`.
     pub fn tell(self, probe: &Probe, event: Event<'_>, ended: Instant) {
         let mut left = event.latency;
-        for (stage, spent) in self.course.spent(ended) {
+        for (stage, spent) in self.0.0.spent(ended) {
             let spent = spent.min(left);
             left -= spent;
             probe.tell(|| Event { kind: stage.name(), spent, ..event });

@@ -67,12 +67,14 @@ impl Session {
         let from = from(&client);
         let mut labels = probe::labels_of(opened.volume.dataset(), true);
         labels.extend([(Breakdown::Client, from.as_str()), (Breakdown::Share, &opened.name)]);
-        let io = Arc::new(Io::new(hub.probe(Family::Nbd, &labels)));
+        let requests = hub.probe(Family::Nbd, &labels);
+        let stages = hub.beside(&requests, Family::NbdStages);
+        let io = Arc::new(Io::new(requests));
         began(&opened.name, &io);
         // The hold lives until the last request is done, whatever made the transmission end.
         let _hold = opened.hold;
         let link = Link { stream: line.stream(), lease, vitals };
-        let journal = Journal::new(io, hub.probe(Family::NbdStages, &labels));
+        let journal = Journal::new(io, stages);
         Box::pin(Transmission::new(link, opened.volume, opened.terms, opened.inbox, journal, &config)).await
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct UnitsSeen {
     paths: BTreeMap<Lun, Arc<Path>>,
     place: Place,
     /// Where commands to each unit are told.
-    probes: BTreeMap<Lun, Probes>,
+    probes: BTreeMap<Lun, Box<Probes>>,
 }
 
 /// The initiator, target and unit of the commands, for statistics.
@@ -39,8 +39,9 @@ impl Place {
             (Breakdown::Client, self.client.as_str()),
             (Breakdown::Target, self.target.as_str()),
         ]);
-        let probe = |family| self.hub.probe(family, &labels);
-        Probes { commands: probe(Family::Iscsi), stages: probe(Family::IscsiStages) }
+        let commands = self.hub.probe(Family::Iscsi, &labels);
+        let stages = self.hub.beside(&commands, Family::IscsiStages);
+        Probes { commands, stages }
     }
 }
 
@@ -58,12 +59,12 @@ impl UnitsSeen {
 
     /// Only now, since a unit may have been taken over by another dataset, or renamed.
     fn find_places(&mut self) {
-        let probes = |path: &Arc<Path>| self.place.probes(path.device().unit().dataset());
+        let probes = |path: &Arc<Path>| Box::new(self.place.probes(path.device().unit().dataset()));
         self.probes = self.paths.iter().map(|(lun, path)| (*lun, probes(path))).collect();
     }
 
     pub fn probes(&self, lun: Lun) -> Option<&Probes> {
-        self.probes.get(&lun)
+        self.probes.get(&lun).map(Box::as_ref)
     }
 
     fn attach(&self, device: &Arc<Device>) -> Arc<Path> {
