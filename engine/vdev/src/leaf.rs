@@ -459,6 +459,10 @@ impl Leaf {
     }
 
     pub(crate) fn set_health(&self, health: Health) {
+        if !health.state.is_usable() {
+            // A resilver under way passes it by from now on: also when it comes back before the end, it has not all.
+            self.missing.failed();
+        }
         self.lock().health = health;
     }
 

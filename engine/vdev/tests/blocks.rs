@@ -275,6 +275,28 @@ fn a_disk_that_fails_for_good_is_given_up_when_others_have_its_data() {
     });
 }
 
+/// What no write met with, a resilver that is under way must know of all the same: it did not see what the device missed.
+#[test]
+fn a_disk_that_was_given_up_for_its_reads_and_came_back_has_been_passed_by() {
+    let disks = disks(3);
+    let failing = disks.clone();
+    run(&disks, 11, async move {
+        let tree = create(Layout::Raidz { parity: 1 }, 3, 9).await;
+        let blocks = Blocks::write(&top(&tree), &mut Rng::new(5), 50).await;
+        top(&tree).flush().await.unwrap();
+        let leaf = tree.leaves()[1].clone();
+        let before = leaf.missing().failures();
+        let mute = Fault { read_errors_ppm: 1_000_000, ..Fault::default() };
+        failing.get("/d/1").unwrap().set_fault(mute);
+        blocks.read(&top(&tree)).await;
+        world::sleep(std::time::Duration::from_secs(1)).await;
+        assert!(!leaf.is_usable());
+        failing.get("/d/1").unwrap().set_fault(Fault::default());
+        assert_eq!(tree.clear(POOL, None).await.unwrap().len(), 0);
+        assert!(leaf.is_usable() && leaf.missing().failures() > before);
+    });
+}
+
 #[test]
 fn a_full_host_is_told_to_the_caller_and_not_blamed_on_the_device() {
     let disks = disks(1);
