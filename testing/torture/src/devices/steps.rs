@@ -251,8 +251,10 @@ impl Run {
         let kind = self.rng.below(7);
         let Some(disk) = self.disks.get(&path) else { return };
         let lies = kind == 6;
-        if tree.is_required(leaf.guid()) || !leaf.is_usable() || lies && stands_in(&tree.spec(), leaf.guid())
-        {
+        // What is written to it tells nothing of these.
+        let is_seen_by_reads_alone = matches!(kind, 3 | 5 | 6);
+        let is_shared = is_seen_by_reads_alone && stands_in(&tree.spec(), leaf.guid());
+        if tree.is_required(leaf.guid()) || !leaf.is_usable() || is_shared {
             return;
         }
         let (all, none) = (1_000_000, Fault::default());
@@ -334,8 +336,8 @@ impl Run {
 }
 
 /// Whether the leaf shares its place with another device that the pool lets go when this one is whole: in a replacement, or
-/// with a spare. What it has then lost in silence is nowhere else, and no resilver that does not read back what it has
-/// written could know: OpenZFS loses it, too.
+/// with a spare. What it has then lost in silence, or does not give back, is nowhere else, and no resilver that does not read
+/// back what it has written could know: OpenZFS lets the other go, too.
 fn stands_in(spec: &Spec, leaf: Guid) -> bool {
     let is_shared = |group: &Spec| matches!(group.vdev_type, VdevType::Replacing | VdevType::Spare);
     spec.parent_of(leaf).is_some_and(is_shared)
