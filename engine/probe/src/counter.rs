@@ -297,17 +297,20 @@ impl Counter {
         }))
     }
 
+    /// It needs to know of which file an event is.
+    pub fn is_of_files(&self) -> bool {
+        self.by == By::Words(Field::File) || self.words.iter().any(|word| word.field == Field::File)
+    }
+
     /// What rows must count for it; `None` of what they cannot.
     pub fn column(&self) -> Option<Column> {
-        // Files are too many to have a row each.
-        let is_of_file =
-            self.by == By::Words(Field::File) || self.words.iter().any(|word| word.field == Field::File);
         let by = match self.by {
             By::Buckets(scale, field) => Some((scale, field)),
             By::Whole | By::Op | By::Words(_) => None,
             By::Offset => return None,
         };
-        (!is_of_file).then(|| Column { by, measure: self.measure, ranges: self.ranges.clone() })
+        // Files are too many to have a row each.
+        (!self.is_of_files()).then(|| Column { by, measure: self.measure, ranges: self.ranges.clone() })
     }
 
     /// Has it look at a thread's rows, from this cell of each on.

@@ -11,6 +11,11 @@ use std::time::Duration;
 pub struct Label(pub(crate) Arc<str>);
 
 impl Label {
+    /// A word of its own. Where the same one comes up in many places, [`crate::Hub::label`] has it once.
+    pub fn new(text: &str) -> Label {
+        Label(text.into())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -89,6 +94,7 @@ pub struct Event<'a> {
     pub failed: bool,
     /// How many shared it.
     pub writers: u64,
+    /// To be found out only where [`crate::Probe::wants_files`].
     pub file: Option<&'a Label>,
 }
 

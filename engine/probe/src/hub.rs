@@ -21,8 +21,8 @@ use crate::source::{Asked, Source, Sources};
 use crate::statistics::{Family, Statistic, Taken};
 use std::cell::RefCell;
 use std::fmt;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, Weak};
 use units::{HashSet, Result};
 
@@ -30,6 +30,8 @@ use units::{HashSet, Result};
 struct Listeners {
     /// 0 while there are none; otherwise another number after each change.
     epoch: AtomicU64,
+    /// One of them tells files apart.
+    wants_files: AtomicBool,
     state: Mutex<ListenerState>,
 }
 
@@ -41,13 +43,15 @@ struct ListenerState {
 
 impl Listeners {
     fn new() -> Arc<Listeners> {
-        Arc::new(Listeners { epoch: AtomicU64::new(0), state: Mutex::default() })
+        let (epoch, wants_files) = (AtomicU64::new(0), AtomicBool::new(false));
+        Arc::new(Listeners { epoch, wants_files, state: Mutex::default() })
     }
 
     fn change(&self, change: impl FnOnce(&mut Vec<Arc<Counter>>)) {
         let mut state = lock(&self.state);
         change(&mut state.open);
         state.changes += 1;
+        self.wants_files.store(state.open.iter().any(|counter| counter.is_of_files()), Relaxed);
         self.epoch.store(if state.open.is_empty() { 0 } else { state.changes }, Relaxed);
     }
 }
@@ -248,6 +252,12 @@ impl Probe {
     #[inline]
     pub fn is_open(&self) -> bool {
         self.listeners.epoch.load(Relaxed) != 0
+    }
+
+    /// Whether anything that is open here tells files apart, so that events should say of which they are.
+    #[inline]
+    pub fn wants_files(&self) -> bool {
+        self.listeners.wants_files.load(Relaxed)
     }
 
     /// Tells an event, which is made only when something counts it. Never waits.

@@ -165,8 +165,8 @@ const NBD: &[Breakdown] = &[Op, Client, Share, Project, Dataset, Pool, Size, Lat
 const ISCSI_STAGES: &[Breakdown] =
     &[Stage, Op, Client, Target, Lun, Project, Dataset, Pool, Size, Latency, Offset];
 const NBD_STAGES: &[Breakdown] = &[Stage, Op, Client, Share, Project, Dataset, Pool, Size, Latency, Offset];
-const FS_STAGES: &[Breakdown] = &[Stage, Op, Share, Project, Dataset, Pool, Size, Latency, Offset];
-const FS: &[Breakdown] = &[Op, Share, Project, Dataset, Pool, Size, Latency, Offset];
+const FS_STAGES: &[Breakdown] = &[Stage, Op, Share, Project, Dataset, Pool, File, Size, Latency, Offset];
+const FS: &[Breakdown] = &[Op, Share, Project, Dataset, Pool, File, Size, Latency, Offset];
 const DISK: &[Breakdown] = &[Op, Class, Disk, Pool, Size, Latency, Offset];
 const ZFS: &[Breakdown] = &[Op, Class, Pool, Size, Latency, Offset];
 
@@ -213,7 +213,7 @@ static STATISTICS: &[Statistic] = &[
         OPS,
         Cost::Medium,
         FS,
-        "Requests to mounted file systems that were answered.",
+        "Requests to mounted file systems that were answered; one about a name counts for the directory that it is in.",
     ),
     told(
         ("fs.bytes", "Protocol", "File system bytes"),

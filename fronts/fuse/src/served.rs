@@ -27,7 +27,7 @@ use crate::mount::Options;
 use crate::nodes::{CONTROL, Nodes, ROOT, SNAPSHOTS, number, parts};
 use control::Trees;
 use fuser::{Errno, FileAttr, Notifier};
-use probe::{Family, Probe};
+use probe::{Family, Label, Probe};
 use std::sync::{Arc, OnceLock};
 use units::ObjectId;
 use world::Pending;
@@ -168,11 +168,11 @@ impl Served {
         Ok(crate::attr::file_attr(self.number(file), &stat))
     }
 
-    /// The attributes of a file that the kernel is told of.
-    async fn told(&self, file: &File) -> Result<(FileAttr, u64)> {
+    /// The attributes of a file that the kernel is told of, which it asked for by this name of a directory if by any.
+    async fn told(&self, file: &File, name: Option<(u64, &[u8])>) -> Result<(FileAttr, u64)> {
         let attr = self.attr(file).await?;
         if attr.ino.0 != ROOT {
-            self.nodes.tell(attr.ino.0, &file.node);
+            self.nodes.tell(attr.ino.0, &file.node, name);
         }
         Ok((attr, file.node.generation()))
     }
@@ -180,6 +180,12 @@ impl Served {
     /// What stands for a name that is not there.
     pub fn nothing(&self) -> FileAttr {
         crate::attr::made_up_directory(0, self.made)
+    }
+
+    /// What statistics call a file, if any tell files apart.
+    pub fn called(&self, number: u64) -> Option<Label> {
+        let is_wanted = self.probe.wants_files() || self.stages.wants_files();
+        is_wanted.then(|| self.nodes.label(self.fs.name(), number))
     }
 
     /// It was read just now.

@@ -71,8 +71,9 @@ impl Session {
         Session { served, loops, ended, opens_itself: false, lists_itself: false }
     }
 
-    /// Answers a request by `work`, which says how many bytes it moved, and tells it.
-    fn run<F>(&self, (op, offset): (Op, u64), work: impl FnOnce(Arc<Served>) -> F)
+    /// Answers a request by `work`, which says how many bytes it moved, and tells it: what was done, to which file or in which
+    /// directory, from which byte on.
+    fn run<F>(&self, (op, number, offset): (Op, INodeNo, u64), work: impl FnOnce(Arc<Served>) -> F)
     where
         F: Future<Output: Moved> + Send + 'static,
     {
@@ -82,12 +83,14 @@ impl Session {
                 work.await;
                 return;
             }
+            let file = served.called(number.0);
             let began = world::now();
             let timed = Timed::begin(&served.stages, began);
             let bytes = run_if(timed.as_ref().map(|timed| timed.course().clone()), work).await.bytes();
             let ended = world::now();
             let latency = ended.since(began);
-            let event = probe::Event { op, offset, bytes, latency, ..Default::default() };
+            let file = file.as_ref();
+            let event = probe::Event { op, offset, bytes, latency, file, ..Default::default() };
             served.probe.tell(|| event);
             if let Some(timed) = timed {
                 timed.tell(&served.stages, event, ended);
@@ -178,7 +181,7 @@ impl Filesystem for Session {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = bytes(name);
-        self.run((Op::Lookup, 0), |fs| async move {
+        self.run((Op::Lookup, parent, 0), |fs| async move {
             match fs.lookup(parent.0, &name).await {
                 Ok(Some(found)) => entry(reply, Ok(found)),
                 // The kernel remembers number 0 as a name that is not there.
@@ -189,11 +192,11 @@ impl Filesystem for Session {
     }
 
     fn forget(&self, _: &Request, number: INodeNo, count: u64) {
-        self.run((Op::Forget, 0), |fs| async move { fs.forget(number.0, count).await });
+        self.run((Op::Forget, number, 0), |fs| async move { fs.forget(number.0, count).await });
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        self.run((Op::GetAttr, 0), |fs| async move {
+        self.run((Op::GetAttr, number, 0), |fs| async move {
             match fs.get_attr(number.0).await {
                 Ok(attr) => reply.attr(&BELIEVED, &attr),
                 Err(e) => reply.error(e),
@@ -220,7 +223,7 @@ impl Filesystem for Session {
         reply: ReplyAttr,
     ) {
         let asker = asker(request);
-        self.run((Op::SetAttr, 0), |fs| async move {
+        self.run((Op::SetAttr, number, 0), |fs| async move {
             let (atime, mtime) = (atime.map(time), mtime.map(time));
             let setting = Setting { mode, uid, gid, size, atime, mtime };
             match fs.set_attr(asker, number.0, setting).await {
@@ -231,7 +234,7 @@ impl Filesystem for Session {
     }
 
     fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
-        self.run((Op::ReadLink, 0), |fs| async move {
+        self.run((Op::ReadLink, number, 0), |fs| async move {
             match fs.read_link(number.0).await {
                 Ok(target) => reply.data(&target),
                 Err(e) => reply.error(e),
@@ -250,7 +253,7 @@ impl Filesystem for Session {
         reply: ReplyEntry,
     ) {
         let (asker, name) = (asker(request), bytes(name));
-        self.run((Op::Mknod, 0), |fs| async move {
+        self.run((Op::Mknod, parent, 0), |fs| async move {
             match New::node(mode, umask, rdev) {
                 Ok(new) => entry(reply, fs.make(asker, parent.0, &name, new).await),
                 Err(e) => reply.error(e),
@@ -269,33 +272,30 @@ impl Filesystem for Session {
     ) {
         let (asker, name) = (asker(request), bytes(name));
         let new = New { kind: FileKind::Directory, ..New::file(mode, umask) };
-        self.run(
-            (Op::Mkdir, 0),
-            |fs| async move { entry(reply, fs.make(asker, parent.0, &name, new).await) },
-        );
+        self.run((Op::Mkdir, parent, 0), |fs| async move {
+            entry(reply, fs.make(asker, parent.0, &name, new).await)
+        });
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = bytes(name);
-        self.run((Op::Unlink, 0), |fs| async move { empty(reply, fs.unlink(parent.0, &name).await) });
+        self.run((Op::Unlink, parent, 0), |fs| async move { empty(reply, fs.unlink(parent.0, &name).await) });
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = bytes(name);
-        self.run(
-            (Op::Rmdir, 0),
-            |fs| async move { empty(reply, fs.remove_directory(parent.0, &name).await) },
-        );
+        self.run((Op::Rmdir, parent, 0), |fs| async move {
+            empty(reply, fs.remove_directory(parent.0, &name).await)
+        });
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let (asker, name) = (asker(request), bytes(name));
         let target = bytes(target.as_os_str());
         let new = New { kind: FileKind::Symlink, target, ..New::file(0o777, 0) };
-        self.run(
-            (Op::Symlink, 0),
-            |fs| async move { entry(reply, fs.make(asker, parent.0, &name, new).await) },
-        );
+        self.run((Op::Symlink, parent, 0), |fs| async move {
+            entry(reply, fs.make(asker, parent.0, &name, new).await)
+        });
     }
 
     fn rename(
@@ -309,14 +309,16 @@ impl Filesystem for Session {
         reply: ReplyEmpty,
     ) {
         let (asker, name, new_name) = (asker(request), bytes(name), bytes(new_name));
-        self.run((Op::Rename, 0), |fs| async move {
+        self.run((Op::Rename, parent, 0), |fs| async move {
             empty(reply, fs.rename(asker, (parent.0, &name), (to.0, &new_name), flags).await);
         });
     }
 
     fn link(&self, _: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = bytes(name);
-        self.run((Op::Link, 0), |fs| async move { entry(reply, fs.link(number.0, parent.0, &name).await) });
+        self.run((Op::Link, parent, 0), |fs| async move {
+            entry(reply, fs.link(number.0, parent.0, &name).await)
+        });
     }
 
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
@@ -350,7 +352,7 @@ impl Filesystem for Session {
             return reply.error(Errno::ENOSYS);
         }
         let (asker, name) = (asker(request), bytes(name));
-        self.run((Op::Create, 0), |fs| async move {
+        self.run((Op::Create, parent, 0), |fs| async move {
             match fs.make(asker, parent.0, &name, New::file(mode, umask)).await {
                 Ok((attr, generation)) => {
                     let (handle, flags) = (FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
@@ -375,7 +377,7 @@ impl Filesystem for Session {
         let has = |flag: OFlags| flags.0 & flag.bits() as i32 != 0;
         let (may_be_short, counts) = (has(OFlags::DIRECT), !has(OFlags::NOATIME));
         let how = Reading { may_be_short, counts };
-        self.run((Op::Read, offset), |fs| async move {
+        self.run((Op::Read, number, offset), |fs| async move {
             match fs.read(number.0, offset, size, how).await {
                 Ok(data) => {
                     reply.data(&data);
@@ -407,7 +409,7 @@ impl Filesystem for Session {
             asker: asker(request),
             drops_rights: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
         };
-        self.run((Op::Write, offset), |fs| async move {
+        self.run((Op::Write, number, offset), |fs| async move {
             match fs.write(number.0, offset, parts, how).await {
                 Ok(()) => {
                     reply.written(len);
@@ -427,15 +429,15 @@ impl Filesystem for Session {
     }
 
     fn fsync(&self, _: &Request, number: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.run((Op::Fsync, 0), |fs| async move { empty(reply, fs.sync_file(number.0).await) });
+        self.run((Op::Fsync, number, 0), |fs| async move { empty(reply, fs.sync_file(number.0).await) });
     }
 
     fn fsyncdir(&self, _: &Request, number: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.run((Op::Fsync, 0), |fs| async move { empty(reply, fs.sync_file(number.0).await) });
+        self.run((Op::Fsync, number, 0), |fs| async move { empty(reply, fs.sync_file(number.0).await) });
     }
 
     fn readdir(&self, _: &Request, number: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        self.run((Op::ReadDir, 0), |fs| async move {
+        self.run((Op::ReadDir, number, 0), |fs| async move {
             let mut at = offset;
             loop {
                 let listed = match fs.list(number.0, at, NAMES_AT_ONCE).await {
@@ -464,7 +466,7 @@ impl Filesystem for Session {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        self.run((Op::ReadDir, 0), |fs| async move {
+        self.run((Op::ReadDir, number, 0), |fs| async move {
             let listed = match fs.list(number.0, offset, NAMES_AT_ONCE).await {
                 Ok(listed) => listed,
                 Err(e) => return reply.error(e),
@@ -485,8 +487,8 @@ impl Filesystem for Session {
         });
     }
 
-    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        self.run((Op::StatFs, 0), |fs| async move {
+    fn statfs(&self, _: &Request, number: INodeNo, reply: ReplyStatfs) {
+        self.run((Op::StatFs, number, 0), |fs| async move {
             match fs.space().await {
                 Ok(space) => {
                     let free = space.available / 512;
@@ -510,7 +512,7 @@ impl Filesystem for Session {
         reply: ReplyEmpty,
     ) {
         let (asker, name, value) = (asker(request), bytes(name), value.to_vec());
-        self.run((Op::SetXattr, 0), |fs| async move {
+        self.run((Op::SetXattr, number, 0), |fs| async move {
             let set = fs.set_xattr(number.0, &name, &value, flags).await;
             let set = match set {
                 Ok(()) => fs.check_group_right(asker, number.0, &name).await,
@@ -522,25 +524,23 @@ impl Filesystem for Session {
 
     fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let name = bytes(name);
-        self.run(
-            (Op::GetXattr, 0),
-            |fs| async move { xattr(reply, size, fs.get_xattr(number.0, &name).await) },
-        );
+        self.run((Op::GetXattr, number, 0), |fs| async move {
+            xattr(reply, size, fs.get_xattr(number.0, &name).await)
+        });
     }
 
     fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
         let asker = asker(request);
-        self.run((Op::ListXattr, 0), |fs| async move {
+        self.run((Op::ListXattr, number, 0), |fs| async move {
             xattr(reply, size, fs.list_xattrs(asker, number.0).await)
         });
     }
 
     fn removexattr(&self, _: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = bytes(name);
-        self.run(
-            (Op::RemoveXattr, 0),
-            |fs| async move { empty(reply, fs.remove_xattr(number.0, &name).await) },
-        );
+        self.run((Op::RemoveXattr, number, 0), |fs| async move {
+            empty(reply, fs.remove_xattr(number.0, &name).await)
+        });
     }
 
     fn fallocate(
@@ -554,7 +554,7 @@ impl Filesystem for Session {
         reply: ReplyEmpty,
     ) {
         let asker = asker(request);
-        self.run((Op::Fallocate, offset), |fs| async move {
+        self.run((Op::Fallocate, number, offset), |fs| async move {
             empty(reply, fs.allocate(asker, number.0, offset, len, mode).await)
         });
     }
@@ -568,7 +568,7 @@ impl Filesystem for Session {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        self.run((Op::Lseek, 0), |fs| async move {
+        self.run((Op::Lseek, number, 0), |fs| async move {
             match fs.seek(number.0, offset, whence).await {
                 Ok(at) => reply.offset(at),
                 Err(e) => reply.error(e),
@@ -590,7 +590,7 @@ impl Filesystem for Session {
         reply: ReplyWrite,
     ) {
         let asker = asker(request);
-        self.run((Op::CopyRange, to_offset), |fs| async move {
+        self.run((Op::CopyRange, to, to_offset), |fs| async move {
             if !flags.is_empty() {
                 return reply.error(Errno::EINVAL);
             }

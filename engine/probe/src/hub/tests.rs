@@ -76,6 +76,27 @@ fn a_word_that_is_not_there_is_a_dash() {
 
 /// A million clients: a thousand are named, the rest is one part; and a name that is told all the time comes to be among
 /// the named although it came late.
+/// A path costs something to find out.
+#[test]
+fn of_which_file_an_event_is_need_be_known_only_where_it_is_asked() {
+    let hub = Hub::new();
+    let (files, disks) = (hub.probe(Family::Fs, &[]), hub.probe(Family::Disk, &[]));
+    let _sum = open(&hub, "fs.ops[op]");
+    assert!(files.is_open() && !files.wants_files());
+    let by_file = open(&hub, "fs.bytes[file]");
+    assert!(files.wants_files() && !disks.wants_files());
+    let label = Label::new("tank/a:/b");
+    files.tell(|| Event { bytes: 5, file: Some(&label), ..Event::default() });
+    // Equal words are one value, however often they were made.
+    files.tell(|| Event { bytes: 6, file: Some(&Label::new("tank/a:/b")), ..Event::default() });
+    files.tell(|| Event { bytes: 7, ..Event::default() });
+    assert_eq!(parts(&by_file.take()), BTreeMap::from([("tank/a:/b".into(), 11), ("-".into(), 7)]));
+    drop(by_file);
+    assert!(!files.wants_files());
+    let _of_one = open(&hub, "fs.ops[file=tank/a:/b]");
+    assert!(files.wants_files(), "a filter needs it, too");
+}
+
 #[test]
 fn a_million_words_are_bounded_and_the_sum_agrees() {
     let hub = Hub::new();

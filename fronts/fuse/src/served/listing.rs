@@ -111,7 +111,7 @@ impl Served {
         match parent.node.file_system().object(object).await {
             Ok(node) => {
                 let file = File { tree: parent.tree, node };
-                match self.told(&file).await {
+                match self.told(&file, Some((directory, &listed.name))).await {
                     Ok((attr, generation)) => (attr, generation, true),
                     Err(_) => unknown(Some(file.node.kind())),
                 }

@@ -3,7 +3,7 @@
 use super::{File, Place, Served};
 use crate::attr::{decode_device, kind_of, made_up_directory};
 use crate::errno::{Result, errno, errno_if_large};
-use crate::nodes::{CONTROL, SNAPSHOTS};
+use crate::nodes::{CONTROL, SNAPSHOTS, number};
 use fuser::{Errno, FileAttr, RenameFlags};
 use zpl::{FileKind, NewFile, Renaming};
 
@@ -73,15 +73,15 @@ impl Served {
     }
 
     /// The file under a name, and its generation; `None` when there is none, which the kernel may remember.
-    pub async fn lookup(&self, parent: u64, name: &[u8]) -> Result<Option<(FileAttr, u64)>> {
+    pub async fn lookup(&self, directory: u64, name: &[u8]) -> Result<Option<(FileAttr, u64)>> {
         check_name(name)?;
-        match self.place(parent).await? {
+        match self.place(directory).await? {
             Place::Control => Ok(match name {
                 SNAPSHOTS_NAME => Some((made_up_directory(SNAPSHOTS, self.made), 0)),
                 _ => None,
             }),
             Place::Snapshots => match self.snapshot_root(name).await? {
-                Some(file) => self.told(&file).await.map(Some),
+                Some(file) => self.told(&file, Some((directory, name))).await.map(Some),
                 None => Ok(None),
             },
             Place::File(parent) if self.is_root(&parent) && name == CONTROL_NAME => {
@@ -108,7 +108,8 @@ impl Served {
                     },
                 };
                 let file = File { tree: parent.tree, node };
-                let told = self.told(&file).await;
+                let own = (!matches!(name, b"." | b"..")).then_some((directory, name));
+                let told = self.told(&file, own).await;
                 if told.is_err() {
                     self.let_go(file.node).await;
                 }
@@ -119,6 +120,7 @@ impl Served {
 
     /// Makes a file; what it is given of group and rights depends on the directory.
     pub async fn make(&self, asker: Asker, parent: u64, name: &[u8], new: New) -> Result<(FileAttr, u64)> {
+        let directory = parent;
         let parent = self.file(parent).await?;
         self.check_free(&parent, name)?;
         let is_link = new.kind == FileKind::Symlink;
@@ -132,10 +134,11 @@ impl Served {
             ..NewFile::new(new.kind, 0)
         };
         let node = parent.node.create(name, &file).await.map_err(|e| errno(&e))?;
-        self.told(&File { tree: parent.tree, node }).await
+        self.told(&File { tree: parent.tree, node }, Some((directory, name))).await
     }
 
     pub async fn link(&self, number: u64, parent: u64, name: &[u8]) -> Result<(FileAttr, u64)> {
+        let directory = parent;
         let (file, parent) = (self.file(number).await?, self.file(parent).await?);
         self.check_free(&parent, name)?;
         if file.tree != parent.tree {
@@ -147,7 +150,7 @@ impl Served {
             Some(zpl::Refusal::Stale) => Errno::ENOENT,
             _ => errno_if_large(Errno::EMLINK)(e),
         })?;
-        self.told(&file).await
+        self.told(&file, Some((directory, name))).await
     }
 
     pub async fn unlink(&self, parent: u64, name: &[u8]) -> Result<()> {
@@ -188,7 +191,20 @@ impl Served {
         if source.tree != target.tree {
             return Err(Errno::EXDEV);
         }
-        source.node.rename(from.1, &target.node, to.1, how).await.map_err(|e| errno(&e))
+        source.node.rename(from.1, &target.node, to.1, how).await.map_err(|e| errno(&e))?;
+        self.note_name(&target, to).await;
+        if how == Renaming::Exchange {
+            self.note_name(&source, from).await;
+        }
+        Ok(())
+    }
+
+    /// A name stands for another file since just now. Without it statistics call that file as before, and nothing else
+    /// is wrong.
+    async fn note_name(&self, directory: &File, (parent, name): (u64, &[u8])) {
+        if let Ok(Some((object, _))) = directory.node.entry(name).await {
+            self.nodes.renamed(number(directory.tree, object.0), parent, name);
+        }
     }
 
     pub async fn read_link(&self, number: u64) -> Result<Vec<u8>> {

@@ -5,6 +5,7 @@ use fuse::{Dataset, Mount, Options, Space};
 use interop::Scratch;
 use interop::harness::{Need, ROOT};
 use pool::{Content, CreateOptions, Host, OpenOptions, Pool};
+use probe::{Breakdown, Family, Hub, Probe};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
@@ -17,13 +18,15 @@ use zpl::FileSystem;
 pub const FUSE: Need = Need::Other("/dev/fuse", || Path::new("/dev/fuse").exists());
 pub const NEEDS: [Need; 2] = [FUSE, ROOT];
 const SIZE: u64 = 1 << 30;
-const DATASET: &str = "tank/files";
+pub const DATASET: &str = "tank/files";
 
 /// The engine runs on threads of its own; the test is a client as any other.
 pub struct Bench {
     scratch: Scratch,
     orders: Sender<Order>,
     engine: Option<JoinHandle<()>>,
+    /// Where requests are told.
+    pub hub: Hub,
 }
 
 enum Order {
@@ -48,6 +51,8 @@ impl Bench {
         rustix::fs::ftruncate(File::create(&device).unwrap(), size).unwrap();
         let (orders, taken) = channel();
         let (at, begun) = (scratch.join("mnt"), channel());
+        let hub = Hub::new();
+        let told = hub.clone();
         let engine = std::thread::spawn(move || {
             linux::block_on(async move {
                 let taken = Arc::new(Mutex::new(taken));
@@ -57,7 +62,7 @@ impl Bench {
                 let open = async |pool: &Pool| {
                     let options = wanted.clone();
                     let fs = pool.open_file_system_for_writing(DATASET).await.unwrap();
-                    fuse::mount(fs, Arc::new(Facts(pool.clone())), &at, options).await.unwrap()
+                    fuse::mount(fs, Arc::new(Facts(pool.clone(), told.clone())), &at, options).await.unwrap()
                 };
                 let mut mount: Option<Mount> = Some(open(&pool).await);
                 let mut has_left = false;
@@ -101,7 +106,7 @@ impl Bench {
             });
         });
         begun.1.recv().expect("the file system could be mounted");
-        Bench { scratch, orders, engine: Some(engine) }
+        Bench { scratch, orders, engine: Some(engine), hub }
     }
 
     /// Where it is mounted, and beside it a directory of the machine.
@@ -195,7 +200,7 @@ async fn again(device: &Path) -> Pool {
     pool::open(&found[0], options).await.unwrap()
 }
 
-struct Facts(Pool);
+struct Facts(Pool, Hub);
 
 impl Dataset for Facts {
     fn space(&self) -> Pending<units::Result<Space>> {
@@ -218,5 +223,9 @@ impl Dataset for Facts {
     fn open_snapshot(&self, name: &str) -> Pending<units::Result<FileSystem>> {
         let (pool, name) = (self.0.clone(), format!("{DATASET}@{name}"));
         Box::pin(async move { pool.open_file_system(&name).await })
+    }
+
+    fn probe(&self, family: Family) -> Probe {
+        self.1.probe(family, &[(Breakdown::Dataset, DATASET)])
     }
 }

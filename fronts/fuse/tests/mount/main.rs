@@ -5,12 +5,14 @@
 //!   calls      what programs ask for by system calls: holes, locks, names that are gone, limits
 //!   model      data and holes at random, against a file in memory
 //!   leaving    killed clients; unmounting what is in use
+//!   called     what statistics call a file, whatever becomes of its name
 //!   trouble    a full pool, damaged blocks; mappings, appending side by side
 //! ```
 
 #![allow(clippy::unwrap_used)]
 
 mod bench;
+mod called;
 mod calls;
 mod leaving;
 mod model;
@@ -20,6 +22,13 @@ mod trouble;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let trials = [tools::trials(), calls::trials(), model::trials(), leaving::trials(), trouble::trials()];
+    let trials = [
+        tools::trials(),
+        calls::trials(),
+        called::trials(),
+        model::trials(),
+        leaving::trials(),
+        trouble::trials(),
+    ];
     interop::harness::main(trials.into_iter().flatten().collect())
 }
