@@ -3,6 +3,7 @@
 //
 //   axis "tick", "change" ──▶ series.need(view) ──▶ draw, once a frame
 //   list: a click highlights, the menu drills down      picture: hover tells, drag moves in time, wheel with Ctrl zooms
+//   as a hierarchy: a click on a slice, or in the list, goes into what is below it
 
 import { button, fill, h, name, visible } from "./dom.js";
 import { Fault, post } from "./api.js";
@@ -12,6 +13,7 @@ import { labelled } from "./buckets.js";
 import { drawMarks, pointed, sentence } from "./changes.js";
 import { count, inUnit, moment } from "./format.js";
 import { drawHeat, rows } from "./heat.js";
+import { PATHS, drawPie, level } from "./hierarchy.js";
 import { showMenu } from "./menu.js";
 import { colour, theme } from "./palette.js";
 import { only, parse, write } from "./query.js";
@@ -43,6 +45,8 @@ export class Panel extends HTMLElement {
   /** The share of everything that is dropped as outliers. */
   dropped = 0;
   frame = 0;
+  /** @type {string[] | null} where it is in the hierarchy of its values; none: it is drawn over time */
+  place = null;
 
   /**
    * @param {Context} context
@@ -166,7 +170,7 @@ export class Panel extends HTMLElement {
       this.soon();
     });
     canvas.addEventListener("pointerdown", (event) => {
-      if (event.button !== 0) return;
+      if (event.button !== 0 || this.place) return;
       grabbed = event.offsetX;
       canvas.setPointerCapture(event.pointerId);
     });
@@ -186,7 +190,12 @@ export class Panel extends HTMLElement {
     canvas.addEventListener("contextmenu", (event) => {
       event.preventDefault();
       const row = this.heatRow?.(event.offsetY);
-      this.openMenu(row?.key ? row : null, canvas, event);
+      const slice = this.sliceAt?.(event.offsetX, event.offsetY);
+      this.openMenu(slice?.isLeaf ? slice : row?.key ? row : null, canvas, event);
+    });
+    canvas.addEventListener("click", (event) => {
+      const slice = this.sliceAt?.(event.offsetX, event.offsetY);
+      if (slice) this.choose(slice);
     });
     canvas.addEventListener("keydown", (event) => {
       const { from, to } = axis.view();
@@ -247,6 +256,11 @@ export class Panel extends HTMLElement {
     pen.font = "11px system-ui, sans-serif";
     const ranks = ranked(points);
     this.heatRow = undefined;
+    this.sliceAt = undefined;
+    if (this.place) {
+      this.drawHierarchy(pen, { x: 8, y: 8, width: width - 16, height: height - 16 }, ranks, points.length);
+      return;
+    }
     let top = 1;
     let at = nearest(points, view, box);
     pen.textBaseline = "middle";
@@ -304,6 +318,100 @@ export class Panel extends HTMLElement {
     this.drawPointer(pen, box, view, at, colours);
     this.tellMarks(marks, view, box);
     this.drawList(ranks, points);
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} pen
+   * @param {import("./hierarchy.js").Box} box
+   * @param {ReturnType<typeof ranked>} ranks
+   * @param {number} samples
+   */
+  drawHierarchy(pen, box, ranks, samples) {
+    const { dataset, figures, list, place, pointer, tip } = this;
+    if (!figures || !list || !place || !tip) return;
+    const branches = level(ranks, place);
+    const key = (/** @type {import("./hierarchy.js").Branch} */ branch) => [...place, branch.name].join("/");
+    const per = (/** @type {number} */ total) => inUnit(samples > 0 ? total / samples : 0, dataset.unit);
+    const isLit = (/** @type {import("./hierarchy.js").Branch} */ branch) => branch.isLeaf && this.lit.has(branch.key);
+    this.sliceAt = drawPie(pen, box, branches, (branch) => this.colourOf(key(branch)), isLit);
+    const whole = branches.reduce((sum, branch) => sum + branch.total, 0);
+    fill(figures, samples > 0 ? `${per(whole)} on average in this time` : "No samples in this time.");
+    const share = (/** @type {number} */ total) => `${((whole > 0 ? total / whole : 0) * 100).toFixed(1)} %`;
+    const pointed = pointer && this.sliceAt(pointer.x, pointer.y);
+    tip.hidden = !pointed;
+    if (pointed) {
+      fill(tip, visible(pointed.name), `: ${per(pointed.total)}, ${share(pointed.total)}`);
+      tip.style.left = `${Math.min(pointer.x + 12, box.x + box.width - 180)}px`;
+      tip.style.top = `${pointer.y + 14}px`;
+    }
+    const shown = branches.slice(0, LISTED);
+    const wanted = [place.join("/"), ...shown.map(key)].join("\u0000");
+    const isHeld = list.matches(":hover, :focus-within") && list.dataset.place === place.join("/");
+    if (!isHeld && list.dataset.wanted !== wanted) {
+      const up = place.map((name, i) => ({ name, to: place.slice(0, i + 1) }));
+      const way = [{ name: "all", to: [] }, ...up].map(({ name, to }, i) =>
+        button(visible(name), () => this.go(to), {
+          class: "plain",
+          "aria-current": i === place.length ? "location" : undefined,
+        }),
+      );
+      fill(
+        list,
+        h("li", { class: "way" }, way),
+        shown.map((branch) => this.branch(branch, key(branch))),
+      );
+      list.dataset.place = place.join("/");
+      list.dataset.wanted = wanted;
+    }
+    const totals = new Map(shown.map((branch) => [key(branch), branch]));
+    for (const item of /** @type {HTMLElement[]} */ (Array.from(list.children))) {
+      const branch = totals.get(item.dataset.key ?? "");
+      const value = item.querySelector(".value");
+      if (value) fill(value, per(branch?.total ?? 0));
+      const swatch = /** @type {HTMLElement | null} */ (item.querySelector(".swatch"));
+      const isTold = branch && branches.indexOf(branch) < TOLD;
+      if (swatch) swatch.style.background = isTold ? colour(this.colourOf(key(branch))) : "transparent";
+      if (branch?.isLeaf) item.querySelector("button")?.setAttribute("aria-pressed", String(isLit(branch)));
+    }
+  }
+
+  /**
+   * @param {import("./hierarchy.js").Branch} branch
+   * @param {string} key
+   */
+  branch(branch, key) {
+    const choose = button("", () => this.choose(branch), {
+      class: "plain",
+      oncontextmenu: (/** @type {MouseEvent} */ event) => {
+        event.preventDefault();
+        this.openMenu(branch.isLeaf ? branch : null, choose, event);
+      },
+    });
+    const text = branch.isLeaf ? branch.name : `${branch.name} \u25b8`;
+    fill(choose, h("span", { class: "swatch", "aria-hidden": "true" }), name(text), h("span", { class: "value" }));
+    return h("li", { "data-key": key }, choose);
+  }
+
+  /** @param {import("./hierarchy.js").Branch} branch */
+  choose(branch) {
+    if (!branch.isLeaf) return this.go([...(this.place ?? []), branch.name]);
+    if (this.lit.has(branch.key)) this.lit.delete(branch.key);
+    else this.lit.add(branch.key);
+    this.context?.changed();
+    this.soon();
+  }
+
+  /** @param {string[] | null} place */
+  go(place) {
+    this.place = place;
+    if (this.list) {
+      fill(this.list);
+      delete this.list.dataset.place;
+      delete this.list.dataset.wanted;
+    }
+    if (this.marked) fill(this.marked);
+    this.draw();
+    /** @type {HTMLElement | null | undefined} */ (this.list?.querySelector("li:not(.way) button"))?.focus();
   }
 
   /**
@@ -470,6 +578,10 @@ export class Panel extends HTMLElement {
     }
     for (const b of others)
       items.push({ label: `Break down by ${b.title}`, act: open({ ...query, breakdown: b.name }) });
+    if (PATHS.has(query.breakdown ?? "")) {
+      if (this.place) items.push({ label: "Over time", act: () => this.go(null) });
+      else items.push({ label: "As a hierarchy", act: () => this.go([]) });
+    }
     if (query.breakdown) items.push({ label: "Without a breakdown", act: open({ ...query, breakdown: null }) });
     items.push({ label: "Export as CSV", act: () => this.dispatchEvent(new CustomEvent("export", { bubbles: true })) });
     const box = from.getBoundingClientRect();

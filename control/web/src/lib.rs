@@ -66,6 +66,7 @@ static FILES: &[(&str, &[u8])] = files![
     "format.js",
     "guide.js",
     "heat.js",
+    "hierarchy.js",
     "icon.svg",
     "law.js",
     "login.js",

@@ -1,11 +1,14 @@
 //! The web page, as a browser shows it. What is looked for is in `control/web/tests/page.mjs`; `node` runs it with
 //! `playwright-core`, which `cargo xtask check` takes from npm into the target directory.
 
+use crate::files::FUSE;
 use crate::home::Home;
-use interop::harness::{Need, Trial, trial};
+use interop::harness::{Need, ROOT, Trial, trial};
 use interop::{programs, root};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub const NEEDS: [Need; 3] = [
     Need::Program("chromium"),
@@ -49,6 +52,7 @@ pub fn trials() -> Vec<Trial> {
             in_browser("split.mjs", &[words[at], words[at + 2]], &[words[portal]]);
             daemon.end();
         }),
+        trial("files_are_gone_into_as_a_hierarchy", &[&NEEDS[..], &[FUSE, ROOT]].concat(), hierarchy),
         trial("the_page_is_told_of_by_its_command_and_plain_http_stays_on_this_machine", &[], || {
             let home = Home::new();
             assert!(home.fails("page", 1).ends_with("'cenote up' or 'cenote serve' starts one"));
@@ -63,6 +67,59 @@ pub fn trials() -> Vec<Trial> {
             daemon.end();
         }),
     ]
+}
+
+/// Two files of a directory are written, one three times as often as the other, and one beside it.
+fn hierarchy() {
+    let home = Home::new();
+    let (daemon, text) = home.start(
+        "up --http 127.0.0.1:0 --iscsi 127.0.0.1:0 --listen 127.0.0.1:0 --size 1G --volume 64M --log error",
+    );
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let page = words.iter().position(|w| w.starts_with("http://") && w.ends_with('/')).expect(&text);
+    let pools = home.run("zpool list -H -o name");
+    let (pool, at) = (pools.trim(), home.scratch.join("mnt"));
+    home.run(&format!("zfs create -o mountpoint={} {pool}/db", at.display()));
+    home.run(&format!("zfs mount {pool}/db"));
+    std::fs::create_dir(at.join("base")).unwrap();
+    let is_over = AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let open = |name: &str| std::fs::File::create(at.join(name)).unwrap();
+            let (data, redo, log) = (open("base/data"), open("base/redo"), open("log"));
+            while !is_over.load(Ordering::Relaxed) {
+                for (file, times) in [(&data, 6), (&redo, 2), (&log, 1)] {
+                    (0..times).for_each(|i| file.write_all_at(&[7; 4096], i * 4096).unwrap());
+                }
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        });
+        let db = format!("{pool}/db:/base");
+        let way: Vec<&str> = db.split('/').collect();
+        let more = [&["fs.ops[op=write][file]"], &way[..]].concat();
+        // The writer must end also when this fails.
+        let seen =
+            std::panic::catch_unwind(|| in_browser("hierarchy.mjs", &[words[page], words[page + 2]], &more));
+        is_over.store(true, Ordering::Relaxed);
+        seen.unwrap()
+    });
+    let seen: serde_json::Value = serde_json::from_str(seen.trim()).unwrap();
+    let file = |name: &str| format!("{pool}/db:/{name}");
+    assert_eq!(
+        seen["levels"],
+        serde_json::json!([
+            [format!("{pool} \u{25b8}")],
+            ["db: \u{25b8}"],
+            ["base \u{25b8}", "log"],
+            ["data", "redo"]
+        ])
+    );
+    assert!(seen["tip"].as_str().unwrap().starts_with("data: "), "{seen}");
+    assert_eq!(seen["back"], seen["levels"][0]);
+    assert_eq!(seen["flat"], serde_json::json!([file("base/data"), file("base/redo"), file("log")]));
+    assert_eq!(seen["wide"], false, "nothing is scrolled sideways on a phone");
+    home.run("zfs unmount -a");
+    daemon.end();
 }
 
 /// Where `cargo xtask check` puts packages.
