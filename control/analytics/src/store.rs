@@ -122,11 +122,29 @@ impl Store {
     fn try_open(&mut self) -> Result<Found> {
         self.database = None;
         let doing = "open the store of samples";
+        let is_there = std::fs::metadata(&self.path).is_ok_and(|file| file.len() > 0);
+        if is_there {
+            let (database, found) = self.open_at(&self.path, false, doing)?;
+            self.database = Some(database);
+            return Ok(found);
+        }
+        // It gets its name when it is whole: one that was cut short for want of room would be found damaged.
+        self.check_room()?;
+        let next = self.path.with_extension("redb.new");
+        let begun = self.open_at(&next, true, doing).and_then(|begun| {
+            let failed = |e: io::Error| Error::new(Kind::Io, doing).at(self.path.display()).because(e);
+            std::fs::rename(&next, &self.path).map_err(failed).map(|()| begun)
+        });
+        let (database, found) = begun.inspect_err(|_| drop(std::fs::remove_file(&next)))?;
+        self.database = Some(database);
+        Ok(found)
+    }
+
+    fn open_at(&self, at: &Path, anew: bool, doing: &str) -> Result<(Database, Found)> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options
-            .open(&self.path)
-            .map_err(|e| Error::new(Kind::Io, doing).at(self.path.display()).because(e))?;
+        options.read(true).write(true).create(anew).truncate(anew).mode(0o600);
+        let file =
+            options.open(at).map_err(|e| Error::new(Kind::Io, doing).at(self.path.display()).because(e))?;
         let opened = guarded(doing, || {
             let mut builder = Builder::new();
             builder.set_cache_size(CACHE_BYTES);
@@ -160,9 +178,7 @@ impl Store {
             transaction.commit()?;
             Ok((database, found))
         });
-        let (database, found) = opened.map_err(|e| e.at(self.path.display()))?;
-        self.database = Some(database);
-        Ok(found)
+        opened.map_err(|e| e.at(self.path.display()))
     }
 
     fn set_aside(&mut self, seconds: u64, why: &Error) -> Result<String> {
@@ -338,7 +354,11 @@ fn guarded<T>(doing: &str, work: impl FnOnce() -> Result<T, redb::Error>) -> Res
         | redb::Error::RepairAborted
         | redb::Error::UpgradeRequired(_)
         | redb::Error::TableTypeMismatch { .. } => Kind::Corrupt,
-        redb::Error::Io(e) if e.kind() == io::ErrorKind::InvalidData => Kind::Corrupt,
+        redb::Error::Io(e)
+            if matches!(e.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) =>
+        {
+            Kind::Corrupt
+        }
         redb::Error::Io(e) if e.kind() == io::ErrorKind::StorageFull => Kind::NoSpace,
         _ => Kind::Io,
     };

@@ -273,7 +273,7 @@ impl Appliance {
         self.unmount_at_end().await;
         self.0.migrations.cancel(|_| true).await;
         let mut pools = self.0.pools.lock().await;
-        let mut outcome = Ok(());
+        let mut outcome = self.remember_at_end(&pools);
         for (name, entry) in &mut pools.0 {
             if let State::Open(open) = std::mem::replace(&mut entry.state, State::Closed) {
                 let closed = open.pool.close().await;
@@ -290,6 +290,25 @@ impl Appliance {
         kept.map_err(|e| {
             ApiError::new(e.kind().into(), format!("cannot remember which pools are imported: {e}"))
         })
+    }
+
+    /// As [`Appliance::remember`], after a change that is not taken back. `done`: which, for the error.
+    pub(crate) fn remember_done(&self, pools: &Pools, done: &str) -> Result<()> {
+        self.remember(pools).map_err(|e| {
+            let message = format!(
+                "{done}, but the next start does not know it: {}; the next change of pools, or an orderly end, writes it",
+                e.message
+            );
+            ApiError::new(e.kind, message)
+        })
+    }
+
+    /// Writes down what could not be written when pools were changed.
+    fn remember_at_end(&self, pools: &Pools) -> Result<()> {
+        match self.0.config.home.pools() {
+            Ok(kept) if kept != pools.known() => self.remember(pools),
+            _ => Ok(()),
+        }
     }
 
     /// Those named, or all.

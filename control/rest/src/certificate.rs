@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// A chain and its key.
@@ -22,18 +22,19 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Reads `cert.pem` and `key.pem` of `dir`; where neither is there makes them, for these names of the machine.
+    /// Reads `cert.pem` and `key.pem` of `dir`; where the first is not there makes it, for these names of the machine,
+    /// and the key too if need be.
     pub fn load_or_make(dir: &Path, names: &[String]) -> io::Result<Certificate> {
         let (cert, key) = (dir.join("cert.pem"), dir.join("key.pem"));
-        if !cert.exists() && !key.exists() {
+        if !cert.exists() {
             make(dir, &cert, &key, names)?;
         }
         let chain = CertificateDer::pem_slice_iter(&read(&cert)?).collect::<Result<Vec<_>, _>>();
-        let chain = chain.map_err(|e| unusable(&cert, e))?;
+        let chain = chain.map_err(|e| unusable(&cert, not_pem(e)))?;
         if chain.is_empty() {
             return Err(unusable(&cert, "it holds no certificate"));
         }
-        let key = PrivateKeyDer::from_pem_slice(&read(&key)?).map_err(|e| unusable(&key, e))?;
+        let key = PrivateKeyDer::from_pem_slice(&read(&key)?).map_err(|e| unusable(&key, not_pem(e)))?;
         Ok(Certificate { chain, key })
     }
 
@@ -54,18 +55,40 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn unusable(path: &Path, why: impl std::fmt::Display) -> io::Error {
-    io::Error::other(format!("cannot use {}: {why}", path.display()))
+    io::Error::other(format!(
+        "cannot use {}: {why}; without cert.pem and key.pem there, the next start makes a pair",
+        path.display()
+    ))
+}
+
+/// What is wrong with the text of a PEM file, without a word of what it holds.
+fn not_pem(e: pem::Error) -> String {
+    match e {
+        pem::Error::NoItemsFound => "it holds no such thing",
+        pem::Error::MissingSectionEnd { .. } => "it ends in the midst of a section",
+        _ => "it is damaged",
+    }
+    .into()
 }
 
 fn make(dir: &Path, cert: &Path, key: &Path, names: &[String]) -> io::Result<()> {
     let mut params = CertificateParams::new(names.to_vec()).map_err(io::Error::other)?;
     params.distinguished_name.push(DnType::OrganizationName, "Cenote");
     params.distinguished_name.push(DnType::CommonName, names.first().map_or("cenote", String::as_str));
-    let pair = KeyPair::generate().map_err(io::Error::other)?;
-    let signed = params.self_signed(&pair).map_err(io::Error::other)?;
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    // The key first: a certificate without its key would never be completed.
-    write(key, 0o600, &pair.serialize_pem())?;
+    // The key first: a start that was cut short behind it goes on from there, and one whose certificate had no key could not.
+    let pair = match key.exists() {
+        true => {
+            let pair = String::from_utf8(read(key)?).ok().and_then(|text| KeyPair::from_pem(&text).ok());
+            pair.ok_or_else(|| unusable(key, "it holds no private key that can sign"))?
+        }
+        false => {
+            let pair = KeyPair::generate().map_err(io::Error::other)?;
+            write(key, 0o600, &pair.serialize_pem())?;
+            pair
+        }
+    };
+    let signed = params.self_signed(&pair).map_err(io::Error::other)?;
     write(cert, 0o644, &signed.pem())
 }
 
@@ -90,11 +113,25 @@ mod tests {
         let first = Certificate::load_or_make(&dir, &names).unwrap();
         let second = Certificate::load_or_make(&dir, &[]).unwrap();
         assert_eq!(first.chain, second.chain);
+        let second_key = second.key.clone_key();
         second.config().unwrap();
         assert_eq!(fs::metadata(dir.join("key.pem")).unwrap().permissions().mode() & 0o777, 0o600);
         fs::write(dir.join("cert.pem"), "nonsense").unwrap();
         let e = Certificate::load_or_make(&dir, &names).unwrap_err().to_string();
         assert!(e.contains("cert.pem") && e.contains("no certificate"), "{e}");
+        assert!(e.contains("the next start makes a pair"), "{e}");
+        let whole = fs::read_to_string(dir.join("key.pem")).unwrap();
+        fs::remove_file(dir.join("cert.pem")).unwrap();
+        for damaged in [&whole[..whole.len() / 2], "", &whole.replace('M', "!")] {
+            fs::write(dir.join("key.pem"), damaged).unwrap();
+            let e = Certificate::load_or_make(&dir, &names).unwrap_err().to_string();
+            assert!(e.contains("key.pem: ") && !e.contains('['), "{e}");
+        }
+        fs::write(dir.join("key.pem"), &whole).unwrap();
+        // The first start was killed, or had no more room, when only the key was there.
+        let third = Certificate::load_or_make(&dir, &names).unwrap();
+        assert!(third.key == second_key && third.chain != first.chain);
+        third.config().unwrap();
         fs::remove_dir_all(&dir).unwrap();
     }
 }

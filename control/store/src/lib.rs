@@ -28,7 +28,7 @@ pub use schema::SCHEMA;
 
 use redb::backends::FileBackend;
 use redb::{Builder, Database, ReadableDatabase};
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -38,6 +38,7 @@ use units::{Error, Kind, Result};
 
 /// Pages kept in memory; a configuration is small.
 const CACHE_BYTES: usize = 4 << 20;
+const OPENING: &str = "open configuration";
 
 /// An open configuration. Clones are the same one.
 #[derive(Clone)]
@@ -59,14 +60,36 @@ impl std::fmt::Debug for Store {
 impl Store {
     /// Opens the file, or makes it. Only one process can have it open.
     pub fn open(path: &Path) -> Result<Store> {
-        let file = private_file(path, OpenOptions::new().create(true).truncate(false))
-            .map_err(|e| Error::new(Kind::Io, format!("open configuration {}", path.display())).because(e))?;
+        match fs::metadata(path).is_ok_and(|file| file.len() > 0) {
+            true => Store::open_at(path, path, OpenOptions::new().create(false)),
+            false => Store::begin(path),
+        }
+    }
+
+    /// Makes the file under another name, and gives it its own when it is whole: one that was cut short, by a crash or
+    /// for want of room, would be refused as damaged at every start that follows.
+    fn begin(path: &Path) -> Result<Store> {
+        let mut next = path.as_os_str().to_owned();
+        next.push(".new");
+        let next = PathBuf::from(next);
+        let begun = Store::open_at(&next, path, OpenOptions::new().create(true).truncate(true));
+        let named = begun.and_then(|store| {
+            let named = fs::rename(&next, path).and_then(|()| sync_directory(path));
+            named.map(|()| store).map_err(|e| Error::new(Kind::Io, OPENING).at(path.display()).because(e))
+        });
+        // What is left of it is in the way of nothing, but takes room.
+        named.inspect_err(|_| drop(fs::remove_file(&next)))
+    }
+
+    fn open_at(at: &Path, path: &Path, options: &mut OpenOptions) -> Result<Store> {
+        let file = private_file(at, options)
+            .map_err(|e| Error::new(Kind::Io, OPENING).at(path.display()).because(e))?;
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE_BYTES);
         let database = FileBackend::new(file).and_then(|file| builder.create_with_backend(file));
-        let database = database.map_err(|e| failed("open configuration", e.into()).at(path.display()))?;
+        let database = database.map_err(|e| failed(OPENING, e.into()).at(path.display()))?;
         let store = Store(Arc::new(Inner { database, path: path.into(), restored: AtomicU64::new(0) }));
-        store.write("open configuration", schema::bring_up)?;
+        store.write(OPENING, schema::bring_up).map_err(|e| e.at(path.display()))?;
         Ok(store)
     }
 
@@ -127,6 +150,14 @@ impl Store {
     }
 }
 
+/// A new name is durable with its directory.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    match path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+        Some(dir) => File::open(dir)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
 fn private_file(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.read(true).write(true).mode(0o600).open(path)
 }
@@ -139,8 +170,13 @@ fn failed(doing: &str, e: redb::Error) -> Error {
             Kind::Corrupt
         }
         redb::Error::UpgradeRequired(_) => Kind::Unsupported,
-        // A file that is no database says so by its kind.
-        redb::Error::Io(e) if e.kind() == io::ErrorKind::InvalidData => Kind::Corrupt,
+        // A file that is no database, or ends too early, says so by its kind.
+        redb::Error::Io(e)
+            if matches!(e.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) =>
+        {
+            Kind::Corrupt
+        }
+        redb::Error::Io(e) if e.kind() == io::ErrorKind::StorageFull => Kind::NoSpace,
         _ => Kind::Io,
     };
     let error = Error::new(kind, doing);

@@ -16,16 +16,18 @@ pub const MAX_NESTING: usize = 50;
 /// The hidden directory that every pool's first snapshot lives in: `POOL/$ORIGIN@$ORIGIN` has to fit as a name.
 const ORIGIN_LEN: usize = "$ORIGIN".len();
 
-fn is_name_byte(b: u8) -> bool {
-    b.is_ascii_alphanumeric() || b"-_.: ".contains(&b)
+fn is_name_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_.: ".contains(c)
 }
 
 fn refuse(name: &str, why: impl std::fmt::Display) -> Error {
     Error::invalid(format!("invalid name '{name}': {why}"))
 }
 
-fn bad_character(name: &str, b: u8) -> Error {
-    refuse(name, format!("invalid character '{}'; letters, digits and '-_.: ' are allowed", b as char))
+/// The first character that no name may have, shown so that it is seen whatever it is.
+fn bad_character(name: &str, c: char) -> Error {
+    let shown = if c.is_control() { c.escape_debug().to_string() } else { c.to_string() };
+    refuse(name, format!("invalid character '{shown}'; letters, digits and '-_.: ' are allowed"))
 }
 
 /// A name that a new pool may have.
@@ -33,8 +35,8 @@ pub fn check_pool(name: &str) -> Result<()> {
     if name.len() >= MAX_NAME_LEN - 2 - 2 * ORIGIN_LEN {
         return Err(refuse(name, "name is too long"));
     }
-    if let Some(b) = name.bytes().find(|b| !is_name_byte(*b)) {
-        return Err(bad_character(name, b));
+    if let Some(c) = name.chars().find(|c| !is_name_char(*c)) {
+        return Err(bad_character(name, c));
     }
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return Err(refuse(name, "name must begin with a letter"));
@@ -107,8 +109,8 @@ fn check_component(name: &str, component: &str, of_path: bool) -> Result<()> {
     if component.is_empty() {
         return Err(refuse(name, "empty component or misplaced '@' or '#' delimiter in name"));
     }
-    if let Some(b) = component.bytes().find(|b| !is_name_byte(*b)) {
-        return Err(bad_character(name, b));
+    if let Some(c) = component.chars().find(|c| !is_name_char(*c)) {
+        return Err(bad_character(name, c));
     }
     match component {
         "." if of_path => Err(refuse(name, "self reference, '.' is found in name")),
@@ -198,5 +200,9 @@ mod tests {
             said,
             "invalid name 'tank/a!b': invalid character '!'; letters, digits and '-_.: ' are allowed"
         );
+        for (name, shown) in [("tank/\u{fc}ber", "\u{fc}"), ("tank/a\nb", "\\n"), ("tank/it's", "'")] {
+            let said = check_dataset(name).unwrap_err().to_string();
+            assert!(said.contains(&format!("invalid character '{shown}'; ")), "{said}");
+        }
     }
 }

@@ -183,27 +183,28 @@ impl Log {
     }
 
     /// Logs a write of `parts`, one behind the other from `offset` on, which has just dirtied the blocks of `object` in
-    /// `tx`. `soon` says that a commit follows.
-    pub fn write(&self, tx: &Tx, object: &Object, offset: u64, parts: &[Buf], soon: bool) {
+    /// `tx`.
+    pub fn write(&self, tx: &Tx, object: &Object, offset: u64, parts: &[Buf]) {
         if self.mode() == SyncMode::Disabled {
             return self.unlogged(tx);
         }
         let size = object.block_size();
         let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        if self.points(offset, len, size, soon) {
+        if self.points(offset, len, size) {
             self.push(tx, by_block(tx, object, size, offset, len));
         } else {
             self.push(tx, [whole(tx, object, size, offset, parts)]);
         }
     }
 
-    /// Whether a write of `len` bytes at `offset` into blocks of `size` is logged by pointer.
-    fn points(&self, offset: u64, len: u64, size: u64, soon: bool) -> bool {
+    /// Whether a write of `len` bytes at `offset` into blocks of `size` is logged by pointer. Each pointer keeps the block
+    /// as it is now, and the next write of it makes a copy: small writes into large blocks would fill the memory with them.
+    fn points(&self, offset: u64, len: u64, size: u64) -> bool {
         let settings = self.settings();
         let is_large = match settings.whole_blocks_only {
             true if !(offset.is_multiple_of(size) && len.is_multiple_of(size)) => return false,
             true => size > settings.immediate_write_size,
-            false => len >= settings.immediate_write_size && (len >= size / 2 || !soon),
+            false => len >= settings.immediate_write_size && len >= size / 2,
         };
         let has_log_devices = self.0.store.has_log_devices();
         self.0.objset.policy().logbias_throughput || is_large && !has_log_devices
@@ -353,10 +354,16 @@ impl State {
     }
 }
 
-/// A record for each block: the block as the overlay has it now.
+/// A record for each block: the block as the overlay has it now. One that is written in part is counted as dirty once more,
+/// since it stays in memory beside those that later writes make of it.
 fn by_block(tx: &Tx, object: &Object, size: u64, offset: u64, len: u64) -> Vec<Change> {
     let change = |(blkid, offset, length): (u64, u64, u64)| match object.dirty_block(tx, blkid) {
-        Some(block) => Change::Block { object: object.clone(), blkid, block, offset, length },
+        Some(block) => {
+            if length < size {
+                tx.dirtied(size);
+            }
+            Change::Block { object: object.clone(), blkid, block, offset, length }
+        }
         None => Change::Truncate { object: object.id(), offset, length },
     };
     cut(size, offset, len).map(change).collect()

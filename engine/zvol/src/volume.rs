@@ -311,11 +311,11 @@ impl Volume {
     /// Writes `parts`, one behind the other, from `offset` on. A part that is exactly one block, in a buffer of its own,
     /// is kept uncopied.
     pub async fn write_parts(&self, offset: u64, parts: Vec<Buf>, durably: bool) -> Result<()> {
-        self.put(offset, parts, durably).await?;
+        self.put(offset, parts).await?;
         if durably { self.flush().await } else { self.settle().await }
     }
 
-    async fn put(&self, offset: u64, parts: Vec<Buf>, soon: bool) -> Result<()> {
+    async fn put(&self, offset: u64, parts: Vec<Buf>) -> Result<()> {
         let len = parts.iter().map(|p| p.len() as u64).sum();
         self.check(offset, len, "write")?;
         if len == 0 {
@@ -336,7 +336,7 @@ impl Volume {
             at += len;
         }
         if let Some(log) = self.0.log.get() {
-            log.write(&tx, &self.0.data, offset, &parts, soon || self.is_always());
+            log.write(&tx, &self.0.data, offset, &parts);
         }
         Ok(())
     }

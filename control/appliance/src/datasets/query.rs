@@ -1,4 +1,7 @@
 //! Datasets and their properties: `zfs list` and `zfs get`.
+//!
+//! A change of the pool waits for its readers, and a txg for its changes: so a long listing is made in parts, between which
+//! changes have their turn. Each part is of one moment. What goes meanwhile is left out, and what comes is not in it.
 
 use crate::appliance::Appliance;
 use crate::datasets::quotas::Quota;
@@ -8,7 +11,11 @@ use crate::values;
 use api::{Dataset, DatasetKind, DatasetQuery, Property, Reply, Result};
 use dsl::Dsl;
 use dsl::props::{PropName, Source, Types, Value};
-use units::Error;
+use pool::Pool;
+use units::{Error, Kind};
+
+/// So many datasets are read at once: some milliseconds of work.
+const PART: usize = 16;
 
 impl Appliance {
     pub(crate) async fn query_datasets(&self, query: DatasetQuery) -> Result<Reply> {
@@ -55,26 +62,44 @@ async fn below(
     wanted: Option<&[PropName]>,
 ) -> units::Result<Vec<Dataset>> {
     let pool = &open.pool;
-    let _reading = pool.reading().await;
-    let dsl = pool.dsl();
     let mut found = Vec::new();
-    for name in names(dsl, name, query).await? {
-        let mut dataset = describe(dsl, &name, wanted).await?;
-        if dataset.kind == DatasetKind::Filesystem {
-            for property in &query.properties {
-                // An owner that is not known here has nothing.
-                if let Ok(Some(quota)) = Quota::parse(property) {
-                    dataset.properties.push(quota.property(pool, &name, property).await?);
+    for names in names(pool, name, query).await?.chunks(PART) {
+        let _reading = pool.reading().await;
+        for listed in names {
+            match dataset(pool, listed, query, wanted).await {
+                Err(e) if e.kind() == Kind::NotFound && listed != name => {}
+                Err(e) => return Err(e),
+                Ok(dataset) => {
+                    let is_wanted = query.kinds.is_empty() || query.kinds.contains(&dataset.kind);
+                    found.extend(is_wanted.then_some(dataset));
                 }
             }
         }
-        let is_wanted = query.kinds.is_empty() || query.kinds.contains(&dataset.kind);
-        found.extend(is_wanted.then_some(dataset));
     }
     Ok(found)
 }
 
-async fn names(dsl: &Dsl, start: &str, query: &DatasetQuery) -> units::Result<Vec<String>> {
+async fn dataset(
+    pool: &Pool,
+    name: &str,
+    query: &DatasetQuery,
+    wanted: Option<&[PropName]>,
+) -> units::Result<Dataset> {
+    let mut dataset = describe(pool.dsl(), name, wanted).await?;
+    if dataset.kind == DatasetKind::Filesystem {
+        for property in &query.properties {
+            // An owner that is not known here has nothing.
+            if let Ok(Some(quota)) = Quota::parse(property) {
+                dataset.properties.push(quota.property(pool, name, property).await?);
+            }
+        }
+    }
+    Ok(dataset)
+}
+
+async fn names(pool: &Pool, start: &str, query: &DatasetQuery) -> units::Result<Vec<String>> {
+    let dsl = pool.dsl();
+    let reading = pool.reading().await;
     if start.contains('@') {
         dsl.find(start).await?;
         return Ok(vec![start.into()]);
@@ -86,13 +111,23 @@ async fn names(dsl: &Dsl, start: &str, query: &DatasetQuery) -> units::Result<Ve
     let limit = query.depth.map_or(u64::MAX, u64::from);
     let with_snapshots = query.kinds.is_empty() || query.kinds.contains(&DatasetKind::Snapshot);
     let mut names = Vec::new();
-    for name in dsl.descendants(start).await? {
+    let descendants = dsl.descendants(start).await?;
+    drop(reading);
+    for name in descendants {
         let level = depth(&name);
         if level > limit {
             continue;
         }
-        let snapshots =
-            if with_snapshots && level < limit { dsl.snapshots(&name).await? } else { Vec::new() };
+        let snapshots = match with_snapshots && level < limit {
+            true => {
+                let _reading = pool.reading().await;
+                match dsl.snapshots(&name).await {
+                    Err(e) if e.kind() == Kind::NotFound && name != start => continue,
+                    snapshots => snapshots?,
+                }
+            }
+            false => Vec::new(),
+        };
         names.push(name);
         names.extend(snapshots.into_iter().map(|(name, _)| name));
     }
@@ -135,5 +170,50 @@ fn property(name: &PropName, (value, source): (Value, Source), received: Option<
         value: Some(travelling(&value)),
         source: values::source(&source),
         received: received.as_ref().map(travelling),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedules::tests::{Lab, START, ask, make};
+    use api::Request;
+
+    const SNAPSHOTS: usize = 120;
+
+    /// A listing of eighteen thousand snapshots kept each change, and the txg that was to have it, waiting for five seconds.
+    #[test]
+    fn a_change_does_not_wait_for_the_end_of_a_listing_and_what_goes_is_left_out() {
+        let lab = Lab::new("listing");
+        lab.run(START, |appliance| async move {
+            make(&appliance).await;
+            let pool = appliance.pool("tank", Access::Look).await.unwrap().pool;
+            for n in 0..SNAPSHOTS {
+                pool.snapshot(vec![format!("tank/p/v@s{n:03}")], Vec::new()).await.unwrap();
+            }
+        });
+        // Nothing is in memory, so that the listing waits for the disk.
+        lab.run(START + 60, |appliance| async move {
+            let query = |name: &str| DatasetQuery {
+                names: vec![name.into()],
+                depth: None,
+                kinds: vec![DatasetKind::Snapshot],
+                properties: vec!["used".into()],
+            };
+            let own = appliance.clone();
+            let listing = world::spawn(async move {
+                let listed = ask(&own, Request::Datasets(query("tank"))).await;
+                (world::now(), listed)
+            });
+            let pool = appliance.pool("tank", Access::Look).await.unwrap().pool;
+            let last = format!("tank/p/v@s{:03}", SNAPSHOTS - 1);
+            let spec = dsl::DestroySpec { names: vec![last], ..Default::default() };
+            pool.destroy_datasets(spec).await.unwrap();
+            let changed = world::now();
+            let (listed_at, listed) = listing.await;
+            let Reply::Datasets(listed) = listed else { panic!("{listed:?}") };
+            assert!(changed < listed_at, "the change had its turn before the listing was at its end");
+            assert_eq!(listed.len(), SNAPSHOTS - 1);
+        });
     }
 }

@@ -61,7 +61,7 @@ impl Appliance {
         properties: &[(String, String)],
         by: &By,
     ) -> Result<Reply> {
-        let doing = format!("create snapshot '{}'", names.join("', '"));
+        let doing = format!("create snapshot {}", quoted(names));
         let failed = |e: Error| cannot(About::Snapshot, &doing, &e);
         let open = self.one_pool(names, &doing, Access::Change).await?;
         let parse = |(name, text): &(String, String)| {
@@ -311,4 +311,25 @@ async fn clone_settings(
     }
     dsl.check_clone(&dsl::NewClone { origin: snapshot, name, props: &given }).await?;
     Ok(given)
+}
+/// Names in a line that stays one, however many there are.
+fn quoted(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("'{name}'")).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_thousand_names_are_said_in_one_short_line() {
+        let names: Vec<String> = (0..1000).map(|n| format!("tank@{n}")).collect();
+        assert_eq!(quoted(&names[..2]), "'tank@0', 'tank@1'");
+        assert_eq!(quoted(&names), "'tank@0', 'tank@1', 'tank@2' and 997 more");
+    }
 }

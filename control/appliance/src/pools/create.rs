@@ -89,7 +89,7 @@ impl Appliance {
             ..Known::default()
         };
         pools.add(Open::new(pool.clone(), known, false));
-        self.remember(&pools)?;
+        self.remember_done(&pools, &format!("'{name}' is created"))?;
         self.record(&pool, by).await.map_err(|e| failed(&e))?;
         drop(pools);
         self.post_pool_event("pool_create", &pool);

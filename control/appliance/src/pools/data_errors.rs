@@ -85,7 +85,51 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pools::Access;
+    use crate::schedules::tests::{Lab, START, ask, make, project};
+    use api::shares::{ItemKind, Shares};
+    use api::{Reply, Request};
     use units::ObjectId;
+    use world::Buf;
+
+    /// Ten thousand checksum errors were met, and `zpool status` said "No known data errors".
+    #[test]
+    fn what_a_scrub_found_lost_is_told_of_the_pool() {
+        const BLOCK: usize = 16 << 10;
+        let lab = Lab::new("lost");
+        let disk = lab.disks.get("/sim/a").unwrap();
+        lab.run(START, |appliance| async move {
+            make(&appliance).await;
+            let set = [("volsize", "16M"), ("volblocksize", "16K"), ("compression", "off")];
+            let set = set.map(|(n, v)| (n.to_string(), v.to_string()));
+            let create =
+                Shares::Create { place: project().share("lun"), kind: ItemKind::Lun, set: set.into() };
+            ask(&appliance, Request::Shares(create)).await;
+            let pool = appliance.pool("tank", Access::Look).await.unwrap().pool;
+            let mut rng = sim::Rng::new(1);
+            let known: Vec<u8> = (0..BLOCK).map(|_| rng.next_u64() as u8).collect();
+            let volume = pool.open_volume("tank/p/lun").await.unwrap();
+            volume.write(0, Buf::copy_from(&known)).await.unwrap();
+            pool.sync().await.unwrap();
+            let told = async || match ask(&appliance, Request::Pools { names: vec!["tank".into()] }).await {
+                Reply::Pools(mut pools) => pools.remove(0).errors,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(told().await.blocks, 0);
+            let all = disk.peek(0, disk.size() as usize);
+            let places: Vec<usize> =
+                (0..all.len() - BLOCK).step_by(512).filter(|at| all[*at..*at + BLOCK] == known).collect();
+            assert!(!places.is_empty(), "the block is on the disk");
+            places.iter().for_each(|at| disk.poke(*at as u64, &[0x5a; 4096]));
+            pool.scrub().await.unwrap();
+            pool.scrub_wait().await;
+            let errors = told().await;
+            assert_eq!(
+                (errors.blocks, &errors.names[..]),
+                (1, &["tank/p/lun:<0x1> 16K at 0".to_string()][..])
+            );
+        });
+    }
 
     #[test]
     fn errors_are_named_as_openzfs_names_them_and_in_volumes_by_place() {

@@ -55,18 +55,20 @@ impl Appliance {
         self.post_pool_event(if verb == "destroy" { "pool_destroy" } else { "pool_export" }, &open.pool);
         // Whatever became of the labels, the pool is closed.
         pools.remove(name);
-        self.remember(&pools)?;
+        let gone = if verb == "destroy" { "destroyed" } else { "exported" };
+        let kept = self.remember_done(&pools, &format!("'{name}' is {gone}"));
         match left {
             // That is what was asked for.
-            Err(_) if is_suspended && verb == "export" => Ok(Reply::Done),
-            left => left.map(|()| Reply::Done).map_err(|e| failed(&e)),
-        }
+            Err(_) if is_suspended && verb == "export" => kept,
+            left => left.map_err(|e| failed(&e)).and(kept),
+        }?;
+        Ok(Reply::Done)
     }
 
     async fn forget(&self, name: &str) -> Result<Reply> {
         let mut pools = self.0.pools.lock().await;
         pools.remove(name);
-        self.remember(&pools)?;
+        self.remember_done(&pools, &format!("'{name}' is forgotten"))?;
         Ok(Reply::Done)
     }
 

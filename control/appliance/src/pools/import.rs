@@ -81,7 +81,7 @@ impl Appliance {
             next_guid: None,
         };
         pools.add(Open::new(pool.clone(), known, false));
-        self.remember(&pools)?;
+        self.remember_done(&pools, &format!("'{name}' is imported"))?;
         drop(pools);
         self.post_pool_event("pool_import", &pool);
         self.record(&pool, by).await.map_err(|e| failed(&e))?;

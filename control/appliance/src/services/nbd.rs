@@ -167,9 +167,17 @@ impl Appliance {
         let mut volumes = Vec::new();
         for name in names {
             let Ok(open) = self.pool(&name, Access::Look).await else { continue };
-            let _reading = open.pool.reading().await;
-            for dataset in open.pool.dsl().descendants(&name).await? {
-                let stats = open.pool.dsl().stats(&dataset).await?;
+            let all = {
+                let _reading = open.pool.reading().await;
+                open.pool.dsl().descendants(&name).await?
+            };
+            for dataset in all {
+                // Changes of the pool have their turn in between.
+                let _reading = open.pool.reading().await;
+                let stats = match open.pool.dsl().stats(&dataset).await {
+                    Err(e) if e.kind() == Kind::NotFound => continue,
+                    stats => stats?,
+                };
                 if stats.kind != ObjsetType::Zvol {
                     continue;
                 }

@@ -17,6 +17,9 @@ use pool::Pool;
 use std::sync::Arc;
 use units::Error;
 
+/// So many datasets are read at once; see `datasets::query`.
+const PART: usize = 16;
+
 impl Appliance {
     pub(crate) async fn shares(&self, asked: Shares, by: &By) -> Result<Reply> {
         match asked {
@@ -233,20 +236,41 @@ async fn items_of(
     wanted: impl Fn(&Place) -> bool,
     schema: &[CustomProperty],
 ) -> units::Result<Vec<Item>> {
-    let _reading = pool.reading().await;
-    let dsl = pool.dsl();
+    let all = {
+        let _reading = pool.reading().await;
+        pool.dsl().descendants(&pool.name()).await?
+    };
     let mut items = Vec::new();
-    for dataset in dsl.descendants(&pool.name()).await? {
-        // Whether it is a volume matters directly below the root alone.
-        let is_volume = match dataset.matches('/').count() {
-            1 => dsl.objset_type(&dsl.find(&dataset).await?).await? == ondisk::ObjsetType::Zvol,
-            _ => false,
-        };
-        if wanted(&Place::of(&dataset, is_volume)) {
-            items.push(item(pool, &dataset, schema).await?);
+    // Changes of the pool have their turn in between.
+    for part in all.chunks(PART) {
+        let _reading = pool.reading().await;
+        for dataset in part {
+            match wanted_item(pool, dataset, &wanted, schema).await {
+                // It went since it was listed.
+                Err(e) if e.kind() == units::Kind::NotFound => {}
+                found => items.extend(found?),
+            }
         }
     }
     Ok(items)
+}
+
+async fn wanted_item(
+    pool: &Pool,
+    dataset: &str,
+    wanted: impl Fn(&Place) -> bool,
+    schema: &[CustomProperty],
+) -> units::Result<Option<Item>> {
+    let dsl = pool.dsl();
+    // Whether it is a volume matters directly below the root alone.
+    let is_volume = match dataset.matches('/').count() {
+        1 => dsl.objset_type(&dsl.find(dataset).await?).await? == ondisk::ObjsetType::Zvol,
+        _ => false,
+    };
+    match wanted(&Place::of(dataset, is_volume)) {
+        true => item(pool, dataset, schema).await.map(Some),
+        false => Ok(None),
+    }
 }
 
 async fn lun_of(pool: &Pool, dataset: &str) -> units::Result<(Option<LunFacts>, LunFacts)> {

@@ -1,8 +1,10 @@
 //! The daemon: how it starts, what it says of itself, how it ends.
 
 use crate::home::Home;
-use interop::harness::{Need, Trial, trial};
+use interop::harness::{Need, ROOT, Trial, trial};
 use interop::programs::{command, run};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -11,6 +13,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_daemon_that_was_killed_is_started_again_at_once", &[Need::Program("nbdcopy")], killed),
         trial("the_cache_takes_no_more_than_it_may", &[], memory),
         trial("a_volume_is_served_by_a_command_alone", &[], one_shot),
+        trial("a_home_without_room_is_whole_when_there_is_room_again", &[ROOT], no_room),
     ]
 }
 
@@ -101,4 +104,68 @@ fn one_shot() {
         .unwrap();
     assert!(child.wait().unwrap().success());
     assert!(!socket.exists(), "it takes its socket away");
+}
+
+/// A file system of its own for a home, with a file that takes all its room but some KiB.
+struct SmallHome(Home);
+
+impl SmallHome {
+    fn new() -> SmallHome {
+        let home = Home::new();
+        std::fs::create_dir(home.dir()).unwrap();
+        run(command("mount").args(["-t", "tmpfs", "-o", "size=8M,mode=700", "tmpfs"]).arg(home.dir()));
+        SmallHome(home)
+    }
+
+    fn leave(&self, kib: usize) {
+        let free = rustix::fs::statvfs(self.0.dir()).unwrap();
+        let bytes = (free.f_bavail * free.f_frsize) as usize;
+        std::fs::write(self.0.dir().join("filler"), vec![1; bytes - (kib << 10)]).unwrap();
+    }
+
+    fn make_room(&self) {
+        std::fs::remove_file(self.0.dir().join("filler")).unwrap();
+    }
+}
+
+impl Drop for SmallHome {
+    fn drop(&mut self) {
+        let _ = command("umount").arg("--lazy").arg(self.0.dir()).status();
+    }
+}
+
+/// A first start on a full disk left half a configuration, and every later one said that it was damaged. A pool that was
+/// exported while the home was full was opened again by the next start.
+fn no_room() {
+    let line = "serve --listen 127.0.0.1:0 --https 127.0.0.1:0 --arc-max 64M";
+    for kib in [0, 4, 8, 16, 24, 32, 40] {
+        let small = SmallHome::new();
+        small.leave(kib);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let mut daemon = small.0.cenote(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(daemon.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        daemon.kill().unwrap();
+        daemon.wait().unwrap();
+        small.make_room();
+        let (daemon, _) = small.0.start(line);
+        daemon.end();
+        let left = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().contains("damaged");
+        assert!(!std::fs::read_dir(small.0.dir()).unwrap().any(|e| left(&e.unwrap())), "with {kib} KiB");
+    }
+    let small = SmallHome::new();
+    let home = &small.0;
+    let disk = home.disk("a.img");
+    let (daemon, _) = home.start(line);
+    home.run(&format!("zpool create tank {disk}"));
+    small.leave(0);
+    let said = home.fails("zpool export tank", 1);
+    assert!(said.starts_with("'tank' is exported, but the next start does not know it: "), "{said}");
+    assert_eq!(home.run("zpool list -H"), "");
+    small.make_room();
+    daemon.end();
+    let (daemon, _) = home.start(line);
+    assert_eq!(home.run("zpool list -H"), "");
+    home.run(&format!("zpool import -d {} tank", home.scratch.path().display()));
+    daemon.end();
 }

@@ -145,13 +145,27 @@ fn shown() {
     assert!(said.contains(&port.to_string()), "what was asked for must be had: {said}");
     let (daemon, text) = home.start("serve --iscsi 127.0.0.1:0 --https 127.0.0.1:0 --arc-max 64M");
     let status = home.run("status");
-    for name in ["iscsi", "nbd", "api"] {
-        let line = status.lines().find(|line| line.trim_start().starts_with(&format!("{name} "))).unwrap();
-        for address in line.split_whitespace().skip(1).filter(|word| *word != "and") {
-            assert!(text.contains(address), "{address} of {status} in {text}");
-        }
-    }
+    says_all(&text, &status);
     assert!(status.contains(&format!("LUN 0 of {TARGET}, for the initiators of secret")), "{status}");
     assert!(status.contains(&format!("of {TARGET}, for all initiators")), "{status}");
     daemon.end();
+    let (daemon, text) = home.start("up --iscsi 127.0.0.1:0 --https 127.0.0.1:0 --arc-max 64M");
+    let status = home.run("status");
+    says_all(&text, &status);
+    for line in status.lines().filter(|line| line.contains("LUN ")) {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    daemon.end();
+}
+
+/// What was said at the start has each address that `status` shows.
+fn says_all(text: &str, status: &str) {
+    for name in ["iscsi", "nbd", "api"] {
+        let line = status.lines().find(|line| line.trim_start().starts_with(&format!("{name} "))).unwrap();
+        let addresses: Vec<&str> = line.split_whitespace().skip(1).filter(|word| *word != "and").collect();
+        assert!(!addresses.is_empty(), "{status}");
+        for address in addresses {
+            assert!(text.contains(address), "{address} of {status} in {text}");
+        }
+    }
 }

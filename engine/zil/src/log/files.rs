@@ -63,7 +63,7 @@ impl Log {
         }
         let size = object.block_size();
         let len = parts.iter().map(|part| part.len() as u64).sum();
-        let changes = match hint.may_point && self.points(offset, len, size, hint.soon) {
+        let changes = match hint.may_point && self.points(offset, len, size) {
             true => by_block(tx, object, size, offset, len),
             false => vec![whole(tx, object, size, offset, parts)],
         };

@@ -31,7 +31,7 @@ fn torture(seed: u64, trouble: Trouble) {
                     let at = rng.below(BLOCKS * BLOCK / 512 - 1) * 512;
                     let most = if rng.below(6) == 0 { 400 } else { 20 };
                     let len = ((1 + rng.below(most)) * 512).min(BLOCKS * BLOCK - at);
-                    rig.write(at, vec![step as u8 | 1; len as usize], rng.below(2) == 0).await;
+                    rig.write(at, vec![step as u8 | 1; len as usize]).await;
                 }
                 6 => {
                     let first = rng.below(BLOCKS);
@@ -77,12 +77,12 @@ fn failing_writes_and_a_lack_of_space_make_commits_slow_and_never_untrue() {
 #[test]
 fn many_who_commit_at_once_share_blocks_and_one_alone_waits_for_nobody() {
     Rig::run(5, Trouble { steady: true, ..Trouble::default() }, |rig| async move {
-        rig.write(0, vec![1; 512], true).await;
+        rig.write(0, vec![1; 512]).await;
         rig.commit().await;
         let alone = rig.log.stats();
         let began = world::now();
         for i in 0..20u64 {
-            rig.write(i * 512, vec![2; 512], true).await;
+            rig.write(i * 512, vec![2; 512]).await;
             rig.commit().await;
         }
         let each = world::now().since(began) / 20;
@@ -114,10 +114,10 @@ fn many_who_commit_at_once_share_blocks_and_one_alone_waits_for_nobody() {
 #[test]
 fn a_batch_of_many_blocks_is_written_at_once_and_flushed_once() {
     Rig::run(10, Trouble { steady: true, slog: true, ..Trouble::default() }, |rig| async move {
-        rig.write(0, vec![1; 512], true).await;
+        rig.write(0, vec![1; 512]).await;
         rig.commit().await;
         let (blocks, flushes, began) = (rig.log.stats().blocks, rig.flushes(), world::now());
-        rig.write(0, vec![2; (BLOCKS * BLOCK) as usize], true).await;
+        rig.write(0, vec![2; (BLOCKS * BLOCK) as usize]).await;
         for i in 0..20 {
             rig.write_to(i).await;
         }
@@ -135,14 +135,14 @@ fn a_batch_of_many_blocks_is_written_at_once_and_flushed_once() {
 fn large_writes_go_to_their_place_and_the_setting_says_what_is_large() {
     Rig::run(11, Trouble::default(), |rig| async move {
         // The first commit waits for its txg: nothing of it is in the log.
-        rig.write(0, vec![1; 512], true).await;
+        rig.write(0, vec![1; 512]).await;
         rig.commit().await;
         let large = || vec![1; 32 << 10];
-        rig.write(0, large(), true).await;
+        rig.write(0, large()).await;
         rig.commit().await;
         assert_eq!(rig.log.stats().indirect, (32 << 10) / BLOCK);
         rig.tunables.set(Tunable::ImmediateWriteSize, 64 << 10).unwrap();
-        rig.write(0, large(), true).await;
+        rig.write(0, large()).await;
         rig.commit().await;
         assert_eq!(rig.log.stats().indirect, (32 << 10) / BLOCK);
         rig.over();
@@ -150,24 +150,50 @@ fn large_writes_go_to_their_place_and_the_setting_says_what_is_large() {
     });
 }
 
+/// Each record by pointer kept the whole block as it was then, and nothing counted it: a client that wrote large blocks in
+/// small pieces filled the memory with many times what may be dirty.
+#[test]
+fn what_small_writes_of_a_block_keep_in_memory_is_copied_or_counted() {
+    const PIECE: u64 = BLOCK / 8;
+    for throughput in [false, true] {
+        Rig::run(14, Trouble { throughput, ..Trouble::default() }, move |rig| async move {
+            rig.tunables.set(Tunable::ImmediateWriteSize, PIECE).unwrap();
+            rig.write(0, vec![1; 512]).await;
+            rig.commit().await;
+            rig.txgs.sync().await.unwrap();
+            let before = rig.txgs.dirty_bytes();
+            for n in 0..8 {
+                rig.write(n * PIECE, vec![n as u8; PIECE as usize]).await;
+            }
+            let grown = rig.txgs.dirty_bytes() - before;
+            let kept = if throughput { 8 * BLOCK } else { 8 * PIECE };
+            assert!((kept..kept + 2 * BLOCK).contains(&grown), "{throughput}: {grown} bytes");
+            rig.commit().await;
+            assert_eq!(rig.log.stats().indirect > 0, throughput);
+            rig.over();
+            rig.leave().await;
+        });
+    }
+}
+
 #[test]
 fn where_only_whole_blocks_are_pointed_to_parts_are_copied() {
     Rig::run(13, Trouble::default(), |rig| async move {
-        rig.write(0, vec![1; 512], true).await;
+        rig.write(0, vec![1; 512]).await;
         rig.commit().await;
         rig.tunables.set(Tunable::ZilWholeBlocksOnly, 1).unwrap();
         rig.tunables.set(Tunable::ImmediateWriteSize, BLOCK / 2).unwrap();
-        rig.write(0, vec![1; 32 << 10], true).await;
+        rig.write(0, vec![1; 32 << 10]).await;
         rig.commit().await;
         assert_eq!(rig.log.stats().indirect, (32 << 10) / BLOCK);
         for (offset, len) in [(512, 32 << 10), (0, (32 << 10) + 512)] {
-            rig.write(offset, vec![2; len], true).await;
+            rig.write(offset, vec![2; len]).await;
             rig.commit().await;
         }
         assert_eq!(rig.log.stats().indirect, (32 << 10) / BLOCK, "parts of blocks are copied");
         // No block is larger than this.
         rig.tunables.set(Tunable::ImmediateWriteSize, BLOCK).unwrap();
-        rig.write(0, vec![1; 32 << 10], true).await;
+        rig.write(0, vec![1; 32 << 10]).await;
         rig.commit().await;
         assert_eq!(rig.log.stats().indirect, (32 << 10) / BLOCK);
         rig.over();
@@ -180,11 +206,11 @@ fn with_log_devices_nothing_is_large_and_a_commit_of_very_much_lets_others_go_fi
     Rig::run(12, Trouble { slog: true, ..Trouble::default() }, |rig| async move {
         rig.tunables.set(Tunable::ZilSlogBulk, 100 << 10).unwrap();
         for _ in 0..2 {
-            rig.write(0, vec![1; 64 << 10], true).await;
+            rig.write(0, vec![1; 64 << 10]).await;
             rig.commit().await;
         }
         assert_eq!((rig.log.stats().indirect, rig.patient()), (0, 0));
-        rig.write(0, vec![2; 200 << 10], true).await;
+        rig.write(0, vec![2; 200 << 10]).await;
         let blocks = rig.log.stats().blocks;
         rig.commit().await;
         assert_eq!(rig.patient(), rig.log.stats().blocks - blocks);
@@ -199,7 +225,7 @@ fn without_log_devices_a_commit_of_very_much_is_as_urgent_as_any() {
     Rig::run(13, Trouble::default(), |rig| async move {
         rig.tunables.set(Tunable::ZilSlogBulk, 0).unwrap();
         for _ in 0..2 {
-            rig.write(0, vec![1; 16 << 10], true).await;
+            rig.write(0, vec![1; 16 << 10]).await;
             rig.commit().await;
         }
         assert_eq!(rig.patient(), 0);
@@ -211,17 +237,17 @@ fn without_log_devices_a_commit_of_very_much_is_as_urgent_as_any() {
 #[test]
 fn a_log_whose_devices_need_no_flush_asks_for_none() {
     Rig::run(14, Trouble { steady: true, ..Trouble::default() }, |rig| async move {
-        rig.write(0, vec![1; 512], true).await;
+        rig.write(0, vec![1; 512]).await;
         rig.log.commit().await.unwrap();
         let flushes = rig.flushes();
         rig.tunables.set(Tunable::ZilNoCacheFlush, 1).unwrap();
-        rig.write(0, vec![2; 512], true).await;
+        rig.write(0, vec![2; 512]).await;
         let began = world::now();
         rig.log.commit().await.unwrap();
         assert_eq!(rig.flushes(), flushes);
         assert!(world::now().since(began) < rig.latency() / 2);
         rig.tunables.set(Tunable::ZilNoCacheFlush, 0).unwrap();
-        rig.write(0, vec![3; 512], true).await;
+        rig.write(0, vec![3; 512]).await;
         rig.log.commit().await.unwrap();
         assert_eq!(rig.flushes(), flushes + 1);
         rig.over();
@@ -233,7 +259,7 @@ fn a_log_whose_devices_need_no_flush_asks_for_none() {
 fn sync_disabled_waits_for_nothing_and_what_was_not_logged_is_waited_for_later() {
     Rig::run(6, Trouble::default(), |rig| async move {
         rig.set_mode(SyncMode::Disabled);
-        rig.write(0, vec![1; 4096], true).await;
+        rig.write(0, vec![1; 4096]).await;
         let (began, txg) = (world::now(), rig.txgs.open_txg());
         rig.log.commit().await.unwrap();
         assert_eq!((world::now(), rig.log.stats().records), (began, 0));
@@ -249,13 +275,13 @@ fn sync_disabled_waits_for_nothing_and_what_was_not_logged_is_waited_for_later()
 fn a_closed_log_is_empty_and_commits_wait_for_their_txg() {
     Rig::run(7, Trouble::default(), |rig| async move {
         for i in 0..30 {
-            rig.write(i * 1024, vec![3; 9000], true).await;
+            rig.write(i * 1024, vec![3; 9000]).await;
             rig.commit().await;
         }
         rig.over();
         rig.leave().await;
         let txg = rig.txgs.open_txg();
-        rig.write(0, vec![4; 512], true).await;
+        rig.write(0, vec![4; 512]).await;
         rig.log.commit().await.unwrap();
         assert!(rig.txgs.synced_txg() >= txg);
     });
@@ -264,13 +290,13 @@ fn a_closed_log_is_empty_and_commits_wait_for_their_txg() {
 #[test]
 fn a_dataset_that_goes_takes_its_log_with_it_even_while_it_is_written_to() {
     Rig::run(8, Trouble::default(), |rig| async move {
-        rig.write(0, vec![1; 512], true).await;
+        rig.write(0, vec![1; 512]).await;
         rig.commit().await;
         let writer = {
             let rig = rig.clone();
             world::spawn(async move {
                 for i in 0..200 {
-                    rig.write(i * 512, vec![2; 512], true).await;
+                    rig.write(i * 512, vec![2; 512]).await;
                     let _ = rig.log.commit().await;
                 }
             })
@@ -288,7 +314,7 @@ fn a_dataset_that_goes_takes_its_log_with_it_even_while_it_is_written_to() {
 #[test]
 fn a_pool_that_cannot_sync_any_more_says_so() {
     Rig::run(9, Trouble::default(), |rig| async move {
-        rig.write(0, vec![1; 512], true).await;
+        rig.write(0, vec![1; 512]).await;
         rig.over();
         rig.txgs.fail(&Error::new(Kind::Io, "no more"));
         assert_eq!(rig.log.commit().await.unwrap_err().kind(), Kind::Io);

@@ -358,7 +358,7 @@ impl Rig {
         self.set.set_policy(Policy { sync, ..self.set.policy() });
     }
 
-    pub async fn write(&self, at: u64, bytes: Vec<u8>, soon: bool) {
+    pub async fn write(&self, at: u64, bytes: Vec<u8>) {
         let _turn = self.turn.lock().await;
         let tx = self.txgs.begin().await.unwrap();
         let data = Buf::copy_from(&bytes);
@@ -367,7 +367,7 @@ impl Rig {
         } else {
             self.object.write(&tx, at, &data).await.unwrap();
         }
-        self.log.write(&tx, &self.object, at, &[data], soon);
+        self.log.write(&tx, &self.object, at, &[data]);
         // A record is one change. Much data is several records, each up to a boundary.
         let is_whole = bytes.len() <= 7680 && !self.store.trouble.throughput;
         let (mut from, end) = (at as usize, at as usize + bytes.len());
@@ -382,7 +382,7 @@ impl Rig {
     }
 
     pub async fn write_to(&self, block: u64) {
-        self.write(block * BLOCK, vec![block as u8 + 1; BLOCK as usize], true).await;
+        self.write(block * BLOCK, vec![block as u8 + 1; BLOCK as usize]).await;
     }
 
     pub async fn trim(&self, first: u64, count: u64) {
