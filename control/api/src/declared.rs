@@ -13,7 +13,7 @@ pub mod snapshots;
 pub mod updates;
 
 use crate::Request;
-use crate::http::{Declared, Sent};
+use crate::http::{Declared, Sent, Spoken};
 use crate::shares::ItemKind;
 
 #[cfg(test)]
@@ -33,6 +33,13 @@ pub static TABLE: &[&[&Declared]] = &[
     snapshots::ALL,
     updates::ALL,
 ];
+
+/// The words of the shell that are declared, with the requests that they make, of one place.
+pub fn said_at(place: &str) -> impl Iterator<Item = (&'static Declared, &'static Spoken)> {
+    let all = TABLE.iter().copied().flatten().copied();
+    let words = all.flat_map(|declared| declared.said.iter().map(move |spoken| (declared, spoken)));
+    words.filter(move |(_, spoken)| spoken.place == place)
+}
 
 /// How the client sends this request, where one exchange is all that it takes. Of one that is about a share, `kind` is what
 /// that is.

@@ -4,7 +4,8 @@
 //! ```text
 //!                          ┌ face: method, path, permission, shapes ──▶ rest: routes, checks, audit; OpenAPI
 //!   declared! { ... } ─────┤ asked: path and body ──▶ Request ────────▶ rest: what a handler asks of the appliance
-//!                          └ sent:  Request ──▶ path and body ────────▶ client: what is asked of an appliance elsewhere
+//!                          ├ sent:  Request ──▶ path and body ────────▶ client: what is asked of an appliance elsewhere
+//!                          └ said:  words ──▶ Request ────────────────▶ shell: words of its contexts, and their help
 //!
 //!   shaped! { ... } ──── a value of `api` and its fields: told by the server, taken by the client
 //! ```
@@ -24,12 +25,14 @@ pub mod body;
 pub mod declare;
 mod path;
 mod shape;
+mod spoken;
 mod value;
 
 pub use body::{Arg, Args, spelt};
 pub use declare::{Declared, Given, Sent, Shaped};
 pub use path::{encode, filled};
 pub use shape::{Field, Kind, Shape, may, must};
+pub use spoken::Spoken;
 pub use value::{Held, Stars, Word, date, seconds};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +97,16 @@ pub enum Wrong {
     Invalid(String),
     Unknown(String),
     Missing(&'static str),
+}
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Wrong::Invalid(why) => f.write_str(why),
+            Wrong::Unknown(name) => write!(f, "'{name}' is not known"),
+            Wrong::Missing(name) => write!(f, "'{name}' is missing"),
+        }
+    }
 }
 
 /// All of an endpoint but what it does. Paths are templates: `/api/storage/v1/pools/{pool}`.

@@ -304,12 +304,7 @@ fn unsupported(why: &str) -> ApiError {
 }
 
 fn misread(wrong: Wrong) -> ApiError {
-    let why = match wrong {
-        Wrong::Invalid(why) => why,
-        Wrong::Unknown(name) => format!("'{name}' is not known"),
-        Wrong::Missing(name) => format!("'{name}' is missing"),
-    };
-    ApiError::new(ErrorKind::Io, format!("the appliance gave an answer that cannot be read: {why}"))
+    ApiError::new(ErrorKind::Io, format!("the appliance gave an answer that cannot be read: {wrong}"))
 }
 
 #[cfg(test)]

@@ -98,22 +98,9 @@ impl Shell<'_> {
                 let text = self.lists_alerts()?.join("\n");
                 self.print(&text);
             }
-            (Context::Alerts { .. }, ["destroy", name]) => self.destroy_receiver(name)?,
-            (Context::Receiver { name, new: false, .. }, ["test"]) => {
-                self.ask("", Request::Alerts(Alerts::Test { name }))?;
-            }
-            (Context::Receiver { name, new: false, .. }, ["destroy"]) => {
-                self.destroy_receiver(&name)?;
-                // What one was in is gone.
-                self.stack.pop();
-            }
             _ => return Ok(false),
         }
         Ok(true)
-    }
-
-    fn destroy_receiver(&mut self, name: &str) -> Result {
-        self.ask("", Request::Alerts(Alerts::Destroy { name: name.into() })).map(drop)
     }
 
     pub(crate) fn commit_alerts(&mut self) -> Result {

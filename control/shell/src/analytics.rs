@@ -143,27 +143,10 @@ impl Shell<'_> {
                 };
                 self.ask_analytics(Analytics::Save { name })?;
             }
-            (Context::Datasets, [verb @ ("suspend" | "resume")]) => {
-                let suspended = *verb == "suspend";
-                self.ask_analytics(Analytics::Suspend { name: None, suspended })?;
-            }
             (Context::Datasets, ["destroy", named]) => {
                 let name = self.dataset(named)?.0.name;
-                self.destroy_dataset(name, &words.join(" "))?;
-            }
-            (Context::Dataset { name, .. }, ["destroy"]) => {
-                self.destroy_dataset(name, "destroy")?;
-                self.stack.pop();
-            }
-            (Context::Dataset { name, .. }, ["save"]) => drop(self.ask_analytics(Analytics::Save { name })?),
-            (Context::Dataset { name, .. }, ["prune"]) => {
-                self.must_confirm("This forgets all samples of the dataset.", "prune")?;
-                self.ask_analytics(Analytics::Prune { name, granularity: None, before: None })?;
-            }
-            (Context::Dataset { name, .. }, ["prune", granularity]) => {
-                let granularity = Some(of_word(granularity)?);
-                self.must_confirm("This forgets samples of the dataset.", &words.join(" "))?;
-                self.ask_analytics(Analytics::Prune { name, granularity, before: None })?;
+                self.must_confirm("This forgets all samples of the dataset.", &words.join(" "))?;
+                self.ask_analytics(Analytics::Destroy { name })?;
             }
             (Context::Dataset { name, .. }, ["read", rest @ ..]) => {
                 let data = self.samples(name, rest)?;
@@ -173,27 +156,14 @@ impl Shell<'_> {
                 let data = self.samples(name, rest)?;
                 self.print(&csv(&data));
             }
-            (Context::Worksheets, ["create", name]) => {
-                let created = Analytics::WorksheetCreate { name: (*name).into(), owner: String::new() };
-                self.ask_analytics(created)?;
-            }
             (Context::Worksheets, ["destroy", named]) => {
                 let worksheet = self.worksheet(named)?.uuid;
                 self.must_confirm("This destroys the worksheet; its datasets stay.", &words.join(" "))?;
                 self.ask_analytics(Analytics::WorksheetDestroy { worksheet })?;
             }
-            (Context::Graph { worksheet, name: Some(graph), .. }, ["destroy"]) => {
-                self.ask_analytics(Analytics::GraphRemove { worksheet, graph })?;
-                self.stack.pop();
-            }
             _ => return Ok(false),
         }
         Ok(true)
-    }
-
-    fn destroy_dataset(&mut self, name: String, command: &str) -> Result {
-        self.must_confirm("This forgets all samples of the dataset.", command)?;
-        self.ask_analytics(Analytics::Destroy { name }).map(drop)
     }
 
     /// `[SAMPLES] [GRANULARITY]`: the last ones.
@@ -418,7 +388,7 @@ fn table(data: &Data) -> String {
         }
         for (at, part) in parts.iter().enumerate() {
             let head = if at == 0 { head.clone() } else { " ".repeat(33) };
-            let key: String = part.key.shown(&data.scale).chars().map(visible).collect();
+            let key: String = part.key.shown(&data.scale).chars().map(show::visible).collect();
             text.push_str(&format!("{head} {:>12} {key}\n", part.value));
         }
         if left_out > 0 {
@@ -426,13 +396,6 @@ fn table(data: &Data) -> String {
         }
     }
     text
-}
-
-/// What a name may do to a terminal, it may not.
-fn visible(c: char) -> char {
-    let is_direction =
-        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if c.is_control() || is_direction { '\u{fffd}' } else { c }
 }
 
 #[cfg(test)]

@@ -172,6 +172,38 @@ impl Context {
         }
     }
 
+    /// The place where words are declared for it (`api::http::Spoken`), and what it is of. None of what is not there
+    /// yet, and of shares, targets and initiators: what is said there depends on their kind.
+    pub fn place(&self) -> Option<(&'static str, Vec<String>)> {
+        let of =
+            |place, things: &[&String]| Some((place, things.iter().map(|thing| (*thing).clone()).collect()));
+        match self {
+            Context::Shares => of("shares", &[]),
+            Context::Schema => of("shares schema", &[]),
+            Context::SchemaProperty { name, new: false, .. } => of("shares schema {property}", &[name]),
+            Context::Configuration => of("configuration", &[]),
+            Context::Services => of("configuration services", &[]),
+            Context::Service { name, .. } => of("configuration services {service}", &[name]),
+            Context::Alerts { .. } => of("configuration alerts", &[]),
+            Context::Receiver { name, new: false, .. } => of("configuration alerts {receiver}", &[name]),
+            Context::San => of("configuration san", &[]),
+            Context::Inquiry { .. } => of("configuration san inquiry", &[]),
+            Context::Maintenance => of("maintenance", &[]),
+            Context::System => of("maintenance system", &[]),
+            Context::Updates => of("maintenance system updates", &[]),
+            Context::Analytics => of("analytics", &[]),
+            Context::Datasets => of("analytics datasets", &[]),
+            Context::Dataset { name, .. } => of("analytics datasets {dataset}", &[name]),
+            Context::Worksheets => of("analytics worksheets", &[]),
+            Context::Worksheet { uuid, .. } => of("analytics worksheets {worksheet}", &[uuid]),
+            Context::Graph { worksheet, name: Some(graph), .. } => {
+                of("analytics worksheets {worksheet} {graph}", &[worksheet, graph])
+            }
+            Context::AnalyticsSettings { .. } => of("analytics settings", &[]),
+            _ => None,
+        }
+    }
+
     pub fn draft(&self) -> Option<&Draft> {
         match self {
             Context::Item { draft, .. }
@@ -226,6 +258,12 @@ impl Context {
 
 /// `zfs:shares mysql/innodb-data (uncommitted)> `
 pub(crate) fn prompt(host: &str, stack: &[Context]) -> String {
+    let uncommitted = if stack.last().is_some_and(Context::is_new) { " (uncommitted)" } else { "" };
+    format!("{host}:{}{uncommitted}> ", path(stack))
+}
+
+/// `shares mysql/innodb-data`
+pub(crate) fn path(stack: &[Context]) -> String {
     let mut path = String::new();
     for context in stack {
         let (words, alone) = context.words();
@@ -237,8 +275,7 @@ pub(crate) fn prompt(host: &str, stack: &[Context]) -> String {
         }
         path.push_str(&words);
     }
-    let uncommitted = if stack.last().is_some_and(Context::is_new) { " (uncommitted)" } else { "" };
-    format!("{host}:{path}{uncommitted}> ")
+    path
 }
 
 #[cfg(test)]

@@ -160,6 +160,9 @@ impl Shell<'_> {
 
     /// A command that this context alone has; whether there is one.
     pub(crate) fn command_here(&mut self, words: &[String]) -> Result<bool> {
+        if self.command_said(words)? {
+            return Ok(true);
+        }
         match self.here() {
             Context::Shares | Context::Item { .. } => self.command_shares(words),
             Context::Snapshots { .. } | Context::Snapshot { .. } => self.command_snapshots(words),

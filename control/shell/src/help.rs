@@ -4,13 +4,14 @@ use crate::context::Context;
 use crate::shell::Shell;
 use crate::show;
 use crate::vocabulary::Result;
+use api::declared;
 use api::san::Members;
 use api::shares::ItemKind;
 
 /// A command or context, and what it does.
 type Entry = (&'static str, &'static str);
 
-const EVERYWHERE: &[Entry] = &[
+pub(crate) const EVERYWHERE: &[Entry] = &[
     ("help [command]", "what can be said here"),
     ("show", "properties, what there is to select, and contexts below; also: ls"),
     ("done", "back to where the line began that led here"),
@@ -67,8 +68,8 @@ pub(crate) fn children(context: &Context) -> Vec<Entry> {
     }
 }
 
-/// Commands of one context.
-fn own(context: &Context) -> Vec<Entry> {
+/// Commands of one context: those that are code of the shell, and those that are declared.
+pub(crate) fn own(context: &Context) -> Vec<Entry> {
     let mut own: Vec<Entry> = match context {
         Context::Shares => vec![
             ("project name", "makes a project"),
@@ -130,12 +131,8 @@ fn own(context: &Context) -> Vec<Entry> {
         Context::Alerts { .. } => vec![
             ("create name", "sends alerts to one more receiver"),
             ("select name", "goes to one"),
-            ("destroy name", "sends none to one any more"),
             ("list", "all of them"),
         ],
-        Context::Receiver { new: false, .. } => {
-            vec![("test", "sends a test, and waits for what comes of it"), ("destroy", "takes it away")]
-        }
         Context::Schema => vec![
             ("create name", "makes a property, which shares then have as custom:name"),
             ("select name", "goes to one"),
@@ -170,20 +167,14 @@ fn own(context: &Context) -> Vec<Entry> {
             ("create statistic", "opens one and keeps it: iscsi.ops[op=read][size]"),
             ("destroy name", "closes one, and forgets its samples"),
             ("list", "all of them"),
-            ("resume", "all of them take samples again"),
             ("select name", "goes to one, by its number or its statistic"),
             ("statistics", "what can be opened, and by what it is broken down and filtered"),
-            ("suspend", "none of them takes samples"),
         ],
         Context::Dataset { .. } => vec![
             ("csv [samples [granularity]]", "the last samples, with commas"),
-            ("destroy", "closes it, and forgets its samples"),
-            ("prune [granularity]", "forgets its samples: those of a second, minute or hour, or all"),
             ("read [samples [granularity]]", "the last samples; granularity is second, minute or hour"),
-            ("save", "keeps it on disk, and what there is of it"),
         ],
         Context::Worksheets => vec![
-            ("create name", "makes one"),
             ("destroy name", "destroys one; its datasets stay"),
             ("list", "all of them"),
             ("select name", "goes to one, by its number or name"),
@@ -193,12 +184,14 @@ fn own(context: &Context) -> Vec<Entry> {
             ("list", "its graphs"),
             ("select name", "goes to a graph, by its number or statistic"),
         ],
-        Context::Graph { name: Some(_), .. } => vec![("destroy", "takes it out of the worksheet")],
         Context::Updates => {
             vec![("list", "all deferred updates"), ("apply [pool [feature ...]]", "applies them, for good")]
         }
         _ => Vec::new(),
     };
+    if let Some((place, _)) = context.place() {
+        own.extend(declared::said_at(place).map(|(_, spoken)| (spoken.usage, spoken.about)));
+    }
     if context.draft().is_some() {
         own.extend(EDIT);
     }

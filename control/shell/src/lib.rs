@@ -8,6 +8,7 @@
 //!   zfs:>                                                      and one is where the line began that led here
 //!
 //!   a line ── words ──▶ shell: the stack of contexts ──┬─ shares  san  analytics ...   what each context understands
+//!                                                      ├─ said                         words declared with their requests
 //!                                                      ├─ draft, show                  what is set, how it is shown
 //!                                                      └─ api::Caller ──▶ Request     all that leaves this crate
 //! ```
@@ -32,6 +33,7 @@ mod draft;
 mod help;
 mod interactive;
 mod maintenance;
+mod said;
 mod san;
 mod san_objects;
 mod schema;

@@ -1,7 +1,7 @@
 //! The state of a shell: the stack of contexts, what was printed, and the way to the appliance.
 //!
 //! ```text
-//!   vocabulary ◀── shell ◀── shares  san  services ... ◀── dispatch ◀── help  complete ◀── commands
+//!   vocabulary ◀── shell ◀── shares  san  said ...     ◀── dispatch ◀── help  complete ◀── commands
 //!   the words      state     one file for each family      which file      words and        what is understood
 //!                            of contexts                   answers where   their help       in all contexts
 //! ```

@@ -2,7 +2,9 @@
 
 use crate::draft::size;
 use api::attributes::{Attribute, Shape};
+use api::http::{self, Answer, Field, Kind};
 use api::{Property, Source, Value};
+use serde_json::Value as Json;
 
 /// Where the names of properties end.
 const NAME_WIDTH: usize = 30;
@@ -60,6 +62,48 @@ pub(crate) fn table(title: &str, headings: &[&str], rows: &[Vec<String>]) -> Str
     let mut text = format!("{title}:\n\n{}", line(&columns, &widths, &heads));
     rows.iter().for_each(|row| text.push_str(&line(&columns, &widths, row)));
     text
+}
+
+/// The answer to a request that is declared: a table or properties of the fields of its shape.
+pub(crate) fn answer(reply: Answer, told: &Json) -> String {
+    let fields = |shape: &'static http::Shape| shape.fields.iter().filter(|field| field.name != "href");
+    match reply {
+        Answer::Several(name, shape) => {
+            let headings: Vec<String> = fields(shape).map(|field| field.name.to_uppercase()).collect();
+            let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+            let row = |one: &Json| fields(shape).map(|field| cell(field, &one[field.name])).collect();
+            let rows: Vec<Vec<String>> = told[name].as_array().into_iter().flatten().map(row).collect();
+            let title: String = name.replace('_', " ");
+            table(&(title[..1].to_uppercase() + &title[1..]), &headings, &rows)
+        }
+        Answer::One(name, shape) => fields(shape)
+            .map(|field| property(field.name, &cell(field, &told[name][field.name]), ""))
+            .collect(),
+        Answer::Nothing | Answer::Text | Answer::Document => String::new(),
+    }
+}
+
+fn cell(field: &Field, value: &Json) -> String {
+    let text = match (value, field.kind) {
+        (Json::Null, _) => "-".into(),
+        (Json::String(text), _) => text.clone(),
+        (Json::Number(n), Kind::Size) => n.as_u64().map_or_else(|| n.to_string(), size),
+        (Json::Array(all), _) => all.iter().map(|one| cell(field, one)).collect::<Vec<_>>().join(", "),
+        // Of a value in a list, its name.
+        (Json::Object(one), Kind::List(shape) | Kind::Object(shape)) => {
+            let named = shape.fields.iter().find(|inner| inner.name != "href");
+            named.and_then(|inner| one.get(inner.name)?.as_str()).unwrap_or_default().into()
+        }
+        _ => value.to_string(),
+    };
+    text.chars().map(visible).collect()
+}
+
+/// What a name may do to a terminal, it may not.
+pub(crate) fn visible(c: char) -> char {
+    let is_direction =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if c.is_control() || is_direction { '\u{fffd}' } else { c }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The shell against an appliance that only writes down what it is asked.
 
-use crate::{Shell, run_script};
+use crate::context::Context;
+use crate::{Shell, help, run_script};
 use api::analytics::{Analytics, Told};
 use api::automatic::{Automatic, AutomaticDeed, Frequency, When};
 use api::san::{FcPort, Group, Members, NO_PORT, San, SanState};
@@ -70,6 +71,13 @@ impl Caller for Book {
                 service("nbd", &[]),
             ]),
             Request::Analytics(asked) => analytics(asked),
+            Request::Events { since } => Reply::Events(vec![api::Event {
+                id: since + 1,
+                seconds: 5,
+                class: "sysevent.fs.zfs.scrub_start".into(),
+                fields: vec![("pool".into(), "ta\u{1b}nk".into()), ("txg".into(), "7".into())],
+                ..api::Event::default()
+            }]),
             Request::Schema(Schema::Show) => Reply::Schema(vec![CustomProperty {
                 name: "owner".into(),
                 kind: CustomType::EmailAddress,
@@ -151,6 +159,88 @@ fn datasets_are_listed_read_and_changed_and_worksheets_get_graphs() {
     ];
     let asked: Vec<Request> = asked.into_iter().map(|(_, request)| request).collect();
     assert_eq!(asked, expected.map(Request::Analytics));
+}
+
+#[test]
+fn words_that_are_declared_ask_print_and_leave_what_is_gone() {
+    let (text, asked) = transcript(
+        "analytics datasets suspend\nanalytics worksheets select split\nselect dataset-000\ndestroy\nup\ncreate new\n\
+         cd /\nmaintenance system events 41\nanalytics datasets select dataset-000\nconfirm prune hour\n\
+         prune\n",
+    );
+    let prompts = prompts(&text);
+    assert!(prompts[4].starts_with("zfs:analytics worksheet split> up"), "{text}");
+    assert!(
+        text.contains(&format!("Events:\n\nID  TIME  {:<29}FIELDS\n42  5     sysevent", "CLASS")),
+        "{text}"
+    );
+    assert!(text.contains("pool=ta\u{fffd}nk, txg=7\n"), "{text}");
+    assert!(
+        text.ends_with("This forgets samples of the dataset. To go on, say \"confirm prune\"\n"),
+        "{text}"
+    );
+    let uuid = || "u-1".to_string();
+    let name = || "io.ops[size]".to_string();
+    let granularity = Some(api::analytics::Granularity::Hour);
+    let expected = [
+        ("shell: analytics datasets suspend", Analytics::Suspend { name: None, suspended: true }),
+        (
+            "shell: analytics worksheet split io.ops[size] destroy",
+            Analytics::GraphRemove { worksheet: uuid(), graph: name() },
+        ),
+        (
+            "shell: analytics worksheets create new",
+            Analytics::WorksheetCreate { name: "new".into(), owner: String::new() },
+        ),
+        (
+            "shell: analytics dataset-000 prune hour",
+            Analytics::Prune { name: name(), granularity, before: None },
+        ),
+    ];
+    assert_eq!(asked, expected.map(|(line, asked)| (line.to_string(), Request::Analytics(asked))));
+    let (text, _) = transcript("configuration alerts\nhelp destroy\ndestroy\n");
+    assert!(text.contains("destroy receiver => sends none to one any more\n"), "{text}");
+    assert!(text.ends_with("it is: destroy receiver\n"), "{text}");
+}
+
+/// A word that is declared for a place that no context has could be said nowhere; one that a context has of its own
+/// would not be heard.
+#[test]
+fn declared_words_are_of_contexts_that_are_there_and_are_said_once() {
+    let name = || "a".to_string();
+    let draft = crate::draft::Draft::default;
+    let contexts = [
+        Context::Shares,
+        Context::Schema,
+        Context::SchemaProperty { name: name(), new: false, draft: draft() },
+        Context::Configuration,
+        Context::Services,
+        Context::Service { name: name(), draft: draft() },
+        Context::Alerts { draft: draft() },
+        Context::Receiver { name: name(), new: false, draft: draft() },
+        Context::San,
+        Context::Inquiry { draft: draft() },
+        Context::Maintenance,
+        Context::System,
+        Context::Updates,
+        Context::Analytics,
+        Context::Datasets,
+        Context::Dataset { name: name(), label: name(), draft: draft() },
+        Context::Worksheets,
+        Context::Worksheet { uuid: name(), name: name(), draft: draft() },
+        Context::Graph { worksheet: name(), name: Some(name()), draft: draft() },
+        Context::AnalyticsSettings { draft: draft() },
+    ];
+    for spoken in api::declared::TABLE.iter().copied().flatten().flat_map(|declared| declared.said) {
+        let there =
+            contexts.iter().find(|context| context.place().is_some_and(|(place, _)| place == spoken.place));
+        let there = there.unwrap_or_else(|| panic!("no context is \"{}\"", spoken.place));
+        let things = there.place().map_or(0, |(_, things)| things.len());
+        assert_eq!(things, spoken.place.matches('{').count(), "{}", spoken.place);
+        let words = help::own(there).into_iter().chain(help::EVERYWHERE.iter().copied());
+        let same = words.filter(|(usage, _)| usage.split(' ').next() == Some(spoken.word())).count();
+        assert_eq!(same, 1, "{} \"{}\"", spoken.place, spoken.word());
+    }
 }
 
 fn service(name: &str, addresses: &[&str]) -> ServiceState {

@@ -226,10 +226,10 @@ impl Dsl {
         let needed = match (prop, n) {
             (Prop::Compression, 15) => Feature::Lz4Compress,
             (Prop::Compression, n) if n & 0x7f == 16 => Feature::ZstdCompress,
-            (Prop::Checksum, 11) => Feature::Sha512,
-            (Prop::Checksum, 12) => Feature::Skein,
-            (Prop::Checksum, 13) => Feature::EdonR,
-            (Prop::Checksum, 14) => Feature::Blake3,
+            (Prop::Checksum, code) => match crate::props::write::feature_of_checksum(code) {
+                Some(feature) => feature,
+                None => return Ok(()),
+            },
             (Prop::RecordSize | Prop::VolBlockSize, n) if n > ondisk::OLD_MAX_BLOCK_SIZE => {
                 Feature::LargeBlocks
             }

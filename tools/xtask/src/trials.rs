@@ -29,7 +29,8 @@ use crate::{Failure, house, root};
 const RECORD: &str = "CENOTE_TRIALS";
 const SLOWEST: usize = 10;
 /// Programs that take minutes. What begins last should be short, or it runs alone at the end.
-const LONG: [&str; 8] = ["power_judge", "kill", "e2e", "judge", "reshape", "volumes", "dirty", "files"];
+const LONG: [&str; 11] =
+    ["e2e", "pool", "kill", "judge", "reshape", "power_judge", "devices", "volumes", "dirty", "files", "lab"];
 
 /// A test program as cargo built it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -130,12 +130,15 @@ declared! {
     path (receiver = name)
     answers Answer::Nothing;
     means { Request::Alerts(Alerts::Destroy { name }) }
+    said "configuration alerts" "destroy receiver", "sends none to one any more";
+    said "configuration alerts {receiver}" "destroy", "takes it away";
 
     pub TEST: Put "/api/alert/v1/receivers/{receiver}/test", "Send a test to a receiver, and wait for what comes of it";
     needs CONFIGURE;
     path (receiver = name)
     answers Answer::Nothing;
     means { Request::Alerts(Alerts::Test { name }) }
+    said "configuration alerts {receiver}" "test", "sends a test, and waits for what comes of it";
 
     pub SHOW_THRESHOLDS: Get THRESHOLDS_PATH, "From where on something is an alert";
     answers Answer::One("thresholds", &THRESHOLDS.shape);

@@ -252,11 +252,13 @@ declared! {
     needs DATASET_CHANGES;
     answers Answer::Nothing;
     means { Request::Analytics(Analytics::Suspend { name: None, suspended: true }) }
+    said "analytics datasets" "suspend", "none of them takes samples";
 
     pub RESUME_ALL: Put "/api/analytics/v1/datasets/resume", "Resume all datasets";
     needs DATASET_CHANGES;
     answers Answer::Nothing;
     means { Request::Analytics(Analytics::Suspend { name: None, suspended: false }) }
+    said "analytics datasets" "resume", "all of them take samples again";
 
     pub CHANGE_DATASET: Put A_DATASET, "Suspend or resume a dataset";
     needs DATASET_CHANGES;
@@ -270,6 +272,7 @@ declared! {
     path (dataset = name)
     answers ONE_DATASET;
     means { Request::Analytics(Analytics::Save { name }) }
+    said "analytics datasets {dataset}" "save", "keeps it on disk, and what there is of it";
 
     pub PRUNE: Put "/api/analytics/v1/datasets/{dataset}/prune", "Forget samples of a dataset";
     needs DATASET_CHANGES;
@@ -280,12 +283,17 @@ declared! {
     }
     answers ONE_DATASET;
     means { Request::Analytics(Analytics::Prune { name, granularity, before }) }
+    said "analytics datasets {dataset}" "prune [granularity]",
+        "forgets its samples: those of a second, minute or hour, or all"
+        sure "This forgets samples of the dataset.";
 
     pub DESTROY: Delete A_DATASET, "Close a statistic, and forget all that is kept of it";
     needs DATASET_CHANGES;
     path (dataset = name)
     answers Answer::Nothing;
     means { Request::Analytics(Analytics::Destroy { name }) }
+    said "analytics datasets {dataset}" "destroy", "closes it, and forgets its samples"
+        sure "This forgets all samples of the dataset.";
 
     pub SHOW_CHANGES: Get "/api/analytics/v1/changes", "List the changes of settings, and what came of them";
     answers Answer::Several("changes", &CHANGE.shape);
@@ -311,6 +319,7 @@ declared! {
     body "new_worksheet" { must "name" Text name, "At most 255 bytes"; }
     answers ONE_WORKSHEET;
     means { Request::Analytics(Analytics::WorksheetCreate { name, owner }) }
+    said "analytics worksheets" "create name", "makes one";
 
     pub RENAME_WORKSHEET: Put A_WORKSHEET, "Give a worksheet another name";
     needs WORKSHEET_CHANGES;
@@ -351,6 +360,7 @@ declared! {
     path (worksheet = worksheet, graph = graph)
     answers Answer::Nothing;
     means { Request::Analytics(Analytics::GraphRemove { worksheet, graph }) }
+    said "analytics worksheets {worksheet} {graph}" "destroy", "takes it out of the worksheet";
 
     pub SHOW_SETTINGS: Get SETTINGS_PATH, "How long samples are kept";
     answers Answer::One("settings", &SETTINGS.shape);

@@ -189,6 +189,7 @@ declared! {
         Reply::Events(all) => Some(EVENT.tell_all(all, "events")),
         _ => None,
     };
+    said "maintenance system" "events [since]", "what happened to pools; those after the one with this number";
 
     pub DESTROY: Delete A_POOL, "Destroy a pool with everything in it; ?confirm=true";
     needs CHANGE;
@@ -234,6 +235,7 @@ pub static CREATE: Declared = Declared {
     asked: |given: Given<'_>| Ok(Request::PoolCreate(new_pool(given.args)?)),
     taken: |_| Ok(Reply::Done),
     told: None,
+    said: &[],
 };
 
 pub(super) static ALL: &[&Declared] = &[&LIST, &EVENTS, &CREATE, &DESTROY, &SCRUB_IT, &END_SCRUB, &CLEAR];

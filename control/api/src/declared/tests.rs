@@ -276,6 +276,64 @@ fn a_request_that_is_sent_is_the_one_that_is_received() {
     assert_eq!(unused, [""; 0], "each declaration has a sample");
 }
 
+/// The words of a declaration name what it has: it is sent with all of them.
+#[test]
+fn a_word_of_the_shell_makes_the_request_that_declares_it() {
+    let is_brace = |part: &&str| part.starts_with('{');
+    for declared in TABLE.iter().copied().flatten() {
+        for spoken in declared.said {
+            let at = format!("{} \"{}\"", spoken.place, spoken.usage);
+            let count =
+                |text: &'static str, counts: fn(&&str) -> bool| text.split(' ').filter(counts).count();
+            let things = vec!["tank".to_string(); count(spoken.place, |part| part.starts_with('{'))];
+            // A number, or one of the words of granularities, is what some can only be.
+            let word = |text: &str| vec![text.to_string(); spoken.usage.split(' ').count() - 1];
+            let made = ["7", "hour"].map(|text| (text, declared.say(spoken, &things, &word(text))));
+            let (text, request) =
+                made.into_iter().find(|(_, made)| made.is_ok()).unwrap_or_else(|| panic!("{at}"));
+            let request = request.unwrap();
+            let back = (declared.sent)(&request).unwrap_or_else(|| panic!("{at}: {request:?}"));
+            let params = back.params.iter().cloned();
+            let query = back.query.iter().map(|(_, value)| value.clone());
+            let body =
+                back.body.iter().flatten().map(|(_, value)| value.to_string().trim_matches('"').to_string());
+            let mut arrives: Vec<String> = params.chain(query).chain(body).collect();
+            for told in things.iter().chain(&word(text)) {
+                let at_last = arrives.iter().position(|value| value == told);
+                arrives.swap_remove(at_last.unwrap_or_else(|| panic!("{at}: {told} is not in {request:?}")));
+            }
+            assert!(declared.say(spoken, &things, &[word("7"), vec!["8".into()]].concat()).is_err(), "{at}");
+            assert!(declared.face.is_change() || declared.told.is_some(), "{at}: its answer is not told");
+            assert!(declared.face.path.split('/').filter(is_brace).count() <= back.params.len(), "{at}");
+        }
+    }
+}
+
+#[test]
+fn what_a_word_lacks_is_said() {
+    let said = |place, word: &str| said_at(place).find(|(_, spoken)| spoken.word() == word).unwrap();
+    let say = |place, word, follow: &[&str]| {
+        let (declared, spoken) = said(place, word);
+        let words: Vec<String> = follow.iter().map(ToString::to_string).collect();
+        declared.say(spoken, &["one".into()], &words).map_err(|wrong| wrong.to_string())
+    };
+    assert_eq!(say("maintenance system", "events", &[]), Ok(Request::Events { since: 0 }));
+    assert_eq!(say("maintenance system", "events", &["5"]), Ok(Request::Events { since: 5 }));
+    for (place, word, follow, expected) in [
+        ("configuration alerts", "destroy", &[][..], "it is: destroy receiver"),
+        ("configuration alerts", "destroy", &["a", "b"], "it is: destroy receiver"),
+        ("maintenance system", "events", &["today"], "since: a number is wanted"),
+        (
+            "analytics datasets {dataset}",
+            "prune",
+            &["week"],
+            "'week' is no granularity: second, minute or hour",
+        ),
+    ] {
+        assert_eq!(say(place, word, follow), Err(expected.to_string()), "{word} {follow:?}");
+    }
+}
+
 #[test]
 fn no_two_declarations_have_one_face() {
     let mut faces: Vec<_> =

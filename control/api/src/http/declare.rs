@@ -1,6 +1,6 @@
 //! Declarations: `declared!` of a request, `shaped!` of a value in answers.
 
-use super::{Args, Face, Field, Kind, Shape, Wrong, must};
+use super::{Args, Face, Field, Kind, Shape, Spoken, Wrong, must};
 use crate::shares::ItemKind;
 use crate::{Reply, Request};
 use serde_json::{Map, Value};
@@ -56,6 +56,8 @@ pub struct Declared {
     pub taken: fn(&Value) -> Result<Reply, Wrong>,
     /// The body of an answer, from the reply: of one that is plain. `None`: that is no reply to it.
     pub told: Option<fn(&Reply) -> Option<Value>>,
+    /// Words of the shell that make it.
+    pub said: &'static [Spoken],
 }
 
 /// A value of `api` as answers tell it.
@@ -156,6 +158,8 @@ macro_rules! shaped {
 ///     means { Request::San(San::TargetSet { iqn, set: TargetChange { alias } }) }
 ///     gives |answer| Ok(Reply::Done);              Done, unless it is said
 ///     plain |reply| ...;                           the server has no code of its own for it
+///     said "san targets {target}" "test [alias]", "help" sure "What cannot be undone.";
+///                                                  a word of the shell, see [`Spoken`]; any number of them
 /// }
 /// ```
 #[macro_export]
@@ -177,6 +181,7 @@ macro_rules! declared {
         means { $($means:tt)* }
         $(gives $gives:expr;)?
         $(plain $plain:expr;)?
+        $(said $place:literal $usage:literal, $help:literal $(sure $sure:literal)?;)*
     )*) => {$(
         $(#[$note])*
         pub static $id: $crate::http::Declared = $crate::http::Declared {
@@ -234,6 +239,12 @@ macro_rules! declared {
             },
             taken: $crate::declared!(@or |_| Ok($crate::Reply::Done) $(, $gives)?),
             told: $crate::declared!(@option $($plain)?),
+            said: &[$($crate::http::Spoken {
+                place: $place,
+                usage: $usage,
+                about: $help,
+                sure: $crate::declared!(@option $($sure)?),
+            }),*],
         };
     )*};
     (@sent $part:ident) => { $part.to_string() };

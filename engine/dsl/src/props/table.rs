@@ -46,6 +46,15 @@ const FS_SNAP: Types = FS.or(SNAP);
 const ANY: Types = Types::DATASET;
 const ANY_MARK: Types = ANY.or(Types::BOOKMARK);
 
+const fn append<const N: usize>(mut to: [u8; N], length: usize, text: &str) -> ([u8; N], usize) {
+    let mut at = 0;
+    while at < text.len() {
+        to[length + at] = text.as_bytes()[at];
+        at += 1;
+    }
+    (to, length + at)
+}
+
 /// `get all` lists it.
 const L: bool = true;
 /// It is internal, or younger than the release whose listing is followed: shown when asked for by name.
@@ -55,7 +64,26 @@ const COMPRESSION_VALUES: &str = "on | off | lzjb | gzip | gzip-[1-9] | zle | lz
                                   zstd-fast-[1-10,20,30,40,50,60,70,80,90,100,500,1000]";
 const DEDUP_VALUES: &str = "on | off | verify | sha256[,verify] | sha512[,verify] | skein[,verify] | \
                             edonr,verify | blake3[,verify]";
-const CHECKSUM_VALUES: &str = "on | off | fletcher2 | fletcher4 | sha256 | sha512 | skein | edonr | blake3";
+/// `on | off | fletcher2 ...`: all that can be set, but for `noparity`, which OpenZFS reads and does not list.
+const CHECKSUM_VALUES: &str = {
+    const LISTED: usize = 128;
+    const TEXT: ([u8; LISTED], usize) = {
+        let (mut text, mut length, mut at) = ([0; LISTED], 0, 0);
+        while at < CHECKSUM.len() {
+            let name = CHECKSUM[at].0;
+            if CHECKSUM[at].1 != units::Checksum::NoParity as u64 {
+                (text, length) = append(text, length, if at == 0 { "" } else { " | " });
+                (text, length) = append(text, length, name);
+            }
+            at += 1;
+        }
+        (text, length)
+    };
+    match std::str::from_utf8(TEXT.0.split_at(TEXT.1).0) {
+        Ok(text) => text,
+        Err(_) => panic!("names are text"),
+    }
+};
 const ENCRYPTION_VALUES: &str =
     "on | off | aes-128-ccm | aes-192-ccm | aes-256-ccm | aes-128-gcm | aes-192-gcm | aes-256-gcm";
 const ACLINHERIT_VALUES: &str = "discard | noallow | restricted | passthrough | passthrough-x";

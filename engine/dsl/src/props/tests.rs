@@ -1,7 +1,8 @@
+use ondisk::Feature;
 use units::{Checksum, Compression, ZstdLevel};
 
 use super::effective::{self, Chain, Change, Level, PropMap};
-use super::write::{PoolCan, WritePolicy, compression, dedup};
+use super::write::{PoolCan, WritePolicy, compression, dedup, feature_of_checksum};
 use super::*;
 
 const FS: Types = Types::FILESYSTEM;
@@ -31,6 +32,27 @@ fn the_table_has_every_native_property_once() {
     assert_eq!(settable(Setting::Local), 21);
     assert_eq!(settable(Setting::Once) + settable(Setting::OnceInherited), 7);
     assert_eq!(settable(Setting::ReadOnly), 30);
+}
+
+/// The words of messages and manuals, and what a pool must have, follow from the rows of `units`.
+#[test]
+fn checksums_are_listed_and_name_their_features() {
+    let listed = "on | off | fletcher2 | fletcher4 | sha256 | sha512 | skein | edonr | blake3";
+    assert_eq!(TABLE[Prop::Checksum as usize].values, listed);
+    for (code, feature) in [
+        (1, None),
+        (7, None),
+        (11, Some(Feature::Sha512)),
+        (12, Some(Feature::Skein)),
+        (13, Some(Feature::EdonR)),
+        (14, Some(Feature::Blake3)),
+        (u64::MAX, None),
+    ] {
+        assert_eq!(feature_of_checksum(code), feature, "{code}");
+    }
+    for row in units::CHECKSUMS.iter().filter(|row| row.feature.is_some()) {
+        assert!(feature_of_checksum(row.kind as u64).is_some(), "{}: no such feature", row.name);
+    }
 }
 
 #[test]

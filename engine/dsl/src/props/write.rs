@@ -6,6 +6,7 @@
 pub use dmu::{Caching, SyncMode};
 
 use dmu::RedundantMetadata;
+use ondisk::Feature;
 use units::{Checksum, Compression, Strength, ZstdLevel};
 
 use super::Prop;
@@ -109,6 +110,11 @@ fn zstd_level(level: u64) -> Option<ZstdLevel> {
 /// `on` is fletcher4.
 pub fn checksum(code: u64) -> Checksum {
     u8::try_from(code).ok().and_then(Checksum::from_code).unwrap_or(Checksum::Fletcher4)
+}
+
+/// What a pool needs before it has a block with this checksum.
+pub fn feature_of_checksum(code: u64) -> Option<Feature> {
+    checksum(code).row().feature.and_then(Feature::by_guid)
 }
 
 /// `on` is sha256. A checksum that cannot name a block by itself never dedups without comparing.
