@@ -151,3 +151,47 @@ fn what_a_thread_puts_away_goes_when_nobody_needs_it() {
     assert_eq!(shared_shelf(class).len(), 0, "nobody needs any");
     set_kept_max(KEPT_MAX);
 }
+
+/// Pieces of 256K, eight to a unit, of which the first four are taken piece by piece.
+#[test]
+fn a_class_under_load_comes_by_units_and_goes_back_by_pieces() {
+    const LEN: usize = 256 << 10;
+    const FEW: usize = 4 * pages::UNIT / LEN;
+    let _alone = alone();
+    set_kept_max(1 << 30);
+    let class = class_of(LEN);
+    let mut taken: Vec<Memory> = (0..FEW).map(|_| Memory::take(LEN)).collect();
+    assert_eq!(shared_shelf(class).len(), 0, "a few come alone");
+    let starts: Vec<usize> = taken.iter().map(|memory| memory.start.as_ptr() as usize).collect();
+    assert_eq!(resident(&starts, LEN), 0, "and are not in memory before they are touched");
+    let before = held();
+    taken.push(Memory::take(LEN));
+    assert_eq!(shared_shelf(class).len(), pages::UNIT / LEN - 1, "what came with it is for the next");
+    assert!(held() >= before + pages::UNIT, "and counts");
+    taken.extend((1..pages::UNIT / LEN).map(|_| Memory::take(LEN)));
+    let of_unit: Vec<usize> = taken[FEW..].iter().map(|memory| memory.start.as_ptr() as usize).collect();
+    let unit = of_unit.iter().min().unwrap() / pages::UNIT;
+    assert!(of_unit.iter().all(|start| start / pages::UNIT == unit), "all of one unit: {of_unit:x?}");
+    assert_eq!(resident(&of_unit, LEN), pages::UNIT, "faulted in together");
+    taken.iter_mut().for_each(|memory| memory.bytes_mut(LEN).fill(7));
+    std::thread::spawn(move || drop(taken)).join().unwrap();
+    (0..3).for_each(|_| _ = age());
+    assert_eq!(shared_shelf(class).len(), 0);
+    assert_eq!(resident(&starts, LEN) + resident(&of_unit, LEN), 0);
+    let again: Vec<Memory> = (0..FEW + 1).map(|_| Memory::take(LEN)).collect();
+    assert!(again.iter().all(|memory| memory.bytes(LEN).iter().all(|byte| *byte == 0)));
+    drop(again);
+    set_kept_max(KEPT_MAX);
+}
+
+#[test]
+fn where_nothing_may_be_kept_a_piece_comes_alone() {
+    const LEN: usize = 32 << 10;
+    let _alone = alone();
+    set_kept_max(0);
+    let class = class_of(LEN);
+    let taken: Vec<Memory> = (0..6 * pages::UNIT / LEN).map(|_| Memory::take(LEN)).collect();
+    assert_eq!(shared_shelf(class).len(), 0);
+    drop(taken);
+    set_kept_max(KEPT_MAX);
+}
