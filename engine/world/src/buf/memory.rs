@@ -112,7 +112,7 @@ impl Memory {
         let layout = memory.layout();
         let place = memory.place();
         let start = match place {
-            Place::Pages => Memory::from_pages(class),
+            Place::Pages => pages::take(class),
             Place::Mapping => pages::map(capacity),
             // SAFETY: the capacity is not zero.
             Place::Heap => NonNull::new(unsafe { alloc_zeroed(layout) }),
@@ -130,19 +130,6 @@ impl Memory {
             }
         }
         memory
-    }
-
-    /// What comes with a piece is kept for those that take next, if there is room for it.
-    fn from_pages(class: usize) -> Option<NonNull<u8>> {
-        let has_room = KEPT.load(Relaxed) + pages::UNIT <= BOUND.load(Relaxed);
-        let pages::Taken { piece, others } = pages::take(class, has_room)?;
-        if !others.is_empty() {
-            let capacity = capacity_of(class);
-            HELD.fetch_add(others.len() * capacity, Relaxed);
-            // The lowest are taken first.
-            shared_put(class, others.into_iter().rev().map(|start| Memory { start, class, capacity }));
-        }
-        Some(piece)
     }
 
     #[allow(unsafe_code)]
