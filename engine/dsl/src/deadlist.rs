@@ -9,16 +9,20 @@
 //!       40 -> blocks born in (40, 70]     a block born later than 70 is free when it dies
 //! ```
 //!
+//! A snapshot takes the head's deadlist, and the head a copy of its ranges with nothing in them: as many as there are earlier
+//! snapshots, as the format has it, so they are copied by blocks of the ZAP and not one by one.
+//!
 //! When a snapshot goes, the blocks that only it needed are exactly the lists of the next one's deadlist from its
 //! predecessor's txg on, so they move to the pool's free list without being looked at.
 //!
 //! Pools before version 26 have one plain bpobj for everything.
 
 use dmu::{NewObject, Object, Tx};
+use ondisk::zap::ZapBlock;
 use ondisk::{BlockPointer, DeadlistPhys, ObjectType, Space};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use units::{Error, ObjectId, Result, Txg};
+use units::{Endian, Error, ObjectId, Result, Txg};
 
 use crate::bpobj::Bpobj;
 use crate::core::{Core, versions};
@@ -129,14 +133,33 @@ impl Deadlist {
 
     /// A new deadlist with nothing in it and the keys of this one below `max`.
     pub async fn clone_keys(&self, core: &Core, tx: &Tx, max: Txg) -> Result<Deadlist> {
-        let new = Deadlist::create(core, tx).await?;
-        let (Deadlist::Sorted(sorted), Deadlist::Sorted(into)) = (self, &new) else { return Ok(new) };
-        let keys: Vec<Txg> = sorted.keys().await?.range(..max).map(|(txg, _)| *txg).collect();
-        if keys.is_empty() {
-            return Ok(new);
+        let Deadlist::Sorted(sorted) = self else { return Deadlist::create(core, tx).await };
+        let keys = sorted.keys().await?;
+        let count = keys.range(..max).count();
+        let shared = match count {
+            0 => None,
+            _ => Bpobj::share_empty(core, tx, count as u64).await?,
+        };
+        if let Some(list) = shared {
+            let differ = keys.iter().filter(|(txg, own)| **txg >= max || **own != list).count();
+            let copied = match differ <= count / 2 {
+                true => sorted.copy_table(core, tx, &keys).await?,
+                false => None,
+            };
+            if let Some(copy) = copied {
+                for (txg, own) in keys.iter() {
+                    if *txg >= max {
+                        copy.unset(tx, *txg).await?;
+                    } else if *own != list {
+                        copy.set(tx, *txg, list).await?;
+                    }
+                }
+                return Ok(Deadlist::Sorted(copy));
+            }
         }
-        let shared = Bpobj::share_empty(core, tx, keys.len() as u64).await?;
-        for txg in keys {
+        let new = Deadlist::create(core, tx).await?;
+        let Deadlist::Sorted(into) = &new else { return Ok(new) };
+        for txg in keys.range(..max).map(|(txg, _)| *txg) {
             match shared {
                 Some(list) => into.set(tx, txg, list).await?,
                 None => new.add_key(core, tx, txg).await?,
@@ -232,6 +255,32 @@ impl Sorted {
         Sorted { object, table, ranges }
     }
 
+    /// A deadlist with a copy of this one's ZAP, block by block: of thousands of ranges nearly all share the empty list, and
+    /// lead there in the copy already. `None` where that is not how it can be copied: a block in another byte order than
+    /// the copy's pointers would say, or one that does not tell its order.
+    async fn copy_table(&self, core: &Core, tx: &Tx, keys: &Map) -> Result<Option<Sorted>> {
+        let attrs = self.object.attrs();
+        let mut blocks = Vec::new();
+        for blkid in 0..=attrs.max_blkid {
+            let block = self.object.read_block(blkid).await?;
+            if ZapBlock::of(&block, Endian::NATIVE).is_none() {
+                return Ok(None);
+            }
+            blocks.push(block);
+        }
+        let new = NewObject::new(ObjectType::DEADLIST, attrs.block_size)
+            .with_bonus(ObjectType::DEADLIST_HDR, DeadlistPhys::default().to_bonus());
+        let object = core.mos().allocate(tx, new).await?;
+        core.ranges().forget(object.id());
+        for (blkid, block) in (0..).zip(blocks) {
+            object.write_block(tx, blkid, block)?;
+            world::breathe().await;
+        }
+        let copy = Sorted::new(core, object.clone(), zap::Zap::open(object));
+        copy.ranges.are(keys.clone());
+        Ok(Some(copy))
+    }
+
     /// The ranges: where they begin, exclusive, and their lists.
     async fn keys(&self) -> Result<Arc<Map>> {
         self.ranges.get(self.read_keys()).await
@@ -322,6 +371,58 @@ impl Sorted {
             Bpobj::release_empty(core, tx).await
         } else {
             Bpobj::destroy(core, tx, list).await
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Pool, in_world};
+
+    /// What the ZAP itself has, whatever is remembered of it.
+    async fn on_disk(deadlist: &Deadlist) -> Map {
+        let Deadlist::Sorted(sorted) = deadlist else { panic!("a modern pool sorts") };
+        assert_eq!(*sorted.keys().await.unwrap(), sorted.read_keys().await.unwrap());
+        sorted.read_keys().await.unwrap()
+    }
+
+    #[test]
+    fn a_copy_has_the_ranges_up_to_the_last_and_nothing_in_them() {
+        // Of a micro ZAP, and of one that has become fat.
+        for count in [1, 100, 2500] {
+            in_world(async move {
+                let mut pool = Pool::modern().await;
+                let (core, tx) = (pool.dsl.core(), pool.tx());
+                let from = Deadlist::create(core, &tx).await.unwrap();
+                let empty = Bpobj::share_empty(core, &tx, count).await.unwrap().unwrap();
+                let Deadlist::Sorted(sorted) = &from else { panic!("a modern pool sorts") };
+                for n in 0..count {
+                    sorted.set(&tx, Txg(10 * n), empty).await.unwrap();
+                }
+                // One in nine has a list of its own.
+                for n in (0..count).step_by(9) {
+                    sorted.own_list(core, &tx, Txg(10 * n), empty).await.unwrap();
+                }
+                let before = on_disk(&from).await;
+                let mut copies = Vec::new();
+                for last in [u64::MAX, 9 * count, count, 0] {
+                    let copy = from.clone_keys(core, &tx, Txg(last)).await.unwrap();
+                    let wanted: Map =
+                        (0..count).map(|n| (Txg(10 * n), empty)).filter(|(txg, _)| txg.0 < last).collect();
+                    assert_eq!(on_disk(&copy).await, wanted, "{count} ranges up to {last}");
+                    assert_eq!(copy.space(core).await.unwrap(), Delta::default());
+                    copies.push(copy);
+                }
+                assert_eq!(on_disk(&from).await, before, "it is as it was");
+                assert_ne!(before.values().filter(|list| **list == empty).count(), before.len());
+                for deadlist in copies.iter().chain([&from]) {
+                    deadlist.destroy(core, &tx).await.unwrap();
+                }
+                drop((copies, from));
+                pool.sync().await;
+                pool.audit().await;
+            });
         }
     }
 }

@@ -77,7 +77,8 @@ impl Txgs {
     pub async fn begin_for(&self, claim: Claim) -> Result<Tx> {
         match self.step(&claim, false, false)? {
             Step::Joined(tx) => Ok(tx),
-            _ => stage(Stage::Throttle, self.queue(&claim)).await,
+            // Apart: a change that need not wait is not to be as large as one that does.
+            _ => Box::pin(stage(Stage::Throttle, self.queue(&claim))).await,
         }
     }
 
@@ -103,7 +104,7 @@ impl Txgs {
                 Entry::Full => return Err(Error::new(Kind::NoSpace, "write")),
             }
         }
-        stage(Stage::Throttle, self.queue_for(space_reservation, bytes, claim)).await
+        Box::pin(stage(Stage::Throttle, self.queue_for(space_reservation, bytes, claim))).await
     }
 
     /// One writer at a time waits for room, and the others for their turn.

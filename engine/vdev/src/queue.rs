@@ -177,12 +177,12 @@ impl Queue {
         self.start_all();
     }
 
-    /// As [`Queue::release`], of a read that a client waited for.
-    fn release_read(self: &Arc<Queue>, since: Instant) {
+    /// As [`Queue::release`], of what a client waited for.
+    fn release_waited(self: &Arc<Queue>, class: Priority, since: Instant) {
         let took = world::now().since(since).as_nanos();
         let mut schedule = self.lock();
-        schedule.read_took(u64::try_from(took).unwrap_or(u64::MAX));
-        schedule.done(Priority::SyncRead);
+        schedule.took(class, u64::try_from(took).unwrap_or(u64::MAX));
+        schedule.done(class);
         drop(schedule);
         self.start_all();
     }
@@ -240,14 +240,14 @@ impl Outcome {
 #[derive(Debug)]
 struct Slot {
     place: Option<(Arc<Queue>, Priority)>,
-    /// When the device was given it, of a read that a client waits for.
+    /// When the device was given it, of what a client waits for.
     since: Option<Instant>,
 }
 
 impl Slot {
     fn new(queue: &Arc<Queue>, class: Priority) -> Slot {
         queue.busy().begin();
-        let since = (class == Priority::SyncRead).then(world::now);
+        let since = matches!(class, Priority::SyncRead | Priority::SyncWrite).then(world::now);
         Slot { place: Some((queue.clone(), class)), since }
     }
 
@@ -264,7 +264,7 @@ impl Drop for Slot {
         if let Some((queue, class)) = self.place.take() {
             queue.busy().end();
             match self.since {
-                Some(since) => queue.release_read(since),
+                Some(since) => queue.release_waited(class, since),
                 None => queue.release(class),
             }
         }

@@ -16,12 +16,12 @@
 //!
 //! Not here: what a panic means. The pool suspends itself.
 
+use crate::around::around;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::sync::{Arc, Once};
 use std::task::Poll;
 
@@ -61,14 +61,14 @@ pub(crate) fn current() -> Current {
 }
 
 /// Does `work` in `domain`. A panic in it ends it, and is told to the domain and to the caller.
-pub async fn within<T>(domain: Arc<dyn Domain>, work: impl Future<Output = T>) -> Result<T, Panic> {
-    let mut work = pin!(work);
-    poll_fn(|cx| match caught(&domain, || work.as_mut().poll(cx)) {
-        Ok(Poll::Pending) => Poll::Pending,
-        Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
+pub fn within<T>(
+    domain: Arc<dyn Domain>,
+    work: impl Future<Output = T>,
+) -> impl Future<Output = Result<T, Panic>> {
+    around(work, move |work, cx| match caught(&domain, || work.poll(cx)) {
+        Ok(polled) => polled.map(Ok),
         Err(panic) => Poll::Ready(Err(panic)),
     })
-    .await
 }
 
 /// As [`within`], for work that does not wait.
@@ -77,11 +77,14 @@ pub fn within_now<T>(domain: &Arc<dyn Domain>, work: impl FnOnce() -> T) -> Resu
 }
 
 /// As [`within`], where there may be no domain; then a panic goes on as it would have.
-pub(crate) async fn inherited<T>(domain: Current, work: impl Future<Output = T>) -> Option<T> {
-    match domain {
-        Some(domain) => within(domain, work).await.ok(),
-        None => Some(work.await),
-    }
+pub(crate) fn inherited<T>(
+    domain: Current,
+    work: impl Future<Output = T>,
+) -> impl Future<Output = Option<T>> {
+    around(work, move |work, cx| match &domain {
+        Some(domain) => caught(domain, || work.poll(cx)).map_or(Poll::Ready(None), |polled| polled.map(Some)),
+        None => work.poll(cx).map(Some),
+    })
 }
 
 /// As [`inherited`], for a computation.

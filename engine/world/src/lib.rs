@@ -22,6 +22,7 @@
 //!
 //! Not here: any policy. How much may be outstanding, in what order and why is decided above.
 
+mod around;
 pub mod buf;
 mod disk;
 mod domain;

@@ -24,11 +24,11 @@
 //! Not here: which statistics are made of it (`probe`), and which requests are timed (the fronts).
 
 use crate::Instant;
+use crate::around::around;
 use crate::time::{now, now_if_any};
 use std::cell::RefCell;
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -164,8 +164,8 @@ impl Course {
     }
 
     /// Does `work`, whose stages are this course's. A task that `work` spawns is not: see [`carried`].
-    pub async fn run<T>(self, work: impl Future<Output = T>) -> T {
-        run_if(Some(self), work).await
+    pub fn run<T>(self, work: impl Future<Output = T>) -> impl Future<Output = T> {
+        run_if(Some(self), work)
     }
 
     /// Makes it the course of this thread until the guard is dropped: for a future that is polled by hand.
@@ -290,9 +290,8 @@ impl Drop for Following {
 }
 
 /// Does `work`, whose time counts as this stage unless a deeper one is open.
-pub async fn stage<T>(stage: Stage, work: impl Future<Output = T>) -> T {
-    let _open = Course::current().map(|course| course.open(stage));
-    work.await
+pub fn stage<T>(stage: Stage, work: impl Future<Output = T>) -> impl Future<Output = T> {
+    beside(move || open_stage(stage), work)
 }
 
 /// Opens a stage of the task that is being polled, if it is timed.
@@ -301,15 +300,29 @@ pub fn open_stage(stage: Stage) -> Option<Open> {
 }
 
 /// Waits by `work` for what has the course `shared`, whose stages count for this task as well.
-pub async fn following<T>(shared: Option<&Course>, work: impl Future<Output = T>) -> T {
-    let _following = follow(shared);
-    work.await
+pub fn following<T>(shared: Option<&Course>, work: impl Future<Output = T>) -> impl Future<Output = T> {
+    beside(move || follow(shared), work)
 }
 
 /// Does `work` for all that follow the course `shared`, this task among them.
-pub async fn sharing<T>(shared: Option<Course>, work: impl Future<Output = T>) -> T {
-    let _following = follow(shared.as_ref());
-    run_if(shared, work).await
+pub fn sharing<T>(shared: Option<Course>, work: impl Future<Output = T>) -> impl Future<Output = T> {
+    let followed = shared.clone();
+    beside(move || follow(followed.as_ref()), run_if(shared, work))
+}
+
+/// Does `work`, with what `begin` answers when it begins until it is done.
+fn beside<G, T>(begin: impl FnOnce() -> Option<G>, work: impl Future<Output = T>) -> impl Future<Output = T> {
+    let (mut begin, mut guard) = (Some(begin), None);
+    around(work, move |work, cx| {
+        if let Some(begin) = begin.take() {
+            guard = begin();
+        }
+        let done = work.poll(cx);
+        if done.is_ready() {
+            drop(guard.take());
+        }
+        done
+    })
 }
 
 fn follow(shared: Option<&Course>) -> Option<Following> {
@@ -322,11 +335,9 @@ pub fn carried<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
 }
 
 /// Does `work`, whose stages are those of `course` where there is one.
-pub async fn run_if<T>(course: Option<Course>, work: impl Future<Output = T>) -> T {
-    let mut work = pin!(work);
-    poll_fn(|cx| {
+pub fn run_if<T>(course: Option<Course>, work: impl Future<Output = T>) -> impl Future<Output = T> {
+    around(work, move |work, cx| {
         let _current = course.as_ref().map(enter);
-        work.as_mut().poll(cx)
+        work.poll(cx)
     })
-    .await
 }

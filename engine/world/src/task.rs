@@ -1,5 +1,6 @@
 //! Tasks, and the world that runs them.
 
+use crate::around::around;
 use crate::domain::{self, inherited, inherited_job};
 use crate::sync::oneshot;
 use crate::{Address, Disk, Instant, Listener, OpenMode, Pending, WallTime};
@@ -162,18 +163,17 @@ pub fn spawn<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) 
 /// Starts a task on the loop `core % cores()`, in the [`crate::Domain`] of the task that calls.
 pub fn spawn_on<T: Send + 'static>(core: usize, work: impl Future<Output = T> + Send + 'static) -> Task<T> {
     let (tx, rx) = oneshot::channel();
-    let domain = domain::current();
-    current(|w| {
-        w.spawn_on(
-            core % w.cores(),
-            Box::pin(async move {
-                if let Some(result) = inherited(domain, work).await {
-                    // A result that is not awaited is fine: the task was detached.
-                    let _ = tx.send(result);
-                }
-            }),
-        )
+    let mut tx = Some(tx);
+    // Around both, so that what the work held is dropped before its result is there.
+    let task = around(inherited(domain::current(), work), move |work, cx| {
+        work.poll(cx).map(|result| {
+            if let (Some(result), Some(tx)) = (result, tx.take()) {
+                // A result that is not awaited is fine: the task was detached.
+                let _ = tx.send(result);
+            }
+        })
     });
+    current(|w| w.spawn_on(core % w.cores(), Box::pin(task)));
     Task(rx)
 }
 

@@ -146,7 +146,8 @@ async fn read_copy(
     care: &Care,
 ) -> Result<Buf> {
     if dva.gang {
-        return gang::read(inner, plain, dva, verify, care).await;
+        // Apart, as it is rare: a read is as large as the largest of what it may come to.
+        return Box::pin(gang::read(inner, plain, dva, verify, care)).await;
     }
     inner.top(dva)?.read_with(dva.offset.bytes(), plain.psize.0 as usize, verify.clone(), care).await
 }

@@ -63,8 +63,9 @@ pub(crate) async fn read(
         && plain.checksum_kind != Checksum::Off
     {
         let verify = verifier(inner, plain);
-        if let Some(raw) = inner.second.read(&missed.block, plain.psize.0, &|bytes| verify(bytes)).await {
-            return unpack_here(inner, bp, at, Verified(raw)).await;
+        let found = Box::pin(inner.second.read(&missed.block, plain.psize.0, &|bytes| verify(bytes))).await;
+        if let Some(raw) = found {
+            return Box::pin(unpack_here(inner, bp, at, Verified(raw))).await;
         }
     }
     let keeps_raw = missed.origin.filter(|origin| {

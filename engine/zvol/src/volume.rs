@@ -3,6 +3,7 @@
 use crate::range_lock::RangeLocks;
 use crate::{DATA, PROPERTIES, SIZE};
 use dmu::{ObjSet, Object, PieceToFree, PrefetchStreams, SyncMode, Tx};
+use futures_util::future::FutureExt;
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -254,9 +255,14 @@ impl Volume {
     }
 
     /// Works on the volume for a client: a panic is the pool's failure and an error here, and the client's session goes on.
-    pub async fn guard<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let Some(domain) = self.0.domain.get() else { return work.await };
-        world::within(domain.clone(), work).await.unwrap_or_else(|panic| Err(of_panic(panic)))
+    pub fn guard<T>(&self, work: impl Future<Output = Result<T>>) -> impl Future<Output = Result<T>> {
+        match self.0.domain.get() {
+            None => work.left_future(),
+            Some(domain) => {
+                let told = |done: Result<_, world::Panic>| done.unwrap_or_else(|panic| Err(of_panic(panic)));
+                world::within(domain.clone(), work).map(told).right_future()
+            }
+        }
     }
 
     /// As [`Volume::guard`], for what need not wait.
@@ -270,9 +276,15 @@ impl Volume {
         self.0.log.get().is_some_and(|log| log.mode() == SyncMode::Always)
     }
 
+    /// As [`Volume::flush`], apart from the change that asks for it: most do not, and would be as large as this is.
+    fn made_durable(&self) -> world::Pending<Result<()>> {
+        let volume = self.clone();
+        Box::pin(async move { volume.flush().await })
+    }
+
     /// What is left to do for a change that was made.
     async fn settle(&self) -> Result<()> {
-        if self.is_always() { self.flush().await } else { Ok(()) }
+        if self.is_always() { self.made_durable().await } else { Ok(()) }
     }
 
     /// Joins the open txg when there is room to write these blocks.
@@ -312,7 +324,7 @@ impl Volume {
     /// is kept uncopied.
     pub async fn write_parts(&self, offset: u64, parts: Vec<Buf>, durably: bool) -> Result<()> {
         self.put(offset, parts).await?;
-        if durably { self.flush().await } else { self.settle().await }
+        if durably { self.made_durable().await } else { self.settle().await }
     }
 
     async fn put(&self, offset: u64, parts: Vec<Buf>) -> Result<()> {

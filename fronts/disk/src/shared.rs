@@ -23,6 +23,8 @@ pub use mirror::Mirror;
 
 use flow::{Extent, Piece};
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{Error, Kind, Result};
 use world::Buf;
@@ -156,11 +158,15 @@ impl SharedVolume {
         let Some(mirror) = &now.mirror else {
             return now.volume.guard(now.volume.write_parts(offset, parts, durably)).await;
         };
-        let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        let (again, other) = (parts.clone(), mirror.volume().clone());
-        // In the other it need not be durable yet: the other comes into service with a txg that has all of it.
-        let both = (now.volume.write_parts(offset, parts, durably), other.write_parts(offset, again, false));
-        now.volume.guard(mirror.change(offset..offset + len, both.0, both.1)).await
+        rarely(async {
+            let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
+            let (again, other) = (parts.clone(), mirror.volume().clone());
+            // In the other it need not be durable yet: the other comes into service with a txg that has all of it.
+            let both =
+                (now.volume.write_parts(offset, parts, durably), other.write_parts(offset, again, false));
+            now.volume.guard(mirror.change(offset..offset + len, both.0, both.1)).await
+        })
+        .await
     }
 
     /// As [`Volume::zero`].
@@ -272,6 +278,11 @@ fn pieces(read: Vec<zvol::Piece>) -> impl Iterator<Item = Piece> {
         // Not longer than the request, whose length is a u32.
         zvol::Piece::Hole(len) => Piece::Hole(u32::try_from(len).unwrap_or(u32::MAX)),
     })
+}
+
+/// Work that a request seldom needs, apart from it: a request is as large as the largest of what it may come to.
+fn rarely<'a, T>(work: impl Future<Output = T> + Send + 'a) -> Pin<Box<dyn Future<Output = T> + Send + 'a>> {
+    Box::pin(work)
 }
 
 /// What of a range a trim gives back: its whole blocks, where the end of the volume ends a block.

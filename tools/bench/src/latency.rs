@@ -80,6 +80,7 @@ impl Row {
     const WRITES: &'static str = "16K random writes";
     const READS: &'static str = "16K random reads";
     const BESIDE: &'static str = "4K reads beside 1M writes";
+    const DURABLE: &'static str = "4K durable writes beside 1M writes";
 }
 
 /// Shares of what a subject can take, after all of it.

@@ -12,12 +12,12 @@
 //! Operations of one class that lie next to each other leave together, as a batch that becomes one operation on the
 //! device.
 //!
-//! Asynchronous writes are fewer, and smaller, on a device where readers would wait for them ([`courtesy`]).
+//! Asynchronous writes are fewer, and smaller, on a device where clients would wait for them ([`courtesy`]).
 
 mod courtesy;
 
 use crate::{Limits, Priority};
-use courtesy::Courtesy;
+use courtesy::{Courtesy, Waited};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,9 +150,11 @@ impl<T> Schedule<T> {
         self.credit = if self.interactive == 0 { 0 } else { self.limits.credit };
     }
 
-    /// A read that a client waited for was with the device for so long.
-    pub fn read_took(&mut self, ns: u64) {
-        self.courtesy.read_took(ns, self.active(Priority::AsyncWrite) > 0);
+    /// An operation of `class` was with the device for so long.
+    pub fn took(&mut self, class: Priority, ns: u64) {
+        if let Some(what) = waited(class) {
+            self.courtesy.took(what, ns, self.active(Priority::AsyncWrite) > 0);
+        }
     }
 
     pub fn waiting(&self, class: Priority) -> usize {
@@ -169,8 +171,11 @@ impl<T> Schedule<T> {
     }
 
     fn comes(&mut self, class: Priority) {
-        if class == Priority::SyncRead {
-            self.courtesy.read_comes();
+        let i = Priority::AsyncWrite.index();
+        let meets_writes = self.active[i] > 0 || !self.waiting[i].is_empty();
+        // A reader is known to come again; a write may be of the labels, which nothing is beside.
+        if class == Priority::SyncRead || class == Priority::SyncWrite && meets_writes {
+            self.courtesy.client_comes();
         }
     }
 
@@ -244,6 +249,15 @@ impl<T> Schedule<T> {
             parts.push(next.remove());
         }
         parts
+    }
+}
+
+/// What of this class a client waits for.
+fn waited(class: Priority) -> Option<Waited> {
+    match class {
+        Priority::SyncRead => Some(Waited::Read),
+        Priority::SyncWrite => Some(Waited::Write),
+        _ => None,
     }
 }
 

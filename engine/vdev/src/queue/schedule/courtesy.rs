@@ -1,7 +1,7 @@
-//! How many asynchronous writes a device is given while clients wait for reads of it. Pure, and without a clock.
+//! How many asynchronous writes a device is given while clients wait for it. Pure, and without a clock.
 //!
 //! ```text
-//!             a read was late beside writes: all the way, and patience doubles
+//!             a client was late beside writes: all the way, and patience doubles
 //!      ┌──────────────────────────────────────────────────────────────┐
 //!      ▼                                                              │
 //!   level 4 ── 3 ── 2 ── 1 ── 0: as many writes as there may be       │
@@ -13,43 +13,61 @@
 //! itself: by themselves, and beside writes. Where they are late, writes go one at a time and in smaller pieces; a device
 //! that serves both side by side has no late reads, and gets all there may be after a few dozen of them.
 //!
-//! When many writes in a row met no read, nothing is held back, until the next read comes.
+//! What is true of a read is true of a write that a client waits for, as those of the intent log are: each has its own
+//! measure of what is usual. One that meets no asynchronous write says nothing of them, and holds none back: the labels of
+//! a txg are such.
+//!
+//! When many writes in a row met nothing of a client's, nothing is held back, until the next comes.
 //!
 //! Invariant: it only lowers what the limits allow, and never below one write.
 
 /// From 16 writes side by side to one, by halves, and then to a piece of [`PIECE`].
 const SHYEST: u32 = 4;
-/// A read is in time when it takes no longer than twice what it usually does, or this much more.
+/// A client is in time when it waits no longer than twice what is usual, or this much more.
 const TOLERANCE_NS: u64 = 1_000_000;
-/// Of neighbours that leave together, beside a reader.
+/// Of neighbours that leave together, beside a client that waits.
 const PIECE: u64 = 64 << 10;
-/// So many asynchronous writes in a row without a read: there is no reader.
+/// So many asynchronous writes in a row without a client's request: no client waits.
 const QUIET: u32 = 64;
 const PATIENCE_MIN: u32 = 16;
 const PATIENCE_MAX: u32 = 8192;
+
+/// What clients wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waited {
+    Read,
+    Write,
+}
 
 #[derive(Debug)]
 pub(super) struct Courtesy {
     /// A device that seeks writes little when what lies together is cut, and wants a choice of two.
     rotational: bool,
     level: u32,
-    /// What a read takes when nothing is in its way.
-    usual_ns: Option<u64>,
-    /// Reads beside writes that were in time, since the level was lowered last.
+    /// What a client's read, and its write, take when nothing is in their way.
+    usual_ns: [Option<u64>; 2],
+    /// Requests beside writes that were in time, since the level was lowered last.
     good: u32,
     patience: u32,
-    /// Asynchronous writes since the last read.
+    /// Asynchronous writes since a client last asked for something.
     quiet: u32,
 }
 
 impl Courtesy {
     pub fn new(rotational: bool) -> Courtesy {
         // What the device is like is not known: the first reads are not to be the ones that find out.
-        Courtesy { rotational, level: SHYEST, usual_ns: None, good: 0, patience: PATIENCE_MIN, quiet: QUIET }
+        Courtesy {
+            rotational,
+            level: SHYEST,
+            usual_ns: [None; 2],
+            good: 0,
+            patience: PATIENCE_MIN,
+            quiet: QUIET,
+        }
     }
 
-    /// A client asks for a read.
-    pub fn read_comes(&mut self) {
+    /// A client asks for something that asynchronous writes may delay.
+    pub fn client_comes(&mut self) {
         self.quiet = 0;
     }
 
@@ -58,17 +76,21 @@ impl Courtesy {
         self.quiet = self.quiet.saturating_add(1);
     }
 
-    /// A read was with the device for so long, and asynchronous writes were there too, or not.
-    pub fn read_took(&mut self, ns: u64, beside_writes: bool) {
-        self.quiet = 0;
-        let usual = self.usual_ns.map_or(ns, |usual| usual.min(ns));
+    /// What a client waited for was with the device for so long, and asynchronous writes were there too, or not.
+    pub fn took(&mut self, what: Waited, ns: u64, beside_writes: bool) {
+        let usual_ns = &mut self.usual_ns[what as usize];
+        let usual = usual_ns.map_or(ns, |usual| usual.min(ns));
         if !beside_writes {
-            // Slowly up: reads may be larger than before, or more of them at once.
+            // Slowly up: requests may be larger than before, or more of them at once.
             let slower = ns.saturating_sub(usual) / 16;
-            self.usual_ns = Some(usual.saturating_add(slower));
+            *usual_ns = Some(usual.saturating_add(slower));
+            if what == Waited::Read {
+                self.quiet = 0;
+            }
             return;
         }
-        self.usual_ns = Some(usual);
+        *usual_ns = Some(usual);
+        self.quiet = 0;
         if ns > usual.saturating_add(usual.max(TOLERANCE_NS)) {
             if self.level < SHYEST {
                 self.patience = (self.patience * 2).min(PATIENCE_MAX);
@@ -109,9 +131,9 @@ mod tests {
     fn a_device_that_serves_reads_beside_writes_gets_all_there_may_be() {
         let mut courtesy = Courtesy::new(false);
         assert_eq!((courtesy.writes(10), courtesy.piece(128 << 10)), (10, 128 << 10), "nobody reads");
-        courtesy.read_comes();
+        courtesy.client_comes();
         assert_eq!((courtesy.writes(10), courtesy.piece(128 << 10)), (1, 64 << 10), "it is not known yet");
-        (0..4 * PATIENCE_MIN).for_each(|_| courtesy.read_took(MS / 10, true));
+        (0..4 * PATIENCE_MIN).for_each(|_| courtesy.took(Waited::Read, MS / 10, true));
         assert_eq!((courtesy.writes(10), courtesy.piece(128 << 10)), (10, 128 << 10));
     }
 
@@ -124,7 +146,7 @@ mod tests {
             if is_late {
                 tries.push(n);
             }
-            courtesy.read_took(if is_late { 3 * MS } else { MS / 2 }, true);
+            courtesy.took(Waited::Read, if is_late { 3 * MS } else { MS / 2 }, true);
             assert!(!is_late || courtesy.writes(10) == 1);
         }
         let between: Vec<_> = tries.windows(2).map(|w| w[1] - w[0]).collect();
@@ -134,22 +156,36 @@ mod tests {
     #[test]
     fn what_is_usual_is_learnt_from_reads_that_had_the_device_to_themselves() {
         let mut courtesy = Courtesy::new(true);
-        (0..200).for_each(|_| courtesy.read_took(8 * MS, false));
-        (0..200).for_each(|_| courtesy.read_took(12 * MS, true));
+        (0..200).for_each(|_| courtesy.took(Waited::Read, 8 * MS, false));
+        (0..200).for_each(|_| courtesy.took(Waited::Read, 12 * MS, true));
         assert_eq!(courtesy.level, 0, "twice the usual is in time");
-        courtesy.read_took(17 * MS, true);
+        courtesy.took(Waited::Read, 17 * MS, true);
         assert_eq!((courtesy.writes(10), courtesy.piece(1 << 20)), (2, 1 << 20), "it seeks");
     }
 
     #[test]
     fn without_a_reader_nothing_is_held_back() {
         let mut courtesy = Courtesy::new(false);
-        courtesy.read_took(MS, true);
+        courtesy.took(Waited::Read, MS, true);
         (1..QUIET).for_each(|_| courtesy.wrote());
         assert_eq!(courtesy.writes(10), 1);
         courtesy.wrote();
         assert_eq!((courtesy.writes(10), courtesy.writes(0)), (10, 0));
-        courtesy.read_comes();
+        courtesy.client_comes();
         assert_eq!(courtesy.writes(10), 1, "what the device is like is remembered");
+    }
+
+    #[test]
+    fn a_write_that_a_client_waits_for_is_as_good_a_reason_as_a_read() {
+        let mut courtesy = Courtesy::new(false);
+        courtesy.took(Waited::Write, MS / 2, false);
+        assert_eq!(courtesy.writes(10), 10, "the labels of a txg meet no asynchronous write");
+        courtesy.client_comes();
+        assert_eq!((courtesy.writes(10), courtesy.piece(128 << 10)), (1, 64 << 10));
+        (0..4 * PATIENCE_MIN).for_each(|_| courtesy.took(Waited::Write, MS / 2, true));
+        assert_eq!(courtesy.writes(10), 10, "the device serves both side by side");
+        courtesy.took(Waited::Read, MS * 4, false);
+        courtesy.took(Waited::Write, MS * 4, true);
+        assert_eq!(courtesy.writes(10), 1, "it was late, whatever a read takes");
     }
 }

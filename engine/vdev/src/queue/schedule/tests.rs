@@ -46,7 +46,7 @@ fn asynchronous_writes_are_few_while_readers_would_wait_for_them() {
         push_apart(&mut s, AsyncWrite, 10);
         push_apart(&mut s, SyncRead, reads);
         let started = drain(&mut s);
-        (0..reads).for_each(|_| s.read_took(100_000));
+        (0..reads).for_each(|_| s.took(SyncRead, 100_000));
         started.iter().for_each(|class| s.done(*class));
         started.len() as u64 - reads
     };
