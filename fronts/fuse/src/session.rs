@@ -71,8 +71,16 @@ impl Session {
         Session { served, loops, ended, opens_itself: false, lists_itself: false }
     }
 
-    /// Answers a request by `work`, which says how many bytes it moved, and tells it.
+    /// As [`Session::tell`], of an operation that is told without its file.
     fn run<F>(&self, (op, offset): (Op, u64), work: impl FnOnce(Arc<Served>) -> F)
+    where
+        F: Future<Output: Moved> + Send + 'static,
+    {
+        self.tell(probe::Event { op, offset, ..Default::default() }, work);
+    }
+
+    /// Answers a request by `work`, which says how many bytes it moved, and tells it as `event` with these and its latency.
+    fn tell<F>(&self, event: probe::Event<'static>, work: impl FnOnce(Arc<Served>) -> F)
     where
         F: Future<Output: Moved> + Send + 'static,
     {
@@ -87,7 +95,7 @@ impl Session {
             let bytes = run_if(timed.as_ref().map(|timed| timed.course().clone()), work).await.bytes();
             let ended = world::now();
             let latency = ended.since(began);
-            let event = probe::Event { op, offset, bytes, latency, ..Default::default() };
+            let event = probe::Event { bytes, latency, ..event };
             served.probe.tell(|| event);
             if let Some(timed) = timed {
                 timed.tell(&served.stages, event, ended);
@@ -375,7 +383,8 @@ impl Filesystem for Session {
         let has = |flag: OFlags| flags.0 & flag.bits() as i32 != 0;
         let (may_be_short, counts) = (has(OFlags::DIRECT), !has(OFlags::NOATIME));
         let how = Reading { may_be_short, counts };
-        self.run((Op::Read, offset), |fs| async move {
+        let event = probe::Event { op: Op::Read, offset, object: number.0, ..Default::default() };
+        self.tell(event, |fs| async move {
             match fs.read(number.0, offset, size, how).await {
                 Ok(data) => {
                     reply.data(&data);
@@ -407,7 +416,9 @@ impl Filesystem for Session {
             asker: asker(request),
             drops_rights: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
         };
-        self.run((Op::Write, offset), |fs| async move {
+        let (object, durable) = (number.0, how.sync);
+        let event = probe::Event { op: Op::Write, offset, object, durable, ..Default::default() };
+        self.tell(event, |fs| async move {
             match fs.write(number.0, offset, parts, how).await {
                 Ok(()) => {
                     reply.written(len);
@@ -427,11 +438,13 @@ impl Filesystem for Session {
     }
 
     fn fsync(&self, _: &Request, number: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.run((Op::Fsync, 0), |fs| async move { empty(reply, fs.sync_file(number.0).await) });
+        let event = probe::Event { op: Op::Fsync, object: number.0, ..Default::default() };
+        self.tell(event, |fs| async move { empty(reply, fs.sync_file(number.0).await) });
     }
 
     fn fsyncdir(&self, _: &Request, number: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.run((Op::Fsync, 0), |fs| async move { empty(reply, fs.sync_file(number.0).await) });
+        let event = probe::Event { op: Op::Fsync, object: number.0, ..Default::default() };
+        self.tell(event, |fs| async move { empty(reply, fs.sync_file(number.0).await) });
     }
 
     fn readdir(&self, _: &Request, number: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
