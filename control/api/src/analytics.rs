@@ -78,7 +78,7 @@ pub enum Analytics {
     Trace(Trace),
 }
 
-/// What is asked of a recording of single operations. One that is not asked for its entries for half a minute ends by itself.
+/// What is asked of a recording of single operations. One that is not asked for its entries for half a minute ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trace {

@@ -1,9 +1,9 @@
 //! `cenote rehearse`: a trace of a volume, replayed on clones of it in its own pool.
 //!
 //! ```text
-//!   tank/v ─▶ tank/v@rehearse-ID ─┬─▶ tank/v.rehearse-ID-plain    as it is               ─▶ replay ─▶ figures ─┐ side
-//!                                 └─▶ tank/v.rehearse-ID          set; with another      ─▶ replay ─▶ figures ─┘ by side
-//!                                                                 block size copied first
+//!   tank/v ─▶ tank/v@rehearse-ID ─┬─▶ tank/v.rehearse-ID-plain  as it is              ─▶ replay ─▶ figures ─┐ side
+//!                                 └─▶ tank/v.rehearse-ID        set; with another     ─▶ replay ─▶ figures ─┘ by side
+//!                                                               block size copied first
 //!   in the end, also after a signal or an error: clones and snapshot are destroyed, and what cannot be is named
 //! ```
 //!

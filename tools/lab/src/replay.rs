@@ -1,13 +1,13 @@
 //! A trace of a user's own clients, replayed on modelled hardware: as things are, and with a change.
 //!
 //! ```text
-//!   trace ─▶ plan: volumes, which parts of them are touched ─┬─ settings at present ─▶ pool, volumes filled ─▶ play ─▶ figures
-//!            settings that the trace says, and those given  ─┴─ with the change      ─▶ pool, volumes filled ─▶ play ─▶ figures
+//!   trace ─▶ plan: volumes, what of them is touched ─┬─ settings at present ─▶ pool, filled ─▶ play ─▶ figures
+//!            settings: the trace's, and those given ─┴─ with the change      ─▶ pool, filled ─▶ play ─▶ figures
 //! ```
 //!
-//! Every block that the trace touches is there before the replay begins, written in order, and no other: a read finds data, a
-//! write of a part of a block must read the rest. Then the pool is exported and imported, so that both begin with an empty
-//! cache, unless the cache is to be warm. What the devices did counts until all that was written is on them.
+//! Every block that the trace touches is there before the replay begins, written in order, and no other: a read finds data,
+//! a write of a part of a block must read the rest. Then the pool is exported and imported, so that both begin with an
+//! empty cache, unless it is to be warm. What the devices did counts until all that was written is on them.
 //!
 //! Not known, and so not in it: other load on the pool, how fragmented it is, what was cached when the trace began, and the
 //! devices themselves: the model stands for them in both columns, so that ratios say more than times.

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! There are no data in a trace, and with hashed names no names. A file that ends anywhere is read to its last whole piece,
-//! and said to be cut; bytes that are not what was written are refused with the place and the field. What is read is bounded:
-//! a piece at a time.
+//! and said to be cut; bytes that are not what was written are refused with the place and the field. What is read is
+//! bounded: a piece at a time.
 //!
 //! [`play`] makes its requests again on whatever takes them, and [`figures`] are what came of it, side by side.
 //!

@@ -14,8 +14,8 @@ pub enum TraceWhat {
     /// Record what clients ask of the daemon: which operation, when, of which LUN, where, how much, and how long it took
     ///
     /// No data are recorded. It goes on until it is ended, with Ctrl-C, or until the time or the size is reached; what is
-    /// written is whole at any moment. Clients never wait for the recording: operations for which it has no room are dropped,
-    /// and counted.
+    /// written is whole at any moment. Clients never wait for the recording: operations for which it has no room are
+    /// dropped, and counted.
     Record {
         /// iscsi, nbd or fs, with filters such as [op=write] or [dataset=tank/db]
         #[arg(value_name = "FRONT[FILTERS]")]
