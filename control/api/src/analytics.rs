@@ -74,6 +74,63 @@ pub enum Analytics {
     },
     Settings,
     SettingsSet(SettingsChange),
+    /// Single operations of a front, recorded as they happen.
+    Trace(Trace),
+}
+
+/// What is asked of a recording of single operations. One that is not asked for its entries for half a minute ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trace {
+    /// Begins one: of `nbd.ops[op=write]`, holding so many entries at most until they are taken. It is answered as the
+    /// first [`Traced`].
+    Begin { of: String, held: u64 },
+    /// What was recorded since the last time; answered at once, and empty when nothing was.
+    Take { id: u64 },
+    /// Ends it. What was not taken is forgotten.
+    End { id: u64 },
+}
+
+/// What was recorded since the last time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traced {
+    pub id: u64,
+    /// The statistic in its one spelling.
+    pub of: String,
+    /// In no order of time.
+    pub entries: Vec<TraceEntry>,
+    /// Places that entries name by their index, from the first that is new: label and word of each.
+    pub places: Vec<Vec<(String, String)>>,
+    /// Operations for which there was no room.
+    pub dropped: u64,
+    pub has_more: bool,
+}
+
+/// One operation. Times are in nanoseconds, lengths in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceEntry {
+    /// When it began, since the recording did.
+    #[serde(rename = "t")]
+    pub at: u64,
+    #[serde(rename = "l")]
+    pub latency: u64,
+    #[serde(rename = "p")]
+    pub place: u32,
+    /// `read`, `write`, as statistics have it.
+    #[serde(rename = "k")]
+    pub op: String,
+    /// The number of a file; 0 of a volume.
+    #[serde(rename = "f")]
+    pub object: u64,
+    #[serde(rename = "o")]
+    pub offset: u64,
+    #[serde(rename = "b")]
+    pub bytes: u64,
+    /// It was on stable storage when it was answered, as the client had asked.
+    #[serde(rename = "d")]
+    pub durable: bool,
+    #[serde(rename = "x")]
+    pub failed: bool,
 }
 
 impl Analytics {
@@ -373,6 +430,7 @@ pub enum Told {
     Settings(Settings),
     Histograms(Vec<FrontHistogram>),
     Changes(Vec<Change>),
+    Traced(Traced),
 }
 
 #[cfg(test)]

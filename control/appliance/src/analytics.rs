@@ -11,10 +11,11 @@ pub(crate) mod records;
 pub(crate) mod state;
 #[cfg(test)]
 mod tests;
+pub(crate) mod traces;
 
 use crate::appliance::{Appliance, By};
 use ::analytics::{Errands, Limits, OfHub, Recorder};
-use api::analytics::{Analytics, Graph, SettingsChange, Told, Worksheet};
+use api::analytics::{Analytics, Graph, SettingsChange, Told, Trace, Worksheet};
 use api::{ApiError, ErrorKind, Reply, Result};
 use capacity::Capacity;
 use records::{SETTINGS, SETTINGS_KEY, WORKSHEETS, WORKSHEETS_MAX, check_settings, check_worksheet};
@@ -117,8 +118,21 @@ impl Appliance {
                 w.graphs.retain(|g| g.name != gone);
                 Ok(())
             }),
+            Analytics::Trace(asked) => self.trace(asked),
             asked => self.ask_recorder(asked).await,
         }
+    }
+
+    /// By a daemon alone: there are no clients elsewhere.
+    fn trace(&self, asked: Trace) -> Result<Reply> {
+        self.recorder()?;
+        let traces = &self.0.traces;
+        let told = match asked {
+            Trace::Begin { of, held } => traces.begin(self.hub(), &of, held),
+            Trace::Take { id } => traces.take(id),
+            Trace::End { id } => return traces.end(id).map(|()| Reply::Done),
+        };
+        told.map(|traced| Reply::Analytics(Told::Traced(traced)))
     }
 
     fn recorder(&self) -> Result<Recorder> {

@@ -12,6 +12,7 @@
 use crate::alerts::state::Desk;
 use crate::analytics::histograms::Histograms;
 use crate::analytics::state::Kept;
+use crate::analytics::traces::Traces;
 use crate::config::Config;
 use crate::configuration::Configuration;
 use crate::datasets::migration::Migrations;
@@ -56,6 +57,7 @@ pub(crate) struct Inner {
     pub keeper: Keeper,
     pub analytics: Kept,
     pub histograms: Histograms,
+    pub traces: Traces,
     pub watch: Watch,
     pub events: Events,
     pub alerts: Desk,
@@ -106,6 +108,7 @@ impl Appliance {
             keeper: Keeper::default(),
             analytics: Kept::default(),
             histograms: Histograms::default(),
+            traces: Traces::default(),
             watch: Default::default(),
             events: Events::default(),
             alerts,

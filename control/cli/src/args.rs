@@ -10,6 +10,7 @@
 //!           ├─ shell                    the contexts of an appliance
 //!           ├─ top    calc   doctor     performance: what goes on, its arithmetic, what to change
 //!           ├─ inspect   work   bench   lab    tools
+//!           ├─ trace   rehearse         what clients ask, recorded, and made again
 //!           └─ completions   man   help
 //! ```
 //!
@@ -25,6 +26,7 @@ pub mod shell;
 mod sort;
 pub mod tail;
 pub mod tools;
+pub mod trace;
 pub mod tunable;
 pub mod vdevs;
 pub mod work;
@@ -125,6 +127,14 @@ pub enum Command {
     Bench(tools::Bench),
     /// Show what a change would bring: the engine on modelled hardware, in virtual time
     Lab(lab::Lab),
+    /// Record what clients ask, and show what was recorded; 'lab replay' and 'rehearse' make it again
+    Trace(trace::Trace),
+    /// Replay a trace on a clone of its volume with other settings, and on one without: what the change would do, here
+    ///
+    /// A snapshot and two clones are made, and destroyed at the end, also after Ctrl-C; what could not be destroyed is
+    /// named. A clone with another block size is copied first, which takes the time and the space of a copy. What the devices
+    /// do for other clients meanwhile is in the figures.
+    Rehearse(trace::Rehearse),
     /// Print completions for a shell
     Completions {
         /// For which

@@ -13,6 +13,7 @@
 //!                  ├─ ls, stat, find,
 //!                  │  cat, cp, tar ──▶ rescue: files of a pool that is only read
 //!                  ├─ doctor ────────▶ doctor: that daemon's facts, or a file of facts
+//!                  ├─ trace, rehearse ▶ trace_file, rehearse: that daemon's clients, recorded; its volumes, cloned
 //!                  ├─ work ──────────▶ work: a load on a place, and what it measures
 //!                  ├─ inspect, bench,
 //!                  │  lab ───────────▶ tools, lab: no appliance at all
@@ -32,12 +33,14 @@ mod one_shot;
 mod page;
 mod password;
 mod promises;
+mod rehearse;
 mod report;
 mod rescue;
 mod serve;
 mod shell;
 mod socket;
 mod tools;
+mod trace_file;
 mod up;
 mod web;
 mod work;
@@ -141,6 +144,8 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
         Command::Work(args) => work::run(home, *args),
         Command::Bench(args) => tools::bench(home, args),
         Command::Lab(args) => lab::run(args),
+        Command::Trace(args) => trace_file::run(home, args, line),
+        Command::Rehearse(args) => rehearse::run(home, args, line),
     }
 }
 
@@ -189,7 +194,8 @@ pub fn running(home: &Home) -> Result<Option<client::Client>, Failure> {
     Ok(client.and_then(|mut client| client.is_answered().then_some(client)))
 }
 
-fn none_runs(home: &Home) -> Failure {
+/// That a daemon must run for it.
+pub fn none_runs(home: &Home) -> Failure {
     Failure::Failed(format!(
         "no daemon runs in {}; 'cenote up' or 'cenote serve' starts one",
         home.dir().display()

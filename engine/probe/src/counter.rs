@@ -124,6 +124,34 @@ impl Word {
     }
 }
 
+/// What must hold for an event to be counted.
+#[derive(Debug, Default)]
+pub(crate) struct Tests {
+    words: Box<[Word]>,
+    ranges: Box<[Range]>,
+}
+
+impl Tests {
+    pub fn of(query: &Query, label: impl Fn(&str) -> Label) -> Result<Tests> {
+        let (mut words, mut ranges) = (Vec::new(), Vec::new());
+        for filter in &query.filters {
+            match &filter.operand {
+                Operand::Number(number) => ranges.push(Range::of(filter, *number)?),
+                Operand::Word(word) => words.push(Word {
+                    field: filter.by.field(),
+                    wanted: label(word).0,
+                    is: filter.compare != Compare::IsNot,
+                }),
+            }
+        }
+        Ok(Tests { words: words.into(), ranges: ranges.into() })
+    }
+
+    pub fn pass(&self, facts: &Facts<'_>) -> bool {
+        self.words.iter().all(|test| test.passes(facts)) && self.ranges.iter().all(|test| test.passes(facts))
+    }
+}
+
 /// An event and its place.
 pub(crate) struct Facts<'a> {
     pub event: Event<'a>,
@@ -274,22 +302,12 @@ impl Counter {
         let Taken::Told(_, measure) = query.statistic.taken else {
             unreachable!("only statistics that are told are counted")
         };
-        let (mut words, mut ranges) = (Vec::new(), Vec::new());
-        for filter in &query.filters {
-            match &filter.operand {
-                Operand::Number(number) => ranges.push(Range::of(filter, *number)?),
-                Operand::Word(word) => words.push(Word {
-                    field: filter.by.field(),
-                    wanted: label(word).0,
-                    is: filter.compare != Compare::IsNot,
-                }),
-            }
-        }
+        let Tests { words, ranges } = Tests::of(query, label)?;
         Ok(Arc::new(Counter {
             by: By::of(query.breakdown),
             measure,
-            words: words.into(),
-            ranges: ranges.into(),
+            words,
+            ranges,
             shift: AtomicU32::new(OFFSET_SHIFT),
             lists: Mutex::default(),
             begun: Mutex::default(),

@@ -92,6 +92,10 @@ pub struct Event<'a> {
     /// Of that, what the stage took which `kind` names.
     pub spent: Duration,
     pub failed: bool,
+    /// It is on stable storage when it is answered: the client asked for that with the request.
+    pub durable: bool,
+    /// Which of the things in one dataset: the number of a file; 0 where there is but one.
+    pub object: u64,
     /// How many shared it.
     pub writers: u64,
     /// To be found out only where [`crate::Probe::wants_files`].
@@ -108,6 +112,8 @@ impl Default for Event<'_> {
             latency: Duration::ZERO,
             spent: Duration::ZERO,
             failed: false,
+            durable: false,
+            object: 0,
             writers: 1,
             file: None,
         }

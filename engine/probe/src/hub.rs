@@ -4,6 +4,7 @@
 //!   place ── probe.tell(event) ── nothing open of its family: one load, and that is all
 //!                 └── this thread's part of each open statistic (TLS), renewed when the family's epoch has moved
 //!   hub.open(query) ──▶ Opened ── take() ──▶ Sample            dropping it closes the statistic
+//!   hub.record(query) ──▶ Recording ── take() ──▶ Taped        each event by itself ([`crate::tape`])
 //!   hub.source(name, …)  what is asked, not told
 //! ```
 //!
@@ -19,6 +20,7 @@ use crate::rows::Rows;
 use crate::sample::{Reading, Sample};
 use crate::source::{Asked, Source, Sources};
 use crate::statistics::{Family, Statistic, Taken};
+use crate::tape::{Lane, Tape, Taped};
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -39,6 +41,7 @@ struct Listeners {
 struct ListenerState {
     changes: u64,
     open: Vec<Arc<Counter>>,
+    tapes: Vec<Arc<Tape>>,
 }
 
 impl Listeners {
@@ -47,12 +50,13 @@ impl Listeners {
         Arc::new(Listeners { epoch, wants_files, state: Mutex::default() })
     }
 
-    fn change(&self, change: impl FnOnce(&mut Vec<Arc<Counter>>)) {
+    fn change(&self, change: impl FnOnce(&mut ListenerState)) {
         let mut state = lock(&self.state);
-        change(&mut state.open);
+        change(&mut state);
         state.changes += 1;
         self.wants_files.store(state.open.iter().any(|counter| counter.is_of_files()), Relaxed);
-        self.epoch.store(if state.open.is_empty() { 0 } else { state.changes }, Relaxed);
+        let is_none = state.open.is_empty() && state.tapes.is_empty();
+        self.epoch.store(if is_none { 0 } else { state.changes }, Relaxed);
     }
 }
 
@@ -92,7 +96,7 @@ impl Hub {
             Taken::Told(family, _) => {
                 let (listeners, counter) =
                     (self.listeners(family).clone(), Counter::new(query, |word| self.label(word))?);
-                listeners.change(|open| open.push(counter.clone()));
+                listeners.change(|state| state.open.push(counter.clone()));
                 Open::Told { listeners, counter }
             }
             Taken::Gauge | Taken::Counter | Taken::Busy => {
@@ -100,6 +104,22 @@ impl Hub {
             }
         };
         Ok(Opened { kind, query: query.clone() })
+    }
+
+    /// Records each event that `query` filters, by itself, until what is answered is dropped. At most `capacity` of them are
+    /// held until they are taken; further ones are counted as dropped. Its breakdown means nothing. Fails of a statistic
+    /// whose events are not told. Must be called where there is a [`world`].
+    pub fn record(&self, query: &Query, capacity: usize) -> Result<Recording> {
+        let Taken::Told(family, _) = query.statistic.taken else {
+            let name = query.statistic.name;
+            return Err(units::Error::invalid(format!(
+                "{name} is asked at times; it has no events to record"
+            )));
+        };
+        let tape = Tape::new(query, |word| self.label(word), capacity)?;
+        let listeners = self.listeners(family).clone();
+        listeners.change(|state| state.tapes.push(tape.clone()));
+        Ok(Recording { listeners, tape })
     }
 
     /// A place where events of `family` happen. Labels that are empty are left out.
@@ -224,7 +244,7 @@ impl Opened {
 impl Drop for Opened {
     fn drop(&mut self) {
         if let Open::Told { listeners, counter } = &self.kind {
-            listeners.change(|open| open.retain(|other| !Arc::ptr_eq(other, counter)));
+            listeners.change(|state| state.open.retain(|other| !Arc::ptr_eq(other, counter)));
         }
     }
 }
@@ -232,6 +252,31 @@ impl Drop for Opened {
 impl fmt::Debug for Opened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Opened({})", self.query)
+    }
+}
+
+/// Events that are being recorded, until this is dropped.
+pub struct Recording {
+    listeners: Arc<Listeners>,
+    tape: Arc<Tape>,
+}
+
+impl Recording {
+    /// At most `most` of the events since the last time, and how many were dropped since then. Waits for nothing.
+    pub fn take(&self, most: usize) -> Taped {
+        self.tape.take(most)
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.listeners.change(|state| state.tapes.retain(|other| !Arc::ptr_eq(other, &self.tape)));
+    }
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Recording")
     }
 }
 
@@ -299,6 +344,7 @@ struct Part {
     rows: Rows,
     /// Of the statistics that rows cannot count.
     aside: Vec<Mine>,
+    lanes: Vec<Arc<Lane>>,
 }
 
 impl Here {
@@ -333,10 +379,12 @@ impl Part {
             epoch: state.changes,
             rows: Rows::new(in_rows),
             aside: aside.iter().map(Counter::join).collect(),
+            lanes: state.tapes.iter().map(Tape::join).collect(),
         }
     }
 
     fn count(&mut self, facts: &Facts<'_>) {
+        self.lanes.iter().for_each(|lane| lane.record(facts));
         self.rows.count(facts);
         self.aside.iter_mut().for_each(|counter| counter.count(facts));
     }

@@ -6,7 +6,8 @@
 //!   Hub            a daemon's statistics that are open
 //!     ├ probe(family, labels) ─▶ Probe ── tell(event) ──▶ every open statistic of the family, on this thread
 //!     ├ source(name, …)          what is asked instead: sizes, utilization
-//!     └ open(query) ─▶ Opened ── take() ─▶ Sample         value and parts, whose sum it is
+//!     ├ open(query) ─▶ Opened ── take() ─▶ Sample         value and parts, whose sum it is
+//!     └ record(query) ─▶ Recording ── take() ─▶ Taped     each event by itself, as many as there is room for
 //!   Timed          where the time of a request went, by the stages that it waited in
 //!   Io             what is counted of each client whether it is read or not, besides
 //! ```
@@ -33,14 +34,16 @@ mod sharded;
 mod source;
 mod stages;
 mod statistics;
+mod tape;
 
 pub use breakdown::{Breakdown, Quantity};
 pub use event::{Event, Label, labels_of};
 pub use histogram::{Histogram, Scale};
-pub use hub::{Hub, Opened, Probe, Registration};
+pub use hub::{Hub, Opened, Probe, Recording, Registration};
 pub use io::{Io, IoSnapshot, OpSnapshot};
 pub use names::Op;
 pub use query::{Compare, Filter, Operand, Query};
 pub use sample::{Key, Mark, Reading, Sample, WORDS_MAX};
 pub use stages::{Timed, WORK, tell_work};
 pub use statistics::{Cost, Family, Measure, RESERVED, StatUnit, Statistic, Taken, statistics};
+pub use tape::{Entry, PLACES_MAX, Taped};

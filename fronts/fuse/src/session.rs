@@ -77,20 +77,28 @@ impl Session {
     where
         F: Future<Output: Moved> + Send + 'static,
     {
+        self.tell(probe::Event { op, offset, object: number.0, ..Default::default() }, work);
+    }
+
+    /// Answers a request by `work`, which says how many bytes it moved, and tells it as `event`, with these bytes and its latency.
+    fn tell<F>(&self, event: probe::Event<'static>, work: impl FnOnce(Arc<Served>) -> F)
+    where
+        F: Future<Output: Moved> + Send + 'static,
+    {
         let (served, work) = (self.served.clone(), work(self.served.clone()));
         self.loops.run(async move {
             if !served.probe.is_open() && !served.stages.is_open() {
                 work.await;
                 return;
             }
-            let file = served.called(number.0);
+            let file = served.called(event.object);
             let began = world::now();
             let timed = Timed::begin(&served.stages, began);
             let bytes = run_if(timed.as_ref().map(|timed| timed.course().clone()), work).await.bytes();
             let ended = world::now();
             let latency = ended.since(began);
             let file = file.as_ref();
-            let event = probe::Event { op, offset, bytes, latency, file, ..Default::default() };
+            let event = probe::Event { bytes, latency, file, ..event };
             served.probe.tell(|| event);
             if let Some(timed) = timed {
                 timed.tell(&served.stages, event, ended);
@@ -409,7 +417,9 @@ impl Filesystem for Session {
             asker: asker(request),
             drops_rights: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
         };
-        self.run((Op::Write, number, offset), |fs| async move {
+        let (object, durable) = (number.0, how.sync);
+        let event = probe::Event { op: Op::Write, offset, object, durable, ..Default::default() };
+        self.tell(event, |fs| async move {
             match fs.write(number.0, offset, parts, how).await {
                 Ok(()) => {
                     reply.written(len);

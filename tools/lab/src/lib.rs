@@ -9,6 +9,8 @@
 //! An experiment's ratio counts only when the state that the document measured *before* its change comes out within a
 //! quarter of what it says; the table says so when it does not. Every run is the same for the same seed.
 //!
+//! What a user's own clients asked for, a trace, is replayed the same way: [`replay`].
+//!
 //! Not here: workloads on real devices (`workload`, `bench`).
 
 pub mod command;
@@ -17,4 +19,5 @@ pub mod experiments;
 pub mod hardware;
 pub mod models;
 pub mod parameters;
+pub mod replay;
 mod rig;

@@ -8,6 +8,7 @@ use dsl::props::{PropName, Types, Value, When, parse_setting};
 use pool::{Content, CreateOptions, Host, OpenOptions, Pool};
 use std::path::PathBuf;
 use std::sync::Arc;
+use trace::present::DeviceWork;
 use tunables::{Tunable, Tunables};
 use units::{Error, Result};
 use vdev::{Bias, Device, Group, Layout, NewLeaf};
@@ -50,12 +51,19 @@ impl Rig {
 
     /// A new pool with one dataset.
     pub async fn create(&self, content: Content, props: &[(&str, &str)]) -> Result<Pool> {
+        let pool = self.create_empty().await?;
+        self.add(&pool, DATASET, content, props).await?;
+        Ok(pool)
+    }
+
+    /// A new pool.
+    pub async fn create_empty(&self) -> Result<Pool> {
         let group = |paths: &Vec<PathBuf>| {
             let leaves = paths.iter().map(|path| NewLeaf::look_at(path)).collect::<Result<_>>()?;
             Ok(Group { layout: self.layout, bias: Bias::Normal, leaves })
         };
         let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY);
-        let pool = pool::create(CreateOptions {
+        pool::create(CreateOptions {
             name: POOL.into(),
             groups: self.groups.iter().map(group).collect::<Result<_>>()?,
             ashift: self.ashift,
@@ -69,9 +77,7 @@ impl Rig {
             hub: Default::default(),
             tunables: self.tunables.clone(),
         })
-        .await?;
-        self.add(&pool, DATASET, content, props).await?;
-        Ok(pool)
+        .await
     }
 
     /// One more dataset.
@@ -110,6 +116,20 @@ pub fn device_operations(pool: &Pool) -> (u64, u64) {
     pool.tree().leaves().iter().fold((0, 0), |(reads, writes), leaf| {
         let stats = leaf.stats.snapshot();
         (reads + stats.read.ops, writes + stats.write.ops)
+    })
+}
+
+/// What the pool's devices have done so far.
+pub fn device_work(pool: &Pool) -> DeviceWork {
+    pool.tree().leaves().iter().fold(DeviceWork::default(), |sum, leaf| {
+        let stats = leaf.stats.snapshot();
+        DeviceWork {
+            reads: sum.reads + stats.read.ops,
+            read_bytes: sum.read_bytes + stats.read.bytes,
+            writes: sum.writes + stats.write.ops,
+            written_bytes: sum.written_bytes + stats.write.bytes,
+            flushes: sum.flushes + stats.flushes,
+        }
     })
 }
 

@@ -79,6 +79,29 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "lab replay",
+        &[
+            "cenote lab replay monday.trace --set volblocksize=16K",
+            "cenote lab replay monday.trace --set layout=mirror:2x4,cache=8G --present disks=ssd",
+            "cenote lab replay monday.trace --set sync=disabled --as-fast-as-possible -j",
+        ],
+    ),
+    (
+        "trace record",
+        &[
+            "cenote trace record nbd monday.trace --seconds 60",
+            "cenote trace record 'iscsi[dataset=tank/db][op=write]' writes.trace --limit 100M --hash-names",
+        ],
+    ),
+    ("trace show", &["cenote trace show monday.trace", "cenote trace show monday.trace -j"]),
+    (
+        "rehearse",
+        &[
+            "cenote rehearse monday.trace tank/db --set volblocksize=16K",
+            "cenote rehearse monday.trace tank/db --set volblocksize=64K,compression=zstd --as-fast-as-possible -j",
+        ],
+    ),
+    (
         "work",
         &[
             "cenote work --list",

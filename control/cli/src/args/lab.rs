@@ -1,6 +1,8 @@
 //! `lab`: what a change would bring, on modelled hardware.
 
-use clap::{Args, Subcommand};
+use super::trace::{Changes, changes};
+use clap::{Args, Subcommand, ValueHint};
+use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct Lab {
@@ -39,6 +41,36 @@ pub enum LabWhat {
         #[arg(long)]
         sensitivity: bool,
         /// As JSON, with all parameters
+        #[arg(short, long)]
+        json: bool,
+    },
+    /// Replay a trace of your own clients on modelled disks: as things are, and with a change
+    ///
+    /// Each operation is made when it came, or with --as-fast-as-possible when one before it is answered. Every block that
+    /// is touched is there before; nothing else is on the pool. What can be set: volblocksize,
+    /// layout=raidz2:8|mirror:2x4|stripe:3, disks=7200|15000|ssd, cache=SIZE, ratio=1.5 (what compression makes of the data),
+    /// ashift, and sync, logbias, compression, checksum, copies, primarycache, prefetch as volumes have them. The same seed
+    /// gives the same figures.
+    Replay {
+        /// The trace
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// What is different after the change
+        #[arg(long, value_name = "KEY=VALUE,…", value_parser = changes)]
+        set: Vec<Changes>,
+        /// What the trace does not say, or says otherwise, of things as they are
+        #[arg(long, value_name = "KEY=VALUE,…", value_parser = changes)]
+        present: Vec<Changes>,
+        /// With as many operations at once as were recorded, each as soon as one is answered, rather than when it came
+        #[arg(long)]
+        as_fast_as_possible: bool,
+        /// Begin with what the trace touches in the cache, rather than with an empty one
+        #[arg(long)]
+        warm: bool,
+        /// What chance is drawn from
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// As JSON; times are in nanoseconds
         #[arg(short, long)]
         json: bool,
     },

@@ -23,6 +23,7 @@
 //!   alerts      what a webhook and syslog are told
 //!   sums        statistics of a workload that is known
 //!   drivers     unmodified drivers of orchestrators, through the life of volumes and shares
+//!   trace       what clients ask, recorded, predicted, rehearsed and measured after the change
 //!   units       systemd
 //!   work        loads of `cenote work` on what is served
 //! ```
@@ -60,6 +61,7 @@ mod shapes;
 mod shell;
 mod snapshots;
 mod sums;
+mod trace;
 mod units;
 mod work;
 
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         api::trials(),
         browser::trials(),
         sums::trials(),
+        trace::trials(),
         second::trials(),
         alerts::trials(),
         changes::trials(),

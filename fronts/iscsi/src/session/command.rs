@@ -45,6 +45,12 @@ fn offset(cdb: &[u8]) -> u64 {
     cdb[at..at + len].iter().fold(0, |n, &b| n << 8 | u64::from(b)).saturating_mul(scsi::BLOCK)
 }
 
+/// FUA: the bit that reads and writes of ten bytes and more have for it.
+fn is_durable(cdb: &[u8]) -> bool {
+    let has_bit = matches!(cdb[0], 0x28 | 0xa8 | 0x88 | 0x2a | 0xaa | 0x8a | 0x89);
+    has_bit && cdb[1] & 8 != 0
+}
+
 impl Connection {
     /// Whether a command has room now, or must be taken though it has none: commands before it wait for data that
     /// stand behind it.
@@ -147,7 +153,7 @@ impl Connection {
         self.widen_window(header);
         let asked = if seen.writes { needed } else { 0 };
         let failed = outcome.status != Status::Good;
-        self.journal.answered((cdb[0], lun), (offset(cdb), 0), self.took_at, failed, None);
+        self.journal.answered((cdb[0], is_durable(cdb), lun), (offset(cdb), 0), self.took_at, failed, None);
         self.answer(tag, &outcome, seen.reads, seen.expected, asked, Load::default());
         None
     }
@@ -217,6 +223,7 @@ impl Connection {
             path,
             admission: Some(admission),
             opcode: cdb[0],
+            durable: is_durable(cdb),
             offset: offset(cdb),
             reads: seen.reads,
             expected: seen.expected,
@@ -330,7 +337,7 @@ impl Connection {
         } else {
             let moved = (task.received + outcome.len()) as u64;
             let failed = outcome.status != Status::Good;
-            let of = (task.opcode, Some(task.lun));
+            let of = (task.opcode, task.durable, Some(task.lun));
             self.journal.answered(of, (task.offset, moved), task.began, failed, timed);
             self.answer(tag, &outcome, task.reads, task.expected, task.needed, task.load);
         }

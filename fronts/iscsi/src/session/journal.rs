@@ -69,14 +69,14 @@ impl Journal {
 
     pub fn answered(
         &mut self,
-        (opcode, lun): (u8, Option<Lun>),
+        (opcode, durable, lun): (u8, bool, Option<Lun>),
         (offset, bytes): (u64, u64),
         began: Instant,
         failed: bool,
         mut timed: Option<Timed>,
     ) {
         if let (Some((op, kind)), true) = (operation(opcode), self.io.is_some()) {
-            let event = Event { op, kind, offset, bytes, failed, ..Event::default() };
+            let event = Event { op, kind, offset, bytes, durable, failed, ..Event::default() };
             if let Some(timed) = &mut timed {
                 timed.waits(Stage::Wire);
             }

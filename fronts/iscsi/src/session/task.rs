@@ -38,6 +38,8 @@ pub(crate) struct Task {
     pub path: Arc<Path>,
     pub admission: Option<Admission>,
     pub opcode: u8,
+    /// It was sent with FUA.
+    pub durable: bool,
     /// Where it is at, for the record.
     pub offset: u64,
     /// Whether the client has room for data, and how much is expected either way.

@@ -9,7 +9,8 @@ const LOAD: Load = Load { requests: 1, bytes: 100 };
 
 fn ticket(offset: u64, len: u32, whole: bool) -> Ticket {
     let (command, began) = (Command::Read, Instant::default());
-    Ticket { command, cookie: 0x0102_0304_0506_0708, offset, len, whole, load: LOAD, began }
+    let cookie = 0x0102_0304_0506_0708;
+    Ticket { command, cookie, offset, len, durable: false, whole, load: LOAD, began }
 }
 
 /// Everything in the outbox, sent as one string of bytes.

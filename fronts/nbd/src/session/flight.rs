@@ -17,6 +17,8 @@ pub(crate) struct Ticket {
     pub cookie: u64,
     pub offset: u64,
     pub len: u32,
+    /// It was sent with FUA.
+    pub durable: bool,
     /// The answer must be one piece: one chunk for a read, one extent for a status.
     pub whole: bool,
     pub load: Load,

@@ -30,8 +30,9 @@ impl Journal {
 
     pub fn answered(&mut self, ticket: &Ticket, well: bool, mut timed: Option<Timed>) {
         if let Some(op) = operation(ticket.command) {
-            let Ticket { offset, len, began, .. } = *ticket;
-            let event = Event { op, offset, bytes: u64::from(len), failed: !well, ..Event::default() };
+            let Ticket { offset, len, durable, began, .. } = *ticket;
+            let (bytes, failed) = (u64::from(len), !well);
+            let event = Event { op, offset, bytes, durable, failed, ..Event::default() };
             if let Some(timed) = &mut timed {
                 timed.waits(Stage::Wire);
             }

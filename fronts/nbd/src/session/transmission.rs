@@ -23,6 +23,7 @@ use crate::plan::{Limits, Operation, Plan, plan};
 use crate::server::Config;
 use crate::volume::Volume;
 use crate::wire::MAX_PAYLOAD;
+use crate::wire::command::FUA;
 use crate::wire::request::{self, Command, Request};
 use flow::{Inbox, Lease, Load, Outbox, Piece, Sent, Turns, Vitals, take_turns};
 use futures_util::StreamExt;
@@ -347,7 +348,8 @@ impl Transmission {
     fn start(&mut self, request: Request, load: Load, cx: &mut Context<'_>) {
         let Request { command, cookie, offset, len, .. } = request;
         let began = self.took_at;
-        let ticket = Ticket { command, cookie, offset, len, whole: false, load, began };
+        let durable = request.flags & FUA != 0;
+        let ticket = Ticket { command, cookie, offset, len, durable, whole: false, load, began };
         let limits = Limits { size: self.volume.size(), read_only: self.volume.read_only() };
         match plan(&request, limits, self.terms) {
             Plan::Do(operation) => self.carry_out(operation, ticket, cx),
