@@ -76,7 +76,7 @@ fn make(dir: &Path, cert: &Path, key: &Path, names: &[String]) -> io::Result<()>
     params.distinguished_name.push(DnType::OrganizationName, "Cenote");
     params.distinguished_name.push(DnType::CommonName, names.first().map_or("cenote", String::as_str));
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    // The key first: a start that was cut short behind it goes on from there, and one whose certificate had no key could not.
+    // The key first: a start that was cut short behind it goes on from there; a certificate without its key is of no use.
     let pair = match key.exists() {
         true => {
             let pair = String::from_utf8(read(key)?).ok().and_then(|text| KeyPair::from_pem(&text).ok());
