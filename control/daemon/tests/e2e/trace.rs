@@ -32,7 +32,11 @@ struct Place {
 impl Place {
     /// A pool with a volume that is full of bytes.
     fn new(block: &str) -> Place {
-        let home = Home::with_pool();
+        let home = Home::new();
+        // A rehearsal has the volume twice, and what is written to it besides.
+        let disk = home.disk("a.img");
+        std::fs::File::options().write(true).open(&disk).unwrap().set_len(2 << 30).unwrap();
+        home.run(&format!("zpool create tank {disk}"));
         home.run(&format!("zfs create -s -V {SIZE} -b {block} -o compression=off tank/v"));
         std::fs::write(home.scratch.join("fill.parm"), FILL).unwrap();
         std::fs::write(home.scratch.join("load.parm"), LOAD).unwrap();
