@@ -48,6 +48,8 @@ pub fn run(home: &Home, args: Rehearse, line: String) -> Result<(), Failure> {
         if args.as_fast_as_possible { Pace::Fast(most_at_once(&requests).max(1)) } else { Pace::Recorded };
     let (volume, json) = (args.volume, args.json);
     let figures = linux::block_on(async move {
+        // Before anything is made that must be destroyed again.
+        linux::expect_shutdown();
         let stop = Arc::new(Event::new());
         drop(world::spawn({
             let stop = stop.clone();

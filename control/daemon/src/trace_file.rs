@@ -122,6 +122,7 @@ impl Recorded {
 }
 
 async fn record(mut asker: Asker, path: &Path, asked: &Asked) -> Result<Recorded, Failure> {
+    linux::expect_shutdown();
     let stop = Arc::new(Event::new());
     drop(world::spawn({
         let stop = stop.clone();
