@@ -81,6 +81,7 @@ impl Blocks {
             txg,
             pass,
             fill: 1,
+            special_up_to: self.policy().special_small_blocks,
             keep: self.policy().primary_cache.takes(level > 0 || kind.is_metadata()),
             urgent: false,
             at: Bookmark { objset: self.id, object, level: level as i8, blkid },

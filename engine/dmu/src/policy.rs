@@ -46,6 +46,8 @@ pub struct Policy {
     pub checksum: Checksum,
     pub copies: u8,
     pub redundant_metadata: RedundantMetadata,
+    /// Blocks of files up to this size go to the special devices; 0 for none.
+    pub special_small_blocks: u64,
     /// The pool keeps the birth txg of holes (feature `hole_birth`).
     pub hole_birth: bool,
     /// The pool may compress with lz4 (feature `lz4_compress`); else metadata takes lzjb.
@@ -69,6 +71,7 @@ impl Policy {
             checksum: Checksum::Fletcher4,
             copies: 3,
             redundant_metadata: RedundantMetadata::All,
+            special_small_blocks: 0,
             hole_birth: true,
             lz4: true,
             sync: SyncMode::Standard,

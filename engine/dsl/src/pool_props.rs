@@ -159,7 +159,10 @@ fn check_cachefile(path: &str) -> Result<()> {
     if matches!(path.rsplit('/').next(), Some("" | "." | "..")) {
         return Err(Error::invalid(format!("'{path}' is not a valid file")));
     }
-    Ok(())
+    Err(Error::unsupported(
+        "'cachefile' can be 'none', for a pool that the next start is not to open, or empty: imported pools are remembered \
+         in the home, and no cache file is written",
+    ))
 }
 
 fn check_comment(comment: &str) -> Result<()> {
@@ -216,6 +219,7 @@ mod tests {
             ("comment", "a\tb", When::Later, "printable"),
             ("cachefile", "x", When::Later, "must be empty, an absolute path, or 'none'"),
             ("cachefile", "/x/..", When::Later, "is not a valid file"),
+            ("cachefile", "/x/zpool.cache", When::Later, "no cache file is written"),
             ("failmode", "stop", When::Later, "'failmode' must be one of 'wait | continue | panic'"),
             ("nonsense", "x", When::Later, "invalid property 'nonsense'"),
         ] {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   the whole region  - ALLOC + FREE entries, in order     what the map says is free
-//!                     - unflushed allocs + unflushed frees   what the pool's log adds to that
+//!                     - unflushed allocs + unflushed frees   what the pool's log adds to that; while the first txg
+//!                                                            writes it into the map, what it writes
 //!                     - deferred                             free, but not to be touched yet
 //! ```
 //!
@@ -34,11 +35,15 @@ impl State {
             return None;
         }
         self.load = Load::Away(Vec::new());
+        // Nothing is added to the log while the pool is open: one of both is empty.
+        let either = |unflushed: &Ranges, flushed: &Ranges| {
+            if unflushed.is_empty() { flushed.clone() } else { unflushed.clone() }
+        };
         Some(LoadPlan {
             place: self.place,
             source: self.map.map(|map| (map.object, self.synced_length)).filter(|&(_, length)| length > 0),
-            unflushed_allocs: self.unflushed_allocs.clone(),
-            unflushed_frees: self.unflushed_frees.clone(),
+            unflushed_allocs: either(&self.unflushed_allocs, &self.flushed_allocs),
+            unflushed_frees: either(&self.unflushed_frees, &self.flushed_frees),
             deferred: self.deferred.clone(),
         })
     }
@@ -114,5 +119,40 @@ impl Loader {
             self.apply_one(SpaceAction::Free, segment, "log space map")?;
         }
         Ok(FreeSpace::new(self.free))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::class::Class;
+    use crate::metaslab::{Metaslab, sync::Pass};
+    use crate::space_log::MapInfo;
+    use ondisk::SpaceMapPhys;
+    use units::{Txg, VdevId};
+
+    /// A pool of OpenZFS that was opened while its devices were being initialized: a load that began while the first txg
+    /// wrote the log into the map read neither, took what was in use for free, and gave it out again.
+    #[test]
+    fn a_load_that_begins_while_the_log_is_written_into_the_map_knows_what_the_log_said() {
+        let region = Segment::new(0, 1 << 20);
+        let place = Place { vdev: VdevId(0), index: 0, region, shift: 9, class: Class::Normal };
+        let object = ObjectId(7);
+        let header = SpaceMapPhys { object, length: 0, allocated: 8192, histogram: None };
+        let metaslab = Metaslab::new(place, Some(MapInfo { object, block_size: 4096, header })).unwrap();
+        let used = Segment::new(4096, 8192);
+        let mut state = metaslab.lock();
+        state.unflushed_allocs.add(used).unwrap();
+        state.plan_sync(Pass { txg: Txg(5), pass: 1, long_entries: true }).unwrap();
+        assert!(!state.has_unflushed(), "it is in the map, behind what was there");
+        let plan = state.begin_load().unwrap();
+        assert_eq!(plan.source, None, "the map is read as the txg before left it");
+        let free = Loader::new(plan).finish().unwrap();
+        assert_eq!(free.ranges().overlapping(used), None);
+        state.end_load(Ok(free)).unwrap();
+        state.plan_sync(Pass { txg: Txg(5), pass: 2, long_entries: true }).unwrap();
+        state.sync_done(Txg(5), true).unwrap();
+        assert!(state.flushed_allocs.is_empty());
+        assert_eq!(state.allocatable().unwrap().ranges().overlapping(used), None);
     }
 }

@@ -88,6 +88,10 @@ pub(crate) struct State {
     /// Changes that stand in the pool's log space maps and not yet in the map of this metaslab.
     pub(crate) unflushed_allocs: Ranges,
     pub(crate) unflushed_frees: Ranges,
+    /// What the txg being synced has written from the log into the map, until that is done: a load that begins meanwhile
+    /// reads the map only as far as the txg before had written it.
+    pub(crate) flushed_allocs: Ranges,
+    pub(crate) flushed_frees: Ranges,
     /// Entries of log space maps older than this are in the map already.
     pub(crate) unflushed_txg: Txg,
     /// Allocated by the passes of the txg being synced.
@@ -128,6 +132,8 @@ impl Metaslab {
             deferred: Default::default(),
             unflushed_allocs: Ranges::default(),
             unflushed_frees: Ranges::default(),
+            flushed_allocs: Ranges::default(),
+            flushed_frees: Ranges::default(),
             unflushed_txg: Txg::NONE,
             allocated_now: 0,
             trimming: Ranges::default(),

@@ -219,15 +219,17 @@ impl Pool {
         let mut is_changed = false;
         for leaf in inner.tree.leaves() {
             let (health, Some(own)) = (leaf.health(), spec.find_mut(leaf.guid())) else { continue };
-            let (faulted, degraded) = match (health.state, health.aux) {
-                (State::Faulted, Aux::ErrorsExceeded) => (Some(1), None),
-                (State::Degraded, Aux::ErrorsExceeded) => (None, Some(1)),
-                (State::Online, _) => (None, None),
+            let (faulted, degraded, removed) = match (health.state, health.aux) {
+                (State::Faulted, Aux::ErrorsExceeded) => (Some(1), None, None),
+                (State::Degraded, Aux::ErrorsExceeded) => (None, Some(1), None),
+                (State::Removed, _) => (None, None, Some(1)),
+                (State::Online, _) => (None, None, None),
                 _ => continue,
             };
             let aux = (faulted.or(degraded)).map(|_| ERRORS.to_string());
-            if (own.faulted, own.degraded, &own.aux_state) != (faulted, degraded, &aux) {
-                (own.faulted, own.degraded, own.aux_state) = (faulted, degraded, aux);
+            if (own.faulted, own.degraded, own.removed, &own.aux_state) != (faulted, degraded, removed, &aux)
+            {
+                (own.faulted, own.degraded, own.removed, own.aux_state) = (faulted, degraded, removed, aux);
                 is_changed = true;
             }
         }

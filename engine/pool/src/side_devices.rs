@@ -134,6 +134,10 @@ impl Pool {
         let Some(gone) = gone.into_iter().next() else {
             return Err(Error::new(Kind::NotFound, "remove device"));
         };
+        if kind == AuxKind::Spare && inner.tree.find_leaf(guid).is_some() {
+            return Err(Error::new(Kind::Busy, "remove device")
+                .because("it is a spare in use; 'zpool detach' takes it back first"));
+        }
         self.set_side_devices(kind, kept).await?;
         if kind == AuxKind::Cache
             && let Err(e) = inner.tree.unlabel(&gone).await

@@ -32,6 +32,7 @@ mod resilver;
 mod resize;
 mod rounds;
 mod scrub;
+mod special;
 mod split;
 mod stages;
 mod statistics;

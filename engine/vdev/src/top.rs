@@ -440,8 +440,11 @@ impl Top {
         for leaf in self.leaves() {
             let Some(Suspicion { failed_io, verdict }) = leaf.take_suspicion() else { continue };
             match verdict {
-                Verdict::TooManyErrors => self.condemn(&leaf),
-                _ if failed_io && leaf.probe(self.mode).await.is_err() => self.condemn(&leaf),
+                _ if failed_io && leaf.has_vanished() => self.condemn(&leaf, State::Removed, Aux::None),
+                Verdict::TooManyErrors => self.condemn(&leaf, State::Faulted, Aux::ErrorsExceeded),
+                _ if failed_io && leaf.probe(self.mode).await.is_err() => {
+                    self.condemn(&leaf, State::Faulted, Aux::ErrorsExceeded);
+                }
                 Verdict::Ailing if leaf.health().state == State::Online => {
                     leaf.set_health(Health::new(State::Degraded, Aux::ErrorsExceeded));
                 }
@@ -450,13 +453,14 @@ impl Top {
         }
     }
 
-    fn condemn(&self, leaf: &Leaf) {
+    /// Gives a leaf up, if the others can do without it.
+    fn condemn(&self, leaf: &Leaf, state: State, aux: Aux) {
         if !leaf.is_usable() {
             return;
         }
         let dispensable = self.node().health_without(Some(leaf.guid())).state.is_usable();
-        let state = if dispensable { State::Faulted } else { State::Degraded };
-        leaf.set_health(Health::new(state, Aux::ErrorsExceeded));
+        let health = Health::new(state, aux);
+        leaf.set_health(if dispensable { health } else { Health::new(State::Degraded, Aux::ErrorsExceeded) });
     }
 }
 

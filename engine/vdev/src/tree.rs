@@ -203,9 +203,18 @@ impl Tree {
             }
         }
         let [spares, caches] = self.lock_aux().clone();
-        root.spares = spares.iter().map(|d| VdevStatus::of_leaf(&d.spec, &d.leaf)).collect();
+        root.spares = spares.iter().map(|d| self.status_of_spare(d)).collect();
         root.caches = caches.iter().map(|d| VdevStatus::of_leaf(&d.spec, &d.leaf)).collect();
         root
+    }
+
+    /// A spare that is in use stands in the tree as well, under the same guid.
+    fn status_of_spare(&self, spare: &AuxDevice) -> VdevStatus {
+        let status = VdevStatus::of_leaf(&spare.spec, &spare.leaf);
+        match self.find_leaf(spare.spec.guid) {
+            Some(_) => VdevStatus { health: Health::new(status.health.state, Aux::Spared), ..status },
+            None => status,
+        }
     }
 
     /// Forgets errors, everywhere or of one vdev and what is below it, and brings devices back that failed: see

@@ -171,7 +171,8 @@ pub(crate) fn write<'a>(inner: &'a Arc<Inner>, data: &'a Buf, spec: &'a WriteSpe
         let space = inner.space()?;
         // A header that is lost loses all its parts, so it has one copy more than they.
         let copies = (spec.copies + 1).min(3);
-        let mut dvas = space.allocate(&Request::new(class_of(spec), Psize(HEADER), copies, spec.txg)).await?;
+        let class = class_of(space, spec, Psize(data.len() as u64));
+        let mut dvas = space.allocate(&Request::new(class, Psize(HEADER), copies, spec.txg)).await?;
         let mut taken: Vec<BlockPointer> = Vec::new();
         let written = write_parts(inner, data, spec, min, &mut taken).await;
         let finished = match written {

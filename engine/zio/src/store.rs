@@ -49,6 +49,9 @@ pub struct WriteSpec {
     pub pass: u32,
     /// Allocated blocks below: the `fill` of the pointer. Data blocks have 1, blocks of dnodes their count.
     pub fill: u64,
+    /// A block of a file that takes no more bytes than these goes to special devices (the property
+    /// `special_small_blocks`); 0: only metadata does.
+    pub special_up_to: u64,
     /// The cache may keep it (the property `primarycache`).
     pub keep: bool,
     /// A client waits for this very block: it goes before those that only a txg waits for.

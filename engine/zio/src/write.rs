@@ -5,13 +5,17 @@ use crate::inner::Inner;
 use crate::prepare::{Prepared, is_heavy, prepare};
 use crate::store::WriteSpec;
 use futures_util::future::join_all;
-use metaslab::{Class, Request};
-use ondisk::{BlockPointer, Dva, Plain};
+use metaslab::{Class, Request, Space};
+use ondisk::{BlockPointer, Dva, ObjectType, Plain};
 use std::sync::Arc;
 use units::{Compression, Endian, Error, Kind, Lsize, Psize, Result, Txg};
 use vdev::Priority;
 use world::Buf;
 use world::stages::{Stage, stage};
+
+/// So much of the special devices, in percent, is left to metadata by the data of files: OpenZFS's default of
+/// `zfs_special_class_metadata_reserve_pct`.
+const METADATA_RESERVE: u64 = 25;
 
 pub(crate) async fn write(
     inner: &Arc<Inner>,
@@ -115,7 +119,8 @@ fn same_place<'a>(inner: &Inner, old: &'a BlockPointer, spec: &WriteSpec, psize:
 /// lacks below a device is another matter, and an error.
 pub(crate) async fn place(inner: &Arc<Inner>, data: &Buf, spec: &WriteSpec) -> Result<Option<[Dva; 3]>> {
     let space = inner.space()?;
-    let request = Request::new(class_of(spec), Psize(data.len() as u64), spec.copies, spec.txg);
+    let psize = Psize(data.len() as u64);
+    let request = Request::new(class_of(space, spec, psize), psize, spec.copies, spec.txg);
     let dvas = match space.allocate(&request).await {
         Ok(dvas) => dvas,
         Err(e) if e.kind() == Kind::NoSpace => return Ok(None),
@@ -132,8 +137,21 @@ pub(crate) async fn place(inner: &Arc<Inner>, data: &Buf, spec: &WriteSpec) -> R
     }
 }
 
-pub(crate) fn class_of(_spec: &WriteSpec) -> Class {
-    Class::Normal
+/// Where a block belongs: metadata on the special devices, tables of deduplicated blocks on their own, and small blocks
+/// of files beside the metadata while enough of the special devices is left for that.
+pub(crate) fn class_of(space: &Space, spec: &WriteSpec, psize: Psize) -> Class {
+    if [ObjectType::DDT_ZAP, ObjectType::DDT_STATS].contains(&spec.kind) {
+        return Class::Dedup;
+    }
+    if spec.level > 0 || spec.kind.is_metadata() {
+        return Class::Special;
+    }
+    let is_small = spec.kind == ObjectType::PLAIN_FILE_CONTENTS && psize.0 <= spec.special_up_to;
+    let has_room = || {
+        let special = space.usage(Class::Special);
+        special.allocated < special.space / 100 * (100 - METADATA_RESERVE)
+    };
+    if is_small && space.has_class(Class::Special) && has_room() { Class::Special } else { Class::Normal }
 }
 
 /// Writes each copy, all at once. One copy that is stored is enough to go on: the devices count their errors, and reads

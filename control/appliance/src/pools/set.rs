@@ -17,6 +17,12 @@ impl Appliance {
         check(property, value).map_err(|e| failed(&e))?;
         let open = self.pool(name, Access::Change).await?;
         open.pool.set_property(property, value).await.map_err(|e| failed(&e))?;
+        // Whether the next start opens it is the home's matter, not the pool's.
+        if PoolProp::by_name(property) == Some(PoolProp::CacheFile) {
+            let mut pools = self.0.pools.lock().await;
+            pools.set_passing(name, value == "none");
+            self.remember(&pools)?;
+        }
         self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Done)
     }

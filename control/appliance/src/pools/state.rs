@@ -112,6 +112,16 @@ impl Pools {
         }
     }
 
+    /// Whether it is forgotten by the next start.
+    pub fn set_passing(&mut self, name: &str, passing: bool) {
+        if let Some(entry) = self.0.get_mut(name) {
+            entry.known.passing = passing;
+            if let State::Open(open) = &mut entry.state {
+                open.known.passing = passing;
+            }
+        }
+    }
+
     /// The pool may have this guid soon.
     pub fn expect_guid(&mut self, name: &str, guid: Option<u64>) {
         if let Some(entry) = self.0.get_mut(name) {

@@ -1,8 +1,9 @@
 //! `zpool offline`, `online`, `attach`, `detach` and `replace`.
 
 use super::{absolute, add, pools, remove};
-use crate::args::zpool::{Attach, Join, Offline, Online, Replace};
+use crate::args::zpool::{Attach, Join, Offline, Online, Replace, Style};
 use crate::session::{Failure, Outcome, Session};
+use crate::text::vdev_name::vdev_name;
 use api::{DeviceAction, Joining, Request, Vdev};
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ fn order(session: &mut Session<'_>, pool: &str, device: &str, action: DeviceActi
     let root = root_of(session, pool)?;
     let known = root.as_ref().and_then(|root| remove::find(root, device));
     let device = known.map_or_else(|| device.to_string(), |vdev| vdev.guid.to_string()).clone();
-    let shown = known.and_then(|vdev| vdev.path.clone());
+    let shown = known.map(|vdev| vdev_name(vdev, pool, Style { paths: true, ..Style::default() }));
     let name = pool.to_string();
     let done = session.order(Request::PoolDevice { name, device: device.clone(), action });
     done.map_err(|failure| match (failure, shown) {

@@ -97,9 +97,10 @@ fn capacity(space: u64, used: u64, exact: bool) -> String {
 
 /// A spare that is well is at hand.
 pub(super) fn state(vdev: &Vdev) -> &str {
-    match (vdev.class, vdev.state.as_str()) {
-        (Some(Class::Spare), "ONLINE") => "AVAIL",
-        (_, state) => state,
+    match (vdev.class, vdev.state.as_str(), vdev.why.as_deref()) {
+        (Some(Class::Spare), _, Some("currently in use")) => "INUSE",
+        (Some(Class::Spare), "ONLINE", _) => "AVAIL",
+        (_, state, _) => state,
     }
 }
 

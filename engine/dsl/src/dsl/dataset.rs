@@ -193,6 +193,7 @@ impl Dsl {
             checksum: policy.checksum,
             copies: policy.copies,
             redundant_metadata: policy.redundant_metadata,
+            special_small_blocks: policy.special_small_blocks,
             hole_birth,
             lz4,
             sync: policy.sync,

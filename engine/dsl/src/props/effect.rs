@@ -28,10 +28,9 @@ impl Prop {
         match self {
             // The prefetcher's limits; shares over NFS and SMB.
             Prefetch | ShareNfs | ShareSmb => Effect::Later,
-            // Zones, virus scanners, labels, device nodes of volumes, O_DIRECT, classes of devices by size: not here.
+            // Zones, virus scanners, labels, device nodes of volumes, O_DIRECT: not here.
             Zoned | ZonedUid | Vscan | Nbmand | MlsLabel | Context | FsContext | DefContext | RootContext
-            | IscsiOptions | StmfShareInfo | VolMode | VolThreading | SnapDev | Direct
-            | SpecialSmallBlocks => Effect::Never,
+            | IscsiOptions | StmfShareInfo | VolMode | VolThreading | SnapDev | Direct => Effect::Never,
             _ => Effect::Acts,
         }
     }
@@ -42,8 +41,6 @@ impl PoolProp {
         use PoolProp::*;
         match self {
             Delegation | ListSnapshots | DedupDitto | DedupTableQuota => Effect::Never,
-            // The home keeps its own list of pools.
-            CacheFile => Effect::Later,
             _ => Effect::Acts,
         }
     }

@@ -102,6 +102,9 @@ impl State {
         let frees = std::mem::take(&mut self.unflushed_frees);
         writer.write(SpaceAction::Alloc, allocs.iter());
         writer.write(SpaceAction::Free, frees.iter());
+        if !allocs.is_empty() || !frees.is_empty() {
+            (self.flushed_allocs, self.flushed_frees) = (allocs, frees);
+        }
     }
 
     /// A description of the state before this txg, when the map is so much longer than that.
@@ -178,6 +181,7 @@ impl State {
         };
         self.allocated_now = 0;
         self.synced_length = self.map.map_or(0, |map| map.header.length);
+        (self.flushed_allocs, self.flushed_frees) = Default::default();
         let ripe = std::mem::take(&mut self.deferred[slot]);
         self.release(&ripe)?;
         if defer {

@@ -281,6 +281,52 @@ fn a_fault_that_an_administrator_declared_lasts_until_it_is_cleared() {
     });
 }
 
+/// Waits until the pool knows that a device was pulled.
+async fn noticed(pool: &Pool, guid: Guid) {
+    for _ in 0..100 {
+        if pool.tree().find_leaf(guid).unwrap().1.health().state == State::Removed {
+            return;
+        }
+        world::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{:?}", pool.tree().status());
+}
+
+/// It was FAULTED for too many errors, which 'zpool online' does not take back, though it was only pulled.
+#[test]
+fn a_device_that_was_pulled_is_removed_until_it_is_brought_online() {
+    let rig = rig(Layout::Mirror, 2, &[]);
+    let own = rig.clone();
+    rig.run(14, async move {
+        let pool = prepare(&own).await;
+        let one = device(&pool, "disk0");
+        let state = |pool: &Pool| pool.tree().find_leaf(one).unwrap().1.health().state;
+        gone(&own, "disk0");
+        fill(&pool, VOLUME, 2).await;
+        noticed(&pool, one).await;
+        assert_eq!(pool.online(one).await.unwrap().state, State::CannotOpen, "it is still not there");
+        pool.clear(Some(one)).await.unwrap_err();
+        back(&own, "disk0");
+        assert_eq!(pool.online(one).await.unwrap().state, State::Online);
+        made_whole(&pool).await;
+        // An import tries it: then it is one that cannot be opened.
+        gone(&own, "disk0");
+        fill(&pool, VOLUME, 1).await;
+        noticed(&pool, one).await;
+        fill(&pool, VOLUME, 3).await;
+        let pool = reopened(pool).await;
+        assert_eq!(state(&pool), State::CannotOpen);
+        check(&pool, 3).await;
+        back(&own, "disk0");
+        let pool = reopened(pool).await;
+        made_whole(&pool).await;
+        assert_eq!(pool.tree().health().state, State::Online);
+        gone(&own, "disk1");
+        check(&pool, 3).await;
+        pool.export().await.unwrap();
+    });
+}
+
 /// The pool remembers what it was doing at each moment, and comes up with the old group or the new one.
 #[test]
 fn a_replacement_survives_a_power_cut_at_any_flush() {
@@ -354,6 +400,11 @@ fn a_spare_takes_the_place_of_a_dead_device_and_goes_back() {
         settled(&pool, "raidz(disk0 spare(disk1 spare) disk2)").await;
         let pool = reopened(pool).await;
         settled(&pool, "raidz(disk0 spare(disk1 spare) disk2)").await;
+        // `zpool status` said AVAIL of it, and it could be taken out of the list of spares.
+        let spare = pool.tree().status().spares.remove(0);
+        assert_eq!(spare.health.aux, vdev::Aux::Spared);
+        let refused = pool.remove_side_device(vdev::AuxKind::Spare, spare.guid).await;
+        assert_eq!(refused.unwrap_err().kind(), Kind::Busy);
         gone(&own, "disk2");
         check(&pool, 2).await;
         back(&own, "disk2");
@@ -361,6 +412,7 @@ fn a_spare_takes_the_place_of_a_dead_device_and_goes_back() {
         made_whole(&pool).await;
         pool.attach(device(&pool, "disk1"), look_at("new"), true, 12).await.unwrap();
         settled(&pool, "raidz(disk0 new disk2)").await;
+        assert_eq!(pool.tree().status().spares[0].health, vdev::Health::ONLINE);
         fill(&pool, VOLUME, 3).await;
         // It is a spare again, and serves the next one.
         gone(&own, "disk0");
@@ -372,6 +424,26 @@ fn a_spare_takes_the_place_of_a_dead_device_and_goes_back() {
         let pool = reopened(pool).await;
         check(&pool, 4).await;
         assert!(pool.tree().aux(vdev::AuxKind::Spare).is_empty());
+        pool.export().await.unwrap();
+    });
+}
+
+/// A spare that had been chosen for a disk came in the moment in which the disk's replacement began, and a replacement of
+/// two disks, one of them with a spare, was never known to end.
+#[test]
+fn a_spare_does_not_join_a_replacement_that_began_since_it_was_chosen() {
+    let rig = rig(Layout::Raidz { parity: 1 }, 3, &["spare", "new"]);
+    let own = rig.clone();
+    rig.run(15, async move {
+        let pool = prepare(&own).await;
+        pool.add_side_devices(vdev::AuxKind::Spare, &[look_at("spare")]).await.unwrap();
+        let (old, spare) = (device(&pool, "disk1"), pool.tree().aux(vdev::AuxKind::Spare).remove(0).spec);
+        pool.attach(old, look_at("new"), true, 12).await.unwrap();
+        assert_eq!(shape(&pool), "raidz(disk0 replacing(disk1 new) disk2)");
+        pool.spare_in(old, spare).await.unwrap();
+        assert!(!shape(&pool).contains("spare"), "{}", shape(&pool));
+        settled(&pool, "raidz(disk0 new disk2)").await;
+        check(&pool, 1).await;
         pool.export().await.unwrap();
     });
 }

@@ -28,6 +28,7 @@ fn a_block_that_is_written_again_in_its_place_is_never_missed() {
                     txg: tx.txg(),
                     pass,
                     fill: 1,
+                    special_up_to: 0,
                     urgent: false,
                     at,
                 };

@@ -13,11 +13,11 @@ fn leaves(names: &[&str]) -> Vec<NewLeaf> {
     names.iter().map(|n| NewLeaf::look_at(Path::new(&format!("/sim/{n}"))).unwrap()).collect()
 }
 
-fn group(bias: Bias, layout: Layout, names: &[&str]) -> Group {
+pub(super) fn group(bias: Bias, layout: Layout, names: &[&str]) -> Group {
     Group { layout, bias, leaves: leaves(names) }
 }
 
-fn rig_with(extra: &[&str]) -> Rig {
+pub(super) fn rig_with(extra: &[&str]) -> Rig {
     let rig = Rig::new(Layout::Stripe, 1, SIZE);
     extra.iter().for_each(|name| drop(rig.disks.add(format!("/sim/{name}"), SIZE, Model::NVME)));
     rig

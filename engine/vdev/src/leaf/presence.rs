@@ -3,6 +3,7 @@
 //! ```text
 //!   ONLINE ── take_out ──▶ OFFLINE or FAULTED, closed ── bring_back ──▶ opened again, its labels checked ──▶ ONLINE
 //!                               │ every write is noted as missed             └ not there ──▶ UNAVAIL
+//!   ONLINE ── its I/O fails, and there is nothing at its place any more ──▶ REMOVED ── bring_back ──▶ as above
 //! ```
 //!
 //! A device beside the tree, as a cache is, has no group that examines it: [`Leaf::judge_alone`] is asked instead. Its
@@ -33,6 +34,12 @@ impl Leaf {
             drop(disk);
             let _ = world::timeout(CLOSING, closed.wait()).await;
         }
+    }
+
+    /// Whether there is nothing at its place any more, as when a disk was pulled. Its descriptor may still be open.
+    pub(crate) fn has_vanished(&self) -> bool {
+        let place = self.device();
+        matches!(place.open(OpenMode::ReadOnly), Err(e) if e.kind() == std::io::ErrorKind::NotFound)
     }
 
     /// Says how it is, and lets it be used on.

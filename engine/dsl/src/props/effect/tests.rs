@@ -43,6 +43,7 @@ const PLACES: &[(&str, &str, &str)] = &[
     ("acltype", "engine/pool/src/file_systems.rs", "Prop::AclType"),
     ("relatime", "engine/pool/src/file_systems.rs", "Prop::Relatime"),
     ("redundant_metadata", "engine/dmu/src/policy.rs", "self.redundant_metadata"),
+    ("special_small_blocks", "engine/zio/src/write.rs", "spec.special_up_to"),
     ("overlay", "control/appliance/src/mounts/plan.rs", "Prop::Overlay"),
     ("encryption", "engine/dsl/src/create.rs", "'encryption' cannot be switched on"),
     ("keylocation", "engine/dsl/src/props/validate.rs", "check_keylocation"),
@@ -62,6 +63,7 @@ const PLACES: &[(&str, &str, &str)] = &[
 #[rustfmt::skip]
 const PLACES_OF_POOLS: &[(&str, &str, &str)] = &[
     ("altroot", "control/appliance/src/mounts/plan.rs", "altroot"),
+    ("cachefile", "control/appliance/src/pools/set.rs", "PoolProp::CacheFile"),
     ("version", "engine/pool/src/properties.rs", "PoolProp::Version"),
     // For boot loaders, which read it from the pool.
     ("bootfs", "engine/pool/src/properties.rs", "set_bootfs"),
@@ -109,7 +111,6 @@ fn what_would_never_act_is_refused_and_its_default_is_not() {
         ("vscan", "on", "off"),
         ("zoned", "on", "off"),
         ("direct", "always", "standard"),
-        ("special_small_blocks", "32K", "0"),
         ("context", "system_u:object_r:x", "none"),
     ] {
         let error = set(name, text, Types::FILESYSTEM).unwrap_err().to_string();
