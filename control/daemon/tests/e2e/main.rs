@@ -34,6 +34,7 @@
 mod alerts;
 mod api;
 mod arc;
+mod beside;
 mod browser;
 mod changes;
 mod clients;
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         commands::trials(),
         devices::trials(),
         sentences::trials(),
+        beside::trials(),
         shapes::trials(),
         exchange::trials(),
         golden::trials(),
