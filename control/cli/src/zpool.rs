@@ -1,6 +1,7 @@
 //! `zpool`: one file for each group of subcommands; the layouts are pure and tested against OpenZFS's own output.
 
 mod add;
+mod cache_file;
 mod create;
 mod device;
 mod events;

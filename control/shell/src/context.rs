@@ -79,6 +79,7 @@ pub(crate) enum Context {
         draft: Draft,
     },
     Maintenance,
+    Hardware,
     System,
     Updates,
     Analytics,
@@ -159,6 +160,7 @@ impl Context {
             }
             Context::Inquiry { .. } => word("inquiry"),
             Context::Maintenance => word("maintenance"),
+            Context::Hardware => word("hardware"),
             Context::System => word("system"),
             Context::Updates => word("updates"),
             Context::Analytics => word("analytics"),

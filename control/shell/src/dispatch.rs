@@ -50,7 +50,7 @@ impl Shell<'_> {
             | Context::Worksheet { .. }
             | Context::Graph { .. }
             | Context::AnalyticsSettings { .. } => self.enter_analytics(words),
-            Context::Maintenance | Context::System | Context::Updates => {
+            Context::Maintenance | Context::Hardware | Context::System | Context::Updates => {
                 Ok(self.enter_maintenance(&words[0]))
             }
         }
@@ -115,6 +115,7 @@ impl Shell<'_> {
             Context::Alerts { .. } => self.lists_alerts(),
             Context::Automatics { .. } => self.lists_automatic(),
             Context::Objects(_) | Context::Groups(_) => self.lists_san(),
+            Context::Hardware => self.lists_hardware(),
             Context::Updates => self.lists_maintenance(),
             Context::Datasets | Context::Worksheets | Context::Worksheet { .. } => self.lists_analytics(),
             _ => Ok(Vec::new()),
@@ -173,6 +174,7 @@ impl Shell<'_> {
             Context::Services | Context::Service { .. } => self.command_services(words),
             Context::Alerts { .. } | Context::Receiver { .. } => self.command_alerts(words),
             Context::Schema | Context::SchemaProperty { .. } => self.command_schema(words),
+            Context::Hardware => self.command_hardware(words),
             Context::System | Context::Updates => self.command_maintenance(words),
             Context::Analytics
             | Context::Datasets

@@ -32,7 +32,7 @@ pub(crate) fn children(context: &Context) -> Vec<Entry> {
         Context::Root => vec![
             ("analytics", "what happens, counted and kept over time"),
             ("configuration", "targets, initiators and their groups, services"),
-            ("maintenance", "deferred updates, the configuration as a file"),
+            ("maintenance", "devices of pools, deferred updates, the configuration as a file"),
             ("shares", "projects, file systems and LUNs"),
         ],
         Context::Shares => vec![("schema", "properties of your own, for all projects and shares")],
@@ -57,7 +57,10 @@ pub(crate) fn children(context: &Context) -> Vec<Entry> {
         Context::Objects(Members::Initiators | Members::FcInitiators) => {
             vec![("groups", "groups of initiators")]
         }
-        Context::Maintenance => vec![("system", "deferred updates, the configuration as a file")],
+        Context::Maintenance => vec![
+            ("hardware", "devices of pools"),
+            ("system", "deferred updates, the configuration as a file"),
+        ],
         Context::System => vec![("updates", "features that pools could have")],
         Context::Analytics => vec![
             ("datasets", "statistics that are open, and what is kept of them"),
@@ -155,6 +158,17 @@ pub(crate) fn own(context: &Context) -> Vec<Entry> {
         Context::Object { iqn: Some(_), .. } | Context::Group { name: Some(_), .. } => {
             vec![("destroy", "destroys it")]
         }
+        Context::Hardware => vec![
+            ("list", "all of them, how well they are, and how far what is copied to them is"),
+            ("offline pool device", "takes one out of use, if the others have everything"),
+            ("online pool device", "brings one back; it gets what it missed"),
+            (
+                "replace pool device [new] [sequential]",
+                "lets another one take its place; sequential: of a mirror, in the order of the disk",
+            ),
+            ("attach pool device new [sequential]", "makes a mirror of one, or a mirror larger"),
+            ("detach pool device", "takes one out of a mirror, or calls off its replacement"),
+        ],
         Context::System => vec![
             ("backup file", "writes the configuration into a file"),
             ("restore file", "replaces the configuration by that of a file"),

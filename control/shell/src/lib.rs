@@ -30,6 +30,7 @@ mod context;
 mod csv;
 mod dispatch;
 mod draft;
+mod hardware;
 mod help;
 mod interactive;
 mod maintenance;

@@ -10,6 +10,7 @@ use api::{DeferredUpdate, Reply, Request};
 impl Shell<'_> {
     pub(crate) fn enter_maintenance(&mut self, word: &str) -> Option<usize> {
         let context = match (self.here(), word) {
+            (Context::Maintenance, "hardware") => Context::Hardware,
             (Context::Maintenance, "system") => Context::System,
             (Context::System, "updates") => Context::Updates,
             _ => return None,

@@ -30,7 +30,7 @@ impl Caller for Book {
             return Err(ApiError::new(ErrorKind::Invalid, why));
         }
         let reply = match &request {
-            Request::Pools { .. } => Reply::Pools(vec![pool("tank"), pool("lake")]),
+            Request::Pools { .. } => Reply::Pools(vec![rebuilt("tank"), pool("lake")]),
             Request::Shares(Shares::Get { place }) => {
                 let kind = match place.share.as_deref() {
                     None => ItemKind::Project,
@@ -267,6 +267,32 @@ fn pool(name: &str) -> api::Pool {
     }
 }
 
+/// One with a mirror, of which a device is copied to in the order of the disk.
+fn rebuilt(name: &str) -> api::Pool {
+    let leaf = |path: &str, why: Option<&str>| api::Vdev {
+        kind: "file".into(),
+        path: Some(path.into()),
+        state: "ONLINE".into(),
+        why: why.map(String::from),
+        ..Default::default()
+    };
+    let rebuild = api::Rebuild { scanned: 1 << 30, expected: 4 << 30, ..Default::default() };
+    let mirror = api::Vdev {
+        kind: "mirror".into(),
+        state: "ONLINE".into(),
+        rebuild: Some(Box::new(rebuild)),
+        children: vec![leaf("/d/a", None), leaf("/d/b", Some("(resilvering)"))],
+        ..Default::default()
+    };
+    let root = api::Vdev {
+        kind: "root".into(),
+        state: "ONLINE".into(),
+        children: vec![mirror],
+        ..Default::default()
+    };
+    api::Pool { vdevs: Some(root), ..pool(name) }
+}
+
 /// Runs lines; the transcript, and what was asked for.
 fn transcript(lines: &str) -> (String, Vec<(String, Request)>) {
     let mut book = Book::default();
@@ -451,6 +477,45 @@ fn groups_are_made_where_the_appliance_has_them() {
             if name == "mysql-tgt" && members.len() == 2),
         "{asked:?}"
     );
+}
+
+/// Devices could not be replaced in the shell at all, and a copy in the order of the disk was shown nowhere in it.
+#[test]
+fn devices_are_listed_with_how_far_they_are_and_replaced_in_either_order() {
+    let (text, asked) = transcript(
+        "maintenance hardware\nlist\nreplace tank /d/a /d/b sequential\nreplace tank /d/a\n\
+         attach tank 4711 /d/c\ndetach tank /d/a\noffline tank /d/a\nonline tank /d/a\nreplace tank /d/a b\n\
+         offline tank /d/a sequential\n",
+    );
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let words = words.join(" ");
+    for part in [
+        "POOL DEVICE STATE READ WRITE CKSUM NOTE",
+        "tank ONLINE 0 0 0 mirror-0 ONLINE 0 0 0 sequential resilver: 25% of 4G",
+        "/d/b ONLINE 0 0 0 (resilvering)",
+        "\"b\" is no absolute path of a device",
+    ] {
+        assert!(words.contains(part), "{part}: {text}");
+    }
+    use api::{DeviceAction, Joining};
+    let new =
+        |device: &str, sequential| Joining { device: device.into(), force: false, ashift: None, sequential };
+    let expected = [
+        ("shell: replace tank /d/a /d/b sequential", "/d/a", DeviceAction::Replace(new("/d/b", true))),
+        ("shell: replace tank /d/a", "/d/a", DeviceAction::Replace(new("/d/a", false))),
+        ("shell: attach tank 4711 /d/c", "4711", DeviceAction::Attach(new("/d/c", false))),
+        ("shell: detach tank /d/a", "/d/a", DeviceAction::Detach),
+        ("shell: offline tank /d/a", "/d/a", DeviceAction::Offline { temporary: false, fault: false }),
+        ("shell: online tank /d/a", "/d/a", DeviceAction::Online { expand: false }),
+    ];
+    let expected: Vec<_> = expected
+        .into_iter()
+        .map(|(line, device, action)| {
+            (line.to_string(), Request::PoolDevice { name: "tank".into(), device: device.into(), action })
+        })
+        .collect();
+    let changes: Vec<_> = asked.into_iter().filter(|(_, request)| !request.is_question()).collect();
+    assert_eq!(changes, expected, "{text}");
 }
 
 #[test]

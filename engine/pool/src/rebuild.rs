@@ -219,6 +219,24 @@ impl Pool {
         lock(&self.0.rebuilds.known).get_mut(&id).filter(|known| known.epoch == epoch).map(look)
     }
 
+    /// A resilver begins: as in OpenZFS, rebuilds that have ended are not told of any more, since a scrub that comes after it
+    /// would stand beside one that is older than both.
+    pub(crate) async fn forget_rebuilds(&self, tx: &Tx) -> Result<()> {
+        let has_ended =
+            |known: &Known| matches!(known.phys.state, RebuildState::Complete | RebuildState::Canceled);
+        let ended: Vec<VdevId> = {
+            let known = lock(&self.0.rebuilds.known);
+            known.iter().filter(|(_, known)| has_ended(known)).map(|(id, _)| *id).collect()
+        };
+        for top in ended.into_iter().filter_map(|id| self.tree().top(id)) {
+            self.store_rebuild(tx, &top, &RebuildPhys::default(), &[]).await?;
+            if let Some(known) = lock(&self.0.rebuilds.known).get_mut(&top.id) {
+                known.phys = RebuildPhys::default();
+            }
+        }
+        Ok(())
+    }
+
     /// Reads what the pool knows of its rebuilds.
     pub(crate) async fn load_rebuilds(&self) -> Result<()> {
         for top in self.tree().tops() {

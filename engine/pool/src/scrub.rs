@@ -234,6 +234,9 @@ impl Pool {
         if !goes_on {
             self.forget_position(tx).await?;
         }
+        if func == ScanFunc::Resilver && !goes_on {
+            self.forget_rebuilds(tx).await?;
+        }
         let text = format!("func={} mintxg={} maxtxg={}", func as u64, phys.min_txg, phys.max_txg);
         self.dsl().record_event(tx, "scan setup", &text, None).await?;
         let mut state = lock(&self.0.scrub.state);

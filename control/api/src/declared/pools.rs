@@ -7,8 +7,8 @@ use crate::http::{
     Answer, Args, Declared, Face, Given, Kind, Method, Need, Sent, Shape, Shaped, Wrong, may, must,
 };
 use crate::{
-    Class, DataErrors, Event, Layout, NewPool, Pool, Reply, Request, ScanState, ScrubAction, Vdev, VdevGroup,
-    declared,
+    Class, DataErrors, DeviceAction, Event, Joining, Layout, NewPool, Pool, Reply, Request, ScanState,
+    ScrubAction, Vdev, VdevGroup, declared,
 };
 use serde_json::{Map, Value, json};
 
@@ -29,7 +29,7 @@ const USAGE: Shape = Shape::new(
         must("usage_child_reservation", Kind::Number, "Always 0: part of usage_reservation"),
         must("usage_replication", Kind::Number, "Always 0: there is no replication yet"),
         must("usage_total", Kind::Number, "used"),
-        must("usage_metasize", Kind::Number, "Always 0: metadata has no devices of its own"),
+        must("usage_metasize", Kind::Number, "Always 0: what special devices hold is counted with the rest"),
         must("usage_metaused", Kind::Number, "Always 0"),
     ],
 );
@@ -210,6 +210,76 @@ declared! {
     answers Answer::Nothing;
     means { Request::PoolScrub { name, action: ScrubAction::Stop } }
 
+    pub REPLACE: Put "/api/storage/v1/pools/{pool}/replace",
+        "Let a device take the place of another one: what is allocated is copied to it while the pool is used";
+    needs CHANGE;
+    path (pool = name)
+    body "device_replacement" {
+        must "device" Text device, "The one that goes: its path, name or guid";
+        must "new_device" Text new, "The path of the one that comes; the same path when another one is there now";
+        may "sequential" Flag sequential, "Copied in the order of the disk, of mirrors only; a scrub verifies it afterwards";
+        may "force" Flag force, "Even if it seems to be in use";
+        may "ashift" Number ashift, "The size of its sectors as a power of two: 9 to 16";
+    }
+    answers ONE;
+    means {
+        Request::PoolDevice {
+            name,
+            device,
+            action: DeviceAction::Replace(Joining { device: new, force, ashift, sequential }),
+        }
+    }
+
+    pub ATTACH: Put "/api/storage/v1/pools/{pool}/attach",
+        "Let a device join another one in a mirror: what is allocated is copied to it while the pool is used";
+    needs CHANGE;
+    path (pool = name)
+    body "device_attachment" {
+        must "device" Text device, "The one that is there: its path, name or guid";
+        must "new_device" Text new, "The path of the one that joins it";
+        may "sequential" Flag sequential, "Copied in the order of the disk; a scrub verifies it afterwards";
+        may "force" Flag force, "Even if it seems to be in use";
+        may "ashift" Number ashift, "The size of its sectors as a power of two: 9 to 16";
+    }
+    answers ONE;
+    means {
+        Request::PoolDevice {
+            name,
+            device,
+            action: DeviceAction::Attach(Joining { device: new, force, ashift, sequential }),
+        }
+    }
+
+    pub DETACH: Put "/api/storage/v1/pools/{pool}/detach",
+        "Take a device out of a mirror, or call off its replacement";
+    needs CHANGE;
+    path (pool = name)
+    body "device_to_detach" { must "device" Text device, "Its path, name or guid"; }
+    answers ONE;
+    means { Request::PoolDevice { name, device, action: DeviceAction::Detach } }
+
+    pub OFFLINE: Put "/api/storage/v1/pools/{pool}/offline", "Take a device out of use that others can do without";
+    needs CHANGE;
+    path (pool = name)
+    body "device_to_take_offline" {
+        must "device" Text device, "Its path, name or guid";
+        may "temporary" Flag temporary, "Only until the pool is opened again";
+        may "fault" Flag fault, "As faulted, until its errors are cleared";
+    }
+    answers ONE;
+    means { Request::PoolDevice { name, device, action: DeviceAction::Offline { temporary, fault } } }
+
+    pub ONLINE: Put "/api/storage/v1/pools/{pool}/online",
+        "Bring a device back into use: it gets what it missed";
+    needs CHANGE;
+    path (pool = name)
+    body "device_to_bring_online" {
+        must "device" Text device, "Its path, name or guid";
+        may "expand" Flag expand, "With all that it has room for, when every device of its group has grown";
+    }
+    answers ONE;
+    means { Request::PoolDevice { name, device, action: DeviceAction::Online { expand } } }
+
     pub CLEAR: Put "/api/storage/v1/pools/{pool}/clear",
         "Forget the errors of its devices, and let it go on when it is suspended";
     needs CHANGE;
@@ -238,7 +308,10 @@ pub static CREATE: Declared = Declared {
     said: &[],
 };
 
-pub(super) static ALL: &[&Declared] = &[&LIST, &EVENTS, &CREATE, &DESTROY, &SCRUB_IT, &END_SCRUB, &CLEAR];
+pub(super) static ALL: &[&Declared] = &[
+    &LIST, &EVENTS, &CREATE, &DESTROY, &SCRUB_IT, &END_SCRUB, &REPLACE, &ATTACH, &DETACH, &OFFLINE, &ONLINE,
+    &CLEAR,
+];
 
 fn new_pool(args: &Args) -> Result<NewPool, Wrong> {
     let devices = args.texts("devices").unwrap_or_default();

@@ -3,10 +3,19 @@ use crate::http::{Args, Given};
 use crate::san::{Auth, Identity, InitiatorChange, Members, San, TargetChange};
 use crate::shares::{Place, Shares};
 use crate::{
-    AutomaticDeed, Class, CustomProperty, CustomType, Layout, NewPool, Schema, ScrubAction, Secret, Services,
-    ShareDeed, Switch, VdevGroup,
+    AutomaticDeed, Class, CustomProperty, CustomType, DeviceAction, Joining, Layout, NewPool, Schema,
+    ScrubAction, Secret, Services, ShareDeed, Switch, VdevGroup,
 };
 use std::collections::BTreeMap;
+
+fn of_device(action: DeviceAction) -> Request {
+    Request::PoolDevice { name: "tank".into(), device: "/d/a b".into(), action }
+}
+
+fn joining(sequential: bool) -> Joining {
+    let ashift = sequential.then_some(12);
+    Joining { device: "/d/new".into(), force: !sequential, ashift, sequential }
+}
 
 fn samples() -> Vec<Request> {
     let text = |text: &str| Some(text.to_string());
@@ -234,6 +243,14 @@ fn of_pools() -> Vec<(Option<ItemKind>, Request)> {
         Request::PoolScrub { name: name(), action: ScrubAction::Start },
         Request::PoolScrub { name: name(), action: ScrubAction::Stop },
         Request::PoolClear { name: name(), device: None },
+        of_device(DeviceAction::Replace(joining(true))),
+        of_device(DeviceAction::Replace(joining(false))),
+        of_device(DeviceAction::Attach(joining(true))),
+        of_device(DeviceAction::Detach),
+        of_device(DeviceAction::Offline { temporary: true, fault: false }),
+        of_device(DeviceAction::Offline { temporary: false, fault: true }),
+        of_device(DeviceAction::Online { expand: true }),
+        of_device(DeviceAction::Online { expand: false }),
     ];
     all.into_iter().map(|request| (None, request)).collect()
 }

@@ -13,7 +13,7 @@ impl Appliance {
     /// A pool that could not be opened is tried again by this.
     pub(crate) async fn clear_pool(&self, name: &str, device: Option<&str>, by: &By) -> Result<Reply> {
         let failed =
-            |e: &Error| cannot(About::Pool, &format!("clear errors for '{}'", device.unwrap_or(name)), e);
+            |e: &Error| cannot(About::Pool, &format!("clear errors for {}", device.unwrap_or(name)), e);
         let open = self.pool(name, Access::Change).await?;
         let missing = || Error::new(Kind::NotFound, "find vdev").because("no such device in pool");
         let guid = match device {

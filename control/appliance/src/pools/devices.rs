@@ -106,17 +106,19 @@ async fn look_at_one(path: &str, class: Class, force: bool, pools: &Pools) -> Re
         )),
         _ => Error::invalid(format!("cannot open '{path}': {e}")),
     })?;
+    let owner = read_labels(&disk).await.owner();
+    if let Some(pool) = owner.as_ref().and_then(|owner| user_of(owner, class, pools)) {
+        return Err(
+            Error::new(Kind::Busy, "use device").because(format!("{path} is part of active pool '{pool}'"))
+        );
+    }
     if let Some(pid) = open_elsewhere::of(Path::new(path)) {
         return Err(
             Error::new(Kind::Busy, "use device").because(format!("{path} is in use by process {pid}"))
         );
     }
     let leaf = NewLeaf { path: path.into(), geometry: disk.geometry() };
-    let Some(owner) = read_labels(&disk).await.owner() else { return Ok(leaf) };
-    if let Some(pool) = user_of(&owner, class, pools) {
-        return Err(Error::new(Kind::Busy, "use device")
-            .because(format!("{path} is part of the imported pool '{pool}'")));
-    }
+    let Some(owner) = owner else { return Ok(leaf) };
     let is_beside = matches!(owner.state, PoolState::Spare | PoolState::L2Cache);
     let is_free = is_beside && pools.are_all_open();
     match owner.objection().filter(|_| !force && !is_free) {

@@ -22,6 +22,7 @@ impl Appliance {
             Ok(open) => open,
             // A pool whose devices are gone is forgotten; there is nothing to write that to.
             Err(_) if self.known(name).await.is_some() && verb == "export" => return self.forget(name).await,
+            Err(e) if e.kind == ErrorKind::NotFound => return Err(e),
             Err(e) => {
                 return Err(ApiError::new(
                     e.kind,

@@ -28,7 +28,8 @@ pub(crate) fn of_report(report: &PoolReport) -> Vdev {
     for (devices, class) in [(&status.caches, Class::Cache), (&status.spares, Class::Spare)] {
         root.children.extend(devices.iter().map(|device| {
             let space = report.space.get(&device.guid).map(|s| (s.size, s.allocated));
-            Vdev { class: Some(class), space, ..below(device) }
+            let fragmentation = (class == Class::Cache).then_some(0);
+            Vdev { class: Some(class), space, fragmentation, ..below(device) }
         }));
     }
     let tops = root.children.iter().filter(|t| !matches!(t.class, Some(Class::Cache | Class::Spare)));
@@ -116,6 +117,9 @@ fn class(bias: Bias) -> Class {
     }
 }
 
+/// What labels take of a device: two of them and the boot block in front of the data, two behind it.
+const LABELS: u64 = (4 << 20) + (512 << 10);
+
 fn below(status: &VdevStatus) -> Vdev {
     Vdev { children: status.children.iter().map(below).collect(), ..one(status) }
 }
@@ -136,7 +140,7 @@ fn one(status: &VdevStatus) -> Vdev {
         checksum_errors: status.errors.checksum,
         slow_ios: status.slow_operations,
         space: None,
-        size: if is_leaf { status.asize } else { 0 },
+        size: if is_leaf && status.asize > 0 { status.asize + LABELS } else { 0 },
         expandable: status.expandable,
         rebuild: None,
         fragmentation: None,

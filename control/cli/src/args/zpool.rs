@@ -233,6 +233,12 @@ pub struct Import {
     /// Look at this directory or device; may be given several times
     #[arg(short = 'd', value_name = "DIR|DEVICE", value_hint = ValueHint::AnyPath)]
     pub search: Vec<String>,
+    /// Look where the pools of this cache file of OpenZFS had their devices, and for these pools only
+    #[arg(short = 'c', value_name = "FILE", conflicts_with_all = ["search", "scan"], value_hint = ValueHint::FilePath)]
+    pub cache_file: Option<String>,
+    /// Look at the devices themselves, in the usual places: without -d and -c that is always so
+    #[arg(short = 's', conflicts_with = "search")]
+    pub scan: bool,
     /// Destroyed pools only
     #[arg(short = 'D')]
     pub destroyed: bool,

@@ -16,7 +16,7 @@ use serde_json::{Map, Value as Json, json};
 const ALL: &str = "all-vdevs";
 
 /// As it is, in the order of OpenZFS; of its list those that mean something here.
-const NATIVE: [&str; 18] = [
+const NATIVE: [&str; 21] = [
     "name",
     "capacity",
     "state",
@@ -35,6 +35,9 @@ const NATIVE: [&str; 18] = [
     "write_errors",
     "checksum_errors",
     "slow_ios",
+    "removing",
+    "allocating",
+    "failfast",
 ];
 /// These can be set: words, and how many errors within how many seconds are too many.
 const SETTABLE: [&str; 7] = ["comment", "checksum_n", "checksum_t", "io_n", "io_t", "slow_io_n", "slow_io_t"];
@@ -101,7 +104,10 @@ fn vdevs(asked: &Asked) -> impl Iterator<Item = &Vdev> {
 fn properties(vdev: &Vdev, names: &[&str], exact: bool) -> Vec<Property> {
     let own = |name: &str| vdev.properties.iter().find(|p| p.name == name).cloned();
     let of = |name: &str| match NATIVE.contains(&name) {
-        true => Property::new(name, native(vdev, name, exact).map(Value::Text), Source::None),
+        true => {
+            let source = if name == "failfast" { Source::Default } else { Source::None };
+            Property::new(name, native(vdev, name, exact).map(Value::Text), source)
+        }
         false => own(name).unwrap_or_else(|| Property::new(name, None, Source::Default)),
     };
     if !names.contains(&"all") {
@@ -121,7 +127,7 @@ fn native(vdev: &Vdev, name: &str, exact: bool) -> Option<String> {
             let (space, used) = vdev.space?;
             percent((u128::from(used) * 100).checked_div(space.into()).unwrap_or(0) as u64)
         }
-        "state" => Some(state(vdev).to_lowercase()),
+        "state" => Some(state(vdev).to_string()),
         "guid" => Some(vdev.guid.to_string()),
         "ashift" => vdev.ashift.map(|ashift| ashift.to_string()),
         "size" => space.or(Some(vdev.size).filter(|size| *size > 0)).and_then(count),
@@ -141,6 +147,10 @@ fn native(vdev: &Vdev, name: &str, exact: bool) -> Option<String> {
         "write_errors" => count(vdev.write_errors),
         "checksum_errors" => count(vdev.checksum_errors),
         "slow_ios" => count(vdev.slow_ios),
+        // No vdev is evacuated or passed over here, and nothing is given up sooner for having another copy.
+        "removing" => Some("off".into()),
+        "allocating" => vdev.class.map(|_| "on".into()),
+        "failfast" => Some("on".into()),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! `zpool import`.
 
-use super::{absolute, importable};
+use super::{absolute, cache_file, importable};
 use crate::args::zpool::Import;
 use crate::expect_reply;
 use crate::session::{Failure, Outcome, Session};
@@ -15,17 +15,26 @@ pub(super) fn run(session: &mut Session<'_>, args: &Import) -> Outcome {
         return Err(Failure::Failed(NO_KEYS.into()));
     }
     let properties = properties(args)?;
+    let cached = args.cache_file.as_deref().map(cache_file::read).transpose()?;
+    let places = match &cached {
+        Some(cached) => cached.paths.clone(),
+        None => paths(args),
+    };
     if let Some(pool) = &args.pool {
-        return import(session, args, choice(pool), &properties);
+        return import(session, args, (choice(pool), &places), &properties);
     }
-    let found = search(session, args)?;
+    let mut found = search(session, args, &places)?;
+    if let Some(cached) = &cached {
+        found.retain(|pool| cached.guids.contains(&pool.guid));
+    }
     if found.is_empty() {
         session.complain("no pools available to import");
-        return if args.all { Ok(()) } else { Err(Failure::Told) };
+        return Ok(());
     }
     if args.all {
         let guids: Vec<String> = found.iter().map(|p| p.guid.to_string()).collect();
-        return session.for_each(&guids, |session, guid| import(session, args, choice(guid), &properties));
+        return session
+            .for_each(&guids, |session, guid| import(session, args, (choice(guid), &places), &properties));
     }
     let blocks: Vec<String> = found.iter().map(importable::render).collect();
     session.print(&blocks.join("\n"))
@@ -36,8 +45,8 @@ fn choice(pool: &str) -> PoolChoice {
     pool.parse().map_or_else(|_| PoolChoice::Name(pool.into()), PoolChoice::Guid)
 }
 
-fn search(session: &mut Session<'_>, args: &Import) -> Outcome<Vec<Importable>> {
-    let request = Request::PoolImportable { search: paths(args), destroyed: args.destroyed };
+fn search(session: &mut Session<'_>, args: &Import, places: &[String]) -> Outcome<Vec<Importable>> {
+    let request = Request::PoolImportable { search: places.to_vec(), destroyed: args.destroyed };
     Ok(expect_reply!(session.ask(request)?, Reply::Importable(found) => found))
 }
 
@@ -48,7 +57,7 @@ fn paths(args: &Import) -> Vec<String> {
 fn import(
     session: &mut Session<'_>,
     args: &Import,
-    pool: PoolChoice,
+    (pool, places): (PoolChoice, &[String]),
     properties: &[(String, String)],
 ) -> Outcome {
     let goes_back = args.rewind || args.txg.is_some();
@@ -57,7 +66,7 @@ fn import(
         pool,
         new_name: args.new_name.clone(),
         temporary: args.temporary,
-        search: paths(args),
+        search: places.to_vec(),
         destroyed: args.destroyed,
         force: args.force,
         missing_log: args.missing_log,

@@ -68,11 +68,12 @@ pub(super) fn of_pool(pool: &Pool) -> Option<Reason> {
 fn is_unverified(pool: &Pool, root: &Vdev) -> bool {
     let ends = root.children.iter().filter_map(|top| top.rebuild.as_ref());
     let last = ends.filter(|rebuild| rebuild.state == ScanState::Finished).map(|rebuild| rebuild.ended).max();
+    // Of a resilver since nothing is known of the scrub before it: as OpenZFS, nothing is said then.
     let is_verified = |end: u64| {
-        pool.scan.as_ref().filter(|scan| !scan.is_resilver).is_some_and(|scan| match scan.state {
+        pool.scan.as_ref().is_some_and(|scan| match scan.state {
             ScanState::Running => true,
             ScanState::Finished => scan.ended >= end,
-            ScanState::Canceled => false,
+            ScanState::Canceled => scan.is_resilver && scan.ended >= end,
         })
     };
     last.is_some_and(|end| !is_verified(end))

@@ -8,7 +8,7 @@ use api::{Request, Vdev};
 
 pub(super) fn run(session: &mut Session<'_>, args: &Remove) -> Outcome {
     if args.stop {
-        return Err(Failure::Failed("cannot cancel removal: there are no active removals".into()));
+        return Err(Failure::Failed("cannot cancel removal: operation is not in progress".into()));
     }
     let found = pools(session, std::slice::from_ref(&args.pool))?;
     let root = found.into_iter().next().and_then(|pool| pool.vdevs);

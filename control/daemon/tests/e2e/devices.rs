@@ -106,7 +106,9 @@ fn left_behind() {
             for line in [format!("zpool labelclear -f {log}"), format!("zpool add -f tank log {log}")] {
                 let said = home.fails(&line, 1);
                 assert!(
-                    said.contains("imported pool 'tank'") || said.contains("in use by process"),
+                    said.contains("active pool 'tank'")
+                        || said.contains("imported pool 'tank'")
+                        || said.contains("in use by process"),
                     "{said}"
                 );
             }

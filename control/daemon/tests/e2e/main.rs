@@ -35,6 +35,7 @@
 mod alerts;
 mod api;
 mod arc;
+mod beside;
 mod browser;
 mod changes;
 mod clients;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         commands::trials(),
         devices::trials(),
         sentences::trials(),
+        beside::trials(),
         shapes::trials(),
         exchange::trials(),
         golden::trials(),

@@ -3,6 +3,7 @@
 
 use crate::home::Home;
 use interop::harness::{Trial, trial};
+use interop::programs::said;
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -13,6 +14,7 @@ pub fn trials() -> Vec<Trial> {
         trial("vdevs_have_properties_of_which_some_act", &[], vdev_properties),
         trial("a_device_is_copied_to_in_the_order_of_the_disk", &[], rebuilds),
         trial("a_pool_is_read_as_it_was_and_what_cannot_be_is_said", &[], goes_back),
+        trial("a_pool_is_found_by_a_cache_file_and_forgotten_if_that_is_asked_for", &[], cached),
     ]
 }
 
@@ -167,6 +169,16 @@ fn goes_back() {
         let told = home.fails(&line, code);
         assert!(told.contains(said), "{line}: {told}");
     }
+    for (line, code, said) in [
+        (format!("zpool import -c {dir}/nosuch tank"), 1, "cannot read the cache file"),
+        (format!("zpool import -c {dir}/a.img tank"), 1, "cannot read the cache file"),
+        (format!("zpool import -c {dir}/a.img -d {dir} tank"), 2, "cannot be used with"),
+        (format!("zpool import -s -d {dir} tank"), 2, "cannot be used with"),
+        (format!("zpool import -o cachefile={dir}/cache -d {dir} tank"), 1, "no cache file is written"),
+    ] {
+        let told = home.fails(&line, code);
+        assert!(told.contains(said), "{line}: {told}");
+    }
     let would = home.run(&format!("zpool import -d {dir} -F -n tank"));
     assert_eq!(would, "Its newest state can be read: nothing would be left out.\n");
     assert!(home.run("zpool list").contains("no pools"), "nothing was imported");
@@ -202,6 +214,24 @@ fn rebuilds() {
             daemon.end();
         }
     }
+    // The same in the shell, where it is shown.
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --no-https");
+    let h = home.disk("h.img");
+    let shell = |line: String| {
+        let output = home.cenote(&["shell", "-c", &line]).output().unwrap();
+        assert!(output.status.success(), "{line}: {}", said(&output));
+        said(&output)
+    };
+    shell(format!("maintenance hardware replace tank {c} {h} sequential"));
+    home.run("zpool wait -t resilver,replace,scrub tank");
+    let shown = shell("maintenance hardware list".into());
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["POOL DEVICE STATE READ WRITE CKSUM NOTE tank ONLINE 0 0 0", "mirror-0 ONLINE", &h, &b] {
+        assert!(words.contains(part) && !words.contains(&c), "{part}: {shown}");
+    }
+    let status = home.run("zpool status tank");
+    assert!(status.contains("  scan: resilvered (mirror-0) "), "{status}");
+    daemon.end();
     let (d, e, f, g) = (home.disk("d.img"), home.disk("e.img"), home.disk("f.img"), home.disk("g.img"));
     home.run(&format!("zpool create rz raidz {d} {e} {f}"));
     let told = home.fails(&format!("zpool replace -s rz {d} {g}"), 1);
@@ -224,7 +254,7 @@ fn vdev_properties() {
     );
     let all = home.run(&format!("zpool get -Hp all tank {a}"));
     for part in [
-        "\tstate\tonline\t",
+        "\tstate\tONLINE\t",
         "\tnumchildren\t0\t",
         "\tchecksum_t\t60\tlocal",
         "\tslow_io_n\t-\tdefault",
@@ -258,4 +288,53 @@ fn vdev_properties() {
     );
     assert_eq!(home.run("zpool prefetch -t ddt tank"), "pool 'tank' has no tables of deduplicated blocks\n");
     assert!(home.fails("zpool prefetch -t nosuch tank", 2).contains("ddt"));
+}
+
+/// `zpool import -c` was an unknown option; `cachefile` was taken and did nothing once the pool was open.
+fn cached() {
+    use ondisk::{NvList, NvValue};
+    let home = Home::new();
+    let (a, b) = (home.disk("a.img"), home.disk("b.img"));
+    home.run(&format!("zpool create tank {a}"));
+    home.run(&format!("zpool create lake {b}"));
+    let guid: u64 = home.run("zpool get -H -o value guid tank").trim().parse().unwrap();
+    home.run("zpool export -a");
+    let leaf = |path: &str| NvList::new().with("type", "file").with("path", path);
+    let tree = |paths: &[&str]| {
+        let children = paths.iter().map(|path| leaf(path)).collect();
+        NvList::new().with("type", "root").with("children", NvValue::ListArray(children))
+    };
+    let config = |paths: &[&str]| {
+        NvValue::List(NvList::new().with("pool_guid", guid).with("vdev_tree", NvValue::List(tree(paths))))
+    };
+    let file = home.scratch.join("zpool.cache");
+    // It also names a device that is gone, and one that has another pool now.
+    let list = NvList::new().with("tank", config(&[&a, &b, "/nosuch"]));
+    std::fs::write(&file, list.encode()).unwrap();
+    let found = home.run(&format!("zpool import -c {}", file.display()));
+    assert!(found.contains("  pool: tank\n") && !found.contains("lake"), "{found}");
+    home.run(&format!("zpool import -c {} -a", file.display()));
+    assert_eq!(home.run("zpool list -H -o name"), "tank\n");
+    home.run("zpool export tank");
+    home.run(&format!("zpool import -c {} tank", file.display()));
+    std::fs::write(&file, NvList::new().with("tank", config(&["/nosuch"])).encode()).unwrap();
+    let told = home.fails(&format!("zpool import -c {} tank", file.display()), 1);
+    assert!(told.contains("none of the devices in it is there"), "{told}");
+    // What the next start is to open.
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --no-https");
+    assert!(
+        home.fails("zpool set cachefile=/etc/zfs/zpool.cache tank", 1).contains("no cache file is written")
+    );
+    home.run("zpool set cachefile=none tank");
+    assert_eq!(home.run("zpool get -H -o value,source cachefile tank"), "none\tlocal\n");
+    home.run("zpool set cachefile= tank");
+    assert_eq!(home.run("zpool get -H -o value,source cachefile tank"), "-\tdefault\n");
+    daemon.end();
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --no-https");
+    assert_eq!(home.run("zpool list -H -o name"), "tank\n");
+    home.run("zpool set cachefile=none tank");
+    daemon.end();
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --no-https");
+    assert!(home.run("zpool list -H -o name").contains("no pools available"), "it is not opened again");
+    daemon.end();
 }

@@ -22,6 +22,22 @@ const DEVICE: Shape = Shape::new(
         must("write_errors", Kind::Number, "Since it was opened or cleared"),
         must("checksum_errors", Kind::Number, "Since it was opened or cleared"),
         must("size", Kind::Number, "Bytes of the device; 0 of a group"),
+        may(
+            "rebuild",
+            Kind::Object(&REBUILD),
+            "Of what stands for itself: the last copy in the order of the disk",
+        ),
+    ],
+);
+
+const REBUILD: Shape = Shape::new(
+    "rebuild",
+    &[
+        must("state", Kind::Text, "running, finished or canceled"),
+        must("examined", Kind::Number, "Bytes"),
+        must("to_examine", Kind::Number, "Bytes"),
+        must("copied", Kind::Number, "Bytes"),
+        must("errors", Kind::Number, "Pieces that could not be read anywhere"),
     ],
 );
 
@@ -63,6 +79,12 @@ fn tell(vdev: &Vdev, depth: u64, class: Class, all: &mut Vec<Value>) {
             told[key] = json!(value);
         }
     }
+    if let Some(rebuild) = &vdev.rebuild {
+        told["rebuild"] = json!({
+            "state": rebuild.state, "examined": rebuild.scanned, "to_examine": rebuild.expected,
+            "copied": rebuild.rebuilt, "errors": rebuild.errors,
+        });
+    }
     all.push(told);
     vdev.children.iter().for_each(|child| tell(child, depth + 1, class, all));
 }
@@ -88,10 +110,15 @@ mod tests {
             id: 3,
             class: Some(Class::Special),
             children: vec![disk("/a"), disk("/b")],
+            rebuild: Some(Box::new(api::Rebuild { scanned: 1, expected: 4, ..Default::default() })),
             ..Vdev::default()
         };
         let mut all = Vec::new();
         tell(&group, 0, group.class.unwrap(), &mut all);
+        assert_eq!(
+            all[0]["rebuild"],
+            json!({ "state": "running", "examined": 1, "to_examine": 4, "copied": 0, "errors": 0 })
+        );
         let told: Vec<_> =
             all.iter().map(|d| (d["name"].as_str().unwrap(), &d["depth"], &d["class"])).collect();
         let special = json!("special");

@@ -20,6 +20,11 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
     handles(&declared::CREATE, run!(create)),
     handles(&declared::DESTROY, run!(destroy)),
     handles(&declared::SCRUB_IT, run!(change)),
+    handles(&declared::REPLACE, run!(change)),
+    handles(&declared::ATTACH, run!(change)),
+    handles(&declared::DETACH, run!(change)),
+    handles(&declared::OFFLINE, run!(change)),
+    handles(&declared::ONLINE, run!(change)),
     handles(&declared::CLEAR, run!(change)),
 ];
 
