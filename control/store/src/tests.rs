@@ -169,6 +169,30 @@ fn a_file_of_something_else_is_named_as_damaged() {
     assert_eq!(fs::read(&path).unwrap(), [b'x'; 9000], "it is left as it is");
 }
 
+/// A file that a full disk had cut short was an I/O error, of which nothing said what to do, or was refused for ever though
+/// nothing was in it yet.
+#[test]
+fn a_file_that_ends_too_early_is_named_as_damaged_and_one_that_was_never_whole_is_begun_anew() {
+    let dir = Dir::new("short");
+    let path = dir.0.join("configuration.redb");
+    drop(dir.store());
+    let whole = fs::read(&path).unwrap();
+    for len in [1, 100, 511, 512, 4095, 4096, 5000, whole.len() / 2, whole.len() - 1] {
+        fs::write(&path, &whole[..len]).unwrap();
+        let e = Store::open(&path).map(drop).unwrap_err();
+        assert_eq!(e.kind(), Kind::Corrupt, "{len} bytes: {e}");
+    }
+    for begun in [0, 512, 4096] {
+        fs::remove_file(&path).unwrap();
+        fs::write(dir.0.join("configuration.redb.new"), vec![0; begun]).unwrap();
+        drop(Store::open(&path).unwrap());
+        assert!(!dir.0.join("configuration.redb.new").exists());
+        // Nothing was in it: it is as if it were not there.
+        fs::write(&path, []).unwrap();
+        drop(Store::open(&path).unwrap());
+    }
+}
+
 #[test]
 fn a_record_that_makes_no_sense_is_named() {
     let dir = Dir::new("record");
