@@ -132,7 +132,7 @@ pub enum Command {
     /// Replay a trace on a clone of its volume with other settings, and on one without: what the change would do, here
     ///
     /// A snapshot and two clones are made, and destroyed at the end, also after Ctrl-C; what could not be destroyed is
-    /// named. A clone with another block size is copied first, which takes the time and the space of a copy. What the devices
+    /// named. A clone with another block size is copied first, which takes the time and space of a copy. What the devices
     /// do for other clients meanwhile is in the figures.
     Rehearse(trace::Rehearse),
     /// Print completions for a shell

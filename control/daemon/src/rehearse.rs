@@ -7,9 +7,9 @@
 //!   in the end, also after a signal or an error: clones and snapshot are destroyed, and what cannot be is named
 //! ```
 //!
-//! Requests go over NBD, as those of a client. What the devices did is what the whole pool did from before the replay until
-//! all that it wrote was on disk: other clients' work is in it. What is written is random, as far as the volume's data do not
-//! compress.
+//! Requests go over NBD, as those of a client. What the devices did is what the pool did from before the replay until
+//! all that it wrote was on disk: other clients' work is in it. What is written is random, as far as the volume's data do
+//! not compress.
 
 use crate::trace_file::{Asker, contents};
 use crate::{none_runs, report, running};

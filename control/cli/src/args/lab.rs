@@ -48,7 +48,7 @@ pub enum LabWhat {
     ///
     /// Each operation is made when it came, or with --as-fast-as-possible when one before it is answered. Every block that
     /// is touched is there before; nothing else is on the pool. What can be set: volblocksize,
-    /// layout=raidz2:8|mirror:2x4|stripe:3, disks=7200|15000|ssd, cache=SIZE, ratio=1.5 (what compression makes of the data),
+    /// layout=raidz2:8|mirror:2x4|stripe:3, disks=7200|15000|ssd, cache=SIZE, ratio=1.5 (what compression makes of data),
     /// ashift, and sync, logbias, compression, checksum, copies, primarycache, prefetch as volumes have them. The same seed
     /// gives the same figures.
     Replay {
