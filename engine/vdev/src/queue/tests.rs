@@ -76,7 +76,6 @@ fn shown((took, written): &(Vec<Duration>, u64)) -> (Duration, Duration, Duratio
 fn a_client_does_not_wait_for_what_a_txg_writes() {
     for class in [Priority::SyncRead, Priority::SyncWrite] {
         let (alone, beside) = (beside(class, 0), beside(class, 256));
-        println!("{class:?}: {:?}, beside a txg {:?}", shown(&alone), shown(&beside));
         assert!(shown(&alone).2 < Duration::from_millis(1), "{class:?}: {:?}", shown(&alone));
         let (median, p999, _, written) = shown(&beside);
         assert!(median <= Duration::from_millis(2), "{class:?}: {median:?}");
