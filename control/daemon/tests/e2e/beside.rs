@@ -157,10 +157,11 @@ fn plain(line: &str) -> String {
     let mut at = 0;
     while let Some((blanks, word)) = words.get(at) {
         let is_first = at == 0;
-        let next = |n: usize| words.get(at + n).map_or("", |(_, word)| word.as_str());
+        let is_date =
+            is_weekday(word) && words.get(at + 3).is_some_and(|(_, clock)| clock.split(':').count() == 3);
         let mut space = blanks + usize::from(!is_first);
         at += 1;
-        let shown = if is_weekday(word) && next(3).split(':').count() == 3 {
+        let shown = if is_date {
             at += 4;
             // "DATE" may be followed by what closes a bracket.
             format!("DATE{}", words[at - 1].1.trim_start_matches(|c: char| c.is_ascii_digit()))

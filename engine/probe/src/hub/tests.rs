@@ -88,7 +88,8 @@ fn of_which_file_an_event_is_need_be_known_only_where_it_is_asked() {
     let label = Label::new("tank/a:/b");
     files.tell(|| Event { bytes: 5, file: Some(&label), ..Event::default() });
     // Equal words are one value, however often they were made.
-    files.tell(|| Event { bytes: 6, file: Some(&Label::new("tank/a:/b")), ..Event::default() });
+    let again = Label::new("tank/a:/b");
+    files.tell(|| Event { bytes: 6, file: Some(&again), ..Event::default() });
     files.tell(|| Event { bytes: 7, ..Event::default() });
     assert_eq!(parts(&by_file.take()), BTreeMap::from([("tank/a:/b".into(), 11), ("-".into(), 7)]));
     drop(by_file);
