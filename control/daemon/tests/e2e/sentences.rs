@@ -283,7 +283,7 @@ fn lost() {
         let file = std::fs::File::options().write(true).open(&a).unwrap();
         file.write_all_at(&[0x5a; 512], at.expect("the block is on the disk") as u64).unwrap();
     });
-    home.run("zpool scrub -w tank");
+    assert!(home.fails("zpool scrub -w tank", 1).contains("found 1 errors that could not be repaired"));
     let sentence = "One or more devices has experienced an error resulting in data corruption. Applications may be affected.";
     check(&home, sentence, "Restore the file in question if possible.");
     assert!(home.run("zpool status -v tank").contains("        tank/v:<0x1>"), "it is named");
