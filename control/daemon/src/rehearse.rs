@@ -71,7 +71,7 @@ pub fn run(home: &Home, args: Rehearse, line: String) -> Result<(), Failure> {
         // A panic must not leave clones behind either.
         let done = std::panic::AssertUnwindSafe(rehearsal.carry_out(&changes)).catch_unwind().await;
         let left = rehearsal.discard();
-        let done = done.unwrap_or_else(|_| Err(Failure::Told));
+        let done = done.unwrap_or(Err(Failure::Told));
         left.and(done)
     })?;
     if json {

@@ -83,7 +83,7 @@ export function drawPie(pen, box, branches, colourOf, isLit) {
     // Neighbours are told apart by more than their colour.
     pen.strokeStyle = colours.surface;
     pen.lineWidth = 1.5;
-    pen.stroke();
+    if (branches.length > 1) pen.stroke();
     ends.push({ until, branch });
     from = until;
   };

@@ -9,8 +9,8 @@
 //!       40 -> blocks born in (40, 70]     a block born later than 70 is free when it dies
 //! ```
 //!
-//! A snapshot takes the head's deadlist, and the head a copy of its ranges with nothing in them: as many as there are earlier
-//! snapshots, as the format has it, so they are copied by blocks of the ZAP and not one by one.
+//! A snapshot takes the head's deadlist, and the head a copy of its ranges with nothing in them: as many as there are
+//! earlier snapshots, as the format has it, so they are copied by blocks of the ZAP and not one by one.
 //!
 //! When a snapshot goes, the blocks that only it needed are exactly the lists of the next one's deadlist from its
 //! predecessor's txg on, so they move to the pool's free list without being looked at.

@@ -219,8 +219,8 @@ impl Pool {
         lock(&self.0.rebuilds.known).get_mut(&id).filter(|known| known.epoch == epoch).map(look)
     }
 
-    /// A resilver begins: as in OpenZFS, rebuilds that have ended are not told of any more, since a scrub that comes after it
-    /// would stand beside one that is older than both.
+    /// A resilver begins: as in OpenZFS, rebuilds that have ended are not told of any more, since a scrub that comes after
+    /// it would stand beside one that is older than both.
     pub(crate) async fn forget_rebuilds(&self, tx: &Tx) -> Result<()> {
         let has_ended =
             |known: &Known| matches!(known.phys.state, RebuildState::Complete | RebuildState::Canceled);

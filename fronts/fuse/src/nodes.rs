@@ -11,8 +11,8 @@
 //! Each time a reply tells the kernel of a file its count goes up; the kernel gives counts back when it forgets. A file in
 //! the table is held open: its number cannot come to mean another file while the kernel uses it.
 //!
-//! With it stands the name under which the kernel found it, so that statistics can say of which file a request was: from name to
-//! name up to the root. The kernel holds the directories above what it knows, so that these are in the table too; a file
+//! With it stands the name under which the kernel found it, so that statistics can say of which file a request was: from
+//! name to name up to the root. The kernel holds the directories above what it knows, so that these are in the table too; a file
 //! that it has by a handle alone has no name here.
 
 use probe::Label;

@@ -71,8 +71,8 @@ impl Session {
         Session { served, loops, ended, opens_itself: false, lists_itself: false }
     }
 
-    /// Answers a request by `work`, which says how many bytes it moved, and tells it: what was done, to which file or in which
-    /// directory, from which byte on.
+    /// Answers a request by `work`, which says how many bytes it moved, and tells it: what was done, to which file or in
+    /// which directory, from which byte on.
     fn run<F>(&self, (op, number, offset): (Op, INodeNo, u64), work: impl FnOnce(Arc<Served>) -> F)
     where
         F: Future<Output: Moved> + Send + 'static,
@@ -80,7 +80,7 @@ impl Session {
         self.tell(probe::Event { op, offset, object: number.0, ..Default::default() }, work);
     }
 
-    /// Answers a request by `work`, which says how many bytes it moved, and tells it as `event`, with these bytes and its latency.
+    /// As [`Session::run`], of an event of which more is known.
     fn tell<F>(&self, event: probe::Event<'static>, work: impl FnOnce(Arc<Served>) -> F)
     where
         F: Future<Output: Moved> + Send + 'static,

@@ -1,9 +1,10 @@
 //! `zpool` beside OpenZFS's own: the same commands, their use and their misuse, and what each of both programs says.
 //!
-//! `beside/openzfs.txt` is a session of OpenZFS 2.3.9 on its own kernel: each command after `$ `, what it printed, and the exit
-//! code in brackets where it is not 0. This program runs the same commands, from top to bottom, and must print the same, to
-//! the column. Where it says something else on purpose, `beside/ours.txt` has its words, below a line with the reason.
-//! Names of pools and files are the same on both sides; dates, times, guids, numbers of bytes and processes are not compared.
+//! `beside/openzfs.txt` is a session of OpenZFS 2.3.9 on its own kernel: each command after `$ `, what it printed, and the
+//! exit code in brackets where it is not 0. This program runs the same commands, from top to bottom, and must print the
+//! same, to the column. Where it says something else on purpose, `beside/ours.txt` has its words, below a line with the
+//! reason. Names of pools and files are the same on both sides; dates, times, guids, numbers of bytes and processes are not
+//! compared.
 
 use crate::home::{CENOTE, Daemon};
 use interop::harness::{Trial, trial};

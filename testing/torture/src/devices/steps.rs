@@ -336,8 +336,8 @@ impl Run {
 }
 
 /// Whether the leaf shares its place with another device that the pool lets go when this one is whole: in a replacement, or
-/// with a spare. What it has then lost in silence, or does not give back, is nowhere else, and no resilver that does not read
-/// back what it has written could know: OpenZFS lets the other go, too.
+/// with a spare. What it has then lost in silence, or does not give back, is nowhere else, and no resilver that does not
+/// read back what it has written could know: OpenZFS lets the other go, too.
 fn stands_in(spec: &Spec, leaf: Guid) -> bool {
     let is_shared = |group: &Spec| matches!(group.vdev_type, VdevType::Replacing | VdevType::Spare);
     spec.parent_of(leaf).is_some_and(is_shared)
