@@ -12,8 +12,8 @@
 //! the table is held open: its number cannot come to mean another file while the kernel uses it.
 //!
 //! With it stands the name under which the kernel found it, so that statistics can say of which file a request was: from
-//! name to name up to the root. The kernel holds the directories above what it knows, so that these are in the table too; a file
-//! that it has by a handle alone has no name here.
+//! name to name up to the root. The kernel holds the directories above what it knows, so that these are in the table too; a
+//! file that it has by a handle alone has no name here.
 
 use probe::Label;
 use std::sync::{Mutex, MutexGuard, PoisonError};
