@@ -25,10 +25,13 @@ impl Pool {
         spans.filter_map(|l| l.missing().span()).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
     }
 
-    /// Whether some usable device may miss the block, or a copy of it.
+    /// Whether some usable device may miss the block, or a copy of it. The parts of a gang may be on any device.
     pub(crate) fn is_missed(&self, bp: &BlockPointer) -> bool {
         let Some(plain) = bp.as_plain() else { return false };
         let born = plain.resolved_physical_birth();
+        if plain.is_gang() {
+            return self.tree().tops().iter().any(|top| top.misses(born));
+        }
         plain.copies().any(|dva| self.tree().top(dva.vdev).is_some_and(|top| top.misses(born)))
     }
 

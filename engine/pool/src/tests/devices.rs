@@ -508,3 +508,55 @@ async fn settled(pool: &Pool, expected: &str) {
     }
     panic!("{} instead of {expected}: {:?} {:?}", shape(pool), pool.scan_status(), pool.problems());
 }
+
+/// What stands in for a device that is well may miss what that one has: a scrub that comes to its end has given it all.
+#[test]
+fn a_scrub_makes_good_what_a_device_missed_beside_another_that_has_it() {
+    for (layout, count) in
+        [(Layout::Raidz { parity: 1 }, 3), (Layout::Raidz { parity: 2 }, 4), (Layout::Mirror, 2)]
+    {
+        let rig = rig(layout, count, &["spare"]);
+        let own = rig.clone();
+        rig.run(50 + count as u64, async move {
+            let pool = prepare(&own).await;
+            pool.add_side_devices(vdev::AuxKind::Spare, &[look_at("spare")]).await.unwrap();
+            pool.spare_in(device(&pool, "disk0"), pool.tree().aux(vdev::AuxKind::Spare).remove(0).spec)
+                .await
+                .unwrap();
+            made_whole(&pool).await;
+            assert!(shape(&pool).contains("spare(disk0 spare)"), "{}", shape(&pool));
+            let (_, leaf) = pool.tree().find_leaf(device(&pool, "spare")).unwrap();
+            leaf.missing().add(units::Txg(1)..=pool.uberblock().txg);
+            let rot = noise(9, 80 << 20);
+            own.disks.get("/sim/spare").unwrap().poke(4 << 20, &rot);
+            // Nothing is read before: the txg that repairs what was read would start a resilver.
+            pool.scrub().await.unwrap();
+            pool.scrub_wait().await;
+            let scan = pool.scan_status().unwrap();
+            assert_eq!((scan.func, scan.errors), (ondisk::dsl::ScanFunc::Scrub, 0), "{scan:?}");
+            assert!(!is_behind(&pool) && scan.repaired > 0, "{scan:?}");
+            assert_eq!(verify(&pool).await.repairable, 0);
+            check(&pool, 1).await;
+            pool.export().await.unwrap();
+        });
+    }
+}
+
+/// The parts of a gang may be on other devices than its header.
+#[test]
+fn a_gang_may_be_missed_by_any_device() {
+    let rig = rig(Layout::Stripe, 2, &[]);
+    rig.clone().run(60, async move {
+        let pool = rig.create().await;
+        let root = pool.uberblock().root;
+        let mut block = root.as_plain().unwrap().clone();
+        block.dvas =
+            [ondisk::Dva { vdev: units::VdevId(0), ..block.dvas[0] }, ondisk::Dva::EMPTY, ondisk::Dva::EMPTY];
+        pool.tree().leaves()[1].missing().add(units::Txg(1)..=pool.uberblock().txg);
+        assert!(!pool.is_missed(&ondisk::BlockPointer::Plain(block.clone())));
+        block.dvas[0].gang = true;
+        assert!(pool.is_missed(&ondisk::BlockPointer::Plain(block)));
+        pool.tree().leaves()[1].missing().remove_to(pool.uberblock().txg);
+        pool.export().await.unwrap();
+    });
+}

@@ -186,12 +186,14 @@ impl Stripe<'_> {
             return block;
         }
         let truth = columns::split(&self.map, &block);
+        // A column may be good on one device and missed by another that shares it: a scrub is to find that, too.
+        let looks_for_missed = self.ask.repair || self.ask.everything;
+        let misses = |c: usize| looks_for_missed && self.child(c).misses(self.ask.born);
         let mut bad = Vec::new();
         for (c, truth) in truth.iter().enumerate() {
             match &self.got[c] {
                 _ if !self.versions[c].is_empty() => {
-                    let misses = self.ask.repair && self.child(c).misses(self.ask.born);
-                    if self.blame_versions(c, truth) || misses {
+                    if self.blame_versions(c, truth) || misses(c) {
                         bad.push(c);
                     }
                 }
@@ -200,8 +202,7 @@ impl Stripe<'_> {
                     bad.push(c);
                 }
                 Got::Failed => bad.push(c),
-                // The column is good, but one of the devices that share it has missed it.
-                Got::Have(_) if self.ask.repair && self.child(c).misses(self.ask.born) => bad.push(c),
+                Got::Have(_) if misses(c) => bad.push(c),
                 Got::Have(_) | Got::Untried => {}
             }
         }
