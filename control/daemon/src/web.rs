@@ -19,7 +19,7 @@ use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use world::sync::{Receiver, Sender, TrySendError, channel, oneshot};
@@ -141,9 +141,7 @@ pub fn start(appliance: &Appliance, home: &Home, web: &Web, plain: bool) -> Resu
 
     let mut doors = Vec::new();
     let mut addresses = Vec::new();
-    let tls = home.dir().join("tls");
-    for listener in listeners(web, &listen)? {
-        let certificate = Certificate::load_or_make(&tls, &names).map_err(|e| e.to_string())?;
+    for (listener, certificate) in secured(listeners(web, &listen)?, &home.dir().join("tls"), &names) {
         let address = listener.local_addr().map_err(|e| e.to_string())?;
         addresses.push(format!("https://{address}"));
         doors.push(Door::Https(listener, certificate));
@@ -160,6 +158,21 @@ pub fn start(appliance: &Appliance, home: &Home, web: &Web, plain: bool) -> Resu
     world::spawn(answer(appliance.clone(), asked));
     let serving = rest::serve(rest.clone(), doors).map_err(|e| format!("cannot serve the API: {e}"))?;
     Ok(Running { rest, serving, socket, addresses })
+}
+
+/// The listeners with their certificate; none when that cannot be used: pools are served all the same, and the owner's
+/// socket is open.
+fn secured(listeners: Vec<TcpListener>, tls: &Path, names: &[String]) -> Vec<(TcpListener, Certificate)> {
+    if listeners.is_empty() {
+        return Vec::new();
+    }
+    match Certificate::load_or_make(tls, names) {
+        Ok(certificate) => listeners.into_iter().map(|listener| (listener, certificate.clone())).collect(),
+        Err(e) => {
+            report::complain(&format!("WARNING: the API is not served over HTTPS: {e}"));
+            Vec::new()
+        }
+    }
 }
 
 fn plain_listener(web: &Web, unasked: bool) -> Result<Option<TcpListener>, String> {
@@ -179,7 +192,7 @@ fn plain_listener(web: &Web, unasked: bool) -> Result<Option<TcpListener>, Strin
     Ok(PLAIN_PORTS.iter().find_map(local))
 }
 
-fn owners_door(socket: &std::path::Path) -> Result<UnixListener, String> {
+fn owners_door(socket: &Path) -> Result<UnixListener, String> {
     // We hold the home's lock: the process that left it is gone.
     let _ = std::fs::remove_file(socket);
     let bound = UnixListener::bind(socket).and_then(|listener| {

@@ -14,11 +14,10 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// A chain and its key.
-#[derive(Debug)]
+/// A chain and its key, which belong together.
+#[derive(Clone, Debug)]
 pub struct Certificate {
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
+    config: Arc<ServerConfig>,
 }
 
 impl Certificate {
@@ -34,19 +33,18 @@ impl Certificate {
         if chain.is_empty() {
             return Err(unusable(&cert, "it holds no certificate"));
         }
-        let key = PrivateKeyDer::from_pem_slice(&read(&key)?).map_err(|e| unusable(&key, not_pem(e)))?;
-        Ok(Certificate { chain, key })
+        let private = PrivateKeyDer::from_pem_slice(&read(&key)?).map_err(|e| unusable(&key, not_pem(e)))?;
+        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
+        let config = builder.with_no_client_auth().with_single_cert(chain, private);
+        let mut config = config.map_err(|e| unusable(&cert, format!("with its key: {}", tls::why(&e))))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Certificate { config: Arc::new(config) })
     }
 
     /// TLS 1.2 and 1.3, HTTP/1.1.
-    pub(crate) fn config(self) -> io::Result<Arc<ServerConfig>> {
-        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
-        let config = builder.with_no_client_auth().with_single_cert(self.chain, self.key);
-        let mut config =
-            config.map_err(|e| io::Error::other(format!("certificate and key: {}", tls::why(&e))))?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Arc::new(config))
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+        self.config.clone()
     }
 }
 
@@ -110,11 +108,11 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("cenote-tls-{}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);
         let names = ["localhost".to_string(), "127.0.0.1".into(), "::1".into()];
-        let first = Certificate::load_or_make(&dir, &names).unwrap();
-        let second = Certificate::load_or_make(&dir, &[]).unwrap();
-        assert_eq!(first.chain, second.chain);
-        let second_key = second.key.clone_key();
-        second.config().unwrap();
+        let text = || fs::read_to_string(dir.join("cert.pem")).unwrap();
+        Certificate::load_or_make(&dir, &names).unwrap();
+        let first = text();
+        Certificate::load_or_make(&dir, &[]).unwrap();
+        assert_eq!(first, text());
         assert_eq!(fs::metadata(dir.join("key.pem")).unwrap().permissions().mode() & 0o777, 0o600);
         fs::write(dir.join("cert.pem"), "nonsense").unwrap();
         let e = Certificate::load_or_make(&dir, &names).unwrap_err().to_string();
@@ -129,9 +127,12 @@ mod tests {
         }
         fs::write(dir.join("key.pem"), &whole).unwrap();
         // The first start was killed, or had no more room, when only the key was there.
-        let third = Certificate::load_or_make(&dir, &names).unwrap();
-        assert!(third.key == second_key && third.chain != first.chain);
-        third.config().unwrap();
+        Certificate::load_or_make(&dir, &names).unwrap();
+        assert!(fs::read_to_string(dir.join("key.pem")).unwrap() == whole && text() != first);
+        let other = KeyPair::generate().unwrap().serialize_pem();
+        fs::write(dir.join("key.pem"), other).unwrap();
+        let e = Certificate::load_or_make(&dir, &names).unwrap_err().to_string();
+        assert!(e.contains("cert.pem: with its key: "), "{e}");
         fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -110,7 +110,7 @@ fn make_ready(door: Door) -> io::Result<Ready> {
     Ok(match door {
         Door::Https(listener, certificate) => {
             listener.set_nonblocking(true)?;
-            let config: Arc<ServerConfig> = certificate.config()?;
+            let config: Arc<ServerConfig> = certificate.config();
             Ready::Https(TcpListener::from_std(listener)?, TlsAcceptor::from(config))
         }
         Door::Http(listener) => {

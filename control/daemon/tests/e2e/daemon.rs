@@ -13,6 +13,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_daemon_that_was_killed_is_started_again_at_once", &[Need::Program("nbdcopy")], killed),
         trial("the_cache_takes_no_more_than_it_may", &[], memory),
         trial("a_volume_is_served_by_a_command_alone", &[], one_shot),
+        trial("pools_are_served_whatever_became_of_the_certificate", &[], damaged_certificate),
         trial("a_home_without_room_is_whole_when_there_is_room_again", &[ROOT], no_room),
     ]
 }
@@ -38,6 +39,35 @@ fn status_and_down() {
     daemon.has_ended();
     assert!(home.fails("status", 1).ends_with("'cenote up' or 'cenote serve' starts one"));
     assert_eq!(home.run("zpool list -H -o name"), "tank\n", "the pool is there without it");
+}
+
+/// The page and the API over HTTPS need it; clients of volumes do not, nor does the owner's socket.
+fn damaged_certificate() {
+    let home = Home::with_pool();
+    home.run("zfs create -V 16M tank/vol");
+    let line = "serve --listen 127.0.0.1:0 --export tank/vol --https 127.0.0.1:0 --arc-max 64M";
+    let (daemon, said) = home.start(line);
+    assert!(said.contains("https://"), "{said}");
+    daemon.end();
+    let tls = home.dir().join("tls");
+    let whole = std::fs::read(tls.join("key.pem")).unwrap();
+    for damaged in [&whole[..whole.len() / 2], b""] {
+        std::fs::write(tls.join("key.pem"), damaged).unwrap();
+        let log = home.scratch.join("log");
+        let (daemon, said) = home.start_logging(line, std::fs::File::create(&log).unwrap());
+        assert!(said.contains("NBD on 127.0.0.1:") && !said.contains("https://"), "{said}");
+        let complaint = std::fs::read_to_string(&log).unwrap();
+        let expected = "WARNING: the API is not served over HTTPS: cannot use ";
+        assert!(complaint.contains(expected) && complaint.contains("key.pem: it "), "{complaint}");
+        assert!(home.run("status").contains("tank/vol"));
+        daemon.end();
+    }
+    for file in ["key.pem", "cert.pem"] {
+        std::fs::remove_file(tls.join(file)).unwrap();
+    }
+    let (daemon, said) = home.start(line);
+    assert!(said.contains("https://"), "as the warning says: {said}");
+    daemon.end();
 }
 
 fn second() {
