@@ -29,8 +29,7 @@ use crate::{Failure, house, root};
 const RECORD: &str = "CENOTE_TRIALS";
 const SLOWEST: usize = 10;
 /// Programs that take minutes. What begins last should be short, or it runs alone at the end.
-const LONG: [&str; 11] =
-    ["e2e", "pool", "kill", "judge", "reshape", "power_judge", "devices", "volumes", "dirty", "files", "lab"];
+const LONG: [&str; 7] = ["e2e", "pool", "openzfs", "judged", "kill", "simulated", "lab"];
 
 /// A test program as cargo built it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,6 @@
 //! Flushes: none that is not needed, none left out that is.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use futures_util::future::join_all;
 use sim::{Disks, Fault, Model};
 use std::sync::{Arc, Mutex};

@@ -1,13 +1,10 @@
 //! Random work on real files, judged by OpenZFS's own `zdb`.
 
-#![allow(clippy::unwrap_used)]
-
-use interop::harness::{self, Need, trial};
+use interop::harness::{Need, Trial, trial};
 use interop::{Scratch, zdb};
-use std::process::ExitCode;
 use torture::{Bench, Mix, Shape};
 
-fn main() -> ExitCode {
+pub fn trials() -> Vec<Trial> {
     // One trial for each shape: they run side by side.
     let trials = Shape::all().into_iter().map(|shape| {
         let Shape { layout, ashift, .. } = shape;
@@ -15,7 +12,7 @@ fn main() -> ExitCode {
             format!("zdb_finds_no_leak_and_no_error_in_a_pool_worked_over_by_cenote: {layout:?}, {ashift}");
         trial(name, &[Need::Program("zdb")], move || is_clean(shape))
     });
-    harness::main(trials.collect())
+    trials.collect()
 }
 
 fn is_clean(shape: Shape) {

@@ -1,10 +1,6 @@
 //! A unit and the clients that share it.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use scsi::{Attention, Device, Execution, Identity, Options, PortGroup, PortState, Status};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,20 +1,15 @@
 //! Pools whose kernel was stopped in the midst of synchronous writes: their intent logs are claimed and replayed, those of
 //! volumes to the byte, those of file systems to every file's numbers, names, attributes and bytes.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
-use common::tree::{Walk, compare};
-use common::{digest, open, open_without_log, verify};
+use crate::common::tree::{Walk, compare};
+use crate::common::{digest, open, open_without_log, verify};
 use futures_util::future::select;
 use inspect::{InspectArgs, What};
-use interop::harness::{self, Need, trial};
+use interop::harness::{Need, Trial, trial};
 use interop::trees::Tree;
 use interop::{Scratch, golden, zdb};
 use ondisk::zil::CreateKind;
@@ -23,7 +18,7 @@ use ondisk::{LogRecord, Record};
 /// Without and with a log device.
 const POOLS: [&str; 2] = ["zila", "zilb"];
 
-fn main() -> ExitCode {
+pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for name in POOLS {
         let needs = [Need::Golden(name)];
@@ -62,7 +57,7 @@ fn main() -> ExitCode {
     trials.push(trial("zilc_is_for_reading_only_because_it_is_encrypted", &[Need::Golden("zilc")], || {
         encrypted();
     }));
-    harness::main(trials)
+    trials
 }
 
 /// `manifest/POOL/zil.txt` is what `zdb -e -iiii` of OpenZFS 2.3 says of the pool, without times and pointers.

@@ -1,7 +1,5 @@
 //! A unit in memory, and how to ask it.
 
-#![allow(clippy::unwrap_used, dead_code, reason = "not every test needs all of it")]
-
 use scsi::memory::MemoryUnit;
 use scsi::{
     Device, Execution, Identity, Nexus, Options, Outcome, Path, Piece, PortGroup, PortState,

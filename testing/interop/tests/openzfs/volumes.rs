@@ -1,15 +1,10 @@
 //! Volumes that OpenZFS wrote are byte-equal to what its kernel read; pools are readable whichever devices are gone; and
 //! a pool of OpenZFS that we wrote to passes OpenZFS's judge, or is opened for reading only.
 
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use std::process::ExitCode;
-
-use common::{digest, open, verify};
+use crate::common::{digest, open, verify};
 use interop::golden::{self, Volume};
-use interop::harness::{self, Need, Trial, trial};
+use interop::harness::{Need, Trial, trial};
 use interop::{Scratch, zdb};
 
 /// Pools that we can read but not keep up, and the word by which writing is refused.
@@ -22,7 +17,7 @@ const DEGRADED: [(&str, usize); 4] = [("mir2", 1), ("st", 1), ("rz1", 1), ("rz2"
 /// Panics when the pool of this name, whose devices are in the directory, is not clean.
 type Judge = fn(&std::path::Path, &str);
 
-fn main() -> ExitCode {
+pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for pool in ["zvol", "snd"] {
         trials.extend(golden::volumes(pool).into_iter().map(move |volume| equality(pool, volume)));
@@ -34,7 +29,7 @@ fn main() -> ExitCode {
     let newer = || (zdb::OF_2_3, zdb::assert_clean_by_2_3 as Judge);
     trials.extend(["matrix", "mir2", "rz1", "rz2", "st"].map(|pool| writing(pool, newer())));
     trials.extend(READ_ONLY.map(|(pool, why)| read_only(pool, why)));
-    harness::main(trials)
+    trials
 }
 
 /// A volume is byte-equal to what the kernel read; an encrypted one says that it is.

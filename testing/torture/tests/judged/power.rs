@@ -3,19 +3,18 @@
 //! Of the moments that are worth a look a third is looked at, drawn by the seed of the day.
 
 use interop::Scratch;
-use interop::harness::{self, Need, trial};
+use interop::harness::{Need, Trial, trial};
 use interop::zdb;
-use std::process::ExitCode;
 use torture::power::{Case, Effort, Runner, Ways, Zdb};
 
 const CASES: [&str; 3] =
     ["single/latency/4K/9:LfFNS", "mirror+slog/latency/16K/9:FfUR", "raidz1/throughput/64K/12:UfTL"];
 
-fn main() -> ExitCode {
+pub fn trials() -> Vec<Trial> {
     let trials = CASES.map(|case| {
         trial(format!("zdb_finds_no_leak_after_cuts_of_{case}"), &[Need::Program("zdb")], move || judge(case))
     });
-    harness::main(trials.into())
+    trials.into()
 }
 
 fn judge(case: &str) {

@@ -1,6 +1,4 @@
 //! A pool's devices in the simulated world, without a pool: blocks are put one after the other.
-#![allow(dead_code, clippy::unwrap_used)]
-
 use ondisk::{BlockPointer, NvList, PoolState, Uberblock};
 use sim::{Config, Disks, Model, Rng};
 use std::collections::BTreeMap;

@@ -1,10 +1,6 @@
 //! Blocks through the open tree, on sound and on unsound disks.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use sim::{Fault, Rng};
 use std::sync::Arc;
 use units::{Guid, Kind, Txg};

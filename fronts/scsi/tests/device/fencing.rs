@@ -1,11 +1,7 @@
 //! Nodes of a cluster that fence each other: service actions of persistent reservations and task management functions,
 //! in every order and at random, each of which ends.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{SIZE, good, nexus, prout, write};
+use crate::common::{SIZE, good, nexus, prout, write};
 use scsi::memory::MemoryUnit;
 use scsi::{
     Device, Execution, Identity, Options, Outcome, Path, PortGroup, PortState, ReservationStore, Status,

@@ -1,18 +1,13 @@
 //! Trees that Cenote writes are sound to OpenZFS's judge, which also shows the files in them as they were made.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 
-use common::{open, verify};
+use crate::common::{open, verify};
 use dmu::Account;
 use dsl::props::{Types, When, parse_setting};
-use interop::harness::{self, Need, trial};
+use interop::harness::{Need, Trial, trial};
 use interop::{Scratch, golden, programs, zdb};
 use ondisk::feature::compatibility_set;
 use pool::{Content, CreateOptions, Host, Pool};
@@ -24,9 +19,9 @@ const SET: &str = "files/home";
 /// Enough for the directory to become a fat ZAP of several leaves.
 const MANY: usize = 3000;
 
-fn main() -> ExitCode {
+pub fn trials() -> Vec<Trial> {
     let counted = [Need::Program("zdb"), Need::Golden("v28"), Need::Golden("nofeat")];
-    harness::main(vec![
+    vec![
         trial("a_tree_of_all_kinds_of_files_passes_zdb", &[Need::Program("zdb")], judged),
         trial("copies_are_as_many_as_zdb_sees", &[Need::Program("zdb")], copies),
         trial(
@@ -37,7 +32,7 @@ fn main() -> ExitCode {
         trial("what_users_take_is_counted_on_in_pools_of_openzfs", &counted, || {
             ["v28", "nofeat"].into_iter().for_each(counted_on);
         }),
-    ])
+    ]
 }
 
 /// The sums of users and groups are those of their files, as OpenZFS left them and after we changed files.

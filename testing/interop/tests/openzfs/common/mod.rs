@@ -1,7 +1,5 @@
 //! Opening pools from their images.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 pub mod tree;
 
 use std::path::PathBuf;

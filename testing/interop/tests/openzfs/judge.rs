@@ -2,16 +2,13 @@
 //!
 //! Pools of version 28 and without features are used, because every `zdb` of the last ten years reads them.
 
-#![allow(clippy::unwrap_used)]
 
-use std::process::ExitCode;
-
-use interop::harness::{self, Need, trial};
+use interop::harness::{Need, Trial, trial};
 use interop::{Scratch, damage, golden, zdb};
 
-fn main() -> ExitCode {
+pub fn trials() -> Vec<Trial> {
     let needs = |pool| [Need::Program("zdb"), Need::Golden(pool)];
-    harness::main(vec![
+    vec![
         trial("a_clean_pool_passes", &needs("v28"), || {
             let scratch = Scratch::new();
             golden::pool("v28").copy(&scratch, &[]);
@@ -34,5 +31,5 @@ fn main() -> ExitCode {
             let scratch = Scratch::new();
             zdb::judge(scratch.path(), "v28").unwrap_err();
         }),
-    ])
+    ]
 }

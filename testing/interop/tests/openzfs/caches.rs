@@ -1,18 +1,13 @@
 //! Cache devices, both ways: what OpenZFS put on one serves here, and its debugger reads what is put on one here.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::tree::{Walk, compare};
-use common::verify;
-use interop::harness::{self, Need, trial};
+use crate::common::tree::{Walk, compare};
+use crate::common::verify;
+use interop::harness::{Need, Trial, trial};
 use interop::{Scratch, golden, programs, trees, zdb};
 use l2arc::{CacheDevice, Stats};
 use pool::{Content, CreateOptions, Host, OpenOptions, Pool};
@@ -23,11 +18,11 @@ const POOL: &str = "tank";
 const SIZE: u64 = 128 << 20;
 const VOLUME: u64 = 8 << 20;
 
-fn main() -> ExitCode {
-    harness::main(vec![
+pub fn trials() -> Vec<Trial> {
+    vec![
         trial("what_openzfs_put_on_a_cache_device_serves", &[Need::Golden("aux")], theirs),
         trial("zdb_reads_what_is_put_on_a_cache_device_and_the_pool_is_clean", &[Need::Program("zdb")], ours),
-    ])
+    ]
 }
 
 fn tunables() -> Arc<Tunables> {

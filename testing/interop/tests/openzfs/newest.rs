@@ -3,17 +3,12 @@
 //! The default set of features is that of OpenZFS 2.1 and is judged elsewhere by the `zdb` of the machine's release; here
 //! come those of 2.2 and later, as `zpool create -o compatibility=off` enables them.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 
-use common::{open, verify};
+use crate::common::{open, verify};
 use dsl::props::{Limits, PropName, Types, Value, When, parse_setting};
-use interop::harness::{self, Trial, trial};
+use interop::harness::{Trial, trial};
 use interop::{Scratch, zdb};
 use ondisk::Feature;
 use ondisk::feature::{Support, compatibility_set};
@@ -46,8 +41,8 @@ const LAYOUTS: [(&str, Layout, usize, u32); 6] = [
     ("raidz3", Layout::Raidz { parity: 3 }, 5, 9),
 ];
 
-fn main() -> ExitCode {
-    harness::main(LAYOUTS.map(judged).into())
+pub fn trials() -> Vec<Trial> {
+    LAYOUTS.map(judged).into()
 }
 
 fn judged((name, layout, count, ashift): (&'static str, Layout, usize, u32)) -> Trial {

@@ -4,17 +4,12 @@
 //! Left out is what the kernel did not read from the file: the number that its `.zfs` gives the root of a snapshot, and the
 //! root of an encrypted file system as seen in the directory that it was mounted on.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::collections::BTreeSet;
-use std::process::ExitCode;
 
-use common::open;
-use common::tree::{Walk, compare};
+use crate::common::open;
+use crate::common::tree::{Walk, compare};
 use interop::golden;
-use interop::harness::{self, Need, Trial, trial};
+use interop::harness::{Need, Trial, trial};
 use interop::trees;
 
 /// The pools with file systems that are committed and readable.
@@ -25,7 +20,7 @@ const POOLS: [&str; 18] = [
 /// So many differences are shown.
 const SHOWN: usize = 20;
 
-fn main() -> ExitCode {
+pub fn trials() -> Vec<Trial> {
     let of = |pool: &'static str| {
         trial(format!("{pool}_holds_the_trees_that_openzfs_saw"), &[Need::Golden(pool)], move || equal(pool))
     };
@@ -36,7 +31,7 @@ fn main() -> ExitCode {
         &dsl,
         spellings,
     ));
-    harness::main(trials)
+    trials
 }
 
 fn equal(name: &'static str) {

@@ -1,10 +1,6 @@
 //! Copies between units: by lists, by tokens, and what must keep them from it.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use scsi::memory::MemoryUnit;
 use scsi::{Device, Execution, Identity, Options, Path, PortGroup, PortState, Reach, Status};
 use std::sync::Arc;

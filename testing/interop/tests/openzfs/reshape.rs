@@ -1,15 +1,10 @@
 //! Vdevs come and go, and after each step OpenZFS's judge finds nothing wrong with the pool.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 
-use common::{open, verify};
-use interop::harness::{self, Need, trial};
+use crate::common::{open, verify};
+use interop::harness::{Need, Trial, trial};
 use interop::{Scratch, golden, programs, zdb};
 use pool::{Content, CreateOptions, Host, Pool};
 use units::VdevId;
@@ -19,14 +14,14 @@ const POOL: &str = "tank";
 const SIZE: u64 = 128 << 20;
 const VOLUME: u64 = 4 << 20;
 
-fn main() -> ExitCode {
+pub fn trials() -> Vec<Trial> {
     let zdb = [Need::Program("zdb")];
-    harness::main(vec![
+    vec![
         trial("logs_come_and_go_and_zdb_finds_nothing_wrong", &zdb, logs),
         trial("vdevs_of_every_kind_are_added_and_zdb_finds_nothing_wrong", &zdb, every_kind),
         trial("zdb_reads_the_labels_of_spares_and_caches", &zdb, beside),
         trial("a_log_device_that_was_replayed_can_go", &[Need::Golden("zilb")], replayed),
-    ])
+    ]
 }
 
 fn make_file(dir: &Path, name: &str) -> PathBuf {

@@ -1,10 +1,6 @@
 //! The longest request that Linux sends to a unit, by the rules of its kernels and what our pages say.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{good, nexus};
+use crate::common::{good, nexus};
 use scsi::memory::MemoryUnit;
 use scsi::{Device, Identity, Options};
 use std::sync::Arc;

@@ -1,13 +1,8 @@
 //! Every block of the golden pools is read and checked, of the damaged ones too; and a scrub sets those right.
 
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use std::process::ExitCode;
-
-use common::{open, verify};
-use interop::harness::{self, Need, Trial, trial};
+use crate::common::{open, verify};
+use interop::harness::{Need, Trial, trial};
 use interop::{Scratch, damage, golden, zdb};
 
 /// Pools that verify.
@@ -23,7 +18,7 @@ const REFUSED: &[(&str, &str)] = &[("dr", "draid"), ("rzx", "raidz expansion"), 
 const DAMAGED: &[(&str, &str, u64, usize, &[&str])] =
     &[("mir2", "mir2-1", 1, 400, &[]), ("rz1", "rz1-2", 2, 300, &[]), ("rz2", "rz2-0", 3, 200, &["rz2-3"])];
 
-fn main() -> ExitCode {
+pub fn trials() -> Vec<Trial> {
     let mut trials: Vec<Trial> = Vec::new();
     for &name in SOUND {
         trials.push(trial(format!("every_block_of_{name}_is_good"), &[Need::Golden(name)], move || {
@@ -44,7 +39,7 @@ fn main() -> ExitCode {
         let title = format!("{name}_without_its_datasets_and_scrubbed_passes_zdb");
         trials.push(trial(title, &[Need::Golden(name), Need::Program("zdb")], move || emptied(name)));
     }
-    harness::main(trials)
+    trials
 }
 
 fn sound(name: &'static str) {

@@ -3,18 +3,13 @@
 //! `CENOTE_LEAVE_DIRTY=DIR` names a directory in which to leave the pool with the files, as it was, for OpenZFS to import:
 //! `disk0`, and in `DATASET.jsonl` what must be in each file system then, in the manifests' form.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use common::tree::{Walk, compare};
-use common::{digest, open, verify};
+use crate::common::tree::{Walk, compare};
+use crate::common::{digest, open, verify};
 use dsl::props::{Limits, Types, When, parse_setting};
-use interop::harness::{self, Need, trial};
+use interop::harness::{Need, Trial, trial};
 use interop::trees::Tree;
 use interop::{Scratch, copy_sparse, zdb};
 use pool::{Content, CreateOptions, Host, Pool};
@@ -25,7 +20,7 @@ use zpl::{Changes, FileKind, FileSystem, NewFile, Renaming, Time};
 const BLOCK: u64 = 16 << 10;
 const SIZE: u64 = 8 << 20;
 
-fn main() -> ExitCode {
+pub fn trials() -> Vec<Trial> {
     let needs = [Need::Program("zdb")];
     let layouts = [("one_device", 1, Layout::Stripe), ("raidz1", 3, Layout::Raidz { parity: 1 })];
     let trials = layouts.into_iter().map(|(name, devices, layout)| {
@@ -35,7 +30,7 @@ fn main() -> ExitCode {
     let mut trials: Vec<_> = trials.collect();
     let name = "zdb_reads_and_claims_the_logs_of_file_systems_and_they_are_replayed";
     trials.push(trial(name, &needs, files_left_dirty));
-    harness::main(trials)
+    trials
 }
 
 async fn create(directory: &Path, devices: usize, layout: Layout) -> Pool {

@@ -6,19 +6,14 @@
 //! `CENOTE_COMPARE_RECORDS=DIR` compares what is in it then; lists, projects and flags, too, which Linux does not show.
 //! Up to 2.3 it has no projects for links, devices and the like, which then inherit none.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 
-use common::tree::Walk;
-use common::{open, verify};
+use crate::common::tree::Walk;
+use crate::common::{open, verify};
 use dsl::props::{Limits, Types, When, parse_setting};
-use interop::harness::{self, trial};
+use interop::harness::{Trial, trial};
 use interop::{Scratch, copy_sparse, zdb};
 use ondisk::Feature;
 use ondisk::feature::Support;
@@ -58,9 +53,9 @@ const KINDS: [(&str, usize); 11] = [
 
 type Files = BTreeMap<String, Map<String, Value>>;
 
-fn main() -> ExitCode {
+pub fn trials() -> Vec<Trial> {
     let name = "records_of_attributes_lists_and_projects_are_replayed_to_the_very_files";
-    harness::main(vec![trial(name, &[zdb::OF_2_3], replayed)])
+    vec![trial(name, &[zdb::OF_2_3], replayed)]
 }
 
 async fn create(directory: &Path) -> Pool {

@@ -1,10 +1,6 @@
 //! Labels: made, found, written so that a crash harms nothing, cleared.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use ondisk::{NvList, PoolState};
 use sim::{Disks, Fault, Model};
 use std::path::Path;
