@@ -3,7 +3,7 @@
 //! Of the moments that are worth a look a third is looked at, drawn by the seed of the day.
 
 use interop::Scratch;
-use interop::harness::{Need, Trial, trial};
+use interop::harness::{Need, Trial, day, trial};
 use interop::zdb;
 use torture::power::{Case, Effort, Runner, Ways, Zdb};
 
@@ -27,7 +27,7 @@ fn judge(case: &str) {
         fates: 1,
         again_every: 0,
         zdb_every: 5,
-        choice: harness::day(),
+        choice: day(),
         ..Effort::FULL
     };
     let figures = runner.run(&case.parse::<Case>().expect("a case"), effort);
