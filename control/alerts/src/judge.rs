@@ -109,6 +109,10 @@ fn scrub(event: &Event) -> Said {
     scan("scrub", event)
 }
 
+fn error_scrub(event: &Event) -> Said {
+    scan("error scrub", event)
+}
+
 fn resilver(event: &Event) -> Said {
     scan("resilver", event)
 }
@@ -144,6 +148,7 @@ const CLASSES: &[(&str, &[&str], fn(&Event) -> Said)] = &[
     ("resource.fs.zfs.statechange", &["pool", "vdev_guid", "vdev_state"], state),
     ("sysevent.fs.zfs.scrub_finish", &["pool", "errors"], scrub),
     ("sysevent.fs.zfs.scrub_abort", &["pool"], scrub_stopped),
+    ("sysevent.fs.zfs.errorscrub_finish", &["pool", "errors"], error_scrub),
     ("sysevent.fs.zfs.resilver_finish", &["pool", "errors"], resilver),
     ("sysevent.cenote.pool_health", &["pool", "health"], health),
     ("sysevent.cenote.pool_space", &["pool", "is"], space),

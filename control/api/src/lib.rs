@@ -55,8 +55,8 @@ pub use layout::{LAYOUTS, Layout, LayoutKind};
 pub use mounts::{Mount, Mounted, Unmount};
 pub use nbd::{Nbd, NbdClient, NbdExport};
 pub use pool::{
-    Class, DataErrors, Device, Importable, NewPool, NewVdevs, Pool, PoolChoice, PoolImport, PoolSplit,
-    Rebuild, Rewind, Scan, ScanState, Vdev, VdevGroup, WentBack,
+    Class, DataErrors, Device, ErrorScrub, Importable, NewPool, NewVdevs, Pool, PoolChoice, PoolImport,
+    PoolSplit, Rebuild, Rewind, Scan, ScanState, Vdev, VdevGroup, WentBack,
 };
 pub use property::{Property, Source, Value};
 pub use request::{Call, DeviceAction, Joining, Reply, Request, ScrubAction};

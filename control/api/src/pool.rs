@@ -17,6 +17,8 @@ pub struct Pool {
     /// The root; a pool that could not be opened has none.
     pub vdevs: Option<Vdev>,
     pub scan: Option<Scan>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_scrub: Option<ErrorScrub>,
     /// What is lost.
     pub errors: DataErrors,
     /// One line for each device that cannot be used: which, why, and what helps.
@@ -35,6 +37,12 @@ pub struct Pool {
 impl Pool {
     pub fn property(&self, name: &str) -> Option<&Property> {
         self.properties.iter().find(|p| p.name == name)
+    }
+
+    /// The scrub of the error log, unless a scrub or a resilver has begun since.
+    pub fn newest_error_scrub(&self) -> Option<&ErrorScrub> {
+        let began = self.scan.as_ref().map_or(0, |scan| scan.started);
+        self.error_scrub.as_ref().filter(|scrub| scrub.started >= began)
     }
 }
 
@@ -153,6 +161,21 @@ pub struct Scan {
     /// Seconds that this pass has been going, and what was looked at in it.
     pub elapsed: u64,
     pub pass_examined: u64,
+}
+
+/// A scrub of the blocks in the error log alone, the last one or the one under way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorScrub {
+    pub state: ScanState,
+    /// Seconds since 1970.
+    pub started: u64,
+    pub ended: u64,
+    pub paused: Option<u64>,
+    /// Blocks that are still to be looked at.
+    pub to_examine: u64,
+    /// Blocks that were, and how many of them could not be had.
+    pub examined: u64,
+    pub errors: u64,
 }
 
 /// A device of a mirror that is copied to in the order of the disk.

@@ -288,6 +288,9 @@ pub struct Joining {
 pub enum ScrubAction {
     /// Or go on with one that is paused.
     Start,
+    /// Of the blocks in the error log alone; or go on with one that is paused.
+    Errors,
+    /// One of the error log as well.
     Stop,
     Pause,
 }

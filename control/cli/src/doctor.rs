@@ -282,6 +282,7 @@ mod tests {
             ],
             vdevs: Some(root),
             scan: None,
+            error_scrub: None,
             errors: api::DataErrors::default(),
             unusable: Vec::new(),
             suspended: None,

@@ -278,6 +278,7 @@ mod tests {
             properties: vec![Property::computed("size", 10 << 30), Property::computed("free", 9 << 30)],
             vdevs: None,
             scan: None,
+            error_scrub: None,
             errors: api::DataErrors::default(),
             unusable: vec!["/d/b is not there".into()],
             suspended: None,

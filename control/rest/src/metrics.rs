@@ -298,6 +298,7 @@ mod tests {
             properties: vec![api::Property::computed("size", 100u64)],
             vdevs: Some(Vdev { kind: "root".into(), children: vec![vdev], ..Vdev::default() }),
             scan: None,
+            error_scrub: None,
             errors: api::DataErrors::default(),
             unusable: Vec::new(),
             suspended: None,

@@ -50,7 +50,12 @@ impl Shell<'_> {
         }
         let mut rows = Vec::new();
         for pool in &pools {
-            let note = pool.problem.clone().or_else(|| pool.suspended.clone()).or_else(|| scan(pool));
+            let note = pool
+                .problem
+                .clone()
+                .or_else(|| pool.suspended.clone())
+                .or_else(|| scan(pool))
+                .or_else(|| error_scrub(pool));
             rows.push(row(&pool.name, "", &pool.health, pool.vdevs.as_ref(), note));
             for top in pool.vdevs.iter().flat_map(|root| &root.children) {
                 add(&mut rows, &pool.name, top, 0);
@@ -97,6 +102,13 @@ fn scan(pool: &Pool) -> Option<String> {
         (false, Some(_)) => "scrub paused",
     };
     Some(format!("{what}: {}", share(scan.issued, scan.to_examine)))
+}
+
+/// How far the scrub of the error log is.
+fn error_scrub(pool: &Pool) -> Option<String> {
+    let scrub = pool.error_scrub.as_ref().filter(|scrub| scrub.state == ScanState::Running)?;
+    let what = if scrub.paused.is_some() { "error scrub paused" } else { "error scrub" };
+    Some(format!("{what}: {} of {} blocks", scrub.examined, scrub.examined.saturating_add(scrub.to_examine)))
 }
 
 /// How far the copy in the order of the disk is.

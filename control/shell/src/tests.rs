@@ -258,6 +258,7 @@ fn pool(name: &str) -> api::Pool {
         properties: Vec::new(),
         vdevs: None,
         scan: None,
+        error_scrub: None,
         errors: api::DataErrors::default(),
         unusable: Vec::new(),
         suspended: None,

@@ -21,6 +21,7 @@ use dmu::Tx;
 use ondisk::error_log::{HeadKey, bookmark_name, parse_bookmark, parse_head};
 use ondisk::mos::directory;
 use ondisk::{BlockBookmark, Feature, ObjectType};
+use std::collections::BTreeSet;
 use units::{Kind, ObjectId, ObjsetId, Result, Txg};
 use zap::Cursor;
 
@@ -126,6 +127,47 @@ impl Dsl {
             from = page.next;
         }
         Ok(found)
+    }
+
+    /// The first `limit` entries of a log that are greater than `after`, in their order. The whole log is read for them.
+    pub async fn logged_errors_after(
+        &self,
+        log: ErrorLog,
+        after: Option<LoggedError>,
+        limit: usize,
+    ) -> Result<Vec<LoggedError>> {
+        let mut first = BTreeSet::new();
+        let Some(table) = self.error_log(log).await? else { return Ok(Vec::new()) };
+        let mut take = |error: LoggedError| {
+            if after.is_none_or(|after| error > after) {
+                first.insert(error);
+                if first.len() > limit {
+                    first.pop_last();
+                }
+            }
+        };
+        let mut from = Some(Cursor::START);
+        while let Some(at) = from {
+            let page = table.page(at, PAGE).await?;
+            for entry in &page.entries {
+                if !self.logs_errors_by_head() {
+                    if let Some(Ok(at)) = name_of(entry).map(parse_bookmark) {
+                        take(LoggedError { at, birth: Txg::NONE });
+                    }
+                    continue;
+                }
+                let Some((head, blocks)) = self.blocks_table(entry).await else { continue };
+                let mut from = Some(Cursor::START);
+                while let Some(at) = from {
+                    let page = blocks.page(at, PAGE).await?;
+                    let keys = page.entries.iter().filter_map(|e| HeadKey::parse(name_of(e)?).ok());
+                    keys.for_each(|key| take(of_head(head, key)));
+                    from = page.next;
+                }
+            }
+            from = page.next;
+        }
+        Ok(first.into_iter().collect())
     }
 
     /// Adds entries to a log, which is made if it is not there. Those that are there already stay.

@@ -17,6 +17,7 @@ mod bptree;
 mod dataset;
 mod deadlist;
 mod dir;
+mod error_scrub;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ pub use bptree::{BptreeEntry, BptreePhys};
 pub use dataset::{DatasetFlags, DslDatasetPhys};
 pub use deadlist::DeadlistPhys;
 pub use dir::{DslDirPhys, UsedBreakdown};
+pub use error_scrub::ErrorScrubPhys;
 pub use scan::{ScanFunc, ScanPhys, ScanState};
 
 /// Three measures of the same blocks.

@@ -31,7 +31,7 @@ use crate::pool::{Pool, lock};
 use dmu::Tx;
 use dsl::error_log::{ErrorLog, LoggedError};
 use ondisk::dsl::{ScanFunc, ScanState};
-use ondisk::{BlockBookmark, Feature};
+use ondisk::{BlockBookmark, BlockPointer, Feature};
 use std::sync::Arc;
 use std::time::Duration;
 use units::{Result, Txg};
@@ -211,11 +211,17 @@ impl Pool {
         Ok(())
     }
 
-    /// The physical birth of the block that stands there by now; none where there is no block, or no such dataset.
-    pub(crate) async fn birth_at(&self, at: Bookmark) -> Result<Option<Txg>> {
+    /// The block that stands there by now; none where there is none on a device, or no such dataset.
+    pub(crate) async fn block_at(&self, at: Bookmark) -> Result<Option<BlockPointer>> {
         let Some(root) = crate::walk::root_now(self, at.objset).await? else { return Ok(None) };
         let store: Arc<dyn BlockStore> = Arc::new(self.pipeline().clone());
         let bp = dmu::locate(&store, &root, at).await?;
-        Ok(bp.as_plain().map(|plain| plain.resolved_physical_birth()))
+        Ok(bp.as_plain().is_some().then_some(bp))
+    }
+
+    /// Its physical birth.
+    pub(crate) async fn birth_at(&self, at: Bookmark) -> Result<Option<Txg>> {
+        let bp = self.block_at(at).await?;
+        Ok(bp.and_then(|bp| bp.as_plain().map(|plain| plain.resolved_physical_birth())))
     }
 }

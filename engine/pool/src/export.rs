@@ -19,6 +19,7 @@ impl Pool {
         self.stop_device_watch().await;
         self.halt_rebuilds().await;
         self.halt_scrub().await;
+        self.halt_error_scrub().await;
         self.stop_healer().await;
         self.halt_sweeps().await;
         self.retire_logs().await;
@@ -47,6 +48,7 @@ impl Pool {
         self.stop_device_watch().await;
         self.halt_rebuilds().await;
         self.halt_scrub().await;
+        self.halt_error_scrub().await;
         self.stop_healer().await;
         self.halt_sweeps().await;
         self.retire_logs().await;

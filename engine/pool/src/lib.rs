@@ -26,6 +26,7 @@ mod detach;
 mod device_state;
 mod device_watch;
 mod dtl;
+mod error_scrub;
 mod errors;
 mod expand;
 mod export;
@@ -68,6 +69,7 @@ mod walk;
 
 pub use create::{CreateOptions, create, create_as};
 pub use device_state::Offline;
+pub use error_scrub::ErrorScrubStatus;
 pub use errors::{DataError, DataErrors};
 pub use logs::{LogSurvey, WaitingLog};
 pub use multihost::is_active;

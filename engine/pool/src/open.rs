@@ -404,6 +404,7 @@ async fn build(
     pool.load_space(log).await?;
     pool.load_vdev_properties().await?;
     pool.load_scan().await?;
+    pool.load_error_scrub().await?;
     pool.load_rebuilds().await?;
     pool.load_errors().await;
     match special.split {
@@ -466,6 +467,7 @@ impl Pool {
             *lock(&self.0.syncing) = Some(task);
             self.start_healer();
             self.resume_scan();
+            self.resume_error_scrub();
             self.consider_spares();
         }
     }

@@ -87,6 +87,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         spares: Default::default(),
         feeder: Mutex::default(),
         scrub: crate::scrub::Scrub::default(),
+        error_scrub: crate::error_scrub::ErrorScrub::default(),
         errors: crate::errors::Errors::default(),
         intent_logs,
         vdev_properties: Mutex::default(),

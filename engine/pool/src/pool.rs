@@ -97,6 +97,7 @@ pub(crate) struct Inner {
     /// See [`crate::cache_devices`].
     pub feeder: Mutex<Option<l2arc::Feeder>>,
     pub scrub: crate::scrub::Scrub,
+    pub error_scrub: crate::error_scrub::ErrorScrub,
     pub errors: crate::errors::Errors,
     pub intent_logs: Arc<IntentLogs>,
     /// What was set on single vdevs, as their ZAPs say.

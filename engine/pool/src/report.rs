@@ -1,5 +1,6 @@
 //! What `zpool list`, `status` and `iostat` show, as plain data.
 
+use crate::error_scrub::ErrorScrubStatus;
 use crate::pool::Pool;
 use crate::rebuild::RebuildStatus;
 use crate::scrub::ScanStatus;
@@ -30,6 +31,8 @@ pub struct PoolReport {
     /// The space of the top-level vdevs, and of the cache devices in use.
     pub space: BTreeMap<Guid, TopSpace>,
     pub scan: Option<ScanStatus>,
+    /// The last scrub of the error log, or the one under way.
+    pub error_scrub: Option<ErrorScrubStatus>,
     /// The last sequential rebuild of each vdev that had one.
     pub rebuilds: Vec<RebuildStatus>,
     /// Why nothing can be written any more, until the pool is opened again.
@@ -67,6 +70,7 @@ impl Pool {
             vdevs: self.tree().status(),
             space: self.space_of_tops(),
             scan: self.scan_status(),
+            error_scrub: self.error_scrub_status(),
             rebuilds: self.rebuilds(),
             suspended: self.0.txgs.failure(),
             data_errors: self.data_error_count(),

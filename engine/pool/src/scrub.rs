@@ -61,6 +61,7 @@ impl Pool {
     pub async fn scrub(&self) -> Result<()> {
         let scrub = &self.0.scrub;
         self.check_no_rebuild()?;
+        self.check_no_error_scrub()?;
         if scrub.is_running() {
             let resilvers = self.scan_status().is_some_and(|scan| scan.func == ScanFunc::Resilver);
             return Err(self.busy(match resilvers {
@@ -75,13 +76,19 @@ impl Pool {
         self.start_scan(ScanFunc::Scrub).await
     }
 
-    /// Ends a scrub before it is done.
+    /// Ends a scrub before it is done, one of the error log as well.
     pub async fn scrub_stop(&self) -> Result<()> {
+        if self.is_error_scrubbing() {
+            return self.stop_error_scrub().await;
+        }
         self.end_scrub(STOP).await
     }
 
-    /// Lets a scrub pause until [`Pool::scrub`] is called again, even if the pool is closed meanwhile.
+    /// Lets a scrub pause until it is asked for again, even if the pool is closed meanwhile; one of the error log as well.
     pub async fn scrub_pause(&self) -> Result<()> {
+        if self.is_error_scrubbing() {
+            return self.pause_error_scrub().await;
+        }
         self.end_scrub(PAUSE).await
     }
 

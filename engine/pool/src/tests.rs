@@ -5,6 +5,7 @@ mod bounds;
 mod cloned;
 mod devices;
 mod effects;
+mod error_scrub;
 mod errors;
 mod expand;
 mod faults;

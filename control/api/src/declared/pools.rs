@@ -46,6 +46,16 @@ const SCAN: Shape = Shape::new(
     ],
 );
 
+const ERROR_SCRUB: Shape = Shape::new(
+    "error_scrub",
+    &[
+        must("state", Kind::Text, "running, paused, finished or canceled"),
+        must("examined", Kind::Number, "Blocks that were looked at"),
+        must("to_examine", Kind::Number, "Blocks that are still to be looked at"),
+        must("errors", Kind::Number, "Blocks that could not be repaired"),
+    ],
+);
+
 /// A pool; the server adds the appliance and the space.
 pub static POOL: Shaped<Pool> = Shaped {
     shape: Shape::new(
@@ -65,6 +75,7 @@ pub static POOL: Shaped<Pool> = Shaped {
             must("guid", Kind::Text, "Its number, in decimal"),
             may("usage", Kind::Object(&USAGE), "Its space; of a pool that is open"),
             may("scan", Kind::Object(&SCAN), "The last scrub or resilver"),
+            may("error_scrub", Kind::Object(&ERROR_SCRUB), "The last scrub of the error log alone"),
             must("problems", Kind::Texts, "What is wrong with it, in words"),
         ],
     ),
@@ -80,18 +91,20 @@ pub static POOL: Shaped<Pool> = Shaped {
             ("problems".into(), problems.map(String::as_str).collect::<Vec<_>>().into()),
         ]);
         if let Some(scan) = &pool.scan {
-            let state = match scan.state {
-                ScanState::Running if scan.paused.is_some() => "paused",
-                ScanState::Running => "running",
-                ScanState::Finished => "finished",
-                ScanState::Canceled => "canceled",
-            };
+            let state = state(scan.state, scan.paused);
             let scan = json!({
                 "type": if scan.is_resilver { "resilver" } else { "scrub" },
                 "state": state, "examined": scan.examined, "to_examine": scan.to_examine,
                 "repaired": scan.repaired, "errors": scan.errors,
             });
             told.insert("scan".into(), scan);
+        }
+        if let Some(scrub) = &pool.error_scrub {
+            let scrub = json!({
+                "state": state(scrub.state, scrub.paused), "examined": scrub.examined,
+                "to_examine": scrub.to_examine, "errors": scrub.errors,
+            });
+            told.insert("error_scrub".into(), scrub);
         }
         told
     },
@@ -106,6 +119,7 @@ pub static POOL: Shaped<Pool> = Shaped {
             properties: Vec::new(),
             vdevs: None,
             scan: None,
+            error_scrub: None,
             errors: DataErrors::default(),
             unusable: args.texts("problems").unwrap_or_default().to_vec(),
             suspended: None,
@@ -115,6 +129,15 @@ pub static POOL: Shaped<Pool> = Shaped {
         })
     },
 };
+
+fn state(state: ScanState, paused: Option<u64>) -> &'static str {
+    match state {
+        ScanState::Running if paused.is_some() => "paused",
+        ScanState::Running => "running",
+        ScanState::Finished => "finished",
+        ScanState::Canceled => "canceled",
+    }
+}
 
 pub static EVENT: Shaped<Event> = Shaped {
     shape: Shape::new(
@@ -204,7 +227,14 @@ declared! {
     answers ONE;
     means { Request::PoolScrub { name, action: ScrubAction::Start } }
 
-    pub END_SCRUB: Delete "/api/storage/v1/pools/{pool}/scrub", "End a scrub";
+    pub SCRUB_ERRORS: Put "/api/storage/v1/pools/{pool}/scrub/errors",
+        "Begin a scrub of the blocks in the error log alone, or go on with one";
+    needs SCRUB;
+    path (pool = name)
+    answers ONE;
+    means { Request::PoolScrub { name, action: ScrubAction::Errors } }
+
+    pub END_SCRUB: Delete "/api/storage/v1/pools/{pool}/scrub", "End a scrub, one of the error log as well";
     needs SCRUB;
     path (pool = name)
     answers Answer::Nothing;
@@ -309,7 +339,18 @@ pub static CREATE: Declared = Declared {
 };
 
 pub(super) static ALL: &[&Declared] = &[
-    &LIST, &EVENTS, &CREATE, &DESTROY, &SCRUB_IT, &END_SCRUB, &REPLACE, &ATTACH, &DETACH, &OFFLINE, &ONLINE,
+    &LIST,
+    &EVENTS,
+    &CREATE,
+    &DESTROY,
+    &SCRUB_IT,
+    &SCRUB_ERRORS,
+    &END_SCRUB,
+    &REPLACE,
+    &ATTACH,
+    &DETACH,
+    &OFFLINE,
+    &ONLINE,
     &CLEAR,
 ];
 

@@ -241,6 +241,7 @@ fn of_pools() -> Vec<(Option<ItemKind>, Request)> {
         Request::PoolCreate(raidz),
         Request::PoolDestroy { name: name(), force: false },
         Request::PoolScrub { name: name(), action: ScrubAction::Start },
+        Request::PoolScrub { name: name(), action: ScrubAction::Errors },
         Request::PoolScrub { name: name(), action: ScrubAction::Stop },
         Request::PoolClear { name: name(), device: None },
         of_device(DeviceAction::Replace(joining(true))),

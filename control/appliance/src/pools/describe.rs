@@ -6,9 +6,9 @@ use crate::home::Known;
 use crate::pools::{Access, Failed, Open};
 use crate::pools::{sweep, vdevs};
 use crate::values;
-use api::{Pool, Property, Reply, Result, Scan, ScanState, Source, Value};
+use api::{ErrorScrub, Pool, Property, Reply, Result, Scan, ScanState, Source, Value};
 use dsl::pool_props::PoolProp;
-use pool::{PoolProperty, ScanStatus};
+use pool::{ErrorScrubStatus, PoolProperty, ScanStatus};
 use std::time::Duration;
 
 impl Appliance {
@@ -50,6 +50,7 @@ fn unavailable(known: &Known, failed: Failed) -> Pool {
         ],
         vdevs: failed.vdevs,
         scan: None,
+        error_scrub: None,
         errors: api::DataErrors::default(),
         unusable: failed.unusable,
         suspended: None,
@@ -78,6 +79,7 @@ async fn describe(open: &Open, errors: api::DataErrors) -> units::Result<Pool> {
         properties: properties.into_iter().map(|p| property(p, &open.known)).collect(),
         vdevs: Some(vdevs),
         scan: report.scan.as_ref().map(scan),
+        error_scrub: report.error_scrub.as_ref().map(error_scrub),
         errors,
         unusable: report.vdevs.complaints(),
         suspended: report.suspended,
@@ -127,11 +129,7 @@ fn property(property: PoolProperty, known: &Known) -> Property {
 fn scan(status: &ScanStatus) -> Scan {
     Scan {
         is_resilver: status.func == ondisk::dsl::ScanFunc::Resilver,
-        state: match status.state {
-            ondisk::dsl::ScanState::Finished => ScanState::Finished,
-            ondisk::dsl::ScanState::Canceled => ScanState::Canceled,
-            _ => ScanState::Running,
-        },
+        state: state(status.state),
         started: status.start_time,
         ended: status.end_time,
         paused: status.paused,
@@ -142,5 +140,25 @@ fn scan(status: &ScanStatus) -> Scan {
         errors: status.errors,
         elapsed: status.pass_elapsed,
         pass_examined: status.pass_examined,
+    }
+}
+
+fn error_scrub(status: &ErrorScrubStatus) -> ErrorScrub {
+    ErrorScrub {
+        state: state(status.state),
+        started: status.start_time,
+        ended: status.end_time,
+        paused: status.paused,
+        to_examine: status.to_examine,
+        examined: status.examined,
+        errors: status.errors,
+    }
+}
+
+fn state(state: ondisk::dsl::ScanState) -> ScanState {
+    match state {
+        ondisk::dsl::ScanState::Finished => ScanState::Finished,
+        ondisk::dsl::ScanState::Canceled => ScanState::Canceled,
+        _ => ScanState::Running,
     }
 }

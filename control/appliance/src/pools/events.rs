@@ -13,7 +13,7 @@ use crate::appliance::Appliance;
 use api::{DataErrors, Reply};
 use ondisk::RebuildState;
 use ondisk::dsl::{ScanFunc, ScanState};
-use pool::{PoolReport, RebuildStatus, ScanStatus};
+use pool::{ErrorScrubStatus, PoolReport, RebuildStatus, ScanStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use units::Guid;
 use vdev::{Errors as Counters, VdevStatus};
@@ -47,6 +47,7 @@ pub(crate) struct Seen(BTreeMap<Guid, SeenPool>);
 #[derive(Debug, Default)]
 struct SeenPool {
     scan: Option<ScanStatus>,
+    error_scrub: Option<ErrorScrubStatus>,
     /// Of each vdev that was rebuilt in the order of the disk.
     rebuilds: Vec<RebuildStatus>,
     is_suspended: bool,
@@ -106,6 +107,13 @@ impl Seen {
             let errors = scan.map_or(0, |s| s.errors).to_string();
             tell(&format!("sysevent.fs.zfs.{what}"), vec![("errors".into(), errors)]);
         }
+        let before = seen.error_scrub.as_ref().map(Look::of_error_scrub);
+        let now = report.error_scrub.as_ref().map(Look::of_error_scrub);
+        for what in of_activity("errorscrub", before, now, is_first) {
+            let errors = report.error_scrub.as_ref().map_or(0, |s| s.errors).to_string();
+            tell(&format!("sysevent.fs.zfs.{what}"), vec![("errors".into(), errors)]);
+        }
+        seen.error_scrub = report.error_scrub.clone();
         for rebuild in &report.rebuilds {
             let before = seen.rebuilds.iter().find(|before| before.vdev == rebuild.vdev);
             for what in of_rebuild(before, rebuild, is_first) {
@@ -135,25 +143,52 @@ fn of_rebuild(before: Option<&RebuildStatus>, now: &RebuildStatus, is_first: boo
     events
 }
 
+/// A scan at one look.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Look {
+    /// Which one it is.
+    key: (ScanFunc, u64),
+    state: ScanState,
+    is_paused: bool,
+}
+
+impl Look {
+    fn of_scan(scan: &ScanStatus) -> Look {
+        Look { key: (scan.func, scan.start_time), state: scan.state, is_paused: scan.paused.is_some() }
+    }
+
+    fn of_error_scrub(scrub: &ErrorScrubStatus) -> Look {
+        let key = (ScanFunc::ErrorScrub, scrub.start_time);
+        Look { key, state: scrub.state, is_paused: scrub.paused.is_some() }
+    }
+
+    fn is_over(self) -> bool {
+        !matches!(self.state, ScanState::Scanning | ScanState::ErrorScrubbing)
+    }
+}
+
 /// What has happened to scans between two looks.
 fn of_scan(before: Option<&ScanStatus>, now: Option<&ScanStatus>, is_first: bool) -> Vec<String> {
+    let word = if now.is_some_and(|now| now.func == ScanFunc::Resilver) { "resilver" } else { "scrub" };
+    of_activity(word, before.map(Look::of_scan), now.map(Look::of_scan), is_first)
+}
+
+fn of_activity(word: &str, before: Option<Look>, now: Option<Look>, is_first: bool) -> Vec<String> {
     let Some(now) = now else { return Vec::new() };
-    let word = if now.func == ScanFunc::Resilver { "resilver" } else { "scrub" };
-    let key = |scan: &ScanStatus| (scan.func, scan.start_time);
-    let same = before.filter(|before| key(before) == key(now));
-    let is_over = |scan: &ScanStatus| scan.state != ScanState::Scanning;
+    let same = before.filter(|before| before.key == now.key);
     let mut events = Vec::new();
     // One that was over when the pool was opened is history.
-    if same.is_none() && !(is_first && is_over(now)) {
+    if same.is_none() && !(is_first && now.is_over()) {
         events.push(format!("{word}_start"));
     }
-    let was_over = same.map_or(is_first, is_over);
-    let was_paused = same.is_some_and(|scan| scan.paused.is_some());
+    let was_over = same.map_or(is_first, Look::is_over);
+    let was_paused = same.is_some_and(|scan| scan.is_paused);
     match now.state {
         ScanState::Finished if !was_over => events.push(format!("{word}_finish")),
         ScanState::Canceled if !was_over => events.push(format!("{word}_abort")),
-        ScanState::Scanning if now.paused.is_some() && !was_paused => events.push(format!("{word}_paused")),
-        ScanState::Scanning if now.paused.is_none() && was_paused => events.push(format!("{word}_resume")),
+        _ if now.is_over() => {}
+        _ if now.is_paused && !was_paused => events.push(format!("{word}_paused")),
+        _ if !now.is_paused && was_paused => events.push(format!("{word}_resume")),
         _ => {}
     }
     events
@@ -232,5 +267,18 @@ mod tests {
         check(None, &scan(1, Finished, None), false, &["scrub_start", "scrub_finish"]);
         check(None, &scan(1, Finished, None), true, &[]);
         check(Some(&running), &running, false, &[]);
+    }
+    #[test]
+    fn a_scrub_of_the_error_log_has_classes_of_its_own() {
+        let look = |state, is_paused| Some(Look { key: (ScanFunc::ErrorScrub, 1), state, is_paused });
+        let (going, paused) = (look(ScanState::ErrorScrubbing, false), look(ScanState::ErrorScrubbing, true));
+        let over = |state| look(state, false);
+        let told = |before, now| of_activity("errorscrub", before, now, false).join(" ");
+        assert_eq!(told(None, going), "errorscrub_start");
+        assert_eq!(told(going, paused), "errorscrub_paused");
+        assert_eq!(told(paused, going), "errorscrub_resume");
+        assert_eq!(told(going, over(ScanState::Finished)), "errorscrub_finish");
+        assert_eq!(told(going, over(ScanState::Canceled)), "errorscrub_abort");
+        assert_eq!(told(going, going), "");
     }
 }

@@ -217,7 +217,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("zpool online", &["zpool online tank /dev/sdb", "zpool online -e tank /dev/sdb"]),
     ("zpool replace", &["zpool replace tank /dev/sdb /dev/sdd", "zpool replace -w tank /dev/sdb"]),
     ("zpool clear", &["zpool clear tank", "zpool clear tank /disks/a.img"]),
-    ("zpool scrub", &["zpool scrub -w tank", "zpool scrub -p tank"]),
+    ("zpool scrub", &["zpool scrub -w tank", "zpool scrub -p tank", "zpool scrub -e -w tank"]),
     ("zpool resilver", &["zpool resilver tank"]),
     ("zpool reopen", &["zpool reopen tank", "zpool reopen"]),
     ("zpool prefetch", &["zpool prefetch -t ddt tank"]),

@@ -682,6 +682,9 @@ pub struct Upgrade {
 
 #[derive(Debug, Args)]
 pub struct Scrub {
+    /// Only the blocks in the error log, as after a device has come back: what can be had leaves it
+    #[arg(short)]
+    pub errors: bool,
     /// Stop it
     #[arg(short, conflicts_with = "pause")]
     pub stop: bool,

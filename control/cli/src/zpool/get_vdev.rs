@@ -230,6 +230,7 @@ mod tests {
             properties: Vec::new(),
             vdevs: Some(root),
             scan: None,
+            error_scrub: None,
             errors: api::DataErrors::default(),
             unusable: Vec::new(),
             suspended: None,

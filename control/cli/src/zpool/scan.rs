@@ -1,9 +1,9 @@
-//! The `scan:` lines of `zpool status`.
+//! The `scan:` lines of `zpool status`, and those of a scrub of the error log.
 
 use crate::args::zpool::Style;
 use crate::text::vdev_name::vdev_name;
 use crate::text::{date::ctime, number};
-use api::{Pool, Rebuild, Scan, ScanState, Vdev};
+use api::{ErrorScrub, Pool, Rebuild, Scan, ScanState, Vdev};
 
 /// An issue rate below this tells nothing about when it will be done.
 const TELLING_RATE: u64 = 10 << 20;
@@ -17,10 +17,12 @@ pub(super) fn of_pool(pool: &Pool, style: Style) -> String {
     let ended = rebuilds.iter().map(|(_, rebuild)| rebuild.ended).max().unwrap_or(0);
     let mut text = String::new();
     let mut is_resilver_newer = false;
+    let error_scrub = pool.newest_error_scrub();
+    text += &error_scrub.map(render_error_scrub).unwrap_or_default();
     if let Some(scan) = &pool.scan {
         let is_running = scan.state == ScanState::Running;
         is_resilver_newer = scan.is_resilver && (is_running || (!is_going && scan.ended > ended));
-        if !scan.is_resilver || is_resilver_newer {
+        if (!scan.is_resilver && error_scrub.is_none()) || is_resilver_newer {
             text += &render(scan);
         }
     }
@@ -30,6 +32,38 @@ pub(super) fn of_pool(pool: &Pool, style: Style) -> String {
         text += &rebuilds.iter().map(line).collect::<String>();
     }
     text
+}
+
+/// In OpenZFS's words, its "scrub:" among them.
+pub(super) fn render_error_scrub(scrub: &ErrorScrub) -> String {
+    match scrub.state {
+        ScanState::Finished => {
+            let seconds = scrub.ended.saturating_sub(scrub.started);
+            format!(
+                " scrub: scrubbed {} error blocks in {} days {:02}:{:02}:{:02} on {}\n",
+                scrub.examined,
+                seconds / 86_400,
+                seconds / 3600 % 24,
+                seconds / 60 % 60,
+                seconds % 60,
+                ctime(scrub.ended)
+            )
+        }
+        ScanState::Canceled => format!(" scrub: error scrub canceled on {}\n", ctime(scrub.ended)),
+        ScanState::Running => {
+            let head = match scrub.paused {
+                None => format!(" scrub: error scrub in progress since {}\n", ctime(scrub.started)),
+                Some(at) => format!(
+                    " scrub: error scrub paused since {}\n\terror scrub started on {}\n",
+                    ctime(at),
+                    ctime(scrub.started)
+                ),
+            };
+            let all = scrub.examined.saturating_add(scrub.to_examine).max(1);
+            let done = 100.0 * scrub.examined as f64 / all as f64;
+            format!("{head}\t{done:.2}% done, issued I/O for {} error blocks\n", scrub.examined)
+        }
+    }
 }
 
 fn render_rebuild(rebuild: &Rebuild, vdev: &str) -> String {

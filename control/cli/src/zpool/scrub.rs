@@ -18,15 +18,36 @@ pub(super) fn run(session: &mut Session<'_>, args: &Scrub) -> Outcome {
     let action = match (args.stop, args.pause) {
         (true, _) => ScrubAction::Stop,
         (_, true) => ScrubAction::Pause,
+        _ if args.errors => ScrubAction::Errors,
         _ => ScrubAction::Start,
     };
     session
         .for_each(&names, |session, name| session.order(Request::PoolScrub { name: name.into(), action }))?;
     // Without a daemon the scrub ends with this program, so it has to wait.
-    if action == ScrubAction::Start && (args.wait || !session.caller.outlives_us()) {
-        return session.for_each(&names, wait);
+    let is_begun = matches!(action, ScrubAction::Start | ScrubAction::Errors);
+    if is_begun && (args.wait || !session.caller.outlives_us()) {
+        return session.for_each(&names, if args.errors { wait_for_errors } else { wait });
     }
     Ok(())
+}
+
+/// Waits for a scrub of the error log.
+fn wait_for_errors(session: &mut Session<'_>, name: &str) -> Outcome {
+    loop {
+        let Some(pool) = pools(session, &[name.to_string()])?.pop() else { return Ok(()) };
+        let Some(scrub) = &pool.error_scrub else { return Ok(()) };
+        match scrub.state {
+            ScanState::Running if scrub.paused.is_none() => std::thread::sleep(LOOK),
+            // The last one may have ended long ago, and the log be empty since.
+            ScanState::Finished if scrub.errors > 0 && !pool.errors.is_empty() => {
+                return Err(Failure::Failed(format!(
+                    "error scrub of '{name}' found {} errors that could not be repaired",
+                    scrub.errors
+                )));
+            }
+            _ => return Ok(()),
+        }
+    }
 }
 
 fn wait(session: &mut Session<'_>, name: &str) -> Outcome {

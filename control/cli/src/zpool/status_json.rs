@@ -6,7 +6,7 @@ use super::{reason, scan};
 use crate::args::zpool::Status;
 use crate::text::vdev_name::vdev_name;
 use crate::text::{date, json, number};
-use api::{Class, Pool, Rebuild, Scan, ScanState, Vdev};
+use api::{Class, ErrorScrub, Pool, Rebuild, Scan, ScanState, Vdev};
 use serde_json::{Map, Value as Json, json};
 
 pub(super) fn document(pools: &[Pool], args: &Status) -> String {
@@ -33,6 +33,12 @@ fn describe(pool: &Pool, args: &Status) -> Map<String, Json> {
     }
     if let Some(scan) = &pool.scan {
         item.insert("scan_stats".into(), scan_stats(scan, args));
+    }
+    if let Some(scrub) = pool.newest_error_scrub() {
+        let stats = item.entry("scan_stats").or_insert_with(|| json!({}));
+        if let Some(stats) = stats.as_object_mut() {
+            stats.extend(error_scrub_stats(scrub, args));
+        }
     }
     if let Some(root) = &pool.vdevs {
         add_vdevs(&mut item, root, pool, args);
@@ -140,6 +146,25 @@ fn rebuild_stats(rebuild: &Rebuild, args: &Status) -> Json {
         "to_scan": bytes(rebuild.expected),
         "errors": json::number(rebuild.errors, as_int),
     })
+}
+
+fn error_scrub_stats(scrub: &ErrorScrub, args: &Status) -> Map<String, Json> {
+    let (exact, as_int) = (args.style.exact || args.json.json_int, args.json.json_int);
+    let time = |n: u64| if exact { json::number(n, as_int) } else { json!(date::ctime(n)) };
+    let state = match scrub.state {
+        ScanState::Running => "ERRORSCRUBBING",
+        ScanState::Finished => "FINISHED",
+        ScanState::Canceled => "CANCELED",
+    };
+    Map::from_iter([
+        ("err_scrub_func".to_string(), json!("ERRORSCRUB")),
+        ("err_scrub_state".into(), json!(state)),
+        ("err_scrub_start_time".into(), time(scrub.started)),
+        ("err_scrub_end_time".into(), if scrub.ended == 0 { json!("-") } else { time(scrub.ended) }),
+        ("err_scrub_examined".into(), json::number(scrub.examined, as_int)),
+        ("err_scrub_to_examine".into(), json::number(scrub.to_examine, as_int)),
+        ("err_scrub_pause".into(), json::number(scrub.paused.unwrap_or(0), as_int)),
+    ])
 }
 
 fn scan_stats(scan: &Scan, args: &Status) -> Json {

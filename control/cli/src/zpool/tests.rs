@@ -68,6 +68,7 @@ pub(super) fn aux() -> Pool {
         ],
         vdevs: Some(root),
         scan: None,
+        error_scrub: None,
         errors: api::DataErrors::default(),
         unusable: Vec::new(),
         suspended: None,
@@ -314,6 +315,44 @@ fn a_scrub_is_told_of_while_it_runs_and_afterwards() {
     );
     scan.state = ScanState::Canceled;
     assert_eq!(scan::render(&scan), "  scan: scrub canceled on Fri Nov 20 23:03:23 2026\n");
+}
+
+#[test]
+fn a_scrub_of_the_error_log_is_told_of_until_another_scan_begins() {
+    let scrub = |state, paused| api::ErrorScrub {
+        state,
+        started: 1_795_215_611,
+        ended: 1_795_215_803,
+        paused,
+        to_examine: 3,
+        examined: 1,
+        errors: 0,
+    };
+    let render = |state, paused| scan::render_error_scrub(&scrub(state, paused));
+    assert_eq!(
+        render(ScanState::Finished, None),
+        " scrub: scrubbed 1 error blocks in 0 days 00:03:12 on Fri Nov 20 23:03:23 2026\n"
+    );
+    assert_eq!(
+        render(ScanState::Canceled, None),
+        " scrub: error scrub canceled on Fri Nov 20 23:03:23 2026\n"
+    );
+    assert_eq!(
+        render(ScanState::Running, None),
+        " scrub: error scrub in progress since Fri Nov 20 23:00:11 2026\n\t25.00% done, issued I/O for 1 error blocks\n"
+    );
+    assert_eq!(
+        render(ScanState::Running, Some(1_795_215_700)),
+        " scrub: error scrub paused since Fri Nov 20 23:01:40 2026\n\terror scrub started on Fri Nov 20 23:00:11 2026\n\t25.00% \
+         done, issued I/O for 1 error blocks\n"
+    );
+    let style = status("zpool status").style;
+    let mut pool = aux();
+    pool.error_scrub = Some(scrub(ScanState::Finished, None));
+    pool.scan = Some(Scan { state: ScanState::Finished, started: 1_795_215_600, ..Scan::default() });
+    assert!(scan::of_pool(&pool, style).starts_with(" scrub: scrubbed 1 error blocks"));
+    pool.scan = Some(Scan { state: ScanState::Finished, started: 1_795_215_900, ..Scan::default() });
+    assert!(scan::of_pool(&pool, style).starts_with("  scan: scrub repaired"));
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn pool_of(session: &mut Session<'_>, name: &str) -> Outcome<Pool> {
     found.ok_or_else(|| Failure::Failed(format!("cannot open '{name}': no such pool")))
 }
 
-/// Bytes that an activity still has to do, or devices that are in it; 0 when it is not under way.
+/// Bytes or blocks that an activity still has to do, or devices that are in it; 0 when it is not under way.
 fn left_of(pool: &Pool, activity: Activity) -> u64 {
     let going = pool.scan.as_ref().filter(|scan| scan.state == ScanState::Running && scan.paused.is_none());
     let of_scan = |is_resilver: bool| {
@@ -72,7 +72,11 @@ fn left_of(pool: &Pool, activity: Activity) -> u64 {
     };
     let vdevs = || pool.vdevs.iter().flat_map(|root| root.walk());
     match activity {
-        Activity::Scrub => of_scan(false),
+        Activity::Scrub => {
+            let errors = pool.error_scrub.as_ref();
+            let errors = errors.filter(|scrub| scrub.state == ScanState::Running && scrub.paused.is_none());
+            of_scan(false).max(errors.map_or(0, |scrub| scrub.to_examine.max(1)))
+        }
         Activity::Resilver => {
             let waits = vdevs().any(|vdev| vdev.why.as_deref().is_some_and(|why| why.contains("resilver")));
             let going = vdevs().filter_map(|vdev| vdev.rebuild.as_ref());
@@ -133,6 +137,9 @@ mod tests {
         assert_eq!([Activity::Scrub, Activity::Resilver].map(|a| left_of(&running, a)), [60, 0]);
         let paused = pool(scan(false, ScanState::Running, Some(5)), &["mirror"]);
         assert_eq!(left_of(&paused, Activity::Scrub), 0, "one that pauses would be waited for, for ever");
+        let errors = api::ErrorScrub { state: ScanState::Running, to_examine: 7, ..Default::default() };
+        let errors = Pool { error_scrub: Some(errors), ..pool(None, &["mirror"]) };
+        assert_eq!(left_of(&errors, Activity::Scrub), 7);
         let resilver = pool(scan(true, ScanState::Running, None), &["replacing", "file"]);
         let wanted = [Activity::Scrub, Activity::Resilver, Activity::Replace];
         assert_eq!(wanted.map(|a| left_of(&resilver, a)), [0, 60, 1]);

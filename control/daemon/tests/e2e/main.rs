@@ -17,6 +17,7 @@
 //!   shell       the contexts of an appliance, and the tree of datasets that they leave
 //!   api         HTTPS: what drivers ask, users, and what strangers try
 //!   browser     the web page: used, photographed, and told of
+//!   errlog      a scrub of the error log alone: what is said of it, and what leaves the list
 //!   sentences   what status says of devices, with the state that makes it true and the advice that ends it
 //!   shapes      pools that grow, are split, are called otherwise, and are read as they were
 //!   second      one second, as all tell it
@@ -46,6 +47,7 @@ mod database;
 mod devices;
 mod documents;
 mod drivers;
+mod errlog;
 mod exchange;
 mod files;
 mod golden;
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         commands::trials(),
         devices::trials(),
         sentences::trials(),
+        errlog::trials(),
         beside::trials(),
         shapes::trials(),
         exchange::trials(),

@@ -30,7 +30,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-const SERVE: &str = "serve --listen 127.0.0.1:0 --no-https";
+pub(crate) const SERVE: &str = "serve --listen 127.0.0.1:0 --no-https";
 
 /// `status:` and `action:` on a line each.
 fn status(home: &Home) -> String {
@@ -50,7 +50,7 @@ fn is_well(home: &Home) {
 }
 
 /// Does something to the devices while the pool is not open.
-fn meanwhile(home: &Home, daemon: Daemon, work: impl FnOnce()) -> Daemon {
+pub(crate) fn meanwhile(home: &Home, daemon: Daemon, work: impl FnOnce()) -> Daemon {
     daemon.end();
     work();
     home.start(SERVE).0
@@ -214,7 +214,7 @@ fn faulted() {
 }
 
 /// Bytes that nothing can compress, in a file.
-fn noise(path: &Path, mib: usize) {
+pub(crate) fn noise(path: &Path, mib: usize) {
     let mut bytes = vec![0; mib << 20];
     std::fs::File::open("/dev/urandom").unwrap().read_exact(&mut bytes).unwrap();
     std::fs::write(path, bytes).unwrap();
@@ -227,7 +227,7 @@ fn uri(home: &Home, volume: &str) -> String {
     text.split_whitespace().find(of).unwrap_or_else(|| panic!("{volume}: {text}")).to_string()
 }
 
-fn copy(home: &Home, from: &Path, volume: &str) -> Child {
+pub(crate) fn copy(home: &Home, from: &Path, volume: &str) -> Child {
     Command::new("nbdcopy").arg("--flush").arg(from).arg(uri(home, volume)).spawn().unwrap()
 }
 

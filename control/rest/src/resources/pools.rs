@@ -20,6 +20,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
     handles(&declared::CREATE, run!(create)),
     handles(&declared::DESTROY, run!(destroy)),
     handles(&declared::SCRUB_IT, run!(change)),
+    handles(&declared::SCRUB_ERRORS, run!(change)),
     handles(&declared::REPLACE, run!(change)),
     handles(&declared::ATTACH, run!(change)),
     handles(&declared::DETACH, run!(change)),

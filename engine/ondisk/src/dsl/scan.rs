@@ -137,7 +137,7 @@ impl ScanPhys {
 }
 
 impl ScanFunc {
-    fn from_code(code: u64) -> Result<ScanFunc> {
+    pub(super) fn from_code(code: u64) -> Result<ScanFunc> {
         use ScanFunc::*;
         [None, Scrub, Resilver, ErrorScrub]
             .into_iter()
@@ -147,7 +147,7 @@ impl ScanFunc {
 }
 
 impl ScanState {
-    fn from_code(code: u64) -> Result<ScanState> {
+    pub(super) fn from_code(code: u64) -> Result<ScanState> {
         use ScanState::*;
         [None, Scanning, Finished, Canceled, ErrorScrubbing]
             .into_iter()

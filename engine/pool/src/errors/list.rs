@@ -182,14 +182,9 @@ impl Pool {
     }
 
     async fn reads_badly(&self, at: Bookmark) -> bool {
-        let bp = async {
-            let Some(root) = crate::walk::root_now(self, at.objset).await? else { return Ok(None) };
-            let store: Arc<dyn zio::BlockStore> = Arc::new(self.pipeline().clone());
-            Ok::<_, units::Error>(Some(dmu::locate(&store, &root, at).await?))
-        };
-        match bp.await {
-            Ok(Some(bp)) if bp.as_plain().is_some() => self.pipeline().check_block(&bp, at).await.is_err(),
-            Ok(_) => false,
+        match self.block_at(at).await {
+            Ok(Some(bp)) => self.pipeline().check_block(&bp, at).await.is_err(),
+            Ok(None) => false,
             Err(_) => true,
         }
     }
@@ -198,6 +193,12 @@ impl Pool {
     async fn has_block(&self, error: &LoggedError, birth: Txg, budget: &mut Budget) -> bool {
         budget.looks = budget.looks.saturating_sub(1);
         self.birth_at(bookmark(&error.at)).await.map_or(true, |now| now == Some(birth))
+    }
+
+    /// A dataset that has the block of an entry by now; none when it is no more, or another one.
+    pub(crate) async fn holder_of(&self, error: &LoggedError) -> Option<ObjsetId> {
+        let mut budget = Budget { looks: LOOKS_MAX, reads: 1 };
+        self.holders(error, &mut budget).await.first().copied()
     }
 
     /// The datasets that have the block, of an entry that names a head.

@@ -41,6 +41,7 @@ fn report() -> PoolReport {
         vdevs: vdev(VdevType::Root, 9, leaves),
         space: BTreeMap::new(),
         scan: None,
+        error_scrub: None,
         rebuilds: Vec::new(),
         suspended: None,
         data_errors: 0,
