@@ -182,7 +182,7 @@ impl Watcher for CacheSize {
     fn retuned(self: Arc<CacheSize>, tunables: &Tunables) {
         let max = size_of_cache(tunables, self.unset);
         self.cache.set_max(max);
-        world::buf::set_kept_max(crate::memory::kept_bytes(max));
+        crate::memory::bound_buffers(max);
     }
 }
 

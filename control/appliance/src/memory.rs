@@ -40,9 +40,11 @@ impl Defaults {
     }
 }
 
-/// Buffers that are kept for those to come, of a cache that may have so much.
-pub(crate) fn kept_bytes(cache: u64) -> usize {
-    (cache / 8).clamp(16 << 20, 256 << 20) as usize
+/// Bounds the buffers that are kept for those to come beside a cache that may have so much: what the cache has not taken yet
+/// may wait for it, and when it is full, and requests with it, an eighth.
+pub(crate) fn bound_buffers(cache: u64) {
+    world::buf::set_held_max(usize::try_from(cache).unwrap_or(usize::MAX));
+    world::buf::set_kept_max((cache / 8).clamp(16 << 20, 256 << 20) as usize);
 }
 
 /// See [`crate::Appliance::request_bytes`].

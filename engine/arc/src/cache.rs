@@ -8,6 +8,7 @@ use crate::shard::{Found, Leavers, Shard, charge_of};
 use crate::stats::Stats;
 use probe::{Event, Family, Hub, Op, Probe};
 use std::future::Future;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Result;
@@ -113,6 +114,17 @@ impl Cache {
                     return lead.land(sharing(course, load()).await);
                 }
             }
+        }
+    }
+
+    /// Takes it upon the caller to read a block; `None` when it is in memory, or is being read. Requests that come for it
+    /// meanwhile wait until it has [landed](Lead::land).
+    pub fn begin(self: &Arc<Cache>, request: Request) -> Option<Loading> {
+        let found = self.shard(&request.block).find(&request);
+        self.tell_access(request.kind, request.access, matches!(found, Found::Hit(_)));
+        match found {
+            Found::Lead(flight) => Some(Lead { cache: self.clone(), request, flight }),
+            Found::Hit(_) | Found::Join(_) => None,
         }
     }
 
@@ -245,15 +257,26 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A block that the holder has begun to read, for all that ask for it: [`Cache::begin`].
+pub type Loading = Lead<Arc<Cache>>;
+
 /// The request that reads for all. Dropped before it landed, it leaves the lead to another.
-struct Lead<'a> {
-    cache: &'a Cache,
+pub struct Lead<C: Deref<Target = Cache>> {
+    cache: C,
     request: Request,
     flight: Arc<Flight>,
 }
 
-impl Lead<'_> {
-    fn land(self, result: Result<Buf>) -> Result<Buf> {
+impl<C: Deref<Target = Cache>> Lead<C> {
+    /// Lands what `load` reads, whose stages are those of all that wait.
+    pub async fn land_from(self, load: impl Future<Output = Result<Buf>>) -> Result<Buf> {
+        let course = self.flight.course.clone();
+        let result = sharing(course, load).await;
+        self.land(result)
+    }
+
+    /// What was read: it is put in unless it was overtaken, and handed to all that wait.
+    pub fn land(self, result: Result<Buf>) -> Result<Buf> {
         let request = self.request;
         self.cache.change(&request.block, |shard, leavers| {
             let current = shard.arrived(&request.block, &self.flight);
@@ -267,7 +290,13 @@ impl Lead<'_> {
     }
 }
 
-impl Drop for Lead<'_> {
+impl<C: Deref<Target = Cache>> std::fmt::Debug for Lead<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Lead({:?})", self.request.block)
+    }
+}
+
+impl<C: Deref<Target = Cache>> Drop for Lead<C> {
     fn drop(&mut self) {
         self.cache.shard(&self.request.block).arrived(&self.request.block, &self.flight);
         self.flight.end(Outcome::Abandoned);

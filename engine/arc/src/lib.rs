@@ -29,7 +29,7 @@
 //! 16 MiB must fit in one.
 //!
 //! *One miss, one read.* Concurrent misses of a block wait for the first one ([`Cache::get_or_load`]). When that request
-//! is dropped half-way, the next one takes over.
+//! is dropped half-way, the next one takes over. A reader of many blocks at once takes the lead of each ([`Cache::begin`]).
 //!
 //! Why decompressed bytes: a warm read is then a reference count, not 0.3 s of lz4 for each GiB; volumes, our first
 //! front, hold mostly small blocks whose padding to a page would eat much of what compression saves; and what the
@@ -53,6 +53,6 @@ mod sources;
 mod stats;
 
 pub use block::{Access, BlockId, Kind, Opening, Origin, PrimaryCache, Request};
-pub use cache::{Cache, EvictionListener};
+pub use cache::{Cache, EvictionListener, Lead, Loading};
 pub use candidates::{Candidate, List, Wanted};
 pub use stats::{Counts, Stats};

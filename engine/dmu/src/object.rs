@@ -8,6 +8,7 @@ use crate::dirty_record::{DirtyRecord, Found};
 use crate::node::Node;
 use crate::tree::Tree;
 use ondisk::{BlockPointer, DnodePhys};
+use std::ops::Range;
 use std::sync::Arc;
 use txg::Tx;
 use units::{Checksum, Error, Kind, ObjectId, Result};
@@ -60,6 +61,12 @@ impl Object {
 
     pub fn attrs(&self) -> Attrs {
         self.node.attrs()
+    }
+
+    /// The size of the object's blocks, and the number of its last.
+    pub(crate) fn shape(&self) -> (u64, u64) {
+        let state = self.node.lock();
+        (u64::from(state.attrs.block_size), state.attrs.max_blkid)
     }
 
     pub fn block_size(&self) -> u64 {
@@ -263,6 +270,53 @@ impl Object {
         }
     }
 
+    /// As [`Object::prefetch_block`] for a range of them: the tree is asked once for those under one indirect block, and
+    /// the devices for neighbours together.
+    pub(crate) async fn prefetch_blocks(&self, range: Range<u64>) {
+        let shared = &self.node.shared;
+        if shared.policy().primary_cache != crate::Caching::All {
+            return;
+        }
+        let mut from = range.start;
+        while from < range.end {
+            let (tree, blocks, end) = self.on_devices(from..range.end);
+            // A caller that needs a block meets the error again, and reports it.
+            let Ok(mut pointers) = tree.find_side_by_side(shared, self.node.id, from..end).await else {
+                return;
+            };
+            let wanted = blocks.into_iter().filter_map(|(blkid, written)| {
+                let bp = match written {
+                    Some(bp) => bp,
+                    None => std::mem::replace(pointers.get_mut((blkid - from) as usize)?, BlockPointer::HOLE),
+                };
+                let at = Bookmark { objset: shared.id, object: self.node.id, level: 0, blkid };
+                (!bp.is_hole()).then_some((bp, at))
+            });
+            shared.store.read_ahead(wanted.collect());
+            from = end;
+        }
+    }
+
+    /// Those of the range that are on devices, by the tree or where there is a pointer, up to the end of the first indirect
+    /// block, which is returned.
+    #[allow(clippy::type_complexity)]
+    fn on_devices(&self, range: Range<u64>) -> (Arc<Tree>, Vec<(u64, Option<BlockPointer>)>, u64) {
+        let state = self.node.lock();
+        let tree = state.stable.clone();
+        let end = tree.end_of_group(range.start).min(range.end);
+        let dirty_records: Vec<&DirtyRecord> = state.dirty_records_newest_first().collect();
+        let place = |blkid| {
+            let found = dirty_records.iter().map(|dirty_record| dirty_record.find(blkid));
+            match found.into_iter().find(|found| !matches!(found, Found::NotHere)) {
+                None | Some(Found::NotHere) => Some((blkid, None)),
+                Some(Found::Written(bp)) => Some((blkid, Some(bp.clone()))),
+                Some(Found::Data(_) | Found::Hole) => None,
+            }
+        };
+        let blocks = (range.start..end).filter_map(place).collect();
+        (tree, blocks, end)
+    }
+
     /// `len` bytes from `offset`; zeros in holes and past the end.
     pub async fn read(&self, offset: u64, len: usize) -> Result<Buf> {
         let size = self.block_size();
@@ -417,7 +471,7 @@ impl Object {
     }
 
     /// Makes whole blocks holes.
-    pub fn free_blocks(&self, tx: &Tx, blocks: std::ops::Range<u64>) -> Result<()> {
+    pub fn free_blocks(&self, tx: &Tx, blocks: Range<u64>) -> Result<()> {
         if blocks.is_empty() {
             return Ok(());
         }

@@ -99,12 +99,13 @@ impl PrefetchStreams {
 impl Object {
     /// Tells the read-ahead of a read of the bytes of `range`, and starts fetching what will be wanted next.
     pub fn observe_read(&self, prefetch_streams: &PrefetchStreams, range: Range<u64>) {
-        let attrs = self.attrs();
-        let fetch = prefetch_streams.observe(range, u64::from(attrs.block_size));
-        for blkid in fetch.start..fetch.end.min(attrs.max_blkid + 1) {
+        let (block_size, max_blkid) = self.shape();
+        let fetch = prefetch_streams.observe(range, block_size);
+        let fetch = fetch.start..fetch.end.min(max_blkid + 1);
+        if !fetch.is_empty() {
             let object = self.clone();
             // Detached: nothing waits for a prefetch.
-            drop(world::spawn(async move { object.prefetch_block(blkid).await }));
+            drop(world::spawn(async move { object.prefetch_blocks(fetch).await }));
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::blocks::Blocks;
 use ondisk::{BlockPointer, DnodePhys};
-use units::{Error, ObjectId, Result};
+use std::ops::Range;
+use units::{Endian, Error, ObjectId, Result};
 use world::Buf;
 use zio::{Bookmark, ReadClass};
 
@@ -46,6 +47,59 @@ impl Tree {
     fn root_index(&self, level: u8, index: u64) -> usize {
         let shift = self.fan_out_shift() * u32::from(self.levels - 1 - level);
         index.checked_shr(shift).unwrap_or(0).try_into().unwrap_or(usize::MAX)
+    }
+
+    /// The number of the first block of level 0 that is not under the same indirect block as `blkid`.
+    pub fn end_of_group(&self, blkid: u64) -> u64 {
+        let shift = self.fan_out_shift();
+        if self.levels == 1 { u64::MAX } else { ((blkid >> shift) + 1).saturating_mul(1 << shift) }
+    }
+
+    /// The pointers to blocks of level 0 that are under one indirect block ([`Tree::end_of_group`]), or to all where there
+    /// is none.
+    pub async fn find_side_by_side(
+        &self,
+        blocks: &Blocks,
+        object: ObjectId,
+        range: Range<u64>,
+    ) -> Result<Vec<BlockPointer>> {
+        if self.levels == 1 {
+            let root =
+                |blkid| self.roots.get(self.root_index(0, blkid)).cloned().unwrap_or(BlockPointer::HOLE);
+            return Ok(range.map(root).collect());
+        }
+        let index = range.start >> self.fan_out_shift();
+        let above = self.find(blocks, object, 1, index).await?;
+        if above.is_hole() {
+            return Ok(vec![BlockPointer::HOLE; (range.end - range.start) as usize]);
+        }
+        let place = Bookmark { objset: blocks.id, object, level: 1, blkid: index };
+        let indirect = blocks.read(&above, place, ReadClass::Demand).await?;
+        let child = |blkid| self.child(&indirect, above.endian(), object, (0, blkid));
+        range.map(child).collect()
+    }
+
+    /// The pointer to block `index` of `level` in the indirect block above it.
+    fn child(
+        &self,
+        indirect: &[u8],
+        endian: Endian,
+        object: ObjectId,
+        (level, index): (u8, u64),
+    ) -> Result<BlockPointer> {
+        let slot = (index & ((1 << self.fan_out_shift()) - 1)) as usize;
+        let bp = entry(indirect, slot, endian)?;
+        if !bp.is_hole() && bp.level() != level {
+            return Err(Error::corrupt(format!("block pointer {slot} claims level {}", bp.level())).at(
+                format!(
+                    "object {:x} level {} block {:x}",
+                    object.0,
+                    level + 1,
+                    index >> self.fan_out_shift()
+                ),
+            ));
+        }
+        Ok(bp)
     }
 
     /// The pointer to block `index` of `level`, if every indirect block on the way is in memory.
@@ -167,19 +221,8 @@ impl<'a> Walk<'a> {
 
     fn descend(&mut self, indirect: &Buf) -> Result<()> {
         let below = self.at - 1;
-        let child = self.index >> (self.tree.fan_out_shift() * u32::from(below - self.level));
-        let slot = (child & ((1 << self.tree.fan_out_shift()) - 1)) as usize;
-        let bp = entry(indirect, slot, self.bp.endian())?;
-        if !bp.is_hole() && bp.level() != below {
-            return Err(Error::corrupt(format!("block pointer {slot} claims level {}", bp.level())).at(
-                format!(
-                    "object {:x} level {} block {:x}",
-                    self.object.0,
-                    self.at,
-                    child >> self.tree.fan_out_shift()
-                ),
-            ));
-        }
+        let index = self.index >> (self.tree.fan_out_shift() * u32::from(below - self.level));
+        let bp = self.tree.child(indirect, self.bp.endian(), self.object, (below, index))?;
         self.bp = bp;
         self.at = below;
         Ok(())
@@ -187,7 +230,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Entry `slot` of an indirect block.
-pub(crate) fn entry(indirect: &[u8], slot: usize, endian: units::Endian) -> Result<BlockPointer> {
+pub(crate) fn entry(indirect: &[u8], slot: usize, endian: Endian) -> Result<BlockPointer> {
     let bytes = indirect.get(slot * BP_SIZE..(slot + 1) * BP_SIZE).ok_or_else(|| {
         Error::corrupt(format!("indirect block of {} bytes has no entry {slot}", indirect.len()))
     })?;

@@ -1,5 +1,6 @@
 //! Whole pools in the simulated world: made, worked on, hurt and opened again.
 
+mod ahead;
 mod autotrim;
 mod bounds;
 mod cloned;

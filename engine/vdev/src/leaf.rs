@@ -15,7 +15,7 @@ use crate::flush::{Due, Durability, LOST};
 use crate::geometry::leaf_asize;
 use crate::label::read::{Labels, read_labels};
 use crate::queue::schedule::{Direction, Shape};
-use crate::queue::{Queue, Work};
+use crate::queue::{Outcome, Queue, Work};
 use crate::stats::LeafStats;
 use crate::{Aux, Device, Errors, Health, Missing, OpenOptions, Priority, State};
 use ondisk::label::{BOOT_HEADER_OFFSET, DATA_OFFSET, LABEL_PAD_SIZE, LABEL_SIZE};
@@ -273,6 +273,40 @@ impl Leaf {
             Ok(buf) => Ok(buf.expect("a read that succeeded has bytes")),
             Err(e) => self.durability.kept_at(offset, len).ok_or(e),
         }
+    }
+
+    /// How many bytes of neighbours [`Leaf::read_neighbours`] reads at most.
+    pub(crate) fn aggregation(&self) -> u64 {
+        self.queue.aggregation()
+    }
+
+    /// Reads what lies one behind the other from `offset` on, so many bytes each, with one operation, counted as a batch of
+    /// them. `None` when the device did not give all of it, which counts for nothing: each is to be asked for by itself.
+    pub(crate) async fn read_neighbours(
+        &self,
+        offset: u64,
+        lens: &[usize],
+        priority: Priority,
+    ) -> Option<Buf> {
+        if self.durability.is_doubtful() {
+            return None;
+        }
+        let disk = self.disk().ok()?;
+        let len = lens.iter().map(|len| *len as u64).sum();
+        let whole = self.shape(priority, Direction::Read, offset + DATA_OFFSET, len);
+        let asked = world::now();
+        let Outcome { result, started, batch, leads } = self.queue.submit(&disk, whole, Work::Read).await;
+        self.note_slowness(asked);
+        let buf = result.ok().flatten()?;
+        let batch = batch.or(Some(len));
+        let mut at = whole.offset;
+        for (i, len) in lens.iter().enumerate() {
+            let part = Shape { offset: at, len: *len as u64, ..whole };
+            let outcome = Outcome { result: Ok(None), started, batch, leads: leads && i == 0 };
+            self.stats.completed(&part, asked, &outcome);
+            at = part.end();
+        }
+        Some(buf)
     }
 
     /// Writes at an offset from the very start of the device.

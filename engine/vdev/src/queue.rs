@@ -135,6 +135,11 @@ impl Queue {
         Priority::ALL.map(|p| (schedule.waiting(p), schedule.active(p)))
     }
 
+    /// How many bytes of neighbours go to the device as one operation at most.
+    pub fn aggregation(&self) -> u64 {
+        self.lock().aggregation()
+    }
+
     pub fn load(&self) -> usize {
         self.lock().load()
     }
@@ -280,7 +285,7 @@ async fn perform(disk: &Arc<dyn Disk>, shape: Shape, work: Work) -> io::Result<O
 }
 
 async fn read(disk: &Arc<dyn Disk>, offset: u64, len: u64) -> io::Result<Buf> {
-    let (buf, result) = disk.read(offset, IoBuf::scratch(len as usize)).await;
+    let (buf, result) = disk.read(offset, IoBuf::to_fill(len as usize)).await;
     result.map(|()| buf.freeze())
 }
 

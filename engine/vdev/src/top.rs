@@ -375,6 +375,41 @@ impl Top {
         Ok(if len == psize { buf } else { buf.slice(0..psize) })
     }
 
+    /// How many bytes of neighbouring blocks [`Top::read_together`] reads at most; 0 where each is read by itself.
+    pub fn together_max(&self) -> u64 {
+        match &self.node().body {
+            Body::Leaf(leaf) => leaf.aggregation(),
+            Body::Group(_) | Body::Absent(_) => 0,
+        }
+    }
+
+    /// Reads blocks of `psizes` bytes, the first at `offset` and each where the sectors of the one before it end, with one
+    /// operation of the device. What is read is not verified; a block begins where the one before it and its padding to
+    /// whole sectors end. `None` when each is to be read by itself: by a group of devices, or since the device refused.
+    pub async fn read_together(
+        self: &Arc<Top>,
+        offset: u64,
+        psizes: &[usize],
+        priority: Priority,
+    ) -> Option<Buf> {
+        let (mut lens, mut end) = (Vec::with_capacity(psizes.len()), offset);
+        for psize in psizes {
+            let len = self.check(end, *psize).ok()?;
+            lens.push(len);
+            end += len as u64;
+        }
+        let node = self.node();
+        let Body::Leaf(leaf) = &node.body else { return None };
+        let began = world::now();
+        let buf = leaf.read_neighbours(offset, &lens, priority).await?;
+        let mut at = offset;
+        for len in lens {
+            self.completed(Op::Read, (at, len), priority, began, false);
+            at += len as u64;
+        }
+        Some(buf)
+    }
+
     async fn read_node(&self, ask: &Ask) -> Result<Buf> {
         match &self.node().body {
             // The plainest case, spared the detour that groups need.

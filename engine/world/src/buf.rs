@@ -17,7 +17,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
-pub use memory::{age, held, kept, put_away, set_kept_max};
+pub use memory::{age, held, kept, put_away, set_held_max, set_kept_max};
 
 /// The strictest alignment of any device we serve.
 pub const ALIGN: usize = 4096;
@@ -38,6 +38,11 @@ impl IoBuf {
     /// A buffer to be overwritten whole: its content is unspecified, and usually some former buffer's.
     pub fn scratch(len: usize) -> IoBuf {
         IoBuf { memory: Memory::take(len), len }
+    }
+
+    /// As [`IoBuf::scratch`], for what a device is about to fill: memory that was not used before is faulted in at once.
+    pub fn to_fill(len: usize) -> IoBuf {
+        IoBuf { memory: Memory::take_whole(len), len }
     }
 
     pub fn copy_from(bytes: &[u8]) -> IoBuf {

@@ -29,6 +29,7 @@
 //! Not here: what a block is for, and what frees it (`dmu`, `dsl`); which device holds what (`vdev`); which space is free
 //! (`metaslab`).
 
+mod ahead;
 mod claim;
 mod gang;
 mod inner;

@@ -5,7 +5,7 @@ use crate::prepare::Rules;
 use crate::second::{self, Missed};
 use crate::store::{BlockStore, Bookmark, ReadClass, WriteSpec};
 use crate::suspend::is_steadfast;
-use crate::{Sick, Suspension, Young, read, write};
+use crate::{Sick, Suspension, Young, ahead, read, write};
 use arc::{Access, Cache, Kind as CacheKind, PrimaryCache, Request};
 use l2arc::L2arc;
 use metaslab::Space;
@@ -195,6 +195,10 @@ impl BlockStore for Pipeline {
                 }
             }
         })
+    }
+
+    fn read_ahead(&self, blocks: Vec<(BlockPointer, Bookmark)>) {
+        ahead::begin(&self.0, blocks);
     }
 
     fn write(&self, data: Buf, old: &BlockPointer, spec: WriteSpec) -> Pending<Result<BlockPointer>> {

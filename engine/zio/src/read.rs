@@ -159,7 +159,7 @@ pub(crate) fn has_mac(plain: &Plain) -> bool {
 }
 
 /// Whether bytes are what `plain` points to.
-pub(crate) fn verifier(inner: &Arc<Inner>, plain: &Plain) -> Verify {
+pub(crate) fn verifier(inner: &Inner, plain: &Plain) -> Verify {
     let (checksummer, kind, endian) = (inner.checksummer(), plain.checksum_kind, plain.endian);
     let expected = plain.checksum;
     let has_mac = has_mac(plain);

@@ -95,6 +95,14 @@ pub trait BlockStore: Send + Sync + 'static {
     /// The block's logical bytes: from memory, or read, verified and decompressed. A hole reads as zeros.
     fn read(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Pending<Result<Buf>>;
 
+    /// Begins to bring blocks into memory that will probably be wanted soon, in tasks of their own. What cannot be read is
+    /// met again by a request that needs it.
+    fn read_ahead(&self, blocks: Vec<(BlockPointer, Bookmark)>) {
+        for (bp, at) in blocks {
+            drop(world::spawn(self.read(&bp, at, ReadClass::Prefetch)));
+        }
+    }
+
     /// Writes a block and returns the pointer to it: a hole for zeros that compress, an embedded one for very few bytes.
     /// `old` is what the block replaces; freeing that is the caller's business unless the new pointer has the same place.
     fn write(&self, data: Buf, old: &BlockPointer, spec: WriteSpec) -> Pending<Result<BlockPointer>>;

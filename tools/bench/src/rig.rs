@@ -87,7 +87,7 @@ impl Rig {
             compatibility: None,
             comment: None,
             host: Host::new(1, "bench"),
-            cache: Arc::new(arc::Cache::new(self.plenty())),
+            cache: cache_of(self.plenty()),
             hub: Default::default(),
             tunables: Default::default(),
         })
@@ -112,7 +112,7 @@ impl Rig {
                 host: Host::new(1, "bench"),
                 force: false,
                 missing_log: false,
-                cache: Arc::new(arc::Cache::new(cache)),
+                cache: cache_of(cache),
                 hub: Default::default(),
                 tunables: Default::default(),
             };
@@ -181,6 +181,12 @@ impl Target for Synced {
         let pool = self.pool.clone();
         Box::pin(async move { pool.sync().await })
     }
+}
+
+/// A cache, with the bound on all buffers that a server sets with it.
+fn cache_of(bytes: u64) -> Arc<arc::Cache> {
+    world::buf::set_held_max(usize::try_from(bytes).unwrap_or(usize::MAX));
+    Arc::new(arc::Cache::new(bytes))
 }
 
 fn setting(name: &str, value: &str) -> Result<(dsl::props::PropName, dsl::props::Value)> {

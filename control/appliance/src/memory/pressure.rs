@@ -81,7 +81,7 @@ pub(crate) async fn follow(cache: &arc::Cache) {
         let limit = next(size, Seen { left, is_stalled });
         if limit != size.limit {
             cache.shrink_to(limit);
-            world::buf::set_kept_max(super::kept_bytes(limit));
+            super::bound_buffers(limit);
         }
     }
 }

@@ -157,6 +157,12 @@ impl<T> Schedule<T> {
         }
     }
 
+    /// How long a batch may be, in bytes.
+    pub fn aggregation(&self) -> u64 {
+        let Limits { aggregation, aggregation_non_rotating, .. } = self.limits;
+        if self.rotational { aggregation } else { aggregation_non_rotating }
+    }
+
     pub fn waiting(&self, class: Priority) -> usize {
         self.waiting[class.index()].len()
     }
@@ -232,8 +238,7 @@ impl<T> Schedule<T> {
 
     /// The first in the class's order, and those that follow it on the device.
     fn take_neighbours(&mut self, class: Priority) -> Vec<(Shape, T)> {
-        let Limits { aggregation, aggregation_non_rotating, read_gap, .. } = self.limits;
-        let aggregation = if self.rotational { aggregation } else { aggregation_non_rotating };
+        let (aggregation, read_gap) = (self.aggregation(), self.limits.read_gap);
         let aggregation =
             if class == Priority::AsyncWrite { self.courtesy.piece(aggregation) } else { aggregation };
         let waiting = &mut self.waiting[class.index()];

@@ -11,6 +11,12 @@
 //! that at most a third of a buffer is slack. When the bound is reached, other classes give way to the one in use; what no
 //! load has needed from one [`age`] to the next goes in any case, so that an idle process keeps nothing.
 //!
+//! ```text
+//!   in use ────────────▶│◀── kept ──▶│                all buffers together may be as many as the cache may have
+//!   0                                 held max            (set_held_max): what is kept within that is no memory more
+//!   in use ─────────────────────────────▶│◀ kept ▶│     beyond it, up to a bound of its own (set_kept_max)
+//! ```
+//!
 //! Classes of whole pages come from [`pages`]; smaller ones, and what is larger than all, from the system.
 //!
 //! Invariants: the bytes of a `Memory` are initialised, and its own as long as it lives; memory of class `c` is
@@ -55,6 +61,13 @@ unsafe impl Send for Memory {}
 #[allow(unsafe_code)]
 unsafe impl Sync for Memory {}
 
+/// When the pages of memory come that was not used before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    ByTouch,
+    AtOnce,
+}
+
 /// Where memory comes from.
 enum Place {
     Heap,
@@ -85,16 +98,25 @@ fn shelf_room(class: usize) -> usize {
 
 impl Memory {
     pub fn take(len: usize) -> Memory {
+        Memory::take_as(len, Fault::ByTouch)
+    }
+
+    /// As [`Memory::take`], for what will be filled at once.
+    pub fn take_whole(len: usize) -> Memory {
+        Memory::take_as(len, Fault::AtOnce)
+    }
+
+    fn take_as(len: usize, fault: Fault) -> Memory {
         if len == 0 {
             return Memory { start: NonNull::dangling(), class: UNKEPT, capacity: 0 };
         }
         let class = class_of(len);
         if class == UNKEPT {
-            return Memory::from_system(class, len.next_multiple_of(super::ALIGN));
+            return Memory::from_system(class, len.next_multiple_of(super::ALIGN), fault);
         }
         // A thread that is ending has no shelf any more.
         let kept = SHELVES.try_with(|s| s.borrow_mut().take(class)).unwrap_or_else(|_| shared_take(class));
-        kept.unwrap_or_else(|| Memory::from_system(class, capacity_of(class)))
+        kept.unwrap_or_else(|| Memory::from_system(class, capacity_of(class), fault))
     }
 
     pub fn capacity(&self) -> usize {
@@ -107,12 +129,12 @@ impl Memory {
     }
 
     #[allow(unsafe_code)]
-    fn from_system(class: usize, capacity: usize) -> Memory {
+    fn from_system(class: usize, capacity: usize, fault: Fault) -> Memory {
         let mut memory = Memory { start: NonNull::dangling(), class, capacity };
         let layout = memory.layout();
         let place = memory.place();
         let start = match place {
-            Place::Pages => pages::take(class),
+            Place::Pages => pages::take(class, fault),
             Place::Mapping => pages::map(capacity),
             // SAFETY: the capacity is not zero.
             Place::Heap => NonNull::new(unsafe { alloc_zeroed(layout) }),
@@ -122,6 +144,7 @@ impl Memory {
                 memory.start = start;
                 if !matches!(place, Place::Heap) {
                     HELD.fetch_add(capacity, Relaxed);
+                    keep_bounds(class, KEPT.load(Relaxed));
                 }
             }
             None => {
@@ -240,6 +263,8 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 /// Bytes on the shared shelves.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 static BOUND: AtomicUsize = AtomicUsize::new(KEPT_MAX);
+/// Buffers in use and kept up to here are expected: until then what is kept has no other bound.
+static HELD_BOUND: AtomicUsize = AtomicUsize::new(0);
 /// The fewest that each shared shelf has had since [`age`] looked last: so many were not needed.
 static LOW: [AtomicUsize; CLASSES] = [const { AtomicUsize::new(0) }; CLASSES];
 /// The class that gives way next.
@@ -266,9 +291,15 @@ fn shared_put(class: usize, batch: impl IntoIterator<Item = Memory>) {
         // Counted before another thread can take it and count it out again.
         KEPT.fetch_add(added, Relaxed) + added
     };
-    let surplus = kept.saturating_sub(BOUND.load(Relaxed));
+    keep_bounds(class, kept);
+}
+
+/// Has kept memory give way that is beyond both bounds, other classes before the one in use.
+fn keep_bounds(in_use: usize, kept: usize) {
+    let beyond = |now: usize, bound: &AtomicUsize| now.saturating_sub(bound.load(Relaxed));
+    let surplus = beyond(kept, &BOUND).min(beyond(HELD.load(Relaxed), &HELD_BOUND));
     if surplus > 0 {
-        give_way(class, surplus);
+        give_way(in_use, surplus);
     }
 }
 
@@ -329,11 +360,15 @@ pub fn put_away() {
 /// Bounds the memory kept for buffers to come, beside what buffers use now and a little per thread.
 pub fn set_kept_max(bytes: usize) {
     BOUND.store(bytes, Relaxed);
-    let kept = KEPT.load(Relaxed);
-    if kept > bytes {
-        // No class is in use more than another: all give way in turn.
-        give_way(UNKEPT, kept - bytes);
-    }
+    // No class is in use more than another: all give way in turn.
+    keep_bounds(UNKEPT, KEPT.load(Relaxed));
+}
+
+/// Up to so many bytes of buffers in all, in use or kept, nothing that is kept goes for [`set_kept_max`]: as many as a
+/// cache may come to have. Beyond, that bound holds.
+pub fn set_held_max(bytes: usize) {
+    HELD_BOUND.store(bytes, Relaxed);
+    keep_bounds(UNKEPT, KEPT.load(Relaxed));
 }
 
 /// Bytes kept for buffers to come.

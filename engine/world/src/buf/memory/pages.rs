@@ -13,7 +13,7 @@
 //!
 //! Invariants: a piece is in one place only; the pages of an empty one are not in memory, and read as zeros.
 
-use super::{CLASSES, capacity_of};
+use super::{CLASSES, Fault, capacity_of};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,8 +21,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Addresses are plenty: an extent has many pieces, and is one entry of the kernel's.
 const EXTENT: usize = 32 << 20;
 /// From here on pieces are faulted in whole, which is cheaper than by touching. Smaller ones may be of clients that are
-/// silent, and use a page of them.
+/// silent, and use a page of them, unless it is known that they will be filled: then from here on.
 const POPULATE_MIN: usize = 512 << 10;
+const POPULATE_FILLED_MIN: usize = 16 << 10;
 
 /// Addresses of a piece; nothing refers to its bytes.
 struct Piece(NonNull<u8>);
@@ -38,14 +39,16 @@ fn empty(class: usize) -> MutexGuard<'static, Vec<Piece>> {
 }
 
 /// A piece of a class whose capacity is whole pages, all zeros; `None` when the system has no memory.
-pub fn take(class: usize) -> Option<NonNull<u8>> {
+pub fn take(class: usize, fault: Fault) -> Option<NonNull<u8>> {
     let capacity = capacity_of(class);
     let reused = empty(class).pop();
     let start = match reused {
         Some(Piece(start)) => start,
         None => cut(class, capacity)?,
     };
-    populate(start, capacity);
+    if capacity >= if fault == Fault::AtOnce { POPULATE_FILLED_MIN } else { POPULATE_MIN } {
+        populate(start, capacity);
+    }
     Some(start)
 }
 
@@ -83,10 +86,8 @@ pub fn unmap(start: NonNull<u8>, len: usize) {
 /// Kernels before 5.14 cannot: then pages come as they are touched.
 #[allow(unsafe_code)]
 fn populate(start: NonNull<u8>, len: usize) {
-    if len >= POPULATE_MIN {
-        // SAFETY: the range is mapped, and has no other owner; its bytes stay what they are.
-        let _ = unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxPopulateWrite) };
-    }
+    // SAFETY: the range is mapped, and has no other owner; its bytes stay what they are.
+    let _ = unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxPopulateWrite) };
 }
 
 #[allow(unsafe_code)]

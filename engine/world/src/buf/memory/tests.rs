@@ -72,6 +72,29 @@ fn other_classes_give_way_when_the_bound_is_reached() {
     set_kept_max(KEPT_MAX);
 }
 
+/// Memory that the cache had given up was returned to the system beyond a small bound, and faulted in by the next load.
+#[test]
+fn what_is_kept_has_no_bound_while_all_buffers_are_no_more_than_expected() {
+    const LEN: usize = 2 << 20;
+    let _alone = alone();
+    let load = |count| {
+        let batch: Vec<Memory> = (0..count).map(|_| Memory::take(LEN)).collect();
+        std::thread::spawn(move || drop(batch)).join().unwrap();
+    };
+    set_kept_max(4 << 20);
+    let others = held() - kept();
+    set_held_max(others + (128 << 20));
+    load(32);
+    assert!(shared_shelf(class_of(LEN)).len() >= 30, "64 MiB stay");
+    // In use beside them, another class of buffers reaches the bound: then what is kept gives way.
+    let beside: Vec<Memory> = (0..24).map(|_| Memory::take(5 << 20)).collect();
+    assert!(kept() <= 32 << 20, "{} bytes are kept beside 144 MiB in use", kept());
+    drop(beside);
+    set_held_max(0);
+    assert!(kept() <= 8 << 20, "{} bytes are kept", kept());
+    set_kept_max(KEPT_MAX);
+}
+
 /// How many bytes of these stretches are resident, by the kernel's table of this process's pages: what
 /// other tests hold meanwhile does not count.
 ///
