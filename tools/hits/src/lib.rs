@@ -30,7 +30,7 @@ use units::{Error, Result};
 
 pub const USAGE: &str = "\
 usage: cenote bench hits [-j] [--shapes A,B] [--percent 1,5,20] [--requests N] [--blocks N] [--seed N]
-  --shapes     which of loop, scan, zipf.8, zipf1, oltp, files, listing, volume (all)
+  --shapes     which of loop, scan, recent, zipf.8, zipf1, oltp, files, listing, volume (all)
   --percent    sizes of the cache, in percent of the set (1,5,20)
   --requests   for each cell; the first quarter is not counted (400000)
   --blocks     of 8 KiB in a set, or as many bytes in files (32768)
@@ -51,7 +51,14 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         let shapes = Shape::ALL.to_vec();
-        Options { shapes, percent: vec![1.0, 5.0, 20.0], requests: 400_000, blocks: 32_768, seed: 1, json: false }
+        Options {
+            shapes,
+            percent: vec![1.0, 5.0, 20.0],
+            requests: 400_000,
+            blocks: 32_768,
+            seed: 1,
+            json: false,
+        }
     }
 }
 
@@ -100,7 +107,9 @@ pub fn parse(words: &[&str]) -> Option<Options> {
     while let Some(word) = words.next() {
         match *word {
             "-j" | "--json" => options.json = true,
-            "--shapes" => options.shapes = words.next()?.split(',').map(Shape::named).collect::<Option<_>>()?,
+            "--shapes" => {
+                options.shapes = words.next()?.split(',').map(Shape::named).collect::<Option<_>>()?
+            }
             "--percent" => options.percent = words.next()?.split(',').map(percent).collect::<Option<_>>()?,
             "--requests" => options.requests = words.next()?.parse().ok().filter(|n| *n >= 4)?,
             "--blocks" => options.blocks = words.next()?.parse().ok().filter(|n| *n >= 1000)?,
@@ -133,7 +142,8 @@ pub fn run(options: &Options, progress: fn(&str)) -> Result<Vec<Row>> {
 fn row(options: &Options, shape: Shape, percent: f64) -> Result<Row> {
     let cache = (shape::set_bytes(options.blocks) as f64 * percent / 100.0) as u64;
     if cache < 16 * shape::LARGEST {
-        let why = format!("a cache of {percent} % holds fewer than 16 blocks: say more --blocks or --percent");
+        let why =
+            format!("a cache of {percent} % holds fewer than 16 blocks: say more --blocks or --percent");
         return Err(Error::invalid(why));
     }
     let trace = Trace::new(shape, options, cache);

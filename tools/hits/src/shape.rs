@@ -3,6 +3,7 @@
 //! ```text
 //!   loop      one block after the other, round and round, a tenth more of them than fit
 //!   scan      half of the requests by Zipf .9; between them, in runs, blocks that are wanted once
+//!   recent    blocks that are new, and as often one again of the last half a cacheful of these
 //!   zipf      by Zipf with .8 and 1.0 over the set
 //!   oltp      an index (a tenth, by Zipf 1), rows (uniform), and the end of a log that grows
 //!   files     files of 4 KiB to 2 MiB by Zipf .8, read whole: directory, dnodes, indirect blocks, data
@@ -45,6 +46,7 @@ impl Block {
 pub enum Shape {
     Loop,
     Scan,
+    Recent,
     Zipf8,
     Zipf1,
     Oltp,
@@ -54,9 +56,10 @@ pub enum Shape {
 }
 
 impl Shape {
-    pub const ALL: [Shape; 8] = [
+    pub const ALL: [Shape; 9] = [
         Shape::Loop,
         Shape::Scan,
+        Shape::Recent,
         Shape::Zipf8,
         Shape::Zipf1,
         Shape::Oltp,
@@ -69,6 +72,7 @@ impl Shape {
         match self {
             Shape::Loop => "loop",
             Shape::Scan => "scan",
+            Shape::Recent => "recent",
             Shape::Zipf8 => "zipf.8",
             Shape::Zipf1 => "zipf1",
             Shape::Oltp => "oltp",
@@ -100,13 +104,14 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// The same for the same options. Only the loop depends on the size of the cache.
+    /// The same for the same options. Loop and recent depend on the size of the cache.
     pub(crate) fn new(shape: Shape, options: &Options, cache: u64) -> Trace {
         let mut made = Maker { dice: Dice(options.seed), requests: Vec::new(), wanted: options.requests };
         let blocks = options.blocks;
         match shape {
             Shape::Loop => made.round(cache / (SMALL + OVERHEAD) * 11 / 10),
             Shape::Scan => made.scan(blocks),
+            Shape::Recent => made.recent(cache / (SMALL + OVERHEAD) / 2),
             Shape::Zipf8 => made.zipf(blocks, 0.8),
             Shape::Zipf1 => made.zipf(blocks, 1.0),
             Shape::Oltp => made.oltp(blocks),
@@ -183,6 +188,16 @@ impl Maker {
     fn round(&mut self, n: u64) {
         for i in 0..self.wanted as u64 {
             self.data(i % n.max(1), SMALL);
+        }
+    }
+
+    fn recent(&mut self, reach: u64) {
+        let mut new = 0;
+        while self.is_more() {
+            self.data(new, SMALL);
+            new += 1;
+            let again = new - 1 - self.dice.below(reach.min(new));
+            self.data(again, SMALL);
         }
     }
 

@@ -28,13 +28,22 @@ pub fn render_json(rows: &[Row]) -> String {
     let of = |row: &Row| {
         let ratios = row.ratios.iter().map(|r| {
             let metadata = r.metadata.map_or("null".into(), |m| format!("{m:.3}"));
-            format!("{{\"policy\":\"{}\",\"hits\":{:.3},\"metadata_hits\":{metadata}}}", r.policy.name(), r.all)
+            format!(
+                "{{\"policy\":\"{}\",\"hits\":{:.3},\"metadata_hits\":{metadata}}}",
+                r.policy.name(),
+                r.all
+            )
         });
         let ratios: Vec<String> = ratios.collect();
         let behind = row.behind().unwrap_or(0.0);
         format!(
             "{{\"shape\":\"{}\",\"percent\":{},\"cache\":{},\"requests\":{},\"seed\":{},\"behind\":{behind:.3},\"ratios\":[{}]}}",
-            row.shape.name(), row.percent, row.cache, row.requests, row.seed, ratios.join(",")
+            row.shape.name(),
+            row.percent,
+            row.cache,
+            row.requests,
+            row.seed,
+            ratios.join(",")
         )
     };
     let rows: Vec<String> = rows.iter().map(of).collect();

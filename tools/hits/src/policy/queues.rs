@@ -96,7 +96,11 @@ impl S3Fifo {
     fn make_room(&mut self, bytes: u64) {
         while self.lists.bytes(Self::SMALL) + self.lists.bytes(Self::MAIN) + bytes > self.max {
             let is_small_large = self.lists.bytes(Self::SMALL) >= self.max / 10;
-            match self.lists.oldest(Self::SMALL).filter(|_| is_small_large || self.lists.bytes(Self::MAIN) == 0) {
+            match self
+                .lists
+                .oldest(Self::SMALL)
+                .filter(|_| is_small_large || self.lists.bytes(Self::MAIN) == 0)
+            {
                 Some(block) => self.evict_small(block),
                 None => self.evict_main(),
             }
