@@ -45,7 +45,7 @@ mod tunable;
 mod updates;
 
 pub use automatic::{Automatic, AutomaticDeed};
-pub use cache::{CacheDevices, CacheState, CachedKind};
+pub use cache::{CacheDevices, CacheState, CachedKind, DeviceWear, endurance};
 pub use daemon::{Daemon, Memory};
 pub use dataset::{Dataset, DatasetKind, DatasetQuery, NewDataset, NewKind};
 pub use error::{ApiError, ErrorKind, Result};

@@ -4,7 +4,7 @@ use crate::args::{Arc, tail};
 use crate::session::{Failure, Outcome, Session};
 use crate::text::table::{Column, heading, line};
 use crate::text::{date, json, number};
-use api::{CacheDevices, CacheState, CachedKind, Reply, Request};
+use api::{CacheDevices, CacheState, CachedKind, DeviceWear, Reply, Request};
 use serde_json::{Map, json};
 use std::fmt::Write;
 use units::pretty_size;
@@ -19,7 +19,7 @@ pub fn run(session: &mut Session<'_>, args: &Arc) -> Outcome {
     }
     let mut before = ask(session)?;
     let Some(repeat) = repeat else {
-        let text = if args.json { document(&before)? } else { summary(&before) };
+        let text = if args.json { document(&before, args.dwpd)? } else { summary(&before, args.dwpd) };
         return session.print(&text);
     };
     let mut shown = 0;
@@ -27,7 +27,7 @@ pub fn run(session: &mut Session<'_>, args: &Arc) -> Outcome {
         std::thread::sleep(repeat.every);
         let now = ask(session)?;
         if args.json {
-            session.print(&document(&now)?)?;
+            session.print(&document(&now, args.dwpd)?)?;
         } else {
             let line = Since { now: &now, before: &before, seconds: repeat.every.as_secs_f64() }.line();
             session.print(&laid_out(&line, shown.is_multiple_of(LINES)))?;
@@ -44,10 +44,17 @@ fn ask(session: &mut Session<'_>) -> Outcome<CacheState> {
     }
 }
 
-fn document(state: &CacheState) -> Outcome<String> {
+fn document(state: &CacheState, dwpd: f64) -> Outcome<String> {
     let told = |e: serde_json::Error| Failure::Failed(format!("cannot show the cache as JSON: {e}"));
     let mut content = Map::new();
     content.insert("cache".into(), json!(serde_json::to_value(state).map_err(told)?));
+    let endurance = state.wear.iter().map(|wear| {
+        json!({
+            "pool": wear.pool, "device": wear.device, "bytes_per_day": wear.bytes_per_day(), "dwpd": dwpd,
+            "used_percent": wear.used_percent(dwpd), "again_percent": wear.again_percent(),
+        })
+    });
+    content.insert("endurance".into(), endurance.collect());
     Ok(json::document("arc", "arc", content))
 }
 
@@ -60,12 +67,15 @@ fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".into() } else { format!("{:.1}%", part as f64 * 100.0 / whole as f64) }
 }
 
-fn summary(state: &CacheState) -> String {
+fn summary(state: &CacheState, dwpd: f64) -> String {
     let mut text = String::from("The cache of blocks in memory (ARC)\n\n");
     memory(&mut text, state);
     requests(&mut text, state);
     for devices in &state.devices {
         second_level(&mut text, devices);
+    }
+    if !state.wear.is_empty() {
+        endurance(&mut text, &state.wear, dwpd);
     }
     text
 }
@@ -181,6 +191,34 @@ fn second_level(text: &mut String, devices: &CacheDevices) {
     }
 }
 
+/// What was written to cache and log devices, against what they are made for. At first a rate says little.
+fn endurance(text: &mut String, wear: &[DeviceWear], dwpd: f64) {
+    let _ = writeln!(text, "\nWritten to cache and log devices, of {dwpd} drive writes per day\n");
+    let column = |heading: &str, right| Column { heading: heading.into(), right, min: 0 };
+    let headings = ["POOL", "DEVICE", "USE", "SIZE", "FOR", "WRITTEN", "PER DAY", "OF BUDGET", "READ AGAIN"];
+    let columns: Vec<Column> =
+        headings.iter().enumerate().map(|(i, heading)| column(heading, i > 2)).collect();
+    let cells = |wear: &DeviceWear| {
+        vec![
+            wear.pool.clone(),
+            wear.device.clone(),
+            if wear.is_log { "log" } else { "cache" }.into(),
+            pretty_size(wear.size),
+            number::duration(wear.seconds),
+            pretty_size(wear.written_bytes),
+            pretty_size(wear.bytes_per_day()),
+            if wear.size > 0 { format!("{:.1}%", wear.used_percent(dwpd)) } else { "-".into() },
+            wear.again_percent().map_or_else(|| "-".into(), |percent| format!("{percent:.1}%")),
+        ]
+    };
+    let rows: Vec<Vec<String>> = wear.iter().map(cells).collect();
+    let widths = crate::text::table::widths(&columns, &rows);
+    *text += &heading(&columns, &widths);
+    for row in &rows {
+        let _ = writeln!(text, "{}", line(&columns, &widths, row).trim_end());
+    }
+}
+
 /// Two looks.
 struct Since<'a> {
     now: &'a CacheState,
@@ -277,7 +315,7 @@ mod tests {
 
     #[test]
     fn the_cache_is_explained() {
-        let text = summary(&example());
+        let text = summary(&example(), 1.0);
         for part in [
             "  size              401M of at most 1G (zfs_arc_max), 512M while memory is short\n",
             "    data            400M in 2.93K blocks: 100M used once, 300M used again\n",
@@ -291,9 +329,47 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
-        let nothing = summary(&CacheState::default());
+        let nothing = summary(&CacheState::default(), 1.0);
         assert!(nothing.contains("          0          0          -"), "{nothing}");
-        assert!(!nothing.contains("Cache devices") && !nothing.contains("short"), "{nothing}");
+        assert!(
+            !nothing.contains("Written to")
+                && !nothing.contains("Cache devices")
+                && !nothing.contains("short"),
+            "{nothing}"
+        );
+    }
+
+    #[test]
+    fn what_was_written_is_told_against_a_budget() {
+        let cache = DeviceWear {
+            pool: "tank".into(),
+            device: "/dev/nvme0n1".into(),
+            is_log: false,
+            size: 100 << 30,
+            seconds: 43_200,
+            written_bytes: 100 << 30,
+            again_bytes: Some(250 << 30),
+        };
+        let log = DeviceWear { device: "/dev/sdc".into(), is_log: true, again_bytes: None, ..cache.clone() };
+        let state = CacheState { wear: vec![cache, log], ..CacheState::default() };
+        let text = summary(&state, 4.0);
+        let told = |device: &str| {
+            let line = text.lines().find(|line| line.contains(device)).unwrap_or_else(|| panic!("{text}"));
+            line.split_whitespace().map(String::from).collect::<Vec<_>>()
+        };
+        assert!(text.contains("\nWritten to cache and log devices, of 4 drive writes per day\n"), "{text}");
+        let cache = told("nvme0n1");
+        assert_eq!(cache[..4], ["tank", "/dev/nvme0n1", "cache", "100G"]);
+        assert_eq!(cache[cache.len() - 4..], ["100G", "200G", "50.0%", "250.0%"]);
+        assert_eq!(told("sdc")[2], "log");
+        assert!(
+            text.lines().any(|line| line.contains("sdc") && line.ends_with(" -")),
+            "a log is not read: {text}"
+        );
+        let document: serde_json::Value = serde_json::from_str(&document(&state, 4.0).unwrap()).unwrap();
+        let told = &document["arc"]["endurance"][0];
+        assert_eq!((&told["used_percent"], &told["dwpd"]), (&json!(50.0), &json!(4.0)), "{document}");
+        assert_eq!(told["bytes_per_day"], json!(200u64 << 30));
     }
 
     #[test]

@@ -275,8 +275,11 @@ pub struct Status {
 }
 
 /// The cache.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct Arc {
+    /// Drive writes per day that cache and log devices are made for: how much of that is used is told
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = drive_writes)]
+    pub dwpd: f64,
     /// As JSON
     #[arg(short, long)]
     pub json: bool,
@@ -475,6 +478,11 @@ const ARC_MIN: u64 = 64 << 20;
 fn arc_size(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;
     if bytes < ARC_MIN { Err("the cache needs at least 64M".into()) } else { Ok(bytes) }
+}
+
+fn drive_writes(text: &str) -> Result<f64, String> {
+    let wrong = || format!("'{text}' is not a number of drive writes per day, such as 0.3, 1 or 10");
+    text.parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0).ok_or_else(wrong)
 }
 
 /// Writes completions for a shell.

@@ -69,6 +69,7 @@ pub fn bench(home: &Home, args: Bench) -> Result<(), Failure> {
         BenchWhat::Iscsi { words } => return iscsi(&as_strs(&words)),
         BenchWhat::Latency { words } => return latency(&as_strs(&words)),
         BenchWhat::Growth { words } => return growth(&as_strs(&words)),
+        BenchWhat::Hits { words } => return hits(&as_strs(&words)),
         BenchWhat::Files { words } => return files(&as_strs(&words)),
         BenchWhat::Serve { socket, dir, size, block } => {
             bench::Command::Serve(bench::Served { socket, dir, size, block })
@@ -101,6 +102,13 @@ fn latency(words: &[&str]) -> Result<(), Failure> {
 fn growth(words: &[&str]) -> Result<(), Failure> {
     let asked = bench::growth::parse(words).ok_or_else(|| Failure::Usage(bench::growth::USAGE.into()))?;
     print(&bench::growth::run(&asked, report::complain).map_err(|e| Failure::Failed(e.to_string()))?)
+}
+
+/// `cenote bench hits`: how often a block is in memory.
+fn hits(words: &[&str]) -> Result<(), Failure> {
+    let asked = hits::parse(words).ok_or_else(|| Failure::Usage(hits::USAGE.into()))?;
+    let rows = hits::run(&asked, report::complain).map_err(|e| Failure::Failed(e.to_string()))?;
+    print(&if asked.json { hits::render_json(&rows) } else { hits::render(&rows) })
 }
 
 /// `cenote bench xattrtest`: what extended attributes cost.

@@ -18,7 +18,8 @@
 //!
 //! *It learns.* A miss on a ghost says which list should have been larger, and the target of the recent list moves.
 //! Metadata and data are two such caches over one memory: a metadata ghost hit moves the border between them, and
-//! counts five times, because a missing indirect block delays every read below it.
+//! counts five times, because a missing indirect block delays every read below it. At both borders a miss on one of few
+//! ghosts weighs more than a miss on one of many: it says that few bytes more would have been enough.
 //!
 //! *A scan passes by.* What is used once leaves through the recent list. Reading one large block in many small pieces
 //! is one use: a shard remembers the last few blocks it served, and hits on those set no bit. The first demand hit on

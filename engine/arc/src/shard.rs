@@ -18,6 +18,8 @@ pub(crate) const OVERHEAD: u64 = 160;
 const PAGE: u64 = 4096;
 /// How much more a metadata miss weighs than a data miss when memory is divided between them.
 const METADATA_BALANCE: u64 = 5;
+/// And how much more a miss on one of few ghosts weighs than on one of many, at most.
+const STEP_MAX: u64 = 16;
 /// Ghosts are names only, but names of many small blocks add up; each ghost list may take this part of the limit.
 const GHOST_SHARE: u64 = 32;
 
@@ -280,6 +282,10 @@ impl Shard {
         self.lists.count(kind, Part::GhostRecent) + self.lists.count(kind, Part::GhostFrequent)
     }
 
+    fn ghost_bytes(&self, kind: Kind) -> u64 {
+        self.lists.bytes(kind, Part::GhostRecent) + self.lists.bytes(kind, Part::GhostFrequent)
+    }
+
     fn shrink_to(&mut self, size: u64, leavers: &mut Leavers) {
         while self.size() > size {
             let kind = self.kind_to_evict();
@@ -386,10 +392,18 @@ impl Shard {
                 *target = target.saturating_sub(charge.saturating_mul((recent / frequent).max(1)));
             }
         }
+        // As with the border between the lists: a miss among few ghosts tells more than one among many, for it says that few
+        // bytes would have been enough.
+        let (metadata, data) = (self.ghost_bytes(Kind::Metadata).max(1), self.ghost_bytes(Kind::Data).max(1));
         self.metadata_target = match kind {
-            Kind::Metadata => self.metadata_target.saturating_add(charge * METADATA_BALANCE),
-            Kind::Data => self.metadata_target.saturating_sub(charge),
+            Kind::Metadata => {
+                let weight = METADATA_BALANCE.saturating_mul((data / metadata).clamp(1, STEP_MAX));
+                self.metadata_target.saturating_add(charge.saturating_mul(weight))
+            }
+            Kind::Data => self
+                .metadata_target
+                .saturating_sub(charge.saturating_mul((metadata / data).clamp(1, STEP_MAX))),
         }
-        .clamp(self.limit / 16, self.limit / 4 * 3);
+        .clamp(self.limit / 16, self.limit / 16 * 15);
     }
 }

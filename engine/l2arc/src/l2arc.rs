@@ -243,6 +243,12 @@ impl L2arc {
         Some((if ring.is_first_sweep { ring.hand - ring.start } else { whole }, whole))
     }
 
+    /// Bytes of blocks that were read from the device `guid` rather than from the pool; `None` when it is not in use.
+    pub fn served(&self, guid: Guid) -> Option<u64> {
+        let device = self.devices().into_iter().find(|device| device.guid == guid)?;
+        Some(device.read_bytes.load(Ordering::Relaxed))
+    }
+
     pub(crate) fn index(&self) -> MutexGuard<'_, Index> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -48,6 +48,7 @@ pub struct Leaf {
     /// The txg that is being synced.
     syncing: AtomicU64,
     missing: Missing,
+    opened: Instant,
 }
 
 /// What the intent log writes belongs to a txg at most so far ahead of the one that is being synced.
@@ -109,12 +110,18 @@ impl Leaf {
             tunables: options.tunables.clone(),
             syncing: AtomicU64::new(0),
             missing: Missing::default(),
+            opened: world::now(),
         })
     }
 
     /// How long its device has had work, so far.
     pub fn busy_nanos(&self) -> u64 {
         self.queue.busy_nanos()
+    }
+
+    /// When its counters began.
+    pub fn opened(&self) -> Instant {
+        self.opened
     }
 
     /// It changes when the leaf takes the place of the group that it was the last of.

@@ -50,7 +50,7 @@ pub const FLOORS: &[Floor] = &[
     floor("lab", Plane::Lab, &["sim"]),
     // These are tools and also subcommands of the program, so the program may use them; they look at the pool
     // through the appliance, as the fronts' users do.
-    floor("tools", Plane::Tools, &["inspect", "rescue", "workload", "trace", "bench", "lab"]),
+    floor("tools", Plane::Tools, &["inspect", "rescue", "workload", "trace", "hits", "bench", "lab"]),
     floor("program", Plane::Control, &["cli", "shell", "cenote"]),
     floor("helpers", Plane::Helpers, &["interop", "torture", "fuzz", "xtask"]),
 ];

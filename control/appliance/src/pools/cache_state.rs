@@ -1,15 +1,19 @@
 //! What the cache and the cache devices tell of themselves, in the words of the API.
 
 use crate::appliance::Appliance;
-use api::{CacheDevices, CacheState, CachedKind};
+use api::{CacheDevices, CacheState, CachedKind, DeviceWear};
 use arc::Counts;
 use pool::Pool;
+use std::sync::Arc;
+use vdev::{AuxKind, Leaf};
 
 impl Appliance {
     /// Of pools that are being opened the cache devices are not told: the answer does not wait for them.
     pub(crate) fn cache_state(&self) -> CacheState {
         let pools = self.0.pools.try_lock();
-        let devices = pools.map_or_else(Vec::new, |pools| pools.opened().filter_map(devices_of).collect());
+        let (devices, wear) = pools.map_or_else(Default::default, |pools| {
+            (pools.opened().filter_map(devices_of).collect(), pools.opened().flat_map(wear_of).collect())
+        });
         let stats = self.0.cache.stats();
         CacheState {
             uptime: world::now().since(self.0.started).as_secs(),
@@ -22,6 +26,7 @@ impl Appliance {
             ghosts: stats.ghosts,
             refused: stats.refused,
             devices,
+            wear,
         }
     }
 }
@@ -43,6 +48,23 @@ fn kind(counts: &Counts) -> CachedKind {
         evicted: counts.evicted,
         evicted_bytes: counts.evicted_bytes,
     }
+}
+
+/// What its cache and log devices were given to write.
+fn wear_of(pool: &Pool) -> Vec<DeviceWear> {
+    let of = |leaf: &Arc<Leaf>, is_log| DeviceWear {
+        pool: pool.name(),
+        device: leaf.device().to_string(),
+        is_log,
+        size: leaf.psize(),
+        seconds: world::now().since(leaf.opened()).as_secs(),
+        written_bytes: leaf.stats.snapshot().write.bytes,
+        again_bytes: pool.pipeline().second_level().served(leaf.guid()),
+    };
+    let caches = pool.tree().aux(AuxKind::Cache).into_iter().map(|cache| of(&cache.leaf, false));
+    let logs = pool.tree().tops().into_iter().filter(|top| top.is_log);
+    let logs = logs.flat_map(|log| log.leaves()).map(|leaf| of(&leaf, true));
+    caches.chain(logs).collect()
 }
 
 fn devices_of(pool: &Pool) -> Option<CacheDevices> {

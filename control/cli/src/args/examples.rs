@@ -41,7 +41,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("top", &["cenote top", "cenote top -n 5 'iscsi.ops[client]' 'io.ops[disk]'"]),
     ("waterfall", &["cenote waterfall", "cenote waterfall 'iscsi[op=write][latency>=10ms]' 5 12"]),
-    ("arc", &["cenote arc", "cenote arc 1", "cenote arc -j"]),
+    ("arc", &["cenote arc", "cenote arc 1", "cenote arc --dwpd 3", "cenote arc -j"]),
     ("changes", &["cenote changes", "cenote changes 7", "cenote changes undo 7"]),
     (
         "calc",
@@ -131,6 +131,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
             "cenote bench filesync --array 1000 --streams 8",
         ],
     ),
+    ("bench hits", &["cenote bench hits", "cenote bench hits --shapes loop,files --percent 5 -j"]),
     ("bench growth", &["cenote bench growth", "cenote bench growth --sizes 100,1000,3000,10000"]),
     (
         "bench latency",

@@ -158,6 +158,12 @@ pub enum BenchWhat {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
         words: Vec<String>,
     },
+    /// How often a block is in memory: the engine's cache beside LRU, 2Q, ARC, CAR, S3-FIFO, W-TinyLFU and Belady
+    Hits {
+        /// -j, --shapes A,B, --percent 1,5,20, --requests N, --blocks N, --seed N
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+        words: Vec<String>,
+    },
     /// What iSCSI costs, beside tgtd with the same client
     Iscsi {
         /// A directory, and --seconds S, --rounds R, --size BYTES

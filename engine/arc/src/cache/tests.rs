@@ -431,3 +431,21 @@ fn what_others_hold_of_the_memory_is_not_there_for_blocks() {
     cache.relax();
     assert_eq!((cache.stats().limit, cache.stats().beside), (1 << 20, 0));
 }
+
+/// A little metadata beside data that is wanted at random, as a volume has it: missing some of it again and again must make
+/// room for all of it, however many misses of data speak against that.
+#[test]
+fn a_little_metadata_is_not_pushed_out_by_much_data() {
+    let cache = Cache::with_shards(128 * 8352, 1);
+    let mut dice = Dice(5);
+    let mut misses = 0;
+    for step in 0..40_000 {
+        for (n, kind) in [(10_000 + dice.roll(12), Kind::Metadata), (dice.roll(160), Kind::Data)] {
+            if cache.get(&id(n), Access::Demand).is_none() {
+                cache.insert(Request { kind, ..demand(n) }, bytes(n, 0, 8192));
+                misses += u64::from(kind == Kind::Metadata && step >= 20_000);
+            }
+        }
+    }
+    assert!(misses < 400, "{misses} of 20000 uses of metadata missed");
+}
