@@ -176,7 +176,7 @@ async fn cluster(count: usize, store: u64) -> Cluster {
 /// A path that has nothing to be told.
 async fn joined(device: &Arc<Device>, number: usize) -> Path {
     let path = device.attach(nexus(&name_of(number), 1));
-    let _ = common::ask(&path, &[0; 6], &[]).await;
+    let _ = crate::common::ask(&path, &[0; 6], &[]).await;
     path
 }
 
@@ -233,7 +233,7 @@ async fn is_usable(what: &(dyn std::fmt::Debug + Sync), cluster: &Cluster) {
 #[test]
 fn of_two_nodes_that_fence_each_other_one_wins_and_the_other_is_told() {
     for store in [0, 2] {
-        common::run(async move {
+        crate::common::run(async move {
             let cluster = cluster(2, store).await;
             let [a, b] = &cluster.nodes[..] else { unreachable!() };
             let first = world::spawn(a.begin(Step::PreemptAndAbort, 1));
@@ -250,7 +250,7 @@ fn of_two_nodes_that_fence_each_other_one_wins_and_the_other_is_told() {
 /// other, stood behind it and in front of each other. A reset ended none of them.
 #[test]
 fn nodes_that_fence_each_other_behind_one_that_waits_end_and_so_does_a_reset() {
-    common::run(async {
+    crate::common::run(async {
         let cluster = cluster(4, 0).await;
         let nodes = cluster.nodes.clone();
         cluster.unit.set_delay(SLOW);
@@ -283,7 +283,7 @@ fn nodes_that_fence_each_other_behind_one_that_waits_end_and_so_does_a_reset() {
 /// their writes were still under way.
 #[test]
 fn a_reset_waits_also_for_what_was_aborted_before() {
-    common::run(async {
+    crate::common::run(async {
         let cluster = cluster(3, 0).await;
         let nodes = cluster.nodes.clone();
         cluster.unit.set_delay(SLOW);
@@ -342,7 +342,7 @@ async fn pair(one: (usize, Step), two: (usize, Step), at: (u64, u64), store: u64
 /// Only pairs of fencings of two nodes were never tried, and those are what a cluster does.
 #[test]
 fn each_pair_of_service_actions_and_functions_ends_in_every_order() {
-    common::run(async {
+    crate::common::run(async {
         for one in STEPS {
             for two in STEPS {
                 for by in [0, 1] {

@@ -20,7 +20,7 @@ struct Pages {
 impl Pages {
     async fn of(device: &Arc<Device>) -> Pages {
         let path = device.attach(nexus("host", 1));
-        let _ = common::ask(&path, &[0; 6], &[]).await;
+        let _ = crate::common::ask(&path, &[0; 6], &[]).await;
         let page = good(&path, &[0x12, 1, 0xb0, 0, 64, 0], &[]).await;
         let number = |at: usize| u32::from_be_bytes(page[at..at + 4].try_into().unwrap());
         let capacity = good(&path, &[0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0], &[]).await;
@@ -76,13 +76,13 @@ fn longest_since(pages: Pages, default: u64) -> u64 {
 /// length, 16 KiB for a volume of 16 KiB blocks. And a block of more than 1 MiB fitted no request at all.
 #[test]
 fn hosts_of_old_and_new_kernels_send_requests_of_a_mebibyte_and_of_whole_blocks() {
-    common::run(async {
+    crate::common::run(async {
         for exponent in 9..=24 {
             // A unit of each of both kinds of commands.
             for size in [1u64 << 30, 4 << 40] {
                 let block = 1u32 << exponent;
                 let unit = Arc::new(MemoryUnit::new(size, block));
-                let kept = Arc::new(common::Kept::default());
+                let kept = Arc::new(crate::common::Kept::default());
                 let device = Device::new(unit, Identity::new([0x60; 16]), Options::default(), kept, "");
                 let pages = Pages::of(&device).await;
                 assert_eq!(pages.physical, block.into(), "the physical block is the volume's");
@@ -101,7 +101,7 @@ fn hosts_of_old_and_new_kernels_send_requests_of_a_mebibyte_and_of_whole_blocks(
                 }
                 // What is announced is carried out.
                 let path = device.attach(nexus("host", 1));
-                let _ = common::ask(&path, &[0; 6], &[]).await;
+                let _ = crate::common::ask(&path, &[0; 6], &[]).await;
                 let count = (pages.maximum as u16).to_be_bytes();
                 let read = [0x28, 0, 0, 0, 0, 0, 0, count[0], count[1], 0];
                 assert_eq!(good(&path, &read, &[]).await.len() as u32, pages.maximum * 512);

@@ -2,7 +2,6 @@
 //!
 //! Pools of version 28 and without features are used, because every `zdb` of the last ten years reads them.
 
-
 use interop::harness::{Need, Trial, trial};
 use interop::{Scratch, damage, golden, zdb};
 

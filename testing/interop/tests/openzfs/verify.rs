@@ -1,6 +1,5 @@
 //! Every block of the golden pools is read and checked, of the damaged ones too; and a scrub sets those right.
 
-
 use crate::common::{open, verify};
 use interop::harness::{Need, Trial, trial};
 use interop::{Scratch, damage, golden, zdb};

@@ -1,7 +1,6 @@
 //! Volumes that OpenZFS wrote are byte-equal to what its kernel read; pools are readable whichever devices are gone; and
 //! a pool of OpenZFS that we wrote to passes OpenZFS's judge, or is opened for reading only.
 
-
 use crate::common::{digest, open, verify};
 use interop::golden::{self, Volume};
 use interop::harness::{Need, Trial, trial};
