@@ -6,10 +6,10 @@
 //!                                              └─▶ Belady, which knows what comes   ┘
 //! ```
 //!
-//! A request names a block, its kind and its size; a policy says whether the block was there, and has it afterwards unless it
-//! chose not to. All are charged alike for a block, as the engine charges: whole pages and what it takes to know the block.
-//! The first quarter of a trace warms the caches and is not counted. There is no time and no input or output in it, so a row is
-//! the same for the same seed.
+//! A request names a block, its kind and its size; a policy says whether the block was there, and has it afterwards
+//! unless it chose not to. All are charged alike for a block, as the engine charges: whole pages and what it takes to know
+//! the block. The first quarter of a trace warms the caches and is not counted. There is no time and no input or output in
+//! it, so a row is the same for the same seed.
 //!
 //! The references are written from their papers, with sizes in bytes where these count blocks. Belady evicts what is wanted
 //! again last, or does not take it in: with blocks of one size nothing can do better; with several sizes it is a mark, not a

@@ -11,8 +11,9 @@
 //!   volume    8 KiB anywhere in a volume, through the indirect blocks above
 //! ```
 //!
-//! Blocks are of 8 KiB where nothing else is said. Metadata is as the engine has it: blocks of dnodes of 16 KiB, indirect blocks
-//! of 16 KiB in memory for 128 pointers, so that a set of some thousand blocks has three levels, as a large one has with 1024.
+//! Blocks are of 8 KiB where nothing else is said. Metadata is as the engine has it: blocks of dnodes of 16 KiB, indirect
+//! blocks of 16 KiB in memory for 128 pointers, so that a set of some thousand blocks has three levels, as a large one has
+//! with 1024.
 
 use crate::Options;
 

@@ -2,7 +2,7 @@
 //! what would have to leave for it.
 //!
 //! ```text
-//!   miss ─▶ WINDOW (1 %, LRU) ─ wanted more often than the oldest on probation ─▶ PROBATION ─ used ─▶ PROTECTED (80 % of the rest)
+//!   miss ─▶ WINDOW (1 %, LRU) ─ wanted more often than the oldest there ─▶ PROBATION ─ used ─▶ PROTECTED (80 %)
 //! ```
 //!
 //! How often is counted for each block by itself, up to 15, and halved when ten times as many requests as blocks were made:
