@@ -34,13 +34,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "ZS3-4, 2014: 1 MiB requests, 70 % reads, 16 LUNs; sent as 512K halves 2.1 GB/s, whole 10.9 GB/s",
     modelled: "96 disks of 7200 rpm with arm, platter and cache, 16 Gb FC links, clients that divide requests; volumes, \
                intent log, txgs and cache are the engine's, with the logging rule of 2013 and neighbours merged up to 128K",
-    remark: "Neither the vdevs nor whether the LUNs' write cache was on are in the document. Until LUNs, txgs and dirty data \
-             were brought to one scale, small LUNs were overwritten many times in a txg, which hid the gain: 1.03x. The scale \
-             still counts: with everything 5 times smaller rather than 2.5, half as long, mirrors gave 3.67 → 13.5 GB/s. Halves \
-             cost because of what reaches the devices, 6.1 bytes rather than 2.3 for each that clients write: 2 are the log's, 2 \
-             the block's on both sides of a mirror, and the rest is not explained; it is there with the write cache on as well. \
-             The rule of 2013 is not the cause: today's gives nearly the same. The document's 2.1 GB/s would need the arm to \
-             move for every piece of a log; this engine writes those of a batch in a row.",
+    remark: "Neither the vdevs nor whether the LUNs' write cache was on are in the document. LUNs, txgs and dirty data are on one \
+             scale, and neighbours are merged up to 128K as in 2013; before both were so the gain was 1.03x, and which of the \
+             two counts more was not separated. The scale still counts: with everything 5 times smaller rather than 2.5, half as \
+             long, mirrors gave 3.67 → 13.5 GB/s. Halves cost because of what reaches the devices, 6.1 bytes rather than 2.3 \
+             for each that clients write: 2 are the log's, 2 the block's on both sides of a mirror, and the rest is not \
+             explained; halves cost with the write cache on as well. The rule of 2013 is not the cause: today's gives nearly the \
+             same. The document's 2.1 GB/s would need the arm to move for every piece of a log; this engine writes those of a \
+             batch in a row.",
     chief: 0,
     parameters: || Parameters::of(&[APPLIANCE_2014, DISK_7200]),
     run,
