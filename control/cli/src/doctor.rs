@@ -1,8 +1,9 @@
 //! `cenote doctor`: facts of this appliance and of clients, judged by the rules of `doctor`.
 //!
 //! ```text
-//!   Pools, Datasets ──▶ facts of ours ──┐
-//!   --facts FILE ──▶ Facts::parse ──────┴──▶ doctor::examine ──▶ text
+//!   Pools, Datasets ──▶ facts of ours ──────────┐
+//!   --facts FILE, --ssh HOST ──▶ Facts::parse ──┴──▶ doctor::examine ──▶ text, JSON
+//!                                                          └─ --apply: settings of ours, one by one, each asked for
 //! ```
 //!
 //! Whether a client's disk is a LUN of ours, and how large its blocks are, comes from the appliance when one
@@ -12,9 +13,10 @@
 use crate::args::doctor::File;
 use crate::expect_reply;
 use crate::session::{Failure, Outcome, Session};
-use ::doctor::{Facts, examine, raidz, render};
+use ::doctor::{Advice, Facts, Setting, examine, paragraph, raidz, render};
 use api::shares::Shares;
-use api::{Class, Dataset, DatasetKind, DatasetQuery, Pool, Reply, Request, Value, Vdev};
+use api::{Class, Dataset, DatasetKind, DatasetQuery, Pool, Reply, Request, Source, Value, Vdev};
+use serde_json::json;
 use units::pretty_size;
 
 /// Fewer operations of a device say nothing of its speed.
@@ -23,18 +25,88 @@ const OPERATIONS_MIN: u64 = 1000;
 const POINTER: u64 = 128;
 
 /// `cenote doctor`: the pools, datasets and LUNs here.
-pub fn here(session: &mut Session<'_>) -> Outcome {
+pub fn here(session: &mut Session<'_>, as_json: bool) -> Outcome {
     let facts = own(session)?;
-    session.print(&render(&examine(&facts)))
+    session.print(&shown(&examine(&facts), as_json))
 }
 
 /// `cenote doctor host --facts`: what `bytes` say of a client, beside what is known here.
-pub fn host(session: Option<&mut Session<'_>>, bytes: &[u8]) -> Outcome<String> {
+pub fn host(session: Option<&mut Session<'_>>, bytes: &[u8], as_json: bool) -> Outcome<String> {
     let mut facts = Facts::parse(bytes).map_err(Failure::Failed)?;
     if let Some(session) = session {
         facts.extend(luns(session)?);
     }
-    Ok(render(&examine(&facts)))
+    Ok(shown(&examine(&facts), as_json))
+}
+
+/// `cenote doctor --apply`: each advice that is one setting of ours is shown, asked for, and carried out; what was done and
+/// how it is taken back is printed. After each change all is judged again: one that is inherited cures what is below.
+pub fn apply(session: &mut Session<'_>, mut confirms: impl FnMut(&str) -> Outcome<bool>) -> Outcome {
+    let (mut declined, mut done) = (Vec::<Setting>::new(), 0);
+    loop {
+        let all = examine(&own(session)?);
+        let next = all.into_iter().find_map(|advice| {
+            let setting = advice.setting.clone().filter(|setting| !declined.contains(setting))?;
+            Some((advice, setting))
+        });
+        let Some((advice, setting)) = next else { break };
+        session.print(&paragraph(done + declined.len() + 1, &advice))?;
+        let Setting { dataset, property, value } = &setting;
+        if !confirms(&format!("set {property}={value} on {dataset}?"))? {
+            declined.push(setting);
+            continue;
+        }
+        let undo = way_back(session, dataset, property)?;
+        session.order(Request::DatasetSet {
+            name: dataset.clone(),
+            properties: vec![((*property).into(), (*value).into())],
+        })?;
+        session.print(&format!("done: cenote zfs set {property}={value} {dataset}\nback: {undo}\n\n"))?;
+        // It is not to be done twice, should a rule still see it.
+        declined.push(setting);
+        done += 1;
+    }
+    let left = examine(&own(session)?);
+    let by_hand = left.iter().filter(|advice| advice.setting.is_none()).count();
+    session.print(&format!(
+        "{done} settings changed, {} left as they are; {by_hand} more things to change are not settings: 'cenote doctor' has them\n",
+        declined.len() - done
+    ))
+}
+
+/// What brings back what the property is now.
+fn way_back(session: &mut Session<'_>, dataset: &str, property: &str) -> Outcome<String> {
+    let query = DatasetQuery {
+        names: vec![dataset.into()],
+        depth: Some(0),
+        properties: vec![property.into()],
+        ..DatasetQuery::default()
+    };
+    let found = expect_reply!(session.ask(Request::Datasets(query))?, Reply::Datasets(all) => all);
+    let now = found.first().and_then(|found| found.property(property));
+    Ok(match now.map(|now| (&now.source, &now.value)) {
+        Some((Source::Local, Some(Value::Text(value)))) => {
+            format!("cenote zfs set {property}={value} {dataset}")
+        }
+        _ => format!("cenote zfs inherit {property} {dataset}"),
+    })
+}
+
+fn shown(all: &[Advice], as_json: bool) -> String {
+    if !as_json {
+        return render(all);
+    }
+    let one = |advice: &Advice| {
+        let fixes = advice.fixes.iter().map(|fix| json!({ "system": fix.system.word(), "text": fix.text }));
+        let setting = advice.setting.as_ref().map(|setting| {
+            json!({ "dataset": setting.dataset, "property": setting.property, "value": setting.value })
+        });
+        json!({
+            "rule": advice.rule, "about": advice.about, "seen": advice.seen, "costs": advice.cost,
+            "fixes": fixes.collect::<Vec<_>>(), "undo": advice.undo, "setting": setting,
+        })
+    };
+    format!("{:#}\n", serde_json::Value::Array(all.iter().map(one).collect()))
 }
 
 /// `cenote doctor generate`.

@@ -22,7 +22,7 @@ pub fn run(args: Lab) -> Result<(), Failure> {
             if json { format!("{:#}\n", outcome.json(&asked)) } else { outcome.text() }
         }
         LabWhat::Run { names, all: _, seed, scale, sensitivity, json } => {
-            let wanted = Wanted { names, ask: Ask { seed, scale }, sensitivity, json };
+            let wanted = Wanted { names, ask: Ask { seed, scale, only: None }, sensitivity, json };
             command::run(&wanted, &report::complain)
                 .map_err(|e| Failure::Failed(format!("cannot run the lab: {e}")))?
         }

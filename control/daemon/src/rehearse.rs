@@ -192,7 +192,8 @@ impl Rehearsal {
     }
 
     fn clone_to(&mut self, name: String) -> Result<(), Failure> {
-        let properties = vec![("cenote:nbd".to_string(), "on".to_string())];
+        // For this process: other clients find it in no list, and at no address of the network.
+        let properties = vec![("cenote:nbd".to_string(), "socket".to_string())];
         let snapshot = self.names.snapshot.clone();
         let clone =
             Snapshots::Clone { snapshot, name: name.clone(), properties, parents: false, unmounted: true };

@@ -31,6 +31,14 @@ pub struct Fix {
     pub text: String,
 }
 
+/// A property of a dataset of ours, so that the fix can be carried out here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    pub dataset: String,
+    pub property: &'static str,
+    pub value: &'static str,
+}
+
 /// One thing to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
@@ -45,6 +53,8 @@ pub struct Advice {
     pub fixes: Vec<Fix>,
     /// How to take it back.
     pub undo: String,
+    /// The fix, where it is one setting of ours and nothing else.
+    pub setting: Option<Setting>,
 }
 
 impl Advice {
@@ -55,11 +65,16 @@ impl Advice {
         cost: impl Into<String>,
     ) -> Advice {
         let (about, seen, cost) = (plain(about), plain(&seen.into()), cost.into());
-        Advice { rule, about, seen, cost, fixes: Vec::new(), undo: String::new() }
+        Advice { rule, about, seen, cost, fixes: Vec::new(), undo: String::new(), setting: None }
     }
 
     pub(crate) fn fix(mut self, system: System, text: impl Into<String>) -> Advice {
         self.fixes.push(Fix { system, text: text.into() });
+        self
+    }
+
+    pub(crate) fn setting(mut self, dataset: &str, property: &'static str, value: &'static str) -> Advice {
+        self.setting = Some(Setting { dataset: dataset.into(), property, value });
         self
     }
 
@@ -74,21 +89,23 @@ pub fn render(all: &[Advice]) -> String {
     if all.is_empty() {
         return "nothing to change\n".into();
     }
-    let one = |(number, advice): (usize, &Advice)| {
-        let fixes = advice.fixes.iter().map(|fix| {
-            let lines = fix.text.lines().map(plain).collect::<Vec<_>>().join("\n              ");
-            format!("    {:<8}  {lines}\n", fix.system.word())
-        });
-        format!(
-            "{}. {} ({})\n    seen      {}\n    costs     {}\n{}    undo      {}\n",
-            number + 1,
-            advice.about,
-            advice.rule,
-            advice.seen,
-            advice.cost,
-            fixes.collect::<String>(),
-            plain(&advice.undo)
-        )
-    };
+    let one = |(number, advice): (usize, &Advice)| paragraph(number + 1, advice);
     all.iter().enumerate().map(one).collect::<Vec<_>>().join("\n")
+}
+
+/// One advice, with its number.
+pub fn paragraph(number: usize, advice: &Advice) -> String {
+    let fixes = advice.fixes.iter().map(|fix| {
+        let lines = fix.text.lines().map(plain).collect::<Vec<_>>().join("\n              ");
+        format!("    {:<8}  {lines}\n", fix.system.word())
+    });
+    format!(
+        "{number}. {} ({})\n    seen      {}\n    costs     {}\n{}    undo      {}\n",
+        advice.about,
+        advice.rule,
+        advice.seen,
+        advice.cost,
+        fixes.collect::<String>(),
+        plain(&advice.undo)
+    )
 }

@@ -35,9 +35,11 @@ impl Facts {
         }
         let text = String::from_utf8_lossy(bytes);
         let mut lines = text.lines().map(|line| line.trim_end_matches('\r')).enumerate();
-        if lines.next().is_none_or(|(_, first)| first != HEADER) {
+        let first = lines.next().map_or("", |(_, first)| first);
+        if first != HEADER {
             return Err(format!(
-                "these are no facts: the first line is not '{HEADER}'; 'cenote doctor host' prints the script that gathers them"
+                "these are no facts: line 1 is '{}' and not '{HEADER}'; 'cenote doctor host' prints the script that gathers them",
+                plain(first)
             ));
         }
         let mut facts = Facts::default();

@@ -82,7 +82,7 @@ fn named(name: &str) -> Result<&'static Experiment> {
     })
 }
 
-/// The first figure with one parameter at one of its ends.
+/// The chief figure with one parameter at one of its ends.
 struct Moved {
     key: &'static str,
     value: f64,
@@ -100,7 +100,8 @@ fn sensitivity(
     for doubtful in parameters.iter().filter(|parameter| parameter.is_doubtful()) {
         for value in [doubtful.low, doubtful.high].into_iter().filter(|end| *end != doubtful.value) {
             progress(&format!("{}: {} = {}", one.name, doubtful.key, show(value)));
-            let rows = (one.run)(&parameters.with(doubtful.key, value), ask)?;
+            let ask = Ask { only: Some(one.chief), ..*ask };
+            let rows = (one.run)(&parameters.with(doubtful.key, value), &ask)?;
             let row =
                 rows.into_iter().next().ok_or_else(|| Error::invalid("an experiment without figures"))?;
             all.push(Moved { key: doubtful.key, value, unit: doubtful.unit, row });
@@ -135,10 +136,11 @@ fn as_text(one: &Experiment, rows: &[Row], moved: &[Moved], ask: &Ask) -> String
         );
     }
     if !moved.is_empty() {
-        let first = &rows[0];
+        let first = &rows[one.chief.min(rows.len() - 1)];
         text += &format!(
-            "\nHow far the first figure hangs on what is not known; as it stands: {} → {} {}, {}x.\n\n\
+            "\nHow far a figure hangs on what is not known: {}, as it stands {} → {} {}, {}x.\n\n\
              | parameter | at | before | after | ratio |\n|---|---:|---:|---:|---:|\n",
+            first.case,
             show3(first.lab.before),
             show3(first.lab.after),
             first.unit,
@@ -302,7 +304,7 @@ mod tests {
     #[test]
     fn a_run_is_the_same_for_the_same_seed() {
         let run = |seed| {
-            let ask = Ask { seed, scale: 0.02 };
+            let ask = Ask { seed, scale: 0.02, only: None };
             let wanted = Wanted { names: vec!["elevator".into()], ask, sensitivity: false, json: true };
             run(&wanted, &|_| ()).unwrap()
         };

@@ -14,11 +14,13 @@ pub struct Ask {
     pub seed: u64,
     /// 1 is the experiment's own size; less runs sooner and is less exact.
     pub scale: f64,
+    /// Of the figures the one with this number alone, for a run that is repeated with other parameters.
+    pub only: Option<usize>,
 }
 
 impl Default for Ask {
     fn default() -> Ask {
-        Ask { seed: 1, scale: 1.0 }
+        Ask { seed: 1, scale: 1.0, only: None }
     }
 }
 
@@ -27,7 +29,17 @@ impl Ask {
     pub fn scaled(&self, count: f64, least: u64) -> u64 {
         ((count * self.scale).round() as u64).max(least)
     }
+
+    /// The figures that are wanted, each from a run of its own.
+    pub fn rows(&self, cases: Vec<Case<'_>>) -> Result<Vec<Row>> {
+        let wanted = |number: usize| self.only.is_none_or(|only| only == number);
+        let all = cases.into_iter().enumerate();
+        all.filter(|(number, _)| wanted(*number)).map(|(_, case)| case()).collect()
+    }
 }
+
+/// What makes one figure.
+pub type Case<'a> = Box<dyn FnOnce() -> Result<Row> + 'a>;
 
 /// One experiment. See the module.
 #[derive(Clone, Copy)]
@@ -39,6 +51,8 @@ pub struct Experiment {
     pub modelled: &'static str,
     /// What an honest reader must know of the result.
     pub remark: &'static str,
+    /// The number of the figure whose ratio is shown against each doubtful parameter.
+    pub chief: usize,
     pub parameters: fn() -> Parameters,
     pub run: fn(&Parameters, &Ask) -> Result<Vec<Row>>,
 }

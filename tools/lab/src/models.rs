@@ -142,13 +142,22 @@ pub const ARRAY_2530: &[Parameter] = &[
 ];
 
 /// The host of the same measurement.
-pub const HOST_2008: &[Parameter] = &[within(
-    "host-per-file",
-    (0.1, 0.15, 0.2),
-    "ms",
-    Assumed,
-    "create, open, write, close, unlink on a processor of 2008; this engine takes .075",
-)];
+pub const HOST_2008: &[Parameter] = &[
+    within(
+        "host-per-file",
+        (0.1, 0.15, 0.2),
+        "ms",
+        Assumed,
+        "create, open, write, close, unlink on a processor of 2008; this engine takes .075",
+    ),
+    within(
+        "host-processors",
+        (2.0, 4.0, 16.0),
+        "",
+        Assumed,
+        "of a server of 2008; added after the first run, in which streams beyond count had a processor each",
+    ),
+];
 
 /// A SATA solid-state disk of about 2012.
 pub const SSD_SATA: &[Parameter] = &[
@@ -202,6 +211,27 @@ pub const APPLIANCE_2014: &[Parameter] = &[
         "",
         Published,
         "illumos zvol_log_write of 2013: only whole aligned blocks by pointer",
+    ),
+    within(
+        "aggregation-2013",
+        (131_072.0, 131_072.0, 1_048_576.0),
+        "B",
+        Published,
+        "illumos of 2013: zfs_vdev_aggregation_limit = SPA_MAXBLOCKSIZE; the appliance's may have grown with its blocks; set after the first runs",
+    ),
+    within(
+        "txg",
+        (2.0, 5.0, 10.0),
+        "s",
+        Published,
+        "illumos of 2013: zfs_txg_timeout; used since the LUNs of the model are smaller than those of the document",
+    ),
+    within(
+        "shrunk",
+        (2.5, 2.5, 5.0),
+        "",
+        Assumed,
+        "how many times smaller LUNs and txgs are, in time and size, so that as large a part of a LUN is written again in a txg",
     ),
     within(
         "dirty-max",

@@ -1,7 +1,7 @@
 //! A trace of a user's own clients, replayed on modelled hardware: as things are, and with a change.
 //!
 //! ```text
-//!   trace ─▶ plan: volumes, what of them is touched ─┬─ settings at present ─▶ pool, filled ─▶ play ─▶ figures
+//!   trace ─▶ plan: volumes, files, what is touched  ─┬─ settings at present ─▶ pool, filled ─▶ play ─▶ figures
 //!            settings: the trace's, and those given ─┴─ with the change      ─▶ pool, filled ─▶ play ─▶ figures
 //! ```
 //!
@@ -17,11 +17,11 @@ mod settings;
 mod stage;
 
 use crate::rig::{Rig, device_work, in_lab};
-use plan::Plan;
+use plan::{Dataset, Plan};
 use pool::{Content, Pool};
 use serde_json::{Value, json};
-use settings::Setup;
-use stage::{Payload, Volumes};
+use settings::{Devices, Setup};
+use stage::{Datasets, Opened, Payload, write_file};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trace::figures::{Figures, table};
@@ -29,6 +29,7 @@ use trace::play::{Pace, play};
 use trace::read::Contents;
 use trace::summary::most_at_once;
 use units::{Error, Result, pretty_size};
+use zpl::{FileKind, NewFile, NodeId};
 
 pub use settings::KEYS;
 
@@ -57,7 +58,7 @@ pub struct Outcome {
 /// Replays the trace with the settings at present and, if there is a change, with it. Not to be called from within a world.
 ///
 /// # Errors
-/// A setting that is none; a trace of what is no volume, or that touches more than a lab has room for.
+/// A setting that is none; a trace that touches more than a lab has room for.
 pub fn run(trace: &Contents, asked: &Asked, progress: &dyn Fn(&str)) -> Result<Outcome> {
     let present = Setup::of(trace, &asked.present)?;
     let changed = present.with(&asked.change)?;
@@ -116,58 +117,94 @@ fn one(
     pace: Pace,
     warm: bool,
 ) -> Result<Figures> {
-    let (groups, devices) = setup.devices(plan.touched);
+    let Devices { groups, logs, devices } = setup.devices(plan.touched);
     in_lab(seed, &devices, async move {
-        let mut rig = Rig::new(setup.vdev_layout(), groups, setup.cache);
-        rig.ashift = setup.ashift;
+        let rig = Rig { ashift: setup.ashift, logs, ..Rig::new(setup.vdev_layout(), groups, setup.cache) };
         let pool = rig.create_empty().await?;
         let payload = Payload::new(setup.ratio);
-        for (number, volume) in plan.volumes.iter().enumerate() {
-            let block = setup.block_of(volume);
-            let content = Content::Volume { size: volume.size.next_multiple_of(block), block_size: block };
-            let props = setup.properties_of(volume);
+        let mut made = Vec::new();
+        for (number, dataset) in plan.datasets.iter().enumerate() {
+            let name = name_of(number);
+            let props = setup.properties_of(dataset);
             let props: Vec<(&str, &str)> = props.iter().map(|(name, value)| (&**name, &**value)).collect();
-            rig.add(&pool, &dataset(number), content, &props).await?;
-            fill(&pool, number, volume, &payload).await?;
+            rig.add(&pool, &name, content(dataset, setup.block_of(dataset)), &props).await?;
+            made.push(fill(&pool, &name, dataset, &payload).await?);
         }
         pool.sync().await?;
         let pool = if warm { pool } else { rig.again(pool).await? };
-        let mut volumes = Vec::new();
-        for number in 0..plan.volumes.len() {
-            volumes.push(pool.open_volume(&dataset(number)).await?);
+        let mut opened = Vec::new();
+        for (number, (dataset, files)) in plan.datasets.iter().zip(made).enumerate() {
+            opened.push(open(&pool, &name_of(number), dataset, files).await?);
         }
         let before = device_work(&pool);
-        let stage = Arc::new(Volumes::new(volumes, plan.places.clone(), payload));
+        let stage = Arc::new(Datasets::new(opened, plan.places.clone(), payload));
         let played = play(requests, stage, pace, Arc::default()).await;
         pool.sync().await?;
         let devices = device_work(&pool).since(&before);
         if played.requests() == 0 {
-            let why =
-                played.failure.unwrap_or_else(|| "none is a read, write, flush or trim of a volume".into());
+            let why = played.failure.unwrap_or_else(|| {
+                "none is a read, write, flush or trim of a volume, or a read, write or fsync of a file".into()
+            });
             return Err(Error::invalid(format!("no request of the trace could be made: {why}")));
         }
         Ok(Figures { name, played, devices })
     })
 }
 
-fn dataset(number: usize) -> String {
-    format!("lab/volume{number}")
+fn name_of(number: usize) -> String {
+    format!("lab/dataset{number}")
+}
+
+fn content(dataset: &Dataset, block: u64) -> Content {
+    match dataset.is_volume {
+        true => {
+            let size: u64 = dataset.parts.iter().map(|part| part.size).sum();
+            Content::Volume { size: size.next_multiple_of(block), block_size: block }
+        }
+        false => Content::FileSystem(Default::default()),
+    }
 }
 
 /// How much is written at once.
 const PIECE: u64 = 1 << 20;
 
-async fn fill(pool: &Pool, number: usize, volume: &plan::Volume, payload: &Payload) -> Result<()> {
-    let opened = pool.open_volume(&dataset(number)).await?;
-    for (from, to) in &volume.touched {
-        let (mut at, to) = (*from, (*to).min(opened.size()));
-        while at < to {
-            let len = PIECE.min(to - at);
-            opened.write(at, payload.bytes(len)).await?;
-            at += len;
+/// Writes what is touched; answers the files, in the order of the plan.
+async fn fill(pool: &Pool, name: &str, dataset: &Dataset, payload: &Payload) -> Result<Vec<NodeId>> {
+    if dataset.is_volume {
+        let opened = pool.open_volume(name).await?;
+        for (from, to) in dataset.parts.iter().flat_map(|part| &part.touched) {
+            let (mut at, to) = (*from, (*to).min(opened.size()));
+            while at < to {
+                let len = PIECE.min(to - at);
+                opened.write(at, payload.bytes(len)).await?;
+                at += len;
+            }
         }
+        return Ok(Vec::new());
     }
-    Ok(())
+    let root = pool.open_file_system_for_writing(name).await?.root().await?;
+    let mut files = Vec::new();
+    for part in &dataset.parts {
+        let new = NewFile::new(FileKind::Regular, 0o644);
+        let file = root.create(format!("file-{}", part.object).as_bytes(), &new).await?;
+        for (from, to) in &part.touched {
+            write_file(&file, *from, to - from, payload, false).await?;
+        }
+        files.push(file.id());
+    }
+    Ok(files)
+}
+
+async fn open(pool: &Pool, name: &str, dataset: &Dataset, files: Vec<NodeId>) -> Result<Opened> {
+    if dataset.is_volume {
+        return Ok(Opened::Volume(pool.open_volume(name).await?));
+    }
+    let fs = pool.open_file_system_for_writing(name).await?;
+    let mut by_object = BTreeMap::new();
+    for (part, id) in dataset.parts.iter().zip(files) {
+        by_object.insert(part.object, fs.node(id).await?);
+    }
+    Ok(Opened::Files(by_object))
 }
 
 /// The volumes that stand for the datasets of a trace, by name.

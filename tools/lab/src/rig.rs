@@ -5,6 +5,7 @@
 //! ```
 
 use dsl::props::{PropName, Types, Value, When, parse_setting};
+use ondisk::feature::Feature;
 use pool::{Content, CreateOptions, Host, OpenOptions, Pool};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,11 +39,15 @@ pub struct Rig {
     /// Bytes of the cache.
     pub cache: u64,
     pub tunables: Arc<Tunables>,
+    /// Features that the pool does not have, of those that new pools do.
+    pub without: &'static [Feature],
+    /// Devices for the intent log alone, each group a mirror.
+    pub logs: Vec<Vec<PathBuf>>,
 }
 
 impl Rig {
     pub fn new(layout: Layout, groups: Vec<Vec<PathBuf>>, cache: u64) -> Rig {
-        Rig { layout, groups, ashift: 12, cache, tunables: Tunables::new() }
+        Rig { layout, groups, ashift: 12, cache, tunables: Tunables::new(), without: &[], logs: Vec::new() }
     }
 
     pub fn set(&self, tunable: Tunable, value: u64) -> Result<()> {
@@ -58,16 +63,21 @@ impl Rig {
 
     /// A new pool.
     pub async fn create_empty(&self) -> Result<Pool> {
-        let group = |paths: &Vec<PathBuf>| {
+        let group = |paths: &Vec<PathBuf>, layout, bias| {
             let leaves = paths.iter().map(|path| NewLeaf::look_at(path)).collect::<Result<_>>()?;
-            Ok(Group { layout: self.layout, bias: Bias::Normal, leaves })
+            Ok::<_, Error>(Group { layout, bias, leaves })
         };
+        let data = self.groups.iter().map(|paths| group(paths, self.layout, Bias::Normal));
+        let logs = self.logs.iter().map(|paths| {
+            let layout = if paths.len() > 1 { Layout::Mirror } else { Layout::Stripe };
+            group(paths, layout, Bias::Log)
+        });
         let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY);
         pool::create(CreateOptions {
             name: POOL.into(),
-            groups: self.groups.iter().map(group).collect::<Result<_>>()?,
+            groups: data.chain(logs).collect::<Result<_>>()?,
             ashift: self.ashift,
-            features: features.into_iter().flatten().collect(),
+            features: features.into_iter().flatten().filter(|one| !self.without.contains(one)).collect(),
             root_props: Vec::new(),
             pool_props: Vec::new(),
             compatibility: None,
@@ -94,7 +104,7 @@ impl Rig {
     pub async fn again_as(&self, pool: Pool, read_only: bool) -> Result<Pool> {
         pool.export().await?;
         drop(pool);
-        let devices = self.groups.iter().flatten().map(Device::whole).collect();
+        let devices = self.groups.iter().chain(&self.logs).flatten().map(Device::whole).collect();
         let found = pool::scan(devices).await;
         let candidate = found.first().ok_or_else(|| Error::corrupt("the pool of the lab is gone"))?;
         let options = OpenOptions {

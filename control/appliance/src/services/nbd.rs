@@ -84,7 +84,9 @@ impl Exported {
         };
         let (offers, through) = (self.appliance.offers(), self.appliance.through(door.as_ref()));
         let all = self.appliance.all_volumes().await?.into_iter();
-        Ok(all.filter(|(v, facts)| offers.has(through, &v.name, facts)).map(|(v, _)| v.name).collect())
+        let is_listed =
+            |(v, facts): &(NbdExport, Facts)| !facts.is_socket_alone && offers.has(through, &v.name, facts);
+        Ok(all.filter(is_listed).map(|(v, _)| v.name).collect())
     }
 
     /// The dataset that an export name means; the empty name is the only volume there is.

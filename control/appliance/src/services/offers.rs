@@ -9,16 +9,18 @@
 //!   half a copy                        -                      -                   -
 //!   cenote:nbd=off                     -                      -                   -
 //!   --export (if there is any)    these, alone           these, alone        these, alone
+//!   cenote:nbd=socket             by its name                -                   -
 //!   cenote:nbd=on                    offered                offered         the first volume
 //!   masked, or offline                 -                      -                   -
 //!   others                           offered                offered         the first volume
 //! ```
 //!
 //! Masked is a volume whose target group or initiator groups are not `default`, or that a target of its group wants CHAP
-//! for. A snapshot is offered where its volume is. The table is [`Offers::has`], and pure.
+//! for. A snapshot is offered where its volume is. What is offered by its name is in no list: the clones of a rehearsal are
+//! for the process that made them. The table is [`Offers::has`], and pure.
 
 use crate::san::Network;
-use crate::shares::masks::{self, AUTO, NBD};
+use crate::shares::masks::{self, AUTO, NBD, SOCKET};
 use api::NbdExport;
 use api::san::{Auth, Members};
 use dsl::Stats;
@@ -49,6 +51,8 @@ pub(crate) enum Through {
 pub(crate) struct Facts {
     /// By its property; what is neither `on` nor `auto` is no.
     pub said: Option<bool>,
+    /// To a client at the socket that knows its name, and to no other.
+    pub is_socket_alone: bool,
     pub masked: bool,
     /// It is being made, and will take the place of another.
     pub is_half_copy: bool,
@@ -57,13 +61,14 @@ pub(crate) struct Facts {
 impl Facts {
     pub async fn of(stats: &Stats<'_>, dataset: &str, network: &Network) -> Result<Facts> {
         let own = stats.get(&PropName::User(crate::datasets::migration::COPY_OF.into())).await?;
-        let said = match stats.get(&PropName::User(NBD.into())).await? {
-            Some((Value::Text(word), _)) if word == AUTO => None,
-            Some((Value::Text(word), _)) => Some(word == "on"),
+        let word = match stats.get(&PropName::User(NBD.into())).await? {
+            Some((Value::Text(word), _)) if word != AUTO => Some(word),
             _ => None,
         };
+        let is_socket_alone = word.as_deref() == Some(SOCKET);
         Ok(Facts {
-            said,
+            said: word.map(|word| word == "on" || is_socket_alone),
+            is_socket_alone,
             masked: is_masked(stats, dataset, network).await?,
             is_half_copy: matches!(own, Some((_, Source::Local))),
         })
@@ -91,6 +96,9 @@ impl Offers {
         if !self.named.is_empty() {
             return self.named.iter().any(|name| disk::is_below(dataset, name));
         }
+        if facts.is_socket_alone {
+            return through == Through::Socket;
+        }
         let is_open = facts.said == Some(true) || !facts.masked;
         is_open && (through != Through::Unasked || self.first.as_deref() == Some(dataset))
     }
@@ -109,7 +117,7 @@ mod tests {
     use super::*;
 
     fn facts(said: Option<bool>, masked: bool) -> Facts {
-        Facts { said, masked, is_half_copy: false }
+        Facts { said, masked, ..Facts::default() }
     }
 
     /// Every volume was offered to every process of the machine, LUNs of other initiators among them.
@@ -126,6 +134,8 @@ mod tests {
             (&usual, "tank/vol1", masked, [false, false, false]),
             (&usual, "tank/v", facts(Some(true), true), [true, true, false]),
             (&usual, "tank/vol1", facts(Some(false), false), [false, false, false]),
+            (&usual, "tank/vol1", Facts { is_socket_alone: true, ..masked }, [true, false, false]),
+            (&named, "tank/vol1", Facts { is_socket_alone: true, ..plain }, [false, false, false]),
             (&named, "tank/a", masked, [true, true, true]),
             (&named, "tank/a/b", plain, [true, true, true]),
             (&named, "tank/a", facts(Some(false), true), [false, false, false]),

@@ -18,8 +18,10 @@ use dsl::{Dsl, Stats};
 use ondisk::ObjsetType;
 use units::{Error, Kind, Result};
 
-/// What an administrator says of a volume, or of a project: `on`, `off`, or as the table has it.
+/// What an administrator says of a volume, or of a project: `on`, `off`, `socket`, or as the table has it.
 pub(crate) const NBD: &str = "cenote:nbd";
+/// The value for clients at the daemon's own socket that know the name.
+pub(crate) const SOCKET: &str = "socket";
 /// The value that says nothing.
 pub(crate) const AUTO: &str = "auto";
 

@@ -4,9 +4,19 @@ use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Doctor {
     #[command(subcommand)]
     pub what: Option<What>,
+    /// Carry out what is one setting of a dataset here: each is shown and asked for, and how it is taken back is printed
+    #[arg(long)]
+    pub apply: bool,
+    /// Carry out all of them without asking
+    #[arg(short, long, requires = "apply")]
+    pub yes: bool,
+    /// As JSON
+    #[arg(short, long, conflicts_with = "apply")]
+    pub json: bool,
 }
 
 #[derive(Clone, Debug, Subcommand)]
@@ -20,6 +30,15 @@ pub enum What {
         /// What the script printed on the client; - is the standard input
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         facts: Option<PathBuf>,
+        /// Run the script on this client, and judge what it prints
+        #[arg(long, value_name = "HOST", conflicts_with = "facts")]
+        ssh: Option<String>,
+        /// How the client is reached; the host and '/bin/sh -s' are added, and the script is its input
+        #[arg(long, value_name = "COMMAND", default_value = "ssh", requires = "ssh")]
+        ssh_command: String,
+        /// As JSON
+        #[arg(short, long)]
+        json: bool,
     },
     /// Show what each block size would cost a share, on the vdevs of its pool
     Blocksize {

@@ -61,8 +61,15 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
         &["cenote inspect block -d /disks tank/vol1 1", "cenote inspect block -d /disks mos:tank 0x20 1:0"],
     ),
     ("inspect verify", &["cenote inspect verify -d /disks tank"]),
-    ("doctor", &["cenote doctor"]),
-    ("doctor host", &["cenote doctor host", "cenote doctor host --facts facts.txt"]),
+    ("doctor", &["cenote doctor", "cenote doctor --apply"]),
+    (
+        "doctor host",
+        &[
+            "cenote doctor host",
+            "cenote doctor host --facts facts.txt",
+            "cenote doctor host --ssh root@client",
+        ],
+    ),
     ("doctor blocksize", &["cenote doctor blocksize tank/mysql/innodb-data"]),
     ("doctor generate udev", &["cenote doctor generate udev --block 1M"]),
     ("doctor generate multipath", &["cenote doctor generate multipath --vendor SUN"]),

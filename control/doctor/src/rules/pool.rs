@@ -164,6 +164,7 @@ pub fn sync_disabled(facts: &Facts) -> Vec<Advice> {
         Advice::new("sync-disabled", name, "sync=disabled", cost)
             .fix(Cenote, format!("cenote zfs set sync=standard {name}; what makes that fast is a log device: zpool add POOL log DEVICE"))
             .undo(format!("cenote zfs set sync=disabled {name}"))
+            .setting(name, "sync", "standard")
     })
     .collect()
 }
@@ -208,6 +209,7 @@ pub fn checksum_off(facts: &Facts) -> Vec<Advice> {
         Advice::new("checksum-off", name, "checksum=off", cost)
             .fix(Cenote, format!("cenote zfs set checksum=on {name} (for what is written from now on)"))
             .undo(format!("cenote zfs set checksum=off {name}"))
+            .setting(name, "checksum", "on")
     })
     .collect()
 }

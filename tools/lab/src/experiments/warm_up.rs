@@ -8,7 +8,7 @@
 //! Rates, disks and readers are those of the real machine; what is made smaller are memory and data, as far as a pass of the
 //! feed stays a part of memory. So the run shows the rate that is reached, and the time follows from the real size.
 
-use crate::experiment::{Ask, Better, Experiment, Pair, Row, Said};
+use crate::experiment::{Ask, Better, Case, Experiment, Pair, Row, Said};
 use crate::hardware::drive::Drive;
 use crate::hardware::flash::Flash;
 use crate::models::{DISK_7200, SSD_SATA, WARM_UP};
@@ -29,7 +29,9 @@ pub const EXPERIMENT: Experiment = Experiment {
     modelled: "140 disks of 7200 rpm in mirrors, a cache device of flash, readers at random; cache, feed and the cache \
                device's ring are the engine's",
     remark: "The document gives rates and no times: 700 GB take 23 hours at 8 MiB/s and 1.2 at 166 MB/s. A feed is no faster \
-             than memory is turned over: with 20 readers the disks are the bound, long before 166 MB/s.",
+             than memory is turned over: with 20 readers the disks are the bound, long before 166 MB/s. Streams that are read \
+             in order are read ahead, and what was read ahead does not go to cache devices unless l2arc_noprefetch is 0.",
+    chief: 0,
     parameters: || Parameters::of(&[WARM_UP, DISK_7200, SSD_SATA]),
     run,
 };
@@ -46,35 +48,56 @@ struct Feed {
     rate: f64,
     headroom: u64,
     again: bool,
+    /// What was read ahead is left out.
+    no_prefetch: bool,
+}
+
+/// What reads: so many at random, or in order.
+#[derive(Clone, Copy)]
+enum Readers {
+    Random(u64),
+    Streams(u64),
 }
 
 fn run(parameters: &Parameters, ask: &Ask) -> Result<Vec<Row>> {
     let headroom = parameters.count("headroom-then");
-    let feed = |rate| Feed { rate, headroom, again: false };
+    let feed = |rate| Feed { rate, headroom, again: false, no_prefetch: true };
     let then = feed(parameters.get("feed-then") * 1048576.0);
     let advised = feed(parameters.get("feed-advised") * 1e6);
-    let today = Feed { rate: 33_554_432.0, headroom: 8, again: true };
+    let today = Feed { rate: 33_554_432.0, headroom: 8, again: true, no_prefetch: true };
+    let ahead = Feed { no_prefetch: false, ..advised };
     let (few, many) = (parameters.count("readers"), 2000);
-    let [slow, fast] = [one(parameters, ask, then, few)?, one(parameters, ask, advised, few)?];
-    let slow_many = one(parameters, ask, then, many)?;
-    let [fast_many, today_many] = [one(parameters, ask, advised, many)?, one(parameters, ask, today, many)?];
-    let row = |case: String, before, after, said| Row {
-        case,
-        unit: "MB/s",
-        better: Better::More,
-        lab: Pair { before, after },
-        said,
+    let case = |case: String, before: Feed, after: Feed, readers, said| -> Case<'_> {
+        Box::new(move || {
+            let rate = |feed| one(parameters, ask, feed, readers);
+            let lab = Pair { before: rate(before)?, after: rate(after)? };
+            Ok(Row { case, unit: "MB/s", better: Better::More, lab, said })
+        })
     };
     let document = Said::Both(Pair { before: then.rate / 1e6, after: advised.rate / 1e6 });
-    Ok(vec![
-        row(format!("8 MiB/s, 166 MB/s; {many} readers"), slow_many, fast_many, document),
-        row(format!("8 MiB/s, 166 MB/s; {few} readers"), slow, fast, document),
-        row(format!("8 MiB/s, today's defaults; {many} readers"), slow_many, today_many, Said::Nothing),
+    let (at_random, in_order) = (Readers::Random, Readers::Streams);
+    ask.rows(vec![
+        case(format!("8 MiB/s, 166 MB/s; {many} readers"), then, advised, at_random(many), document),
+        case(format!("8 MiB/s, 166 MB/s; {few} readers"), then, advised, at_random(few), document),
+        case(
+            format!("8 MiB/s, today's defaults; {many} readers"),
+            then,
+            today,
+            at_random(many),
+            Said::Nothing,
+        ),
+        case(
+            format!("{few} streams in order, 166 MB/s; l2arc_noprefetch 1, 0"),
+            advised,
+            ahead,
+            in_order(few),
+            Said::Nothing,
+        ),
     ])
 }
 
 /// MB/s that reach the cache device.
-fn one(parameters: &Parameters, ask: &Ask, feed: Feed, readers: u64) -> Result<f64> {
+fn one(parameters: &Parameters, ask: &Ask, feed: Feed, readers: Readers) -> Result<f64> {
     let record = parameters.count("record") << 10;
     let set = (SET as f64 * ask.scale) as u64 / record * record;
     let memory = (MEMORY as f64 * ask.scale) as u64;
@@ -96,20 +119,28 @@ fn one(parameters: &Parameters, ask: &Ask, feed: Feed, readers: u64) -> Result<f
         rig.set(Tunable::L2WriteBoost, 0)?;
         rig.set(Tunable::L2Headroom, feed.headroom)?;
         rig.set(Tunable::L2FeedAgain, feed.again.into())?;
+        rig.set(Tunable::L2NoPrefetch, feed.no_prefetch.into())?;
         rig.set(Tunable::L2RebuildMinSize, u64::MAX)?;
         let content = Content::Volume { size: set, block_size: record };
         let pool = rig.create(content, &[("compression", "off")]).await?;
         fill(&pool, set, record).await?;
         pool.add_side_devices(AuxKind::Cache, &[NewLeaf::look_at(cache_path)?]).await?;
         let volume = pool.open_volume(DATASET).await?;
-        for _ in 0..readers {
+        let blocks = set / record;
+        let (count, in_order) = match readers {
+            Readers::Random(count) => (count, false),
+            Readers::Streams(count) => (count, true),
+        };
+        for number in 0..count {
             let volume = volume.clone();
             drop(world::spawn(async move {
+                let mut next = number * (blocks / count);
                 loop {
-                    let at = world::random_u64() % (set / record) * record;
-                    if volume.read(at, record).await.is_err() {
+                    let block = if in_order { next } else { world::random_u64() } % blocks;
+                    if volume.read(block * record, record).await.is_err() {
                         return;
                     }
+                    next = block + 1;
                 }
             }));
         }

@@ -78,13 +78,7 @@ impl Array {
 
     /// Of all disks together.
     pub fn work(&self) -> Work {
-        self.0.spindles.iter().map(|disk| disk.work()).fold(Work::default(), |sum, one| Work {
-            reads: sum.reads + one.reads,
-            writes: sum.writes + one.writes,
-            bytes: sum.bytes + one.bytes,
-            positioning: sum.positioning + one.positioning,
-            transferring: sum.transferring + one.transferring,
-        })
+        self.0.spindles.iter().map(|disk| disk.work()).fold(Work::default(), Work::and)
     }
 }
 

@@ -38,6 +38,31 @@ pub struct Work {
     pub transferring: f64,
 }
 
+impl Work {
+    #[must_use]
+    pub fn and(self, other: Work) -> Work {
+        Work {
+            reads: self.reads + other.reads,
+            writes: self.writes + other.writes,
+            bytes: self.bytes + other.bytes,
+            positioning: self.positioning + other.positioning,
+            transferring: self.transferring + other.transferring,
+        }
+    }
+
+    /// What has been done since `before`.
+    #[must_use]
+    pub fn since(self, before: Work) -> Work {
+        Work {
+            reads: self.reads - before.reads,
+            writes: self.writes - before.writes,
+            bytes: self.bytes - before.bytes,
+            positioning: self.positioning - before.positioning,
+            transferring: self.transferring - before.transferring,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct Spindle {
     mechanics: Mechanics,

@@ -1,4 +1,4 @@
-//! Which volumes a trace needs, and which parts of them must be there before.
+//! Which volumes and files a trace needs, and which parts of them must be there before.
 
 use super::ByName;
 use super::settings::Setup;
@@ -11,23 +11,37 @@ use units::{Error, Result, pretty_size};
 const TOUCHED_MAX: u64 = 16 << 30;
 /// What does not compress is kept in memory as it is.
 const TOUCHED_REAL_MAX: u64 = 2 << 30;
+/// So many files a lab makes.
+const FILES_MAX: usize = 100_000;
 /// Beginning and end of what is there lie on whole blocks, however large they are in either column.
 const UNIT: u64 = 128 << 10;
 
+/// A volume, or a file system with the files that the trace reads and writes.
 #[derive(Clone, Debug)]
-pub struct Volume {
+pub struct Dataset {
     /// By which settings are looked up.
     pub name: String,
+    pub is_volume: bool,
+    /// Of a volume its only part, the object 0.
+    pub parts: Vec<Part>,
+}
+
+/// Something with offsets.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Its number in the trace.
+    pub object: u64,
+    /// Of a file: as far as the trace goes.
     pub size: u64,
     pub touched: Vec<(u64, u64)>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Plan {
-    pub volumes: Vec<Volume>,
-    /// Of each place of the trace its volume; `None` of one that no request is for.
+    pub datasets: Vec<Dataset>,
+    /// Of each place of the trace its dataset; `None` of one that no request is for.
     pub places: Vec<Option<usize>>,
-    /// Bytes, of all volumes.
+    /// Bytes, of all datasets.
     pub touched: u64,
     /// Nanoseconds.
     pub length: u64,
@@ -35,10 +49,16 @@ pub struct Plan {
     pub remarks: Vec<String>,
 }
 
+#[derive(Default)]
+struct Reach {
+    end: u64,
+    touched: BTreeMap<u64, u64>,
+}
+
 impl Plan {
     pub fn of(trace: &Contents, setups: &[&Setup]) -> Result<Plan> {
         let mut by_name = ByName::new();
-        let (mut names, mut places) = (Vec::new(), Vec::new());
+        let (mut datasets, mut places) = (Vec::<Dataset>::new(), Vec::new());
         let is_used: Vec<bool> = {
             let mut used = vec![false; trace.places.len()];
             trace.requests.iter().for_each(|request| used[request.place as usize] = true);
@@ -49,45 +69,53 @@ impl Plan {
                 places.push(None);
                 continue;
             }
-            if place.present.as_ref().is_some_and(|present| !present.is_volume)
-                || trace.header.statistic.starts_with("fs.")
-            {
-                let why =
-                    format!("'{}' is a file system: volumes are replayed, over NBD and iSCSI", place.name());
-                return Err(Error::unsupported(why));
-            }
             let next = by_name.len();
             let number = *by_name.entry(place.name().to_string()).or_insert(next);
             if number == next {
-                names.push(place.name().to_string());
+                let name = place.name().to_string();
+                let is_volume = setups[0].is_volume(&name);
+                datasets.push(Dataset { name, is_volume, parts: Vec::new() });
             }
             places.push(Some(number));
         }
-        let unit = setups
-            .iter()
-            .flat_map(|setup| names.iter().map(|name| setup.block_of_name(name)))
-            .fold(UNIT, u64::max);
-        let mut touched: Vec<BTreeMap<u64, u64>> = vec![BTreeMap::new(); names.len()];
-        let mut ends = vec![0u64; names.len()];
+        let blocks =
+            |dataset: &Dataset| setups.iter().map(|setup| setup.block_of(dataset)).collect::<Vec<_>>();
+        let unit = datasets.iter().flat_map(blocks).fold(UNIT, u64::max);
+        let mut reached: BTreeMap<(usize, u64), Reach> = BTreeMap::new();
         for request in &trace.requests {
             let Some(number) = places[request.place as usize] else { continue };
             if !matches!(request.op, Op::Read | Op::Write | Op::Prefetch) || request.bytes == 0 {
                 continue;
             }
-            ends[number] = ends[number].max(request.end());
-            add(&mut touched[number], request.offset / unit * unit, request.end().next_multiple_of(unit));
+            let object = if datasets[number].is_volume { 0 } else { request.object };
+            let reach = reached.entry((number, object)).or_default();
+            reach.end = reach.end.max(request.end());
+            let (from, to) = (request.offset / unit * unit, request.end().next_multiple_of(unit));
+            add(&mut reach.touched, from, to);
         }
-        let volumes: Vec<Volume> = names
-            .into_iter()
-            .zip(ends)
-            .zip(touched)
-            .map(|((name, end), touched)| {
-                let size = setups[0].size_of_name(&name).unwrap_or(0).max(end).max(unit);
-                let size = size.next_multiple_of(unit);
-                Volume { name, size, touched: touched.into_iter().collect() }
-            })
-            .collect();
-        let sum: u64 = volumes.iter().flat_map(|volume| &volume.touched).map(|(from, to)| to - from).sum();
+        if reached.len() > FILES_MAX {
+            let why = format!(
+                "the trace reads and writes {} files, and a lab makes {FILES_MAX}: record for a shorter time",
+                reached.len()
+            );
+            return Err(Error::invalid(why));
+        }
+        for ((number, object), Reach { end, touched }) in reached {
+            let dataset = &mut datasets[number];
+            let size = match dataset.is_volume {
+                true => setups[0].size_of_name(&dataset.name).unwrap_or(0).max(end).next_multiple_of(unit),
+                false => end,
+            };
+            let touched = touched.into_iter().map(|(from, to)| (from, to.min(size))).collect();
+            dataset.parts.push(Part { object, size, touched });
+        }
+        // A volume that is only flushed is there as well.
+        for dataset in datasets.iter_mut().filter(|dataset| dataset.is_volume && dataset.parts.is_empty()) {
+            let size = setups[0].size_of_name(&dataset.name).unwrap_or(0).max(unit).next_multiple_of(unit);
+            dataset.parts.push(Part { object: 0, size, touched: Vec::new() });
+        }
+        let parts = datasets.iter().flat_map(|dataset| &dataset.parts);
+        let sum: u64 = parts.flat_map(|part| &part.touched).map(|(from, to)| to - from).sum();
         let is_real = setups.iter().any(|setup| setup.ratio.is_some());
         let most = if is_real { TOUCHED_REAL_MAX } else { TOUCHED_MAX };
         if sum > most {
@@ -100,11 +128,12 @@ impl Plan {
         }
         let last = trace.requests.iter().map(|r| r.at.saturating_add(r.latency)).max().unwrap_or(0);
         let length = trace.end.map_or(last, |end| end.length);
-        Ok(Plan { volumes, places, touched: sum, length, remarks: remarks(trace) })
+        let remarks = remarks(trace, setups, &datasets);
+        Ok(Plan { datasets, places, touched: sum, length, remarks })
     }
 }
 
-fn remarks(trace: &Contents) -> Vec<String> {
+fn remarks(trace: &Contents, setups: &[&Setup], datasets: &[Dataset]) -> Vec<String> {
     let mut remarks = Vec::new();
     if trace.end.is_none() {
         remarks.push("the trace was cut: this is what its whole pieces have".to_string());
@@ -112,8 +141,17 @@ fn remarks(trace: &Contents) -> Vec<String> {
     if let Some(dropped) = trace.end.map(|end| end.dropped).filter(|dropped| *dropped > 0) {
         remarks.push(format!("{dropped} requests are not in the trace: the recorder had no room for them"));
     }
-    if trace.places.iter().filter_map(|place| place.present.as_ref()).any(|present| present.has_log) {
-        remarks.push("the pool has devices for the intent log, and the model has none".to_string());
+    let mut presents = trace.places.iter().filter_map(|place| place.present.as_ref());
+    if presents.any(|present| present.has_log) && !setups[0].has_log() {
+        let what =
+            "the pool has devices for the intent log, and the model has none: '--present log=ssd' has one";
+        remarks.push(what.to_string());
+    }
+    let files: usize = datasets.iter().filter(|d| !d.is_volume).map(|d| d.parts.len()).sum();
+    if files > 0 {
+        remarks.push(format!(
+            "{files} files, each as long as the trace reaches; reads, writes and fsyncs are made again, names and attributes are not"
+        ));
     }
     remarks
 }

@@ -1,13 +1,13 @@
 //! The settings of a replay: what the trace says, what was given besides, and the change.
 
-use super::plan::Volume;
+use super::plan::Dataset;
 use crate::hardware::drive::Drive;
 use crate::hardware::flash::Flash;
 use crate::models::{DISK_7200, DISK_15000, SSD_SATA};
 use crate::parameters::{Parameter, Parameters};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trace::layout::{Kind, Layout};
 use trace::present::PROPERTIES;
@@ -15,11 +15,13 @@ use trace::read::Contents;
 use units::{Error, Result, parse_size, pretty_size};
 use world::Disk;
 
-/// What can be set besides the properties of a volume, and what it is.
-pub const KEYS: [(&str, &str); 6] = [
-    ("volblocksize", "512 to 16M"),
+/// What can be set besides the properties of a dataset, and what it is.
+pub const KEYS: [(&str, &str); 8] = [
+    ("volblocksize", "of volumes: 512 to 16M"),
+    ("recordsize", "of file systems: 512 to 16M"),
     ("layout", "raidz2:8, mirror:2x4, stripe:3"),
     ("disks", "7200, 15000, ssd"),
+    ("log", "devices for the intent log: none, ssd, ssd:2 (a mirror of two), and as disks"),
     ("cache", "bytes that the cache of blocks may have"),
     ("ratio", "what compression makes of the data: 1.00 saves nothing"),
     ("ashift", "9 to 16"),
@@ -48,7 +50,8 @@ const SAVES_NOTHING: f64 = 1.02;
 const FLASH_SIZE: u64 = 1 << 40;
 
 #[derive(Clone, Debug)]
-struct OfVolume {
+struct OfDataset {
+    is_volume: bool,
     size: u64,
     block: u64,
     properties: BTreeMap<String, String>,
@@ -57,9 +60,11 @@ struct OfVolume {
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    volumes: BTreeMap<String, OfVolume>,
+    datasets: BTreeMap<String, OfDataset>,
     layout: Layout,
     disks: &'static Model,
+    /// Devices for the intent log, which are one mirror.
+    log: Option<(&'static Model, usize)>,
     pub cache: u64,
     pub ashift: u32,
     /// `Some`: data that compress so, and are compressed; `None`: data that do not.
@@ -85,29 +90,31 @@ impl Setup {
                 }
             },
         };
-        let block = given_value("volblocksize").map(block_size).transpose()?;
-        let mut volumes = BTreeMap::new();
+        let given_block = |key| given_value(key).map(|value| block_size(key, value)).transpose();
+        let of_files = trace.header.statistic.starts_with("fs.");
+        let mut datasets = BTreeMap::new();
         for place in &trace.places {
             let present = place.present.as_ref();
-            let Some(block) = block.or(present.map(|present| present.block)) else {
+            let is_volume = present.map_or(!of_files, |present| present.is_volume);
+            let key = block_key(is_volume);
+            let Some(block) = given_block(key)?.or(present.map(|present| present.block)) else {
                 let name = place.name();
-                let why = format!(
-                    "the trace does not say what '{name}' is like; '--present volblocksize=16K' does"
-                );
+                let why = format!("the trace does not say what '{name}' is like; '--present {key}=16K' does");
                 return Err(Error::invalid(why));
             };
             let properties =
                 present.map(|present| present.properties.iter().cloned().collect()).unwrap_or_default();
             let size = present.map_or(0, |present| present.size);
-            volumes.insert(place.name().to_string(), OfVolume { size, block, properties });
+            datasets.insert(place.name().to_string(), OfDataset { is_volume, size, block, properties });
         }
         let ratios = presents.iter().map(|present| present.ratio);
         let is_off = presents.iter().any(|present| present.property("compression") == Some("off"));
         let known_ratio = if is_off { None } else { ratios.reduce(f64::max) };
         let setup = Setup {
-            volumes,
+            datasets,
             layout,
             disks: &MODELS[0],
+            log: None,
             cache: if trace.header.cache == 0 { CACHE } else { trace.header.cache.max(CACHE_LEAST) },
             ashift: presents.iter().map(|present| present.ashift).max().unwrap_or(12),
             ratio: None,
@@ -124,7 +131,7 @@ impl Setup {
             setup.set(key, value)?;
         }
         let compresses =
-            setup.volumes.values().any(|of| of.properties.get("compression").is_some_and(|v| v != "off"));
+            setup.datasets.values().any(|of| of.properties.get("compression").is_some_and(|v| v != "off"));
         let sets_it = change.iter().any(|(key, value)| key == "compression" && value != "off");
         if sets_it && setup.known_ratio.is_none() {
             let why = "what compression makes of the data is not known, for it is off at present and a trace has no data; \
@@ -141,22 +148,21 @@ impl Setup {
             parse_size(value).map_err(|why| Error::invalid(format!("{key}: bad size '{value}': {why}")))
         };
         match key {
-            "volblocksize" => {
-                let block = block_size(value)?;
-                self.volumes.values_mut().for_each(|of| of.block = block);
+            "volblocksize" | "recordsize" => {
+                let (block, is_volume) = (block_size(key, value)?, key == "volblocksize");
+                let mut concerned =
+                    self.datasets.values_mut().filter(|of| of.is_volume == is_volume).peekable();
+                if concerned.peek().is_none() {
+                    return Err(Error::invalid(match is_volume {
+                        true => "volblocksize is of volumes, and the trace is of file systems: recordsize",
+                        false => "recordsize is of file systems, and the trace is of volumes: volblocksize",
+                    }));
+                }
+                concerned.for_each(|of| of.block = block);
             }
             "layout" => self.layout = Layout::parse(value)?,
-            "disks" => {
-                let known = MODELS.iter().find(|model| model.name == value);
-                let names: Vec<&str> = MODELS.iter().map(|model| model.name).collect();
-                let none = || {
-                    Error::invalid(format!(
-                        "there is no model '{value}' of disks; there are {}",
-                        names.join(", ")
-                    ))
-                };
-                self.disks = known.ok_or_else(none)?;
-            }
+            "disks" => self.disks = model(value)?,
+            "log" => self.log = log(value)?,
             "cache" => {
                 self.cache = size(value)?;
                 if self.cache < CACHE_LEAST {
@@ -180,13 +186,8 @@ impl Setup {
                 self.ashift = shift
                     .ok_or_else(|| Error::invalid(format!("ashift: '{value}' is no number from 9 to 16")))?;
             }
-            "recordsize" => {
-                return Err(Error::invalid(
-                    "recordsize is of file systems, and the trace is of volumes: volblocksize",
-                ));
-            }
             key if PROPERTIES.contains(&key) => {
-                for of in self.volumes.values_mut() {
+                for of in self.datasets.values_mut() {
                     of.properties.insert(key.into(), value.into());
                 }
             }
@@ -198,27 +199,34 @@ impl Setup {
         Ok(())
     }
 
-    pub fn block_of_name(&self, name: &str) -> u64 {
-        self.volumes.get(name).map_or(16 << 10, |of| of.block)
+    pub fn block_of(&self, dataset: &Dataset) -> u64 {
+        self.datasets.get(&dataset.name).map_or(16 << 10, |of| of.block)
     }
 
-    pub fn block_of(&self, volume: &Volume) -> u64 {
-        self.block_of_name(&volume.name)
+    pub fn is_volume(&self, name: &str) -> bool {
+        self.datasets.get(name).is_none_or(|of| of.is_volume)
     }
 
     pub fn size_of_name(&self, name: &str) -> Option<u64> {
-        self.volumes.get(name).map(|of| of.size)
+        self.datasets.get(name).map(|of| of.size)
     }
 
-    /// What a volume is made with.
-    pub fn properties_of(&self, volume: &Volume) -> Vec<(String, String)> {
-        let of = self.volumes.get(&volume.name);
+    pub fn has_log(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// What a dataset is made with.
+    pub fn properties_of(&self, dataset: &Dataset) -> Vec<(String, String)> {
+        let of = self.datasets.get(&dataset.name);
         let mut all: Vec<(String, String)> =
             of.map(|of| of.properties.clone()).unwrap_or_default().into_iter().collect();
         if self.ratio.is_none() {
             // What is written saves nothing, whatever the property: so it is not tried.
             all.retain(|(name, _)| name != "compression");
             all.push(("compression".into(), "off".into()));
+        }
+        if let Some(of) = of.filter(|of| !of.is_volume) {
+            all.push(("recordsize".into(), of.block.to_string()));
         }
         all
     }
@@ -232,32 +240,79 @@ impl Setup {
     }
 
     /// The devices, and how they are grouped. What is `touched` stands for all that the pool holds: arms move as far.
-    pub fn devices(&self, touched: u64) -> (Vec<Vec<PathBuf>>, Vec<Arc<dyn Disk>>) {
-        let paths: Vec<PathBuf> =
-            (0..self.layout.devices()).map(|i| format!("/lab/disk{i:04}").into()).collect();
+    pub fn devices(&self, touched: u64) -> Devices {
         let stretch = (self.allocated / touched.max(1)).clamp(1, 1024);
-        let parameters = Parameters::of(&[self.disks.parameters]);
-        let device = |path: &PathBuf| -> Arc<dyn Disk> {
-            match self.disks.prefix {
-                "ssd-" => Arc::new(Flash::new(path, FLASH_SIZE, &parameters, "ssd-")),
-                prefix => Arc::new(Drive::new(path, u64::MAX, &parameters, prefix, stretch)),
-            }
-        };
-        let devices = paths.iter().map(device).collect();
-        let width = if self.layout.kind == Kind::Stripe { paths.len() } else { self.layout.width };
-        (paths.chunks(width).map(<[PathBuf]>::to_vec).collect(), devices)
+        let data: Vec<PathBuf> =
+            (0..self.layout.devices()).map(|i| format!("/lab/disk{i:04}").into()).collect();
+        let (log_model, log_count) = self.log.unwrap_or((self.disks, 0));
+        let logs: Vec<PathBuf> = (0..log_count).map(|i| format!("/lab/log{i}").into()).collect();
+        let of_data = data.iter().map(|path| self.disks.device(path, stretch));
+        // A log is a small part of its device.
+        let devices = of_data.chain(logs.iter().map(|path| log_model.device(path, 1))).collect();
+        let width = if self.layout.kind == Kind::Stripe { data.len() } else { self.layout.width };
+        let groups = data.chunks(width).map(<[PathBuf]>::to_vec).collect();
+        Devices { groups, logs: if logs.is_empty() { Vec::new() } else { vec![logs] }, devices }
     }
 }
 
-fn block_size(text: &str) -> Result<u64> {
+/// The devices of a replay; the others name them.
+pub struct Devices {
+    pub groups: Vec<Vec<PathBuf>>,
+    pub logs: Vec<Vec<PathBuf>>,
+    pub devices: Vec<Arc<dyn Disk>>,
+}
+
+impl Model {
+    fn device(&self, path: &Path, stretch: u64) -> Arc<dyn Disk> {
+        let parameters = Parameters::of(&[self.parameters]);
+        match self.prefix {
+            "ssd-" => Arc::new(Flash::new(path, FLASH_SIZE, &parameters, "ssd-")),
+            prefix => Arc::new(Drive::new(path, u64::MAX, &parameters, prefix, stretch)),
+        }
+    }
+}
+
+fn model(name: &str) -> Result<&'static Model> {
+    MODELS.iter().find(|model| model.name == name).ok_or_else(|| {
+        let names: Vec<&str> = MODELS.iter().map(|model| model.name).collect();
+        Error::invalid(format!("there is no model '{name}' of disks; there are {}", names.join(", ")))
+    })
+}
+
+/// Devices of one log: more of them than this is no mirror that anybody builds.
+const LOG_DEVICES_MAX: usize = 8;
+
+fn log(value: &str) -> Result<Option<(&'static Model, usize)>> {
+    if value == "none" {
+        return Ok(None);
+    }
+    let (name, count) = value.split_once(':').unwrap_or((value, "1"));
+    let count = count.parse::<usize>().ok().filter(|count| (1..=LOG_DEVICES_MAX).contains(count));
+    let wrong = || {
+        Error::invalid(format!(
+            "log: '{value}' are no devices: ssd is one, ssd:2 a mirror of two, of {LOG_DEVICES_MAX} at most"
+        ))
+    };
+    Ok(Some((model(name)?, count.ok_or_else(wrong)?)))
+}
+
+/// What the size of a dataset's blocks is called.
+fn block_key(is_volume: bool) -> &'static str {
+    if is_volume { "volblocksize" } else { "recordsize" }
+}
+
+fn block_size(key: &str, text: &str) -> Result<u64> {
     let block =
         parse_size(text).ok().filter(|block| block.is_power_of_two() && (512..=16 << 20).contains(block));
-    block.ok_or_else(|| Error::invalid(format!("volblocksize: '{text}' is no power of two from 512 to 16M")))
+    block.ok_or_else(|| Error::invalid(format!("{key}: '{text}' is no power of two from 512 to 16M")))
 }
 
 impl fmt::Display for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}, cache {}", self.layout, self.disks.about, pretty_size(self.cache))?;
+        if let Some((model, count)) = self.log {
+            write!(f, ", a log on {count} of {}", model.about)?;
+        }
         match self.ratio {
             Some(ratio) => write!(f, ", data that compress {ratio:.2}x"),
             None => write!(f, ", data that do not compress"),

@@ -1,13 +1,18 @@
-//! The volumes of a lab, as a trace's requests meet them.
+//! The volumes and files of a lab, as a trace's requests meet them.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use trace::play::Stage;
 use trace::{Op, Request};
 use units::{Error, Result};
 use world::{Buf, Pending};
+use zpl::Node;
 use zvol::Volume;
 
 /// The longest write that is made in one piece.
 const LONGEST: u64 = 64 << 20;
+/// What is read of a file at once.
+const PIECE: u64 = 1 << 20;
 const PAGE: usize = 4096;
 
 /// What is written: bytes that compress as those of the trace's volumes, or all of them the same word, which are kept in
@@ -43,44 +48,104 @@ impl Payload {
     }
 }
 
-#[derive(Debug)]
-pub struct Volumes {
-    volumes: Vec<Volume>,
+/// A dataset that is open.
+pub enum Opened {
+    Volume(Volume),
+    /// Files by their numbers in the trace.
+    Files(BTreeMap<u64, Node>),
+}
+
+pub struct Datasets {
+    datasets: Vec<Opened>,
     places: Vec<Option<usize>>,
     payload: Payload,
 }
 
-impl Volumes {
-    pub fn new(volumes: Vec<Volume>, places: Vec<Option<usize>>, payload: Payload) -> Volumes {
-        Volumes { volumes, places, payload }
+impl Datasets {
+    pub fn new(datasets: Vec<Opened>, places: Vec<Option<usize>>, payload: Payload) -> Datasets {
+        Datasets { datasets, places, payload }
     }
 }
 
-impl Stage for Volumes {
+impl fmt::Debug for Datasets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Datasets({})", self.datasets.len())
+    }
+}
+
+impl Stage for Datasets {
     fn make(&self, request: &Request) -> Option<Pending<Result<()>>> {
         let number = self.places.get(request.place as usize).copied().flatten()?;
-        let volume = self.volumes.get(number)?.clone();
-        let Request { op, offset, bytes, durable, .. } = *request;
-        if request.end() > volume.size() || bytes > LONGEST && op == Op::Write {
+        if request.op == Op::Write && request.bytes > LONGEST {
             return None;
         }
-        let work: Pending<Result<()>> = match op {
-            Op::Read | Op::Prefetch => Box::pin(async move { volume.read(offset, bytes).await.map(drop) }),
-            Op::Write => {
-                let parts = self.payload.parts(bytes);
-                Box::pin(async move { volume.write_parts(offset, parts, durable).await })
-            }
-            Op::WriteZeroes => {
-                Box::pin(async move { after(volume.zero(offset, bytes).await, &volume, durable).await })
-            }
-            Op::Trim => {
-                Box::pin(async move { after(volume.trim(offset, bytes).await, &volume, durable).await })
-            }
-            Op::Flush => Box::pin(async move { volume.flush().await }),
-            _ => return None,
-        };
-        Some(work)
+        match self.datasets.get(number)? {
+            Opened::Volume(volume) => of_volume(volume.clone(), request, &self.payload),
+            Opened::Files(files) => of_file(files.get(&request.object)?.clone(), request, &self.payload),
+        }
     }
+}
+
+fn of_volume(volume: Volume, request: &Request, payload: &Payload) -> Option<Pending<Result<()>>> {
+    let Request { op, offset, bytes, durable, .. } = *request;
+    if request.end() > volume.size() {
+        return None;
+    }
+    Some(match op {
+        Op::Read | Op::Prefetch => Box::pin(async move { volume.read(offset, bytes).await.map(drop) }),
+        Op::Write => {
+            let parts = payload.parts(bytes);
+            Box::pin(async move { volume.write_parts(offset, parts, durable).await })
+        }
+        Op::WriteZeroes => {
+            Box::pin(async move { after(volume.zero(offset, bytes).await, &volume, durable).await })
+        }
+        Op::Trim => Box::pin(async move { after(volume.trim(offset, bytes).await, &volume, durable).await }),
+        Op::Flush => Box::pin(async move { volume.flush().await }),
+        _ => return None,
+    })
+}
+
+fn of_file(file: Node, request: &Request, payload: &Payload) -> Option<Pending<Result<()>>> {
+    let Request { op, offset, bytes, durable, .. } = *request;
+    Some(match op {
+        Op::Read => Box::pin(async move { read_file(&file, offset, bytes).await }),
+        Op::Write => {
+            let payload = payload.clone();
+            Box::pin(async move { write_file(&file, offset, bytes, &payload, durable).await })
+        }
+        Op::Flush | Op::Fsync => Box::pin(async move { file.sync().await }),
+        _ => return None,
+    })
+}
+
+async fn read_file(file: &Node, mut offset: u64, mut len: u64) -> Result<()> {
+    while len > 0 {
+        let piece = len.min(PIECE);
+        file.read(offset, piece as usize).await?;
+        (offset, len) = (offset + piece, len - piece);
+    }
+    Ok(())
+}
+
+/// At most a mebibyte at once, as a mounted file system gets it.
+pub async fn write_file(
+    file: &Node,
+    mut offset: u64,
+    mut len: u64,
+    payload: &Payload,
+    durable: bool,
+) -> Result<()> {
+    while len > 0 {
+        let bytes = payload.bytes(len);
+        let last = bytes.len() as u64 == len;
+        match durable && last {
+            true => file.write_durable(offset, &bytes).await?,
+            false => file.write(offset, &bytes).await?,
+        }
+        (offset, len) = (offset + bytes.len() as u64, len - bytes.len() as u64);
+    }
+    Ok(())
 }
 
 async fn after(done: Result<()>, volume: &Volume, durable: bool) -> Result<(), Error> {

@@ -136,9 +136,19 @@ fn what_cannot_be_replayed_is_said() {
         let text = refused(&reads, change);
         assert!(text.contains(said), "{change}: {text}");
     }
-    let mut files = reads.clone();
-    files.header.statistic = "fs.ops".into();
-    assert!(refused(&files, "").contains("is a file system"));
+    for (change, said) in [
+        ("log=floppy", "there are 7200, 15000, ssd"),
+        ("log=ssd:9", "of 8 at most"),
+        ("recordsize=17K", "no power of two"),
+    ] {
+        let text = refused(&reads, change);
+        assert!(text.contains(said), "{change}: {text}");
+    }
+    assert!(refused(&files(reads.clone()), "volblocksize=16K").contains("of file systems: recordsize"));
+    let mut many = files(reads.clone());
+    let one = many.requests[0];
+    many.requests = (0..100_001).map(|object| Request { object, ..one }).collect();
+    assert!(refused(&many, "").contains("100001 files"));
     let mut huge = reads.clone();
     huge.requests[0].bytes = 1 << 39;
     assert!(refused(&huge, "").contains("touches 512G"));
@@ -148,4 +158,52 @@ fn what_cannot_be_replayed_is_said() {
     let mut unknown = reads;
     unknown.places[0].present = None;
     assert!(refused(&unknown, "").contains("--present layout"));
+}
+
+/// The same requests, of four files.
+fn files(mut trace: Contents) -> Contents {
+    trace.header.statistic = "fs.ops".into();
+    if let Some(present) = trace.places[0].present.as_mut() {
+        (present.is_volume, present.size) = (false, 0);
+    }
+    trace.requests.iter_mut().zip(0u64..).for_each(|(request, n)| request.object = 100 + n / 2 % 4);
+    trace
+}
+
+#[test]
+fn files_are_replayed_with_records_of_another_size() {
+    let reads = files(trace(Op::Read, place(128 << 10, &[])));
+    let outcome = replay(&reads, &asked("recordsize=16K"));
+    let [large, small] = [0, 1].map(|n| each(&outcome.figures[n]));
+    assert!((7.5..8.8).contains(&large.0), "bytes read per byte: {large:?}");
+    assert!((1.0..2.0).contains(&small.0), "{small:?}");
+    let text = outcome.text();
+    assert!(text.contains("4 files, each as long as the trace reaches"), "{text}");
+    let writes = files(trace(Op::Write, place(128 << 10, &[])));
+    let outcome = replay(&writes, &asked("recordsize=16K"));
+    let [large, small] = [0, 1].map(|n| &outcome.figures[n]);
+    assert!(each(large).0 > 7.5 && each(small).0 < 1.0, "{:?} {:?}", large.devices, small.devices);
+    // Each fsync is one commit of a log.
+    let mut synced = writes;
+    let every = synced.requests.iter_mut().skip(1).step_by(2);
+    every.for_each(|request| (request.op, request.bytes) = (Op::Fsync, 0));
+    let figures = replay(&synced, &asked("")).figures;
+    let (flushes, others) = (figures[0].devices.flushes, figures[0].played.others.count());
+    assert!(others == 150 && flushes > 100, "{others} {flushes}");
+}
+
+#[test]
+fn a_log_device_takes_the_synchronous_writes() {
+    let mut writes = trace(Op::Write, place(128 << 10, &[]));
+    writes.requests.iter_mut().for_each(|request| request.durable = true);
+    writes.places[0].present.as_mut().unwrap().has_log = true;
+    // Warm: nothing is read before a part of a block is written.
+    let outcome = replay(&writes, &Asked { warm: true, ..asked("log=ssd:2") });
+    let [without, with] = [0, 1].map(|n| outcome.figures[n].played.writes.mean());
+    assert!(with * 3 < without, "{without:?} {with:?}");
+    let text = outcome.text();
+    assert!(text.contains("--present log=ssd"), "{text}");
+    let asked = Asked { present: words("log=ssd"), ..asked("log=none") };
+    let text = replay(&writes, &asked).text();
+    assert!(!text.contains("the model has none") && text.contains("a log on 1 of SATA"), "{text}");
 }

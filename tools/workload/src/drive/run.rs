@@ -72,10 +72,12 @@ pub async fn carry_out(
         });
         start(&shared, core);
     }
-    let mut watch = Watch { run, names: &names, tallies: &tallies, common: &common, tell };
-    let (figures, rows, is_interrupted) = watch.until_the_end(stop).await;
+    let (last, cpu) = (common.begun, cpu_time());
+    let mut watch = Watch { run, names: &names, tallies: &tallies, common: &common, tell, last, cpu };
+    let (mut figures, mut rows, is_interrupted) = watch.until_the_end(stop).await;
     common.end();
     common.all_left.wait().await;
+    watch.take_late(&mut figures, &mut rows);
     let failure = common.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(e) = failure {
         return Err(e);
@@ -140,6 +142,9 @@ struct Watch<'a, 'b> {
     tallies: &'a [Vec<Arc<Tally>>],
     common: &'a Arc<Common>,
     tell: &'a mut Tell<'b>,
+    /// When it last looked, and what this process had used then.
+    last: Instant,
+    cpu: Duration,
 }
 
 impl Watch<'_, '_> {
@@ -149,21 +154,16 @@ impl Watch<'_, '_> {
         let measured_from = begun.after(self.run.warmup);
         let end = self.run.elapsed.map(|elapsed| measured_from.after(elapsed));
         let (mut whole, mut rows) = (Figures::default(), self.empty_rows());
-        let (mut last, mut cpu, mut number) = (begun, cpu_time(), 0);
+        let mut number = 0;
         loop {
-            let is_warmup = last < measured_from;
+            let is_warmup = self.last < measured_from;
             let until = match is_warmup {
-                true => next_look(begun, last, self.run.interval).min(measured_from),
-                false => next_look(measured_from, last, self.run.interval),
+                true => next_look(begun, self.last, self.run.interval).min(measured_from),
+                false => next_look(measured_from, self.last, self.run.interval),
             };
             let until = end.map_or(until, |end| until.min(end));
             let (is_stopped, is_done) = wait(until, stop, self.common).await;
-            let now = world::now();
-            let used = cpu_time();
-            let elapsed = now.since(last);
-            let these = self.take(now, elapsed);
-            let mut figures = Figures::of(elapsed, used.saturating_sub(cpu));
-            these.iter().for_each(|(_, row)| figures.join(row));
+            let (now, figures, these) = self.look();
             // What lanes did after the last look and before they left may be nothing.
             if !is_done || figures.requests() > 0 {
                 number += 1;
@@ -174,11 +174,34 @@ impl Watch<'_, '_> {
                     rows.iter_mut().zip(&these).for_each(|((_, sum), (_, row))| sum.follow(row));
                 }
             }
-            (last, cpu) = (now, used);
             let is_over = end.is_some_and(|end| now >= end);
             if is_stopped || is_done || is_over {
                 return (whole, rows, is_stopped && !is_over && !is_done);
             }
+        }
+    }
+
+    /// What has been done since the last look.
+    fn look(&mut self) -> (Instant, Figures, Vec<(String, Figures)>) {
+        let (now, used) = (world::now(), cpu_time());
+        let elapsed = now.since(self.last);
+        let these = self.take(now, elapsed);
+        let mut figures = Figures::of(elapsed, used.saturating_sub(self.cpu));
+        these.iter().for_each(|(_, row)| figures.join(row));
+        (self.last, self.cpu) = (now, used);
+        (now, figures, these)
+    }
+
+    /// Requests that were under way at the end count, with the time until the last of them: those that a target holds up are
+    /// the slowest there are. Of a run that ended in its warm-up nothing counts.
+    fn take_late(&mut self, whole: &mut Figures, rows: &mut [(String, Figures)]) {
+        if self.last < self.common.begun.after(self.run.warmup) {
+            return;
+        }
+        let (_, figures, these) = self.look();
+        if figures.requests() + figures.flushes.count() > 0 {
+            whole.follow(&figures);
+            rows.iter_mut().zip(&these).for_each(|((_, sum), (_, row))| sum.follow(row));
         }
     }
 
