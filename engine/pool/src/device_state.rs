@@ -239,6 +239,25 @@ impl Pool {
         }
     }
 
+    /// Of devices that are offline nothing else is kept once their errors are cleared: all of them, or one. In syncing
+    /// context.
+    pub(crate) fn forget_faults_of_offline(&self, of: Option<Guid>) {
+        let inner = &self.0;
+        let is_it = |leaf: &&Arc<Leaf>| of.is_none_or(|guid| guid == leaf.guid());
+        let leaves = inner.tree.leaves();
+        for leaf in leaves.iter().filter(is_it).filter(|leaf| leaf.health().state == State::Offline) {
+            let is_kept = |spec: &Spec| spec.faulted.or(spec.degraded).is_some() || spec.aux_state.is_some();
+            if inner.tree.spec().find(leaf.guid()).is_some_and(is_kept) {
+                inner.tree.update_spec(|root| {
+                    if let Some(own) = root.find_mut(leaf.guid()) {
+                        (own.faulted, own.degraded, own.aux_state) = (None, None, None);
+                    }
+                });
+                self.update_config(|_| ());
+            }
+        }
+    }
+
     /// Has devices brought up to date as soon as what they miss is behind: an administrator waits for it, so it does not
     /// rest. A scrub gives way.
     pub(crate) async fn request_resilver(&self) {

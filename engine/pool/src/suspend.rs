@@ -21,6 +21,7 @@
 //! opened again.
 
 use crate::pool::{Pool, lock};
+use dmu::Tx;
 use dsl::pool_props::PoolProp;
 use std::future::Future;
 use std::sync::{Arc, Weak};
@@ -70,7 +71,11 @@ impl Pool {
         }
         if !inner.read_only {
             // What was said of the device in the configuration is taken back with the next txg.
-            self.change(doing, |pool, tx| async move { pool.0.touch(&tx).await }).await?;
+            let take_back = move |pool: Pool, tx: Arc<Tx>| async move {
+                pool.forget_faults_of_offline(vdev);
+                pool.0.touch(&tx).await
+            };
+            self.change(doing, take_back).await?;
             self.request_resilver().await;
         }
         failed.into_iter().next().map_or(Ok(()), Err)

@@ -436,6 +436,13 @@ impl Leaf {
         Ok(())
     }
 
+    /// Forgets all errors of a device that was taken offline and is closed.
+    pub(crate) fn stay_offline(&self) {
+        self.forget_errors();
+        self.lock().diagnosis.forget();
+        self.set_health(Health::new(State::Offline, Aux::None));
+    }
+
     fn forget_errors(&self) {
         self.errors.iter().chain([&self.slow]).for_each(|e| e.store(0, Ordering::Relaxed));
         self.suspected.store(0, Ordering::Relaxed);

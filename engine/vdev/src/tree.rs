@@ -218,7 +218,7 @@ impl Tree {
     }
 
     /// Forgets errors, everywhere or of one vdev and what is below it, and brings devices back that failed: see
-    /// [`Leaf::revive`]. Answers what could not be brought back and why, or `None` when there is no such vdev.
+    /// [`Leaf::revive`]. One that was offline when it was faulted is offline then. Answers what could not be brought back and why, or `None` when there is no such vdev.
     pub async fn clear(&self, pool: Guid, of: Option<Guid>) -> Option<Vec<Error>> {
         let mut found = Vec::new();
         for top in self.tops() {
@@ -242,7 +242,18 @@ impl Tree {
             node.clear();
             node.leaves().into_iter().map(|leaf| (top.least_of_a_leaf(), leaf))
         });
-        let revived = leaves.map(|(least, leaf)| async move { leaf.revive(pool, least, self.mode).await });
+        let spec = self.spec();
+        let is_offline = |leaf: &Leaf| spec.find(leaf.guid()).is_some_and(|spec| spec.offline == Some(1));
+        let revived = leaves.map(|(least, leaf)| {
+            let stays_offline = is_offline(&leaf) && !leaf.is_usable();
+            async move {
+                match stays_offline {
+                    true => leaf.stay_offline(),
+                    false => leaf.revive(pool, least, self.mode).await?,
+                }
+                Ok(())
+            }
+        });
         let caches = caches.iter().map(|device| device.leaf.bring_back_alone(self.mode));
         let (revived, caches) = join(join_all(revived.collect::<Vec<_>>()), join_all(caches)).await;
         // The pool is whole without them: only what was asked for by name is said.

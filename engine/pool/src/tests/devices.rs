@@ -281,6 +281,37 @@ fn a_fault_that_an_administrator_declared_lasts_until_it_is_cleared() {
     });
 }
 
+/// It was ONLINE when its errors were cleared, and OFFLINE again after the next import: the mark had stayed. What was split
+/// off with it could not be opened.
+#[test]
+fn a_device_that_was_offline_when_it_was_faulted_is_offline_again() {
+    for how in [Offline::Faulted, Offline::FaultedTemporary] {
+        let rig = rig(Layout::Mirror, 2, &[]);
+        let own = rig.clone();
+        rig.run(15, async move {
+            let pool = prepare(&own).await;
+            let one = device(&pool, "disk0");
+            let state = |pool: &Pool| pool.tree().find_leaf(one).unwrap().1.health().state;
+            pool.offline(one, Offline::Lasting).await.unwrap();
+            pool.offline(one, how).await.unwrap();
+            assert_eq!(state(&pool), State::Faulted);
+            pool.clear(None).await.unwrap();
+            assert_eq!(state(&pool), State::Offline);
+            fill(&pool, VOLUME, 2).await;
+            let pool = reopened(pool).await;
+            assert_eq!(state(&pool), State::Offline);
+            pool.online(one).await.unwrap();
+            made_whole(&pool).await;
+            let pool = reopened(pool).await;
+            assert_eq!(pool.tree().health().state, State::Online);
+            gone(&own, "disk1");
+            check(&pool, 2).await;
+            back(&own, "disk1");
+            pool.export().await.unwrap();
+        });
+    }
+}
+
 /// Waits until the pool knows that a device was pulled.
 async fn noticed(pool: &Pool, guid: Guid) {
     for _ in 0..100 {
