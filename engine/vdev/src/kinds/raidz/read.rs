@@ -185,7 +185,7 @@ impl Stripe<'_> {
         if all_data_sound && !parity_touched {
             return block;
         }
-        let truth = columns::split(&self.map, &block);
+        let truth = columns::split(&self.map, &self.with_zeros_behind(&block));
         // A column may be good on one device and missed by another that shares it: a scrub is to find that, too.
         let looks_for_missed = self.ask.repair || self.ask.everything;
         let misses = |c: usize| looks_for_missed && self.child(c).misses(self.ask.born);
@@ -213,6 +213,19 @@ impl Stripe<'_> {
             join_all(bad.into_iter().map(repair)).await;
         }
         block
+    }
+
+    /// The block as it was written: what is behind its end, up to whole sectors, was zeros, which its checksum does not say.
+    fn with_zeros_behind(&self, block: &Buf) -> Buf {
+        let psize = self.ask.check.as_ref().map_or(block.len(), |check| check.psize);
+        match block.get(psize..) {
+            Some(behind) if behind.iter().any(|&byte| byte != 0) => {
+                let mut whole = block.to_vec();
+                whole[psize..].fill(0);
+                Buf::copy_from(&whole)
+            }
+            _ => block.clone(),
+        }
     }
 
     /// Counts an error on each device whose version of the column is wrong though it should have it. Whether any is wrong.
