@@ -218,7 +218,8 @@ impl Tree {
     }
 
     /// Forgets errors, everywhere or of one vdev and what is below it, and brings devices back that failed: see
-    /// [`Leaf::revive`]. One that was offline when it was faulted is offline then. Answers what could not be brought back and why, or `None` when there is no such vdev.
+    /// [`Leaf::revive`]. One that was offline when it was faulted is offline then. Answers what could not be brought
+    /// back and why, or `None` when there is no such vdev.
     pub async fn clear(&self, pool: Guid, of: Option<Guid>) -> Option<Vec<Error>> {
         let mut found = Vec::new();
         for top in self.tops() {

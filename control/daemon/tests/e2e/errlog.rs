@@ -1,4 +1,4 @@
-//! `zpool scrub -e` on a device that has a rotten block, and then its good bytes again: what is said, and what is known of it.
+//! `zpool scrub -e` on a device that has a rotten block, and then its good bytes again: what is said, and what is known.
 
 use crate::home::Home;
 use crate::sentences::{SERVE, copy, meanwhile, noise};
