@@ -52,7 +52,7 @@ fn had_again() {
         "{said}"
     );
     let json = home.run("zpool status -j tank");
-    for part in ["\"err_scrub_func\": \"ERRORSCRUB\"", "\"err_scrub_state\": \"FINISHED\""] {
+    for part in ["\"err_scrub_func\":\"ERRORSCRUB\"", "\"err_scrub_state\":\"FINISHED\""] {
         assert!(json.contains(part), "{part}: {json}");
     }
     let history = home.run("zpool history -i tank");
