@@ -18,8 +18,8 @@
 //!
 //! The state is kept as OpenZFS keeps it, nine words under the name `error_scrub`. OpenZFS's cursor is a place in a hash
 //! table whose entries it does not take out; here entries are walked in their order and do leave, so the cursor is written
-//! as 0, from the beginning, and the last entry that was looked at is kept beside it ([`POSITION`]). What OpenZFS has begun is
-//! begun anew: what was met is in the logs.
+//! as 0, from the beginning, and the last entry that was looked at is kept beside it ([`POSITION`]). What OpenZFS has begun
+//! is begun anew: what was met is in the logs.
 //!
 //! Invariants: an entry leaves the log only in the txg in which its block was had, or found to be no more; beside a scan
 //! nothing is looked at.

@@ -157,8 +157,8 @@ fn a_scrub_reads_a_column_from_all_devices_that_share_it() {
     }
 }
 
-/// What is behind a block that ends in the midst of a sector is zeros, of which its checksum says nothing. A bit that had turned
-/// there was taken for the truth, and the parity was set "right" by it.
+/// What is behind a block that ends in the midst of a sector is zeros, of which its checksum says nothing. A bit that had
+/// turned there was taken for the truth, and the parity was set "right" by it.
 #[test]
 fn a_bit_behind_the_end_of_a_block_is_bad_and_its_parity_is_not() {
     for rotten in 0..3 {

@@ -1,7 +1,7 @@
 //! Pools and OpenZFS: its pools read here, ours judged by its `zdb`.
 //!
-//! One program, so that the engine is linked once; each file is about one thing. `cargo test -p interop --test openzfs NAME` runs
-//! the trials whose names contain NAME.
+//! One program, so that the engine is linked once; each file is about one thing. `cargo test -p interop --test openzfs NAME`
+//! runs the trials whose names contain NAME.
 
 #![allow(clippy::unwrap_used)]
 
