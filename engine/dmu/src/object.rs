@@ -299,7 +299,6 @@ impl Object {
 
     /// Those of the range that are on devices, by the tree or where there is a pointer, up to the end of the first indirect
     /// block, which is returned.
-    #[allow(clippy::type_complexity)]
     fn on_devices(&self, range: Range<u64>) -> (Arc<Tree>, Vec<(u64, Option<BlockPointer>)>, u64) {
         let state = self.node.lock();
         let tree = state.stable.clone();
