@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::tree::{Walk, compare};
-use crate::common::verify;
+use crate::common::{new, verify};
 use interop::harness::{Need, Trial, trial};
 use interop::{Scratch, golden, programs, trees, zdb};
 use l2arc::{CacheDevice, Stats};
 use pool::{Content, CreateOptions, Host, OpenOptions, Pool};
 use tunables::{Tunable, Tunables};
-use vdev::{AuxKind, Bias, Group, Layout, NewLeaf};
+use vdev::{AuxKind, Layout, NewLeaf};
 
 const POOL: &str = "tank";
 const SIZE: u64 = 128 << 20;
@@ -96,9 +96,7 @@ fn theirs() {
 }
 
 fn leaf(dir: &Path, name: &str) -> NewLeaf {
-    let path = dir.join(name);
-    std::fs::File::create(&path).unwrap().set_len(SIZE).unwrap();
-    NewLeaf::look_at(&path).unwrap()
+    new::leaf(&dir.join(name), SIZE)
 }
 
 /// Of two blocks that follow one another, one can be compressed.
@@ -113,21 +111,8 @@ fn content(at: u64) -> Vec<u8> {
 }
 
 async fn create(dir: &Path) -> Pool {
-    let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY).unwrap();
-    let options = CreateOptions {
-        name: POOL.into(),
-        groups: vec![Group { layout: Layout::Stripe, bias: Bias::Normal, leaves: vec![leaf(dir, "data")] }],
-        ashift: 12,
-        features: features.into_iter().collect(),
-        root_props: Vec::new(),
-        pool_props: Vec::new(),
-        compatibility: None,
-        comment: None,
-        host: Host::new(1, "interop"),
-        cache: Arc::new(arc::Cache::new(64 << 20)),
-        hub: Default::default(),
-        tunables: tunables(),
-    };
+    let data = new::group(Layout::Stripe, vec![leaf(dir, "data")]);
+    let options = CreateOptions { tunables: tunables(), ..new::options(POOL, data) };
     pool::create(options).await.unwrap()
 }
 

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::common::tree::{Walk, compare};
-use crate::common::{digest, open, verify};
+use crate::common::{digest, new, open, verify};
 use dsl::props::{Limits, Types, When, parse_setting};
 use interop::harness::{Need, Trial, trial};
 use interop::trees::Tree;
 use interop::{Scratch, copy_sparse, zdb};
-use pool::{Content, CreateOptions, Host, Pool};
-use vdev::{Bias, Group, Layout, NewLeaf};
+use pool::{Content, Pool};
+use vdev::Layout;
 use world::Buf;
 use zpl::{Changes, FileKind, FileSystem, NewFile, Renaming, Time};
 
@@ -34,25 +34,9 @@ pub fn trials() -> Vec<Trial> {
 }
 
 async fn create(directory: &Path, devices: usize, layout: Layout) -> Pool {
-    let path = |i: usize| directory.join(format!("disk{i}"));
-    (0..devices).for_each(|i| std::fs::File::create(path(i)).unwrap().set_len(128 << 20).unwrap());
-    let leaves = (0..devices).map(|i| NewLeaf::look_at(&path(i)).unwrap()).collect();
-    let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY).unwrap();
-    let options = CreateOptions {
-        name: "tank".into(),
-        groups: vec![Group { layout, bias: Bias::Normal, leaves }],
-        ashift: 12,
-        features: features.into_iter().collect(),
-        root_props: Vec::new(),
-        pool_props: Vec::new(),
-        compatibility: None,
-        comment: None,
-        host: Host::new(1, "interop"),
-        cache: std::sync::Arc::new(arc::Cache::new(64 << 20)),
-        hub: Default::default(),
-        tunables: Default::default(),
-    };
-    pool::create(options).await.unwrap()
+    let leaf = |i: usize| new::leaf(&directory.join(format!("disk{i}")), 128 << 20);
+    let data = new::group(layout, (0..devices).map(leaf).collect());
+    pool::create(new::options("tank", data)).await.unwrap()
 }
 
 /// Bytes that do not compress.

@@ -1,17 +1,15 @@
 //! Trees that Cenote writes are sound to OpenZFS's judge, which also shows the files in them as they were made.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use crate::common::{open, verify};
+use crate::common::{new, open, verify};
 use dmu::Account;
 use dsl::props::{Types, When, parse_setting};
 use interop::harness::{Need, Trial, trial};
 use interop::{Scratch, golden, programs, zdb};
-use ondisk::feature::compatibility_set;
-use pool::{Content, CreateOptions, Host, Pool};
-use vdev::{Bias, Group, Layout, NewLeaf};
+use pool::{Content, CreateOptions, Pool};
+use vdev::Layout;
 use zpl::{Changes, FileKind, FileSystem, NewFile, Node, Renaming, Resource};
 
 const POOL: &str = "files";
@@ -149,8 +147,6 @@ async fn older_one(pool: &Pool, name: &str, version: u64) {
 fn copies() {
     let scratch = Scratch::new();
     let image = scratch.join("a.img");
-    std::fs::File::create(&image).unwrap().set_len(512 << 20).unwrap();
-    let images = vec![image];
     let cases = [
         ("1", "all", 2),
         ("2", "all", 3),
@@ -160,7 +156,7 @@ fn copies() {
         ("1", "none", 1),
     ];
     let objects = linux::block_on(async move {
-        let pool = create(&images).await;
+        let pool = create(&image).await;
         let mut objects = Vec::new();
         for (n, (copies, redundant, above)) in cases.into_iter().enumerate() {
             // A number alone would be an object set's to zdb.
@@ -199,11 +195,9 @@ fn copies() {
 fn judged() {
     let scratch = Scratch::new();
     let image = scratch.join("a.img");
-    std::fs::File::create(&image).unwrap().set_len(512 << 20).unwrap();
-    let work = vec![image];
-    let images = work.clone();
+    let work = image.clone();
     linux::block_on(async move {
-        let pool = create(&images).await;
+        let pool = create(&work).await;
         pool.create_dataset(SET, Content::FileSystem(Default::default()), Vec::new()).await.unwrap();
         let fs = pool.open_file_system_for_writing(SET).await.unwrap();
         first(&fs).await;
@@ -217,9 +211,8 @@ fn judged() {
     });
     zdb::assert_clean(scratch.path(), POOL);
     looks_right(scratch.path());
-    let images = work.clone();
     linux::block_on(async move {
-        let pool = open(images, POOL, false).await.unwrap();
+        let pool = open(vec![image], POOL, false).await.unwrap();
         assert_eq!(verify(&pool).await.repairable, 0);
         let fs = pool.open_file_system_for_writing(SET).await.unwrap();
         third(&fs).await;
@@ -232,27 +225,11 @@ fn judged() {
     zdb::assert_clean(scratch.path(), POOL);
 }
 
-async fn create(images: &[PathBuf]) -> Pool {
-    let leaf = |image: &PathBuf| NewLeaf::look_at(Path::new(image)).unwrap();
-    let options = CreateOptions {
-        name: POOL.into(),
-        groups: vec![Group {
-            layout: Layout::Stripe,
-            bias: Bias::Normal,
-            leaves: images.iter().map(leaf).collect(),
-        }],
-        ashift: 12,
-        features: compatibility_set("openzfs-2.1-linux").unwrap().into_iter().collect(),
-        root_props: Vec::new(),
-        pool_props: Vec::new(),
-        compatibility: None,
-        comment: None,
-        host: Host::new(1, "interop"),
-        cache: Arc::new(arc::Cache::new(64 << 20)),
-        hub: Default::default(),
-        tunables: Default::default(),
-    };
-    pool::create(options).await.unwrap()
+/// As OpenZFS 2.1 makes it.
+async fn create(image: &Path) -> Pool {
+    let data = new::group(Layout::Stripe, vec![new::leaf(image, 512 << 20)]);
+    let features = new::features("openzfs-2.1-linux");
+    pool::create(CreateOptions { features, ..new::options(POOL, data) }).await.unwrap()
 }
 
 const REGULAR: FileKind = FileKind::Regular;

@@ -3,17 +3,15 @@
 //! The default set of features is that of OpenZFS 2.1 and is judged elsewhere by the `zdb` of the machine's release; here
 //! come those of 2.2 and later, as `zpool create -o compatibility=off` enables them.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
-use crate::common::{open, verify};
+use crate::common::{new, open, verify};
 use dsl::props::{Limits, PropName, Types, Value, When, parse_setting};
 use interop::harness::{Trial, trial};
 use interop::{Scratch, zdb};
 use ondisk::Feature;
-use ondisk::feature::{Support, compatibility_set};
-use pool::{Content, CreateOptions, Host, Pool};
-use vdev::{Bias, Group, Layout, NewLeaf};
+use pool::{Content, CreateOptions, Pool};
+use vdev::Layout;
 use world::Buf;
 
 const POOL: &str = "newest";
@@ -49,9 +47,6 @@ fn judged((name, layout, count, ashift): (&'static str, Layout, usize, u32)) -> 
     trial(format!("a_{name}_with_every_feature_passes_zdb"), &[zdb::OF_2_3], move || {
         let scratch = Scratch::new();
         let images: Vec<PathBuf> = (0..count).map(|i| scratch.join(format!("{i}.img"))).collect();
-        for image in &images {
-            std::fs::File::create(image).unwrap().set_len(256 << 20).unwrap();
-        }
         let work = images.clone();
         linux::block_on(async move {
             let pool = create(&work, layout, ashift).await;
@@ -84,25 +79,10 @@ fn volume(turn: usize) -> String {
 }
 
 async fn create(images: &[PathBuf], layout: Layout, ashift: u32) -> Pool {
-    let all = compatibility_set("off").unwrap();
-    let kept_up = |f: &Feature| f.info().support == Support::ReadWrite || !f.info().activate_on_enable;
-    let features: Vec<Feature> = all.into_iter().filter(kept_up).collect();
+    let features = new::features("off");
     assert!(features.contains(&Feature::Blake3) && features.contains(&Feature::HeadErrlog));
-    let leaf = |image: &PathBuf| NewLeaf::look_at(Path::new(image)).unwrap();
-    let options = CreateOptions {
-        name: POOL.into(),
-        groups: vec![Group { layout, bias: Bias::Normal, leaves: images.iter().map(leaf).collect() }],
-        ashift,
-        features,
-        root_props: Vec::new(),
-        pool_props: Vec::new(),
-        compatibility: None,
-        comment: None,
-        host: Host::new(1, "interop"),
-        cache: Arc::new(arc::Cache::new(64 << 20)),
-        hub: Default::default(),
-        tunables: Default::default(),
-    };
+    let leaves = images.iter().map(|image| new::leaf(image, 256 << 20)).collect();
+    let options = CreateOptions { ashift, features, ..new::options(POOL, new::group(layout, leaves)) };
     pool::create(options).await.unwrap()
 }
 

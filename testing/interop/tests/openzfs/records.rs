@@ -8,19 +8,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use crate::common::tree::Walk;
-use crate::common::{open, verify};
+use crate::common::{new, open, verify};
 use dsl::props::{Limits, Types, When, parse_setting};
 use interop::harness::{Trial, trial};
 use interop::{Scratch, copy_sparse, zdb};
-use ondisk::Feature;
-use ondisk::feature::Support;
-use pool::{Content, CreateOptions, Host, Pool};
+use pool::{Content, CreateOptions, Pool};
 use serde_json::{Map, Value, json};
 use tunables::{Tunable, Tunables};
-use vdev::{Bias, Group, Layout, NewLeaf};
+use vdev::Layout;
 use zpl::{Ace, Changes, FileKind, FileSystem, NewFile, Node, Renaming, Who, flags, rights};
 
 /// With the properties that decide how attributes and lists are kept.
@@ -59,30 +56,13 @@ pub fn trials() -> Vec<Trial> {
 }
 
 async fn create(directory: &Path) -> Pool {
-    let path = directory.join("disk0");
-    std::fs::File::create(&path).unwrap().set_len(128 << 20).unwrap();
-    // Since 2.2 there are records of extended attributes.
-    let features = ondisk::feature::compatibility_set("openzfs-2.2").unwrap();
+    let data = new::group(Layout::Stripe, vec![new::leaf(&directory.join("disk0"), 128 << 20)]);
     // Only a txg that is asked for ends a log.
     let tunables = Tunables::new();
     tunables.set(Tunable::TxgTimeout, 3600).unwrap();
-    let kept_up = |f: &Feature| f.info().support == Support::ReadWrite || !f.info().activate_on_enable;
-    let leaves = vec![NewLeaf::look_at(&path).unwrap()];
-    let options = CreateOptions {
-        name: "tank".into(),
-        groups: vec![Group { layout: Layout::Stripe, bias: Bias::Normal, leaves }],
-        ashift: 12,
-        features: features.into_iter().filter(kept_up).collect(),
-        root_props: Vec::new(),
-        pool_props: Vec::new(),
-        compatibility: None,
-        comment: None,
-        host: Host::new(1, "interop"),
-        cache: Arc::new(arc::Cache::new(64 << 20)),
-        hub: Default::default(),
-        tunables,
-    };
-    pool::create(options).await.unwrap()
+    // Since 2.2 there are records of extended attributes.
+    let features = new::features("openzfs-2.2");
+    pool::create(CreateOptions { features, tunables, ..new::options("tank", data) }).await.unwrap()
 }
 
 fn replayed() {

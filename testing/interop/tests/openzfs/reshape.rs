@@ -1,12 +1,11 @@
 //! Vdevs come and go, and after each step OpenZFS's judge finds nothing wrong with the pool.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use crate::common::{open, verify};
+use crate::common::{new, open, verify};
 use interop::harness::{Need, Trial, trial};
 use interop::{Scratch, golden, programs, zdb};
-use pool::{Content, CreateOptions, Host, Pool};
+use pool::{Content, Pool};
 use units::VdevId;
 use vdev::{AuxKind, Bias, Group, Layout, NewLeaf};
 
@@ -24,14 +23,8 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-fn make_file(dir: &Path, name: &str) -> PathBuf {
-    let path = dir.join(name);
-    std::fs::File::create(&path).unwrap().set_len(SIZE).unwrap();
-    path
-}
-
 fn leaf(dir: &Path, name: &str) -> NewLeaf {
-    NewLeaf::look_at(&make_file(dir, name)).unwrap()
+    new::leaf(&dir.join(name), SIZE)
 }
 
 fn group(dir: &Path, bias: Bias, layout: Layout, names: &[&str]) -> Group {
@@ -43,22 +36,8 @@ fn images(dir: &Path) -> Vec<PathBuf> {
 }
 
 async fn create(dir: PathBuf) {
-    let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY).unwrap();
-    let options = CreateOptions {
-        name: POOL.into(),
-        groups: vec![group(&dir, Bias::Normal, Layout::Stripe, &["data"])],
-        ashift: 12,
-        features: features.into_iter().collect(),
-        root_props: Vec::new(),
-        pool_props: Vec::new(),
-        compatibility: None,
-        comment: None,
-        host: Host::new(1, "interop"),
-        cache: Arc::new(arc::Cache::new(64 << 20)),
-        hub: Default::default(),
-        tunables: Default::default(),
-    };
-    let pool = pool::create(options).await.unwrap();
+    let data = group(&dir, Bias::Normal, Layout::Stripe, &["data"]);
+    let pool = pool::create(new::options(POOL, data)).await.unwrap();
     let content = Content::Volume { size: VOLUME, block_size: 16 << 10 };
     pool.create_dataset("tank/v", content, Vec::new()).await.unwrap();
     fill(&pool, 1).await;

@@ -1,5 +1,6 @@
 //! Opening pools from their images.
 
+pub mod new;
 pub mod tree;
 
 use std::path::PathBuf;
