@@ -21,37 +21,40 @@ use dmu::Tx;
 use ondisk::Feature;
 use units::{Error, Result, Txg};
 use vdev::{Bias, Group, NewTops, Spec};
+use world::Boxed;
 use zio::Rules;
 
 impl Pool {
     /// Adds vdevs made of these devices. `ashift` is the one asked for, 0 for "as the devices say".
-    pub async fn add_vdevs(&self, groups: &[Group], ashift: u32) -> Result<()> {
-        let inner = &self.0;
-        let _one_at_a_time = inner.reshaping.lock().await;
-        self.check_classes(groups)?;
-        let first = inner.tree.spec().children.len() as u64;
-        let mut guids = Guids::of(self);
-        let specs = Spec::create_tops(groups, first, ashift, Txg::NONE, || guids.draw())?;
-        let new = inner.tree.open_new(specs).await?;
-        if let Some(leaf) = new.tops.iter().flat_map(|t| t.leaves()).find(|l| !l.is_usable()) {
-            return Err(unusable(&leaf));
-        }
-        let joined: Vec<_> = new.tops.iter().cloned().zip(new.specs.iter().map(|s| s.bias)).collect();
-        self.change("add vdevs", move |pool, tx| async move { pool.join(&tx, new).await }).await?;
-        for (top, bias) in joined {
-            top.set_bias(bias);
-            inner.space.add_vdev(space_spec(&top, bias)).await?;
-        }
-        let rules = inner.pipeline.rules();
-        inner.pipeline.set_rules(Rules {
-            min_alloc: min_alloc(&inner.tree),
-            worst: worst(&inner.tree),
-            ..rules
-        });
-        self.remember_freed();
-        inner.space.preload().await;
-        inner.publish_space();
-        Ok(())
+    pub fn add_vdevs<'a>(&'a self, groups: &'a [Group], ashift: u32) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            let inner = &self.0;
+            let _one_at_a_time = inner.reshaping.lock().await;
+            self.check_classes(groups)?;
+            let first = inner.tree.spec().children.len() as u64;
+            let mut guids = Guids::of(self);
+            let specs = Spec::create_tops(groups, first, ashift, Txg::NONE, || guids.draw())?;
+            let new = inner.tree.open_new(specs).await?;
+            if let Some(leaf) = new.tops.iter().flat_map(|t| t.leaves()).find(|l| !l.is_usable()) {
+                return Err(unusable(&leaf));
+            }
+            let joined: Vec<_> = new.tops.iter().cloned().zip(new.specs.iter().map(|s| s.bias)).collect();
+            self.change("add vdevs", move |pool, tx| async move { pool.join(&tx, new).await }).await?;
+            for (top, bias) in joined {
+                top.set_bias(bias);
+                inner.space.add_vdev(space_spec(&top, bias)).await?;
+            }
+            let rules = inner.pipeline.rules();
+            inner.pipeline.set_rules(Rules {
+                min_alloc: min_alloc(&inner.tree),
+                worst: worst(&inner.tree),
+                ..rules
+            });
+            self.remember_freed();
+            inner.space.preload().await;
+            inner.publish_space();
+            Ok(())
+        })
     }
 
     fn check_classes(&self, groups: &[Group]) -> Result<()> {

@@ -13,6 +13,7 @@ use ondisk::{BlockPointer, Feature, ObjectType, SpaceMapPhys};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{Error, Kind, ObjectId, Result, Txg, VdevId};
 use vdev::Tree;
+use world::Boxed;
 use world::Pending;
 use zio::{BlockStore, Pipeline};
 
@@ -100,8 +101,8 @@ impl MosSpaceLog {
     }
 
     /// Makes a map that belongs to no metaslab.
-    pub async fn create_map(&self, tx: &Tx, block_size: u32) -> Result<ObjectId> {
-        Ok(self.tied()?.create(tx, block_size).await?.id())
+    pub fn create_map<'a>(&'a self, tx: &'a Tx, block_size: u32) -> Boxed<'a, Result<ObjectId>> {
+        Box::pin(async move { Ok(self.tied()?.create(tx, block_size).await?.id()) })
     }
 
     fn array_of(&self, vdev: VdevId) -> Option<ObjectId> {

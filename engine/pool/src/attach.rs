@@ -19,6 +19,7 @@ use ondisk::mos::vdev::REBUILD_TXG;
 use std::sync::Arc;
 use units::{Error, Guid, Kind, Result, VdevId};
 use vdev::{AuxKind, Leaf, NewLeaf, Spec, geometry};
+use world::Boxed;
 
 impl Pool {
     /// Lets a device join the device `old`: as another side of a mirror, or, with `replaces`, to take its place. `ashift` is
@@ -26,25 +27,29 @@ impl Pool {
     ///
     /// # Errors
     /// `NotFound`; `Invalid` when nothing can join there or the device does not fit; the pool is as it was then.
-    pub async fn attach(&self, old: Guid, new: NewLeaf, replaces: bool, ashift: u32) -> Result<()> {
-        let pool = self.clone();
-        // Goes on when the caller does not wait for it any more.
-        world::spawn(async move { pool.attach_now(old, new, (replaces, false), ashift).await }).await
+    pub fn attach(&self, old: Guid, new: NewLeaf, replaces: bool, ashift: u32) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            let pool = self.clone();
+            // Goes on when the caller does not wait for it any more.
+            world::spawn(async move { pool.attach_now(old, new, (replaces, false), ashift).await }).await
+        })
     }
 
     /// As [`Pool::attach`], and the device is copied to in the order of the disk ([`crate::rebuild`]).
     ///
     /// # Errors
     /// Also `Invalid` when the vdev is no mirror or the pool lacks the feature, `Busy` while a resilver is under way.
-    pub async fn attach_sequentially(
+    pub fn attach_sequentially(
         &self,
         old: Guid,
         new: NewLeaf,
         replaces: bool,
         ashift: u32,
-    ) -> Result<()> {
-        let pool = self.clone();
-        world::spawn(async move { pool.attach_now(old, new, (replaces, true), ashift).await }).await
+    ) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            let pool = self.clone();
+            world::spawn(async move { pool.attach_now(old, new, (replaces, true), ashift).await }).await
+        })
     }
 
     async fn attach_now(

@@ -26,6 +26,7 @@ use tunables::Tunables;
 use units::{Error, Guid, ObjectId, ObjsetId, Result, Txg};
 use vdev::label::config::PoolConfig;
 use vdev::{Bias, Group, Leaf, Spec, Top, Tree, VdevType};
+use world::Boxed;
 use world::OpenMode;
 use zio::{Options as PipelineOptions, Pipeline, Rules};
 
@@ -57,130 +58,133 @@ const VERSION: u64 = 5000;
 const CONFIG_BLOCK: u32 = 16 << 10;
 
 /// Makes a pool and leaves it open.
-pub async fn create(options: CreateOptions) -> Result<Pool> {
-    create_as(options, None).await
+pub fn create(options: CreateOptions) -> Boxed<'static, Result<Pool>> {
+    Box::pin(async move { create_as(options, None).await })
 }
 
 /// As [`create`], under another name while it is open: on disk the pool has its own.
-pub async fn create_as(options: CreateOptions, temporary_name: Option<String>) -> Result<Pool> {
-    dsl::name::check_pool(&options.name)?;
-    let name = temporary_name.unwrap_or_else(|| options.name.clone());
-    dsl::name::check_pool(&name)?;
-    let is_shared =
-        |(prop, value): &(PoolProp, zap::Value)| *prop == PoolProp::MultiHost && value.as_u64() == Some(1);
-    if options.pool_props.iter().any(is_shared) {
-        options.host.check_number()?;
-    }
-    let txg = Txg::INITIAL;
-    let mut guids = Guids::default();
-    let guid = guids.draw();
-    let spec = Spec::create(guid, &options.groups, options.ashift, txg, || guids.draw())?;
-    let how = vdev::OpenOptions {
-        tunables: options.tunables.clone(),
-        hub: options.hub.clone(),
-        pool_name: name.clone(),
-        ..vdev::OpenOptions::new(OpenMode::ReadWrite)
-    };
-    let tree = Tree::open(spec, how).await?;
-    if let Some(leaf) = tree.leaves().iter().find(|l| !l.is_usable()) {
-        return Err(unusable(leaf));
-    }
-    let config = new_config(&options, guid);
-    tree.label_new(&config, txg).await?;
+pub fn create_as(options: CreateOptions, temporary_name: Option<String>) -> Boxed<'static, Result<Pool>> {
+    Box::pin(async move {
+        dsl::name::check_pool(&options.name)?;
+        let name = temporary_name.unwrap_or_else(|| options.name.clone());
+        dsl::name::check_pool(&name)?;
+        let is_shared = |(prop, value): &(PoolProp, zap::Value)| {
+            *prop == PoolProp::MultiHost && value.as_u64() == Some(1)
+        };
+        if options.pool_props.iter().any(is_shared) {
+            options.host.check_number()?;
+        }
+        let txg = Txg::INITIAL;
+        let mut guids = Guids::default();
+        let guid = guids.draw();
+        let spec = Spec::create(guid, &options.groups, options.ashift, txg, || guids.draw())?;
+        let how = vdev::OpenOptions {
+            tunables: options.tunables.clone(),
+            hub: options.hub.clone(),
+            pool_name: name.clone(),
+            ..vdev::OpenOptions::new(OpenMode::ReadWrite)
+        };
+        let tree = Tree::open(spec, how).await?;
+        if let Some(leaf) = tree.leaves().iter().find(|l| !l.is_usable()) {
+            return Err(unusable(leaf));
+        }
+        let config = new_config(&options, guid);
+        tree.label_new(&config, txg).await?;
 
-    let log = MosSpaceLog::new(tree.clone());
-    let has = |f| options.features.contains(&f);
-    let space = Arc::new(Space::new(log.clone(), has(Feature::SpacemapV2)));
-    let salt: Salt = Salt([0; 32]);
-    let pipeline = Pipeline::new(PipelineOptions {
-        devices: tree.clone(),
-        space: Some(space.clone()),
-        cache: options.cache.clone(),
-        checksummer: Arc::new(Checksummer::new(&salt)),
-        rules: Rules {
-            min_alloc: min_alloc(&tree),
-            embed: has(Feature::EmbeddedData),
-            hole_birth: has(Feature::HoleBirth),
-            worst: worst(&tree),
-        },
-    });
-    let store: Arc<dyn zio::BlockStore> = Arc::new(pipeline.clone());
-    let policy =
-        Policy { hole_birth: has(Feature::HoleBirth), lz4: has(Feature::Lz4Compress), ..Policy::mos() };
-    let mos = ObjSet::create(store, ObjsetId::MOS, ObjsetType::Meta, policy, txg);
-    let knot = log.tie(mos.clone(), MapStyle::of(has));
-    let tx = Tx::syncing(txg);
-    // The object directory is object 1, so it comes first.
-    let new = dsl_of(&name, &options, pool_space(&tree));
-    let (dsl, root) = Dsl::create_initial(mos.clone(), &tx, &new).await?;
-    make_metaslab_arrays(&tree, &mos, &tx).await?;
-    for top in tree.tops() {
-        let bias = bias_of(&tree, &top);
-        top.set_bias(bias);
-        space.add_vdev(space_spec(&top, bias)).await?;
-    }
-    log.tie_features(dsl.core().clone());
-    let accounting = accounting(&dsl);
-    zpl::create(root.objset(), &tx, zpl::NewFileSystem { accounting, ..Default::default() }).await?;
-    let directory = dsl.core().directory().clone();
-    let mut spec = tree.spec();
-    vdev_zaps::create(dsl.core(), &tx, &mut spec).await?;
-    tree.update_spec(|own| *own = spec);
-    let object = mos
-        .allocate(
-            &tx,
-            NewObject::new(ObjectType::PACKED_NVLIST, CONFIG_BLOCK)
-                .with_bonus(ObjectType::PACKED_NVLIST_SIZE, vec![0; 8]),
-        )
-        .await?;
-    directory.insert(&tx, directory::CONFIG, object.id().0).await?;
-    store_props(&mos, &dsl, &tx, &options.pool_props).await?;
-    let checksummer = read_checksummer(&dsl).await?;
-    pipeline.set_checksummer(checksummer);
+        let log = MosSpaceLog::new(tree.clone());
+        let has = |f| options.features.contains(&f);
+        let space = Arc::new(Space::new(log.clone(), has(Feature::SpacemapV2)));
+        let salt: Salt = Salt([0; 32]);
+        let pipeline = Pipeline::new(PipelineOptions {
+            devices: tree.clone(),
+            space: Some(space.clone()),
+            cache: options.cache.clone(),
+            checksummer: Arc::new(Checksummer::new(&salt)),
+            rules: Rules {
+                min_alloc: min_alloc(&tree),
+                embed: has(Feature::EmbeddedData),
+                hole_birth: has(Feature::HoleBirth),
+                worst: worst(&tree),
+            },
+        });
+        let store: Arc<dyn zio::BlockStore> = Arc::new(pipeline.clone());
+        let policy =
+            Policy { hole_birth: has(Feature::HoleBirth), lz4: has(Feature::Lz4Compress), ..Policy::mos() };
+        let mos = ObjSet::create(store, ObjsetId::MOS, ObjsetType::Meta, policy, txg);
+        let knot = log.tie(mos.clone(), MapStyle::of(has));
+        let tx = Tx::syncing(txg);
+        // The object directory is object 1, so it comes first.
+        let new = dsl_of(&name, &options, pool_space(&tree));
+        let (dsl, root) = Dsl::create_initial(mos.clone(), &tx, &new).await?;
+        make_metaslab_arrays(&tree, &mos, &tx).await?;
+        for top in tree.tops() {
+            let bias = bias_of(&tree, &top);
+            top.set_bias(bias);
+            space.add_vdev(space_spec(&top, bias)).await?;
+        }
+        log.tie_features(dsl.core().clone());
+        let accounting = accounting(&dsl);
+        zpl::create(root.objset(), &tx, zpl::NewFileSystem { accounting, ..Default::default() }).await?;
+        let directory = dsl.core().directory().clone();
+        let mut spec = tree.spec();
+        vdev_zaps::create(dsl.core(), &tx, &mut spec).await?;
+        tree.update_spec(|own| *own = spec);
+        let object = mos
+            .allocate(
+                &tx,
+                NewObject::new(ObjectType::PACKED_NVLIST, CONFIG_BLOCK)
+                    .with_bonus(ObjectType::PACKED_NVLIST_SIZE, vec![0; 8]),
+            )
+            .await?;
+        directory.insert(&tx, directory::CONFIG, object.id().0).await?;
+        store_props(&mos, &dsl, &tx, &options.pool_props).await?;
+        let checksummer = read_checksummer(&dsl).await?;
+        pipeline.set_checksummer(checksummer);
 
-    let uberblock = Uberblock {
-        version: VERSION,
-        txg: Txg::NONE,
-        guid_sum: 0,
-        timestamp: 0,
-        root: BlockPointer::HOLE,
-        software_version: VERSION,
-        mmp: Some(ondisk::Mmp::default()),
-        checkpoint_txg: Txg::NONE,
-        reflow: ondisk::RaidzReflow::default(),
-    };
-    let name_on_disk = Some(options.name).filter(|own| *own != name);
-    let parts = Parts {
-        config: PoolConfig { name, ..config },
-        name_on_disk,
-        tree,
-        space,
-        space_log: knot,
-        pipeline,
-        mos,
-        dsl,
-        uberblock,
-        read_only: false,
-        tunables: options.tunables,
-        hub: options.hub,
-    };
-    let pool = assemble(parts, txg);
-    // There is nothing to wait for with: a device that fails now makes the creation fail.
-    pool.pipeline().suspension().close();
-    pool.sync_txg(txg).await?;
-    pool.pipeline().suspension().open();
-    pool.load_failmode().await?;
-    pool.start();
-    let started = async {
-        pool.load_multihost().await?;
-        pool.load_device_watch().await?;
-        pool.load_autotrim().await
-    };
-    if let Err(e) = started.await {
-        pool.stop().await;
-        return Err(e);
-    }
-    Ok(pool)
+        let uberblock = Uberblock {
+            version: VERSION,
+            txg: Txg::NONE,
+            guid_sum: 0,
+            timestamp: 0,
+            root: BlockPointer::HOLE,
+            software_version: VERSION,
+            mmp: Some(ondisk::Mmp::default()),
+            checkpoint_txg: Txg::NONE,
+            reflow: ondisk::RaidzReflow::default(),
+        };
+        let name_on_disk = Some(options.name).filter(|own| *own != name);
+        let parts = Parts {
+            config: PoolConfig { name, ..config },
+            name_on_disk,
+            tree,
+            space,
+            space_log: knot,
+            pipeline,
+            mos,
+            dsl,
+            uberblock,
+            read_only: false,
+            tunables: options.tunables,
+            hub: options.hub,
+        };
+        let pool = assemble(parts, txg);
+        // There is nothing to wait for with: a device that fails now makes the creation fail.
+        pool.pipeline().suspension().close();
+        pool.sync_txg(txg).await?;
+        pool.pipeline().suspension().open();
+        pool.load_failmode().await?;
+        pool.start();
+        let started = async {
+            pool.load_multihost().await?;
+            pool.load_device_watch().await?;
+            pool.load_autotrim().await
+        };
+        if let Err(e) = started.await {
+            pool.stop().await;
+            return Err(e);
+        }
+        Ok(pool)
+    })
 }
 
 fn new_config(options: &CreateOptions, guid: Guid) -> PoolConfig {

@@ -17,6 +17,7 @@ use ondisk::Feature;
 use std::sync::Arc;
 use units::{Error, Guid, Kind, ObjectId, Result};
 use vdev::{AuxKind, Detached, Health, Leaf, Spec, State, VdevType};
+use world::Boxed;
 
 /// What leaves by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,14 +32,16 @@ impl Pool {
     ///
     /// # Errors
     /// `Busy` when no other device has all that it has; `Invalid` when it is in no mirror; `NotFound`.
-    pub async fn detach(&self, guid: Guid) -> Result<()> {
-        let pool = self.clone();
-        world::spawn(async move {
-            pool.detach_now(guid, None).await?;
-            // A spare that stood in for it may be permanent now, and others not needed any more.
-            pool.release_devices().await
+    pub fn detach(&self, guid: Guid) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            let pool = self.clone();
+            world::spawn(async move {
+                pool.detach_now(guid, None).await?;
+                // A spare that stood in for it may be permanent now, and others not needed any more.
+                pool.release_devices().await
+            })
+            .await
         })
-        .await
     }
 
     /// Lets all those go that a replacement or the return of an original has made superfluous.

@@ -13,6 +13,7 @@ use crate::pool::{Pool, lock};
 use std::sync::Arc;
 use units::{Error, Guid, Kind, Result};
 use vdev::{Aux, Health, Leaf, Spec, State, Top};
+use world::Boxed;
 
 /// How a device is taken out of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +43,11 @@ impl Pool {
     ///
     /// # Errors
     /// `Busy` when no other device has all that it has; `NotFound`; `Invalid` when it is no device.
-    pub async fn offline(&self, guid: Guid, how: Offline) -> Result<()> {
-        let pool = self.clone();
-        world::spawn(async move { pool.offline_now(guid, how).await }).await
+    pub fn offline(&self, guid: Guid, how: Offline) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            let pool = self.clone();
+            world::spawn(async move { pool.offline_now(guid, how).await }).await
+        })
     }
 
     async fn offline_now(&self, guid: Guid, how: Offline) -> Result<()> {
@@ -121,9 +124,11 @@ impl Pool {
     ///
     /// # Errors
     /// `NotFound`; `Invalid` when it is no device.
-    pub async fn online(&self, guid: Guid) -> Result<Health> {
-        let pool = self.clone();
-        world::spawn(async move { pool.online_now(guid).await }).await
+    pub fn online(&self, guid: Guid) -> Boxed<'_, Result<Health>> {
+        Box::pin(async move {
+            let pool = self.clone();
+            world::spawn(async move { pool.online_now(guid).await }).await
+        })
     }
 
     async fn online_now(&self, guid: Guid) -> Result<Health> {
@@ -164,24 +169,26 @@ impl Pool {
     ///
     /// # Errors
     /// `Io` when the pool takes no changes. A device that is not there is no error: its state says so.
-    pub async fn reopen(&self) -> Result<()> {
-        let pool = self.clone();
-        world::spawn(async move {
-            for leaf in pool.tree().leaves() {
-                match leaf.health().state {
-                    State::Offline | State::Faulted => {}
-                    State::Online | State::Degraded => {
-                        // What is well stays open; what is not is opened anew.
-                        let _one_at_a_time = pool.0.reshaping.lock().await;
-                        let _ = pool.tree().bring_back(pool.guid(), leaf.guid()).await;
+    pub fn reopen(&self) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            let pool = self.clone();
+            world::spawn(async move {
+                for leaf in pool.tree().leaves() {
+                    match leaf.health().state {
+                        State::Offline | State::Faulted => {}
+                        State::Online | State::Degraded => {
+                            // What is well stays open; what is not is opened anew.
+                            let _one_at_a_time = pool.0.reshaping.lock().await;
+                            let _ = pool.tree().bring_back(pool.guid(), leaf.guid()).await;
+                        }
+                        _ => drop(pool.online_now(leaf.guid()).await?),
                     }
-                    _ => drop(pool.online_now(leaf.guid()).await?),
                 }
-            }
-            pool.request_resilver().await;
-            Ok(())
+                pool.request_resilver().await;
+                Ok(())
+            })
+            .await
         })
-        .await
     }
 
     /// The original of a spare is back: when it is whole, the spare is to go.

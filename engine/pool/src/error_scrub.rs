@@ -41,6 +41,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use units::{Error, HashMap, HashSet, Kind, Result};
+use world::Boxed;
 use zio::Bookmark;
 
 /// Entries that are looked at in one txg.
@@ -69,25 +70,30 @@ impl Pool {
     ///
     /// # Errors
     /// `Busy` while a scan or an error scrub is under way, a paused scrub included; `Unsupported` without `head_errlog`.
-    pub async fn error_scrub(&self) -> Result<()> {
-        if !self.dsl().logs_errors_by_head() {
-            let why = format!("it needs a feature: zpool set feature@head_errlog=enabled {}", self.name());
-            return Err(Error::new(Kind::Unsupported, "error scrub").because(why));
-        }
-        self.check_no_rebuild()?;
-        if self.is_scanning() {
-            return Err(Error::new(
-                Kind::Busy,
-                format!("pool '{}' is scrubbing or resilvering", self.name()),
-            ));
-        }
-        self.start_error_scrub().await
+    pub fn error_scrub(&self) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            if !self.dsl().logs_errors_by_head() {
+                let why =
+                    format!("it needs a feature: zpool set feature@head_errlog=enabled {}", self.name());
+                return Err(Error::new(Kind::Unsupported, "error scrub").because(why));
+            }
+            self.check_no_rebuild()?;
+            if self.is_scanning() {
+                return Err(Error::new(
+                    Kind::Busy,
+                    format!("pool '{}' is scrubbing or resilvering", self.name()),
+                ));
+            }
+            self.start_error_scrub().await
+        })
     }
 
     /// Waits until no scrub of the error log is going.
-    pub async fn error_scrub_wait(&self) {
-        let own = &self.0.error_scrub;
-        own.ended.until(|| (!lock(&own.state).is_running).then_some(())).await;
+    pub fn error_scrub_wait(&self) -> Boxed<'_, ()> {
+        Box::pin(async move {
+            let own = &self.0.error_scrub;
+            own.ended.until(|| (!lock(&own.state).is_running).then_some(())).await;
+        })
     }
 
     /// Whether one is under way, though it may pause.

@@ -15,6 +15,7 @@ use crate::pool::Pool;
 use std::sync::Arc;
 use units::{Error, Guid, Result};
 use vdev::Top;
+use world::Boxed;
 
 impl Pool {
     /// Lets the top-level vdev that a device is in have all that its devices have room for, and answers by how many bytes
@@ -22,19 +23,21 @@ impl Pool {
     ///
     /// # Errors
     /// `NotFound`; `Invalid` for a device that stands beside the tree.
-    pub async fn expand(&self, device: Guid) -> Result<u64> {
-        if self.is_cache_device(device) {
-            return Err(Error::invalid(
-                "a cache device is not expanded: remove it from the pool and add it again",
-            ));
-        }
-        let pool = self.clone();
-        world::spawn(async move {
-            let _one_at_a_time = pool.0.reshaping.lock().await;
-            let top = pool.tree().top_of(device).ok_or_else(no_such)?;
-            pool.grow(&top).await
+    pub fn expand(&self, device: Guid) -> Boxed<'_, Result<u64>> {
+        Box::pin(async move {
+            if self.is_cache_device(device) {
+                return Err(Error::invalid(
+                    "a cache device is not expanded: remove it from the pool and add it again",
+                ));
+            }
+            let pool = self.clone();
+            world::spawn(async move {
+                let _one_at_a_time = pool.0.reshaping.lock().await;
+                let top = pool.tree().top_of(device).ok_or_else(no_such)?;
+                pool.grow(&top).await
+            })
+            .await
         })
-        .await
     }
 
     /// As [`Pool::expand`], of all top-level vdevs that could.

@@ -6,36 +6,39 @@
 use crate::pool::{Pool, lock};
 use ondisk::PoolState;
 use units::Result;
+use world::Boxed;
 
 impl Pool {
     /// Syncs all there is and stops. The pool stays this machine's; its devices are closed on return.
-    pub async fn close(&self) -> Result<()> {
-        let inner = &self.0;
-        if inner.read_only {
-            self.let_go().await;
-            return Ok(());
-        }
-        self.hurry();
-        self.stop_device_watch().await;
-        self.halt_rebuilds().await;
-        self.halt_scrub().await;
-        self.halt_error_scrub().await;
-        self.stop_healer().await;
-        self.halt_sweeps().await;
-        self.retire_logs().await;
-        let synced = inner.txgs.sync().await;
-        self.stop().await;
-        synced
+    pub fn close(&self) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            let inner = &self.0;
+            if inner.read_only {
+                self.let_go().await;
+                return Ok(());
+            }
+            self.hurry();
+            self.stop_device_watch().await;
+            self.halt_rebuilds().await;
+            self.halt_scrub().await;
+            self.halt_error_scrub().await;
+            self.stop_healer().await;
+            self.halt_sweeps().await;
+            self.retire_logs().await;
+            let synced = inner.txgs.sync().await;
+            self.stop().await;
+            synced
+        })
     }
 
     /// Gives the pool up: labels say that any host may import it. Its devices are closed on return.
-    pub async fn export(&self) -> Result<()> {
-        self.leave(PoolState::Exported).await
+    pub fn export(&self) -> Boxed<'_, Result<()>> {
+        Box::pin(async move { self.leave(PoolState::Exported).await })
     }
 
     /// Gives the pool and all its data up.
-    pub async fn destroy(&self) -> Result<()> {
-        self.leave(PoolState::Destroyed).await
+    pub fn destroy(&self) -> Boxed<'_, Result<()>> {
+        Box::pin(async move { self.leave(PoolState::Destroyed).await })
     }
 
     async fn leave(&self, state: PoolState) -> Result<()> {

@@ -16,6 +16,7 @@ use ondisk::{Feature, ObjsetType};
 use std::collections::{BTreeMap, BTreeSet};
 use tunables::{Tunable, Tunables};
 use units::{Error, Kind, ObjectId, Result, Txg};
+use world::Boxed;
 use zpl::{
     Accounting, AclInherit, AclMode, AclType, Atime, FileSystem, Settings, WeakFileSystem, WriteOptions,
     Xattrs,
@@ -26,34 +27,38 @@ const AUTO_DNODE: u16 = 1024;
 
 impl Pool {
     /// Opens a file system, or a snapshot of one, for reading.
-    pub async fn open_file_system(&self, name: &str) -> Result<FileSystem> {
-        let dataset = self.0.dsl.open_by_name(name).await?;
-        check_kind(&dataset, name)?;
-        FileSystem::open(name, dataset.objset()).await
+    pub fn open_file_system<'a>(&'a self, name: &'a str) -> Boxed<'a, Result<FileSystem>> {
+        Box::pin(async move {
+            let dataset = self.0.dsl.open_by_name(name).await?;
+            check_kind(&dataset, name)?;
+            FileSystem::open(name, dataset.objset()).await
+        })
     }
 
     /// Opens a file system to be changed.
-    pub async fn open_file_system_for_writing(&self, name: &str) -> Result<FileSystem> {
-        let (found, dataset) = self.0.dsl.find_and_open(name).await?;
-        let set = dataset.objset();
-        let refuse = |kind| Error::new(kind, format!("open file system '{name}'"));
-        check_kind(&dataset, name)?;
-        if self.0.read_only || dataset.is_snapshot() {
-            return Err(refuse(Kind::ReadOnly));
-        }
-        if set.phys().zil_header.claim_txg != Txg::NONE {
-            let why = "its intent log holds writes that could not be replayed";
-            return Err(refuse(Kind::Busy).because(why));
-        }
-        let _turn = self.0.opening.lock().await;
-        if let Some(open) = self.opened_file_system(found.id) {
-            return Ok(open);
-        }
-        let mut options = self.write_options(&found, &dataset).await?;
-        options.log = self.intent_log_of(&dataset);
-        let fs = FileSystem::open_for_writing(name, set, options).await?;
-        lock(&self.0.file_systems).insert(found.id, fs.downgrade());
-        Ok(fs)
+    pub fn open_file_system_for_writing<'a>(&'a self, name: &'a str) -> Boxed<'a, Result<FileSystem>> {
+        Box::pin(async move {
+            let (found, dataset) = self.0.dsl.find_and_open(name).await?;
+            let set = dataset.objset();
+            let refuse = |kind| Error::new(kind, format!("open file system '{name}'"));
+            check_kind(&dataset, name)?;
+            if self.0.read_only || dataset.is_snapshot() {
+                return Err(refuse(Kind::ReadOnly));
+            }
+            if set.phys().zil_header.claim_txg != Txg::NONE {
+                let why = "its intent log holds writes that could not be replayed";
+                return Err(refuse(Kind::Busy).because(why));
+            }
+            let _turn = self.0.opening.lock().await;
+            if let Some(open) = self.opened_file_system(found.id) {
+                return Ok(open);
+            }
+            let mut options = self.write_options(&found, &dataset).await?;
+            options.log = self.intent_log_of(&dataset);
+            let fs = FileSystem::open_for_writing(name, set, options).await?;
+            lock(&self.0.file_systems).insert(found.id, fs.downgrade());
+            Ok(fs)
+        })
     }
 
     /// What writing to a file system goes by.
@@ -72,12 +77,14 @@ impl Pool {
     }
 
     /// To look at what a file system says of itself: as its openers see it, or as it is on disk.
-    pub async fn look_at_file_system(&self, name: &str) -> Result<FileSystem> {
-        let found = self.0.dsl.find(name).await?;
-        match self.opened_file_system(found.id) {
-            Some(open) => Ok(open),
-            None => self.open_file_system(name).await,
-        }
+    pub fn look_at_file_system<'a>(&'a self, name: &'a str) -> Boxed<'a, Result<FileSystem>> {
+        Box::pin(async move {
+            let found = self.0.dsl.find(name).await?;
+            match self.opened_file_system(found.id) {
+                Some(open) => Ok(open),
+                None => self.open_file_system(name).await,
+            }
+        })
     }
 
     fn opened_file_system(&self, id: ObjectId) -> Option<FileSystem> {

@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tunables::Tunable;
 use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
+use world::Boxed;
 use zil::chain::{Chain, End, Position};
 use zpl::WriteOptions;
 
@@ -72,23 +73,25 @@ impl Head {
 
 impl Pool {
     /// Walks a log, as far as it is one.
-    pub async fn survey_log(&self, objset: ObjsetId, header: &ZilHeader) -> LogSurvey {
-        let mut chain = Chain::new(self.pipeline(), objset, header);
-        let mut survey = LogSurvey::default();
-        while let Some(link) = chain.next().await {
-            let Some(block) = link.block else { continue };
-            survey.blocks += 1;
-            for (head, _) in block.records() {
-                *survey.kinds.entry(head.code).or_default() += 1;
-                survey.records += u64::from(head.seq > header.replay_seq && head.txg >= header.claim_txg);
+    pub fn survey_log<'a>(&'a self, objset: ObjsetId, header: &'a ZilHeader) -> Boxed<'a, LogSurvey> {
+        Box::pin(async move {
+            let mut chain = Chain::new(self.pipeline(), objset, header);
+            let mut survey = LogSurvey::default();
+            while let Some(link) = chain.next().await {
+                let Some(block) = link.block else { continue };
+                survey.blocks += 1;
+                for (head, _) in block.records() {
+                    *survey.kinds.entry(head.code).or_default() += 1;
+                    survey.records += u64::from(head.seq > header.replay_seq && head.txg >= header.claim_txg);
+                }
             }
-        }
-        survey.upto = chain.position();
-        survey.damage = chain.damage().map(|e| e.to_string());
-        if let Some(End::Unreadable(e)) = chain.end() {
-            survey.unreadable = Some(e.to_string());
-        }
-        survey
+            survey.upto = chain.position();
+            survey.damage = chain.damage().map(|e| e.to_string());
+            if let Some(End::Unreadable(e)) = chain.end() {
+                survey.unreadable = Some(e.to_string());
+            }
+            survey
+        })
     }
 
     /// Logs that wait to be replayed, as they were found when the pool was opened.

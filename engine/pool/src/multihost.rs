@@ -34,6 +34,7 @@ use units::{Error, Kind, Result};
 use vdev::Tree;
 use vdev::label::config::PoolConfig;
 use vdev::scan::Candidate;
+use world::Boxed;
 use world::OpenMode;
 use world::sync::Event;
 
@@ -173,14 +174,16 @@ async fn watch(tree: &Tree, seen: &Uberblock, patience: Duration) -> Result<bool
 ///
 /// # Errors
 /// No device has an uberblock.
-pub async fn is_active(candidate: &Candidate, patience: Duration) -> Result<bool> {
-    let how = vdev::OpenOptions {
-        pool: Some(candidate.config.guid),
-        former: candidate.former,
-        devices: candidate.devices.clone(),
-        ..vdev::OpenOptions::new(OpenMode::ReadOnly)
-    };
-    let tree = Tree::open(candidate.tree.clone(), how).await?;
-    let seen = newest(&tree, None).await?.0;
-    watch(&tree, &seen, patience).await
+pub fn is_active(candidate: &Candidate, patience: Duration) -> Boxed<'_, Result<bool>> {
+    Box::pin(async move {
+        let how = vdev::OpenOptions {
+            pool: Some(candidate.config.guid),
+            former: candidate.former,
+            devices: candidate.devices.clone(),
+            ..vdev::OpenOptions::new(OpenMode::ReadOnly)
+        };
+        let tree = Tree::open(candidate.tree.clone(), how).await?;
+        let seen = newest(&tree, None).await?.0;
+        watch(&tree, &seen, patience).await
+    })
 }

@@ -33,6 +33,7 @@ use units::{Error, Guid, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
 use vdev::label::config::PoolConfig;
 use vdev::scan::Candidate;
 use vdev::{Lacking, Spec, Tree, VdevType};
+use world::Boxed;
 use world::OpenMode;
 use zio::{Options as PipelineOptions, Pipeline, Rules, Worst};
 
@@ -72,23 +73,27 @@ pub(crate) struct Special {
 }
 
 /// Opens the pool that was found on its devices.
-pub async fn open(candidate: &Candidate, options: OpenOptions) -> Result<Pool> {
-    open_special(candidate, options, Special::default()).await
+pub fn open(candidate: &Candidate, options: OpenOptions) -> Boxed<'_, Result<Pool>> {
+    Box::pin(async move { open_special(candidate, options, Special::default()).await })
 }
 
 /// As [`open`], under a name that is for here only: on disk the pool keeps its own.
-pub async fn open_as(candidate: &Candidate, options: OpenOptions, name: String) -> Result<Pool> {
-    let special = Special { is_temporary: true, ..Special::default() };
-    open_special(candidate, OpenOptions { name: Some(name), ..options }, special).await
+pub fn open_as(candidate: &Candidate, options: OpenOptions, name: String) -> Boxed<'_, Result<Pool>> {
+    Box::pin(async move {
+        let special = Special { is_temporary: true, ..Special::default() };
+        open_special(candidate, OpenOptions { name: Some(name), ..options }, special).await
+    })
 }
 
 /// As [`open`], as the pool was in the newest txg that is not newer than `limit` and whose uberblock is still there. That
 /// is for reading only: what was freed since then may be overwritten, and is then an error where it is read.
-pub async fn open_at(candidate: &Candidate, options: OpenOptions, limit: Option<Txg>) -> Result<Pool> {
-    if limit.is_some() && !options.read_only {
-        return Err(Error::invalid("a pool is opened at an older txg for reading only"));
-    }
-    open_special(candidate, options, Special { limit, ..Special::default() }).await
+pub fn open_at(candidate: &Candidate, options: OpenOptions, limit: Option<Txg>) -> Boxed<'_, Result<Pool>> {
+    Box::pin(async move {
+        if limit.is_some() && !options.read_only {
+            return Err(Error::invalid("a pool is opened at an older txg for reading only"));
+        }
+        open_special(candidate, options, Special { limit, ..Special::default() }).await
+    })
 }
 
 pub(crate) async fn open_special(

@@ -19,6 +19,7 @@ use txg::{DeviceSpace, Txgs};
 use units::{Guid, Result, Txg};
 use vdev::Tree;
 use vdev::label::config::PoolConfig;
+use world::Boxed;
 use world::Task;
 use zio::Pipeline;
 
@@ -179,16 +180,18 @@ impl Pool {
     ///
     /// # Errors
     /// What the pool is suspended for: this does not wait for it to go on.
-    pub async fn sync(&self) -> Result<()> {
-        if self.0.read_only {
-            return Ok(());
-        }
-        self.0.txgs.wait_synced_unless_suspended(self.0.txgs.open_txg()).await
+    pub fn sync(&self) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            if self.0.read_only {
+                return Ok(());
+            }
+            self.0.txgs.wait_synced_unless_suspended(self.0.txgs.open_txg()).await
+        })
     }
 
     /// Keeps sync tasks from changing the MOS while it is read.
-    pub async fn reading(&self) -> world::sync::OwnedReadGuard<()> {
-        self.0.admin.read_owned().await
+    pub fn reading(&self) -> Boxed<'_, world::sync::OwnedReadGuard<()>> {
+        Box::pin(async move { self.0.admin.read_owned().await })
     }
 
     /// Changes the configuration in the labels with the next txg.

@@ -6,6 +6,7 @@
 use crate::pool::Pool;
 use ondisk::mos::directory;
 use units::{ObjectId, Result};
+use world::Boxed;
 
 /// Read at once.
 const PIECE: u64 = 1 << 20;
@@ -15,24 +16,26 @@ impl Pool {
     ///
     /// # Errors
     /// A block of a table cannot be read.
-    pub async fn prefetch_dedup_tables(&self) -> Result<u64> {
-        let entries = {
-            let _reading = self.reading().await;
-            self.dsl().core().directory().entries().await?
-        };
-        let mut bytes = 0;
-        for entry in entries.iter().filter(|e| e.name().starts_with(directory::DEDUP_PREFIX)) {
-            let Some(object) = entry.value.as_u64().and_then(|id| ObjectId(id).some()) else { continue };
-            let object = self.mos().object(object).await.map_err(|e| e.at(entry.name().into_owned()))?;
-            let size = object.attrs().size_bound();
-            let mut at = 0;
-            while at < size {
-                let len = (size - at).min(PIECE);
-                object.read(at, len as usize).await.map_err(|e| e.at(entry.name().into_owned()))?;
-                at += len;
+    pub fn prefetch_dedup_tables(&self) -> Boxed<'_, Result<u64>> {
+        Box::pin(async move {
+            let entries = {
+                let _reading = self.reading().await;
+                self.dsl().core().directory().entries().await?
+            };
+            let mut bytes = 0;
+            for entry in entries.iter().filter(|e| e.name().starts_with(directory::DEDUP_PREFIX)) {
+                let Some(object) = entry.value.as_u64().and_then(|id| ObjectId(id).some()) else { continue };
+                let object = self.mos().object(object).await.map_err(|e| e.at(entry.name().into_owned()))?;
+                let size = object.attrs().size_bound();
+                let mut at = 0;
+                while at < size {
+                    let len = (size - at).min(PIECE);
+                    object.read(at, len as usize).await.map_err(|e| e.at(entry.name().into_owned()))?;
+                    at += len;
+                }
+                bytes += size;
             }
-            bytes += size;
-        }
-        Ok(bytes)
+            Ok(bytes)
+        })
     }
 }

@@ -19,6 +19,7 @@ use ondisk::mos::directory;
 use ondisk::{Feature, ObjectType};
 use std::collections::BTreeMap;
 use units::{Error, ObjectId, Result};
+use world::Boxed;
 
 /// A property's name, its value if it has one now, and where that comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,24 +40,32 @@ type Stored = BTreeMap<String, Value>;
 impl Pool {
     /// Every native property in the order of the table, then every feature, then the user's own. The caller keeps sync
     /// tasks away ([`Pool::reading`]).
-    pub async fn properties(&self) -> Result<Vec<PoolProperty>> {
-        let stored = self.stored_properties().await?;
-        let mut all = Vec::new();
-        for prop in PoolProp::ALL {
-            let (value, source) = self.native(*prop, &stored).await?;
-            all.push(PoolProperty { name: prop.name().into(), value, source });
-        }
-        all.extend(self.feature_properties());
-        let own = stored.into_iter().filter(|(name, _)| user::is_user_property(name));
-        all.extend(own.map(|(name, value)| PoolProperty { name, value: Some(value), source: Source::Local }));
-        Ok(all)
+    pub fn properties(&self) -> Boxed<'_, Result<Vec<PoolProperty>>> {
+        Box::pin(async move {
+            let stored = self.stored_properties().await?;
+            let mut all = Vec::new();
+            for prop in PoolProp::ALL {
+                let (value, source) = self.native(*prop, &stored).await?;
+                all.push(PoolProperty { name: prop.name().into(), value, source });
+            }
+            all.extend(self.feature_properties());
+            let own = stored.into_iter().filter(|(name, _)| user::is_user_property(name));
+            all.extend(own.map(|(name, value)| PoolProperty {
+                name,
+                value: Some(value),
+                source: Source::Local,
+            }));
+            Ok(all)
+        })
     }
 
     /// Sets a property, from text as people write it.
-    pub async fn set_property(&self, name: &str, text: &str) -> Result<()> {
-        let setting = parse_setting(name, text, When::Later)?;
-        self.change("set property", move |pool, tx| async move { pool.apply_setting(&tx, setting).await })
-            .await
+    pub fn set_property<'a>(&'a self, name: &'a str, text: &'a str) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            let setting = parse_setting(name, text, When::Later)?;
+            self.change("set property", move |pool, tx| async move { pool.apply_setting(&tx, setting).await })
+                .await
+        })
     }
 
     pub(crate) async fn stored_properties(&self) -> Result<Stored> {

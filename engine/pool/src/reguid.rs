@@ -14,6 +14,7 @@ use crate::guids::Guids;
 use crate::pool::Pool;
 use units::{Error, Guid, Kind, Result};
 use vdev::Health;
+use world::Boxed;
 
 impl Pool {
     /// A guid that the pool could have.
@@ -25,28 +26,30 @@ impl Pool {
     ///
     /// # Errors
     /// `Invalid` for a guid that is none, or one that is taken; `Io` while a device is not as it should be.
-    pub async fn reguid(&self, guid: Guid) -> Result<()> {
-        let _one_at_a_time = self.0.reshaping.lock().await;
-        let is_taken = guid == Guid(0) || Guids::of(self).has(guid);
-        if is_taken {
-            return Err(Error::invalid(format!(
-                "{guid} is no guid, or one that the pool or a device of it has"
-            )));
-        }
-        self.check_whole()?;
-        // One that was pulled may not have been missed yet.
-        if !self.tree().all_answer().await {
-            return Err(absent());
-        }
-        self.change("reguid", move |pool, tx| async move {
-            pool.check_whole()?;
-            let former = pool.guid();
-            pool.tree().update_spec(|root| root.guid = guid);
-            pool.update_config(|config| config.guid = guid);
-            let text = format!("old={former} new={guid}");
-            pool.0.dsl.record_event(&tx, "guid change", &text, None).await
+    pub fn reguid(&self, guid: Guid) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            let _one_at_a_time = self.0.reshaping.lock().await;
+            let is_taken = guid == Guid(0) || Guids::of(self).has(guid);
+            if is_taken {
+                return Err(Error::invalid(format!(
+                    "{guid} is no guid, or one that the pool or a device of it has"
+                )));
+            }
+            self.check_whole()?;
+            // One that was pulled may not have been missed yet.
+            if !self.tree().all_answer().await {
+                return Err(absent());
+            }
+            self.change("reguid", move |pool, tx| async move {
+                pool.check_whole()?;
+                let former = pool.guid();
+                pool.tree().update_spec(|root| root.guid = guid);
+                pool.update_config(|config| config.guid = guid);
+                let text = format!("old={former} new={guid}");
+                pool.0.dsl.record_event(&tx, "guid change", &text, None).await
+            })
+            .await
         })
-        .await
     }
 
     fn check_whole(&self) -> Result<()> {

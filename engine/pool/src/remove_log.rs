@@ -19,6 +19,7 @@ use std::sync::Arc;
 use units::{Error, Kind, ObjectId, Result, Txg, VdevId};
 use vdev::label::fresh::wipe;
 use vdev::{Spec, Top};
+use world::Boxed;
 
 /// Freed blocks are kept for two txgs, and the frees themselves may be in the one after the present: more are not needed.
 const TXGS_MAX: u32 = 8;
@@ -29,9 +30,11 @@ impl Pool {
     ///
     /// # Errors
     /// `Busy` while a log on it waits to be replayed; `Unsupported` for other vdevs.
-    pub async fn remove_log(&self, id: VdevId) -> Result<()> {
-        let pool = self.clone();
-        world::spawn(async move { pool.remove_log_now(id).await }).await
+    pub fn remove_log(&self, id: VdevId) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            let pool = self.clone();
+            world::spawn(async move { pool.remove_log_now(id).await }).await
+        })
     }
 
     async fn remove_log_now(&self, id: VdevId) -> Result<()> {

@@ -16,6 +16,7 @@ use ondisk::{
     dsl::{ScanFunc, ScanState},
 };
 use units::{Guid, HashMap, Result, Txg};
+use world::Boxed;
 
 impl Pool {
     /// The first and the last txg that some usable device misses something of.
@@ -62,13 +63,15 @@ impl Pool {
     ///
     /// # Errors
     /// `Busy` while a device is rebuilt.
-    pub async fn resilver(&self) -> Result<()> {
-        self.check_no_rebuild()?;
-        if self.missing_span().is_some() {
-            self.0.scrub.want_resilver_anew();
-        }
-        self.request_resilver().await;
-        Ok(())
+    pub fn resilver(&self) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            self.check_no_rebuild()?;
+            if self.missing_span().is_some() {
+                self.0.scrub.want_resilver_anew();
+            }
+            self.request_resilver().await;
+            Ok(())
+        })
     }
 
     /// Starts a resilver if a device needs one and nothing hinders it.

@@ -39,6 +39,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use units::{Error, Kind, ObjectId, Result, Txg};
+use world::Boxed;
 
 /// Bad blocks repaired in one txg.
 const REPAIRS_AT_ONCE: usize = 512;
@@ -58,44 +59,54 @@ impl Pool {
     }
 
     /// Starts a scrub, or lets one go on that pauses.
-    pub async fn scrub(&self) -> Result<()> {
-        let scrub = &self.0.scrub;
-        self.check_no_rebuild()?;
-        self.check_no_error_scrub()?;
-        if scrub.is_running() {
-            let resilvers = self.scan_status().is_some_and(|scan| scan.func == ScanFunc::Resilver);
-            return Err(self.busy(match resilvers {
-                true => "is resilvering; scrub it when that is done",
-                false => "is already scrubbing; use 'zpool scrub -s' to cancel the scrub",
-            }));
-        }
-        if self.scan_status().is_some_and(|s| s.state == ScanState::Scanning && s.func == ScanFunc::Resilver)
-        {
-            return Err(self.busy("is resilvering"));
-        }
-        self.start_scan(ScanFunc::Scrub).await
+    pub fn scrub(&self) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            let scrub = &self.0.scrub;
+            self.check_no_rebuild()?;
+            self.check_no_error_scrub()?;
+            if scrub.is_running() {
+                let resilvers = self.scan_status().is_some_and(|scan| scan.func == ScanFunc::Resilver);
+                return Err(self.busy(match resilvers {
+                    true => "is resilvering; scrub it when that is done",
+                    false => "is already scrubbing; use 'zpool scrub -s' to cancel the scrub",
+                }));
+            }
+            if self
+                .scan_status()
+                .is_some_and(|s| s.state == ScanState::Scanning && s.func == ScanFunc::Resilver)
+            {
+                return Err(self.busy("is resilvering"));
+            }
+            self.start_scan(ScanFunc::Scrub).await
+        })
     }
 
     /// Ends a scrub before it is done, one of the error log as well.
-    pub async fn scrub_stop(&self) -> Result<()> {
-        if self.is_error_scrubbing() {
-            return self.stop_error_scrub().await;
-        }
-        self.end_scrub(STOP).await
+    pub fn scrub_stop(&self) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            if self.is_error_scrubbing() {
+                return self.stop_error_scrub().await;
+            }
+            self.end_scrub(STOP).await
+        })
     }
 
     /// Lets a scrub pause until it is asked for again, even if the pool is closed meanwhile; one of the error log as well.
-    pub async fn scrub_pause(&self) -> Result<()> {
-        if self.is_error_scrubbing() {
-            return self.pause_error_scrub().await;
-        }
-        self.end_scrub(PAUSE).await
+    pub fn scrub_pause(&self) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            if self.is_error_scrubbing() {
+                return self.pause_error_scrub().await;
+            }
+            self.end_scrub(PAUSE).await
+        })
     }
 
     /// Waits until no scrub is going.
-    pub async fn scrub_wait(&self) {
-        let scrub = &self.0.scrub;
-        scrub.ended.until(|| (!scrub.is_running()).then_some(())).await;
+    pub fn scrub_wait(&self) -> Boxed<'_, ()> {
+        Box::pin(async move {
+            let scrub = &self.0.scrub;
+            scrub.ended.until(|| (!scrub.is_running()).then_some(())).await;
+        })
     }
 
     fn busy(&self, what: &str) -> Error {

@@ -18,6 +18,7 @@ use ondisk::{NvList, NvValue, ObjectType, PoolState};
 use units::{Error, Guid, Kind, ObjectId, Result};
 use vdev::label::read::read_labels;
 use vdev::{AuxKind, Device, NewLeaf, Spec};
+use world::Boxed;
 use world::OpenMode;
 
 /// Of the packed list.
@@ -102,56 +103,60 @@ impl Pool {
     }
 
     /// Labels these devices and adds them.
-    pub async fn add_side_devices(&self, kind: AuxKind, leaves: &[NewLeaf]) -> Result<()> {
-        if self.is_read_only() {
-            return Err(Error::new(Kind::ReadOnly, "add devices").at(format!("pool '{}'", self.name())));
-        }
-        let inner = &self.0;
-        let _one_at_a_time = inner.reshaping.lock().await;
-        let (mut fresh, mut guids) = (Vec::new(), Guids::of(self));
-        let mut specs: Vec<Spec> = inner.tree.aux(kind).into_iter().map(|d| d.spec).collect();
-        for leaf in leaves {
-            let known = spare_guid(kind, leaf).await;
-            let spec = Spec::create_aux(kind, leaf, known.unwrap_or_else(|| guids.draw()))?;
-            if specs.iter().any(|s| s.guid == spec.guid) {
-                return Err(Error::invalid(format!("'{}' is one of the pool's already", leaf.path)));
+    pub fn add_side_devices<'a>(&'a self, kind: AuxKind, leaves: &'a [NewLeaf]) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            if self.is_read_only() {
+                return Err(Error::new(Kind::ReadOnly, "add devices").at(format!("pool '{}'", self.name())));
             }
-            if known.is_none() {
-                fresh.push(spec.clone());
+            let inner = &self.0;
+            let _one_at_a_time = inner.reshaping.lock().await;
+            let (mut fresh, mut guids) = (Vec::new(), Guids::of(self));
+            let mut specs: Vec<Spec> = inner.tree.aux(kind).into_iter().map(|d| d.spec).collect();
+            for leaf in leaves {
+                let known = spare_guid(kind, leaf).await;
+                let spec = Spec::create_aux(kind, leaf, known.unwrap_or_else(|| guids.draw()))?;
+                if specs.iter().any(|s| s.guid == spec.guid) {
+                    return Err(Error::invalid(format!("'{}' is one of the pool's already", leaf.path)));
+                }
+                if known.is_none() {
+                    fresh.push(spec.clone());
+                }
+                specs.push(spec);
             }
-            specs.push(spec);
-        }
-        inner.tree.label_aux(kind, &fresh, self.config().version).await?;
-        self.set_side_devices(kind, specs).await
+            inner.tree.label_aux(kind, &fresh, self.config().version).await?;
+            self.set_side_devices(kind, specs).await
+        })
     }
 
     /// Takes one out of the pool.
-    pub async fn remove_side_device(&self, kind: AuxKind, guid: Guid) -> Result<()> {
-        let inner = &self.0;
-        let _one_at_a_time = inner.reshaping.lock().await;
-        let all: Vec<Spec> = inner.tree.aux(kind).into_iter().map(|d| d.spec).collect();
-        let (gone, kept): (Vec<Spec>, Vec<Spec>) = all.into_iter().partition(|s| s.guid == guid);
-        let Some(gone) = gone.into_iter().next() else {
-            return Err(Error::new(Kind::NotFound, "remove device"));
-        };
-        if kind == AuxKind::Spare && inner.tree.find_leaf(guid).is_some() {
-            return Err(Error::new(Kind::Busy, "remove device")
-                .because("it is a spare in use; 'zpool detach' takes it back first"));
-        }
-        self.set_side_devices(kind, kept).await?;
-        if kind == AuxKind::Cache
-            && let Err(e) = inner.tree.unlabel(&gone).await
-        {
-            inner.note_problem(format!(
-                "the labels of '{}', which was removed, are still there: {e}",
-                gone.name()
-            ));
-        }
-        let what = format!("{} vdev ({}) {}", self.name(), key(kind), gone.path.unwrap_or_default());
-        self.change("record event", |pool, tx| async move {
-            pool.0.dsl.record_event(&tx, "vdev remove", &what, None).await
+    pub fn remove_side_device(&self, kind: AuxKind, guid: Guid) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            let inner = &self.0;
+            let _one_at_a_time = inner.reshaping.lock().await;
+            let all: Vec<Spec> = inner.tree.aux(kind).into_iter().map(|d| d.spec).collect();
+            let (gone, kept): (Vec<Spec>, Vec<Spec>) = all.into_iter().partition(|s| s.guid == guid);
+            let Some(gone) = gone.into_iter().next() else {
+                return Err(Error::new(Kind::NotFound, "remove device"));
+            };
+            if kind == AuxKind::Spare && inner.tree.find_leaf(guid).is_some() {
+                return Err(Error::new(Kind::Busy, "remove device")
+                    .because("it is a spare in use; 'zpool detach' takes it back first"));
+            }
+            self.set_side_devices(kind, kept).await?;
+            if kind == AuxKind::Cache
+                && let Err(e) = inner.tree.unlabel(&gone).await
+            {
+                inner.note_problem(format!(
+                    "the labels of '{}', which was removed, are still there: {e}",
+                    gone.name()
+                ));
+            }
+            let what = format!("{} vdev ({}) {}", self.name(), key(kind), gone.path.unwrap_or_default());
+            self.change("record event", |pool, tx| async move {
+                pool.0.dsl.record_event(&tx, "vdev remove", &what, None).await
+            })
+            .await
         })
-        .await
     }
 
     pub(crate) async fn set_side_devices(&self, kind: AuxKind, specs: Vec<Spec>) -> Result<()> {

@@ -15,6 +15,7 @@ use dsl::props::{PropName, Value};
 use dsl::{DestroyPlan, DestroySpec, NewClone};
 use std::sync::Arc;
 use units::{Error, Kind, Result};
+use world::Boxed;
 
 /// How far a rollback may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,97 +42,126 @@ impl Pool {
     }
 
     /// Takes snapshots of several datasets, of one moment: everything that was acknowledged before is in them.
-    pub async fn snapshot(&self, names: Vec<String>, props: Vec<(PropName, Value)>) -> Result<()> {
-        self.change_branches("snapshot", move |pool, tx| async move {
-            pool.dsl().snapshot_all(&tx, &names, &props).await.map(drop)
+    pub fn snapshot(&self, names: Vec<String>, props: Vec<(PropName, Value)>) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            self.change_branches("snapshot", move |pool, tx| async move {
+                pool.dsl().snapshot_all(&tx, &names, &props).await.map(drop)
+            })
+            .await
         })
-        .await
     }
 
     /// Destroys what a plan for `spec` says at the time; answers the plan.
-    pub async fn destroy_datasets(&self, spec: DestroySpec) -> Result<DestroyPlan> {
-        self.change_branches("destroy", move |pool, tx| async move {
-            let plan = pool.dsl().plan_destroy_of(&spec).await?;
-            pool.dsl().destroy(&tx, &plan).await?;
-            Ok(plan)
+    pub fn destroy_datasets(&self, spec: DestroySpec) -> Boxed<'_, Result<DestroyPlan>> {
+        Box::pin(async move {
+            self.change_branches("destroy", move |pool, tx| async move {
+                let plan = pool.dsl().plan_destroy_of(&spec).await?;
+                pool.dsl().destroy(&tx, &plan).await?;
+                Ok(plan)
+            })
+            .await
         })
-        .await
     }
 
     /// Makes the dataset `name`, which begins as the snapshot `origin`.
-    pub async fn clone_snapshot(
-        &self,
-        origin: &str,
-        name: &str,
+    pub fn clone_snapshot<'a>(
+        &'a self,
+        origin: &'a str,
+        name: &'a str,
         props: Vec<(PropName, Value)>,
-    ) -> Result<()> {
-        let (origin, name) = (origin.to_string(), name.to_string());
-        self.change_branches("clone", move |pool, tx| async move {
-            let new = NewClone { origin: &origin, name: &name, props: &props };
-            pool.dsl().clone_snapshot(&tx, &new).await.map(drop)
+    ) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            let (origin, name) = (origin.to_string(), name.to_string());
+            self.change_branches("clone", move |pool, tx| async move {
+                let new = NewClone { origin: &origin, name: &name, props: &props };
+                pool.dsl().clone_snapshot(&tx, &new).await.map(drop)
+            })
+            .await
         })
-        .await
     }
 
-    pub async fn promote(&self, name: &str) -> Result<()> {
-        let name = name.to_string();
-        self.change_branches("promote", move |pool, tx| async move { pool.dsl().promote(&tx, &name).await })
+    pub fn promote<'a>(&'a self, name: &'a str) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            let name = name.to_string();
+            self.change_branches(
+                "promote",
+                move |pool, tx| async move { pool.dsl().promote(&tx, &name).await },
+            )
             .await
+        })
     }
 
     /// What a rollback would destroy, in order; an error that names what it must not.
-    pub async fn plan_rollback(
-        &self,
-        dataset: &str,
-        snapshot: &str,
+    pub fn plan_rollback<'a>(
+        &'a self,
+        dataset: &'a str,
+        snapshot: &'a str,
         reach: RollbackReach,
-    ) -> Result<DestroyPlan> {
-        let dsl = self.dsl();
-        dsl.check_rollback(dataset, snapshot).await?;
-        let newer = dsl.snapshots_after(dataset, snapshot).await?;
-        if !newer.is_empty() && !reach.newer && !reach.clones {
-            let why = format!("more recent snapshots exist: {}; use -r to destroy them", newer.join(", "));
-            return Err(Error::new(Kind::Busy, format!("roll back to '{snapshot}'")).because(why));
-        }
-        let spec = DestroySpec { names: newer, clones: reach.clones, ..DestroySpec::default() };
-        dsl.plan_destroy_of(&spec).await
+    ) -> Boxed<'a, Result<DestroyPlan>> {
+        Box::pin(async move {
+            let dsl = self.dsl();
+            dsl.check_rollback(dataset, snapshot).await?;
+            let newer = dsl.snapshots_after(dataset, snapshot).await?;
+            if !newer.is_empty() && !reach.newer && !reach.clones {
+                let why =
+                    format!("more recent snapshots exist: {}; use -r to destroy them", newer.join(", "));
+                return Err(Error::new(Kind::Busy, format!("roll back to '{snapshot}'")).because(why));
+            }
+            let spec = DestroySpec { names: newer, clones: reach.clones, ..DestroySpec::default() };
+            dsl.plan_destroy_of(&spec).await
+        })
     }
 
     /// Takes a dataset back to one of its snapshots, or to what it was cloned from. All that was written since is gone.
     /// It must not be open.
-    pub async fn rollback(&self, dataset: &str, snapshot: &str, reach: RollbackReach) -> Result<DestroyPlan> {
-        let (dataset, snapshot) = (dataset.to_string(), snapshot.to_string());
-        self.change_branches("rollback", move |pool, tx| async move {
-            pool.dsl().check_unused(&dataset).await?;
-            let plan = pool.plan_rollback(&dataset, &snapshot, reach).await?;
-            pool.dsl().destroy(&tx, &plan).await?;
-            pool.dsl().rollback(&tx, &dataset, &snapshot).await?;
-            Ok(plan)
+    pub fn rollback<'a>(
+        &'a self,
+        dataset: &'a str,
+        snapshot: &'a str,
+        reach: RollbackReach,
+    ) -> Boxed<'a, Result<DestroyPlan>> {
+        Box::pin(async move {
+            let (dataset, snapshot) = (dataset.to_string(), snapshot.to_string());
+            self.change_branches("rollback", move |pool, tx| async move {
+                pool.dsl().check_unused(&dataset).await?;
+                let plan = pool.plan_rollback(&dataset, &snapshot, reach).await?;
+                pool.dsl().destroy(&tx, &plan).await?;
+                pool.dsl().rollback(&tx, &dataset, &snapshot).await?;
+                Ok(plan)
+            })
+            .await
         })
-        .await
     }
 
     /// Renames the snapshots `from` of a dataset and of all below it.
-    pub async fn rename_snapshots(&self, from: &str, to: &str) -> Result<()> {
-        let (from, to) = (from.to_string(), to.to_string());
-        self.change_branches("rename", move |pool, tx| async move {
-            pool.dsl().rename_snapshots(&tx, &from, &to).await
-        })
-        .await
-    }
-
-    pub async fn hold(&self, names: Vec<String>, tag: &str) -> Result<()> {
-        let tag = tag.to_string();
-        self.change_branches("hold", move |pool, tx| async move { pool.dsl().hold(&tx, &names, &tag).await })
+    pub fn rename_snapshots<'a>(&'a self, from: &'a str, to: &'a str) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            let (from, to) = (from.to_string(), to.to_string());
+            self.change_branches("rename", move |pool, tx| async move {
+                pool.dsl().rename_snapshots(&tx, &from, &to).await
+            })
             .await
+        })
     }
 
-    pub async fn release(&self, names: Vec<String>, tag: &str) -> Result<()> {
-        let tag = tag.to_string();
-        self.change_branches(
-            "release",
-            move |pool, tx| async move { pool.dsl().release(&tx, &names, &tag).await },
-        )
-        .await
+    pub fn hold<'a>(&'a self, names: Vec<String>, tag: &'a str) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            let tag = tag.to_string();
+            self.change_branches(
+                "hold",
+                move |pool, tx| async move { pool.dsl().hold(&tx, &names, &tag).await },
+            )
+            .await
+        })
+    }
+
+    pub fn release<'a>(&'a self, names: Vec<String>, tag: &'a str) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            let tag = tag.to_string();
+            self.change_branches("release", move |pool, tx| async move {
+                pool.dsl().release(&tx, &names, &tag).await
+            })
+            .await
+        })
     }
 }

@@ -25,6 +25,7 @@ use units::{Error, Guid, HashMap, Kind, ObjectId, Result, VdevId};
 use vdev::label::config::PoolConfig;
 use vdev::label::fresh::relabel;
 use vdev::{AuxKind, Candidate, Health, Leaf, Spec, State, VdevType};
+use world::Boxed;
 
 /// The sides that have left.
 struct Gone {
@@ -82,10 +83,12 @@ impl Pool {
     ///
     /// # Errors
     /// Those of the plan; or those of opening the new pool: then its devices are of no pool any more.
-    pub async fn split(&self, name: String, named: Vec<Guid>, open: OpenOptions) -> Result<Pool> {
-        let pool = self.clone();
-        // Goes on when the caller does not wait for it any more.
-        world::spawn(async move { pool.split_now(name, &named, open).await }).await
+    pub fn split(&self, name: String, named: Vec<Guid>, open: OpenOptions) -> Boxed<'_, Result<Pool>> {
+        Box::pin(async move {
+            let pool = self.clone();
+            // Goes on when the caller does not wait for it any more.
+            world::spawn(async move { pool.split_now(name, &named, open).await }).await
+        })
     }
 
     async fn split_now(&self, name: String, named: &[Guid], open: OpenOptions) -> Result<Pool> {

@@ -26,6 +26,7 @@ use dsl::pool_props::PoolProp;
 use std::future::Future;
 use std::sync::{Arc, Weak};
 use units::{Error, Guid, Kind, Result};
+use world::Boxed;
 use world::{Domain, Panic};
 
 /// `failmode=wait`, as it is stored.
@@ -38,22 +39,26 @@ impl Pool {
     /// # Errors
     /// `NotFound` when there is no such vdev; `Io` when a device cannot be used yet, or the pool was suspended again;
     /// `Cancelled` when it must be opened again.
-    pub async fn clear(&self, vdev: Option<Guid>) -> Result<()> {
-        let inner = &self.0;
-        let doing = "clear errors";
-        if inner.txgs.has_failed_for_good() {
-            let why = inner.txgs.failure().unwrap_or_default();
-            let advice = format!("{why}; it must be opened again: export it with -f, then import it");
-            return Err(Error::new(Kind::Cancelled, doing).because(advice));
-        }
-        let begun = self.clear_once(vdev, doing).await;
-        if begun.is_err() && inner.pipeline.suspension().why().is_some() && !inner.txgs.has_failed_for_good()
-        {
-            // What was under way when the errors were forgotten had met them: its sync has stopped since. It is tried again
-            // with devices that are whole now.
-            return self.clear_once(vdev, doing).await;
-        }
-        begun
+    pub fn clear(&self, vdev: Option<Guid>) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            let inner = &self.0;
+            let doing = "clear errors";
+            if inner.txgs.has_failed_for_good() {
+                let why = inner.txgs.failure().unwrap_or_default();
+                let advice = format!("{why}; it must be opened again: export it with -f, then import it");
+                return Err(Error::new(Kind::Cancelled, doing).because(advice));
+            }
+            let begun = self.clear_once(vdev, doing).await;
+            if begun.is_err()
+                && inner.pipeline.suspension().why().is_some()
+                && !inner.txgs.has_failed_for_good()
+            {
+                // What was under way when the errors were forgotten had met them: its sync has stopped since. It is tried again
+                // with devices that are whole now.
+                return self.clear_once(vdev, doing).await;
+            }
+            begun
+        })
     }
 
     async fn clear_once(&self, vdev: Option<Guid>, doing: &'static str) -> Result<()> {
@@ -147,13 +152,13 @@ impl Pool {
     ///
     /// # Errors
     /// What it is suspended for, or has failed of.
-    pub async fn settled(&self) -> Result<()> {
-        self.0.txgs.settled().await
+    pub fn settled(&self) -> Boxed<'_, Result<()>> {
+        Box::pin(async move { self.0.txgs.settled().await })
     }
 
     /// Waits until [`Pool::suspended`] is another than `seen`; `None` when the pool is closing.
-    pub async fn suspended_otherwise(&self, seen: &Option<String>) -> Option<Option<String>> {
-        self.0.txgs.failure_otherwise(seen).await
+    pub fn suspended_otherwise<'a>(&'a self, seen: &'a Option<String>) -> Boxed<'a, Option<Option<String>>> {
+        Box::pin(async move { self.0.txgs.failure_otherwise(seen).await })
     }
 
     /// Starts work of this pool.

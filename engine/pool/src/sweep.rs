@@ -30,6 +30,7 @@ use std::time::Duration;
 use tunables::Tunable;
 use units::{Error, Guid, Kind, ObjectId, Result, VdevId};
 use vdev::{DeviceRange, Leaf, Priority, Top};
+use world::Boxed;
 use world::Buf;
 use world::sync::Event;
 
@@ -71,58 +72,66 @@ impl Pool {
     /// # Errors
     /// `Busy` when one is under way; `Invalid` when the device is not usable; `NotFound`; `Unsupported` in a pool without
     /// ZAPs of devices.
-    pub async fn sweep_start(&self, device: Guid, kind: Sweep, rate: Option<u64>) -> Result<()> {
-        let _one_at_a_time = self.0.sweeps.commands.lock().await;
-        let (_, leaf) = self.tree().find_leaf(device).ok_or_else(no_such)?;
-        let before = self.sweep(device, kind);
-        if before.state == SweepState::Active {
-            return Err(busy(kind, format!("currently {}", kind.doing())));
-        }
-        if !leaf.is_usable() {
-            return Err(Error::invalid(
-                "the device is faulted, offline or unavailable: 'zpool online' comes first",
-            ));
-        }
-        let goes_on = before.state == SweepState::Suspended;
-        let status = SweepStatus {
-            state: SweepState::Active,
-            since: world::wall_clock().seconds,
-            position: if goes_on { before.position } else { 0 },
-            rate: rate.unwrap_or(if goes_on { before.rate } else { 0 }),
-        };
-        self.keep_sweep(device, kind, status).await?;
-        self.begin_sweep(device, kind, status);
-        Ok(())
+    pub fn sweep_start(&self, device: Guid, kind: Sweep, rate: Option<u64>) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            let _one_at_a_time = self.0.sweeps.commands.lock().await;
+            let (_, leaf) = self.tree().find_leaf(device).ok_or_else(no_such)?;
+            let before = self.sweep(device, kind);
+            if before.state == SweepState::Active {
+                return Err(busy(kind, format!("currently {}", kind.doing())));
+            }
+            if !leaf.is_usable() {
+                return Err(Error::invalid(
+                    "the device is faulted, offline or unavailable: 'zpool online' comes first",
+                ));
+            }
+            let goes_on = before.state == SweepState::Suspended;
+            let status = SweepStatus {
+                state: SweepState::Active,
+                since: world::wall_clock().seconds,
+                position: if goes_on { before.position } else { 0 },
+                rate: rate.unwrap_or(if goes_on { before.rate } else { 0 }),
+            };
+            self.keep_sweep(device, kind, status).await?;
+            self.begin_sweep(device, kind, status);
+            Ok(())
+        })
     }
 
     /// Stops a sweep; the next start goes on where it was.
     ///
     /// # Errors
     /// `Invalid` when none is under way.
-    pub async fn sweep_suspend(&self, device: Guid, kind: Sweep) -> Result<()> {
-        self.end_sweep(device, kind, &[SweepState::Active], SweepState::Suspended).await
+    pub fn sweep_suspend(&self, device: Guid, kind: Sweep) -> Boxed<'_, Result<()>> {
+        Box::pin(
+            async move { self.end_sweep(device, kind, &[SweepState::Active], SweepState::Suspended).await },
+        )
     }
 
     /// Gives a sweep up; the next start begins anew.
     ///
     /// # Errors
     /// `Invalid` when none is under way or suspended.
-    pub async fn sweep_cancel(&self, device: Guid, kind: Sweep) -> Result<()> {
-        let from = [SweepState::Active, SweepState::Suspended];
-        self.end_sweep(device, kind, &from, SweepState::Canceled).await
+    pub fn sweep_cancel(&self, device: Guid, kind: Sweep) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            let from = [SweepState::Active, SweepState::Suspended];
+            self.end_sweep(device, kind, &from, SweepState::Canceled).await
+        })
     }
 
     /// Forgets that a device was ever swept.
     ///
     /// # Errors
     /// `Busy` when that is under way.
-    pub async fn sweep_forget(&self, device: Guid, kind: Sweep) -> Result<()> {
-        let _one_at_a_time = self.0.sweeps.commands.lock().await;
-        self.tree().find_leaf(device).ok_or_else(no_such)?;
-        if self.sweep(device, kind).state == SweepState::Active {
-            return Err(busy(kind, format!("currently {}", kind.doing())));
-        }
-        self.keep_sweep(device, kind, SweepStatus::default()).await
+    pub fn sweep_forget(&self, device: Guid, kind: Sweep) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            let _one_at_a_time = self.0.sweeps.commands.lock().await;
+            self.tree().find_leaf(device).ok_or_else(no_such)?;
+            if self.sweep(device, kind).state == SweepState::Active {
+                return Err(busy(kind, format!("currently {}", kind.doing())));
+            }
+            self.keep_sweep(device, kind, SweepStatus::default()).await
+        })
     }
 
     async fn end_sweep(&self, device: Guid, kind: Sweep, from: &[SweepState], to: SweepState) -> Result<()> {

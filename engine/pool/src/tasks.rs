@@ -17,8 +17,8 @@ use crate::pool::{Pool, lock};
 use dmu::Tx;
 use std::sync::{Arc, Mutex};
 use units::{Error, Kind, Result, Txg};
-use world::Pending;
 use world::sync::oneshot;
+use world::{Boxed, Pending};
 
 type Task = Box<dyn FnOnce(Pool, Arc<Tx>) -> Pending<()> + Send>;
 
@@ -104,16 +104,6 @@ impl Pool {
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        if self.0.read_only {
-            return Err(Error::new(Kind::ReadOnly, doing.to_string()).at(format!("pool '{}'", self.name())));
-        }
-        // What waited here would keep others waiting, `clear` among them.
-        if let Some(why) = self.suspended() {
-            return Err(
-                Error::new(Kind::Io, doing.to_string()).because(format!("the pool is suspended: {why}"))
-            );
-        }
-        self.let_ripen().await;
         let (send, receive) = oneshot::channel();
         let task: Task = Box::new(move |pool, tx| {
             Box::pin(async move {
@@ -121,20 +111,40 @@ impl Pool {
                 let _ = send.send(work(pool, tx).await);
             })
         });
-        let hold = self.0.txgs.begin_unthrottled();
-        let txg = hold.txg();
-        lock(&self.0.tasks.0).push(Queued { txg, order, task });
-        hold.dirtied(1);
-        drop(hold);
-        self.0.txgs.wait_synced_unless_suspended(txg).await.map_err(|e| {
-            match self.0.txgs.has_failed_for_good() {
-                true => e,
-                false => Error::new(e.kind(), doing)
-                    .because(format!("{e}; it is begun, and is done when the pool goes on")),
-            }
-        })?;
-        self.follow_properties().await;
+        self.run_in_sync(doing, order, task).await?;
         receive.await.unwrap_or_else(|_| Err(Error::new(Kind::Cancelled, doing.to_string())))
+    }
+
+    /// Waits until a sync has run `task` and is on disk. Apart from what differs with each change.
+    fn run_in_sync<'a>(&'a self, doing: &'a str, order: Order, task: Task) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            if self.0.read_only {
+                return Err(
+                    Error::new(Kind::ReadOnly, doing.to_string()).at(format!("pool '{}'", self.name()))
+                );
+            }
+            // What waited here would keep others waiting, `clear` among them.
+            if let Some(why) = self.suspended() {
+                return Err(
+                    Error::new(Kind::Io, doing.to_string()).because(format!("the pool is suspended: {why}"))
+                );
+            }
+            self.let_ripen().await;
+            let hold = self.0.txgs.begin_unthrottled();
+            let txg = hold.txg();
+            lock(&self.0.tasks.0).push(Queued { txg, order, task });
+            hold.dirtied(1);
+            drop(hold);
+            self.0.txgs.wait_synced_unless_suspended(txg).await.map_err(|e| {
+                match self.0.txgs.has_failed_for_good() {
+                    true => e,
+                    false => Error::new(e.kind(), doing)
+                        .because(format!("{e}; it is begun, and is done when the pool goes on")),
+                }
+            })?;
+            self.follow_properties().await;
+            Ok(())
+        })
     }
 
     /// Where there is little room, lets what was freed become free: the change would be refused for want of it, and

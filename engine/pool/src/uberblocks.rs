@@ -4,6 +4,7 @@ use ondisk::Uberblock;
 use units::{Error, Guid, HashMap, Result, Txg};
 use vdev::label::read::{best_uberblock, read_uberblocks};
 use vdev::{Candidate, Tree};
+use world::Boxed;
 use world::OpenMode;
 
 /// The txgs of all uberblocks on the devices of a pool that was found, the newest first, with their times in seconds since
@@ -11,26 +12,28 @@ use world::OpenMode;
 ///
 /// # Errors
 /// The tree cannot be opened at all.
-pub async fn txgs_of(candidate: &Candidate) -> Result<Vec<(Txg, u64)>> {
-    let how = vdev::OpenOptions {
-        pool: Some(candidate.config.guid),
-        former: candidate.former,
-        devices: candidate.devices.clone(),
-        ..vdev::OpenOptions::new(OpenMode::ReadOnly)
-    };
-    let tree = Tree::open(candidate.tree.clone(), how).await?;
-    let mut found = Vec::new();
-    for top in tree.tops() {
-        for leaf in top.leaves().iter().filter(|l| l.is_usable()) {
-            let Ok(disk) = leaf.device().open(OpenMode::ReadOnly) else { continue };
-            let uberblocks = read_uberblocks(&disk, top.ashift).await;
-            found.extend(uberblocks.iter().map(|u| (u.txg, u.timestamp)));
+pub fn txgs_of(candidate: &Candidate) -> Boxed<'_, Result<Vec<(Txg, u64)>>> {
+    Box::pin(async move {
+        let how = vdev::OpenOptions {
+            pool: Some(candidate.config.guid),
+            former: candidate.former,
+            devices: candidate.devices.clone(),
+            ..vdev::OpenOptions::new(OpenMode::ReadOnly)
+        };
+        let tree = Tree::open(candidate.tree.clone(), how).await?;
+        let mut found = Vec::new();
+        for top in tree.tops() {
+            for leaf in top.leaves().iter().filter(|l| l.is_usable()) {
+                let Ok(disk) = leaf.device().open(OpenMode::ReadOnly) else { continue };
+                let uberblocks = read_uberblocks(&disk, top.ashift).await;
+                found.extend(uberblocks.iter().map(|u| (u.txg, u.timestamp)));
+            }
         }
-    }
-    tree.close().await;
-    found.sort_by_key(|&(txg, time)| std::cmp::Reverse((txg, time)));
-    found.dedup_by_key(|(txg, _)| *txg);
-    Ok(found)
+        tree.close().await;
+        found.sort_by_key(|&(txg, time)| std::cmp::Reverse((txg, time)));
+        found.dedup_by_key(|(txg, _)| *txg);
+        Ok(found)
+    })
 }
 
 /// The newest uberblock on any device up to `limit`, and the txg of the newest on each.

@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use units::{Error, Guid, Kind, ObjectId, Result};
 use vdev::{Spec, THRESHOLD_MAX, Threshold, Thresholds, WITHIN, WITHIN_SLOW};
+use world::Boxed;
 
 /// `on`: the device's cache is protected, it need not be flushed.
 pub const NO_CACHE_FLUSH: &str = "cenote:nocacheflush";
@@ -46,40 +47,48 @@ impl Pool {
     }
 
     /// Sets a property of a vdev, or, without a value, removes it.
-    pub async fn set_vdev_property(&self, vdev: Guid, name: &str, value: &str) -> Result<()> {
-        check(name, value)?;
-        let spec = self.tree().spec();
-        let missing = || Error::new(Kind::NotFound, format!("find vdev {vdev}"));
-        let zap = zap_of(spec.find(vdev).ok_or_else(missing)?);
-        let zap =
-            zap.ok_or_else(|| Error::unsupported("the pool was made without room for properties of vdevs"))?;
-        let (name, value) = (name.to_string(), value.to_string());
-        let (stored_name, stored) = (name.clone(), value.clone());
-        self.change("set vdev property", move |pool, tx| async move {
-            let table = zaps::open(pool.mos(), zap).await?;
-            if stored.is_empty() {
-                return zaps::remove_if_any(&table, &tx, &stored_name).await;
+    pub fn set_vdev_property<'a>(
+        &'a self,
+        vdev: Guid,
+        name: &'a str,
+        value: &'a str,
+    ) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            check(name, value)?;
+            let spec = self.tree().spec();
+            let missing = || Error::new(Kind::NotFound, format!("find vdev {vdev}"));
+            let zap = zap_of(spec.find(vdev).ok_or_else(missing)?);
+            let zap = zap.ok_or_else(|| {
+                Error::unsupported("the pool was made without room for properties of vdevs")
+            })?;
+            let (name, value) = (name.to_string(), value.to_string());
+            let (stored_name, stored) = (name.clone(), value.clone());
+            self.change("set vdev property", move |pool, tx| async move {
+                let table = zaps::open(pool.mos(), zap).await?;
+                if stored.is_empty() {
+                    return zaps::remove_if_any(&table, &tx, &stored_name).await;
+                }
+                let value = match stored.parse::<u64>() {
+                    Ok(number) if THRESHOLDS.contains(&stored_name.as_str()) => number.into(),
+                    _ => zap::Value::text(&stored),
+                };
+                table.update(&tx, stored_name.as_str(), value).await
+            })
+            .await?;
+            {
+                let mut all = lock(&self.0.vdev_properties);
+                let own = all.entry(vdev).or_default();
+                if value.is_empty() {
+                    drop(own.remove(&name))
+                } else {
+                    drop(own.insert(name, value))
+                }
+                all.retain(|_, own| !own.is_empty());
             }
-            let value = match stored.parse::<u64>() {
-                Ok(number) if THRESHOLDS.contains(&stored_name.as_str()) => number.into(),
-                _ => zap::Value::text(&stored),
-            };
-            table.update(&tx, stored_name.as_str(), value).await
+            // Only now: the txg that says so was still flushed.
+            self.trust_caches();
+            Ok(())
         })
-        .await?;
-        {
-            let mut all = lock(&self.0.vdev_properties);
-            let own = all.entry(vdev).or_default();
-            if value.is_empty() {
-                drop(own.remove(&name))
-            } else {
-                drop(own.insert(name, value))
-            }
-            all.retain(|_, own| !own.is_empty());
-        }
-        // Only now: the txg that says so was still flushed.
-        self.trust_caches();
-        Ok(())
     }
 
     pub(crate) async fn load_vdev_properties(&self) -> Result<()> {

@@ -20,8 +20,10 @@ use ondisk::{BlockPointer, ObjectType, ObjsetPhys};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use units::{Error, Result};
-use world::Pending;
+use world::{Boxed, Pending};
 use zio::{Bookmark, ReadClass};
+
+type Progress = Box<dyn Fn(&VerifyReport) + Send + Sync>;
 
 /// What verification has found, by now or in the end.
 #[derive(Clone, Debug, Default)]
@@ -114,34 +116,37 @@ fn kind_name(bp: &BlockPointer) -> &'static str {
 
 impl Pool {
     /// Reads and checks every block of the pool and tells what it met; `progress` is told from time to time.
-    pub async fn verify(
+    pub fn verify(
         &self,
         progress: impl Fn(&VerifyReport) + Send + Sync + 'static,
-    ) -> Result<VerifyReport> {
-        let to_examine = self.space().usage_total().allocated;
-        let report = VerifyReport { to_examine, ..VerifyReport::default() };
-        let verifier = Arc::new(Verifier {
-            pool: self.clone(),
-            report: Arc::new(Mutex::new(report)),
-            progress: Box::new(progress),
-        });
-        for set in walk::sets(self).await? {
-            if set.root.is_hole() {
-                continue;
+    ) -> Boxed<'_, Result<VerifyReport>> {
+        self.verify_telling(Box::new(progress))
+    }
+
+    fn verify_telling(&self, progress: Progress) -> Boxed<'_, Result<VerifyReport>> {
+        Box::pin(async move {
+            let to_examine = self.space().usage_total().allocated;
+            let report = VerifyReport { to_examine, ..VerifyReport::default() };
+            let verifier =
+                Arc::new(Verifier { pool: self.clone(), report: Arc::new(Mutex::new(report)), progress });
+            for set in walk::sets(self).await? {
+                if set.root.is_hole() {
+                    continue;
+                }
+                walk::walk(self, &set, verifier.clone()).await?;
+                let log = if set.is_head { self.log_in(&set).await } else { LogSurvey::default() };
+                let mut report = lock(&verifier.report);
+                report.datasets += u64::from(set.id != units::ObjsetId::MOS);
+                report.log_blocks += log.blocks;
+                report.log_records += log.kinds.values().sum::<u64>();
+                if let Some(damage) = log.damage {
+                    let at = zil::chain::bookmark(set.id, log.blocks + 1);
+                    report.lose(&set, Suspect { at, bp: None, error: Error::corrupt(damage) });
+                }
             }
-            walk::walk(self, &set, verifier.clone()).await?;
-            let log = if set.is_head { self.log_in(&set).await } else { LogSurvey::default() };
-            let mut report = lock(&verifier.report);
-            report.datasets += u64::from(set.id != units::ObjsetId::MOS);
-            report.log_blocks += log.blocks;
-            report.log_records += log.kinds.values().sum::<u64>();
-            if let Some(damage) = log.damage {
-                let at = zil::chain::bookmark(set.id, log.blocks + 1);
-                report.lose(&set, Suspect { at, bp: None, error: Error::corrupt(damage) });
-            }
-        }
-        let report = lock(&verifier.report).clone();
-        Ok(report)
+            let report = lock(&verifier.report).clone();
+            Ok(report)
+        })
     }
 
     /// What is in a head's intent log.
@@ -160,7 +165,7 @@ impl Pool {
 struct Verifier {
     pool: Pool,
     report: Arc<Mutex<VerifyReport>>,
-    progress: Box<dyn Fn(&VerifyReport) + Send + Sync>,
+    progress: Progress,
 }
 
 impl Check for Verifier {

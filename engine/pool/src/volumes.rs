@@ -7,6 +7,7 @@ use dsl::NewDataset;
 use dsl::props::{PropName, Value};
 use ondisk::ObjsetType;
 use units::{Error, Result};
+use world::Boxed;
 use zvol::Volume;
 
 /// What a new dataset is to hold.
@@ -18,17 +19,19 @@ pub enum Content {
 
 impl Pool {
     /// Makes a dataset with its first content.
-    pub async fn create_dataset(
-        &self,
-        name: &str,
+    pub fn create_dataset<'a>(
+        &'a self,
+        name: &'a str,
         content: Content,
         props: Vec<(PropName, Value)>,
-    ) -> Result<()> {
-        let name = name.to_string();
-        self.change("create dataset", move |pool, tx| async move {
-            pool.create_in(&tx, &name, content, &props).await
+    ) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            let name = name.to_string();
+            self.change("create dataset", move |pool, tx| async move {
+                pool.create_in(&tx, &name, content, &props).await
+            })
+            .await
         })
-        .await
     }
 
     async fn create_in(
@@ -59,8 +62,8 @@ impl Pool {
     }
 
     /// Opens a volume, or a snapshot of one, which is read-only.
-    pub async fn open_volume(&self, name: &str) -> Result<Volume> {
-        self.guard(self.open_volume_in(name)).await
+    pub fn open_volume<'a>(&'a self, name: &'a str) -> Boxed<'a, Result<Volume>> {
+        Box::pin(async move { self.guard(self.open_volume_in(name)).await })
     }
 
     async fn open_volume_in(&self, name: &str) -> Result<Volume> {

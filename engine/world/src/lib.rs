@@ -37,7 +37,7 @@ pub use buf::{Buf, IoBuf};
 pub use disk::{Disk, DiskKind, Geometry, OpenMode};
 pub use domain::{Domain, Panic, within, within_now};
 pub use net::{Address, Listener, Stream, place_in};
-pub use pending::Pending;
+pub use pending::{Boxed, Pending};
 pub use task::{
     Heap, Task, Visitor, World, breathe, compute, cores, enter, heap, list_dir, listen, open, random_u64,
     spawn, spawn_on, this_core, turn_begins, visited_core, yield_now,

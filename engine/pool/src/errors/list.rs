@@ -20,6 +20,7 @@ use ondisk::BlockBookmark;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use units::{Kind, ObjectId, ObjsetId, Result, Txg};
+use world::Boxed;
 use zio::Bookmark;
 
 /// Entries that one listing looks at, and objects it names.
@@ -46,27 +47,29 @@ struct Entry {
 
 impl Pool {
     /// The data errors that are true by now, by name. What turns out to be gone is taken out of the log.
-    pub async fn data_errors(&self) -> Arc<DataErrors> {
-        if self.data_error_count() == 0 {
-            return Arc::default();
-        }
-        let txg = self.uberblock().txg;
-        let version = {
-            let state = lock(&self.0.errors.state);
-            let lost = self.0.pipeline.sick().lost_count().0;
-            match &state.listed {
-                Some(memo) if memo.version == state.version && memo.txg == txg && lost == 0 => {
-                    return memo.errors.clone();
-                }
-                _ => state.version,
+    pub fn data_errors(&self) -> Boxed<'_, Arc<DataErrors>> {
+        Box::pin(async move {
+            if self.data_error_count() == 0 {
+                return Arc::default();
             }
-        };
-        let errors = {
-            let _reading = self.reading().await;
-            Arc::new(self.list_errors().await)
-        };
-        lock(&self.0.errors.state).listed = Some(Memo { version, txg, errors: errors.clone() });
-        errors
+            let txg = self.uberblock().txg;
+            let version = {
+                let state = lock(&self.0.errors.state);
+                let lost = self.0.pipeline.sick().lost_count().0;
+                match &state.listed {
+                    Some(memo) if memo.version == state.version && memo.txg == txg && lost == 0 => {
+                        return memo.errors.clone();
+                    }
+                    _ => state.version,
+                }
+            };
+            let errors = {
+                let _reading = self.reading().await;
+                Arc::new(self.list_errors().await)
+            };
+            lock(&self.0.errors.state).listed = Some(Memo { version, txg, errors: errors.clone() });
+            errors
+        })
     }
 
     async fn list_errors(&self) -> DataErrors {

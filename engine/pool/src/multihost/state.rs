@@ -5,6 +5,7 @@ use ondisk::{Mmp, Uberblock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tunables::{Tunable, Tunables};
+use world::Boxed;
 use world::Task;
 use world::sync::Event;
 
@@ -45,12 +46,14 @@ impl Multihost {
     }
 
     /// Ends the signs; on return none is under way.
-    pub async fn stop(&self) {
-        self.on.store(false, Ordering::Release);
-        let beat = lock(&self.beat).take();
-        if let Some(Beat { stop, task }) = beat {
-            stop.set();
-            task.await;
-        }
+    pub fn stop(&self) -> Boxed<'_, ()> {
+        Box::pin(async move {
+            self.on.store(false, Ordering::Release);
+            let beat = lock(&self.beat).take();
+            if let Some(Beat { stop, task }) = beat {
+                stop.set();
+                task.await;
+            }
+        })
     }
 }
