@@ -30,6 +30,7 @@ pub(crate) mod open_elsewhere;
 mod reguid;
 mod remove;
 mod scrub;
+mod seen;
 mod set;
 mod split;
 mod state;

@@ -57,8 +57,8 @@ impl Appliance {
                 self.set_vdev(&name, &vdev, &property, &value, &by).await
             }
             Request::PoolHistory { names } => self.histories(&names).await,
-            Request::Events { since } => Ok(self.events(since)),
-            Request::EventsClear => Ok(self.clear_events()),
+            Request::Events { since } => Ok(self.events(since).await),
+            Request::EventsClear => Ok(self.clear_events().await),
             Request::PoolSync { names } => self.sync_pools(&names).await,
             Request::PoolClear { name, device } => self.clear_pool(&name, device.as_deref(), &by).await,
             Request::PoolDevice { name, device, action } => {

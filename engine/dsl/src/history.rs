@@ -25,6 +25,9 @@ const LENGTH: u64 = 8;
 /// Commands carry their arguments, at most a property list: nothing sane is longer.
 const MAX_RECORD: u64 = 1 << 20;
 
+/// Where no zones are, commands are of this one.
+const ZONE: &str = "linux";
+
 /// Where and when something was done.
 #[derive(Clone, Debug)]
 pub struct Stamp {
@@ -39,6 +42,7 @@ pub fn command(line: &str, uid: u64, stamp: &Stamp) -> NvList {
         .with(key::WHO, NvValue::Uint64(uid))
         .with(key::TIME, NvValue::Uint64(stamp.time.seconds))
         .with(key::HOST, NvValue::String(stamp.host.clone()))
+        .with(key::ZONE, NvValue::String(ZONE.into()))
 }
 
 /// The record of something the pool did; `dataset` is its name and object.

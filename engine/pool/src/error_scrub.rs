@@ -238,6 +238,7 @@ impl Pool {
             None => {
                 let text = format!("func={} mintxg=0 maxtxg={}", ScanFunc::ErrorScrub as u64, tx.txg());
                 self.dsl().record_event(tx, "error scrub setup", &text, None).await?;
+                lock(&self.0.error_scrub.state).begun = tx.txg();
                 ErrorScrubPhys {
                     func: ScanFunc::ErrorScrub,
                     state: ScanState::ErrorScrubbing,

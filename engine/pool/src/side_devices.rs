@@ -151,7 +151,8 @@ impl Pool {
                     gone.name()
                 ));
             }
-            let what = format!("{} vdev ({}) {}", self.name(), key(kind), gone.path.unwrap_or_default());
+            let class = if kind == AuxKind::Cache { "l2cache" } else { "spare" };
+            let what = format!("{} vdev ({class}) {}", self.name(), gone.path.unwrap_or_default());
             self.change("record event", |pool, tx| async move {
                 pool.0.dsl.record_event(&tx, "vdev remove", &what, None).await
             })

@@ -149,6 +149,10 @@ impl Pool {
         }
         let left = inner.tree.reshape(spec, &renamed, &[])?;
         self.update_config(|_| ());
+        for side in &sides {
+            let text = format!("vdev={}", side.path.as_deref().unwrap_or("none"));
+            inner.dsl.record_event(tx, "detach", &text, None).await?;
+        }
         let text = format!("new pool {name} from pool {}", self.name());
         inner.dsl.record_event(tx, "split", &text, None).await?;
         let config = PoolConfig { name, guid, ..inner.config_at(tx.txg()) };

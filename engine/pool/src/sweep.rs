@@ -205,15 +205,21 @@ impl Pool {
         known.entry((device, kind)).or_default().at_work = Some((stop, task));
     }
 
-    /// Writes it into the device's ZAP, and then into memory.
+    /// Writes it into the device's ZAP, another state into the history too, and then into memory.
     async fn keep_sweep(&self, device: Guid, kind: Sweep, status: SweepStatus) -> Result<()> {
+        let is_news = status.state != self.sweep(device, kind).state;
         self.change(kind.doing(), move |pool, tx| async move {
             let spec = pool.tree().spec();
             let leaf = spec.find(device).ok_or_else(no_such)?;
             let zap = leaf.leaf_zap.and_then(|zap| ObjectId(zap).some()).ok_or_else(|| {
                 Error::unsupported("the pool was made without room for the progress of its devices")
             })?;
-            status.write(&zaps::open(pool.mos(), zap).await?, &tx, kind).await
+            status.write(&zaps::open(pool.mos(), zap).await?, &tx, kind).await?;
+            if is_news {
+                let text = format!("vdev={} {}", leaf.name(), status.state.recorded());
+                pool.dsl().record_event(&tx, kind.recorded(), &text, None).await?;
+            }
+            Ok(())
         })
         .await?;
         lock(&self.0.sweeps.known).entry((device, kind)).or_default().status = status;

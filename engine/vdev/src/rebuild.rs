@@ -48,11 +48,20 @@ impl Top {
         self.turns().set_on(is_copying);
     }
 
+    /// Whether writes take turns with copies.
+    pub fn is_copying(&self) -> bool {
+        self.turns().is_on()
+    }
+
     /// Copies an extent to each device that misses anything.
     ///
     /// # Errors
     /// `Io` when no device has everything.
     pub async fn copy_extent(&self, offset: u64, len: u64) -> Result<Copied> {
+        debug_assert!(
+            self.is_copying(),
+            "writes take turns with copies, or an old copy could come after a new write"
+        );
         let _turn = self.turns().copy(offset..offset.saturating_add(len)).await;
         let node = self.node();
         let misses = |leaf: &&Arc<Leaf>| leaf.is_usable() && leaf.missing().is_any();

@@ -43,8 +43,12 @@ impl Turns {
         self.is_on.store(is_on, Ordering::Release);
     }
 
+    pub fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Acquire)
+    }
+
     pub async fn write(&self, range: Range<u64>) -> Option<Turn<'_>> {
-        match self.is_on.load(Ordering::Acquire) {
+        match self.is_on() {
             true => Some(self.take(Kind::Write, range).await),
             false => None,
         }

@@ -75,6 +75,7 @@ const APPLIANCE: &[&str] = &[
     "shares::lun_facts",
     "shares::lun_index",
     "shares::masks",
+    "pools::seen",
     "pools::state",
     "alerts::state",
     "pools::event_ring",

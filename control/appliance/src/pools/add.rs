@@ -41,6 +41,7 @@ impl Appliance {
         pools.note_devices(&new.pool);
         self.remember(&pools)?;
         beside.map_err(|e| failed(&e))?;
+        self.post_pool_event("vdev_add", &open.pool);
         self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Done)
     }

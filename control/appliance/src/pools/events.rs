@@ -1,8 +1,9 @@
 //! The stream of events: what happened to pools, in OpenZFS's classes, for `zpool events` and over REST.
 //!
 //! ```text
-//!   create, import, export, destroy ─────────────────────────▶ Events::post ─▶ the newest, bounded, each with a number
-//!   journal: a report of each pool every two seconds ─▶ Seen::note ─▶ ┘                     └▶ since(number)
+//!   create, import, online, attach, add, ... ───────────────▶ Events::post ─▶ the newest, bounded, each with a number
+//!   a look at each pool: every two seconds, ─▶ Seen::note ─▶ ┘                     └▶ since(number)
+//!   when it is asked for events, before it goes
 //! ```
 //!
 //! Events of one device and one kind that come between two looks are one event, with the counters as they are by then. The
@@ -10,275 +11,107 @@
 //! log, deeds in its history.
 
 use crate::appliance::Appliance;
+use crate::pools::seen::{CLOSED, Trims, leaves, of_pool, of_vdev};
 use api::{DataErrors, Reply};
-use ondisk::RebuildState;
-use ondisk::dsl::{ScanFunc, ScanState};
-use pool::{ErrorScrubStatus, PoolReport, RebuildStatus, ScanStatus};
-use std::collections::{BTreeMap, BTreeSet};
+use pool::{Pool, PoolReport, Sweep};
+use std::time::Duration;
 use units::Guid;
-use vdev::{Errors as Counters, VdevStatus};
 
-/// Data errors of one pool that are events of their own, at one look.
-const DATA_MAX: usize = 256;
+/// How long a request for events waits for a look at the pools: a pool whose devices do not answer is not waited for.
+const LOOK_MAX: Duration = Duration::from_secs(1);
 
 impl Appliance {
-    pub(crate) fn events(&self, since: u64) -> Reply {
+    pub(crate) async fn events(&self, since: u64) -> Reply {
+        let look = async { self.look_for_events(&self.look_at_pools().await) };
+        let _ = world::timeout(LOOK_MAX, look).await;
         Reply::Events(self.0.events.since(since))
     }
 
-    pub(crate) fn clear_events(&self) -> Reply {
+    pub(crate) async fn clear_events(&self) -> Reply {
+        let look = async { self.look_for_events(&self.look_at_pools().await) };
+        let _ = world::timeout(LOOK_MAX, look).await;
         Reply::Count(self.0.events.clear())
     }
 
-    /// Tells that a pool has come or gone: `pool_create`, `pool_import`, `pool_export` or `pool_destroy`.
-    pub(crate) fn post_pool_event(&self, what: &str, pool: &pool::Pool) {
+    /// The pools that are open, as they are now.
+    pub(crate) async fn look_at_pools(&self) -> Vec<Look> {
+        let pools: Vec<Pool> = self.0.pools.lock().await.opened().cloned().collect();
+        let mut looks = Vec::new();
+        for pool in &pools {
+            looks.push(self.look_at_pool(pool).await);
+        }
+        looks
+    }
+
+    async fn look_at_pool(&self, pool: &Pool) -> Look {
+        let look = Look::at(pool);
+        Look { errors: self.data_errors(pool).await, ..look }
+    }
+
+    /// Tells what is new in the pools, all of which are here.
+    pub(crate) fn look_for_events(&self, looks: &[Look]) {
+        let guids: Vec<Guid> = looks.iter().map(|look| look.report.guid).collect();
+        self.0.watch.seen().forget_all_but(&guids);
+        looks.iter().for_each(|look| self.note_look(look));
+    }
+
+    fn note_look(&self, look: &Look) {
+        let told = self.0.watch.seen().note(&look.report, &look.errors, &look.trims);
+        for (class, fields) in told {
+            tracing::debug!("pool {}: {class}", look.report.name);
+            self.0.events.post(&class, fields);
+        }
+    }
+
+    /// Tells of a pool that is about to go, as long as there is something to tell of. It is a new one when it comes back.
+    pub(crate) async fn look_for_the_last_time(&self, pool: &Pool) {
+        let look = async { self.note_look(&self.look_at_pool(pool).await) };
+        let _ = world::timeout(LOOK_MAX, look).await;
+    }
+
+    /// Tells that a pool has come or gone: `pool_create`, `pool_import`, `pool_export` or `pool_destroy`; or that its set of
+    /// devices is another one.
+    pub(crate) fn post_pool_event(&self, what: &str, pool: &Pool) {
+        if ["pool_export", "pool_destroy"].contains(&what) {
+            self.0.watch.seen().forget(pool.guid());
+        }
         self.0.events.post(&format!("sysevent.fs.zfs.{what}"), of_pool(&pool.name(), pool.guid()));
+        if ["pool_create", "pool_import"].contains(&what) {
+            // What happens from now on is news.
+            self.note_look(&Look::at(pool));
+        }
+    }
+
+    /// Tells what was done to a device of a pool.
+    pub(crate) fn post_vdev_event(&self, what: &str, pool: &Pool, guid: Guid, path: &str) {
+        let status = pool.tree().status();
+        let found = leaves(&status).into_iter().find(|leaf| leaf.guid == guid);
+        let vdev = of_vdev(guid, found.map_or(CLOSED, |leaf| leaf.health.word()), Some(path));
+        let fields = of_pool(&pool.name(), pool.guid()).into_iter().chain(vdev).collect();
+        self.0.events.post(&format!("sysevent.fs.zfs.{what}"), fields);
+        self.settle_events(pool);
+    }
+
+    /// Devices that have left the pool by now are not told of any more.
+    pub(crate) fn settle_events(&self, pool: &Pool) {
+        let there = pool.tree().leaves().iter().map(|leaf| leaf.guid()).collect();
+        self.0.watch.seen().settle(pool.guid(), &there);
     }
 }
 
-fn of_pool(name: &str, guid: Guid) -> Vec<(String, String)> {
-    vec![("pool".into(), name.into()), ("pool_guid".into(), format!("{:#x}", guid.0))]
-}
-
-/// What was seen of the pools at the last look.
-#[derive(Debug, Default)]
-pub(crate) struct Seen(BTreeMap<Guid, SeenPool>);
-
-#[derive(Debug, Default)]
-struct SeenPool {
-    scan: Option<ScanStatus>,
-    error_scrub: Option<ErrorScrubStatus>,
-    /// Of each vdev that was rebuilt in the order of the disk.
-    rebuilds: Vec<RebuildStatus>,
-    is_suspended: bool,
-    devices: BTreeMap<Guid, (&'static str, Counters)>,
-    lost: BTreeSet<String>,
-}
-
-type Told = (String, Vec<(String, String)>);
-
-impl Seen {
-    pub fn forget_all_but(&mut self, reports: &[(PoolReport, DataErrors)]) {
-        self.0.retain(|guid, _| reports.iter().any(|(report, _)| report.guid == *guid));
-    }
-
-    /// The events that explain what is new in a report. Pure. A pool that is seen for the first time explains itself.
-    pub fn note(&mut self, report: &PoolReport, errors: &DataErrors) -> Vec<Told> {
-        let is_first = !self.0.contains_key(&report.guid);
-        let seen = self.0.entry(report.guid).or_default();
-        let mut told = Vec::new();
-        let mut tell = |class: &str, more: Vec<(String, String)>| {
-            let fields = of_pool(&report.name, report.guid).into_iter().chain(more).collect();
-            told.push((class.to_string(), fields));
-        };
-        for device in super::journal::leaves(&report.vdevs) {
-            let state = device.health.word();
-            let before = seen.devices.insert(device.guid, (state, device.errors));
-            let (was, counted) =
-                before.unwrap_or((state, if is_first { Counters::default() } else { device.errors }));
-            if was != state {
-                let states =
-                    [("vdev_state", state), ("vdev_laststate", was)].map(|(n, s)| (n.into(), s.to_string()));
-                tell("resource.fs.zfs.statechange", of_device(device).into_iter().chain(states).collect());
-            }
-            let now = device.errors;
-            if now.read > counted.read || now.write > counted.write {
-                tell("ereport.fs.zfs.io", of_device(device));
-            }
-            if now.checksum > counted.checksum {
-                tell("ereport.fs.zfs.checksum", of_device(device));
-            }
-        }
-        let lost: BTreeSet<String> = errors.names.iter().cloned().collect();
-        for name in lost.difference(&seen.lost).take(DATA_MAX) {
-            tell("ereport.fs.zfs.data", vec![("name".into(), name.clone())]);
-        }
-        seen.lost = lost;
-        let is_suspended = report.suspended.is_some();
-        if is_suspended && !seen.is_suspended {
-            let why = report.suspended.clone().unwrap_or_default();
-            tell("ereport.fs.zfs.io_failure", vec![("why".into(), why)]);
-        }
-        seen.is_suspended = is_suspended;
-        let scans = of_scan(seen.scan.as_ref(), report.scan.as_ref(), is_first);
-        seen.scan = report.scan.clone();
-        for what in scans {
-            let scan = report.scan.as_ref();
-            let errors = scan.map_or(0, |s| s.errors).to_string();
-            tell(&format!("sysevent.fs.zfs.{what}"), vec![("errors".into(), errors)]);
-        }
-        let before = seen.error_scrub.as_ref().map(Look::of_error_scrub);
-        let now = report.error_scrub.as_ref().map(Look::of_error_scrub);
-        for what in of_activity("errorscrub", before, now, is_first) {
-            let errors = report.error_scrub.as_ref().map_or(0, |s| s.errors).to_string();
-            tell(&format!("sysevent.fs.zfs.{what}"), vec![("errors".into(), errors)]);
-        }
-        seen.error_scrub = report.error_scrub.clone();
-        for rebuild in &report.rebuilds {
-            let before = seen.rebuilds.iter().find(|before| before.vdev == rebuild.vdev);
-            for what in of_rebuild(before, rebuild, is_first) {
-                let fields =
-                    [("errors", rebuild.phys.errors.to_string()), ("resilver_type", "sequential".into())];
-                let vdev = ("vdev_guid".to_string(), format!("{:#x}", rebuild.guid.0));
-                let fields = fields.map(|(name, value)| (name.to_string(), value)).into_iter().chain([vdev]);
-                tell(&format!("sysevent.fs.zfs.{what}"), fields.collect());
-            }
-        }
-        seen.rebuilds = report.rebuilds.clone();
-        told
-    }
-}
-
-/// What has happened to a rebuild between two looks; canceled is finished, as OpenZFS tells it.
-fn of_rebuild(before: Option<&RebuildStatus>, now: &RebuildStatus, is_first: bool) -> Vec<&'static str> {
-    let same = before.filter(|before| before.phys.start_time == now.phys.start_time);
-    let is_over = |rebuild: &RebuildStatus| rebuild.phys.state != RebuildState::Active;
-    let mut events = Vec::new();
-    if same.is_none() && !(is_first && is_over(now)) {
-        events.push("resilver_start");
-    }
-    if is_over(now) && !same.map_or(is_first, is_over) {
-        events.push("resilver_finish");
-    }
-    events
-}
-
-/// A scan at one look.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Look {
-    /// Which one it is.
-    key: (ScanFunc, u64),
-    state: ScanState,
-    is_paused: bool,
+/// A pool at one moment.
+pub(crate) struct Look {
+    pub report: PoolReport,
+    pub errors: DataErrors,
+    trims: Trims,
 }
 
 impl Look {
-    fn of_scan(scan: &ScanStatus) -> Look {
-        Look { key: (scan.func, scan.start_time), state: scan.state, is_paused: scan.paused.is_some() }
-    }
-
-    fn of_error_scrub(scrub: &ErrorScrubStatus) -> Look {
-        let key = (ScanFunc::ErrorScrub, scrub.start_time);
-        Look { key, state: scrub.state, is_paused: scrub.paused.is_some() }
-    }
-
-    fn is_over(self) -> bool {
-        !matches!(self.state, ScanState::Scanning | ScanState::ErrorScrubbing)
-    }
-}
-
-/// What has happened to scans between two looks.
-fn of_scan(before: Option<&ScanStatus>, now: Option<&ScanStatus>, is_first: bool) -> Vec<String> {
-    let word = if now.is_some_and(|now| now.func == ScanFunc::Resilver) { "resilver" } else { "scrub" };
-    of_activity(word, before.map(Look::of_scan), now.map(Look::of_scan), is_first)
-}
-
-fn of_activity(word: &str, before: Option<Look>, now: Option<Look>, is_first: bool) -> Vec<String> {
-    let Some(now) = now else { return Vec::new() };
-    let same = before.filter(|before| before.key == now.key);
-    let mut events = Vec::new();
-    // One that was over when the pool was opened is history.
-    if same.is_none() && !(is_first && now.is_over()) {
-        events.push(format!("{word}_start"));
-    }
-    let was_over = same.map_or(is_first, Look::is_over);
-    let was_paused = same.is_some_and(|scan| scan.is_paused);
-    match now.state {
-        ScanState::Finished if !was_over => events.push(format!("{word}_finish")),
-        ScanState::Canceled if !was_over => events.push(format!("{word}_abort")),
-        _ if now.is_over() => {}
-        _ if now.is_paused && !was_paused => events.push(format!("{word}_paused")),
-        _ if !now.is_paused && was_paused => events.push(format!("{word}_resume")),
-        _ => {}
-    }
-    events
-}
-
-fn of_device(device: &VdevStatus) -> Vec<(String, String)> {
-    let Counters { read, write, checksum } = device.errors;
-    let mut fields = vec![("vdev_guid".into(), format!("{:#x}", device.guid.0))];
-    fields.extend(device.path.as_ref().map(|path| ("vdev_path".to_string(), path.clone())));
-    let counters =
-        [("vdev_read_errors", read), ("vdev_write_errors", write), ("vdev_cksum_errors", checksum)];
-    fields.extend(counters.map(|(name, count)| (name.to_string(), count.to_string())));
-    fields
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn scan(start_time: u64, state: ScanState, paused: Option<u64>) -> ScanStatus {
-        ScanStatus {
-            func: ScanFunc::Scrub,
-            state,
-            start_time,
-            end_time: 0,
-            paused,
-            to_examine: 0,
-            examined: 0,
-            repaired: 0,
-            errors: 0,
-            pass_elapsed: 0,
-            pass_examined: 0,
-        }
-    }
-
-    #[test]
-    fn a_rebuild_is_told_of_when_it_begins_and_ends() {
-        let rebuild = |start_time, state| RebuildStatus {
-            vdev: units::VdevId(0),
-            guid: units::Guid(7),
-            phys: ondisk::RebuildPhys { state, start_time, ..Default::default() },
-            pass_ms: 0,
-            pass_scanned: 0,
-            pass_issued: 0,
-        };
-        use RebuildState::{Active, Complete};
-        let (going, over) = (rebuild(5, Active), rebuild(5, Complete));
-        assert_eq!(of_rebuild(None, &going, false), ["resilver_start"]);
-        assert_eq!(of_rebuild(Some(&going), &over, false), ["resilver_finish"]);
-        assert_eq!(
-            of_rebuild(Some(&over), &rebuild(6, Complete), false),
-            ["resilver_start", "resilver_finish"]
-        );
-        assert_eq!(of_rebuild(None, &over, true), [""; 0], "history");
-        assert_eq!(of_rebuild(Some(&going), &going, false), [""; 0]);
-    }
-
-    #[test]
-    fn a_scan_is_told_of_by_openzfs_s_classes_however_short_it_is() {
-        use ScanState::{Canceled, Finished, Scanning};
-        let (running, paused) = (scan(1, Scanning, None), scan(1, Scanning, Some(2)));
-        let check = |before: Option<&ScanStatus>, now: &ScanStatus, is_first, expected: &[&str]| {
-            assert_eq!(of_scan(before, Some(now), is_first), expected);
-        };
-        check(None, &running, false, &["scrub_start"]);
-        check(Some(&running), &paused, false, &["scrub_paused"]);
-        check(Some(&paused), &running, false, &["scrub_resume"]);
-        check(Some(&running), &scan(1, Finished, None), false, &["scrub_finish"]);
-        check(Some(&running), &scan(1, Canceled, None), false, &["scrub_abort"]);
-        check(
-            Some(&scan(1, Finished, None)),
-            &scan(9, Finished, None),
-            false,
-            &["scrub_start", "scrub_finish"],
-        );
-        check(None, &scan(1, Finished, None), false, &["scrub_start", "scrub_finish"]);
-        check(None, &scan(1, Finished, None), true, &[]);
-        check(Some(&running), &running, false, &[]);
-    }
-    #[test]
-    fn a_scrub_of_the_error_log_has_classes_of_its_own() {
-        let look = |state, is_paused| Some(Look { key: (ScanFunc::ErrorScrub, 1), state, is_paused });
-        let (going, paused) = (look(ScanState::ErrorScrubbing, false), look(ScanState::ErrorScrubbing, true));
-        let over = |state| look(state, false);
-        let told = |before, now| of_activity("errorscrub", before, now, false).join(" ");
-        assert_eq!(told(None, going), "errorscrub_start");
-        assert_eq!(told(going, paused), "errorscrub_paused");
-        assert_eq!(told(paused, going), "errorscrub_resume");
-        assert_eq!(told(going, over(ScanState::Finished)), "errorscrub_finish");
-        assert_eq!(told(going, over(ScanState::Canceled)), "errorscrub_abort");
-        assert_eq!(told(going, going), "");
+    /// All but its data errors.
+    fn at(pool: &Pool) -> Look {
+        let report = pool.report();
+        let leaves = pool.tree().leaves().into_iter().map(|leaf| leaf.guid());
+        let trims = leaves.map(|guid| (guid, pool.sweep(guid, Sweep::Trim))).collect();
+        Look { report, errors: DataErrors::default(), trims }
     }
 }

@@ -47,6 +47,7 @@ impl Appliance {
         self.free_volumes(name, force, &doing).await?;
         self.unmount_below(name, force).await?;
         let failed = |e: &Error| cannot(About::Pool, &doing, e);
+        self.look_for_the_last_time(&open.pool).await;
         let mut pools = self.0.pools.lock().await;
         let is_suspended = open.pool.suspended().is_some();
         if !is_suspended {

@@ -6,6 +6,7 @@ use crate::pools::add::own_ashift;
 use crate::pools::{Access, devices, vdevs};
 use api::{DeviceAction, Joining, Reply, Result};
 use pool::{Offline, Pool};
+use std::path::Path;
 use units::{Error, Guid, Kind};
 use vdev::AuxKind;
 
@@ -61,8 +62,24 @@ impl Appliance {
         pools.note_devices(name);
         self.remember(&pools)?;
         done.map_err(|e| failed(&e))?;
+        self.tell_of(pool, guid, device, &action);
         self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Done)
+    }
+
+    /// That a device is offline is told when its state is another one.
+    fn tell_of(&self, pool: &Pool, guid: Guid, device: &str, action: &DeviceAction) {
+        match action {
+            DeviceAction::Offline { .. } => {}
+            DeviceAction::Online { .. } => self.post_vdev_event("vdev_online", pool, guid, device),
+            DeviceAction::Detach => self.post_vdev_event("vdev_remove", pool, guid, device),
+            DeviceAction::Attach(new) | DeviceAction::Replace(new) => {
+                let leaves = pool.tree().leaves();
+                let joined = leaves.iter().find(|leaf| leaf.device().path == Path::new(&new.device));
+                let guid = joined.map_or(guid, |leaf| leaf.guid());
+                self.post_vdev_event("vdev_attach", pool, guid, &new.device);
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //!                   by this host: the process that they name runs                 refused without -f
 //!                                 it has ended                                    imported
 //!                                 not known: uberblocks are watched for a while   refused without -f if a new one comes
+//!   uberblocks: devices went on without one another               refused without -f, which lets the newest win
 //! ```
 
 use crate::appliance::{Appliance, By};
@@ -30,6 +31,26 @@ struct How {
     later: Vec<(String, String)>,
 }
 
+/// Refuses devices each of which has what the others have not: the newest would be copied over them.
+async fn check_history(candidate: &Candidate, asked: &str) -> Result<()> {
+    // What cannot be read is named when the pool is opened.
+    let Ok((newest, strangers)) = pool::strangers_of(candidate).await else { return Ok(()) };
+    if strangers.is_empty() {
+        return Ok(());
+    }
+    let each = strangers.iter().map(|other| {
+        format!("\n\t{}: from txg {} to {}", other.path.display(), other.since.0, other.newest.0)
+    });
+    let message = format!(
+        "cannot import '{asked}': its devices went on without one another; '{}' has the newest state, and what others took \
+         meanwhile is not in it:{}\n\timport the devices alone that you want to keep, from a directory of their own with '-d'; \
+         with '-f' the newest state is copied over the others",
+        newest.display(),
+        each.collect::<String>()
+    );
+    Err(ApiError::new(ErrorKind::Invalid, message))
+}
+
 impl Appliance {
     pub(crate) async fn import_pool(&self, import: PoolImport, by: &By) -> Result<Reply> {
         let asked = match &import.pool {
@@ -44,6 +65,9 @@ impl Appliance {
         dsl::name::check_pool(&name).map_err(|e| failed(&e))?;
         if !import.force {
             self.check_host(&candidate, how.read_only, &asked).await?;
+            if !how.read_only && import.rewind.is_none() {
+                check_history(&candidate, &asked).await?;
+            }
         }
 
         let mut pools = self.0.pools.lock().await;

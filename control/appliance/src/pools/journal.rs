@@ -11,7 +11,8 @@
 //! Not here: counting (`vdev`), what is told to a person who asks (`zpool status`).
 
 use crate::appliance::Appliance;
-use crate::pools::events;
+use crate::pools::events::Look;
+use crate::pools::seen::leaves;
 use api::DataErrors;
 use futures_util::future::select;
 use pool::PoolReport;
@@ -36,13 +37,13 @@ impl Appliance {
     pub fn begin_journal(&self) {
         let appliance = self.clone();
         let task = world::spawn(async move {
-            let (mut journal, mut seen) = (Journal::default(), events::Seen::default());
+            let mut journal = Journal::default();
             let ending = &appliance.0.watch.ending;
             while !ending.is_set() {
-                appliance.look_at_pools(&mut journal, &mut seen).await;
+                appliance.note_pools(&mut journal).await;
                 select(pin!(world::sleep(INTERVAL)), pin!(ending.wait())).await;
             }
-            appliance.look_at_pools(&mut journal, &mut seen).await;
+            appliance.note_pools(&mut journal).await;
         });
         *self.0.watch.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
     }
@@ -55,19 +56,11 @@ impl Appliance {
         }
     }
 
-    async fn look_at_pools(&self, journal: &mut Journal, seen: &mut events::Seen) {
-        let pools: Vec<pool::Pool> = self.0.pools.lock().await.opened().cloned().collect();
-        let mut reports = Vec::new();
-        for pool in &pools {
-            reports.push((pool.report(), self.data_errors(pool).await));
-        }
-        journal.forget_all_but(&reports);
-        seen.forget_all_but(&reports);
-        for (report, errors) in &reports {
-            for (class, fields) in seen.note(report, errors) {
-                tracing::debug!("pool {}: {class}", report.name);
-                self.0.events.post(&class, fields);
-            }
+    async fn note_pools(&self, journal: &mut Journal) {
+        let looks = self.look_at_pools().await;
+        self.look_for_events(&looks);
+        journal.forget_all_but(&looks);
+        for Look { report, errors, .. } in &looks {
             for (level, line) in journal.note(world::now(), report, errors) {
                 match level {
                     Level::ERROR => tracing::error!("{line}"),
@@ -103,8 +96,8 @@ struct Device {
 
 impl Journal {
     /// A pool that comes back is a new one.
-    fn forget_all_but(&mut self, reports: &[(PoolReport, DataErrors)]) {
-        self.0.retain(|guid, _| reports.iter().any(|(report, _)| report.guid == *guid));
+    fn forget_all_but(&mut self, looks: &[Look]) {
+        self.0.retain(|guid, _| looks.iter().any(|look| look.report.guid == *guid));
     }
 
     /// What is new in a report. Pure.
@@ -202,14 +195,6 @@ impl Device {
         }
         lines
     }
-}
-
-pub(crate) fn leaves(status: &VdevStatus) -> Vec<&VdevStatus> {
-    if status.children.is_empty() {
-        let is_place = matches!(status.vdev_type, vdev::VdevType::Root | vdev::VdevType::Hole);
-        return if is_place { Vec::new() } else { vec![status] };
-    }
-    status.children.iter().flat_map(leaves).collect()
 }
 
 #[cfg(test)]

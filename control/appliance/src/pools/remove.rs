@@ -13,7 +13,8 @@ impl Appliance {
         let failed = |e: &Error| cannot(About::Pool, &format!("remove {device}"), e);
         let open = self.pool(name, Access::Change).await?;
         let mut pools = self.0.pools.lock().await;
-        remove(&open.pool, guid).await.map_err(|e| failed(&e))?;
+        let what = remove(&open.pool, guid).await.map_err(|e| failed(&e))?;
+        self.post_vdev_event(what, &open.pool, guid, device);
         pools.note_devices(name);
         self.remember(&pools)?;
         self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
@@ -21,11 +22,12 @@ impl Appliance {
     }
 }
 
-async fn remove(pool: &Pool, guid: Guid) -> units::Result<()> {
+/// Answers what that is called as an event.
+async fn remove(pool: &Pool, guid: Guid) -> units::Result<&'static str> {
     let tree = pool.tree();
     for kind in [AuxKind::Spare, AuxKind::Cache] {
         if tree.aux(kind).iter().any(|d| d.spec.guid == guid) {
-            return pool.remove_side_device(kind, guid).await;
+            return pool.remove_side_device(kind, guid).await.map(|()| "vdev_remove_aux");
         }
     }
     let tops = tree.tops();
@@ -36,7 +38,7 @@ async fn remove(pool: &Pool, guid: Guid) -> units::Result<()> {
                  removed",
             ));
         }
-        return pool.remove_log(top.id).await;
+        return pool.remove_log(top.id).await.map(|()| "vdev_remove_dev");
     }
     let spec = tree.spec();
     match spec.children.iter().find(|t| t.find(guid).is_some()) {

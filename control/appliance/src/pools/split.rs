@@ -38,6 +38,7 @@ impl Appliance {
         let opening = Opening { name: Some(new_name.clone()), force: true, ..Opening::default() };
         let new = open.pool.split(new_name.clone(), named, self.open_options(&opening)).await;
         pools.note_devices(&name);
+        self.settle_events(&open.pool);
         self.remember(&pools)?;
         let new = new.map_err(|e| failed(&e))?;
         let is_kept = how.altroot.is_some();

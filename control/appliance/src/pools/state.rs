@@ -1,10 +1,11 @@
 //! The pools that there are, by name, and what is open of each.
 
 use crate::home::Known;
+use crate::pools::seen::Seen;
 use crate::shares::LunIndex;
 use pool::Pool;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Guid;
 use vdev::label::read::Owner;
 use world::sync::Event;
@@ -178,6 +179,15 @@ pub(crate) fn devices_of(pool: &Pool) -> Vec<String> {
 pub(crate) struct Watch {
     pub ending: Event,
     pub(super) task: Mutex<Option<Task<()>>>,
+    seen: Mutex<Seen>,
+}
+
+impl Watch {
+    /// What was seen of the pools so far.
+    pub fn seen(&self) -> MutexGuard<'_, Seen> {
+        // What is noted half is noted as a whole the next time.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Writes into the log when a pool is suspended, fails or goes on, until it is closed.

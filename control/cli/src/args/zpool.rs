@@ -385,6 +385,12 @@ pub struct Status {
     /// How far devices were trimmed
     #[arg(short = 't')]
     pub trimmed: bool,
+    /// What is in the tables of deduplicated blocks
+    #[arg(short = 'D')]
+    pub dedup: bool,
+    /// Columns made by programs: not part of Cenote
+    #[arg(short = 'c', value_name = "SCRIPT", hide = true)]
+    pub scripts: Option<String>,
     /// The time in front of each round: as date(1) writes it, or seconds since 1970
     #[arg(short = 'T', value_name = "d|u", hide_possible_values = true)]
     pub stamp: Option<Stamp>,
@@ -431,8 +437,9 @@ pub struct Iostat {
     /// The time in front of each round: as date(1) writes it, or seconds since 1970
     #[arg(short = 'T', value_name = "d|u", hide_possible_values = true)]
     pub stamp: Option<Stamp>,
-    /// Which pools [default: all]; a number repeats it every so many seconds, a second one so often
-    #[arg(value_name = "POOL|INTERVAL|COUNT")]
+    /// Which pools, or a pool and vdevs of it [default: all pools]; a number repeats it every so many seconds, a second one
+    /// so often
+    #[arg(value_name = "POOL|VDEV|INTERVAL|COUNT")]
     pub words: Vec<String>,
 }
 

@@ -10,6 +10,10 @@ use std::time::Duration;
 /// How often it is asked for more.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// States of devices by their numbers in OpenZFS.
+const STATES: [&str; 8] =
+    ["UNKNOWN", "CLOSED", "OFFLINE", "REMOVED", "UNAVAIL", "FAULTED", "DEGRADED", "ONLINE"];
+
 pub(super) fn run(session: &mut Session<'_>, args: &Events) -> Outcome {
     if args.clear {
         let reply = session.ask(Request::EventsClear)?;
@@ -44,10 +48,14 @@ pub(super) fn render(event: &Event, args: &Events) -> String {
     };
     if args.verbose {
         let number = |value: &str| value.starts_with("0x") || value.bytes().all(|b| b.is_ascii_digit());
-        let shown = |value: &str| if number(value) { value.to_string() } else { format!("\"{value}\"") };
-        text += &format!("        class = \"{}\"\n", event.class);
+        let shown = |name: &str, value: &str| match STATES.iter().position(|state| *state == value) {
+            Some(state) if name.ends_with("state") => format!("\"{value}\" ({state:#x})"),
+            _ if number(value) => value.to_string(),
+            _ => format!("\"{value}\""),
+        };
+        text += &format!("        version = 0x0\n        class = \"{}\"\n", event.class);
         text +=
-            &event.fields.iter().map(|(n, v)| format!("        {n} = {}\n", shown(v))).collect::<String>();
+            &event.fields.iter().map(|(n, v)| format!("        {n} = {}\n", shown(n, v))).collect::<String>();
         text += &format!(
             "        time = {:#x} {:#x}\n        eid = {:#x}\n\n",
             event.seconds, event.nanos, event.id
@@ -62,7 +70,7 @@ mod tests {
 
     #[test]
     fn events_are_printed_as_openzfs_prints_them() {
-        let fields = [("pool", "tank"), ("pool_guid", "0x7"), ("errors", "12")];
+        let fields = [("pool", "tank"), ("pool_guid", "0x7"), ("errors", "12"), ("vdev_state", "OFFLINE")];
         let event = Event {
             id: 10,
             seconds: 1_795_215_611,
@@ -75,8 +83,8 @@ mod tests {
         (args.scripted, args.verbose) = (false, true);
         assert_eq!(
             render(&event, &args),
-            "Nov 20 2026 23:00:11.000000005 sysevent.fs.zfs.scrub_start\n        class = \"sysevent.fs.zfs.scrub_start\"\n        \
-             pool = \"tank\"\n        pool_guid = 0x7\n        errors = 12\n        time = 0x6b00d0fb 0x5\n        eid = 0xa\n\n"
+            "Nov 20 2026 23:00:11.000000005 sysevent.fs.zfs.scrub_start\n        version = 0x0\n        class = \"sysevent.fs.zfs.scrub_start\"\n        \
+             pool = \"tank\"\n        pool_guid = 0x7\n        errors = 12\n        vdev_state = \"OFFLINE\" (0x2)\n        time = 0x6b00d0fb 0x5\n        eid = 0xa\n\n"
         );
     }
 }

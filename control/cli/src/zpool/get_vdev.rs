@@ -1,6 +1,6 @@
 //! Properties of vdevs: `zpool get PROPERTY POOL VDEV ...`, and what setting one deserves to be told.
 //!
-//! Those of [`NATIVE`] are read from the vdev as it is; [`SETTABLE`] and those with a colon are set on it.
+//! Most are read from the vdev as it is; [`SETTABLE`] and those with a colon are set on it.
 
 use super::list_vdevs::state;
 use super::pools;
@@ -14,31 +14,49 @@ use api::{Pool, Property, Source, Value, Vdev};
 use serde_json::{Map, Value as Json, json};
 
 const ALL: &str = "all-vdevs";
+/// What the root is called among vdevs.
+const ROOT: &str = "root-0";
 
-/// As it is, in the order of OpenZFS; of its list those that mean something here.
-const NATIVE: [&str; 21] = [
-    "name",
+/// All of a vdev in the order of OpenZFS; of its list those that mean something here.
+const NAMES: [&str; 34] = [
     "capacity",
     "state",
     "guid",
+    "psize",
     "ashift",
     "size",
     "free",
     "allocated",
+    "comment",
     "expandsize",
     "fragmentation",
     "parity",
     "path",
+    "parent",
     "children",
     "numchildren",
     "read_errors",
     "write_errors",
     "checksum_errors",
-    "slow_ios",
+    "read_ops",
+    "write_ops",
+    "trim_ops",
+    "read_bytes",
+    "write_bytes",
+    "trim_bytes",
     "removing",
     "allocating",
     "failfast",
+    "checksum_n",
+    "checksum_t",
+    "io_n",
+    "io_t",
+    "slow_io_n",
+    "slow_io_t",
 ];
+/// Told last of all, and only when asked for.
+const LAST: &str = "slow_ios";
+const NAME: &str = "name";
 /// These can be set: words, and how many errors within how many seconds are too many.
 const SETTABLE: [&str; 7] = ["comment", "checksum_n", "checksum_t", "io_n", "io_t", "slow_io_n", "slow_io_t"];
 
@@ -60,30 +78,34 @@ pub(super) fn asked(session: &mut Session<'_>, args: &Get) -> Outcome<Option<Ask
 
 /// The vdevs that are called so, if all of them are.
 fn choose(pool: &Pool, names: &[String]) -> Option<Vec<u64>> {
-    let all = pool.vdevs.as_ref()?.walk();
-    let below = all.into_iter().skip(1);
     if names == [ALL] {
-        return Some(below.map(|v| v.guid).collect());
+        return Some(pool.vdevs.as_ref()?.walk().into_iter().skip(1).map(|v| v.guid).collect());
     }
-    let below: Vec<&Vdev> = below.collect();
-    let is_called = |vdev: &Vdev, name: &str| {
+    names.iter().map(|name| find(pool, name)).collect()
+}
+
+/// The guid of the vdev of a pool that is called so, by its name, its path, the name of its file, or its guid.
+pub(super) fn find(pool: &Pool, name: &str) -> Option<u64> {
+    let root = pool.vdevs.as_ref()?;
+    let is_called = |vdev: &Vdev| {
         let file = vdev.path.as_ref().and_then(|p| std::path::Path::new(p).file_name());
         vdev.guid.to_string() == name
             || vdev.path.as_deref() == Some(name)
             || file.is_some_and(|file| file == name)
             || vdev_name(vdev, &pool.name, Default::default()) == name
     };
-    names.iter().map(|name| below.iter().find(|v| is_called(v, name)).map(|v| v.guid)).collect()
+    if name == ROOT {
+        return Some(root.guid);
+    }
+    root.walk().into_iter().skip(1).find(|vdev| is_called(vdev)).map(|vdev| vdev.guid)
 }
 
 pub(super) fn show(session: &mut Session<'_>, asked: &Asked, args: &Get) -> Outcome {
     let names: Vec<&str> = args.properties.split(',').collect();
-    let is_known = |name: &&str| {
-        *name == "all" || name.contains(':') || NATIVE.contains(name) || SETTABLE.contains(name)
-    };
+    let is_known =
+        |name: &&str| ["all", NAME, LAST].contains(name) || name.contains(':') || NAMES.contains(name);
     if let Some(bad) = names.iter().find(|name| !is_known(name)) {
-        let why = format!("property '{bad}' of a vdev is not part of this version of Cenote yet");
-        return Err(Failure::Usage(why));
+        return Err(Failure::Usage(format!("bad property list: invalid property '{bad}'")));
     }
     let fields = Field::parse(&args.fields, &[Field::Name, Field::Property, Field::Value, Field::Source])?;
     let text = if args.json.json {
@@ -101,23 +123,37 @@ fn vdevs(asked: &Asked) -> impl Iterator<Item = &Vdev> {
 }
 
 /// Those that were asked for, whether set or not; of all, those with a colon that were set.
-fn properties(vdev: &Vdev, names: &[&str], exact: bool) -> Vec<Property> {
+fn properties(asked: &Asked, vdev: &Vdev, names: &[&str], exact: bool) -> Vec<Property> {
     let own = |name: &str| vdev.properties.iter().find(|p| p.name == name).cloned();
-    let of = |name: &str| match NATIVE.contains(&name) {
-        true => {
-            let source = if name == "failfast" { Source::Default } else { Source::None };
-            Property::new(name, native(vdev, name, exact).map(Value::Text), source)
+    let of = |name: &str| match SETTABLE.contains(&name) || name.contains(':') {
+        true => own(name).unwrap_or_else(|| Property::new(name, None, Source::Default)),
+        false => {
+            let value = native(asked, vdev, name, exact);
+            let is_default = match name {
+                "failfast" => true,
+                "path" | "parent" | "children" => value.is_none(),
+                "allocating" => value.is_some(),
+                _ => false,
+            };
+            let source = if is_default { Source::Default } else { Source::None };
+            Property::new(name, value.map(Value::Text), source)
         }
-        false => own(name).unwrap_or_else(|| Property::new(name, None, Source::Default)),
     };
     if !names.contains(&"all") {
         return names.iter().map(|name| of(name)).collect();
     }
     let users = vdev.properties.iter().filter(|p| p.name.contains(':')).cloned();
-    NATIVE.iter().chain(&SETTABLE).map(|name| of(name)).chain(users).collect()
+    NAMES.iter().chain([&LAST]).map(|name| of(name)).chain(users).collect()
 }
 
-fn native(vdev: &Vdev, name: &str, exact: bool) -> Option<String> {
+/// The vdev that it is part of, or the pool.
+fn parent(asked: &Asked, vdev: &Vdev) -> Option<String> {
+    let all = asked.pool.vdevs.as_ref()?.walk();
+    let above = all.into_iter().find(|above| above.children.iter().any(|child| child.guid == vdev.guid))?;
+    Some(vdev_name(above, &asked.pool.name, Default::default()))
+}
+
+fn native(asked: &Asked, vdev: &Vdev, name: &str, exact: bool) -> Option<String> {
     let count = |n: u64| Some(number::count(n, exact));
     let percent = |n: u64| Some(if exact { n.to_string() } else { format!("{n}%") });
     let (space, allocated) = vdev.space.unzip();
@@ -127,6 +163,14 @@ fn native(vdev: &Vdev, name: &str, exact: bool) -> Option<String> {
             let (space, used) = vdev.space?;
             percent((u128::from(used) * 100).checked_div(space.into()).unwrap_or(0) as u64)
         }
+        "psize" => Some(vdev.size).filter(|_| vdev.is_leaf()).and_then(count),
+        "parent" => parent(asked, vdev),
+        "read_ops" => count(vdev.stats.read.ops),
+        "write_ops" => count(vdev.stats.write.ops),
+        "trim_ops" => count(vdev.stats.trim.ops),
+        "read_bytes" => count(vdev.stats.read.bytes),
+        "write_bytes" => count(vdev.stats.write.bytes),
+        "trim_bytes" => count(vdev.stats.trim.bytes),
         "state" => Some(state(vdev).to_string()),
         "guid" => Some(vdev.guid.to_string()),
         "ashift" => vdev.ashift.map(|ashift| ashift.to_string()),
@@ -155,6 +199,10 @@ fn native(vdev: &Vdev, name: &str, exact: bool) -> Option<String> {
     }
 }
 
+fn name_of(asked: &Asked, vdev: &Vdev) -> String {
+    if vdev.kind == "root" { ROOT.into() } else { vdev_name(vdev, &asked.pool.name, Default::default()) }
+}
+
 fn word(property: &Property) -> String {
     match &property.value {
         Some(Value::Text(text)) => text.clone(),
@@ -165,7 +213,7 @@ fn word(property: &Property) -> String {
 
 fn lines(asked: &Asked, names: &[&str], exact: bool) -> Vec<Line> {
     let of_vdev = |vdev: &Vdev| -> Vec<Line> {
-        let name = vdev_name(vdev, &asked.pool.name, Default::default());
+        let name = name_of(asked, vdev);
         let line = |p: Property| Line {
             name: name.clone(),
             value: word(&p),
@@ -173,15 +221,15 @@ fn lines(asked: &Asked, names: &[&str], exact: bool) -> Vec<Line> {
             received: None,
             source: p.source,
         };
-        properties(vdev, names, exact).into_iter().map(line).collect()
+        properties(asked, vdev, names, exact).into_iter().map(line).collect()
     };
     vdevs(asked).flat_map(of_vdev).collect()
 }
 
 fn document(asked: &Asked, names: &[&str], args: &Get) -> String {
     let describe = |vdev: &Vdev| {
-        let name = vdev_name(vdev, &asked.pool.name, Default::default());
-        let properties = properties(vdev, names, args.exact || args.json.json_int);
+        let name = name_of(asked, vdev);
+        let properties = properties(asked, vdev, names, args.exact || args.json.json_int);
         let properties: Map<String, Json> = properties
             .iter()
             .map(|p| (p.name.clone(), json::property(&word(p), &p.source, args.json.json_int)))
@@ -248,9 +296,9 @@ mod tests {
             lines(&asked, &names, false).into_iter().map(|l| format!("{}={}", l.name, l.value)).collect();
         assert_eq!(words, ["sda=on", "sdb=-"]);
         let all = lines(&asked, &["all"], false);
-        assert_eq!(all.len(), 2 * (NATIVE.len() + SETTABLE.len()) + 1, "and the one that is set");
+        assert_eq!(all.len(), 2 * (NAMES.len() + 1) + 1, "and the one that is set");
         let of_sda =
             |name: &str| all.iter().find(|l| l.name == "sda" && l.property == name).unwrap().value.clone();
-        assert_eq!(["path", "numchildren", "io_n"].map(of_sda), ["/dev/sda", "0", "-"]);
+        assert_eq!(["path", "parent", "numchildren", "io_n"].map(of_sda), ["/dev/sda", "mirror-0", "0", "-"]);
     }
 }

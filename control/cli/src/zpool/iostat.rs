@@ -2,7 +2,7 @@
 
 use super::iostat_layout::{Layout, Row};
 use super::list_vdevs::{CLASSES, is_of};
-use super::{pools, repeat_after};
+use super::{get_vdev, pools, repeat_after};
 use crate::args::zpool::Iostat;
 use crate::session::{Failure, Outcome, Session};
 use crate::text::vdev_name::{name_width, vdev_name};
@@ -17,8 +17,13 @@ pub(super) fn run(session: &mut Session<'_>, args: &Iostat) -> Outcome {
     let mut shown = 0u64;
     let (_, repetition) = crate::args::tail::split(&args.words).map_err(Failure::Usage)?;
     let omit_first = args.omit_first && repetition.is_some();
+    let mut chosen: Option<Chosen> = None;
     repeat_after(session, &args.words, args.stamp, omit_first, |session, names, first| {
-        let now = pools(session, names)?;
+        let chosen = match &mut chosen {
+            Some(chosen) => chosen,
+            none => none.insert(Chosen::of(session, names)?),
+        };
+        let now = pools(session, &chosen.pools)?;
         if args.json {
             session.print(&super::iostat_json::document(&now, args))?;
         } else if now.is_empty() {
@@ -27,7 +32,7 @@ pub(super) fn run(session: &mut Session<'_>, args: &Iostat) -> Outcome {
             }
         } else if !(first && omit_first) {
             let header = shown == 0 || now.len() != before.len() || (args.verbose && !args.header_once);
-            session.print(&render(&now, &before, args, header))?;
+            session.print(&render(&now, &before, args, header, chosen.vdevs.as_deref()))?;
             shown += 1;
         }
         before = now;
@@ -35,9 +40,62 @@ pub(super) fn run(session: &mut Session<'_>, args: &Iostat) -> Outcome {
     })
 }
 
-pub(super) fn render(now: &[Pool], before: &[Pool], args: &Iostat, header: bool) -> String {
-    let layout = Layout::of(args);
-    let width = now.iter().map(|p| width(p, args)).max().unwrap_or(0).clamp(NAME_MIN, NAME_MAX);
+/// What the words name: pools, or vdevs of one pool or of any.
+struct Chosen {
+    pools: Vec<String>,
+    /// The guids of vdevs that alone are shown.
+    vdevs: Option<Vec<u64>>,
+}
+
+impl Chosen {
+    fn of(session: &mut Session<'_>, names: &[String]) -> Outcome<Chosen> {
+        let plain = Chosen { pools: names.to_vec(), vdevs: None };
+        if names.len() < 2 && !names.iter().any(|name| name.contains('/')) {
+            return Ok(plain);
+        }
+        let all = pools(session, &[])?;
+        if names.iter().all(|name| all.iter().any(|pool| pool.name == *name)) {
+            return Ok(plain);
+        }
+        let find = |pools: &[Pool], name: &String| {
+            let found = |pool: &Pool| Some((pool.name.clone(), get_vdev::find(pool, name)?));
+            pools.iter().find_map(found)
+        };
+        if let Some(found) = names.iter().map(|name| find(&all, name)).collect::<Option<Vec<_>>>() {
+            let (mut pools, vdevs): (Vec<String>, Vec<u64>) = found.into_iter().unzip();
+            pools.sort();
+            pools.dedup();
+            return Ok(Chosen { pools, vdevs: Some(vdevs) });
+        }
+        let Some((pool, rest)) = names.split_first() else { return Ok(plain) };
+        let own: Vec<Pool> = all.into_iter().filter(|p| p.name == *pool).collect();
+        if own.is_empty() {
+            return Err(Failure::Failed("Unable to parse pools/vdevs list.".into()));
+        }
+        let vdevs: Vec<u64> = rest.iter().filter_map(|name| find(&own, name)).map(|(_, guid)| guid).collect();
+        if vdevs.len() < rest.len() {
+            let unknown = rest.iter().filter(|name| find(&own, name).is_none());
+            let lines: String = unknown.map(|name| format!("\n\t{name} (unknown)")).collect();
+            return Err(Failure::Usage(format!(
+                "Expected either a list of pools, or list of vdevs in \"{pool}\", but got:{lines}"
+            )));
+        }
+        Ok(Chosen { pools: vec![pool.clone()], vdevs: Some(vdevs) })
+    }
+}
+
+/// With vdevs that were asked for by name these alone, as if each was a tree of its own.
+pub(super) fn render(
+    now: &[Pool],
+    before: &[Pool],
+    args: &Iostat,
+    header: bool,
+    vdevs: Option<&[u64]>,
+) -> String {
+    let is_of_vdevs = vdevs.is_some();
+    let is_verbose = args.verbose || is_of_vdevs;
+    let layout = Layout::of(args, is_of_vdevs);
+    let width = now.iter().map(|p| width(p, args, is_verbose)).max().unwrap_or(0).clamp(NAME_MIN, NAME_MAX);
     let mut text = String::new();
     if header && !args.scripted && !layout.is_histogram() {
         text += &layout.header(width, None);
@@ -53,25 +111,27 @@ pub(super) fn render(now: &[Pool], before: &[Pool], args: &Iostat, header: bool)
             seconds: elapsed as f64 / 1e9,
             since_open: old.is_none(),
         };
-        if let Some(root) = &pool.vdevs {
+        if let (Some(root), Some(vdevs)) = (&pool.vdevs, vdevs) {
+            view.add_chosen(&mut text, root, old.and_then(|p| p.vdevs.as_ref()), vdevs);
+        } else if let Some(root) = &pool.vdevs {
             view.add(&mut text, root, old.and_then(|p| p.vdevs.as_ref()), 0);
             if args.verbose {
                 view.add_below(&mut text, root, old.and_then(|p| p.vdevs.as_ref()));
             }
         }
-        if args.verbose && !layout.is_histogram() && !args.scripted {
+        if is_verbose && !layout.is_histogram() && !args.scripted {
             text += &layout.dashes(width);
         }
     }
-    if now.len() > 1 && !args.verbose && !layout.is_histogram() && !args.scripted {
+    if now.len() > 1 && !is_verbose && !layout.is_histogram() && !args.scripted {
         text += &layout.dashes(width);
     }
     text
 }
 
-fn width(pool: &Pool, args: &Iostat) -> usize {
+fn width(pool: &Pool, args: &Iostat, is_verbose: bool) -> usize {
     match &pool.vdevs {
-        Some(root) if args.verbose => name_width(root, &pool.name, args.style, 0),
+        Some(root) if is_verbose => name_width(root, &pool.name, args.style, 0),
         _ => pool.name.chars().count(),
     }
 }
@@ -101,6 +161,14 @@ impl View<'_> {
                 *text += &line;
             }
             of_class(class).for_each(|top| self.add_tree(text, top, old, 2));
+        }
+    }
+
+    fn add_chosen(&self, text: &mut String, root: &Vdev, old: Option<&Vdev>, vdevs: &[u64]) {
+        let before = old.map(Vdev::walk).unwrap_or_default();
+        for vdev in root.walk().into_iter().filter(|vdev| vdevs.contains(&vdev.guid)) {
+            let before = before.iter().find(|other| other.guid == vdev.guid).copied();
+            self.add(text, vdev, before, 0);
         }
     }
 

@@ -98,6 +98,8 @@ pub(super) struct Layout {
     flush: bool,
     exact: bool,
     scripted: bool,
+    /// Vdevs were asked for by name.
+    of_vdevs: bool,
 }
 
 /// What is to be shown of one vdev.
@@ -110,7 +112,8 @@ pub(super) struct Row<'a> {
 }
 
 impl Layout {
-    pub fn of(args: &Iostat) -> Layout {
+    /// `of_vdevs`: vdevs were asked for by name.
+    pub fn of(args: &Iostat, of_vdevs: bool) -> Layout {
         let histogram = match (args.latencies, args.sizes) {
             (true, _) => Some(Histogram::Latencies),
             (_, true) => Some(Histogram::Sizes),
@@ -136,6 +139,7 @@ impl Layout {
             flush: args.flush,
             exact: args.style.exact,
             scripted: args.scripted,
+            of_vdevs,
         }
     }
 
@@ -151,6 +155,7 @@ impl Layout {
         match self.histogram {
             Some(Histogram::Latencies) => "latency",
             Some(Histogram::Sizes) => "req_size",
+            None if self.of_vdevs => "vdev",
             None => "pool",
         }
     }

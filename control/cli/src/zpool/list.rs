@@ -7,6 +7,7 @@ use crate::text::property::{pool_column, pool_property, show_pool};
 use crate::text::table::{self, Column};
 use crate::text::{json, vdev_name::name_width};
 use api::{Pool, Source};
+use dsl::pool_props::TABLE;
 use serde_json::{Map, Value as Json, json};
 
 const DEFAULT: [&str; 11] = [
@@ -22,13 +23,16 @@ const DEFAULT: [&str; 11] = [
     "health",
     "altroot",
 ];
+/// As a column: all of them.
+const ALL: &str = "all";
 /// The narrowest column of names when vdevs are listed.
 const NAME_MIN: usize = 9;
 
 pub(super) fn run(session: &mut Session<'_>, args: &List) -> Outcome {
-    let columns = columns(&args.columns)?;
+    let asked = columns(&args.columns)?;
     repeat(session, &args.words, args.stamp, |session, names, first| {
         let pools = pools(session, names)?;
+        let columns = with_all(&asked, pools.first());
         if args.json.json {
             return session.print(&document(&pools, &columns, args));
         }
@@ -46,10 +50,22 @@ fn columns(asked: &[String]) -> Outcome<Vec<String>> {
         return Ok(DEFAULT.map(String::from).to_vec());
     }
     let known = |name: &String| {
-        pool_property(name)
+        let all = (name == ALL).then(|| ALL.to_string());
+        all.or_else(|| pool_property(name))
             .ok_or_else(|| Failure::Usage(format!("bad property list: invalid property '{name}'")))
     };
     asked.iter().map(known).collect()
+}
+
+/// The columns, with the name and all that `zpool get` lists in the place of `all`.
+fn with_all(asked: &[String], pool: Option<&Pool>) -> Vec<String> {
+    let features = pool.into_iter().flat_map(|pool| &pool.properties).map(|p| p.name.clone());
+    let features: Vec<String> = features.filter(|name| name.starts_with("feature@")).collect();
+    let all = || {
+        let listed = TABLE.iter().filter(|row| row.listed).map(|row| row.name.to_string());
+        std::iter::once("name".to_string()).chain(listed).chain(features.clone()).collect::<Vec<_>>()
+    };
+    asked.iter().flat_map(|name| if name == ALL { all() } else { vec![name.clone()] }).collect()
 }
 
 /// The table. Its heading is printed once, however often the listing is repeated.

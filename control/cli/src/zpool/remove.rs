@@ -24,7 +24,14 @@ pub(super) fn run(session: &mut Session<'_>, args: &Remove) -> Outcome {
                 false => format!("Memory that will be used after removing {device}: 0\n"),
             });
         }
-        session.order(Request::PoolRemove { name: args.pool.clone(), guid: vdev.guid, device: device.into() })
+        session.order(Request::PoolRemove {
+            name: args.pool.clone(),
+            guid: vdev.guid,
+            device: device.into(),
+        })?;
+        // One command is one line of the pool's history.
+        session.command.clear();
+        Ok(())
     })
 }
 

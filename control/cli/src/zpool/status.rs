@@ -3,15 +3,21 @@
 use super::list_vdevs::{is_of, state};
 use super::{pools, reason, repeat, scan, status_json, sweep};
 use crate::args::zpool::Status;
-use crate::session::{Outcome, Session};
+use crate::expect_reply;
+use crate::session::{Failure, Outcome, Session};
 use crate::text::number;
 use crate::text::vdev_name::{name_width, vdev_name};
-use api::{Class, Pool, Vdev};
+use api::{Class, Pool, Reply, Request, Vdev};
+use std::collections::BTreeMap;
 
 /// The narrowest column of names.
 const NAME_MIN: usize = 10;
 
 pub(super) fn run(session: &mut Session<'_>, args: &Status) -> Outcome {
+    if args.scripts.is_some() {
+        let why = "Can't run -c: programs that make columns are not part of Cenote.";
+        return Err(Failure::Failed(why.into()));
+    }
     repeat(session, &args.words, args.stamp, |session, names, _| {
         let pools = pools(session, names)?;
         if args.json.json {
@@ -20,11 +26,27 @@ pub(super) fn run(session: &mut Session<'_>, args: &Status) -> Outcome {
         if pools.is_empty() && names.is_empty() {
             session.complain("no pools available");
         }
-        session.print(&render_all(&pools, args, !names.is_empty()))
+        let mut dedup = BTreeMap::new();
+        for pool in pools.iter().filter(|pool| args.dedup && pool.problem.is_none()) {
+            dedup.insert(pool.name.clone(), tables(session, pool)?);
+        }
+        session.print(&render_all(&pools, args, !names.is_empty(), &dedup))
     })
 }
 
-fn render_all(pools: &[Pool], args: &Status, are_named: bool) -> String {
+/// What is known of the tables of deduplicated blocks.
+fn tables(session: &mut Session<'_>, pool: &Pool) -> Outcome<String> {
+    let reply = session.ask(Request::PoolPrefetch { name: pool.name.clone() })?;
+    Ok(match expect_reply!(reply, Reply::Count(bytes) => bytes) {
+        0 => "\n dedup: no DDT entries\n".into(),
+        bytes => format!(
+            "\n dedup: tables of {}; what they count is not part of this version of Cenote\n",
+            number::bytes(bytes, false)
+        ),
+    })
+}
+
+fn render_all(pools: &[Pool], args: &Status, are_named: bool, dedup: &BTreeMap<String, String>) -> String {
     if pools.is_empty() {
         return String::new();
     }
@@ -34,7 +56,10 @@ fn render_all(pools: &[Pool], args: &Status, are_named: bool) -> String {
         match args.problems && mild {
             true if are_named => blocks.push(format!("pool '{}' is healthy\n", pool.name)),
             true => {}
-            false => blocks.push(render(pool, args)),
+            false => {
+                let dedup = dedup.get(&pool.name).map_or("", String::as_str);
+                blocks.push(render(pool, args) + dedup);
+            }
         }
     }
     if blocks.is_empty() {

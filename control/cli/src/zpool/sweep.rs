@@ -81,10 +81,7 @@ fn of(vdev: &Vdev, kind: SweepKind) -> Option<&Swept> {
 
 /// What stands behind a device in `zpool status`.
 pub(super) fn notes(vdev: &Vdev, args: &Status) -> String {
-    let is_device = vdev.is_leaf()
-        && vdev.kind != "root"
-        && !matches!(vdev.class, Some(api::Class::Cache | api::Class::Spare));
-    if !is_device {
+    if !vdev.is_leaf() || vdev.kind == "root" {
         return String::new();
     }
     let kinds =

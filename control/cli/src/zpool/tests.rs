@@ -416,12 +416,12 @@ pool        alloc   free   read  write   read  write
 ----------  -----  -----  -----  -----  -----  -----
 aux            5M   203M    100  2.44K  1.50M      0
 ";
-    let text = iostat::render(std::slice::from_ref(&pool), &[], &iostat("zpool iostat"), true);
+    let text = iostat::render(std::slice::from_ref(&pool), &[], &iostat("zpool iostat"), true, None);
     assert_eq!(text, expected);
     // Nothing happened since: all rates are zero.
     let mut later = pool.clone();
     later.clock_ns += 1_000_000_000;
-    let text = iostat::render(&[later], &[pool], &iostat("zpool iostat"), false);
+    let text = iostat::render(&[later], &[pool], &iostat("zpool iostat"), false, None);
     assert_eq!(text, "aux            5M   203M      0      0      0      0\n");
 }
 
@@ -440,7 +440,7 @@ fn iostat_shows_latencies_queues_and_histograms() {
         sizes[17] = 7;
         sizes
     };
-    let render = |line: &str| iostat::render(std::slice::from_ref(&pool), &[], &iostat(line), true);
+    let render = |line: &str| iostat::render(std::slice::from_ref(&pool), &[], &iostat(line), true, None);
     let text = render("zpool iostat -lq");
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
@@ -478,7 +478,7 @@ fn iostat_shows_what_flushes_cost() {
     root.stats = VdevStats::default();
     root.stats.flush = api::Flushes { asked: 200, sent: 50, wait_ns: 50 * 5_200_000, wait: vec![0; 37] };
     root.stats.flush.wait[22] = 50;
-    let show = |line: &str| iostat::render(std::slice::from_ref(&pool), &[], &iostat(line), true);
+    let show = |line: &str| iostat::render(std::slice::from_ref(&pool), &[], &iostat(line), true, None);
     let expected = "              capacity     operations     bandwidth        flush         \n\
 pool        alloc   free   read  write   read  write  asked   sent   wait\n\
 ----------  -----  -----  -----  -----  -----  -----  -----  -----  -----\n\

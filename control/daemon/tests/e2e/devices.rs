@@ -19,6 +19,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_mirror_that_lacks_a_device_is_degraded_and_served", &[], degraded),
         trial("a_log_device_whose_removal_was_cut_short_is_added_and_cleared_again", &[], left_behind),
         trial("a_pool_is_found_again_where_its_devices_went", &[], moved),
+        trial("halves_that_went_on_alone_are_imported_together_only_by_force", &[], estranged),
         trial("a_pool_that_a_process_has_is_refused_to_another_one_by_its_labels", &[], had_by_a_process),
         trial(
             "a_pool_has_one_writer_through_a_loop_device_too",
@@ -181,6 +182,38 @@ fn moved() {
     home.run(&format!("zpool import -d {} tank", elsewhere.display()));
     home.run("zfs create tank/x");
     assert!(home.run("zpool status").contains(&elsewhere.join("b.img").display().to_string()));
+}
+
+/// Each half of a mirror took changes without the other. The newer one was copied over the older, and nothing was said.
+fn estranged() {
+    let home = Home::new();
+    let disks = [home.disk("a.img"), home.disk("b.img")];
+    home.run(&format!("zpool create tank mirror {}", disks.join(" ")));
+    home.run("zpool export tank");
+    let halves = ["left", "right"].map(|name| home.scratch.join(name));
+    for (disk, half) in disks.iter().zip(&halves) {
+        std::fs::create_dir(half).unwrap();
+        std::fs::rename(disk, half.join(disk.rsplit('/').next().unwrap())).unwrap();
+    }
+    for (half, names) in halves.iter().zip([&["x", "y"][..], &["p", "q", "r", "s", "t"]]) {
+        home.run(&format!("zpool import -d {} tank", half.display()));
+        names.iter().for_each(|name| drop(home.run(&format!("zfs create tank/{name}"))));
+        home.run("zpool export tank");
+    }
+    let import = format!("zpool import -d {} -d {} tank", halves[0].display(), halves[1].display());
+    let said = home.fails(&import, 1);
+    let old = halves[0].join("a.img").display().to_string();
+    assert!(said.starts_with("cannot import 'tank': its devices went on without one another; "), "{said}");
+    assert!(said.contains(&format!("\n\t{old}: from txg ")) && said.contains("with '-d'"), "{said}");
+    // As it is advised: one of them alone is as it was left.
+    home.run(&format!("zpool import -o readonly=on -d {} tank", halves[0].display()));
+    assert_eq!(home.run("zfs list -H -o name"), "tank\ntank/x\ntank/y\n");
+    home.run("zpool export tank");
+    home.run(&import.replace("import", "import -f"));
+    assert_eq!(home.run("zfs list -H -o name"), "tank\ntank/p\ntank/q\ntank/r\ntank/s\ntank/t\n");
+    home.run("zpool wait -t resilver tank");
+    home.run("zpool scrub -w tank");
+    assert_eq!(home.run("zpool status -x"), "all pools are healthy\n");
 }
 
 /// A copy has no lock in common with what it was copied from, as a copy that an overlay makes has none. What its labels

@@ -15,6 +15,8 @@ pub struct ErrorScrubStatus {
     pub state: ScanState,
     /// Seconds since 1970.
     pub start_time: u64,
+    /// The txg in which it began; [`Txg::NONE`] if that was before the pool was opened.
+    pub begun: Txg,
     pub end_time: u64,
     /// Since when it pauses, if it does.
     pub paused: Option<u64>,
@@ -42,6 +44,8 @@ pub(super) struct State {
     pub(super) task: Option<Task<()>>,
     pub(super) is_running: bool,
     pub(super) paused_at: u64,
+    /// The txg in which it began, if that was since the pool was opened.
+    pub(super) begun: Txg,
 }
 
 impl State {
@@ -55,6 +59,7 @@ impl State {
         Some(ErrorScrubStatus {
             state: phys.state,
             start_time: phys.start_time,
+            begun: self.begun,
             end_time: phys.end_time,
             paused: (self.is_under_way() && phys.is_paused).then_some(self.paused_at),
             to_examine: phys.to_examine,

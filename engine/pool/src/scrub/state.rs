@@ -6,7 +6,7 @@ use ondisk::ScanPhys;
 use ondisk::dsl::{ScanFunc, ScanState};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use units::{Guid, HashMap};
+use units::{Guid, HashMap, Txg};
 use world::sync::Notify;
 use world::{Instant, Task};
 
@@ -17,6 +17,8 @@ pub struct ScanStatus {
     pub state: ScanState,
     /// Seconds since 1970.
     pub start_time: u64,
+    /// The txg in which it began: no two have one in common, as they may have a second.
+    pub begun: Txg,
     pub end_time: u64,
     /// Since when it pauses, if it does.
     pub paused: Option<u64>,
@@ -83,6 +85,7 @@ impl ScanStatus {
             func: phys.func,
             state: phys.state,
             start_time: phys.start_time,
+            begun: phys.max_txg,
             end_time: phys.end_time,
             paused: is_paused.then_some(state.paused_at),
             to_examine: phys.to_examine,

@@ -29,6 +29,19 @@ pub enum SweepState {
     Complete,
 }
 
+impl SweepState {
+    /// The word of OpenZFS's history.
+    pub(super) fn recorded(self) -> &'static str {
+        match self {
+            SweepState::None => "uninitialized",
+            SweepState::Active => "activated",
+            SweepState::Canceled => "canceled",
+            SweepState::Suspended => "suspended",
+            SweepState::Complete => "complete",
+        }
+    }
+}
+
 const STATES: [SweepState; 5] =
     [SweepState::None, SweepState::Active, SweepState::Canceled, SweepState::Suspended, SweepState::Complete];
 
@@ -79,6 +92,14 @@ impl Sweep {
         match self {
             Sweep::Trim => &TRIM,
             Sweep::Initialize => &INITIALIZE,
+        }
+    }
+
+    /// The word of OpenZFS's history.
+    pub(super) fn recorded(self) -> &'static str {
+        match self {
+            Sweep::Trim => "trim",
+            Sweep::Initialize => "initialize",
         }
     }
 

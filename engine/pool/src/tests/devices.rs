@@ -509,6 +509,77 @@ fn a_pool_opens_with_a_spare_beside_a_stale_disk_and_another_one_that_is_behind(
     }
 }
 
+/// What a device missed is known of it before the first block is read, when a pool is opened: it was asked, returned old
+/// bytes, and was blamed for them.
+#[test]
+fn a_device_that_is_behind_is_not_blamed_for_it_when_the_pool_is_opened() {
+    for seed in 0..6 {
+        let rig = rig(Layout::Mirror, 2, &[]);
+        let own = rig.clone();
+        rig.run(60 + seed, async move {
+            let pool = prepare(&own).await;
+            pool.sync().await.unwrap();
+            gone(&own, "disk1");
+            for round in 2..5 {
+                fill(&pool, VOLUME, round).await;
+                pool.sync().await.unwrap();
+            }
+        });
+        back(&rig, "disk1");
+        rig.disks.power_cut(seed);
+        rig.run(80 + seed, async move {
+            let pool = open_all(true).await;
+            assert!(read_all(&pool, VOLUME).await.unwrap() == noise(4, SIZE));
+            let errors: Vec<u64> = pool.tree().leaves().iter().map(|leaf| leaf.errors().checksum).collect();
+            assert_eq!(errors, [0, 0]);
+            pool.close().await.unwrap();
+        });
+    }
+}
+
+/// Each half of a mirror took writes without the other one: the newer half was copied over the older, and nothing was said.
+#[test]
+fn a_half_that_went_on_alone_is_told_from_one_that_is_behind() {
+    for alone in [false, true] {
+        let rig = rig(Layout::Mirror, 2, &[]);
+        let own = rig.clone();
+        rig.run(100, async move {
+            let pool = prepare(&own).await;
+            pool.export().await.unwrap();
+        });
+        for (rounds, missing) in [(4, "disk1"), (9, "disk0")].into_iter().take(1 + usize::from(alone)) {
+            gone(&rig, missing);
+            rig.run(100 + rounds, async move {
+                let pool = open_all(false).await;
+                for round in 0..rounds {
+                    fill(&pool, VOLUME, round).await;
+                    pool.sync().await.unwrap();
+                }
+                pool.export().await.unwrap();
+            });
+            back(&rig, missing);
+        }
+        rig.run(120, async move {
+            let found = crate::scan_dirs(&[Path::new("/sim")]).await.unwrap();
+            let (newest, strangers) = crate::strangers_of(&found[0]).await.unwrap();
+            let paths: Vec<&Path> = strangers.iter().map(|stranger| stranger.path.as_path()).collect();
+            if alone {
+                assert_eq!(
+                    (newest.as_path(), &paths[..]),
+                    (Path::new("/sim/disk1"), &[Path::new("/sim/disk0")][..])
+                );
+                assert!(strangers[0].since < strangers[0].newest, "{strangers:?}");
+            } else {
+                assert_eq!(
+                    (newest.as_path(), paths.len()),
+                    (Path::new("/sim/disk0"), 0),
+                    "it is behind, no more"
+                );
+            }
+        });
+    }
+}
+
 /// A disk that was only unplugged comes back: it gets what it missed, and the spare is free again.
 #[test]
 fn a_spare_goes_back_when_the_device_returns() {

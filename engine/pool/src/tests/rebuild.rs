@@ -84,8 +84,11 @@ fn a_device_is_attached_and_one_is_replaced_in_the_order_of_the_disk_and_a_scrub
         let pool = prepare(&own).await;
         pool.attach_sequentially(device(&pool, "disk0"), look_at("new"), false, 12).await.unwrap();
         assert!(pool.is_rebuilding() && count(&pool) == Some(1));
+        let takes_turns = || pool.tree().tops().iter().any(|top| top.is_copying());
+        assert!(takes_turns());
         fill(&pool, VOLUME, 2).await;
         scrubbed(&pool).await;
+        assert!(!takes_turns(), "writes have nothing to wait for any more");
         let status = only(&pool).phys;
         assert_eq!((status.state, status.errors, count(&pool)), (RebuildState::Complete, 0, Some(0)));
         let allocated = pool.report().allocated;
