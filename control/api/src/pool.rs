@@ -124,6 +124,9 @@ pub struct Vdev {
     /// Those that users have set on it.
     #[serde(default)]
     pub properties: Vec<Property>,
+    /// What was written to it; of cache and log devices of open pools only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wear: Option<Box<crate::DeviceWear>>,
     /// How far it was trimmed and initialized; of devices only.
     #[serde(default)]
     pub swept: Vec<crate::Swept>,

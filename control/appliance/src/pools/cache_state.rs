@@ -5,6 +5,7 @@ use api::{CacheDevices, CacheState, CachedKind, DeviceWear};
 use arc::Counts;
 use pool::Pool;
 use std::sync::Arc;
+use units::Guid;
 use vdev::{AuxKind, Leaf};
 
 impl Appliance {
@@ -12,7 +13,10 @@ impl Appliance {
     pub(crate) fn cache_state(&self) -> CacheState {
         let pools = self.0.pools.try_lock();
         let (devices, wear) = pools.map_or_else(Default::default, |pools| {
-            (pools.opened().filter_map(devices_of).collect(), pools.opened().flat_map(wear_of).collect())
+            (
+                pools.opened().filter_map(devices_of).collect(),
+                pools.opened().flat_map(wear_of).map(|(_, wear)| wear).collect(),
+            )
         });
         let stats = self.0.cache.stats();
         CacheState {
@@ -50,16 +54,19 @@ fn kind(counts: &Counts) -> CachedKind {
     }
 }
 
-/// What its cache and log devices were given to write.
-fn wear_of(pool: &Pool) -> Vec<DeviceWear> {
-    let of = |leaf: &Arc<Leaf>, is_log| DeviceWear {
-        pool: pool.name(),
-        device: leaf.device().to_string(),
-        is_log,
-        size: leaf.psize(),
-        seconds: world::now().since(leaf.opened()).as_secs(),
-        written_bytes: leaf.stats.snapshot().write.bytes,
-        again_bytes: pool.pipeline().second_level().served(leaf.guid()),
+/// What its cache and log devices were given to write, by their guids.
+pub(crate) fn wear_of(pool: &Pool) -> Vec<(Guid, DeviceWear)> {
+    let of = |leaf: &Arc<Leaf>, is_log| {
+        let wear = DeviceWear {
+            pool: pool.name(),
+            device: leaf.device().to_string(),
+            is_log,
+            size: leaf.psize(),
+            seconds: world::now().since(leaf.opened()).as_secs(),
+            written_bytes: leaf.stats.snapshot().write.bytes,
+            again_bytes: pool.pipeline().second_level().served(leaf.guid()),
+        };
+        (leaf.guid(), wear)
     };
     let caches = pool.tree().aux(AuxKind::Cache).into_iter().map(|cache| of(&cache.leaf, false));
     let logs = pool.tree().tops().into_iter().filter(|top| top.is_log);

@@ -70,6 +70,7 @@ async fn describe(open: &Open, errors: api::DataErrors) -> units::Result<Pool> {
     let report = open.pool.report();
     let mut vdevs = vdevs::of_report(&report);
     vdevs::add_properties(&mut vdevs, &open.pool.vdev_properties());
+    vdevs::add_wear(&mut vdevs, &super::cache_state::wear_of(&open.pool));
     sweep::add_sweeps(&mut vdevs, &open.pool);
     Ok(Pool {
         name: report.name.clone(),

@@ -1,7 +1,7 @@
 //! Trees of vdevs as they travel.
 
 use api::ScanState as ScanningState;
-use api::{Class, Flushes, IoClass, IoKind, Property, Rebuild, Vdev, VdevStats};
+use api::{Class, DeviceWear, Flushes, IoClass, IoKind, Property, Rebuild, Vdev, VdevStats};
 use ondisk::RebuildState;
 use ondisk::dsl::{ScanFunc, ScanState};
 use pool::{PoolReport, RebuildStatus, VdevProperties};
@@ -90,6 +90,13 @@ pub(crate) fn add_properties(vdev: &mut Vdev, all: &VdevProperties) {
     vdev.children.iter_mut().for_each(|child| add_properties(child, all));
 }
 
+/// Adds what was written to cache and log devices.
+pub(crate) fn add_wear(vdev: &mut Vdev, all: &[(Guid, DeviceWear)]) {
+    let own = all.iter().find(|(guid, _)| guid.0 == vdev.guid);
+    vdev.wear = own.map(|(_, wear)| Box::new(wear.clone()));
+    vdev.children.iter_mut().for_each(|child| add_wear(child, all));
+}
+
 /// The vdev that is called so: by its guid, its path or a part of it, or its name in listings.
 pub(crate) fn find<'a>(spec: &'a Spec, name: &str) -> Option<&'a Spec> {
     let is_it = |spec: &Spec| {
@@ -147,6 +154,7 @@ fn one(status: &VdevStatus) -> Vdev {
         ashift: status.ashift,
         stats: stats(&status.stats),
         properties: Vec::new(),
+        wear: None,
         swept: Vec::new(),
         children: Vec::new(),
     }

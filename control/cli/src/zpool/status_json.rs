@@ -123,6 +123,14 @@ fn facts(vdev: &Vdev, pool: &Pool, args: &Status) -> Map<String, Json> {
             item.insert("slow_ios".into(), count(vdev.slow_ios));
         }
     }
+    if let Some(wear) = &vdev.wear {
+        item.insert("wear_seconds".into(), json::number(wear.seconds, as_int));
+        item.insert("wear_written".into(), bytes(wear.written_bytes));
+        item.insert("wear_per_day".into(), bytes(wear.bytes_per_day()));
+        if let Some(again) = wear.again_bytes {
+            item.insert("wear_read_again".into(), bytes(again));
+        }
+    }
     item
 }
 

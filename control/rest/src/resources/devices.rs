@@ -27,6 +27,7 @@ const DEVICE: Shape = Shape::new(
             Kind::Object(&REBUILD),
             "Of what stands for itself: the last copy in the order of the disk",
         ),
+        may("wear", Kind::Object(&WEAR), "Of a cache or log device: what was written to it"),
     ],
 );
 
@@ -38,6 +39,16 @@ const REBUILD: Shape = Shape::new(
         must("to_examine", Kind::Number, "Bytes"),
         must("copied", Kind::Number, "Bytes"),
         must("errors", Kind::Number, "Pieces that could not be read anywhere"),
+    ],
+);
+
+const WEAR: Shape = Shape::new(
+    "wear",
+    &[
+        must("seconds", Kind::Number, "Since its pool was opened, or it joined the pool"),
+        must("written_bytes", Kind::Number, "Bytes it was given to write since then"),
+        must("bytes_per_day", Kind::Number, "Bytes in a day at that rate"),
+        may("again_bytes", Kind::Number, "Of a cache device, bytes read from it rather than from the pool"),
     ],
 );
 
@@ -84,6 +95,14 @@ fn tell(vdev: &Vdev, depth: u64, class: Class, all: &mut Vec<Value>) {
             "state": rebuild.state, "examined": rebuild.scanned, "to_examine": rebuild.expected,
             "copied": rebuild.rebuilt, "errors": rebuild.errors,
         });
+    }
+    if let Some(wear) = &vdev.wear {
+        told["wear"] = json!({
+            "seconds": wear.seconds, "written_bytes": wear.written_bytes, "bytes_per_day": wear.bytes_per_day(),
+        });
+        if let Some(again) = wear.again_bytes {
+            told["wear"]["again_bytes"] = json!(again);
+        }
     }
     all.push(told);
     vdev.children.iter().for_each(|child| tell(child, depth + 1, class, all));
