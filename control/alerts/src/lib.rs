@@ -12,11 +12,14 @@
 //! Invariants: `offer` never waits; a queue that is full gives up its oldest alert, and counts it; a secret is in no alert,
 //! no error and no log line.
 //!
+//! [`post`] is HTTP towards receivers, of alerts and of figures.
+//!
 //! Not here: what happens to pools (`appliance`), which receivers there are (its configuration).
 
 mod judge;
 mod mail;
 mod outbox;
+pub mod post;
 mod syslog;
 mod tls;
 mod webhook;
@@ -49,7 +52,7 @@ fn send(receiver: &Receiver, host: &str, alert: &Alert) -> Result<(), String> {
 pub fn check(receiver: &Receiver) -> Result<(), String> {
     match receiver.handler {
         Handler::Syslog => syslog::Place::parse(&receiver.to).map(drop),
-        Handler::Webhook => webhook::Url::parse(&receiver.to).map(drop),
+        Handler::Webhook => webhook::url(&receiver.to).map(drop),
         Handler::Mail => mail::Letterbox::of(receiver).map(drop),
     }
 }

@@ -240,6 +240,10 @@ impl Recorder {
         self.0.ending.set();
     }
 
+    pub fn has_ended(&self) -> bool {
+        self.0.ending.is_set()
+    }
+
     /// Waits for the end.
     pub async fn ended(&self) {
         self.0.ending.wait().await;

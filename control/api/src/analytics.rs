@@ -6,6 +6,7 @@
 //!
 //! The index of a sample is its second since 1970; that of a coarser one is the second that it begins with.
 
+use crate::Secret;
 use crate::changes::Change;
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +75,11 @@ pub enum Analytics {
     },
     Settings,
     SettingsSet(SettingsChange),
+    /// Where the appliance's figures are sent, and what came of it.
+    Export,
+    ExportSet(ExportChange),
+    /// Sends the figures of now, and waits for what comes of it.
+    ExportTest,
     /// Single operations of a front, recorded as they happen.
     Trace(Trace),
 }
@@ -145,6 +151,8 @@ impl Analytics {
                 | Analytics::Changes
                 | Analytics::Worksheets
                 | Analytics::Settings
+                | Analytics::Export
+                | Analytics::ExportTest
         )
     }
 }
@@ -419,6 +427,38 @@ pub struct SettingsChange {
     pub disk_limit: Option<u64>,
 }
 
+/// Where the appliance's figures are sent by OTLP, as it is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Export {
+    pub enabled: bool,
+    /// The URL of a collector; without a path `/v1/metrics` is asked for.
+    pub endpoint: String,
+    pub has_headers: bool,
+    /// Seconds.
+    pub interval: u64,
+    /// What the appliance is called there, besides its own: `name=value`, with commas between.
+    pub attributes: String,
+    /// Since the daemon began: what was taken, tries that failed, what was given up.
+    pub sent: u64,
+    pub failed: u64,
+    pub dropped: u64,
+    pub waiting: u64,
+    /// Why the last try failed.
+    pub problem: Option<String>,
+}
+
+/// What is set of it; nothing: as it was.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportChange {
+    pub enabled: Option<bool>,
+    pub endpoint: Option<String>,
+    /// `name=value`, with commas between. Empty: none.
+    #[serde(with = "crate::secret::revealed")]
+    pub headers: Option<Secret>,
+    pub interval: Option<u64>,
+    pub attributes: Option<String>,
+}
+
 /// What is answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -428,6 +468,7 @@ pub enum Told {
     Data(Data),
     Worksheets(Vec<Worksheet>),
     Settings(Settings),
+    Export(Export),
     Histograms(Vec<FrontHistogram>),
     Changes(Vec<Change>),
     Traced(Traced),

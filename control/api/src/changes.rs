@@ -5,6 +5,8 @@
 
 use crate::property::{Property, Source, Value};
 use crate::request::Request;
+use crate::san::{Auth, InitiatorChange, Members, San, TargetChange};
+use crate::services::{Services, Switch};
 use serde::{Deserialize, Serialize};
 
 /// What has settings.
@@ -16,6 +18,14 @@ pub enum Kind {
     Pool,
     /// Of the whole daemon.
     Tunables,
+    /// What serves clients.
+    Service,
+    /// Of iSCSI, by their names.
+    Target,
+    Initiator,
+    /// Which targets or initiators a LUN that names the group is shown to.
+    TargetGroup,
+    InitiatorGroup,
 }
 
 impl Kind {
@@ -24,6 +34,11 @@ impl Kind {
             Kind::Dataset => "dataset",
             Kind::Pool => "pool",
             Kind::Tunables => "tunables",
+            Kind::Service => "service",
+            Kind::Target => "target",
+            Kind::Initiator => "initiator",
+            Kind::TargetGroup => "target group",
+            Kind::InitiatorGroup => "initiator group",
         }
     }
 }
@@ -166,6 +181,35 @@ impl Change {
                 let value = value()?;
                 Request::TunableSet { settings: vec![(setting, value)] }
             }
+            Kind::Service => {
+                let value = value()?;
+                Request::Services(match setting.as_str() {
+                    "enabled" if value == "true" => Services::Switch { name, to: Switch::Enable },
+                    "enabled" => Services::Switch { name, to: Switch::Disable },
+                    _ => Services::Listen { name, addresses: listed(&value) },
+                })
+            }
+            Kind::Target => {
+                let (value, mut set) = (value()?, TargetChange::default());
+                match setting.as_str() {
+                    "auth" if value == Auth::Chap.word() => set.auth = Some(Auth::Chap),
+                    "auth" => set.auth = Some(Auth::None),
+                    "interfaces" => set.interfaces = Some(listed(&value)),
+                    _ => set.alias = Some(value),
+                }
+                Request::San(San::TargetSet { iqn: name, set })
+            }
+            Kind::Initiator => {
+                let set = InitiatorChange { alias: Some(value()?), ..InitiatorChange::default() };
+                Request::San(San::InitiatorSet { iqn: name, set })
+            }
+            Kind::TargetGroup | Kind::InitiatorGroup => {
+                let of = match self.kind {
+                    Kind::TargetGroup => Members::Targets,
+                    _ => Members::Initiators,
+                };
+                Request::San(San::GroupSet { of, name, new_name: None, members: Some(listed(&value()?)) })
+            }
         })
     }
 
@@ -186,9 +230,15 @@ impl Change {
                 let settings = settings.iter().map(|(name, value)| quoted(&format!("{name}={value}")));
                 format!("cenote tunable set {}", settings.collect::<Vec<_>>().join(" "))
             }
-            _ => String::new(),
+            // What the shell has no one line for.
+            Ok(_) => format!("cenote changes undo {}", self.number),
+            Err(_) => String::new(),
         }
     }
+}
+
+fn listed(value: &str) -> Vec<String> {
+    value.split(',').filter(|word| !word.is_empty()).map(String::from).collect()
 }
 
 /// The change of that number among all, and the request that takes it back.
@@ -262,6 +312,32 @@ mod tests {
             of(Kind::Tunables, "", "zfs_txg_timeout", Some(("5", false))),
             "cenote tunable set zfs_txg_timeout=5"
         );
+    }
+
+    #[test]
+    fn services_targets_and_groups_have_a_way_back() {
+        let of = |kind, setting: &str, before: &str| {
+            change(kind, "iqn.a", setting, Some((before, true))).way_back().unwrap()
+        };
+        let name = || "iqn.a".to_string();
+        let switch = |to| Request::Services(Services::Switch { name: name(), to });
+        assert_eq!(of(Kind::Service, "enabled", "true"), switch(Switch::Enable));
+        assert_eq!(of(Kind::Service, "enabled", "false"), switch(Switch::Disable));
+        let addresses = vec!["1.2.3.4:5".to_string(), "[::1]:5".into()];
+        let listen = |addresses| Request::Services(Services::Listen { name: name(), addresses });
+        assert_eq!(of(Kind::Service, "listen", "1.2.3.4:5,[::1]:5"), listen(addresses));
+        assert_eq!(of(Kind::Service, "listen", ""), listen(Vec::new()));
+        let target = |set| Request::San(San::TargetSet { iqn: name(), set });
+        let auth = |auth| target(TargetChange { auth: Some(auth), ..TargetChange::default() });
+        assert_eq!(of(Kind::Target, "auth", "chap"), auth(Auth::Chap));
+        assert_eq!(of(Kind::Target, "auth", "none"), auth(Auth::None));
+        let alias = TargetChange { alias: Some(String::new()), ..TargetChange::default() };
+        assert_eq!(of(Kind::Target, "alias", ""), target(alias));
+        let group = |of, members| Request::San(San::GroupSet { of, name: name(), new_name: None, members: Some(members) });
+        assert_eq!(of(Kind::TargetGroup, "members", ""), group(Members::Targets, Vec::new()));
+        assert_eq!(of(Kind::InitiatorGroup, "members", "a,b"), group(Members::Initiators, listed("a,b")));
+        let moved = Change { number: 7, ..change(Kind::Service, "nbd", "enabled", Some(("true", true))) };
+        assert_eq!(moved.way_back_command(), "cenote changes undo 7");
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! worksheets and settings, is in the configuration.
 
 mod capacity;
-mod changes;
+pub(crate) mod changes;
+mod export;
+pub(crate) mod exporting;
 pub(crate) mod histograms;
 mod machine;
 pub(crate) mod records;
@@ -81,6 +83,7 @@ impl Appliance {
         recorder.begin(Arc::new(OfHub(self.hub().clone())), DEFAULTS).await;
         let task = world::spawn(recorder.clone().run());
         world::spawn(capacity.follow(self.clone(), recorder.clone()));
+        world::spawn(self.clone().export_figures(recorder.clone()));
         self.0.analytics.set(recorder, task, sources);
     }
 
@@ -119,6 +122,9 @@ impl Appliance {
                 Ok(())
             }),
             Analytics::Trace(asked) => self.trace(asked),
+            Analytics::Export => self.export(),
+            Analytics::ExportSet(set) => self.set_export(set),
+            Analytics::ExportTest => self.test_export().await,
             asked => self.ask_recorder(asked).await,
         }
     }

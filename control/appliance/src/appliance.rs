@@ -10,6 +10,7 @@
 //! does for a request knows the whole of it.
 
 use crate::alerts::state::Desk;
+use crate::analytics::exporting::Exporting;
 use crate::analytics::histograms::Histograms;
 use crate::analytics::state::Kept;
 use crate::analytics::traces::Traces;
@@ -22,7 +23,7 @@ use crate::san::state::SanService;
 use crate::schedules::Keeper;
 use crate::services::Gates;
 use crate::services::offers::Offers;
-use api::{ApiError, Result};
+use api::{ApiError, Daemon, Result};
 use disk::Volumes;
 use pool::{Host, Hub};
 use probe::Registration;
@@ -57,6 +58,7 @@ pub(crate) struct Inner {
     pub keeper: Keeper,
     pub analytics: Kept,
     pub histograms: Histograms,
+    pub exporting: Exporting,
     pub traces: Traces,
     pub watch: Watch,
     pub events: Events,
@@ -108,6 +110,7 @@ impl Appliance {
             keeper: Keeper::default(),
             analytics: Kept::default(),
             histograms: Histograms::default(),
+            exporting: Exporting::default(),
             traces: Traces::default(),
             watch: Default::default(),
             events: Events::default(),
@@ -135,6 +138,25 @@ impl Appliance {
     /// What the requests of all clients of one protocol may hold together, in bytes, beside the base of each connection.
     pub fn request_bytes(&self) -> usize {
         crate::memory::request_bytes(self.0.cache.stats().max)
+    }
+
+    /// What the daemon says of itself.
+    pub(crate) fn describe(&self) -> Daemon {
+        // The answer does not wait for a pool that is being opened.
+        let pools = self.0.pools.try_lock();
+        let dirty = pools.map_or(0, |pools| pools.opened().map(|pool| pool.txgs().dirty_bytes()).sum());
+        let cache = self.0.cache.stats();
+        Daemon {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            home: self.0.config.home.dir().display().to_string(),
+            uptime: world::now().since(self.0.started).as_secs(),
+            arc_size: cache.size,
+            arc_max: cache.max,
+            arc_limit: cache.limit + cache.beside,
+            memory: crate::memory::account(cache.size, dirty),
+            api: self.0.api.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
     }
 
     /// Lets the cache follow the memory that is left, for ever; for programs that serve.

@@ -2,12 +2,13 @@
 
 pub(crate) use crate::appliance::{Appliance, By};
 
+use crate::analytics::changes::{settings_of_san, settings_of_services};
 use crate::datasets::Doomed;
 use api::changes::Kind;
-use api::{ApiError, Call, Daemon, ErrorKind, Reply, Request, Result, Service};
+use api::{ApiError, Call, ErrorKind, Reply, Request, Result, Service};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use units::Guid;
 use world::{Domain, Panic};
 
@@ -109,9 +110,19 @@ impl Appliance {
                 self.was_set(before, &by).await;
                 outcome
             }
-            Request::San(asked) => self.san(asked).await,
+            Request::San(asked) => {
+                let before = self.about_to(settings_of_san(&asked)).await;
+                let outcome = self.san(asked).await;
+                self.was_set(before, &by).await;
+                outcome
+            }
             Request::Shares(asked) => self.shares(asked, &by).await,
-            Request::Services(asked) => self.services(asked).await,
+            Request::Services(asked) => {
+                let before = self.about_to(settings_of_services(&asked)).await;
+                let outcome = self.services(asked).await;
+                self.was_set(before, &by).await;
+                outcome
+            }
             Request::Schema(asked) => self.ask_schema(asked),
             Request::Analytics(asked) => self.analytics(asked, &by).await,
             Request::Alerts(asked) => self.ask_alerts(asked).await,
@@ -123,32 +134,16 @@ impl Appliance {
                 let reply = self.restore(&from).await?;
                 self.follow_services().await;
                 self.follow_alerts()?;
+                self.follow_export();
                 Ok(reply)
             }
             Request::ConfigurationTake { text } => {
                 let reply = self.take_configuration(&text).await?;
                 self.follow_services().await;
                 self.follow_alerts()?;
+                self.follow_export();
                 Ok(reply)
             }
-        }
-    }
-
-    fn describe(&self) -> Daemon {
-        // The answer does not wait for a pool that is being opened.
-        let pools = self.0.pools.try_lock();
-        let dirty = pools.map_or(0, |pools| pools.opened().map(|pool| pool.txgs().dirty_bytes()).sum());
-        let cache = self.0.cache.stats();
-        Daemon {
-            pid: std::process::id(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            home: self.0.config.home.dir().display().to_string(),
-            uptime: world::now().since(self.0.started).as_secs(),
-            arc_size: cache.size,
-            arc_max: cache.max,
-            arc_limit: cache.limit + cache.beside,
-            memory: crate::memory::account(cache.size, dirty),
-            api: self.0.api.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 

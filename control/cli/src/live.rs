@@ -4,33 +4,47 @@
 
 use crate::session::{Failure, Outcome, Session};
 use api::analytics::{Analytics, Data, DataQuery, Granularity, Start, Told};
-use api::{Call, Reply, Request};
+use api::{ApiError, Call, ErrorKind, Reply, Request};
 
-fn ask(session: &mut Session<'_>, asked: Analytics) -> Outcome<Reply> {
+fn ask(session: &mut Session<'_>, asked: Analytics) -> api::Result<Reply> {
     let call =
         Call { command: session.command.clone(), uid: session.uid, request: Request::Analytics(asked) };
-    Ok(session.caller.call(call)?)
+    session.caller.call(call)
 }
 
-fn strange() -> Failure {
-    Failure::Failed("the appliance answered something else".into())
+fn strange() -> ApiError {
+    ApiError::new(ErrorKind::Unsupported, "the appliance answered something else")
 }
 
 /// Opens a statistic; its name from now on.
 pub(crate) fn open(session: &mut Session<'_>, statistic: &str) -> Outcome<String> {
+    Ok(try_open(session, statistic)?)
+}
+
+/// As [`open`]; the error tells its kind.
+pub(crate) fn try_open(session: &mut Session<'_>, statistic: &str) -> api::Result<String> {
     match ask(session, Analytics::Open { statistic: statistic.into() })? {
         Reply::Named { name } => Ok(name),
         _ => Err(strange()),
     }
 }
 
-/// Its samples of so many seconds. Waits for those that are not over.
-pub(crate) fn samples(session: &mut Session<'_>, name: &str, start: Start, seconds: u64) -> Outcome<Data> {
+fn data(session: &mut Session<'_>, name: &str, start: Start, seconds: u64) -> api::Result<Data> {
     let query = DataQuery { name: name.into(), start, seconds, granularity: Granularity::Second };
     match ask(session, Analytics::Data(query))? {
         Reply::Analytics(Told::Data(data)) => Ok(data),
         _ => Err(strange()),
     }
+}
+
+/// Its samples of so many seconds. Waits for those that are not over.
+pub(crate) fn samples(session: &mut Session<'_>, name: &str, start: Start, seconds: u64) -> Outcome<Data> {
+    Ok(data(session, name, start, seconds)?)
+}
+
+/// Its newest samples, of so many seconds. Waits for none.
+pub(crate) fn newest(session: &mut Session<'_>, name: &str, seconds: u64) -> api::Result<Data> {
+    data(session, name, Start::Ago(seconds), seconds)
 }
 
 /// When the first of the samples is from.

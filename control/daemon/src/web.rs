@@ -138,6 +138,8 @@ pub fn start(appliance: &Appliance, home: &Home, web: &Web, plain: bool) -> Resu
     };
     let (requests, asked) = channel(REQUESTS_MAX);
     let rest = Rest::new(access, Arc::new(Bridge(requests)), about);
+    let counting = rest.clone();
+    appliance.count_api(move || counting.counted());
 
     let mut doors = Vec::new();
     let mut addresses = Vec::new();

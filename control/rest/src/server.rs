@@ -120,6 +120,17 @@ impl Rest {
         })
     }
 
+    /// What the API has counted of itself.
+    pub fn counted(&self) -> metrics::Api {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        metrics::Api {
+            answers: self.counters.answers.each_ref().map(load),
+            refused: load(&self.counters.refused),
+            failed_logins: load(&self.counters.failed_logins),
+            sessions: self.access().sessions() as u64,
+        }
+    }
+
     pub(crate) fn access(&self) -> MutexGuard<'_, Access> {
         self.access.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,10 +8,12 @@ use crate::shell::Shell;
 use crate::show;
 use crate::vocabulary::{Result, Settable, Shown};
 use api::analytics::{
-    Analytics, Data, DataQuery, Dataset, Granularity, Graph, Settings, SettingsChange, Start, Told, Worksheet,
+    Analytics, Data, DataQuery, Dataset, Export, ExportChange, Granularity, Graph, Settings, SettingsChange,
+    Start, Told, Worksheet,
 };
 use api::attributes::Shape;
-use api::{Reply, Request};
+use api::secret::STARS;
+use api::{Reply, Request, Secret};
 
 /// What `read` and `csv` show when nothing is said.
 const SECONDS: u64 = 10;
@@ -19,7 +21,7 @@ const SECONDS: u64 = 10;
 const SHOWN_MAX: usize = 20;
 
 pub(crate) fn settable(context: &Context) -> Vec<Settable> {
-    let of = |name: &str, shape| Settable { name: name.into(), shape, is_secret: false };
+    let of = |name: &str, shape| Settable { name: name.into(), shape, is_secret: name == "headers" };
     match context {
         Context::Dataset { .. } => vec![of("suspended", Shape::Flag)],
         Context::Worksheet { .. } => vec![of("name", Shape::Word)],
@@ -31,6 +33,13 @@ pub(crate) fn settable(context: &Context) -> Vec<Settable> {
             of("retain_minute_data", Shape::Number),
             of("retain_hour_data", Shape::Number),
             of("disk_limit", Shape::Size),
+        ],
+        Context::AnalyticsExport { .. } => vec![
+            of("enabled", Shape::Flag),
+            of("endpoint", Shape::Word),
+            of("headers", Shape::Word),
+            of("interval", Shape::Number),
+            of("attributes", Shape::Word),
         ],
         _ => Vec::new(),
     }
@@ -78,6 +87,13 @@ impl Shell<'_> {
         }
     }
 
+    fn analytics_export(&mut self) -> Result<Export> {
+        match self.ask_analytics(Analytics::Export)? {
+            Reply::Analytics(Told::Export(export)) => Ok(export),
+            _ => Err(unexpected()),
+        }
+    }
+
     /// By its number in the list, or by its statistic.
     fn dataset(&mut self, named: &str) -> Result<(Dataset, String)> {
         let all =
@@ -101,6 +117,7 @@ impl Shell<'_> {
             (Context::Analytics, ["datasets", ..]) => (Context::Datasets, 1),
             (Context::Analytics, ["worksheets", ..]) => (Context::Worksheets, 1),
             (Context::Analytics, ["settings", ..]) => (Context::AnalyticsSettings { draft: draft() }, 1),
+            (Context::Analytics, ["export", ..]) => (Context::AnalyticsExport { draft: draft() }, 1),
             (Context::Datasets, ["select", named, ..]) => {
                 let (dataset, label) = self.dataset(named)?;
                 (Context::Dataset { name: dataset.name, label, draft: draft() }, 2)
@@ -245,6 +262,17 @@ impl Shell<'_> {
                 };
                 self.ask_analytics(Analytics::SettingsSet(change)).map(drop)
             }
+            Context::AnalyticsExport { draft } => {
+                let text = |name: &str| draft.get(name).map(String::from);
+                let change = ExportChange {
+                    enabled: draft.get("enabled").map(|flag| flag == "true"),
+                    endpoint: text("endpoint"),
+                    headers: text("headers").map(Secret::new),
+                    interval: number(&draft, "interval")?,
+                    attributes: text("attributes"),
+                };
+                self.ask_analytics(Analytics::ExportSet(change)).map(drop)
+            }
             _ => Ok(()),
         }
     }
@@ -252,6 +280,7 @@ impl Shell<'_> {
     pub(crate) fn properties_analytics(&mut self) -> Result<Vec<Shown>> {
         let draft = self.here().draft().cloned().unwrap_or_default();
         let one = |name: &str, kept: String| match draft.get(name) {
+            Some(_) if name == "headers" => Shown::new(name, STARS, "uncommitted"),
             Some(value) => Shown::new(name, value, "uncommitted"),
             None => Shown::new(name, kept, ""),
         };
@@ -303,6 +332,22 @@ impl Shell<'_> {
                     one("disk_limit", size(settings.disk_limit)),
                 ];
                 all.extend(settings.problem.map(|problem| Shown::new("problem", problem, "")));
+                all
+            }
+            Context::AnalyticsExport { .. } => {
+                let export = self.analytics_export()?;
+                let headers = if export.has_headers { STARS } else { "" };
+                let mut all = vec![
+                    one("enabled", export.enabled.to_string()),
+                    one("endpoint", export.endpoint),
+                    one("headers", headers.into()),
+                    one("interval", export.interval.to_string()),
+                    one("attributes", export.attributes),
+                ];
+                let counts =
+                    [("sent", export.sent), ("failed", export.failed), ("dropped", export.dropped), ("waiting", export.waiting)];
+                all.extend(counts.map(|(name, count)| Shown::new(name, count.to_string(), "")));
+                all.extend(export.problem.map(|problem| Shown::new("problem", problem, "")));
                 all
             }
             _ => Vec::new(),

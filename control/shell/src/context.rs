@@ -105,6 +105,10 @@ pub(crate) enum Context {
     AnalyticsSettings {
         draft: Draft,
     },
+    /// Where figures are sent.
+    AnalyticsExport {
+        draft: Draft,
+    },
 }
 
 /// What a target or initiator is named by: given when it is made, and never changed.
@@ -171,6 +175,7 @@ impl Context {
             Context::Worksheet { name, .. } => (format!("analytics worksheet {name}"), true),
             Context::Graph { name, .. } => word(name.as_deref().unwrap_or("dataset")),
             Context::AnalyticsSettings { .. } => word("settings"),
+            Context::AnalyticsExport { .. } => word("export"),
         }
     }
 
@@ -202,6 +207,7 @@ impl Context {
                 of("analytics worksheets {worksheet} {graph}", &[worksheet, graph])
             }
             Context::AnalyticsSettings { .. } => of("analytics settings", &[]),
+            Context::AnalyticsExport { .. } => of("analytics export", &[]),
             _ => None,
         }
     }
@@ -218,6 +224,7 @@ impl Context {
             | Context::Worksheet { draft, .. }
             | Context::Graph { draft, .. }
             | Context::AnalyticsSettings { draft }
+            | Context::AnalyticsExport { draft }
             | Context::Alerts { draft }
             | Context::Receiver { draft, .. }
             | Context::Inquiry { draft } => Some(draft),
@@ -237,6 +244,7 @@ impl Context {
             | Context::Worksheet { draft, .. }
             | Context::Graph { draft, .. }
             | Context::AnalyticsSettings { draft }
+            | Context::AnalyticsExport { draft }
             | Context::Alerts { draft }
             | Context::Receiver { draft, .. }
             | Context::Inquiry { draft } => Some(draft),

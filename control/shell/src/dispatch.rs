@@ -49,7 +49,8 @@ impl Shell<'_> {
             | Context::Worksheets
             | Context::Worksheet { .. }
             | Context::Graph { .. }
-            | Context::AnalyticsSettings { .. } => self.enter_analytics(words),
+            | Context::AnalyticsSettings { .. }
+            | Context::AnalyticsExport { .. } => self.enter_analytics(words),
             Context::Maintenance | Context::Hardware | Context::System | Context::Updates => {
                 Ok(self.enter_maintenance(&words[0]))
             }
@@ -80,7 +81,8 @@ impl Shell<'_> {
             Context::Dataset { .. }
             | Context::Worksheet { .. }
             | Context::Graph { .. }
-            | Context::AnalyticsSettings { .. } => self.properties_analytics(),
+            | Context::AnalyticsSettings { .. }
+            | Context::AnalyticsExport { .. } => self.properties_analytics(),
             Context::Object { .. } | Context::Group { .. } | Context::Inquiry { .. } => self.properties_san(),
             _ => Ok(Vec::new()),
         }
@@ -97,7 +99,8 @@ impl Shell<'_> {
             Context::Dataset { .. }
             | Context::Worksheet { .. }
             | Context::Graph { .. }
-            | Context::AnalyticsSettings { .. } => crate::analytics::settable(self.here()),
+            | Context::AnalyticsSettings { .. }
+            | Context::AnalyticsExport { .. } => crate::analytics::settable(self.here()),
             Context::Object { .. } | Context::Group { .. } | Context::Inquiry { .. } => {
                 crate::san::settable(self.here())
             }
@@ -148,7 +151,8 @@ impl Shell<'_> {
             Context::Dataset { .. }
             | Context::Worksheet { .. }
             | Context::Graph { .. }
-            | Context::AnalyticsSettings { .. } => self.commit_analytics()?,
+            | Context::AnalyticsSettings { .. }
+            | Context::AnalyticsExport { .. } => self.commit_analytics()?,
             _ => self.commit_san()?,
         }
         if was_new {

@@ -230,6 +230,7 @@ fn declared_words_are_of_contexts_that_are_there_and_are_said_once() {
         Context::Worksheet { uuid: name(), name: name(), draft: draft() },
         Context::Graph { worksheet: name(), name: Some(name()), draft: draft() },
         Context::AnalyticsSettings { draft: draft() },
+        Context::AnalyticsExport { draft: draft() },
     ];
     for spoken in api::declared::TABLE.iter().copied().flatten().flat_map(|declared| declared.said) {
         let there =

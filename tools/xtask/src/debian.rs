@@ -30,6 +30,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("systemd-analyze", "systemd"),
     ("curl", "curl"),
     ("setfacl", "acl"),
+    ("tmux", "tmux"),
     ("nbdsh", "python3-libnbd"),
     ("openssl", "openssl"),
     ("git", "git"),

@@ -1,10 +1,11 @@
 //! Analytics over HTTP: statistics, datasets, worksheets and settings. Data are asked for by a query, which `rest` reads.
 
 use crate::analytics::{
-    Analytics, BreakdownOf, Dataset, Granularity, Graph, Settings, SettingsChange, Statistic, Told, Worksheet,
+    Analytics, BreakdownOf, Dataset, Export, ExportChange, Granularity, Graph, Settings, SettingsChange,
+    Statistic, Told, Worksheet,
 };
 use crate::changes::{Change, Figure};
-use crate::http::{Answer, Declared, Face, Kind, Need, Shape, Shaped, Word, Wrong, filled, may, must};
+use crate::http::{Answer, Declared, Face, Kind, Need, Shape, Shaped, Stars, Word, Wrong, filled, may, must};
 use crate::{Reply, Request, declared, shaped};
 use serde_json::{Map, Value, json};
 
@@ -16,6 +17,12 @@ const A_WORKSHEET: &str = "/api/analytics/v1/worksheets/{worksheet}";
 const GRAPHS: &str = "/api/analytics/v1/worksheets/{worksheet}/datasets";
 const A_GRAPH: &str = "/api/analytics/v1/worksheets/{worksheet}/datasets/{graph}";
 const SETTINGS_PATH: &str = "/api/analytics/v1/settings";
+const EXPORT_PATH: &str = "/api/analytics/v1/export";
+const ENABLED: &str = "Whether figures are sent";
+const ENDPOINT: &str =
+    "The URL of a collector that takes OTLP over HTTP; without a path /v1/metrics is asked for";
+const HEADERS: &str = "Headers of each request: name=value, with commas between. Empty: none";
+const ATTRIBUTES: &str = "What the appliance is called there, besides its own: name=value, with commas between";
 
 /// To open a statistic costs something while it is open.
 pub const OPENS: Need = Need::Right("analytics", "allow_openStatistics");
@@ -180,7 +187,7 @@ pub static CHANGE: Shaped<Change> = Shaped {
         &[
             must("number", Kind::Number, "From 1 on; never given again"),
             must("time", Kind::Number, "When, in seconds since 1970"),
-            must("kind", Kind::Text, "Of what: dataset, pool or tunables"),
+            must("kind", Kind::Text, "Of what: dataset, pool, tunables, service, target, initiator, target group or initiator group"),
             must("subject", Kind::Text, "The name of that; empty for tunables"),
             must("setting", Kind::Text, "Which setting"),
             may("before", Kind::Text, "Its value before; none where it had none"),
@@ -211,6 +218,21 @@ shaped! {
         must "retain_hour_data" Number retain_hour_data, "Hours for which those of hours are";
         must "disk_limit" Number disk_limit, "Bytes that all may take on disk: the oldest go first";
         may "problem" Text problem, "Why nothing is kept on disk now, or what befell the store";
+    }
+}
+
+shaped! {
+    pub EXPORT: Export = "metrics_export" {
+        must "enabled" Flag enabled, ENABLED;
+        must "endpoint" Text endpoint, ENDPOINT;
+        must "headers" Secret has_headers as Stars, "Stars, if there are some";
+        must "interval" Number interval, "Seconds from one to the next: 1 to 3600, 60 by default";
+        must "attributes" Text attributes, ATTRIBUTES;
+        must "sent" Number sent, "Documents that it took since the daemon began";
+        must "failed" Number failed, "Tries that failed";
+        must "dropped" Number dropped, "Documents that were given up: the queue was full, or it does not want them";
+        must "waiting" Number waiting, "Those that are still to be sent";
+        may "problem" Text problem, "Why the last try failed";
     }
 }
 
@@ -387,6 +409,38 @@ declared! {
             retain_second_data, retain_minute_data, retain_hour_data, disk_limit,
         }))
     }
+
+    pub SHOW_EXPORT: Get EXPORT_PATH, "Where the appliance's figures are sent by OTLP";
+    needs SETS;
+    answers Answer::One("export", &EXPORT.shape);
+    means { Request::Analytics(Analytics::Export) }
+    gives |answer| Ok(Reply::Analytics(Told::Export(EXPORT.one(answer, "export")?)));
+    plain |reply| match reply {
+        Reply::Analytics(Told::Export(export)) => {
+            Some(json!({ "export": Value::Object((EXPORT.tell)(export)) }))
+        }
+        _ => None,
+    };
+
+    pub CHANGE_EXPORT: Put EXPORT_PATH, "Change where the appliance's figures are sent";
+    needs SETS;
+    body "metrics_export_changes" {
+        may "enabled" Flag enabled, ENABLED;
+        may "endpoint" Text endpoint, ENDPOINT;
+        may "headers" Secret headers, HEADERS;
+        may "interval" Number interval, "Seconds";
+        may "attributes" Text attributes, ATTRIBUTES;
+    }
+    answers Answer::Nothing;
+    means {
+        Request::Analytics(Analytics::ExportSet(ExportChange { enabled, endpoint, headers, interval, attributes }))
+    }
+
+    pub TEST_EXPORT: Put "/api/analytics/v1/export/test", "Send the figures of now, and wait for what comes of it";
+    needs SETS;
+    answers Answer::Nothing;
+    means { Request::Analytics(Analytics::ExportTest) }
+    said "analytics export" "test", "sends the figures of now, and waits for what comes of it";
 }
 
 pub(super) static ALL: &[&Declared] = &[
@@ -409,4 +463,7 @@ pub(super) static ALL: &[&Declared] = &[
     &REMOVE_GRAPH,
     &SHOW_SETTINGS,
     &CHANGE_SETTINGS,
+    &SHOW_EXPORT,
+    &CHANGE_EXPORT,
+    &TEST_EXPORT,
 ];

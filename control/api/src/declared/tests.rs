@@ -61,7 +61,7 @@ fn samples() -> Vec<Request> {
     let name = || "iscsi.ops[client=iqn.2020-01.org:a/b][size]".to_string();
     let worksheet = || "monday morning".to_string();
     let graph = || crate::analytics::Graph { name: name(), drilldowns: vec!["512K".into()], seconds: 3_600 };
-    use crate::analytics::{Analytics, Granularity, SettingsChange};
+    use crate::analytics::{Analytics, ExportChange, Granularity, SettingsChange};
     all.extend(
         [
             Analytics::Statistics,
@@ -93,6 +93,13 @@ fn samples() -> Vec<Request> {
             Analytics::GraphRemove { worksheet: worksheet(), graph: name() },
             Analytics::Settings,
             Analytics::SettingsSet(SettingsChange { retain_second_data: Some(24), ..Default::default() }),
+            Analytics::Export,
+            Analytics::ExportSet(ExportChange {
+                enabled: Some(true),
+                headers: Some(Secret::new("api-key=s")),
+                ..Default::default()
+            }),
+            Analytics::ExportTest,
         ]
         .map(Request::Analytics),
     );

@@ -1,6 +1,9 @@
 //! Worksheets and settings of analytics as they are kept: in the configuration, since people made them.
 
-use api::analytics::{Graph, Settings, Worksheet};
+use api::Secret;
+use api::analytics::{ExportChange, Graph, Settings, Worksheet};
+use metrics::Target;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use store::{Look, Table, Writer};
 use units::{Error, Result};
@@ -9,6 +12,8 @@ use units::{Error, Result};
 pub(super) const WORKSHEETS: Table<Worksheet> = Table::new("analytics.worksheets");
 pub(super) const SETTINGS: Table<Settings> = Table::new("analytics.settings");
 pub(super) const SETTINGS_KEY: &str = "settings";
+pub(super) const EXPORT: Table<ExportRecord> = Table::new("analytics.export");
+pub(super) const EXPORT_KEY: &str = "export";
 
 pub(super) const WORKSHEETS_MAX: usize = 1_000;
 const GRAPHS_MAX: usize = 64;
@@ -20,6 +25,84 @@ const SECONDS_MAX: u64 = 10 * 366 * 86_400;
 const RETENTION_MAX: u64 = 100 * 366 * 24;
 /// A store that has less room keeps nothing.
 const DISK_MIN: u64 = 1 << 20;
+
+/// Seconds from one document to the next.
+const INTERVALS: std::ops::RangeInclusive<u64> = 1..=3_600;
+const ATTRIBUTES_MAX: usize = 32;
+const TEXT_MAX: usize = 4_096;
+
+/// Where the appliance's figures are sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct ExportRecord {
+    pub enabled: bool,
+    pub endpoint: String,
+    #[serde(with = "api::secret::revealed")]
+    pub headers: Option<Secret>,
+    pub interval: u64,
+    pub attributes: String,
+}
+
+impl Default for ExportRecord {
+    fn default() -> ExportRecord {
+        let text = String::new;
+        ExportRecord { enabled: false, endpoint: text(), headers: None, interval: 60, attributes: text() }
+    }
+}
+
+impl ExportRecord {
+    pub fn change(&mut self, set: ExportChange) {
+        let ExportChange { enabled, endpoint, headers, interval, attributes } = set;
+        let text = |of: &mut String, to: Option<String>| *of = to.unwrap_or_else(|| std::mem::take(of));
+        text(&mut self.endpoint, endpoint);
+        text(&mut self.attributes, attributes);
+        self.enabled = enabled.unwrap_or(self.enabled);
+        self.interval = interval.unwrap_or(self.interval);
+        if let Some(headers) = headers {
+            self.headers = (!headers.reveal().is_empty()).then_some(headers);
+        }
+    }
+
+    pub fn target(&self) -> Option<Target> {
+        let target = || Target { endpoint: self.endpoint.clone(), headers: self.headers.clone() };
+        self.enabled.then(target)
+    }
+
+    /// Its attributes, one by one.
+    pub fn resource(&self) -> Result<Vec<(String, String)>> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+        let one = |pair: &str| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (name, value) = (name.trim(), value.trim());
+            match !name.is_empty() && name.chars().all(is_name) && !value.is_empty() {
+                true => Ok((name.to_string(), value.to_string())),
+                false => Err(Error::invalid(format!("'{pair}' is no attribute: name=value, with commas between several"))),
+            }
+        };
+        self.attributes.split(',').filter(|pair| !pair.trim().is_empty()).map(one).collect()
+    }
+}
+
+pub(super) fn check_export(record: &ExportRecord) -> Result<()> {
+    let headers = record.headers.as_ref().map_or("", |headers| headers.reveal());
+    let texts = [record.endpoint.as_str(), record.attributes.as_str(), headers];
+    if texts.iter().any(|text| text.len() > TEXT_MAX || text.chars().any(char::is_control)) {
+        return Err(Error::invalid(format!("a value is one line of at most {TEXT_MAX} bytes")));
+    }
+    if !INTERVALS.contains(&record.interval) {
+        return Err(Error::invalid(format!("interval is {} to {} seconds", INTERVALS.start(), INTERVALS.end())));
+    }
+    if record.resource()?.len() > ATTRIBUTES_MAX {
+        return Err(Error::invalid(format!("there are {ATTRIBUTES_MAX} attributes at most")));
+    }
+    let is_set = record.enabled || !record.endpoint.is_empty() || record.headers.is_some();
+    match is_set {
+        true => Target { endpoint: record.endpoint.clone(), headers: record.headers.clone() }
+            .check()
+            .map_err(Error::invalid),
+        false => Ok(()),
+    }
+}
 
 pub(super) fn check_name(name: &str) -> Result<()> {
     let is_name = !name.trim().is_empty() && name.len() <= NAME_MAX && !name.chars().any(char::is_control);
@@ -71,5 +154,44 @@ pub(crate) fn check_records(writer: &Writer) -> Result<()> {
     for (_, settings) in writer.exact(&SETTINGS)? {
         check_settings(&settings)?;
     }
+    for (_, export) in writer.exact(&EXPORT)? {
+        check_export(&export).map_err(|e| Error::invalid(format!("where figures are sent: {e}")))?;
+    }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_figures_are_sent_is_checked_as_a_whole() {
+        let of = |set: ExportChange| {
+            let mut record = ExportRecord::default();
+            record.change(set);
+            check_export(&record).map_err(|e| e.to_string())
+        };
+        let text = |text: &str| Some(text.to_string());
+        let on = || ExportChange { enabled: Some(true), endpoint: text("https://otel:4318"), ..Default::default() };
+        of(ExportChange::default()).unwrap();
+        of(on()).unwrap();
+        of(ExportChange { attributes: text("rack=7, deployment.environment=a b"), ..on() }).unwrap();
+        for wrong in [
+            ExportChange { enabled: Some(true), ..Default::default() },
+            ExportChange { endpoint: text("otel:4318"), ..on() },
+            ExportChange { interval: Some(0), ..on() },
+            ExportChange { interval: Some(3_601), ..on() },
+            ExportChange { attributes: text("rack"), ..on() },
+            ExportChange { attributes: text("a b=c"), ..on() },
+            ExportChange { attributes: text("a=b\nc"), ..on() },
+            ExportChange { headers: Some(Secret::new("hidden")), ..on() },
+        ] {
+            let why = of(wrong.clone()).unwrap_err();
+            assert!(!why.contains("hidden"), "{wrong:?}: {why}");
+        }
+        let mut record = ExportRecord::default();
+        record.change(ExportChange { headers: Some(Secret::new("a=b")), ..on() });
+        record.change(ExportChange { headers: Some(Secret::new("")), ..Default::default() });
+        assert!(record.headers.is_none() && record.endpoint == "https://otel:4318");
+    }
 }

@@ -34,6 +34,7 @@ const TABLES: &[(&str, Check)] = &[
     (USERS.name(), users),
     ("alerts.receivers", crate::alerts::records::check_records),
     ("alerts.thresholds", crate::alerts::records::check_records),
+    ("analytics.export", crate::analytics::records::check_records),
     ("analytics.settings", crate::analytics::records::check_records),
     ("analytics.worksheets", crate::analytics::records::check_records),
     ("san.fc_initiator_groups", crate::san::check_records),

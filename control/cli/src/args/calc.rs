@@ -32,9 +32,12 @@ pub struct Top {
         help = "What to show, rather than the layers: iscsi.ops[client], io.ops[disk], nbd.ops[op=read][size]"
     )]
     pub statistics: Vec<String>,
-    /// End after so many seconds
+    /// Print lines rather than show a page, and end after so many seconds
     #[arg(short = 'n', long, value_name = "SECONDS")]
     pub count: Option<u64>,
+    /// Print JSON, a document for each second
+    #[arg(short, long)]
+    pub json: bool,
 }
 
 /// What operations wait in.

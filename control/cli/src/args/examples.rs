@@ -39,7 +39,15 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
         "tar",
         &["cenote tar -f home.tar tank/home", "cenote tar -d /dev/disk/by-id tank/home:/anna > anna.tar"],
     ),
-    ("top", &["cenote top", "cenote top -n 5 'iscsi.ops[client]' 'io.ops[disk]'"]),
+    (
+        "top",
+        &[
+            "cenote top",
+            "cenote top 'iscsi.ops[client]'",
+            "cenote top -n 5 'iscsi.ops[client]' 'io.ops[disk]'",
+            "cenote top -j -n 1 'nbd.ops[op=read][size]'",
+        ],
+    ),
     ("waterfall", &["cenote waterfall", "cenote waterfall 'iscsi[op=write][latency>=10ms]' 5 12"]),
     ("arc", &["cenote arc", "cenote arc 1", "cenote arc --dwpd 3", "cenote arc -j"]),
     ("changes", &["cenote changes", "cenote changes 7", "cenote changes undo 7"]),

@@ -11,7 +11,10 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial("what_is_set_is_noted_marked_on_the_page_and_taken_back", &browser::NEEDS, noted)]
+    vec![
+        trial("what_is_set_is_noted_marked_on_the_page_and_taken_back", &browser::NEEDS, noted),
+        trial("services_targets_and_masks_are_noted_and_taken_back", &[], served),
+    ]
 }
 
 fn ledger(home: &Home) -> Vec<Value> {
@@ -125,4 +128,51 @@ fn noted() {
     assert!(rows(&ledger(&home))[11].starts_with("12 "));
     daemon.end();
     home.fails("changes", 1);
+}
+
+fn served() {
+    let home = Home::with_pool();
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --no-https --log error");
+    let target = "iqn.2001-04.com.example:a";
+    let shell = |script: &str| {
+        let output = interop::programs::feed(&mut home.cenote(&["shell"]), script);
+        assert!(output.status.success(), "{script}: {}", said(&output));
+        said(&output)
+    };
+    shell(&format!(
+        "configuration san targets iscsi create\nset iqn={target}\ncommit\n\
+         configuration san initiators iscsi create\nset initiator=iqn.1998-01.org:one\ncommit\n\
+         configuration san initiators iscsi groups create\nset name=hosts\nset initiators=iqn.1998-01.org:one\ncommit\n\
+         shares project p\ncommit\nshares select p lun l\nset volsize=16M\ncommit\n"
+    ));
+    assert_eq!(ledger(&home), [] as [Value; 0], "what is made is no change of a setting");
+    shell(&format!("configuration san targets iscsi select {target}\nset alias=left\ncommit\n"));
+    shell("configuration services iscsi disable\n");
+    shell("shares select p select l set initiatorgroup=hosts\n");
+    let changes = ledger(&home);
+    let own = rows(&changes);
+    assert!(own[2].starts_with("3 tank/p/l cenote:initiatorgroup ") && own[2].ends_with(" hosts"), "{own:?}");
+    assert_eq!(
+        own[..2],
+        [
+            format!("1 {target} alias  left"),
+            "2 iscsi enabled true false".into(),
+        ]
+    );
+    let kinds: Vec<&str> = changes.iter().map(|change| change["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["target", "service", "dataset"]);
+    assert!(home.run("changes").contains("iscsi"));
+    for number in 1..=3 {
+        home.run(&format!("changes undo {number}"));
+    }
+    let own = rows(&ledger(&home));
+    assert!(own[5].starts_with("6 tank/p/l cenote:initiatorgroup hosts "), "{own:?}");
+    assert_eq!(
+        own[3..5],
+        [
+            format!("4 {target} alias left "),
+            "5 iscsi enabled false true".into(),
+        ]
+    );
+    daemon.end();
 }

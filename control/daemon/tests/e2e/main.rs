@@ -20,6 +20,9 @@
 //!   errlog      a scrub of the error log alone: what is said of it, and what leaves the list
 //!   sentences   what status says of devices, with the state that makes it true and the advice that ends it
 //!   shapes      pools that grow, are split, are called otherwise, and are read as they were
+//!   export      figures that are sent to a collector
+//!   many        ten thousand graphs asked at once
+//!   top         `cenote top` in a terminal, by its keys
 //!   second      one second, as all tell it
 //!   alerts      what a webhook and syslog are told
 //!   sums        statistics of a workload that is known
@@ -49,11 +52,13 @@ mod documents;
 mod drivers;
 mod errlog;
 mod exchange;
+mod export;
 mod files;
 mod golden;
 mod group;
 mod home;
 mod iscsi;
+mod many;
 mod memory;
 mod offers;
 mod remote;
@@ -64,6 +69,7 @@ mod shapes;
 mod shell;
 mod snapshots;
 mod sums;
+mod top;
 mod trace;
 mod units;
 mod work;
@@ -96,6 +102,9 @@ fn main() -> ExitCode {
         sums::trials(),
         trace::trials(),
         second::trials(),
+        top::trials(),
+        many::trials(),
+        export::trials(),
         alerts::trials(),
         changes::trials(),
         arc::trials(),
