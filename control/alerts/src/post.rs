@@ -4,8 +4,8 @@
 //!   POST /path HTTP/1.1 … ──▶ the status, and of the answer as much as is wanted
 //! ```
 //!
-//! Nothing is followed that leads elsewhere: a secret goes where it was told. Each step waits for [`PATIENCE`] at most, and all
-//! of it for [`WHOLE`]: a receiver that sends a byte now and then holds nothing up for ever.
+//! Nothing is followed that leads elsewhere: a secret goes where it was told. Each step waits for [`PATIENCE`] at most, and
+//! all of it for [`WHOLE`]: a receiver that sends a byte now and then holds nothing up for ever.
 
 use crate::{PATIENCE, tls};
 use rustls::pki_types::ServerName;

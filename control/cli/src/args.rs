@@ -92,8 +92,9 @@ pub enum Command {
     Tar(rescue::Tar),
     /// Show what goes on now, by layer: operations, bandwidth, response time, and what is under way at once
     ///
-    /// On a terminal it is a page: Enter drills down from a layer to its clients, sizes, latencies and so on, and from one of
-    /// those to what only it does; the keys are shown. With a count, with -j and elsewhere it prints lines, second by second.
+    /// On a terminal it is a page: Enter drills down from a layer to its clients, sizes, latencies and so on, and from one
+    /// of those to what only it does; the keys are shown. With a count, with -j and elsewhere it prints lines, second by
+    /// second.
     Top(calc::Top),
     /// Show where the time of operations goes: what they wait in, from the client down to the devices
     ///

@@ -6,8 +6,8 @@
 //!   cenote_front_latency_seconds ──▶ cenote.front.latency      s    histogram of explicit bounds, cumulative
 //! ```
 //!
-//! A name there has no unit and no `_total` in it, and a collector that hands them to Prometheus adds both again. Numbers of 64
-//! bits are strings, as JSON of protobuf has them.
+//! A name there has no unit and no `_total` in it, and a collector that hands them to Prometheus adds both again. Numbers of
+//! 64 bits are strings, as JSON of protobuf has them.
 //!
 //! What only grows is told with the time from which on it was counted. That is when the daemon started; where a count is
 //! smaller than it was, as of a device whose pool was imported again, [`Series`] notes that it began anew.

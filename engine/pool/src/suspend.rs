@@ -53,8 +53,8 @@ impl Pool {
                 && inner.pipeline.suspension().why().is_some()
                 && !inner.txgs.has_failed_for_good()
             {
-                // What was under way when the errors were forgotten had met them: its sync has stopped since. It is tried again
-                // with devices that are whole now.
+                // What was under way when the errors were forgotten had met them: its sync has stopped since. It is tried
+                // again with devices that are whole now.
                 return self.clear_once(vdev, doing).await;
             }
             begun

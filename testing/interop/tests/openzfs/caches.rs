@@ -62,7 +62,8 @@ async fn until(pool: &Pool, what: &str, is_so: impl Fn() -> bool) {
     panic!("{what}: {:?}", stats(pool));
 }
 
-/// Does it until no read of the cache device has failed. One that takes long counts as failed, and a busy machine makes one take long.
+/// Does it until no read of the cache device has failed. One that takes long counts as failed, and a busy machine makes one
+/// take long.
 fn until_none_fails(attempt: impl Fn() -> u64) {
     let failed: Vec<u64> = (0..4).map(|_| attempt()).take_while(|failed| *failed > 0).collect();
     assert!(failed.len() < 4, "reads of the cache device failed each time: {failed:?}");
@@ -72,7 +73,8 @@ fn theirs() {
     until_none_fails(|| linux::block_on(read_theirs()));
 }
 
-/// A pool that OpenZFS wrote, whose cache device is found elsewhere than the pool says; answers how many reads of the device failed.
+/// A pool that OpenZFS wrote, whose cache device is found elsewhere than the pool says; answers how many reads of the
+/// device failed.
 async fn read_theirs() -> u64 {
     let images = golden::pool("aux").images;
     let is_cache = |path: &&PathBuf| path.file_name() == Some(Path::new("aux-cache.img").as_os_str());
