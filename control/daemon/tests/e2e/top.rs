@@ -119,9 +119,9 @@ fn drilled() {
 
     // By layer, with what the law makes of it.
     begin("");
-    let layers = terminal.until(&["cenote top", "LAYER", "UNDER WAY", "us", "q end"]);
+    let layers = terminal.until(&["cenote top", "LAYER", "UNDER WAY", "16K", "q end"]);
     let nbd = layers.lines().find(|line| line.starts_with("NBD")).unwrap();
-    assert!(nbd.contains("16K"), "{layers}");
+    assert!(nbd.contains("16K") && nbd.contains("us"), "{layers}");
     // Into the clients of NBD, and into what one of them asks for by size.
     terminal.press(&["Down", "Enter"]);
     terminal.until(&["search:", "NBD operations by client"]);
@@ -136,7 +136,7 @@ fn drilled() {
     println!("{sizes}");
     // It stands still, and goes on.
     terminal.press(&["Space"]);
-    let paused = terminal.until(&[" paused "]);
+    let paused = terminal.until(&["  paused"]);
     let time = |screen: &str| screen.lines().next().unwrap().split_whitespace().nth(2).unwrap().to_string();
     terminal.press(&["Left", "Left"]);
     let begun = Instant::now();
