@@ -130,7 +130,8 @@ fn exchange(
         // Where no more is wanted than the status, its line is enough.
         let is_enough = match end {
             Some(end) => {
-                taken.len() - end >= body_max || length(&taken[..end]).is_some_and(|len| taken.len() - end >= len)
+                taken.len() - end >= body_max
+                    || length(&taken[..end]).is_some_and(|len| taken.len() - end >= len)
             }
             None => taken.len() >= HEAD_MAX || (body_max == 0 && taken.contains(&b'\n')),
         };
@@ -174,7 +175,8 @@ fn read(taken: &[u8], end: Option<usize>, body_max: usize) -> std::io::Result<An
     let text = String::from_utf8_lossy(head);
     let status = text.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)?.parse().ok());
     let status = status.ok_or_else(|| std::io::Error::other("it does not speak HTTP"))?;
-    let retry_after = headers(head).find(|(name, _)| name == "retry-after").and_then(|(_, value)| value.parse().ok());
+    let retry_after =
+        headers(head).find(|(name, _)| name == "retry-after").and_then(|(_, value)| value.parse().ok());
     Ok(Answer { status, retry_after, body: body[..body.len().min(body_max)].to_vec() })
 }
 
@@ -251,7 +253,9 @@ mod tests {
         assert_eq!(long.body.len(), 1_000);
         let head = ask(&[b"HTTP/1.1 200 OK\r\nX: ", &never], 10).unwrap();
         assert_eq!((head.status, head.body.len()), (200, 0));
-        for garbage in [b"".as_slice(), b"\xff\xfe\0", b"SSH-2.0-x\r\n", b"HTTP/1.1 \xc3\xa9\xc3\xa9 \r\n\r\n", &never] {
+        for garbage in
+            [b"".as_slice(), b"\xff\xfe\0", b"SSH-2.0-x\r\n", b"HTTP/1.1 \xc3\xa9\xc3\xa9 \r\n\r\n", &never]
+        {
             assert!(ask(&[garbage], 10).is_err());
         }
         assert_eq!(ask(&[b"HTTP/1.1 204 \r\n", b"more"], 0).unwrap().status, 204);

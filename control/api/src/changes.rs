@@ -333,7 +333,9 @@ mod tests {
         assert_eq!(of(Kind::Target, "auth", "none"), auth(Auth::None));
         let alias = TargetChange { alias: Some(String::new()), ..TargetChange::default() };
         assert_eq!(of(Kind::Target, "alias", ""), target(alias));
-        let group = |of, members| Request::San(San::GroupSet { of, name: name(), new_name: None, members: Some(members) });
+        let group = |of, members| {
+            Request::San(San::GroupSet { of, name: name(), new_name: None, members: Some(members) })
+        };
         assert_eq!(of(Kind::TargetGroup, "members", ""), group(Members::Targets, Vec::new()));
         assert_eq!(of(Kind::InitiatorGroup, "members", "a,b"), group(Members::Initiators, listed("a,b")));
         let moved = Change { number: 7, ..change(Kind::Service, "nbd", "enabled", Some(("true", true))) };

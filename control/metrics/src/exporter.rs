@@ -72,7 +72,8 @@ impl Target {
                 .any(|own| name.eq_ignore_ascii_case(own))
         };
         let one = |pair: &str| {
-            let (name, value) = pair.split_once('=').ok_or("a header is name=value, with commas between several")?;
+            let (name, value) =
+                pair.split_once('=').ok_or("a header is name=value, with commas between several")?;
             let (name, value) = (name.trim(), value.trim());
             if !is_name(name) || is_own(name) {
                 return Err(format!("'{name}' is no name of a header that can be set"));
@@ -88,7 +89,8 @@ impl Target {
     /// Posts one document.
     fn post(&self, body: &str) -> Result<Answer, String> {
         let url = self.url()?;
-        url.post(&self.header_list()?, body.as_bytes(), ANSWER_MAX).map_err(|e| format!("{}: {e}", url.place()))
+        url.post(&self.header_list()?, body.as_bytes(), ANSWER_MAX)
+            .map_err(|e| format!("{}: {e}", url.place()))
     }
 }
 
@@ -267,7 +269,8 @@ impl Lane {
             if inside.is_ended {
                 return;
             }
-            let (Some(target), Some(document)) = (inside.target.clone(), inside.queue.front().cloned()) else {
+            let (Some(target), Some(document)) = (inside.target.clone(), inside.queue.front().cloned())
+            else {
                 inside = self.wake.wait(inside).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };

@@ -139,7 +139,12 @@ static FAMILIES: &[Family] = &[
     ),
     ("device_online", Kind::Gauge, "Whether it can be used.", OfDevice(|v| (v.state == "ONLINE").into())),
     ("device_operations_total", Kind::Counter, "Requests to a device.", OfKinds(|v| kinds(v, |io| io.ops))),
-    ("device_bytes_total", Kind::Counter, "Bytes to and from a device.", OfKinds(|v| kinds(v, |io| io.bytes))),
+    (
+        "device_bytes_total",
+        Kind::Counter,
+        "Bytes to and from a device.",
+        OfKinds(|v| kinds(v, |io| io.bytes)),
+    ),
     (
         "device_wait_seconds",
         Kind::Histogram,
@@ -186,12 +191,8 @@ static FAMILIES: &[Family] = &[
 
 /// All figures.
 pub fn families(of: &Facts<'_>) -> Vec<Metric> {
-    let told = |(name, kind, help, samples): &Family| Metric {
-        name,
-        kind: *kind,
-        help,
-        samples: samples.told(of),
-    };
+    let told =
+        |(name, kind, help, samples): &Family| Metric { name, kind: *kind, help, samples: samples.told(of) };
     FAMILIES.iter().map(told).collect()
 }
 
@@ -245,7 +246,10 @@ impl Samples {
             }
             Histograms(all) => all(vdev)
                 .into_iter()
-                .map(|(kind, counts)| Sampled { value: Value::Buckets(waits(counts)), ..sampled(&of_kind(kind), 0) })
+                .map(|(kind, counts)| Sampled {
+                    value: Value::Buckets(waits(counts)),
+                    ..sampled(&of_kind(kind), 0)
+                })
                 .collect(),
             One(_) | Labelled(_) | OfPool(..) | OfFronts(_) => Vec::new(),
         }
@@ -257,7 +261,9 @@ impl Samples {
 fn of_front(front: &FrontHistogram) -> Sampled {
     let (powers, bound, scale): (_, fn(u64) -> f64, f64) = match front.measure {
         Measured::Size => (SIZES, |limit| (limit - 1) as f64, 1.0),
-        Measured::Latency => (*BUCKETS.start() as u32..=*BUCKETS.end() as u32, |limit| limit as f64 / 1e9, 1e9),
+        Measured::Latency => {
+            (*BUCKETS.start() as u32..=*BUCKETS.end() as u32, |limit| limit as f64 / 1e9, 1e9)
+        }
     };
     let limits: Vec<u64> = powers.map(|power| 1u64 << power).collect();
     let mut counts = vec![0; limits.len() + 1];

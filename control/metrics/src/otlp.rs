@@ -50,7 +50,12 @@ impl Series {
     }
 
     /// Since when this is counted. One that is smaller than it was began after it was told last.
-    fn start(&mut self, next: &mut HashMap<Name, (u64, Moment)>, name: &'static str, sample: &Sampled) -> Moment {
+    fn start(
+        &mut self,
+        next: &mut HashMap<Name, (u64, Moment)>,
+        name: &'static str,
+        sample: &Sampled,
+    ) -> Moment {
         let count = match &sample.value {
             Value::Number(count) => *count,
             Value::Buckets(buckets) => buckets.count(),
@@ -80,7 +85,8 @@ pub fn document(all: &[Metric], resource: &[(String, String)], series: &mut Seri
     let resource = resource.iter().map(|(key, value)| attribute(key, value)).collect::<Vec<_>>();
     let scope = json!({ "name": "cenote", "version": env!("CARGO_PKG_VERSION") });
     let scope_metrics = json!([{ "scope": scope, "metrics": metrics }]);
-    json!({ "resourceMetrics": [{ "resource": { "attributes": resource }, "scopeMetrics": scope_metrics }] }).to_string()
+    json!({ "resourceMetrics": [{ "resource": { "attributes": resource }, "scopeMetrics": scope_metrics }] })
+        .to_string()
 }
 
 fn attribute(key: &str, value: &str) -> Json {
@@ -195,10 +201,14 @@ pub(crate) mod tests {
                     assert!(attribute["key"].is_string() && attribute["value"]["stringValue"].is_string());
                 }
                 if kind == "histogram" {
-                    let counts: Vec<u64> = point["bucketCounts"].as_array().unwrap().iter().map(int).collect();
+                    let counts: Vec<u64> =
+                        point["bucketCounts"].as_array().unwrap().iter().map(int).collect();
                     let bounds = point["explicitBounds"].as_array().unwrap();
                     assert!(bounds.iter().all(Json::is_number) && point["sum"].is_number());
-                    assert_eq!((counts.len(), counts.iter().sum::<u64>()), (bounds.len() + 1, int(&point["count"])));
+                    assert_eq!(
+                        (counts.len(), counts.iter().sum::<u64>()),
+                        (bounds.len() + 1, int(&point["count"]))
+                    );
                 } else {
                     int(&point["asInt"]);
                 }
@@ -212,7 +222,10 @@ pub(crate) mod tests {
         let document = asked(&facts(&[pool(7)]), &mut series, 160);
         check(&document);
         let resource = &document["resourceMetrics"][0]["resource"]["attributes"][0];
-        assert_eq!((&resource["key"], &resource["value"]["stringValue"]), (&json!("service.name"), &json!("cenote")));
+        assert_eq!(
+            (&resource["key"], &resource["value"]["stringValue"]),
+            (&json!("service.name"), &json!("cenote"))
+        );
         for (name, unit, kind) in [
             ("cenote.uptime", "s", "gauge"),
             ("cenote.pool.size", "By", "gauge"),

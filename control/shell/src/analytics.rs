@@ -344,8 +344,12 @@ impl Shell<'_> {
                     one("interval", export.interval.to_string()),
                     one("attributes", export.attributes),
                 ];
-                let counts =
-                    [("sent", export.sent), ("failed", export.failed), ("dropped", export.dropped), ("waiting", export.waiting)];
+                let counts = [
+                    ("sent", export.sent),
+                    ("failed", export.failed),
+                    ("dropped", export.dropped),
+                    ("waiting", export.waiting),
+                ];
                 all.extend(counts.map(|(name, count)| Shown::new(name, count.to_string(), "")));
                 all.extend(export.problem.map(|problem| Shown::new("problem", problem, "")));
                 all

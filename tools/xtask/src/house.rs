@@ -43,7 +43,19 @@ pub const FLOORS: &[Floor] = &[
     floor(
         "control",
         Plane::Control,
-        &["doctor", "store", "api", "access", "alerts", "metrics", "analytics", "appliance", "client", "web", "rest"],
+        &[
+            "doctor",
+            "store",
+            "api",
+            "access",
+            "alerts",
+            "metrics",
+            "analytics",
+            "appliance",
+            "client",
+            "web",
+            "rest",
+        ],
     ),
     // Modelled hardware: tests of every floor run on it, and tools ask what a workload would do on it. What serves pools
     // never does.

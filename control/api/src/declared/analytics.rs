@@ -22,7 +22,8 @@ const ENABLED: &str = "Whether figures are sent";
 const ENDPOINT: &str =
     "The URL of a collector that takes OTLP over HTTP; without a path /v1/metrics is asked for";
 const HEADERS: &str = "Headers of each request: name=value, with commas between. Empty: none";
-const ATTRIBUTES: &str = "What the appliance is called there, besides its own: name=value, with commas between";
+const ATTRIBUTES: &str =
+    "What the appliance is called there, besides its own: name=value, with commas between";
 
 /// To open a statistic costs something while it is open.
 pub const OPENS: Need = Need::Right("analytics", "allow_openStatistics");
@@ -187,7 +188,11 @@ pub static CHANGE: Shaped<Change> = Shaped {
         &[
             must("number", Kind::Number, "From 1 on; never given again"),
             must("time", Kind::Number, "When, in seconds since 1970"),
-            must("kind", Kind::Text, "Of what: dataset, pool, tunables, service, target, initiator, target group or initiator group"),
+            must(
+                "kind",
+                Kind::Text,
+                "Of what: dataset, pool, tunables, service, target, initiator, target group or initiator group",
+            ),
             must("subject", Kind::Text, "The name of that; empty for tunables"),
             must("setting", Kind::Text, "Which setting"),
             may("before", Kind::Text, "Its value before; none where it had none"),

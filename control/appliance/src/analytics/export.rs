@@ -103,7 +103,8 @@ impl Appliance {
         let failed = |why: &str| ApiError::new(ErrorKind::Io, format!("cannot send figures: {why}"));
         // Set here too: the task may not have looked yet.
         self.0.exporting.exporter.set(record.target());
-        let document = self.figures(&record).await.ok_or_else(|| failed("the pools do not answer in time"))?;
+        let document =
+            self.figures(&record).await.ok_or_else(|| failed("the pools do not answer in time"))?;
         let outcome = self.0.exporting.exporter.try_now(document).await;
         outcome.map(|()| Reply::Done).map_err(|why| failed(&why))
     }

@@ -76,7 +76,9 @@ impl ExportRecord {
             let (name, value) = (name.trim(), value.trim());
             match !name.is_empty() && name.chars().all(is_name) && !value.is_empty() {
                 true => Ok((name.to_string(), value.to_string())),
-                false => Err(Error::invalid(format!("'{pair}' is no attribute: name=value, with commas between several"))),
+                false => Err(Error::invalid(format!(
+                    "'{pair}' is no attribute: name=value, with commas between several"
+                ))),
             }
         };
         self.attributes.split(',').filter(|pair| !pair.trim().is_empty()).map(one).collect()
@@ -90,7 +92,11 @@ pub(super) fn check_export(record: &ExportRecord) -> Result<()> {
         return Err(Error::invalid(format!("a value is one line of at most {TEXT_MAX} bytes")));
     }
     if !INTERVALS.contains(&record.interval) {
-        return Err(Error::invalid(format!("interval is {} to {} seconds", INTERVALS.start(), INTERVALS.end())));
+        return Err(Error::invalid(format!(
+            "interval is {} to {} seconds",
+            INTERVALS.start(),
+            INTERVALS.end()
+        )));
     }
     if record.resource()?.len() > ATTRIBUTES_MAX {
         return Err(Error::invalid(format!("there are {ATTRIBUTES_MAX} attributes at most")));
@@ -172,7 +178,11 @@ mod tests {
             check_export(&record).map_err(|e| e.to_string())
         };
         let text = |text: &str| Some(text.to_string());
-        let on = || ExportChange { enabled: Some(true), endpoint: text("https://otel:4318"), ..Default::default() };
+        let on = || ExportChange {
+            enabled: Some(true),
+            endpoint: text("https://otel:4318"),
+            ..Default::default()
+        };
         of(ExportChange::default()).unwrap();
         of(on()).unwrap();
         of(ExportChange { attributes: text("rack=7, deployment.environment=a b"), ..on() }).unwrap();

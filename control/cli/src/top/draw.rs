@@ -15,7 +15,9 @@ use super::law::Numbers;
 use super::layers::LAYERS;
 use super::menu::Menu;
 use super::page::{Graph, Page, View, WINDOW};
-use super::strokes::{after, alarm, bars, below, bold, chosen, line, plain, right, shades, share_of, soft, top, width};
+use super::strokes::{
+    after, alarm, bars, below, bold, chosen, line, plain, right, shades, share_of, soft, top, width,
+};
 use crate::calc::digits;
 use api::analytics::{Key, time};
 use ratatui_core::buffer::Buffer;
@@ -59,7 +61,8 @@ pub fn draw(buffer: &mut Buffer, page: &mut Page) {
         way(buffer, top(below(all, 1), 1), page);
     }
     let problem = page.problems.iter().next();
-    let problem = problem.map(|(name, why)| if why.contains(name) { why.clone() } else { format!("{name}: {why}") });
+    let problem =
+        problem.map(|(name, why)| if why.contains(name) { why.clone() } else { format!("{name}: {why}") });
     let foot = 1 + u16::from(problem.is_some());
     let body = below(all, 1 + u16::from(has_way));
     let body = Rect { height: body.height.saturating_sub(foot), ..body };
@@ -198,7 +201,8 @@ fn layers(buffer: &mut Buffer, body: Rect, page: &Page, at: usize) -> usize {
         }
     }
     let rest = below(body, LAYERS.len() as u16 + 2);
-    if let (Some(layer), Some(series)) = (LAYERS.get(at), page.series.get(&statistics[at.min(LAYERS.len() - 1)][0]))
+    if let (Some(layer), Some(series)) =
+        (LAYERS.get(at), page.series.get(&statistics[at.min(LAYERS.len() - 1)][0]))
         && rest.height >= 4
     {
         line(buffer, top(rest, 1), &format!("{}: operations per second", layer.title), bold());

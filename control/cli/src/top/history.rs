@@ -136,7 +136,10 @@ mod tests {
         assert_eq!(series.values(12, 4), [None, Some(6), None, Some(9)]);
         assert_eq!(series.average(12, 4), Some(7.5));
         let ranks = series.ranks(12, 3);
-        assert_eq!(ranks.iter().map(|r| (&r.key, r.total)).collect::<Vec<_>>(), [(&text("b"), 10), (&text("a"), 5)]);
+        assert_eq!(
+            ranks.iter().map(|r| (&r.key, r.total)).collect::<Vec<_>>(),
+            [(&text("b"), 10), (&text("a"), 5)]
+        );
         assert_eq!(ranks[1].values, [Some(5), None, Some(0)]);
         assert_eq!(series.values(1, 3), [None, None, None]);
         // Ranges stand as in a heat map.
@@ -154,7 +157,10 @@ mod tests {
         for second in 0..2_000 {
             series.take(data(vec![point(second, &[(text("a"), 1)]), point(second, &[(text("a"), 2)])]));
         }
-        assert_eq!((series.points.len(), series.parts, series.at(1_999).unwrap().value), (SECONDS_MAX, SECONDS_MAX, 2));
+        assert_eq!(
+            (series.points.len(), series.parts, series.at(1_999).unwrap().value),
+            (SECONDS_MAX, SECONDS_MAX, 2)
+        );
         let many: Vec<(Key, u64)> = (0..1_024).map(|n| (text(&format!("{n}")), 1)).collect();
         for second in 2_000..2_300 {
             series.take(data(vec![point(second, &many)]));

@@ -92,7 +92,11 @@ mod tests {
         let numbers = Numbers::of(&operations, &point(131_072_000, Vec::new()));
         // 1,500 of 2 ms and 500 of 10 ms: 4 ms, and 2,000 a second of 4 ms are 8 at once.
         assert_eq!(numbers.columns(), ["2,000", "131", "64K", "4 ms", "8"]);
-        assert!(numbers.sentence().ends_with("4 ms each: 8 under way by Little's law"), "{}", numbers.sentence());
+        assert!(
+            numbers.sentence().ends_with("4 ms each: 8 under way by Little's law"),
+            "{}",
+            numbers.sentence()
+        );
         let idle = Numbers::of(&point(0, Vec::new()), &point(0, Vec::new()));
         assert_eq!(idle.columns(), ["0", "0", "-", "-", "-"]);
         assert_eq!(idle.sentence(), "no operations");

@@ -105,7 +105,9 @@ impl Menu {
         };
         match typed.is_empty() {
             true => shown.extend(self.items.iter().cloned()),
-            false => shown.extend(self.items.iter().filter(|item| item.opens.is_some()).filter(holds).cloned()),
+            false => {
+                shown.extend(self.items.iter().filter(|item| item.opens.is_some()).filter(holds).cloned())
+            }
         }
         let able = |(_, item): &(usize, &Item)| item.opens.is_some();
         let places: Vec<usize> = shown.iter().enumerate().filter(able).map(|(place, _)| place).collect();
@@ -182,14 +184,19 @@ mod tests {
         assert!(menu.title.contains("\u{2039}U+202E\u{203a}"), "{}", menu.title);
         let all = labels(&menu);
         assert_eq!((all[0].as_str(), all[1].as_str()), ("only this", "only this, by command"));
-        assert!(!all.iter().any(|label| label.ends_with("by type of operation") || label.ends_with("by client")));
+        assert!(
+            !all.iter().any(|label| label.ends_with("by type of operation") || label.ends_with("by client"))
+        );
         for item in menu.shown().0 {
             let Some(query) = item.opens else { continue };
             // What is opened by name is the same query.
             assert_eq!(query.to_string().parse::<Query>().unwrap(), query);
         }
         let by_size = menu.shown().0.into_iter().find(|item| item.label == "only this, by size").unwrap();
-        assert_eq!(by_size.opens.unwrap().to_string(), "iscsi.ops[op=read][client=a\\]b\\\\\u{202e}[x][size]");
+        assert_eq!(
+            by_size.opens.unwrap().to_string(),
+            "iscsi.ops[op=read][client=a\\]b\\\\\u{202e}[x][size]"
+        );
         // A range may be filtered by again, and the rest cannot be.
         let ranged: Query = "iscsi.ops[size>=4K][lun]".parse().unwrap();
         assert!(labels(&Menu::of(&ranged, None)).contains(&"break down by size".to_string()));

@@ -291,7 +291,9 @@ impl Page {
                 }
                 let scale = self.series.get(&graph.name).map_or("", |series| &series.scale);
                 self.menu = match key {
-                    Press::Enter => Some(Menu::of(&graph.query, graph.chosen.as_ref().map(|key| (key, scale)))),
+                    Press::Enter => {
+                        Some(Menu::of(&graph.query, graph.chosen.as_ref().map(|key| (key, scale))))
+                    }
                     Press::Char('b') => Some(Menu::of(&graph.query, None)),
                     _ => None,
                 };
@@ -301,7 +303,9 @@ impl Page {
 
     /// What a graph's list has now, in its order.
     fn parts(&self, graph: &Graph) -> Vec<Key> {
-        let (Some(second), Some(series)) = (self.second(), self.series.get(&graph.name)) else { return Vec::new() };
+        let (Some(second), Some(series)) = (self.second(), self.series.get(&graph.name)) else {
+            return Vec::new();
+        };
         series.ranks(second, WINDOW).into_iter().map(|rank| rank.key).collect()
     }
 }
@@ -312,7 +316,8 @@ mod tests {
     use api::analytics::{Part, Point};
 
     fn data(name: &str, from: u64, seconds: u64, parts: &[(&str, u64)]) -> Data {
-        let part = |(key, value): &(&str, u64)| Part { key: Key::Text((*key).into()), value: *value, sum: *value };
+        let part =
+            |(key, value): &(&str, u64)| Part { key: Key::Text((*key).into()), value: *value, sum: *value };
         let value = parts.iter().map(|(_, value)| value).sum();
         let point = |sample| Point {
             sample,
@@ -349,7 +354,10 @@ mod tests {
         "by size".chars().for_each(|c| page.press(Press::Char(c)));
         page.press(Press::Enter);
         assert_eq!(shown(&page), "layers > nbd.ops[client] > nbd.ops[client=b][size]");
-        assert_eq!(page.wanted()[1..], ["nbd.ops[client=b][latency]".to_string(), "nbd.bytes[client=b]".into()]);
+        assert_eq!(
+            page.wanted()[1..],
+            ["nbd.ops[client=b][latency]".to_string(), "nbd.bytes[client=b]".into()]
+        );
         page.press(Press::Char('b'));
         page.press(Press::Escape);
         assert!(page.menu.is_none() && page.views.len() == 3);

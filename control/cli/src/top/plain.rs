@@ -49,9 +49,15 @@ fn layers(all: &[Data]) -> String {
     text.push_str(&format!("{:<8}{}\n", "LAYER", heads.map(|head| format!("{head:>12}")).concat()));
     for (layer, data) in LAYERS.iter().zip(all.chunks(2)) {
         let [operations, bytes] = data else { continue };
-        let (Some(operations), Some(bytes)) = (operations.points.first(), bytes.points.first()) else { continue };
+        let (Some(operations), Some(bytes)) = (operations.points.first(), bytes.points.first()) else {
+            continue;
+        };
         let columns = Numbers::of(operations, bytes).columns();
-        text.push_str(&format!("{:<8}{}\n", layer.title, columns.map(|column| format!("{column:>12}")).concat()));
+        text.push_str(&format!(
+            "{:<8}{}\n",
+            layer.title,
+            columns.map(|column| format!("{column:>12}")).concat()
+        ));
     }
     text
 }
@@ -81,7 +87,10 @@ fn document(all: &[Data]) -> String {
         let mut told = Map::new();
         told.insert("unit".into(), data.unit.as_str().into());
         if let Some(point) = data.points.first() {
-            let parts = point.parts.iter().map(|part| json!({ "key": part.key.shown(&data.scale), "value": part.value }));
+            let parts = point
+                .parts
+                .iter()
+                .map(|part| json!({ "key": part.key.shown(&data.scale), "value": part.value }));
             told.insert("time".into(), api::http::date(point.sample).into());
             told.insert("value".into(), point.value.into());
             told.insert("parts".into(), parts.collect::<Vec<_>>().into());

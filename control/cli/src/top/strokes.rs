@@ -90,7 +90,8 @@ pub fn bars(buffer: &mut Buffer, room: Rect, values: &[Option<u64>], most: u64) 
     for (value, x) in columns {
         let Some(value) = value.filter(|_| most > 0) else { continue };
         let whole = u64::from(room.height) * 8;
-        let eighths = (u128::from(value) * u128::from(whole)).div_ceil(u128::from(most)).min(u128::from(whole)) as u64;
+        let eighths =
+            (u128::from(value) * u128::from(whole)).div_ceil(u128::from(most)).min(u128::from(whole)) as u64;
         for (up, y) in (room.y..room.bottom()).rev().enumerate() {
             let own = eighths.saturating_sub(up as u64 * 8).min(8);
             if own > 0 {

@@ -112,14 +112,14 @@ pub fn keys() -> io::Result<mpsc::Receiver<Press>> {
 fn meant(event: Event) -> Option<Press> {
     let key = match event {
         Event::Resize(..) => return Some(Press::Redraw),
-        Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press | KeyEventKind::Repeat, .. }) => {
-            match (code, modifiers.contains(KeyModifiers::CONTROL)) {
-                (KeyCode::Char('c' | 'd'), true) => return Some(Press::Interrupt),
-                (KeyCode::Char('l'), true) => return Some(Press::Redraw),
-                (_, true) => return None,
-                (code, false) => code,
-            }
-        }
+        Event::Key(KeyEvent {
+            code, modifiers, kind: KeyEventKind::Press | KeyEventKind::Repeat, ..
+        }) => match (code, modifiers.contains(KeyModifiers::CONTROL)) {
+            (KeyCode::Char('c' | 'd'), true) => return Some(Press::Interrupt),
+            (KeyCode::Char('l'), true) => return Some(Press::Redraw),
+            (_, true) => return None,
+            (code, false) => code,
+        },
         _ => return None,
     };
     Some(match key {

@@ -38,10 +38,15 @@ fn feed(page: &mut Page) {
         let parts = |second: u64| -> Vec<(Key, u64)> {
             match name.rsplit_once('[').map(|(_, by)| by) {
                 Some("latency]") => vec![(Key::Range(2_000_000, 4_000_000), 500 + second % 7 * 100)],
-                Some("size]") => (0..20).map(|n| (Key::Range(4_096 << n, 5_120 << n), second * n % 90)).collect(),
+                Some("size]") => {
+                    (0..20).map(|n| (Key::Range(4_096 << n, 5_120 << n), second * n % 90)).collect()
+                }
                 Some("client]") => {
                     let names = hostile().into_iter().enumerate();
-                    names.map(|(n, name)| (Key::Text(name), 900 - n as u64 * 100)).chain([(Key::Other, 1)]).collect()
+                    names
+                        .map(|(n, name)| (Key::Text(name), 900 - n as u64 * 100))
+                        .chain([(Key::Other, 1)])
+                        .collect()
                 }
                 _ => vec![(Key::Other, 65_536_000)],
             }
@@ -83,7 +88,8 @@ fn shown(page: &mut Page, (width, height): (u16, u16)) -> Vec<String> {
 }
 
 fn acts(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 fn drilled() -> Page {
@@ -142,7 +148,10 @@ fn hostile_names_are_shown_and_act_on_nothing() {
         assert_eq!(size.0 > 40, menu.contains("\u{2039}U+202E\u{203a}"), "{menu}");
         "by size".chars().for_each(|c| page.press(Press::Char(c)));
         page.press(Press::Enter);
-        assert_eq!(page.wanted()[0], "iscsi.ops[client=iqn.2001-04.com.example:\u{202e}gpj.exe\u{2066}][size]");
+        assert_eq!(
+            page.wanted()[0],
+            "iscsi.ops[client=iqn.2001-04.com.example:\u{202e}gpj.exe\u{2066}][size]"
+        );
         feed(&mut page);
         let lines = shown(&mut page, size);
         assert!(lines.iter().any(|line| line.contains("2G")), "the highest bucket is first: {lines:#?}");
@@ -156,7 +165,9 @@ fn nothing_breaks_on_terminals_that_are_hardly_any() {
     for size in all.clone() {
         for mut page in [Page::new(Vec::new()), drilled()] {
             shown(&mut page, size);
-            for key in [Press::Down, Press::End, Press::Enter, Press::PageDown, Press::Char('x'), Press::Escape] {
+            for key in
+                [Press::Down, Press::End, Press::Enter, Press::PageDown, Press::Char('x'), Press::Escape]
+            {
                 page.press(key);
                 shown(&mut page, size);
             }

@@ -27,7 +27,9 @@ pub fn run(session: &mut Session<'_>, statistics: &[String]) -> Outcome {
         let name = live::open(session, name)?;
         queries.push(name.parse::<Query>().map_err(|e| Failure::Failed(e.to_string()))?);
     }
-    let failed = |e: std::io::Error| Failure::Failed(format!("cannot use this terminal: {e}; 'cenote top -n 1' needs none"));
+    let failed = |e: std::io::Error| {
+        Failure::Failed(format!("cannot use this terminal: {e}; 'cenote top -n 1' needs none"))
+    };
     let mut page = Page::new(queries);
     let mut feed = Feed::default();
     let mut screen = Screen::take().map_err(failed)?;

@@ -152,13 +152,7 @@ fn served() {
     let changes = ledger(&home);
     let own = rows(&changes);
     assert!(own[2].starts_with("3 tank/p/l cenote:initiatorgroup ") && own[2].ends_with(" hosts"), "{own:?}");
-    assert_eq!(
-        own[..2],
-        [
-            format!("1 {target} alias  left"),
-            "2 iscsi enabled true false".into(),
-        ]
-    );
+    assert_eq!(own[..2], [format!("1 {target} alias  left"), "2 iscsi enabled true false".into(),]);
     let kinds: Vec<&str> = changes.iter().map(|change| change["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["target", "service", "dataset"]);
     assert!(home.run("changes").contains("iscsi"));
@@ -167,12 +161,6 @@ fn served() {
     }
     let own = rows(&ledger(&home));
     assert!(own[5].starts_with("6 tank/p/l cenote:initiatorgroup hosts "), "{own:?}");
-    assert_eq!(
-        own[3..5],
-        [
-            format!("4 {target} alias left "),
-            "5 iscsi enabled false true".into(),
-        ]
-    );
+    assert_eq!(own[3..5], [format!("4 {target} alias left "), "5 iscsi enabled false true".into(),]);
     daemon.end();
 }

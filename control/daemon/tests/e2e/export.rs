@@ -13,7 +13,11 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(180);
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial("figures_are_sent_to_a_collector_and_begin_anew_with_the_daemon", &[Need::Program("curl")], sent)]
+    vec![trial(
+        "figures_are_sent_to_a_collector_and_begin_anew_with_the_daemon",
+        &[Need::Program("curl")],
+        sent,
+    )]
 }
 
 /// Takes what is posted: heads and documents.
@@ -26,10 +30,14 @@ fn collector() -> (String, mpsc::Receiver<(String, Value)>) {
             let mut reader = BufReader::new(stream.try_clone().unwrap());
             let mut head = String::new();
             while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).is_ok_and(|len| len > 0) {}
-            let Some(len) = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")) else { continue };
+            let Some(len) = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")) else {
+                continue;
+            };
             let mut body = vec![0; len.parse().unwrap()];
             reader.read_exact(&mut body).unwrap();
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}");
+            let _ = stream.write_all(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+            );
             if told.send((head, serde_json::from_slice(&body).unwrap())).is_err() {
                 return;
             }
@@ -64,18 +72,28 @@ fn sent() {
          set attributes=deployment.environment=test enabled=true\ncommit\n"
     ));
     let (head, first) = asked.recv_timeout(PATIENCE).unwrap();
-    assert!(head.starts_with("POST /v1/metrics HTTP/1.1\r\n") && head.contains("\r\napi-key: opensesame\r\n"), "{head}");
+    assert!(
+        head.starts_with("POST /v1/metrics HTTP/1.1\r\n") && head.contains("\r\napi-key: opensesame\r\n"),
+        "{head}"
+    );
     let resource = first["resourceMetrics"][0]["resource"]["attributes"].as_array().unwrap();
     let attribute = |key: &str| {
-        let found = resource.iter().find(|a| a["key"] == key).unwrap_or_else(|| panic!("{key}: {resource:?}"));
+        let found =
+            resource.iter().find(|a| a["key"] == key).unwrap_or_else(|| panic!("{key}: {resource:?}"));
         found["value"]["stringValue"].as_str().unwrap().to_string()
     };
-    assert_eq!((attribute("service.name").as_str(), attribute("deployment.environment").as_str()), ("cenote", "test"));
+    assert_eq!(
+        (attribute("service.name").as_str(), attribute("deployment.environment").as_str()),
+        ("cenote", "test")
+    );
     assert!(!attribute("host.name").is_empty() && !attribute("service.version").is_empty());
     // It says what the pool says.
     let size = &metric(&first, "cenote.pool.size")["gauge"]["dataPoints"][0];
     let bytes = home.run("zpool list -H -p -o size tank");
-    assert_eq!((size["asInt"].as_str().unwrap(), &size["attributes"][0]["value"]["stringValue"]), (bytes.trim(), &"tank".into()));
+    assert_eq!(
+        (size["asInt"].as_str().unwrap(), &size["attributes"][0]["value"]["stringValue"]),
+        (bytes.trim(), &"tank".into())
+    );
     assert!(metric(&first, "cenote.front.latency")["histogram"]["dataPoints"].as_array().unwrap().len() >= 3);
     let (_, second) = asked.recv_timeout(PATIENCE).unwrap();
     assert_eq!(start(&first), start(&second), "what grows is counted since the daemon began");
@@ -100,7 +118,12 @@ fn sent() {
     shell("analytics export set enabled=false\n");
     let refused = said(&home.cenote(&["shell", "-c", "analytics export test"]).output().unwrap());
     assert!(refused.contains("sent nowhere"), "{refused}");
-    let wrong = home.cenote(&["shell", "-c", "analytics export set endpoint=collector:4318"]).output().unwrap();
-    assert!(!wrong.status.success() && said(&wrong).contains("no address of a collector"), "{}", said(&wrong));
+    let wrong =
+        home.cenote(&["shell", "-c", "analytics export set endpoint=collector:4318"]).output().unwrap();
+    assert!(
+        !wrong.status.success() && said(&wrong).contains("no address of a collector"),
+        "{}",
+        said(&wrong)
+    );
     daemon.end();
 }

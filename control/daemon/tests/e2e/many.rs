@@ -123,11 +123,23 @@ fn asked() {
     let sheet: Value = serde_json::from_str(&sheet.1).unwrap();
     let uuid = sheet["worksheet"]["uuid"].as_str().unwrap();
     let graphs = format!("/api/analytics/v1/worksheets/{uuid}/datasets");
-    let names: Vec<&str> = all["datasets"].as_array().unwrap().iter().filter_map(|d| d["name"].as_str()).collect();
-    let added = names.iter().map(|name| ask(&socket, "POST", &graphs, &format!(r#"{{"name":{}}}"#, Value::from(*name))));
+    let names: Vec<&str> =
+        all["datasets"].as_array().unwrap().iter().filter_map(|d| d["name"].as_str()).collect();
+    let added = names
+        .iter()
+        .map(|name| ask(&socket, "POST", &graphs, &format!(r#"{{"name":{}}}"#, Value::from(*name))));
     let statuses: Vec<u16> = added.map(|answer| answer.unwrap().0).collect();
     let taken = statuses.iter().filter(|status| **status < 300).count();
     assert!(taken == 64 && statuses.iter().all(|status| *status < 500), "{taken}: {statuses:?}");
-    assert!(std::process::Command::new(CENOTE).arg("--home").arg(home.dir()).arg("status").output().unwrap().status.success());
+    assert!(
+        std::process::Command::new(CENOTE)
+            .arg("--home")
+            .arg(home.dir())
+            .arg("status")
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
     daemon.end();
 }

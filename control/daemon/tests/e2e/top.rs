@@ -27,7 +27,8 @@ struct Terminal {
 impl Terminal {
     fn new(home: &Home) -> Terminal {
         let terminal = Terminal { socket: home.scratch.join("tmux").display().to_string() };
-        let words = ["-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "bash --norc --noprofile"];
+        let words =
+            ["-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "bash --norc --noprofile"];
         run(command("tmux").args(["-S", &terminal.socket]).args(words).env("LC_ALL", "C.UTF-8"));
         terminal
     }
@@ -109,7 +110,11 @@ fn drilled() {
     let (daemon, uri) = home.up("64M");
     let _load = Load::on(&home, &uri);
     let terminal = Terminal::new(&home);
-    terminal.write(&format!("export PS1='ready> '; CENOTE='{} --home {}'", crate::home::CENOTE, home.dir().display()));
+    terminal.write(&format!(
+        "export PS1='ready> '; CENOTE='{} --home {}'",
+        crate::home::CENOTE,
+        home.dir().display()
+    ));
     terminal.press(&["Enter"]);
     let begin = |words: &str| {
         terminal.write(&format!("clear; before=$(stty -g); $CENOTE top {words}; echo \"code $?\"; test \"$before\" = \"$(stty -g)\" && echo as-before"));
@@ -162,7 +167,11 @@ fn drilled() {
 
     // Ctrl-C, a signal, and a daemon that stops answering.
     begin("'nbd.ops[op]' 'io.ops[disk]'");
-    terminal.until(&["NBD operations broken down by type of operation", "read", "I/O operations broken down by disk"]);
+    terminal.until(&[
+        "NBD operations broken down by type of operation",
+        "read",
+        "I/O operations broken down by disk",
+    ]);
     terminal.press(&["C-c"]);
     terminal.until(&["code 0", "as-before"]);
     assert_eq!(terminal.state(), "0 1");

@@ -94,7 +94,8 @@ fn a_collector_that_is_busy_gets_each_document_once_it_answers() {
 #[test]
 fn what_a_collector_does_not_want_is_given_up_and_the_next_is_tried() {
     let partly = br#"{"partialSuccess":{"rejectedDataPoints":"3","errorMessage":"x"}}"#;
-    let partly = [format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", partly.len()).as_bytes(), partly].concat();
+    let partly =
+        [format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", partly.len()).as_bytes(), partly].concat();
     let (at, asked) = collector(vec![status("400 Bad"), status("302 Elsewhere"), partly, status("200 OK")]);
     let exporter = quick();
     exporter.set(target(&format!("{at}/other/path")));
@@ -149,7 +150,10 @@ fn one_that_hangs_or_is_gone_holds_nothing_up_and_the_queue_is_bounded() {
     gone.offer("x".into());
     until("it fails", || gone.state().failed > 2);
     let state = gone.state();
-    assert!(state.waiting == 1 && state.problem.unwrap().starts_with("127.0.0.1:"), "it is kept, and says where");
+    assert!(
+        state.waiting == 1 && state.problem.unwrap().starts_with("127.0.0.1:"),
+        "it is kept, and says where"
+    );
 }
 
 #[test]
