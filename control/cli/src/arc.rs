@@ -289,6 +289,7 @@ mod tests {
             frequent_ghost_hits: 10,
             evicted: 700,
             evicted_bytes: 90 << 20,
+            ..CachedKind::default()
         };
         let metadata = CachedKind { blocks: 10, recent: 1 << 20, hits: 500, ..CachedKind::default() };
         let devices = CacheDevices {
