@@ -215,13 +215,13 @@ impl Page {
         };
     }
 
-    /// Stands still at a second before or after; at the newest it goes on.
+    /// Stands still at a second before, or at the first that there is, or at one after; at the newest it goes on.
     fn step(&mut self, by: i64) {
         let (Some(second), Some(newest)) = (self.second(), self.newest()) else { return };
         let wanted = self.wanted();
         let first = wanted.first().and_then(|name| self.series.get(name)?.first()).unwrap_or(second);
         let second = second.saturating_add_signed(by).max(first);
-        self.held = (second < newest).then_some(second);
+        self.held = (by < 0 || second < newest).then_some(second);
     }
 
     fn press_in_menu(&mut self, key: Press) {

@@ -139,10 +139,16 @@ fn drilled() {
     terminal.press(&["Enter"]);
     let sizes = terminal.until(&["[size]", "16K", "100.0 %", "NBD operations of client"]);
     println!("{sizes}");
-    // It stands still, and goes on.
+    // It stands still, and goes on. A view knows the seconds since it was opened.
+    let time = |screen: &str| screen.lines().next().unwrap().split_whitespace().nth(2).unwrap().to_string();
+    let mut seconds = std::collections::BTreeSet::new();
+    let begun = Instant::now();
+    while seconds.len() < 4 {
+        seconds.insert(time(&terminal.screen()));
+        assert!(begun.elapsed() < PATIENCE, "{seconds:?}");
+    }
     terminal.press(&["Space"]);
     let paused = terminal.until(&["  paused"]);
-    let time = |screen: &str| screen.lines().next().unwrap().split_whitespace().nth(2).unwrap().to_string();
     terminal.press(&["Left", "Left"]);
     let begun = Instant::now();
     while time(&terminal.screen()) >= time(&paused) {
