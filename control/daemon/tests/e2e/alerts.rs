@@ -2,11 +2,11 @@
 
 use crate::api::{post_through_the_socket, through_the_socket};
 use crate::home::Home;
+use crate::receiver::receiver;
 use interop::harness::{Need, Trial, trial};
 use interop::programs::{command, feed, said};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, UdpSocket};
+use std::net::UdpSocket;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -19,28 +19,6 @@ pub fn trials() -> Vec<Trial> {
         &[Need::Program("curl")],
         told,
     )]
-}
-
-/// Takes what is posted.
-fn hook() -> (String, mpsc::Receiver<(String, Value)>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let at = format!("http://{}/alerts", listener.local_addr().unwrap());
-    let (told, asked) = mpsc::channel();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(|stream| stream.ok()) {
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let mut head = String::new();
-            while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).is_ok_and(|len| len > 0) {}
-            let len = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
-            let mut body = vec![0; len.unwrap().parse().unwrap()];
-            reader.read_exact(&mut body).unwrap();
-            stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
-            if told.send((head, serde_json::from_slice(&body).unwrap())).is_err() {
-                return;
-            }
-        }
-    });
-    (at, asked)
 }
 
 /// The next alert of this class; others in between may be.
@@ -60,7 +38,8 @@ fn told() {
     let [a, b] = ["a.img", "b.img"].map(|name| home.disk(name));
     home.run(&format!("zpool create tank mirror {a} {b}"));
     let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --https 127.0.0.1:0 --log error");
-    let (hook, asked) = hook();
+    let (at, asked) = receiver("HTTP/1.1 204 No Content\r\n\r\n");
+    let hook = format!("{at}/alerts");
     let syslog = UdpSocket::bind("127.0.0.1:0").unwrap();
     syslog.set_read_timeout(Some(PATIENCE)).unwrap();
     let script = format!(

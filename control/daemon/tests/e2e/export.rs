@@ -2,12 +2,10 @@
 
 use crate::api::through_the_socket;
 use crate::home::Home;
+use crate::receiver::receiver;
 use interop::harness::{Need, Trial, trial};
 use interop::programs::{feed, said};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
-use std::sync::mpsc;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -18,32 +16,6 @@ pub fn trials() -> Vec<Trial> {
         &[Need::Program("curl")],
         sent,
     )]
-}
-
-/// Takes what is posted: heads and documents.
-fn collector() -> (String, mpsc::Receiver<(String, Value)>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let at = format!("http://{}", listener.local_addr().unwrap());
-    let (told, asked) = mpsc::channel();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(|stream| stream.ok()) {
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let mut head = String::new();
-            while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).is_ok_and(|len| len > 0) {}
-            let Some(len) = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")) else {
-                continue;
-            };
-            let mut body = vec![0; len.parse().unwrap()];
-            reader.read_exact(&mut body).unwrap();
-            let _ = stream.write_all(
-                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
-            );
-            if told.send((head, serde_json::from_slice(&body).unwrap())).is_err() {
-                return;
-            }
-        }
-    });
-    (at, asked)
 }
 
 fn metric<'a>(document: &'a Value, name: &str) -> &'a Value {
@@ -60,7 +32,8 @@ fn sent() {
     let home = Home::with_pool();
     let serve = "serve --listen 127.0.0.1:0 --no-https --log error";
     let (daemon, _) = home.start(serve);
-    let (at, asked) = collector();
+    let (at, asked) =
+        receiver("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}");
     let shell = |script: &str| {
         let output = feed(&mut home.cenote(&["shell"]), script);
         assert!(output.status.success(), "{script}: {}", said(&output));

@@ -61,6 +61,7 @@ mod iscsi;
 mod many;
 mod memory;
 mod offers;
+mod receiver;
 mod remote;
 mod rescue;
 mod second;
