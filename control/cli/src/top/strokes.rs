@@ -55,7 +55,7 @@ pub fn line(buffer: &mut Buffer, room: Rect, text: &str, style: Style) -> u16 {
     buffer.set_stringn(end, room.y, "…", 1, style).0
 }
 
-/// As [`line`], at the right edge.
+/// As [`line()`], at the right edge.
 pub fn right(buffer: &mut Buffer, room: Rect, text: &str, style: Style) {
     let own = width(&visible(text)).min(room.width);
     line(buffer, Rect { x: room.right() - own, width: own, ..room }, text, style);
