@@ -83,6 +83,8 @@ impl Pool {
             .change("detach", move |pool, tx| async move { pool.leave_group(&tx, guid, group).await })
             .await?;
         let was_usable = leaf.is_usable();
+        // One that the administrator faulted is there all the same.
+        let is_there = was_usable || leaf.health().aux == vdev::Aux::External;
         let spare = spares.iter().find(|spare| spare.spec.guid == gone.spec.guid);
         if was_usable
             && spare.is_none()
@@ -94,7 +96,7 @@ impl Pool {
             ));
         }
         leaf.take_out(Health::new(State::Offline, vdev::Aux::None)).await;
-        if let Some(spare) = spare.filter(|_| was_usable) {
+        if let Some(spare) = spare.filter(|_| is_there) {
             let version = self.config().version;
             if let Err(e) =
                 inner.tree.label_aux(AuxKind::Spare, std::slice::from_ref(&spare.spec), version).await

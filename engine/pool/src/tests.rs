@@ -26,6 +26,7 @@ mod nearly_full;
 mod neighbours;
 mod openings;
 mod overwrites;
+mod pulled;
 mod readers;
 mod rebuild;
 mod reopen;

@@ -265,6 +265,8 @@ table! {
         "What a read that follows the last one costs on a device that does not seek, when a mirror chooses.";
     VdevMirrorNonRotatingSeekInc "zfs_vdev_mirror_non_rotating_seek_inc" Count 1 in (0, 1000),
         "What a read elsewhere costs on a device that does not seek, when a mirror chooses.";
+    VdevReadSitOut "vdev_read_sit_out_secs" Seconds 600 in (0, 86_400),
+        "So long reads avoid a device that was much slower than those beside it; then it is tried again. 0: they never do.";
     MultihostInterval "zfs_multihost_interval" Milliseconds 1000 in (100, 3_600_000),
         "How often a pool with multihost=on tells other hosts that it is in use, on each device.";
     MultihostFailIntervals "zfs_multihost_fail_intervals" Count 10 in (0, 65535),

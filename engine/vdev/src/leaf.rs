@@ -14,6 +14,7 @@ use crate::diagnosis::{Diagnosis, Fault, Thresholds, Verdict};
 use crate::flush::{Due, Durability, LOST};
 use crate::geometry::leaf_asize;
 use crate::label::read::{Labels, read_labels};
+use crate::pace::{self, Pace};
 use crate::queue::schedule::{Direction, Shape};
 use crate::queue::{Outcome, Queue, Work};
 use crate::stats::LeafStats;
@@ -36,6 +37,7 @@ pub struct Leaf {
     inner: Mutex<Inner>,
     queue: Arc<Queue>,
     pub stats: LeafStats,
+    pace: Pace,
     errors: [AtomicU64; 3],
     slow: AtomicU64,
     /// The kinds of error since the group last asked.
@@ -101,6 +103,7 @@ impl Leaf {
             inner: Mutex::new(inner),
             queue: Queue::new(&options.tunables, rotational),
             stats,
+            pace: Pace::default(),
             errors: Default::default(),
             slow: AtomicU64::new(0),
             suspected: AtomicU8::new(0),
@@ -310,7 +313,7 @@ impl Leaf {
         for (i, len) in lens.iter().enumerate() {
             let part = Shape { offset: at, len: *len as u64, ..whole };
             let outcome = Outcome { result: Ok(None), started, batch, leads: leads && i == 0 };
-            self.stats.completed(&part, asked, &outcome);
+            self.note_completed(&part, asked, &outcome);
             at = part.end();
         }
         Some(buf)
@@ -365,6 +368,14 @@ impl Leaf {
             disk.is_some_and(|d| matches!(d.geometry().kind, DiskKind::Block { rotational: true, .. }));
         let cost = seek_cost(&self.tunables, rotational, self.queue.last_end(), offset + DATA_OFFSET);
         self.queue.load() + cost as usize
+    }
+
+    /// How long a read typically takes at the device, as far as it was asked lately.
+    pub(crate) fn typical_read(&self) -> Option<Duration> {
+        match self.tunables.get(Tunable::VdevReadSitOut) {
+            0 => None,
+            secs => self.pace.typical(|| pace::since(self.opened), Duration::from_secs(secs)),
+        }
     }
 
     /// Whether something could not be written in the txg that is being synced.
@@ -544,7 +555,7 @@ impl Leaf {
         loop {
             let asked = world::now();
             let outcome = self.queue.submit(&disk, shape, work()).await;
-            self.stats.completed(&shape, asked, &outcome);
+            self.note_completed(&shape, asked, &outcome);
             self.note_slowness(asked);
             tries += 1;
             match outcome.result {
@@ -552,6 +563,13 @@ impl Leaf {
                 Err(e) if tries == 1 && is_worth_another_try(&e) => {}
                 Err(e) => return Err(self.failed(fault_of(shape.direction), verb_of(shape.direction), e)),
             }
+        }
+    }
+
+    fn note_completed(&self, shape: &Shape, asked: Instant, outcome: &Outcome) {
+        let took = self.stats.completed(shape, asked, outcome);
+        if shape.direction == Direction::Read && outcome.result.is_ok() {
+            self.pace.read_took(took, pace::since(self.opened));
         }
     }
 

@@ -40,6 +40,7 @@ mod node;
 mod on_devices;
 mod open;
 mod options;
+mod pace;
 mod priority;
 mod queue;
 mod rebuild;

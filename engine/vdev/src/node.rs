@@ -19,12 +19,14 @@ pub(crate) use ops::{ChildRange, Part, VdevOps};
 
 use crate::diagnosis::Fault;
 use crate::leaf::Leaf;
+use crate::pace;
 use crate::{Aux, Errors, Health, Priority, State, VdevType};
 use futures_util::future::{BoxFuture, FutureExt, join_all, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use units::{Error, Guid, Kind, Result, Txg};
 use world::Buf;
 
@@ -262,6 +264,21 @@ impl Node {
             Body::Leaf(leaf) => leaf.cost_of_read(offset),
             _ => self.children().iter().map(|c| c.cost_of_read(offset)).min().unwrap_or(usize::MAX),
         }
+    }
+
+    /// How long a read here typically takes, as far as it was asked lately: of several devices that share it, the quickest.
+    pub(crate) fn typical_read(&self) -> Option<Duration> {
+        match &self.body {
+            Body::Leaf(leaf) => leaf.typical_read(),
+            _ => self.children().iter().filter(|c| c.is_usable()).filter_map(|c| c.typical_read()).min(),
+        }
+    }
+
+    /// What a read of a child is compared with to tell whether it is slow: of what has the same bytes the quickest, else the
+    /// one in the middle.
+    pub(crate) fn usual_read(&self) -> Option<Duration> {
+        let mut known = self.children().iter().filter(|c| c.is_usable()).filter_map(|c| c.typical_read());
+        if self.vdev_type.is_mirror() { known.min() } else { pace::median(&mut known) }
     }
 
     /// Whether some usable device may miss what was born in this txg.

@@ -90,7 +90,8 @@ impl LeafStats {
         }
     }
 
-    pub(crate) fn completed(&self, shape: &Shape, asked: Instant, outcome: &Outcome) {
+    /// Answers how long the device took.
+    pub(crate) fn completed(&self, shape: &Shape, asked: Instant, outcome: &Outcome) -> Duration {
         let now = world::now();
         let (total, disk) = (now.since(asked), now.since(outcome.started));
         let kind = &self.kinds[kind_of(shape.direction)];
@@ -109,6 +110,7 @@ impl LeafStats {
             Some(_) => {}
         }
         self.tell(shape, asked, outcome, disk);
+        disk
     }
 
     fn tell(&self, shape: &Shape, asked: Instant, outcome: &Outcome, disk: Duration) {

@@ -2,6 +2,7 @@
 
 use crate::leaf::Leaf;
 use crate::node::Node;
+use crate::pace::is_slow;
 use crate::stats::Snapshot;
 use crate::{Bias, Errors, Health, Spec, Top, VdevType};
 use units::Guid;
@@ -26,6 +27,8 @@ pub struct VdevStatus {
     pub slow_operations: u64,
     /// A device that works and has not yet all it should have.
     pub is_behind: bool,
+    /// Much slower at reads lately than those beside it, which are asked instead.
+    pub is_avoided: bool,
     /// Of a group: the sum over its leaves.
     pub stats: Snapshot,
     /// The allocatable bytes of a top-level vdev, or of a device.
@@ -49,8 +52,10 @@ impl VdevStatus {
             Some(leaf) => VdevStatus::of_leaf(spec, leaf),
             None => VdevStatus { errors: node.errors(), ..VdevStatus::blank(spec, node.health()) },
         };
+        let usual = node.usual_read();
         for (spec, child) in spec.children.iter().zip(node.children()) {
-            let child = VdevStatus::of(spec, child, None);
+            let is_avoided = child.is_usable() && is_slow(child.typical_read(), usual);
+            let child = VdevStatus { is_avoided, ..VdevStatus::of(spec, child, None) };
             status.stats.add(&child.stats);
             status.slow_operations += child.slow_operations;
             status.children.push(child);
@@ -94,6 +99,7 @@ impl VdevStatus {
             errors: Errors::default(),
             slow_operations: 0,
             is_behind: false,
+            is_avoided: false,
             stats: Snapshot::default(),
             asize: 0,
             expandable: 0,

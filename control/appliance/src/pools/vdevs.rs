@@ -70,6 +70,7 @@ fn rebuild(status: &RebuildStatus) -> Rebuild {
 
 /// What a device that is behind waits for, and what it says while it is waited for.
 const AWAITING: &str = "(awaiting resilver)";
+const AVOIDED: &str = "slow, reads avoid it";
 const RESILVERING: &str = "(resilvering)";
 
 fn say_resilvering(vdev: &mut Vdev) {
@@ -141,7 +142,9 @@ fn one(status: &VdevStatus) -> Vdev {
         parity: status.parity,
         class: None,
         state: status.health.word().into(),
-        why: why(status.health).or_else(|| status.is_behind.then(|| AWAITING.to_string())),
+        why: why(status.health)
+            .or_else(|| status.is_behind.then(|| AWAITING.to_string()))
+            .or_else(|| status.is_avoided.then(|| AVOIDED.to_string())),
         read_errors: status.errors.read,
         write_errors: status.errors.write,
         checksum_errors: status.errors.checksum,

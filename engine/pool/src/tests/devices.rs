@@ -601,6 +601,31 @@ fn a_spare_goes_back_when_the_device_returns() {
     });
 }
 
+/// Its labels went on to say that it was in the pool, so that the pool was found twice once it had another guid: `zdb` of
+/// OpenZFS could not open it by its name.
+#[test]
+fn a_spare_that_is_faulted_by_hand_goes_back_as_a_spare() {
+    let rig = rig(Layout::Raidz { parity: 1 }, 3, &["spare"]);
+    let own = rig.clone();
+    rig.run(15, async move {
+        let pool = prepare(&own).await;
+        pool.add_side_devices(vdev::AuxKind::Spare, &[look_at("spare")]).await.unwrap();
+        pool.offline(device(&pool, "disk1"), Offline::FaultedTemporary).await.unwrap();
+        fill(&pool, VOLUME, 2).await;
+        settled(&pool, "raidz(disk0 spare(disk1 spare) disk2)").await;
+        pool.clear(Some(device(&pool, "disk1"))).await.unwrap();
+        pool.offline(device(&pool, "spare"), Offline::FaultedTemporary).await.unwrap();
+        pool.online(device(&pool, "disk1")).await.unwrap();
+        settled(&pool, "raidz(disk0 disk1 disk2)").await;
+        pool.reguid(units::Guid(77)).await.unwrap();
+        pool.export().await.unwrap();
+        let all =
+            ["disk0", "disk1", "disk2", "spare"].map(|name| vdev::Device::whole(format!("/sim/{name}")));
+        let found = crate::scan(all.to_vec()).await;
+        assert_eq!(found.iter().map(|found| found.config.guid).collect::<Vec<_>>(), [units::Guid(77)]);
+    });
+}
+
 async fn settled(pool: &Pool, expected: &str) {
     for _ in 0..300 {
         if shape(pool) == expected && !is_behind(pool) && !pool.is_resilvering() {

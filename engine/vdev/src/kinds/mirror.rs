@@ -1,12 +1,14 @@
 //! Mirrors: the same bytes on every child.
 //!
-//! A read goes to the child that would answer first; when what it returns is not the block, to the next, until one
+//! A read goes to the child that would answer first, and to one that was much slower than the others lately only when they
+//! do not have it ([`crate::pace`]); when what it returns is not the block, to the next, until one
 //! has it. The children that failed get it written again. A scrub asks all of them at once.
 //!
 //! Replacing and spare vdevs are mirrors too. Their first child is the one that has been there longer, so it is asked
 //! first when there is no check to tell a stale copy from a good one.
 
 use crate::node::{Ask, ChildRange, Node, Part, VdevOps, enough};
+use crate::pace::is_slow;
 use crate::{Priority, Spec};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use std::sync::Arc;
@@ -103,6 +105,8 @@ fn by_preference<'a>(children: &'a [Arc<Node>], ask: &Ask) -> Vec<&'a Arc<Node>>
         let n = usable.len().max(1);
         usable.rotate_left(turn % n);
         usable.sort_by_key(|c| c.cost_of_read(ask.offset));
+        let quickest = usable.iter().filter_map(|c| c.typical_read()).min();
+        usable.sort_by_key(|c| is_slow(c.typical_read(), quickest));
     }
     // A child that may miss the block comes last.
     usable.sort_by_key(|c| c.misses(ask.born));

@@ -15,6 +15,7 @@ fn vdev(vdev_type: VdevType, guid: u64, children: Vec<VdevStatus>) -> VdevStatus
         errors: Errors::default(),
         slow_operations: 0,
         is_behind: false,
+        is_avoided: false,
         stats: Snapshot::default(),
         asize: 0,
         expandable: 0,

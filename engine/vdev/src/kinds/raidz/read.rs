@@ -10,6 +10,8 @@
 //!        └──▶ all versions of each column ─┘ the same again, for one choice of versions after the other
 //! ```
 //!
+//! A column of a device that was much slower than the others lately counts as one that failed, until another fails.
+//!
 //! A column whose child is being replaced, or has a spare beside it, is on several devices. Which of them is behind is known
 //! from what the pool keeps; before that has been read, when the pool is being opened, any of them may be the one that was
 //! asked. So each device's version of the column is tried before a block is given up.
@@ -23,6 +25,7 @@ use super::suspect::{TRIES_MAX, choices, suspects};
 use crate::Leaf;
 use crate::diagnosis::Fault;
 use crate::node::{Ask, Node};
+use crate::pace;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use units::{Error, Kind, Result};
@@ -54,10 +57,9 @@ struct Stripe<'a> {
 impl Stripe<'_> {
     async fn read(&mut self) -> Result<Buf> {
         let all = self.ask.everything || self.data().any(|c| !self.child(c).is_usable());
-        let first = if all { 0 } else { self.map.parity };
-        let mut error = self.fetch(first..self.map.columns.len()).await;
-        if self.data().any(|c| matches!(self.got[c], Got::Failed)) {
-            error = self.fetch(0..self.map.parity).await.or(error);
+        let mut error = if all { None } else { self.fetch_without_the_slow().await };
+        if all || !self.failed().is_empty() {
+            error = self.fetch(0..self.map.columns.len()).await.or(error);
         }
         let failed = self.failed();
         let block = columns::rebuild(&self.map, &self.sound(&[]));
@@ -142,8 +144,40 @@ impl Stripe<'_> {
         different.collect()
     }
 
+    /// Reads the columns of data; parity in place of those whose device is much slower than the others. When one of them
+    /// fails, the slow ones are read after all.
+    async fn fetch_without_the_slow(&mut self) -> Option<Error> {
+        let (mut wanted, slow): (Vec<usize>, _) = (self.data().collect(), self.slow());
+        let instead = if slow.is_empty() { Vec::new() } else { self.quick_parity() };
+        for (slow, parity) in slow.into_iter().zip(instead) {
+            wanted.retain(|c| *c != slow);
+            wanted.push(parity);
+        }
+        self.fetch(wanted.into_iter()).await
+    }
+
+    /// The columns of data that are better had from parity; none when nothing would tell whether they are right.
+    fn slow(&self) -> Vec<usize> {
+        let paces: Vec<_> = (0..self.got.len()).map(|c| self.child(c).typical_read()).collect();
+        let usual = pace::median(paces.iter().filter_map(|pace| *pace));
+        let mut slow: Vec<usize> = self.data().filter(|&c| pace::is_slow(paces[c], usual)).collect();
+        slow.retain(|_| self.ask.check.is_some());
+        // Should there be more of them than parity, the slowest are left out.
+        slow.sort_by_key(|&c| std::cmp::Reverse(paces[c]));
+        slow
+    }
+
+    fn quick_parity(&self) -> Vec<usize> {
+        let usual = pace::median(self.data().filter_map(|c| self.child(c).typical_read()));
+        let quick = |&c: &usize| {
+            let child = self.child(c);
+            child.is_usable() && !child.misses(self.ask.born) && !pace::is_slow(child.typical_read(), usual)
+        };
+        (0..self.map.parity).filter(quick).collect()
+    }
+
     /// Reads those of the columns that were not tried yet. The error is one of theirs.
-    async fn fetch(&mut self, which: std::ops::Range<usize>) -> Option<Error> {
+    async fn fetch(&mut self, which: impl Iterator<Item = usize>) -> Option<Error> {
         let untried: Vec<usize> = which.filter(|&c| matches!(self.got[c], Got::Untried)).collect();
         let results = join_all(untried.iter().map(|&c| self.fetch_one(c))).await;
         let mut error = None;
