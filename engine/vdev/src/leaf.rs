@@ -569,7 +569,8 @@ impl Leaf {
     fn note_completed(&self, shape: &Shape, asked: Instant, outcome: &Outcome) {
         let took = self.stats.completed(shape, asked, outcome);
         if shape.direction == Direction::Read && outcome.result.is_ok() {
-            self.pace.read_took(took, pace::since(self.opened));
+            // Those that it does at the same time share it: this one has just left.
+            self.pace.read_took(took / (self.queue.active() + 1), pace::since(self.opened));
         }
     }
 

@@ -144,6 +144,11 @@ impl Queue {
         self.lock().load()
     }
 
+    /// How many operations are at the device.
+    pub fn active(&self) -> u32 {
+        self.busy().active
+    }
+
     /// How long there was at least one operation at the device, so far.
     pub fn busy_nanos(&self) -> u64 {
         let busy = self.busy();

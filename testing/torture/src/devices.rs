@@ -301,7 +301,8 @@ impl Session {
             false => timeout(EVER, shapes::import(rng.below(4) == 0)).await.ok_or_else(for_ever)??,
         };
         let volume_name = format!("{}{}", pool.name(), VOLUME.trim_start_matches(POOL));
-        let volume = pool.open_volume(&volume_name).await?;
+        let volume = pool.open_volume(&volume_name).await;
+        let volume = volume.map_err(|e| e.at(format!("{:?}", pool.problems())))?;
         let steps = 1 + rng.below(120);
         let mut run = Run { case, disks, known, pool, volume, volume_name, rng };
         run.settle().await?;

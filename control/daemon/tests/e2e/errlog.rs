@@ -36,6 +36,7 @@ fn had_again() {
         place = at.expect("the block is on the disk") as u64;
         poke(place, &[0x5a; 512]);
     });
+    home.run("zpool wait -t resilver,scrub tank");
     home.fails("zpool scrub -w tank", 1);
     let said = home.fails("zpool scrub -e -w tank", 1);
     assert!(said.contains("error scrub of 'tank' found 1 errors that could not be repaired"), "{said}");

@@ -209,7 +209,7 @@ fn reads_avoid_a_device_that_grows_slower() {
                 own.disks.get(own.path(1)).unwrap().set_fault(Fault { delay, ..Fault::default() });
                 let each = reads(400).await;
                 assert!(
-                    each < Duration::from_millis(1) + delay / 25,
+                    each < Duration::from_millis(1) + delay / 15,
                     "{layout:?}: {each:?} when one takes {delay:?}"
                 );
                 assert_eq!(avoided(), second, "{layout:?}");
