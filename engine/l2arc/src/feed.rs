@@ -97,6 +97,10 @@ async fn turn(l2: &L2arc, rested: &mut Rested) -> Option<Duration> {
         // It is tried again in the next turn.
         let _ = rebuild::prepare(l2, device, setup).await;
     }
+    for device in devices.iter().filter(|d| d.is_ready() && d.can_write() && d.is_sound()) {
+        // The header is written with the next log as well.
+        let _ = rebuild::follow(device, setup).await;
+    }
     let now = Rested::of(l2, &setup.tunables);
     let (mut written, mut budget) = (0, 0);
     if now != *rested {

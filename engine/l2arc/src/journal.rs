@@ -39,7 +39,7 @@ impl Frame {
         let start = DATA_OFFSET + header_size(ashift) as u64;
         let end = psize.checked_sub(LABELS_END_SIZE)?;
         let len = end.checked_sub(start).filter(|len| *len > LOG_SIZE as u64)?;
-        let log_entries = if len < logs_from { 0 } else { entries_for(len) };
+        let log_entries = entries_of(len, logs_from);
         Some(Frame { pool, vdev, sector: 1 << ashift, start, end, log_entries })
     }
 
@@ -118,6 +118,18 @@ impl Journal {
         let newest = [named(0), named(1)];
         let (ring, trim) = (Ring::of(header), header.trim);
         Journal { ring, newest, logs, logs_asize, trim, ..Journal::fresh(frame) }
+    }
+
+    /// Logs are written from a device of `logs_from` bytes on. Answers whether that changes something: then those on the device
+    /// are named no longer, and the header is to be written.
+    pub fn follow(&mut self, logs_from: u64) -> bool {
+        let log_entries = entries_of(self.frame.end - self.frame.start, logs_from);
+        if log_entries == self.frame.log_entries {
+            return false;
+        }
+        let (ring, trim) = (self.ring, self.trim);
+        *self = Journal { ring, trim, ..Journal::fresh(Frame { log_entries, ..self.frame }) };
+        true
     }
 
     /// How many more blocks complete a log.
@@ -219,6 +231,10 @@ impl Journal {
         sealed::seal(Checksum::Label, Endian::NATIVE, &mut bytes, sealed::label_verifier(DATA_OFFSET), None);
         bytes
     }
+}
+
+fn entries_of(len: u64, logs_from: u64) -> u64 {
+    if len < logs_from { 0 } else { entries_for(len) }
 }
 
 /// A log as it is on the device, in whole sectors.

@@ -46,6 +46,16 @@ pub(crate) async fn prepare(l2: &L2arc, device: &Arc<Device>, setup: &Setup) -> 
     Ok(())
 }
 
+/// Follows `l2arc_rebuild_blocks_min_l2size` while the device is in use: blocks are named in logs from now on, or no longer.
+pub(crate) async fn follow(device: &Device, setup: &Setup) -> Result<()> {
+    let logs_from = setup.tunables.get(Tunable::L2RebuildMinSize);
+    let has_changed = device.journal().as_mut().is_some_and(|journal| journal.follow(logs_from));
+    match has_changed {
+        true => device.write_header().await,
+        false => Ok(()),
+    }
+}
+
 /// The header, if it is of this device as it is.
 async fn header_of(device: &Device, frame: &Frame) -> Result<Option<L2Header>> {
     let read = device.ask(WORK_LIMIT, async {

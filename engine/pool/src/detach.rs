@@ -105,7 +105,7 @@ impl Pool {
             }
         }
         if gone.unspared.is_some() || spare.is_some() {
-            self.load_side_devices().await;
+            self.load_side_devices(None).await;
         }
         self.trust_caches();
         Ok(())

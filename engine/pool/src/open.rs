@@ -123,7 +123,10 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions, special: Specia
     check_label(candidate, &options)?;
     let mode = if options.read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
     let mut devices = candidate.devices.clone();
-    devices.extend(candidate.aux.iter().map(|(_, guid, device)| (*guid, device.clone())));
+    for (_, guid, device) in &candidate.aux {
+        // A spare in use is one of those: an older copy of it does not take its place.
+        devices.entry(*guid).or_insert_with(|| device.clone());
+    }
     let how = vdev::OpenOptions {
         pool: Some(candidate.config.guid),
         former: candidate.former,
@@ -140,7 +143,7 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions, special: Specia
         Ok(()) => {
             // Before the first block is read from a device that may be behind.
             dtl::note_laggards(&tree, &newest);
-            build(tree.clone(), uberblock, config, options, special).await
+            build(candidate, tree.clone(), (uberblock, config), options, special).await
         }
         Err(e) => Err(e),
     };
@@ -341,9 +344,9 @@ fn use_paths_of(trusted: &mut Spec, found: &Spec) {
 }
 
 async fn build(
+    candidate: &Candidate,
     tree: Arc<Tree>,
-    uberblock: Uberblock,
-    mut config: PoolConfig,
+    (uberblock, mut config): (Uberblock, PoolConfig),
     options: OpenOptions,
     special: Special,
 ) -> Result<Pool> {
@@ -415,7 +418,7 @@ async fn build(
     match special.split {
         // Those in its list are the other pool's.
         Some(split) => *lock(&pool.0.left_behind) = Some(split.left_behind),
-        None => pool.load_side_devices().await,
+        None => pool.load_side_devices(Some(candidate)).await,
     }
     Ok(pool)
 }
@@ -444,6 +447,7 @@ impl Pool {
         self.load_autotrim().await?;
         self.load_device_watch().await?;
         self.load_sweeps().await?;
+        self.list_side_devices_anew();
         self.say_whose().await
     }
 

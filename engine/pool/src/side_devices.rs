@@ -6,7 +6,8 @@
 //!   their labels    state (spare or l2cache) and guid; whose they are only the MOS of a pool says
 //! ```
 //!
-//! They are known, shown, added and removed. What is done with cache devices is in [`crate::cache_devices`]; which spare
+//! They are known, shown, added and removed. Where they are, their labels say when the pool is opened: the list has the paths
+//! that they had, and is written anew when these are others. What is done with cache devices is in [`crate::cache_devices`]; which spare
 //! takes the place of another device, in `spares`. A spare may serve several pools, so it keeps the
 //! guid and the labels that it has; a cache device serves one, and leaves without labels.
 
@@ -17,7 +18,7 @@ use ondisk::mos::directory;
 use ondisk::{NvList, NvValue, ObjectType, PoolState};
 use units::{Error, Guid, Kind, ObjectId, Result};
 use vdev::label::read::read_labels;
-use vdev::{AuxKind, Device, NewLeaf, Spec};
+use vdev::{AuxKind, Candidate, Device, NewLeaf, Spec};
 use world::Boxed;
 use world::OpenMode;
 
@@ -25,6 +26,8 @@ use world::OpenMode;
 const BLOCK: u32 = 16 << 10;
 /// A longer list is not one.
 const LEN_MAX: u64 = 16 << 20;
+
+const KINDS: [AuxKind; 2] = [AuxKind::Spare, AuxKind::Cache];
 
 /// The entry of the MOS directory, and in the list the one pair.
 fn key(kind: AuxKind) -> &'static str {
@@ -35,17 +38,26 @@ fn key(kind: AuxKind) -> &'static str {
 }
 
 impl Pool {
-    /// Opens those that the pool knows. Without them it can do, so whatever is wrong becomes a problem.
-    pub(crate) async fn load_side_devices(&self) {
-        for kind in [AuxKind::Spare, AuxKind::Cache] {
-            if let Err(e) = self.load_kind(kind).await {
+    /// Opens those that the pool knows. Without them it can do, so whatever is wrong becomes a problem. When the pool is being
+    /// opened, `found` says where they are.
+    pub(crate) async fn load_side_devices(&self, found: Option<&Candidate>) {
+        for kind in KINDS {
+            if let Err(e) = self.load_kind(kind, found).await {
                 self.0.note_problem(e.at(format!("list of {} devices", key(kind))));
             }
         }
     }
 
-    async fn load_kind(&self, kind: AuxKind) -> Result<()> {
-        let specs = self.read_list(kind).await?;
+    async fn load_kind(&self, kind: AuxKind, found: Option<&Candidate>) -> Result<()> {
+        let mut specs = self.read_list(kind).await?;
+        let known = self.0.tree.aux(kind);
+        for spec in &mut specs {
+            if let Some(device) = known.iter().find(|device| device.spec.guid == spec.guid) {
+                spec.path = device.spec.path.clone();
+            } else if let Some(device) = found.and_then(|found| found.find_beside(spec)) {
+                spec.set_path(device);
+            }
+        }
         self.0.tree.set_aux(kind, specs).await?;
         self.follow_cache_devices();
         Ok(())
@@ -66,6 +78,35 @@ impl Pool {
         }
         let list = NvList::decode(&object.read(0, len as usize).await?)?;
         list.opt_lists(key(kind))?.unwrap_or_default().iter().map(Spec::decode).collect()
+    }
+
+    /// Has the lists say where the devices are now, without waiting for it. Where that fails, or the pool is closed before,
+    /// labels say it the next time as well.
+    pub(crate) fn list_side_devices_anew(&self) {
+        if !self.is_read_only() {
+            let pool = self.clone();
+            world::spawn(async move {
+                for kind in KINDS {
+                    let _ = pool.list_anew(kind).await;
+                }
+            });
+        }
+    }
+
+    async fn list_anew(&self, kind: AuxKind) -> Result<()> {
+        let inner = &self.0;
+        if inner.tree.aux(kind).is_empty() {
+            return Ok(());
+        }
+        let _one_at_a_time = inner.reshaping.lock().await;
+        let now: Vec<Spec> = inner.tree.aux(kind).into_iter().map(|d| d.spec).collect();
+        let listed = self.read_list(kind).await?;
+        let is_known = |spec: &Spec| now.iter().any(|other| other.guid == spec.guid);
+        // What could not be taken in stays in the list.
+        if listed == now || !listed.iter().all(is_known) {
+            return Ok(());
+        }
+        self.change("list devices", move |pool, tx| async move { pool.write_list(&tx, kind, &now).await }).await
     }
 
     /// A pool that was split off has none of those in its list. In syncing context.

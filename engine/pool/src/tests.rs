@@ -21,6 +21,7 @@ mod hosts;
 mod listing;
 mod log_removal;
 mod logs;
+mod moved;
 mod multihost;
 mod nearly_full;
 mod neighbours;

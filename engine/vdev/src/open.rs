@@ -16,7 +16,7 @@ use ondisk::label::MIN_DEVICE_SIZE;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use units::{Error, Guid, Kind, Result};
+use units::{Error, Guid, HashMap, Kind, Result};
 use world::{Disk, OpenMode};
 
 /// What the leaves of one top-level vdev have in common.
@@ -45,13 +45,20 @@ pub(crate) async fn open_top(
 /// nothing is written to it; a cache device is the pool's own.
 pub(crate) async fn open_aux(kind: AuxKind, spec: &Spec, options: &OpenOptions) -> Result<Arc<Leaf>> {
     let mode = if kind == AuxKind::Cache { options.mode } else { OpenMode::ReadOnly };
-    let options = &OpenOptions { mode, ..options.clone() };
+    let options = &OpenOptions { mode, devices: window_of(spec, options), ..options.clone() };
     let context = Context { options, top: spec, alarm: Arc::default() };
     open_leaf(spec, &context, 0).await
 }
 
-/// Opens a device that is to be labelled as a spare or a cache.
+/// A device beside the tree is at its path, which may be another since the pool was opened; a partition is where it was found.
+fn window_of(spec: &Spec, options: &OpenOptions) -> HashMap<Guid, Device> {
+    let found = options.devices.get(&spec.guid).filter(|device| device.window.is_some());
+    found.map(|device| (spec.guid, device.clone())).into_iter().collect()
+}
+
+/// Opens a device that is to be labelled as a spare or a cache, or is to have no labels any more.
 pub(crate) async fn open_to_label(spec: &Spec, options: &OpenOptions) -> Result<Arc<Leaf>> {
+    let options = &OpenOptions { devices: window_of(spec, options), ..options.clone() };
     let context = Context { options, top: spec, alarm: Arc::default() };
     let leaf = open_leaf(spec, &context, 0).await?;
     match leaf.is_usable() {

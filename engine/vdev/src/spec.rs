@@ -205,10 +205,17 @@ impl Spec {
     /// Lets the leaves name the devices where they are now, and no longer where they were. A partition keeps its name:
     /// it has none that others could open.
     pub fn set_paths(&mut self, devices: &HashMap<Guid, Device>) {
-        if let Some(Device { path, window: None }) = devices.get(&self.guid) {
-            self.path = Some(path.to_string_lossy().into_owned());
+        if let Some(device) = devices.get(&self.guid) {
+            self.set_path(device);
         }
         self.children.iter_mut().for_each(|c| c.set_paths(devices));
+    }
+
+    /// Lets a leaf name the device where it is now; a partition keeps its name.
+    pub fn set_path(&mut self, device: &Device) {
+        if let Device { path, window: None } = device {
+            self.path = Some(path.to_string_lossy().into_owned());
+        }
     }
 
     /// How many of its devices are for parity; pools older than double parity did not say.

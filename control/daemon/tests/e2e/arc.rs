@@ -17,6 +17,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("what_left_memory_comes_from_a_cache_device_and_is_explained", &needs, explained),
         trial("what_cache_and_log_devices_were_given_to_write_is_told_alike", &with_rest, worn),
+        trial("a_cache_device_that_moved_is_found_by_its_label_with_what_it_holds", &needs, moved),
     ]
 }
 
@@ -97,6 +98,45 @@ fn worn() {
         assert!(words[..3] == ["tank", device, word] && line.contains('%'), "{line}");
     }
     println!("{said}");
+    daemon.end();
+}
+
+fn moved() {
+    let home = Home::new();
+    let [disk, cache] = ["a.img", "cache.img"].map(|name| home.disk(name));
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 64M");
+    home.run(&format!("zpool create tank {disk} cache {cache}"));
+    home.run("tunable set l2arc_write_max=256M");
+    // The device is in use already.
+    home.run("tunable set l2arc_rebuild_blocks_min_l2size=0");
+    home.run(&format!("zfs create -s -V {VOLUME} -b 64K tank/v"));
+    let source = noise(&home);
+    feed(&home, &source);
+    home.run("zpool export tank");
+    let elsewhere = home.scratch.join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let (disk_now, cache_now) = (elsewhere.join("a.img"), elsewhere.join("other.img"));
+    std::fs::rename(&disk, &disk_now).unwrap();
+    std::fs::rename(&cache, &cache_now).unwrap();
+    home.run(&format!("zpool import -d {} tank", elsewhere.display()));
+
+    let status = document(&home, "zpool status -j tank");
+    let group = status["pools"]["tank"]["l2cache"].as_object().unwrap();
+    let shown: Vec<&Value> = group.values().collect();
+    assert_eq!(shown.len(), 1, "{status}");
+    assert_eq!((&shown[0]["state"], &shown[0]["path"]), (&"ONLINE".into(), &json!(cache_now)), "{status}");
+    let begun = Instant::now();
+    let found = loop {
+        let found = document(&home, "arc -j")["arc"]["cache"]["devices"][0]["rebuilt"].as_u64();
+        if let Some(found) = found.filter(|found| *found > 100) {
+            break found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{found:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    feed(&home, &source);
+    println!("{found} blocks were found on the device under its new path");
+    home.run(&format!("zpool remove tank {}", cache_now.display()));
     daemon.end();
 }
 

@@ -88,6 +88,33 @@ fn what_the_header_leads_to_is_there_however_often_the_hand_comes_around() {
     }
 }
 
+/// The tunable was followed only from the next import on.
+#[test]
+fn a_device_in_use_gets_logs_and_loses_them() {
+    let frame = Frame::new(Guid(1), Guid(2), 9, 83_886_080, 1 << 30).unwrap();
+    let mut journal = Journal::fresh(frame);
+    let mut device = vec![0; 83_886_080];
+    let mut write = |journal: &mut Journal, n: u64| {
+        journal.make_room(4096, 1, 0).unwrap();
+        let mut data = vec![n as u8; 4096];
+        let staged = journal.stage(vec![entry(n, 4096)], &mut data);
+        device[staged.at as usize..][..data.len()].copy_from_slice(&data);
+        journal.commit(&staged);
+        let entries: Vec<u64> = chain(&journal.header(), &device)
+            .iter()
+            .flat_map(|(_, log)| log.iter().map(|entry| entry.dva.offset.0))
+            .collect();
+        entries
+    };
+    assert!((0..6).all(|n| write(&mut journal, n).is_empty()));
+    assert!(journal.follow(0) && !journal.follow(0));
+    assert_eq!((6..14).map(|n| write(&mut journal, n)).next_back().unwrap(), [10, 11, 12, 13, 6, 7, 8, 9]);
+    assert_eq!((journal.header().logs, journal.header().log_entries), (2, 4));
+    assert!(journal.follow(1 << 30));
+    assert!(write(&mut journal, 14).is_empty());
+    assert_eq!((journal.header().logs, journal.header().log_entries), (0, 0));
+}
+
 #[test]
 fn a_device_has_logs_from_a_size_on_and_one_without_room_for_blocks_is_not_used() {
     let frame = |psize, from| Frame::new(Guid(1), Guid(2), 9, psize, from);

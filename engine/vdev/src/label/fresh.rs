@@ -49,7 +49,8 @@ impl Tree {
 
     /// Makes these devices spares or caches.
     pub async fn label_aux(&self, kind: AuxKind, specs: &[Spec], version: u64) -> Result<()> {
-        let options = OpenOptions::new(OpenMode::ReadWrite);
+        let devices = self.options().devices.clone();
+        let options = OpenOptions { devices, ..OpenOptions::new(OpenMode::ReadWrite) };
         for spec in specs {
             let leaf = open_to_label(spec, &options).await?;
             label_fresh(leaf, aux_label(version, kind.state(), spec)).await?;
@@ -59,7 +60,8 @@ impl Tree {
 
     /// Releases a device that was a cache of the pool.
     pub async fn unlabel(&self, spec: &Spec) -> Result<()> {
-        let options = OpenOptions { pool: Some(spec.guid), ..OpenOptions::new(OpenMode::ReadWrite) };
+        let (pool, devices) = (Some(spec.guid), self.options().devices.clone());
+        let options = OpenOptions { pool, devices, ..OpenOptions::new(OpenMode::ReadWrite) };
         wipe(&open_to_label(spec, &options).await?).await
     }
 }

@@ -138,6 +138,18 @@ impl Candidate {
         self.config.state == PoolState::Destroyed
     }
 
+    /// Where a spare or a cache device was found that the pool lists. It may be seen under several names: the one that it had
+    /// is best, else the first.
+    pub fn find_beside(&self, spec: &Spec) -> Option<&Device> {
+        let beside = self.aux.iter().filter(|(_, guid, _)| *guid == spec.guid).map(|(.., device)| device);
+        // A spare in use has labels of its pool.
+        let mut names = self.devices.get(&spec.guid).into_iter().chain(beside);
+        let is_former = |device: &&Device| {
+            device.window.is_none() && spec.path.as_deref().is_some_and(|path| device.path.as_os_str() == path)
+        };
+        names.clone().find(is_former).or_else(|| names.next())
+    }
+
     /// How a vdev of the tree would be, from what was found; devices are not opened for it.
     pub fn health_of(&self, spec: &Spec) -> Health {
         let children = &spec.children;
