@@ -106,7 +106,8 @@ impl Pool {
         if listed == now || !listed.iter().all(is_known) {
             return Ok(());
         }
-        self.change("list devices", move |pool, tx| async move { pool.write_list(&tx, kind, &now).await }).await
+        self.change("list devices", move |pool, tx| async move { pool.write_list(&tx, kind, &now).await })
+            .await
     }
 
     /// A pool that was split off has none of those in its list. In syncing context.

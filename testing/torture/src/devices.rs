@@ -302,7 +302,8 @@ impl Session {
         };
         let volume_name = format!("{}{}", pool.name(), VOLUME.trim_start_matches(POOL));
         let volume = pool.open_volume(&volume_name).await;
-        let volume = volume.map_err(|e| e.at(format!("{:?}", pool.problems())))?;
+        let volume = volume
+            .map_err(|e| e.at(format!("{:?}, logs that wait: {:?}", pool.problems(), pool.waiting_logs())))?;
         let steps = 1 + rng.below(120);
         let mut run = Run { case, disks, known, pool, volume, volume_name, rng };
         run.settle().await?;

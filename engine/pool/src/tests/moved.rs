@@ -108,7 +108,10 @@ fn what_has_moved_is_found_by_its_label_and_what_is_in_its_place_stays_as_it_is(
             assert!(bytes_of(&own, name) == noise(7, DISK as usize), "{name} is not the pool's");
         }
         let disk = vdev::Device::whole("/sim/moved-cache").open(world::OpenMode::ReadOnly).unwrap();
-        assert!(vdev::label::read::read_labels(&disk).await.is_empty(), "a cache device leaves without labels");
+        assert!(
+            vdev::label::read::read_labels(&disk).await.is_empty(),
+            "a cache device leaves without labels"
+        );
     });
 }
 

@@ -145,7 +145,8 @@ impl Candidate {
         // A spare in use has labels of its pool.
         let mut names = self.devices.get(&spec.guid).into_iter().chain(beside);
         let is_former = |device: &&Device| {
-            device.window.is_none() && spec.path.as_deref().is_some_and(|path| device.path.as_os_str() == path)
+            device.window.is_none()
+                && spec.path.as_deref().is_some_and(|path| device.path.as_os_str() == path)
         };
         names.clone().find(is_former).or_else(|| names.next())
     }
