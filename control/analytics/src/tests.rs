@@ -317,6 +317,47 @@ fn a_clock_that_jumps_costs_labels_and_never_history() {
     });
 }
 
+/// As a machine has it whose battery is empty: the clock goes a day ahead, is set an hour back, and the daemon is started anew
+/// in between. Every sample that was taken is there afterwards.
+#[test]
+fn a_clock_that_goes_a_day_ahead_and_an_hour_back_loses_nothing_over_a_restart() {
+    const DAY: u64 = 86_400;
+    let lab = Lab::new("day-ahead");
+    let config = sim::Config { wall_seconds: START, ..sim::Config::default() };
+    let path = lab.path();
+    sim::run_with(&sim::Disks::new(), 7, config, async move {
+        let begin = async || {
+            let recorder = Recorder::new(&path, Limits::default(), Errands::here());
+            recorder.begin(Arc::new(Known::default()), &["0.count"]).await;
+            recorder
+        };
+        let recorder = begin().await;
+        (0..600).for_each(|n| tick(&recorder, START + n));
+        (0..600).for_each(|n| tick(&recorder, START + DAY + n));
+        recorder.flush().await;
+        recorder.end();
+        drop(recorder);
+        // What began a day ahead goes on an hour earlier, and then where it should have been.
+        let recorder = begin().await;
+        (0..600).for_each(|n| tick(&recorder, START + DAY - 3_600 + n));
+        (600..1_200).for_each(|n| tick(&recorder, START + n));
+        recorder.flush().await;
+        recorder.end();
+        drop(recorder);
+        // What has a label of the future can be asked for once that has come.
+        let recorder = begin().await;
+        tick(&recorder, START + DAY + 1_000);
+        let data = recorder.data(&second("0.count", Start::At(START), DAY + 1_000)).await.unwrap();
+        let labels: Vec<u64> = values(&data).into_iter().map(|(second, _)| second).collect();
+        for (from, n) in [(START, 1_200), (START + DAY - 3_600, 600), (START + DAY, 600)] {
+            let found = labels.iter().filter(|second| (from..from + n).contains(second)).count();
+            assert_eq!(found as u64, n, "from {from}");
+        }
+        assert_eq!(labels.len(), 2_400);
+        assert!(labels.is_sorted(), "in the order of their labels, whatever the order they were taken in");
+    });
+}
+
 #[test]
 fn samples_go_at_the_age_that_is_set_and_coarser_ones_stay() {
     let lab = Lab::new("retention");
