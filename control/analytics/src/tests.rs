@@ -317,8 +317,8 @@ fn a_clock_that_jumps_costs_labels_and_never_history() {
     });
 }
 
-/// As a machine has it whose battery is empty: the clock goes a day ahead, is set an hour back, and the daemon is started anew
-/// in between. Every sample that was taken is there afterwards.
+/// As a machine has it whose battery is empty: the clock goes a day ahead, is set an hour back, and the daemon is started
+/// anew in between. Every sample that was taken is there afterwards.
 #[test]
 fn a_clock_that_goes_a_day_ahead_and_an_hour_back_loses_nothing_over_a_restart() {
     const DAY: u64 = 86_400;
