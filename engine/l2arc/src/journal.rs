@@ -120,8 +120,8 @@ impl Journal {
         Journal { ring, newest, logs, logs_asize, trim, ..Journal::fresh(frame) }
     }
 
-    /// Logs are written from a device of `logs_from` bytes on. Answers whether that changes something: then those on the device
-    /// are named no longer, and the header is to be written.
+    /// Logs are written from a device of `logs_from` bytes on. Answers whether that changes something: then those on the
+    /// device are named no longer, and the header is to be written.
     pub fn follow(&mut self, logs_from: u64) -> bool {
         let log_entries = entries_of(self.frame.end - self.frame.start, logs_from);
         if log_entries == self.frame.log_entries {

@@ -6,10 +6,10 @@
 //!   their labels    state (spare or l2cache) and guid; whose they are only the MOS of a pool says
 //! ```
 //!
-//! They are known, shown, added and removed. Where they are, their labels say when the pool is opened: the list has the paths
-//! that they had, and is written anew when these are others. What is done with cache devices is in [`crate::cache_devices`]; which spare
-//! takes the place of another device, in `spares`. A spare may serve several pools, so it keeps the
-//! guid and the labels that it has; a cache device serves one, and leaves without labels.
+//! They are known, shown, added and removed. Where they are, their labels say when the pool is opened: the list has the
+//! paths that they had, and is written anew when these are others. What is done with cache devices is in
+//! [`crate::cache_devices`]; which spare takes the place of another device, in `spares`. A spare may serve several pools, so
+//! it keeps the guid and the labels that it has; a cache device serves one, and leaves without labels.
 
 use crate::guids::Guids;
 use crate::pool::Pool;
@@ -38,8 +38,8 @@ fn key(kind: AuxKind) -> &'static str {
 }
 
 impl Pool {
-    /// Opens those that the pool knows. Without them it can do, so whatever is wrong becomes a problem. When the pool is being
-    /// opened, `found` says where they are.
+    /// Opens those that the pool knows. Without them it can do, so whatever is wrong becomes a problem. When the pool is
+    /// being opened, `found` says where they are.
     pub(crate) async fn load_side_devices(&self, found: Option<&Candidate>) {
         for kind in KINDS {
             if let Err(e) = self.load_kind(kind, found).await {

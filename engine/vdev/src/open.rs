@@ -50,7 +50,8 @@ pub(crate) async fn open_aux(kind: AuxKind, spec: &Spec, options: &OpenOptions) 
     open_leaf(spec, &context, 0).await
 }
 
-/// A device beside the tree is at its path, which may be another since the pool was opened; a partition is where it was found.
+/// A device beside the tree is at its path, which may be another since the pool was opened; a partition is where it was
+/// found.
 fn window_of(spec: &Spec, options: &OpenOptions) -> HashMap<Guid, Device> {
     let found = options.devices.get(&spec.guid).filter(|device| device.window.is_some());
     found.map(|device| (spec.guid, device.clone())).into_iter().collect()

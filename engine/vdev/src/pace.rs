@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!   read took, divided by how many the device did at once ──▶ its logarithm ──▶ typical += (it - typical) / 8
-//!   a read is to be sent: typical > 30 ms, and > 5 x that of the devices beside it ──▶ left out, as long as they can do
+//!   a read is to be sent: typical > 30 ms, and > 5 x that of the devices beside it ──▶ left out, if it can be
 //!   nothing read of it for vdev_read_sit_out_secs ──▶ not known any more: the next read finds out
 //! ```
 //!
-//! The mean of logarithms, because times of devices differ by powers of ten: what is slow now and then is not slow. One hiccup
-//! of a second moves 100 µs to 300 µs. Divided, because a disk that turns is the busier side of a mirror when the other
-//! one reads on where it is, and no slower for that. Compared anew for each read, so a device that was left out is asked again at once when the others become slower still.
+//! The mean of logarithms, because times of devices differ by powers of ten: what is slow now and then is not slow. One
+//! hiccup of a second moves 100 µs to 300 µs. Divided, because a disk that turns is the busier side of a mirror when the
+//! other one reads on where it is, and no slower for that. Compared anew for each read, so a device that was left out is
+//! asked again at once when the others become slower still.
 //!
 //! A device that is left out is written to, resilvered and scrubbed as before.
 

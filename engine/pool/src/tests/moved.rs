@@ -42,8 +42,8 @@ fn online(path: &str) -> (String, String, Health) {
     (path.into(), path.into(), Health::ONLINE)
 }
 
-/// Spares and cache devices were used where they are and shown where they had been; a spare that went back after that got its
-/// labels at the former path, on whatever was there.
+/// Spares and cache devices were used where they are and shown where they had been; a spare that went back after that got
+/// its labels at the former path, on whatever was there.
 #[test]
 fn what_has_moved_is_found_by_its_label_and_what_is_in_its_place_stays_as_it_is() {
     let rig = Rig::new(Layout::Mirror, 2, DISK);

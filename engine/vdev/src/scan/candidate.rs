@@ -138,8 +138,8 @@ impl Candidate {
         self.config.state == PoolState::Destroyed
     }
 
-    /// Where a spare or a cache device was found that the pool lists. It may be seen under several names: the one that it had
-    /// is best, else the first.
+    /// Where a spare or a cache device was found that the pool lists. It may be seen under several names: the one that it
+    /// had is best, else the first.
     pub fn find_beside(&self, spec: &Spec) -> Option<&Device> {
         let beside = self.aux.iter().filter(|(_, guid, _)| *guid == spec.guid).map(|(.., device)| device);
         // A spare in use has labels of its pool.
