@@ -166,8 +166,8 @@ impl Source for Flaky {
     }
 }
 
-/// Only one side of a mirror had the log, and flipped bits now and then: three walks met six blocks, three and one. The volume
-/// could not be opened, or what the last walk did not meet was not freed.
+/// Only one side of a mirror had the log, and flipped bits now and then: three walks met six blocks, three and one. The
+/// volume could not be opened, or what the last walk did not meet was not freed.
 #[test]
 fn what_was_claimed_is_read_again_when_it_is_not_what_it_was() {
     let (device, header) = Device::with_log(NEW, 3);
