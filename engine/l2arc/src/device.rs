@@ -17,8 +17,6 @@ use units::{Error, Guid, Kind, Result};
 use vdev::{Leaf, Priority};
 use world::{Buf, Instant, OpenMode};
 
-/// A hit that takes longer is read from the pool. A flash device that works answers a thousand times sooner.
-pub(crate) const READ_LIMIT: Duration = Duration::from_millis(500);
 /// A write, or a read that no request waits for, that takes longer is not waited for.
 pub(crate) const WORK_LIMIT: Duration = Duration::from_secs(10);
 const ALONE_MIN: Duration = Duration::from_secs(1);

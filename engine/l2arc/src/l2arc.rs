@@ -1,6 +1,6 @@
 //! The cache devices of one pool, and what is asked of them.
 
-use crate::device::{Device, READ_LIMIT};
+use crate::device::Device;
 use crate::index::{Index, Place};
 use crate::larder::Larder;
 use crate::stats::{Counters, Stats};
@@ -8,6 +8,7 @@ use arc::{BlockId, Cache, Candidate, Kind, Opening, PrimaryCache};
 use codec::checksum::Checksummer;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 use tunables::{Tunable, Tunables};
 use units::{Error, Guid, HashMap, ObjsetId, Txg};
 use vdev::{Leaf, Priority, Tree};
@@ -111,6 +112,11 @@ impl L2arc {
         self.wake.notify_one();
     }
 
+    /// A hit that takes longer is read from the pool. A flash device that works answers a thousand times sooner than by default.
+    fn read_limit(&self) -> Duration {
+        Duration::from_millis(self.setup.get().map_or(500, |setup| setup.tunables.get(Tunable::L2ReadLimit)))
+    }
+
     /// Whether blocks are worth a thought of this level.
     pub fn is_active(&self) -> bool {
         self.is_active.load(Ordering::Relaxed)
@@ -182,7 +188,7 @@ impl L2arc {
         // In whole sectors, as the device wants it.
         let len = psize.next_multiple_of(1 << device.ashift) as usize;
         let reading = device.leaf.read_raw(place.daddr, len, Priority::SyncRead);
-        let Ok(bytes) = device.ask(READ_LIMIT, reading).await else {
+        let Ok(bytes) = device.ask(self.read_limit(), reading).await else {
             self.counters.count(&self.counters.read_errors);
             return None;
         };

@@ -203,6 +203,8 @@ table! {
         "Do not write blocks to cache devices that were read ahead and not asked for yet.";
     L2NoRw "l2arc_norw" Switch 0 in SWITCH,
         "Do not read from a cache device while it is written to.";
+    L2ReadLimit "l2arc_read_limit_ms" Milliseconds 500 in (1, 3_600_000),
+        "A hit on a cache device that takes longer is read from the pool, and the device is left alone for a while.";
     L2MfuOnly "l2arc_mfuonly" Count 0 in (0, 2),
         "1: only blocks that were used more than once go to cache devices; 2: of data, and all metadata; 0: all.";
     L2ExcludeSpecial "l2arc_exclude_special" Switch 0 in SWITCH,

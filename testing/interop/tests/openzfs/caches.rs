@@ -28,6 +28,8 @@ pub fn trials() -> Vec<Trial> {
 fn tunables() -> Arc<Tunables> {
     let tunables = Tunables::new();
     tunables.set(Tunable::L2RebuildMinSize, 0).unwrap();
+    // A busy machine makes a read take long.
+    tunables.set(Tunable::L2ReadLimit, 600_000).unwrap();
     tunables
 }
 
@@ -62,15 +64,8 @@ async fn until(pool: &Pool, what: &str, is_so: impl Fn() -> bool) {
     panic!("{what}: {:?}", stats(pool));
 }
 
-/// Does it until no read of the cache device has failed. One that takes long counts as failed, and a busy machine makes one
-/// take long.
-fn until_none_fails(attempt: impl Fn() -> u64) {
-    let failed: Vec<u64> = (0..4).map(|_| attempt()).take_while(|failed| *failed > 0).collect();
-    assert!(failed.len() < 4, "reads of the cache device failed each time: {failed:?}");
-}
-
 fn theirs() {
-    until_none_fails(|| linux::block_on(read_theirs()));
+    assert_eq!(linux::block_on(read_theirs()), 0, "no read of the cache device fails");
 }
 
 /// A pool that OpenZFS wrote, whose cache device is found elsewhere than the pool says; answers how many reads of the
@@ -100,7 +95,7 @@ async fn read_theirs() -> u64 {
         assert_eq!(compare(&tree, found, &[]), Vec::<String>::new(), "{}", tree.name);
     }
     let stats = stats(&pool);
-    assert!(stats.counted.read_errors > 0 || stats.counted.hits > 50, "{stats:?}");
+    assert!(stats.counted.hits > 50, "{stats:?}");
     assert_eq!(stats.counted.fed, 0, "{stats:?}");
     pool.close().await.unwrap();
     stats.counted.read_errors
@@ -160,7 +155,7 @@ fn ours() {
     assert!(label.lines().any(|line| line.trim() == "0 with invalid cksum"), "{label}");
     let logs = named[0];
 
-    until_none_fails(|| linux::block_on(read_again(dir.clone(), logs)));
+    assert_eq!(linux::block_on(read_again(dir.clone(), logs)), 0, "no read of the cache device fails");
     zdb::assert_clean(&dir, POOL);
 }
 
@@ -180,7 +175,7 @@ async fn read_again(dir: PathBuf, logs: u64) -> u64 {
     }
     drop(volume);
     let stats = stats(&pool);
-    assert!(stats.counted.read_errors > 0 || stats.counted.hits > VOLUME / (16 << 10) / 2, "{stats:?}");
+    assert!(stats.counted.hits > VOLUME / (16 << 10) / 2, "{stats:?}");
     assert_eq!(stats.counted.bad_checksums, 0, "{stats:?}");
     verify(&pool).await;
     pool.export().await.unwrap();
