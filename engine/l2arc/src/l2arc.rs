@@ -112,7 +112,7 @@ impl L2arc {
         self.wake.notify_one();
     }
 
-    /// A hit that takes longer is read from the pool. A flash device that works answers a thousand times sooner than by default.
+    /// A hit that takes longer is read from the pool. A flash device that works answers a thousand times sooner.
     fn read_limit(&self) -> Duration {
         Duration::from_millis(self.setup.get().map_or(500, |setup| setup.tunables.get(Tunable::L2ReadLimit)))
     }
