@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 
 use crate::{Failure, root};
 
-const PACKAGES: &[&str] = &["playwright-core@1.65.1", "typescript@7.0.2"];
+/// The `node` of Debian 12 is 18: `playwright-core` wants 20 from 1.62 on.
+const PACKAGES: &[&str] = &["playwright-core@1.61.0", "typescript@7.0.2"];
 
 /// Makes the packages be there, if `npm` is.
 pub fn provide() {

@@ -12,6 +12,8 @@
 //! directory and the variables that cargo would give it.
 //!
 //! Tests of the standard runner have no time of their own; their program's stands for them.
+//!
+//! What failed is said once more after everything else: a log of which only the end is kept still tells it.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -28,6 +30,10 @@ use crate::{Failure, house, root};
 /// The variable that `interop::harness` looks at.
 const RECORD: &str = "CENOTE_TRIALS";
 const SLOWEST: usize = 10;
+/// Lines that are repeated of a failed program: after each panic, of one without a panic, and in all.
+const AFTER_PANIC: usize = 25;
+const LAST_LINES: usize = 30;
+const REASONS: usize = 120;
 /// Programs that take minutes. What begins last should be short, or it runs alone at the end.
 const LONG: [&str; 7] = ["e2e", "pool", "openzfs", "judged", "kill", "simulated", "lab"];
 
@@ -49,12 +55,12 @@ pub fn run() -> Result<bool, Failure> {
     let Some(programs) = build()? else { return Ok(false) };
     println!("{} test programs were built in {:.1} s", programs.len(), started.elapsed().as_secs_f64());
     let started = Instant::now();
-    let (took, mut passed) = run_side_by_side(programs, &record)?;
+    let (took, failed) = run_side_by_side(programs, &record)?;
     println!("they ran in {:.1} s", started.elapsed().as_secs_f64());
-    passed &= cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]).status()?.success();
+    let examples_passed = cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]).status()?.success();
     let trials = std::fs::read_to_string(&record).unwrap_or_default();
-    print!("{}{}", slowest(&took, &trials), ignored(&trials));
-    Ok(passed)
+    print!("{}{}{}", slowest(&took, &trials), ignored(&trials), failed.concat());
+    Ok(examples_passed && failed.is_empty())
 }
 
 fn cargo(arguments: &[&str]) -> Command {
@@ -99,11 +105,14 @@ fn program(message: &Value) -> Option<Program> {
     })
 }
 
-/// The seconds of each program, and whether all passed.
-fn run_side_by_side(programs: Vec<Program>, record: &Path) -> Result<(Vec<(f64, String)>, bool), Failure> {
+/// The seconds of each program, and why each of those failed that did.
+fn run_side_by_side(
+    programs: Vec<Program>,
+    record: &Path,
+) -> Result<(Vec<(f64, String)>, Vec<String>), Failure> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from) + 1;
     let queue = Mutex::new(VecDeque::from(programs));
-    let done = Mutex::new((Programs::default(), true));
+    let done = Mutex::new((Programs::default(), Vec::new()));
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     std::thread::scope(|scope| {
         let work = || {
@@ -117,17 +126,37 @@ fn run_side_by_side(programs: Vec<Program>, record: &Path) -> Result<(Vec<(f64, 
                 let mut out = std::io::stdout().lock();
                 _ = writeln!(out, "{heading}").and_then(|()| out.write_all(&output));
                 done.0.hear(&heading);
-                String::from_utf8_lossy(&output).lines().for_each(|line| done.0.hear(line));
+                let output = String::from_utf8_lossy(&output);
+                output.lines().for_each(|line| done.0.hear(line));
                 if !passed {
-                    _ = writeln!(out, "error: test failed: {} of {}", program.target, program.package);
-                    done.1 = false;
+                    let error = format!("error: test failed: {} of {}\n", program.target, program.package);
+                    _ = out.write_all(error.as_bytes());
+                    done.1.push(format!("\n{error}{}", reasons(&output)));
                 }
             }
         };
         (0..workers).for_each(|_| drop(scope.spawn(work)));
     });
-    let (programs, passed) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok((programs.took, passed))
+    let (programs, failed) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((programs.took, failed))
+}
+
+/// Of what a failed program said: the names of its failed tests, and each panic with what follows it. A program that
+/// names none ended by a signal or at its start: then the last lines.
+fn reasons(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().collect();
+    let panicked = |line: &str| line.starts_with("thread '") && line.contains(" panicked at ");
+    let mut kept: Vec<&str> = lines.iter().copied().filter(|line| line.ends_with("... FAILED")).collect();
+    for (at, _) in lines.iter().enumerate().filter(|(_, line)| panicked(line)) {
+        let follows = |line: &&&str| !panicked(line) && !line.starts_with("test ");
+        kept.push(lines[at]);
+        kept.extend(lines[at + 1..].iter().take(AFTER_PANIC).take_while(follows));
+    }
+    if kept.is_empty() {
+        kept.extend(&lines[lines.len().saturating_sub(LAST_LINES)..]);
+    }
+    kept.truncate(REASONS);
+    kept.iter().map(|line| format!("  {line}\n")).collect()
 }
 
 /// What a program says on both streams, in order, and whether it passed.
@@ -272,9 +301,23 @@ mod tests {
         assert_eq!((String::from_utf8_lossy(&output).trim(), passed), (home.to_str().unwrap(), true));
         let all =
             |names: &[&str]| run_side_by_side(names.iter().map(|n| program(n)).collect(), &record).unwrap().1;
-        assert!(all(&["/bin/true", "/bin/cat", "/bin/pwd", "/bin/true"]));
-        assert!(!all(&["/bin/true", "/bin/false", "/bin/true", "/bin/true", "/bin/true"]));
-        assert!(!all(&["/no/such/program"]));
+        assert!(all(&["/bin/true", "/bin/cat", "/bin/pwd", "/bin/true"]).is_empty());
+        let failed = all(&["/bin/true", "/bin/false", "/bin/true", "/bin/true", "/bin/true"]);
+        assert_eq!(failed, ["\nerror: test failed: t of p\n"]);
+        assert!(all(&["/no/such/program"])[0].contains("it cannot be run: "));
+    }
+
+    #[test]
+    fn why_a_program_failed_is_found_in_what_it_said() {
+        let output = "running 3 tests\ntest good ... ok\n\nthread 'bad' (7) panicked at src/a.rs:3:5:\nleft: 1\n\
+                      test bad ... FAILED\nthread 'worse' panicked at src/b.rs:9:1:\nno room\ntest worse ... FAILED\n\
+                      test result: FAILED. 1 passed; 2 failed\n";
+        let expected = "  test bad ... FAILED\n  test worse ... FAILED\n  thread 'bad' (7) panicked at src/a.rs:3:5:\n  left: 1\n  \
+                        thread 'worse' panicked at src/b.rs:9:1:\n  no room\n";
+        assert_eq!(reasons(output), expected);
+        assert_eq!(reasons("a\nkilled\n"), "  a\n  killed\n", "a crash has no panic");
+        let many = "thread 'x' panicked at y\n".repeat(1000) + &"line\n".repeat(1000);
+        assert_eq!(reasons(&many).lines().count(), REASONS);
     }
 
     #[test]
