@@ -17,14 +17,7 @@ impl Pool {
                 self.let_go().await;
                 return Ok(());
             }
-            self.hurry();
-            self.stop_device_watch().await;
-            self.halt_rebuilds().await;
-            self.halt_scrub().await;
-            self.halt_error_scrub().await;
-            self.stop_healer().await;
-            self.halt_sweeps().await;
-            self.retire_logs().await;
+            self.come_to_rest().await;
             let synced = inner.txgs.sync().await;
             self.stop().await;
             synced
@@ -47,14 +40,7 @@ impl Pool {
             self.let_go().await;
             return Ok(());
         }
-        self.hurry();
-        self.stop_device_watch().await;
-        self.halt_rebuilds().await;
-        self.halt_scrub().await;
-        self.halt_error_scrub().await;
-        self.stop_healer().await;
-        self.halt_sweeps().await;
-        self.retire_logs().await;
+        self.come_to_rest().await;
         let doing = if state == PoolState::Exported { "export" } else { "destroy" };
         // A change of nothing, so that the txg is not an empty one and writes the labels.
         let left = self
@@ -65,6 +51,18 @@ impl Pool {
             .await;
         self.stop().await;
         left
+    }
+
+    /// Ends what works beside the clients, so that the next txg is the last.
+    async fn come_to_rest(&self) {
+        self.hurry();
+        self.stop_device_watch().await;
+        self.halt_rebuilds().await;
+        self.halt_scrub().await;
+        self.halt_error_scrub().await;
+        self.stop_healer().await;
+        self.halt_sweeps().await;
+        self.retire_logs().await;
     }
 
     /// Ends what is under way, without a last txg.
@@ -79,6 +77,7 @@ impl Pool {
         if let Some(task) = task {
             task.await;
         }
+        self.end_rest().await;
         // Not before the last txg: until then the pool is in use.
         self.0.multihost.stop().await;
         self.let_go().await;

@@ -8,15 +8,18 @@
 //!
 //! It is a scrub with a lower bound and other eyes ([`crate::scrub`]): what a device may miss is written again without
 //! asking what it has. It starts by itself, when a pool is opened and after a txg that some device missed. A scrub that
-//! comes to its end makes good the same.
+//! comes to its end makes good the same. After either, a device that misses something still, or again, has to wait for a
+//! rest; its end is waited for by a task ([`Pool::consider_after`]), since an idle pool has no txg that would look.
 
 use crate::pool::{Pool, lock};
 use ondisk::{
     BlockPointer,
     dsl::{ScanFunc, ScanState},
 };
+use std::sync::Arc;
 use units::{Guid, HashMap, Result, Txg};
-use world::Boxed;
+use world::sync::Event;
+use world::{Boxed, Instant};
 
 impl Pool {
     /// The first and the last txg that some usable device misses something of.
@@ -83,8 +86,41 @@ impl Pool {
         }
         // While a device still fails, there is no end to it.
         let is_over = last <= self.uberblock().txg;
-        if is_over && !self.0.txgs.is_closing() && lock(&self.0.scrub.state).may_resilver() {
-            self.launch(ScanFunc::Resilver);
+        if !is_over || self.0.txgs.is_closing() || self.0.scrub.is_running() {
+            return;
+        }
+        let rests = lock(&self.0.scrub.state).rests_until();
+        match rests {
+            Some(until) => self.consider_after(until),
+            None => self.launch(ScanFunc::Resilver),
+        }
+    }
+
+    /// Has it considered again at this time, once however often this is asked for.
+    fn consider_after(&self, until: Instant) {
+        let mut rest = lock(&self.0.scrub.rest);
+        // Looked at under the lock: what closes the pool takes the task after it says so.
+        if rest.is_some() || self.0.txgs.is_closing() {
+            return;
+        }
+        let (stop, pool) = (Arc::new(Event::new()), self.clone());
+        let stopped = stop.clone();
+        let task = self.spawn(async move {
+            let left = until.since(world::now());
+            if world::timeout(left, stopped.wait()).await.is_none() {
+                *lock(&pool.0.scrub.rest) = None;
+                pool.consider_resilver();
+            }
+        });
+        *rest = Some((stop, task));
+    }
+
+    /// On return nothing waits for the end of a rest. The pool is closing by then.
+    pub(crate) async fn end_rest(&self) {
+        let rest = lock(&self.0.scrub.rest).take();
+        if let Some((stop, task)) = rest {
+            stop.set();
+            task.await;
         }
     }
 }

@@ -328,7 +328,10 @@ impl Pool {
         if how != PAUSE {
             state.position = Position::START;
         }
-        state.rest_until = Some(world::now().after(RESILVER_REST));
+        // One that pauses or is stopped has tried nothing in vain.
+        if how == GO {
+            state.rest_until = Some(world::now().after(RESILVER_REST));
+        }
         Ok(())
     }
 
@@ -360,8 +363,9 @@ impl Pool {
         self.0.scrub.ended.notify_all();
         if self.0.scrub.wanted.load(Ordering::Acquire) {
             lock(&self.0.scrub.state).rest_until = None;
-            self.consider_resilver();
         }
+        // The txg that recorded the end found it running.
+        self.consider_resilver();
     }
 }
 

@@ -4,10 +4,10 @@ use super::position::Position;
 use crate::lock::lock;
 use ondisk::ScanPhys;
 use ondisk::dsl::{ScanFunc, ScanState};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
 use units::{Guid, HashMap, Txg};
-use world::sync::Notify;
+use world::sync::{Event, Notify};
 use world::{Instant, Task};
 
 /// A scrub or a resilver: the last one, or the one under way.
@@ -49,6 +49,8 @@ pub(crate) struct Scrub {
     pub(super) ended: Notify,
     /// A resilver is wanted as soon as nothing else is going.
     pub(super) wanted: AtomicBool,
+    /// What waits for the end of a rest, and what ends it earlier.
+    pub(crate) rest: Mutex<Option<(Arc<Event>, Task<()>)>>,
 }
 
 #[derive(Debug, Default)]
@@ -71,8 +73,9 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn may_resilver(&self) -> bool {
-        !self.is_running && self.rest_until.is_none_or(|until| world::now() >= until)
+    /// Until when no resilver begins by itself, if that is to come.
+    pub(crate) fn rests_until(&self) -> Option<Instant> {
+        self.rest_until.filter(|until| world::now() < *until)
     }
 }
 

@@ -223,6 +223,48 @@ fn a_scrub_makes_good_what_a_device_missed() {
     });
 }
 
+/// Nothing is written afterwards: no txg looks whether a device misses something.
+#[test]
+fn what_a_device_missed_is_made_good_in_an_idle_pool_whatever_was_before() {
+    for before in
+        ["nothing", "a scrub pauses", "a scrub was stopped", "a scrub is done", "a resilver is done"]
+    {
+        let rig = Rig::new(Layout::Mirror, 2, 160 << 20);
+        let own = rig.clone();
+        rig.run(1, async move {
+            let pool = own.create().await;
+            make_volume(&pool, VOLUME, LARGE as u64).await;
+            fill(&pool, VOLUME, 1).await;
+            pool.sync().await.unwrap();
+            match before {
+                "a resilver is done" => {
+                    miss_some(&pool).await;
+                    made_whole(&pool).await;
+                }
+                "nothing" => (),
+                _ => pool.scrub().await.unwrap(),
+            }
+            match before {
+                "a scrub pauses" => pool.scrub_pause().await.unwrap(),
+                "a scrub was stopped" => pool.scrub_stop().await.unwrap(),
+                _ => pool.scrub_wait().await,
+            }
+            miss_some(&pool).await;
+            assert!(is_behind(&pool), "{before}");
+            made_whole(&pool).await;
+            assert_eq!(verify(&pool).await.repairable, 0, "{before}");
+            pool.export().await.unwrap();
+        });
+    }
+}
+
+/// A txg that the second device misses something of, or finds that it does.
+async fn miss_some(pool: &Pool) {
+    let leaf = pool.tree().leaves()[1].clone();
+    leaf.missing().add(units::Txg(1)..=pool.uberblock().txg);
+    pool.change("a txg", |pool, tx| async move { pool.0.touch(&tx).await }).await.unwrap();
+}
+
 /// Snapshots come and go while the devices are brought up to date, and take blocks along from one set to the next.
 #[test]
 fn blocks_that_change_hands_during_a_resilver_are_made_good_too() {
