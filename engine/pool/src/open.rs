@@ -440,6 +440,7 @@ impl Pool {
         if !self.is_read_only() {
             self.check_writable().await?;
             self.load_multihost().await?;
+            self.give_spares_back().await;
         }
         self.claim_logs(missing_log).await?;
         self.start();

@@ -13,6 +13,7 @@ mod state;
 pub(crate) use state::Spares;
 
 use crate::pool::{Pool, lock};
+use ondisk::PoolState;
 use std::sync::atomic::Ordering;
 use units::Guid;
 use vdev::{AuxKind, Spec, State, VdevType};
@@ -37,6 +38,28 @@ impl Pool {
             }
             pool.0.spares.is_busy.store(false, Ordering::Release);
         }));
+    }
+
+    /// A spare that left a group is labelled as a spare again after the txg in which it left. Where the power went between
+    /// these, it is labelled now; else it would count as a member that is gone.
+    pub(crate) async fn give_spares_back(&self) {
+        let (tree, version) = (self.tree(), self.config().version);
+        let own = Some(tree.spec().guid);
+        for spare in tree.aux(AuxKind::Spare) {
+            if !spare.leaf.is_usable() || tree.find_leaf(spare.spec.guid).is_some() {
+                continue;
+            }
+            // One that other pools have too may be in use there.
+            let labels = spare.leaf.read_labels().await.unwrap_or_default();
+            if !labels.owner().is_some_and(|owner| owner.state != PoolState::Spare && owner.pool == own) {
+                continue;
+            }
+            let specs = std::slice::from_ref(&spare.spec);
+            if let Err(e) = tree.label_aux(AuxKind::Spare, specs, version).await {
+                let device = spare.leaf.device();
+                self.0.note_problem(format!("the spare '{device}' could not be given back: {e}"));
+            }
+        }
     }
 
     /// A device that needs a spare, and the spare.

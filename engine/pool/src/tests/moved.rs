@@ -115,6 +115,44 @@ fn what_has_moved_is_found_by_its_label_and_what_is_in_its_place_stays_as_it_is(
     });
 }
 
+/// The power went after the txg in which a spare left its group, and before it was labelled as a spare.
+#[test]
+fn a_spare_that_still_has_the_labels_of_a_member_is_given_back_when_the_pool_is_opened() {
+    let rig = Rig::new(Layout::Mirror, 2, DISK);
+    rig.disks.add("/sim/spare", DISK, Model::NVME);
+    let own = rig.clone();
+    rig.run(1, async move {
+        let pool = own.create().await;
+        pool.add_side_devices(AuxKind::Spare, &[look_at("spare")]).await.unwrap();
+        pool.offline(device(&pool, "disk1"), Offline::FaultedTemporary).await.unwrap();
+        until(&pool, "mirror(disk0 spare(disk1 spare))").await;
+        made_whole(&pool).await;
+        pool.sync().await.unwrap();
+        let of_member = bytes_of(&own, "spare");
+        pool.clear(Some(device(&pool, "disk1"))).await.unwrap();
+        pool.online(device(&pool, "disk1")).await.unwrap();
+        until(&pool, "mirror(disk0 disk1)").await;
+        pool.export().await.unwrap();
+        drop(pool);
+        let state = || async {
+            let disk = vdev::Device::whole("/sim/spare").open(world::OpenMode::ReadOnly).unwrap();
+            vdev::label::read::read_labels(&disk).await.owner().unwrap().state
+        };
+        assert_eq!(state().await, ondisk::PoolState::Spare);
+        own.disks.get("/sim/spare").unwrap().poke(0, &of_member);
+        let pool = open_all(true).await;
+        pool.close().await.unwrap();
+        drop(pool);
+        assert_eq!(state().await, ondisk::PoolState::Active, "reading only writes nothing");
+        let pool = open_all(false).await;
+        assert_eq!(state().await, ondisk::PoolState::Spare);
+        assert_eq!(beside(&pool, AuxKind::Spare), online("/sim/spare"));
+        pool.offline(device(&pool, "disk0"), Offline::FaultedTemporary).await.unwrap();
+        until(&pool, "mirror(spare(disk0 spare) disk1)").await;
+        pool.export().await.unwrap();
+    });
+}
+
 /// The same labels at two places: the one that the pool knew is used, and an older copy of a spare in use is not.
 #[test]
 fn of_two_names_the_one_that_the_pool_knew_is_used() {
