@@ -254,7 +254,9 @@ impl Run {
         // What is written to it tells nothing of these.
         let is_seen_by_reads_alone = matches!(kind, 3 | 5 | 6);
         let is_shared = is_seen_by_reads_alone && stands_in(&tree.spec(), leaf.guid());
-        if tree.is_required(leaf.guid()) || !leaf.is_usable() || is_shared {
+        // The others leave at any moment, and it is the one that the pool cannot do without.
+        let is_heir = !leaf.missing().is_any() && is_newest(&tree.spec(), leaf.guid());
+        if tree.is_required(leaf.guid()) || !leaf.is_usable() || is_shared || is_heir {
             return;
         }
         let (all, none) = (1_000_000, Fault::default());
@@ -341,4 +343,12 @@ impl Run {
 fn stands_in(spec: &Spec, leaf: Guid) -> bool {
     let is_shared = |group: &Spec| matches!(group.vdev_type, VdevType::Replacing | VdevType::Spare);
     spec.parent_of(leaf).is_some_and(is_shared)
+}
+
+/// Whether it is the one for which the others of its replacement leave as soon as it is whole.
+fn is_newest(spec: &Spec, leaf: Guid) -> bool {
+    let heirs = |group: &Spec| {
+        group.vdev_type == VdevType::Replacing && group.children.last().is_some_and(|c| c.guid == leaf)
+    };
+    spec.parent_of(leaf).is_some_and(heirs)
 }
