@@ -1,5 +1,6 @@
 //! The face of the cache: shards chosen by the block's name, and the waiting around misses.
 
+use crate::ahead::AheadCounts;
 use crate::block::{Access, BlockId, Kind, Opening, Request};
 use crate::candidates::{List, Wanted};
 use crate::flight::{Failure, Flight, Outcome};
@@ -36,6 +37,7 @@ pub struct Cache {
     beside: Mutex<u64>,
     /// There was a time when it was full.
     is_warm: AtomicBool,
+    ahead: Arc<AheadCounts>,
     accesses: Probe,
     evictions: Probe,
 }
@@ -50,10 +52,12 @@ impl Cache {
     /// `count` is a power of two.
     fn with_shards(max: u64, count: usize) -> Cache {
         let part = max / count as u64;
-        let shards = (0..count).map(|_| Mutex::new(Shard::new(part))).collect();
+        let ahead = Arc::new(AheadCounts::default());
+        ahead.set_room(max);
+        let shards = (0..count).map(|_| Mutex::new(Shard::new(part, ahead.clone()))).collect();
         let (openings, accesses, evictions) = (AtomicU32::new(0), Probe::none(), Probe::none());
         let (beside, is_warm) = (Mutex::new(0), AtomicBool::new(false));
-        Cache { shards, listener: None, openings, beside, is_warm, accesses, evictions }
+        Cache { shards, listener: None, openings, beside, is_warm, ahead, accesses, evictions }
     }
 
     /// For a pool that is opened: no other opening has had it before.
@@ -163,6 +167,7 @@ impl Cache {
 
     /// Changes the configured maximum.
     pub fn set_max(&self, bytes: u64) {
+        self.ahead.set_room(bytes);
         let part = bytes / self.shards.len() as u64;
         self.change_all(|shard, leavers| shard.set_max(part, leavers));
     }
@@ -207,7 +212,17 @@ impl Cache {
     pub fn stats(&self) -> Stats {
         let mut sum = Stats::default();
         self.shards.iter().for_each(|shard| sum += lock(shard).stats());
+        for kind in Kind::ALL {
+            let counts = sum.of(kind);
+            counts.prefetched_late = self.ahead.late_of(kind);
+            counts.prefetched_unused = self.ahead.unused_of(kind);
+        }
         sum
+    }
+
+    /// What became of blocks that were read ahead.
+    pub fn ahead(&self) -> &Arc<AheadCounts> {
+        &self.ahead
     }
 
     fn shard(&self, block: &BlockId) -> MutexGuard<'_, Shard> {
@@ -276,16 +291,24 @@ impl<C: Deref<Target = Cache>> Lead<C> {
     }
 
     /// What was read: it is put in unless it was overtaken, and handed to all that wait.
+    ///
+    /// What was read ahead and failed is left to those that wait: one of them reads it, and meets the error itself.
     pub fn land(self, result: Result<Buf>) -> Result<Buf> {
         let request = self.request;
         self.cache.change(&request.block, |shard, leavers| {
             let current = shard.arrived(&request.block, &self.flight);
+            let was_wanted = request.access == Access::Prefetch && !self.flight.is_ahead();
+            let access = if was_wanted { Access::Demand } else { request.access };
+            let request = Request { access, ..request };
             if let (true, true, Ok(buf)) = (current, request.may_stay(), &result) {
                 shard.admit(request, buf.clone(), leavers);
             }
         });
-        let shared = result.as_ref().map(Buf::clone).map_err(Failure::of);
-        self.flight.end(Outcome::Landed(shared));
+        let was_a_guess = self.request.access == Access::Prefetch;
+        self.flight.end(match &result {
+            Err(_) if was_a_guess => Outcome::Abandoned,
+            done => Outcome::Landed(done.as_ref().map(Buf::clone).map_err(Failure::of)),
+        });
         result
     }
 }

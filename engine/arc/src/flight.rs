@@ -8,7 +8,9 @@
 //! The leader reads inside its own request rather than in a task of its own: a miss then costs no hand-off, and a read
 //! has no waiter any more ends.
 
+use crate::block::Access;
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use units::{Error, Kind};
@@ -48,14 +50,27 @@ enum State {
 #[derive(Debug)]
 pub(crate) struct Flight {
     state: Mutex<State>,
+    /// Begun ahead of need, and not asked for yet.
+    ahead: AtomicBool,
     /// Of the read, for the requests that wait for it; none while no request is timed.
     pub course: Option<Course>,
 }
 
 impl Flight {
-    pub(crate) fn new() -> Flight {
+    pub(crate) fn new(access: Access) -> Flight {
         let course = is_timed().then(Course::shared);
-        Flight { state: Mutex::new(State::Flying(Vec::new())), course }
+        let ahead = AtomicBool::new(access == Access::Prefetch);
+        Flight { state: Mutex::new(State::Flying(Vec::new())), ahead, course }
+    }
+
+    /// Nothing has asked for what is only read ahead. Asked under the shard's lock, as what changes it is.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.ahead.load(Ordering::Relaxed)
+    }
+
+    /// The block is wanted now; whether it was only read ahead until then.
+    pub(crate) fn want(&self) -> bool {
+        self.is_ahead() && self.ahead.swap(false, Ordering::Relaxed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -37,12 +37,17 @@
 //! layers above hold is the same memory, counted once. The price is that a well-compressed pool caches less. Holding
 //! the colder part compressed is possible behind the same face.
 //!
+//! *Ahead of need.* A block that was read ahead and not asked for is marked. A request that comes while it is read waits
+//! for it; when that read fails, the request reads the block itself: what was only a guess fails nothing, and hides no
+//! error. What became of such blocks is counted ([`AheadCounts`]).
+//!
 //! Invariants: the bytes charged never exceed the limit; a block is in exactly one list; a ghost holds no bytes; a load
 //! that was overtaken by a write or a free of its block is never admitted.
 //!
 //! Not here: which blocks exist, reading them (`zio`), and a second level on flash (`l2arc`): that asks for
 //! [`candidates`](Cache::candidates) ahead of their eviction.
 
+mod ahead;
 mod block;
 mod cache;
 mod candidates;
@@ -53,6 +58,7 @@ mod shard;
 mod sources;
 mod stats;
 
+pub use ahead::AheadCounts;
 pub use block::{Access, BlockId, Kind, Opening, Origin, PrimaryCache, Request};
 pub use cache::{Cache, EvictionListener, Lead, Loading};
 pub use candidates::{Candidate, List, Wanted};

@@ -3,6 +3,7 @@
 //! Everything here is plain code under the shard's lock; nothing waits. Bytes that leave are handed out through
 //! [`Leavers`], to be dropped when the lock is released.
 
+use crate::ahead::AheadCounts;
 use crate::block::{Access, BlockId, Kind, Origin, Request};
 use crate::candidates::{Candidate, Wanted};
 use crate::flight::Flight;
@@ -56,6 +57,7 @@ pub(crate) struct Shard {
     recent_target: [u64; 2],
     metadata_target: u64,
     stats: Stats,
+    ahead: Arc<AheadCounts>,
 }
 
 /// The memory a buffer really takes, with what we need to remember it. Buffers are made of whole pages.
@@ -69,7 +71,7 @@ fn charge_with(buf: &Buf, origin: Option<&Origin>) -> u64 {
 }
 
 impl Shard {
-    pub(crate) fn new(max: u64) -> Shard {
+    pub(crate) fn new(max: u64, ahead: Arc<AheadCounts>) -> Shard {
         Shard {
             map: HashMap::default(),
             lists: Lists::new(),
@@ -82,6 +84,7 @@ impl Shard {
             recent_target: [max / 2; 2],
             metadata_target: max / 4,
             stats: Stats::default(),
+            ahead,
         }
     }
 
@@ -111,9 +114,12 @@ impl Shard {
         self.stats.miss(request.kind, request.access);
         if let Some(flight) = self.flights.get(&request.block) {
             self.stats.of(request.kind).joined += 1;
+            if request.access == Access::Demand && flight.want() {
+                self.ahead.note_late(request.kind);
+            }
             return Found::Join(flight.clone());
         }
-        let flight = Arc::new(Flight::new());
+        let flight = Arc::new(Flight::new(request.access));
         self.flights.insert(request.block, flight.clone());
         Found::Lead(flight)
     }
@@ -205,6 +211,7 @@ impl Shard {
         // A ghost has no bytes, and stays.
         self.lists[slot].buf.as_ref()?;
         self.stats.hit(kind, Access::Demand);
+        self.stats.of(kind).prefetched_used += u64::from(self.lists[slot].prefetched);
         self.map.remove(block);
         self.lists.remove(slot).map(|buf| (buf, kind))
     }
@@ -213,6 +220,9 @@ impl Shard {
     pub(crate) fn remove(&mut self, block: &BlockId, leavers: &mut Leavers) {
         self.flights.remove(block);
         if let Some(slot) = self.map.remove(block) {
+            if self.lists[slot].prefetched {
+                self.ahead.note_unused(self.lists[slot].kind);
+            }
             leavers.stale.extend(self.lists.remove(slot));
         }
     }
@@ -243,7 +253,7 @@ impl Shard {
 
     pub(crate) fn clear(&mut self, leavers: &mut Leavers) {
         self.shrink_to(0, leavers);
-        let fresh = Shard::new(self.max);
+        let fresh = Shard::new(self.max, self.ahead.clone());
         let stats = self.stats;
         let (limit, asked, beside) = (self.limit, self.asked, self.beside);
         *self = Shard { stats, limit, asked, beside, flights: std::mem::take(&mut self.flights), ..fresh };
@@ -345,6 +355,7 @@ impl Shard {
         entry.origin = None;
         leavers.evicted.extend(entry.buf.take().map(|buf| (block, kind, buf)));
         if forget {
+            self.ahead.note_unused(kind);
             self.forget(slot);
         }
         self.trim_ghosts(kind);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// The parts of a statistic, by the names of its components.
 type Parts = fn(&Stats) -> Vec<(&'static str, u64)>;
 
-const ASKED: [(&str, Parts); 4] = [
+const ASKED: [(&str, Parts); 5] = [
     ("arc.size", |stats| {
         let lists = |of: &Counts| (of.recent_bytes, of.frequent_bytes);
         let ((data, often), (metadata, metadata_often)) = (lists(&stats.data), lists(&stats.metadata));
@@ -26,6 +26,14 @@ const ASKED: [(&str, Parts); 4] = [
     }),
     ("arc.adaptive", |stats| {
         vec![("data", stats.data.recent_target), ("metadata", stats.metadata.recent_target)]
+    }),
+    ("arc.ahead", |stats| {
+        let of = |of: fn(&Counts) -> u64| of(&stats.data) + of(&stats.metadata);
+        vec![
+            ("used in time", of(|counts| counts.prefetched_used)),
+            ("asked for too early", of(|counts| counts.prefetched_late)),
+            ("never used", of(|counts| counts.prefetched_unused)),
+        ]
     }),
     ("arc.ghosts", |stats| {
         vec![

@@ -12,6 +12,9 @@ pub struct Counts {
     pub prefetch_misses: u64,
     /// Demand hits on blocks that were read ahead and not asked for until then: what prefetching was good for.
     pub prefetched_used: u64,
+    /// Blocks that were asked for while they were read ahead, and blocks that were read ahead, not asked for, and left.
+    pub prefetched_late: u64,
+    pub prefetched_unused: u64,
     /// Misses that waited for the read of another request.
     pub joined: u64,
     /// Misses on a ghost of the recent and of the frequent list.
@@ -92,6 +95,8 @@ impl AddAssign for Counts {
         self.prefetch_hits += o.prefetch_hits;
         self.prefetch_misses += o.prefetch_misses;
         self.prefetched_used += o.prefetched_used;
+        self.prefetched_late += o.prefetched_late;
+        self.prefetched_unused += o.prefetched_unused;
         self.joined += o.joined;
         self.recent_ghost_hits += o.recent_ghost_hits;
         self.frequent_ghost_hits += o.frequent_ghost_hits;

@@ -331,6 +331,13 @@ static STATISTICS: &[Statistic] = &[
         "Misses of blocks that the cache remembers: with a larger list they would have been hits.",
     ),
     asked(
+        ("arc.ahead", "Cache", "ARC blocks read ahead"),
+        Taken::Counter,
+        StatUnit::OperationsPerSecond,
+        &[Component],
+        "Blocks that were read ahead, by what became of them: there in time, asked for while they came, or never used.",
+    ),
+    asked(
         ("arc.l2_accesses", "Cache", "L2ARC accesses"),
         Taken::Counter,
         StatUnit::OperationsPerSecond,

@@ -11,11 +11,14 @@
 //! (`zfs_vdev_aggregation_limit_non_rotating`). Mirrors and raidz choose devices block by block, and are asked so; so is
 //! every device while cache devices may have the block, or requests are timed stage by stage.
 //!
+//! A pointer in hand may be older than the tree, or one copy of its block missing: so what is wrong here counts for nothing,
+//! is not noted, and the block is not kept. A request that needs the block reads it, and says what it met.
+//!
 //! Invariant: a block that others wait for here lands, or is let go, whatever becomes of its neighbours.
 
 use crate::inner::Inner;
 use crate::pipeline::cache_kind;
-use crate::read::{Verified, unpack_here, verifier};
+use crate::read::{Verified, unpack_quietly, verifier};
 use crate::second::{self, Missed};
 use crate::store::Bookmark;
 use arc::{Access, Loading, Request};
@@ -99,14 +102,13 @@ fn spawn(inner: &Arc<Inner>, run: Vec<Wanted>) {
 
 async fn read(inner: &Arc<Inner>, run: Vec<Wanted>) {
     let together = if run.len() > 1 { read_together(inner, &run).await } else { None };
-    let care = Care::usual(Priority::AsyncRead);
+    let care = Care::hopeful(Priority::AsyncRead);
     let mut place = 0;
     for Wanted { bp, at, missed, loading } in run {
         let raw = together.as_ref().and_then(|whole| part(inner, whole, place, &bp));
         place += bp.as_plain().map_or(0, |plain| plain.dvas[0].asize.bytes() as usize);
-        // A request that needs the block meets an error again, and reports it.
         let _ = match raw {
-            Some(raw) => loading.land(unpack_here(inner, &bp, at, raw).await.map(alone)),
+            Some(raw) => loading.land(unpack_quietly(&bp, raw).await.map(alone)),
             None => loading.land_from(Box::pin(second::read(inner, &bp, at, &care, missed))).await,
         };
         world::breathe().await;

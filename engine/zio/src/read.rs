@@ -65,6 +65,23 @@ pub(crate) async fn read(inner: &Arc<Inner>, bp: &BlockPointer, at: Bookmark, ca
     unpack_here(inner, bp, at, raw).await
 }
 
+/// The logical bytes of a block that nothing has asked for yet, from its first copy. Where anything is not as it should be,
+/// it leaves no trace and has no bytes: the read that needs the block meets that itself, tells of it, and knows other ways.
+pub(crate) async fn read_quietly(inner: &Arc<Inner>, bp: &BlockPointer, at: Bookmark) -> Result<Buf> {
+    let Some(plain) = bp.as_plain() else { return inline(bp).map_err(|e| e.at(at)) };
+    if bp.is_encrypted() && bp.kind() != ObjectType::DNODE {
+        return Err(Error::new(Kind::Encrypted, "read block").at(at));
+    }
+    let (verify, bad) = (verifier(inner, plain), Arc::new(AtomicU64::new(0)));
+    let care = care_of(plain, Care { bad: Some(bad.clone()), ..Care::hopeful(Priority::AsyncRead) });
+    let first = plain.copies().next().ok_or_else(|| Error::corrupt("a block without a copy").at(at))?;
+    let data = read_copy(inner, plain, first, &verify, &care).await?;
+    if bad.load(Ordering::Relaxed) > 0 {
+        return Err(Error::new(Kind::Checksum, "read block").at(at));
+    }
+    unpack_quietly(bp, Verified(data)).await.map_err(|e| e.at(at))
+}
+
 /// The logical bytes of a block from its bytes on disk, by another core where that takes long.
 pub(crate) async fn unpack_here(
     inner: &Arc<Inner>,
@@ -72,21 +89,27 @@ pub(crate) async fn unpack_here(
     at: Bookmark,
     Verified(data): Verified,
 ) -> Result<Buf> {
+    let is_packed = bp.compression() != Compression::Off;
+    unpack_quietly(bp, Verified(data)).await.map_err(|e| {
+        if is_packed {
+            inner.sick.note_lost(at, bp, Loss::Garbled);
+        }
+        e.at(at)
+    })
+}
+
+/// As [`unpack_here`]; what makes no sense is not noted.
+pub(crate) async fn unpack_quietly(bp: &BlockPointer, Verified(data): Verified) -> Result<Buf> {
     let (compression, lsize) = (bp.compression(), bp.lsize().0);
     if compression == Compression::Off {
-        let short = || Error::corrupt("block is shorter than its pointer says").at(at);
+        let short = || Error::corrupt("block is shorter than its pointer says");
         return if data.len() as u64 >= lsize { Ok(data.slice(0..lsize as usize)) } else { Err(short()) };
     }
     // Decompressing a large block takes long enough that the other requests of this core should not wait for it.
-    let done = if lsize >= 256 << 10 {
-        stage(Stage::Compute, world::compute(move || decompress(compression, &data, lsize))).await
-    } else {
-        decompress(compression, &data, lsize)
-    };
-    done.map_err(|e| {
-        inner.sick.note_lost(at, bp, Loss::Garbled);
-        e.at(at)
-    })
+    if lsize >= 256 << 10 {
+        return stage(Stage::Compute, world::compute(move || decompress(compression, &data, lsize))).await;
+    }
+    decompress(compression, &data, lsize)
 }
 
 /// The bytes on disk of a block, from the first copy that passes its checksum. A block of which something bad was met on

@@ -68,9 +68,11 @@ pub(crate) async fn read(
             return Box::pin(unpack_here(inner, bp, at, Verified(raw))).await;
         }
     }
-    let keeps_raw = missed.origin.filter(|origin| {
-        origin.compression != Compression::Off && !missed.is_prefetch && inner.second.wants_raw()
-    });
+    if missed.is_prefetch {
+        return read::read_quietly(inner, bp, at).await;
+    }
+    let keeps_raw =
+        missed.origin.filter(|origin| origin.compression != Compression::Off && inner.second.wants_raw());
     let Some(origin) = keeps_raw else { return read::read(inner, bp, at, care).await };
     let raw = read::read_raw_with(inner, bp, at, care).await?;
     let Missed { block, kind, .. } = missed;

@@ -312,6 +312,57 @@ fn the_first_demand_on_a_prefetched_block_is_its_first_use() {
     assert!(cache.get(&id(1), Access::Scan).is_none(), "one use is not two");
 }
 
+/// What is read ahead, begun and not landed.
+fn begin_ahead(cache: &Arc<Cache>, n: u64) -> crate::Loading {
+    cache
+        .begin(Request { access: Access::Prefetch, ..demand(n) })
+        .expect("it is neither there nor being read")
+}
+
+#[test]
+fn what_is_read_ahead_is_used_in_time_or_late_or_never() {
+    let cache = Arc::new(Cache::with_shards(8 * 8352, 1));
+    let told = || {
+        let data = cache.stats().data;
+        (data.prefetched_used, data.prefetched_late, data.prefetched_unused)
+    };
+    begin_ahead(&cache, 1).land(Ok(bytes(1, 0, 8192))).unwrap();
+    cache.get(&id(1), Access::Demand).unwrap();
+    assert_eq!(told(), (1, 0, 0));
+
+    let late = begin_ahead(&cache, 2);
+    let wanted = || cache.get_or_load(demand(2), || async { panic!("it is being read") });
+    let (first, second) = (pin!(wanted()), pin!(wanted()));
+    let both = futures_util::future::join(first, second);
+    let mut both = pin!(both);
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(both.as_mut().poll(&mut context).is_pending());
+    late.land(Ok(bytes(2, 0, 8192))).unwrap();
+    assert!(both.as_mut().poll(&mut context).is_ready());
+    assert_eq!(told(), (1, 1, 0), "one block is late once");
+
+    begin_ahead(&cache, 3).land(Ok(bytes(3, 0, 8192))).unwrap();
+    begin_ahead(&cache, 4).land(Ok(bytes(4, 0, 8192))).unwrap();
+    cache.evict(&id(4));
+    assert_eq!(told(), (1, 1, 1), "freed before it was asked for");
+    (100..140).for_each(|n| cache.insert(demand(n), bytes(n, 0, 8192)));
+    assert_eq!(told(), (1, 1, 2), "left before it was asked for; 1 and 2 were asked for");
+    assert_eq!((cache.ahead().late(), cache.ahead().unused()), (1, 2));
+    assert_eq!(cache.ahead().room(), 8 * 8352);
+}
+
+#[test]
+fn a_guess_that_fails_fails_no_request_that_waits_for_it() {
+    let cache = Arc::new(Cache::with_shards(8 * 8352, 1));
+    let guess = begin_ahead(&cache, 1);
+    let mut wanted = pin!(cache.get_or_load(demand(1), || async { Ok(bytes(1, 7, 8192)) }));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(wanted.as_mut().poll(&mut context).is_pending());
+    assert!(guess.land(Err(Error::new(units::Kind::Checksum, "read"))).is_err());
+    let Poll::Ready(Ok(read)) = wanted.as_mut().poll(&mut context) else { panic!("it reads itself") };
+    assert_eq!(read[..], bytes(1, 7, 8192)[..]);
+}
+
 #[test]
 fn only_valid_blocks_are_shown_to_the_listener() {
     struct Seen(Arc<Mutex<Vec<u64>>>);
