@@ -3,10 +3,11 @@
 use crate::lock::lock;
 use crate::policy::{Caching, Choice, Policy};
 use ondisk::{BlockPointer, ObjectType};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use units::{ObjectId, ObjsetId, Result, Txg};
 use world::Buf;
-use zio::{BlockStore, Bookmark, PrimaryCache, ReadClass, WriteSpec};
+use zio::{BlockStore, Bookmark, PrimaryCache, ReadAhead, ReadClass, WriteSpec};
 
 /// Those of one object set, and the policy that new ones follow.
 pub(crate) struct Blocks {
@@ -14,6 +15,10 @@ pub(crate) struct Blocks {
     pub id: ObjsetId,
     pub store: Arc<dyn BlockStore>,
     policy: Mutex<Policy>,
+    /// Whether and how far is read ahead in the pool.
+    pub ahead: Arc<ReadAhead>,
+    /// What is read ahead by the policy, so that each read can ask.
+    ahead_takes: AtomicU8,
     zeros: OnceLock<Buf>,
 }
 
@@ -21,9 +26,26 @@ const ZEROS: usize = 128 << 10;
 
 impl Blocks {
     pub fn new(id: ObjsetId, store: Arc<dyn BlockStore>, policy: Policy) -> Blocks {
-        let blocks = Blocks { id, store, policy: Mutex::new(policy), zeros: OnceLock::new() };
-        blocks.tell_second_level(&policy);
+        let (ahead, ahead_takes) = (store.ahead(), AtomicU8::new(0));
+        let zeros = OnceLock::new();
+        let blocks = Blocks { id, store, policy: Mutex::new(policy), ahead, ahead_takes, zeros };
+        blocks.follow(&policy);
         blocks
+    }
+
+    fn follow(&self, policy: &Policy) {
+        self.tell_second_level(policy);
+        // What may not stay would only be read twice.
+        self.ahead_takes.store(policy.primary_cache as u8, Ordering::Relaxed);
+    }
+
+    /// What is read ahead (the property `primarycache`).
+    pub fn ahead_takes(&self) -> Caching {
+        match self.ahead_takes.load(Ordering::Relaxed) {
+            takes if takes == Caching::None as u8 => Caching::None,
+            takes if takes == Caching::Metadata as u8 => Caching::Metadata,
+            _ => Caching::All,
+        }
     }
 
     fn tell_second_level(&self, policy: &Policy) {
@@ -51,7 +73,7 @@ impl Blocks {
     /// Blocks written from now on follow `policy`.
     pub fn set_policy(&self, policy: Policy) {
         *lock(&self.policy) = policy;
-        self.tell_second_level(&policy);
+        self.follow(&policy);
     }
 
     /// Zeros to hand out for holes; one buffer serves all of usual size.

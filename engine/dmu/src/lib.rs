@@ -71,7 +71,7 @@ pub use frees::PieceToFree;
 pub use object::Object;
 pub use objset::ObjSet;
 pub use policy::{Caching, Policy, RedundantMetadata, SyncMode};
-pub use prefetch::{PrefetchStreams, aside};
+pub use prefetch::{PrefetchStreams, Shape, aside};
 pub use spill::{SPILL_MAX, SPILL_UNIT};
 pub use sync::SyncCtx;
 pub use traverse::{Visit, Visitor, locate, traverse_objset, traverse_tree};

@@ -63,12 +63,6 @@ impl Object {
         self.node.attrs()
     }
 
-    /// The size of the object's blocks, and the number of its last.
-    pub(crate) fn shape(&self) -> (u64, u64) {
-        let state = self.node.lock();
-        (u64::from(state.attrs.block_size), state.attrs.max_blkid)
-    }
-
     pub fn block_size(&self) -> u64 {
         u64::from(self.node.lock().attrs.block_size)
     }
@@ -145,7 +139,7 @@ impl Object {
                 Lookup::Hole => return Ok(found(None)),
                 Lookup::Device(tree, bp) => (tree, bp),
             };
-            match self.read_from(&tree, bp, blkid, ReadClass::Demand).await {
+            match self.read_from(&tree, bp, blkid).await {
                 Ok(Some(Read { is_verified: false, .. })) | Err(_) if self.is_replaced(&tree) => continue,
                 Ok(read) => return Ok(found(read.map(|read| read.buf))),
                 Err(e) => return Err(e),
@@ -160,13 +154,7 @@ impl Object {
     }
 
     /// Reads a block from where `bp` points, or else from where the tree has it.
-    async fn read_from(
-        &self,
-        tree: &Tree,
-        bp: Option<BlockPointer>,
-        blkid: u64,
-        class: ReadClass,
-    ) -> Result<Option<Read>> {
+    async fn read_from(&self, tree: &Tree, bp: Option<BlockPointer>, blkid: u64) -> Result<Option<Read>> {
         let node = &self.node;
         let bp = match bp {
             Some(bp) => bp,
@@ -177,7 +165,7 @@ impl Object {
         }
         let at = Bookmark { objset: node.shared.id, object: node.id, level: 0, blkid };
         let is_verified = bp.as_plain().is_none_or(|p| p.checksum_kind != Checksum::Off);
-        node.shared.read(&bp, at, class).await.map(|buf| Some(Read { buf, is_verified }))
+        node.shared.read(&bp, at, ReadClass::Demand).await.map(|buf| Some(Read { buf, is_verified }))
     }
 
     /// The block if no device need be asked: `Some(None)` is a hole.
@@ -258,62 +246,6 @@ impl Object {
             }
         }
         Reach::Tree(state.stable.clone(), end)
-    }
-
-    /// Brings a block into the cache that will probably be asked for.
-    pub async fn prefetch_block(&self, blkid: u64) {
-        // What may not stay would only be read twice.
-        let keeps = self.node.shared.policy().primary_cache == crate::Caching::All;
-        if let (Lookup::Device(tree, bp), true) = (self.lookup(blkid).place, keeps) {
-            // A caller that needs the block meets the error again, and reports it.
-            let _ = self.read_from(&tree, bp, blkid, ReadClass::Prefetch).await;
-        }
-    }
-
-    /// As [`Object::prefetch_block`] for a range of them: the tree is asked once for those under one indirect block, and
-    /// the devices for neighbours together.
-    pub(crate) async fn prefetch_blocks(&self, range: Range<u64>) {
-        let shared = &self.node.shared;
-        if shared.policy().primary_cache != crate::Caching::All {
-            return;
-        }
-        let mut from = range.start;
-        while from < range.end {
-            let (tree, blocks, end) = self.on_devices(from..range.end);
-            // A caller that needs a block meets the error again, and reports it.
-            let Ok(mut pointers) = tree.find_side_by_side(shared, self.node.id, from..end).await else {
-                return;
-            };
-            let wanted = blocks.into_iter().filter_map(|(blkid, written)| {
-                let bp = match written {
-                    Some(bp) => bp,
-                    None => std::mem::replace(pointers.get_mut((blkid - from) as usize)?, BlockPointer::HOLE),
-                };
-                let at = Bookmark { objset: shared.id, object: self.node.id, level: 0, blkid };
-                (!bp.is_hole()).then_some((bp, at))
-            });
-            shared.store.read_ahead(wanted.collect());
-            from = end;
-        }
-    }
-
-    /// Those of the range that are on devices, by the tree or where there is a pointer, up to the end of the first indirect
-    /// block, which is returned.
-    fn on_devices(&self, range: Range<u64>) -> (Arc<Tree>, Vec<(u64, Option<BlockPointer>)>, u64) {
-        let state = self.node.lock();
-        let tree = state.stable.clone();
-        let end = tree.end_of_group(range.start).min(range.end);
-        let dirty_records: Vec<&DirtyRecord> = state.dirty_records_newest_first().collect();
-        let place = |blkid| {
-            let found = dirty_records.iter().map(|dirty_record| dirty_record.find(blkid));
-            match found.into_iter().find(|found| !matches!(found, Found::NotHere)) {
-                None | Some(Found::NotHere) => Some((blkid, None)),
-                Some(Found::Written(bp)) => Some((blkid, Some(bp.clone()))),
-                Some(Found::Data(_) | Found::Hole) => None,
-            }
-        };
-        let blocks = (range.start..end).filter_map(place).collect();
-        (tree, blocks, end)
     }
 
     /// `len` bytes from `offset`; zeros in holes and past the end.

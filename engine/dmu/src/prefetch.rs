@@ -1,112 +1,178 @@
-//! Reading ahead: seeing that an object is read in order, and asking for the blocks that come next.
-//!
-//! A [`PrefetchStream`] remembers where each of a few readers left off. A read that begins where one ended extends that
-//! stream; a read elsewhere starts a new stream in place of the one longest idle. [`PrefetchStream::observe`] is pure and
-//! says which blocks to fetch; [`Object::observe_read`] fetches them.
+//! Reading ahead: seeing what readers of an object will want next, and asking for it.
 //!
 //! ```text
-//!   blocks   │         │         │         │         │         │
-//!   reads    ├─1─┤├─2─┤├─3─┤                  2 stays in the block of 1: it brings nothing nearer
-//!                           ├─ as much as was read in order, in whole blocks, up to MAX_AHEAD
+//!   read ─▶ Streams::observe (pure: `streams`) ─▶ blocks ─┬─ in memory, a hole, or not on disk yet: nothing to do
+//!                                                         └─ else ─▶ BlockStore::read_ahead ─▶ the cache
 //! ```
 //!
-//! Invariant: a stream has never fetched more bytes in advance than were read of it in order. A request that arrives in
-//! parts, as initiators cut large ones, looks like a reader in order, and so does now and then one of many at random:
-//! where they stop, at most as much as they have read was fetched in vain.
+//! [`Object::observe_read`] is told of every read, and costs some tens of nanoseconds where nothing is to be fetched. A
+//! caller that knows which objects will be opened says so to [`ObjSet::prefetch_dnodes`]. Nothing waits for what is fetched
+//! in advance; [`aside`] makes a task only of what is not in the cache.
 //!
-//! A caller that knows which objects will be opened says so to [`ObjSet::prefetch_dnodes`]. Nothing waits for what is
-//! fetched in advance; [`aside`] makes a task only of what is not in the cache.
+//! What may be fetched: of a dataset, what its property `primarycache` lets be, since what may not stay would only be read
+//! twice; of a pool, nothing while it is suspended or `zfs_prefetch_disable` is set ([`zio::ReadAhead`]).
+//!
+//! Invariant: only what the stable tree points to is fetched. What a txg that is not synced yet wrote or freed is not looked
+//! for: it is in memory, or its place is about to be another block's.
 
+mod streams;
+
+use crate::dirty_record::Found;
 use crate::lock::lock;
 use crate::object::Object;
 use crate::objset::ObjSet;
+use crate::policy::Caching;
+use crate::tree::Tree;
+use ondisk::BlockPointer;
 use std::future::Future;
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
+use streams::{Fetch, Read, Streams};
 use units::ObjectId;
+use zio::{AheadLimits, Bookmark, ReadClass};
 
-/// Readers told apart, as several clients or threads may read one object.
-const MAX_STREAMS: usize = 8;
-/// How far ahead, in bytes: enough to keep a disk array busy while one block is consumed (`zfetch_max_distance`).
-const MAX_AHEAD: u64 = 8 << 20;
+/// So many blocks are looked up before others get their turn.
+const PIECE: u64 = 32;
 
-/// The readers of one object.
+/// The readers of one object. Takes no memory before the first read.
 #[derive(Debug, Default)]
-pub struct PrefetchStreams(Mutex<Vec<PrefetchStream>>);
+pub struct PrefetchStreams(Mutex<Option<Box<Streams>>>);
 
+/// What of an object a reader must know to be read ahead of: the size of its blocks, and the number of the last; of an
+/// object whose end is looked up when it matters, [`Shape::UNENDING`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PrefetchStream {
-    /// The byte after the last one read.
-    next: u64,
-    /// Bytes read in order.
-    run: u64,
-    /// The block after the last one asked for in advance.
-    fetched: u64,
+pub struct Shape {
+    pub block_size: u64,
+    pub max_blkid: u64,
 }
 
-impl PrefetchStream {
-    /// Whether a read that begins at `offset` goes on where this stream is: at its end, in the block where that is, or in
-    /// the block behind it.
-    fn is_continued_at(&self, offset: u64, block_size: u64) -> bool {
-        let (next, start) = (self.next.div_ceil(block_size), offset / block_size);
-        next == start || next == start + 1
-    }
-
-    /// Takes note of a read of the bytes of `range`, which continues this stream; the answer is what blocks to fetch now.
-    fn observe(&mut self, range: &Range<u64>, block_size: u64) -> Range<u64> {
-        let (had, end) = (self.next.div_ceil(block_size), range.end.div_ceil(block_size));
-        if end <= had {
-            // In a block that was read before: it counts when it is in order, and brings no other block nearer.
-            if range.start == self.next {
-                self.run += range.end - range.start;
-                self.next = range.end;
-            }
-            return end..end;
-        }
-        self.run += range.end - range.start;
-        self.next = range.end;
-        let window = self.run.min(MAX_AHEAD.max(2 * block_size)) / block_size;
-        let start = self.fetched.max(end);
-        // Ask in halves of the window, not block by block, so that neighbours reach the disk together.
-        if start > end + window / 2 || start >= end + window {
-            return start..start;
-        }
-        self.fetched = end + window;
-        start..self.fetched
-    }
+impl Shape {
+    pub const UNENDING: u64 = u64::MAX;
 }
 
 impl PrefetchStreams {
-    /// Which blocks to fetch after a read of the bytes of `range` of an object whose blocks have `block_size` bytes.
-    pub fn observe(&self, range: Range<u64>, block_size: u64) -> Range<u64> {
-        let mut prefetch_streams = lock(&self.0);
-        if let Some(i) = prefetch_streams.iter().position(|s| s.is_continued_at(range.start, block_size)) {
-            let mut stream = prefetch_streams.remove(i);
-            let fetch = stream.observe(&range, block_size);
-            prefetch_streams.push(stream);
-            return fetch;
-        }
-        if prefetch_streams.len() >= MAX_STREAMS {
-            prefetch_streams.remove(0);
-        }
-        let end = range.end.div_ceil(block_size);
-        prefetch_streams.push(PrefetchStream { next: range.end, run: range.end - range.start, fetched: end });
-        end..end
+    fn observe(&self, bytes: Range<u64>, block_size: u64, limits: &AheadLimits) -> Option<Fetch> {
+        let read = Read::new(bytes, block_size);
+        lock(&self.0).get_or_insert_default().observe(&read, block_size, limits)
     }
 }
 
 impl Object {
+    /// The size of the object's blocks, and the number of the last.
+    pub fn shape(&self) -> Shape {
+        let state = self.node.lock();
+        Shape { block_size: u64::from(state.attrs.block_size), max_blkid: state.attrs.max_blkid }
+    }
+
     /// Tells the read-ahead of a read of the bytes of `range`, and starts fetching what will be wanted next.
-    pub fn observe_read(&self, prefetch_streams: &PrefetchStreams, range: Range<u64>) {
-        let (block_size, max_blkid) = self.shape();
-        let fetch = prefetch_streams.observe(range, block_size);
-        let fetch = fetch.start..fetch.end.min(max_blkid + 1);
-        if !fetch.is_empty() {
-            let object = self.clone();
-            // Detached: nothing waits for a prefetch.
-            drop(world::spawn(async move { object.prefetch_blocks(fetch).await }));
+    pub fn observe_read(&self, streams: &PrefetchStreams, shape: Shape, range: Range<u64>) {
+        let shared = &self.node.shared;
+        if shape.max_blkid == 0 || range.is_empty() || shared.ahead_takes() == Caching::None {
+            return;
         }
+        let limits = shared.ahead.limits();
+        if limits.streams == 0 {
+            return;
+        }
+        if let Some(fetch) = streams.observe(range, shape.block_size, &limits) {
+            self.fetch(&fetch);
+        }
+    }
+
+    /// Begins to fetch what is there of it.
+    #[cold]
+    fn fetch(&self, fetch: &Fetch) {
+        let shared = &self.node.shared;
+        if !shared.ahead.may_begin() {
+            return;
+        }
+        let Shape { block_size, max_blkid } = self.shape();
+        let (blocks, pointers) = (fetch.blocks(block_size, max_blkid), fetch.pointers(max_blkid));
+        let from_end = matches!(fetch, Fetch::Run { from_end: true, .. });
+        let with_data = shared.ahead_takes() == Caching::All;
+        let object = self.clone();
+        aside(async move {
+            for range in blocks {
+                match with_data {
+                    true => object.prefetch_blocks(range, from_end).await,
+                    false => object.prefetch_pointers(range).await,
+                }
+            }
+            object.prefetch_pointers(pointers).await;
+        });
+    }
+
+    /// Brings a block into the cache that will probably be asked for.
+    pub async fn prefetch_block(&self, blkid: u64) {
+        let is_metadata = self.node.lock().attrs.kind.is_metadata();
+        if self.node.shared.ahead.may_begin() && self.node.shared.ahead_takes().takes(is_metadata) {
+            self.prefetch_group(blkid..blkid + 1).await;
+        }
+    }
+
+    async fn prefetch_blocks(&self, range: Range<u64>, from_end: bool) {
+        let pieces = (range.end - range.start).div_ceil(PIECE);
+        for i in 0..pieces {
+            let start = range.start + PIECE * if from_end { pieces - 1 - i } else { i };
+            self.prefetch_group(start..range.end.min(start + PIECE)).await;
+            world::breathe().await;
+        }
+    }
+
+    /// As [`Object::prefetch_block`] for a few of them: the tree is asked once for those under one indirect block, and the
+    /// devices for neighbours together.
+    async fn prefetch_group(&self, range: Range<u64>) {
+        let shared = &self.node.shared;
+        let mut from = range.start;
+        while from < range.end {
+            let (tree, blocks, end) = self.on_devices(from..range.end);
+            if !blocks.is_empty() {
+                // A caller that needs a block meets the error again, and reports it.
+                let Ok(mut pointers) = tree.find_side_by_side(shared, self.node.id, from..end).await else {
+                    return;
+                };
+                let wanted = blocks.into_iter().filter_map(|blkid| {
+                    let bp =
+                        std::mem::replace(pointers.get_mut((blkid - from) as usize)?, BlockPointer::HOLE);
+                    let at = Bookmark { objset: shared.id, object: self.node.id, level: 0, blkid };
+                    bp.as_plain().is_some().then_some((bp, at))
+                });
+                shared.store.read_ahead(wanted.collect());
+            }
+            from = end;
+        }
+    }
+
+    /// Brings the indirect blocks into the cache that have the pointers to these.
+    async fn prefetch_pointers(&self, range: Range<u64>) {
+        let shared = &self.node.shared;
+        let tree = self.node.lock().stable.clone();
+        let mut from = range.start;
+        while from < range.end && tree.levels > 1 {
+            let blkid = from >> tree.fan_out_shift();
+            let Ok(bp) = tree.find_as(shared, self.node.id, (1, blkid), ReadClass::Prefetch).await else {
+                return;
+            };
+            if bp.as_plain().is_some() {
+                let at = Bookmark { objset: shared.id, object: self.node.id, level: 1, blkid };
+                shared.store.read_ahead(vec![(bp, at)]);
+            }
+            from = tree.end_of_group(from);
+            world::breathe().await;
+        }
+    }
+
+    /// Those of the range that are on devices as the tree has them, up to the end of the first indirect block, which is
+    /// returned.
+    fn on_devices(&self, range: Range<u64>) -> (Arc<Tree>, Vec<u64>, u64) {
+        let state = self.node.lock();
+        let tree = state.stable.clone();
+        let end = tree.end_of_group(range.start).min(range.end);
+        let dirty_records: Vec<_> = state.dirty_records_newest_first().collect();
+        let is_clean = |blkid: &u64| dirty_records.iter().all(|of| matches!(of.find(*blkid), Found::NotHere));
+        let blocks = (range.start..end).filter(is_clean).collect();
+        (tree, blocks, end)
     }
 }
 
@@ -122,92 +188,12 @@ pub fn aside(work: impl Future<Output = ()> + Send + 'static) {
 impl ObjSet {
     /// Starts fetching the dnodes of objects that will probably be opened soon.
     pub fn prefetch_dnodes(&self, ids: impl IntoIterator<Item = ObjectId>) {
+        if !self.meta().node.shared.ahead.may_begin() {
+            return;
+        }
         for blkid in self.closed_dnode_blocks(ids) {
             let meta = self.meta().clone();
             aside(async move { meta.prefetch_block(blkid).await });
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const K: u64 = 1 << 10;
-
-    /// A reader at random places: reproducible, and by no means in order.
-    fn places(seed: u64) -> impl Iterator<Item = u64> {
-        let mut x = seed | 1;
-        std::iter::repeat_with(move || {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
-            x
-        })
-    }
-
-    #[test]
-    fn reading_in_order_is_seen_and_reading_at_random_is_not() {
-        for (block, request) in
-            [(16 * K, 16 * K), (16 * K, 4 * K), (16 * K, 128 * K), (128 * K, 512), (1024 * K, 1024 * K)]
-        {
-            let streams = PrefetchStreams::default();
-            let at = 10 * block;
-            assert!(streams.observe(at..at + request, block).is_empty(), "one read is no streak");
-            let (mut fetched, mut offset, mut in_time) = (0, at + request, false);
-            while offset < at + 64 * MAX_AHEAD.min(4096 * request) {
-                let fetch = streams.observe(offset..offset + request, block);
-                offset += request;
-                assert!(
-                    fetch.is_empty() || fetched == 0 || fetch.start == fetched,
-                    "each block is fetched once: {fetch:?} after {fetched}"
-                );
-                if !fetch.is_empty() {
-                    fetched = fetch.end;
-                }
-                in_time |= fetched * block > offset;
-                assert!(!in_time || (fetched + 1) * block > offset, "the reader is never caught up with");
-                let ahead = (fetched * block).saturating_sub(offset.next_multiple_of(block));
-                assert!(ahead <= MAX_AHEAD.max(2 * block) && ahead <= offset - at, "{ahead} bytes ahead");
-            }
-            assert!(in_time, "blocks of {block} read by {request} are fetched in advance");
-        }
-        let streams = PrefetchStreams::default();
-        for at in [5000, 700, 91, 4400, 2] {
-            assert!(streams.observe(at * 16 * K..(at + 1) * 16 * K, 16 * K).is_empty());
-        }
-    }
-
-    /// Bytes fetched in advance and not asked for, for each byte that is, by requests of 1 MiB at random, aligned to
-    /// `align`, that arrive in parts.
-    fn in_vain(seed: u64, block: u64, part: u64, align: u64) -> f64 {
-        let (streams, lun, requests) = (PrefetchStreams::default(), 8 << 30, 500);
-        let mut in_vain = 0;
-        for place in places(seed).take(requests) {
-            let at = (place % (lun - 1024 * K)) / align * align;
-            let end = (at + 1024 * K).div_ceil(block);
-            for offset in (at..at + 1024 * K).step_by(part as usize) {
-                let fetch = streams.observe(offset..offset + part, block);
-                in_vain += fetch.filter(|blkid| *blkid >= end).count() as u64 * block;
-            }
-        }
-        in_vain as f64 / (requests as u64 * 1024 * K) as f64
-    }
-
-    #[test]
-    fn a_request_at_random_that_arrives_in_parts_fetches_nothing_else_from_a_large_block() {
-        for seed in 1..20 {
-            for part in [4 * K, 64 * K, 256 * K, 512 * K, 1024 * K] {
-                let aligned = in_vain(seed, 1024 * K, part, 1024 * K);
-                assert!(
-                    aligned < 0.02,
-                    "seed {seed}, parts of {part}: {aligned} bytes in vain for each asked for"
-                );
-                for block in [16 * K, 128 * K, 1024 * K] {
-                    let anywhere = in_vain(seed, block, part, 4 * K);
-                    assert!(anywhere <= 1.05, "seed {seed}, blocks of {block}, parts of {part}: {anywhere}");
-                }
-            }
         }
     }
 }

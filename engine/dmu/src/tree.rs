@@ -55,8 +55,8 @@ impl Tree {
         if self.levels == 1 { u64::MAX } else { ((blkid >> shift) + 1).saturating_mul(1 << shift) }
     }
 
-    /// The pointers to blocks of level 0 that are under one indirect block ([`Tree::end_of_group`]), or to all where there
-    /// is none.
+    /// For what is read ahead: the pointers to blocks of level 0 that are under one indirect block
+    /// ([`Tree::end_of_group`]), or to all where there is none.
     pub async fn find_side_by_side(
         &self,
         blocks: &Blocks,
@@ -69,12 +69,12 @@ impl Tree {
             return Ok(range.map(root).collect());
         }
         let index = range.start >> self.fan_out_shift();
-        let above = self.find(blocks, object, 1, index).await?;
+        let above = self.find_as(blocks, object, (1, index), ReadClass::Prefetch).await?;
         if above.is_hole() {
             return Ok(vec![BlockPointer::HOLE; (range.end - range.start) as usize]);
         }
         let place = Bookmark { objset: blocks.id, object, level: 1, blkid: index };
-        let indirect = blocks.read(&above, place, ReadClass::Demand).await?;
+        let indirect = blocks.read(&above, place, ReadClass::Prefetch).await?;
         let child = |blkid| self.child(&indirect, above.endian(), object, (0, blkid));
         range.map(child).collect()
     }
@@ -143,7 +143,18 @@ impl Tree {
         level: u8,
         index: u64,
     ) -> Result<BlockPointer> {
-        self.find_run(blocks, object, level, index).await.map(|(bp, _)| bp)
+        self.find_as(blocks, object, (level, index), ReadClass::Demand).await
+    }
+
+    /// As [`Tree::find`], reading indirect blocks for this reason.
+    pub async fn find_as(
+        &self,
+        blocks: &Blocks,
+        object: ObjectId,
+        (level, index): (u8, u64),
+        class: ReadClass,
+    ) -> Result<BlockPointer> {
+        self.find_run_as(blocks, object, (level, index), class).await.map(|(bp, _)| bp)
     }
 
     /// As [`Tree::find`], with the number of the first block after it that may be different: a hole high up in the
@@ -155,13 +166,23 @@ impl Tree {
         level: u8,
         index: u64,
     ) -> Result<(BlockPointer, u64)> {
+        self.find_run_as(blocks, object, (level, index), ReadClass::Demand).await
+    }
+
+    async fn find_run_as(
+        &self,
+        blocks: &Blocks,
+        object: ObjectId,
+        (level, index): (u8, u64),
+        class: ReadClass,
+    ) -> Result<(BlockPointer, u64)> {
         let mut walk = Walk::start(self, object, level, index);
         loop {
             match walk.next_indirect() {
                 Step::Found(bp) => return Ok((bp, walk.end_of_run())),
                 Step::Needs(bp, place) => {
                     let place = Bookmark { objset: blocks.id, ..place };
-                    let buf = blocks.read(bp, place, ReadClass::Demand).await?;
+                    let buf = blocks.read(bp, place, class).await?;
                     walk.descend(&buf)?;
                 }
             }

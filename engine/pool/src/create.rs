@@ -99,6 +99,7 @@ pub fn create_as(options: CreateOptions, temporary_name: Option<String>) -> Boxe
             devices: tree.clone(),
             space: Some(space.clone()),
             cache: options.cache.clone(),
+            tunables: options.tunables.clone(),
             checksummer: Arc::new(Checksummer::new(&salt)),
             rules: Rules {
                 min_alloc: min_alloc(&tree),

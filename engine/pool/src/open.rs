@@ -294,6 +294,7 @@ fn reader(tree: &Arc<Tree>, cache: &Arc<Cache>) -> Pipeline {
         devices: tree.clone(),
         space: None,
         cache: cache.clone(),
+        tunables: Default::default(),
         checksummer: Arc::new(Checksummer::unsalted()),
         rules: Rules { min_alloc: 512, embed: false, hole_birth: false, worst: Worst::plain(512) },
     })
@@ -356,6 +357,7 @@ async fn build(
         devices: tree.clone(),
         space: (!options.read_only).then(|| space.clone()),
         cache: options.cache.clone(),
+        tunables: options.tunables.clone(),
         checksummer: Arc::new(Checksummer::unsalted()),
         rules: Rules { min_alloc: min_alloc(&tree), embed: false, hole_birth: false, worst: worst(&tree) },
     });

@@ -57,11 +57,6 @@ fn setting(line: &str) -> Result<Result<(Tunable, u64), String>> {
     let right = SPELLINGS.iter().find(|(other, _)| *other == name).map(|(_, right)| *right);
     match Tunable::find(right.unwrap_or(name)) {
         Ok(tunable) => Ok(Ok((tunable, tunable.definition().parse(value)?))),
-        Err(_) => Ok(Err(match right {
-            Some(right) => {
-                format!("'{name}' is skipped: its name is '{right}', and this version has no such tunable")
-            }
-            None => format!("'{name}' is skipped: there is no such tunable"),
-        })),
+        Err(_) => Ok(Err(format!("'{name}' is skipped: there is no such tunable"))),
     }
 }

@@ -185,6 +185,16 @@ table! {
         "A scrub verifies all checksums when a sequential rebuild is done.";
     ArcMax "zfs_arc_max" Bytes 0 in (0, 1 << 50),
         "The cache holds at most so much; 0: half of the memory beyond 192M. It is less while the machine has little left.";
+    PrefetchDisable "zfs_prefetch_disable" Switch 0 in SWITCH,
+        "Read nothing ahead: no blocks of readers in order, and no dnodes of names that are listed.";
+    FetchMaxStreams "zfetch_max_streams" Count 8 in (0, 64),
+        "So many readers of one file or volume are told apart; 0: none.";
+    FetchMinDistance "zfetch_min_distance" Bytes 4194304 in (0, 1 << 40),
+        "A reader is read ahead of up to this as fast as it reads on; further only while what it wants comes too late.";
+    FetchMaxDistance "zfetch_max_distance" Bytes 67108864 in (0, 1 << 40),
+        "A reader is read ahead of by at most this, and by at most an eighth of zfs_arc_max; 0: by nothing.";
+    FetchMaxIndirectDistance "zfetch_max_idistance" Bytes 67108864 in (0, 1 << 40),
+        "Of a reader's next bytes up to this, the indirect blocks are fetched.";
     L2WriteMax "l2arc_write_max" Bytes 33554432 in (1 << 16, 1 << 40),
         "So much is written to each cache device in one go, every l2arc_feed_secs.";
     L2WriteBoost "l2arc_write_boost" Bytes 33554432 in (0, 1 << 40),

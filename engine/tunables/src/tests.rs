@@ -81,14 +81,16 @@ fn what_a_system_file_names_that_is_not_here_is_named_and_passed_over() {
     let text = "set ip:ip_forwarding = 1\nset zfs:zfs_txg_timeout=30\nset zfs:zfs_arc_maximum = 1\n\
                 set zfs:zfs_prefetch_disabled = 1\n";
     let read = system::parse("system", text).unwrap();
-    assert_eq!(read.known, [(Tunable::TxgTimeout, 30)]);
+    assert_eq!(
+        read.known,
+        [(Tunable::TxgTimeout, 30), (Tunable::PrefetchDisable, 1)],
+        "the latter by its usual misspelling"
+    );
     assert_eq!(
         read.skipped,
         [
             "system:1: module 'ip' is skipped: only 'zfs' is set here",
             "system:3: 'zfs_arc_maximum' is skipped: there is no such tunable",
-            "system:4: 'zfs_prefetch_disabled' is skipped: its name is 'zfs_prefetch_disable', and this version has no \
-             such tunable",
         ]
     );
     assert!(system::parse("system", &format!("{text}set zfs_txg_timeout = 0\n")).is_err(), "a bad value");

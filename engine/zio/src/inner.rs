@@ -3,7 +3,7 @@
 //! Reads, writes and gangs are functions on this and know nothing of the pipeline above them.
 
 use crate::prepare::Rules;
-use crate::{Sick, Suspension, Young};
+use crate::{ReadAhead, Sick, Suspension, Young};
 use arc::{BlockId, Cache, Opening};
 use l2arc::L2arc;
 use metaslab::Space;
@@ -34,6 +34,7 @@ pub(crate) struct Inner {
     pub sick: Sick,
     pub young: Young,
     pub suspension: Arc<Suspension>,
+    pub ahead: Arc<ReadAhead>,
 }
 
 /// At most so many problems wait to be taken.

@@ -5,12 +5,13 @@ use crate::prepare::Rules;
 use crate::second::{self, Missed};
 use crate::store::{BlockStore, Bookmark, ReadClass, WriteSpec};
 use crate::suspend::is_steadfast;
-use crate::{Sick, Suspension, Young, ahead, read, write};
+use crate::{ReadAhead, Sick, Suspension, Young, ahead, read, write};
 use arc::{Access, Cache, Kind as CacheKind, PrimaryCache, Request};
 use l2arc::L2arc;
 use metaslab::Space;
 use ondisk::BlockPointer;
 use std::sync::{Arc, Mutex, PoisonError};
+use tunables::Tunables;
 use units::{Error, ObjsetId, Result, Txg};
 use vdev::{Care, Tree};
 use world::sync::Semaphore;
@@ -23,6 +24,7 @@ pub struct Options {
     /// `None` for a pool opened read-only.
     pub space: Option<Arc<Space>>,
     pub cache: Arc<Cache>,
+    pub tunables: Arc<Tunables>,
     pub checksummer: Arc<codec::checksum::Checksummer>,
     pub rules: Rules,
 }
@@ -37,7 +39,9 @@ const WRITE_UNITS: usize = 16 << 10;
 
 impl Pipeline {
     pub fn new(options: Options) -> Pipeline {
-        let Options { devices, space, cache, checksummer, rules } = options;
+        let Options { devices, space, cache, tunables, checksummer, rules } = options;
+        let suspension = Arc::<Suspension>::default();
+        let ahead = ReadAhead::new(tunables, cache.ahead().clone(), suspension.clone());
         let is_writable = space.is_some();
         let opening = cache.opening();
         let second = Arc::new(L2arc::new(devices.clone(), cache.clone(), opening));
@@ -55,7 +59,8 @@ impl Pipeline {
             problems: Mutex::default(),
             sick: Sick::new(is_writable),
             young: Young::default(),
-            suspension: Arc::default(),
+            suspension,
+            ahead: Arc::new(ahead),
         }))
     }
 
@@ -199,6 +204,10 @@ impl BlockStore for Pipeline {
 
     fn read_ahead(&self, blocks: Vec<(BlockPointer, Bookmark)>) {
         ahead::begin(&self.0, blocks);
+    }
+
+    fn ahead(&self) -> Arc<ReadAhead> {
+        self.0.ahead.clone()
     }
 
     fn write(&self, data: Buf, old: &BlockPointer, spec: WriteSpec) -> Pending<Result<BlockPointer>> {

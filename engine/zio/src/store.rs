@@ -3,9 +3,11 @@
 //! The DMU and everything above it see only [`BlockStore`]. [`crate::Pipeline`] implements it over a pool's devices;
 //! [`crate::MemStore`] keeps blocks in memory, so that the layers above are tested without a pool.
 
+use crate::read_ahead::ReadAhead;
 use arc::PrimaryCache;
 use ondisk::{BlockPointer, ObjectType};
 use std::fmt;
+use std::sync::Arc;
 use units::{Checksum, Compression, ObjectId, ObjsetId, Result, Txg};
 use vdev::Priority;
 use world::{Buf, Pending};
@@ -73,7 +75,7 @@ pub enum ReadClass {
     Demand,
     /// A request waits for it, and the cache may not keep it (the property `primarycache`).
     Passing,
-    /// It will probably be wanted soon.
+    /// It will probably be wanted soon: when it cannot be had at once and without fault, that leaves no trace.
     Prefetch,
     /// A walk over the whole pool: must not push anything out of the cache.
     Scan,
@@ -101,6 +103,11 @@ pub trait BlockStore: Send + Sync + 'static {
         for (bp, at) in blocks {
             drop(world::spawn(self.read(&bp, at, ReadClass::Prefetch)));
         }
+    }
+
+    /// Whether and how far is read ahead.
+    fn ahead(&self) -> Arc<ReadAhead> {
+        Arc::default()
     }
 
     /// Writes a block and returns the pointer to it: a hole for zeros that compress, an embedded one for very few bytes.

@@ -31,11 +31,10 @@ impl Node {
 
     async fn read_object(&self, offset: u64, len: usize) -> Result<Buf> {
         let object = self.object();
-        let size = object.block_size();
+        let shape = object.shape();
+        let size = shape.block_size;
         let blocks = offset / size..(offset + len as u64).div_ceil(size);
-        if blocks.end > blocks.start {
-            object.observe_read(self.prefetch_streams(), offset..offset + len as u64);
-        }
+        object.observe_read(self.prefetch_streams(), shape, offset..offset + len as u64);
         if blocks.end <= blocks.start + 1 {
             return object.read(offset, len).await;
         }

@@ -2,7 +2,7 @@
 
 use crate::range_lock::RangeLocks;
 use crate::{DATA, PROPERTIES, SIZE};
-use dmu::{ObjSet, Object, PieceToFree, PrefetchStreams, SyncMode, Tx};
+use dmu::{ObjSet, Object, PieceToFree, PrefetchStreams, Shape, SyncMode, Tx};
 use futures_util::future::FutureExt;
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use std::ops::Range;
@@ -157,11 +157,16 @@ impl Volume {
         offset / self.0.block_size..(offset + len).div_ceil(self.0.block_size)
     }
 
+    fn read_ahead(&self, range: Range<u64>) {
+        let shape = Shape { block_size: self.0.block_size, max_blkid: Shape::UNENDING };
+        self.0.data.observe_read(&self.0.prefetch_streams, shape, range);
+    }
+
     /// Reads a range as the pieces of the blocks it touches; nothing is copied, and a hole is one piece.
     pub async fn pieces(&self, offset: u64, len: u64) -> Result<Vec<Piece>> {
         self.check(offset, len, "read")?;
         let blocks = self.blocks(offset, len);
-        self.0.data.observe_read(&self.0.prefetch_streams, offset..offset + len);
+        self.read_ahead(offset..offset + len);
         let mut pieces = Vec::new();
         if blocks.end - blocks.start == 1 {
             // As most requests have it: what waits for several is dearer than a small block.
@@ -207,7 +212,7 @@ impl Volume {
             self.add(&mut pieces, block, blkid..next, offset, len);
             blkid = next;
         }
-        self.0.data.observe_read(&self.0.prefetch_streams, offset..offset + len);
+        self.read_ahead(offset..offset + len);
         Some(Ok(pieces))
     }
 

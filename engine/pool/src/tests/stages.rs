@@ -193,7 +193,9 @@ fn the_first_commit_waits_for_a_txg() {
 fn reads_that_the_device_may_not_have_yet_are_in_its_queue() {
     let few = |n| Setting {
         model: Some(Model { read: Duration::from_millis(2), ..Model::NVME }),
-        ..Setting::tuned(Tunable::VdevSyncReadMaxActive, n)
+        // They are as far from each other as a reader in steps reads.
+        tunables: vec![(Tunable::VdevSyncReadMaxActive, n), (Tunable::PrefetchDisable, 1)],
+        ..Setting::default()
     };
     found(Stage::Queue, [few(100), few(1)], |pool, took| async move {
         let volume = pool.open_volume(VOLUME).await.unwrap();
