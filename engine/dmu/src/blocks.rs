@@ -36,10 +36,11 @@ impl Blocks {
     fn follow(&self, policy: &Policy) {
         self.tell_second_level(policy);
         // What may not stay would only be read twice.
-        self.ahead_takes.store(policy.primary_cache as u8, Ordering::Relaxed);
+        let takes = policy.prefetch.min(policy.primary_cache);
+        self.ahead_takes.store(takes as u8, Ordering::Relaxed);
     }
 
-    /// What is read ahead (the property `primarycache`).
+    /// What is read ahead (the properties `prefetch` and `primarycache`).
     pub fn ahead_takes(&self) -> Caching {
         match self.ahead_takes.load(Ordering::Relaxed) {
             takes if takes == Caching::None as u8 => Caching::None,

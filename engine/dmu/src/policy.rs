@@ -25,8 +25,8 @@ pub enum SyncMode {
     Disabled,
 }
 
-/// What a cache may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a cache may take. The more, the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Caching {
     None,
     Metadata,
@@ -59,6 +59,8 @@ pub struct Policy {
     pub primary_cache: Caching,
     /// What of it may go to cache devices.
     pub secondary_cache: Caching,
+    /// What of it is read ahead.
+    pub prefetch: Caching,
     /// Clients may not change it (the property `readonly`).
     pub read_only: bool,
 }
@@ -78,6 +80,7 @@ impl Policy {
             logbias_throughput: false,
             primary_cache: Caching::All,
             secondary_cache: Caching::All,
+            prefetch: Caching::All,
             read_only: false,
         }
     }

@@ -9,8 +9,9 @@
 //! caller that knows which objects will be opened says so to [`ObjSet::prefetch_dnodes`]. Nothing waits for what is fetched
 //! in advance; [`aside`] makes a task only of what is not in the cache.
 //!
-//! What may be fetched: of a dataset, what its property `primarycache` lets be, since what may not stay would only be read
-//! twice; of a pool, nothing while it is suspended or `zfs_prefetch_disable` is set ([`zio::ReadAhead`]).
+//! What may be fetched: of a dataset, what its properties `prefetch` and `primarycache` let be, since what may not stay
+//! would only be read twice; of a pool, nothing while it is suspended or `zfs_prefetch_disable` is set
+//! ([`zio::ReadAhead`]).
 //!
 //! Invariant: only what the stable tree points to is fetched. What a txg that is not synced yet wrote or freed is not looked
 //! for: it is in memory, or its place is about to be another block's.

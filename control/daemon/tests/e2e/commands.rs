@@ -267,10 +267,15 @@ fn asked() {
     let said = String::from_utf8_lossy(&taken.stderr).into_owned();
     assert!(!taken.status.success() && said.contains("\"web\" exists already"), "{said}");
     // What is kept and does nothing is shown so; what would never act is refused.
+    home.run("zfs create tank/shared");
+    home.run("zfs set sharesmb=on tank/shared");
+    let shown = home.run("zfs get sharesmb,primarycache tank/shared");
+    assert!(shown.lines().any(|l| l.contains("sharesmb") && l.ends_with("local, no effect here")), "{shown}");
+    let source = home.run("zfs get -H -o source sharesmb tank/shared");
+    assert_eq!(source, "local\n", "scripts read what OpenZFS prints");
     home.run("zfs set prefetch=metadata tank");
-    let shown = home.run("zfs get prefetch,primarycache tank");
-    assert!(shown.lines().any(|l| l.contains("prefetch") && l.ends_with("local, no effect here")), "{shown}");
-    assert_eq!(home.run("zfs get -H -o source prefetch tank"), "local\n", "scripts read what OpenZFS prints");
+    let acts = home.run("zfs get prefetch tank");
+    assert!(acts.lines().any(|l| l.contains("prefetch") && l.ends_with("local")), "{acts}");
     assert!(home.fails("zpool set listsnapshots=on tank", 1).contains("has no effect here"));
     assert!(home.fails("zfs set longname=on tank", 1).contains("needs the feature longname"));
     home.run("zpool set autotrim=on tank");

@@ -200,6 +200,7 @@ impl Dsl {
             logbias_throughput: policy.logbias_throughput,
             primary_cache: policy.primary_cache,
             secondary_cache: policy.secondary_cache,
+            prefetch: policy.prefetch,
             read_only: policy.read_only,
         })
     }

@@ -26,8 +26,8 @@ impl Prop {
     pub fn effect(self) -> Effect {
         use Prop::*;
         match self {
-            // The prefetcher's limits; shares over NFS and SMB.
-            Prefetch | ShareNfs | ShareSmb => Effect::Later,
+            // Shares over NFS and SMB.
+            ShareNfs | ShareSmb => Effect::Later,
             // Zones, virus scanners, labels, device nodes of volumes, O_DIRECT: not here.
             Zoned | ZonedUid | Vscan | Nbmand | MlsLabel | Context | FsContext | DefContext | RootContext
             | IscsiOptions | StmfShareInfo | VolMode | VolThreading | SnapDev | Direct => Effect::Never,

@@ -34,6 +34,7 @@ const PLACES: &[(&str, &str, &str)] = &[
     ("refreservation", "engine/dsl/src/set.rs", "Prop::RefReservation"),
     ("primarycache", "engine/dmu/src/blocks.rs", "primary_cache.takes"),
     ("secondarycache", "engine/dmu/src/blocks.rs", "policy.secondary_cache"),
+    ("prefetch", "engine/dmu/src/blocks.rs", "policy.prefetch"),
     ("logbias", "engine/zil/src/log.rs", "logbias_throughput"),
     ("dedup", "engine/dsl/src/create.rs", "'dedup' cannot be switched on"),
     ("sync", "engine/dsl/src/dsl/dataset.rs", "policy.sync"),
@@ -121,9 +122,8 @@ fn what_would_never_act_is_refused_and_its_default_is_not() {
     assert!(
         set("volmode", "none", Types::VOLUME).is_err() && set("volmode", "default", Types::VOLUME).is_ok()
     );
-    for later in ["prefetch", "sharesmb"] {
-        let (name, _) =
-            set(later, if later == "prefetch" { "none" } else { "off" }, Types::FILESYSTEM).unwrap();
+    for later in ["sharenfs", "sharesmb"] {
+        let (name, _) = set(later, "off", Types::FILESYSTEM).unwrap();
         assert!(has_no_effect(name.as_str()), "{later} is kept, and shown so");
     }
     let of_pool = |name, text| pool_props::parse_setting(name, text, pool_props::When::Later);
@@ -132,6 +132,7 @@ fn what_would_never_act_is_refused_and_its_default_is_not() {
         assert!(error.contains("has no effect here"), "{error}");
         assert!(matches!(of_pool(name, default).unwrap(), PoolSetting::Native(..)));
     }
+    assert!(!has_no_effect("prefetch"));
     assert!(!has_no_effect("compression") && !has_no_effect("autotrim") && !has_no_effect("a:b"));
     assert_eq!(
         set("primarycache", "metadata", Types::VOLUME).unwrap().0,
