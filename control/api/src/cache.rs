@@ -43,8 +43,13 @@ pub struct CachedKind {
     /// What was to be read ahead: it was there, or it was read.
     pub ahead_hits: u64,
     pub ahead_misses: u64,
-    /// Blocks that were read ahead and asked for then.
+    /// Blocks that were read ahead, and there when they were asked for.
     pub ahead_used: u64,
+    /// Blocks that were asked for while they were read ahead, and blocks that were read ahead, never asked for, and left.
+    #[serde(default)]
+    pub ahead_late: u64,
+    #[serde(default)]
+    pub ahead_unused: u64,
     /// Misses of what had left not long before, from either list.
     pub recent_ghost_hits: u64,
     pub frequent_ghost_hits: u64,

@@ -128,12 +128,19 @@ fn requests(text: &mut String, state: &CacheState) {
         let _ = writeln!(text, "{}", line(&columns, &widths, row).trim_end());
     }
     let (ahead, used) = (sum(state, |k| k.ahead_misses), sum(state, |k| k.ahead_used));
+    let (late, unused) = (sum(state, |k| k.ahead_late), sum(state, |k| k.ahead_unused));
     text.push('\n');
     let count = |n| number::count(n, false);
     row(
         text,
         "read ahead",
-        &format!("{} blocks, {} of them were wanted then", count(ahead), percent(used, ahead)),
+        &format!(
+            "{} blocks: {} there in time, {} too late, {} fetched and never used",
+            count(ahead),
+            percent(used, ahead),
+            percent(late, ahead),
+            percent(unused, ahead)
+        ),
     );
     let (evicted, bytes) = (sum(state, |k| k.evicted), sum(state, |k| k.evicted_bytes));
     row(text, "left", &format!("{} blocks of {}", count(evicted), pretty_size(bytes)));
@@ -243,6 +250,7 @@ impl Since<'_> {
             percent(hits, hits + misses)
         };
         let ahead = self.more(|s| sum(s, |k| k.ahead_misses));
+        let in_vain = self.more(|s| sum(s, |k| k.ahead_unused));
         let second = |of: fn(&CacheDevices) -> u64| self.more(|s| s.devices.iter().map(of).sum());
         let (l2_hits, l2_asked) = (second(|d| d.hits), second(|d| d.hits + d.misses + d.passed_by));
         let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -254,6 +262,7 @@ impl Since<'_> {
             ratio(|s| &s.metadata),
             self.rate(misses),
             self.rate(ahead),
+            percent(in_vain, ahead),
             percent(l2_hits, l2_asked),
             pretty_size(self.now.size),
             pretty_size(self.now.limit),
@@ -262,8 +271,10 @@ impl Since<'_> {
 }
 
 fn laid_out(cells: &[String], with_heading: bool) -> String {
-    let names =
-        ["TIME", "READS/S", "HIT", "DATA", "METADATA", "MISS/S", "AHEAD/S", "DEVICES", "SIZE", "LIMIT"];
+    let names = [
+        "TIME", "READS/S", "HIT", "DATA", "METADATA", "MISS/S", "AHEAD/S", "IN VAIN", "DEVICES", "SIZE",
+        "LIMIT",
+    ];
     let columns = names.map(|name| Column { heading: name.into(), right: true, min: 8 });
     let widths: Vec<usize> = columns.iter().map(|column| column.heading.len().max(column.min)).collect();
     let above = if with_heading { heading(&columns, &widths) } else { String::new() };
@@ -285,6 +296,8 @@ mod tests {
             ahead_hits: 10,
             ahead_misses: 400,
             ahead_used: 300,
+            ahead_late: 40,
+            ahead_unused: 20,
             recent_ghost_hits: 40,
             frequent_ghost_hits: 10,
             evicted: 700,
@@ -321,7 +334,7 @@ mod tests {
             "    data            400M in 2.93K blocks: 100M used once, 300M used again\n",
             "  data                  9.77K      8.79K      90.0%         12\n",
             "  data ahead              410         10       2.4%\n",
-            "  read ahead        400 blocks, 75.0% of them were wanted then\n",
+            "  read ahead        400 blocks: 75.0% there in time, 10.0% too late, 5.0% fetched and never used\n",
             "  left and wanted   50 blocks, 5.0% of what was not there: a larger cache would have had them\n",
             "Cache devices of tank, since it was opened\n",
             "  reads             30 of 100, 30.0% of what was not in memory\n",
@@ -378,10 +391,11 @@ mod tests {
         now.data.hits += 300;
         now.data.misses += 100;
         now.data.ahead_misses += 20;
+        now.data.ahead_unused += 5;
         now.devices[0].hits += 50;
         now.devices[0].misses += 50;
         let line = Since { now: &now, before: &before, seconds: 2.0 }.line();
-        assert_eq!(line[1..], ["200", "75.0%", "75.0%", "-", "50", "10", "50.0%", "401M", "512M"]);
+        assert_eq!(line[1..], ["200", "75.0%", "75.0%", "-", "50", "10", "25.0%", "50.0%", "401M", "512M"]);
         let text = laid_out(&line, true);
         let [heading, line] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
         assert_eq!(heading.len(), line.len(), "{text}");

@@ -47,6 +47,8 @@ fn kind(counts: &Counts) -> CachedKind {
         ahead_hits: counts.prefetch_hits,
         ahead_misses: counts.prefetch_misses,
         ahead_used: counts.prefetched_used,
+        ahead_late: counts.prefetched_late,
+        ahead_unused: counts.prefetched_unused,
         recent_ghost_hits: counts.recent_ghost_hits,
         frequent_ghost_hits: counts.frequent_ghost_hits,
         evicted: counts.evicted,
