@@ -306,8 +306,9 @@ impl<C: Deref<Target = Cache>> Lead<C> {
         });
         let was_a_guess = self.request.access == Access::Prefetch;
         self.flight.end(match &result {
+            Ok(buf) => Outcome::Landed(Ok(buf.clone())),
             Err(_) if was_a_guess => Outcome::Abandoned,
-            done => Outcome::Landed(done.as_ref().map(Buf::clone).map_err(Failure::of)),
+            Err(e) => Outcome::Landed(Err(Failure::of(e))),
         });
         result
     }

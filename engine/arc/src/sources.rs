@@ -30,8 +30,8 @@ const ASKED: [(&str, Parts); 5] = [
     ("arc.ahead", |stats| {
         let of = |of: fn(&Counts) -> u64| of(&stats.data) + of(&stats.metadata);
         vec![
-            ("used in time", of(|counts| counts.prefetched_used)),
-            ("asked for too early", of(|counts| counts.prefetched_late)),
+            ("in time", of(|counts| counts.prefetched_used)),
+            ("too late", of(|counts| counts.prefetched_late)),
             ("never used", of(|counts| counts.prefetched_unused)),
         ]
     }),

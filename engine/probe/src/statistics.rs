@@ -335,7 +335,7 @@ static STATISTICS: &[Statistic] = &[
         Taken::Counter,
         StatUnit::OperationsPerSecond,
         &[Component],
-        "Blocks that were read ahead, by what became of them: there in time, asked for while they came, or never used.",
+        "Blocks that were read ahead, by what became of them: there in time, wanted before they were there, or never used.",
     ),
     asked(
         ("arc.l2_accesses", "Cache", "L2ARC accesses"),

@@ -182,7 +182,7 @@ fn of_more_readers_than_streams_some_are_read_ahead_of_rather_than_none() {
     let mut fetched = [0; 12];
     for turn in 0..400 {
         for (i, fetched) in fetched.iter_mut().enumerate() {
-            let at = (i as u64 + 1 << 40) + turn * 16 * K;
+            let at = ((i as u64 + 1) << 40) + turn * 16 * K;
             *fetched += object.read(at..at + 16 * K).len();
         }
     }
@@ -280,7 +280,7 @@ fn nothing_is_fetched_beyond_either_end() {
         }
     }
     let fetch = Fetch::Run { blocks: 5..90, pointers: 90..200, from_end: false };
-    assert_eq!((fetch.blocks(K, 50), fetch.pointers(50).is_empty()), (vec![5..51], true));
+    assert!(fetch.blocks(K, 50).into_iter().flatten().eq(5..51) && fetch.pointers(50).is_empty());
     let fetch = Fetch::Steps { first: 10 * K, len: K, step: 20 * K as i64, times: 9 };
     assert_eq!(fetch.blocks(K, 50), [10..11, 30..31, 50..51]);
 }
