@@ -114,6 +114,16 @@ impl Visitor {
         self.0.spawn_on(core, work);
     }
 
+    /// Does `f` in that world, here and now: what it asks the time has an answer.
+    pub fn visit<T>(&self, f: impl FnOnce() -> T) -> T {
+        let _world = enter(self.0.clone());
+        f()
+    }
+
+    pub fn now(&self) -> Instant {
+        self.0.now()
+    }
+
     pub fn cores(&self) -> usize {
         self.0.cores()
     }

@@ -33,6 +33,7 @@ mod nodes;
 mod place;
 mod served;
 mod session;
+mod timing;
 
 pub use mount::{Mount, Options, mount};
 pub use place::{Unusable, can_mount, detach_all_dead};

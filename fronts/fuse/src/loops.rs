@@ -9,6 +9,9 @@
 //! Most requests find what they need in memory and have replied when they were tried. To hand such a one to another thread
 //! would cost more than the request: a thread that must be woken on another core, twice.
 //!
+//! A request that is timed is told of both waits as the stage `front`: for a permit, and from the end of the try until the
+//! loop takes the task up, unless what it waits for takes as long.
+//!
 //! Those that wait go to the loops in turn, whatever file they are about: a file that many use keeps all cores busy. The end
 //! comes when no sender is left and all permits are back.
 
@@ -18,11 +21,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
+use world::stages::{Course, Stage};
 use world::sync::Semaphore;
-use world::{Domain, Pending, Visitor};
+use world::{Domain, Instant, Pending, Visitor};
 
 /// Requests of one mount that are under way, each with a mebibyte at most.
-const AT_ONCE: usize = 256;
+pub(crate) const AT_ONCE: usize = 256;
 
 /// Where requests are sent to.
 pub(crate) struct Loops {
@@ -47,12 +51,20 @@ pub(crate) fn start(domain: Option<Arc<dyn Domain>>) -> (Loops, Serving) {
 }
 
 impl Loops {
-    /// From any thread that is no loop: waits while too much is under way.
-    pub fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
+    /// The time of the loops, on any thread.
+    pub fn now(&self) -> Instant {
+        self.visitor.now()
+    }
+
+    /// From any thread that is no loop: waits while too much is under way. What waits here is told to `course`.
+    pub fn run(&self, course: Option<&Course>, work: impl Future<Output = ()> + Send + 'static) {
         // First: what was tried may hold a lock that all those wait for which could give a permit back.
         let permit = match self.under_way.try_acquire_owned(1) {
             Some(permit) => Ok(permit),
-            None => wait_for(self.under_way.acquire_owned(1)),
+            None => self.visitor.visit(|| {
+                let _front = course.map(|course| course.open(Stage::Front));
+                wait_for(self.under_way.acquire_owned(1))
+            }),
         };
         // At the end the permits are closed; the work is dropped, and its reply says that it was not done.
         let Ok(permit) = permit else { return };
@@ -64,9 +76,11 @@ impl Loops {
         };
         let Some(waiting) = self.visitor.attempt(core, work) else { return };
         self.next.fetch_add(1, Ordering::Relaxed);
+        let front = course.map(|course| self.visitor.visit(|| course.open(Stage::Front)));
         self.visitor.spawn_on(
             core,
             Box::pin(async move {
+                drop(front);
                 waiting.await;
                 drop(permit);
             }),
@@ -135,7 +149,7 @@ mod tests {
             let sender = aside(move || {
                 for i in 0..300 {
                     let (sum, gate) = (sum.clone(), gate.clone());
-                    loops.run(async move {
+                    loops.run(None, async move {
                         match i {
                             150 => panic!("one request of many"),
                             299 => gate.set(),
@@ -166,7 +180,7 @@ mod tests {
             let sender = aside(move || {
                 for i in 0..=AT_ONCE {
                     let (go, held) = (go.clone(), held.clone());
-                    loops.run(async move {
+                    loops.run(None, async move {
                         if i < AT_ONCE {
                             go.wait().await;
                         }
@@ -192,7 +206,10 @@ mod tests {
             let (loops, serving) = start(None);
             let (here, there) = aside(move || {
                 let (tell, told) = std::sync::mpsc::channel();
-                loops.run(async move { tell.send(std::thread::current().id()).expect("somebody listens") });
+                loops.run(
+                    None,
+                    async move { tell.send(std::thread::current().id()).expect("somebody listens") },
+                );
                 (std::thread::current().id(), told.try_recv())
             })
             .await;
@@ -211,7 +228,7 @@ mod tests {
             let sender = aside(move || {
                 for i in 0..5000 {
                     let sum = sum.clone();
-                    loops.run(async move {
+                    loops.run(None, async move {
                         if i % 100 == 0 {
                             world::sleep(Duration::from_millis(2)).await;
                         }

@@ -14,13 +14,14 @@ use crate::attr::time_of;
 use crate::errno::Result;
 use crate::loops::Loops;
 use crate::served::{Asker, IO_MAX, New, Reading, Served, Setting, Writing};
+use crate::timing::{Moved, Timing};
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation,
     INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
     ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use probe::{Op, Timed};
+use probe::Op;
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::future::Future;
@@ -29,7 +30,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use world::stages::run_if;
 use world::sync::Event;
 use zpl::{FileKind, Time};
 
@@ -85,42 +85,17 @@ impl Session {
     where
         F: Future<Output: Moved> + Send + 'static,
     {
-        let (served, work) = (self.served.clone(), work(self.served.clone()));
-        self.loops.run(async move {
-            if !served.probe.is_open() && !served.stages.is_open() {
-                work.await;
-                return;
-            }
+        let served = self.served.clone();
+        let Some(timing) = Timing::begin((&served.probe, &served.stages), &self.loops) else {
+            let work = work(served);
+            return self.loops.run(None, async move { drop(work.await) });
+        };
+        let (course, work) = (timing.course(), work(served.clone()));
+        self.loops.run(course.as_ref(), async move {
             let file = served.called(event.object);
-            let began = world::now();
-            let timed = Timed::begin(&served.stages, began);
-            let bytes = run_if(timed.as_ref().map(|timed| timed.course().clone()), work).await.bytes();
-            let ended = world::now();
-            let latency = ended.since(began);
-            let file = file.as_ref();
-            let event = probe::Event { bytes, latency, file, ..event };
-            served.probe.tell(|| event);
-            if let Some(timed) = timed {
-                timed.tell(&served.stages, event, ended);
-            }
+            let event = probe::Event { file: file.as_ref(), ..event };
+            timing.tell((&served.probe, &served.stages), event, work).await;
         });
-    }
-}
-
-/// What a request was about, in bytes.
-trait Moved {
-    fn bytes(self) -> u64;
-}
-
-impl Moved for () {
-    fn bytes(self) -> u64 {
-        0
-    }
-}
-
-impl Moved for u64 {
-    fn bytes(self) -> u64 {
-        self
     }
 }
 
@@ -411,7 +386,7 @@ impl Filesystem for Session {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let (parts, len) = (self.served.parts(offset, data), data.len() as u32);
+        let len = data.len() as u32;
         let how = Writing {
             sync: flags.0 & OFlags::DSYNC.bits() as i32 != 0,
             asker: asker(request),
@@ -419,15 +394,18 @@ impl Filesystem for Session {
         };
         let (object, durable) = (number.0, how.sync);
         let event = probe::Event { op: Op::Write, offset, object, durable, ..Default::default() };
-        self.tell(event, |fs| async move {
-            match fs.write(number.0, offset, parts, how).await {
-                Ok(()) => {
-                    reply.written(len);
-                    u64::from(len)
-                }
-                Err(e) => {
-                    reply.error(e);
-                    0
+        self.tell(event, |fs| {
+            let parts = fs.parts(offset, data);
+            async move {
+                match fs.write(number.0, offset, parts, how).await {
+                    Ok(()) => {
+                        reply.written(len);
+                        u64::from(len)
+                    }
+                    Err(e) => {
+                        reply.error(e);
+                        0
+                    }
                 }
             }
         });
