@@ -189,7 +189,7 @@ impl Appliance {
         for address in door {
             match tried(tries(gate, address), || self.listen(front, address)).await {
                 Ok(local) => return Ok(local),
-                Err(e) => failed = failed.and(Err(e)),
+                Err(e) => failed = failed.and_then(|_| Err(front.cannot_listen(address, gate.doors.said, e))),
             }
         }
         failed

@@ -3,7 +3,7 @@
 use crate::serve::nbd_doors;
 use crate::{nbd_tls, report};
 use api::{Call, Caller, Nbd, Reply, Request};
-use appliance::{Appliance, Config, Doors, Exported, Home};
+use appliance::{Appliance, Config, Doors, Exported, Front, Home};
 use cli::Failure;
 use cli::args::{self, Listen};
 use std::sync::Arc;
@@ -104,16 +104,18 @@ async fn serve_with(
 
 /// Opens all doors, whether the service is on or not: this is not the service.
 fn open(server: &nbd::Server, doors: &Doors) -> units::Result<Vec<String>> {
+    let listen =
+        |address: &Address| server.listen(address).map_err(|e| Front::Nbd.cannot_listen(address, true, e));
     let mut addresses = Vec::new();
     for door in &doors.tcp {
         let mut opened = Err(units::Error::invalid("there is no address"));
         for address in door {
-            opened = opened.or_else(|_| server.listen(&Address::Tcp(*address)));
+            opened = opened.or_else(|_| listen(&Address::Tcp(*address)));
         }
         addresses.push(opened?.to_string());
     }
     if let Some(path) = &doors.unix {
-        server.listen(&Address::Unix(path.clone()))?;
+        listen(&Address::Unix(path.clone()))?;
         addresses.push(format!("unix:{}", path.display()));
     }
     Ok(addresses)

@@ -3,7 +3,7 @@
 use api::{ApiError, Call, ErrorKind, Service};
 use appliance::Appliance;
 use std::path::Path;
-use units::{Error, Kind, Result};
+use units::{Error, Result};
 use world::{Address, Buf, IoBuf, Listener, Stream};
 
 /// A longer request is nothing that a command would send.
@@ -14,7 +14,7 @@ const CHUNK: usize = 16 << 10;
 pub fn listen(appliance: &Appliance, path: &Path) -> Result<()> {
     let address = Address::Unix(path.into());
     let listener = world::listen(&address)
-        .map_err(|e| Error::new(Kind::Io, "listen for commands").at(path.display()).because(e))?;
+        .map_err(|e| Error::invalid(world::cannot_listen("commands", &address, &e, "--home")))?;
     world::spawn(accept(appliance.clone(), listener));
     Ok(())
 }

@@ -22,6 +22,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
+use world::Address;
 use world::sync::{Receiver, Sender, TrySendError, channel, oneshot};
 
 /// The appliance's port, and one for who may not have that.
@@ -184,8 +185,7 @@ fn plain_listener(web: &Web, unasked: bool) -> Result<Option<TcpListener>, Strin
                 "cannot serve the web page on {address} without TLS: that is for 127.0.0.1 alone; use --https"
             ));
         }
-        let bound = bind(address, PATIENCE);
-        return bound.map(Some).map_err(|e| format!("cannot listen for the web page on {address}: {e}"));
+        return bind(address, PATIENCE).map(Some).map_err(|e| refused("the web page", address, &e, "--http"));
     }
     if !unasked || web.no_https || !web.https.is_empty() {
         return Ok(None);
@@ -201,19 +201,19 @@ fn owners_door(socket: &Path) -> Result<UnixListener, String> {
         std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600))?;
         Ok(listener)
     });
-    bound.map_err(|e| format!("cannot listen on {}: {e}", socket.display()))
+    bound.map_err(|e| world::cannot_listen("the API", &Address::Unix(socket.into()), &e, "--home"))
 }
 
 /// By the command line; else what the service manager hands over; else what an administrator has set; else this machine.
 fn listeners(web: &Web, kept: &str) -> Result<Vec<TcpListener>, String> {
-    let bind = |address: &SocketAddr| {
-        bind(*address, PATIENCE).map_err(|e| format!("cannot listen for the API on {address}: {e}"))
+    let bind = |address: &SocketAddr, option: &str| {
+        bind(*address, PATIENCE).map_err(|e| refused("the API", *address, &e, option))
     };
     if web.no_https {
         return Ok(Vec::new());
     }
     if !web.https.is_empty() {
-        return web.https.iter().map(bind).collect();
+        return web.https.iter().map(|address| bind(address, "--https")).collect();
     }
     let mut handed = listenfd::ListenFd::from_env();
     let handed: Vec<TcpListener> =
@@ -222,7 +222,8 @@ fn listeners(web: &Web, kept: &str) -> Result<Vec<TcpListener>, String> {
         return Ok(handed);
     }
     let kept: Vec<SocketAddr> = kept.split(',').filter_map(|a| a.parse().ok()).collect();
-    let set: Result<Vec<TcpListener>, String> = kept.iter().map(bind).collect();
+    let bound = kept.iter().map(|address| bind(address, "the property listen of the service rest"));
+    let set: Result<Vec<TcpListener>, String> = bound.collect();
     match set {
         Ok(listeners) if !listeners.is_empty() => return Ok(listeners),
         // It was set over the API: without one it could not be set right.
@@ -232,6 +233,10 @@ fn listeners(web: &Web, kept: &str) -> Result<Vec<TcpListener>, String> {
     let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let found = PORTS.iter().find_map(|port| TcpListener::bind(local(*port)).ok());
     found.map(|listener| vec![listener]).ok_or_else(|| "cannot listen for the API on this machine".into())
+}
+
+fn refused(clients: &str, address: SocketAddr, why: &std::io::Error, option: &str) -> String {
+    world::cannot_listen(clients, &Address::Tcp(address), why, option)
 }
 
 /// A daemon that was just killed may have its socket a moment longer: its memory is given back first.

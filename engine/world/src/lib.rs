@@ -28,6 +28,7 @@ mod disk;
 mod domain;
 mod net;
 mod pending;
+mod refused;
 pub mod stages;
 pub mod sync;
 mod task;
@@ -38,6 +39,7 @@ pub use disk::{Disk, DiskKind, Geometry, OpenMode};
 pub use domain::{Domain, Panic, within, within_now};
 pub use net::{Address, Listener, Stream, place_in};
 pub use pending::{Boxed, Pending};
+pub use refused::cannot_listen;
 pub use task::{
     Heap, Task, Visitor, World, breathe, compute, cores, enter, heap, list_dir, listen, open, random_u64,
     spawn, spawn_on, this_core, turn_begins, visited_core, yield_now,

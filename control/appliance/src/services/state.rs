@@ -37,6 +37,34 @@ impl Front {
         }
     }
 
+    /// What says at which address it is, if the command line does.
+    fn option(self, address: &Address) -> &'static str {
+        match (self, address) {
+            (Front::Iscsi, _) => "--iscsi",
+            (Front::Nbd, Address::Tcp(_)) => "--listen",
+            (Front::Nbd, Address::Unix(_)) => "--socket",
+        }
+    }
+
+    /// One line for an error of its server's listening at `address`: what helps, too. `said`: the command line says where.
+    pub fn cannot_listen(self, address: &Address, said: bool, error: units::Error) -> units::Error {
+        let Some(why) = error.cause().and_then(|cause| cause.downcast_ref::<std::io::Error>()) else {
+            return error;
+        };
+        let clients = match self {
+            Front::Iscsi => "iSCSI clients",
+            Front::Nbd => "NBD clients",
+        };
+        let line = match (said, address) {
+            (false, Address::Tcp(_)) => {
+                let property = format!("the property listen of the service {}", self.name());
+                world::cannot_listen(clients, address, why, &property)
+            }
+            _ => world::cannot_listen(clients, address, why, self.option(address)),
+        };
+        units::Error::invalid(line)
+    }
+
     pub(super) fn find(name: &str) -> Option<Front> {
         Front::ALL.into_iter().find(|front| front.name() == name)
     }

@@ -604,7 +604,8 @@ fn services() {
         api.want(status, "PUT", &path(name), Some(json!({ "listen": all })))
     };
     let before = of(&api, "iscsi");
-    listen(&api, 500, "iscsi", &[&taken.local_addr().unwrap().to_string()]);
+    let told = listen(&api, 400, "iscsi", &[&taken.local_addr().unwrap().to_string()]).to_string();
+    assert!(told.contains("choose another with the property listen of the service iscsi"), "{told}");
     assert_eq!(of(&api, "iscsi"), before, "what cannot be is taken back");
     TcpStream::connect(before.1.unwrap()).unwrap();
     for bad in ["localhost:3260", "127.0.0.1:0", "127.0.0.1"] {

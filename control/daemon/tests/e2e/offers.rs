@@ -15,6 +15,7 @@ pub fn trials() -> Vec<Trial> {
             misnamed,
         ),
         trial("status_shows_every_address_and_luns_by_target_and_number", &[], shown),
+        trial("an_address_that_cannot_be_had_is_told_in_one_line_with_what_helps", &[], refused),
         trial("an_address_that_is_taken_is_told_at_the_start_and_by_status", &[], taken),
     ]
 }
@@ -135,6 +136,49 @@ fn taken() {
         "{status}"
     );
     daemon.end();
+}
+
+/// Each option that says an address: another program has it, or the machine does not.
+fn refused() {
+    let home = Home::with_pool();
+    home.run("zfs create -s -V 32M tank/vol");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap();
+    let (foreign, socket) = ("192.0.2.1:8000", home.scratch.join("taken.sock"));
+    let _held = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let serve = "serve --https 127.0.0.1:0 --arc-max 64M";
+    for (line, option, clients) in [
+        (serve, "--http", "the web page"),
+        ("serve --arc-max 64M", "--https", "the API"),
+        (serve, "--iscsi", "iSCSI clients"),
+        (serve, "--listen", "NBD clients"),
+        ("nbd tank/vol --arc-max 64M", "--listen", "NBD clients"),
+    ] {
+        let said = home.fails(&format!("{line} {option} {port}"), 1);
+        let reason = "the port is taken ('ss -ltnp' shows by what)";
+        assert_eq!(
+            said,
+            format!("cannot listen for {clients} on {port}: {reason}; choose another with {option}")
+        );
+        // Plain HTTP is for this machine alone, whatever addresses it has.
+        if option != "--http" {
+            let said = home.fails(&format!("{line} {option} {foreign}"), 1);
+            let reason = "this machine has no such address ('ip address' shows those it has)";
+            assert_eq!(
+                said,
+                format!("cannot listen for {clients} on {foreign}: {reason}; choose another with {option}")
+            );
+        }
+    }
+    for line in [serve, "nbd tank/vol --arc-max 64M"] {
+        let at = socket.display();
+        let said = home.fails(&format!("{line} --socket {at}"), 1);
+        let reason = "another program listens there";
+        assert_eq!(
+            said,
+            format!("cannot listen for NBD clients on {at}: {reason}; choose another with --socket")
+        );
+    }
 }
 
 fn shown() {
