@@ -96,6 +96,7 @@ export function between(grid, low, high) {
  * @returns {number[]} indices
  */
 export function labelled(grid, rows, height) {
+  if (rows.length === 0) return [];
   const each = height / rows.length;
   for (let n = 1; n <= 1024; n *= 2) {
     const all = rows.flatMap((row, i) => (grid.isRound(row, n) ? [i] : []));
