@@ -17,6 +17,7 @@
 //!   shell       the contexts of an appliance, and the tree of datasets that they leave
 //!   api         HTTPS: what drivers ask, users, and what strangers try
 //!   browser     the web page: used, photographed, and told of
+//!   frames      how smooth it is: sixteen graphs, a day, a week
 //!   errlog      a scrub of the error log alone: what is said of it, and what leaves the list
 //!   sentences   what status says of devices, with the state that makes it true and the advice that ends it
 //!   shapes      pools that grow, are split, are called otherwise, and are read as they were
@@ -54,6 +55,7 @@ mod errlog;
 mod exchange;
 mod export;
 mod files;
+mod frames;
 mod golden;
 mod group;
 mod home;
@@ -100,6 +102,7 @@ fn main() -> ExitCode {
         snapshots::trials(),
         api::trials(),
         browser::trials(),
+        frames::trials(),
         sums::trials(),
         trace::trials(),
         second::trials(),
