@@ -3,6 +3,7 @@
 use crate::args::Status;
 use crate::session::{Outcome, Session};
 use crate::text::{json, number};
+use api::analytics::{Analytics, Told};
 use api::san::{DEFAULT_GROUP, San, SanState};
 use api::shares::{Item, Shares};
 use api::{Daemon, Memory, Nbd, Pool, Reply, Request, ServiceState, Services, Value};
@@ -20,6 +21,8 @@ pub struct Things {
     /// All shares; those that are no LUNs are passed over.
     pub shares: Vec<Item>,
     pub san: SanState,
+    /// Why samples of statistics are not kept on disk, if they are not.
+    pub unkept: Option<String>,
 }
 
 impl Things {
@@ -32,6 +35,7 @@ impl Things {
             Reply::Services(services) => self.services = services,
             Reply::Items(items) => self.shares = items,
             Reply::San(san) => self.san = *san,
+            Reply::Analytics(Told::Settings(settings)) => self.unkept = settings.problem,
             _ => {}
         }
     }
@@ -59,6 +63,10 @@ pub(crate) fn run(session: &mut Session<'_>, args: &Status) -> Outcome {
         }
         things.take(reply);
     }
+    // Where nothing is kept there are no such settings.
+    if let Ok(reply) = session.ask(Request::Analytics(Analytics::Settings)) {
+        things.take(reply);
+    }
     session.print(&if args.json { document(&daemon, &things) } else { render(&daemon, &things) })
 }
 
@@ -73,7 +81,8 @@ fn render(daemon: &Daemon, all: &Things) -> String {
         pretty_size(daemon.arc_max),
         short_of_memory(daemon),
         memory(&daemon.memory)
-    ) + &things(all)
+    ) + &unkept(all.unkept.as_deref())
+        + &things(all)
         + &clients(&all.nbd)
 }
 
@@ -96,6 +105,10 @@ fn memory(memory: &Memory) -> String {
     ];
     let parts = parts.map(|(bytes, what)| format!("{} {what}", whole(bytes))).join(", ");
     format!("          {} resident: the cache, {parts}\n", whole(memory.resident))
+}
+
+fn unkept(why: Option<&str>) -> String {
+    why.map_or_else(String::new, |why| format!("  samples  are in memory alone: {why}\n"))
 }
 
 /// Where clients come in, the pools and the volumes, as `up` greets with them too.
@@ -239,6 +252,7 @@ fn document(daemon: &Daemon, all: &Things) -> String {
         "luns": luns.map(lun).collect::<Vec<_>>(),
         "missing_exports": all.nbd.missing,
         "clients": all.nbd.clients,
+        "samples_problem": all.unkept,
     }))
 }
 
@@ -333,6 +347,7 @@ mod tests {
             api: daemon.api.clone(),
             shares: vec![lun],
             san: SanState { target_groups: vec![group], ..SanState::default() },
+            unkept: Some("keep samples: /h has 2M left: out of space".into()),
         };
         (daemon, things)
     }
@@ -345,6 +360,7 @@ cenote 0.1.0 is up for 01:02:03, process 77, with its home in /h
 
   memory  3M in the cache, of at most 2G (zfs_arc_max)
           70M resident: the cache, 1M dirty, 5M of requests, 20M kept for buffers, 32M heap, 9M program
+  samples  are in memory alone: keep samples: /h has 2M left: out of space
   iscsi   127.0.0.1:3261
   nbd     disabled
   api     https://127.0.0.1:8215
@@ -387,5 +403,6 @@ cenote 0.1.0 is up for 01:02:03, process 77, with its home in /h
         assert_eq!(value["pools"][0]["free"], 9u64 << 30);
         assert_eq!(value["volumes"][0]["uris"][0], "nbd://127.0.0.1/tank/v");
         assert_eq!(value["clients"][0]["requests"], 12);
+        assert_eq!(value["samples_problem"], "keep samples: /h has 2M left: out of space");
     }
 }

@@ -26,6 +26,7 @@
 //!   top         `cenote top` in a terminal, by its keys
 //!   second      one second, as all tell it
 //!   alerts      what a webhook and syslog are told
+//!   full        a home without room: what is not kept, and that it is all
 //!   sums        statistics of a workload that is known
 //!   drivers     unmodified drivers of orchestrators, through the life of volumes and shares
 //!   trace       what clients ask, recorded, predicted, rehearsed and measured after the change
@@ -56,6 +57,7 @@ mod exchange;
 mod export;
 mod files;
 mod frames;
+mod full;
 mod golden;
 mod group;
 mod home;
@@ -103,6 +105,7 @@ fn main() -> ExitCode {
         api::trials(),
         browser::trials(),
         frames::trials(),
+        full::trials(),
         sums::trials(),
         trace::trials(),
         second::trials(),
