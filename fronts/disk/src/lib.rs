@@ -16,11 +16,13 @@
 //!
 //! Not here: which client is given which volume, and why a volume would be exchanged (`appliance`).
 
+mod counted;
 mod lun;
 mod nbd_volume;
 mod shared;
 mod volumes;
 
+pub use counted::Counted;
 pub use lun::Lun;
 pub use nbd_volume::NbdVolume;
 pub use shared::{Closed, InService, Mirror, SharedVolume};

@@ -21,6 +21,7 @@ mod mirror;
 
 pub use mirror::Mirror;
 
+use crate::counted::Counts;
 use flow::{Extent, Piece};
 use std::fmt;
 use std::future::Future;
@@ -40,6 +41,8 @@ struct Inner {
     read_only: bool,
     state: Mutex<State>,
     opened: Notify,
+    /// What clients ask of it.
+    counts: Arc<Counts>,
 }
 
 enum State {
@@ -77,11 +80,16 @@ impl InService {
 impl SharedVolume {
     /// `name` is that of the dataset.
     pub fn new(name: &str, volume: Volume) -> SharedVolume {
+        SharedVolume::counted_by(name, volume, Arc::default())
+    }
+
+    fn counted_by(name: &str, volume: Volume, counts: Arc<Counts>) -> SharedVolume {
         SharedVolume(Arc::new(Inner {
             name: name.into(),
             read_only: volume.is_read_only(),
             state: Mutex::new(State::Open(InService::new(volume, None))),
             opened: Notify::new(),
+            counts,
         }))
     }
 
@@ -92,6 +100,16 @@ impl SharedVolume {
 
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// The same, whose requests are counted with those of former clients.
+    pub(crate) fn counting_on(self, counts: &Arc<Counts>) -> SharedVolume {
+        let now = self.of_volume(Volume::clone);
+        SharedVolume::counted_by(self.name(), now, counts.clone())
+    }
+
+    pub(crate) fn counts(&self) -> &Arc<Counts> {
+        &self.0.counts
     }
 
     /// Bytes.
@@ -141,20 +159,38 @@ impl SharedVolume {
 
     /// Appends to `into`; see [`Volume::try_pieces`].
     pub fn try_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Option<Result<()>> {
-        let now = self.try_now()?;
+        let (now, began) = (self.try_now()?, world::now());
         let read = now.volume.guard_now(|| now.volume.try_pieces(offset, len.into()))?;
+        if read.is_ok() {
+            self.0.counts.read(len.into(), true, world::now().since(began));
+        }
         Some(read.map(|read| into.extend(pieces(read))))
     }
 
     /// As [`Volume::pieces`].
     pub async fn read(&self, offset: u64, len: u32) -> Result<Vec<Piece>> {
+        let began = world::now();
         let now = self.now().await;
-        Ok(pieces(now.volume.guard(now.volume.pieces(offset, len.into())).await?).collect())
+        let read = now.volume.guard(now.volume.pieces(offset, len.into())).await?;
+        self.0.counts.read(len.into(), false, world::now().since(began));
+        Ok(pieces(read).collect())
     }
 
     /// As [`Volume::write_parts`].
     pub async fn write_parts(&self, offset: u64, parts: Vec<Buf>, durably: bool) -> Result<()> {
+        let (began, len) = (world::now(), parts.iter().map(|part| part.len() as u64).sum());
         let now = self.now().await;
+        let block = now.volume.block_size();
+        self.write_to(now, offset, parts, durably).await?;
+        let ended = world::now();
+        self.0.counts.wrote(block, offset, len, ended.since(began));
+        if durably {
+            self.0.counts.synced(ended);
+        }
+        Ok(())
+    }
+
+    async fn write_to(&self, now: Arc<InService>, offset: u64, parts: Vec<Buf>, durably: bool) -> Result<()> {
         let Some(mirror) = &now.mirror else {
             return now.volume.guard(now.volume.write_parts(offset, parts, durably)).await;
         };
@@ -201,7 +237,9 @@ impl SharedVolume {
     /// As [`Volume::flush`].
     pub async fn flush(&self) -> Result<()> {
         let now = self.now().await;
-        now.volume.guard(now.volume.flush()).await
+        now.volume.guard(now.volume.flush()).await?;
+        self.0.counts.synced(world::now());
+        Ok(())
     }
 
     /// As [`Volume::extents`].

@@ -1,5 +1,6 @@
 //! Volumes that clients use. All clients of a volume share one, since its writers take turns in it.
 
+use crate::counted::{Counted, Counts};
 use crate::shared::SharedVolume;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// By the names of their datasets.
 #[derive(Debug, Default)]
-pub struct Volumes(Mutex<BTreeMap<String, Used>>);
+pub struct Volumes {
+    used: Mutex<BTreeMap<String, Used>>,
+    /// What was asked of those that no client has at present.
+    past: Mutex<BTreeMap<String, Arc<Counts>>>,
+}
+
+/// Of so many volumes without clients it is remembered what was asked of them.
+const PAST_MAX: usize = 4096;
 
 #[derive(Debug)]
 struct Used {
@@ -18,7 +26,18 @@ struct Used {
 impl Volumes {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Used>> {
         // An entry is whole at any time.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn past(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Counts>>> {
+        // As above.
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What clients asked of a volume lately.
+    pub fn counted(&self, name: &str) -> Option<Counted> {
+        let used = self.lock().get(name).map(|used| used.volume.counts().clone());
+        used.or_else(|| self.past().get(name).cloned()).map(|counts| counts.told(world::now()))
     }
 
     /// The volume, if it is in use.
@@ -30,7 +49,13 @@ impl Volumes {
     pub fn hold(self: &Arc<Self>, volume: SharedVolume) -> (SharedVolume, Held) {
         let name = volume.name().to_string();
         let mut all = self.lock();
-        let used = all.entry(name.clone()).or_insert(Used { volume, users: 0 });
+        let used = all.entry(name.clone()).or_insert_with(|| {
+            let volume = match self.past().remove(&name) {
+                Some(counts) => volume.counting_on(&counts),
+                None => volume,
+            };
+            Used { volume, users: 0 }
+        });
         used.users += 1;
         (used.volume.clone(), Held { volumes: self.clone(), name })
     }
@@ -40,7 +65,11 @@ impl Volumes {
         if let Some(used) = all.get_mut(name) {
             used.users -= 1;
             if used.users == 0 {
-                all.remove(name);
+                let gone = all.remove(name);
+                let mut past = self.past();
+                if past.len() < PAST_MAX {
+                    past.extend(gone.map(|gone| (name.to_string(), gone.volume.counts().clone())));
+                }
             }
         }
     }
