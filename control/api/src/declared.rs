@@ -3,6 +3,7 @@
 pub mod alerts;
 pub mod analytics;
 pub mod automatic;
+pub mod doctor;
 pub mod fc;
 pub mod pools;
 pub mod san;
@@ -24,6 +25,7 @@ pub static TABLE: &[&[&Declared]] = &[
     alerts::ALL,
     analytics::ALL,
     automatic::ALL,
+    doctor::ALL,
     fc::ALL,
     pools::ALL,
     san::ALL,

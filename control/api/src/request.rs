@@ -5,7 +5,7 @@ use crate::analytics::{Analytics, Told};
 use crate::san::{San, SanState};
 use crate::shares::{Item, Shares};
 use crate::{
-    CacheState, Daemon, Dataset, DatasetQuery, DeferredUpdate, Event, FileProject, Importable, Mount,
+    CacheState, Daemon, Dataset, DatasetQuery, DeferredUpdate, Doctor, Event, FileProject, Importable, Mount,
     Mounted, Nbd, NewDataset, NewPool, NewVdevs, Pool, PoolHistory, PoolImport, PoolSplit, ProjectOf, Schema,
     Secret, Services, Snapshots, Tunable, Unmount, Usage, WentBack, Whose,
 };
@@ -190,6 +190,8 @@ pub enum Request {
     Analytics(Analytics),
     /// What a person should know of, and where it is sent.
     Alerts(Alerts),
+    /// What is set wrong, and what to change.
+    Doctor(Doctor),
     /// Features that these pools, or all, could have and have not.
     DeferredUpdates {
         pools: Vec<String>,
@@ -229,6 +231,7 @@ impl Request {
             Request::Ping
             | Request::Daemon
             | Request::Cache
+            | Request::Doctor(_)
             | Request::PoolImportable { .. }
             | Request::Pools { .. }
             | Request::PoolHistory { .. }
@@ -355,6 +358,11 @@ pub enum Reply {
     DeferredUpdates(Vec<DeferredUpdate>),
     Analytics(Told),
     Alerts(AlertsTold),
+    Advice(Vec<doctor::Advice>),
+    /// As `doctor::Facts` reads them.
+    Facts {
+        text: String,
+    },
     /// The devices that a pool was, or would be, made of.
     SplitOff {
         devices: Vec<String>,

@@ -10,6 +10,7 @@
 //!                           ├─ services    what serves clients: off, on, where; which volumes NBD offers ◀── nbd::Server
 //!                           ├─ analytics   statistics that are kept over time, worksheets ◀── analytics::Recorder
 //!                           ├─ alerts      what a person should know of, and where it is sent ◀── alerts::Outbox
+//!                           ├─ doctor      what is set wrong: facts of all of these, judged ◀── doctor::examine
 //!                           └─ tunables  configuration  memory
 //! ```
 //!
@@ -31,6 +32,7 @@ mod appliance;
 mod config;
 mod configuration;
 mod datasets;
+mod doctor;
 mod error_text;
 mod home;
 mod in_use;

@@ -126,6 +126,7 @@ impl Appliance {
             Request::Schema(asked) => self.ask_schema(asked),
             Request::Analytics(asked) => self.analytics(asked, &by).await,
             Request::Alerts(asked) => self.ask_alerts(asked).await,
+            Request::Doctor(asked) => self.ask_doctor(asked, &by).await,
             Request::DeferredUpdates { pools } => self.deferred_updates(&pools).await,
             Request::ApplyUpdates { pool, features } => self.apply_updates(&pool, &features, &by).await,
             Request::ConfigurationBackup { to } => self.back_up(&to),

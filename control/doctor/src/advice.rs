@@ -1,14 +1,16 @@
 //! Advice, and how it is printed.
 
 use crate::facts::plain;
+use serde::{Deserialize, Serialize};
 
 /// Whose setting a fix changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum System {
     Cenote,
     Linux,
     Solaris,
     Windows,
+    #[serde(rename = "ESXi")]
     Esxi,
 }
 
@@ -24,7 +26,7 @@ impl System {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fix {
     pub system: System,
     /// Commands or lines of a file, and where they go.
@@ -32,23 +34,26 @@ pub struct Fix {
 }
 
 /// A property of a dataset of ours, so that the fix can be carried out here.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
     pub dataset: String,
-    pub property: &'static str,
-    pub value: &'static str,
+    pub property: String,
+    pub value: String,
 }
 
 /// One thing to change.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Advice {
     /// The rule that says so, by its name in [`crate::RULES`].
-    pub rule: &'static str,
+    pub rule: String,
+    /// The properties of a dataset that it judges; empty, when it is about something else.
+    pub properties: Vec<String>,
     /// A disk, a file, a mount point, a pool.
     pub about: String,
     /// The figure, and where it was seen.
     pub seen: String,
     /// Why it costs.
+    #[serde(rename = "costs")]
     pub cost: String,
     pub fixes: Vec<Fix>,
     /// How to take it back.
@@ -58,14 +63,18 @@ pub struct Advice {
 }
 
 impl Advice {
-    pub(crate) fn new(
-        rule: &'static str,
-        about: &str,
-        seen: impl Into<String>,
-        cost: impl Into<String>,
-    ) -> Advice {
+    pub(crate) fn new(rule: &str, about: &str, seen: impl Into<String>, cost: impl Into<String>) -> Advice {
         let (about, seen, cost) = (plain(about), plain(&seen.into()), cost.into());
-        Advice { rule, about, seen, cost, fixes: Vec::new(), undo: String::new(), setting: None }
+        Advice {
+            rule: rule.into(),
+            properties: Vec::new(),
+            about,
+            seen,
+            cost,
+            fixes: Vec::new(),
+            undo: String::new(),
+            setting: None,
+        }
     }
 
     pub(crate) fn fix(mut self, system: System, text: impl Into<String>) -> Advice {
@@ -73,8 +82,9 @@ impl Advice {
         self
     }
 
-    pub(crate) fn setting(mut self, dataset: &str, property: &'static str, value: &'static str) -> Advice {
-        self.setting = Some(Setting { dataset: dataset.into(), property, value });
+    pub(crate) fn setting(mut self, dataset: &str, property: &str, value: &str) -> Advice {
+        self.setting =
+            Some(Setting { dataset: dataset.into(), property: property.into(), value: value.into() });
         self
     }
 
@@ -91,6 +101,13 @@ pub fn render(all: &[Advice]) -> String {
     }
     let one = |(number, advice): (usize, &Advice)| paragraph(number + 1, advice);
     all.iter().enumerate().map(one).collect::<Vec<_>>().join("\n")
+}
+
+/// One line, for the place where a setting is made.
+pub fn line(advice: &Advice) -> String {
+    let fix = advice.fixes.first().map(|fix| fix.text.lines().map(plain).collect::<Vec<_>>().join(" "));
+    let fix = fix.map(|fix| format!("; {fix}")).unwrap_or_default();
+    format!("advice: {}: {}: {}{fix}\n", advice.about, advice.seen, advice.cost)
 }
 
 /// One advice, with its number.

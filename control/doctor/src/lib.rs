@@ -26,7 +26,7 @@ pub mod raidz;
 mod rules;
 mod settings;
 
-pub use advice::{Advice, Fix, Setting, System, paragraph, render};
+pub use advice::{Advice, Fix, Setting, System, line, paragraph, render};
 pub use disks::{Disk, disks};
 pub use facts::Facts;
 pub use rules::{RULES, examine};

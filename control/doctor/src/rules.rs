@@ -1,6 +1,7 @@
 //! All rules, by name, in the order in which their advice is printed.
 
 mod config;
+mod dataset;
 mod pool;
 mod transfer;
 mod waits;
@@ -10,6 +11,8 @@ use crate::{Advice, Facts};
 /// A rule by its name.
 pub struct Rule {
     pub name: &'static str,
+    /// The properties of a dataset that it judges.
+    pub properties: &'static [&'static str],
     judge: fn(&Facts) -> Vec<Advice>,
 }
 
@@ -20,7 +23,15 @@ impl std::fmt::Debug for Rule {
 }
 
 const fn rule(name: &'static str, judge: fn(&Facts) -> Vec<Advice>) -> Rule {
-    Rule { name, judge }
+    Rule { name, properties: &[], judge }
+}
+
+impl Rule {
+    /// It is about these properties, and is told of where one of them is set.
+    const fn of(mut self, properties: &'static [&'static str]) -> Rule {
+        self.properties = properties;
+        self
+    }
 }
 
 pub const RULES: &[Rule] = &[
@@ -58,12 +69,18 @@ pub const RULES: &[Rule] = &[
     rule("no-redundancy", pool::no_redundancy),
     rule("mixed-vdevs", pool::mixed),
     rule("sector-size", pool::sector_size),
-    rule("raidz-padding", pool::padding),
-    rule("sync-disabled", pool::sync_disabled),
-    rule("no-log-device", pool::no_log),
-    rule("checksum-off", pool::checksum_off),
-    rule("partial-writes", pool::partial_writes),
-    rule("whole-record-reads", pool::whole_record_reads),
+    rule("raidz-padding", dataset::padding).of(&["recordsize", "volblocksize"]),
+    rule("sync-disabled", dataset::sync_disabled).of(&["sync"]),
+    rule("no-log-device", dataset::no_log).of(&["sync", "logbias"]),
+    rule("log-passed-by", dataset::log_passed_by).of(&["logbias"]),
+    rule("checksum-off", dataset::checksum_off).of(&["checksum"]),
+    rule("compression-off", dataset::compression_off).of(&["compression"]),
+    rule("dedup-table", dataset::dedup_table).of(&["dedup"]),
+    rule("file-access-times", dataset::access_times).of(&["atime", "relatime", "recordsize"]),
+    rule("requests-cut", dataset::requests_cut).of(&["volblocksize"]),
+    rule("lun-alignment", dataset::alignment),
+    rule("partial-writes", dataset::partial_writes).of(&["recordsize", "volblocksize"]),
+    rule("whole-record-reads", dataset::whole_record_reads).of(&["recordsize", "volblocksize"]),
     rule("flush-cost", pool::flush_cost),
     rule("slow-disk", pool::slow_disk),
     rule("slow-log", pool::slow_log),
@@ -73,5 +90,12 @@ pub const RULES: &[Rule] = &[
 
 /// What is to be changed, as far as the facts say.
 pub fn examine(facts: &Facts) -> Vec<Advice> {
-    RULES.iter().flat_map(|rule| (rule.judge)(facts)).collect()
+    let judged = |rule: &Rule| {
+        let named = |advice: Advice| {
+            let properties = rule.properties.iter().map(ToString::to_string).collect();
+            Advice { properties, ..advice }
+        };
+        (rule.judge)(facts).into_iter().map(named).collect::<Vec<_>>()
+    };
+    RULES.iter().flat_map(judged).collect()
 }

@@ -179,7 +179,7 @@ impl Shell<'_> {
             Context::Alerts { .. } | Context::Receiver { .. } => self.command_alerts(words),
             Context::Schema | Context::SchemaProperty { .. } => self.command_schema(words),
             Context::Hardware => self.command_hardware(words),
-            Context::System | Context::Updates => self.command_maintenance(words),
+            Context::Maintenance | Context::System | Context::Updates => self.command_maintenance(words),
             Context::Analytics
             | Context::Datasets
             | Context::Dataset { .. }

@@ -169,6 +169,9 @@ pub(crate) fn own(context: &Context) -> Vec<Entry> {
             ("attach pool device new [sequential]", "makes a mirror of one, or a mirror larger"),
             ("detach pool device", "takes one out of a mirror, or calls off its replacement"),
         ],
+        Context::Maintenance => {
+            vec![("advice", "what is set wrong: what was seen, why it costs, what to change")]
+        }
         Context::System => vec![
             ("backup file", "writes the configuration into a file"),
             ("restore file", "replaces the configuration by that of a file"),

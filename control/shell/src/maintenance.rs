@@ -5,7 +5,7 @@ use crate::shares::unexpected;
 use crate::shell::Shell;
 use crate::show;
 use crate::vocabulary::Result;
-use api::{DeferredUpdate, Reply, Request};
+use api::{DeferredUpdate, Doctor, Reply, Request};
 
 impl Shell<'_> {
     pub(crate) fn enter_maintenance(&mut self, word: &str) -> Option<usize> {
@@ -22,6 +22,10 @@ impl Shell<'_> {
     pub(crate) fn command_maintenance(&mut self, words: &[String]) -> Result<bool> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match (self.here(), &words[..]) {
+            (Context::Maintenance, ["advice"]) => match self.ask("", Request::Doctor(Doctor::Advice))? {
+                Reply::Advice(all) => self.print(doctor::render(&all).trim_end()),
+                _ => return Err(unexpected()),
+            },
             (Context::System, ["backup", file]) => {
                 let to = absolute(file)?;
                 self.ask("", Request::ConfigurationBackup { to })?;

@@ -132,6 +132,7 @@ const APPLIANCE: &[&str] = &[
     "san",
     "services",
     "configuration",
+    "doctor",
     "service",
 ];
 

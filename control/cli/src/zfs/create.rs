@@ -29,7 +29,11 @@ pub(super) fn run(session: &mut Session<'_>, args: &Create) -> Outcome {
     }))?;
     // Where -p found it there already, nothing is said.
     if let Reply::Created { settings, warning } = reply {
+        let is_warned = warning.is_some();
         warning.into_iter().for_each(|line| session.complain(line));
+        if !args.dry_run && !args.parsable && !is_warned {
+            crate::doctor::on_settings(session, name, &properties);
+        }
         if args.verbose || args.parsable {
             session.print(&report(args, &settings))?;
         }

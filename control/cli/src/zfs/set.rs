@@ -18,7 +18,9 @@ pub(super) fn run(session: &mut Session<'_>, args: &Set) -> Outcome {
     let properties: Vec<(String, String)> =
         settings.iter().map(|s| args::setting(s)).collect::<Result<_, _>>().map_err(Failure::Usage)?;
     session.for_each(datasets, |session, name| {
-        session.order(Request::DatasetSet { name: name.into(), properties: properties.clone() })
+        session.order(Request::DatasetSet { name: name.into(), properties: properties.clone() })?;
+        crate::doctor::on_settings(session, name, &properties);
+        Ok(())
     })
 }
 

@@ -29,6 +29,7 @@
 //!   full        a home without room: what is not kept, and that it is all
 //!   sums        statistics of a workload that is known
 //!   drivers     unmodified drivers of orchestrators, through the life of volumes and shares
+//!   advice      what is set wrong, by command, REST and shell, and where it is set
 //!   trace       what clients ask, recorded, predicted, rehearsed and measured after the change
 //!   units       systemd
 //!   work        loads of `cenote work` on what is served
@@ -38,6 +39,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod advice;
 mod alerts;
 mod api;
 mod arc;
@@ -112,6 +114,7 @@ fn main() -> ExitCode {
         top::trials(),
         many::trials(),
         export::trials(),
+        advice::trials(),
         alerts::trials(),
         changes::trials(),
         arc::trials(),

@@ -1,40 +1,32 @@
-//! Pools, their devices, and what is in them.
+//! Pools and their devices.
 //!
 //! ```text
 //!   pool tank      capacity= fragmentation=          percent
+//!                  flush_us= write_us= cache=        of its devices: the median of each; protected or volatile
 //!   vdev tank/0    kind=mirror class=normal disks=2 parity=0 ashift=12
 //!   leaf tank/0/…  ashift= physical= latency_us=     one device of a vdev
 //!   log tank/1     flush_us=                         what a flush of it takes; main: flush_us of the pool
 //!   cache tank/2   size= dwpd= fill= hits= lookups=  bytes, drive writes per day, bytes per second
-//!   lun NAME       block= sync= checksum= logbias= sync_writes= write_size= read_size= latency_us=
-//!   filesystem …   the same
 //! ```
 
 use crate::advice::System::{Cenote, Solaris};
-use crate::settings::shown;
-use crate::{Advice, Facts, raidz};
+use crate::{Advice, Facts};
 
 const FULL: u64 = 90;
 const FRAGMENTED: u64 = 50;
-/// What small blocks may take more than large ones.
-const EXCESS: f64 = 1.25;
 const DAY: f64 = 86_400.0;
 
 /// Facts of a kind: the key, and the name in it.
-fn all<'a>(facts: &'a Facts, kind: &'static str) -> Vec<(String, &'a str)> {
+pub fn all<'a>(facts: &'a Facts, kind: &'static str) -> Vec<(String, &'a str)> {
     facts.under(kind).map(|(name, _)| (format!("{kind}{name}"), name)).collect()
 }
 
-fn datasets(facts: &Facts) -> Vec<(String, &str)> {
-    [all(facts, "lun "), all(facts, "filesystem ")].concat()
-}
-
-fn pool_of(name: &str) -> &str {
+pub fn pool_of(name: &str) -> &str {
     name.split('/').next().unwrap_or_default()
 }
 
 /// The vdevs of a pool that hold its data.
-fn normal_vdevs<'a>(facts: &'a Facts, pool: &str) -> Vec<(String, &'a str)> {
+pub fn normal_vdevs<'a>(facts: &'a Facts, pool: &str) -> Vec<(String, &'a str)> {
     let is_normal = |key: &str| facts.field(key, "class").is_none_or(|class| class == "normal");
     let all = all(facts, "vdev ").into_iter();
     all.filter(|(key, name)| pool_of(name) == pool && is_normal(key)).collect()
@@ -129,120 +121,6 @@ pub fn sector_size(facts: &Facts) -> Vec<Advice> {
     all(facts, "leaf ").into_iter().filter_map(small).collect()
 }
 
-pub fn padding(facts: &Facts) -> Vec<Advice> {
-    let of_dataset = |(key, name): (String, &str)| {
-        let block = facts.field_number(&key, "block")?;
-        let worst = normal_vdevs(facts, pool_of(name)).into_iter().filter_map(|(vdev, _)| {
-            let field = |name| facts.field_number(&vdev, name);
-            (facts.field(&vdev, "kind") == Some("raidz")).then_some(())?;
-            Some((field("disks")?, field("parity")?, u32::try_from(field("ashift")?).ok()?))
-        });
-        let (disks, parity, ashift) = worst.into_iter().next()?;
-        let excess = raidz::excess(block, disks, parity, ashift).filter(|excess| *excess >= EXCESS)?;
-        let better = (12..=20)
-            .map(|shift| 1u64 << shift)
-            .find(|b| raidz::excess(*b, disks, parity, ashift).is_some_and(|e| e < 1.1))?;
-        let (data, parities, padding) = raidz::sectors(block, disks, parity, ashift)?;
-        Some(
-            Advice::new(
-                "raidz-padding",
-                name,
-                format!("a block of {} takes {data} sectors of data, {parities} of parity and {padding} of padding", shown(block)),
-                format!("on {disks} disks with parity {parity} that is {excess:.2} times what large blocks take, in space and in writes"),
-            )
-            .fix(Cenote, format!("blocks of {} or more here, or mirrors for small ones", shown(better)))
-            .undo(format!("volblocksize={} or recordsize={}", shown(block), shown(block))),
-        )
-    };
-    datasets(facts).into_iter().filter_map(of_dataset).collect()
-}
-
-pub fn sync_disabled(facts: &Facts) -> Vec<Advice> {
-    let off = datasets(facts).into_iter().filter(|(key, _)| facts.field(key, "sync") == Some("disabled"));
-    off.map(|(_, name)| {
-        let cost = "a flush is answered before anything is on disk: a crash takes the last seconds that a database was promised";
-        Advice::new("sync-disabled", name, "sync=disabled", cost)
-            .fix(Cenote, format!("cenote zfs set sync=standard {name}; what makes that fast is a log device: zpool add POOL log DEVICE"))
-            .undo(format!("cenote zfs set sync=disabled {name}"))
-            .setting(name, "sync", "standard")
-    })
-    .collect()
-}
-
-/// Synchronous writes, many of them, and no log device.
-pub fn no_log(facts: &Facts) -> Vec<Advice> {
-    let has_log = |pool: &str| {
-        all(facts, "vdev ")
-            .iter()
-            .any(|(key, name)| pool_of(name) == pool && facts.field(key, "class") == Some("log"))
-    };
-    let is_throughput = |key: &str| facts.field(key, "logbias") == Some("throughput");
-    let of_dataset = |(key, name): (String, &str)| {
-        let asked = facts.field_number(&key, "sync_writes").filter(|per_second| *per_second >= 100);
-        let is_always = facts.field(&key, "sync") == Some("always");
-        let seen = match asked {
-            Some(per_second) => {
-                format!("{per_second} synchronous writes per second, and {} has no log device", pool_of(name))
-            }
-            None if is_always => format!("sync=always, and {} has no log device", pool_of(name)),
-            None => return None,
-        };
-        (!has_log(pool_of(name)) && !is_throughput(&key)).then(|| {
-            Advice::new(
-                "no-log-device",
-                name,
-                seen,
-                "each waits for the pool's disks, between all that they do otherwise",
-            )
-            .fix(Cenote, format!("cenote zpool add {} log mirror DEVICE DEVICE", pool_of(name)))
-            .undo(format!("cenote zpool remove {} mirror-N", pool_of(name)))
-        })
-    };
-    datasets(facts).into_iter().filter_map(of_dataset).collect()
-}
-
-pub fn checksum_off(facts: &Facts) -> Vec<Advice> {
-    let off = datasets(facts).into_iter().filter(|(key, _)| facts.field(key, "checksum") == Some("off"));
-    off.map(|(_, name)| {
-        let cost =
-            "damage is neither found nor repaired, and fletcher4 costs less than 0.1 s of CPU time for a GiB";
-        Advice::new("checksum-off", name, "checksum=off", cost)
-            .fix(Cenote, format!("cenote zfs set checksum=on {name} (for what is written from now on)"))
-            .undo(format!("cenote zfs set checksum=off {name}"))
-            .setting(name, "checksum", "on")
-    })
-    .collect()
-}
-
-pub fn partial_writes(facts: &Facts) -> Vec<Advice> {
-    let of_dataset = |(key, name): (String, &str)| {
-        let (block, size) = (facts.field_number(&key, "block")?, facts.field_number(&key, "write_size")?);
-        (size > 0 && size.checked_mul(2)? <= block && block <= 16 << 20).then(|| {
-            let cost = format!("a block is read, changed and written for each: {} times the bytes, unless neighbours come before the txg closes", block / size);
-            let best = shown(size.next_power_of_two().clamp(4096, 1 << 20));
-            Advice::new("partial-writes", name, format!("writes have {} on average, blocks {}", shown(size), shown(block)), cost)
-                .fix(Cenote, format!("blocks of {best}: volblocksize of a LUN (it moves while in use), recordsize of a file system (new files)"))
-                .undo(format!("the block size was {}", shown(block)))
-        })
-    };
-    datasets(facts).into_iter().filter_map(of_dataset).collect()
-}
-
-pub fn whole_record_reads(facts: &Facts) -> Vec<Advice> {
-    let of_dataset = |(key, name): (String, &str)| {
-        let (block, size) = (facts.field_number(&key, "block")?, facts.field_number(&key, "read_size")?);
-        let misses =
-            facts.field_number(&key, "miss_percent").filter(|percent| *percent >= 20 && *percent <= 100)?;
-        (size > 0 && size.checked_mul(4)? <= block).then(|| {
-            let cost = format!("each fetches a whole block, from disks and from a cache device alike: {} times what is asked for", block / size);
-            Advice::new("whole-record-reads", name, format!("reads have {}, blocks {}, and {misses} % miss the cache", shown(size), shown(block)), cost)
-                .fix(Cenote, format!("blocks of {}", shown(size.next_power_of_two().clamp(4096, 1 << 20))))
-                .undo(format!("the block size was {}", shown(block)))
-        })
-    };
-    datasets(facts).into_iter().filter_map(of_dataset).collect()
-}
-
 /// A flush that costs far more than a write, on a device with a battery: it destages what is safe where it is.
 pub fn flush_cost(facts: &Facts) -> Vec<Advice> {
     let of_pool = |(key, name): (String, &str)| {
@@ -251,10 +129,16 @@ pub fn flush_cost(facts: &Facts) -> Vec<Advice> {
         (is_protected && flush >= 1000 && flush / 4 >= write).then(|| {
             let cost = "the array empties a cache that its battery protects, at each commit: 10,000 small files in 59 s instead of 7 s";
             Advice::new("flush-cost", name, format!("a flush takes {} us, a write {write} us", flush), cost)
-                .fix(Cenote, "at the array: let it ignore flushes while the battery is good; else, where no device of any pool has a volatile cache: \
-                              cenote tunable set zfs_nocacheflush=1")
+                .fix(
+                    Cenote,
+                    format!(
+                        "at the array: let it ignore flushes while the battery is good; else for each of its devices: \
+                         cenote zpool set cenote:nocacheflush=on {name} DEVICE; where no device of any pool has a volatile cache: \
+                         cenote tunable set zfs_nocacheflush=1"
+                    ),
+                )
                 .fix(Solaris, "echo 'set zfs:zfs_nocacheflush = 1' >> /etc/system, under the same condition")
-                .undo("cenote tunable set zfs_nocacheflush=0")
+                .undo(format!("cenote zpool set cenote:nocacheflush=off {name} DEVICE, or cenote tunable set zfs_nocacheflush=0"))
         })
     };
     all(facts, "pool ").into_iter().filter_map(of_pool).collect()

@@ -1,0 +1,317 @@
+//! What the rooms know, in the words of the rules: values of the API in, facts out.
+//!
+//! ```text
+//!   Pool ─────────▶ pool, vdev, leaf, log, cache     Shares ──▶ lun: how clients call it
+//!   CacheState ───▶ cache: hits                      Counted ─▶ lun: what clients asked of it lately
+//!   Dataset ──────▶ lun, filesystem: how it is set
+//! ```
+//!
+//! What was counted too seldom to say something is left out: no fact, no advice.
+
+use ::doctor::Facts;
+use api::shares::Item;
+use api::{CacheState, Class, Dataset, DatasetKind, Pool, Value, Vdev};
+use disk::Counted;
+
+/// What of a dataset is judged.
+pub(super) const PROPERTIES: [&str; 9] = [
+    "recordsize",
+    "volblocksize",
+    "sync",
+    "checksum",
+    "logbias",
+    "compression",
+    "dedup",
+    "atime",
+    "relatime",
+];
+/// Fewer operations of a device, and fewer requests to a LUN, say nothing of it.
+const OPERATIONS_MIN: u64 = 1000;
+const FLUSHES_MIN: u64 = 100;
+/// No host cuts requests below this by itself.
+const CUT_MIN: u64 = 128 << 10;
+/// What was written to a cache device is spread over this at least: its first filling wears nothing out.
+const FILL_SECONDS_MIN: u64 = 3600;
+/// Properties of a vdev by which people say what no device tells of itself.
+const CACHE: &str = "cenote:cache";
+const DWPD: &str = "cenote:dwpd";
+const NO_FLUSH: &str = "cenote:nocacheflush";
+
+/// `NAME=VALUE` for each that is there.
+fn line<'a>(fields: impl IntoIterator<Item = (&'a str, Option<String>)>) -> String {
+    let there = fields.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+    there.collect::<Vec<_>>().join(" ")
+}
+
+fn text(number: Option<u64>) -> Option<String> {
+    number.map(|number| number.to_string())
+}
+
+pub(super) fn of_pool(facts: &mut Facts, pool: &Pool, cache: &CacheState) {
+    let number = |name: &str| pool.property(name)?.value.as_ref().and_then(Value::number);
+    let tops = pool.vdevs.iter().flat_map(|root| &root.children);
+    let tops: Vec<&Vdev> = tops.filter(|top| top.kind != "hole" && top.kind != "indirect").collect();
+    let of_data: Vec<Leaf<'_>> =
+        tops.iter().filter(|top| class(top) == "normal").flat_map(|top| leaves(top)).collect();
+    facts.add(
+        &format!("pool {}", pool.name),
+        &line([
+            ("capacity", text(number("capacity"))),
+            ("fragmentation", text(number("fragmentation"))),
+            ("flush_us", text(flush_us(&of_data))),
+            (
+                "write_us",
+                text(median_us(
+                    of_data.iter().map(|leaf| &leaf.vdev.stats.write.disk_wait[..]),
+                    OPERATIONS_MIN,
+                )),
+            ),
+            (
+                "cache",
+                (!of_data.is_empty() && of_data.iter().all(|leaf| leaf.says(CACHE) == Some("protected")))
+                    .then(|| "protected".into()),
+            ),
+        ]),
+    );
+    for top in tops {
+        of_vdev(facts, pool, top, cache);
+    }
+}
+
+fn of_vdev(facts: &mut Facts, pool: &Pool, top: &Vdev, cache: &CacheState) {
+    let (name, class) = (format!("{}/{}", pool.name, top.id), class(top));
+    let disks = top.children.len().max(1).to_string();
+    facts.add(
+        &format!("vdev {name}"),
+        &line([
+            ("kind", Some(top.kind.clone())),
+            ("class", Some(class.into())),
+            ("disks", Some(disks)),
+            ("parity", Some(top.parity.to_string())),
+            ("ashift", text(top.ashift.map(u64::from))),
+        ]),
+    );
+    let all = leaves(top);
+    for leaf in &all {
+        let both = [&leaf.vdev.stats.read.disk_wait[..], &leaf.vdev.stats.write.disk_wait[..]];
+        // One by itself has no neighbours to be compared with.
+        if let Some(micros) = median_us(both, OPERATIONS_MIN).filter(|_| !top.is_leaf()) {
+            facts.add(&format!("leaf {name}/{}", leaf.vdev.id), &format!("latency_us={micros}"));
+        }
+    }
+    match class {
+        "log" => facts.add(&format!("log {name}"), &line([("flush_us", text(flush_us(&all)))])),
+        "cache" => {
+            let wear = top.wear.as_deref();
+            let fill = wear.map(|wear| wear.written_bytes / wear.seconds.max(FILL_SECONDS_MIN));
+            // They are of all cache devices of the pool: which one a block would have been on is not known of a miss.
+            let devices = cache.devices.iter().find(|devices| devices.pool == pool.name);
+            let dwpd = all.first().and_then(|leaf| leaf.says(DWPD)).map(String::from);
+            facts.add(
+                &format!("cache {name}"),
+                &line([
+                    ("size", text(wear.map(|wear| wear.size))),
+                    ("dwpd", dwpd),
+                    ("fill", text(fill)),
+                    ("hits", text(devices.map(|d| d.hits))),
+                    ("lookups", text(devices.map(|d| d.hits + d.misses))),
+                ]),
+            );
+        }
+        _ => {}
+    }
+}
+
+/// A device, and the top-level vdev that it is of.
+struct Leaf<'a> {
+    vdev: &'a Vdev,
+    top: &'a Vdev,
+}
+
+impl Leaf<'_> {
+    /// What people said of it, or of its group.
+    fn says(&self, property: &str) -> Option<&str> {
+        let of = |vdev: &'_ Vdev| vdev.properties.iter().position(|p| p.name == property);
+        let found = of(self.vdev).map(|at| &self.vdev.properties[at]);
+        let found = found.or_else(|| of(self.top).map(|at| &self.top.properties[at]))?;
+        match found.value.as_ref()? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+fn leaves(top: &Vdev) -> Vec<Leaf<'_>> {
+    top.walk().into_iter().filter(|vdev| vdev.is_leaf()).map(|vdev| Leaf { vdev, top }).collect()
+}
+
+/// Of devices that are flushed; the figures of one that no longer is stay until it is opened again.
+fn flush_us(all: &[Leaf<'_>]) -> Option<u64> {
+    let flushed = all.iter().filter(|leaf| leaf.says(NO_FLUSH) != Some("on"));
+    median_us(flushed.map(|leaf| &leaf.vdev.stats.flush.wait[..]), FLUSHES_MIN)
+}
+
+fn class(vdev: &Vdev) -> &'static str {
+    match vdev.class {
+        None | Some(Class::Normal) => "normal",
+        Some(Class::Log) => "log",
+        Some(Class::Special) => "special",
+        Some(Class::Dedup) => "dedup",
+        Some(Class::Cache) => "cache",
+        Some(Class::Spare) => "spare",
+    }
+}
+
+/// The median of what operations took, if there were enough of them.
+fn median_us<'a>(histograms: impl IntoIterator<Item = &'a [u64]>, least: u64) -> Option<u64> {
+    let mut sum: Vec<u64> = Vec::new();
+    for histogram in histograms {
+        sum.resize(sum.len().max(histogram.len()), 0);
+        sum.iter_mut().zip(histogram).for_each(|(sum, count)| *sum += count);
+    }
+    let all: u64 = sum.iter().sum();
+    let mut below = 0;
+    let bucket = sum.iter().position(|count| {
+        below += count;
+        below * 2 >= all
+    })?;
+    // Bucket n begins at 2^n nanoseconds.
+    (all >= least).then(|| (1u64 << bucket.min(63)) / 1000)
+}
+
+/// The world-wide names of LUNs, by which clients know them.
+pub(super) fn of_luns(facts: &mut Facts, items: &[Item]) {
+    for item in items {
+        let value = |name: &str| item.attribute(name).and_then(|a| a.value.clone());
+        if let (Some(Value::Text(guid)), Some(Value::Number(block))) =
+            (value("lunguid"), value("volblocksize"))
+        {
+            facts.add(
+                &format!("lun {}", item.place.dataset()),
+                &format!("wwid={} block={block}", guid.to_ascii_lowercase()),
+            );
+        }
+    }
+}
+
+/// LUNs that clients see have their facts already; the same dataset is added to them.
+pub(super) fn of_dataset(facts: &mut Facts, dataset: &Dataset) {
+    let (kind, size) = match dataset.kind {
+        DatasetKind::Volume => ("lun", "volblocksize"),
+        _ => ("filesystem", "recordsize"),
+    };
+    let said = |name: &str| match dataset.property(name)?.value.as_ref()? {
+        Value::Text(text) => Some(text.clone()),
+        _ => None,
+    };
+    let block = dataset.property(size).and_then(|p| p.value.as_ref()?.number());
+    let words = PROPERTIES.iter().filter(|name| !name.ends_with("size")).map(|name| (*name, said(name)));
+    facts.add(&format!("{kind} {}", dataset.name), &line(words.chain([("block", text(block))])));
+}
+
+/// What clients asked of a volume lately.
+pub(super) fn of_requests(facts: &mut Facts, name: &str, counted: &Counted) {
+    let percent = |part: u64, whole: u64| text((whole >= OPERATIONS_MIN).then(|| part * 100 / whole));
+    let mean = |bytes: u64, requests: u64| text((requests >= OPERATIONS_MIN).then(|| bytes / requests));
+    let is_enough = counted.writes >= OPERATIONS_MIN;
+    // Smaller ones are a program's own pages rather than what a limit left of larger ones.
+    let is_cut = is_enough && counted.at_largest * 2 > counted.writes && counted.largest >= CUT_MIN;
+    let timed = counted.reads + counted.writes;
+    facts.add(
+        &format!("lun {name}"),
+        &line([
+            ("write_size", mean(counted.written_bytes, counted.writes)),
+            ("read_size", mean(counted.read_bytes, counted.reads)),
+            ("in_row", percent(counted.in_row, counted.writes)),
+            ("miss_percent", percent(counted.misses, counted.reads)),
+            ("latency_us", text((timed >= OPERATIONS_MIN).then(|| (counted.taken_ns / timed / 1000).max(1)))),
+            ("cut", text(is_cut.then_some(counted.largest).filter(|largest| *largest < counted.block))),
+            ("astray", percent(counted.astray, counted.whole)),
+            ("astray_by", text(is_enough.then_some(counted.astray_by))),
+            ("sync_writes", text(counted.sync_per_second)),
+        ]),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::doctor::examine;
+
+    /// One bucket of time for all but one device: the slow one is told of, and an idle one is not.
+    #[test]
+    fn a_device_that_takes_longer_than_its_neighbours_is_found() {
+        let disk = |bucket: usize, ops: u64| {
+            let histogram: Vec<u64> = (0..=bucket).map(|b| if b == bucket { ops } else { 0 }).collect();
+            median_us([&histogram[..], &[0; 12][..]], OPERATIONS_MIN)
+        };
+        assert_eq!(
+            [disk(21, 5000), disk(26, 5000), disk(21, 5000), disk(30, 10)],
+            [Some(2097), Some(67108), Some(2097), None]
+        );
+    }
+
+    fn pool(children: Vec<Vdev>) -> Pool {
+        Pool {
+            name: "tank".into(),
+            guid: 1,
+            txg: 1,
+            health: "ONLINE".into(),
+            properties: vec![
+                api::Property::computed("capacity", 93),
+                api::Property::computed("fragmentation", 60),
+            ],
+            vdevs: Some(Vdev { kind: "root".into(), children, ..Vdev::default() }),
+            scan: None,
+            error_scrub: None,
+            errors: api::DataErrors::default(),
+            unusable: Vec::new(),
+            suspended: None,
+            logs: Vec::new(),
+            problem: None,
+            clock_ns: 0,
+        }
+    }
+
+    #[test]
+    fn pools_become_facts_that_the_rules_read() {
+        let mut facts = Facts::default();
+        let disk = Vdev { kind: "disk".into(), ashift: Some(12), ..Vdev::default() };
+        of_pool(&mut facts, &pool(vec![disk]), &CacheState::default());
+        let volume = Dataset {
+            name: "tank/v".into(),
+            kind: DatasetKind::Volume,
+            properties: vec![
+                api::Property::computed("sync", "disabled"),
+                api::Property::computed("volblocksize", 16384),
+            ],
+        };
+        of_dataset(&mut facts, &volume);
+        let all = examine(&facts);
+        let rules: Vec<&str> = all.iter().map(|advice| advice.rule.as_str()).collect();
+        assert_eq!(rules, ["pool-full", "pool-fragmented", "no-redundancy", "sync-disabled"]);
+        assert_eq!(facts.field_number("lun tank/v", "block"), Some(16384));
+    }
+
+    /// Its first filling is spread over an hour; what comes beyond is wear, once it is said what the device is made for.
+    #[test]
+    fn a_cache_device_is_worn_when_it_is_filled_again_and_again() {
+        let wear = |written_bytes, dwpd: &str| {
+            let wear = api::DeviceWear { size: 1 << 40, seconds: 60, written_bytes, ..Default::default() };
+            let said = api::Property::new(DWPD, Some(dwpd.into()), api::Source::Local);
+            let device = Vdev {
+                kind: "file".into(),
+                class: Some(Class::Cache),
+                wear: Some(Box::new(wear)),
+                properties: if dwpd.is_empty() { Vec::new() } else { vec![said] },
+                ..Vdev::default()
+            };
+            let mut facts = Facts::default();
+            of_vdev(&mut facts, &pool(Vec::new()), &device, &CacheState::default());
+            examine(&facts).iter().any(|advice| advice.rule == "cache-wear")
+        };
+        assert!(wear(1 << 40, "3"));
+        assert!(!wear(1 << 36, "3"), "what a day may have in two hours");
+        assert!(!wear(1 << 40, ""), "what it is made for was not said");
+    }
+}

@@ -1,0 +1,76 @@
+//! The adviser from outside: the same advice by command, REST and shell, and one line where a setting is made.
+
+use crate::api::through_the_socket;
+use crate::home::Home;
+use interop::harness::{Need, Trial, trial};
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("a_setting_that_costs_is_told_of_where_it_is_made_and_others_are_not", &[], told_where_made),
+        trial("advice_is_the_same_by_command_by_rest_and_in_the_shell", &[Need::Program("curl")], alike),
+    ]
+}
+
+/// What a command that succeeds says beside its output.
+fn aside(home: &Home, line: &str) -> String {
+    let output = home.output(line);
+    assert!(output.status.success() && output.stdout.is_empty(), "{line}: {output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn told_where_made() {
+    let home = Home::new();
+    let disks = ["a", "b", "c", "d", "e"].map(|name| home.disk(name));
+    home.run(&format!("zpool create wide raidz {}", disks.join(" ")));
+    home.run(&format!("zpool create twin mirror {} {}", home.disk("f"), home.disk("g")));
+    for (line, words) in [
+        ("zfs create -o sync=disabled twin/db", "advice: twin/db: sync=disabled: "),
+        ("zfs set sync=always twin/db", "advice: twin/db: sync=always, and twin has no log device: "),
+        ("zfs set compression=off twin/db", "advice: twin/db: compression=off: "),
+        (
+            "zfs set relatime=off recordsize=16K twin/db",
+            "advice: twin/db: atime=on and relatime=off, with records of 16K: ",
+        ),
+        ("zfs create -o recordsize=8K wide/db", "advice: wide/db: a block of 8K takes "),
+    ] {
+        let told = aside(&home, line);
+        assert!(told.starts_with(words) && told.lines().count() == 1, "{line}: {told}");
+    }
+    // What is about another setting is not said again, nor what is well on this pool.
+    for line in [
+        "zfs set compression=zstd twin/db",
+        "zfs set quota=1G twin/db",
+        "zfs set sync=standard atime=off recordsize=8K twin/db",
+        "zfs set recordsize=1M wide/db",
+        "zfs set logbias=throughput twin/db",
+    ] {
+        assert_eq!(aside(&home, line), "", "{line}");
+    }
+    home.run(&format!("zpool add -f twin log {}", home.disk("log")));
+    let told = aside(&home, "zfs set logbias=throughput twin/db");
+    assert!(told.starts_with("advice: twin/db: logbias=throughput, and twin has a log device: "), "{told}");
+    assert!(
+        home.run("zfs create -P -V 16M -o sync=disabled twin/v").starts_with("create\ttwin/v\n"),
+        "for programs nothing is added"
+    );
+}
+
+fn alike() {
+    let home = Home::with_pool();
+    home.run("zfs create tank/a");
+    home.run("zfs set sync=disabled tank/a");
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 64M");
+    let told: serde_json::Value = serde_json::from_str(&home.run("doctor -j")).unwrap();
+    let rules: Vec<&str> =
+        told.as_array().unwrap().iter().map(|advice| advice["rule"].as_str().unwrap()).collect();
+    assert_eq!(rules, ["no-redundancy", "sync-disabled"]);
+    assert_eq!(told[1]["setting"]["value"], "standard");
+    assert_eq!(through_the_socket(&home, "/api/doctor/v1/advice")["advice"], told);
+    let facts = through_the_socket(&home, "/api/doctor/v1/facts");
+    assert!(facts["facts"]["text"].as_str().unwrap().starts_with("cenote facts 1\n"), "{facts}");
+    let shell = home.cenote(&["shell", "-c", "maintenance advice"]).output().unwrap();
+    assert_eq!(String::from_utf8(shell.stdout).unwrap(), home.run("doctor"));
+    home.run("zfs set sync=standard tank/a");
+    assert!(!home.run("doctor").contains("sync-disabled"));
+    daemon.end();
+}
