@@ -1,7 +1,8 @@
-// Maintenance: the program and what pools could have of it, devices and scrubs, what happened, and who did what.
+// Maintenance: the program and what pools could have of it, devices and scrubs, what to change, what happened, and who did what.
 
 import { bar, button, fill, h, name, state, table, visible } from "./dom.js";
 import { get, may, path, post, put, remove } from "./api.js";
+import { advicePage } from "./advice.js";
 import { block, tabs } from "./configuration.js";
 import { confirm, form, say } from "./dialog.js";
 import { duration, moment, size } from "./format.js";
@@ -14,6 +15,7 @@ import { eventRow, health, pair } from "./status.js";
 const TABS = [
   ["system", "System", systemPage],
   ["devices", "Devices", devicesPage],
+  ["advice", "Advice", advicePage],
   ["events", "Problems and events", eventsPage],
   ["logs", "Logs", logsPage],
 ];

@@ -52,6 +52,7 @@ macro_rules! files {
 
 /// All files but `index.html`; the modules import one another by relative paths.
 static FILES: &[(&str, &[u8])] = files![
+    "advice.js",
     "analytics.js",
     "api.js",
     "app.js",

@@ -24,6 +24,7 @@ const PLACES = [
   ["configuration/users", "#new-user"],
   ["maintenance/system", ".facts"],
   ["maintenance/devices", ".card table"],
+  ["maintenance/advice", ".advice"],
   ["maintenance/events", "section"],
   ["maintenance/logs", "table"],
   ["analytics", "h1"],
@@ -82,6 +83,7 @@ try {
 
   await makeHostile(page);
   await deploy(page);
+  await advised(page);
   for (const [place, sign] of PLACES) await photograph(page, place, sign);
   await hostileIsText(page);
   await byKeyboard(page);
@@ -180,6 +182,30 @@ async function deploy(page) {
   await page.waitForFunction(() => document.querySelectorAll(".steps .state").length >= 7);
   const again = await page.textContent(".steps");
   check(again.match(/was there already/g)?.length === 7, `a second deployment made something: ${again}`);
+}
+
+/** What is set wrong is there with all of its parts, and no longer once it is set right. */
+async function advised(page) {
+  const set = async (compression) => {
+    const status = await page.evaluate(async (compression) => {
+      const headers = { "X-Cenote-Page": "1", "Content-Type": "application/json" };
+      const path = "/api/storage/v1/pools/tank/projects/shop/luns/log";
+      return (await fetch(path, { method: "PUT", headers, body: JSON.stringify({ compression }) })).status;
+    }, compression);
+    check(status === 202, `compression=${compression} was answered with ${status}`);
+    await page.goto(`${base}#status`);
+    await page.goto(`${base}#maintenance/advice`);
+    await page.waitForSelector("main .advice");
+    return page.evaluate(() =>
+      Array.from(document.querySelectorAll(".advice"), (e) => [e.getAttribute("aria-label"), e.textContent ?? ""]),
+    );
+  };
+  const label = "compression-off of tank/shop/log";
+  const [, text] = (await set("off")).find(([of]) => of === label) ?? [];
+  for (const part of ["Seencompression=off", "Costs", "Cenotecenote zfs set compression=on tank/shop/log", "Undo"])
+    check(text?.includes(part), `no '${part}' in the advice: ${text}`);
+  const left = await set("on");
+  check(!left.some(([of]) => of === label), `what was set right is still advised: ${JSON.stringify(left)}`);
 }
 
 async function photograph(page, place, sign) {
