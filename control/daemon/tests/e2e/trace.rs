@@ -1,7 +1,8 @@
 //! What clients ask, recorded on a real pool: shown, predicted in the lab, rehearsed, and held against the change itself.
 
+use crate::files::FUSE;
 use crate::home::{Daemon, Home};
-use interop::harness::{Trial, trial};
+use interop::harness::{ROOT, Trial, trial};
 use interop::programs::said;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -14,6 +15,9 @@ const FILL: &str = "sd=sd1,lun=x\nwd=wd1,sd=sd1,xfersize=1m,readpct=0,seekpct=eo
 /// 16K at random, three quarters of it reads.
 const LOAD: &str = "sd=sd1,lun=x,threads=4\nwd=wd1,sd=sd1,xfersize=16k,readpct=75,seekpct=100\n\
                     rd=run1,wd=wd1,iorate=150,elapsed=8,interval=1\n";
+/// The same on a file, past the cache of this machine.
+const FILE_LOAD: &str = "sd=sd1,lun=x,size=160m,openflags=o_direct,threads=4\nwd=wd1,sd=sd1,xfersize=16k,readpct=75,seekpct=100\n\
+                         rd=run1,wd=wd1,iorate=150,elapsed=8,interval=1\n";
 
 /// Of the load.
 const LANES: u64 = 4;
@@ -22,6 +26,11 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("what_clients_ask_is_recorded_and_shown_without_their_names_if_so_wished", &[], recorded),
         trial("a_trace_is_predicted_rehearsed_and_measured_after_the_change", &[], predicted),
+        trial(
+            "a_trace_of_a_file_system_is_predicted_and_measured_after_the_change",
+            &[FUSE, ROOT],
+            files_predicted,
+        ),
         trial("a_rehearsal_that_is_interrupted_leaves_nothing", &[], interrupted),
         trial("what_is_no_trace_is_refused_with_its_place", &[], refused),
     ]
@@ -30,23 +39,52 @@ pub fn trials() -> Vec<Trial> {
 struct Place {
     home: Home,
     daemon: Option<Daemon>,
+    /// What the load is on.
+    of: Of,
+}
+
+#[derive(Clone, Copy)]
+enum Of {
+    /// `tank/v`, over NBD.
+    Volume,
+    /// A file of `tank/f`, which is mounted.
+    File,
 }
 
 impl Place {
     /// A pool with a volume that is full of bytes.
     fn new(block: &str) -> Place {
+        let mut place = Place::empty(Of::Volume);
+        place.home.run(&format!("zfs create -s -V {SIZE} -b {block} -o compression=off tank/v"));
+        std::fs::write(place.home.scratch.join("fill.parm"), FILL).unwrap();
+        std::fs::write(place.home.scratch.join("load.parm"), LOAD).unwrap();
+        place.start();
+        place.work("fill.parm");
+        place
+    }
+
+    /// A pool with a file system, whose first load writes the file.
+    fn of_files(record: &str) -> Place {
+        let mut place = Place::empty(Of::File);
+        let at = place.home.scratch.join("mnt");
+        let words =
+            format!("-o recordsize={record} -o compression=off -o atime=off -o mountpoint={}", at.display());
+        place.home.run(&format!("zfs create {words} tank/f"));
+        std::fs::write(place.home.scratch.join("load.parm"), FILE_LOAD).unwrap();
+        place.start();
+        // Each later daemon mounts it by itself.
+        place.home.run("zfs mount tank/f");
+        place.work("load.parm");
+        place
+    }
+
+    fn empty(of: Of) -> Place {
         let home = Home::new();
         // A rehearsal has the volume twice, and what is written to it besides.
         let disk = home.disk("a.img");
         std::fs::File::options().write(true).open(&disk).unwrap().set_len(2 << 30).unwrap();
         home.run(&format!("zpool create tank {disk}"));
-        home.run(&format!("zfs create -s -V {SIZE} -b {block} -o compression=off tank/v"));
-        std::fs::write(home.scratch.join("fill.parm"), FILL).unwrap();
-        std::fs::write(home.scratch.join("load.parm"), LOAD).unwrap();
-        let mut place = Place { home, daemon: None };
-        place.start();
-        place.work("fill.parm");
-        place
+        Place { home, daemon: None, of }
     }
 
     /// The daemon, with an empty cache.
@@ -60,12 +98,21 @@ impl Place {
     }
 
     fn work(&self, file: &str) -> Value {
-        let socket = self.home.dir().join("nbd.sock");
-        let lun = format!("sd1=nbd+unix:///tank/v?socket={}", socket.display());
+        let lun = match self.of {
+            Of::Volume => {
+                let socket = self.home.dir().join("nbd.sock");
+                format!("sd1=nbd+unix:///tank/v?socket={}", socket.display())
+            }
+            Of::File => format!("sd1={}", self.file().display()),
+        };
         let output = self.home.cenote(&["work", file, "--lun", &lun, "--seed", "5", "-j"]).output().unwrap();
         assert!(output.status.success(), "{}", said(&output));
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
         told["runs"][0]["total"].clone()
+    }
+
+    fn file(&self) -> std::path::PathBuf {
+        self.home.scratch.join("mnt/data")
     }
 
     /// Records while `work` goes on; what is told of the trace.
@@ -198,22 +245,48 @@ fn predicted() {
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
     let small = place.measured();
+    let all = [("measured", [large, small]), ("lab", lab), ("clones", clones)];
+    held_against(&all);
+    place.end();
+}
+
+/// Files that were there keep their records: the change is for those that are written after it.
+fn files_predicted() {
+    let mut place = Place::of_files("128K");
+    let path = place.home.scratch.join("a.trace").display().to_string();
+    let large = place.measured();
+    place.start();
+    place.recorded(&["fs", &path], || place.work("load.parm"));
+    let words = ["lab", "replay", &path, "--present", "disks=ssd", "--set", "recordsize=16K", "-j"];
+    let replay = place.json(&words);
+    let lab = [0, 1].map(|column| each(&replay["figures"][column]));
+    place.home.run("zfs set recordsize=16K tank/f");
+    std::fs::remove_file(place.file()).unwrap();
+    place.work("load.parm");
+    let small = place.measured();
+    held_against(&[("measured", [large, small]), ("lab", lab)]);
+    place.end();
+}
+
+/// The measured figures are the first, those of the lab the second; before the change, and after it.
+fn held_against(all: &[(&str, [[f64; 2]; 2])]) {
     println!("device operations per operation, device bytes per byte");
-    for (name, [before, after]) in [("measured", [large, small]), ("lab", lab), ("clones", clones)] {
+    for (name, [before, after]) in all {
         println!("{name:<10}{before:.3?} -> {after:.3?}");
     }
-    for (what, measured, lab) in [("128K", large, lab[0]), ("16K", small, lab[1])] {
-        for (figure, measured, lab) in [("operations", measured[0], lab[0]), ("bytes", measured[1], lab[1])] {
+    let (measured, lab) = (all[0].1, all[1].1);
+    for (column, what) in ["128K", "16K"].into_iter().enumerate() {
+        for (index, figure) in ["operations", "bytes"].into_iter().enumerate() {
+            let (measured, lab) = (measured[column][index], lab[column][index]);
             let error = lab / measured - 1.0;
             println!("{what}: {figure}: {:+.1} %", error * 100.0);
             assert!(error.abs() < 0.35, "{what}: {figure}: measured {measured:.2}, predicted {lab:.2}");
         }
     }
-    // What comes of it is the point: far fewer bytes, in the lab, on clones and in truth.
-    for [before, after] in [[large, small], lab, clones] {
-        assert!(after[1] < before[1] * 0.6, "{before:?} {after:?}");
+    // What comes of it is the point: far fewer bytes, wherever it is tried.
+    for (name, [before, after]) in all {
+        assert!(after[1] < before[1] * 0.6, "{name}: {before:?} {after:?}");
     }
-    place.end();
 }
 
 fn interrupted() {
