@@ -131,13 +131,12 @@ async fn record(mut asker: Asker, path: &Path, asked: &Asked) -> Result<Recorded
             stop.set();
         }
     }));
-    let cannot = |e: std::io::Error| Failure::Failed(format!("trace: cannot write {}: {e}", path.display()));
     let cache = match asker.ask(Request::Cache)? {
         Reply::Cache(cache) => cache.max,
         _ => 0,
     };
     let begun = asker.trace(Ask::Begin { of: asked.of.clone(), held: HELD })?;
-    let began = world::now();
+    let id = begun.id;
     // A filter may name what is not to be told.
     let shown =
         if asked.hashed { begun.of.split('[').next().unwrap_or_default().to_string() } else { begun.of };
@@ -148,15 +147,33 @@ async fn record(mut asker: Asker, path: &Path, asked: &Asked) -> Result<Recorded
         hashed: asked.hashed,
         cache,
     };
+    let recorded = write(&mut asker, id, path, asked, &header, &stop).await;
+    // Also when the file cannot be written: the daemon need not hold what is taken no more.
+    let ended = asker.trace(Ask::End { id });
+    let recorded = recorded?;
+    ended?;
+    Ok(recorded)
+}
+
+async fn write(
+    asker: &mut Asker,
+    id: u64,
+    path: &Path,
+    asked: &Asked,
+    header: &Header,
+    stop: &Event,
+) -> Result<Recorded, Failure> {
+    let cannot = |e: std::io::Error| Failure::Failed(format!("trace: cannot write {}: {e}", path.display()));
+    let began = world::now();
     let file = File::create(path).map_err(cannot)?;
-    let mut writer = Writer::new(BufWriter::new(file), &header).map_err(cannot)?;
+    let mut writer = Writer::new(BufWriter::new(file), header).map_err(cannot)?;
     report::complain(&format!("recording {} into {}; Ctrl-C ends it", asked.of, path.display()));
     let (mut places, mut dropped, mut failed) = (0, 0, 0);
     let mut is_last = false;
     loop {
-        let traced = asker.trace(Ask::Take { id: begun.id })?;
+        let traced = asker.trace(Ask::Take { id })?;
         for words in &traced.places {
-            let place = place(&mut asker, words, asked.hashed)?;
+            let place = place(asker, words, asked.hashed)?;
             writer.place(&place).map_err(cannot)?;
             places += 1;
         }
@@ -177,7 +194,6 @@ async fn record(mut asker: Asker, path: &Path, asked: &Asked) -> Result<Recorded
         }
     }
     let length = world::now().since(began);
-    asker.trace(Ask::End { id: begun.id })?;
     if failed > 0 {
         report::complain(&format!("{failed} of the requests had failed"));
     }

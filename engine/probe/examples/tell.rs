@@ -1,17 +1,32 @@
-//! Tells events, so that an instruction counter can say what one costs: `tell EVENTS [STATISTIC …]`.
+//! Tells events, so that an instruction counter can say what one costs: `tell EVENTS [STATISTIC …] [record:STATISTIC]`.
 //!
-//! The instructions of two runs that differ in EVENTS alone, divided by the difference, are those of one event.
+//! The instructions of two runs that differ in EVENTS alone, divided by the difference, are those of one event. What is
+//! recorded is not taken away: events beyond 200,000 are dropped, which is another cost.
 
-use probe::{Breakdown, Event, Family, Hub, Op, Opened};
+use probe::{Breakdown, Event, Family, Hub, Op, Opened, Recording};
 use std::hint::black_box;
 use std::time::Duration;
 
+/// As many as `cenote trace record` lets the daemon hold.
+const HELD: usize = 200_000;
+
 fn main() {
+    // What is recorded has a time, which is that of a world.
+    sim::run(1, sim::Config::default(), async { tell() });
+}
+
+fn tell() {
     let mut arguments = std::env::args().skip(1);
     let events: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(1_000_000);
     let hub = Hub::new();
-    let open = |text: String| hub.open(&text.parse().expect("a statistic")).expect("one that is told");
-    let opened: Vec<Opened> = arguments.map(open).collect();
+    let (mut opened, mut recordings) = (Vec::<Opened>::new(), Vec::<Recording>::new());
+    for text in arguments {
+        match text.strip_prefix("record:") {
+            Some(text) => recordings
+                .push(hub.record(&text.parse().expect("a statistic"), HELD).expect("one that has events")),
+            None => opened.push(hub.open(&text.parse().expect("a statistic")).expect("one that is told")),
+        }
+    }
     let clients = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|client| {
         let labels = [(Breakdown::Client, client), (Breakdown::Dataset, "tank/v"), (Breakdown::Pool, "tank")];
         hub.probe(Family::Nbd, &labels)

@@ -32,6 +32,7 @@ pub fn trials() -> Vec<Trial> {
             files_predicted,
         ),
         trial("a_rehearsal_that_is_interrupted_leaves_nothing", &[], interrupted),
+        trial("a_trace_that_cannot_be_written_ends_and_clients_go_on", &[], full),
         trial("what_is_no_trace_is_refused_with_its_place", &[], refused),
     ]
 }
@@ -323,6 +324,27 @@ fn interrupted() {
     for name in &left {
         assert!(said.contains(&format!("'cenote zfs destroy {name}' removes it")), "{said}");
     }
+    place.end();
+}
+
+/// A device that is always full. One more than can be recorded at once: each lets go of what the daemon held for it.
+fn full() {
+    let mut place = Place::new("16K");
+    let words = ["trace", "record", "nbd", "/dev/full"];
+    for number in 0..5 {
+        let output = place.home.cenote(&words).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{number}: {}", said(&output));
+        assert!(
+            said(&output).contains("cannot write /dev/full: No space left"),
+            "{number}: {}",
+            said(&output)
+        );
+    }
+    // While one fails, the load goes on.
+    let mut recorder = place.home.cenote(&words).stderr(Stdio::piped()).spawn().unwrap();
+    let total = place.work("load.parm");
+    assert_eq!(recorder.wait().unwrap().code(), Some(1));
+    assert!(total["operations"].as_u64().unwrap() > 1000, "{total}");
     place.end();
 }
 

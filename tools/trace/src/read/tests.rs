@@ -50,6 +50,34 @@ fn a_trace_is_read_as_it_was_written() {
     assert_eq!((contents.places.len(), contents.places[1].client.as_str()), (2, "b"));
 }
 
+/// Bytes of the file for each request, of a busy volume and in the worst case.
+#[test]
+fn a_request_takes_few_bytes_however_odd_it_is() {
+    let random = &mut sim::Rng::new(7);
+    let mut likely = requests(random, 20_000);
+    let mut at = 0;
+    for request in &mut likely {
+        // Ten thousand a second, 16K at random on a terabyte.
+        at += random.below(200_000);
+        (request.at, request.bytes, request.place) = (at, 16 << 10, 0);
+        request.offset = random.below(1 << 26) << 14;
+    }
+    let mut odd = requests(random, 20_000);
+    for (number, request) in odd.iter_mut().enumerate() {
+        let far = if number % 2 == 0 { 0 } else { 1 << 62 };
+        (request.at, request.latency, request.object) = (far, u64::MAX, u64::MAX);
+        (request.offset, request.bytes, request.place) = (far, 1 << 62, 4095);
+    }
+    for (mut some, most) in [(likely, 20), (odd, 64)] {
+        let mut writer = Writer::new(Vec::new(), &Header::default()).unwrap();
+        let before = writer.written();
+        writer.requests_of(&mut some, 0).unwrap();
+        let each = (writer.written() - before) as f64 / some.len() as f64;
+        assert!(each < f64::from(most), "{each:.1} bytes a request");
+        println!("{each:.1} bytes a request");
+    }
+}
+
 #[test]
 fn a_trace_that_was_cut_is_read_to_its_last_whole_piece() {
     let (bytes, ends, _) = trace(&mut sim::Rng::new(2));
