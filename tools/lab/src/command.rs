@@ -10,7 +10,8 @@
 use crate::experiment::{Ask, Better, Experiment, Row, Said, Verdict};
 use crate::experiments;
 use crate::hardware::operations;
-use crate::parameters::{Parameters, show};
+use crate::parameters::show;
+use crate::sensitivity::{self, Sensitivity};
 use serde_json::{Value, json};
 use std::time::Instant;
 use units::{Error, Result};
@@ -21,7 +22,7 @@ pub struct Wanted {
     /// Empty: all.
     pub names: Vec<String>,
     pub ask: Ask,
-    /// Also with each doubtful parameter at both of its ends.
+    /// Instead of all figures: the chief one, with each doubtful parameter at both of its ends.
     pub sensitivity: bool,
     pub json: bool,
 }
@@ -54,22 +55,25 @@ pub fn run(wanted: &Wanted, progress: Progress<'_>) -> Result<String> {
     let mut all = Vec::new();
     for one in chosen {
         progress(one.name);
-        let parameters = (one.parameters)();
         let (begun, before) = (Instant::now(), operations());
-        let rows = (one.run)(&parameters, &wanted.ask)?;
+        let mut rows = Vec::new();
+        let hangs = match wanted.sensitivity {
+            true => Some(sensitivity::run(one, &wanted.ask, progress)?),
+            false => None,
+        };
+        if hangs.is_none() {
+            rows = (one.run)(&(one.parameters)(), &wanted.ask)?;
+        }
         let (seconds, done) = (begun.elapsed().as_secs_f64(), operations() - before);
         progress(&format!(
             "{}: {done} operations of devices in {seconds:.1} s, {:.0} a second",
             one.name,
             done as f64 / seconds.max(1e-3)
         ));
-        let moved = match wanted.sensitivity {
-            true => sensitivity(one, &parameters, &wanted.ask, progress)?,
-            false => Vec::new(),
-        };
-        match wanted.json {
-            true => all.push(as_json(one, &parameters, &rows, &moved, &wanted.ask)),
-            false => text += &as_text(one, &rows, &moved, &wanted.ask),
+        match (wanted.json, &hangs) {
+            (true, _) => all.push(as_json(one, &rows, hangs.as_ref(), &wanted.ask)),
+            (false, Some(hangs)) => text += &format!("{}\n", hangs.text(one, show3)),
+            (false, None) => text += &as_text(one, &rows, &wanted.ask),
         }
     }
     Ok(if wanted.json { pretty(&Value::Array(all)) } else { text })
@@ -82,35 +86,7 @@ fn named(name: &str) -> Result<&'static Experiment> {
     })
 }
 
-/// The chief figure with one parameter at one of its ends.
-struct Moved {
-    key: &'static str,
-    value: f64,
-    unit: &'static str,
-    row: Row,
-}
-
-fn sensitivity(
-    one: &Experiment,
-    parameters: &Parameters,
-    ask: &Ask,
-    progress: Progress<'_>,
-) -> Result<Vec<Moved>> {
-    let mut all = Vec::new();
-    for doubtful in parameters.iter().filter(|parameter| parameter.is_doubtful()) {
-        for value in [doubtful.low, doubtful.high].into_iter().filter(|end| *end != doubtful.value) {
-            progress(&format!("{}: {} = {}", one.name, doubtful.key, show(value)));
-            let ask = Ask { only: Some(one.chief), ..*ask };
-            let rows = (one.run)(&parameters.with(doubtful.key, value), &ask)?;
-            let row =
-                rows.into_iter().next().ok_or_else(|| Error::invalid("an experiment without figures"))?;
-            all.push(Moved { key: doubtful.key, value, unit: doubtful.unit, row });
-        }
-    }
-    Ok(all)
-}
-
-fn as_text(one: &Experiment, rows: &[Row], moved: &[Moved], ask: &Ask) -> String {
+fn as_text(one: &Experiment, rows: &[Row], ask: &Ask) -> String {
     let mut text = format!("### {}\n\n{}.\n\n", one.name, one.about);
     text += &format!("Modelled: {}.\n", one.modelled);
     if ask.scale != 1.0 {
@@ -134,26 +110,6 @@ fn as_text(one: &Experiment, rows: &[Row], moved: &[Moved], ask: &Ask) -> String
             percent(row.ratio_error()),
             verdict(row.verdict()),
         );
-    }
-    if !moved.is_empty() {
-        let first = &rows[one.chief.min(rows.len() - 1)];
-        text += &format!(
-            "\nHow far a figure hangs on what is not known: {}, as it stands {} → {} {}, {}x.\n\n\
-             | parameter | at | before | after | ratio |\n|---|---:|---:|---:|---:|\n",
-            first.case,
-            show3(first.lab.before),
-            show3(first.lab.after),
-            first.unit,
-            show3(first.ratio())
-        );
-        for Moved { key, value, unit, row } in moved {
-            let (before, after) = (show3(row.lab.before), show3(row.lab.after));
-            text += &format!(
-                "| {key} | {} {unit} | {before} | {after} | {}x |\n",
-                show(*value),
-                show3(row.ratio())
-            );
-        }
     }
     text + &format!("\n{}\n\n", one.remark)
 }
@@ -209,7 +165,7 @@ fn show3(value: f64) -> String {
     }
 }
 
-fn as_json(one: &Experiment, parameters: &Parameters, rows: &[Row], moved: &[Moved], ask: &Ask) -> Value {
+fn as_json(one: &Experiment, rows: &[Row], hangs: Option<&Sensitivity>, ask: &Ask) -> Value {
     let row = |row: &Row| {
         let document = match row.said {
             Said::Both(pair) => json!({ "before": pair.before, "after": pair.after }),
@@ -235,7 +191,6 @@ fn as_json(one: &Experiment, parameters: &Parameters, rows: &[Row], moved: &[Mov
             "basis": p.basis.word(), "source": p.source,
         })
     };
-    let moved = moved.iter().map(|m| json!({ "key": m.key, "value": m.value, "figure": row(&m.row) }));
     json!({
         "name": one.name,
         "about": one.about,
@@ -244,8 +199,8 @@ fn as_json(one: &Experiment, parameters: &Parameters, rows: &[Row], moved: &[Mov
         "seed": ask.seed,
         "scale": ask.scale,
         "figures": rows.iter().map(row).collect::<Vec<_>>(),
-        "parameters": parameters.iter().map(parameter).collect::<Vec<_>>(),
-        "sensitivity": moved.collect::<Vec<_>>(),
+        "parameters": (one.parameters)().iter().map(parameter).collect::<Vec<_>>(),
+        "sensitivity": hangs.map(|hangs| hangs.json(row)),
     })
 }
 
@@ -269,7 +224,7 @@ mod tests {
             said,
         };
         let document = Said::Both(Pair { before: 56.0, after: 8.0 });
-        let text = as_text(one, &[row(49.0, document), row(20.0, document)], &[], &Ask::default());
+        let text = as_text(one, &[row(49.0, document), row(20.0, document)], &Ask::default());
         assert!(
             text.contains("| c | 56.0 → 8.00 s | 49.0 → 7.00 s | -12 % | 7.00x | 7.00x | +0 % | yes |"),
             "{text}"

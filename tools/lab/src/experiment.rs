@@ -53,6 +53,8 @@ pub struct Experiment {
     pub remark: &'static str,
     /// The number of the figure whose ratio is shown against each doubtful parameter.
     pub chief: usize,
+    /// Of the experiment's size, what is run for that.
+    pub quick: f64,
     pub parameters: fn() -> Parameters,
     pub run: fn(&Parameters, &Ask) -> Result<Vec<Row>>,
 }

@@ -21,3 +21,4 @@ pub mod models;
 pub mod parameters;
 pub mod replay;
 mod rig;
+pub mod sensitivity;

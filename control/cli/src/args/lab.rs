@@ -37,7 +37,10 @@ pub enum LabWhat {
         /// How large, as a part of the experiment's own size: 0.1 is done in a tenth of the time, and less exact
         #[arg(long, default_value_t = 1.0, value_parser = scale)]
         scale: f64,
-        /// Run the first figure again with each parameter that is not known at both ends of its range
+        /// Instead of all figures the chief one, with each parameter that is not known at both ends of its range
+        ///
+        /// All other parameters stay as they are. The largest swing of the ratio comes first. What takes long is run smaller
+        /// than --scale says, and the table says how much.
         #[arg(long)]
         sensitivity: bool,
         /// As JSON, with all parameters

@@ -34,6 +34,7 @@ pub const EXPERIMENT: Experiment = Experiment {
                prefetch), and with today's beside them",
     remark: "The document gives ratios alone. Which child of a mirror a read goes to follows today's rule, not that of 2015.",
     chief: 0,
+    quick: 0.5,
     parameters: || Parameters::of(&[LARGE_BLOCKS_2015, DISK_7200]),
     run,
 };
@@ -44,6 +45,7 @@ pub const CURVE: Experiment = Experiment {
     modelled: "as blocks, with the settings of 2015",
     remark: "The document shows curves without figures.",
     chief: 8,
+    quick: 0.5,
     parameters: || Parameters::of(&[LARGE_BLOCKS_2015, DISK_7200]),
     run: curve,
 };

@@ -29,6 +29,7 @@ pub const EXPERIMENT: Experiment = Experiment {
              Without the elevator the document's host was bound by its processors, which is not modelled: its 50,000 is a bound \
              from below.",
     chief: 0,
+    quick: 0.25,
     parameters: || Parameters::of(&[ELEVATOR_2011, DEVICE, DISK_7200]),
     run,
 };

@@ -36,6 +36,7 @@ pub const EXPERIMENT: Experiment = Experiment {
              side alone, and it falls. Streams with a file system each share none: each flush waits for one queue at the array, \
              and the ratio grows with their number. Which of the two the document has in mind it does not say.",
     chief: 0,
+    quick: 0.25,
     parameters: || Parameters::of(&[HOST_2008, ARRAY_2530, DISK_15000]),
     run,
 };

@@ -43,6 +43,7 @@ pub const EXPERIMENT: Experiment = Experiment {
              same. The document's 2.1 GB/s would need the arm to move for every piece of a log; this engine writes those of a \
              batch in a row.",
     chief: 0,
+    quick: 0.5,
     parameters: || Parameters::of(&[APPLIANCE_2014, DISK_7200]),
     run,
 };
