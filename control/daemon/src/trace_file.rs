@@ -148,7 +148,7 @@ async fn record(mut asker: Asker, path: &Path, asked: &Asked) -> Result<Recorded
         cache,
     };
     let recorded = write(&mut asker, id, path, asked, &header, &stop).await;
-    // Also when the file cannot be written: the daemon need not hold what is taken no more.
+    // Also when the file cannot be written: the daemon then holds nothing that will not be taken.
     let ended = asker.trace(Ask::End { id });
     let recorded = recorded?;
     ended?;
