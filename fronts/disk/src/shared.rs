@@ -159,9 +159,9 @@ impl SharedVolume {
 
     /// Appends to `into`; see [`Volume::try_pieces`].
     pub fn try_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Option<Result<()>> {
-        let (now, began) = (self.try_now()?, world::now());
+        let (now, began) = (self.try_now()?, self.0.counts.look());
         let read = now.volume.guard_now(|| now.volume.try_pieces(offset, len.into()))?;
-        if read.is_ok() {
+        if let (Some(began), true) = (began, read.is_ok()) {
             self.0.counts.read(len.into(), true, world::now().since(began));
         }
         Some(read.map(|read| into.extend(pieces(read))))
@@ -169,10 +169,12 @@ impl SharedVolume {
 
     /// As [`Volume::pieces`].
     pub async fn read(&self, offset: u64, len: u32) -> Result<Vec<Piece>> {
-        let began = world::now();
+        let began = self.0.counts.look();
         let now = self.now().await;
         let read = now.volume.guard(now.volume.pieces(offset, len.into())).await?;
-        self.0.counts.read(len.into(), false, world::now().since(began));
+        if let Some(began) = began {
+            self.0.counts.read(len.into(), false, world::now().since(began));
+        }
         Ok(pieces(read).collect())
     }
 
