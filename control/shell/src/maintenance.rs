@@ -23,7 +23,7 @@ impl Shell<'_> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match (self.here(), &words[..]) {
             (Context::Maintenance, ["advice"]) => match self.ask("", Request::Doctor(Doctor::Advice))? {
-                Reply::Advice(all) => self.print(doctor::render(&all).trim_end()),
+                Reply::Advice(all) => self.print(&doctor::render(&all)),
                 _ => return Err(unexpected()),
             },
             (Context::System, ["backup", file]) => {
