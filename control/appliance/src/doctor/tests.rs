@@ -219,7 +219,7 @@ fn a_disk_slower_than_its_neighbours_is_seen_until_it_is_replaced() {
     let slow =
         sim::Model { read: Duration::from_millis(9), write: Duration::from_millis(9), ..sim::Model::NVME };
     for (disk, model) in [("b", sim::Model::NVME), ("c", slow), ("d", sim::Model::NVME)] {
-        lab.disks.add(&format!("/sim/{disk}"), 256 << 20, model);
+        lab.disks.add(format!("/sim/{disk}"), 256 << 20, model);
     }
     lab.run(START, |appliance| async move {
         let new = NewPool {
