@@ -20,8 +20,9 @@ use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -30,6 +31,8 @@ use crate::{Failure, house, root};
 /// The variable that `interop::harness` looks at.
 const RECORD: &str = "CENOTE_TRIALS";
 const SLOWEST: usize = 10;
+/// The longest program takes nine minutes on two quiet cores.
+const LONGEST: Duration = Duration::from_secs(50 * 60);
 /// Lines that are repeated of a failed program: after each panic, of one without a panic, and in all.
 const AFTER_PANIC: usize = 25;
 const LAST_LINES: usize = 30;
@@ -117,7 +120,7 @@ fn run_side_by_side(
     std::thread::scope(|scope| {
         let work = || {
             while let Some(program) = next() {
-                let ran = run_one(&program, record);
+                let ran = run_one(&program, record, LONGEST);
                 let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
                 let heading = format!("     Running {} ({})", program.target, program.executable.display());
                 let (output, passed) =
@@ -159,8 +162,9 @@ fn reasons(output: &str) -> String {
     kept.iter().map(|line| format!("  {line}\n")).collect()
 }
 
-/// What a program says on both streams, in order, and whether it passed.
-fn run_one(program: &Program, record: &Path) -> std::io::Result<(Vec<u8>, bool)> {
+/// What a program says on both streams, in order, and whether it passed. One that has not ended by `longest` is killed: a
+/// test that hangs is a failure, with what was said until then.
+fn run_one(program: &Program, record: &Path, longest: Duration) -> std::io::Result<(Vec<u8>, bool)> {
     let (mut reader, writer) = std::io::pipe()?;
     let mut command = Command::new(&program.executable);
     command.current_dir(&program.home).env("CARGO_MANIFEST_DIR", &program.home).env(RECORD, record);
@@ -168,9 +172,27 @@ fn run_one(program: &Program, record: &Path) -> std::io::Result<(Vec<u8>, bool)>
     let mut child = command.spawn()?;
     // `command` holds the writing end as long as it is there: without it the reader would not see the end.
     drop(command);
-    let mut output = Vec::new();
-    reader.read_to_end(&mut output)?;
-    Ok((output, child.wait()?.success()))
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let (ended, end) = mpsc::channel::<()>();
+    let heard = said.clone();
+    // Not joined: what the program has started may keep the stream open after it was killed.
+    std::thread::spawn(move || {
+        let _ended = ended;
+        let mut piece = vec![0; 64 << 10];
+        while let Ok(n @ 1..) = reader.read(&mut piece) {
+            heard.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&piece[..n]);
+        }
+    });
+    let is_in_time = end.recv_timeout(longest) != Err(RecvTimeoutError::Timeout);
+    if !is_in_time {
+        child.kill()?;
+    }
+    let passed = child.wait()?.success() && is_in_time;
+    let mut output = std::mem::take(&mut *said.lock().unwrap_or_else(PoisonError::into_inner));
+    if !is_in_time {
+        output.extend_from_slice(format!("it did not end within {} s\n", longest.as_secs()).as_bytes());
+    }
+    Ok((output, passed))
 }
 
 /// `kill` of `target/debug/deps/kill-12ab`.
@@ -297,7 +319,8 @@ mod tests {
             target: "t".into(),
         };
         let record = home.join("record");
-        let (output, passed) = run_one(&program("/bin/pwd"), &record).unwrap();
+        let hour = Duration::from_secs(3600);
+        let (output, passed) = run_one(&program("/bin/pwd"), &record, hour).unwrap();
         assert_eq!((String::from_utf8_lossy(&output).trim(), passed), (home.to_str().unwrap(), true));
         let all =
             |names: &[&str]| run_side_by_side(names.iter().map(|n| program(n)).collect(), &record).unwrap().1;
@@ -305,6 +328,24 @@ mod tests {
         let failed = all(&["/bin/true", "/bin/false", "/bin/true", "/bin/true", "/bin/true"]);
         assert_eq!(failed, ["\nerror: test failed: t of p\n"]);
         assert!(all(&["/no/such/program"])[0].contains("it cannot be run: "));
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_killed_and_heard() {
+        let home = std::env::temp_dir().join(format!("cenote-hangs-{}", std::process::id()));
+        std::fs::create_dir_all(&home).unwrap();
+        let hangs = home.join("hangs");
+        // What it has started keeps the stream open. Written by another process: a file that this one has open for
+        // writing, as a child forked meanwhile would, is not executed.
+        let write = "printf '#!/bin/sh\\necho begun\\nsleep 20 &\\nwait\\n' > hangs && chmod +x hangs";
+        assert!(Command::new("sh").current_dir(&home).args(["-c", write]).status().unwrap().success());
+        let program =
+            Program { executable: hangs, home: home.clone(), package: "p".into(), target: "t".into() };
+        let begun = Instant::now();
+        let (output, passed) = run_one(&program, &home.join("record"), Duration::from_secs(3)).unwrap();
+        assert!(!passed && begun.elapsed() < Duration::from_secs(15));
+        assert_eq!(String::from_utf8_lossy(&output), "begun\nit did not end within 3 s\n");
+        std::fs::remove_dir_all(&home).unwrap();
     }
 
     #[test]
