@@ -5,9 +5,9 @@
 //!                             └──▶ Counted: as they are at one moment
 //! ```
 //!
-//! Of reads one in [`LOOKED_AT`] is timed and counts for all of these: a read that is in memory takes some 11,000 instructions of
-//! which a lock and two looks at the clock would be two in a hundred. Writes are all counted, as it matters where the one
-//! before ended.
+//! Of reads one in [`LOOKED_AT`] is timed and counts for all of these: a read that is in memory takes some 11,000
+//! instructions, of which a lock and two looks at the clock would be two in a hundred. Writes are all counted, as it matters
+//! where the one before ended.
 //!
 //! Flushes and durable writes are counted by time: the busiest ten seconds of the last hour. When a volume has no client
 //! any more its counts stay, for the next one ([`crate::Volumes`]); with blocks of another size they begin anew.
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn what_was_long_ago_is_forgotten() {
         let counts = Counts::default();
-        writes(&counts, (0..2000).map(|i| (i * 512 << 10, 512 << 10)));
+        writes(&counts, (0..2000).map(|i| (i * (512 << 10), 512 << 10)));
         let told = counts.lock().counted.clone();
         assert_eq!((told.largest, told.at_largest, told.in_row), (512 << 10, 2000, 1999));
         writes(&counts, (0..60_000).map(|i| ((i * 7919 % 1000) * MIB, 8192)));

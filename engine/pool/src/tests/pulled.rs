@@ -195,7 +195,7 @@ fn reads_avoid_a_device_that_grows_slower() {
                     let before = world::now();
                     for i in 0..n {
                         // Not in steps, which would be read ahead of.
-                        let blkid = (i * (i + 3) * 7919 >> 3) % (SIZE / BLOCK);
+                        let blkid = (i * (i + 3) * 7919 / 8) % (SIZE / BLOCK);
                         drop(volume.read(blkid * BLOCK, BLOCK).await.unwrap());
                     }
                     world::now().since(before) / n as u32
