@@ -36,6 +36,7 @@ use ondisk::dsl::{ScanFunc, ScanState};
 use ondisk::mos::{top_vdev, vdev as pair};
 use ondisk::{Feature, RebuildPhys, RebuildState};
 use state::Known;
+use tunables::Tunable;
 use units::{Error, Guid, HashMap, Kind, ObjectId, Result, VdevId};
 use vdev::{Leaf, Top};
 
@@ -211,7 +212,18 @@ impl Pool {
         self.update_config(|_| ());
         top.set_copying(false);
         self.of_epoch(top.id, epoch, |known| known.phys = phys);
+        if end == RebuildState::Complete && self.scrubs_after_rebuilds() {
+            self.record_scrub(tx).await?;
+        }
         Ok(())
+    }
+
+    /// Every device has all that was written to it, and what was copied unseen is to be verified. The scrub is recorded in
+    /// the txg that ends the last rebuild, so that a pool which is closed or loses its power then does it when it is opened.
+    fn scrubs_after_rebuilds(&self) -> bool {
+        let is_hindered = self.is_rebuilding() || self.0.scrub.is_running() || self.is_error_scrubbing();
+        let is_wanted = self.0.tunables.is_on(Tunable::RebuildScrubEnabled);
+        is_wanted && !is_hindered && self.missing_span().is_none()
     }
 
     /// What is known of the rebuild, if it is still that one.

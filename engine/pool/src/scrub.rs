@@ -35,6 +35,7 @@ use ondisk::mos::directory;
 use ondisk::{ObjectType, ScanPhys};
 use position::Position;
 use state::{GO, HALT, PAUSE, STOP, now};
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -209,6 +210,9 @@ impl Pool {
         {
             self.0.note_problem(format!("the logs of data errors cannot be put together: {e}"));
         }
+        if func == ScanFunc::Scrub && mem::take(&mut lock(&self.0.scrub.state).is_recorded) {
+            return Ok(());
+        }
         let begin = move |pool: Pool, tx: Arc<Tx>| async move { pool.record_start(&tx, func).await };
         let begun = self.change(word(func), begin).await;
         if begun.is_err() {
@@ -216,6 +220,13 @@ impl Pool {
             self.0.scrub.ended.notify_all();
         }
         begun
+    }
+
+    /// Records a scrub whose task begins later.
+    pub(crate) async fn record_scrub(&self, tx: &Tx) -> Result<()> {
+        self.record_start(tx, ScanFunc::Scrub).await?;
+        lock(&self.0.scrub.state).is_recorded = true;
+        Ok(())
     }
 
     /// The scan that begins now is one that is under way in the pool, from where it was. A resilver is another one when a
@@ -258,6 +269,7 @@ impl Pool {
         let text = format!("func={} mintxg={} maxtxg={}", func as u64, phys.min_txg, phys.max_txg);
         self.dsl().record_event(tx, "scan setup", &text, None).await?;
         let mut state = lock(&self.0.scrub.state);
+        state.is_recorded = false;
         if !goes_on {
             state.position = Position::START;
             (state.began, state.is_incomplete) = (self.devices_to_heal(), false);
@@ -324,6 +336,7 @@ impl Pool {
         let what = if how == PAUSE { "scan paused" } else { "scan done" };
         self.dsl().record_event(tx, what, &format!("errors={}", phys.errors), None).await?;
         let mut state = lock(&self.0.scrub.state);
+        state.is_recorded = false;
         (state.phys, state.paused_at) = (Some(phys), now());
         if how != PAUSE {
             state.position = Position::START;

@@ -104,9 +104,10 @@ impl Run {
         if pool.is_rebuilding() || self.stop.is_set() {
             return;
         }
-        let scrubs = end == RebuildState::Complete && pool.0.tunables.is_on(Tunable::RebuildScrubEnabled);
         match pool.missing_span() {
-            None if scrubs => drop(pool.scrub().await),
+            None if end == RebuildState::Complete && pool.scrubs_after_rebuilds() => {
+                pool.launch(ScanFunc::Scrub)
+            }
             None => {}
             // What it could not do, or what others missed meanwhile.
             Some(_) => pool.request_resilver().await,

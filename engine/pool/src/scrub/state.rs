@@ -69,6 +69,8 @@ pub(crate) struct State {
     pub(super) began: HashMap<Guid, u64>,
     /// Some set changed so fast that part of it was not seen.
     pub(super) is_incomplete: bool,
+    /// The scrub was recorded with the end of a rebuild, and its task has not begun.
+    pub(super) is_recorded: bool,
     pub(super) rest_until: Option<Instant>,
 }
 

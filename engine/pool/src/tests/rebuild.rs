@@ -156,6 +156,35 @@ fn a_rebuild_goes_on_where_it_was_after_an_export_and_after_a_power_cut() {
     });
 }
 
+/// It verifies what was copied unseen, and no later moment asks for it.
+#[test]
+fn the_scrub_after_a_rebuild_is_not_lost_when_the_pool_is_closed_or_loses_its_power_as_the_rebuild_ends() {
+    for (seed, micros) in [0, 20, 100, 500, 2_000, 10_000].into_iter().enumerate() {
+        for is_cut in [false, true] {
+            let rig = rig(Layout::Mirror, 2);
+            let own = rig.clone();
+            let _ = sim::run_until_cut(&rig.disks, 40 + seed as u64, sim::Config::default(), async move {
+                let pool = prepare(&own).await;
+                pool.attach_sequentially(device(&pool, "disk0"), look_at("new"), false, 12).await.unwrap();
+                until(&pool, |status| status.phys.state == RebuildState::Complete).await;
+                world::sleep(Duration::from_micros(micros)).await;
+                match is_cut {
+                    true => own.disks.cut_now(),
+                    false => pool.export().await.unwrap(),
+                }
+            });
+            rig.disks.power_cut(seed as u64);
+            rig.run(60 + seed as u64, async move {
+                let pool = open_all(false).await;
+                scrubbed(&pool).await;
+                assert_eq!((shape(&pool).as_str(), count(&pool)), ("mirror(disk0 disk1 new)", Some(0)));
+                check(&pool, 1).await;
+                pool.export().await.unwrap();
+            });
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_rebuilt_and_what_would_be_in_the_way_is_refused_in_a_line() {
     let raidz = rig(Layout::Raidz { parity: 1 }, 3);
