@@ -131,6 +131,29 @@ fn transport(of: Members) -> &'static str {
     if of.is_fc() { "fc" } else { "iscsi" }
 }
 
+/// The draft of a context that has one, borrowed as the context is.
+macro_rules! draft_of {
+    ($context:expr) => {
+        match $context {
+            Context::Item { draft, .. }
+            | Context::SchemaProperty { draft, .. }
+            | Context::Automatic { draft, .. }
+            | Context::Object { draft, .. }
+            | Context::Group { draft, .. }
+            | Context::Service { draft, .. }
+            | Context::Dataset { draft, .. }
+            | Context::Worksheet { draft, .. }
+            | Context::Graph { draft, .. }
+            | Context::AnalyticsSettings { draft }
+            | Context::AnalyticsExport { draft }
+            | Context::Alerts { draft }
+            | Context::Receiver { draft, .. }
+            | Context::Inquiry { draft } => Some(draft),
+            _ => None,
+        }
+    };
+}
+
 impl Context {
     /// What the prompt adds for it to that of the context above; whether it stands in place of that.
     fn words(&self) -> (String, bool) {
@@ -213,43 +236,11 @@ impl Context {
     }
 
     pub fn draft(&self) -> Option<&Draft> {
-        match self {
-            Context::Item { draft, .. }
-            | Context::SchemaProperty { draft, .. }
-            | Context::Automatic { draft, .. }
-            | Context::Object { draft, .. }
-            | Context::Group { draft, .. }
-            | Context::Service { draft, .. }
-            | Context::Dataset { draft, .. }
-            | Context::Worksheet { draft, .. }
-            | Context::Graph { draft, .. }
-            | Context::AnalyticsSettings { draft }
-            | Context::AnalyticsExport { draft }
-            | Context::Alerts { draft }
-            | Context::Receiver { draft, .. }
-            | Context::Inquiry { draft } => Some(draft),
-            _ => None,
-        }
+        draft_of!(self)
     }
 
     pub fn draft_mut(&mut self) -> Option<&mut Draft> {
-        match self {
-            Context::Item { draft, .. }
-            | Context::SchemaProperty { draft, .. }
-            | Context::Automatic { draft, .. }
-            | Context::Object { draft, .. }
-            | Context::Group { draft, .. }
-            | Context::Service { draft, .. }
-            | Context::Dataset { draft, .. }
-            | Context::Worksheet { draft, .. }
-            | Context::Graph { draft, .. }
-            | Context::AnalyticsSettings { draft }
-            | Context::AnalyticsExport { draft }
-            | Context::Alerts { draft }
-            | Context::Receiver { draft, .. }
-            | Context::Inquiry { draft } => Some(draft),
-            _ => None,
-        }
+        draft_of!(self)
     }
 
     /// It is made when it is committed, and not before.
