@@ -3,7 +3,7 @@
 //! ```text
 //!   drive  = spindle (mechanics: arm, platter) + cache + port        array = spindles + cache with a battery + RAID
 //!   flash  = channels + port                                        elevator, link: between a host and what it uses
-//!   contents: the bytes; dirty: what a cache holds that its disks do not
+//!   modelled: each of these as a disk; contents: the bytes; dirty: what a cache holds that its disks do not
 //! ```
 //!
 //! Each is a [`world::Disk`] or stands in front of one. All times follow from [`crate::parameters`]; chance comes from the
@@ -17,6 +17,7 @@ pub mod elevator;
 pub mod flash;
 pub mod link;
 pub mod mechanics;
+pub mod modelled;
 pub mod spindle;
 
 use contents::Contents;

@@ -14,24 +14,23 @@
 
 use super::contents::Contents;
 use super::dirty::Dirty;
+use super::modelled::{Model, Modelled};
 use super::spindle::{Command, Spindle, Work, instant, seconds};
 use crate::parameters::Parameters;
 use futures_util::future::join_all;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use world::sync::Notify;
-use world::{Buf, Disk, DiskKind, Geometry, IoBuf, Pending};
+use world::{Buf, DiskKind, Pending};
 
 /// Pieces that are destaged at once.
 const DEPTH: usize = 32;
 
-/// See the module. Clones are the same array.
-#[derive(Clone, Debug)]
-pub struct Array(Arc<Inner>);
+/// See the module.
+pub type Array = Modelled<Inner>;
 
 #[derive(Debug)]
-struct Inner {
+pub struct Inner {
     path: PathBuf,
     size: u64,
     spindles: Vec<Arc<Spindle>>,
@@ -60,7 +59,7 @@ impl Array {
     pub fn new(path: &Path, size: u64, parameters: &Parameters, prefix: &str) -> Array {
         let get = |key: &str| parameters.get(&format!("array-{key}"));
         let disks = (get("disks") as usize).max(3) / 2 * 2;
-        Array(Arc::new(Inner {
+        Modelled(Arc::new(Inner {
             path: path.into(),
             size,
             spindles: (0..disks).map(|_| Spindle::of(parameters, prefix, 1)).collect(),
@@ -125,9 +124,7 @@ impl Inner {
         state.port_free.max(now + least)
     }
 
-    async fn write(self: Arc<Inner>, offset: u64, parts: Vec<Buf>) -> io::Result<()> {
-        let len = parts.iter().map(|part| part.len() as u64).sum();
-        super::check(self.size, offset, len)?;
+    async fn write_all(self: Arc<Inner>, offset: u64, len: u64, parts: Vec<Buf>) {
         self.changed.until(|| (self.lock().dirty.bytes() + len <= self.cache).then_some(())).await;
         let arrives = self.through_port(len, self.hit);
         world::sleep_until(instant(arrives)).await;
@@ -140,11 +137,9 @@ impl Inner {
         if half {
             self.destage();
         }
-        Ok(())
     }
 
-    async fn read(&self, offset: u64, len: u64) -> io::Result<()> {
-        super::check(self.size, offset, len)?;
+    async fn read_all(&self, offset: u64, len: u64) {
         if !self.lock().dirty.holds(offset, len) {
             let mut pieces = Vec::new();
             let mut at = offset;
@@ -158,10 +153,9 @@ impl Inner {
         }
         let arrives = self.through_port(len, self.command);
         world::sleep_until(instant(arrives)).await;
-        Ok(())
     }
 
-    async fn flush(self: Arc<Inner>) {
+    async fn flush_all(self: Arc<Inner>) {
         if self.obeys_flush {
             let mark = {
                 let mut state = self.lock();
@@ -197,53 +191,34 @@ impl Inner {
     }
 }
 
-impl Disk for Array {
+impl Model for Inner {
     fn path(&self) -> &Path {
-        &self.0.path
+        &self.path
     }
 
-    fn geometry(&self) -> Geometry {
-        Geometry {
-            size: self.0.size,
-            logical_block: 512,
-            physical_block: 512,
-            // A host is not told of the battery: it flushes.
-            kind: DiskKind::Block { rotational: true, volatile_cache: true },
-        }
+    fn size(&self) -> u64 {
+        self.size
     }
 
-    fn current_size(&self) -> io::Result<u64> {
-        Ok(self.0.size)
+    fn kind(&self) -> (u32, DiskKind) {
+        // A host is not told of the battery: it flushes.
+        (512, DiskKind::Block { rotational: true, volatile_cache: true })
     }
 
-    fn read(&self, offset: u64, mut buf: IoBuf) -> Pending<(IoBuf, io::Result<()>)> {
-        super::count();
-        let this = self.0.clone();
-        Box::pin(async move {
-            let result = this.read(offset, buf.len() as u64).await;
-            if result.is_ok() {
-                this.lock().contents.read(offset, &mut buf);
-            }
-            (buf, result)
-        })
+    fn copy(&self, offset: u64, into: &mut [u8]) {
+        self.lock().contents.read(offset, into);
     }
 
-    fn write(&self, offset: u64, parts: Vec<Buf>) -> Pending<io::Result<()>> {
-        super::count();
-        Box::pin(world::spawn(self.0.clone().write(offset, parts)))
+    fn read(self: Arc<Self>, offset: u64, len: u64) -> Pending<()> {
+        Box::pin(async move { self.read_all(offset, len).await })
     }
 
-    fn flush(&self) -> Pending<io::Result<()>> {
-        super::count();
-        let this = self.0.clone();
-        Box::pin(async move {
-            this.flush().await;
-            Ok(())
-        })
+    fn write(self: Arc<Self>, offset: u64, len: u64, parts: Vec<Buf>) -> Pending<()> {
+        Box::pin(self.write_all(offset, len, parts))
     }
 
-    fn discard(&self, _: u64, _: u64) -> Pending<io::Result<()>> {
-        Box::pin(async { Err(io::ErrorKind::Unsupported.into()) })
+    fn flush(self: Arc<Self>) -> Pending<()> {
+        Box::pin(self.flush_all())
     }
 }
 
@@ -251,6 +226,7 @@ impl Disk for Array {
 mod tests {
     use super::*;
     use crate::models::{ARRAY_2530, DISK_15000};
+    use world::Disk;
 
     /// Seconds of a hundred small writes, one behind the other, each flushed.
     fn commits(raid: f64, obeys: f64) -> f64 {

@@ -10,24 +10,23 @@
 
 use super::contents::Contents;
 use super::dirty::Dirty;
+use super::modelled::{Model, Modelled};
 use super::spindle::{Command, Spindle, Work, instant, seconds};
 use crate::parameters::Parameters;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use world::sync::Notify;
-use world::{Buf, Disk, DiskKind, Geometry, IoBuf, Pending};
+use world::{Buf, DiskKind, Pending};
 
 /// So many pieces are given to the arm at once, and so large they are at most.
 const DESTAGE_DEPTH: usize = 32;
 const DESTAGE_PIECE: u64 = 1 << 20;
 
-/// See the module. Clones are the same disk.
-#[derive(Clone, Debug)]
-pub struct Drive(Arc<Inner>);
+/// See the module.
+pub type Drive = Modelled<Inner>;
 
 #[derive(Debug)]
-struct Inner {
+pub struct Inner {
     path: PathBuf,
     size: u64,
     spindle: Arc<Spindle>,
@@ -53,7 +52,7 @@ impl Drive {
     pub fn new(path: &Path, size: u64, parameters: &Parameters, prefix: &str, stretch: u64) -> Drive {
         let get = |key: &str| parameters.get(&format!("{prefix}{key}"));
         let spindle = Spindle::of(parameters, prefix, stretch);
-        Drive(Arc::new(Inner {
+        Modelled(Arc::new(Inner {
             path: path.into(),
             size: size.min(spindle.mechanics().capacity()),
             cache: (get("cache") * 1048576.0) as u64,
@@ -75,10 +74,6 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check(&self, offset: u64, len: u64) -> io::Result<()> {
-        super::check(self.size, offset, len)
-    }
-
     /// When bytes that go through the port now have passed it.
     fn through_port(&self, len: u64, least: f64) -> f64 {
         let now = seconds(world::now());
@@ -87,9 +82,7 @@ impl Inner {
         state.port_free.max(now + least)
     }
 
-    async fn write(self: Arc<Inner>, offset: u64, parts: Vec<Buf>) -> io::Result<()> {
-        let len = parts.iter().map(|part| part.len() as u64).sum();
-        self.check(offset, len)?;
+    async fn write_all(self: Arc<Inner>, offset: u64, len: u64, parts: Vec<Buf>) {
         if self.cache == 0 {
             let command = Command { offset, len, is_write: true, is_background: false };
             let _ = self.spindle.submit(command).await;
@@ -106,11 +99,9 @@ impl Inner {
             }
         }
         self.destage();
-        Ok(())
     }
 
-    async fn read(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.check(offset, len)?;
+    async fn read_all(&self, offset: u64, len: u64) {
         let is_cached = self.lock().dirty.holds(offset, len);
         if !is_cached {
             let command = Command { offset, len, is_write: false, is_background: false };
@@ -121,10 +112,9 @@ impl Inner {
         let last = if is_cached { len } else { len.min(64 << 10) };
         let arrives = self.through_port(last, least);
         world::sleep_until(instant(arrives)).await;
-        Ok(())
     }
 
-    async fn flush(self: Arc<Inner>) {
+    async fn flush_all(self: Arc<Inner>) {
         let mark = {
             let mut state = self.lock();
             state.flushing += 1;
@@ -160,53 +150,33 @@ impl Inner {
     }
 }
 
-impl Disk for Drive {
+impl Model for Inner {
     fn path(&self) -> &Path {
-        &self.0.path
+        &self.path
     }
 
-    fn geometry(&self) -> Geometry {
-        Geometry {
-            size: self.0.size,
-            logical_block: 512,
-            physical_block: 512,
-            kind: DiskKind::Block { rotational: true, volatile_cache: self.0.cache > 0 },
-        }
+    fn size(&self) -> u64 {
+        self.size
     }
 
-    fn current_size(&self) -> io::Result<u64> {
-        Ok(self.0.size)
+    fn kind(&self) -> (u32, DiskKind) {
+        (512, DiskKind::Block { rotational: true, volatile_cache: self.cache > 0 })
     }
 
-    fn read(&self, offset: u64, mut buf: IoBuf) -> Pending<(IoBuf, io::Result<()>)> {
-        super::count();
-        let this = self.0.clone();
-        Box::pin(async move {
-            let result = this.read(offset, buf.len() as u64).await;
-            if result.is_ok() {
-                this.lock().contents.read(offset, &mut buf);
-            }
-            (buf, result)
-        })
+    fn copy(&self, offset: u64, into: &mut [u8]) {
+        self.lock().contents.read(offset, into);
     }
 
-    fn write(&self, offset: u64, parts: Vec<Buf>) -> Pending<io::Result<()>> {
-        super::count();
-        // The disk goes on with a write whose waiter is gone.
-        Box::pin(world::spawn(self.0.clone().write(offset, parts)))
+    fn read(self: Arc<Self>, offset: u64, len: u64) -> Pending<()> {
+        Box::pin(async move { self.read_all(offset, len).await })
     }
 
-    fn flush(&self) -> Pending<io::Result<()>> {
-        super::count();
-        let this = self.0.clone();
-        Box::pin(async move {
-            this.flush().await;
-            Ok(())
-        })
+    fn write(self: Arc<Self>, offset: u64, len: u64, parts: Vec<Buf>) -> Pending<()> {
+        Box::pin(self.write_all(offset, len, parts))
     }
 
-    fn discard(&self, _: u64, _: u64) -> Pending<io::Result<()>> {
-        Box::pin(async { Err(io::ErrorKind::Unsupported.into()) })
+    fn flush(self: Arc<Self>) -> Pending<()> {
+        Box::pin(self.flush_all())
     }
 }
 
@@ -215,6 +185,7 @@ mod tests {
     use super::*;
     use crate::models::DISK_7200;
     use std::time::Duration;
+    use world::{Disk, IoBuf};
 
     fn run<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
         sim::run(1, sim::Config { shuffle: false, ..Default::default() }, work)

@@ -10,19 +10,18 @@
 //! still valid in the block that is erased solves u = e^(−α(1−u)), and each written page costs 1/(1−u).
 
 use super::contents::Contents;
+use super::modelled::{Model, Modelled};
 use super::spindle::{instant, seconds};
 use crate::parameters::Parameters;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use world::{Buf, Disk, DiskKind, Geometry, IoBuf, Pending};
+use world::{Buf, DiskKind, Pending};
 
-/// See the module. Clones are the same device.
-#[derive(Clone, Debug)]
-pub struct Flash(Arc<Inner>);
+/// See the module.
+pub type Flash = Modelled<Inner>;
 
 #[derive(Debug)]
-struct Inner {
+pub struct Inner {
     path: PathBuf,
     size: u64,
     page: u64,
@@ -61,7 +60,7 @@ impl Flash {
         let erase = get("erase") / 1e3 / get("pages-per-block");
         let amplification = if get("random-writes") > 0.0 { write_amplification(get("spare")) } else { 1.0 };
         let program = (get("program") / 1e6 + erase) * amplification;
-        Flash(Arc::new(Inner {
+        Modelled(Arc::new(Inner {
             path: path.into(),
             size,
             page: page as u64,
@@ -121,64 +120,37 @@ impl Inner {
     }
 }
 
-impl Disk for Flash {
+impl Model for Inner {
     fn path(&self) -> &Path {
-        &self.0.path
+        &self.path
     }
 
-    fn geometry(&self) -> Geometry {
-        Geometry {
-            size: self.0.size,
-            logical_block: 512,
-            physical_block: 4096,
-            kind: DiskKind::Block { rotational: false, volatile_cache: true },
-        }
+    fn size(&self) -> u64 {
+        self.size
     }
 
-    fn current_size(&self) -> io::Result<u64> {
-        Ok(self.0.size)
+    fn kind(&self) -> (u32, DiskKind) {
+        (4096, DiskKind::Block { rotational: false, volatile_cache: true })
     }
 
-    fn read(&self, offset: u64, mut buf: IoBuf) -> Pending<(IoBuf, io::Result<()>)> {
-        super::count();
-        let this = self.0.clone();
-        if let Err(e) = super::check(this.size, offset, buf.len() as u64) {
-            return Box::pin(async move { (buf, Err(e)) });
-        }
-        let done = this.read_until(offset, buf.len() as u64);
+    fn copy(&self, offset: u64, into: &mut [u8]) {
+        self.lock().contents.read(offset, into);
+    }
+
+    fn read(self: Arc<Self>, offset: u64, len: u64) -> Pending<()> {
+        Box::pin(world::sleep_until(instant(self.read_until(offset, len))))
+    }
+
+    fn write(self: Arc<Self>, offset: u64, len: u64, parts: Vec<Buf>) -> Pending<()> {
+        let done = self.write_until(offset, len);
         Box::pin(async move {
             world::sleep_until(instant(done)).await;
-            this.lock().contents.read(offset, &mut buf);
-            (buf, Ok(()))
+            super::put(&mut self.lock().contents, offset, &parts);
         })
     }
 
-    fn write(&self, offset: u64, parts: Vec<Buf>) -> Pending<io::Result<()>> {
-        super::count();
-        let this = self.0.clone();
-        let len = parts.iter().map(|part| part.len() as u64).sum();
-        if let Err(e) = super::check(this.size, offset, len) {
-            return Box::pin(async move { Err(e) });
-        }
-        let done = this.write_until(offset, len);
-        Box::pin(world::spawn(async move {
-            world::sleep_until(instant(done)).await;
-            super::put(&mut this.lock().contents, offset, &parts);
-            Ok(())
-        }))
-    }
-
-    fn flush(&self) -> Pending<io::Result<()>> {
-        super::count();
-        let done = self.0.flush_until();
-        Box::pin(async move {
-            world::sleep_until(instant(done)).await;
-            Ok(())
-        })
-    }
-
-    fn discard(&self, _: u64, _: u64) -> Pending<io::Result<()>> {
-        Box::pin(async { Err(io::ErrorKind::Unsupported.into()) })
+    fn flush(self: Arc<Self>) -> Pending<()> {
+        Box::pin(world::sleep_until(instant(self.flush_until())))
     }
 }
 
@@ -187,6 +159,7 @@ mod tests {
     use super::*;
     use crate::models::SSD_SATA;
     use futures_util::future::join_all;
+    use world::{Disk, IoBuf};
 
     #[test]
     fn amplification_is_that_of_the_literature() {
