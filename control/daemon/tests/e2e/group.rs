@@ -19,36 +19,47 @@ const PIECES: u64 = 68;
 const VOLUME: u64 = 768 * MIB;
 const PATIENCE: Duration = Duration::from_secs(60);
 
+pub const GROUPS: Need =
+    Need::Other("a control group for memory that can be made", || Group::make("probe", GROUP).is_some());
+
 pub fn trials() -> Vec<Trial> {
-    let group = Need::Other("a control group for memory that can be made", || Group::make("probe").is_some());
     vec![trial(
         "a_small_control_group_is_shared_with_others",
-        &[Need::Program("nbdcopy"), group],
+        &[Need::Program("nbdcopy"), GROUPS],
         shared_with_others,
     )]
 }
 
 /// Gone when it is dropped, if it has no process any more.
-struct Group(PathBuf);
+pub struct Group(PathBuf);
 
 impl Group {
-    /// Of version 2 or 1, with the limit.
-    fn make(name: &str) -> Option<Group> {
+    /// Of version 2 or 1, with a limit in bytes.
+    pub fn make(name: &str, bytes: u64) -> Option<Group> {
         let trees = [("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")];
         trees.into_iter().find_map(|(tree, limit)| {
             let group = Group(Path::new(tree).join(format!("cenote-{name}-{}", std::process::id())));
             std::fs::create_dir(&group.0).ok()?;
             // Elsewhere it is a folder like any other.
             let is_group = group.0.join("cgroup.procs").exists();
-            (is_group && std::fs::write(group.0.join(limit), GROUP.to_string()).is_ok()).then_some(group)
+            (is_group && std::fs::write(group.0.join(limit), bytes.to_string()).is_ok()).then_some(group)
         })
     }
 
     /// A shell in the group that does this.
-    fn shell(&self, script: &str) -> Command {
+    pub fn shell(&self, script: &str) -> Command {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(format!("echo $$ > '{}' && {script}", self.0.join("cgroup.procs").display()));
         shell
+    }
+
+    /// The most that it held, in bytes, and how many of its processes the kernel ended for want of memory.
+    pub fn account(&self) -> (u64, u64) {
+        let read = |name: &str| std::fs::read_to_string(self.0.join(name)).unwrap_or_default();
+        let peak = [read("memory.peak"), read("memory.max_usage_in_bytes")].concat();
+        let events = [read("memory.events"), read("memory.oom_control")].concat();
+        let killed = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        (peak.trim().parse().unwrap(), killed.unwrap_or_else(|| panic!("{events}")).trim().parse().unwrap())
     }
 }
 
@@ -59,7 +70,7 @@ impl Drop for Group {
 }
 
 /// Files in tmpfs, gone when it is dropped.
-struct Pieces(PathBuf);
+pub struct Pieces(pub PathBuf);
 
 impl Drop for Pieces {
     fn drop(&mut self) {
@@ -67,8 +78,8 @@ impl Drop for Pieces {
     }
 }
 
-/// What the cache may have now.
-fn limit(home: &Home) -> u64 {
+/// What the cache may have now, in bytes.
+pub fn limit(home: &Home) -> u64 {
     let status = home.run("status -j");
     let limit = status.split("\"arc_limit\":").nth(1).unwrap_or_else(|| panic!("{status}"));
     limit.split(',').next().unwrap().parse().unwrap()
@@ -87,7 +98,7 @@ fn wait_for(home: &Home, what: &str, is_so: impl Fn(u64) -> bool) -> u64 {
 }
 
 fn shared_with_others() {
-    let group = Group::make("shared").unwrap();
+    let group = Group::make("shared", GROUP).unwrap();
     let home = Home::new();
     let disk = home.scratch.join("disk");
     std::fs::File::create(&disk).unwrap().set_len(2 << 30).unwrap();

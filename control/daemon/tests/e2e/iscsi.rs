@@ -381,11 +381,11 @@ fn start(home: &Home, port: u16) -> Daemon {
 }
 
 /// A port that was free a moment ago: one that the daemon keeps over its restart.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn shell(home: &Home, script: &str) {
+pub fn shell(home: &Home, script: &str) {
     let output = feed(&mut home.cenote(&["shell"]), script);
     assert!(output.status.success(), "{script}: {}", said(&output));
 }

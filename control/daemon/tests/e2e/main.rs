@@ -5,6 +5,7 @@
 //!   daemon      up, serve, status, down; killed and started again
 //!   memory      what it takes, as the kernel says
 //!   group       that it gives way in a small control group
+//!   soak        all fronts for long, in a control group
 //!   commands    zpool and zfs without a daemon; what they say when something is wrong
 //!   devices     pools that lack devices
 //!   golden      pools of OpenZFS, listed as it lists them
@@ -75,6 +76,7 @@ mod sentences;
 mod shapes;
 mod shell;
 mod snapshots;
+mod soak;
 mod sums;
 mod top;
 mod trace;
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
         daemon::trials(),
         memory::trials(),
         group::trials(),
+        soak::trials(),
         commands::trials(),
         devices::trials(),
         sentences::trials(),

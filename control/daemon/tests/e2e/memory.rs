@@ -40,13 +40,13 @@ fn resident(pid: u32) -> u64 {
 }
 
 /// The largest since it was asked last.
-struct Peak {
+pub struct Peak {
     largest: Arc<AtomicU64>,
     is_over: Arc<AtomicBool>,
 }
 
 impl Peak {
-    fn watch(pid: u32) -> Peak {
+    pub fn watch(pid: u32) -> Peak {
         let peak = Peak { largest: Arc::default(), is_over: Arc::default() };
         let (largest, is_over) = (peak.largest.clone(), peak.is_over.clone());
         std::thread::spawn(move || {
@@ -58,7 +58,7 @@ impl Peak {
         peak
     }
 
-    fn take(&self) -> u64 {
+    pub fn take(&self) -> u64 {
         self.largest.swap(0, Ordering::Relaxed)
     }
 }
