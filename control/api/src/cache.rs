@@ -84,6 +84,11 @@ pub struct CacheDevices {
     pub write_errors: u64,
     /// Times that nothing was written for want of memory to remember it.
     pub no_memory: u64,
+    /// Passes that found something to write, and those of them that ended because that was as much as `l2arc_write_max`.
+    #[serde(default)]
+    pub passes: u64,
+    #[serde(default)]
+    pub cut_short: u64,
 }
 
 /// What a cache or log device has lived through since its pool was opened, or since it joined the pool.

@@ -120,6 +120,9 @@ pub struct Vdev {
     pub rebuild: Option<Box<Rebuild>>,
     pub fragmentation: Option<u64>,
     pub ashift: Option<u32>,
+    /// Of a device: the smallest unit that it writes without reading first, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub physical_block: Option<u32>,
     pub stats: VdevStats,
     /// Those that users have set on it.
     #[serde(default)]

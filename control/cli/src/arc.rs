@@ -192,6 +192,7 @@ fn second_level(text: &mut String, devices: &CacheDevices) {
         (devices.bad_checksums, "wrong checksums"),
         (devices.write_errors, "errors of writes"),
         (devices.no_memory, "times nothing was written for want of memory (l2arc_meta_percent)"),
+        (devices.cut_short, "times no more was written because of l2arc_write_max"),
     ];
     for (n, what) in errors.into_iter().filter(|(n, _)| *n > 0) {
         row(text, "", &format!("{} {what}", count(n)));

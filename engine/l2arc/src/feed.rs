@@ -230,6 +230,12 @@ async fn feed(l2: &L2arc, device: &Arc<Device>, setup: &Setup) -> Result<u64> {
     let found = look(l2, budget.saturating_sub(of_larder), &setup.tunables);
     todo.extend(found.into_iter().map(|candidate| (candidate, None)));
     let mut left: u64 = todo.iter().map(|(c, _)| frame.asize(c.origin.psize.0)).sum();
+    count_pass(
+        l2,
+        todo.iter().map(|(c, _)| c.origin.psize.0),
+        budget,
+        setup.tunables.get(Tunable::L2WriteMax),
+    );
     let (mut written, mut names_logs) = (0, false);
     while !todo.is_empty() {
         let most = device.journal().as_ref().map_or(1, |journal| journal.left_in_log());
@@ -252,6 +258,18 @@ async fn feed(l2: &L2arc, device: &Arc<Device>, setup: &Setup) -> Result<u64> {
         device.write_header().await?;
     }
     Ok(written)
+}
+
+/// A pass found blocks of these sizes, and was allowed `budget` bytes: less than `write_max` is the size of the device.
+fn count_pass(l2: &L2arc, found: impl Iterator<Item = u64>, budget: u64, write_max: u64) {
+    let (bytes, largest) = found.fold((0, 0), |(sum, most), psize| (sum + psize, psize.max(most)));
+    if bytes > 0 {
+        l2.counters.count(&l2.counters.passes);
+    }
+    // One more block would not have been taken.
+    if bytes + largest > budget && budget >= write_max && bytes > 0 {
+        l2.counters.count(&l2.counters.cut_short);
+    }
 }
 
 /// The next blocks that are still in memory, at most `most` and about [`PIECE`] bytes of them.

@@ -56,6 +56,10 @@ counters! {
     foreign,
     /// Times that nothing was fed for want of memory to remember it in.
     no_memory,
+    /// Passes that found something to write, and those of them that ended because that was as much as `l2arc_write_max`.
+    passes,
+    /// See the one before.
+    cut_short,
 }
 
 impl Counters {

@@ -266,6 +266,12 @@ impl Leaf {
         self.cache_is_safe.load(Ordering::Relaxed)
     }
 
+    /// The smallest unit that the device writes without reading first. A file has none of its own.
+    pub fn physical_block(&self) -> Option<u32> {
+        let geometry = self.lock().disk.as_ref()?.geometry();
+        (geometry.kind != DiskKind::File).then_some(geometry.physical_block)
+    }
+
     fn survives_power_cuts(&self, disk: &Arc<dyn Disk>) -> bool {
         let volatile = !matches!(disk.geometry().kind, DiskKind::Block { volatile_cache: false, .. });
         !volatile || self.cache_is_safe() || self.tunables.is_on(Tunable::NoCacheFlush)

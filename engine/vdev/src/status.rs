@@ -36,6 +36,8 @@ pub struct VdevStatus {
     /// How many bytes more a top-level vdev would have if it took all that its devices have now.
     pub expandable: u64,
     pub ashift: Option<u32>,
+    /// Of a device: the smallest unit that it writes without reading first, if that is known.
+    pub physical_block: Option<u32>,
     pub children: Vec<VdevStatus>,
     /// Of the root only.
     pub spares: Vec<VdevStatus>,
@@ -79,6 +81,7 @@ impl VdevStatus {
             slow_operations: leaf.slow_operations(),
             stats,
             asize: leaf.asize(),
+            physical_block: leaf.physical_block(),
             detail: leaf.detail(),
             is_behind: leaf.is_usable() && leaf.missing().is_any(),
             ..VdevStatus::blank(spec, leaf.health())
@@ -104,6 +107,7 @@ impl VdevStatus {
             asize: 0,
             expandable: 0,
             ashift: None,
+            physical_block: None,
             children: Vec::new(),
             spares: Vec::new(),
             caches: Vec::new(),

@@ -101,5 +101,7 @@ fn devices_of(pool: &Pool) -> Option<CacheDevices> {
         read_errors: counted.read_errors,
         write_errors: counted.write_errors,
         no_memory: counted.no_memory,
+        passes: counted.passes,
+        cut_short: counted.cut_short,
     })
 }

@@ -155,6 +155,7 @@ fn one(status: &VdevStatus) -> Vdev {
         rebuild: None,
         fragmentation: None,
         ashift: status.ashift,
+        physical_block: status.physical_block,
         stats: stats(&status.stats),
         properties: Vec::new(),
         wear: None,

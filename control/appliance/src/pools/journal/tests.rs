@@ -20,6 +20,7 @@ fn vdev(vdev_type: VdevType, guid: u64, children: Vec<VdevStatus>) -> VdevStatus
         asize: 0,
         expandable: 0,
         ashift: None,
+        physical_block: None,
         children,
         spares: Vec::new(),
         caches: Vec::new(),
