@@ -42,7 +42,8 @@ impl Appliance {
             return Err(unexpected());
         };
         let cache = self.cache_state();
-        pools.iter().for_each(|pool| facts::of_pool(&mut facts, pool, &cache));
+        let feed = facts::Feed::of(&self.0.tunables);
+        pools.iter().for_each(|pool| facts::of_pool(&mut facts, pool, &cache, feed));
         if dataset.is_none() {
             let shares = Shares::Shares { pool: None, project: None, kind: None };
             let Reply::Items(items) = self.shares(shares, by).await? else { return Err(unexpected()) };

@@ -14,7 +14,7 @@
 use crate::args::doctor::File;
 use crate::expect_reply;
 use crate::session::{Failure, Outcome, Session};
-use ::doctor::{Advice, Facts, RULES, Setting, examine, line, paragraph, raidz, render};
+use ::doctor::{Advice, Facts, Setting, examine, is_judged, line, paragraph, raidz, render};
 use api::{Class, DatasetKind, DatasetQuery, Doctor, Pool, Reply, Request, Source, Value, Vdev};
 use serde_json::json;
 use units::pretty_size;
@@ -106,7 +106,7 @@ pub fn generate(file: &File) -> Outcome<String> {
     use ::doctor::generate;
     let text = match file {
         File::Udev { block } if block.is_power_of_two() && (512..=16 << 20).contains(block) => {
-            Ok(generate::udev_rule(*block))
+            Ok(generate::udev_rule(generate::VENDOR, *block))
         }
         File::Udev { block } => {
             Err(format!("{block} bytes are no block size: a power of two from 512 to 16M"))
@@ -124,8 +124,8 @@ fn advice(session: &mut Session<'_>) -> Outcome<Vec<Advice>> {
 
 /// What is to be said of settings that were just made, one line for each, to those who look: the settings hold all the same.
 pub(crate) fn on_settings(session: &mut Session<'_>, dataset: &str, settings: &[(String, String)]) {
-    let is_judged = RULES.iter().flat_map(|rule| rule.properties);
-    if !is_judged.into_iter().any(|judged| settings.iter().any(|(name, _)| name == judged)) {
+    let names = || settings.iter().map(|(name, _)| name.as_str());
+    if !names().any(is_judged) {
         return;
     }
     // No advice is no reason to fail.
@@ -133,8 +133,7 @@ pub(crate) fn on_settings(session: &mut Session<'_>, dataset: &str, settings: &[
     else {
         return;
     };
-    let is_about = |advice: &&Advice| settings.iter().any(|(name, _)| advice.properties.contains(name));
-    for advice in all.iter().filter(is_about) {
+    for advice in all.iter().filter(|advice| advice.judges(names())) {
         session.complain(line(advice).trim_end());
     }
 }

@@ -1,4 +1,8 @@
 //! Advice, and how it is printed.
+//!
+//! Words of a fix in capitals, such as DEVICE, are the reader's to choose. A command of ours in it is whole: it begins with
+//! `cenote ` and ends at the end of its line, at `;`, at a comma, at a quotation mark, or at a blank before a bracket
+//! ([`commands`]).
 
 use crate::facts::plain;
 use serde::{Deserialize, Serialize};
@@ -55,6 +59,9 @@ pub struct Advice {
     /// Why it costs.
     #[serde(rename = "costs")]
     pub cost: String,
+    /// What the lab shows of such a change, and by which command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lab: Option<String>,
     pub fixes: Vec<Fix>,
     /// How to take it back.
     pub undo: String,
@@ -71,6 +78,7 @@ impl Advice {
             about,
             seen,
             cost,
+            lab: None,
             fixes: Vec::new(),
             undo: String::new(),
             setting: None,
@@ -92,6 +100,23 @@ impl Advice {
         self.undo = text.into();
         self
     }
+}
+
+impl Advice {
+    /// Whether it judges one of these properties, which were just set.
+    pub fn judges<'a>(&self, set: impl IntoIterator<Item = &'a str>) -> bool {
+        set.into_iter().any(|name| self.properties.iter().any(|property| property == name))
+    }
+}
+
+/// The commands of ours in what a fix, or the way back, says: each as it is typed, without its first word.
+pub fn commands(text: &str) -> Vec<&str> {
+    let ends = |after: &str| {
+        let marks = ["\n", ";", ", ", " (", "'"];
+        marks.iter().filter_map(|mark| after.find(mark)).min().unwrap_or(after.len())
+    };
+    let starts = text.match_indices("cenote ").map(|(at, word)| &text[at + word.len()..]);
+    starts.map(|after| after[..ends(after)].trim_end_matches([')', ' '])).collect()
 }
 
 /// For people: a paragraph for each, or one line that nothing is wrong.
@@ -116,8 +141,9 @@ pub fn paragraph(number: usize, advice: &Advice) -> String {
         let lines = fix.text.lines().map(plain).collect::<Vec<_>>().join("\n              ");
         format!("    {:<8}  {lines}\n", fix.system.word())
     });
+    let lab = advice.lab.as_ref().map(|lab| format!("    lab       {}\n", plain(lab))).unwrap_or_default();
     format!(
-        "{number}. {} ({})\n    seen      {}\n    costs     {}\n{}    undo      {}\n",
+        "{number}. {} ({})\n    seen      {}\n    costs     {}\n{lab}{}    undo      {}\n",
         advice.about,
         advice.rule,
         advice.seen,

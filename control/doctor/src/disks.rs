@@ -4,8 +4,11 @@
 //! The block size is
 //! the LUN's; where only the host was asked, what the LUN exports as its granularity (`minimum_io_size`).
 
-use crate::Facts;
+use crate::{Facts, generate};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// LUNs of the appliance that the documents are about.
+const SUN: &str = "SUN";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
@@ -17,6 +20,8 @@ pub struct Disk {
     pub block: u64,
     /// Several paths as one.
     pub is_multipath: bool,
+    /// As its INQUIRY, or that of its paths, says.
+    pub vendor: &'static str,
 }
 
 impl Disk {
@@ -47,6 +52,8 @@ pub fn disks(facts: &Facts) -> Vec<Disk> {
     let wwid_of = |name: &str| facts.text(&key(name, "device/wwid")).map(bare);
     let of_vendor: BTreeSet<String> =
         names.iter().filter(|name| is_vendor_ours(facts, name)).filter_map(|name| wwid_of(name)).collect();
+    let is_suns = |name: &&&str| facts.text(&key(name, "device/vendor")) == Some(SUN);
+    let of_sun: BTreeSet<String> = names.iter().filter(is_suns).filter_map(|name| wwid_of(name)).collect();
     let disk = |name: &&str| {
         let uuid = facts.text(&key(name, "dm/uuid"));
         let wwid = match uuid {
@@ -61,7 +68,8 @@ pub fn disks(facts: &Facts) -> Vec<Disk> {
         let exported = || facts.number(&key(name, "queue/minimum_io_size"));
         let is_block = |block: &u64| block.is_power_of_two() && (512..=16 << 20).contains(block);
         let block = told.filter(is_block).or_else(exported).filter(is_block).unwrap_or(512);
-        is_ours.then(|| Disk { name: name.to_string(), lun, block, is_multipath: uuid.is_some() })
+        let vendor = if is_suns(&name) || of_sun.contains(&wwid) { SUN } else { generate::VENDOR };
+        is_ours.then(|| Disk { name: name.to_string(), lun, block, is_multipath: uuid.is_some(), vendor })
     };
     names.iter().filter_map(disk).collect()
 }
@@ -101,5 +109,5 @@ fn bare(wwid: &str) -> String {
 
 fn is_vendor_ours(facts: &Facts, name: &str) -> bool {
     let told = |rest: &str| facts.text(&format!("/sys/block/{name}/device/{rest}")).unwrap_or_default();
-    told("vendor") == "CENOTE" || told("vendor") == "SUN" && told("model").contains("ZFS")
+    told("vendor") == generate::VENDOR || told("vendor") == SUN && told("model").contains("ZFS")
 }

@@ -9,14 +9,25 @@ use crate::settings::shown;
 /// As the INQUIRY of our LUNs says.
 pub const VENDOR: &str = "CENOTE";
 
-/// A rule that lets requests be as large as a block of `block` bytes, for our LUNs and the multipath devices above them.
-pub fn udev_rule(block: u64) -> String {
+/// A rule that lets requests be as large as a block of `block` bytes, for LUNs of `vendor` and the multipath devices above them.
+pub fn udev_rule(vendor: &str, block: u64) -> String {
     let kib = (block >> 10).max(1);
+    let lun = of_luns(vendor);
     format!(
-        "ACTION==\"add|change\", SUBSYSTEM==\"block\", KERNEL==\"sd*\", ATTRS{{vendor}}==\"{VENDOR}*\", ATTR{{queue/max_sectors_kb}}=\"{kib}\", \
-         ATTR{{queue/scheduler}}=\"none\"\n\
-         ACTION==\"add|change\", SUBSYSTEM==\"block\", KERNEL==\"dm-*\", ENV{{DM_UUID}}==\"mpath-3600144f0*\", \
-         ATTR{{queue/max_sectors_kb}}=\"{kib}\"\n"
+        "{lun}, ATTR{{queue/max_sectors_kb}}=\"{kib}\", ATTR{{queue/scheduler}}=\"none\"\n\
+         ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DM_UUID}}==\"mpath-3600144f0*\", ATTR{{queue/max_sectors_kb}}=\"{kib}\"\n"
+    )
+}
+
+/// A rule for the scheduler of LUNs alone.
+pub fn scheduler_rule(vendor: &str, scheduler: &str) -> String {
+    format!("{}, ATTR{{queue/scheduler}}=\"{scheduler}\"", of_luns(vendor))
+}
+
+/// What a rule goes by. Partitions have no queue.
+fn of_luns(vendor: &str) -> String {
+    format!(
+        "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", ATTRS{{vendor}}==\"{vendor}*\""
     )
 }
 
@@ -116,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_is_written_has_no_dated_words_and_whole_braces() {
-        let text = udev_rule(1 << 20)
+        let text = udev_rule(VENDOR, 1 << 20)
             + &multipath_conf(VENDOR, "LUN").unwrap()
             + &fstab_line("/dev/a", "/b").unwrap();
         for dated in ["SYSFS", "getuid_callout", "nobarrier", "noop", "rr_min_io "] {

@@ -22,14 +22,15 @@ mod advice;
 mod disks;
 mod facts;
 pub mod generate;
+pub mod lab;
 pub mod raidz;
 mod rules;
 mod settings;
 
-pub use advice::{Advice, Fix, Setting, System, line, paragraph, render};
+pub use advice::{Advice, Fix, Setting, System, commands, line, paragraph, render};
 pub use disks::{Disk, disks};
 pub use facts::Facts;
-pub use rules::{RULES, examine};
+pub use rules::{RULES, examine, is_judged};
 
 /// For `/bin/sh` alone: prints the facts of a host.
 pub const HOST_SCRIPT: &str = include_str!("host.sh");

@@ -6,6 +6,7 @@ mod pool;
 mod transfer;
 mod waits;
 
+use crate::lab::prediction;
 use crate::{Advice, Facts};
 
 /// A rule by its name.
@@ -85,15 +86,21 @@ pub const RULES: &[Rule] = &[
     rule("slow-disk", pool::slow_disk),
     rule("slow-log", pool::slow_log),
     rule("cache-wear", pool::cache_wear),
+    rule("cache-slow-fill", pool::cache_slow_fill),
     rule("cache-unused", pool::cache_unused),
 ];
+
+/// Whether a rule judges this property of a dataset, so that it is to be asked about where it is set.
+pub fn is_judged(property: &str) -> bool {
+    RULES.iter().any(|rule| rule.properties.contains(&property))
+}
 
 /// What is to be changed, as far as the facts say.
 pub fn examine(facts: &Facts) -> Vec<Advice> {
     let judged = |rule: &Rule| {
         let named = |advice: Advice| {
             let properties = rule.properties.iter().map(ToString::to_string).collect();
-            Advice { properties, ..advice }
+            Advice { properties, lab: prediction(rule.name), ..advice }
         };
         (rule.judge)(facts).into_iter().map(named).collect::<Vec<_>>()
     };

@@ -3,61 +3,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod cases;
+
+use cases::HEALTHY;
 use doctor::{Advice, Facts, HOST_SCRIPT, RULES, examine, render};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-
-const HEALTHY: &str = include_str!("healthy.facts");
-const WRONG: &str = include_str!("wrong.txt");
-const RIGHT: &str = include_str!("right.txt");
-
-#[derive(Debug, Default)]
-struct Case {
-    name: String,
-    facts: Facts,
-    /// The rule, and words of its fix.
-    expected: Option<(String, String)>,
-}
-
-fn cases(text: &str) -> Vec<Case> {
-    let mut cases: Vec<Case> = Vec::new();
-    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        if let Some(name) = line.strip_prefix("= ") {
-            cases.push(Case {
-                name: name.into(),
-                facts: Facts::parse(HEALTHY.as_bytes()).unwrap(),
-                expected: None,
-            });
-            continue;
-        }
-        let case = cases.last_mut().expect("a case has a name first");
-        if let Some(expected) = line.strip_prefix("! ") {
-            let (rule, words) = expected.split_once(": ").expect("a rule and its words");
-            case.expected = Some((rule.into(), words.into()));
-        } else {
-            change(&mut case.facts, line);
-        }
-    }
-    cases
-}
-
-fn change(facts: &mut Facts, line: &str) {
-    if let Some((key, field)) = line.split_once('~') {
-        let (name, _) = field.split_once('=').unwrap();
-        let now = facts.text(key).unwrap_or_else(|| panic!("no fact {key}"));
-        let others = now.split(' ').filter(|f| !f.starts_with(&format!("{name}=")));
-        let with = others.chain([field]).collect::<Vec<_>>().join(" ");
-        facts.set(key, &with);
-    } else if let Some((key, value)) = line.split_once("+ ").filter(|(key, _)| !key.contains(": ")) {
-        facts.add(key, value);
-    } else if let Some((key, value)) = line.split_once(": ") {
-        facts.set(key, value);
-    } else {
-        facts.forget(line.strip_suffix('-').unwrap_or_else(|| panic!("what is '{line}'?")));
-    }
-}
 
 fn told(advice: &[Advice]) -> BTreeSet<&str> {
     advice.iter().map(|advice| advice.rule.as_str()).collect()
@@ -65,15 +18,21 @@ fn told(advice: &[Advice]) -> BTreeSet<&str> {
 
 #[test]
 fn what_is_set_wrong_is_found_with_the_right_fix_and_nothing_else() {
-    let cases = cases(WRONG);
+    let cases = cases::wrong();
     assert!(cases.len() >= 50, "{}", cases.len());
     for case in &cases {
         let advice = examine(&case.facts);
-        let (rule, words) = case.expected.as_ref().expect("a rule is expected");
         let text = render(&advice);
-        assert_eq!(told(&advice), BTreeSet::from([rule.as_str()]), "{}:\n{text}", case.name);
-        let is_said = |advice: &Advice| advice.fixes.iter().any(|fix| fix.text.contains(words.as_str()));
-        assert!(advice.iter().any(is_said), "{}: no '{words}' in\n{text}", case.name);
+        let expected: BTreeSet<&str> = case.expected.iter().map(|(rule, _)| rule.as_str()).collect();
+        assert!(!expected.is_empty() && told(&advice) == expected, "{}: {expected:?} in\n{text}", case.name);
+        for (rule, words) in &case.expected {
+            let is_said = |fix: &doctor::Fix| fix.text.contains(words.as_str());
+            let found = advice
+                .iter()
+                .filter(|advice| advice.rule == *rule)
+                .any(|advice| advice.fixes.iter().any(is_said));
+            assert!(found, "{}: no '{words}' in\n{text}", case.name);
+        }
         assert!(
             advice.iter().all(|a| !a.undo.is_empty() && !a.cost.is_empty() && !a.seen.is_empty()),
             "{text}"
@@ -82,18 +41,82 @@ fn what_is_set_wrong_is_found_with_the_right_fix_and_nothing_else() {
         assert_eq!(Facts::parse(case.facts.render().as_bytes()).unwrap(), case.facts);
     }
     let tried: BTreeSet<&str> =
-        cases.iter().filter_map(|c| c.expected.as_ref()).map(|(rule, _)| rule.as_str()).collect();
+        cases.iter().flat_map(|c| &c.expected).map(|(rule, _)| rule.as_str()).collect();
     let all: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
     assert_eq!(tried, all, "each rule has a case");
 }
 
 #[test]
 fn nothing_is_said_of_healthy_ones() {
-    let cases = cases(RIGHT);
+    let cases = cases::right();
     assert!(cases.len() >= 20, "{}", cases.len());
     for case in &cases {
         let text = render(&examine(&case.facts));
         assert_eq!(text, "nothing to change\n", "{}", case.name);
+    }
+}
+
+/// The lab's figures are those of the document, and of rules that there are.
+#[test]
+fn what_the_lab_predicts_is_what_its_document_says() {
+    let document = include_str!("../../../docs/lab.md");
+    for prediction in doctor::lab::PREDICTIONS {
+        let section =
+            document.split("\n### ").find(|part| part.lines().next() == Some(prediction.experiment));
+        let section = section.unwrap_or_else(|| panic!("no section {}", prediction.experiment));
+        let row = section.lines().find(|line| line.starts_with(&format!("| {} |", prediction.row)));
+        let row = row.unwrap_or_else(|| panic!("no row {prediction:?}"));
+        let columns: Vec<&str> = row.split('|').map(str::trim).collect();
+        assert_eq!((columns[3], columns[6]), (prediction.figures, prediction.ratio), "{row}");
+        assert_eq!(columns[8] == "yes", prediction.counts, "{row}");
+        for rule in prediction.rules {
+            assert!(RULES.iter().any(|known| known.name == *rule), "{rule}");
+            assert!(doctor::lab::prediction(rule).unwrap().starts_with("cenote lab run "));
+        }
+    }
+    let cut = cases::wrong().into_iter().find(|case| case.expected[0].0 == "transfer-size").unwrap();
+    assert!(render(&examine(&cut.facts)).contains("\n    lab       cenote lab run split: "));
+}
+
+/// No advice asks for what another one takes back: settings of block sizes are made as printed until nothing is said of them.
+#[test]
+fn block_sizes_that_are_advised_are_left_alone_by_all_other_rules() {
+    let vdevs = [
+        "kind=mirror class=normal disks=2 parity=0 ashift=12",
+        "kind=raidz class=normal disks=3 parity=1 ashift=12",
+        "kind=raidz class=normal disks=5 parity=1 ashift=12",
+        "kind=raidz class=normal disks=12 parity=3 ashift=12",
+        "kind=raidz class=normal disks=9 parity=2 ashift=9",
+    ];
+    for (vdev, kind, shift) in vdevs
+        .iter()
+        .flat_map(|v| ["lun", "filesystem"].map(|k| (*v, k)))
+        .flat_map(|(v, k)| (9..=24).map(move |shift| (v, k, shift)))
+    {
+        for asked in [
+            "write_size=512",
+            "write_size=5000",
+            "read_size=700 miss_percent=50",
+            "read_size=9000 miss_percent=99",
+        ] {
+            let mut facts = Facts::default();
+            facts.add("pool t", "capacity=5");
+            facts.add("vdev t/0", vdev);
+            let mut block = 1u64 << shift;
+            for changes in 0..3 {
+                facts.set(&format!("{kind} t/v"), &format!("block={block} {asked}"));
+                let advice = examine(&facts);
+                let Some(text) = advice.first().map(|advice| &advice.fixes[0].text) else { break };
+                assert!(changes < 2, "{vdev} {kind} {block} {asked}: {text}");
+                let set = doctor::commands(text)[0]
+                    .split('=')
+                    .nth(1)
+                    .and_then(|set| set.split(' ').next())
+                    .unwrap();
+                let (number, unit) = set.split_at(set.len() - 1);
+                block = number.parse::<u64>().unwrap() << if unit == "M" { 20 } else { 10 };
+            }
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use ::doctor::Facts;
 use api::shares::Item;
 use api::{CacheState, Class, Dataset, DatasetKind, Pool, Value, Vdev};
 use disk::Counted;
+use tunables::{Tunable, Tunables};
 
 /// What of a dataset is judged.
 pub(super) const PROPERTIES: [&str; 9] = [
@@ -47,7 +48,25 @@ fn text(number: Option<u64>) -> Option<String> {
     number.map(|number| number.to_string())
 }
 
-pub(super) fn of_pool(facts: &mut Facts, pool: &Pool, cache: &CacheState) {
+/// How cache devices are filled.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Feed {
+    pub write_max: u64,
+    /// How soon a pass that found much is followed by the next one.
+    pub pass_ms: u64,
+}
+
+impl Feed {
+    pub(super) fn of(tunables: &Tunables) -> Feed {
+        let pass_ms = match tunables.is_on(Tunable::L2FeedAgain) {
+            true => tunables.get(Tunable::L2FeedMinMs),
+            false => tunables.get(Tunable::L2FeedSecs).saturating_mul(1000),
+        };
+        Feed { write_max: tunables.get(Tunable::L2WriteMax), pass_ms }
+    }
+}
+
+pub(super) fn of_pool(facts: &mut Facts, pool: &Pool, cache: &CacheState, feed: Feed) {
     let number = |name: &str| pool.property(name)?.value.as_ref().and_then(Value::number);
     let tops = pool.vdevs.iter().flat_map(|root| &root.children);
     let tops: Vec<&Vdev> = tops.filter(|top| top.kind != "hole" && top.kind != "indirect").collect();
@@ -73,31 +92,43 @@ pub(super) fn of_pool(facts: &mut Facts, pool: &Pool, cache: &CacheState) {
             ),
         ]),
     );
-    for top in tops {
-        of_vdev(facts, pool, top, cache);
+    for (number, top) in tops.into_iter().enumerate() {
+        // Cache devices and spares have numbers of their own.
+        let name = match class(top) {
+            class @ ("cache" | "spare") => format!("{}/{class}-{number}", pool.name),
+            _ => format!("{}/{}", pool.name, top.id),
+        };
+        of_vdev(facts, &name, pool, top, cache, feed);
     }
 }
 
-fn of_vdev(facts: &mut Facts, pool: &Pool, top: &Vdev, cache: &CacheState) {
-    let (name, class) = (format!("{}/{}", pool.name, top.id), class(top));
-    let disks = top.children.len().max(1).to_string();
+fn of_vdev(facts: &mut Facts, name: &str, pool: &Pool, top: &Vdev, cache: &CacheState, feed: Feed) {
+    let class = class(top);
+    let shape = shape(top);
+    let disks = shape.children.len().max(1).to_string();
     facts.add(
         &format!("vdev {name}"),
         &line([
-            ("kind", Some(top.kind.clone())),
+            ("kind", Some(shape.kind.clone())),
             ("class", Some(class.into())),
             ("disks", Some(disks)),
             ("parity", Some(top.parity.to_string())),
             ("ashift", text(top.ashift.map(u64::from))),
+            ("device", called(top)),
         ]),
     );
     let all = leaves(top);
-    for leaf in &all {
+    for (number, leaf) in all.iter().enumerate() {
         let both = [&leaf.vdev.stats.read.disk_wait[..], &leaf.vdev.stats.write.disk_wait[..]];
-        // One by itself has no neighbours to be compared with.
-        if let Some(micros) = median_us(both, OPERATIONS_MIN).filter(|_| !top.is_leaf()) {
-            facts.add(&format!("leaf {name}/{}", leaf.vdev.id), &format!("latency_us={micros}"));
-        }
+        facts.add(
+            &format!("leaf {name}/{number}"),
+            &line([
+                ("path", called(leaf.vdev)),
+                ("ashift", text(top.ashift.map(u64::from))),
+                ("physical", text(leaf.vdev.physical_block.map(u64::from))),
+                ("latency_us", text(median_us(both, OPERATIONS_MIN))),
+            ]),
+        );
     }
     match class {
         "log" => facts.add(&format!("log {name}"), &line([("flush_us", text(flush_us(&all)))])),
@@ -115,10 +146,33 @@ fn of_vdev(facts: &mut Facts, pool: &Pool, top: &Vdev, cache: &CacheState) {
                     ("fill", text(fill)),
                     ("hits", text(devices.map(|d| d.hits))),
                     ("lookups", text(devices.map(|d| d.hits + d.misses))),
+                    ("write_max", text(Some(feed.write_max))),
+                    ("pass_ms", text(Some(feed.pass_ms))),
+                    ("passes", text(devices.map(|d| d.passes))),
+                    ("cut_short", text(devices.map(|d| d.cut_short))),
                 ]),
             );
         }
         _ => {}
+    }
+}
+
+/// While a device is replaced, or a spare stands in for it, the vdev has the shape that it has without.
+fn shape(vdev: &Vdev) -> &Vdev {
+    match (vdev.kind.as_str(), vdev.children.first()) {
+        ("replacing" | "spare", Some(first)) => shape(first),
+        _ => vdev,
+    }
+}
+
+/// What `zpool` takes for the vdev. A path that a line of facts cannot hold is left out.
+fn called(vdev: &Vdev) -> Option<String> {
+    let is_word =
+        |path: &&String| !path.is_empty() && !path.contains(|c: char| c.is_whitespace() || c.is_control());
+    match (&vdev.path, vdev.is_leaf()) {
+        (path, true) => path.as_ref().filter(is_word).cloned(),
+        _ if vdev.parity > 0 => Some(format!("{}{}-{}", vdev.kind, vdev.parity, vdev.id)),
+        _ => Some(format!("{}-{}", vdev.kind, vdev.id)),
     }
 }
 
@@ -277,7 +331,7 @@ mod tests {
     fn pools_become_facts_that_the_rules_read() {
         let mut facts = Facts::default();
         let disk = Vdev { kind: "disk".into(), ashift: Some(12), ..Vdev::default() };
-        of_pool(&mut facts, &pool(vec![disk]), &CacheState::default());
+        of_pool(&mut facts, &pool(vec![disk]), &CacheState::default(), Feed::default());
         let volume = Dataset {
             name: "tank/v".into(),
             kind: DatasetKind::Volume,
@@ -291,6 +345,37 @@ mod tests {
         let rules: Vec<&str> = all.iter().map(|advice| advice.rule.as_str()).collect();
         assert_eq!(rules, ["pool-full", "pool-fragmented", "no-redundancy", "sync-disabled"]);
         assert_eq!(facts.field_number("lun tank/v", "block"), Some(16384));
+    }
+
+    /// Commands name devices: those of data, and those beside, whose numbers begin anew.
+    #[test]
+    fn devices_have_their_names_and_the_size_of_their_sectors() {
+        let disk = |path: &str, physical| Vdev {
+            kind: "disk".into(),
+            path: Some(path.into()),
+            physical_block: Some(physical),
+            ..Vdev::default()
+        };
+        let children = vec![disk("/dev/sda", 512), disk("/dev/sdb", 4096)];
+        let mirror = Vdev { kind: "mirror".into(), ashift: Some(9), children, ..Vdev::default() };
+        let cache = Vdev { class: Some(Class::Cache), ..disk("/dev/my disk", 4096) };
+        let replaced = Vdev {
+            kind: "replacing".into(),
+            children: vec![disk("/dev/sdc", 512), disk("/dev/sdd", 512)],
+            id: 1,
+            ..Vdev::default()
+        };
+        let mut facts = Facts::default();
+        of_pool(&mut facts, &pool(vec![mirror, replaced, cache]), &CacheState::default(), Feed::default());
+        assert_eq!(facts.field("vdev tank/0", "device"), Some("mirror-0"));
+        assert_eq!(facts.field("vdev tank/1", "kind"), Some("disk"), "it is one, and will be");
+        assert_eq!(
+            (facts.field("vdev tank/cache-2", "class"), facts.field("vdev tank/cache-2", "device")),
+            (Some("cache"), None)
+        );
+        let small: Vec<_> =
+            examine(&facts).into_iter().filter(|advice| advice.rule == "sector-size").collect();
+        assert_eq!((small.len(), small[0].about.as_str()), (1, "tank /dev/sdb"));
     }
 
     /// Its first filling is spread over an hour; what comes beyond is wear, once it is said what the device is made for.
@@ -307,7 +392,14 @@ mod tests {
                 ..Vdev::default()
             };
             let mut facts = Facts::default();
-            of_vdev(&mut facts, &pool(Vec::new()), &device, &CacheState::default());
+            of_vdev(
+                &mut facts,
+                "tank/cache-0",
+                &pool(Vec::new()),
+                &device,
+                &CacheState::default(),
+                Feed::default(),
+            );
             examine(&facts).iter().any(|advice| advice.rule == "cache-wear")
         };
         assert!(wear(1 << 40, "3"));

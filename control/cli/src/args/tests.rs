@@ -285,3 +285,35 @@ fn what_is_inspected_is_said_in_words_or_by_the_flag() {
         assert_eq!(parse(&format!("cenote {wrong}")).unwrap_err().exit_code(), 2, "{wrong}");
     }
 }
+
+/// Cases of the adviser, of which each rule has one.
+#[path = "../../../doctor/tests/cases/mod.rs"]
+#[allow(dead_code)]
+mod cases;
+
+/// What the adviser prints can be typed: every command of ours is one that there is, with values that it takes.
+#[test]
+fn commands_that_are_advised_are_understood() {
+    let mut count = 0;
+    let texts = cases::wrong().into_iter().flat_map(|case| doctor::examine(&case.facts)).flat_map(|advice| {
+        let fixes = advice.fixes.into_iter().map(|fix| fix.text);
+        fixes.chain([advice.undo]).chain(advice.lab).collect::<Vec<_>>()
+    });
+    for text in texts {
+        for command in doctor::commands(&text) {
+            let words = format!("cenote {command}");
+            assert!(parse(&words).is_ok(), "{words}: {}\nin {text}", parse(&words).unwrap_err());
+            if let Some(setting) = command.strip_prefix("tunable set ") {
+                let line = format!("set zfs:{}", setting.replace('=', " = "));
+                let read = tunables::system::parse("advice", &line).unwrap_or_else(|e| panic!("{text}: {e}"));
+                assert_eq!(read.known.len(), 1, "{line}");
+            }
+            count += 1;
+        }
+        let of_ours = ["cenote", "zpool", "zfs", "tunable"];
+        let all: Vec<&str> = text.split([' ', '\n']).collect();
+        let bare = all.windows(2).find(|pair| of_ours[1..].contains(&pair[1]) && pair[0] != of_ours[0]);
+        assert!(bare.is_none() && !of_ours[1..].contains(&all[0]), "without its first word: {text}");
+    }
+    assert!(count > 50, "{count}");
+}

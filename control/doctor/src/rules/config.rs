@@ -320,7 +320,7 @@ pub fn udev_dated(facts: &Facts) -> Vec<Advice> {
                 line.trim(),
                 "udev has had no SYSFS{}, BUS and ID since version 174: it leaves the rule out, and the setting is never made",
             );
-            let fix = format!("ATTRS{{}} in place of SYSFS{{}}, SUBSYSTEMS of BUS, KERNELS of ID:\n{}", generate::udev_rule(block.unwrap_or(MIB)));
+            let fix = format!("ATTRS{{}} in place of SYSFS{{}}, SUBSYSTEMS of BUS, KERNELS of ID:\n{}", generate::udev_rule(generate::VENDOR, block.unwrap_or(MIB)));
             advice.fix(Linux, fix).undo("put the former line back")
         })
         .collect()
@@ -342,8 +342,10 @@ pub fn kernel_elevator(facts: &Facts) -> Vec<Advice> {
         )
         .fix(
             Linux,
-            "remove it from GRUB_CMDLINE_LINUX in /etc/default/grub, and set the scheduler by udev:\nACTION==\"add|change\", \
-             SUBSYSTEM==\"block\", ATTRS{vendor}==\"CENOTE*\", ATTR{queue/scheduler}=\"none\"",
+            format!(
+                "remove it from GRUB_CMDLINE_LINUX in /etc/default/grub, and set the scheduler by udev:\n{}",
+                generate::scheduler_rule(generate::VENDOR, "none")
+            ),
         )
         .undo(format!("add {word} again"))
     };
@@ -357,6 +359,10 @@ fn lun_of_dir(facts: &Facts, dir: &str) -> Option<Disk> {
     let mount =
         mounts(facts, "/proc/mounts").into_iter().filter(|m| is_above(m.at)).max_by_key(|m| m.at.len())?;
     of_device(facts, &disks(facts), mount.device)
+}
+
+fn set_block(disk: &Disk, block: u64) -> String {
+    format!("cenote zfs set volblocksize={} {}", shown(block), disk.lun.as_deref().unwrap_or("LUN"))
 }
 
 fn mysql<'a>(facts: &'a Facts, name: &str) -> Option<(&'a str, &'a str)> {
@@ -388,8 +394,8 @@ pub fn innodb_page(facts: &Facts) -> Vec<Advice> {
     );
     vec![
         advice
-            .fix(Cenote, format!("a LUN with volblocksize={} for the data: an existing one is moved while it is in use by setting it", shown(page)))
-            .undo(format!("set volblocksize={}", shown(disk.block))),
+            .fix(Cenote, format!("{} (the LUN moves while it is in use)", set_block(&disk, page)))
+            .undo(set_block(&disk, disk.block)),
     ]
 }
 
@@ -454,7 +460,7 @@ pub fn postgres_fsync(facts: &Facts) -> Vec<Advice> {
             "a crash of the host leaves a damaged database: what it saves is a flush, which a log device makes cheap",
         )
         .fix(Linux, "fsync = on; where the last commits may be lost: synchronous_commit = off")
-        .fix(Cenote, "zpool add POOL log DEVICE, and logbias=latency")
+        .fix(Cenote, "cenote zpool add POOL log mirror DEVICE DEVICE")
         .undo(format!("fsync = {value}"))
     };
     set.map(advice).into_iter().collect()
@@ -468,7 +474,13 @@ pub fn postgres_block(facts: &Facts) -> Vec<Advice> {
     let advice = Advice::new("postgres-read-cost", &disk.shown(), seen, cost);
     vec![
         advice
-            .fix(Cenote, "volblocksize=16K or 32K for data; large blocks suit the WAL")
-            .undo(format!("volblocksize={}", shown(disk.block))),
+            .fix(
+                Cenote,
+                format!(
+                    "{} (the LUN moves while it is in use); large blocks suit the WAL alone",
+                    set_block(&disk, 16 << 10)
+                ),
+            )
+            .undo(set_block(&disk, disk.block)),
     ]
 }

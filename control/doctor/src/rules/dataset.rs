@@ -31,19 +31,44 @@ fn has_log(facts: &Facts, pool: &str) -> bool {
     vdevs.iter().any(|(key, name)| pool_of(name) == pool && facts.field(key, "class") == Some("log"))
 }
 
+/// Disks, parity and ashift of the pool's first raidz.
+fn raidz_of(facts: &Facts, pool: &str) -> Option<(u64, u64, u32)> {
+    normal_vdevs(facts, pool).into_iter().find_map(|(vdev, _)| {
+        let field = |name| facts.field_number(&vdev, name);
+        (facts.field(&vdev, "kind") == Some("raidz")).then_some(())?;
+        Some((field("disks")?, field("parity")?, u32::try_from(field("ashift")?).ok()?))
+    })
+}
+
+/// The smallest blocks that such a raidz takes nearly no more for than for large ones.
+fn whole_on(disks: u64, parity: u64, ashift: u32) -> Option<u64> {
+    let sizes = (12..=20).map(|shift| 1u64 << shift);
+    sizes.into_iter().find(|b| raidz::excess(*b, disks, parity, ashift).is_some_and(|e| e < 1.1))
+}
+
+/// Blocks for requests of `size` bytes that another rule does not take back: where the pool is raidz, no smaller than it
+/// takes well. None, if those are no smaller than the present ones.
+fn blocks_for(facts: &Facts, pool: &str, size: u64, present: u64) -> Option<u64> {
+    let least = raidz_of(facts, pool).and_then(|(disks, parity, ashift)| whole_on(disks, parity, ashift));
+    let best = size.checked_next_power_of_two()?.clamp(4096, 1 << 20).max(least.unwrap_or(0));
+    (best < present).then_some(best)
+}
+
+/// The command that gives a dataset, by the key of its fact, blocks of that size.
+fn set_block(key: &str, name: &str, block: u64) -> String {
+    let (property, what) = match key.starts_with("lun ") {
+        true => ("volblocksize", "the LUN moves while it is in use"),
+        false => ("recordsize", "for files written from now on"),
+    };
+    format!("cenote zfs set {property}={} {name} ({what})", shown(block))
+}
+
 pub fn padding(facts: &Facts) -> Vec<Advice> {
     let of_dataset = |(key, name): (String, &str)| {
         let block = facts.field_number(&key, "block")?;
-        let worst = normal_vdevs(facts, pool_of(name)).into_iter().filter_map(|(vdev, _)| {
-            let field = |name| facts.field_number(&vdev, name);
-            (facts.field(&vdev, "kind") == Some("raidz")).then_some(())?;
-            Some((field("disks")?, field("parity")?, u32::try_from(field("ashift")?).ok()?))
-        });
-        let (disks, parity, ashift) = worst.into_iter().next()?;
+        let (disks, parity, ashift) = raidz_of(facts, pool_of(name))?;
         let excess = raidz::excess(block, disks, parity, ashift).filter(|excess| *excess >= EXCESS)?;
-        let better = (12..=20)
-            .map(|shift| 1u64 << shift)
-            .find(|b| raidz::excess(*b, disks, parity, ashift).is_some_and(|e| e < 1.1))?;
+        let better = whole_on(disks, parity, ashift)?;
         let (data, parities, padding) = raidz::sectors(block, disks, parity, ashift)?;
         Some(
             Advice::new(
@@ -52,8 +77,8 @@ pub fn padding(facts: &Facts) -> Vec<Advice> {
                 format!("a block of {} takes {data} sectors of data, {parities} of parity and {padding} of padding", shown(block)),
                 format!("on {disks} disks with parity {parity} that is {excess:.2} times what large blocks take, in space and in writes"),
             )
-            .fix(Cenote, format!("blocks of {} or more here, or mirrors for small ones", shown(better)))
-            .undo(format!("volblocksize={} or recordsize={}", shown(block), shown(block))),
+            .fix(Cenote, format!("{}, or mirrors for small blocks", set_block(&key, name, better)))
+            .undo(set_block(&key, name, block)),
         )
     };
     datasets(facts).into_iter().filter_map(of_dataset).collect()
@@ -63,8 +88,13 @@ pub fn sync_disabled(facts: &Facts) -> Vec<Advice> {
     let off = datasets(facts).into_iter().filter(|(key, _)| facts.field(key, "sync") == Some("disabled"));
     off.map(|(_, name)| {
         let cost = "a flush is answered before anything is on disk: a crash takes the last seconds that a database was promised";
+        let pool = pool_of(name);
+        let log = match has_log(facts, pool) {
+            true => String::new(),
+            false => format!("; what makes that fast is a log device: cenote zpool add {pool} log mirror DEVICE DEVICE"),
+        };
         Advice::new("sync-disabled", name, "sync=disabled", cost)
-            .fix(Cenote, format!("cenote zfs set sync=standard {name}; what makes that fast is a log device: zpool add POOL log DEVICE"))
+            .fix(Cenote, format!("cenote zfs set sync=standard {name}{log}"))
             .undo(format!("cenote zfs set sync=disabled {name}"))
             .setting(name, "sync", "standard")
     })
@@ -92,7 +122,7 @@ pub fn no_log(facts: &Facts) -> Vec<Advice> {
                 "each waits for the pool's disks, between all that they do otherwise",
             )
             .fix(Cenote, format!("cenote zpool add {} log mirror DEVICE DEVICE", pool_of(name)))
-            .undo(format!("cenote zpool remove {} mirror-N", pool_of(name)))
+            .undo(format!("cenote zpool remove {} MIRROR", pool_of(name)))
         })
     };
     datasets(facts).into_iter().filter_map(of_dataset).collect()
@@ -117,12 +147,12 @@ pub fn partial_writes(facts: &Facts) -> Vec<Advice> {
         // Neighbours that come in a row fill their block before it is written; what is cut has advice of its own.
         let in_row = facts.field_number(&key, "in_row").is_some_and(|percent| percent >= 50);
         let is_cut = facts.field(&key, "cut").is_some();
+        let best = blocks_for(facts, pool_of(name), size, block)?;
         (size > 0 && size.checked_mul(2)? <= block && block <= 16 << 20 && !in_row && !is_cut).then(|| {
             let cost = format!("a block is read, changed and written for each: {} times the bytes, unless neighbours come before the txg closes", block / size);
-            let best = shown(size.next_power_of_two().clamp(4096, 1 << 20));
             Advice::new("partial-writes", name, format!("writes have {} on average, blocks {}", shown(size), shown(block)), cost)
-                .fix(Cenote, format!("blocks of {best}: volblocksize of a LUN (it moves while in use), recordsize of a file system (new files)"))
-                .undo(format!("the block size was {}", shown(block)))
+                .fix(Cenote, set_block(&key, name, best))
+                .undo(set_block(&key, name, block))
         })
     };
     datasets(facts).into_iter().filter_map(of_dataset).collect()
@@ -133,11 +163,12 @@ pub fn whole_record_reads(facts: &Facts) -> Vec<Advice> {
         let (block, size) = (facts.field_number(&key, "block")?, facts.field_number(&key, "read_size")?);
         let misses =
             facts.field_number(&key, "miss_percent").filter(|percent| *percent >= 20 && *percent <= 100)?;
+        let best = blocks_for(facts, pool_of(name), size, block)?;
         (size > 0 && size.checked_mul(4)? <= block).then(|| {
             let cost = format!("each fetches a whole block, from disks and from a cache device alike: {} times what is asked for", block / size);
             Advice::new("whole-record-reads", name, format!("reads have {}, blocks {}, and {misses} % miss the cache", shown(size), shown(block)), cost)
-                .fix(Cenote, format!("blocks of {}", shown(size.next_power_of_two().clamp(4096, 1 << 20))))
-                .undo(format!("the block size was {}", shown(block)))
+                .fix(Cenote, set_block(&key, name, best))
+                .undo(set_block(&key, name, block))
         })
     };
     datasets(facts).into_iter().filter_map(of_dataset).collect()
@@ -226,6 +257,11 @@ pub fn requests_cut(facts: &Facts) -> Vec<Advice> {
     let of_lun = |(key, name): (String, &str)| {
         let block = facts.field_number(&key, "block").filter(|block| *block <= 16 << 20)?;
         let cut = facts.field_number(&key, "cut").filter(|cut| (128 << 10..block).contains(cut))?;
+        // Blocks can be as small as what is cut only if that is a size of blocks.
+        let smaller = match cut.is_power_of_two() {
+            true => format!("or blocks of {}: {}", shown(cut), set_block(&key, name, cut)),
+            false => format!("'cenote doctor host' judges the settings of {name}'s clients one by one"),
+        };
         let cost = format!(
             "each block is written in {} requests: it is read, changed and written again, and goes into the log in pieces",
             block.div_ceil(cut)
@@ -237,7 +273,13 @@ pub fn requests_cut(facts: &Facts) -> Vec<Advice> {
                 format!("writes of clients stop at {}, blocks have {}", shown(cut), shown(block)),
                 cost,
             )
-            .fix(Linux, format!("/etc/udev/rules.d/99-cenote.rules:\n{}", generate::udev_rule(block)))
+            .fix(
+                Linux,
+                format!(
+                    "/etc/udev/rules.d/99-cenote.rules:\n{}",
+                    generate::udev_rule(generate::VENDOR, block)
+                ),
+            )
             .fix(
                 Solaris,
                 format!("echo 'set maxphys={block}' >> /etc/system     (>> adds; > would empty the file)"),
@@ -253,14 +295,7 @@ pub fn requests_cut(facts: &Facts) -> Vec<Advice> {
                 Esxi,
                 format!("esxcli system settings advanced set -o /Disk/DiskMaxIOSize -i {}", block >> 10),
             )
-            .fix(
-                Cenote,
-                format!(
-                    "or blocks of {}: cenote zfs set volblocksize={} {name} (it moves while in use)",
-                    shown(cut),
-                    shown(cut)
-                ),
-            )
+            .fix(Cenote, smaller)
             .undo("remove the rule; 'cenote doctor host' says which setting of the client it is"),
         )
     };

@@ -34,7 +34,7 @@ pub fn size(facts: &Facts) -> Vec<Advice> {
                     disk.block.div_ceil(set * 1024)
                 ),
             )
-            .fix(Linux, format!("/etc/udev/rules.d/99-cenote.rules:\n{}", generate::udev_rule(disk.block)))
+            .fix(Linux, format!("/etc/udev/rules.d/99-cenote.rules:\n{}", generate::udev_rule(disk.vendor, disk.block)))
             .fix(Solaris, format!("echo 'set maxphys={}' >> /etc/system     (>> adds; > would empty the file)", disk.block))
             .fix(Windows, format!("QLogic: qlfcx64.exe -tsize /fc /set {}\nEmulex HBAnyware: set ExtTransferSize = 1", disk.block >> 10))
             .fix(Esxi, format!("esxcli system settings advanced set -o /Disk/DiskMaxIOSize -i {}", disk.block >> 10))
@@ -86,10 +86,10 @@ pub fn elevator(facts: &Facts) -> Vec<Advice> {
             .fix(
                 Linux,
                 format!(
-                    "now: echo {none} > {}\n/etc/udev/rules.d/99-cenote.rules: ACTION==\"add|change\", SUBSYSTEM==\"block\", \
-                     ATTRS{{vendor}}==\"CENOTE*\", ATTR{{queue/scheduler}}=\"{none}\"\n(the kernel parameter elevator= has no effect since \
+                    "now: echo {none} > {}\n/etc/udev/rules.d/99-cenote.rules:\n{}\n(the kernel parameter elevator= has no effect since \
                      Linux 5.0)",
-                    disk.key("queue/scheduler")
+                    disk.key("queue/scheduler"),
+                    generate::scheduler_rule(disk.vendor, none)
                 ),
             )
             .undo(format!("echo {chosen} > {}", disk.key("queue/scheduler")))

@@ -113,7 +113,7 @@ pub fn request_size(facts: &Facts) -> Vec<Advice> {
                 Linux,
                 format!(
                     "the limit of the device above (multipath, LVM) or of the program: for multipath\n/etc/udev/rules.d/99-cenote.rules:\n{}",
-                    generate::udev_rule(disk.block)
+                    generate::udev_rule(disk.vendor, disk.block)
                 ),
             )
             .fix(Cenote, format!("or a LUN with blocks of {}", shown(limit)))
