@@ -3,8 +3,8 @@
 //! What names something must name it in one way: a path with an empty or dotted part, an encoded slash, a control
 //! character, or bytes that are no UTF-8 names nothing. Nothing is repaired, so nothing is read in two ways.
 //!
-//! Statistics alone have slashes in their names, since those of disks, files and datasets are in their filters; they name
-//! nothing that a slash leads into.
+//! Statistics have slashes in their names, since those of disks, files and datasets are in their filters, and so has a dataset
+//! that advice is about; they name nothing that a slash leads into.
 
 pub use api::http::encode;
 
@@ -25,8 +25,9 @@ impl Path {
         }
         let inner = path.strip_prefix('/')?;
         let inner = inner.strip_suffix('/').unwrap_or(inner);
-        let is_statistic = inner.starts_with("api/analytics/");
-        let parts: Option<Vec<String>> = inner.split('/').map(|text| part(text, is_statistic)).collect();
+        let may_have_slashes =
+            ["api/analytics/", "api/doctor/"].iter().any(|service| inner.starts_with(service));
+        let parts: Option<Vec<String>> = inner.split('/').map(|text| part(text, may_have_slashes)).collect();
         let pair = |text: &str| {
             let (name, value) = text.split_once('=').unwrap_or((text, ""));
             Some((decode(name)?, decode(value)?))
@@ -44,9 +45,9 @@ impl Path {
     }
 }
 
-fn part(text: &str, is_statistic: bool) -> Option<String> {
+fn part(text: &str, may_have_slashes: bool) -> Option<String> {
     let part = decode(text)?;
-    let is_one = is_statistic || !part.contains(['/', '\\']);
+    let is_one = may_have_slashes || !part.contains(['/', '\\']);
     let is_name = !part.is_empty() && part != "." && part != ".." && is_one;
     is_name.then_some(part)
 }

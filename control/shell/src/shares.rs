@@ -8,7 +8,7 @@ use crate::vocabulary::{Result, Settable, Shown};
 use crate::words::setting;
 use api::attributes::{Attribute, Change};
 use api::shares::{DEFAULT_PROJECT, Item, ItemKind, Place, Shares};
-use api::{Custom, Property, Reply, Request, Source};
+use api::{Custom, Doctor, Property, Reply, Request, Source};
 
 pub(crate) fn settable(kind: ItemKind) -> Vec<Settable> {
     Attribute::of(kind)
@@ -156,6 +156,8 @@ impl Shell<'_> {
         if draft.is_empty() && !new {
             return Ok(());
         }
+        let names: Vec<String> = draft.set.iter().map(|(name, _)| name.clone()).collect();
+        let dataset = place.dataset();
         let settings: String = draft.set.iter().map(|(name, value)| format!(" {name}={value}")).collect();
         let unset: String = draft.unset.iter().map(|name| format!(" unset {name}")).collect();
         let line = format!("shell: {} {place}{settings}{unset}", kind.word());
@@ -163,7 +165,23 @@ impl Shell<'_> {
             true => Shares::Create { place, kind, set: draft.set },
             false => Shares::change(place, draft.set, draft.unset),
         };
-        self.ask(&line, Request::Shares(request)).map(drop)
+        self.ask(&line, Request::Shares(request))?;
+        self.advise(dataset, &names);
+        Ok(())
+    }
+
+    /// What the adviser says of settings that were just made, one line for each: they hold all the same.
+    fn advise(&mut self, dataset: String, set: &[String]) {
+        let names = || set.iter().map(String::as_str);
+        if !names().any(doctor::is_judged) {
+            return;
+        }
+        // No advice is no reason to fail.
+        if let Ok(Reply::Advice(all)) = self.ask("", Request::Doctor(Doctor::Dataset { name: dataset })) {
+            all.iter()
+                .filter(|advice| advice.judges(names()))
+                .for_each(|advice| self.print(&doctor::line(advice)));
+        }
     }
 
     pub(crate) fn properties_shares(&mut self) -> Result<Vec<Shown>> {

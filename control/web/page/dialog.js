@@ -1,6 +1,6 @@
 // Questions and forms over the page, and short messages below it.
 
-import { button, fill, h } from "./dom.js";
+import { button, fill, h, visible } from "./dom.js";
 
 /**
  * @typedef {object} Field
@@ -139,6 +139,15 @@ function input(field, id) {
  * @param {() => Promise<any>} act
  */
 export const confirm = (title, text, verb, act) => form(title, [], verb, act, { danger: true, text });
+
+/**
+ * Says what the adviser says of settings that were just made.
+ * @param {any} answer
+ */
+export function advised(answer) {
+  for (const advice of answer?.advice ?? []) say(`${visible(advice.about)}: ${visible(advice.seen)}: ${visible(advice.costs)}`);
+  return answer;
+}
 
 const messages = h("div", { id: "messages", role: "status", "aria-live": "polite" });
 

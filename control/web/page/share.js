@@ -2,7 +2,7 @@
 
 import { button, fill, h, link, name, table, visible } from "./dom.js";
 import { get, may, path, put, post, remove } from "./api.js";
-import { confirm, form, say } from "./dialog.js";
+import { advised, confirm, form, say } from "./dialog.js";
 import { size } from "./format.js";
 import { schedules } from "./schedules.js";
 import { CHANGES } from "./share_fields.js";
@@ -181,7 +181,7 @@ async function edit(item, what, where, again) {
     // What nobody touched is not sent: it stays inherited.
     const touched = fields.filter((f) => values[f.key] !== undefined && !same(values[f.key], f.value));
     return touched.length
-      ? put(where, Object.fromEntries(touched.map((f) => [f.key, values[f.key]])))
+      ? put(where, Object.fromEntries(touched.map((f) => [f.key, values[f.key]]))).then(advised)
       : Promise.resolve();
   });
   if (done) await again();

@@ -7,7 +7,7 @@
 
 import { button, fill, h, link, name, state, table } from "./dom.js";
 import { get, may, path, post } from "./api.js";
-import { form, say } from "./dialog.js";
+import { advised, form, say } from "./dialog.js";
 import { size } from "./format.js";
 import { NEW_FILESYSTEM, NEW_LUN, NEW_PROJECT } from "./share_fields.js";
 import { showGuide } from "./guide.js";
@@ -164,7 +164,7 @@ export async function newLun(p, again) {
     return field;
   });
   const where = path`/api/storage/v1/pools/${p.pool}/projects/${p.name}/luns`;
-  const done = await form(`New LUN in ${p.name}`, fields, "Create", (values) => post(where, values));
+  const done = await form(`New LUN in ${p.name}`, fields, "Create", (values) => post(where, values).then(advised));
   if (!done) return;
   say("The LUN is there. Its block size cannot be changed in place: see its page.");
   await again();
@@ -176,6 +176,8 @@ export async function newLun(p, again) {
  */
 export async function newFilesystem(p, again) {
   const where = path`/api/storage/v1/pools/${p.pool}/projects/${p.name}/filesystems`;
-  const done = await form(`New file system in ${p.name}`, NEW_FILESYSTEM, "Create", (values) => post(where, values));
+  const done = await form(`New file system in ${p.name}`, NEW_FILESYSTEM, "Create", (values) =>
+    post(where, values).then(advised),
+  );
   if (done) await again();
 }

@@ -1,6 +1,6 @@
 //! The adviser over HTTP: what is set wrong, each with what was seen, why it costs, the fix and the way back.
 //!
-//! That of one dataset alone is not asked for here: it is that of the list which is about it.
+//! Where a share is made or changed, what is to be said of the settings is beside it in the answer, as `advice`.
 
 use crate::http::{Answer, Declared, Kind, Shape, Wrong, may, must};
 use crate::{Doctor, Reply, Request, declared};
@@ -32,6 +32,7 @@ static ADVICE: Shape = Shape::new(
         must("about", Kind::Text, "A pool, a device, a dataset"),
         must("seen", Kind::Text, "The figure, and where it was seen"),
         must("costs", Kind::Text, "Why it costs"),
+        may("lab", Kind::Text, "What the lab shows of such a change, and by which command"),
         must("fixes", Kind::List(&FIX), "What to change, for each system"),
         must("undo", Kind::Text, "How to take it back"),
         may(
@@ -68,6 +69,13 @@ declared! {
     gives taken;
     plain told;
 
+    pub OF_DATASET: Get "/api/doctor/v1/datasets/{dataset}/advice", "What of it is about one dataset";
+    path (dataset = name)
+    answers SEVERAL;
+    means { Request::Doctor(Doctor::Dataset { name }) }
+    gives taken;
+    plain told;
+
     pub KNOWN: Get "/api/doctor/v1/facts", "What is known here, beside which the facts of a client are judged";
     answers Answer::One("facts", &FACTS);
     means { Request::Doctor(Doctor::Facts) }
@@ -78,4 +86,4 @@ declared! {
     };
 }
 
-pub static ALL: &[&Declared] = &[&LIST, &KNOWN];
+pub static ALL: &[&Declared] = &[&LIST, &OF_DATASET, &KNOWN];

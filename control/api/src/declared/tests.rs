@@ -54,6 +54,7 @@ fn samples() -> Vec<Request> {
         Request::Services(Services::Listen { name: "nbd".into(), addresses: vec!["1.2.3.4:5".into()] }),
         Request::Services(Services::Listen { name: "nbd".into(), addresses: Vec::new() }),
         Request::Doctor(crate::Doctor::Advice),
+        Request::Doctor(crate::Doctor::Dataset { name: "tank/a b".into() }),
         Request::Doctor(crate::Doctor::Facts),
         Request::DeferredUpdates { pools: Vec::new() },
         Request::ApplyUpdates { pool: "tank".into(), features: vec!["a".into()] },

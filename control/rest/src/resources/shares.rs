@@ -6,7 +6,7 @@ use crate::fault::{Fault, Outcome};
 use crate::server::{Asked, Rest, nothing};
 use api::declared::shares::{self, permission};
 use api::shares::{Item, ItemKind, Place, Shares};
-use api::{ErrorKind, Request};
+use api::{Doctor, ErrorKind, Reply, Request};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -96,11 +96,11 @@ async fn one(rest: Arc<Rest>, asked: Asked) -> Outcome {
 
 async fn create(rest: Arc<Rest>, asked: Asked) -> Outcome {
     let request = asked.request()?;
-    let Request::Shares(Shares::Create { place, .. }) = &request else { return Err(unexpected()) };
-    let place = checked(place.clone())?;
+    let Request::Shares(Shares::Create { place, set, .. }) = &request else { return Err(unexpected()) };
+    let (place, set) = (checked(place.clone())?, names(set));
     rest.call(&asked, request).await?;
     let made = find(&rest, &asked, place).await?;
-    envelope(&asked, &made)
+    advised(&rest, &asked, &made, &set).await
 }
 
 async fn change(rest: Arc<Rest>, asked: Asked) -> Outcome {
@@ -112,11 +112,33 @@ async fn change(rest: Arc<Rest>, asked: Asked) -> Outcome {
     find(&rest, &asked, from.clone()).await?;
     let to = checked(from.moved(name.as_deref(), project.as_deref()))?;
     may_unset_and_move(&rest, &asked, &from, &to)?;
+    let names = names(set);
     if to != from || !set.is_empty() || !unset.is_empty() {
         rest.call(&asked, request).await?;
     }
     let item = find(&rest, &asked, to).await?;
-    envelope(&asked, &item)
+    advised(&rest, &asked, &item, &names).await
+}
+
+fn names(set: &[(String, String)]) -> Vec<String> {
+    set.iter().map(|(name, _)| name.clone()).collect()
+}
+
+/// `{"lun": ...}` and, where there is something to be said of these settings in this pool, `"advice": [...]` beside it.
+async fn advised(rest: &Rest, asked: &Asked, item: &Item, set: &[String]) -> Outcome {
+    let names = || set.iter().map(String::as_str);
+    let mut answer = json!({ item.kind.word(): asked.in_version(shares::tell(item)) });
+    if names().any(doctor::is_judged) {
+        let about = Request::Doctor(Doctor::Dataset { name: item.place.dataset() });
+        // No advice is no reason to fail: the settings are made.
+        if let Ok(Reply::Advice(mut all)) = rest.try_call(asked, about).await {
+            all.retain(|advice| advice.judges(names()));
+            if !all.is_empty() {
+                answer["advice"] = json!(all);
+            }
+        }
+    }
+    Ok(answer.into())
 }
 
 /// To take a value away takes what it takes to set it; and to bring a share somewhere, the right to make one there.
