@@ -3,10 +3,16 @@
 use crate::api::through_the_socket;
 use crate::home::Home;
 use interop::harness::{Need, Trial, trial};
+use interop::programs::{command, said};
 
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_setting_that_costs_is_told_of_where_it_is_made_and_others_are_not", &[], told_where_made),
+        trial(
+            "what_a_setting_costs_is_told_in_the_answer_over_rest_and_at_a_commit_in_the_shell",
+            &[Need::Program("curl")],
+            told_elsewhere,
+        ),
         trial("advice_is_the_same_by_command_by_rest_and_in_the_shell", &[Need::Program("curl")], alike),
     ]
 }
@@ -53,6 +59,47 @@ fn told_where_made() {
         home.run("zfs create -P -V 16M -o sync=disabled twin/v").starts_with("create\ttwin/v\n"),
         "for programs nothing is added"
     );
+}
+
+fn told_elsewhere() {
+    let home = Home::new();
+    home.run(&format!("zpool create twin mirror {} {}", home.disk("a"), home.disk("b")));
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 64M");
+    let projects = "/api/storage/v1/pools/twin/projects";
+    let ask = |method: &str, path: &str, body: &str| -> serde_json::Value {
+        let mut curl = command("curl");
+        curl.args(["-s", "-S", "-m", "60", "-X", method, "-H", "Content-Type: application/json", "-d", body]);
+        curl.arg("--unix-socket").arg(home.dir().join("rest.sock")).arg(format!("http://localhost{path}"));
+        let output = curl.output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{path}: {e}: {}", said(&output)))
+    };
+    let rules = |answer: &serde_json::Value| -> Vec<String> {
+        let all = answer["advice"].as_array().into_iter().flatten();
+        all.map(|advice| advice["rule"].as_str().unwrap().to_string()).collect()
+    };
+    let made = ask("POST", projects, r#"{"name": "p", "compression": "off"}"#);
+    assert_eq!(
+        (made["project"]["name"].as_str(), rules(&made)),
+        (Some("p"), vec!["compression-off".into()]),
+        "{made}"
+    );
+    let files = format!("{projects}/p/filesystems");
+    let made = ask("POST", &files, r#"{"name": "db", "sync": "disabled"}"#);
+    assert_eq!(rules(&made), ["sync-disabled"], "what is inherited was said before: {made}");
+    let changed = ask("PUT", &format!("{files}/db"), r#"{"sync": "standard", "compression": "lz4"}"#);
+    assert!(changed["filesystem"].is_object() && changed.get("advice").is_none(), "{changed}");
+    let of_one = through_the_socket(&home, "/api/doctor/v1/datasets/twin%2Fp/advice");
+    assert_eq!(rules(&of_one), ["compression-off"], "{of_one}");
+    let shell = |line: &str| {
+        let output = home.cenote(&["shell", "-c", line]).output().unwrap();
+        assert!(output.status.success(), "{line}: {}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let told = shell("shares select p; select db; set sync=always; commit");
+    assert!(told.contains("advice: twin/p/db: sync=always, and twin has no log device: "), "{told}");
+    let told = shell("shares select p; select db; set sync=standard; commit");
+    assert!(!told.contains("advice"), "{told}");
+    daemon.end();
 }
 
 fn alike() {

@@ -31,6 +31,8 @@
 //!   sums        statistics of a workload that is known
 //!   drivers     unmodified drivers of orchestrators, through the life of volumes and shares
 //!   advice      what is set wrong, by command, REST and shell, and where it is set
+//!   advised     the same under a real load: followed as printed, and measured again
+//!   consumers   files for clients, read by what reads them there
 //!   trace       what clients ask, recorded, predicted, rehearsed and measured after the change
 //!   units       systemd
 //!   work        loads of `cenote work` on what is served
@@ -41,6 +43,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod advice;
+mod advised;
 mod alerts;
 mod api;
 mod arc;
@@ -50,6 +53,7 @@ mod changes;
 mod clients;
 mod commands;
 mod console;
+mod consumers;
 mod daemon;
 mod database;
 mod devices;
@@ -118,6 +122,8 @@ fn main() -> ExitCode {
         many::trials(),
         export::trials(),
         advice::trials(),
+        advised::trials(),
+        consumers::trials(),
         alerts::trials(),
         changes::trials(),
         arc::trials(),
