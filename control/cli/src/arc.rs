@@ -96,7 +96,7 @@ fn memory(text: &mut String, state: &CacheState) {
         let CachedKind { blocks, recent, frequent, .. } = *kind;
         let held = size(recent + frequent);
         let blocks = number::count(blocks, false);
-        let lists = format!("{} used once, {} used again", size(recent), size(frequent));
+        let lists = format!("{} came lately, {} kept", size(recent), size(frequent));
         row(text, name, &format!("{held} in {blocks} blocks: {lists}"));
     }
     if state.headers > 0 {
@@ -332,7 +332,7 @@ mod tests {
         let text = summary(&example(), 1.0);
         for part in [
             "  size              401M of at most 1G (zfs_arc_max), 512M while memory is short\n",
-            "    data            400M in 2.93K blocks: 100M used once, 300M used again\n",
+            "    data            400M in 2.93K blocks: 100M came lately, 300M kept\n",
             "  data                  9.77K      8.79K      90.0%         12\n",
             "  data ahead              410         10       2.4%\n",
             "  read ahead        400 blocks: 75.0% there in time, 10.0% too late, 5.0% fetched and never used\n",

@@ -4,7 +4,6 @@ use crate::ahead::AheadCounts;
 use crate::block::{Access, BlockId, Kind, Opening, Request};
 use crate::candidates::{List, Wanted};
 use crate::flight::{Failure, Flight, Outcome};
-use crate::lists::Part;
 use crate::shard::{Found, Leavers, Shard, charge_of};
 use crate::stats::Stats;
 use probe::{Event, Family, Hub, Op, Probe};
@@ -185,12 +184,24 @@ impl Cache {
         self.is_warm.load(Ordering::Relaxed)
     }
 
+    /// Has `feeder` begin or cease to feed cache devices. While it does, blocks that came into memory stay until it has
+    /// [looked](Cache::look) at them.
+    pub fn set_feeder(&self, feeder: Opening, is_there: bool) {
+        self.shards.iter().for_each(|shard| lock(shard).set_feeder(feeder, is_there));
+    }
+
+    /// `feeder` is about to look for [candidates](Cache::candidates). Until it has looked twice again it takes in no more
+    /// than `bound` bytes: beyond these nothing stays for it.
+    pub fn look(&self, feeder: Opening, bound: u64) {
+        let bound = bound / self.shards.len() as u64;
+        self.shards.iter().for_each(|shard| lock(shard).look(feeder, bound));
+    }
+
     /// Looks through one list of each shard for what a second level wants: through `headroom` bytes in all.
     pub fn candidates(&self, list: List, headroom: u64, wanted: &mut Wanted<'_>) {
-        let part = if list.is_frequent { Part::Frequent } else { Part::Recent };
         let headroom = headroom / self.shards.len() as u64;
         for shard in &self.shards {
-            lock(shard).candidates(part, list.kind, headroom, wanted);
+            lock(shard).candidates(list.is_frequent, list.kind, headroom, wanted);
         }
     }
 

@@ -10,7 +10,7 @@
 
 use crate::block::{BlockId, Kind, Opening, Origin};
 
-/// One of the four lists of blocks that are in memory.
+/// Blocks that are in memory: of a kind those that are kept, or those that came lately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct List {
     pub kind: Kind,
@@ -35,6 +35,7 @@ pub struct Candidate {
     pub origin: Origin,
     /// It was read ahead and not asked for yet.
     pub is_prefetch: bool,
+    /// It was used more than once.
     pub is_frequent: bool,
 }
 

@@ -1,28 +1,27 @@
-//! The cache of blocks: adaptive replacement (ARC), in its clock form.
+//! The cache of blocks: a window for what came lately, whose size follows what clients do, and a main part for what is used
+//! often.
 //!
 //! A block is known by its pool, and where and when it was born there ([`BlockId`]), and kept as the bytes its reader wants:
 //! verified, decrypted, decompressed. All pools of a process share one cache.
 //!
 //! ```text
-//!            first use                     used again, noticed when the hand passes
-//!   miss ──────────────▶ recent ────────────────────────────────▶ frequent ◀─┐ still in use
-//!                          │ not used again                          │ └──────┘
-//!                          ▼                                         ▼
-//!                   ghost of recent                           ghost of frequent      names only, no bytes
-//!                          │ missed again: recent was too small      │ missed again: frequent was too small
-//!                          └────────────────▶ frequent ◀─────────────┘
+//!   miss ──▶ window ── used more often than what would leave? ──▶ main ◀─┐ in use
+//!              │ no                                                │ └────┘
+//!              ▼                                                   ▼ the one used least of a few
+//!        ghost of window                                     ghost of main       names and counts only, no bytes
+//!              └──── missed again: it comes back with its count ◀──┘
 //! ```
 //!
-//! *Hits are cheap.* A hit sets one bit; nothing moves. Moving is done by a hand that walks each list when room is
-//! needed (CAR, the clock form of ARC), so a hit costs a lock without contention, a lookup and a reference count.
+//! *Hits are cheap.* A hit sets a bit and a count; nothing moves, but for the first use of what was read ahead. Moving is
+//! done by a hand that walks each list when room is needed, so a hit costs a lock without contention, a lookup and a
+//! reference count.
 //!
-//! *It learns.* A miss on a ghost says which list should have been larger, and the target of the recent list moves.
-//! Metadata and data are two such caches over one memory: a metadata ghost hit moves the border between them, and
-//! counts five times, because a missing indirect block delays every read below it. At both borders a miss on one of few
-//! ghosts weighs more than a miss on one of many: it says that few bytes more would have been enough.
+//! *It learns.* Misses on ghosts that a list by last use would still have had make the window larger, hits that such a list
+//! would not have had make it smaller (`policy`, `horizon`). Metadata and data are two such caches over one memory: a ghost
+//! hit moves the border between them, of metadata by more, because a missing indirect block delays every read below it.
 //!
-//! *A scan passes by.* What is used once leaves through the recent list. Reading one large block in many small pieces
-//! is one use: a shard remembers the last few blocks it served, and hits on those set no bit. The first demand hit on
+//! *A scan passes by.* What is used once leaves through the window. Reading one large block in many small pieces
+//! is one use: a shard remembers the last few blocks it served, and hits on those are not counted. The first demand hit on
 //! a prefetched block is its first use.
 //!
 //! *Shards.* The memory is divided among shards by the hash of the block's name. Each has its lock, its lists and its
@@ -52,11 +51,14 @@ mod block;
 mod cache;
 mod candidates;
 mod flight;
+mod horizon;
 mod lists;
+mod policy;
 mod served;
 mod shard;
 mod sources;
 mod stats;
+mod unseen;
 
 pub use ahead::AheadCounts;
 pub use block::{Access, BlockId, Kind, Opening, Origin, PrimaryCache, Request};

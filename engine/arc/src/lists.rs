@@ -5,27 +5,35 @@
 //! ```
 
 use crate::block::{BlockId, Kind, Origin};
+use crate::horizon::{EPOCHS, Epoch, NEVER};
 use std::ops::{Index, IndexMut};
 use world::Buf;
 
 const NIL: u32 = u32::MAX;
+/// Uses are counted up to here,
+const USES_MAX: u8 = 15;
+/// and halved after so many epochs, which are twenty cachefuls of uses.
+const HALVED_AFTER: Epoch = 20 * EPOCHS as Epoch;
 
 /// Which part of its kind's cache an entry is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    Recent,
-    Frequent,
-    GhostRecent,
-    GhostFrequent,
+    /// Read ahead, and not yet asked for.
+    Ahead,
+    Window,
+    Main,
+    GhostWindow,
+    GhostMain,
 }
 
 impl Part {
-    pub(crate) const COUNT: usize = 4;
+    pub(crate) const COUNT: usize = 5;
+    pub(crate) const RESIDENT: [Part; 3] = [Part::Ahead, Part::Window, Part::Main];
 
     pub(crate) fn ghost(self) -> Part {
         match self {
-            Part::Recent | Part::GhostRecent => Part::GhostRecent,
-            Part::Frequent | Part::GhostFrequent => Part::GhostFrequent,
+            Part::Ahead | Part::Window | Part::GhostWindow => Part::GhostWindow,
+            Part::Main | Part::GhostMain => Part::GhostMain,
         }
     }
 }
@@ -41,13 +49,43 @@ pub(crate) struct Entry {
     pub(crate) charge: u64,
     /// Used since the hand last passed.
     pub(crate) used: bool,
-    /// Read ahead, and not yet asked for.
-    pub(crate) prefetched: bool,
+    /// How often it was used until `epoch`.
+    uses: u8,
+    /// Of its last use; of what was read ahead, when it came.
+    pub(crate) epoch: Epoch,
     /// Of a block that a second level may take.
     pub(crate) origin: Option<Box<Origin>>,
     older: u32,
     newer: u32,
 }
+
+impl Entry {
+    /// How often it was used, less what has aged.
+    pub(crate) fn uses(&self, now: Epoch) -> u8 {
+        if self.epoch == NEVER {
+            return self.uses;
+        }
+        self.uses.checked_shr(now / HALVED_AFTER - self.epoch / HALVED_AFTER).unwrap_or(0)
+    }
+
+    /// Counts a use; `epoch` is still that of the one before.
+    pub(crate) fn count(&mut self, now: Epoch) {
+        self.uses = (self.uses(now) + 1).min(USES_MAX);
+    }
+
+    /// Counts a use so soon after the last one that nothing has aged.
+    pub(crate) fn count_lately(&mut self) {
+        self.uses = (self.uses + 1).min(USES_MAX);
+    }
+
+    /// Takes over what is known of a block from its ghost.
+    pub(crate) fn remember(&mut self, uses: u8) {
+        self.uses = uses;
+    }
+}
+
+// A use count and an epoch are where padding was.
+const _: () = assert!(size_of::<Entry>() <= 80);
 
 #[derive(Clone, Copy, Debug)]
 struct List {
@@ -107,7 +145,8 @@ impl Lists {
             buf: Some(buf),
             charge,
             used: false,
-            prefetched: false,
+            uses: 0,
+            epoch: NEVER,
             origin: None,
             older: NIL,
             newer: NIL,
@@ -131,6 +170,26 @@ impl Lists {
         self.unlink(slot);
         self[slot].part = part;
         self.link(slot);
+    }
+
+    /// Makes an entry the next that the hand meets in its list.
+    pub(crate) fn move_to_head(&mut self, slot: u32) {
+        self.unlink(slot);
+        let number = self.list_of(slot);
+        let charge = self[slot].charge;
+        let list = &mut self.lists[number];
+        let head = std::mem::replace(&mut list.head, slot);
+        if head == NIL {
+            list.tail = slot;
+        }
+        list.count += 1;
+        list.bytes += charge;
+        if head != NIL {
+            self[head].older = slot;
+        }
+        let entry = &mut self[slot];
+        entry.newer = head;
+        entry.older = NIL;
     }
 
     /// Takes an entry out; its bytes are returned so that they can be freed outside of the lock.

@@ -17,9 +17,14 @@ impl Served {
         Served { slots: [u32::MAX; REMEMBERED], next: 0 }
     }
 
+    /// Whether it is one of these.
+    pub(crate) fn is_recent(&self, slot: u32) -> bool {
+        self.slots.contains(&slot)
+    }
+
     /// Notes that `slot` is served; true when that begins a new use of it.
     pub(crate) fn note(&mut self, slot: u32) -> bool {
-        if self.slots.contains(&slot) {
+        if self.is_recent(slot) {
             return false;
         }
         self.slots[self.next] = slot;

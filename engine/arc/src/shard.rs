@@ -1,15 +1,18 @@
-//! One shard: its part of the blocks and of the memory, and the policy that chooses what leaves.
+//! One shard: its part of the blocks and of the memory. What leaves, and what it learns from that, is in `policy`.
 //!
 //! Everything here is plain code under the shard's lock; nothing waits. Bytes that leave are handed out through
 //! [`Leavers`], to be dropped when the lock is released.
 
 use crate::ahead::AheadCounts;
-use crate::block::{Access, BlockId, Kind, Origin, Request};
+use crate::block::{Access, BlockId, Kind, Opening, Origin, Request};
 use crate::candidates::{Candidate, Wanted};
 use crate::flight::Flight;
+use crate::horizon::{Epoch, NEVER};
 use crate::lists::{Lists, Part};
+use crate::policy::Side;
 use crate::served::Served;
 use crate::stats::Stats;
+use crate::unseen::Unseen;
 use std::sync::Arc;
 use units::HashMap;
 use world::Buf;
@@ -17,12 +20,6 @@ use world::Buf;
 /// What is charged for a block beyond its bytes: its entry and its place in the map.
 pub(crate) const OVERHEAD: u64 = 160;
 const PAGE: u64 = 4096;
-/// How much more a metadata miss weighs than a data miss when memory is divided between them.
-const METADATA_BALANCE: u64 = 5;
-/// And how much more a miss on one of few ghosts weighs than on one of many, at most.
-const STEP_MAX: u64 = 16;
-/// Ghosts are names only, but names of many small blocks add up; each ghost list may take this part of the limit.
-const GHOST_SHARE: u64 = 32;
 
 /// Bytes that one operation took out, to be dropped without the lock.
 #[derive(Default)]
@@ -44,20 +41,21 @@ pub(crate) enum Found {
 
 #[derive(Debug)]
 pub(crate) struct Shard {
-    map: HashMap<BlockId, u32>,
-    lists: Lists,
+    pub(crate) map: HashMap<BlockId, u32>,
+    pub(crate) lists: Lists,
     flights: HashMap<BlockId, Arc<Flight>>,
-    served: Served,
-    limit: u64,
+    pub(crate) served: Served,
+    pub(crate) limit: u64,
     max: u64,
     /// The limit that was asked for, and what others hold of it.
     asked: u64,
     beside: u64,
-    /// ARC's p for each kind.
-    recent_target: [u64; 2],
-    metadata_target: u64,
-    stats: Stats,
-    ahead: Arc<AheadCounts>,
+    pub(crate) sides: [Side; 2],
+    pub(crate) metadata_target: u64,
+    pub(crate) stats: Stats,
+    pub(crate) ahead: Arc<AheadCounts>,
+    /// Of each pool that has cache devices.
+    pub(crate) feeders: Vec<Unseen>,
 }
 
 /// The memory a buffer really takes, with what we need to remember it. Buffers are made of whole pages.
@@ -81,26 +79,29 @@ impl Shard {
             max,
             asked: max,
             beside: 0,
-            recent_target: [max / 2; 2],
+            sides: Kind::ALL.map(|_| Side::new(max)),
             metadata_target: max / 4,
             stats: Stats::default(),
             ahead,
+            feeders: Vec::new(),
         }
     }
 
     /// The hot path.
     pub(crate) fn get(&mut self, block: &BlockId, access: Access) -> Option<(Buf, Kind)> {
         let slot = *self.map.get(block)?;
-        let entry = &mut self.lists[slot];
+        let entry = &self.lists[slot];
         let buf = entry.buf.clone()?;
         let kind = entry.kind;
         if access == Access::Demand {
-            let new_use = self.served.note(slot);
-            if entry.prefetched {
-                entry.prefetched = false;
+            let is_new_use = self.served.note(slot);
+            if entry.part == Part::Ahead {
+                self.enter_window(slot);
+                self.lists[slot].epoch = NEVER;
                 self.stats.of(kind).prefetched_used += 1;
-            } else if new_use {
-                entry.used = true;
+                self.count(slot);
+            } else if is_new_use {
+                self.use_again(slot);
             }
         }
         self.stats.hit(kind, access);
@@ -149,45 +150,54 @@ impl Shard {
             self.remove(&block, leavers);
             return;
         }
-        let part = match self.map.get(&block).copied() {
+        let uses = match self.map.get(&block).copied() {
             Some(slot) if self.lists[slot].buf.is_some() => {
-                let old = self.lists.replace(slot, buf, charge);
+                let old = self.exchange(slot, buf, charge);
                 self.lists[slot].origin = origin.map(Box::new);
                 leavers.stale.extend(old);
                 return self.shrink_to(self.limit, leavers);
             }
-            Some(ghost) => {
-                self.learn(ghost);
-                self.lists.remove(ghost);
-                Part::Frequent
-            }
-            None => Part::Recent,
+            Some(ghost) => self.learn(ghost),
+            None => 0,
         };
-        self.shrink_to(self.limit - charge, leavers);
+        self.make_room(charge, leavers);
+        let is_ahead = access == Access::Prefetch;
+        let part = if is_ahead { Part::Ahead } else { Part::Window };
         let slot = self.lists.insert(block, kind, part, buf, charge);
-        self.lists[slot].prefetched = access == Access::Prefetch;
+        self.lists[slot].remember(uses);
         self.lists[slot].origin = origin.map(Box::new);
         self.map.insert(block, slot);
         self.served.note(slot);
+        if is_ahead {
+            self.lists[slot].epoch = self.sides[kind.index()].horizon.now();
+        } else {
+            self.note_unseen(slot);
+            self.count(slot);
+        }
     }
 
-    /// Looks through one list for what a second level wants, until it has enough or `headroom` bytes were passed.
-    pub(crate) fn candidates(&self, part: Part, kind: Kind, headroom: u64, wanted: &mut Wanted<'_>) {
+    /// Looks through what was kept, or what came lately, for what a second level wants, until it has enough or `headroom`
+    /// bytes were passed.
+    pub(crate) fn candidates(&self, is_main: bool, kind: Kind, headroom: u64, wanted: &mut Wanted<'_>) {
+        let parts: &[Part] = if is_main { &[Part::Main] } else { &[Part::Ahead, Part::Window] };
+        let slots = |&part: &Part| self.lists.slots(kind, part, wanted.newest_first);
+        let slots: Vec<_> = parts.iter().map(slots).collect();
+        let now = self.sides[kind.index()].horizon.now();
         let mut passed = 0;
-        for slot in self.lists.slots(kind, part, wanted.newest_first) {
+        for slot in slots.into_iter().flatten() {
             let entry = &self.lists[slot];
             passed += entry.charge;
             if passed > headroom || wanted.is_full() {
                 return;
             }
             let Some(origin) = entry.origin.as_deref() else { continue };
-            if entry.buf.is_some() && (wanted.prefetched || !entry.prefetched) {
+            if entry.buf.is_some() && (wanted.prefetched || entry.part != Part::Ahead) {
                 wanted.offer(Candidate {
                     block: entry.block,
                     kind,
                     origin: *origin,
-                    is_prefetch: entry.prefetched,
-                    is_frequent: part == Part::Frequent,
+                    is_prefetch: entry.part == Part::Ahead,
+                    is_frequent: entry.uses(now) > 1,
                 });
             }
         }
@@ -196,6 +206,19 @@ impl Shard {
     /// The bytes of a block, without that being a use of it.
     pub(crate) fn peek(&self, block: &BlockId) -> Option<Buf> {
         self.lists[*self.map.get(block)?].buf.clone()
+    }
+
+    /// Whether a pool has cache devices.
+    pub(crate) fn set_feeder(&mut self, feeder: Opening, is_there: bool) {
+        self.feeders.retain(|unseen| !unseen.is_of(feeder));
+        if is_there {
+            self.feeders.push(Unseen::new(feeder));
+        }
+    }
+
+    pub(crate) fn look(&mut self, feeder: Opening, bound: u64) {
+        let unseen = self.feeders.iter_mut().find(|unseen| unseen.is_of(feeder));
+        unseen.into_iter().for_each(|unseen| unseen.look(bound));
     }
 
     pub(crate) fn disown(&mut self, block: &BlockId) {
@@ -211,19 +234,19 @@ impl Shard {
         // A ghost has no bytes, and stays.
         self.lists[slot].buf.as_ref()?;
         self.stats.hit(kind, Access::Demand);
-        self.stats.of(kind).prefetched_used += u64::from(self.lists[slot].prefetched);
+        self.stats.of(kind).prefetched_used += u64::from(self.lists[slot].part == Part::Ahead);
         self.map.remove(block);
-        self.lists.remove(slot).map(|buf| (buf, kind))
+        self.unlink(slot).map(|buf| (buf, kind))
     }
 
     /// Forgets a block, as after a free.
     pub(crate) fn remove(&mut self, block: &BlockId, leavers: &mut Leavers) {
         self.flights.remove(block);
         if let Some(slot) = self.map.remove(block) {
-            if self.lists[slot].prefetched {
+            if self.lists[slot].part == Part::Ahead {
                 self.ahead.note_unused(self.lists[slot].kind);
             }
-            leavers.stale.extend(self.lists.remove(slot));
+            leavers.stale.extend(self.unlink(slot));
         }
     }
 
@@ -256,19 +279,19 @@ impl Shard {
         let fresh = Shard::new(self.max, self.ahead.clone());
         let stats = self.stats;
         let (limit, asked, beside) = (self.limit, self.asked, self.beside);
-        *self = Shard { stats, limit, asked, beside, flights: std::mem::take(&mut self.flights), ..fresh };
+        let (flights, feeders) = (std::mem::take(&mut self.flights), std::mem::take(&mut self.feeders));
+        *self = Shard { stats, limit, asked, beside, flights, feeders, ..fresh };
     }
 
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = self.stats;
         for kind in Kind::ALL {
-            let target = self.recent_target[kind.index()];
+            let target = self.sides[kind.index()].target;
             let ghosts = self.ghosts(kind);
             let counts = stats.of(kind);
-            counts.recent_bytes = self.lists.bytes(kind, Part::Recent);
-            counts.frequent_bytes = self.lists.bytes(kind, Part::Frequent);
-            counts.blocks =
-                (self.lists.count(kind, Part::Recent) + self.lists.count(kind, Part::Frequent)) as u64;
+            counts.frequent_bytes = self.lists.bytes(kind, Part::Main);
+            counts.recent_bytes = self.resident(kind) - counts.frequent_bytes;
+            counts.blocks = self.blocks(kind) as u64;
             counts.recent_target = target;
             stats.ghosts += ghosts as u64;
         }
@@ -280,141 +303,49 @@ impl Shard {
         stats
     }
 
-    fn resident(&self, kind: Kind) -> u64 {
-        self.lists.bytes(kind, Part::Recent) + self.lists.bytes(kind, Part::Frequent)
+    pub(crate) fn resident(&self, kind: Kind) -> u64 {
+        Part::RESIDENT.into_iter().map(|part| self.lists.bytes(kind, part)).sum()
     }
 
-    fn size(&self) -> u64 {
+    pub(crate) fn blocks(&self, kind: Kind) -> usize {
+        Part::RESIDENT.into_iter().map(|part| self.lists.count(kind, part)).sum()
+    }
+
+    pub(crate) fn size(&self) -> u64 {
         Kind::ALL.into_iter().map(|kind| self.resident(kind)).sum()
     }
 
     fn ghosts(&self, kind: Kind) -> usize {
-        self.lists.count(kind, Part::GhostRecent) + self.lists.count(kind, Part::GhostFrequent)
+        self.lists.count(kind, Part::GhostWindow) + self.lists.count(kind, Part::GhostMain)
     }
 
-    fn ghost_bytes(&self, kind: Kind) -> u64 {
-        self.lists.bytes(kind, Part::GhostRecent) + self.lists.bytes(kind, Part::GhostFrequent)
+    pub(crate) fn ghost_bytes(&self, kind: Kind) -> u64 {
+        self.lists.bytes(kind, Part::GhostWindow) + self.lists.bytes(kind, Part::GhostMain)
     }
 
-    fn shrink_to(&mut self, size: u64, leavers: &mut Leavers) {
-        while self.size() > size {
-            let kind = self.kind_to_evict();
-            self.evict_one(kind, leavers);
-        }
+    /// Takes an entry out of its list; its name is out of the map already.
+    pub(crate) fn unlink(&mut self, slot: u32) -> Option<Buf> {
+        let (kind, charge) = (self.lists[slot].kind, self.lists[slot].charge);
+        let epoch = self.used_in(slot);
+        self.sides[kind.index()].horizon.leave(epoch, charge);
+        self.lists.remove(slot)
     }
 
-    /// Metadata gives way only when it has more than its part, or when there is no data left.
-    fn kind_to_evict(&self) -> Kind {
-        let metadata = self.resident(Kind::Metadata);
-        if metadata > 0 && (metadata > self.metadata_target || self.resident(Kind::Data) == 0) {
-            Kind::Metadata
-        } else {
-            Kind::Data
-        }
+    /// The epoch of a block's last use.
+    fn used_in(&self, slot: u32) -> Epoch {
+        let entry = &self.lists[slot];
+        if entry.part == Part::Ahead { NEVER } else { entry.epoch }
     }
 
-    /// Moves the hand until a block leaves. Each step clears a bit or ends, so it comes to an end; and since only a hit
-    /// sets a bit, the steps are paid for by hits.
-    fn evict_one(&mut self, kind: Kind, leavers: &mut Leavers) {
-        loop {
-            let part = self.part_to_evict(kind);
-            let slot =
-                self.lists.oldest(kind, part).expect("a kind with resident bytes has a resident block");
-            if std::mem::take(&mut self.lists[slot].used) {
-                self.lists.move_to(slot, Part::Frequent);
-                continue;
-            }
-            return self.make_ghost(slot, leavers);
-        }
-    }
-
-    fn part_to_evict(&self, kind: Kind) -> Part {
-        let recent = self.lists.bytes(kind, Part::Recent);
-        let frequent = self.lists.bytes(kind, Part::Frequent);
-        if recent > 0
-            && (frequent == 0 || recent >= self.recent_target[kind.index()].min(self.resident(kind)))
-        {
-            Part::Recent
-        } else {
-            Part::Frequent
-        }
-    }
-
-    fn make_ghost(&mut self, slot: u32, leavers: &mut Leavers) {
-        let (block, kind, ghost) = {
-            let entry = &self.lists[slot];
-            (entry.block, entry.kind, entry.part.ghost())
-        };
-        self.lists.move_to(slot, ghost);
-        let entry = &mut self.lists[slot];
-        let counts = self.stats.of(kind);
-        counts.evicted += 1;
-        counts.evicted_bytes += entry.charge;
-        // A block that was read ahead for nothing says nothing about the sizes of the lists.
-        let forget = std::mem::take(&mut entry.prefetched);
-        entry.origin = None;
-        leavers.evicted.extend(entry.buf.take().map(|buf| (block, kind, buf)));
-        if forget {
-            self.ahead.note_unused(kind);
-            self.forget(slot);
-        }
-        self.trim_ghosts(kind);
-    }
-
-    fn forget(&mut self, slot: u32) {
-        self.map.remove(&self.lists[slot].block);
-        self.lists.remove(slot);
-    }
-
-    /// Each list remembers as much of what left it as the shard can hold, so a block missed again within about two
-    /// cachefuls is noticed. (The original ARC remembers nothing of a recent list that fills the whole cache.)
-    fn trim_ghosts(&mut self, kind: Kind) {
-        let names_max = (self.limit / GHOST_SHARE / OVERHEAD) as usize;
-        while let Some(slot) = self.surplus_ghost(kind, names_max) {
-            self.forget(slot);
-        }
-    }
-
-    fn surplus_ghost(&self, kind: Kind, names_max: usize) -> Option<u32> {
-        let surplus =
-            |part| self.lists.bytes(kind, part) > self.limit || self.lists.count(kind, part) > names_max;
-        let part = [Part::GhostRecent, Part::GhostFrequent].into_iter().find(|&part| surplus(part))?;
-        self.lists.oldest(kind, part)
-    }
-
-    /// A miss on a ghost: the list it was pushed out of should have been larger.
-    fn learn(&mut self, ghost: u32) {
-        let (kind, part, charge) = {
-            let entry = &self.lists[ghost];
-            (entry.kind, entry.part, entry.charge)
-        };
-        let recent = self.lists.bytes(kind, Part::GhostRecent).max(1);
-        let frequent = self.lists.bytes(kind, Part::GhostFrequent).max(1);
-        let target = &mut self.recent_target[kind.index()];
-        let counts = self.stats.of(kind);
-        match part {
-            Part::GhostRecent => {
-                counts.recent_ghost_hits += 1;
-                *target =
-                    target.saturating_add(charge.saturating_mul((frequent / recent).max(1))).min(self.limit);
-            }
-            _ => {
-                counts.frequent_ghost_hits += 1;
-                *target = target.saturating_sub(charge.saturating_mul((recent / frequent).max(1)));
-            }
-        }
-        // As with the border between the lists: a miss among few ghosts tells more than one among many, for it says that few
-        // bytes would have been enough.
-        let (metadata, data) = (self.ghost_bytes(Kind::Metadata).max(1), self.ghost_bytes(Kind::Data).max(1));
-        self.metadata_target = match kind {
-            Kind::Metadata => {
-                let weight = METADATA_BALANCE.saturating_mul((data / metadata).clamp(1, STEP_MAX));
-                self.metadata_target.saturating_add(charge.saturating_mul(weight))
-            }
-            Kind::Data => self
-                .metadata_target
-                .saturating_sub(charge.saturating_mul((metadata / data).clamp(1, STEP_MAX))),
-        }
-        .clamp(self.limit / 16, self.limit / 16 * 15);
+    fn exchange(&mut self, slot: u32, buf: Buf, charge: u64) -> Option<Buf> {
+        let (kind, before) = (self.lists[slot].kind, self.lists[slot].charge);
+        let epoch = self.used_in(slot);
+        let horizon = &mut self.sides[kind.index()].horizon;
+        horizon.leave(epoch, before);
+        horizon.join(epoch, charge);
+        self.lists.replace(slot, buf, charge)
     }
 }
+
+#[cfg(test)]
+mod tests;

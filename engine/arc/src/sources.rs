@@ -13,10 +13,10 @@ const ASKED: [(&str, Parts); 5] = [
         let lists = |of: &Counts| (of.recent_bytes, of.frequent_bytes);
         let ((data, often), (metadata, metadata_often)) = (lists(&stats.data), lists(&stats.metadata));
         vec![
-            ("data used once", data),
-            ("data used often", often),
-            ("metadata used once", metadata),
-            ("metadata used often", metadata_often),
+            ("data that came lately", data),
+            ("data kept", often),
+            ("metadata that came lately", metadata),
+            ("metadata kept", metadata_often),
             ("headers of cache devices", stats.beside),
         ]
     }),
@@ -37,10 +37,10 @@ const ASKED: [(&str, Parts); 5] = [
     }),
     ("arc.ghosts", |stats| {
         vec![
-            ("data used once", stats.data.recent_ghost_hits),
-            ("data used often", stats.data.frequent_ghost_hits),
-            ("metadata used once", stats.metadata.recent_ghost_hits),
-            ("metadata used often", stats.metadata.frequent_ghost_hits),
+            ("data that came lately", stats.data.recent_ghost_hits),
+            ("data kept", stats.data.frequent_ghost_hits),
+            ("metadata that came lately", stats.metadata.recent_ghost_hits),
+            ("metadata kept", stats.metadata.frequent_ghost_hits),
         ]
     }),
 ];

@@ -17,16 +17,16 @@ pub struct Counts {
     pub prefetched_unused: u64,
     /// Misses that waited for the read of another request.
     pub joined: u64,
-    /// Misses on a ghost of the recent and of the frequent list.
+    /// Misses on a ghost of the window and of the main part.
     pub recent_ghost_hits: u64,
     pub frequent_ghost_hits: u64,
     pub evicted: u64,
     pub evicted_bytes: u64,
-    /// Bytes in memory now, by list.
+    /// Bytes in memory now: in the window or read ahead, and in the main part.
     pub recent_bytes: u64,
     pub frequent_bytes: u64,
     pub blocks: u64,
-    /// The target of the recent list, in bytes (ARC's p).
+    /// The target of the window, in bytes.
     pub recent_target: u64,
 }
 

@@ -104,6 +104,7 @@ async fn turn(l2: &L2arc, rested: &mut Rested) -> Option<Duration> {
     let now = Rested::of(l2, &setup.tunables);
     let (mut written, mut budget) = (0, 0);
     if now != *rested {
+        l2.cache.look(l2.opening, taken_in(&setup.tunables).saturating_mul(devices.len() as u64));
         for device in devices.iter().filter(|d| d.is_ready() && d.can_write() && d.is_sound()) {
             budget = budget_of(l2, device, &setup.tunables).max(budget);
             device.is_writing.store(true, Ordering::Relaxed);
@@ -170,17 +171,24 @@ fn budget_of(l2: &L2arc, device: &Device, tunables: &Tunables) -> u64 {
     wanted.min(len / 4)
 }
 
-/// The lists that are looked through, in order.
-fn lists(mfu_only: u64) -> impl Iterator<Item = List> {
-    List::BY_WORTH.into_iter().filter(move |list| match mfu_only {
+/// Bytes in memory of what one device takes in by two passes; blocks are smaller there.
+fn taken_in(tunables: &Tunables) -> u64 {
+    let get = |t| tunables.get(t);
+    get(Tunable::L2WriteMax).saturating_mul(2).saturating_mul(get(Tunable::L2HeadroomBoost)) / 100
+}
+
+/// Whether `l2arc_mfuonly` lets a block go there.
+fn is_used_enough(candidate: &Candidate, mfu_only: u64) -> bool {
+    match mfu_only {
         0 => true,
-        1 => list.is_frequent,
-        _ => list.is_frequent || list.kind == Kind::Metadata,
-    })
+        1 => candidate.is_frequent,
+        _ => candidate.is_frequent || candidate.kind == Kind::Metadata,
+    }
 }
 
 fn look(l2: &L2arc, budget: u64, tunables: &Tunables) -> Vec<Candidate> {
     let synced = l2.synced();
+    let mfu_only = tunables.get(Tunable::L2MfuOnly);
     let no_special = tunables.is_on(Tunable::L2ExcludeSpecial);
     let is_special = |candidate: &Candidate| {
         let bias = l2.tree.top(candidate.block.vdev).map(|top| top.bias());
@@ -192,6 +200,7 @@ fn look(l2: &L2arc, budget: u64, tunables: &Tunables) -> Vec<Candidate> {
         prefetched: !tunables.is_on(Tunable::L2NoPrefetch),
         is_wanted: &|candidate| {
             candidate.block.birth <= synced
+                && is_used_enough(candidate, mfu_only)
                 && !(no_special && is_special(candidate))
                 && !l2.holds(&candidate.block)
         },
@@ -210,7 +219,7 @@ fn look(l2: &L2arc, budget: u64, tunables: &Tunables) -> Vec<Candidate> {
                 / 100
         }
     };
-    for list in lists(tunables.get(Tunable::L2MfuOnly)) {
+    for list in List::BY_WORTH {
         l2.cache.candidates(list, headroom, &mut wanted);
     }
     wanted.found

@@ -104,6 +104,9 @@ impl L2arc {
             })
             .collect();
         self.is_active.store(!devices.is_empty(), Ordering::Relaxed);
+        if before.is_empty() != devices.is_empty() {
+            self.cache.set_feeder(self.opening, !devices.is_empty());
+        }
         if devices.is_empty() {
             self.larder.clear();
         }
@@ -293,6 +296,9 @@ impl Drop for L2arc {
     fn drop(&mut self) {
         self.stop.set();
         self.wake.notify_all();
+        if self.is_active() {
+            self.cache.set_feeder(self.opening, false);
+        }
         let charged = *self.charged.get_mut().unwrap_or_else(PoisonError::into_inner);
         if charged > 0 {
             self.cache.charge_beside(charged, 0);

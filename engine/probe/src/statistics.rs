@@ -321,7 +321,7 @@ static STATISTICS: &[Statistic] = &[
         Taken::Gauge,
         StatUnit::Bytes,
         &[Component],
-        "What blocks that were used once may have; ghosts move it.",
+        "What blocks that came lately may have; misses on ghosts and late hits move it.",
     ),
     asked(
         ("arc.ghosts", "Cache", "ARC ghost hits"),
