@@ -5,14 +5,18 @@
 //!
 //! ```text
 //!   walk the chain;  each block, and each block that a record points to, born after the last txg: taken
+//!                    what was written of them: written again on devices that do not have it
 //!   header: claimed in this txg, up to this block and this record
 //! ```
+//!
+//! Of what was not promised yet, one device of a mirror alone may have a block. Claimed it is promised, and that device may be
+//! the next to leave: the log would end before what was claimed, and the space behind that never be freed.
 //!
 //! A record that points to a block which cannot be read ends the log: no client was told that it was done, for the one that
 //! told would have waited for that block too. Once claimed, a log stays as it is until it is replayed, however many
 //! imports that takes; and [`Chain`] never goes beyond what was claimed.
 
-use crate::chain::{Chain, End, Position, Source};
+use crate::chain::{Chain, End, Position, Source, bookmark};
 use ondisk::zil::pointers;
 use ondisk::{BlockPointer, Dva, LogRecordHeader, LogRecordKind, Reader, ZilHeader};
 use std::collections::BTreeSet;
@@ -24,12 +28,23 @@ use zio::{Bookmark, Pipeline};
 pub trait Claimer: Source {
     /// Takes the space of a block that was written after the last txg.
     fn claim(&self, bp: &BlockPointer, txg: Txg) -> Pending<Result<()>>;
+
+    /// Writes a block that was read again wherever it is not. No device is blamed.
+    ///
+    /// # Errors
+    /// When no copy is good any more; what cannot be written counts as an error of its device.
+    fn spread(&self, bp: &BlockPointer, at: Bookmark) -> Pending<Result<()>>;
 }
 
 impl Claimer for Pipeline {
     fn claim(&self, bp: &BlockPointer, txg: Txg) -> Pending<Result<()>> {
         let (pipeline, bp) = (self.clone(), bp.clone());
         Box::pin(async move { Pipeline::claim(&pipeline, &bp, txg).await })
+    }
+
+    fn spread(&self, bp: &BlockPointer, at: Bookmark) -> Pending<Result<()>> {
+        let (pipeline, bp) = (self.clone(), bp.clone());
+        Box::pin(async move { pipeline.heal_block(&bp, at, false).await })
     }
 }
 
@@ -68,6 +83,9 @@ pub async fn claim(claimer: &dyn Claimer, objset: ObjsetId, header: &ZilHeader, 
         if let Err(e) = claiming.block(&link.pointer).await {
             cut = Some(e);
             break;
+        }
+        if link.block.is_some() {
+            claiming.spread(&link.pointer, bookmark(objset, link.number)).await;
         }
         claiming.upto.block = link.number;
         blocks += 1;
@@ -115,6 +133,11 @@ impl Claiming<'_> {
         Ok(())
     }
 
+    /// It was read a moment ago: if it no longer can be, the log is as good as it was.
+    async fn spread(&self, bp: &BlockPointer, at: Bookmark) {
+        let _ = self.claimer.spread(bp, at).await;
+    }
+
     async fn record(&mut self, head: &LogRecordHeader, mut reader: Reader<'_>) -> Result<()> {
         let is_clone = head.kind() == Some(LogRecordKind::CloneRange);
         for bp in pointers(&mut reader)? {
@@ -132,8 +155,9 @@ impl Claiming<'_> {
                 let blkid = head.seq;
                 let at = Bookmark { objset: self.objset, object: ObjectId(0), level: -2, blkid };
                 self.claimer.read_log(&bp, at, false).await?;
+                self.block(&bp).await?;
+                self.spread(&bp, at).await;
             }
-            self.block(&bp).await?;
         }
         self.upto.record = head.seq;
         Ok(())

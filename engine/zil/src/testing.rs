@@ -25,6 +25,7 @@ pub struct Device {
     /// Places that cannot be asked.
     pub gone: BTreeSet<u64>,
     pub claimed: Mutex<Vec<u64>>,
+    pub spread: Mutex<Vec<u64>>,
 }
 
 /// How a log is written.
@@ -150,6 +151,12 @@ impl Source for Device {
 impl Claimer for Device {
     fn claim(&self, bp: &BlockPointer, _txg: Txg) -> Pending<Result<()>> {
         self.claimed.lock().unwrap().push(place(bp));
+        Box::pin(async { Ok(()) })
+    }
+
+    fn spread(&self, bp: &BlockPointer, _at: Bookmark) -> Pending<Result<()>> {
+        assert!(self.blocks.contains_key(&place(bp)), "it was written");
+        self.spread.lock().unwrap().push(place(bp));
         Box::pin(async { Ok(()) })
     }
 }

@@ -1,5 +1,6 @@
 //! Flushes that do not wait for a txg, and pools that lose their power afterwards.
 
+use super::heal::place;
 use super::{BLOCK, Rig, VOLUME, make_volume, noise, read_all, verify};
 use crate::Pool;
 use dsl::props::{Prop, PropName, Value};
@@ -120,6 +121,61 @@ fn what_was_flushed_is_there_after_the_power_was_cut_on_every_layout() {
             assert_eq!(header(&pool, VOLUME).await, ZilHeader::default());
             pool.export().await.unwrap();
         });
+    }
+}
+
+/// Nobody was promised what one device alone has of a log. Claimed it is a promise, which that device may not take with it.
+#[test]
+fn what_is_claimed_of_a_log_is_on_every_device_that_can_have_it() {
+    for (seed, bias) in [(31, 0), (32, 1)] {
+        let rig = Rig::new(Layout::Mirror, 3, 96 << 20);
+        let own = rig.clone();
+        rig.run(seed, async move {
+            let pool = own.create().await;
+            make_volume(&pool, VOLUME, SIZE).await;
+            set(&pool, Prop::LogBias, bias).await;
+            let volume = pool.open_volume(VOLUME).await.unwrap();
+            for at in 0..40 {
+                let data = Buf::copy_from(&noise(at, BLOCK as usize));
+                volume.write_durable(at * BLOCK, data).await.unwrap();
+            }
+        });
+        rig.disks.power_cut(seed);
+        let own = rig.clone();
+        let blocks: Vec<(u64, usize)> = rig.run(seed, async move {
+            let pool = own.open(true).await.unwrap();
+            let dataset = pool.dsl().open_by_name(VOLUME).await.unwrap();
+            let header = dataset.objset().phys().zil_header;
+            let mut chain = zil::Chain::new(pool.pipeline(), dataset.objset().id(), &header);
+            let mut blocks = Vec::new();
+            while let Some(link) = chain.next().await {
+                let Some(block) = link.block else { continue };
+                blocks.push(link.pointer);
+                for (_, mut reader) in block.records() {
+                    let data = ondisk::zil::pointers(&mut reader).unwrap();
+                    blocks.extend(data.into_iter().filter(|bp| !bp.is_hole()));
+                }
+            }
+            let written = blocks.iter().filter_map(|bp| Some((place(bp), bp.as_plain()?.psize.0 as usize)));
+            written.collect()
+        });
+        assert!(blocks.len() > 10, "{}", blocks.len());
+        let disk = |n: usize| rig.disks.get(format!("/sim/disk{n}")).unwrap();
+        for &(at, len) in &blocks {
+            disk(1).poke(at, &vec![0; len]);
+            disk(2).poke(at, &vec![0; len]);
+        }
+        let own = rig.clone();
+        rig.run(seed, async move {
+            let pool = own.open(false).await.unwrap();
+            assert_eq!(pool.problems(), Vec::<String>::new(), "no device is to blame");
+            drop(pool);
+        });
+        for &(at, len) in &blocks {
+            for n in [1, 2] {
+                assert!(disk(n).peek(at, len) == disk(0).peek(at, len), "{len} bytes at {at} of disk {n}");
+            }
+        }
     }
 }
 

@@ -30,6 +30,7 @@ fn every_block_of_the_chain_is_claimed_and_the_header_says_how_far() {
         let (device, header) = Device::with_log(style, 3);
         let (claim, places) = claimed(&device, &header);
         assert_eq!(places, [1, 2, 3, 4]);
+        assert_eq!(*device.spread.lock().unwrap(), [1, 2, 3], "what was written");
         assert_eq!((claim.blocks, claim.records), (4, 6));
         let header = claim.header;
         assert_eq!((header.claim_txg, header.claim_block_seq, header.claim_record_seq), (FIRST, 4, 6));
@@ -58,6 +59,7 @@ fn blocks_that_records_point_to_are_claimed_once() {
     let header = ZilHeader { log: at(1), ..ZilHeader::default() };
     let (claim, places) = claimed(&device, &header);
     assert_eq!((claim.records, places), (3, vec![1, 50, 2]));
+    assert_eq!(*device.spread.lock().unwrap(), [1, 50, 50], "not what is in its place for long");
     let freed = crate::replay::blocks(&device, OBJSET, &claim.header).now_or_never().unwrap();
     let mut freed: Vec<u64> = freed.iter().map(crate::testing::place).collect();
     freed.sort_unstable();
