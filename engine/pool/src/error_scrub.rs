@@ -351,7 +351,7 @@ impl Pool {
                 Err(_) => phys.errors = phys.errors.saturating_add(1),
             }
         }
-        let healed = self.heal_blocks(blocks, true).await;
+        let healed = self.heal_blocks(blocks, true, None).await;
         let lost: HashSet<Bookmark> = healed.lost.iter().map(|lost| lost.at).collect();
         phys.errors = phys.errors.saturating_add(lost.len() as u64);
         gone.extend(entries.iter().filter(|(at, _)| !lost.contains(at)).map(|(_, error)| *error));

@@ -17,7 +17,7 @@ use dsl::error_log::LoggedError;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use ondisk::BlockPointer;
-use units::{HashSet, Result, Txg};
+use units::{HashSet, ObjsetId, Result, Txg};
 use zio::{Bookmark, Loss};
 
 /// Blocks repaired in one txg that reads have met.
@@ -92,7 +92,7 @@ impl Pool {
         }
         let blocks = bad.iter().map(|lost| (lost.at, lost.bp.clone())).chain(batch.sick).collect();
         // What was bad was counted when it was met.
-        let healed = self.heal_blocks(blocks, false).await;
+        let healed = self.heal_blocks(blocks, false, None).await;
         let is_lost: HashSet<Bookmark> = healed.lost.iter().map(|lost| lost.at).collect();
         let (lost, good): (Vec<_>, Vec<_>) = bad.into_iter().partition(|bad| is_lost.contains(&bad.at));
         self.note_lost(&healed);
@@ -113,7 +113,13 @@ impl Pool {
     }
 
     /// Repairs those of the blocks that are still in use, and with `blame` counts what was bad. In syncing context.
-    pub(crate) async fn heal_blocks(&self, blocks: Vec<(Bookmark, BlockPointer)>, blame: bool) -> Healed {
+    /// `later`: the set that has them now if theirs does not.
+    pub(crate) async fn heal_blocks(
+        &self,
+        blocks: Vec<(Bookmark, BlockPointer)>,
+        blame: bool,
+        later: Option<ObjsetId>,
+    ) -> Healed {
         let healed = || -> u64 { self.tree().leaves().iter().map(|l| l.stats.snapshot().healed).sum() };
         let before = healed();
         let (mut lost, mut good) = (Vec::new(), Vec::new());
@@ -127,15 +133,15 @@ impl Pool {
             size
         };
         for (at, bp) in blocks {
-            match is_in_use(self, at, &bp).await {
+            let at = match self.place_in_use(at, &bp, later).await {
                 // What leads to it cannot be read: that it could be had does not help.
                 Err(_) => {
                     take((0, at, birth_of(&bp), true));
                     continue;
                 }
-                Ok(false) => continue,
-                Ok(true) => {}
-            }
+                Ok(None) => continue,
+                Ok(Some(at)) => at,
+            };
             while under_way.len() >= AT_ONCE || (bytes > 0 && bytes + bp.psize().0 > BYTES_AT_ONCE) {
                 let Some(done) = under_way.next().await else { break };
                 bytes -= take(done);
@@ -147,6 +153,21 @@ impl Pool {
             take(done);
         }
         Healed { bytes: healed() - before, lost, good }
+    }
+
+    /// Where a block is in use.
+    async fn place_in_use(
+        &self,
+        at: Bookmark,
+        bp: &BlockPointer,
+        later: Option<ObjsetId>,
+    ) -> Result<Option<Bookmark>> {
+        if is_in_use(self, at, bp).await? {
+            return Ok(Some(at));
+        }
+        let Some(objset) = later.filter(|later| *later != at.objset) else { return Ok(None) };
+        let at = Bookmark { objset, ..at };
+        Ok(is_in_use(self, at, bp).await?.then_some(at))
     }
 
     /// The block's size, name and birth, and whether it could not be had.

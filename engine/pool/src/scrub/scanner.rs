@@ -19,7 +19,7 @@ use ondisk::{BlockPointer, ScanPhys};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tunables::Tunable;
-use units::{Guid, HashSet, ObjectId, Result, Txg};
+use units::{Guid, HashSet, ObjectId, ObjsetId, Result, Txg};
 use world::Pending;
 use zio::Bookmark;
 
@@ -119,6 +119,7 @@ impl Pool {
                 pool: self.clone(),
                 func: phys.func,
                 part,
+                max_txg: phys.max_txg,
                 bad: Mutex::default(),
                 track: Mutex::new(Track::new(start)),
                 told: Arc::clone(&told),
@@ -223,6 +224,8 @@ struct Shared {
     pool: Pool,
     func: ScanFunc,
     part: Part,
+    /// The last txg of the scan.
+    max_txg: Txg,
     /// Blocks that have something wrong somewhere, though they can be read.
     bad: Mutex<Vec<Bad>>,
     track: Mutex<Track>,
@@ -324,10 +327,16 @@ impl Scanner {
                 batch.into_iter().map(|bad| ((bad.at, bad.bp), bad.turn)).unzip();
             // A device that missed a block is not to blame for what it has in its place.
             let blame = self.0.func == ScanFunc::Scrub;
+            let (part, max_txg) = (self.0.part, self.0.max_txg);
             let healed = self.0.pool.change("repair", move |pool, tx| async move {
                 // The txg that waits for the repair is not an empty one.
                 pool.0.touch(&tx).await?;
-                let healed = pool.heal_blocks(blocks, blame).await;
+                // Met in a head, a block may have been overwritten there since, and be in a snapshot that was taken before.
+                let later = match part {
+                    Part::Head { dir } => pool.was_head(dir, max_txg).await?.map(|id| ObjsetId(id.0)),
+                    Part::Mos | Part::Snapshot { .. } => None,
+                };
+                let healed = pool.heal_blocks(blocks, blame, later).await;
                 pool.note_lost(&healed);
                 Ok(healed)
             });

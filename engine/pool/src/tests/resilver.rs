@@ -1,7 +1,8 @@
 //! Devices that missed writes: what they have is not believed, and is made good.
 
+use super::devices::device;
 use super::{BLOCK, Rig, VOLUME, fill, make_volume, noise, read_all, verify};
-use crate::{Content, Pool};
+use crate::{Content, Offline, Pool};
 use dsl::props::{Limits, Types, When, parse_setting};
 use ondisk::dsl::{ScanFunc, ScanState};
 use sim::Fault;
@@ -117,6 +118,46 @@ fn a_device_that_was_away_is_not_believed_and_is_made_whole() {
         });
         let own = rig.clone();
         rig.run(4, async move { only_with(&own, 0, 2).await });
+    }
+}
+
+/// What a resilver has met in a volume is written again some time after. Overwritten meanwhile, it is a snapshot's.
+#[test]
+fn what_a_snapshot_took_over_between_the_look_of_a_resilver_and_its_repair_is_made_good() {
+    const SIZE: usize = 8 << 20;
+    for seed in 0..16 {
+        let rig = Rig::new(Layout::Mirror, 2, 96 << 20);
+        let own = rig.clone();
+        rig.run(seed, async move {
+            let pool = own.create().await;
+            make_volume(&pool, VOLUME, SIZE as u64).await;
+            fill(&pool, VOLUME, 1).await;
+            pool.offline(device(&pool, "disk1"), Offline::Lasting).await.unwrap();
+            fill(&pool, VOLUME, 2).await;
+            pool.sync().await.unwrap();
+            pool.online(device(&pool, "disk1")).await.unwrap();
+            world::sleep(Duration::from_micros(500 * seed)).await;
+            pool.snapshot(vec![format!("{VOLUME}@then")], Vec::new()).await.unwrap();
+            fill(&pool, VOLUME, 3).await;
+            for _ in 0..1000 {
+                if !is_behind(&pool) {
+                    break;
+                }
+                world::sleep(Duration::from_secs(1)).await;
+            }
+            assert!(!is_behind(&pool), "{:?}", pool.problems());
+            pool.export().await.unwrap();
+        });
+        set_fault(&rig, 0, GONE);
+        let own = rig.clone();
+        rig.run(seed, async move {
+            let pool = own.open(false).await.unwrap();
+            let then = read_all(&pool, &format!("{VOLUME}@then")).await;
+            assert!(then.unwrap() == noise(2, SIZE), "seed {seed}");
+            assert!(read_all(&pool, VOLUME).await.unwrap() == noise(3, SIZE), "seed {seed}");
+            verify(&pool).await;
+            pool.export().await.unwrap();
+        });
     }
 }
 
