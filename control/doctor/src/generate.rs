@@ -9,7 +9,8 @@ use crate::settings::shown;
 /// As the INQUIRY of our LUNs says.
 pub const VENDOR: &str = "CENOTE";
 
-/// A rule that lets requests be as large as a block of `block` bytes, for LUNs of `vendor` and the multipath devices above them.
+/// A rule that lets requests be as large as a block of `block` bytes, for LUNs of `vendor` and the multipath devices above
+/// them.
 pub fn udev_rule(vendor: &str, block: u64) -> String {
     let kib = (block >> 10).max(1);
     let lun = of_luns(vendor);

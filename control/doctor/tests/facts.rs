@@ -78,7 +78,8 @@ fn what_the_lab_predicts_is_what_its_document_says() {
     assert!(render(&examine(&cut.facts)).contains("\n    lab       cenote lab run split: "));
 }
 
-/// No advice asks for what another one takes back: settings of block sizes are made as printed until nothing is said of them.
+/// No advice asks for what another one takes back: settings of block sizes are made as printed until nothing is said of
+/// them.
 #[test]
 fn block_sizes_that_are_advised_are_left_alone_by_all_other_rules() {
     let vdevs = [

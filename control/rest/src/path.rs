@@ -3,8 +3,8 @@
 //! What names something must name it in one way: a path with an empty or dotted part, an encoded slash, a control
 //! character, or bytes that are no UTF-8 names nothing. Nothing is repaired, so nothing is read in two ways.
 //!
-//! Statistics have slashes in their names, since those of disks, files and datasets are in their filters, and so has a dataset
-//! that advice is about; they name nothing that a slash leads into.
+//! Statistics have slashes in their names, since those of disks, files and datasets are in their filters, and so has a
+//! dataset that advice is about; they name nothing that a slash leads into.
 
 pub use api::http::encode;
 

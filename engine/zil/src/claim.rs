@@ -9,8 +9,8 @@
 //!   header: claimed in this txg, up to this block and this record
 //! ```
 //!
-//! Of what was not promised yet, one device of a mirror alone may have a block. Claimed it is promised, and that device may be
-//! the next to leave: the log would end before what was claimed, and the space behind that never be freed.
+//! Of what was not promised yet, one device of a mirror alone may have a block. Claimed it is promised, and that device may
+//! be the next to leave: the log would end before what was claimed, and the space behind that never be freed.
 //!
 //! A record that points to a block which cannot be read ends the log: no client was told that it was done, for the one that
 //! told would have waited for that block too. Once claimed, a log stays as it is until it is replayed, however many

@@ -2,7 +2,7 @@
 //! it is printed, and the same load is measured again.
 //!
 //! ```text
-//!   wrong ─▶ measure ─▶ cenote doctor -j ─▶ its command, with devices for the words in capitals ─▶ measure ─▶ nothing is said
+//!   wrong ─▶ measure ─▶ cenote doctor -j ─▶ its command, devices for the words in capitals ─▶ measure ─▶ nothing is said
 //! ```
 //!
 //! Figures are counts of bytes, blocks and errors, not times: they hold however busy the machine is.

@@ -1,7 +1,7 @@
 //! Files for clients, read by what reads them there.
 //!
-//! Each trial also breaks the file and sees it refused: a reader that takes anything proves nothing. What reads its file from
-//! `/etc` alone gets an `/etc` of its own, in a mount namespace.
+//! Each trial also breaks the file and sees it refused: a reader that takes anything proves nothing. What reads its file
+//! from `/etc` alone gets an `/etc` of its own, in a mount namespace.
 
 use crate::home::Home;
 use interop::harness::{Need, ROOT, Trial, trial};

@@ -6,8 +6,8 @@
 //!   qemu, iSCSI ───┘   resident ≤ the bound                  └── snapshots, taken and destroyed
 //! ```
 //!
-//! Twenty seconds, or `CENOTE_SOAK` minutes. Clients verify what they wrote. The bound is that of `memory`: what the cache and
-//! written data may have, with a fifth for what lies around them, and what requests and the program take.
+//! Twenty seconds, or `CENOTE_SOAK` minutes. Clients verify what they wrote. The bound is that of `memory`: what the cache
+//! and written data may have, with a fifth for what lies around them, and what requests and the program take.
 
 use crate::files::FUSE;
 use crate::group::{GROUPS, Group, Pieces, limit};

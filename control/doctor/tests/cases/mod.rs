@@ -1,5 +1,5 @@
-//! Cases of hosts and pools, each as changes to a healthy one or by itself: what is in `wrong.txt` and `right.txt`, and how it
-//! is written there.
+//! Cases of hosts and pools, each as changes to a healthy one or by itself: what is in `wrong.txt` and `right.txt`, and how
+//! it is written there.
 
 use doctor::Facts;
 
