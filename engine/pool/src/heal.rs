@@ -9,6 +9,8 @@
 //! The reader that met it may hold a pointer that was good some txgs ago. What is in the tree of the txg being synced is
 //! no other block's, and stays so until that txg is done: no space freed in it is given out before. So both the
 //! question and the writing happen **in syncing context**.
+//!
+//! A scan asks some txgs after it looked. What was overwritten by then may be in a snapshot that was taken before: `later`.
 
 use crate::errors::block_bookmark;
 use crate::pool::{Pool, lock};
