@@ -6,8 +6,9 @@
 //! ```
 //!
 //! From N on the device gets every write. What was under way when it joined, the log's blocks of the next two txgs
-//! included, may have gone past it, and counts as missed. A crash before N is on disk leaves a device with labels of txg 0,
-//! which is not taken for the pool's; after it, the pool goes on with the resilver when it is opened.
+//! included, may have gone past it, and counts as missed. A scan or a rebuild under way may have given something to a device
+//! of the same guid, a spare that left since: that does not count any more. A crash before N is on disk leaves a device with
+//! labels of txg 0, which is not taken for the pool's; after it, the pool goes on with the resilver when it is opened.
 //!
 //! Which device leaves when the resilver is done: [`crate::detach`].
 
@@ -165,6 +166,10 @@ impl Pool {
             |spec: &Spec, guid| spec.find(guid).and_then(|s| s.path.clone()).unwrap_or_else(|| "none".into());
         spec.attach(old, new, replaces, group)?;
         leaf.has_nothing(tx.txg());
+        self.withdraw_from_scan(tx, guid).await?;
+        if let Some(top) = inner.tree.top_of(old) {
+            self.withdraw_from_rebuild(tx, &top, guid).await?;
+        }
         inner.tree.label_joining(leaf, &spec, &inner.config_at(tx.txg()), tx.txg()).await?;
         let core = inner.dsl.core();
         if let Some(joined) = spec.find_mut(guid) {

@@ -165,6 +165,24 @@ impl Pool {
         table.update(tx, KEPT, &words[..]).await
     }
 
+    /// A device joins that has nothing of what was copied so far, though one with its guid may have been given it: a spare
+    /// that left and comes back. In syncing context.
+    pub(crate) async fn withdraw_from_rebuild(&self, tx: &Tx, top: &Top, device: Guid) -> Result<()> {
+        let of = |known: &mut Known| known.began.remove(&device).is_some();
+        let is_known = lock(&self.0.rebuilds.known).get_mut(&top.id).is_some_and(of);
+        let Some(zap) = self.zap_of(top).filter(|_| is_known) else { return Ok(()) };
+        let table = zaps::open(self.mos(), zap).await?;
+        let kept = table.lookup(KEPT).await?;
+        match kept.as_ref().and_then(|v| v.as_u64s()) {
+            Some([start, max, guids @ ..]) if guids.contains(&device.0) => {
+                let others = guids.iter().copied().filter(|guid| *guid != device.0);
+                let words: Vec<u64> = [*start, *max].into_iter().chain(others).collect();
+                table.update(tx, KEPT, &words[..]).await
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Keeps how far the rebuild of a vdev has come.
     async fn keep_rebuild(&self, id: VdevId, epoch: u64) -> Result<()> {
         let Some(top) = self.tree().top(id) else { return Ok(()) };

@@ -165,6 +165,21 @@ impl Pool {
         self.dsl().core().directory().update(tx, POSITION, &kept.to_words()[..]).await
     }
 
+    /// A device joins that has nothing of what is before the position, though one with its guid may have been given it: a
+    /// spare that left and comes back. In syncing context.
+    pub(crate) async fn withdraw_from_scan(&self, tx: &Tx, device: Guid) -> Result<()> {
+        lock(&self.0.scrub.state).began.remove(&device);
+        let directory = self.dsl().core().directory();
+        let stored = directory.lookup(POSITION).await?;
+        match stored.as_ref().and_then(|v| v.as_u64s()).and_then(Kept::from_words) {
+            Some(mut kept) if kept.healed.contains(&device) => {
+                kept.healed.retain(|guid| *guid != device);
+                directory.update(tx, POSITION, &kept.to_words()[..]).await
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The scan is over: nothing goes on.
     pub(super) async fn forget_position(&self, tx: &Tx) -> Result<()> {
         let directory = self.dsl().core().directory();

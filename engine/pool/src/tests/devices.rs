@@ -1,11 +1,12 @@
 //! Devices that are taken out of use, join groups, take the place of others and leave.
 
-use super::reshape::open_all;
+use super::reshape::{open_all, open_all_tuned};
 use super::resilver::GONE;
 use super::{Rig, VOLUME, fill, make_volume, noise, read_all, verify};
 use crate::{Offline, Pool};
 use sim::{Fault, Model};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use units::{Guid, Kind};
 use vdev::{Layout, NewLeaf, Spec, State, VdevType};
@@ -624,6 +625,63 @@ fn a_spare_that_is_faulted_by_hand_goes_back_as_a_spare() {
         let found = crate::scan(all.to_vec()).await;
         assert_eq!(found.iter().map(|found| found.config.guid).collect::<Vec<_>>(), [units::Guid(77)]);
     });
+}
+
+/// The resilver under way had given the spare a part, and went on without it: at its end the spare counted as whole. What it
+/// was given is wiped here, so that it shows; the power may go before the pool says anew how far the resilver is.
+#[test]
+fn a_spare_that_leaves_in_the_midst_of_a_resilver_and_comes_back_is_given_everything() {
+    const LARGE: usize = 32 << 20;
+    const ALL_IN_USE: &str = "mirror(disk0 spare(disk1 spare))";
+    for case in 0..6 {
+        let (ms, is_cut) = (2 + case / 2, case % 2 == 1);
+        let rig = rig(Layout::Mirror, 2, &["spare"]);
+        let own = rig.clone();
+        let tunables: Arc<tunables::Tunables> = Default::default();
+        tunables.set(tunables::Tunable::ScanCheckpointInterval, 0).unwrap();
+        let (same, seldom) = (tunables.clone(), tunables.clone());
+        let ended = sim::run_until_cut(&rig.disks, case, sim::Config::default(), async move {
+            let pool = own.create().await;
+            make_volume(&pool, VOLUME, LARGE as u64).await;
+            fill(&pool, VOLUME, 1).await;
+            pool.export().await.unwrap();
+            let pool = open_all_tuned(false, same).await;
+            pool.add_side_devices(vdev::AuxKind::Spare, &[look_at("spare")]).await.unwrap();
+            pool.offline(device(&pool, "disk1"), Offline::Faulted).await.unwrap();
+            let begun = |pool: &Pool| shape(pool) == ALL_IN_USE && pool.scan_status().is_some();
+            while !begun(&pool) {
+                world::sleep(Duration::from_micros(100)).await;
+            }
+            world::sleep(Duration::from_millis(ms)).await;
+            seldom.set(tunables::Tunable::ScanCheckpointInterval, 7200).unwrap();
+            pool.detach(device(&pool, "spare")).await.unwrap();
+            own.disks.get("/sim/spare").unwrap().poke(4 << 20, &noise(9, 80 << 20));
+            while shape(&pool) != ALL_IN_USE {
+                pool.sync().await.unwrap();
+            }
+            if is_cut {
+                own.disks.cut_now();
+                world::sleep(Duration::from_secs(1)).await;
+            }
+            settled(&pool, ALL_IN_USE).await;
+            pool.export().await.unwrap();
+        });
+        assert_eq!(ended.is_none(), is_cut, "case {case}");
+        if is_cut {
+            rig.disks.power_cut(case);
+            rig.run(case, async move {
+                let pool = open_all_tuned(false, tunables).await;
+                settled(&pool, ALL_IN_USE).await;
+                pool.export().await.unwrap();
+            });
+        }
+        gone(&rig, "disk0");
+        rig.run(case, async move {
+            let pool = open_all(false).await;
+            assert!(read_all(&pool, VOLUME).await.unwrap() == noise(1, LARGE), "case {case}");
+            pool.export().await.unwrap();
+        });
+    }
 }
 
 async fn settled(pool: &Pool, expected: &str) {

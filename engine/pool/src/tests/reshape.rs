@@ -24,6 +24,10 @@ pub(super) fn rig_with(extra: &[&str]) -> Rig {
 }
 
 pub(super) async fn open_all(read_only: bool) -> Pool {
+    open_all_tuned(read_only, Default::default()).await
+}
+
+pub(super) async fn open_all_tuned(read_only: bool, tunables: std::sync::Arc<tunables::Tunables>) -> Pool {
     let found = crate::scan_dirs(&[Path::new("/sim")]).await.unwrap();
     let options = OpenOptions {
         read_only,
@@ -33,7 +37,7 @@ pub(super) async fn open_all(read_only: bool) -> Pool {
         missing_log: false,
         cache: cache(),
         hub: Default::default(),
-        tunables: Default::default(),
+        tunables,
     };
     crate::open(&found[0], options).await.unwrap()
 }
