@@ -69,6 +69,7 @@ pub fn bench(home: &Home, args: Bench) -> Result<(), Failure> {
         BenchWhat::Iscsi { words } => return iscsi(&as_strs(&words)),
         BenchWhat::Latency { words } => return latency(&as_strs(&words)),
         BenchWhat::Growth { words } => return growth(&as_strs(&words)),
+        BenchWhat::Caches { words } => return caches(&as_strs(&words)),
         BenchWhat::Hits { words } => return hits(&as_strs(&words)),
         BenchWhat::Files { words } => return files(&as_strs(&words)),
         BenchWhat::Serve { socket, dir, size, block } => {
@@ -102,6 +103,12 @@ fn latency(words: &[&str]) -> Result<(), Failure> {
 fn growth(words: &[&str]) -> Result<(), Failure> {
     let asked = bench::growth::parse(words).ok_or_else(|| Failure::Usage(bench::growth::USAGE.into()))?;
     print(&bench::growth::run(&asked, report::complain).map_err(|e| Failure::Failed(e.to_string()))?)
+}
+
+/// `cenote bench caches`: what reads from memory and from cache devices cost.
+fn caches(words: &[&str]) -> Result<(), Failure> {
+    let asked = bench::caches::parse(words).ok_or_else(|| Failure::Usage(bench::caches::USAGE.into()))?;
+    print(&bench::caches::run(&asked, report::complain).map_err(|e| Failure::Failed(e.to_string()))?)
 }
 
 /// `cenote bench hits`: how often a block is in memory.

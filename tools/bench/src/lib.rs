@@ -18,6 +18,7 @@
 //! see what users get. Not here: the workloads themselves (`workload`), and any judgement of the numbers.
 
 pub mod args;
+pub mod caches;
 mod cell;
 mod command;
 pub mod files;

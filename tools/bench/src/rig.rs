@@ -6,6 +6,7 @@ use pool::{Content, CreateOptions, Host, Pool};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tunables::Tunables;
 use units::{Error, Kind, Result};
 use vdev::{Bias, Group, Layout, NewLeaf};
 use workload::{Limit, Pattern, Report, Spec, Target, VolumeTarget};
@@ -20,6 +21,8 @@ pub struct Rig {
     layout: Layout,
     pub block: u64,
     compression: &'static str,
+    /// Of its pools, and live.
+    pub tunables: Arc<Tunables>,
     dir: PathBuf,
 }
 
@@ -36,7 +39,8 @@ impl Drop for Files<'_> {
 impl Rig {
     pub fn new(dir: &Path, options: &Options, layout: Layout, block: u64, compression: &'static str) -> Rig {
         let dir = dir.join(format!("cenote-bench-{}", std::process::id()));
-        Rig { options: options.clone(), layout, block, compression, dir }
+        let tunables = Tunables::new();
+        Rig { options: options.clone(), layout, block, compression, tunables, dir }
     }
 
     /// A cache that holds everything.
@@ -60,7 +64,7 @@ impl Rig {
         move |e| Error::new(Kind::Io, doing).at(self.dir.display()).because(e)
     }
 
-    fn make_file(&self, name: &str, len: u64) -> Result<PathBuf> {
+    pub fn make_file(&self, name: &str, len: u64) -> Result<PathBuf> {
         std::fs::create_dir_all(&self.dir).map_err(self.io("make"))?;
         let path = self.dir.join(name);
         std::fs::File::create(&path).and_then(|f| f.set_len(len)).map_err(self.io("make a file in"))?;
@@ -89,13 +93,16 @@ impl Rig {
             host: Host::new(1, "bench"),
             cache: cache_of(self.plenty()),
             hub: Default::default(),
-            tunables: Default::default(),
+            tunables: self.tunables.clone(),
         })
         .await?;
-        let content = Content::Volume { size: self.options.size, block_size: self.block };
-        let props = vec![setting("compression", self.compression)?];
-        pool.create_dataset(VOLUME, content, props).await?;
+        self.add_volume(&pool, VOLUME).await?;
         Ok(pool)
+    }
+
+    pub async fn add_volume(&self, pool: &Pool, name: &str) -> Result<()> {
+        let content = Content::Volume { size: self.options.size, block_size: self.block };
+        pool.create_dataset(name, content, vec![setting("compression", self.compression)?]).await
     }
 
     /// The pool again, with nothing in its cache, which may hold so many bytes.
@@ -114,7 +121,7 @@ impl Rig {
                 missing_log: false,
                 cache: cache_of(cache),
                 hub: Default::default(),
-                tunables: Default::default(),
+                tunables: self.tunables.clone(),
             };
             match pool::open(candidate, options).await {
                 Err(e) if e.kind() == Kind::Busy => world::sleep(Duration::from_millis(10)).await,
@@ -153,7 +160,12 @@ impl Rig {
     }
 
     pub async fn volume(&self, pool: &Pool) -> Result<Arc<dyn Target>> {
-        Ok(Arc::new(Synced { volume: VolumeTarget(self.lun(pool).await?), pool: pool.clone() }))
+        self.target(pool, VOLUME).await
+    }
+
+    pub async fn target(&self, pool: &Pool, name: &str) -> Result<Arc<dyn Target>> {
+        let volume = VolumeTarget(Arc::new(NbdVolume::new(pool.open_volume(name).await?)));
+        Ok(Arc::new(Synced { volume, pool: pool.clone() }))
     }
 }
 

@@ -146,6 +146,10 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
             "cenote bench filesync --array 1000 --streams 8",
         ],
     ),
+    (
+        "bench caches",
+        &["cenote bench caches", "cenote bench caches /dev/shm --size 512M --seconds 2 --rounds 5"],
+    ),
     ("bench hits", &["cenote bench hits", "cenote bench hits --shapes loop,files --percent 5 -j"]),
     ("bench growth", &["cenote bench growth", "cenote bench growth --sizes 100,1000,3000,10000"]),
     (

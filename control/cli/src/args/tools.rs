@@ -164,6 +164,12 @@ pub enum BenchWhat {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
         words: Vec<String>,
     },
+    /// What the caches cost: warm reads by one core and by two, hits on a cache device beside reads of the pool
+    Caches {
+        /// A directory, and --size BYTES, --seconds S, --rounds R
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+        words: Vec<String>,
+    },
     /// What iSCSI costs, beside tgtd with the same client
     Iscsi {
         /// A directory, and --seconds S, --rounds R, --size BYTES
