@@ -27,9 +27,13 @@ pub trait EvictionListener: Send + Sync {
     fn evicted(&self, block: BlockId, kind: Kind, buf: &Buf);
 }
 
+/// A shard with its lock, the first of whose lines has all that a hit changes in it.
+#[repr(align(64))]
+struct Place(Mutex<Shard>);
+
 /// The cache of one pool, or of all: each of them has an [`Opening`], by which its blocks are told apart from others'.
 pub struct Cache {
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[Place]>,
     listener: Option<Box<dyn EvictionListener>>,
     openings: AtomicU32,
     /// Bytes that others hold of the limit.
@@ -53,7 +57,7 @@ impl Cache {
         let part = max / count as u64;
         let ahead = Arc::new(AheadCounts::default());
         ahead.set_room(max);
-        let shards = (0..count).map(|_| Mutex::new(Shard::new(part, ahead.clone()))).collect();
+        let shards = (0..count).map(|_| Place(Mutex::new(Shard::new(part, ahead.clone())))).collect();
         let (openings, accesses, evictions) = (AtomicU32::new(0), Probe::none(), Probe::none());
         let (beside, is_warm) = (Mutex::new(0), AtomicBool::new(false));
         Cache { shards, listener: None, openings, beside, is_warm, ahead, accesses, evictions }
@@ -278,7 +282,7 @@ impl std::fmt::Debug for Cache {
     }
 }
 
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+fn lock(Place(shard): &Place) -> MutexGuard<'_, Shard> {
     // A shard asserts only what it has just made true; a panic there is a bug that the next caller meets as well.
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -39,12 +39,17 @@ pub(crate) enum Found {
     Lead(Arc<Flight>),
 }
 
+/// What a hit changes comes first, to be in one line of the processor's cache with the lock ([`crate::cache`]): each line
+/// that two cores change in turn costs a hit as much as the rest of it.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Shard {
+    pub(crate) served: Served,
+    /// Demand hits, by kind.
+    hits: [u64; 2],
     pub(crate) map: HashMap<BlockId, u32>,
     pub(crate) lists: Lists,
     flights: HashMap<BlockId, Arc<Flight>>,
-    pub(crate) served: Served,
     pub(crate) limit: u64,
     max: u64,
     /// The limit that was asked for, and what others hold of it.
@@ -71,10 +76,11 @@ fn charge_with(buf: &Buf, origin: Option<&Origin>) -> u64 {
 impl Shard {
     pub(crate) fn new(max: u64, ahead: Arc<AheadCounts>) -> Shard {
         Shard {
+            served: Served::new(),
+            hits: [0; 2],
             map: HashMap::default(),
             lists: Lists::new(),
             flights: HashMap::default(),
-            served: Served::new(),
             limit: max,
             max,
             asked: max,
@@ -103,8 +109,10 @@ impl Shard {
             } else if is_new_use {
                 self.use_again(slot);
             }
+            self.hits[kind.index()] += 1;
+        } else {
+            self.stats.of(kind).prefetch_hits += 1;
         }
-        self.stats.hit(kind, access);
         Some((buf, kind))
     }
 
@@ -233,7 +241,7 @@ impl Shard {
         let kind = self.lists[slot].kind;
         // A ghost has no bytes, and stays.
         self.lists[slot].buf.as_ref()?;
-        self.stats.hit(kind, Access::Demand);
+        self.hits[kind.index()] += 1;
         self.stats.of(kind).prefetched_used += u64::from(self.lists[slot].part == Part::Ahead);
         self.map.remove(block);
         self.unlink(slot).map(|buf| (buf, kind))
@@ -277,10 +285,10 @@ impl Shard {
     pub(crate) fn clear(&mut self, leavers: &mut Leavers) {
         self.shrink_to(0, leavers);
         let fresh = Shard::new(self.max, self.ahead.clone());
-        let stats = self.stats;
+        let (stats, hits) = (self.stats, self.hits);
         let (limit, asked, beside) = (self.limit, self.asked, self.beside);
         let (flights, feeders) = (std::mem::take(&mut self.flights), std::mem::take(&mut self.feeders));
-        *self = Shard { stats, limit, asked, beside, flights, feeders, ..fresh };
+        *self = Shard { stats, hits, limit, asked, beside, flights, feeders, ..fresh };
     }
 
     pub(crate) fn stats(&self) -> Stats {
@@ -289,6 +297,7 @@ impl Shard {
             let target = self.sides[kind.index()].target;
             let ghosts = self.ghosts(kind);
             let counts = stats.of(kind);
+            counts.demand_hits = self.hits[kind.index()];
             counts.frequent_bytes = self.lists.bytes(kind, Part::Main);
             counts.recent_bytes = self.resident(kind) - counts.frequent_bytes;
             counts.blocks = self.blocks(kind) as u64;

@@ -57,14 +57,6 @@ impl Stats {
         }
     }
 
-    pub(crate) fn hit(&mut self, kind: Kind, access: Access) {
-        let counts = self.of(kind);
-        match access {
-            Access::Demand => counts.demand_hits += 1,
-            Access::Prefetch | Access::Scan => counts.prefetch_hits += 1,
-        }
-    }
-
     pub(crate) fn miss(&mut self, kind: Kind, access: Access) {
         let counts = self.of(kind);
         match access {
