@@ -168,9 +168,12 @@ impl Pool {
     /// A device joins that has nothing of what was copied so far, though one with its guid may have been given it: a spare
     /// that left and comes back. In syncing context.
     pub(crate) async fn withdraw_from_rebuild(&self, tx: &Tx, top: &Top, device: Guid) -> Result<()> {
-        let of = |known: &mut Known| known.began.remove(&device).is_some();
-        let is_known = lock(&self.0.rebuilds.known).get_mut(&top.id).is_some_and(of);
-        let Some(zap) = self.zap_of(top).filter(|_| is_known) else { return Ok(()) };
+        let of = |known: &mut Known| {
+            known.began.remove(&device);
+            known.phys.state == RebuildState::Active
+        };
+        let is_active = lock(&self.0.rebuilds.known).get_mut(&top.id).is_some_and(of);
+        let Some(zap) = self.zap_of(top).filter(|_| is_active) else { return Ok(()) };
         let table = zaps::open(self.mos(), zap).await?;
         let kept = table.lookup(KEPT).await?;
         match kept.as_ref().and_then(|v| v.as_u64s()) {

@@ -5,14 +5,14 @@ use super::heal::{block, place};
 use super::reshape::open_all;
 use super::resilver::GONE;
 use super::{Rig, VOLUME, fill, make_volume, noise, read_all, verify};
-use crate::{Pool, RebuildStatus};
+use crate::{Offline, Pool, RebuildStatus};
 use ondisk::dsl::{ScanFunc, ScanState};
 use ondisk::{Feature, RebuildState};
 use sim::{Disks, Model};
 use std::time::Duration;
 use tunables::Tunable;
 use units::Kind;
-use vdev::Layout;
+use vdev::{AuxKind, Layout};
 
 const SIZE: usize = 8 << 20;
 const DISK: u64 = 96 << 20;
@@ -249,6 +249,41 @@ fn a_rebuild_is_canceled_when_its_device_leaves_and_a_resilver_does_what_a_faile
         made_whole(&pool).await;
         assert_eq!(pool.scan_status().unwrap().func, ScanFunc::Resilver);
         assert_eq!(shape(&pool), "mirror(new disk1)");
+        check(&pool, 1).await;
+        pool.export().await.unwrap();
+    });
+}
+
+/// Of what was copied to it before it left it has nothing, here since that is wiped. The rebuild ends well for the others.
+#[test]
+fn a_spare_that_leaves_in_the_midst_of_a_rebuild_and_comes_back_is_given_everything() {
+    let rig = rig(Layout::Mirror, 2);
+    rig.disks.add("/sim/spare", DISK, Model::NVME);
+    let own = rig.clone();
+    rig.run(9, async move {
+        let pool = prepare(&own).await;
+        slowly(&pool);
+        pool.add_side_devices(AuxKind::Spare, &[look_at("spare")]).await.unwrap();
+        pool.attach_sequentially(device(&pool, "disk0"), look_at("new"), false, 12).await.unwrap();
+        pool.offline(device(&pool, "disk1"), Offline::Faulted).await.unwrap();
+        let with_spare = |pool: &Pool| shape(pool).contains("spare(disk1 spare)");
+        while !with_spare(&pool) {
+            pool.sync().await.unwrap();
+        }
+        // Begins anew, and for the spare as well.
+        pool.attach_sequentially(device(&pool, "disk0"), look_at("other"), false, 12).await.unwrap();
+        until(&pool, |status| status.phys.bytes_scanned > 4 << 20).await;
+        pool.detach(device(&pool, "spare")).await.unwrap();
+        own.disks.get("/sim/spare").unwrap().poke(4 << 20, &noise(9, 80 << 20));
+        while !with_spare(&pool) {
+            pool.sync().await.unwrap();
+        }
+        assert_eq!(only(&pool).phys.state, RebuildState::Active, "it goes on");
+        until(&pool, |status| status.phys.state == RebuildState::Complete).await;
+        made_whole(&pool).await;
+        for gone in ["disk0", "new", "other"] {
+            own.disks.get(format!("/sim/{gone}")).unwrap().set_fault(GONE);
+        }
         check(&pool, 1).await;
         pool.export().await.unwrap();
     });
