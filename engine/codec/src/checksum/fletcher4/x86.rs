@@ -35,6 +35,12 @@ impl Vector for Avx2 {
     }
 
     #[inline(always)]
+    fn fetch(at: *const u8) {
+        // SAFETY: a hint, which no address makes fail.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+
+    #[inline(always)]
     fn swap_words(self) -> Self {
         // SAFETY: see above.
         unsafe {
@@ -81,6 +87,12 @@ impl Vector for Avx512 {
         assert!(bytes.len() == Self::BYTES);
         // SAFETY: see above.
         Avx512(unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) })
+    }
+
+    #[inline(always)]
+    fn fetch(at: *const u8) {
+        // SAFETY: a hint, which no address makes fail.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
 
     /// The first processors with AVX-512 cannot shuffle bytes of so wide a register; two rotations do.
