@@ -33,8 +33,8 @@ use streams::{Fetch, Read, Streams};
 use units::ObjectId;
 use zio::{AheadLimits, Bookmark, ReadClass};
 
-/// So many blocks are looked up before others get their turn.
-const PIECE: u64 = 32;
+/// So many blocks are looked up before others get their turn: of 8K as much as is read with one operation.
+const PIECE: u64 = 64;
 
 /// The readers of one object. Takes no memory before the first read.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@
 //!          └─ plain    for what is not aligned as O_DIRECT demands, and for files that refuse it
 //! ```
 //!
-//! Each request takes the descriptor that fits it; the kernel keeps the two views of a file consistent. A write whose
-//! parts are badly placed in memory, but whose whole is aligned on the disk, is first gathered in one buffer: that
+//! Each request takes the descriptor that fits it; the kernel keeps the two views of a file consistent. A read or a write
+//! whose parts are badly placed in memory, but whose whole is aligned on the disk, goes through one buffer: that
 //! copy costs a tenth of a trip through the page cache. A file on tmpfs has no device to wait for, and the ring would
 //! hand each request to a kernel thread: there the copy is made in place, on the caller's thread, and the caller yields
 //! once, so that a task that reads on and on does not keep its loop from everything else.
@@ -23,7 +23,7 @@ use crate::executor::{Shared, begin};
 use crate::geometry::{self, DirectAlignment, Nature};
 use crate::operation::{Operation, answer, perform_to_the_end};
 use claim::Claim;
-use operations::{Discard, Flush, Hole, Read, Write};
+use operations::{Discard, Flush, Hole, Read, ReadParts, Write};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::fmt;
@@ -31,7 +31,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use world::sync::oneshot::{self, Receiver};
-use world::{Buf, Geometry, IoBuf, OpenMode, Pending};
+use world::{Buf, Geometry, IoBuf, OpenMode, Pending, scatter};
 
 /// An open file, kept alive by the requests under way.
 struct Handle {
@@ -62,6 +62,16 @@ impl Handle {
             }
             _ => self.plain.as_fd(),
         }
+    }
+
+    /// Whether a request of `len` bytes could go direct but for how its parts lie in memory (start and length of each).
+    fn wants_whole(&self, offset: u64, len: usize, mut parts: impl Iterator<Item = (usize, usize)>) -> bool {
+        let Some((_, align)) = &self.direct else { return false };
+        let is_placed = |(start, len): (usize, usize)| {
+            start.is_multiple_of(align.memory) && (len as u64).is_multiple_of(align.offset)
+        };
+        let fits_disk = offset.is_multiple_of(align.offset) && (len as u64).is_multiple_of(align.offset);
+        fits_disk && !parts.all(is_placed)
     }
 }
 
@@ -101,14 +111,8 @@ impl File {
 
     /// `parts` as they are, or in one aligned buffer if that lets the write go direct.
     fn gathered(&self, offset: u64, parts: Vec<Buf>) -> Vec<Buf> {
-        let Some((_, align)) = &self.handle.direct else { return parts };
         let len: usize = parts.iter().map(|p| p.len()).sum();
-        let placed = |p: &Buf| {
-            (p.as_ptr() as usize).is_multiple_of(align.memory)
-                && (p.len() as u64).is_multiple_of(align.offset)
-        };
-        let fits_disk = offset.is_multiple_of(align.offset) && (len as u64).is_multiple_of(align.offset);
-        if !fits_disk || parts.iter().all(placed) {
+        if !self.handle.wants_whole(offset, len, parts.iter().map(|p| (p.as_ptr() as usize, p.len()))) {
             return parts;
         }
         let mut whole = IoBuf::scratch(len);
@@ -163,6 +167,21 @@ impl world::Disk for File {
             match done.await {
                 Ok(outcome) => outcome,
                 Err(ending) => (IoBuf::zeroed(0), Err(ending)),
+            }
+        })
+    }
+
+    fn read_parts(&self, offset: u64, parts: Vec<IoBuf>) -> Pending<(Vec<IoBuf>, io::Result<()>)> {
+        let len = parts.iter().map(|part| part.len()).sum();
+        if self.handle.wants_whole(offset, len, parts.iter().map(|p| (p.as_ptr() as usize, p.len()))) {
+            return scatter(self.read(offset, IoBuf::scratch(len)), parts);
+        }
+        let (reply, waiting) = oneshot::channel();
+        let done = self.begin(Box::new(ReadParts::new(self.handle.clone(), offset, parts, reply)), waiting);
+        Box::pin(async move {
+            match done.await {
+                Ok(outcome) => outcome,
+                Err(ending) => (Vec::new(), Err(ending)),
             }
         })
     }

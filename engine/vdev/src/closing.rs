@@ -63,6 +63,10 @@ impl Disk for Closable {
         self.disk().read(offset, buf)
     }
 
+    fn read_parts(&self, offset: u64, parts: Vec<IoBuf>) -> Pending<(Vec<IoBuf>, io::Result<()>)> {
+        self.disk().read_parts(offset, parts)
+    }
+
     fn write(&self, offset: u64, parts: Vec<Buf>) -> Pending<io::Result<()>> {
         self.disk().write(offset, parts)
     }

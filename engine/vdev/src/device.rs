@@ -92,6 +92,13 @@ impl Disk for Partition {
         }
     }
 
+    fn read_parts(&self, offset: u64, parts: Vec<IoBuf>) -> Pending<(Vec<IoBuf>, io::Result<()>)> {
+        match self.place(offset, parts.iter().map(|part| part.len() as u64).sum()) {
+            Ok(at) => self.disk.read_parts(at, parts),
+            Err(e) => Box::pin(async move { (parts, Err(e)) }),
+        }
+    }
+
     fn write(&self, offset: u64, parts: Vec<Buf>) -> Pending<io::Result<()>> {
         match self.place(offset, parts.iter().map(|p| p.len() as u64).sum()) {
             Ok(at) => self.disk.write(at, parts),

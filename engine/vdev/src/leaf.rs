@@ -16,7 +16,7 @@ use crate::geometry::leaf_asize;
 use crate::label::read::{Labels, read_labels};
 use crate::pace::{self, Pace};
 use crate::queue::schedule::{Direction, Shape};
-use crate::queue::{Outcome, Queue, Work};
+use crate::queue::{Answer, Outcome, Queue, Work};
 use crate::stats::LeafStats;
 use crate::{Aux, Device, Errors, Health, Missing, OpenOptions, Priority, State};
 use ondisk::label::{BOOT_HEADER_OFFSET, DATA_OFFSET, LABEL_PAD_SIZE, LABEL_SIZE};
@@ -55,6 +55,10 @@ pub struct Leaf {
 
 /// What the intent log writes belongs to a txg at most so far ahead of the one that is being synced.
 const MISSED_AHEAD: u64 = 2;
+
+/// Neighbours that are not copied are read together up to here, though a device that does not seek has less merged in its
+/// queue: of blocks of 128K each one for itself cost twice as much. No more, since clients' reads may have to wait for it.
+const TOGETHER_MAX: u64 = 512 << 10;
 
 /// How long a device that is opened again may take to give back what it was asked before.
 const CLOSING: Duration = Duration::from_secs(10);
@@ -286,14 +290,18 @@ impl Leaf {
         }
         let shape = self.shape(priority, Direction::Read, offset, len as u64);
         match self.run(shape, || Work::Read).await {
-            Ok(buf) => Ok(buf.expect("a read that succeeded has bytes")),
+            Ok(Answer::Bytes(buf)) => Ok(buf),
+            Ok(_) => unreachable!("a read that succeeded has bytes"),
             Err(e) => self.durability.kept_at(offset, len).ok_or(e),
         }
     }
 
-    /// How many bytes of neighbours [`Leaf::read_neighbours`] reads at most.
-    pub(crate) fn aggregation(&self) -> u64 {
-        self.queue.aggregation()
+    /// How many bytes of neighbours [`Leaf::read_neighbours`] reads at most; 0 where nothing is to be merged.
+    pub(crate) fn together_max(&self) -> u64 {
+        match self.queue.aggregation() {
+            0 => 0,
+            merged => merged.max(TOGETHER_MAX),
+        }
     }
 
     /// Reads what lies one behind the other from `offset` on, so many bytes each, with one operation, counted as a batch of
@@ -303,7 +311,7 @@ impl Leaf {
         offset: u64,
         lens: &[usize],
         priority: Priority,
-    ) -> Option<Buf> {
+    ) -> Option<Vec<Buf>> {
         if self.durability.is_doubtful() {
             return None;
         }
@@ -311,18 +319,19 @@ impl Leaf {
         let len = lens.iter().map(|len| *len as u64).sum();
         let whole = self.shape(priority, Direction::Read, offset + DATA_OFFSET, len);
         let asked = world::now();
-        let Outcome { result, started, batch, leads } = self.queue.submit(&disk, whole, Work::Read).await;
+        let work = Work::ReadParts(lens.to_vec());
+        let Outcome { result, started, batch, leads } = self.queue.submit(&disk, whole, work).await;
         self.note_slowness(asked);
-        let buf = result.ok().flatten()?;
-        let batch = batch.or(Some(len));
+        let Ok(Answer::Parts(bufs)) = result else { return None };
+        let batch = batch.or((lens.len() > 1).then_some(len));
         let mut at = whole.offset;
         for (i, len) in lens.iter().enumerate() {
             let part = Shape { offset: at, len: *len as u64, ..whole };
-            let outcome = Outcome { result: Ok(None), started, batch, leads: leads && i == 0 };
+            let outcome = Outcome { result: Ok(Answer::Done), started, batch, leads: leads && i == 0 };
             self.note_completed(&part, asked, &outcome);
             at = part.end();
         }
-        Some(buf)
+        Some(bufs)
     }
 
     /// Writes at an offset from the very start of the device.
@@ -555,7 +564,7 @@ impl Leaf {
     }
 
     /// Does one operation, twice if need be.
-    async fn run(&self, shape: Shape, work: impl Fn() -> Work) -> Result<Option<Buf>> {
+    async fn run(&self, shape: Shape, work: impl Fn() -> Work) -> Result<Answer> {
         let disk = self.disk()?;
         let mut tries = 0;
         loop {
@@ -565,7 +574,7 @@ impl Leaf {
             self.note_slowness(asked);
             tries += 1;
             match outcome.result {
-                Ok(buf) => return Ok(buf),
+                Ok(answer) => return Ok(answer),
                 Err(e) if tries == 1 && is_worth_another_try(&e) => {}
                 Err(e) => return Err(self.failed(fault_of(shape.direction), verb_of(shape.direction), e)),
             }

@@ -29,16 +29,28 @@ use world::{Buf, Disk, Instant, IoBuf};
 #[derive(Debug)]
 pub(crate) enum Work {
     Read,
+    /// So many bytes each, into a buffer for each.
+    ReadParts(Vec<usize>),
     /// The parts follow each other on the device.
     Write(Vec<Buf>),
     Trim,
 }
 
+/// What an operation answers.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// Of a write or a trim.
+    Done,
+    /// Of [`Work::Read`].
+    Bytes(Buf),
+    /// Of [`Work::ReadParts`].
+    Parts(Vec<Buf>),
+}
+
 /// What came of an operation, and how long it took at the device itself.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// What was read; empty for the others.
-    pub result: io::Result<Option<Buf>>,
+    pub result: io::Result<Answer>,
     /// When it left the queue.
     pub started: Instant,
     /// How many bytes went to the device in the operation that carried this one, when it carried others too.
@@ -281,17 +293,20 @@ impl Drop for Slot {
     }
 }
 
-async fn perform(disk: &Arc<dyn Disk>, shape: Shape, work: Work) -> io::Result<Option<Buf>> {
+async fn perform(disk: &Arc<dyn Disk>, shape: Shape, work: Work) -> io::Result<Answer> {
     match work {
-        Work::Read => read(disk, shape.offset, shape.len).await.map(Some),
-        Work::Write(parts) => disk.write(shape.offset, parts).await.map(|()| None),
-        Work::Trim => disk.discard(shape.offset, shape.len).await.map(|()| None),
+        Work::Read => {
+            let (buf, result) = disk.read(shape.offset, IoBuf::to_fill(shape.len as usize)).await;
+            result.map(|()| Answer::Bytes(buf.freeze()))
+        }
+        Work::ReadParts(lens) => {
+            let parts = lens.into_iter().map(IoBuf::to_fill).collect();
+            let (parts, result) = disk.read_parts(shape.offset, parts).await;
+            result.map(|()| Answer::Parts(parts.into_iter().map(IoBuf::freeze).collect()))
+        }
+        Work::Write(parts) => disk.write(shape.offset, parts).await.map(|()| Answer::Done),
+        Work::Trim => disk.discard(shape.offset, shape.len).await.map(|()| Answer::Done),
     }
-}
-
-async fn read(disk: &Arc<dyn Disk>, offset: u64, len: u64) -> io::Result<Buf> {
-    let (buf, result) = disk.read(offset, IoBuf::to_fill(len as usize)).await;
-    result.map(|()| buf.freeze())
 }
 
 /// Does a batch as one operation. If that fails, each part is done alone, so that only the guilty fail.
@@ -305,17 +320,18 @@ async fn perform_batch(slot: Slot, mut batch: Batch<Waiter>) {
     let disk = batch.parts[0].1.disk.clone();
     let started = world::now();
     let whole = match batch.parts[0].0.direction {
-        Direction::Read => read(&disk, offset, len).await.map(Some),
-        Direction::Write | Direction::Trim => disk.write(offset, all_parts(&batch)).await.map(|()| None),
+        Direction::Read => read_batch(&disk, &batch).await,
+        Direction::Write | Direction::Trim => {
+            let written = disk.write(offset, all_parts(&batch)).await;
+            written.map(|()| batch.parts.iter().map(|_| Answer::Done).collect())
+        }
     };
+    // As many answers as parts, or none.
+    let mut answers = whole.unwrap_or_default().into_iter();
     for (i, (shape, waiter)) in batch.parts.into_iter().enumerate() {
-        let result = match &whole {
-            Ok(Some(buf)) => {
-                let at = (shape.offset - offset) as usize;
-                Ok(Some(buf.slice(at..at + shape.len as usize)))
-            }
-            Ok(None) => Ok(None),
-            Err(_) => perform(&waiter.disk, shape, waiter.work).await,
+        let result = match answers.next() {
+            Some(answer) => Ok(answer),
+            None => perform(&waiter.disk, shape, waiter.work).await,
         };
         // A caller that went away has no use for the result.
         let _ = waiter.turn.send(Turn::Done(Outcome { result, started, batch: Some(len), leads: i == 0 }));
@@ -323,10 +339,40 @@ async fn perform_batch(slot: Slot, mut batch: Batch<Waiter>) {
     drop(slot);
 }
 
+/// Reads all of a batch, and what lies between, with one operation, into memory of its own for each buffer asked for: as a
+/// slice of the whole, one would keep that of its neighbours, of which no account is made.
+async fn read_batch(disk: &Arc<dyn Disk>, batch: &Batch<Waiter>) -> io::Result<Vec<Answer>> {
+    let (offset, _) = batch.span();
+    let (mut bufs, mut at) = (Vec::with_capacity(batch.parts.len()), offset);
+    for (shape, waiter) in &batch.parts {
+        // Nothing is asked of what lies between.
+        bufs.extend((shape.offset > at).then(|| IoBuf::scratch((shape.offset - at) as usize)));
+        match &waiter.work {
+            Work::ReadParts(lens) => bufs.extend(lens.iter().map(|len| IoBuf::to_fill(*len))),
+            _ => bufs.push(IoBuf::to_fill(shape.len as usize)),
+        }
+        at = shape.end();
+    }
+    let (bufs, result) = disk.read_parts(offset, bufs).await;
+    result?;
+    let (mut bufs, mut at) = (bufs.into_iter().map(IoBuf::freeze), offset);
+    let answer = |(shape, waiter): &(Shape, Waiter)| {
+        if shape.offset > at {
+            bufs.next()?;
+        }
+        at = shape.end();
+        Some(match &waiter.work {
+            Work::ReadParts(lens) => Answer::Parts(bufs.by_ref().take(lens.len()).collect()),
+            _ => Answer::Bytes(bufs.next()?),
+        })
+    };
+    Ok(batch.parts.iter().map_while(answer).collect())
+}
+
 fn all_parts(batch: &Batch<Waiter>) -> Vec<Buf> {
     let parts = batch.parts.iter().map(|(_, waiter)| match &waiter.work {
         Work::Write(parts) => parts.as_slice(),
-        Work::Read | Work::Trim => &[],
+        Work::Read | Work::ReadParts(_) | Work::Trim => &[],
     });
     parts.flatten().cloned().collect()
 }

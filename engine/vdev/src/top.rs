@@ -375,23 +375,23 @@ impl Top {
         Ok(if len == psize { buf } else { buf.slice(0..psize) })
     }
 
-    /// How many bytes of neighbouring blocks [`Top::read_together`] reads at most; 0 where each is read by itself.
-    pub fn together_max(&self) -> u64 {
+    /// How many bytes of neighbouring blocks [`Top::read_together`] reads at most; `None` where it reads none.
+    pub fn together_max(&self) -> Option<u64> {
         match &self.node().body {
-            Body::Leaf(leaf) => leaf.aggregation(),
-            Body::Group(_) | Body::Absent(_) => 0,
+            Body::Leaf(leaf) => Some(leaf.together_max()),
+            Body::Group(_) | Body::Absent(_) => None,
         }
     }
 
     /// Reads blocks of `psizes` bytes, the first at `offset` and each where the sectors of the one before it end, with one
-    /// operation of the device. What is read is not verified; a block begins where the one before it and its padding to
-    /// whole sectors end. `None` when each is to be read by itself: by a group of devices, or since the device refused.
+    /// operation of the device, each into memory of its own. What is read is not verified. `None` when each is to be read by
+    /// itself: by a group of devices, or since the device refused.
     pub async fn read_together(
         self: &Arc<Top>,
         offset: u64,
         psizes: &[usize],
         priority: Priority,
-    ) -> Option<Buf> {
+    ) -> Option<Vec<Buf>> {
         let (mut lens, mut end) = (Vec::with_capacity(psizes.len()), offset);
         for psize in psizes {
             let len = self.check(end, *psize).ok()?;
@@ -401,13 +401,15 @@ impl Top {
         let node = self.node();
         let Body::Leaf(leaf) = &node.body else { return None };
         let began = world::now();
-        let buf = leaf.read_neighbours(offset, &lens, priority).await?;
+        let mut bufs = leaf.read_neighbours(offset, &lens, priority).await?;
         let mut at = offset;
-        for len in lens {
+        for (buf, (len, psize)) in bufs.iter_mut().zip(lens.into_iter().zip(psizes)) {
             self.completed(Op::Read, (at, len), priority, began, false);
             at += len as u64;
+            // Without its padding to whole sectors.
+            buf.resize(*psize);
         }
-        Some(buf)
+        Some(bufs)
     }
 
     async fn read_node(&self, ask: &Ask) -> Result<Buf> {

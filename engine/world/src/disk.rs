@@ -44,6 +44,12 @@ pub trait Disk: Send + Sync + Debug {
     /// Fills `buf` from `offset`. Reading past the end is an error, as is a short read.
     fn read(&self, offset: u64, buf: IoBuf) -> Pending<(IoBuf, io::Result<()>)>;
 
+    /// As [`Disk::read`], of what lies side by side, into a buffer for each piece: one operation of the device. A disk that
+    /// knows no better reads it into one buffer and copies the pieces out.
+    fn read_parts(&self, offset: u64, parts: Vec<IoBuf>) -> Pending<(Vec<IoBuf>, io::Result<()>)> {
+        scatter(self.read(offset, IoBuf::scratch(parts.iter().map(|part| part.len()).sum())), parts)
+    }
+
     /// Writes `parts` one after the other from `offset`. Durable only after the next [`Disk::flush`] that was issued
     /// after this completed.
     fn write(&self, offset: u64, parts: Vec<Buf>) -> Pending<io::Result<()>>;
@@ -53,4 +59,23 @@ pub trait Disk: Send + Sync + Debug {
 
     /// Tells the device that a range is not needed: TRIM, or a hole in a file. Its content is undefined afterwards.
     fn discard(&self, offset: u64, len: u64) -> Pending<io::Result<()>>;
+}
+
+/// What `whole` reads, copied into `parts`, which are as long together.
+pub fn scatter(
+    whole: Pending<(IoBuf, io::Result<()>)>,
+    mut parts: Vec<IoBuf>,
+) -> Pending<(Vec<IoBuf>, io::Result<()>)> {
+    Box::pin(async move {
+        let (whole, result) = whole.await;
+        if result.is_ok() {
+            let mut at = 0;
+            for part in &mut parts {
+                let end = at + part.len();
+                part.copy_from_slice(&whole[at..end]);
+                at = end;
+            }
+        }
+        (parts, result)
+    })
 }

@@ -35,7 +35,7 @@ mod task;
 mod time;
 
 pub use buf::{Buf, IoBuf};
-pub use disk::{Disk, DiskKind, Geometry, OpenMode};
+pub use disk::{Disk, DiskKind, Geometry, OpenMode, scatter};
 pub use domain::{Domain, Panic, within, within_now};
 pub use net::{Address, Listener, Stream, place_in};
 pub use pending::{Boxed, Pending};

@@ -4,11 +4,11 @@ use crate::gang;
 use crate::inner::Inner;
 use crate::sick::Loss;
 use crate::store::Bookmark;
-use codec::checksum::{mac, sealed};
+use codec::checksum::{Checksummer, mac, sealed};
 use ondisk::{BlockPointer, Dva, Embedded, EmbeddedKind, ObjectType, Plain};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use units::{Checksum, Compression, Error, Kind, Result};
+use units::{Checksum, Compression, Endian, Error, Kind, Result};
 use vdev::{Care, Priority, Verify};
 use world::stages::{Stage, stage};
 use world::{Buf, IoBuf};
@@ -183,11 +183,33 @@ pub(crate) fn has_mac(plain: &Plain) -> bool {
 
 /// Whether bytes are what `plain` points to.
 pub(crate) fn verifier(inner: &Inner, plain: &Plain) -> Verify {
-    let (checksummer, kind, endian) = (inner.checksummer(), plain.checksum_kind, plain.endian);
-    let expected = plain.checksum;
-    let has_mac = has_mac(plain);
-    let is_encrypted = plain.crypt.is_some();
-    Arc::new(move |bytes: &[u8]| {
+    let (checksummer, proof) = (inner.checksummer(), Proof::of(plain));
+    Arc::new(move |bytes: &[u8]| proof.holds(&checksummer, bytes))
+}
+
+/// What of a pointer tells whether bytes are its block.
+#[derive(Clone, Copy)]
+pub(crate) struct Proof {
+    kind: Checksum,
+    endian: Endian,
+    expected: [u64; 4],
+    has_mac: bool,
+    is_encrypted: bool,
+}
+
+impl Proof {
+    pub fn of(plain: &Plain) -> Proof {
+        Proof {
+            kind: plain.checksum_kind,
+            endian: plain.endian,
+            expected: plain.checksum,
+            has_mac: has_mac(plain),
+            is_encrypted: plain.crypt.is_some(),
+        }
+    }
+
+    pub fn holds(&self, checksummer: &Checksummer, bytes: &[u8]) -> bool {
+        let &Proof { kind, endian, expected, has_mac, is_encrypted } = self;
         if kind == Checksum::Off {
             return true;
         }
@@ -197,7 +219,7 @@ pub(crate) fn verifier(inner: &Inner, plain: &Plain) -> Verify {
         }
         let computed = checksummer.compute(kind, endian, bytes);
         if has_mac { mac::matches(kind, computed, expected) } else { computed == expected }
-    })
+    }
 }
 
 /// Writes good bytes over bad copies; what cannot be written stays for the next scrub.

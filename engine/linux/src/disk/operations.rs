@@ -11,7 +11,7 @@ use std::sync::Arc;
 use world::sync::oneshot::Sender;
 use world::{Buf, IoBuf};
 
-/// The kernel takes no more parts in one vectored write.
+/// The kernel takes no more parts in one vectored read or write.
 const PARTS_MAX: usize = 1024;
 /// The kernel transfers no more in one request.
 const TRANSFER_MAX: usize = 1 << 30;
@@ -76,13 +76,94 @@ impl Operation for Read {
     }
 }
 
-/// The addresses a vectored write hands to the kernel.
+/// The addresses a vectored read or write hands to the kernel.
 #[derive(Default)]
 struct Vector(Vec<libc::iovec>);
 
-// SAFETY: the addresses are of buffers that the same operation owns and that any thread may read.
+// SAFETY: the addresses are of buffers that the same operation owns and that any thread may use.
 #[allow(unsafe_code)]
 unsafe impl Send for Vector {}
+
+pub(super) struct ReadParts {
+    handle: Arc<Handle>,
+    offset: u64,
+    parts: Vec<IoBuf>,
+    len: usize,
+    done: usize,
+    vector: Vector,
+    reply: Sender<(Vec<IoBuf>, io::Result<()>)>,
+}
+
+impl ReadParts {
+    pub fn new(
+        handle: Arc<Handle>,
+        offset: u64,
+        parts: Vec<IoBuf>,
+        reply: Sender<(Vec<IoBuf>, io::Result<()>)>,
+    ) -> ReadParts {
+        let len = parts.iter().map(|part| part.len()).sum();
+        ReadParts { handle, offset, parts, len, done: 0, vector: Vector::default(), reply }
+    }
+
+    fn place(&self) -> u64 {
+        self.offset + self.done as u64
+    }
+
+    /// What is still to be filled, up to the limits of one request.
+    fn rest(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let (mut skip, mut room) = (self.done, TRANSFER_MAX);
+        let parts = self.parts.iter_mut().map(move |part| {
+            let from = skip.min(part.len());
+            skip -= from;
+            let take = (part.len() - from).min(room);
+            room -= take;
+            &mut part[from..from + take]
+        });
+        parts.filter(|slice| !slice.is_empty()).take(PARTS_MAX)
+    }
+}
+
+impl Operation for ReadParts {
+    fn entry(&mut self) -> Option<squeue::Entry> {
+        let offset = self.place();
+        let vector: Vec<libc::iovec> =
+            self.rest().map(|s| libc::iovec { iov_base: s.as_mut_ptr().cast(), iov_len: s.len() }).collect();
+        self.vector = Vector(vector);
+        let vector = &self.vector.0;
+        let fd = self.handle.pick(offset, vector.iter().map(|v| (v.iov_base as usize, v.iov_len)));
+        let fd = types::Fd(fd.as_raw_fd());
+        Some(opcode::Readv::new(fd, vector.as_ptr(), vector.len() as u32).offset(offset).build())
+    }
+
+    fn perform(&mut self) -> i32 {
+        let (offset, handle) = (self.place(), self.handle.clone());
+        let mut slices: Vec<io::IoSliceMut<'_>> = self.rest().map(io::IoSliceMut::new).collect();
+        let fd = handle.pick(offset, slices.iter().map(|s| (s.as_ptr() as usize, s.len())));
+        as_result(rustix::io::preadv(fd, &mut slices, offset))
+    }
+
+    fn complete(mut self: Box<Self>, result: i32) -> Option<Box<dyn Operation>> {
+        if is_transient(result) {
+            return Some(self);
+        }
+        let finished = match outcome(result) {
+            Ok(0) if self.done < self.len => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => {
+                self.done += n;
+                if self.done < self.len {
+                    return Some(self);
+                }
+                Ok(())
+            }
+            Err(e) => Err(e),
+        };
+        let ReadParts { handle, parts, reply, .. } = *self;
+        drop(handle);
+        // The task that asked may be gone.
+        let _ = reply.send((parts, finished));
+        None
+    }
+}
 
 pub(super) struct Write {
     handle: Arc<Handle>,

@@ -84,6 +84,39 @@ fn a_write_of_very_many_parts_is_whole() {
     });
 }
 
+/// Parts of whole pages, more parts than the kernel takes at once, and parts that O_DIRECT would refuse though the whole is
+/// aligned.
+#[test]
+fn what_lies_side_by_side_is_read_into_a_buffer_for_each_part() {
+    for dir in [std::env::temp_dir(), "/dev/shm".into()] {
+        both(|| {
+            let dir = dir.clone();
+            async move {
+                let file = Scratch::in_dir(&dir, 8 * MIB);
+                let disk = world::open(&file.path(), OpenMode::ReadWrite).unwrap();
+                let all = pattern(4 << 20, 3);
+                disk.write(0, vec![all.clone()]).await.unwrap();
+                let many: Vec<usize> = (0..1500).map(|i| 512 * (1 + i % 3)).collect();
+                for lens in [vec![4096, 16384, 12288], many, vec![512, 3584, 4096], vec![100, 900]] {
+                    let parts = lens.iter().map(|len| IoBuf::scratch(*len)).collect();
+                    let (parts, outcome) = disk.read_parts(8192, parts).await;
+                    outcome.unwrap();
+                    let mut at = 8192;
+                    for (part, len) in parts.iter().zip(&lens) {
+                        assert!(part[..] == all[at..at + len], "{len} bytes at {at}");
+                        at += len;
+                    }
+                    assert_eq!(parts.len(), lens.len());
+                }
+                let parts = vec![IoBuf::scratch(4096), IoBuf::scratch(8192)];
+                let (parts, outcome) = disk.read_parts(8 * MIB - 8192, parts).await;
+                assert_eq!(outcome.unwrap_err().kind(), ErrorKind::UnexpectedEof);
+                assert_eq!(parts.len(), 2);
+            }
+        });
+    }
+}
+
 #[test]
 fn reading_past_the_end_is_an_error_and_returns_the_buffer() {
     both(|| async {

@@ -1,4 +1,5 @@
 //! A client beside the writing of a txg, on a device that serves one request after the other: 60 MiB/s, in simulated time.
+//! And what is read together, into memory of its own for each.
 
 use super::*;
 use sim::{Disks, Model};
@@ -83,4 +84,51 @@ fn a_client_does_not_wait_for_what_a_txg_writes() {
         // Of 60 MiB/s for 10 s; the client takes a fifth of the device.
         assert!(written > 400, "{class:?}: {written} MiB");
     }
+}
+
+/// Reads that wait leave as a batch, across a gap, of one buffer and of several. As slices of what was read together, one of
+/// them would keep the memory of all.
+#[test]
+fn each_part_of_a_batch_has_its_bytes_and_memory_of_its_own() {
+    let disks = Disks::new();
+    let image: Vec<u8> = (0..64 * BLOCK).map(|i| (i / 512 % 251) as u8).collect();
+    disks.add(DEVICE, 8 << 30, DISK).poke(0, &image);
+    sim::run_with(&disks, 1, sim::Config::default(), async move {
+        let disk = world::open(Path::new(DEVICE), OpenMode::ReadWrite).unwrap();
+        let tunables = Tunables::default();
+        tunables.set(tunables::Tunable::VdevMaxActive, 1).unwrap();
+        let queue = Queue::new(&tunables, false);
+        // The first is alone at the device; of the others two lie side by side, and one behind a gap of a block.
+        let asked = [(40, vec![BLOCK]), (0, vec![BLOCK]), (1, vec![BLOCK, 2 * BLOCK]), (5, vec![4096, 512])];
+        let mut came = Duration::ZERO;
+        let reads = asked.map(|(at, lens)| {
+            let (queue, disk) = (queue.clone(), disk.clone());
+            came += Duration::from_micros(1);
+            world::spawn(async move {
+                world::sleep(came).await;
+                let lens: Vec<usize> = lens.into_iter().map(|len| len as usize).collect();
+                let len = lens.iter().sum::<usize>() as u64;
+                let shape = shape(Priority::AsyncRead, Direction::Read, at * BLOCK, len);
+                let work = if lens.len() == 1 { Work::Read } else { Work::ReadParts(lens.clone()) };
+                (at * BLOCK, lens, queue.submit(&disk, shape, work).await)
+            })
+        });
+        for (i, read) in reads.into_iter().enumerate() {
+            let (at, lens, Outcome { result, batch, .. }) = read.await;
+            assert_eq!(batch, (i > 0).then_some(5 * BLOCK + 4096 + 512));
+            let bufs = match result.unwrap() {
+                Answer::Bytes(buf) => vec![buf],
+                Answer::Parts(bufs) => bufs,
+                Answer::Done => Vec::new(),
+            };
+            let found: Vec<usize> = bufs.iter().map(|buf| buf.len()).collect();
+            assert_eq!(found, lens);
+            let mut at = at as usize;
+            for buf in bufs {
+                assert!(buf[..] == image[at..at + buf.len()], "{} bytes at {at}", buf.len());
+                assert!(buf.capacity() < 2 * buf.len(), "{} bytes of {}", buf.len(), buf.capacity());
+                at += buf.len();
+            }
+        }
+    });
 }
