@@ -56,10 +56,6 @@ pub struct Leaf {
 /// What the intent log writes belongs to a txg at most so far ahead of the one that is being synced.
 const MISSED_AHEAD: u64 = 2;
 
-/// Neighbours that are not copied are read together up to here, though a device that does not seek has less merged in its
-/// queue: of blocks of 128K each one for itself cost twice as much. No more, since clients' reads may have to wait for it.
-const TOGETHER_MAX: u64 = 512 << 10;
-
 /// How long a device that is opened again may take to give back what it was asked before.
 const CLOSING: Duration = Duration::from_secs(10);
 
@@ -296,12 +292,9 @@ impl Leaf {
         }
     }
 
-    /// How many bytes of neighbours [`Leaf::read_neighbours`] reads at most; 0 where nothing is to be merged.
+    /// How many bytes of neighbours [`Leaf::read_neighbours`] reads at most.
     pub(crate) fn together_max(&self) -> u64 {
-        match self.queue.aggregation() {
-            0 => 0,
-            merged => merged.max(TOGETHER_MAX),
-        }
+        self.queue.together_max()
     }
 
     /// Reads what lies one behind the other from `offset` on, so many bytes each, with one operation, counted as a batch of

@@ -147,9 +147,9 @@ impl Queue {
         Priority::ALL.map(|p| (schedule.waiting(p), schedule.active(p)))
     }
 
-    /// How many bytes of neighbours go to the device as one operation at most.
-    pub fn aggregation(&self) -> u64 {
-        self.lock().aggregation()
+    /// How many bytes of neighbours are asked for with one operation at most.
+    pub fn together_max(&self) -> u64 {
+        self.lock().together_max()
     }
 
     pub fn load(&self) -> usize {

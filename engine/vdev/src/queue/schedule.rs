@@ -45,6 +45,10 @@ impl Shape {
 /// Operations that were pushed within about half a second are sorted by place; older ones go first.
 const AGE_SHIFT: u32 = 29;
 
+/// On devices that do not seek neighbours are asked for together up to here, though less is merged: of blocks of 128K, each one
+/// for itself costs twice as much. No more, since what a client waits for may have to wait behind it.
+const TOGETHER_MAX: u64 = 512 << 10;
+
 /// Age, place, arrival. First come, first served is the same with the arrival as age.
 type Rank = (u64, u64, u64);
 
@@ -161,6 +165,16 @@ impl<T> Schedule<T> {
     pub fn aggregation(&self) -> u64 {
         let Limits { aggregation, aggregation_non_rotating, .. } = self.limits;
         if self.rotational { aggregation } else { aggregation_non_rotating }
+    }
+
+    /// How long an operation may be that is asked for as neighbours, in bytes: as a batch, or on devices that do not seek as a
+    /// batch on those that do, within [`TOGETHER_MAX`].
+    pub fn together_max(&self) -> u64 {
+        match self.aggregation() {
+            0 => 0,
+            merged if self.rotational => merged,
+            merged => merged.max(self.limits.aggregation.min(TOGETHER_MAX)),
+        }
     }
 
     pub fn waiting(&self, class: Priority) -> usize {

@@ -114,6 +114,20 @@ fn neighbours_leave_as_one_operation_up_to_the_limit() {
 }
 
 #[test]
+fn neighbours_are_asked_for_together_as_far_as_tunables_let_them_be_merged() {
+    let short = 64 << 10;
+    let together = |aggregation, aggregation_non_rotating, rotational| {
+        let limits = Limits { aggregation, aggregation_non_rotating, ..Limits::default() };
+        Schedule::<u64>::new(limits, rotational).together_max()
+    };
+    assert_eq!(together(1 << 20, 128 << 10, true), 1 << 20);
+    assert_eq!(together(1 << 20, 128 << 10, false), 512 << 10);
+    assert_eq!(together(1 << 20, 1 << 20, false), 1 << 20);
+    assert_eq!((together(short, 128 << 10, true), together(short, short, false)), (short, short));
+    assert_eq!((together(0, 0, true), together(1 << 20, 0, false)), (0, 0));
+}
+
+#[test]
 fn reads_sweep_over_small_gaps_and_writes_do_not() {
     let mut s = schedule();
     for class in [AsyncRead, AsyncWrite] {
