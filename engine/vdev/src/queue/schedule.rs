@@ -45,8 +45,8 @@ impl Shape {
 /// Operations that were pushed within about half a second are sorted by place; older ones go first.
 const AGE_SHIFT: u32 = 29;
 
-/// On devices that do not seek neighbours are asked for together up to here, though less is merged: of blocks of 128K, each one
-/// for itself costs twice as much. No more, since what a client waits for may have to wait behind it.
+/// On devices that do not seek neighbours are asked for together up to here, though less is merged: blocks of 128K, each by
+/// itself, cost twice as much. No more, since what a client waits for may have to wait behind it.
 const TOGETHER_MAX: u64 = 512 << 10;
 
 /// Age, place, arrival. First come, first served is the same with the arrival as age.
@@ -167,7 +167,7 @@ impl<T> Schedule<T> {
         if self.rotational { aggregation } else { aggregation_non_rotating }
     }
 
-    /// How long an operation may be that is asked for as neighbours, in bytes: as a batch, or on devices that do not seek as a
+    /// How long an operation may be that is asked for as neighbours, in bytes: as a batch; on devices that do not seek, as a
     /// batch on those that do, within [`TOGETHER_MAX`].
     pub fn together_max(&self) -> u64 {
         match self.aggregation() {
