@@ -20,10 +20,8 @@ pub mod mechanics;
 pub mod modelled;
 pub mod spindle;
 
-use contents::Contents;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use world::Buf;
 
 const SECTOR: u64 = 512;
 
@@ -47,13 +45,5 @@ fn check(size: u64, offset: u64, len: u64) -> io::Result<()> {
     match offset.checked_add(len) {
         Some(end) if end <= size => Ok(()),
         _ => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "beyond the end of the device")),
-    }
-}
-
-fn put(contents: &mut Contents, offset: u64, parts: &[Buf]) {
-    let mut at = offset;
-    for part in parts {
-        contents.write(at, part);
-        at += part.len() as u64;
     }
 }

@@ -17,6 +17,9 @@ use world::Disk;
 
 const POOL: &str = "lab";
 pub const DATASET: &str = "lab/set";
+/// Bytes of buffers up to which those of a run are used again in the next: a page that was never touched costs more than
+/// all that is done with it.
+const BUFFERS: usize = 4 << 30;
 
 /// Runs `work` in a world that has these devices, whose time is theirs. Not to be called from within a world.
 pub fn in_lab<T: Send + 'static>(
@@ -24,6 +27,7 @@ pub fn in_lab<T: Send + 'static>(
     devices: &[Arc<dyn Disk>],
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
+    world::buf::set_held_max(BUFFERS);
     let disks = sim::Disks::new();
     devices.iter().for_each(|device| disks.attach(device.clone()));
     sim::run_with(&disks, seed, sim::Config { shuffle: false, ..sim::Config::default() }, work)

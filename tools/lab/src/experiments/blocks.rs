@@ -138,9 +138,11 @@ fn rate(
         let pool = rig.create(Content::Volume { size, block_size: block }, &props).await?;
         let volume = pool.open_volume(DATASET).await?;
         let piece = block.max(1 << 20);
-        let payload = Buf::copy_from(&vec![0x5a; piece as usize]);
+        // Blocks that are kept as they are: all of them are this one.
+        let payload = Buf::copy_from(&vec![0x5a; block as usize]);
         for at in (0..size).step_by(piece as usize) {
-            volume.write(at, payload.slice(0..piece.min(size - at) as usize)).await?;
+            let parts = vec![payload.clone(); (piece / block) as usize];
+            volume.write_parts(at, parts, false).await?;
         }
         pool.sync().await?;
         drop(volume);

@@ -77,7 +77,7 @@ fn run(parameters: &Parameters, ask: &Ask) -> Result<Vec<Row>> {
     let (raid, today) = (parameters.with("width", other), parameters.with("whole-blocks-only", 0.0));
     // Several figures of one pair of runs.
     let looked = &Cell::new(None::<(Seen, Seen)>);
-    let seen = |what: &'static str, unit, better, get: fn(&Seen) -> f64| -> Case<'_> {
+    let seen = |what: &'static str, unit, better, said: Said, get: fn(&Seen) -> f64| -> Case<'_> {
         Box::new(move || {
             let (halves, whole) = match looked.get() {
                 Some(seen) => seen,
@@ -85,18 +85,23 @@ fn run(parameters: &Parameters, ask: &Ask) -> Result<Vec<Row>> {
             };
             looked.set(Some((halves, whole)));
             let lab = Pair { before: get(&halves), after: get(&whole) };
-            Ok(Row { case: format!("{}: {what}", name(parameters)), unit, better, lab, said: Said::Nothing })
+            Ok(Row { case: format!("{}{what}", name(parameters)), unit, better, lab, said })
         })
     };
+    let (more, less) = (Better::More, Better::Less);
     ask.rows(vec![
-        case(", write cache off", parameters.clone(), Said::Both(DOCUMENT)),
+        seen(", write cache off", "GB/s", more, Said::Both(DOCUMENT), |seen| seen.rate),
         case(", write cache off", raid, Said::Both(DOCUMENT)),
         case(", today's rule of the log", today, Said::Nothing),
         case(", write cache on", parameters.with("write-cache-off", 0.0), Said::Nothing),
-        seen("size of a device's writes", "K", Better::More, |seen| seen.write_size / 1024.0),
-        seen("written to devices for a byte of clients", "bytes", Better::Less, |seen| seen.amplification),
-        seen("of the arms' time, in motion or waiting", "%", Better::Less, |seen| seen.positioning * 100.0),
-        seen("of the arms' time, at work", "%", Better::Less, |seen| seen.busy * 100.0),
+        seen(": size of a device's writes", "K", more, Said::Nothing, |seen| seen.write_size / 1024.0),
+        seen(": written to devices for a byte of clients", "bytes", less, Said::Nothing, |seen| {
+            seen.amplification
+        }),
+        seen(": of the arms' time, in motion or waiting", "%", less, Said::Nothing, |seen| {
+            seen.positioning * 100.0
+        }),
+        seen(": of the arms' time, at work", "%", less, Said::Nothing, |seen| seen.busy * 100.0),
     ])
 }
 
@@ -162,9 +167,12 @@ fn run_one(parameters: &Parameters, ask: &Ask, split: f64) -> Result<Seen> {
         let (from, to) = (world::now().after(WARM), world::now().after(WARM + measured));
         let cursors: Arc<Vec<AtomicU64>> = Arc::new((0..luns).map(|_| AtomicU64::new(0)).collect());
         let read_percent = parameters.count("read-percent");
+        // In a buffer of its own, so that it is kept as it is.
+        let piece_of_payload = Buf::copy_from(&payload[..BLOCK.min(split) as usize]);
         let one = |thread: usize| {
             let number = thread % luns as usize;
-            let (volume, link, payload) = (volumes[number].clone(), link.clone(), payload.clone());
+            let (volume, link) = (volumes[number].clone(), link.clone());
+            let piece_of_payload = piece_of_payload.clone();
             let (moved, written, cursors) = (moved.clone(), written.clone(), cursors.clone());
             async move {
                 while world::now() < to {
@@ -172,7 +180,7 @@ fn run_one(parameters: &Parameters, ask: &Ask, split: f64) -> Result<Seen> {
                     let at = cursors[number].fetch_add(BLOCK, Ordering::Relaxed) % lun;
                     let reads = world::random_u64() % 100 < read_percent;
                     let piece = |range: std::ops::Range<u64>| {
-                        let (volume, link, payload) = (&volume, &link, &payload);
+                        let (volume, link, piece_of_payload) = (&volume, &link, &piece_of_payload);
                         async move {
                             let len = range.end - range.start;
                             if reads {
@@ -181,7 +189,7 @@ fn run_one(parameters: &Parameters, ask: &Ask, split: f64) -> Result<Seen> {
                                 return Ok(());
                             }
                             link.from_host(len).await;
-                            let data = payload.slice(0..len as usize);
+                            let data = piece_of_payload.slice(0..len as usize);
                             match durable {
                                 true => volume.write_durable(range.start, data).await,
                                 false => volume.write(range.start, data).await,

@@ -7,6 +7,9 @@
 //!
 //! Rates, disks and readers are those of the real machine; what is made smaller are memory and data, as far as a pass of the
 //! feed stays a part of memory. So the run shows the rate that is reached, and the time follows from the real size.
+//!
+//! At a smaller scale it is measured for a shorter time, of whole passes of the feed. Hardware, memory and readers stay as
+//! they are: a part of them would be another machine, for the cache device is asked by all readers and answers ten at once.
 
 use crate::experiment::{Ask, Better, Case, Experiment, Pair, Row, Said};
 use crate::hardware::drive::Drive;
@@ -42,6 +45,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 const SET: u64 = 2 << 30;
 const MEMORY: u64 = 640 << 20;
 const WARM: f64 = 2.0;
+/// In passes of the feed, one a second.
 const MEASURED: f64 = 8.0;
 
 /// How the feed is set.
@@ -101,8 +105,8 @@ fn run(parameters: &Parameters, ask: &Ask) -> Result<Vec<Row>> {
 /// MB/s that reach the cache device.
 fn one(parameters: &Parameters, ask: &Ask, feed: Feed, readers: Readers) -> Result<f64> {
     let record = parameters.count("record") << 10;
-    let set = (SET as f64 * ask.scale) as u64 / record * record;
-    let memory = (MEMORY as f64 * ask.scale) as u64;
+    let set = SET / record * record;
+    let measured = Duration::from_secs(ask.scaled(MEASURED, 2));
     let disks = parameters.count("disks") as usize / 2 * 2;
     let paths: Vec<PathBuf> = (0..disks).map(|i| format!("/lab/disk{i:03}").into()).collect();
     let cache_path = Path::new("/lab/cache");
@@ -116,7 +120,7 @@ fn one(parameters: &Parameters, ask: &Ask, feed: Feed, readers: Readers) -> Resu
     devices.push(Arc::new(Flash::new(cache_path, 64 << 30, &ring, "ssd-")));
     in_lab(ask.seed, &devices, async move {
         let groups = paths.chunks(2).map(<[PathBuf]>::to_vec).collect();
-        let rig = Rig::new(Layout::Mirror, groups, memory);
+        let rig = Rig::new(Layout::Mirror, groups, MEMORY);
         rig.set(Tunable::L2WriteMax, feed.rate as u64)?;
         rig.set(Tunable::L2WriteBoost, 0)?;
         rig.set(Tunable::L2Headroom, feed.headroom)?;
@@ -149,8 +153,8 @@ fn one(parameters: &Parameters, ask: &Ask, feed: Feed, readers: Readers) -> Resu
         world::sleep(Duration::from_secs_f64(WARM)).await;
         let written = || pool.pipeline().second_level().stats().counted.written_bytes;
         let before = written();
-        world::sleep(Duration::from_secs_f64(MEASURED)).await;
-        Ok((written() - before) as f64 / MEASURED / 1e6)
+        world::sleep(measured).await;
+        Ok((written() - before) as f64 / measured.as_secs_f64() / 1e6)
     })
 }
 
@@ -159,8 +163,8 @@ async fn fill(pool: &Pool, set: u64, record: u64) -> Result<()> {
     for n in 0..set / record {
         // Pages of one word each: they take no room in the lab, and differ from block to block.
         let word = (n + 1).to_le_bytes();
-        let block: Vec<u8> = word.iter().copied().cycle().take(record as usize).collect();
-        volume.write(n * record, Buf::copy_from(&block)).await?;
+        let block = Buf::copy_from(&word.repeat(record as usize / word.len()));
+        volume.write(n * record, block).await?;
     }
     pool.sync().await
 }

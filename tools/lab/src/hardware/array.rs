@@ -130,7 +130,7 @@ impl Inner {
         world::sleep_until(instant(arrives)).await;
         let half = {
             let mut state = self.lock();
-            super::put(&mut state.contents, offset, &parts);
+            state.contents.write_parts(offset, &parts);
             state.dirty.add(offset, len);
             state.dirty.bytes() > self.cache / 2
         };

@@ -1,100 +1,189 @@
 //! The bytes of a modelled disk, small where they are dull.
 //!
-//! A page whose 64-bit words are all the same is kept as that word. The experiments write such pages, so that hundreds of
-//! gigabytes fit into memory; metadata, which are not, are kept as they are. What was never written reads as zeros.
+//! ```text
+//!   pages   0 .. 255      256        257 .. 260           4096 .. 5119
+//!           word 5a5a..   bytes      word 5a5a..   hole   word 0017      one entry each, however long a run of a word is
+//! ```
+//!
+//! A page whose 64-bit words are all the same is that word, and neighbours of the same word are one run. The experiments
+//! write such pages, so that hundreds of gigabytes fit into memory, and a request costs as much as it has runs rather than
+//! pages. Metadata, which are not dull, are kept as they are, a page each. What was never written reads as zeros.
+//!
+//! Invariant: runs do not overlap; none is of zeros, and two of one word do not touch.
 
 use std::collections::BTreeMap;
+use world::Buf;
 
 const PAGE: usize = 4096;
 
-#[derive(Debug)]
-enum Page {
-    Word(u64),
+#[derive(Clone, Debug)]
+enum Run {
+    Word { word: u64, pages: u64 },
     Bytes(Box<[u8; PAGE]>),
 }
 
+impl Run {
+    fn pages(&self) -> u64 {
+        match self {
+            Run::Word { pages, .. } => *pages,
+            Run::Bytes(_) => 1,
+        }
+    }
+}
+
+/// By the number of their first page.
 #[derive(Debug, Default)]
-pub struct Contents(BTreeMap<u64, Page>);
+pub struct Contents(BTreeMap<u64, Run>);
 
 impl Contents {
     pub fn read(&self, offset: u64, out: &mut [u8]) {
-        let mut pages = self.0.range(offset / PAGE as u64..).peekable();
-        for (page, within, part) in pieces(offset, out) {
-            while pages.peek().is_some_and(|(number, _)| **number < page) {
-                pages.next();
+        let first = self.at(offset / PAGE as u64).unwrap_or(offset / PAGE as u64);
+        let (end, mut done) = (offset + out.len() as u64, 0);
+        for (page, run) in self.0.range(first..end.div_ceil(PAGE as u64)) {
+            let (from, to) =
+                ((page * PAGE as u64).max(offset), ((page + run.pages()) * PAGE as u64).min(end));
+            let (part, within) =
+                ((from - offset) as usize..(to - offset) as usize, (from % PAGE as u64) as usize);
+            out[done..part.start].fill(0);
+            done = part.end;
+            match run {
+                Run::Bytes(bytes) => out[part.clone()].copy_from_slice(&bytes[within..within + part.len()]),
+                Run::Word { word, .. } => fill(&mut out[part], within, *word),
             }
-            match pages.peek().filter(|(number, _)| **number == page) {
-                Some((_, Page::Bytes(bytes))) => part.copy_from_slice(&bytes[within..within + part.len()]),
-                Some((_, Page::Word(word))) => fill(part, within, *word),
-                None => part.fill(0),
-            }
+        }
+        out[done..].fill(0);
+    }
+
+    /// Writes `parts`, one behind the other.
+    pub fn write_parts(&mut self, offset: u64, parts: &[Buf]) {
+        let mut at = offset;
+        for part in parts {
+            self.write(at, part);
+            at += part.len() as u64;
         }
     }
 
     pub fn write(&mut self, offset: u64, bytes: &[u8]) {
+        let within = (offset % PAGE as u64) as usize;
+        let head = ((PAGE - within) % PAGE).min(bytes.len());
+        let (head, rest) = bytes.split_at(head);
+        let (pages, tail) = rest.as_chunks::<PAGE>();
+        let page = (offset + head.len() as u64) / PAGE as u64;
+        self.patch(offset / PAGE as u64, within, head);
+        self.put(page, pages);
+        self.patch(page + pages.len() as u64, 0, tail);
+    }
+
+    /// A part of one page.
+    fn patch(&mut self, page: u64, within: usize, part: &[u8]) {
+        if part.is_empty() {
+            return;
+        }
+        let mut whole = [0; PAGE];
+        self.read(page * PAGE as u64, &mut whole);
+        whole[within..within + part.len()].copy_from_slice(part);
+        self.put(page, &[whole]);
+    }
+
+    fn put(&mut self, first: u64, pages: &[[u8; PAGE]]) {
+        self.clear(first, first + pages.len() as u64);
         let mut done = 0;
-        while done < bytes.len() {
-            let at = offset + done as u64;
-            let (page, within) = (at / PAGE as u64, (at % PAGE as u64) as usize);
-            let len = (PAGE - within).min(bytes.len() - done);
-            let part = &bytes[done..done + len];
-            done += len;
-            if len == PAGE {
-                self.put(page, part);
-                continue;
+        while done < pages.len() {
+            let page = first + done as u64;
+            match dull(&pages[done..]) {
+                None => {
+                    self.0.insert(page, Run::Bytes(Box::new(pages[done])));
+                    done += 1;
+                }
+                Some((word, count)) => {
+                    if word != 0 {
+                        self.put_word(page, word, count as u64);
+                    }
+                    done += count;
+                }
             }
-            let mut whole = [0; PAGE];
-            self.read(page * PAGE as u64, &mut whole);
-            whole[within..within + len].copy_from_slice(part);
-            self.put(page, &whole);
         }
     }
 
-    fn put(&mut self, page: u64, bytes: &[u8]) {
-        let words = bytes.as_chunks::<8>().0;
-        // Each word is the one before it. Most pages that are not dull differ soon.
-        let is_dull = words[1] == words[0] && bytes[8..] == bytes[..PAGE - 8];
-        let kept = match is_dull {
-            true => Page::Word(u64::from_le_bytes(words[0])),
-            false => Page::Bytes(Box::new(bytes.try_into().expect("a page was given"))),
-        };
-        match kept {
-            Page::Word(0) => drop(self.0.remove(&page)),
-            kept => drop(self.0.insert(page, kept)),
+    /// Where there is nothing. Joined to what is before and behind.
+    fn put_word(&mut self, page: u64, word: u64, pages: u64) {
+        let (mut from, mut end) = (page, page + pages);
+        let before = self.0.range(..page).next_back();
+        if let Some((&start, Run::Word { word: same, pages })) = before
+            && *same == word
+            && start + pages == page
+        {
+            from = start;
+        }
+        if let Some(Run::Word { word: same, pages }) = self.0.get(&end)
+            && *same == word
+        {
+            let behind = end + pages;
+            self.0.remove(&end);
+            end = behind;
+        }
+        self.0.insert(from, Run::Word { word, pages: end - from });
+    }
+
+    /// Forgets pages: what reaches into them from either side is cut.
+    fn clear(&mut self, from: u64, end: u64) {
+        if from == end {
+            return;
+        }
+        self.cut(from);
+        self.cut(end);
+        while let Some((&page, _)) = self.0.range(from..end).next() {
+            self.0.remove(&page);
         }
     }
 
-    /// How many bytes of memory the pages take, without what the map itself takes.
+    /// No run is on both sides of this page's beginning.
+    fn cut(&mut self, at: u64) {
+        let Some((&start, Run::Word { word, pages })) = self.0.range_mut(..at).next_back() else { return };
+        let end = start + *pages;
+        if end > at {
+            *pages = at - start;
+            let word = *word;
+            self.0.insert(at, Run::Word { word, pages: end - at });
+        }
+    }
+
+    /// Where the run begins that has this page.
+    fn at(&self, page: u64) -> Option<u64> {
+        let (start, run) = self.0.range(..=page).next_back()?;
+        (start + run.pages() > page).then_some(*start)
+    }
+
+    /// How many bytes of memory the runs take, without what the map itself takes.
     pub fn kept(&self) -> usize {
-        let size = |page: &Page| if matches!(page, Page::Bytes(_)) { PAGE } else { 8 };
+        let size = |run: &Run| if matches!(run, Run::Bytes(_)) { PAGE } else { 8 };
         self.0.values().map(size).sum()
     }
 }
 
-/// `part` begins `within` bytes into a page of `word`.
-fn fill(part: &mut [u8], within: usize, word: u64) {
-    let bytes = word.to_le_bytes();
-    if within.is_multiple_of(8) {
-        let (words, rest) = part.as_chunks_mut::<8>();
-        words.fill(bytes);
-        rest.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
-        return;
+/// The word that the first page is made of, and how many pages are. Most pages that are not dull differ soon.
+fn dull(pages: &[[u8; PAGE]]) -> Option<(u64, usize)> {
+    let bytes = pages.as_flattened();
+    let word = bytes.first_chunk::<8>()?;
+    // Each word is the one before it.
+    let is_one_word = |bytes: &[u8]| bytes[8..16] == *word && bytes[8..] == bytes[..bytes.len() - 8];
+    if !is_one_word(&pages[0]) {
+        return None;
     }
-    part.iter_mut().enumerate().for_each(|(i, to)| *to = bytes[(within + i) % 8]);
+    let count = pages.iter().skip(1).take_while(|page| page[..8] == *word && is_one_word(*page)).count();
+    Some((u64::from_le_bytes(*word), 1 + count))
 }
 
-/// A range cut at the ends of pages: the page, where in it, and the bytes.
-fn pieces(offset: u64, mut out: &mut [u8]) -> Vec<(u64, usize, &mut [u8])> {
-    let (mut at, mut all) = (offset, Vec::with_capacity(out.len() / PAGE + 2));
-    while !out.is_empty() {
-        let within = (at % PAGE as u64) as usize;
-        let (part, rest) = out.split_at_mut((PAGE - within).min(out.len()));
-        let page = at / PAGE as u64;
-        at += part.len() as u64;
-        all.push((page, within, part));
-        out = rest;
+/// `part` begins `within` bytes into a page of `word`.
+fn fill(part: &mut [u8], within: usize, word: u64) {
+    let bytes = word.rotate_right(8 * (within % 8) as u32).to_le_bytes();
+    if bytes == [bytes[0]; 8] {
+        part.fill(bytes[0]);
+        return;
     }
-    all
+    let (words, rest) = part.as_chunks_mut::<8>();
+    words.fill(bytes);
+    rest.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
 }
 
 #[cfg(test)]
@@ -105,24 +194,39 @@ mod tests {
     fn what_was_written_is_read_and_dull_pages_take_no_room() {
         let (mut contents, mut plain) = (Contents::default(), vec![0u8; 64 << 10]);
         let mut rng = sim::Rng::new(7);
-        for round in 0..400u64 {
-            let len = rng.below(9000) as usize + 1;
+        for round in 0..2000u64 {
+            let len = rng.below(20_000) as usize + 1;
             let offset = rng.below((plain.len() - len) as u64);
             let dull = rng.below(2) == 0;
             let bytes: Vec<u8> =
-                (0..len).map(|i| if dull { round as u8 } else { (i as u64 * round) as u8 }).collect();
+                (0..len).map(|i| if dull { (round % 3) as u8 } else { (i as u64 * round) as u8 }).collect();
             contents.write(offset, &bytes);
             plain[offset as usize..offset as usize + len].copy_from_slice(&bytes);
+            let mut read = vec![1; plain.len()];
+            contents.read(0, &mut read);
+            assert!(read == plain, "round {round}");
+            let touching = contents.0.iter().filter(|(page, run)| {
+                let behind = contents.0.get(&(*page + run.pages()));
+                matches!((run, behind), (Run::Word { word: a, .. }, Some(Run::Word { word: b, .. })) if a == b)
+            });
+            assert_eq!(touching.count(), 0, "round {round}");
         }
-        let mut read = vec![1; plain.len()];
-        contents.read(0, &mut read);
-        assert!(read == plain);
         let mut some = vec![1; 5000];
         contents.read(3333, &mut some);
         assert!(some == plain[3333..8333]);
         contents.write(0, &vec![9; 64 << 10]);
-        assert_eq!(contents.kept(), 16 * 8);
+        assert_eq!(contents.kept(), 8, "one run");
+        contents.write(5 * 4096, &[1; 4096]);
+        assert_eq!(contents.kept(), 3 * 8, "cut in the middle");
+        contents.write(5 * 4096, &[9; 4096]);
+        assert_eq!(contents.kept(), 8, "and one again");
         contents.write(0, &vec![0; 64 << 10]);
         assert_eq!(contents.kept(), 0);
+        let words: Vec<u8> = [1u8, 2, 3, 4, 5, 6, 7, 8].into_iter().cycle().take(12288).collect();
+        contents.write(4096, &words);
+        let mut odd = vec![0; 4000];
+        contents.read(4096 + 5, &mut odd);
+        assert!(odd == words[5..4005], "a run is read from the middle of a word");
+        assert_eq!(contents.kept(), 8);
     }
 }

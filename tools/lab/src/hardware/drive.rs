@@ -93,7 +93,7 @@ impl Inner {
         }
         {
             let mut state = self.lock();
-            super::put(&mut state.contents, offset, &parts);
+            state.contents.write_parts(offset, &parts);
             if self.cache > 0 {
                 state.dirty.add(offset, len);
             }

@@ -145,7 +145,7 @@ impl Model for Inner {
         let done = self.write_until(offset, len);
         Box::pin(async move {
             world::sleep_until(instant(done)).await;
-            super::put(&mut self.lock().contents, offset, &parts);
+            self.lock().contents.write_parts(offset, &parts);
         })
     }
 
