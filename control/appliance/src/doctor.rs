@@ -61,6 +61,9 @@ impl Appliance {
             if let Some(counted) = self.0.volumes.counted(&dataset.name) {
                 facts::of_requests(&mut facts, &dataset.name, &counted);
             }
+            if let Some(mount) = self.0.mounts.get(&dataset.name) {
+                facts::of_files(&mut facts, &dataset.name, &mount.counted());
+            }
         }
         Ok(facts)
     }

@@ -26,6 +26,7 @@
 //! Not here: which file system is mounted where (the appliance), and what files are (`zpl`).
 
 mod attr;
+mod counted;
 mod errno;
 mod loops;
 mod mount;
@@ -35,6 +36,7 @@ mod served;
 mod session;
 mod timing;
 
+pub use counted::Counted;
 pub use mount::{Mount, Options, mount};
 pub use place::{Unusable, can_mount, detach_all_dead};
 pub use served::{Dataset, Space};

@@ -5,6 +5,7 @@
 //!                └── umount(8), or an aborted connection ──┘
 //! ```
 
+use crate::counted::Counted;
 use crate::loops::{self, Serving, apart, aside};
 use crate::place;
 use crate::served::{Dataset, Served};
@@ -147,6 +148,11 @@ impl Mount {
     /// The kernel has let go of it, asked by us or by another process.
     pub fn has_ended(&self) -> bool {
         self.ended.is_set()
+    }
+
+    /// What clients asked of its files lately.
+    pub fn counted(&self) -> Counted {
+        self.served.counted()
     }
 
     /// Waits until the kernel has let go of it.

@@ -22,6 +22,7 @@ pub(crate) use attributes::Setting;
 pub(crate) use data::{IO_MAX, Reading, Writing};
 pub(crate) use names::{Asker, New};
 
+use crate::counted::{Counted, Counts};
 use crate::errno::{Result, errno};
 use crate::mount::Options;
 use crate::nodes::{CONTROL, Nodes, ROOT, SNAPSHOTS, number, parts};
@@ -71,6 +72,7 @@ pub(crate) struct Served {
     dataset: std::sync::Arc<dyn Dataset>,
     pub probe: Probe,
     pub stages: Probe,
+    pub counts: Counts,
     shows_snapshots: bool,
     /// When something was read is noted, as the properties say; by a mount option never.
     notes_access: bool,
@@ -112,6 +114,7 @@ impl Served {
             fs,
             probe: dataset.probe(Family::Fs),
             stages: dataset.probe(Family::FsStages),
+            counts: Counts::default(),
             dataset,
             shows_snapshots: options.shows_snapshots,
             notes_access: options.atime,
@@ -186,6 +189,16 @@ impl Served {
     pub fn called(&self, number: u64) -> Option<Label> {
         let is_wanted = self.probe.wants_files() || self.stages.wants_files();
         is_wanted.then(|| self.nodes.label(self.fs.name(), number))
+    }
+
+    /// What was asked of files whose blocks have the present `recordsize`.
+    pub fn counted(&self) -> Counted {
+        self.counts.told(self.fs.settings().record_size)
+    }
+
+    /// Bytes of a file's blocks, and what `recordsize` says that they should have.
+    fn blocks_of(&self, node: &Node) -> (u64, u64) {
+        (node.object().block_size(), self.fs.settings().record_size)
     }
 
     /// It was read just now.

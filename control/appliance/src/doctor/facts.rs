@@ -3,7 +3,7 @@
 //! ```text
 //!   Pool ─────────▶ pool, vdev, leaf, log, cache     Shares ──▶ lun: how clients call it
 //!   CacheState ───▶ cache: hits                      Counted ─▶ lun: what clients asked of it lately
-//!   Dataset ──────▶ lun, filesystem: how it is set
+//!   Dataset ──────▶ lun, filesystem: how it is set        fuse::Counted ──▶ filesystem: what clients asked of its files
 //! ```
 //!
 //! What was counted too seldom to say something is left out: no fact, no advice.
@@ -263,10 +263,31 @@ pub(super) fn of_dataset(facts: &mut Facts, dataset: &Dataset) {
     facts.add(&format!("{kind} {}", dataset.name), &line(words.chain([("block", text(block))])));
 }
 
+/// The share of requests of a kind, if there were enough.
+fn percent(part: u64, whole: u64) -> Option<String> {
+    text((whole >= OPERATIONS_MIN).then(|| part * 100 / whole))
+}
+
+/// Bytes of a request on average, if there were enough.
+fn mean(bytes: u64, requests: u64) -> Option<String> {
+    text((requests >= OPERATIONS_MIN).then(|| bytes / requests))
+}
+
+/// What clients asked lately of files with blocks of the present `recordsize`.
+pub(super) fn of_files(facts: &mut Facts, name: &str, counted: &fuse::Counted) {
+    facts.add(
+        &format!("filesystem {name}"),
+        &line([
+            ("write_size", mean(counted.written_bytes, counted.writes)),
+            ("read_size", mean(counted.read_bytes, counted.reads)),
+            ("in_row", percent(counted.in_row, counted.writes)),
+            ("miss_percent", percent(counted.misses, counted.reads)),
+        ]),
+    );
+}
+
 /// What clients asked of a volume lately.
 pub(super) fn of_requests(facts: &mut Facts, name: &str, counted: &Counted) {
-    let percent = |part: u64, whole: u64| text((whole >= OPERATIONS_MIN).then(|| part * 100 / whole));
-    let mean = |bytes: u64, requests: u64| text((requests >= OPERATIONS_MIN).then(|| bytes / requests));
     let is_enough = counted.writes >= OPERATIONS_MIN;
     // Smaller ones are a program's own pages rather than what a limit left of larger ones.
     let is_cut = is_enough && counted.at_largest * 2 > counted.writes && counted.largest >= CUT_MIN;
@@ -345,6 +366,42 @@ mod tests {
         let rules: Vec<&str> = all.iter().map(|advice| advice.rule.as_str()).collect();
         assert_eq!(rules, ["pool-full", "pool-fragmented", "no-redundancy", "sync-disabled"]);
         assert_eq!(facts.field_number("lun tank/v", "block"), Some(16384));
+    }
+
+    /// Pages of a database in records of 128K are told of; as many in a row, and the first few, are not.
+    #[test]
+    fn what_files_are_asked_becomes_facts_that_the_rules_read() {
+        let told = |counted: fuse::Counted| {
+            let mut facts = Facts::default();
+            facts.add("vdev tank/0", "kind=mirror class=normal disks=2 parity=0 ashift=12");
+            let records = api::Property::computed("recordsize", 128 << 10);
+            let (name, kind) = ("tank/pg".to_string(), DatasetKind::Filesystem);
+            of_dataset(&mut facts, &Dataset { name, kind, properties: vec![records] });
+            of_files(&mut facts, "tank/pg", &counted);
+            let fix = |advice: ::doctor::Advice| (advice.rule, advice.fixes[0].text.clone());
+            examine(&facts).into_iter().map(fix).collect::<Vec<_>>()
+        };
+        let writes = |writes: u64, in_row| fuse::Counted {
+            writes,
+            written_bytes: writes * 8192,
+            in_row,
+            ..Default::default()
+        };
+        let reads = |reads: u64, misses| fuse::Counted {
+            reads,
+            read_bytes: reads * 16384,
+            misses,
+            ..Default::default()
+        };
+        let set = |rule: &str, size: &str| {
+            let fix = format!("cenote zfs set recordsize={size} tank/pg (for files written from now on)");
+            vec![(rule.to_string(), fix)]
+        };
+        assert_eq!(told(writes(5000, 100)), set("partial-writes", "8K"));
+        assert_eq!(told(reads(4096, 2048)), set("whole-record-reads", "16K"));
+        assert_eq!(told(writes(5000, 4900)), []);
+        assert_eq!(told(writes(500, 0)), []);
+        assert_eq!(told(reads(4096, 400)), []);
     }
 
     /// Commands name devices: those of data, and those beside, whose numbers begin anew.

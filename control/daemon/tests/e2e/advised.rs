@@ -34,6 +34,16 @@ pub fn trials() -> Vec<Trial> {
         ),
         trial("a_cache_device_is_filled_faster_when_the_advice_is_followed", &[], slow_fill),
         trial("reads_write_no_access_times_when_the_advice_is_followed", &[FUSE, ROOT], access_times),
+        trial(
+            "pages_of_files_cost_their_own_bytes_when_the_advice_is_followed",
+            &[FUSE, ROOT],
+            pages_written,
+        ),
+        trial(
+            "small_reads_of_files_fetch_what_was_asked_for_when_the_advice_is_followed",
+            &[FUSE, ROOT],
+            pages_read,
+        ),
     ]
 }
 
@@ -393,6 +403,64 @@ fn access_times() {
         first != read_at()
     });
     assert!(before && !after, "times of reads that were written: {before}, {after}");
+    place.home.run(&format!("zfs unmount {SHARE}"));
+    place.end();
+}
+
+/// A file system that is mounted, and a file in it that is not there yet.
+fn file_system(properties: &str) -> (Place, std::path::PathBuf) {
+    let place = Place::new("mirror A B", &[]);
+    let at = place.home.scratch.join("mnt");
+    place
+        .home
+        .run(&format!("zfs create {properties} -o compression=off -o mountpoint={} {SHARE}", at.display()));
+    place.home.run(&format!("zfs mount {SHARE}"));
+    (place, at.join("table"))
+}
+
+/// Places of `count` pages in a file of `bytes`, the same for the same seed.
+fn places(seed: u64, count: u64, page: u64, bytes: u64) -> impl Iterator<Item = u64> {
+    let mut state = seed;
+    let next = move || {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (state >> 33) % (bytes / page) * page
+    };
+    std::iter::repeat_with(next).take(count as usize)
+}
+
+fn pages_written() {
+    use std::os::unix::fs::FileExt;
+    let (mut place, path) = file_system("-o recordsize=128K");
+    let (before, after) = place.mended("partial-writes", |place| {
+        // A file keeps the records that it was written with.
+        let _ = std::fs::remove_file(&path);
+        let file = std::fs::File::create_new(&path).unwrap();
+        file.set_len(1 << 30).unwrap();
+        let before = place.moved("tank")[1];
+        let seed = place.seed.replace(place.seed.get() + 1);
+        places(seed, 1500, 8192, 1 << 30).for_each(|at| file.write_all_at(&[7; 8192], at).unwrap());
+        (place.moved("tank")[1] - before) / f64::from(1500 * 8192)
+    });
+    assert!(before > 8.0 && after < before / 3.0, "{before} and {after} bytes written for each");
+    place.home.run(&format!("zfs unmount {SHARE}"));
+    place.end();
+}
+
+fn pages_read() {
+    use std::os::unix::fs::{FileExt, OpenOptionsExt};
+    const SIZE: usize = 128 << 20;
+    let (mut place, path) = file_system("-o recordsize=128K -o atime=off");
+    let (before, after) = place.mended("whole-record-reads", |place| {
+        let _ = std::fs::remove_file(&path);
+        std::fs::write(&path, vec![7; SIZE]).unwrap();
+        // Past what the client keeps of the file.
+        let file = std::fs::File::options().read(true).custom_flags(0o40_000).open(&path).unwrap();
+        let before = place.moved("tank")[0];
+        let (seed, mut page) = (place.seed.replace(place.seed.get() + 1), vec![0; 16 << 10]);
+        places(seed, 2000, 16 << 10, SIZE as u64).for_each(|at| file.read_exact_at(&mut page, at).unwrap());
+        (place.moved("tank")[0] - before) / f64::from(2000 * (16 << 10))
+    });
+    assert!(before > 2.0 && after < 1.5, "{before} and {after} bytes read for each");
     place.home.run(&format!("zfs unmount {SHARE}"));
     place.end();
 }

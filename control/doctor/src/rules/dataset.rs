@@ -9,7 +9,8 @@
 //!                  astray= astray_by=                      writes of whole blocks that begin in the midst of one:
 //!                                                          percent, and how far in
 //!                  sync_writes=                            per second, in the busiest ten of the last hour
-//!   filesystem …   the same, as far as it is known; atime= relatime=
+//!   filesystem …   the same, as far as it is known; atime= relatime=. Requests are those to files with blocks of the
+//!                  present recordsize
 //! ```
 
 use super::pool::{all, normal_vdevs, pool_of};

@@ -1,6 +1,7 @@
 //! What is in files.
 
 use super::{Asker, Place, Served};
+use crate::counted::{self, watched};
 use crate::errno::{Result, errno};
 use fuser::Errno;
 use units::Kind;
@@ -46,8 +47,14 @@ impl Served {
             self.note_access(&node).await;
         }
         let len = (len as usize).min(IO_MAX);
-        match node.read(offset, len).await {
-            Ok(data) => Ok(data),
+        let (read, waited) = watched(node.read(offset, len)).await;
+        match read {
+            Ok(data) => {
+                if counted::looks() {
+                    self.counts.read(self.blocks_of(&node), data.len() as u64, !waited);
+                }
+                Ok(data)
+            }
             Err(e) if how.may_be_short && matches!(e.kind(), Kind::Checksum | Kind::Corrupt | Kind::Io) => {
                 let good = undamaged(&node, offset, len).await;
                 if good.is_empty() { Err(errno(&e)) } else { Ok(Buf::copy_from(&good)) }
@@ -66,7 +73,10 @@ impl Served {
         if how.drops_rights {
             self.drop_rights(how.asker, number, &node).await?;
         }
-        node.write_parts(offset, parts, how.sync).await.map_err(|e| errno(&e))
+        let len = parts.iter().map(|part| part.len() as u64).sum();
+        node.write_parts(offset, parts, how.sync).await.map_err(|e| errno(&e))?;
+        self.counts.wrote(self.blocks_of(&node), number, offset, len);
+        Ok(())
     }
 
     pub async fn sync_file(&self, number: u64) -> Result<()> {
