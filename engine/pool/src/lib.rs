@@ -37,6 +37,7 @@ mod intent_log;
 mod lock;
 mod log_space_maps;
 mod logs;
+mod mos_writing;
 mod multihost;
 mod open;
 mod parts;

@@ -75,6 +75,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         mos_delta: Arc::default(),
         read_only,
         admin: Arc::new(world::sync::RwLock::new(())),
+        mos_writing: Default::default(),
         reshaping: world::sync::Mutex::new(()),
         branching: world::sync::Mutex::new(()),
         syncing: Mutex::new(None),

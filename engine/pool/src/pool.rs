@@ -5,6 +5,7 @@ pub(crate) use crate::lock::lock;
 use crate::assemble::Knot;
 use crate::intent_log::IntentLogs;
 use crate::logs::WaitingLog;
+use crate::mos_writing::MosWriting;
 use crate::tasks::Tasks;
 use dmu::ObjSet;
 use dsl::Dsl;
@@ -82,6 +83,7 @@ pub(crate) struct Inner {
     pub read_only: bool,
     /// Readers of the MOS in open context, and the sync tasks that change it.
     pub admin: Arc<world::sync::RwLock<()>>,
+    pub mos_writing: MosWriting,
     /// Held while vdevs are added or removed.
     pub reshaping: world::sync::Mutex<()>,
     /// Held while snapshots and clones are changed, until the change is on disk.

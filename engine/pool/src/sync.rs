@@ -96,9 +96,11 @@ impl Pool {
                 self.sync_missing(&tx, false).await?;
             }
             let ctx = SyncCtx { txg, pass, block_accounting: block_accounting.clone(), dirty: tx.dirty() };
+            let writing = inner.mos_writing.begin();
             if let Some(bp) = inner.mos.sync(&ctx).await? {
                 root = Some(bp);
             }
+            drop(writing);
             inner.pipeline.settle_frees().await?;
             inner.space.sync(txg, pass).await?;
             if !inner.mos.is_dirty(txg) {

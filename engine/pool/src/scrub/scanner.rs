@@ -30,6 +30,9 @@ const TOLD_MAX: usize = 64 << 10;
 /// Snapshots that were taken of a head since a scan began and are looked through for what was the head then.
 const LINE_MAX: usize = 1 << 20;
 
+/// How often it is looked whether the MOS is still being written.
+const MOS_LOOK: Duration = Duration::from_millis(1);
+
 impl Pool {
     /// Walks all that is behind the position.
     pub(super) async fn scan_parts(&self) -> Result<()> {
@@ -86,6 +89,20 @@ impl Pool {
         }
     }
 
+    /// As [`Pool::set_of`], read when the MOS was not being written. Meaningless once the scan is to end.
+    async fn settled_set_of(&self, part: Part, max_txg: Txg) -> Result<Option<Set>> {
+        loop {
+            let before = self.0.mos_writing.turn();
+            let set = self.set_of(part, max_txg).await;
+            let is_settled = before.is_some() && before == self.0.mos_writing.turn();
+            if is_settled || self.0.scrub.command() != GO {
+                return set;
+            }
+            drop(set);
+            world::sleep(if self.suspended().is_some() { SUSPENDED_LOOK } else { MOS_LOOK }).await;
+        }
+    }
+
     /// The head of the directory, or the oldest snapshot of it that was taken after `max_txg`.
     async fn was_head(&self, dir: ObjectId, max_txg: Txg) -> Result<Option<ObjectId>> {
         let core = self.dsl().core();
@@ -110,7 +127,11 @@ impl Pool {
         let scrub = &self.0.scrub;
         let (mut start, told) = (start, Arc::default());
         for _ in 0..LISTS_MAX {
-            let Some(mut set) = self.set_of(part, phys.max_txg).await? else { return Ok(true) };
+            let set = self.settled_set_of(part, phys.max_txg).await;
+            if scrub.command() != GO {
+                return Ok(false);
+            }
+            let Some(mut set) = set? else { return Ok(true) };
             set.since = set.since.max(phys.min_txg);
             if set.root.is_hole() || set.since >= phys.max_txg {
                 return Ok(true);
