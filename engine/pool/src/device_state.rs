@@ -163,7 +163,7 @@ impl Pool {
         Ok(health)
     }
 
-    /// Looks at all devices again, as after work on the cables: those that went away and are back are used again, and those
+    /// Looks at all devices again, spares and caches too, as after work on the cables: those that went away and are back are used again, and those
     /// that give no sign of life are known to be gone before a request meets them. What an administrator took out of use
     /// stays so.
     ///
@@ -183,6 +183,11 @@ impl Pool {
                         }
                         _ => drop(pool.online_now(leaf.guid()).await?),
                     }
+                }
+                {
+                    let _one_at_a_time = pool.0.reshaping.lock().await;
+                    pool.load_side_devices(None).await;
+                    pool.give_spares_back().await;
                 }
                 pool.request_resilver().await;
                 Ok(())

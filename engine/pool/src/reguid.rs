@@ -8,7 +8,8 @@
 //!                        a scan finds both to be one pool (`Candidate::former`), which has the guid of the last txg on disk
 //! ```
 //!
-//! A device that is away would keep the former guid, and never be found to be the pool's again: so none may be.
+//! A device that is away would keep the former guid, and never be found to be the pool's again: so none may be. Nor may a
+//! spare that left its group keep the labels of a member: with the former guid these would be another pool of the same name.
 
 use crate::guids::Guids;
 use crate::pool::Pool;
@@ -39,6 +40,10 @@ impl Pool {
             // One that was pulled may not have been missed yet.
             if !self.tree().all_answer().await {
                 return Err(absent());
+            }
+            self.load_side_devices(None).await;
+            if let Some(spare) = self.give_spares_back().await.first() {
+                return Err(absent().at(format!("the spare '{spare}'")));
             }
             self.change("reguid", move |pool, tx| async move {
                 pool.check_whole()?;

@@ -184,6 +184,10 @@ impl Pool {
                 return Err(Error::new(Kind::Busy, "remove device")
                     .because("it is a spare in use; 'zpool detach' takes it back first"));
             }
+            if kind == AuxKind::Spare {
+                self.load_kind(kind, None).await?;
+                self.give_spares_back().await;
+            }
             self.set_side_devices(kind, kept).await?;
             if kind == AuxKind::Cache
                 && let Err(e) = inner.tree.unlabel(&gone).await

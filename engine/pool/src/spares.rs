@@ -16,7 +16,7 @@ use crate::pool::{Pool, lock};
 use ondisk::PoolState;
 use std::sync::atomic::Ordering;
 use units::Guid;
-use vdev::{AuxKind, Spec, State, VdevType};
+use vdev::{AuxDevice, AuxKind, Device, Spec, State, VdevType};
 
 impl Pool {
     /// Begins to put a spare in place if one is wanted and there.
@@ -41,25 +41,41 @@ impl Pool {
     }
 
     /// A spare that left a group is labelled as a spare again after the txg in which it left. Where the power went between
-    /// these, it is labelled now; else it would count as a member that is gone.
-    pub(crate) async fn give_spares_back(&self) {
+    /// these, or the device took no label, it is labelled now; else it would count as a member that is gone. The caller
+    /// has the right to reshape the pool, or is the only one that knows it.
+    ///
+    /// Answers those that may still be labelled as members: they are not there, or take no label. While the pool keeps its
+    /// guid, the label tells that it is this pool's; with another it would be another pool's for good.
+    pub(crate) async fn give_spares_back(&self) -> Vec<Device> {
         let (tree, version) = (self.tree(), self.config().version);
-        let own = Some(tree.spec().guid);
+        let mut owing = Vec::new();
         for spare in tree.aux(AuxKind::Spare) {
-            if !spare.leaf.is_usable() || tree.find_leaf(spare.spec.guid).is_some() {
+            if tree.find_leaf(spare.spec.guid).is_some() {
                 continue;
             }
-            // One that other pools have too may be in use there.
-            let labels = spare.leaf.read_labels().await.unwrap_or_default();
-            if !labels.owner().is_some_and(|owner| owner.state != PoolState::Spare && owner.pool == own) {
-                continue;
-            }
-            let specs = std::slice::from_ref(&spare.spec);
-            if let Err(e) = tree.label_aux(AuxKind::Spare, specs, version).await {
-                let device = spare.leaf.device();
+            let device = spare.leaf.device();
+            if self.is_given_back(&spare).await == Some(false)
+                && let Err(e) =
+                    tree.label_aux(AuxKind::Spare, std::slice::from_ref(&spare.spec), version).await
+            {
                 self.0.note_problem(format!("the spare '{device}' could not be given back: {e}"));
             }
+            // One label of four that was written is a success, one of four that is old is not.
+            if self.is_given_back(&spare).await != Some(true) {
+                owing.push(device);
+            }
         }
+        owing
+    }
+
+    /// Whether the labels say nothing of a member of this pool. `None` when there is none that can be read. A spare that
+    /// other pools have too may be a member of one of those.
+    async fn is_given_back(&self, spare: &AuxDevice) -> Option<bool> {
+        if !spare.leaf.is_usable() {
+            return None;
+        }
+        let owner = spare.leaf.read_labels().await.ok()?.owner()?;
+        Some(owner.state == PoolState::Spare || owner.pool != Some(self.guid()))
     }
 
     /// A device that needs a spare, and the spare.

@@ -627,6 +627,52 @@ fn a_spare_that_is_faulted_by_hand_goes_back_as_a_spare() {
     });
 }
 
+/// It was away when it left its group, so that its labels still name it as a member. With another guid of the pool they would
+/// be another pool's for good.
+#[test]
+fn a_spare_that_was_away_when_it_left_is_given_back_before_the_pool_gets_another_guid() {
+    enum Way {
+        Reguid,
+        Remove,
+        Reopen,
+    }
+    for way in [Way::Reguid, Way::Remove, Way::Reopen] {
+        let rig = rig(Layout::Raidz { parity: 1 }, 3, &["spare"]);
+        let own = rig.clone();
+        rig.run(16, async move {
+            let pool = prepare(&own).await;
+            pool.add_side_devices(vdev::AuxKind::Spare, &[look_at("spare")]).await.unwrap();
+            let spare = pool.tree().aux(vdev::AuxKind::Spare)[0].spec.guid;
+            pool.offline(device(&pool, "disk1"), Offline::FaultedTemporary).await.unwrap();
+            fill(&pool, VOLUME, 2).await;
+            settled(&pool, "raidz(disk0 spare(disk1 spare) disk2)").await;
+            gone(&own, "spare");
+            pool.clear(Some(device(&pool, "disk1"))).await.unwrap();
+            pool.online(device(&pool, "disk1")).await.unwrap();
+            settled(&pool, "raidz(disk0 disk1 disk2)").await;
+            let refused = pool.reguid(Guid(77)).await.unwrap_err();
+            assert!(refused.to_string().contains("the spare '/sim/spare'"), "{refused}");
+            back(&own, "spare");
+            match way {
+                Way::Reguid => {}
+                Way::Remove => pool.remove_side_device(vdev::AuxKind::Spare, spare).await.unwrap(),
+                Way::Reopen => {
+                    pool.reopen().await.unwrap();
+                    let spare = pool.tree().aux(vdev::AuxKind::Spare)[0].leaf.clone();
+                    let owner = spare.read_labels().await.unwrap().owner().unwrap();
+                    assert_eq!(owner.state, ondisk::PoolState::Spare);
+                }
+            }
+            pool.reguid(Guid(77)).await.unwrap();
+            pool.export().await.unwrap();
+            let all = ["disk0", "disk1", "disk2", "spare"];
+            let all = all.map(|name| vdev::Device::whole(format!("/sim/{name}")));
+            let found = crate::scan(all.to_vec()).await;
+            assert_eq!(found.iter().map(|found| found.config.guid).collect::<Vec<_>>(), [Guid(77)]);
+        });
+    }
+}
+
 /// The resilver under way had given the spare a part, and went on without it: at its end the spare counted as whole. What it
 /// was given is wiped here, so that it shows; the power may go before the pool says anew how far the resilver is.
 #[test]
