@@ -22,6 +22,14 @@ pub struct BlockId {
 }
 
 impl BlockId {
+    /// Of no block.
+    pub(crate) const NONE: BlockId = BlockId {
+        opening: Opening(u32::MAX),
+        vdev: VdevId(u32::MAX),
+        offset: Sectors(u64::MAX),
+        birth: Txg(u64::MAX),
+    };
+
     /// A number whose high bits tell blocks apart, to choose a shard by.
     pub(crate) fn spread(&self) -> u64 {
         let mixed = self.offset.0 ^ self.birth.0.rotate_left(40) ^ u64::from(self.vdev.0).rotate_left(24);

@@ -4,12 +4,13 @@ use crate::ahead::AheadCounts;
 use crate::block::{Access, BlockId, Kind, Opening, Request};
 use crate::candidates::{List, Wanted};
 use crate::flight::{Failure, Flight, Outcome};
+use crate::near::{Hit, Name, Near, Table};
 use crate::shard::{Found, Leavers, Shard, charge_of};
 use crate::stats::Stats;
 use probe::{Event, Family, Hub, Op, Probe};
 use std::future::Future;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Result;
 use world::Buf;
@@ -41,6 +42,11 @@ pub struct Cache {
     /// There was a time when it was full.
     is_warm: AtomicBool,
     ahead: Arc<AheadCounts>,
+    pub(crate) near: Near,
+    /// The number of the tree that was numbered last.
+    trees: AtomicU64,
+    /// `max` when the cache was made.
+    made_for: u64,
     accesses: Probe,
     evictions: Probe,
 }
@@ -60,7 +66,20 @@ impl Cache {
         let shards = (0..count).map(|_| Place(Mutex::new(Shard::new(part, ahead.clone())))).collect();
         let (openings, accesses, evictions) = (AtomicU32::new(0), Probe::none(), Probe::none());
         let (beside, is_warm) = (Mutex::new(0), AtomicBool::new(false));
-        Cache { shards, listener: None, openings, beside, is_warm, ahead, accesses, evictions }
+        let (near, trees, made_for) = (Near::new(count), AtomicU64::new(0), max);
+        Cache {
+            shards,
+            listener: None,
+            openings,
+            beside,
+            is_warm,
+            ahead,
+            near,
+            trees,
+            made_for,
+            accesses,
+            evictions,
+        }
     }
 
     /// For a pool that is opened: no other opening has had it before.
@@ -90,9 +109,92 @@ impl Cache {
 
     /// The block's bytes if they are in memory.
     pub fn get(&self, block: &BlockId, access: Access) -> Option<Buf> {
-        let (buf, kind) = self.shard(block).get(block, access)?;
+        let (buf, kind) = match access {
+            Access::Demand => self.get_on_demand(block, None),
+            Access::Prefetch | Access::Scan => self.shard(block).get(block, access),
+        }?;
         self.tell_access(kind, access, true);
         Some(buf)
+    }
+
+    /// As [`Cache::get`] on demand, after which the block is found by this name as well while this core has it at hand.
+    pub fn get_and_name(&self, block: &BlockId, name: Name) -> Option<Buf> {
+        let (buf, kind) = self.get_on_demand(block, Some(name))?;
+        self.tell_access(kind, Access::Demand, true);
+        Some(buf)
+    }
+
+    /// The bytes of what has this name, if this core has it at hand. `None` says nothing of what is in memory.
+    pub fn get_named(&self, name: Name) -> Option<Buf> {
+        let (table, _) = self.table()?;
+        let hit = table.lock().get_named(name, |block| self.near.turn(self.index(block)))?;
+        let (buf, kind) = self.report(hit);
+        self.tell_access(kind, Access::Demand, true);
+        Some(buf)
+    }
+
+    /// A number for a tree that nothing is written to, which no other has.
+    pub fn number_tree(&self) -> u64 {
+        self.trees.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn get_on_demand(&self, block: &BlockId, name: Option<Name>) -> Option<(Buf, Kind)> {
+        match self.table() {
+            Some(table) => self.get_near(table, block, name),
+            None => self.shard(block).get(block, Access::Demand),
+        }
+    }
+
+    fn get_near(
+        &self,
+        (table, bit): (&Table, u64),
+        block: &BlockId,
+        name: Option<Name>,
+    ) -> Option<(Buf, Kind)> {
+        let index = self.index(block);
+        let turn = self.near.turn(index);
+        let hit = {
+            let mut places = table.lock();
+            let hit = places.get(block, turn);
+            if let (Some(_), Some(name)) = (&hit, name) {
+                places.name(block, name);
+            }
+            hit
+        };
+        if let Some(hit) = hit {
+            return Some(self.report(hit));
+        }
+        let mut shard = lock(&self.shards[index]);
+        let (buf, kind) = shard.get(block, Access::Demand)?;
+        shard.lend(block, bit);
+        // Before the shard can let go of it, so that it is here to be taken out then.
+        let mut places = table.lock();
+        let left = places.keep(block, buf.lend(), kind, turn);
+        if let Some(name) = name {
+            places.name(block, name);
+        }
+        drop((places, shard));
+        drop(left);
+        Some((buf, kind))
+    }
+
+    /// As [`Cache::get`] on demand, by a core that is said.
+    #[cfg(test)]
+    pub(crate) fn get_at(&self, core: usize, cores: usize, block: &BlockId) -> Option<Buf> {
+        Some(self.get_near(self.near.of(core, cores, self.made_for, |_| ()), block, None)?.0)
+    }
+
+    fn report(&self, Hit { buf, kind, report }: Hit) -> (Buf, Kind) {
+        if let Some((block, uses)) = report {
+            self.shard(&block).used(&block, uses);
+        }
+        (buf, kind)
+    }
+
+    /// What this core has at hand, with its bit; a thread that works for none has nothing.
+    pub(crate) fn table(&self) -> Option<(&Table, u64)> {
+        let (core, cores) = world::core_if_any()?;
+        Some(self.near.of(core, cores, self.made_for, |bytes| self.charge_beside(0, bytes)))
     }
 
     /// The block's bytes: from memory, or by `load`, which at most one request for a block does at a time.
@@ -147,7 +249,10 @@ impl Cache {
 
     /// As [`Cache::get`], and forgets the block: the caller is about to replace it.
     pub fn take(&self, block: &BlockId) -> Option<Buf> {
-        let (buf, kind) = self.shard(block).take(block)?;
+        let mut leavers = Leavers::default();
+        let taken = self.shard(block).take(block, &mut leavers);
+        self.dismiss(leavers);
+        let (buf, kind) = taken?;
         self.tell_access(kind, Access::Demand, true);
         Some(buf)
     }
@@ -227,8 +332,12 @@ impl Cache {
     pub fn stats(&self) -> Stats {
         let mut sum = Stats::default();
         self.shards.iter().for_each(|shard| sum += lock(shard).stats());
+        let near;
+        (near, sum.at_hand_bytes) = self.near.sums();
+        sum.at_hand = near.iter().sum();
         for kind in Kind::ALL {
             let counts = sum.of(kind);
+            counts.demand_hits += near[kind.index()];
             counts.prefetched_late = self.ahead.late_of(kind);
             counts.prefetched_unused = self.ahead.unused_of(kind);
         }
@@ -240,27 +349,37 @@ impl Cache {
         &self.ahead
     }
 
+    fn index(&self, block: &BlockId) -> usize {
+        (block.spread() >> 32) as usize & (self.shards.len() - 1)
+    }
+
     fn shard(&self, block: &BlockId) -> MutexGuard<'_, Shard> {
-        let index = (block.spread() >> 32) as usize & (self.shards.len() - 1);
-        lock(&self.shards[index])
+        lock(&self.shards[self.index(block)])
     }
 
     fn change(&self, block: &BlockId, change: impl FnOnce(&mut Shard, &mut Leavers)) {
-        let mut leavers = Leavers::default();
-        change(&mut self.shard(block), &mut leavers);
-        self.dismiss(leavers);
+        self.change_one(self.index(block), change);
     }
 
     fn change_all(&self, change: impl Fn(&mut Shard, &mut Leavers)) {
-        for shard in &self.shards {
-            let mut leavers = Leavers::default();
-            change(&mut lock(shard), &mut leavers);
-            self.dismiss(leavers);
+        (0..self.shards.len()).for_each(|index| self.change_one(index, &change));
+    }
+
+    fn change_one(&self, index: usize, change: impl FnOnce(&mut Shard, &mut Leavers)) {
+        let mut leavers = Leavers::default();
+        let mut shard = lock(&self.shards[index]);
+        let turn = shard.turn;
+        change(&mut shard, &mut leavers);
+        if shard.turn != turn {
+            self.near.set_turn(index, shard.turn);
         }
+        drop(shard);
+        self.dismiss(leavers);
     }
 
     /// The lock is released by now: freeing large buffers takes its time.
     fn dismiss(&self, leavers: Leavers) {
+        leavers.held.iter().for_each(|(block, holders)| self.near.forget(block, *holders));
         if !leavers.evicted.is_empty() && !self.is_warm() {
             self.is_warm.store(true, Ordering::Relaxed);
         }

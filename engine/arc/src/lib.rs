@@ -16,6 +16,9 @@
 //! done by a hand that walks each list when room is needed, so a hit costs a lock without contention, a lookup and a
 //! reference count.
 //!
+//! *Cores share little.* What a core has asked for before it has at hand, in a table that no other core changes (`near`); the
+//! shards know which cores have what, and are told of uses once in a while.
+//!
 //! *It learns.* Misses on ghosts that a list by last use would still have had make the window larger, hits that such a list
 //! would not have had make it smaller (`policy`, `horizon`). Metadata and data are two such caches over one memory: a ghost
 //! hit moves the border between them, of metadata by more, because a missing indirect block delays every read below it.
@@ -53,6 +56,7 @@ mod candidates;
 mod flight;
 mod horizon;
 mod lists;
+mod near;
 mod policy;
 mod served;
 mod shard;
@@ -64,4 +68,5 @@ pub use ahead::AheadCounts;
 pub use block::{Access, BlockId, Kind, Opening, Origin, PrimaryCache, Request};
 pub use cache::{Cache, EvictionListener, Lead, Loading};
 pub use candidates::{Candidate, List, Wanted};
+pub use near::Name;
 pub use stats::{Counts, Stats};

@@ -55,6 +55,8 @@ pub(crate) struct Entry {
     pub(crate) epoch: Epoch,
     /// Of a block that a second level may take.
     pub(crate) origin: Option<Box<Origin>>,
+    /// The cores that have it at hand ([`crate::near`]), a bit each.
+    pub(crate) holders: u64,
     older: u32,
     newer: u32,
 }
@@ -85,7 +87,7 @@ impl Entry {
 }
 
 // A use count and an epoch are where padding was.
-const _: () = assert!(size_of::<Entry>() <= 80);
+const _: () = assert!(size_of::<Entry>() <= 88);
 
 #[derive(Clone, Copy, Debug)]
 struct List {
@@ -148,6 +150,7 @@ impl Lists {
             uses: 0,
             epoch: NEVER,
             origin: None,
+            holders: 0,
             older: NIL,
             newer: NIL,
         };

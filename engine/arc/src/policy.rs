@@ -47,6 +47,7 @@
 use crate::block::Kind;
 use crate::horizon::{EPOCHS, Epoch, Horizon, NEVER};
 use crate::lists::Part;
+use crate::near::TURN;
 use crate::shard::{Leavers, OVERHEAD, Shard};
 
 /// The window has at least this part of the memory,
@@ -287,6 +288,11 @@ impl Shard {
         let (block, kind, part) = (entry.block, entry.kind, entry.part);
         entry.used = false;
         entry.origin = None;
+        leavers.let_go(block, std::mem::take(&mut entry.holders));
+        self.turning += entry.charge;
+        if self.turning >= self.limit / TURN {
+            (self.turning, self.turn) = (0, self.turn.wrapping_add(1));
+        }
         if part == Part::Ahead {
             entry.epoch = NEVER;
         }

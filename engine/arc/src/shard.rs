@@ -28,6 +28,16 @@ pub(crate) struct Leavers {
     pub(crate) evicted: Vec<(BlockId, Kind, Buf)>,
     /// Freed, or replaced by newer bytes.
     stale: Vec<Buf>,
+    /// What cores have at hand, with which of them.
+    pub(crate) held: Vec<(BlockId, u64)>,
+}
+
+impl Leavers {
+    pub(crate) fn let_go(&mut self, block: BlockId, holders: u64) {
+        if holders != 0 {
+            self.held.push((block, holders));
+        }
+    }
 }
 
 /// What a request finds.
@@ -51,6 +61,9 @@ pub(crate) struct Shard {
     pub(crate) lists: Lists,
     flights: HashMap<BlockId, Arc<Flight>>,
     pub(crate) limit: u64,
+    /// How often a part of the memory was replaced, and how far the next time is ([`crate::near`]).
+    pub(crate) turn: u32,
+    pub(crate) turning: u64,
     max: u64,
     /// The limit that was asked for, and what others hold of it.
     asked: u64,
@@ -82,6 +95,8 @@ impl Shard {
             lists: Lists::new(),
             flights: HashMap::default(),
             limit: max,
+            turn: 0,
+            turning: 0,
             max,
             asked: max,
             beside: 0,
@@ -161,6 +176,7 @@ impl Shard {
         let uses = match self.map.get(&block).copied() {
             Some(slot) if self.lists[slot].buf.is_some() => {
                 let old = self.exchange(slot, buf, charge);
+                leavers.let_go(block, std::mem::take(&mut self.lists[slot].holders));
                 self.lists[slot].origin = origin.map(Box::new);
                 leavers.stale.extend(old);
                 return self.shrink_to(self.limit, leavers);
@@ -182,6 +198,24 @@ impl Shard {
             self.note_unseen(slot);
             self.count(slot);
         }
+    }
+
+    /// Lends a block that is here to the core of this bit. The caller has just got it.
+    pub(crate) fn lend(&mut self, block: &BlockId, holder: u64) {
+        if let Some(&slot) = self.map.get(block) {
+            self.lists[slot].holders |= holder;
+        }
+    }
+
+    /// Notes uses that a core counted.
+    pub(crate) fn used(&mut self, block: &BlockId, uses: u8) {
+        let Some(&slot) = self.map.get(block) else { return };
+        if self.lists[slot].buf.is_none() || uses == 0 {
+            return;
+        }
+        self.served.note(slot);
+        self.use_again(slot);
+        (1..uses).for_each(|_| self.lists[slot].count_lately());
     }
 
     /// Looks through what was kept, or what came lately, for what a second level wants, until it has enough or `headroom`
@@ -236,13 +270,14 @@ impl Shard {
     }
 
     /// A hit after which the block is not there.
-    pub(crate) fn take(&mut self, block: &BlockId) -> Option<(Buf, Kind)> {
+    pub(crate) fn take(&mut self, block: &BlockId, leavers: &mut Leavers) -> Option<(Buf, Kind)> {
         let slot = *self.map.get(block)?;
         let kind = self.lists[slot].kind;
         // A ghost has no bytes, and stays.
         self.lists[slot].buf.as_ref()?;
         self.hits[kind.index()] += 1;
         self.stats.of(kind).prefetched_used += u64::from(self.lists[slot].part == Part::Ahead);
+        leavers.let_go(*block, self.lists[slot].holders);
         self.map.remove(block);
         self.unlink(slot).map(|buf| (buf, kind))
     }
@@ -254,6 +289,7 @@ impl Shard {
             if self.lists[slot].part == Part::Ahead {
                 self.ahead.note_unused(self.lists[slot].kind);
             }
+            leavers.let_go(*block, self.lists[slot].holders);
             leavers.stale.extend(self.unlink(slot));
         }
     }
@@ -286,9 +322,9 @@ impl Shard {
         self.shrink_to(0, leavers);
         let fresh = Shard::new(self.max, self.ahead.clone());
         let (stats, hits) = (self.stats, self.hits);
-        let (limit, asked, beside) = (self.limit, self.asked, self.beside);
+        let (limit, asked, beside, turn) = (self.limit, self.asked, self.beside, self.turn);
         let (flights, feeders) = (std::mem::take(&mut self.flights), std::mem::take(&mut self.feeders));
-        *self = Shard { stats, hits, limit, asked, beside, flights, feeders, ..fresh };
+        *self = Shard { stats, hits, limit, asked, beside, turn, flights, feeders, ..fresh };
     }
 
     pub(crate) fn stats(&self) -> Stats {

@@ -45,8 +45,13 @@ pub struct Stats {
     pub refused: u64,
     /// Blocks that were put in.
     pub admitted: u64,
-    /// Bytes that others hold and that are charged to this memory: the headers of a second level.
+    /// Bytes that others hold and that are charged to this memory: the headers of a second level, and what cores find blocks
+    /// at hand by.
     pub beside: u64,
+    /// Demand hits of what a core had at hand.
+    pub at_hand: u64,
+    /// What cores find blocks at hand by, bytes.
+    pub at_hand_bytes: u64,
 }
 
 impl Stats {

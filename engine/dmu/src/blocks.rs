@@ -59,9 +59,14 @@ impl Blocks {
     }
 
     pub async fn read(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Result<Buf> {
-        if let Some(buf) = self.store.cached(bp) {
-            return Ok(buf);
+        match self.store.cached(bp) {
+            Some(buf) => Ok(buf),
+            None => self.fetch(bp, at, class).await,
         }
+    }
+
+    /// As [`Blocks::read`], of what is not in memory.
+    pub async fn fetch(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Result<Buf> {
         let keeps = self.policy().primary_cache.takes(bp.is_metadata());
         let class = if class == ReadClass::Demand && !keeps { ReadClass::Passing } else { class };
         self.store.read(bp, at, class).await

@@ -6,6 +6,7 @@ use crate::shared::Shared;
 use crate::spill::Spill;
 use crate::tree::Tree;
 use ondisk::DnodePhys;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use txg::Tx;
 use units::{Error, Kind, ObjectId, Result, Txg};
@@ -14,7 +15,16 @@ pub(crate) struct Node {
     pub id: ObjectId,
     pub shared: Arc<Shared>,
     state: Mutex<State>,
+    /// The number of the stable tree while no txg that is not synced has changed the object, else 0: then what is under that
+    /// tree is the newest, and can be had without the lock. Set and cleared under the lock; apart from it, as each reader
+    /// reads it.
+    clean: Arc<Clean>,
 }
+
+/// In a line of its own.
+#[repr(align(64))]
+#[derive(Debug, Default)]
+struct Clean(AtomicU64);
 
 pub(crate) struct State {
     /// The newest attributes and bonus, changes of the open txg included.
@@ -22,11 +32,13 @@ pub(crate) struct State {
     pub bonus: Arc<[u8]>,
     /// As of the last synced txg.
     pub stable: Arc<Tree>,
+    /// Changed by [`State::dirty_record_mut`] and the sync only.
     pub dirty_records: [Option<Box<DirtyRecord>>; Txg::SLOTS],
     /// The txg that frees the object; it does not change after that.
     pub freed_in: Option<Txg>,
     /// See [`crate::Object::version`].
     pub version: u64,
+    clean: Arc<Clean>,
 }
 
 impl Node {
@@ -38,8 +50,15 @@ impl Node {
             dirty_records: Default::default(),
             freed_in: None,
             version: 0,
+            clean: Arc::default(),
         };
-        Arc::new(Node { id, shared, state: Mutex::new(state) })
+        let clean = state.clean.clone();
+        Arc::new(Node { id, shared, state: Mutex::new(state), clean })
+    }
+
+    /// The number of the tree that says all, if there is one.
+    pub fn clean_tree(&self) -> Option<u64> {
+        Some(self.clean.0.load(Ordering::Acquire)).filter(|&number| number != 0)
     }
 
     /// A node as a dnode on disk describes it.
@@ -70,6 +89,27 @@ impl Node {
 }
 
 impl State {
+    /// Notes that the stable tree says all, if it does.
+    pub fn note_clean(&self, shared: &Shared) {
+        if self.freed_in.is_some() || self.dirty_records.iter().any(Option::is_some) {
+            return;
+        }
+        let number = self.stable.number(shared);
+        if self.clean.0.load(Ordering::Relaxed) != number {
+            self.clean.0.store(number, Ordering::Release);
+        }
+    }
+
+    /// From now on the stable tree does not say all.
+    pub fn is_changing(&mut self) {
+        self.clean.0.store(0, Ordering::Release);
+    }
+
+    pub fn replace_tree(&mut self, tree: Tree) {
+        self.is_changing();
+        self.stable = Arc::new(tree);
+    }
+
     /// The dirty records that may differ from the stable tree, newest first.
     pub fn dirty_records_newest_first(&self) -> impl Iterator<Item = &DirtyRecord> {
         let mut live: [Option<&DirtyRecord>; Txg::SLOTS] = Default::default();
@@ -88,6 +128,7 @@ impl State {
         if self.freed_in.is_some() {
             return Err(Error::new(Kind::NotFound, "change object").at(format!("{:x}", id.0)));
         }
+        self.is_changing();
         let slot = &mut self.dirty_records[txg.slot()];
         let fresh = slot.is_none();
         let dirty_record = slot

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use txg::Tx;
 use units::{Checksum, Error, Kind, ObjectId, Result};
 use world::{Buf, IoBuf};
-use zio::{Bookmark, ReadClass};
+use zio::{Bookmark, Name, ReadClass};
 
 /// A handle; clones are the same object.
 #[derive(Clone, Debug)]
@@ -101,7 +101,25 @@ impl Object {
                 Found::NotHere => {}
             }
         }
+        state.note_clean(&self.node.shared);
         looked(Lookup::Device(state.stable.clone(), None))
+    }
+
+    /// One whole level-0 block, if no txg has changed the object since the last sync and the core has the block at hand.
+    /// `None` says nothing of what is in memory.
+    pub fn block_at_hand(&self, blkid: u64) -> Option<Buf> {
+        let tree = self.node.clean_tree()?;
+        self.node.shared.store.cached_named(Name { tree, index: blkid })
+    }
+
+    /// A block of the tree from memory. It is named, to be [at hand](Object::block_at_hand) from then on.
+    fn cached_in(&self, tree: &Tree, bp: &BlockPointer, blkid: u64, size: u32) -> Option<Buf> {
+        let shared = &self.node.shared;
+        if bp.lsize().0 != u64::from(size) {
+            // Blocks are longer by now.
+            return shared.store.cached(bp);
+        }
+        shared.store.cached_and_named(bp, Name { tree: tree.number(shared), index: blkid })
     }
 
     /// Whether `data`, the very buffer, is the newest of a block and in memory only: what is on disk by now is another
@@ -115,7 +133,10 @@ impl Object {
 
     /// One whole level-0 block, shared, not copied. Zeros for a hole.
     pub async fn read_block(&self, blkid: u64) -> Result<Buf> {
-        Ok(self.read_versioned(blkid).await?.0)
+        match self.block_at_hand(blkid) {
+            Some(buf) => Ok(buf),
+            None => Ok(self.read_versioned(blkid).await?.0),
+        }
     }
 
     /// As [`Object::read_block`], with the [`Object::version`] of the data that the block is from.
@@ -139,7 +160,7 @@ impl Object {
                 Lookup::Hole => return Ok(found(None)),
                 Lookup::Device(tree, bp) => (tree, bp),
             };
-            match self.read_from(&tree, bp, blkid).await {
+            match self.read_from(&tree, bp, blkid, size).await {
                 Ok(Some(Read { is_verified: false, .. })) | Err(_) if self.is_replaced(&tree) => continue,
                 Ok(read) => return Ok(found(read.map(|read| read.buf))),
                 Err(e) => return Err(e),
@@ -154,18 +175,32 @@ impl Object {
     }
 
     /// Reads a block from where `bp` points, or else from where the tree has it.
-    async fn read_from(&self, tree: &Tree, bp: Option<BlockPointer>, blkid: u64) -> Result<Option<Read>> {
+    async fn read_from(
+        &self,
+        tree: &Tree,
+        bp: Option<BlockPointer>,
+        blkid: u64,
+        size: u32,
+    ) -> Result<Option<Read>> {
         let node = &self.node;
-        let bp = match bp {
-            Some(bp) => bp,
-            None => tree.find(&node.shared, node.id, 0, blkid).await?,
+        let (bp, is_of_tree) = match bp {
+            Some(bp) => (bp, false),
+            None => (tree.find(&node.shared, node.id, 0, blkid).await?, true),
         };
         if bp.is_hole() {
             return Ok(None);
         }
         let at = Bookmark { objset: node.shared.id, object: node.id, level: 0, blkid };
         let is_verified = bp.as_plain().is_none_or(|p| p.checksum_kind != Checksum::Off);
-        node.shared.read(&bp, at, ReadClass::Demand).await.map(|buf| Some(Read { buf, is_verified }))
+        let cached = match is_of_tree {
+            true => self.cached_in(tree, &bp, blkid, size),
+            false => node.shared.store.cached(&bp),
+        };
+        let buf = match cached {
+            Some(buf) => buf,
+            None => node.shared.fetch(&bp, at, ReadClass::Demand).await?,
+        };
+        Ok(Some(Read { buf, is_verified }))
     }
 
     /// The block if no device need be asked: `Some(None)` is a hole.
@@ -177,14 +212,18 @@ impl Object {
             Lookup::Device(tree, bp) => (tree, bp),
         };
         let node = &self.node;
-        let bp = match bp {
-            Some(bp) => bp,
-            None => tree.find_cached(&node.shared, node.id, 0, blkid)?.ok()?,
+        let (bp, is_of_tree) = match bp {
+            Some(bp) => (bp, false),
+            None => (tree.find_cached(&node.shared, node.id, 0, blkid)?.ok()?, true),
         };
         if bp.is_hole() {
             return Some(None);
         }
-        node.shared.store.cached(&bp).map(|buf| Some(fit(buf, size)))
+        let cached = match is_of_tree {
+            true => self.cached_in(&tree, &bp, blkid, size),
+            false => node.shared.store.cached(&bp),
+        };
+        cached.map(|buf| Some(fit(buf, size)))
     }
 
     /// Whether the block is a hole, without reading its data.

@@ -379,7 +379,7 @@ impl Node {
         let mut state = self.lock();
         let mut tree = Tree::empty(state.attrs.roots, state.attrs.indirect_shift);
         tree.levels = levels;
-        state.stable = Arc::new(tree);
+        state.replace_tree(tree);
     }
 }
 

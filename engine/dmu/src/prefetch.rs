@@ -16,6 +16,7 @@
 //! Invariant: only what the stable tree points to is fetched. What a txg that is not synced yet wrote or freed is not looked
 //! for: it is in memory, or its place is about to be another block's.
 
+mod at_hand;
 mod streams;
 
 use crate::dirty_record::Found;
@@ -24,6 +25,7 @@ use crate::object::Object;
 use crate::objset::ObjSet;
 use crate::policy::Caching;
 use crate::tree::Tree;
+use at_hand::AtHand;
 use ondisk::BlockPointer;
 use std::future::Future;
 use std::ops::Range;
@@ -38,7 +40,10 @@ const PIECE: u64 = 64;
 
 /// The readers of one object. Takes no memory before the first read.
 #[derive(Debug, Default)]
-pub struct PrefetchStreams(Mutex<Option<Box<Streams>>>);
+pub struct PrefetchStreams {
+    streams: Mutex<Option<Box<Streams>>>,
+    at_hand: AtHand,
+}
 
 /// What of an object a reader must know to be read ahead of: the size of its blocks, and the number of the last; of an
 /// object whose end is looked up when it matters, [`Shape::UNENDING`].
@@ -53,9 +58,14 @@ impl Shape {
 }
 
 impl PrefetchStreams {
-    fn observe(&self, bytes: Range<u64>, block_size: u64, limits: &AheadLimits) -> Option<Fetch> {
-        let read = Read::new(bytes, block_size);
-        lock(&self.0).get_or_insert_default().observe(&read, block_size, limits)
+    /// What is to be fetched after a read, and before that for what was read at hand beside it.
+    fn observe(&self, bytes: Range<u64>, block_size: u64, limits: &AheadLimits) -> [Option<Fetch>; 2] {
+        let before = self.at_hand.beside(&bytes);
+        let mut streams = lock(&self.streams);
+        let streams = streams.get_or_insert_default();
+        let mut tell = |bytes| streams.observe(&Read::new(bytes, block_size), block_size, limits);
+        let of_before = before.and_then(&mut tell);
+        [of_before, tell(bytes)]
     }
 }
 
@@ -64,6 +74,13 @@ impl Object {
     pub fn shape(&self) -> Shape {
         let state = self.node.lock();
         Shape { block_size: u64::from(state.attrs.block_size), max_blkid: state.attrs.max_blkid }
+    }
+
+    /// As [`Object::observe_read`], of blocks that were [at hand](Object::block_at_hand).
+    pub fn observe_at_hand(&self, streams: &PrefetchStreams, range: Range<u64>) {
+        if !range.is_empty() {
+            streams.at_hand.note(range);
+        }
     }
 
     /// Tells the read-ahead of a read of the bytes of `range`, and starts fetching what will be wanted next.
@@ -76,7 +93,7 @@ impl Object {
         if limits.streams == 0 {
             return;
         }
-        if let Some(fetch) = streams.observe(range, shape.block_size, &limits) {
+        for fetch in streams.observe(range, shape.block_size, &limits).into_iter().flatten() {
             self.fetch(&fetch);
         }
     }

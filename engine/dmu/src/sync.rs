@@ -248,7 +248,7 @@ impl Synced {
                 dirty_record.syncing && dirty_record.blocks.is_empty(),
                 "all blocks of an overlay are written"
             );
-            state.stable = Arc::new(self.tree);
+            state.replace_tree(self.tree);
             dirty_record.counted
         };
         dirty.landed(Landed { memory: counted, ..Landed::default() });
@@ -260,6 +260,7 @@ async fn sync_node(node: &Arc<Node>, ctx: &SyncCtx) -> Result<Synced> {
     let (frozen, groups, stable) = {
         let mut state = node.lock();
         let (attrs, bonus) = (state.attrs.clone(), state.bonus.clone());
+        state.is_changing();
         let dirty_record = state.dirty_records[ctx.txg.slot()]
             .get_or_insert_with(|| Box::new(DirtyRecord::new(ctx.txg, attrs, bonus)));
         assert_eq!(dirty_record.txg, ctx.txg, "an overlay is synced by its own txg");
@@ -281,6 +282,7 @@ async fn sync_node(node: &Arc<Node>, ctx: &SyncCtx) -> Result<Synced> {
         spill,
         used,
         generation: stable.generation + 1,
+        number: Default::default(),
     };
     Ok(Synced { frozen, tree })
 }

@@ -3,6 +3,7 @@
 use crate::blocks::Blocks;
 use ondisk::{BlockPointer, DnodePhys};
 use std::ops::Range;
+use std::sync::OnceLock;
 use units::{Endian, Error, ObjectId, Result};
 use world::Buf;
 use zio::{Bookmark, ReadClass};
@@ -10,7 +11,7 @@ use zio::{Bookmark, ReadClass};
 /// Bytes of a block pointer on disk.
 pub(crate) const BP_SIZE: usize = 128;
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Tree {
     /// Level 0 included.
     pub levels: u8,
@@ -20,12 +21,22 @@ pub(crate) struct Tree {
     /// What the object is charged for, in bytes.
     pub used: u64,
     pub generation: u64,
+    /// Drawn when it is asked for ([`Tree::number`]).
+    pub number: OnceLock<u64>,
 }
 
 impl Tree {
     pub fn empty(roots: u8, indirect_shift: u8) -> Tree {
         let roots = vec![BlockPointer::HOLE; roots.into()];
-        Tree { levels: 1, indirect_shift, roots, spill: None, used: 0, generation: 0 }
+        Tree {
+            levels: 1,
+            indirect_shift,
+            roots,
+            spill: None,
+            used: 0,
+            generation: 0,
+            number: OnceLock::new(),
+        }
     }
 
     pub fn from_phys(phys: &DnodePhys) -> Tree {
@@ -36,7 +47,13 @@ impl Tree {
             spill: phys.spill.clone(),
             used: phys.used_bytes(),
             generation: 0,
+            number: OnceLock::new(),
         }
+    }
+
+    /// By which the blocks of the tree are named.
+    pub fn number(&self, blocks: &Blocks) -> u64 {
+        *self.number.get_or_init(|| blocks.store.number_tree())
     }
 
     pub fn fan_out_shift(&self) -> u32 {

@@ -1,6 +1,7 @@
 //! Whole pools in the simulated world: made, worked on, hurt and opened again.
 
 mod ahead;
+mod at_hand;
 mod autotrim;
 mod bounds;
 mod cloned;

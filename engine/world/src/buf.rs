@@ -123,6 +123,9 @@ impl Buf {
         if self.range.start != 0 {
             return IoBuf::copy_from(&self);
         }
+        if self.memory.is_lent() {
+            return IoBuf::copy_from(&self);
+        }
         let Buf { memory, range } = self;
         match Arc::try_unwrap(memory) {
             Ok(memory) => IoBuf { memory, len: range.end },
@@ -132,12 +135,25 @@ impl Buf {
 
     /// The bytes, to be changed in place when this is the only holder, else in a copy that takes their place.
     pub fn make_mut(&mut self) -> &mut [u8] {
-        if Arc::get_mut(&mut self.memory).is_none() {
+        if self.sole().is_none() {
             *self = Buf::copy_from(self);
         }
         let range = self.range.clone();
-        let memory = Arc::get_mut(&mut self.memory).expect("a copy is nobody else's");
+        let memory = self.sole().expect("a copy has one holder");
         &mut memory.bytes_mut(range.end)[range.start..]
+    }
+
+    /// The same bytes with a count of holders of its own. Clones of it change nothing that holders of `self` read or count: what
+    /// one core hands out often costs the others nothing. What is lent is copied before it is changed, and keeps `self`
+    /// from being changed in place.
+    #[must_use]
+    pub fn lend(&self) -> Buf {
+        Buf { memory: Arc::new(Memory::lend(&self.memory)), range: self.range.clone() }
+    }
+
+    /// The memory, when this is its only holder.
+    fn sole(&mut self) -> Option<&mut Memory> {
+        Arc::get_mut(&mut self.memory).filter(|memory| !memory.is_lent())
     }
 
     /// Makes it `len` bytes long, with zeros behind what it has. It stays where it is when its memory has the room and
@@ -150,9 +166,10 @@ impl Buf {
             self.range.end = end;
             return;
         }
-        match Arc::get_mut(&mut self.memory) {
+        let start_of_new = self.range.end;
+        match self.sole() {
             Some(memory) if end <= memory.capacity() => {
-                memory.bytes_mut(end)[self.range.end..].fill(0);
+                memory.bytes_mut(end)[start_of_new..].fill(0);
                 self.range.end = end;
             }
             _ => {

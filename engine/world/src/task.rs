@@ -210,6 +210,11 @@ pub fn this_core() -> usize {
     current(|w| w.this_core())
 }
 
+/// The loop that runs the calling task, and how many there are; `None` on a thread that has no world.
+pub fn core_if_any() -> Option<(usize, usize)> {
+    current_if_any(|w| (w.this_core(), w.cores()))
+}
+
 pub fn random_u64() -> u64 {
     current(|w| w.random_u64())
 }

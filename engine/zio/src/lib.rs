@@ -46,7 +46,7 @@ pub mod suspend;
 mod write;
 mod young;
 
-pub use arc::PrimaryCache;
+pub use arc::{Name, PrimaryCache};
 pub use log::LogStore;
 pub use mem::MemStore;
 pub use pipeline::{Options, Pipeline};

@@ -6,7 +6,7 @@ use crate::second::{self, Missed};
 use crate::store::{BlockStore, Bookmark, ReadClass, WriteSpec};
 use crate::suspend::is_steadfast;
 use crate::{ReadAhead, Sick, Suspension, Young, ahead, read, write};
-use arc::{Access, Cache, Kind as CacheKind, PrimaryCache, Request};
+use arc::{Access, Cache, Kind as CacheKind, Name, PrimaryCache, Request};
 use l2arc::L2arc;
 use metaslab::Space;
 use ondisk::BlockPointer;
@@ -153,6 +153,19 @@ impl BlockStore for Pipeline {
     fn cached(&self, bp: &BlockPointer) -> Option<Buf> {
         let block = self.0.cache_id(bp)?;
         self.0.cache.get(&block, Access::Demand).or_else(|| self.0.young.get(&block))
+    }
+
+    fn cached_and_named(&self, bp: &BlockPointer, name: Name) -> Option<Buf> {
+        let block = self.0.cache_id(bp)?;
+        self.0.cache.get_and_name(&block, name).or_else(|| self.0.young.get(&block))
+    }
+
+    fn cached_named(&self, name: Name) -> Option<Buf> {
+        self.0.cache.get_named(name)
+    }
+
+    fn number_tree(&self) -> u64 {
+        self.0.cache.number_tree()
     }
 
     fn take_cached(&self, bp: &BlockPointer) -> Option<Buf> {

@@ -4,7 +4,7 @@
 //! [`crate::MemStore`] keeps blocks in memory, so that the layers above are tested without a pool.
 
 use crate::read_ahead::ReadAhead;
-use arc::PrimaryCache;
+use arc::{Name, PrimaryCache};
 use ondisk::{BlockPointer, ObjectType};
 use std::fmt;
 use std::sync::Arc;
@@ -92,6 +92,23 @@ pub trait BlockStore: Send + Sync + 'static {
     /// so that the caller may be the only holder, and change them where they are.
     fn take_cached(&self, bp: &BlockPointer) -> Option<Buf> {
         self.cached(bp)
+    }
+
+    /// As [`BlockStore::cached`], after which [`BlockStore::cached_named`] may find the block.
+    fn cached_and_named(&self, bp: &BlockPointer, _: Name) -> Option<Buf> {
+        self.cached(bp)
+    }
+
+    /// The block of this name if the core that asks has it at hand: nothing is changed that other cores change. `None` says
+    /// nothing of what is in memory.
+    fn cached_named(&self, _: Name) -> Option<Buf> {
+        None
+    }
+
+    /// A number for a tree of blocks to which nothing is written, for the names of its blocks, and not 0. No other tree has it,
+    /// but where nothing is found by its name.
+    fn number_tree(&self) -> u64 {
+        1
     }
 
     /// The block's logical bytes: from memory, or read, verified and decompressed. A hole reads as zeros.

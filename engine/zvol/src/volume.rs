@@ -166,8 +166,15 @@ impl Volume {
     pub async fn pieces(&self, offset: u64, len: u64) -> Result<Vec<Piece>> {
         self.check(offset, len, "read")?;
         let blocks = self.blocks(offset, len);
-        self.read_ahead(offset..offset + len);
         let mut pieces = Vec::new();
+        if blocks.end - blocks.start == 1
+            && let Some(block) = self.0.data.block_at_hand(blocks.start)
+        {
+            self.0.data.observe_at_hand(&self.0.prefetch_streams, offset..offset + len);
+            self.add(&mut pieces, Some(block), blocks, offset, len);
+            return Ok(pieces);
+        }
+        self.read_ahead(offset..offset + len);
         if blocks.end - blocks.start == 1 {
             // As most requests have it: what waits for several is dearer than a small block.
             let data = self.0.data.read_block_if_any(blocks.start).await?;
@@ -201,10 +208,16 @@ impl Volume {
         }
         let blocks = self.blocks(offset, len);
         let mut pieces = Vec::new();
-        let mut blkid = blocks.start;
+        let (mut blkid, mut is_at_hand) = (blocks.start, true);
         while blkid < blocks.end {
             let mut next = blkid + 1;
-            let block = self.0.data.cached_block(blkid)?;
+            let block = match self.0.data.block_at_hand(blkid) {
+                Some(block) => Some(block),
+                None => {
+                    is_at_hand = false;
+                    self.0.data.cached_block(blkid)?
+                }
+            };
             if block.is_none() && next < blocks.end {
                 let (is_data, end) = self.0.data.cached_extent(blkid)?;
                 next = if is_data { next } else { end.min(blocks.end) };
@@ -212,7 +225,10 @@ impl Volume {
             self.add(&mut pieces, block, blkid..next, offset, len);
             blkid = next;
         }
-        self.read_ahead(offset..offset + len);
+        match is_at_hand {
+            true => self.0.data.observe_at_hand(&self.0.prefetch_streams, offset..offset + len),
+            false => self.read_ahead(offset..offset + len),
+        }
         Some(Ok(pieces))
     }
 

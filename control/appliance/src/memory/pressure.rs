@@ -75,7 +75,7 @@ pub(crate) async fn follow(cache: &arc::Cache) {
         let waited = stalled.zip(before).map_or(0, |(now, before)| now.saturating_sub(before));
         let is_stalled = u128::from(waited) * 10 >= EACH.as_micros();
         let stats = cache.stats();
-        // What is remembered of cache devices is part of what the cache may have, and does not go first.
+        // What is remembered of cache devices, and by cores, is part of what the cache may have, and does not go first.
         let beside = stats.beside;
         let size = Size { size: stats.size + beside, limit: stats.limit + beside, max: stats.max };
         let limit = next(size, Seen { left, is_stalled });

@@ -24,7 +24,7 @@ impl Appliance {
             size: stats.size,
             limit: stats.limit + stats.beside,
             max: stats.max,
-            headers: stats.beside,
+            headers: stats.beside.saturating_sub(stats.at_hand_bytes),
             data: kind(&stats.data),
             metadata: kind(&stats.metadata),
             ghosts: stats.ghosts,

@@ -120,7 +120,7 @@ fn whatever_is_asked_the_lists_and_the_horizon_are_those_of_the_blocks() {
                     shard.admit(request, Buf::zeroed(512 << dice.roll(9)), &mut leavers);
                 }
                 90..94 => shard.remove(&id(n), &mut leavers),
-                94..96 => _ = shard.take(&id(n)),
+                94..96 => _ = shard.take(&id(n), &mut leavers),
                 96 => shard.set_limit((512 << 10) + dice.roll(1 << 20), &mut leavers),
                 97 => shard.set_limit(u64::MAX, &mut leavers),
                 98 => shard.set_beside(dice.roll(400 << 10), &mut leavers),

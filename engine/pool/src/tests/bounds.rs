@@ -17,7 +17,7 @@ const VOLUME: &str = "tank/v";
 const CHUNK: u64 = 128 << 10;
 
 impl Rig {
-    async fn open_with(&self, cache: Arc<Cache>, tunables: Arc<Tunables>) -> Pool {
+    pub(super) async fn open_with(&self, cache: Arc<Cache>, tunables: Arc<Tunables>) -> Pool {
         let options = OpenOptions {
             read_only: false,
             name: None,

@@ -20,7 +20,8 @@
 //! Classes of whole pages come from [`pages`]; smaller ones, and what is larger than all, from the system.
 //!
 //! Invariants: the bytes of a `Memory` are initialised, and its own as long as it lives; memory of class `c` is
-//! `c`'s capacity long and aligned to [`ALIGN`](super::ALIGN), or to 512 when it is smaller than that.
+//! `c`'s capacity long and aligned to [`ALIGN`](super::ALIGN), or to 512 when it is smaller than that. What is lent is not
+//! written to: its bytes are the lender's.
 
 mod pages;
 
@@ -28,7 +29,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::RefCell;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const SMALLEST_SHIFT: u32 = 9;
 /// 16 MiB, the largest block of a pool.
@@ -46,15 +47,16 @@ const SHELF_COUNT: usize = 64;
 /// Kept by default for the whole process; [`set_kept_max`] knows better.
 const KEPT_MAX: usize = 256 << 20;
 
-/// A piece of initialised memory, owned.
+/// A piece of initialised memory: owned, or lent by another that has more holders than this one's.
 pub(super) struct Memory {
     start: NonNull<u8>,
     /// Its class, or `UNKEPT`.
     class: usize,
     capacity: usize,
+    lender: Option<Arc<Memory>>,
 }
 
-// SAFETY: it owns its bytes as a Box<[u8]> does.
+// SAFETY: it owns its bytes as a Box<[u8]> does, or keeps alive what does, and then only reads.
 #[allow(unsafe_code)]
 unsafe impl Send for Memory {}
 // SAFETY: as above; shared references only read.
@@ -108,7 +110,7 @@ impl Memory {
 
     fn take_as(len: usize, fault: Fault) -> Memory {
         if len == 0 {
-            return Memory { start: NonNull::dangling(), class: UNKEPT, capacity: 0 };
+            return Memory { start: NonNull::dangling(), class: UNKEPT, capacity: 0, lender: None };
         }
         let class = class_of(len);
         if class == UNKEPT {
@@ -117,6 +119,17 @@ impl Memory {
         // A thread that is ending has no shelf any more.
         let kept = SHELVES.try_with(|s| s.borrow_mut().take(class)).unwrap_or_else(|_| shared_take(class));
         kept.unwrap_or_else(|| Memory::from_system(class, capacity_of(class), fault))
+    }
+
+    /// The same bytes, to be read only.
+    pub fn lend(lender: &Arc<Memory>) -> Memory {
+        // Of one that is lent itself the owner is kept.
+        let owner = lender.lender.as_ref().unwrap_or(lender);
+        Memory { start: owner.start, class: UNKEPT, capacity: owner.capacity, lender: Some(owner.clone()) }
+    }
+
+    pub fn is_lent(&self) -> bool {
+        self.lender.is_some()
     }
 
     pub fn capacity(&self) -> usize {
@@ -130,7 +143,7 @@ impl Memory {
 
     #[allow(unsafe_code)]
     fn from_system(class: usize, capacity: usize, fault: Fault) -> Memory {
-        let mut memory = Memory { start: NonNull::dangling(), class, capacity };
+        let mut memory = Memory { start: NonNull::dangling(), class, capacity, lender: None };
         let layout = memory.layout();
         let place = memory.place();
         let start = match place {
@@ -183,21 +196,26 @@ impl Memory {
     #[allow(unsafe_code)]
     pub fn bytes(&self, len: usize) -> &[u8] {
         assert!(len <= self.capacity, "a buffer lies within its memory");
-        // SAFETY: `capacity` bytes from `start` are initialised and ours, and borrowed as long as `self` is.
+        // SAFETY: `capacity` bytes from `start` are initialised and ours or the lender's, which lives as long as `self`; and are
+        // borrowed as long as `self` is.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), len) }
     }
 
     #[allow(unsafe_code)]
     pub fn bytes_mut(&mut self, len: usize) -> &mut [u8] {
         assert!(len <= self.capacity, "a buffer lies within its memory");
-        // SAFETY: as in `bytes`; `&mut self` makes the borrow unique.
+        assert!(!self.is_lent(), "what is lent is only read");
+        // SAFETY: as in `bytes`; it is ours alone, and `&mut self` makes the borrow unique.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), len) }
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let memory = Memory { start: self.start, class: self.class, capacity: self.capacity };
+        if self.is_lent() {
+            return;
+        }
+        let memory = Memory { start: self.start, class: self.class, capacity: self.capacity, lender: None };
         if memory.class == UNKEPT {
             memory.return_to_system();
             return;

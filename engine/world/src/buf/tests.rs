@@ -84,6 +84,28 @@ fn a_buffer_grows_where_it_is_while_there_is_room_and_nobody_else_holds_it() {
 }
 
 #[test]
+fn what_is_lent_is_the_same_bytes_and_is_copied_before_it_is_changed() {
+    let mut buf = Buf::copy_from(b"hello, world");
+    let place = buf.as_ptr();
+    let mut lent = buf.slice(0..5).lend();
+    assert_eq!((&lent[..], lent.as_ptr()), (&b"hello"[..], place));
+    buf.make_mut()[0] = b'j';
+    assert!(buf.as_ptr() != place && &lent[..] == b"hello");
+    // Its memory lives on, and is nothing that could be written to by one of those that it is lent to.
+    let mut again = lent.lend();
+    lent.make_mut()[0] = b'c';
+    assert_eq!((&lent[..], &again[..], again.as_ptr()), (&b"cello"[..], &b"hello"[..], place));
+    assert_ne!(again.clone().into_mut().as_ptr(), place);
+    again.resize(7);
+    assert_eq!((&again[..], again.as_ptr() != place), (&b"hello\0\0"[..], true));
+    let lent = buf.lend();
+    drop(lent);
+    let place = buf.as_ptr();
+    buf.make_mut()[0] = b'm';
+    assert_eq!((&buf[..5], buf.as_ptr()), (&b"mello"[..], place));
+}
+
+#[test]
 #[should_panic(expected = "within its buffer")]
 fn a_slice_past_the_end_is_refused() {
     let _ = Buf::zeroed(10).slice(0..4).slice(2..5);
