@@ -3,8 +3,11 @@
 //! ```text
 //!   a device misses txgs 40..=52 ──▶ scan of what was born after 39 ──▶ each block that some device may miss:
 //!                                                                       read elsewhere, written again to that device
-//!   scan done without an error, and no write to the device failed meanwhile ──▶ it misses nothing any more
+//!   scan done, and no write to the device failed meanwhile ──▶ it misses nothing any more
 //! ```
+//!
+//! A block that no device has any more is an error of the scan and not missed by a device: otherwise the scan would begin
+//! anew for ever, and the device never be whole. Where a device could not be asked for it, there is one more try.
 //!
 //! It is a scrub with a lower bound and other eyes ([`crate::scrub`]): what a device may miss is written again without
 //! asking what it has. It starts by itself, when a pool is opened and after a txg that some device missed. A scrub that
@@ -52,6 +55,24 @@ impl Pool {
                 leaf.missing().remove_to(txg);
             }
         }
+    }
+
+    /// Whether what a scan could not have anywhere may be there another time: a device was away, or did not answer. One
+    /// that answered with other bytes has no others.
+    pub(crate) fn may_return(&self) -> bool {
+        let (began, failed_reads) = {
+            let state = lock(&self.0.scrub.state);
+            (state.began.clone(), state.failed_reads)
+        };
+        let was_there = |leaf: &Arc<vdev::Leaf>| {
+            leaf.is_usable() && began.get(&leaf.guid()) == Some(&leaf.missing().failures())
+        };
+        failed_reads != Some(self.failed_reads()) || !self.tree().leaves().iter().all(was_there)
+    }
+
+    /// Reads that devices have failed.
+    pub(crate) fn failed_reads(&self) -> u64 {
+        self.tree().leaves().iter().map(|leaf| leaf.failed_reads()).sum()
     }
 
     /// Whether one is going, or will when what is missed is behind.

@@ -272,7 +272,8 @@ impl Pool {
         state.is_recorded = false;
         if !goes_on {
             state.position = Position::START;
-            (state.began, state.is_incomplete) = (self.devices_to_heal(), false);
+            state.began = self.devices_to_heal();
+            (state.is_incomplete, state.failed_reads) = (false, Some(self.failed_reads()));
         }
         if func == ScanFunc::Resilver {
             self.0.scrub.wanted.store(false, Ordering::Release);
@@ -321,13 +322,18 @@ impl Pool {
             phys.flags &= !ScanPhys::SCRUB_PAUSED;
         }
         self.store_scan(tx, &phys).await?;
-        let is_whole = how == GO && phys.errors == 0 && !lock(&self.0.scrub.state).is_incomplete;
         if how == GO && phys.func == ScanFunc::Scrub && !lock(&self.0.scrub.state).is_incomplete {
             self.rotate_errors(tx).await?;
         }
-        if is_whole {
-            let began = lock(&self.0.scrub.state).began.clone();
-            self.made_good(&began, phys.max_txg);
+        if how == GO {
+            let may_return = phys.errors > 0 && self.missing_span().is_some() && self.may_return();
+            let given = {
+                let mut state = lock(&self.0.scrub.state);
+                state.is_all_given(may_return).then(|| state.began.clone())
+            };
+            if let Some(began) = given {
+                self.made_good(&began, phys.max_txg);
+            }
         }
         if how == GO && phys.func == ScanFunc::Scrub {
             let core = self.dsl().core();

@@ -22,6 +22,7 @@ mod hosts;
 mod listing;
 mod log_removal;
 mod logs;
+mod lost;
 mod moved;
 mod multihost;
 mod nearly_full;

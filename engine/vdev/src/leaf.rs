@@ -39,6 +39,7 @@ pub struct Leaf {
     pub stats: LeafStats,
     pace: Pace,
     errors: [AtomicU64; 3],
+    failed_reads: AtomicU64,
     slow: AtomicU64,
     /// The kinds of error since the group last asked.
     suspected: AtomicU8,
@@ -105,6 +106,7 @@ impl Leaf {
             stats,
             pace: Pace::default(),
             errors: Default::default(),
+            failed_reads: AtomicU64::new(0),
             slow: AtomicU64::new(0),
             suspected: AtomicU8::new(0),
             alarm,
@@ -183,6 +185,11 @@ impl Leaf {
     pub fn errors(&self) -> Errors {
         let [read, write, checksum] = [0, 1, 2].map(|i| self.errors[i].load(Ordering::Relaxed));
         Errors { read, write, checksum }
+    }
+
+    /// Reads that failed since the device was first opened; [`Leaf::errors`] are cleared meanwhile.
+    pub fn failed_reads(&self) -> u64 {
+        self.failed_reads.load(Ordering::Relaxed)
     }
 
     /// Operations that took longer than `zio_slow_io_ms`, since the device was opened or cleared.
@@ -406,6 +413,9 @@ impl Leaf {
     /// Counts an error and tells the group.
     pub(crate) fn count(&self, fault: Fault) {
         self.errors.get(fault as usize).unwrap_or(&self.slow).fetch_add(1, Ordering::Relaxed);
+        if fault == Fault::Read {
+            self.failed_reads.fetch_add(1, Ordering::Relaxed);
+        }
         self.lock().diagnosis.note(fault, world::now());
         self.suspected.fetch_or(1 << fault as u8, Ordering::Relaxed);
         self.alarm.store(true, Ordering::Relaxed);

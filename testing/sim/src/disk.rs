@@ -273,6 +273,11 @@ impl DiskHandle {
         lock(&self.0.state).bad.push(range);
     }
 
+    /// Makes all sectors readable again, with what they had.
+    pub fn mend_sectors(&self) {
+        lock(&self.0.state).bad.clear();
+    }
+
     /// Changes the size, as when the file under a pool is truncated; what is beyond is lost.
     pub fn resize(&self, size: u64) {
         lock(&self.0.state).resize(size);

@@ -66,15 +66,30 @@ pub(crate) struct State {
     /// When the position was kept last.
     pub(super) saved_at: Option<Instant>,
     /// See [`crate::Pool::devices_to_heal`].
-    pub(super) began: HashMap<Guid, u64>,
+    pub(crate) began: HashMap<Guid, u64>,
     /// Some set changed so fast that part of it was not seen.
     pub(super) is_incomplete: bool,
+    /// How many reads of devices had failed when the scan began; `None` of one that was begun before the pool was opened.
+    pub(crate) failed_reads: Option<u64>,
+    /// The scan before lacked something that may return, and this one is the second try.
+    pub(super) is_retry: bool,
     /// The scrub was recorded with the end of a rebuild, and its task has not begun.
     pub(super) is_recorded: bool,
     pub(super) rest_until: Option<Instant>,
 }
 
 impl State {
+    /// A scan has come to its end: whether devices have by now all that is to be had. What is lost for good is missed by
+    /// no device; for what may return there is one more try, and not another one each time that fails too.
+    pub(super) fn is_all_given(&mut self, may_return: bool) -> bool {
+        if self.is_incomplete {
+            return false;
+        }
+        let is_given = !may_return || self.is_retry;
+        self.is_retry = !is_given;
+        is_given
+    }
+
     /// Until when no resilver begins by itself, if that is to come.
     pub(crate) fn rests_until(&self) -> Option<Instant> {
         self.rest_until.filter(|until| world::now() < *until)
