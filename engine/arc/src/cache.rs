@@ -1,11 +1,14 @@
 //! The face of the cache: shards chosen by the block's name, and the waiting around misses.
 
+mod cold;
+
 use crate::ahead::AheadCounts;
 use crate::block::{Access, BlockId, Kind, Opening, Request};
 use crate::candidates::{List, Wanted};
+use crate::charge::charge_of;
 use crate::flight::{Failure, Flight, Outcome};
 use crate::near::{Hit, Name, Near, Table};
-use crate::shard::{Found, Leavers, Shard, charge_of};
+use crate::shard::{Found, Leavers, Shard};
 use crate::stats::Stats;
 use probe::{Event, Family, Hub, Op, Probe};
 use std::future::Future;
@@ -47,6 +50,8 @@ pub struct Cache {
     trees: AtomicU64,
     /// `max` when the cache was made.
     made_for: u64,
+    /// See [`Cache::set_cold`].
+    cold_percent: AtomicU64,
     accesses: Probe,
     evictions: Probe,
 }
@@ -67,6 +72,7 @@ impl Cache {
         let (openings, accesses, evictions) = (AtomicU32::new(0), Probe::none(), Probe::none());
         let (beside, is_warm) = (Mutex::new(0), AtomicBool::new(false));
         let (near, trees, made_for) = (Near::new(count), AtomicU64::new(0), max);
+        let cold_percent = AtomicU64::new(0);
         Cache {
             shards,
             listener: None,
@@ -77,6 +83,7 @@ impl Cache {
             near,
             trees,
             made_for,
+            cold_percent,
             accesses,
             evictions,
         }
@@ -109,17 +116,19 @@ impl Cache {
 
     /// The block's bytes if they are in memory.
     pub fn get(&self, block: &BlockId, access: Access) -> Option<Buf> {
-        let (buf, kind) = match access {
+        let found = match access {
             Access::Demand => self.get_on_demand(block, None),
             Access::Prefetch | Access::Scan => self.shard(block).get(block, access),
-        }?;
+        };
+        let Some((buf, kind)) = found else { return self.get_cold(block, access) };
         self.tell_access(kind, access, true);
         Some(buf)
     }
 
     /// As [`Cache::get`] on demand, after which the block is found by this name as well while this core has it at hand.
     pub fn get_and_name(&self, block: &BlockId, name: Name) -> Option<Buf> {
-        let (buf, kind) = self.get_on_demand(block, Some(name))?;
+        let found = self.get_on_demand(block, Some(name));
+        let Some((buf, kind)) = found else { return self.get_cold(block, Access::Demand) };
         self.tell_access(kind, Access::Demand, true);
         Some(buf)
     }
@@ -207,9 +216,16 @@ impl Cache {
     {
         loop {
             let found = self.shard(&request.block).find(&request);
-            self.tell_access(request.kind, request.access, matches!(found, Found::Hit(_)));
+            if !matches!(found, Found::Cold(_)) {
+                self.tell_access(request.kind, request.access, matches!(found, Found::Hit(_)));
+            }
             match found {
                 Found::Hit(buf) => return Ok(buf),
+                Found::Cold(packed) => {
+                    if let Some(buf) = self.warm(&request.block, &packed, request.access) {
+                        return Ok(buf);
+                    }
+                }
                 Found::Join(flight) => {
                     let landed = following(flight.course.as_ref(), flight.wait());
                     match stage(Stage::Cache, landed).await {
@@ -230,10 +246,10 @@ impl Cache {
     /// meanwhile wait until it has [landed](Lead::land).
     pub fn begin(self: &Arc<Cache>, request: Request) -> Option<Loading> {
         let found = self.shard(&request.block).find(&request);
-        self.tell_access(request.kind, request.access, matches!(found, Found::Hit(_)));
+        self.tell_access(request.kind, request.access, matches!(found, Found::Hit(_) | Found::Cold(_)));
         match found {
             Found::Lead(flight) => Some(Lead { cache: self.clone(), request, flight }),
-            Found::Hit(_) | Found::Join(_) => None,
+            Found::Hit(_) | Found::Cold(_) | Found::Join(_) => None,
         }
     }
 
@@ -250,9 +266,9 @@ impl Cache {
     /// As [`Cache::get`], and forgets the block: the caller is about to replace it.
     pub fn take(&self, block: &BlockId) -> Option<Buf> {
         let mut leavers = Leavers::default();
-        let taken = self.shard(block).take(block, &mut leavers);
+        let found = self.shard(block).take(block, &mut leavers);
         self.dismiss(leavers);
-        let (buf, kind) = taken?;
+        let Some((buf, kind)) = found else { return self.take_cold(block) };
         self.tell_access(kind, Access::Demand, true);
         Some(buf)
     }
@@ -316,7 +332,8 @@ impl Cache {
 
     /// The block's bytes if they are in memory; that is no use of it.
     pub fn peek(&self, block: &BlockId) -> Option<Buf> {
-        self.shard(block).peek(block)
+        let found = self.shard(block).peek(block);
+        found.or_else(|| self.peek_cold(block))
     }
 
     /// Offers a block to a second level no more: it cannot take it.
@@ -368,9 +385,8 @@ impl Cache {
     fn change_one(&self, index: usize, change: impl FnOnce(&mut Shard, &mut Leavers)) {
         let mut leavers = Leavers::default();
         let mut shard = lock(&self.shards[index]);
-        let turn = shard.turn;
         change(&mut shard, &mut leavers);
-        if shard.turn != turn {
+        if shard.turn != self.near.turn(index) {
             self.near.set_turn(index, shard.turn);
         }
         drop(shard);
@@ -378,15 +394,21 @@ impl Cache {
     }
 
     /// The lock is released by now: freeing large buffers takes its time.
-    fn dismiss(&self, leavers: Leavers) {
+    fn dismiss(&self, mut leavers: Leavers) {
+        if !leavers.cooling.is_empty() {
+            self.cool(&mut leavers);
+        }
         leavers.held.iter().for_each(|(block, holders)| self.near.forget(block, *holders));
         if !leavers.evicted.is_empty() && !self.is_warm() {
             self.is_warm.store(true, Ordering::Relaxed);
         }
         if self.evictions.is_open() {
             for (_, kind, buf) in &leavers.evicted {
-                let (kind, bytes) = (kind.name(), charge_of(buf));
+                let (kind, bytes) = (kind.name(), charge_of(buf.len()));
                 self.evictions.tell(|| Event { op: Op::Evict, kind, bytes, ..Event::default() });
+            }
+            for (kind, bytes) in leavers.dropped {
+                self.evictions.tell(|| Event { op: Op::Evict, kind: kind.name(), bytes, ..Event::default() });
             }
         }
         if let Some(listener) = &self.listener {

@@ -6,10 +6,14 @@
 //!
 //! ```text
 //!   miss ──▶ window ── used more often than what would leave? ──▶ main ◀─┐ in use
-//!              │ no                                                │ └────┘
-//!              ▼                                                   ▼ the one used least of a few
-//!        ghost of window                                     ghost of main       names and counts only, no bytes
-//!              └──── missed again: it comes back with its count ◀──┘
+//!            ▲ ▲ │ no                                              │ └────┘
+//!            │ │ │                                                 ▼ the one used least of a few
+//!            │ │ └────────▶ used before, and shrinks well? ◀───────┘
+//!            │ │              │ no                │ yes
+//!            │ │              ▼                   ▼
+//!            │ │            ghost ◀─────────── cold: compressed      names and counts only, no bytes: ghosts
+//!            │ └── missed again ┘                 │
+//!            └── used again soon, or more often ──┘
 //! ```
 //!
 //! *Hits are cheap.* A hit sets a bit and a count; nothing moves, but for the first use of what was read ahead. Moving is
@@ -36,8 +40,9 @@
 //!
 //! Why decompressed bytes: a warm read is then a reference count, not 0.3 s of lz4 for each GiB; volumes, our first
 //! front, hold mostly small blocks whose padding to a page would eat much of what compression saves; and what the
-//! layers above hold is the same memory, counted once. The price is that a well-compressed pool caches less. Holding
-//! the colder part compressed is possible behind the same face.
+//! layers above hold is the same memory, counted once. The price would be that a well-compressed pool caches less: so what
+//! would leave, was used more than once and shrinks is kept compressed, in the cold part (`cold`, `packed`), if that is
+//! switched on ([`Cache::set_cold`]). Both ways are gone without a lock.
 //!
 //! *Ahead of need.* A block that was read ahead and not asked for is marked. A request that comes while it is read waits
 //! for it; when that read fails, the request reads the block itself: what was only a guess fails nothing, and hides no
@@ -53,10 +58,13 @@ mod ahead;
 mod block;
 mod cache;
 mod candidates;
+mod charge;
+mod cold;
 mod flight;
 mod horizon;
 mod lists;
 mod near;
+mod packed;
 mod policy;
 mod served;
 mod shard;

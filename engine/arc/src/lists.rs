@@ -22,18 +22,21 @@ pub(crate) enum Part {
     Ahead,
     Window,
     Main,
+    /// Compressed: the bytes are in [`crate::cold`], and what it is charged is what it was before.
+    Cold,
     GhostWindow,
     GhostMain,
 }
 
 impl Part {
-    pub(crate) const COUNT: usize = 5;
+    pub(crate) const COUNT: usize = 6;
+    /// With their bytes as they are asked for.
     pub(crate) const RESIDENT: [Part; 3] = [Part::Ahead, Part::Window, Part::Main];
 
     pub(crate) fn ghost(self) -> Part {
         match self {
             Part::Ahead | Part::Window | Part::GhostWindow => Part::GhostWindow,
-            Part::Main | Part::GhostMain => Part::GhostMain,
+            Part::Main | Part::Cold | Part::GhostMain => Part::GhostMain,
         }
     }
 }
@@ -43,7 +46,7 @@ pub(crate) struct Entry {
     pub(crate) block: BlockId,
     pub(crate) kind: Kind,
     pub(crate) part: Part,
-    /// `None` in a ghost.
+    /// `None` in a ghost, and of what is compressed.
     pub(crate) buf: Option<Buf>,
     /// What it is charged, or was while it was resident.
     pub(crate) charge: u64,

@@ -45,10 +45,11 @@
 //! that leaves, with [`LOOKED_AT`] more at most.
 
 use crate::block::Kind;
+use crate::charge::OVERHEAD;
 use crate::horizon::{EPOCHS, Epoch, Horizon, NEVER};
 use crate::lists::Part;
 use crate::near::TURN;
-use crate::shard::{Leavers, OVERHEAD, Shard};
+use crate::shard::{Leavers, Shard};
 
 /// The window has at least this part of the memory,
 const WINDOW_LEAST: u64 = 64;
@@ -114,7 +115,7 @@ impl Shard {
     /// Tells the horizons what each kind has when the memory is full.
     fn note_shares(&mut self) {
         for (kind, other) in [(Kind::Data, Kind::Metadata), (Kind::Metadata, Kind::Data)] {
-            let share = self.limit.saturating_sub(self.resident(other));
+            let share = self.room().saturating_sub(self.resident(other));
             self.sides[kind.index()].horizon.set_memory(share);
         }
     }
@@ -140,11 +141,11 @@ impl Shard {
 
     #[inline(never)]
     fn use_after_a_while(&mut self, slot: u32) {
-        let entry = &self.lists[slot];
+        let (memory, entry) = (self.room(), &self.lists[slot]);
         let side = &mut self.sides[entry.kind.index()];
         if !side.horizon.holds(entry.epoch) {
             let step = side.step(entry.charge, false);
-            side.shrink(step, self.limit);
+            side.shrink(step, memory);
         }
         self.count(slot);
     }
@@ -160,8 +161,13 @@ impl Shard {
 
     /// `coming`: what the window is about to get.
     fn evict_to(&mut self, size: u64, coming: u64, leavers: &mut Leavers) {
+        self.cool_to(size + coming, leavers);
         while self.size() > size {
-            self.evict_one(self.kind_to_evict(), coming, leavers);
+            if self.size() > self.cold.bytes() {
+                self.evict_one(self.kind_to_evict(), coming, leavers);
+            } else if !self.drop_least_cold(leavers) {
+                break;
+            }
         }
         self.note_shares();
     }
@@ -169,7 +175,8 @@ impl Shard {
     /// Metadata gives way only when it has more than its part, or when there is no data left.
     fn kind_to_evict(&self) -> Kind {
         let metadata = self.resident(Kind::Metadata);
-        if metadata > 0 && (metadata > self.metadata_target || self.resident(Kind::Data) == 0) {
+        let target = self.metadata_target.min(self.room() - self.room() / BORDER_LEAST);
+        if metadata > 0 && (metadata > target || self.resident(Kind::Data) == 0) {
             Kind::Metadata
         } else {
             Kind::Data
@@ -188,7 +195,7 @@ impl Shard {
             else {
                 break self.least_used(kind).expect("what has bytes in memory is in one of three lists");
             };
-            if in_window <= self.limit / PIECES_SHARE
+            if in_window <= self.room() / PIECES_SHARE
                 && self.is_in_pieces(oldest)
                 && let Some(least) = self.least_used(kind)
             {
@@ -204,14 +211,17 @@ impl Shard {
                 continue;
             }
             let Some(least) = self.least_used(kind) else { break oldest };
-            let now = self.sides[kind.index()].horizon.now();
+            let now = self.now(kind);
             if self.lists[oldest].uses(now) <= self.lists[least].uses(now) {
                 break oldest;
             }
             self.settle(oldest);
             break least;
         };
-        self.make_ghost(leaving, leavers);
+        // While memory becomes less nothing is compressed.
+        if coming == 0 || !self.cools(leaving, leavers) {
+            self.make_ghost(leaving, leavers);
+        }
     }
 
     /// What was read ahead leaves when there is too much of it, or nothing else, or nothing has asked for it for long.
@@ -229,8 +239,8 @@ impl Shard {
         let blocks = WINDOW_BLOCKS * self.lists.bytes(kind, Part::Window) / count;
         self.sides[kind.index()]
             .target
-            .max(self.limit / WINDOW_LEAST)
-            .max(blocks.min(self.limit / AHEAD_SHARE))
+            .max(self.room() / WINDOW_LEAST)
+            .max(blocks.min(self.room() / AHEAD_SHARE))
             .max(self.unseen(kind))
     }
 
@@ -263,12 +273,17 @@ impl Shard {
 
     /// The block of the main part that would leave; it is where the hand comes next.
     fn least_used(&mut self, kind: Kind) -> Option<u32> {
-        let now = self.sides[kind.index()].horizon.now();
+        self.least_used_of(kind, Part::Main, LOOKED_AT).map(|(_, slot)| slot)
+    }
+
+    /// Of the next `few` blocks of a part that were not used since the hand last passed, the one used least, and how often.
+    pub(crate) fn least_used_of(&mut self, kind: Kind, part: Part, few: usize) -> Option<(u8, u32)> {
+        let now = self.now(kind);
         let mut least: Option<(u8, u32)> = None;
         let mut looked_at = 0;
-        while looked_at < LOOKED_AT.min(self.lists.count(kind, Part::Main)) {
-            let slot = self.lists.oldest(kind, Part::Main)?;
-            self.lists.move_to(slot, Part::Main);
+        while looked_at < few.min(self.lists.count(kind, part)) {
+            let slot = self.lists.oldest(kind, part)?;
+            self.lists.move_to(slot, part);
             if std::mem::take(&mut self.lists[slot].used) {
                 continue;
             }
@@ -278,28 +293,22 @@ impl Shard {
                 least = Some((uses, slot));
             }
         }
-        let (_, slot) = least?;
-        self.lists.move_to_head(slot);
-        Some(slot)
+        self.lists.move_to_head(least?.1);
+        least
     }
 
     fn make_ghost(&mut self, slot: u32, leavers: &mut Leavers) {
+        self.let_go(slot, leavers);
         let entry = &mut self.lists[slot];
         let (block, kind, part) = (entry.block, entry.kind, entry.part);
         entry.used = false;
         entry.origin = None;
-        leavers.let_go(block, std::mem::take(&mut entry.holders));
-        self.turning += entry.charge;
-        if self.turning >= self.limit / TURN {
-            (self.turning, self.turn) = (0, self.turn.wrapping_add(1));
-        }
         if part == Part::Ahead {
             entry.epoch = NEVER;
         }
-        let counts = self.stats.of(kind);
-        counts.evicted += 1;
-        counts.evicted_bytes += entry.charge;
         leavers.evicted.extend(entry.buf.take().map(|buf| (block, kind, buf)));
+        let charge = entry.charge;
+        self.note_evicted(kind, charge);
         self.lists.move_to(slot, part.ghost());
         if part == Part::Ahead {
             // A block that was read ahead for nothing says nothing about the sizes of the lists.
@@ -309,7 +318,28 @@ impl Shard {
         self.trim_ghosts(kind);
     }
 
-    fn forget(&mut self, slot: u32) {
+    /// A block is about to have no bytes here: cores have it at hand no more, and are to report what they use when that was
+    /// often enough.
+    pub(crate) fn let_go(&mut self, slot: u32, leavers: &mut Leavers) {
+        let entry = &mut self.lists[slot];
+        leavers.let_go(entry.block, std::mem::take(&mut entry.holders));
+        self.turning += entry.charge;
+        if self.turning >= self.limit / TURN {
+            (self.turning, self.turn) = (0, self.turn.wrapping_add(1));
+        }
+    }
+
+    pub(crate) fn note_evicted(&mut self, kind: Kind, charge: u64) {
+        let counts = self.stats.of(kind);
+        counts.evicted += 1;
+        counts.evicted_bytes += charge;
+    }
+
+    pub(crate) fn now(&self, kind: Kind) -> Epoch {
+        self.sides[kind.index()].horizon.now()
+    }
+
+    pub(crate) fn forget(&mut self, slot: u32) {
         self.map.remove(&self.lists[slot].block);
         self.unlink(slot);
     }
@@ -333,23 +363,30 @@ impl Shard {
     /// A miss on a ghost, which is forgotten: what should have been otherwise. Returns how often it was used.
     pub(crate) fn learn(&mut self, ghost: u32) -> u8 {
         let entry = &self.lists[ghost];
-        let (kind, part, charge, epoch) = (entry.kind, entry.part, entry.charge, entry.epoch);
+        let (kind, part, charge) = (entry.kind, entry.part, entry.charge);
         let counts = self.stats.of(kind);
         match part {
             Part::GhostWindow => counts.recent_ghost_hits += 1,
             _ => counts.frequent_ghost_hits += 1,
         }
-        let side = &mut self.sides[kind.index()];
-        let uses = self.lists[ghost].uses(side.horizon.now());
-        if side.horizon.holds(epoch) {
-            side.target = (side.target + side.step(charge, true)).min(self.limit);
-        } else {
-            let step = charge / 4;
-            side.shrink(step, self.limit);
-        }
+        let uses = self.learn_of_window(ghost);
+        self.miss_cold(charge, uses);
         self.move_border(kind, if uses > 1 { 2.0 } else { 1.0 });
         self.forget(ghost);
         uses
+    }
+
+    /// A use of what had left the window or the main part: what the window should have been. Returns how often it was used.
+    pub(crate) fn learn_of_window(&mut self, gone: u32) -> u8 {
+        let (memory, entry) = (self.room(), &self.lists[gone]);
+        let (charge, epoch) = (entry.charge, entry.epoch);
+        let side = &mut self.sides[entry.kind.index()];
+        if side.horizon.holds(epoch) {
+            side.target = (side.target + side.step(charge, true)).min(memory);
+        } else {
+            side.shrink(charge / 4, memory);
+        }
+        entry.uses(side.horizon.now())
     }
 
     fn move_border(&mut self, kind: Kind, weight: f64) {

@@ -4,11 +4,14 @@
 //! [`Leavers`], to be dropped when the lock is released.
 
 use crate::ahead::AheadCounts;
-use crate::block::{Access, BlockId, Kind, Opening, Origin, Request};
+use crate::block::{Access, BlockId, Kind, Opening, Request};
 use crate::candidates::{Candidate, Wanted};
+use crate::charge::charge_with;
+use crate::cold::{Cold, Cooling};
 use crate::flight::Flight;
 use crate::horizon::{Epoch, NEVER};
 use crate::lists::{Lists, Part};
+use crate::packed::Packed;
 use crate::policy::Side;
 use crate::served::Served;
 use crate::stats::Stats;
@@ -17,10 +20,6 @@ use std::sync::Arc;
 use units::HashMap;
 use world::Buf;
 
-/// What is charged for a block beyond its bytes: its entry and its place in the map.
-pub(crate) const OVERHEAD: u64 = 160;
-const PAGE: u64 = 4096;
-
 /// Bytes that one operation took out, to be dropped without the lock.
 #[derive(Default)]
 pub(crate) struct Leavers {
@@ -28,6 +27,10 @@ pub(crate) struct Leavers {
     pub(crate) evicted: Vec<(BlockId, Kind, Buf)>,
     /// Freed, or replaced by newer bytes.
     stale: Vec<Buf>,
+    /// On their way to the cold part.
+    pub(crate) cooling: Vec<Cooling>,
+    /// What left that: the kind, and the bytes.
+    pub(crate) dropped: Vec<(Kind, u64)>,
     /// What cores have at hand, with which of them.
     pub(crate) held: Vec<(BlockId, u64)>,
 }
@@ -43,6 +46,8 @@ impl Leavers {
 /// What a request finds.
 pub(crate) enum Found {
     Hit(Buf),
+    /// It is there, compressed.
+    Cold(Packed),
     /// It is being read already.
     Join(Arc<Flight>),
     /// The request is the first, and has to read.
@@ -74,16 +79,7 @@ pub(crate) struct Shard {
     pub(crate) ahead: Arc<AheadCounts>,
     /// Of each pool that has cache devices.
     pub(crate) feeders: Vec<Unseen>,
-}
-
-/// The memory a buffer really takes, with what we need to remember it. Buffers are made of whole pages.
-pub(crate) fn charge_of(buf: &Buf) -> u64 {
-    (buf.len() as u64).next_multiple_of(PAGE) + OVERHEAD
-}
-
-/// The same with what is kept for a second level.
-fn charge_with(buf: &Buf, origin: Option<&Origin>) -> u64 {
-    charge_of(buf) + origin.map_or(0, |_| size_of::<Origin>() as u64)
+    pub(crate) cold: Cold,
 }
 
 impl Shard {
@@ -105,6 +101,7 @@ impl Shard {
             stats: Stats::default(),
             ahead,
             feeders: Vec::new(),
+            cold: Cold::default(),
         }
     }
 
@@ -134,6 +131,9 @@ impl Shard {
     pub(crate) fn find(&mut self, request: &Request) -> Found {
         if let Some((buf, _)) = self.get(&request.block, request.access) {
             return Found::Hit(buf);
+        }
+        if let Some(packed) = self.packed(&request.block) {
+            return Found::Cold(packed);
         }
         self.stats.miss(request.kind, request.access);
         if let Some(flight) = self.flights.get(&request.block) {
@@ -166,6 +166,7 @@ impl Shard {
     ) {
         // A read of the block that is still under way brings what is now old.
         self.flights.remove(&block);
+        self.cold.overtake(&block);
         self.stats.admitted += 1;
         let charge = charge_with(&buf, origin.as_ref());
         if charge > self.limit / 2 {
@@ -181,6 +182,7 @@ impl Shard {
                 leavers.stale.extend(old);
                 return self.shrink_to(self.limit, leavers);
             }
+            Some(slot) if self.lists[slot].part == Part::Cold => self.replace_cold(slot),
             Some(ghost) => self.learn(ghost),
             None => 0,
         };
@@ -275,7 +277,7 @@ impl Shard {
         let kind = self.lists[slot].kind;
         // A ghost has no bytes, and stays.
         self.lists[slot].buf.as_ref()?;
-        self.hits[kind.index()] += 1;
+        self.note_hit(kind);
         self.stats.of(kind).prefetched_used += u64::from(self.lists[slot].part == Part::Ahead);
         leavers.let_go(*block, self.lists[slot].holders);
         self.map.remove(block);
@@ -285,6 +287,7 @@ impl Shard {
     /// Forgets a block, as after a free.
     pub(crate) fn remove(&mut self, block: &BlockId, leavers: &mut Leavers) {
         self.flights.remove(block);
+        self.cold.overtake(block);
         if let Some(slot) = self.map.remove(block) {
             if self.lists[slot].part == Part::Ahead {
                 self.ahead.note_unused(self.lists[slot].kind);
@@ -314,7 +317,9 @@ impl Shard {
     }
 
     pub(crate) fn set_max(&mut self, max: u64, leavers: &mut Leavers) {
-        self.max = max;
+        if std::mem::replace(&mut self.max, max) != max {
+            self.cold.begin(max);
+        }
         self.set_limit(max, leavers);
     }
 
@@ -324,7 +329,8 @@ impl Shard {
         let (stats, hits) = (self.stats, self.hits);
         let (limit, asked, beside, turn) = (self.limit, self.asked, self.beside, self.turn);
         let (flights, feeders) = (std::mem::take(&mut self.flights), std::mem::take(&mut self.feeders));
-        *self = Shard { stats, hits, limit, asked, beside, turn, flights, feeders, ..fresh };
+        let cold = self.cold.emptied();
+        *self = Shard { stats, hits, limit, asked, beside, turn, flights, feeders, cold, ..fresh };
     }
 
     pub(crate) fn stats(&self) -> Stats {
@@ -337,6 +343,10 @@ impl Shard {
             counts.frequent_bytes = self.lists.bytes(kind, Part::Main);
             counts.recent_bytes = self.resident(kind) - counts.frequent_bytes;
             counts.blocks = self.blocks(kind) as u64;
+            counts.cold_hits = self.cold.hits[kind.index()];
+            counts.cold_bytes = self.cold.bytes_of(kind);
+            counts.cold_full_bytes = self.lists.bytes(kind, Part::Cold);
+            counts.cold_blocks = self.lists.count(kind, Part::Cold) as u64;
             counts.recent_target = target;
             stats.ghosts += ghosts as u64;
         }
@@ -357,7 +367,7 @@ impl Shard {
     }
 
     pub(crate) fn size(&self) -> u64 {
-        Kind::ALL.into_iter().map(|kind| self.resident(kind)).sum()
+        Kind::ALL.into_iter().map(|kind| self.resident(kind)).sum::<u64>() + self.cold.bytes()
     }
 
     fn ghosts(&self, kind: Kind) -> usize {
@@ -368,11 +378,19 @@ impl Shard {
         self.lists.bytes(kind, Part::GhostWindow) + self.lists.bytes(kind, Part::GhostMain)
     }
 
+    /// A demand hit that did not go by [`Shard::get`].
+    pub(crate) fn note_hit(&mut self, kind: Kind) {
+        self.hits[kind.index()] += 1;
+    }
+
     /// Takes an entry out of its list; its name is out of the map already.
     pub(crate) fn unlink(&mut self, slot: u32) -> Option<Buf> {
         let (kind, charge) = (self.lists[slot].kind, self.lists[slot].charge);
         let epoch = self.used_in(slot);
         self.sides[kind.index()].horizon.leave(epoch, charge);
+        if self.lists[slot].part == Part::Cold {
+            self.cold.forget(slot, kind);
+        }
         self.lists.remove(slot)
     }
 
@@ -393,4 +411,4 @@ impl Shard {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

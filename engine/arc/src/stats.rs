@@ -26,6 +26,12 @@ pub struct Counts {
     pub recent_bytes: u64,
     pub frequent_bytes: u64,
     pub blocks: u64,
+    /// Demand hits on blocks that were kept compressed; `demand_hits` has them as well.
+    pub cold_hits: u64,
+    /// Blocks that are kept compressed now, the bytes that they take, and those that they would take uncompressed.
+    pub cold_blocks: u64,
+    pub cold_bytes: u64,
+    pub cold_full_bytes: u64,
     /// The target of the window, in bytes.
     pub recent_target: u64,
 }
@@ -102,6 +108,10 @@ impl AddAssign for Counts {
         self.recent_bytes += o.recent_bytes;
         self.frequent_bytes += o.frequent_bytes;
         self.blocks += o.blocks;
+        self.cold_hits += o.cold_hits;
+        self.cold_blocks += o.cold_blocks;
+        self.cold_bytes += o.cold_bytes;
+        self.cold_full_bytes += o.cold_full_bytes;
         self.recent_target += o.recent_target;
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::block::{Opening, Origin, PrimaryCache};
 use crate::candidates::Candidate;
-use crate::shard::charge_of;
+use crate::charge::charge_of;
 use crate::stats::Counts;
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ fn what_is_found_is_what_was_last_put_there_and_the_limit_holds() {
         let stats = cache.stats();
         assert!(stats.data.demand_hits > 500 && stats.metadata.demand_hits > 500, "{stats:?}");
         let resident: u64 =
-            (0..200).filter_map(|n| cache.get(&id(n), Access::Scan)).map(|b| charge_of(&b)).sum();
+            (0..200).filter_map(|n| cache.get(&id(n), Access::Scan)).map(|b| charge_of(b.len())).sum();
         assert_eq!(resident, stats.size, "what is charged is what is there");
         cache.clear();
         assert_eq!((cache.stats().size, cache.stats().ghosts), (0, 0));

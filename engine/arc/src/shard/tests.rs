@@ -64,12 +64,12 @@ fn recent(from: u64, blocks: u64, requests: u64, mut dice: Dice) -> impl Iterato
 }
 
 /// What must be true of a shard at any time, by walking all of it.
-fn check(shard: &Shard) {
+pub(crate) fn check(shard: &Shard) {
     let mut seen = 0;
     for kind in Kind::ALL {
         let (mut epochs, mut within) = (BTreeMap::new(), 0);
         let horizon = &shard.sides[kind.index()].horizon;
-        for part in [Part::Ahead, Part::Window, Part::Main, Part::GhostWindow, Part::GhostMain] {
+        for part in [Part::Ahead, Part::Window, Part::Main, Part::Cold, Part::GhostWindow, Part::GhostMain] {
             let slots: Vec<u32> = shard.lists.slots(kind, part, false).collect();
             let mut back: Vec<u32> = shard.lists.slots(kind, part, true).collect();
             back.reverse();
@@ -87,7 +87,8 @@ fn check(shard: &Shard) {
                 bytes += entry.charge;
             }
             assert_eq!(bytes, shard.lists.bytes(kind, part));
-            assert!(Part::RESIDENT.contains(&part) || bytes <= shard.limit, "ghosts are bounded");
+            let is_ghost = matches!(part, Part::GhostWindow | Part::GhostMain);
+            assert!(!is_ghost || bytes <= shard.limit, "ghosts are bounded");
             seen += slots.len();
         }
         for (epoch, bytes) in horizon.epochs() {
@@ -99,6 +100,7 @@ fn check(shard: &Shard) {
     }
     assert_eq!(seen, shard.map.len(), "each block is in one list");
     assert!(shard.size() <= shard.limit);
+    shard.cold.check(&shard.lists);
 }
 
 #[test]
