@@ -50,6 +50,16 @@ pub struct CachedKind {
     pub ahead_late: u64,
     #[serde(default)]
     pub ahead_unused: u64,
+    /// Hits on blocks that were kept compressed; `hits` has them as well.
+    #[serde(default)]
+    pub cold_hits: u64,
+    /// Blocks that are kept compressed, the bytes that they take, and those that they would take.
+    #[serde(default)]
+    pub cold_blocks: u64,
+    #[serde(default)]
+    pub cold: u64,
+    #[serde(default)]
+    pub cold_full: u64,
     /// Misses of what had left not long before, from either list.
     pub recent_ghost_hits: u64,
     pub frequent_ghost_hits: u64,

@@ -17,6 +17,7 @@ use crate::analytics::traces::Traces;
 use crate::config::Config;
 use crate::configuration::Configuration;
 use crate::datasets::migration::Migrations;
+use crate::memory::size::{CacheSize, size_of_cache};
 use crate::mounts::Mounts;
 use crate::pools::{Events, Pools, Watch};
 use crate::san::state::SanService;
@@ -29,7 +30,7 @@ use pool::{Host, Hub};
 use probe::Registration;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use tunables::{Tunable, Tunables, Watcher};
+use tunables::Tunables;
 use world::Instant;
 use world::sync::Event;
 
@@ -46,7 +47,7 @@ pub(crate) struct Inner {
     /// Of the cache, as long as it lives.
     pub _asked: Vec<Registration>,
     pub tunables: Arc<Tunables>,
-    /// Keeps `zfs_arc_max`, as long as it lives.
+    /// Keeps `zfs_arc_max` and `zfs_compressed_arc_enabled`, as long as it lives.
     pub _cache_size: Arc<CacheSize>,
     /// Held while tunables are set and written down.
     pub tuning: Mutex<()>,
@@ -90,7 +91,7 @@ impl Appliance {
         // It is made for the size that it is to have: the number of its parts follows from that.
         let cache = Arc::new(arc::Cache::new(size_of_cache(&tunables, unset)).telling(&hub));
         let asked = cache.register(&hub);
-        let cache_size = Arc::new(CacheSize { cache: cache.clone(), unset });
+        let cache_size = Arc::new(CacheSize::new(cache.clone(), unset));
         tunables.watch(&cache_size);
         let host = crate::pools::host::host();
         let alerts = Desk::new(host.name.clone());
@@ -154,7 +155,7 @@ impl Appliance {
             arc_size: cache.size,
             arc_max: cache.max,
             arc_limit: cache.limit + cache.beside,
-            memory: crate::memory::account(cache.size, dirty),
+            memory: crate::memory::account(cache.size, cache.cold_bytes(), dirty),
             api: self.0.api.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
@@ -181,30 +182,6 @@ impl Appliance {
 
     pub(crate) fn nbd(&self) -> Option<nbd::Server> {
         self.0.nbd.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// Bytes; `unset` while nothing else was set.
-fn size_of_cache(tunables: &Tunables, unset: u64) -> u64 {
-    match tunables.get(Tunable::ArcMax) {
-        0 => unset,
-        bytes => bytes,
-    }
-}
-
-/// How large the cache may be.
-#[derive(Debug)]
-pub(crate) struct CacheSize {
-    cache: Arc<arc::Cache>,
-    /// What it may be while it was not set.
-    unset: u64,
-}
-
-impl Watcher for CacheSize {
-    fn retuned(self: Arc<CacheSize>, tunables: &Tunables) {
-        let max = size_of_cache(tunables, self.unset);
-        self.cache.set_max(max);
-        crate::memory::bound_buffers(max);
     }
 }
 

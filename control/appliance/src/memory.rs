@@ -8,6 +8,7 @@
 
 mod headroom;
 pub(crate) mod pressure;
+pub(crate) mod size;
 
 use api::Memory;
 use headroom::Limits;
@@ -40,10 +41,12 @@ impl Defaults {
     }
 }
 
-/// Bounds the buffers that are kept for those to come beside a cache that may have so much: what the cache has not taken yet
-/// may wait for it, and when it is full, and requests with it, an eighth.
-pub(crate) fn bound_buffers(cache: u64) {
-    world::buf::set_held_max(usize::try_from(cache).unwrap_or(usize::MAX));
+/// Bounds the buffers that are kept for those to come beside a cache that may have so much, and has so much compressed: what
+/// the cache has not taken yet may wait for it, and when it is full, and requests with it, an eighth. What is compressed is
+/// in no buffers.
+pub(crate) fn bound_buffers(cache: u64, compressed: u64) {
+    let in_buffers = cache.saturating_sub(compressed);
+    world::buf::set_held_max(usize::try_from(in_buffers).unwrap_or(usize::MAX));
     world::buf::set_kept_max((cache / 8).clamp(16 << 20, 256 << 20) as usize);
 }
 
@@ -58,8 +61,9 @@ fn freed(anonymous: u64, used: u64, free: u64) -> u64 {
     anonymous.saturating_sub(used).min(free)
 }
 
-/// Where the memory of this process is; `cache` and `dirty` as their owners count them.
-pub(crate) fn account(cache: u64, dirty: u64) -> Memory {
+/// Where the memory of this process is; `cache` and `dirty` as their owners count them. What of the cache is compressed is
+/// on the heap.
+pub(crate) fn account(cache: u64, compressed: u64, dirty: u64) -> Memory {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let of = |name| kib(&status, name).unwrap_or(0);
     let (held, kept) = (world::buf::held() as u64, world::buf::kept() as u64);
@@ -68,9 +72,9 @@ pub(crate) fn account(cache: u64, dirty: u64) -> Memory {
         resident: of("VmRSS:"),
         cache,
         dirty,
-        requests: held.saturating_sub(cache + dirty + kept),
+        requests: (held + compressed).saturating_sub(cache + dirty + kept),
         kept,
-        heap: heap.in_use,
+        heap: heap.in_use.saturating_sub(compressed),
         freed: freed(of("RssAnon:"), held + heap.in_use, heap.free),
         program: of("RssFile:"),
     }

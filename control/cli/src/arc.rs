@@ -99,6 +99,13 @@ fn memory(text: &mut String, state: &CacheState) {
         let lists = format!("{} came lately, {} kept", size(recent), size(frequent));
         row(text, name, &format!("{held} in {blocks} blocks: {lists}"));
     }
+    let (blocks, cold) = (sum(state, |k| k.cold_blocks), sum(state, |k| k.cold));
+    if blocks > 0 {
+        let (blocks, full) = (number::count(blocks, false), sum(state, |k| k.cold_full));
+        let times = full as f64 / cold.max(1) as f64;
+        let text_of = format!("{} in {blocks} blocks: {} uncompressed, {times:.2}x", size(cold), size(full));
+        row(text, "  compressed", &text_of);
+    }
     if state.headers > 0 {
         row(text, "  headers", &format!("{} to know what is on cache devices", size(state.headers)));
     }
@@ -142,6 +149,11 @@ fn requests(text: &mut String, state: &CacheState) {
             percent(unused, ahead)
         ),
     );
+    let cold = sum(state, |k| k.cold_hits);
+    if cold > 0 {
+        let share = percent(cold, sum(state, |k| k.hits));
+        row(text, "compressed", &format!("{} blocks of what was there, {share}", count(cold)));
+    }
     let (evicted, bytes) = (sum(state, |k| k.evicted), sum(state, |k| k.evicted_bytes));
     row(text, "left", &format!("{} blocks of {}", count(evicted), pretty_size(bytes)));
     let again = sum(state, |k| k.recent_ghost_hits + k.frequent_ghost_hits);
@@ -303,6 +315,10 @@ mod tests {
             frequent_ghost_hits: 10,
             evicted: 700,
             evicted_bytes: 90 << 20,
+            cold_hits: 900,
+            cold_blocks: 800,
+            cold: 20 << 20,
+            cold_full: 50 << 20,
             ..CachedKind::default()
         };
         let metadata = CachedKind { blocks: 10, recent: 1 << 20, hits: 500, ..CachedKind::default() };
@@ -317,7 +333,7 @@ mod tests {
         };
         CacheState {
             uptime: 3700,
-            size: 401 << 20,
+            size: 421 << 20,
             limit: 512 << 20,
             max: 1 << 30,
             data,
@@ -331,8 +347,10 @@ mod tests {
     fn the_cache_is_explained() {
         let text = summary(&example(), 1.0);
         for part in [
-            "  size              401M of at most 1G (zfs_arc_max), 512M while memory is short\n",
+            "  size              421M of at most 1G (zfs_arc_max), 512M while memory is short\n",
             "    data            400M in 2.93K blocks: 100M came lately, 300M kept\n",
+            "    compressed      20M in 800 blocks: 50M uncompressed, 2.50x\n",
+            "  compressed        900 blocks of what was there, 9.5%\n",
             "  data                  9.77K      8.79K      90.0%         12\n",
             "  data ahead              410         10       2.4%\n",
             "  read ahead        400 blocks: 75.0% there in time, 10.0% too late, 5.0% fetched and never used\n",
@@ -396,7 +414,7 @@ mod tests {
         now.devices[0].hits += 50;
         now.devices[0].misses += 50;
         let line = Since { now: &now, before: &before, seconds: 2.0 }.line();
-        assert_eq!(line[1..], ["200", "75.0%", "75.0%", "-", "50", "10", "25.0%", "50.0%", "401M", "512M"]);
+        assert_eq!(line[1..], ["200", "75.0%", "75.0%", "-", "50", "10", "25.0%", "50.0%", "421M", "512M"]);
         let text = laid_out(&line, true);
         let [heading, line] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
         assert_eq!(heading.len(), line.len(), "{text}");

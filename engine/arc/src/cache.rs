@@ -25,7 +25,8 @@ const SHARD_MIN: u64 = 40 << 20;
 /// many shards, blocks of 512 KiB still are.
 const SHARDS_MAX: u64 = 64;
 
-/// Is told of blocks that leave memory although they are still valid: where a second-level cache begins.
+/// Is told of blocks that leave memory although they are still valid: where a second-level cache begins. Not of those that
+/// were kept compressed before.
 pub trait EvictionListener: Send + Sync {
     /// Called without any lock; must not wait.
     fn evicted(&self, block: BlockId, kind: Kind, buf: &Buf);

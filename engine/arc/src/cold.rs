@@ -9,7 +9,7 @@
 //! ```
 //!
 //! *Worth it* is what was used more than once, and, when the part is full, clearly more often than the block that would
-//! leave it, or after that was not used for long: what passes once is never compressed, and of a loop that is larger than all,
+//! leave it, or after that was not used for long: what passes once is never compressed, and of a loop larger than all,
 //! what fits stays. One in [`TURNED`] of those that are refused comes in all the same.
 //!
 //! *A hit* is decompressed, and stays here: to bring it back another one would have to be compressed. It comes back when it

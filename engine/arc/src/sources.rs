@@ -17,6 +17,7 @@ const ASKED: [(&str, Parts); 5] = [
             ("data kept", often),
             ("metadata that came lately", metadata),
             ("metadata kept", metadata_often),
+            ("kept compressed", stats.cold_bytes()),
             ("headers of cache devices", stats.beside),
         ]
     }),

@@ -61,6 +61,11 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// Bytes of blocks that are kept compressed.
+    pub fn cold_bytes(&self) -> u64 {
+        self.data.cold_bytes + self.metadata.cold_bytes
+    }
+
     pub(crate) fn of(&mut self, kind: Kind) -> &mut Counts {
         match kind {
             Kind::Data => &mut self.data,

@@ -185,6 +185,10 @@ table! {
         "A scrub verifies all checksums when a sequential rebuild is done.";
     ArcMax "zfs_arc_max" Bytes 0 in (0, 1 << 50),
         "The cache holds at most so much; 0: half of the memory beyond 192M. It is less while the machine has little left.";
+    CompressedArc "zfs_compressed_arc_enabled" Switch 1 in SWITCH,
+        "The colder blocks of the cache are kept compressed, where that gains.";
+    ArcColdPercent "zfs_arc_cold_percent" Percent 50 in (1, 90),
+        "Blocks that are kept compressed have at most so much of the cache.";
     PrefetchDisable "zfs_prefetch_disable" Switch 0 in SWITCH,
         "Read nothing ahead: no blocks of readers in order, and no dnodes of names that are listed.";
     FetchMaxStreams "zfetch_max_streams" Count 8 in (0, 64),

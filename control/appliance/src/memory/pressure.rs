@@ -68,6 +68,7 @@ fn next(cache: Size, seen: Seen) -> u64 {
 pub(crate) async fn follow(cache: &arc::Cache) {
     let limits = Limits::of_this_process();
     let mut stalled = limits.stalled();
+    let mut bounded = 0;
     loop {
         world::sleep(EACH).await;
         let Some(left) = limits.least() else { continue };
@@ -81,7 +82,11 @@ pub(crate) async fn follow(cache: &arc::Cache) {
         let limit = next(size, Seen { left, is_stalled });
         if limit != size.limit {
             cache.shrink_to(limit);
-            super::bound_buffers(limit);
+        }
+        let cold = stats.cold_bytes();
+        if limit != size.limit || cold.abs_diff(bounded) > limit / 64 {
+            super::bound_buffers(limit, cold);
+            bounded = cold;
         }
     }
 }
