@@ -1,14 +1,14 @@
-//! What the cold part brings and costs, by what blocks hold: `cargo bench -p arc --bench cold [-- --percent 25,50]`.
+//! What the cold part brings and costs, by what blocks hold: `cargo bench -p arc --bench cold -- --percent 25,50`.
 //!
 //! ```text
-//!   a set of blocks, all prepared ─▶ 400,000 requests of one seed ─▶ cache of 32 MiB, cold part off, or in so many percent
+//!   a set of blocks, prepared ─▶ 400,000 requests of one seed ─▶ cache of 32 MiB, cold part off, and of so many percent
 //!     text      this repository's documents and sources             ─▶ hits, hits on compressed blocks, CPU time
 //!     pages     of a database: rows of numbers, names, dates; a third of the page is free
 //!     random    random bytes
 //! ```
 //!
-//! A miss puts a copy of the prepared block in, as a read would; what copying takes is measured apart and not counted. So
-//! the CPU time is that of the cache, and a miss has nothing of what reading the pool would cost.
+//! A miss puts the prepared block in, without a copy: the CPU time is that of the cache, and a miss has nothing of what reading
+//! the pool would cost. The first quarter of the requests is not counted.
 
 #![allow(
     clippy::disallowed_methods,
@@ -25,6 +25,7 @@ use world::Buf;
 
 const CACHE: u64 = 32 << 20;
 const REQUESTS: usize = 400_000;
+const COUNTED: f64 = (REQUESTS - REQUESTS / 4) as f64;
 
 fn id(n: u64) -> BlockId {
     BlockId { opening: Opening::default(), vdev: VdevId(0), offset: Sectors(n * 256), birth: Txg(7) }
@@ -199,39 +200,27 @@ struct Ran {
 fn run(requests: &[u64], blocks: &[Buf], percent: u64) -> Ran {
     let cache = Cache::new(CACHE);
     cache.set_cold(percent);
-    let (mut hits, mut misses, mut before, mut cold, mut began) = (0, 0u64, 0, 0, 0);
+    let (mut hits, mut before, mut cold, mut began) = (0, 0, 0, 0);
     for (i, &n) in requests.iter().enumerate() {
         if i == requests.len() / 4 {
-            (before, cold, began, misses) = (hits, cache.stats().data.cold_hits, cpu(), 0);
+            (before, cold, began) = (hits, cache.stats().data.cold_hits, cpu());
         }
         if black_box(cache.get(&id(n), Access::Demand)).is_some() {
             hits += 1;
         } else {
-            misses += 1;
             let block = &blocks[n as usize % blocks.len()];
-            cache.insert(Request::demand(id(n), Kind::Data), Buf::copy_from(block));
+            cache.insert(Request::demand(id(n), Kind::Data), block.clone());
         }
     }
     let took = cpu() - began;
-    let copy = copy_ns(blocks);
     let stats = cache.stats().data;
-    let counted = (requests.len() - requests.len() / 4) as f64;
     Ran {
         hits: hits - before,
         cold: stats.cold_hits - cold,
-        ns: (took as f64 - misses as f64 * copy).max(0.0) / counted,
+        ns: took as f64 / COUNTED,
         full: stats.cold_full_bytes,
         packed: stats.cold_bytes,
     }
-}
-
-fn copy_ns(blocks: &[Buf]) -> f64 {
-    let (began, mut dice) = (cpu(), Dice(3));
-    let mut copies: Vec<Buf> = blocks[..16].to_vec();
-    for i in 0..10_000 {
-        copies[i % 16] = black_box(Buf::copy_from(&blocks[dice.below(blocks.len() as u64) as usize]));
-    }
-    (cpu() - began) as f64 / 10_000.0
 }
 
 fn words(name: &str, or: &str) -> Vec<String> {
@@ -245,32 +234,34 @@ fn main() {
         words("--percent", "50").iter().map(|w| w.parse().expect("a share in percent")).collect();
     let shapes = words("--shapes", "zipf,oltp,uniform,loop,scan,recent");
     let sizes = words("--sizes", "16");
-    let times: Vec<f64> = words("--sets", "3").iter().map(|w| w.parse().expect("a set, in caches")).collect();
-    println!("| blocks | set | shape | cold part | hits, % | of them compressed, % | CPU ns | kept as |");
-    println!("|---|---:|---|---|---:|---:|---:|---:|");
+    let sets: Vec<f64> = words("--sets", "3").iter().map(|w| w.parse().expect("a set, in caches")).collect();
+    println!(
+        "| blocks | set | shape | share | hits, off | on | compressed | CPU ns, off | on | us a miss | kept |"
+    );
+    println!("|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|");
     for size in &sizes {
         let len = size.parse::<usize>().expect("a size in KiB") << 10;
         let fit = CACHE / (len as u64 + 160);
         for what in words("--contents", "text,pages,random") {
             let blocks = contents(&what, 3 * fit, len);
-            for (shape_name, times) in shapes.iter().flat_map(|s| times.iter().map(move |t| (s, *t))) {
-                let requests = shape(shape_name, (fit as f64 * times) as u64, fit);
-                for percent in [0].iter().chain(&percents) {
-                    let ran = run(&requests, &blocks, *percent);
-                    let counted = (REQUESTS - REQUESTS / 4) as f64;
-                    let part = if *percent == 0 { "off".into() } else { format!("{percent} %") };
-                    let of = |n: f64| format!("{:.1}", n * 100.0 / counted);
-                    let kept = if ran.full == 0 {
-                        "-".into()
-                    } else {
-                        format!("1/{:.2}", ran.full as f64 / ran.packed as f64)
-                    };
+            for (shape_name, set) in shapes.iter().flat_map(|s| sets.iter().map(move |t| (s, *t))) {
+                let requests = shape(shape_name, (fit as f64 * set) as u64, fit);
+                let off = run(&requests, &blocks, 0);
+                for percent in &percents {
+                    let on = run(&requests, &blocks, *percent);
+                    let spared = on.hits as f64 - off.hits as f64;
+                    let each = (on.ns - off.ns) * COUNTED / spared / 1000.0;
+                    let each = if spared > COUNTED / 1000.0 { format!("{each:.0}") } else { "-".into() };
+                    let times = on.full as f64 / on.packed as f64;
+                    let kept = if on.full == 0 { "-".into() } else { format!("{times:.2}x") };
+                    let of = |n: f64| format!("{:.1} %", n * 100.0 / COUNTED);
                     println!(
-                        "| {what}, {size}K | {times} | {shape_name} | {part} | {} | {} | {:.0} | {kept} {}M |",
-                        of(ran.hits as f64),
-                        of(ran.cold as f64),
-                        ran.ns,
-                        ran.packed >> 20
+                        "| {what}, {size}K | {set} | {shape_name} | {percent} % | {} | {} | {} | {:.0} | {:.0} | {each} | {kept} |",
+                        of(off.hits as f64),
+                        of(on.hits as f64),
+                        of(on.cold as f64),
+                        off.ns,
+                        on.ns,
                     );
                 }
             }

@@ -13,7 +13,7 @@
 //! what fits stays. One in [`TURNED`] of those that are refused comes in all the same.
 //!
 //! *A hit* is decompressed, and stays here: to bring it back another one would have to be compressed. It comes back when it
-//! is used again soon, or as often as those that are next to leave the main part.
+//! is used again soon, or clearly more often than what is next to leave the main part.
 //!
 //! *How large it is* follows what it is good for, up to a share of the limit that is set from above:
 //!
@@ -49,7 +49,8 @@ use world::Buf;
 const USES_LEAST: u8 = 2;
 /// Of so many blocks of a kind the one used least leaves.
 const LOOKED_AT: usize = 5;
-/// It leaves for one that was used so many times more, and one: compressing is not free.
+/// It leaves for one that was used more often by more than this; and for one that comes back another leaves that was used less
+/// often by this: compressing is not free.
 const MARGIN: u8 = 2;
 /// And for any when it was not used for so long: four cachefuls of uses.
 const STALE: Epoch = 4 * EPOCHS as Epoch;

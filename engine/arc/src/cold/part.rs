@@ -147,7 +147,7 @@ impl Shard {
         let (kind, now) = (entry.kind, self.now(entry.kind));
         let is_again = self.served.is_recent(slot) || self.sides[kind.index()].horizon.is_lately(entry.epoch);
         let next = self.lists.slots(kind, Part::Main, false).take(LOOKED_AT);
-        is_again || next.map(|next| self.lists[next].uses(now)).min() <= Some(entry.uses(now))
+        is_again || next.map(|next| self.lists[next].uses(now) + MARGIN).min() <= Some(entry.uses(now))
     }
 
     /// Decompressed, it is in the window.
