@@ -7,8 +7,8 @@
 //!     random    random bytes
 //! ```
 //!
-//! A miss puts the prepared block in, without a copy: the CPU time is that of the cache, and a miss has nothing of what reading
-//! the pool would cost. The first quarter of the requests is not counted.
+//! A miss puts the prepared block in, without a copy: the CPU time is that of the cache, and a miss has nothing of what
+//! reading the pool would cost. The first quarter of the requests is not counted.
 
 #![allow(
     clippy::disallowed_methods,

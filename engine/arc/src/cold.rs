@@ -49,8 +49,8 @@ use world::Buf;
 const USES_LEAST: u8 = 2;
 /// Of so many blocks of a kind the one used least leaves.
 const LOOKED_AT: usize = 5;
-/// It leaves for one that was used more often by more than this; and for one that comes back another leaves that was used less
-/// often by this: compressing is not free.
+/// It leaves for one that was used more often by more than this, and one comes back that was used more often by this than
+/// what leaves for it: compressing is not free.
 const MARGIN: u8 = 2;
 /// And for any when it was not used for so long: four cachefuls of uses.
 const STALE: Epoch = 4 * EPOCHS as Epoch;
