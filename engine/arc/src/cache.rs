@@ -371,7 +371,7 @@ impl Cache {
         (block.spread() >> 32) as usize & (self.shards.len() - 1)
     }
 
-    fn shard(&self, block: &BlockId) -> MutexGuard<'_, Shard> {
+    pub(crate) fn shard(&self, block: &BlockId) -> MutexGuard<'_, Shard> {
         lock(&self.shards[self.index(block)])
     }
 
