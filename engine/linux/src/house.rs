@@ -35,14 +35,14 @@ pub async fn keep_house() {
 
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code)]
-fn trim_heap() {
+pub(crate) fn trim_heap() {
     // SAFETY: it may be called at any time, from any thread.
     unsafe { libc::malloc_trim(0) };
 }
 
 /// Other heaps give back by themselves, or cannot.
 #[cfg(not(target_env = "gnu"))]
-fn trim_heap() {}
+pub(crate) fn trim_heap() {}
 
 /// What the heap says of itself.
 #[cfg(target_env = "gnu")]

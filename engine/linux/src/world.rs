@@ -35,6 +35,10 @@ impl world::World for World {
         crate::house::heap()
     }
 
+    fn trim_heap(&self) {
+        crate::house::trim_heap();
+    }
+
     fn cores(&self) -> usize {
         self.0.homes.len()
     }

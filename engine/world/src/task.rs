@@ -36,6 +36,8 @@ pub trait World: Send + Sync + 'static {
     fn heap(&self) -> Option<Heap> {
         None
     }
+    /// Gives free pages of the heap back to the system, which takes some milliseconds.
+    fn trim_heap(&self) {}
 }
 
 /// Bytes that the heap has from the system.
@@ -49,6 +51,11 @@ pub struct Heap {
 /// What the heap of this process holds, as [`World::heap`] says.
 pub fn heap() -> Option<Heap> {
     current(|world| world.heap())
+}
+
+/// Gives free pages of the heap back, as [`World::trim_heap`] says.
+pub fn trim_heap() {
+    current(|world| world.trim_heap());
 }
 
 thread_local! {

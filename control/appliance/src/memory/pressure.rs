@@ -15,6 +15,8 @@
 //! of the memory is left: else what they wait for is a limit of their own, as when another container is too small for
 //! what it does.
 //!
+//! What the cache had compressed was on the heap, which keeps it: the heap is trimmed when much of that has gone.
+//!
 //! The kernel is asked ten times a second, which costs less than a millisecond in each second. It ends processes only
 //! when nothing is left: the reserve is for what others take between two looks. Clients of ours take little of it, since
 //! what they write is bounded by `zfs_dirty_data_max`, and what they ask by the bound on requests.
@@ -25,6 +27,9 @@ use std::time::Duration;
 const EACH: Duration = Duration::from_millis(100);
 /// The cache keeps so much, if it may have it: without its metadata every request waits for devices.
 const FLOOR: u64 = 32 << 20;
+
+/// Compressed blocks that have gone, in bytes, from which on the heap is trimmed.
+const TRIMMED: u64 = 4 << 20;
 
 /// What is known at one look.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +73,8 @@ fn next(cache: Size, seen: Seen) -> u64 {
 pub(crate) async fn follow(cache: &arc::Cache) {
     let limits = Limits::of_this_process();
     let mut stalled = limits.stalled();
-    let mut bounded = 0;
+    // Bytes of compressed blocks: when buffers were bounded, and the most since the heap was trimmed.
+    let (mut bounded, mut most) = (0, 0);
     loop {
         world::sleep(EACH).await;
         let Some(left) = limits.least() else { continue };
@@ -83,10 +89,15 @@ pub(crate) async fn follow(cache: &arc::Cache) {
         if limit != size.limit {
             cache.shrink_to(limit);
         }
-        let cold = stats.cold_bytes();
+        let cold = cache.stats().cold_bytes();
         if limit != size.limit || cold.abs_diff(bounded) > limit / 64 {
             super::bound_buffers(limit, cold);
             bounded = cold;
+        }
+        most = cold.max(most);
+        if most - cold >= TRIMMED {
+            most = cold;
+            world::compute(world::trim_heap).await;
         }
     }
 }
