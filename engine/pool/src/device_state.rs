@@ -163,9 +163,9 @@ impl Pool {
         Ok(health)
     }
 
-    /// Looks at all devices again, spares and caches too, as after work on the cables: those that went away and are back are used again, and those
-    /// that give no sign of life are known to be gone before a request meets them. What an administrator took out of use
-    /// stays so.
+    /// Looks at all devices again, spares and caches too, as after work on the cables: those that went away and are back are
+    /// used again, and those that give no sign of life are known to be gone before a request meets them. What an
+    /// administrator took out of use stays so.
     ///
     /// # Errors
     /// `Io` when the pool takes no changes. A device that is not there is no error: its state says so.

@@ -1,8 +1,10 @@
 //! A cache device under a daemon whose memory is small: what leaves memory comes from it, and `cenote arc` tells so.
 
 use crate::api::through_the_socket;
+use crate::files::FUSE;
 use crate::home::Home;
-use interop::harness::{Need, Trial, trial};
+use interop::golden;
+use interop::harness::{Need, ROOT, Trial, trial};
 use interop::programs::{command, run};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -17,6 +19,11 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("what_left_memory_comes_from_a_cache_device_and_is_explained", &needs, explained),
         trial("what_cache_and_log_devices_were_given_to_write_is_told_alike", &with_rest, worn),
+        trial(
+            "blocks_that_openzfs_compressed_come_from_a_cache_device",
+            &[Need::Golden("matrix"), FUSE, ROOT],
+            foreign,
+        ),
         trial("a_cache_device_that_moved_is_found_by_its_label_with_what_it_holds", &needs, moved),
     ]
 }
@@ -98,6 +105,63 @@ fn worn() {
         assert!(words[..3] == ["tank", device, word] && line.contains('%'), "{line}");
     }
     println!("{said}");
+    daemon.end();
+}
+
+/// Blocks of a pool of OpenZFS cannot be made again from what is in memory: its gzip and zstd find other bytes for the same. A
+/// feeding that has met one asks for what was read from the pool.
+fn foreign() {
+    let home = Home::new();
+    let disk = home.scratch.join("matrix.img");
+    std::fs::copy(&golden::pool("matrix").images[0], &disk).unwrap();
+    let (cache, at) = (home.disk("cache.img"), home.scratch.join("mnt"));
+    std::fs::create_dir(&at).unwrap();
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 256M");
+    let import = format!("zpool import -d {} -R {} matrix", disk.display(), at.display());
+    for setting in ["l2arc_write_max=256M", "l2arc_noprefetch=0", "l2arc_rebuild_blocks_min_l2size=0"] {
+        home.run(&format!("tunable set {setting}"));
+    }
+    home.run(&import);
+    home.run(&format!("zpool add matrix cache {cache}"));
+    let names = home.run("zfs list -rHo name -t filesystem matrix");
+    let sets: Vec<&str> = names
+        .lines()
+        .filter(|name| ["/gzip-6-", "/zstd-"].iter().any(|kind| name.contains(kind)))
+        .filter(|name| name.starts_with("matrix/r128K/") || name.starts_with("matrix/r16K/"))
+        .collect();
+    assert_eq!(sets.len(), 6, "{names}");
+    let read = || -> Vec<Vec<u8>> {
+        let files = sets.iter().flat_map(|set| {
+            home.output(&format!("zfs mount {set}"));
+            let place = home.run(&format!("zfs get -Hpo value mountpoint {set}"));
+            ["multi", "one", "mixed"].map(|name| Path::new(place.trim()).join(name))
+        });
+        files.map(|file| std::fs::read(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))).collect()
+    };
+    let device = || document(&home, "arc -j")["arc"]["cache"]["devices"][0].clone();
+    let figure = |name: &str| device()[name].as_u64().unwrap_or(0);
+    let first = read();
+    let blocks = first.iter().map(|file| file.len() / (128 << 10)).sum::<usize>() as u64;
+    let begun = Instant::now();
+    loop {
+        // What is in memory by now came before a block was met that could not be made; memory is cold after this.
+        home.run("zpool export matrix");
+        home.run(&import);
+        let hits = figure("hits");
+        assert!(read() == first, "the bytes are the same wherever they come from");
+        let came = figure("hits") - hits;
+        if came >= blocks / 2 {
+            println!("{came} blocks came from the device: {}", device());
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{came} of some {blocks}: {}", device());
+        // Feedings go on meanwhile, with what the first pass has left.
+        let until = Instant::now() + Duration::from_secs(2);
+        while Instant::now() < until {
+            assert!(read() == first);
+        }
+    }
+    home.run("zpool export matrix");
     daemon.end();
 }
 

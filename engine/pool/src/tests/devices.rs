@@ -627,8 +627,8 @@ fn a_spare_that_is_faulted_by_hand_goes_back_as_a_spare() {
     });
 }
 
-/// It was away when it left its group, so that its labels still name it as a member. With another guid of the pool they would
-/// be another pool's for good.
+/// It was away when it left its group, so that its labels still name it as a member. With another guid of the pool they
+/// would be another pool's for good.
 #[test]
 fn a_spare_that_was_away_when_it_left_is_given_back_before_the_pool_gets_another_guid() {
     enum Way {
