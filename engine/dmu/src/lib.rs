@@ -63,6 +63,7 @@ mod spill;
 mod sync;
 mod traverse;
 mod tree;
+mod walk_ahead;
 
 pub use accounting::{Account, BlockAccounting, NoBlockAccounting, Owner, Sums, UserAccounting};
 pub use alloc::NewObject;
@@ -76,6 +77,7 @@ pub use spill::{SPILL_MAX, SPILL_UNIT};
 pub use sync::SyncCtx;
 pub use traverse::{Visit, Visitor, locate, traverse_objset, traverse_tree};
 pub use txg::{Dirty, Tx};
+pub use walk_ahead::WalkAhead;
 
 #[cfg(test)]
 mod tests;

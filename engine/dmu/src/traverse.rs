@@ -10,6 +10,7 @@ use crate::objset::ObjSet;
 use crate::policy::Policy;
 use crate::spill::SPILL_BLKID as SPILL;
 use crate::tree::{Tree, entry};
+use crate::walk_ahead::WalkAhead;
 use ondisk::{BlockPointer, DnodePhys, ObjectType, ObjsetPhys};
 use std::sync::Arc;
 use units::{Error, ObjectId, ObjsetId, Result, Txg};
@@ -33,12 +34,18 @@ pub trait Visitor: Send + Sync {
 
     /// A block that leads to others could not be read or makes no sense; what hangs from it is not visited.
     fn damaged(&self, at: Bookmark, error: Error);
+
+    /// Whether blocks that lead to others are read before the walk comes to them.
+    fn reads_ahead(&self) -> bool {
+        true
+    }
 }
 
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     store: &'a Arc<dyn BlockStore>,
     visitor: &'a dyn Visitor,
+    ahead: &'a WalkAhead,
     objset: ObjsetId,
     /// Blocks born at or before this txg are not visited: a snapshot's walk has met them.
     since: Txg,
@@ -54,24 +61,10 @@ pub async fn traverse_objset(
     since: Txg,
     visitor: &dyn Visitor,
 ) -> Result<()> {
-    let walk = Walk { store, visitor, objset, since };
-    let at = Bookmark::root(objset);
-    let Some(buf) = walk.enter(at, root).await? else { return Ok(()) };
-    let phys = match ObjsetPhys::from_bytes(&buf, root.endian()) {
-        Ok(phys) => phys,
-        Err(e) => {
-            visitor.damaged(at, e);
-            return Ok(());
-        }
-    };
-    // The accounting objects go by the last three object numbers there are.
-    let accounting = [&phys.user_used, &phys.group_used, &phys.project_used];
-    for (id, dnode) in (1..).map(|n: u64| ObjectId(n.wrapping_neg())).zip(accounting) {
-        if !dnode.is_free() {
-            walk.dnode(id, dnode).await?;
-        }
-    }
-    walk.dnode(ObjectId::META_DNODE, &phys.meta_dnode).await
+    let ahead = WalkAhead::new(store.clone(), ReadClass::ScanAhead);
+    let walked = Walk { store, visitor, ahead: &ahead, objset, since }.set(root).await;
+    ahead.finish().await;
+    walked
 }
 
 /// The pointer to the block named `at` in the object set under `root`: a hole where there is none. A caller that met a
@@ -107,16 +100,40 @@ pub async fn traverse_tree(
     since: Txg,
     visitor: &dyn Visitor,
 ) -> Result<()> {
-    Walk { store, visitor, objset, since }.dnode(object, dnode).await
+    let ahead = WalkAhead::new(store.clone(), ReadClass::ScanAhead);
+    let walked = Walk { store, visitor, ahead: &ahead, objset, since }.dnode(object, dnode).await;
+    ahead.finish().await;
+    walked
 }
 
 impl Walk<'_> {
+    async fn set(&self, root: &BlockPointer) -> Result<()> {
+        let at = Bookmark::root(self.objset);
+        let Some(buf) = self.enter(at, root).await? else { return Ok(()) };
+        let phys = match ObjsetPhys::from_bytes(&buf, root.endian()) {
+            Ok(phys) => phys,
+            Err(e) => {
+                self.visitor.damaged(at, e);
+                return Ok(());
+            }
+        };
+        // The accounting objects go by the last three object numbers there are.
+        let accounting = [&phys.user_used, &phys.group_used, &phys.project_used];
+        for (id, dnode) in (1..).map(|n: u64| ObjectId(n.wrapping_neg())).zip(accounting) {
+            if !dnode.is_free() {
+                self.dnode(id, dnode).await?;
+            }
+        }
+        self.dnode(ObjectId::META_DNODE, &phys.meta_dnode).await
+    }
+
     /// Visits a block that leads to others, and reads it if it is to be descended into.
     async fn enter(&self, at: Bookmark, bp: &BlockPointer) -> Result<Option<Buf>> {
         if !self.wants(bp) || self.visitor.visit(at, bp).await? == Visit::Skip {
             return Ok(None);
         }
-        let read = match self.store.cached(bp) {
+        let in_memory = self.ahead.take(at).await.or_else(|| self.store.cached(bp));
+        let read = match in_memory {
             Some(buf) => Ok(buf),
             None => self.store.read(bp, at, ReadClass::Walk).await,
         };
@@ -183,6 +200,14 @@ impl Walk<'_> {
             return self.dnodes(at, &buf, bp).await;
         }
         let entries = 1u64 << (shift - 7);
+        if leads(kind, level - 1) {
+            self.open((0..entries).filter_map(|slot| {
+                let child = entry(&buf, slot as usize, bp.endian()).ok()?;
+                let blkid = blkid.checked_mul(entries)?.checked_add(slot)?;
+                let at = Bookmark { level: level as i8 - 1, blkid, ..at };
+                (child.level() == level - 1).then_some((child, at))
+            }));
+        }
         for slot in 0..entries {
             let child = match entry(&buf, slot as usize, bp.endian()) {
                 Ok(child) => child,
@@ -197,21 +222,30 @@ impl Walk<'_> {
                 self.block(object, kind, level - 1, child_id, &child, shift).await?;
             }
         }
+        if leads(kind, level - 1) {
+            self.ahead.close();
+        }
         Ok(())
+    }
+
+    /// The walk goes through these next, as far as it wants them.
+    fn open(&self, blocks: impl Iterator<Item = (BlockPointer, Bookmark)>) {
+        let is_on = self.visitor.reads_ahead();
+        self.ahead.open(blocks.take_while(|_| is_on).filter(|(bp, _)| self.wants(bp)));
     }
 
     /// The objects whose dnodes one block of the meta-dnode holds.
     async fn dnodes(&self, at: Bookmark, buf: &Buf, bp: &BlockPointer) -> Result<()> {
         let per_block = buf.len() as u64 / SLOT;
-        let mut slot = 0;
+        let (mut slot, mut dnodes) = (0, Vec::new());
         while slot < per_block {
             let object = ObjectId(at.blkid * per_block + slot);
             match DnodePhys::from_bytes(&buf[(slot * SLOT) as usize..], bp.endian()) {
                 Ok(dnode) => {
-                    if dnode.kind != ObjectType::NONE {
-                        self.dnode(object, &dnode).await?;
-                    }
                     slot += dnode.slots() as u64;
+                    if dnode.kind != ObjectType::NONE {
+                        dnodes.push((object, dnode));
+                    }
                 }
                 Err(e) => {
                     self.visitor.damaged(Bookmark { object, ..at }, e);
@@ -219,6 +253,25 @@ impl Walk<'_> {
                 }
             }
         }
+        self.open(dnodes.iter().flat_map(|(object, dnode)| {
+            let level = dnode.levels.saturating_sub(1);
+            let leading = dnode
+                .blkptrs
+                .iter()
+                .enumerate()
+                .filter(move |(_, bp)| leads(dnode.kind, level) && bp.level() == level);
+            let place = Bookmark { object: *object, level: level as i8, ..at };
+            leading.map(move |(i, bp)| (bp.clone(), Bookmark { blkid: i as u64, ..place }))
+        }));
+        for (object, dnode) in &dnodes {
+            self.dnode(*object, dnode).await?;
+        }
+        self.ahead.close();
         Ok(())
     }
+}
+
+/// Whether blocks of an object lead to others at this level.
+fn leads(kind: ObjectType, level: u8) -> bool {
+    level > 0 || kind == ObjectType::DNODE
 }

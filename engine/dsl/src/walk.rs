@@ -19,6 +19,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use dmu::WalkAhead;
 use ondisk::{BlockBookmark, BlockPointer, DNODE_SIZE, DnodePhys, ObjectType, ObjsetPhys};
 use units::{Error, ObjectId, ObjsetId, Result, Txg};
 use world::Buf;
@@ -41,6 +42,7 @@ pub struct Progress {
 
 struct Walk {
     store: Arc<dyn BlockStore>,
+    ahead: WalkAhead,
     txg: Txg,
     /// Blocks born up to here belong to another dataset.
     since: Txg,
@@ -73,10 +75,12 @@ pub async fn free_tree(
 ) -> Result<Progress> {
     let resume = (resume != BlockBookmark::default()).then_some(resume);
     let Bounds { blocks: budget, bytes: most } = bounds;
+    let ahead = WalkAhead::new(store.clone(), ReadClass::Ahead);
     let mut walk =
-        Walk { store: store.clone(), txg, since, resume, budget, most, progress: Progress::default() };
-    walk.root(root).await?;
-    Ok(walk.progress)
+        Walk { store: store.clone(), ahead, txg, since, resume, budget, most, progress: Progress::default() };
+    let walked = walk.root(root).await;
+    walk.ahead.finish().await;
+    walked.map(|()| walk.progress)
 }
 
 /// A block on the way down: its object, the dnode's geometry, and its place.
@@ -91,6 +95,12 @@ struct Place {
 }
 
 impl Place {
+    /// Of the first block that a dnode leads to.
+    fn of(object: ObjectId, dnode: &DnodePhys) -> Place {
+        let (level, fan_out) = (dnode.levels.saturating_sub(1), dnode.pointers_shift());
+        Place { object, level, blkid: 0, fan_out, is_spill: false }
+    }
+
     /// The number of the first block after all that hang from this one, at level 0.
     fn end(&self) -> u64 {
         let shift = u32::from(self.level) * self.fan_out;
@@ -131,7 +141,7 @@ impl Walk {
 
     /// The block's bytes; nothing if it cannot be read.
     async fn read(&self, bp: &BlockPointer, at: Bookmark) -> Option<Buf> {
-        match self.store.cached(bp) {
+        match self.ahead.take(at).await.or_else(|| self.store.cached(bp)) {
             Some(buf) => Some(buf),
             None => self.store.read(bp, at, ReadClass::Scan).await.ok(),
         }
@@ -171,13 +181,7 @@ impl Walk {
         if self.stopped() || dnode.is_free() {
             return Ok(());
         }
-        let place = Place {
-            object,
-            level: dnode.levels.saturating_sub(1),
-            blkid: 0,
-            fan_out: dnode.pointers_shift(),
-            is_spill: false,
-        };
+        let place = Place::of(object, dnode);
         for (i, bp) in dnode.blkptrs.iter().enumerate() {
             self.block(bp, Place { blkid: i as u64, ..place }, dnode.kind).await?;
         }
@@ -194,8 +198,7 @@ impl Walk {
     }
 
     async fn block_inner(&mut self, bp: &BlockPointer, place: Place, kind: ObjectType) -> Result<()> {
-        let is_done = self.resume.as_ref().is_some_and(|stop| place.is_done(stop));
-        if self.stopped() || is_done || !self.wants(bp) {
+        if self.stopped() || self.is_done(place) || !self.wants(bp) {
             return Ok(());
         }
         if !self.is_resumed_at(place) {
@@ -221,6 +224,23 @@ impl Walk {
         Ok(())
     }
 
+    fn is_done(&self, place: Place) -> bool {
+        self.resume.as_ref().is_some_and(|stop| place.is_done(stop))
+    }
+
+    /// Whether the walk will read this block on its way down.
+    fn is_entered(&self, bp: &BlockPointer, place: Place, kind: ObjectType) -> bool {
+        let leads = place.level > 0 || kind == ObjectType::DNODE;
+        let is_ahead = !self.is_done(place) && !self.is_resumed_at(place);
+        leads && is_ahead && self.wants(bp) && bp.level() == place.level
+    }
+
+    /// What is left of the budget is spent below so many indirect blocks, if these are full.
+    fn limit_ahead(&self, fan_out: u32) {
+        let left = self.budget.saturating_sub(self.progress.freed);
+        self.ahead.set_most(left.checked_shr(fan_out).unwrap_or(0) + 1);
+    }
+
     /// The walk before stopped at this very block: what is below it is free already.
     fn is_resumed_at(&self, place: Place) -> bool {
         let same = |stop: &BlockBookmark| stop.object == place.object && stop.block == place.blkid;
@@ -236,29 +256,49 @@ impl Walk {
         if is_dnodes {
             return self.dnodes(&buf, bp, place.blkid).await;
         }
-        for (slot, child) in BlockPointer::all_in(&buf, bp.endian()).enumerate() {
-            let Ok(child) = child else { continue };
-            let blkid = place.blkid.checked_shl(place.fan_out).map(|first| first | slot as u64);
-            let Some(blkid) = blkid.filter(|_| child.is_hole() || child.level() + 1 == place.level) else {
-                continue;
-            };
-            self.block(&child, Place { level: place.level - 1, blkid, ..place }, kind).await?;
+        let children = || {
+            let all = BlockPointer::all_in(&buf, bp.endian()).enumerate();
+            all.filter_map(move |(slot, child)| {
+                let child = child.ok()?;
+                let blkid = place.blkid.checked_shl(place.fan_out).map(|first| first | slot as u64)?;
+                let is_its = child.is_hole() || child.level() + 1 == place.level;
+                is_its.then_some((child, Place { level: place.level - 1, blkid, ..place }))
+            })
+        };
+        self.limit_ahead(place.fan_out);
+        let entered = children().filter(|(child, place)| self.is_entered(child, *place, kind));
+        self.ahead.open(entered.map(|(child, place)| (child, place.bookmark())));
+        for (child, place) in children() {
+            self.block(&child, place, kind).await?;
         }
+        self.ahead.close();
         Ok(())
     }
 
     async fn dnodes(&mut self, buf: &Buf, bp: &BlockPointer, blkid: u64) -> Result<()> {
-        let mut at = 0;
+        let (mut at, mut dnodes) = (0, Vec::new());
         while let Some(bytes) = buf.get(at..).filter(|bytes| bytes.len() >= DNODE_SIZE) {
             let object = ObjectId(blkid * DNODES_PER_BLOCK + (at / DNODE_SIZE) as u64);
             at += match DnodePhys::from_bytes(bytes, bp.endian()) {
                 Ok(dnode) => {
-                    self.dnode(object, &dnode).await?;
-                    dnode.slots() * DNODE_SIZE
+                    let slots = dnode.slots();
+                    dnodes.push((object, dnode));
+                    slots * DNODE_SIZE
                 }
                 Err(_) => DNODE_SIZE,
             };
         }
+        let roots = dnodes.iter().filter(|(_, dnode)| !dnode.is_free()).flat_map(|(object, dnode)| {
+            let place = Place::of(*object, dnode);
+            let numbered = dnode.blkptrs.iter().enumerate();
+            numbered.map(move |(i, bp)| (bp, Place { blkid: i as u64, ..place }, dnode.kind))
+        });
+        let entered = roots.filter(|(bp, place, kind)| self.is_entered(bp, *place, *kind));
+        self.ahead.open(entered.map(|(bp, place, _)| (bp.clone(), place.bookmark())));
+        for (object, dnode) in &dnodes {
+            self.dnode(*object, dnode).await?;
+        }
+        self.ahead.close();
         Ok(())
     }
 }

@@ -46,6 +46,7 @@ mod suspended;
 mod sweep;
 mod tuned;
 mod vdev_properties;
+mod walks;
 mod xattrs;
 
 use crate::{Candidate, Content, CreateOptions, Host, OpenOptions, Pool, VerifyReport};

@@ -30,6 +30,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use tunables::Tunable;
 use units::{Error, HashMap, HashSet, Kind, ObjectId, ObjsetId, Result, Txg};
 use world::Pending;
 use world::sync::{Group, Semaphore};
@@ -356,6 +357,10 @@ impl Visitor for Walker {
             self.group.spawn(work).await;
             Ok(Visit::Descend)
         })
+    }
+
+    fn reads_ahead(&self) -> bool {
+        !self.pool.0.tunables.is_on(Tunable::NoScrubPrefetch)
     }
 
     fn damaged(&self, at: Bookmark, error: Error) {

@@ -199,6 +199,12 @@ table! {
         "A reader is read ahead of by at most this, and by at most an eighth of zfs_arc_max; 0: by nothing.";
     FetchMaxIndirectDistance "zfetch_max_idistance" Bytes 67108864 in (0, 1 << 40),
         "Of a reader's next bytes up to this, the indirect blocks are fetched.";
+    TraverseIndirectPrefetchLimit "zfs_traverse_indirect_prefetch_limit" Count 32 in (0, 1 << 16),
+        "Of what one block leads to, so many that lead on are read ahead of a walk: of a destroy, a scrub or a resilver; 0: none.";
+    TraverseBytesMax "zfs_pd_bytes_max" Bytes 52428800 in (0, 1 << 40),
+        "Ahead of one walk at most so much is in memory, or being read.";
+    NoScrubPrefetch "zfs_no_scrub_prefetch" Switch 0 in SWITCH,
+        "A scrub or resilver reads nothing ahead of its walk.";
     L2WriteMax "l2arc_write_max" Bytes 33554432 in (1 << 16, 1 << 40),
         "So much is written to each cache device in one go, every l2arc_feed_secs.";
     L2WriteBoost "l2arc_write_boost" Bytes 33554432 in (0, 1 << 40),

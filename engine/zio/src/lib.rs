@@ -52,7 +52,7 @@ pub use mem::MemStore;
 pub use pipeline::{Options, Pipeline};
 pub use prepare::{Prepared, Rules, Worst, prepare};
 pub use read::{Checked, Verified, unpack};
-pub use read_ahead::{AheadLimits, ReadAhead};
+pub use read_ahead::{AheadLimits, ReadAhead, WalkLimits};
 pub use sick::{Batch, Loss, Lost, Sick};
 pub use store::{BlockStore, Bookmark, ReadClass, WriteSpec, same_block};
 pub use suspend::Suspension;

@@ -184,12 +184,15 @@ impl BlockStore for Pipeline {
             }
             let priority = match class {
                 ReadClass::Demand | ReadClass::Passing => vdev::Priority::SyncRead,
-                ReadClass::Prefetch => vdev::Priority::AsyncRead,
-                ReadClass::Scan | ReadClass::Walk => vdev::Priority::Scrub,
+                ReadClass::Prefetch | ReadClass::Ahead => vdev::Priority::AsyncRead,
+                ReadClass::Scan | ReadClass::Walk | ReadClass::ScanAhead => vdev::Priority::Scrub,
             };
             match class {
                 ReadClass::Scan | ReadClass::Passing => {
                     return read::read(&inner, &bp, at, &Care::usual(priority)).await;
+                }
+                ReadClass::Ahead | ReadClass::ScanAhead => {
+                    return read::read_quietly(&inner, &bp, at, priority).await;
                 }
                 ReadClass::Walk => {
                     let care = Care { blame: inner.is_steady(), ..Care::usual(priority) };

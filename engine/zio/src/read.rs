@@ -67,13 +67,18 @@ pub(crate) async fn read(inner: &Arc<Inner>, bp: &BlockPointer, at: Bookmark, ca
 
 /// The logical bytes of a block that nothing has asked for yet, from its first copy. Where anything is not as it should be,
 /// it leaves no trace and has no bytes: the read that needs the block meets that itself, tells of it, and knows other ways.
-pub(crate) async fn read_quietly(inner: &Arc<Inner>, bp: &BlockPointer, at: Bookmark) -> Result<Buf> {
+pub(crate) async fn read_quietly(
+    inner: &Arc<Inner>,
+    bp: &BlockPointer,
+    at: Bookmark,
+    priority: Priority,
+) -> Result<Buf> {
     let Some(plain) = bp.as_plain() else { return inline(bp).map_err(|e| e.at(at)) };
     if bp.is_encrypted() && bp.kind() != ObjectType::DNODE {
         return Err(Error::new(Kind::Encrypted, "read block").at(at));
     }
     let (verify, bad) = (verifier(inner, plain), Arc::new(AtomicU64::new(0)));
-    let care = care_of(plain, Care { bad: Some(bad.clone()), ..Care::hopeful(Priority::AsyncRead) });
+    let care = care_of(plain, Care { bad: Some(bad.clone()), ..Care::hopeful(priority) });
     let first = plain.copies().next().ok_or_else(|| Error::corrupt("a block without a copy").at(at))?;
     let data = read_copy(inner, plain, first, &verify, &care).await?;
     if bad.load(Ordering::Relaxed) > 0 {

@@ -36,6 +36,15 @@ pub struct AheadLimits {
     pub unused: u64,
 }
 
+/// How far ahead of a walk, now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WalkLimits {
+    /// Of what one block leads to.
+    pub blocks: u64,
+    /// Of all that is ahead of the walk.
+    pub bytes: u64,
+}
+
 impl ReadAhead {
     pub(crate) fn new(
         tunables: Arc<Tunables>,
@@ -43,6 +52,11 @@ impl ReadAhead {
         suspension: Arc<Suspension>,
     ) -> ReadAhead {
         ReadAhead { tunables, counts, suspension }
+    }
+
+    /// Of a store without a cache.
+    pub fn tuned(tunables: Arc<Tunables>) -> ReadAhead {
+        ReadAhead { tunables, ..ReadAhead::default() }
     }
 
     /// As switched by an administrator (`zfs_prefetch_disable`).
@@ -53,6 +67,13 @@ impl ReadAhead {
     /// Whether something may be asked for in advance just now.
     pub fn may_begin(&self) -> bool {
         self.is_on() && self.suspension.why().is_none()
+    }
+
+    /// A walk knows what it will need: that is no guess, and not for `zfs_prefetch_disable` to forbid.
+    pub fn walk_limits(&self) -> WalkLimits {
+        let is_suspended = self.suspension.why().is_some();
+        let blocks = if is_suspended { 0 } else { self.tunables.get(Tunable::TraverseIndirectPrefetchLimit) };
+        WalkLimits { blocks, bytes: self.tunables.get(Tunable::TraverseBytesMax) }
     }
 
     pub fn limits(&self) -> AheadLimits {

@@ -69,7 +69,7 @@ pub(crate) async fn read(
         }
     }
     if missed.is_prefetch {
-        return read::read_quietly(inner, bp, at).await;
+        return read::read_quietly(inner, bp, at, vdev::Priority::AsyncRead).await;
     }
     let keeps_raw =
         missed.origin.filter(|origin| origin.compression != Compression::Off && inner.second.wants_raw());

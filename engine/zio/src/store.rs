@@ -77,6 +77,10 @@ pub enum ReadClass {
     Passing,
     /// It will probably be wanted soon: when it cannot be had at once and without fault, that leaves no trace.
     Prefetch,
+    /// A walk comes to it soon, and holds it until then: the cache takes nothing in, and a fault leaves no trace.
+    Ahead,
+    /// As [`ReadClass::Ahead`], for a walk that gives way to all else.
+    ScanAhead,
     /// A walk over the whole pool: must not push anything out of the cache.
     Scan,
     /// As [`ReadClass::Scan`], along a tree that may be older than the pool. In a pool that is written to the place may be
