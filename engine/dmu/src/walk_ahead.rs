@@ -12,7 +12,7 @@
 //! what it will need, so nothing is read in vain; and it needs each block once, so that the cache is asked and not filled:
 //! the walk holds what was read until it comes there.
 //!
-//! Bounds: the blocks of one list (`zfs_traverse_indirect_prefetch_limit`), and the bytes of all lists (`zfs_pd_bytes_max`), from
+//! Bounds: the blocks of one list (`zfs_traverse_indirect_prefetch_limit`), and the bytes of all (`zfs_pd_bytes_max`), from
 //! when a block is asked for until the walk has taken it. A list may have half of what the lists around it leave, so that
 //! one that is met later finds room.
 //!

@@ -134,6 +134,7 @@ fn time(model: Model, layout: Layout, count: usize, walk: Walk, tunables: Arc<Tu
 /// `cargo test -p pool --lib -- --ignored --nocapture walks::figures`
 #[test]
 #[ignore = "it prints, and proves nothing"]
+#[allow(clippy::disallowed_macros, reason = "the figures are for a terminal")]
 fn figures() {
     for (name, model) in [("HDD", Model::HDD), ("SSD", Model::SSD), ("NVMe", Model::NVME)] {
         for (layout, count) in [
