@@ -269,16 +269,18 @@ fn a_walk_meets_every_block_once_and_only_the_young_when_asked() {
     let old = bench.txg.back(1);
     run(object.write(&bench.tx(), 50 * 512, &[8; 512])).unwrap();
     bench.sync();
-    let store: Arc<dyn BlockStore> = bench.store.clone();
-    let all = Collect::default();
-    run(traverse_objset(&store, bench.set.id(), &bench.set.root(), Txg::NONE, &all)).unwrap();
-    assert_eq!(all.0.lock().unwrap().len(), bench.store.count());
-    let young = Collect::default();
-    run(traverse_objset(&store, bench.set.id(), &bench.set.root(), old, &young)).unwrap();
-    let leaves: Vec<u64> = young
-        .0
-        .lock()
-        .unwrap()
+    let walked = |since| {
+        let store: Arc<dyn BlockStore> = bench.store.clone();
+        let (id, root) = (bench.set.id(), bench.set.root());
+        // What is read ahead is read by tasks.
+        sim::run(1, sim::Config::default(), async move {
+            let met = Collect::default();
+            traverse_objset(&store, id, &root, since, &met).await.unwrap();
+            met.0.into_inner().unwrap()
+        })
+    };
+    assert_eq!(walked(Txg::NONE).len(), bench.store.count());
+    let leaves: Vec<u64> = walked(old)
         .iter()
         .filter(|(at, _)| at.object == object.id() && at.level == 0)
         .map(|(at, _)| at.blkid)
