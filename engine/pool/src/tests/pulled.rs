@@ -191,12 +191,11 @@ fn reads_avoid_a_device_that_grows_slower() {
             let reads = |n: u64| {
                 let (pool, volume) = (&pool, &volume);
                 async move {
-                    pool.pipeline().cache().clear();
-                    let before = world::now();
-                    for i in 0..n {
-                        // Not in steps, which would be read ahead of.
-                        let blkid = (i * (i + 3) * 7919 / 8) % (SIZE / BLOCK);
-                        drop(volume.read(blkid * BLOCK, BLOCK).await.unwrap());
+                    let (before, mut rng) = (world::now(), Rng::new(n));
+                    for _ in 0..n {
+                        // Each from a device.
+                        pool.pipeline().cache().clear();
+                        drop(volume.read(rng.below(SIZE / BLOCK) * BLOCK, BLOCK).await.unwrap());
                     }
                     world::now().since(before) / n as u32
                 }
