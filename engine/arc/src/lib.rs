@@ -20,8 +20,8 @@
 //! done by a hand that walks each list when room is needed, so a hit costs a lock without contention, a lookup and a
 //! reference count.
 //!
-//! *Cores share little.* What a core has asked for before it has at hand, in a table that no other core changes (`near`); the
-//! shards know which cores have what, and are told of uses once in a while.
+//! *Cores share little.* What a core has asked for before it has at hand, in a table that no other core changes (`near`);
+//! the shards know which cores have what, and are told of uses once in a while.
 //!
 //! *It learns.* Misses on ghosts that a list by last use would still have had make the window larger, hits that such a list
 //! would not have had make it smaller (`policy`, `horizon`). Metadata and data are two such caches over one memory: a ghost

@@ -9,12 +9,13 @@
 //!                          shard: block ─▶ bytes ◀─┘ holders: the tables that have it
 //! ```
 //!
-//! A table's bytes are lent ([`Buf::lend`]), with a count of holders of their own. A block is in a table only while the shard
-//! has it: what leaves the shard is taken out of all tables before the operation that removed it ends, and the shard's entry
-//! says which these are. So tables hold no memory but their own, and what is freed or replaced is found no more.
+//! A table's bytes are lent ([`Buf::lend`]), with a count of holders of their own. A block is in a table only while the
+//! shard has it: what leaves the shard is taken out of all tables before the operation that removed it ends, and the shard's
+//! entry says which these are. So tables hold no memory but their own, and what is freed or replaced is found no more.
 //!
-//! *Uses.* The shard must know what is used, or it would let go of it. It need know no sooner than it matters: a table tells
-//! it of a block's uses once for each [`TURN`] of the shard's memory that was replaced. While nothing leaves, nothing is told.
+//! *Uses.* The shard must know what is used, or it would let go of it. It need know no sooner than it matters: a table
+//! tells it of a block's uses once for each [`TURN`] of the shard's memory that was replaced. While nothing leaves, nothing
+//! is told.
 //!
 //! Sizes: a hundred and twenty-eighth part of the cache for all tables, charged to it; four places for each hash. What finds
 //! no place pushes another one out, and is found in the shard.

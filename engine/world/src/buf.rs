@@ -143,9 +143,9 @@ impl Buf {
         &mut memory.bytes_mut(range.end)[range.start..]
     }
 
-    /// The same bytes with a count of holders of its own. Clones of it change nothing that holders of `self` read or count: what
-    /// one core hands out often costs the others nothing. What is lent is copied before it is changed, and keeps `self`
-    /// from being changed in place.
+    /// The same bytes with a count of holders of its own. Clones of it change nothing that holders of `self` read or count:
+    /// what one core hands out often costs the others nothing. What is lent is copied before it is changed, and keeps
+    /// `self` from being changed in place.
     #[must_use]
     pub fn lend(&self) -> Buf {
         Buf { memory: Arc::new(Memory::lend(&self.memory)), range: self.range.clone() }

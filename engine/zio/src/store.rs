@@ -109,8 +109,8 @@ pub trait BlockStore: Send + Sync + 'static {
         None
     }
 
-    /// A number for a tree of blocks to which nothing is written, for the names of its blocks, and not 0. No other tree has it,
-    /// but where nothing is found by its name.
+    /// A number for a tree of blocks to which nothing is written, for the names of its blocks, and not 0. No other tree has
+    /// it, but where nothing is found by its name.
     fn number_tree(&self) -> u64 {
         1
     }

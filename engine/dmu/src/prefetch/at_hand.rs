@@ -1,12 +1,12 @@
 //! Reads of blocks that a core has at hand: they bring nothing nearer, and are told the streams when a read beside them is.
 //!
 //! ```text
-//!   reads of a core   ├h┤├h┤├h┤ m        h: at hand, one run that grows     m: not: the streams are told of the run, then of m
+//!   reads of a core   ├h┤├h┤├h┤ m    h: at hand, one run that grows    m: not: the streams are told of the run, then of m
 //! ```
 //!
-//! The streams are shared by all cores, and what is told them is changed by all; of reads at random, none is told. A reader in
-//! order is known to them by its whole run when it comes to what is not at hand, so that it is read ahead of as far as if
-//! each of its reads had been told.
+//! The streams are shared by all cores, and what is told them is changed by all; of reads at random, none is told. A reader
+//! in order is known to them by its whole run when it comes to what is not at hand, so that it is read ahead of as far as
+//! if each of its reads had been told.
 
 use crate::lock::lock;
 use std::ops::Range;

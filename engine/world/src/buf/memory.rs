@@ -196,8 +196,8 @@ impl Memory {
     #[allow(unsafe_code)]
     pub fn bytes(&self, len: usize) -> &[u8] {
         assert!(len <= self.capacity, "a buffer lies within its memory");
-        // SAFETY: `capacity` bytes from `start` are initialised and ours or the lender's, which lives as long as `self`; and are
-        // borrowed as long as `self` is.
+        // SAFETY: `capacity` bytes from `start` are initialised and ours or the lender's, which lives as long as `self`; and
+        // are borrowed as long as `self` is.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), len) }
     }
 
