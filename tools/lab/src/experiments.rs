@@ -6,6 +6,7 @@ mod filesync;
 mod metadata;
 mod split;
 mod warm_up;
+mod warm_up_time;
 
 use crate::experiment::Experiment;
 
@@ -17,6 +18,7 @@ pub const ALL: &[Experiment] = &[
     blocks::CURVE,
     metadata::EXPERIMENT,
     warm_up::EXPERIMENT,
+    warm_up_time::EXPERIMENT,
     elevator::EXPERIMENT,
 ];
 

@@ -99,6 +99,13 @@ const PLOTS: &[Plot] = &[
         series: &["cenote", "ext4", "xfs", "btrfs", "zfs-fuse"],
         scale: Scale::Share,
     },
+    Plot {
+        name: "warm-up",
+        title: "Reads that memory and a cache device serve, by how fast it is fed: of the best of each row",
+        labels: &["seconds"],
+        series: &["8 MiB/s", "32 MiB/s", "166 MB/s"],
+        scale: Scale::Share,
+    },
 ];
 
 /// Writes every picture anew.

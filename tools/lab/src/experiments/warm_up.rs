@@ -25,6 +25,7 @@ use tunables::Tunable;
 use units::Result;
 use vdev::{AuxKind, Layout, NewLeaf};
 use world::{Buf, Disk};
+use zvol::Volume;
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: "warm-up",
@@ -50,12 +51,13 @@ const MEASURED: f64 = 8.0;
 
 /// How the feed is set.
 #[derive(Clone, Copy)]
-struct Feed {
-    rate: f64,
-    headroom: u64,
-    again: bool,
+pub(super) struct Feed {
+    /// Bytes of a pass.
+    pub rate: f64,
+    pub headroom: u64,
+    pub again: bool,
     /// What was read ahead is left out.
-    no_prefetch: bool,
+    pub no_prefetch: bool,
 }
 
 /// What reads: so many at random, or in order.
@@ -107,6 +109,59 @@ fn one(parameters: &Parameters, ask: &Ask, feed: Feed, readers: Readers) -> Resu
     let record = parameters.count("record") << 10;
     let set = SET / record * record;
     let measured = Duration::from_secs(ask.scaled(MEASURED, 2));
+    on_the_machine(
+        parameters,
+        ask.seed,
+        feed,
+        Shape { set, record, memory: MEMORY },
+        move |pool, volume| async move {
+            let blocks = set / record;
+            let (count, in_order) = match readers {
+                Readers::Random(count) => (count, false),
+                Readers::Streams(count) => (count, true),
+            };
+            for number in 0..count {
+                let volume = volume.clone();
+                drop(world::spawn(async move {
+                    let mut next = number * (blocks / count);
+                    loop {
+                        let block = if in_order { next } else { world::random_u64() } % blocks;
+                        if volume.read(block * record, record).await.is_err() {
+                            return;
+                        }
+                        next = block + 1;
+                    }
+                }));
+            }
+            world::sleep(Duration::from_secs_f64(WARM)).await;
+            let written = || pool.pipeline().second_level().stats().counted.written_bytes;
+            let before = written();
+            world::sleep(measured).await;
+            Ok((written() - before) as f64 / measured.as_secs_f64() / 1e6)
+        },
+    )
+}
+
+/// What is read: so many bytes, in blocks of so many; and the memory for it.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    pub set: u64,
+    pub record: u64,
+    pub memory: u64,
+}
+
+/// Does `work` with a pool and a volume that is full, with an empty cache device that is fed so.
+pub(super) fn on_the_machine<T, F>(
+    parameters: &Parameters,
+    seed: u64,
+    feed: Feed,
+    Shape { set, record, memory }: Shape,
+    work: impl FnOnce(Pool, Volume) -> F + Send + 'static,
+) -> Result<T>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T>> + Send,
+{
     let disks = parameters.count("disks") as usize / 2 * 2;
     let paths: Vec<PathBuf> = (0..disks).map(|i| format!("/lab/disk{i:03}").into()).collect();
     let cache_path = Path::new("/lab/cache");
@@ -118,9 +173,9 @@ fn one(parameters: &Parameters, ask: &Ask, feed: Feed, readers: Readers) -> Resu
     // A ring frees whole blocks: nothing is written more than once.
     let ring = parameters.with("ssd-random-writes", 0.0);
     devices.push(Arc::new(Flash::new(cache_path, 64 << 30, &ring, "ssd-")));
-    in_lab(ask.seed, &devices, async move {
+    in_lab(seed, &devices, async move {
         let groups = paths.chunks(2).map(<[PathBuf]>::to_vec).collect();
-        let rig = Rig::new(Layout::Mirror, groups, MEMORY);
+        let rig = Rig::new(Layout::Mirror, groups, memory);
         rig.set(Tunable::L2WriteMax, feed.rate as u64)?;
         rig.set(Tunable::L2WriteBoost, 0)?;
         rig.set(Tunable::L2Headroom, feed.headroom)?;
@@ -132,29 +187,7 @@ fn one(parameters: &Parameters, ask: &Ask, feed: Feed, readers: Readers) -> Resu
         fill(&pool, set, record).await?;
         pool.add_side_devices(AuxKind::Cache, &[NewLeaf::look_at(cache_path)?]).await?;
         let volume = pool.open_volume(DATASET).await?;
-        let blocks = set / record;
-        let (count, in_order) = match readers {
-            Readers::Random(count) => (count, false),
-            Readers::Streams(count) => (count, true),
-        };
-        for number in 0..count {
-            let volume = volume.clone();
-            drop(world::spawn(async move {
-                let mut next = number * (blocks / count);
-                loop {
-                    let block = if in_order { next } else { world::random_u64() } % blocks;
-                    if volume.read(block * record, record).await.is_err() {
-                        return;
-                    }
-                    next = block + 1;
-                }
-            }));
-        }
-        world::sleep(Duration::from_secs_f64(WARM)).await;
-        let written = || pool.pipeline().second_level().stats().counted.written_bytes;
-        let before = written();
-        world::sleep(measured).await;
-        Ok((written() - before) as f64 / measured.as_secs_f64() / 1e6)
+        work(pool, volume).await
     })
 }
 
