@@ -215,8 +215,10 @@ pub struct EntryProp {
 impl EntryProp {
     pub const RECENT: u8 = 1;
     pub const FREQUENT: u8 = 3;
-    /// Codes of kinds of block are those of the cache that wrote them: 0 is data, 1 metadata.
     const KIND: u32 = 48;
+    /// Codes of kinds of block. OpenZFS panics when it rebuilds an entry of another kind.
+    const DATA: u64 = 1;
+    const METADATA: u64 = 2;
 
     fn decode(word: u64, r: &Reader<'_>) -> Result<EntryProp> {
         let code = bits(word, 32, 7) as u8;
@@ -228,18 +230,19 @@ impl EntryProp {
             psize: Psize((bits(word, 16, 16) + 1) * SECTOR),
             compression,
             is_prefetch: bits(word, 39, 1) == 1,
-            is_metadata: bits(word, EntryProp::KIND, 8) == 1,
+            is_metadata: bits(word, EntryProp::KIND, 8) == EntryProp::METADATA,
             is_protected: bits(word, 56, 1) == 1,
             state: bits(word, 57, 4) as u8,
         })
     }
 
     fn encode(&self) -> u64 {
+        let kind = if self.is_metadata { EntryProp::METADATA } else { EntryProp::DATA };
         place(sectors(self.lsize.0), 0, 16)
             | place(sectors(self.psize.0), 16, 16)
             | place(u64::from(self.compression.code()), 32, 7)
             | place(u64::from(self.is_prefetch), 39, 1)
-            | place(u64::from(self.is_metadata), EntryProp::KIND, 8)
+            | place(kind, EntryProp::KIND, 8)
             | place(u64::from(self.is_protected), 56, 1)
             | place(u64::from(self.state), 57, 4)
     }
