@@ -52,6 +52,16 @@ fn any_log(n: &mut Numbers, entries: usize) -> LogBlock {
     LogBlock { previous: any_pointer(n), entries: (0..entries).map(|_| any_entry(n)).collect() }
 }
 
+/// Any other makes OpenZFS panic when it rebuilds the device.
+#[test]
+fn an_entry_is_of_a_kind_that_openzfs_knows() {
+    let mut n = Numbers(81);
+    for is_metadata in [false, true] {
+        let prop = EntryProp { is_metadata, ..any_entry(&mut n).prop };
+        assert_eq!(prop.encode() >> 48 & 0xff, if is_metadata { 2 } else { 1 });
+    }
+}
+
 #[test]
 fn headers_logs_and_entries_survive_the_round_trip_in_both_orders() {
     let mut n = Numbers(80);
