@@ -78,6 +78,7 @@ impl Pool {
                 return Err(Error::new(Kind::Unsupported, "error scrub").because(why));
             }
             self.check_no_rebuild()?;
+            self.scan_is_settled().await;
             if self.is_scanning() {
                 return Err(Error::new(
                     Kind::Busy,
@@ -92,7 +93,7 @@ impl Pool {
     pub fn error_scrub_wait(&self) -> Boxed<'_, ()> {
         Box::pin(async move {
             let own = &self.0.error_scrub;
-            own.ended.until(|| (!lock(&own.state).is_running).then_some(())).await;
+            own.turned.until(|| (!lock(&own.state).is_running).then_some(())).await;
         })
     }
 
@@ -180,10 +181,14 @@ impl Pool {
     }
 
     async fn start_error_scrub(&self) -> Result<()> {
+        // What has read in the status that the one before is over may ask for the next.
+        let own = &self.0.error_scrub;
+        own.turned.until(|| own.is_settled().then_some(())).await;
         if !self.claim_error_scrub() {
             return Err(Error::new(Kind::Busy, format!("pool '{}' is already error scrubbing", self.name())));
         }
         if self.begin_error_scrub().await? {
+            self.0.error_scrub.turned.notify_all();
             let task = self.spawn(self.clone().error_scrub_task());
             lock(&self.0.error_scrub.state).task = Some(task);
         }
@@ -204,7 +209,7 @@ impl Pool {
 
     fn release_error_scrub(&self) {
         lock(&self.0.error_scrub.state).is_running = false;
-        self.0.error_scrub.ended.notify_all();
+        self.0.error_scrub.turned.notify_all();
     }
 
     /// Answers whether there is anything to be looked at.

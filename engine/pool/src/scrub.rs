@@ -65,6 +65,7 @@ impl Pool {
             let scrub = &self.0.scrub;
             self.check_no_rebuild()?;
             self.check_no_error_scrub()?;
+            self.scan_is_settled().await;
             if scrub.is_running() {
                 let resilvers = self.scan_status().is_some_and(|scan| scan.func == ScanFunc::Resilver);
                 return Err(self.busy(match resilvers {
@@ -106,8 +107,14 @@ impl Pool {
     pub fn scrub_wait(&self) -> Boxed<'_, ()> {
         Box::pin(async move {
             let scrub = &self.0.scrub;
-            scrub.ended.until(|| (!scrub.is_running()).then_some(())).await;
+            scrub.turned.until(|| (!scrub.is_running()).then_some(())).await;
         })
+    }
+
+    /// Waits while a scan is just being begun or ended. What has read in its status that it is over may ask for the next.
+    pub(crate) async fn scan_is_settled(&self) {
+        let scrub = &self.0.scrub;
+        scrub.turned.until(|| scrub.is_settled().then_some(())).await;
     }
 
     fn busy(&self, what: &str) -> Error {
@@ -217,8 +224,8 @@ impl Pool {
         let begun = self.change(word(func), begin).await;
         if begun.is_err() {
             lock(&self.0.scrub.state).is_running = false;
-            self.0.scrub.ended.notify_all();
         }
+        self.0.scrub.turned.notify_all();
         begun
     }
 
@@ -379,7 +386,7 @@ impl Pool {
             self.0.note_problem(e.at("devices that are not needed any more"));
         }
         lock(&self.0.scrub.state).is_running = false;
-        self.0.scrub.ended.notify_all();
+        self.0.scrub.turned.notify_all();
         if self.0.scrub.wanted.load(Ordering::Acquire) {
             lock(&self.0.scrub.state).rest_until = None;
         }

@@ -1,10 +1,12 @@
 //! What a pool keeps of a scrub of its error log while it is open, where that is, and what is told of it. Pure.
 
+use super::GO;
+use crate::lock::lock;
 use dsl::error_log::LoggedError;
 use ondisk::dsl::{ErrorScrubPhys, ScanState};
 use ondisk::{BlockBookmark, dsl::ScanFunc};
 use std::sync::Mutex;
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::{AtomicU8, Ordering};
 use units::Txg;
 use world::Task;
 use world::sync::Notify;
@@ -33,7 +35,17 @@ pub(crate) struct ErrorScrub {
     pub(super) state: Mutex<State>,
     /// What the task is to do.
     pub(super) command: AtomicU8,
-    pub(super) ended: Notify,
+    /// One has begun or ended, with its record.
+    pub(super) turned: Notify,
+}
+
+impl ErrorScrub {
+    /// The record and the task agree: what is told to be under way is, and goes on; what is told to be over has ended.
+    pub(super) fn is_settled(&self) -> bool {
+        let state = lock(&self.state);
+        let goes = state.is_under_way() && !state.phys.is_some_and(|phys| phys.is_paused);
+        !state.is_running || (goes && self.command.load(Ordering::Acquire) == GO)
+    }
 }
 
 #[derive(Debug, Default)]

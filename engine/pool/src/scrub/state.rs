@@ -46,7 +46,8 @@ pub(super) const HALT: u8 = 3;
 pub(crate) struct Scrub {
     pub(crate) state: Mutex<State>,
     pub(super) command: AtomicU8,
-    pub(super) ended: Notify,
+    /// A scan has begun or ended, with its record.
+    pub(super) turned: Notify,
     /// A resilver is wanted as soon as nothing else is going.
     pub(super) wanted: AtomicBool,
     /// What waits for the end of a rest, and what ends it earlier.
@@ -135,6 +136,14 @@ impl Scrub {
 
     pub(crate) fn is_running(&self) -> bool {
         lock(&self.state).is_running
+    }
+
+    /// The record and the task agree: what is told to be under way is, and goes on; what is told to be over has ended.
+    pub(super) fn is_settled(&self) -> bool {
+        let state = lock(&self.state);
+        let goes =
+            |phys: ScanPhys| phys.state == ScanState::Scanning && phys.flags & ScanPhys::SCRUB_PAUSED == 0;
+        !state.is_running || (self.command() == GO && state.phys.is_some_and(goes))
     }
 
     pub(crate) fn want_no_resilver(&self) {

@@ -160,6 +160,59 @@ fn it_pauses_goes_on_where_it_was_and_stops() {
     });
 }
 
+/// As of scrubs: what has read that one is over, is stopped or pauses may ask for the next.
+#[test]
+fn the_next_one_begins_as_soon_as_the_status_tells_that_the_one_before_is_over() {
+    for seed in 0..10 {
+        let rig = Rig::new(Layout::Stripe, 1, 96 << 20);
+        let own = rig.clone();
+        rig.run(seed, async move {
+            let pool = with_volume(&own).await;
+            damage(&own, &pool, 0..MANY, 0..1).await;
+            scrub(&pool).await;
+            let mut rng = sim::Rng::new(seed);
+            for turn in 0..20 {
+                let begun = match rng.below(4) {
+                    0 if !pool.is_error_scrubbing() => pool.scrub().await,
+                    _ => pool.error_scrub().await,
+                };
+                begun.unwrap_or_else(|e| panic!("turn {turn} of seed {seed}: {e}"));
+                let ends = rng.below(3);
+                let other = {
+                    let pool = pool.clone();
+                    world::spawn(async move {
+                        // It may be over by then.
+                        let _ = match ends {
+                            0 => Ok(()),
+                            1 => pool.scrub_pause().await,
+                            _ => pool.scrub_stop().await,
+                        };
+                    })
+                };
+                loop {
+                    let scan = pool.scan_status().unwrap();
+                    let errors = pool.error_scrub_status();
+                    let goes =
+                        errors.is_some_and(|e| e.state == ScanState::ErrorScrubbing && e.paused.is_none());
+                    if !goes && scan.state != ScanState::Scanning {
+                        break;
+                    }
+                    if scan.paused.is_some() {
+                        // No scrub of errors beside it, though it pauses.
+                        pool.scrub().await.unwrap();
+                    }
+                    world::sleep(Duration::from_nanos(1 + rng.below(20_000))).await;
+                }
+                if rng.below(2) == 0 {
+                    other.await;
+                }
+            }
+            pool.error_scrub_wait().await;
+            pool.export().await.unwrap();
+        });
+    }
+}
+
 /// OpenZFS has a cursor of its own, and what it met again is in the other log by then.
 #[test]
 fn what_openzfs_has_begun_is_looked_at_from_the_start_with_both_logs() {

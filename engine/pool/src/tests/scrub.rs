@@ -1,7 +1,7 @@
 //! Scrubs: what they find, repair, and remember.
 
 use super::{Rig, VOLUME, fill, make_volume, noise, read_all, verify};
-use crate::Pool;
+use crate::{Pool, ScanStatus};
 use ondisk::dsl::{ScanFunc, ScanState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,6 +78,47 @@ fn a_scrub_pauses_goes_on_and_stops_and_an_unfinished_one_goes_on_with_the_pool(
         verify(&pool).await;
         pool.export().await.unwrap();
     });
+}
+
+/// What a client reads in the status is what it acts on: once that says that a scrub is over, is stopped or pauses, the next
+/// may be asked for. The task of the one before could take a while to leave, and the pool was "busy".
+#[test]
+fn the_next_scrub_begins_as_soon_as_the_status_tells_that_the_one_before_is_over() {
+    for seed in 0..20 {
+        let rig = Rig::new(Layout::Mirror, 2, 96 << 20);
+        let own = rig.clone();
+        rig.run(seed, async move {
+            let pool = own.create().await;
+            make_volume(&pool, VOLUME, SIZE as u64).await;
+            fill(&pool, VOLUME, 1).await;
+            pool.sync().await.unwrap();
+            let mut rng = sim::Rng::new(seed);
+            for turn in 0..20 {
+                pool.scrub().await.unwrap_or_else(|e| panic!("turn {turn} of seed {seed}: {e}"));
+                let ends = rng.below(3);
+                let other = {
+                    let pool = pool.clone();
+                    world::spawn(async move {
+                        // It may be over by then.
+                        let _ = match ends {
+                            0 => Ok(()),
+                            1 => pool.scrub_pause().await,
+                            _ => pool.scrub_stop().await,
+                        };
+                    })
+                };
+                let is_over = |scan: ScanStatus| scan.state != ScanState::Scanning || scan.paused.is_some();
+                while !pool.scan_status().is_some_and(is_over) {
+                    world::sleep(Duration::from_nanos(1 + rng.below(20_000))).await;
+                }
+                if rng.below(2) == 0 {
+                    other.await;
+                }
+            }
+            pool.scrub_wait().await;
+            pool.export().await.unwrap();
+        });
+    }
 }
 
 #[test]
