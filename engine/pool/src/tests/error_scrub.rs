@@ -1,6 +1,7 @@
 //! Scrubs of the error log: what they read, repair and take out of it, and what stands in their way.
 
 use super::heal::{block, place};
+use super::scrub::end_somehow;
 use super::{Rig, VOLUME, fill, make_volume, verify};
 use crate::{Offline, Pool};
 use dsl::error_log::ErrorLog;
@@ -177,18 +178,7 @@ fn the_next_one_begins_as_soon_as_the_status_tells_that_the_one_before_is_over()
                     _ => pool.error_scrub().await,
                 };
                 begun.unwrap_or_else(|e| panic!("turn {turn} of seed {seed}: {e}"));
-                let ends = rng.below(3);
-                let other = {
-                    let pool = pool.clone();
-                    world::spawn(async move {
-                        // It may be over by then.
-                        let _ = match ends {
-                            0 => Ok(()),
-                            1 => pool.scrub_pause().await,
-                            _ => pool.scrub_stop().await,
-                        };
-                    })
-                };
+                let other = end_somehow(&pool, &mut rng);
                 loop {
                     let scan = pool.scan_status().unwrap();
                     let errors = pool.error_scrub_status();

@@ -80,6 +80,18 @@ fn a_scrub_pauses_goes_on_and_stops_and_an_unfinished_one_goes_on_with_the_pool(
     });
 }
 
+/// Beside the scrub, which may be over by then: it pauses, is stopped, or is left to itself.
+pub(super) fn end_somehow(pool: &Pool, rng: &mut sim::Rng) -> world::Task<()> {
+    let (pool, how) = (pool.clone(), rng.below(3));
+    world::spawn(async move {
+        let _ = match how {
+            0 => Ok(()),
+            1 => pool.scrub_pause().await,
+            _ => pool.scrub_stop().await,
+        };
+    })
+}
+
 /// What a client reads in the status is what it acts on: once that says that a scrub is over, is stopped or pauses, the next
 /// may be asked for. The task of the one before could take a while to leave, and the pool was "busy".
 #[test]
@@ -95,18 +107,7 @@ fn the_next_scrub_begins_as_soon_as_the_status_tells_that_the_one_before_is_over
             let mut rng = sim::Rng::new(seed);
             for turn in 0..20 {
                 pool.scrub().await.unwrap_or_else(|e| panic!("turn {turn} of seed {seed}: {e}"));
-                let ends = rng.below(3);
-                let other = {
-                    let pool = pool.clone();
-                    world::spawn(async move {
-                        // It may be over by then.
-                        let _ = match ends {
-                            0 => Ok(()),
-                            1 => pool.scrub_pause().await,
-                            _ => pool.scrub_stop().await,
-                        };
-                    })
-                };
+                let other = end_somehow(&pool, &mut rng);
                 let is_over = |scan: ScanStatus| scan.state != ScanState::Scanning || scan.paused.is_some();
                 while !pool.scan_status().is_some_and(is_over) {
                     world::sleep(Duration::from_nanos(1 + rng.below(20_000))).await;
