@@ -1,11 +1,12 @@
-//! What files cost, beside the file systems of the kernel and beside zfs-fuse, on the same disk in the same run.
+//! What files cost, beside the file systems of the kernel and beside zfs-fuse and bindfs, on the same disk in the same run.
 //!
 //! ```text
 //!   row ─┬─ cenote     a daemon, a pool on a file, its file system mounted by FUSE ┐
 //!        ├─ ext4                                                                   │ each on a file of the same size in
 //!        ├─ xfs        on loop devices, with O_DIRECT                              ├ the same directory, written once
 //!        ├─ btrfs                                                                  │ before
-//!        └─ zfs-fuse   its own daemon, a pool on a file; if it is installed        ┘
+//!        ├─ zfs-fuse   its own daemon, a pool on a file; if it is installed        │
+//!        └─ bindfs     another ext4 behind FUSE: what FUSE alone costs             ┘
 //!
 //!   names             untar, find, stat of every file, rm -r                  names.rs, source_tree.rs
 //!   object storage    64 threads at 1 MiB, straight on the engine             object_storage.rs

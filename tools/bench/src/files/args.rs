@@ -9,7 +9,7 @@ usage: cenote bench files [DIR] [OPTION]...     files in DIR (the directory for 
   --minutes M        what does not fit is left out (3)
   --rounds N         whose medians are printed (1)
   --only LIST        of names, objects, large (all)
-  --peers LIST       of cenote, ext4, xfs, btrfs, zfs-fuse (all)
+  --peers LIST       of cenote, ext4, xfs, btrfs, zfs-fuse, bindfs (all)
   --size BYTES       of the large file (256M)         --seconds S   of each of its rows (0.3)
   --streams N        that read and write it at random (8)
   --files N          of the source tree (6000)        --tar FILE    a source tree instead

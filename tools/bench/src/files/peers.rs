@@ -3,7 +3,7 @@
 use super::Options;
 use crate::Progress;
 use crate::loop_device::LoopMount;
-use crate::programs::{Daemon, Stop, run};
+use crate::programs::{Daemon, Stop, run, said};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use workload::{Limit, Pattern, Spec};
 use world::OpenMode;
 
 /// In the order of the columns; the first is ours, the second what the others are measured by.
-pub(super) const NAMES: [&str; 5] = ["cenote", "ext4", "xfs", "btrfs", "zfs-fuse"];
+pub(super) const NAMES: [&str; 6] = ["cenote", "ext4", "xfs", "btrfs", "zfs-fuse", "bindfs"];
 
 /// Until a daemon must serve: the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -69,6 +69,7 @@ fn one(
         "zfs-fuse" => {
             ZfsFuse::start(options, scratch, disk, stop).map(|peer| Box::new(peer) as Box<dyn Peer>)
         }
+        "bindfs" => Bindfs::start(scratch, disk).map(|peer| Box::new(peer) as Box<dyn Peer>),
         kernel => LoopMount::new(kernel, scratch, disk).map(|peer| Box::new(peer) as Box<dyn Peer>),
     }
 }
@@ -189,7 +190,7 @@ struct Made(Option<String>);
 impl Drop for Made {
     fn drop(&mut self) {
         if let Some(zpool) = &self.0 {
-            let _ = crate::programs::said(zpool, &["export", "-f", POOL]);
+            let _ = said(zpool, &["export", "-f", POOL]);
         }
     }
 }
@@ -266,5 +267,67 @@ impl Peer for ZfsFuse {
 
     fn cpu(&self) -> Option<Duration> {
         self.daemon.cpu()
+    }
+}
+
+/// ext4 once more, and a program that passes each request of FUSE on to it: what is left of a file system of the kernel behind
+/// FUSE when nothing but calls of the system is done for a request.
+struct Bindfs {
+    at: PathBuf,
+    // In this order they go: who serves, then what is below.
+    daemon: Option<Daemon>,
+    below: LoopMount,
+}
+
+impl Bindfs {
+    fn start(scratch: &Path, disk: &Path) -> Result<Bindfs, String> {
+        let failed = |e: std::io::Error| e.to_string();
+        let (below, at) = (scratch.join("below"), scratch.join("bindfs"));
+        std::fs::create_dir(&below).and_then(|()| std::fs::create_dir(&at)).map_err(failed)?;
+        let below = LoopMount::new("ext4", &below, disk)?;
+        let mut bindfs = Bindfs { at, daemon: None, below };
+        bindfs.serve()?;
+        Ok(bindfs)
+    }
+
+    fn serve(&mut self) -> Result<(), String> {
+        let mut command = Command::new("bindfs");
+        command.args(["-f", "--multithreaded"]).arg(self.below.at()).arg(&self.at);
+        let mut daemon = Daemon::start(&mut command).map_err(|e| format!("bindfs: {e}"))?;
+        daemon.wait(PATIENCE, || check_mounted(&self.at).is_ok())?;
+        self.daemon = Some(daemon);
+        Ok(())
+    }
+
+    fn unmount(&mut self) -> Result<(), String> {
+        said("umount", &[&self.at.to_string_lossy()])?;
+        self.daemon = None;
+        Ok(())
+    }
+}
+
+impl Drop for Bindfs {
+    fn drop(&mut self) {
+        // Who looks at a mount whose server has gone gets an error; it must not stay.
+        if self.daemon.is_some() && self.unmount().is_err() {
+            let _ = said("umount", &["-l", &self.at.to_string_lossy()]);
+        }
+    }
+}
+
+impl Peer for Bindfs {
+    fn root(&self) -> &Path {
+        &self.at
+    }
+
+    fn cold(&mut self, _: &Stop) -> Result<()> {
+        let failed = |e: String| Error::new(Kind::Io, "mount anew").because(e);
+        self.unmount().map_err(failed)?;
+        self.below.again().map_err(failed)?;
+        self.serve().map_err(failed)
+    }
+
+    fn cpu(&self) -> Option<Duration> {
+        self.daemon.as_ref()?.cpu()
     }
 }

@@ -11,26 +11,33 @@ const OURS: usize = 0;
 const EXT4: usize = 1;
 const BTRFS: usize = 3;
 const ZFS_FUSE: usize = 4;
+const BINDFS: usize = 5;
 
 /// Not measured.
 const NONE: &str = "-";
 
 /// Seconds, and how many times as fast as others ours is.
 pub(super) fn names(rows: &[names::Row], slots: &[Slot]) -> String {
-    let mut text = head("source tree, seconds", slots, &["x ext4", "x btrfs", "x zfs-fuse", "cenote, CPU s"]);
+    let mut text = head(
+        "source tree, seconds",
+        slots,
+        &["x ext4", "x btrfs", "x zfs-fuse", "x bindfs", "cenote, CPU s", "bindfs, CPU s"],
+    );
     for row in rows {
         let of = |place: usize| median(row.samples.get(place)?, |s| s.elapsed.as_secs_f64());
         let names = row.samples.iter().flatten().next().map_or(0, |s| s.ops);
         text += &format!("| {}, {names} names |", row.work.name());
         (0..slots.len()).for_each(|place| text += &cell(of(place).map(|s| format!("{s:.2}"))));
-        for other in [EXT4, BTRFS, ZFS_FUSE] {
+        for other in [EXT4, BTRFS, ZFS_FUSE, BINDFS] {
             text += &cell(of(other).zip(of(OURS)).map(|(other, ours)| ratio(other / ours.max(1e-9))));
         }
-        let cpu = row
-            .samples
-            .get(OURS)
-            .and_then(|samples| median(samples, |s| s.cpu.unwrap_or_default().as_secs_f64()));
-        text += &cell(cpu.map(|cpu| format!("{cpu:.2}")));
+        for place in [OURS, BINDFS] {
+            let cpu = row
+                .samples
+                .get(place)
+                .and_then(|samples| median(samples, |s| s.cpu.unwrap_or_default().as_secs_f64()));
+            text += &cell(cpu.map(|cpu| format!("{cpu:.2}")));
+        }
         text.push('\n');
     }
     text
@@ -38,7 +45,7 @@ pub(super) fn names(rows: &[names::Row], slots: &[Slot]) -> String {
 
 /// MiB/s of what goes in order, operations of what is at random, and the same ratios.
 pub(super) fn large(rows: &[large::Row], slots: &[Slot]) -> String {
-    let last = ["x ext4", "x zfs-fuse", "cenote, CPU s/GiB"];
+    let last = ["x ext4", "x btrfs", "x zfs-fuse", "x bindfs", "cenote, CPU s/GiB", "bindfs, CPU s/GiB"];
     let mut text = head("large file: MiB/s, at random /s", slots, &last);
     let mut rows: Vec<_> = rows.iter().collect();
     rows.sort_by_key(|row| row.work.is_random());
@@ -47,11 +54,13 @@ pub(super) fn large(rows: &[large::Row], slots: &[Slot]) -> String {
         let of = |place: usize| median(row.samples.get(place)?, speed);
         text += &format!("| {}, {} |", large_name(row.work), pretty_size(row.block as u64));
         (0..slots.len()).for_each(|place| text += &cell(of(place).map(|speed| format!("{speed:.0}"))));
-        for other in [EXT4, ZFS_FUSE] {
+        for other in [EXT4, BTRFS, ZFS_FUSE, BINDFS] {
             text += &cell(of(OURS).zip(of(other)).map(|(ours, other)| ratio(ours / other.max(1e-9))));
         }
-        let cpu = row.samples.get(OURS).and_then(|samples| median(samples, cpu_per_gib));
-        text += &cell(cpu.map(|cpu| format!("{cpu:.2}")));
+        for place in [OURS, BINDFS] {
+            let cpu = row.samples.get(place).and_then(|samples| median(samples, cpu_per_gib));
+            text += &cell(cpu.map(|cpu| format!("{cpu:.2}")));
+        }
         text.push('\n');
     }
     text
@@ -129,9 +138,9 @@ mod tests {
     #[test]
     fn a_row_of_names_has_seconds_and_how_much_faster_ours_is() {
         let of = |millis| vec![sample(9, millis)];
-        let samples = vec![of(2000), of(1000), Vec::new(), of(3000), of(8000)];
+        let samples = vec![of(2000), of(1000), Vec::new(), of(3000), of(8000), of(5000)];
         let text = names(&[names::Row { work: names::Work::Remove, samples }], &slots());
-        let line = "| rm -r, sync, 9 names | 2.00 | 1.00 | - | 3.00 | 8.00 | 0.50 | 1.50 | 4.00 | 1.00 |\n";
+        let line = "| rm -r, sync, 9 names | 2.00 | 1.00 | - | 3.00 | 8.00 | 5.00 | 0.50 | 1.50 | 4.00 | 2.50 | 1.00 | 2.50 |\n";
         assert!(text.ends_with(line), "{text}");
     }
 
@@ -139,12 +148,13 @@ mod tests {
     fn what_is_in_order_comes_first_and_in_bytes() {
         let row = |work| {
             let of = |mib| vec![sample(mib, 1000)];
-            let samples = vec![of(512), of(1024), of(1), of(1), of(128)];
+            let samples = vec![of(512), of(1024), of(1), of(256), of(128), of(64)];
             large::Row { work, block: 128 << 10, samples }
         };
         let text = large(&[row(Work::RandomWrite), row(Work::Read { cold: true })], &slots());
         let lines: Vec<&str> = text.lines().skip(2).collect();
-        assert_eq!(lines[0], "| read, cold, 128K | 512 | 1024 | 1 | 1 | 128 | 0.50 | 4.00 | 1.00 |");
+        let line = "| read, cold, 128K | 512 | 1024 | 1 | 256 | 128 | 64 | 0.50 | 2.00 | 4.00 | 8.00 | 1.00 | 8.00 |";
+        assert_eq!(lines[0], line);
         assert!(lines[1].starts_with("| random write, fsync, 128K | 512 |"), "{text}");
     }
 
