@@ -1,8 +1,8 @@
 //! `cargo xtask check`: what CI does, at a desk.
 //!
 //! ```text
-//!   tools ─▶ format ─▶ layers ─▶ tidy ─▶ licences ─▶ lints ─▶ scripts ─▶ documentation ─▶ tests ─▶ the table
-//!   seconds, and they fail first                      minutes; one target directory, shared
+//!   tools ─▶ format ─▶ layers ─▶ tidy ─▶ licences ─▶ lints ─▶ scripts ─▶ documentation ─▶ tests ─▶ tree ─▶ the table
+//!   seconds, and they fail first                      minutes; one target directory, shared     nothing was left in it
 //! ```
 //!
 //! Every step runs whatever became of those before it, so that one run tells everything there is to mend. Cargo's
@@ -39,7 +39,9 @@ pub fn run() -> Result<bool, Failure> {
     let start = Instant::now();
     let missing = debian::provide();
     let tools = Outcome { name: "tools", passed: true, took: start.elapsed() };
-    let outcomes: Vec<Outcome> = [tools].into_iter().chain(STEPS.iter().map(step)).collect();
+    let before = changed();
+    let mut outcomes: Vec<Outcome> = [tools].into_iter().chain(STEPS.iter().map(step)).collect();
+    outcomes.push(tree(&before));
     print!("{}", table(&outcomes, &missing));
     Ok(outcomes.iter().all(|outcome| outcome.passed))
 }
@@ -52,6 +54,22 @@ fn step((name, action): &Step) -> Outcome {
         false
     });
     Outcome { name, passed, took: start.elapsed() }
+}
+
+/// What is not as it was committed, a file to a line; nothing outside of a checkout.
+fn changed() -> Vec<String> {
+    let mut git = Command::new("git");
+    git.current_dir(root()).args(["status", "--porcelain", "--untracked-files=all"]);
+    let said = git.output().map(|output| output.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&said).lines().map(str::to_owned).collect()
+}
+
+/// A test that leaves files among the sources has them committed with the next change.
+fn tree(before: &[String]) -> Outcome {
+    let start = Instant::now();
+    let left: Vec<String> = changed().into_iter().filter(|line| !before.contains(line)).collect();
+    left.iter().for_each(|line| println!("error: a step of the check has left: {line}"));
+    Outcome { name: "tree", passed: left.is_empty(), took: start.elapsed() }
 }
 
 fn table(outcomes: &[Outcome], missing: &[&str]) -> String {

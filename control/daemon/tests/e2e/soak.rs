@@ -51,6 +51,7 @@ fn fio(seconds: u64, options: &[String]) {
         "--verify=crc32c",
         "--verify_backlog=256",
         "--verify_fatal=1",
+        "--verify_state_save=0",
         "--time_based",
         "--group_reporting",
         "--output-format=terse",
