@@ -15,9 +15,13 @@ use dmu::Tx;
 use metaslab::SpaceLog;
 use ondisk::Feature;
 use std::sync::Arc;
+use std::time::Duration;
 use units::{Error, Guid, Kind, ObjectId, Result};
 use vdev::{AuxKind, Detached, Health, Leaf, Spec, State, VdevType};
 use world::Boxed;
+
+/// How long a device that leaves is waited for: a suspended pool keeps it for as long as that lasts.
+const LEAVING: Duration = Duration::from_secs(5);
 
 /// What leaves by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +76,14 @@ impl Pool {
         let is_whole =
             |guid| tree.find_leaf(guid).is_some_and(|(_, leaf)| leaf.is_usable() && !leaf.missing().is_any());
         superfluous(&tree.spec(), &is_whole, &|guid| tree.is_required(guid))
+    }
+
+    /// Waits until no device is just leaving, but not for long: one that the tree does not show any more is still to be wiped,
+    /// and open until then.
+    pub fn devices_have_left(&self) -> Boxed<'_, ()> {
+        Box::pin(async move {
+            let _ = world::timeout(LEAVING, self.0.reshaping.lock()).await;
+        })
     }
 
     async fn detach_now(&self, guid: Guid, group: Option<Guid>) -> Result<()> {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   a lock on it            a process has it open            refused
+//!                           this one, no pool here has it    it is just leaving one, and waited for
 //!   label: a pool           imported here, and has it        refused
 //!                           imported here, and it was        refused, unless forced
 //!                           removed from it
@@ -20,7 +21,7 @@ use std::path::Path;
 use units::{Error, Kind, Result};
 use vdev::label::read::{Owner, read_labels};
 use vdev::{AuxKind, Bias, Device, Group, NewLeaf};
-use world::OpenMode;
+use world::{Geometry, OpenMode};
 
 /// Devices that may be taken, by what they are for.
 pub(crate) struct Found {
@@ -100,13 +101,11 @@ pub(crate) async fn look_at_joining(path: &str, force: bool, pools: &Pools, pool
 }
 
 async fn look_at_one(path: &str, class: Class, force: bool, pools: &Pools) -> Result<NewLeaf> {
-    let disk = Device::whole(path).open(OpenMode::ReadOnly).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => Error::invalid(format!(
-            "'{path}' is no file or device; a file for a pool is made with 'truncate -s 1G {path}'"
-        )),
-        _ => Error::invalid(format!("cannot open '{path}': {e}")),
-    })?;
-    let owner = read_labels(&disk).await.owner();
+    let (mut geometry, mut owner) = look(path).await?;
+    if is_leaving(path, owner.as_ref(), pools) {
+        pools.devices_have_left().await;
+        (geometry, owner) = look(path).await?;
+    }
     if let Some(pool) = owner.as_ref().and_then(|owner| user_of(owner, class, pools)) {
         return Err(
             Error::new(Kind::Busy, "use device").because(format!("{path} is part of active pool '{pool}'"))
@@ -117,7 +116,7 @@ async fn look_at_one(path: &str, class: Class, force: bool, pools: &Pools) -> Re
             Error::new(Kind::Busy, "use device").because(format!("{path} is in use by process {pid}"))
         );
     }
-    let leaf = NewLeaf { path: path.into(), geometry: disk.geometry() };
+    let leaf = NewLeaf { path: path.into(), geometry };
     let Some(owner) = owner else { return Ok(leaf) };
     let is_beside = matches!(owner.state, PoolState::Spare | PoolState::L2Cache);
     let is_free = is_beside && pools.are_all_open();
@@ -125,6 +124,24 @@ async fn look_at_one(path: &str, class: Class, force: bool, pools: &Pools) -> Re
         Some(objection) => Err(Error::invalid(format!("{path} {objection}; use '-f' to override this"))),
         None => Ok(leaf),
     }
+}
+
+/// What the device is, and what its labels say of its pool.
+async fn look(path: &str) -> Result<(Geometry, Option<Owner>)> {
+    let disk = Device::whole(path).open(OpenMode::ReadOnly).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => Error::invalid(format!(
+            "'{path}' is no file or device; a file for a pool is made with 'truncate -s 1G {path}'"
+        )),
+        _ => Error::invalid(format!("cannot open '{path}': {e}")),
+    })?;
+    let owner = read_labels(&disk).await.owner();
+    Ok((disk.geometry(), owner))
+}
+
+/// Whether it may be leaving a pool here right now: that shows it no more, and has not wiped and closed it yet.
+fn is_leaving(path: &str, owner: Option<&Owner>, pools: &Pools) -> bool {
+    let was_here = |owner: &Owner| pools.name_of(owner.pool).is_some() && !pools.has_device(owner);
+    open_elsewhere::is_open_here(Path::new(path)) || owner.is_some_and(was_here)
 }
 
 /// The pool here that uses the device and will not share it.

@@ -17,6 +17,9 @@ impl Appliance {
         let failed =
             |kind, why: String| ApiError::new(kind, format!("failed to clear label for {device}: {why}"));
         let broken = |e: std::io::Error| failed(ErrorKind::Io, plain(&e.to_string()));
+        if open_elsewhere::is_open_here(Path::new(device)) {
+            self.0.pools.lock().await.devices_have_left().await;
+        }
         if let Some(pid) = open_elsewhere::of(Path::new(device)) {
             return Err(failed(ErrorKind::Busy, format!("it is in use by process {pid}")));
         }

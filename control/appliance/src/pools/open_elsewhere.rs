@@ -17,6 +17,11 @@ pub(crate) fn of(path: &Path) -> Option<u32> {
     find(&std::fs::read_to_string("/proc/locks").ok()?, meta.dev(), meta.ino())
 }
 
+/// Whether it is this process that holds a lock on `path`.
+pub(crate) fn is_open_here(path: &Path) -> bool {
+    of(path) == Some(std::process::id())
+}
+
 /// `1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF`
 fn find(locks: &str, dev: u64, ino: u64) -> Option<u32> {
     // As the kernel packs a device's two numbers for programs.

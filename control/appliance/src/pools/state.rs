@@ -91,6 +91,13 @@ impl Pools {
         })
     }
 
+    /// Waits for devices that are just leaving their pools ([`Pool::devices_have_left`]).
+    pub async fn devices_have_left(&self) {
+        for pool in self.opened() {
+            pool.devices_have_left().await;
+        }
+    }
+
     /// Those that are open now.
     pub fn opened(&self) -> impl Iterator<Item = &Pool> {
         self.0.values().filter_map(|entry| match &entry.state {

@@ -12,6 +12,7 @@ pub fn trials() -> Vec<Trial> {
             replaced,
         ),
         trial("a_device_that_is_back_is_found_by_reopen_and_gets_what_it_missed", &[], back),
+        trial("what_is_told_to_be_over_is_no_hindrance_to_what_comes_next", &[], one_after_another),
         trial("device_commands_say_why_they_are_refused", &[], refused),
         trial("features_are_listed_and_enabled_by_upgrade", &[Need::Program("zdb")], upgraded),
         trial(
@@ -53,6 +54,55 @@ fn replaced() {
         home.run("zpool export tank");
         zdb::assert_clean(home.scratch.path(), "tank");
     }
+}
+
+/// One command at once after the other, in an order by chance: each waits for its end, or is known by what it says to be done.
+/// A device that had left a mirror was wiped and closed a moment later, and until then it was "in use".
+fn one_after_another() {
+    let seed = std::env::var("CENOTE_SEED").map_or(0xce07_e2e5, |seed| seed.parse::<u64>().unwrap());
+    println!("CENOTE_SEED={seed} chooses the same commands");
+    let mut rng = sim::Rng::new(seed);
+    let home = Home::new();
+    let [a, b, c] = mirror(&home);
+    let daemon = home.start("serve --listen 127.0.0.1:0 --no-https").0;
+    // The second one of the mirror, and the one that is free.
+    let (mut second, mut free) = (b, c);
+    for _ in 0..48 {
+        match rng.below(10) {
+            0 => _ = home.run("zpool scrub -w tank"),
+            1 => {
+                home.run("zpool scrub tank");
+                home.run("zpool wait tank");
+            }
+            2 => _ = home.run("zpool initialize -w tank"),
+            3 => _ = home.run("zpool trim -w tank"),
+            4 => {
+                home.run(&format!("zpool attach -w tank {a} {free}"));
+                home.run(&format!("zpool detach tank {second}"));
+                std::mem::swap(&mut second, &mut free);
+            }
+            5 => {
+                home.run(&format!("zpool offline tank {second}"));
+                home.run(&format!("zpool online tank {second}"));
+                home.run("zpool wait -t resilver tank");
+            }
+            6 => {
+                let class = ["log", "cache", "spare"][rng.below(3) as usize];
+                home.run(&format!("zpool add tank {class} {free}"));
+                home.run(&format!("zpool remove -w tank {free}"));
+            }
+            7 => {
+                home.run("zpool export tank");
+                home.run(&format!("zpool import -d {} tank", home.scratch.path().display()));
+            }
+            _ => {
+                home.run(&format!("zpool replace -w tank {second} {free}"));
+                std::mem::swap(&mut second, &mut free);
+            }
+        }
+    }
+    assert!(home.run("zpool status tank").contains("errors: No known data errors"));
+    daemon.end();
 }
 
 fn back() {
