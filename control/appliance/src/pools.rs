@@ -9,6 +9,7 @@
 //! ```
 
 mod add;
+mod altroot;
 mod cache_state;
 mod clear;
 pub(crate) mod create;

@@ -115,13 +115,14 @@ impl Appliance {
             Kind::Dataset => {
                 let query = DatasetQuery {
                     names: vec![subject.into()],
+                    // Its own values, and not those of what is below it.
+                    depth: Some(0),
                     properties: names.to_vec(),
                     ..DatasetQuery::default()
                 };
-                match self.query_datasets(query).await {
-                    Ok(Reply::Datasets(all)) => all.into_iter().flat_map(|d| d.properties).collect(),
-                    _ => Vec::new(),
-                }
+                // What is put back is set again, so that it is without the altroot.
+                let all = self.kept_datasets(query).await.unwrap_or_default();
+                all.into_iter().flat_map(|dataset| dataset.properties).collect()
             }
             Kind::Pool => match self.describe_pools(&[subject.into()]).await {
                 Ok(Reply::Pools(all)) => all.into_iter().flat_map(|pool| pool.properties).collect(),

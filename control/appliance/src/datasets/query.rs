@@ -18,7 +18,21 @@ use units::{Error, Kind};
 const PART: usize = 16;
 
 impl Appliance {
+    /// As they are shown: mount points are where they are on this machine.
     pub(crate) async fn query_datasets(&self, query: DatasetQuery) -> Result<Reply> {
+        self.datasets(query, Open::show_mountpoint).await.map(Reply::Datasets)
+    }
+
+    /// As they are kept in the pool: what may be set again.
+    pub(crate) async fn kept_datasets(&self, query: DatasetQuery) -> Result<Vec<Dataset>> {
+        self.datasets(query, |_, _| {}).await
+    }
+
+    async fn datasets(
+        &self,
+        query: DatasetQuery,
+        show: impl Fn(&Open, &mut [Property]),
+    ) -> Result<Vec<Dataset>> {
         let mut names = query.names.clone();
         if names.is_empty() {
             names = self.0.pools.lock().await.names();
@@ -32,7 +46,11 @@ impl Appliance {
                 open => open?,
             };
             let below = below(&open, name, &query, wanted.as_deref()).await;
-            found.extend(below.map_err(|e| cannot(About::Dataset, &format!("open '{name}'"), &e))?);
+            let mut below = below.map_err(|e| cannot(About::Dataset, &format!("open '{name}'"), &e))?;
+            for dataset in &mut below {
+                show(&open, &mut dataset.properties);
+            }
+            found.extend(below);
         }
         for dataset in &mut found {
             let is_mounted = self.0.mounts.get(&dataset.name).is_some();
@@ -40,7 +58,7 @@ impl Appliance {
                 mounted.value = Some("yes".into());
             }
         }
-        Ok(Reply::Datasets(found))
+        Ok(found)
     }
 }
 

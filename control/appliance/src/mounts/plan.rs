@@ -68,7 +68,6 @@ pub(super) async fn plan(open: &Open, dataset: &str) -> Result<Plan> {
     if can_mount == "off" {
         return refuse("'canmount' property is set to 'off'");
     }
-    let altroot = open.known.altroot.as_deref().unwrap_or("").trim_end_matches('/');
     let options = Options {
         source: dataset.into(),
         read_only: is_on(Prop::ReadOnly).await? || open.pool.is_read_only(),
@@ -83,7 +82,7 @@ pub(super) async fn plan(open: &Open, dataset: &str) -> Result<Plan> {
     let record_size =
         value(Prop::RecordSize).await?.number().and_then(|n| u32::try_from(n).ok().filter(|n| *n > 0));
     Ok(Plan {
-        at: format!("{altroot}{mountpoint}").into(),
+        at: open.below_altroot(&mountpoint).into(),
         options,
         by_itself: can_mount == "on",
         record_size: record_size.unwrap_or(128 << 10),

@@ -3,6 +3,7 @@
 use super::lun_facts::{facts, number};
 use super::root;
 use super::schema::values as values_of;
+use crate::pools::Open;
 use crate::values;
 use api::attributes::{Attribute, Kept, OF_ROOT, Shape};
 use api::shares::{Item, ItemKind, Place};
@@ -10,11 +11,11 @@ use api::{CustomProperty, Property, Source, Value};
 use dsl::Stats;
 use dsl::props::{Prop, PropName};
 use ondisk::ObjsetType;
-use pool::Pool;
 use units::Result;
 
 /// Projects and shares, not snapshots.
-pub(crate) async fn item(pool: &Pool, dataset: &str, schema: &[CustomProperty]) -> Result<Item> {
+pub(crate) async fn item(open: &Open, dataset: &str, schema: &[CustomProperty]) -> Result<Item> {
+    let pool = &open.pool;
     let stats = pool.dsl().stats(dataset).await?;
     let is_volume = stats.kind == ObjsetType::Zvol;
     let place = Place::of(dataset, is_volume);
@@ -33,6 +34,7 @@ pub(crate) async fn item(pool: &Pool, dataset: &str, schema: &[CustomProperty]) 
             false => describe(&stats, dataset, attribute).await?,
         });
     }
+    open.show_mountpoint(&mut attributes);
     if kind == ItemKind::Lun {
         as_lun(&mut attributes, facts(&stats, dataset).await?.is_some());
     }

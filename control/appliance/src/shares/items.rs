@@ -8,7 +8,7 @@ use super::settings::{self, NumberWish, Settings};
 use crate::appliance::{Appliance, By};
 use crate::datasets::Doomed;
 use crate::error_text::{About, cannot};
-use crate::pools::Access;
+use crate::pools::{Access, Open};
 use crate::san::Network;
 use api::san::DEFAULT_GROUP;
 use api::shares::{DEFAULT_PROJECT, Item, ItemKind, Place, Shares};
@@ -79,7 +79,7 @@ impl Appliance {
             let wanted = |place: &Place| {
                 place.share.is_none() == projects && project.as_ref().is_none_or(|p| *p == place.project)
             };
-            let found = items_of(&open.pool, wanted, &schema).await;
+            let found = items_of(&open, wanted, &schema).await;
             let found = found.map(|items| items.into_iter().map(|item| self.with_migration(item)));
             items.extend(found.map_err(|e| cannot(About::Dataset, &format!("list shares of '{name}'"), &e))?);
         }
@@ -92,7 +92,7 @@ impl Appliance {
         let schema = self.schema()?;
         let open = self.pool(&place.pool, Access::Look).await?;
         let _reading = open.pool.reading().await;
-        let found = item(&open.pool, &place.dataset(), &schema).await.map_err(|e| match e.kind() {
+        let found = item(&open, &place.dataset(), &schema).await.map_err(|e| match e.kind() {
             units::Kind::NotFound => missing(),
             _ => cannot(About::Dataset, &format!("open '{place}'"), &e),
         })?;
@@ -232,10 +232,11 @@ fn not_there(place: &Place) -> ApiError {
 }
 
 async fn items_of(
-    pool: &Pool,
+    open: &Open,
     wanted: impl Fn(&Place) -> bool,
     schema: &[CustomProperty],
 ) -> units::Result<Vec<Item>> {
+    let pool = &open.pool;
     let all = {
         let _reading = pool.reading().await;
         pool.dsl().descendants(&pool.name()).await?
@@ -245,7 +246,7 @@ async fn items_of(
     for part in all.chunks(PART) {
         let _reading = pool.reading().await;
         for dataset in part {
-            match wanted_item(pool, dataset, &wanted, schema).await {
+            match wanted_item(open, dataset, &wanted, schema).await {
                 // It went since it was listed.
                 Err(e) if e.kind() == units::Kind::NotFound => {}
                 found => items.extend(found?),
@@ -256,19 +257,19 @@ async fn items_of(
 }
 
 async fn wanted_item(
-    pool: &Pool,
+    open: &Open,
     dataset: &str,
     wanted: impl Fn(&Place) -> bool,
     schema: &[CustomProperty],
 ) -> units::Result<Option<Item>> {
-    let dsl = pool.dsl();
+    let dsl = open.pool.dsl();
     // Whether it is a volume matters directly below the root alone.
     let is_volume = match dataset.matches('/').count() {
         1 => dsl.objset_type(&dsl.find(dataset).await?).await? == ondisk::ObjsetType::Zvol,
         _ => false,
     };
     match wanted(&Place::of(dataset, is_volume)) {
-        true => item(pool, dataset, schema).await.map(Some),
+        true => item(open, dataset, schema).await.map(Some),
         false => Ok(None),
     }
 }

@@ -1,7 +1,9 @@
 //! File systems in the machine's own tree: who mounts, when, and what a killed daemon leaves.
 
+use crate::api::through_the_socket;
 use crate::home::Home;
 use interop::harness::{Need, ROOT, Trial, trial};
+use interop::programs::said;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,6 +18,11 @@ pub fn trials() -> Vec<Trial> {
         trial("a_daemon_that_was_killed_mounts_again_what_it_had_mounted", &[FUSE, ROOT], killed),
         trial("a_daemon_that_was_told_so_mounts_by_itself", &[FUSE, ROOT], by_itself),
         trial("a_mount_goes_below_the_altroot_and_over_nothing_unless_it_may", &[FUSE, ROOT], places),
+        trial(
+            "mount_points_are_shown_below_the_altroot_and_kept_without_it",
+            &[Need::Program("curl")],
+            below_altroot,
+        ),
         trial("what_users_take_is_shown_and_limited_from_the_start", &[FUSE, ROOT], shared_out),
         trial("long_names_are_made_and_found_through_a_mount", &[FUSE, ROOT], long_names),
         trial("without_a_daemon_nothing_is_mounted", &[], none_runs),
@@ -223,6 +230,82 @@ fn places() {
     home.run("zpool export tank");
     home.run("down");
     daemon.has_ended();
+}
+
+/// They were shown without the altroot, below which they are mounted; and with it only there, or the next `-R` and the
+/// ledger of changes would put it in front of itself.
+fn below_altroot() {
+    let home = Home::with_pool();
+    for line in [
+        "zfs create tank/p",
+        "zfs create tank/p/inherits",
+        "zfs create -o mountpoint=/srv/set tank/p/set",
+        "zfs create tank/p/set/below",
+        "zfs create -o mountpoint=none tank/p/none",
+        "zfs create -o mountpoint=legacy tank/p/legacy",
+        "zfs create -o mountpoint=/ tank/p/root",
+    ] {
+        home.run(line);
+    }
+    let paths = [
+        ("tank", "/tank"),
+        ("tank/p", "/tank/p"),
+        ("tank/p/inherits", "/tank/p/inherits"),
+        ("tank/p/legacy", "legacy"),
+        ("tank/p/none", "none"),
+        ("tank/p/root", "/"),
+        ("tank/p/set", "/srv/set"),
+        ("tank/p/set/below", "/srv/set/below"),
+    ];
+    let listed = |root: &str| -> String {
+        let line = |(name, path): (&str, &str)| match path {
+            path if root.is_empty() || !path.starts_with('/') => format!("{name}\t{path}\n"),
+            path => format!("{name}\t{root}{}\n", path.trim_end_matches('/')),
+        };
+        paths.map(line).concat()
+    };
+    let dir = home.scratch.path().display().to_string();
+    let shown = || home.run("zfs list -H -o name,mountpoint");
+    assert_eq!(shown(), listed(""));
+    home.run("zpool export tank");
+    home.run(&format!("zpool import -N -d {dir} -R /mnt/ tank"));
+    assert_eq!(shown(), listed("/mnt"), "without a daemon");
+    // A daemon begins without a pool that is imported for a while alone.
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0");
+    home.run(&format!("zpool import -N -d {dir} -R /mnt tank"));
+    assert_eq!(shown(), listed("/mnt"));
+    assert_eq!(
+        home.run("zfs get -H -o value,source mountpoint tank/p tank/p/none tank/p/set tank/p/set/below"),
+        "/mnt/tank/p\tdefault\nnone\tlocal\n/mnt/srv/set\tlocal\n/mnt/srv/set/below\tinherited from tank/p/set\n"
+    );
+    let json: serde_json::Value =
+        serde_json::from_str(&home.run("zfs get -j mountpoint tank/p/set")).unwrap();
+    assert_eq!(json["datasets"]["tank/p/set"]["properties"]["mountpoint"]["value"], "/mnt/srv/set", "{json}");
+    let files = "/api/storage/v2/pools/tank/projects/p/filesystems";
+    let of_set = through_the_socket(&home, &format!("{files}/set"));
+    assert_eq!(of_set["filesystem"]["mountpoint"], "/mnt/srv/set", "{of_set}");
+    let all = through_the_socket(&home, files);
+    assert!(
+        all["filesystems"].as_array().unwrap().iter().any(|fs| fs["mountpoint"] == "/mnt/tank/p/inherits")
+    );
+    let of_shell =
+        said(&home.cenote(&["shell", "-c", "shares select p; select set; get mountpoint"]).output().unwrap());
+    assert!(of_shell.contains("/mnt/srv/set"), "{of_shell}");
+    // What is set is below the altroot, and what is put back is what was set.
+    home.run("zfs set mountpoint=/srv/other tank/p/set");
+    assert_eq!(home.run("zfs get -H -o value mountpoint tank/p/set"), "/mnt/srv/other\n");
+    let changes: serde_json::Value = serde_json::from_str(&home.run("changes -j")).unwrap();
+    let number = changes["ledger"]["changes"].as_array().unwrap().last().unwrap()["number"].to_string();
+    assert_eq!(
+        home.run(&format!("changes undo {number}")),
+        "cenote zfs set mountpoint=/srv/set tank/p/set\n",
+        "{changes}"
+    );
+    assert_eq!(shown(), listed("/mnt"));
+    home.run("zpool export tank");
+    home.run(&format!("zpool import -N -d {dir} tank"));
+    assert_eq!(shown(), listed(""), "it was for here only");
+    daemon.end();
 }
 
 fn shared_out() {
