@@ -2,8 +2,12 @@
 //!
 //! `zdb`, our judge, is in `zfsutils-linux` of the component `contrib`, which many machines do not list. Then it is
 //! taken from the mirror that the machine's own sources name, through a sources file that is removed afterwards.
-//! Nothing that is only recommended is installed: for `zfsutils-linux` that would be a kernel module.
+//! Nothing that is only recommended is installed: for `zfsutils-linux` that would be a kernel module. No service is
+//! started, and a machine that boots with systemd is given no package that would start one with the next boot.
 
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -41,7 +45,16 @@ const NEEDED: &[(&str, &str)] = &[
     ("chromium", "chromium"),
     ("node", "nodejs"),
     ("npm", "npm"),
+    ("udevadm", "udev"),
+    ("multipath", "multipath-tools"),
 ];
+
+/// Packages with a service that begins at boot. The test runs the program alone.
+const SERVICES: &[&str] = &["multipath-tools"];
+
+/// What packages ask before they start a service.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+const POLICY_TEXT: &str = "#!/bin/sh\n# No service is started.\nexit 101\n";
 
 /// Where our line for `contrib` stands while we install.
 const CONTRIB: &str = "/etc/apt/sources.list.d/cenote-tests-contrib.sources";
@@ -60,7 +73,8 @@ fn install_missing() {
         return;
     }
     if is_root() && exists("apt-get") {
-        if let Err(failure) = install(&packages(&missing())) {
+        let boots = Path::new("/run/systemd/system").exists();
+        if let Err(failure) = install(&to_install(packages(&missing()), boots)) {
             println!("tools: {failure}");
         }
     } else {
@@ -96,6 +110,11 @@ fn packages(programs: &[&str]) -> Vec<&'static str> {
     packages
 }
 
+/// Without those that would begin a service on a machine that boots.
+fn to_install(packages: Vec<&'static str>, boots: bool) -> Vec<&'static str> {
+    packages.into_iter().filter(|package| !(boots && SERVICES.contains(package))).collect()
+}
+
 /// Whether a program is installed. `zdb` and `mkfs.xfs` live where the path of many users does not lead.
 fn exists(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
@@ -114,6 +133,10 @@ fn is_root() -> bool {
 }
 
 fn install(packages: &[&str]) -> Result<(), Failure> {
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let _quiet = NoServices::new(Path::new(POLICY))?;
     let added = packages.contains(&"zfsutils-linux") && add_contrib()?;
     let done = apt(&["update"])
         .and_then(|()| apt(&[&["install", "--yes", "--no-install-recommends"], packages].concat()));
@@ -121,6 +144,31 @@ fn install(packages: &[&str]) -> Result<(), Failure> {
         std::fs::remove_file(CONTRIB)?;
     }
     done
+}
+
+/// For as long as it is there, packages start no service. A policy that the machine has is left as it is.
+struct NoServices<'a>(Option<&'a Path>);
+
+impl NoServices<'_> {
+    fn new(policy: &Path) -> std::io::Result<NoServices<'_>> {
+        let made = File::options().write(true).create_new(true).mode(0o755).open(policy);
+        match made {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(NoServices(None)),
+            made => {
+                let ours = NoServices(Some(policy));
+                made?.write_all(POLICY_TEXT.as_bytes())?;
+                Ok(ours)
+            }
+        }
+    }
+}
+
+impl Drop for NoServices<'_> {
+    fn drop(&mut self) {
+        if let Some(policy) = self.0 {
+            _ = std::fs::remove_file(policy);
+        }
+    }
 }
 
 fn apt(arguments: &[&str]) -> Result<(), Failure> {
@@ -237,5 +285,24 @@ mod tests {
     #[test]
     fn a_package_is_asked_for_once() {
         assert_eq!(packages(&["nbdinfo", "nbdcopy", "zdb"]), ["zfsutils-linux", "libnbd-bin"]);
+    }
+
+    #[test]
+    fn a_machine_that_boots_gets_no_package_with_a_service() {
+        let wanted = packages(&["multipath", "udevadm", "fio"]);
+        assert_eq!(to_install(wanted.clone(), false), ["fio", "udev", "multipath-tools"]);
+        assert_eq!(to_install(wanted, true), ["fio", "udev"]);
+    }
+
+    #[test]
+    fn services_are_refused_while_packages_are_installed_and_the_machines_policy_stays() {
+        let policy = std::env::temp_dir().join(format!("cenote-policy-{}", std::process::id()));
+        let quiet = NoServices::new(&policy).unwrap();
+        let says = |policy: &Path| Command::new("sh").arg(policy).status().unwrap().code();
+        assert_eq!(says(&policy), Some(101));
+        drop(NoServices::new(&policy).unwrap());
+        assert!(policy.exists(), "it is that of another");
+        drop(quiet);
+        assert!(!policy.exists());
     }
 }
