@@ -7,6 +7,8 @@
 //!
 //! Figures are counts of bytes, blocks and errors, not times: they hold however busy the machine is.
 
+mod pools;
+
 use crate::files::FUSE;
 use crate::home::{Daemon, Home};
 use interop::harness::{Need, ROOT, Trial, trial};
@@ -16,7 +18,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 pub fn trials() -> Vec<Trial> {
-    vec![
+    let all = vec![
         trial("writes_that_stop_at_half_a_block_are_whole_when_the_advice_is_followed", &[], cut),
         trial("writes_of_parts_of_blocks_cost_their_own_bytes_when_the_advice_is_followed", &[], parts),
         trial("small_reads_fetch_what_was_asked_for_when_the_advice_is_followed", &[], reads),
@@ -44,7 +46,8 @@ pub fn trials() -> Vec<Trial> {
             &[FUSE, ROOT],
             pages_read,
         ),
-    ]
+    ];
+    all.into_iter().chain(pools::trials()).collect()
 }
 
 /// The volume, or file system, of all that is made here.
@@ -55,14 +58,27 @@ struct Place {
     daemon: Option<Daemon>,
     /// Of the next load: no two go to the same places.
     seed: Cell<u64>,
+    size: Size,
+}
+
+#[derive(Clone, Copy)]
+struct Size {
+    /// Of each device, in bytes.
+    device: u64,
+    /// What the cache may take.
+    memory: &'static str,
 }
 
 impl Place {
-    /// A pool of these words, where capitals are files, and what is made in it.
+    /// A pool of these words, where capitals are files, and what is made of it and in it.
     fn new(pool: &str, commands: &[&str]) -> Place {
-        let place = Place { home: Home::new(), daemon: None, seed: Cell::new(1) };
+        Place::sized(Size { device: 1 << 30, memory: "64M" }, pool, commands)
+    }
+
+    fn sized(size: Size, pool: &str, commands: &[&str]) -> Place {
+        let place = Place { home: Home::new(), daemon: None, seed: Cell::new(1), size };
         place.home.run(&place.with_devices(&format!("zpool create tank {pool}")));
-        commands.iter().for_each(|line| drop(place.home.run(line)));
+        commands.iter().for_each(|line| drop(place.home.run(&place.with_devices(line))));
         let mut place = place;
         place.start();
         place
@@ -77,7 +93,7 @@ impl Place {
                 (0..).find(|count| !self.home.scratch.join(format!("{word}{count}")).exists()).unwrap_or(0);
             let path = self.home.disk(&format!("{word}{count}"));
             // A volume is copied when its blocks become others.
-            std::fs::File::options().write(true).open(&path).unwrap().set_len(1 << 30).unwrap();
+            std::fs::File::options().write(true).open(&path).unwrap().set_len(self.size.device).unwrap();
             path
         };
         let word = |word: &str| if is_device(word) { path(word) } else { word.to_string() };
@@ -87,11 +103,11 @@ impl Place {
     /// The daemon, with an empty cache.
     fn start(&mut self) {
         self.daemon.take().into_iter().for_each(Daemon::end);
-        self.daemon = Some(self.home.start("serve --no-https --arc-max 64M").0);
+        self.daemon = Some(self.home.start(&format!("serve --no-https --arc-max {}", self.size.memory)).0);
     }
 
-    fn uri(&self) -> String {
-        format!("nbd+unix:///{SHARE}?socket={}", self.home.dir().join("nbd.sock").display())
+    fn uri(&self, volume: &str) -> String {
+        format!("nbd+unix:///{volume}?socket={}", self.home.dir().join("nbd.sock").display())
     }
 
     fn json(&self, line: &str) -> Value {
@@ -100,9 +116,14 @@ impl Place {
 
     /// A job of fio's words on the volume: how many bytes clients moved.
     fn load(&self, words: &str) -> f64 {
+        self.load_on(SHARE, words)
+    }
+
+    fn load_on(&self, volume: &str, words: &str) -> f64 {
         let job = self.home.scratch.join("load.fio");
         let keys = words.replace(' ', "\n");
-        std::fs::write(&job, format!("[load]\nioengine=nbd\nuri={}\niodepth=8\n{keys}\n", self.uri()))
+        let depth = if words.contains("iodepth=") { "" } else { "iodepth=8\n" };
+        std::fs::write(&job, format!("[load]\nioengine=nbd\nuri={}\n{depth}{keys}\n", self.uri(volume)))
             .unwrap();
         let seed = self.seed.replace(self.seed.get() + 1).to_string();
         let output = self.home.cenote(&["work", "load.fio", "--seed", &seed, "-j"]).output().unwrap();
@@ -113,10 +134,15 @@ impl Place {
 
     /// Bytes read from and written to devices of the vdev, what is in memory included.
     fn moved(&self, vdev: &str) -> [f64; 2] {
+        self.counted(vdev, "bytes")
+    }
+
+    /// Such a count of reads and of writes.
+    fn counted(&self, vdev: &str, what: &str) -> [f64; 2] {
         self.home.run("zpool sync tank");
         let told = self.json("zpool iostat -v -j tank");
         let stats = found(&told, vdev).unwrap_or_else(|| panic!("no {vdev} in {told:#}"));
-        ["read", "write"].map(|way| stats["stats"][way]["bytes"].as_f64().unwrap())
+        ["read", "write"].map(|way| stats["stats"][way][what].as_f64().unwrap())
     }
 
     /// What the load moves at the pool's devices, for each byte that it asks for: reads and writes.
@@ -274,7 +300,7 @@ fn copy_text(place: &Place) {
     let file = place.home.scratch.join("text");
     let lines: String = (0..1 << 20).map(|number| format!("line {number:>8}\n\n\n")).collect();
     std::fs::write(&file, &lines.as_bytes()[..16 << 20]).unwrap();
-    run(command("nbdcopy").arg(&file).arg(place.uri()));
+    run(command("nbdcopy").arg(&file).arg(place.uri(SHARE)));
     place.home.run("zpool sync tank");
 }
 

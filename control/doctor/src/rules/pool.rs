@@ -75,6 +75,9 @@ fn alike(facts: &Facts, pool: &str) -> String {
     kind + &" DEVICE".repeat(usize::try_from(disks).unwrap_or(2))
 }
 
+const UNDO_ADD: &str =
+    "cenote zpool remove POOL VDEV (as long as nothing but mirrors and single disks are there)";
+
 pub fn full(facts: &Facts) -> Vec<Advice> {
     let full = |(key, name): (String, &str)| {
         let capacity =
@@ -84,7 +87,7 @@ pub fn full(facts: &Facts) -> Vec<Advice> {
         Some(
             Advice::new("pool-full", name, format!("{capacity} % of the pool are taken"), cost)
                 .fix(Cenote, format!("cenote zpool add {name} {}, or destroy what is not needed: cenote zfs list -o space -s used", alike(facts, name)))
-                .undo(format!("cenote zpool remove {name} VDEV (as long as nothing but mirrors and single disks are there)")),
+                .undo(UNDO_ADD.replace("POOL", name)),
         )
     };
     all(facts, "pool ").into_iter().filter_map(full).collect()
@@ -98,8 +101,15 @@ pub fn fragmented(facts: &Facts) -> Vec<Advice> {
         let cost = "the free space is in pieces: what is written in a row is no row on the disks";
         Some(
             Advice::new("pool-fragmented", name, format!("fragmentation is {percent} %"), cost)
-                .fix(Cenote, "larger blocks for what is written at random, a log device for synchronous writes, space: pieces grow together as data is freed")
-                .undo("none is needed"),
+                .fix(
+                    Cenote,
+                    format!(
+                        "space, for pieces grow together as data is freed: cenote zpool add {name} {}, or destroy what is not needed: \
+                         cenote zfs list -o space -s used; larger blocks for what is written at random, a log device for synchronous writes",
+                        alike(facts, name)
+                    ),
+                )
+                .undo(UNDO_ADD.replace("POOL", name)),
         )
     };
     all(facts, "pool ").into_iter().filter_map(bad).collect()
@@ -129,6 +139,31 @@ pub fn no_redundancy(facts: &Facts) -> Vec<Advice> {
     all(facts, "vdev ").into_iter().filter_map(single).collect()
 }
 
+/// Commands that give single disks and mirrors of a pool the width of its widest; none where another kind is among them.
+fn widen(facts: &Facts, pool: &str) -> Option<String> {
+    let vdevs = normal_vdevs(facts, pool);
+    let is_mirror =
+        |key: &str| facts.field(key, "kind").is_some_and(|kind| ["disk", "file", "mirror"].contains(&kind));
+    let width = |key: &str| facts.field_number(key, "disks").filter(|disks| (1..=64).contains(disks));
+    let widths = vdevs.iter().map(|(key, _)| width(key).filter(|_| is_mirror(key)));
+    let widths = widths.collect::<Option<Vec<u64>>>()?;
+    let widest = widths.iter().copied().max()?;
+    let narrow = vdevs.iter().zip(widths);
+    let attach = narrow.flat_map(|((_, name), width)| {
+        let leaf = facts.field(&format!("leaf {name}/0"), "path");
+        let beside =
+            leaf.unwrap_or_else(|| if width == 1 { device(facts, name, "DEVICE") } else { "DEVICE" });
+        let line = format!("cenote zpool attach {pool} {beside} NEW-DEVICE");
+        (width..widest).map(move |_| line.clone())
+    });
+    let mut lines: Vec<String> = attach.take(LINES_MAX + 1).collect();
+    if lines.len() > LINES_MAX {
+        lines.truncate(LINES_MAX);
+        lines.push("and so on".into());
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
 pub fn mixed(facts: &Facts) -> Vec<Advice> {
     let shape = |key: &str| ["kind", "disks", "parity"].map(|name| facts.field(key, name).unwrap_or("-"));
     let pools = all(facts, "pool ").into_iter();
@@ -139,11 +174,18 @@ pub fn mixed(facts: &Facts) -> Vec<Advice> {
             let other = vdevs.iter().find(|(key, _)| shape(key) != shape(first))?;
             let (a, b) = (shape(first), shape(&other.0));
             let cost = "blocks go to all vdevs alike: the pool is as slow as its slowest vdev, and as safe as its least safe one";
-            Some(
-                Advice::new("mixed-vdevs", pool, format!("{} of {} beside {} of {}", a[0], a[1], b[0], b[1]), cost)
-                    .fix(Cenote, "vdevs of one shape: mirrors are attached to and detached from, others need a new pool and a copy of the data")
+            let advice = Advice::new(
+                "mixed-vdevs",
+                pool,
+                format!("{} of {} beside {} of {}", a[0], a[1], b[0], b[1]),
+                cost,
+            );
+            Some(match widen(facts, pool) {
+                Some(lines) => advice.fix(Cenote, lines).undo(format!("cenote zpool detach {pool} NEW-DEVICE")),
+                None => advice
+                    .fix(Cenote, "vdevs of one shape: a new pool, and a copy of the data")
                     .undo("none is needed"),
-            )
+            })
         })
         .collect()
 }
