@@ -1,9 +1,12 @@
-//! The adviser from outside: the same advice by command, REST and shell, and one line where a setting is made.
+//! The adviser from outside: the same advice by command, REST, shell and page, and one line where a setting is made.
 
 use crate::api::through_the_socket;
+use crate::browser::{NEEDS, browser};
 use crate::home::Home;
 use interop::harness::{Need, Trial, trial};
 use interop::programs::{command, said};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Stdio};
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -12,6 +15,11 @@ pub fn trials() -> Vec<Trial> {
             "what_a_setting_costs_is_told_in_the_answer_over_rest_and_at_a_commit_in_the_shell",
             &[Need::Program("curl")],
             told_elsewhere,
+        ),
+        trial(
+            "advice_on_the_page_is_that_of_the_command_line_and_goes_when_it_is_followed",
+            &NEEDS,
+            on_the_page,
         ),
         trial("advice_is_the_same_by_command_by_rest_and_in_the_shell", &[Need::Program("curl")], alike),
     ]
@@ -119,5 +127,57 @@ fn alike() {
     assert_eq!(String::from_utf8(shell.stdout).unwrap(), home.run("doctor"));
     home.run("zfs set sync=standard tank/a");
     assert!(!home.run("doctor").contains("sync-disabled"));
+    daemon.end();
+}
+
+/// A script in a browser, for as long as it is needed.
+struct Script(Child);
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// One device of a pool by itself, beside a mirror; and a file system without compression.
+fn on_the_page() {
+    let home = Home::new();
+    home.run(&format!("zpool create tank mirror {} {}", home.disk("a"), home.disk("b")));
+    home.run(&format!("zpool add -f tank {}", home.disk("c")));
+    home.run("zfs create -o compression=off tank/db");
+    let (daemon, _) =
+        home.start("serve --http 127.0.0.1:0 --no-https --listen 127.0.0.1:0 --arc-max 64M --log error");
+    let page = home.run("page");
+    let words: Vec<&str> = page.split_whitespace().collect();
+    let told: Vec<doctor::Advice> = serde_json::from_str(&home.run("doctor -j")).unwrap();
+    let mut node = browser("advice.mjs", &[words[0], words[2]], &["mixed-vdevs"]);
+    let mut script = Script(node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(script.0.stdout.take().unwrap()).lines();
+    let mut next = || -> serde_json::Value {
+        let line = lines.next().expect("it says what it sees").unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line}: {e}"))
+    };
+    let seen = next();
+    let row = |term: &str, text: &str| [term.to_string(), text.to_string()];
+    let card = |advice: &doctor::Advice| {
+        let fixes = advice.fixes.iter().map(|fix| row(fix.system.word(), &fix.text));
+        let rows = [row("Seen", &advice.seen), row("Costs", &advice.cost)].into_iter().chain(fixes);
+        let rows: Vec<_> = rows.chain([row("Undo", &advice.undo)]).collect();
+        serde_json::json!({ "rule": advice.rule, "about": advice.about, "rows": rows })
+    };
+    assert_eq!(seen["cards"], told.iter().map(card).collect::<serde_json::Value>());
+    assert_eq!(seen["wide"], false, "nothing is scrolled sideways on a phone");
+    // The command is that of the page.
+    let cards = seen["cards"].as_array().unwrap();
+    let mixed = cards.iter().find(|card| card["rule"] == "mixed-vdevs").expect("it is told of");
+    let text = mixed["rows"][2][1].as_str().unwrap();
+    let command = doctor::commands(text)[0];
+    assert_eq!(command, format!("zpool attach tank {} NEW-DEVICE", home.scratch.join("c").display()));
+    home.run(&command.replace("NEW-DEVICE", &home.disk("d")));
+    writeln!(script.0.stdin.take().unwrap(), "it is carried out").unwrap();
+    // What one device costs goes along with what two kinds of vdevs do.
+    assert_eq!(next()["left"], 1);
+    assert!(script.0.wait().unwrap().success());
     daemon.end();
 }

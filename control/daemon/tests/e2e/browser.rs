@@ -131,12 +131,17 @@ fn npm() -> PathBuf {
 
 /// Runs a script of the page's tests; what it prints.
 pub fn in_browser(script: &str, of_page: &[&str], more: &[&str]) -> String {
+    let text = programs::run(&mut browser(script, of_page, more));
+    println!("{text}");
+    text
+}
+
+/// A script of the page's tests, as it is run.
+pub fn browser(script: &str, of_page: &[&str], more: &[&str]) -> Command {
     let photographs = npm().with_file_name("photographs");
     let script = root().join("control/web/tests").join(script);
     let mut node = Command::new(programs::find("node").unwrap());
     node.arg(script).arg(npm()).args(of_page).arg(photographs).args(more);
     node.env("CHROMIUM", programs::find("chromium").unwrap());
-    let text = programs::run(&mut node);
-    println!("{text}");
-    text
+    node
 }
