@@ -1,5 +1,6 @@
 //! The blocks of an object set: how they are read, and how they are to be written.
 
+use crate::direct::Direct;
 use crate::lock::lock;
 use crate::policy::{Caching, Choice, Policy};
 use ondisk::{BlockPointer, ObjectType};
@@ -19,6 +20,8 @@ pub(crate) struct Blocks {
     pub ahead: Arc<ReadAhead>,
     /// What is read ahead by the policy, so that each read can ask.
     ahead_takes: AtomicU8,
+    /// The policy's, so that each request can ask.
+    direct: AtomicU8,
     zeros: OnceLock<Buf>,
 }
 
@@ -27,8 +30,8 @@ const ZEROS: usize = 128 << 10;
 impl Blocks {
     pub fn new(id: ObjsetId, store: Arc<dyn BlockStore>, policy: Policy) -> Blocks {
         let (ahead, ahead_takes) = (store.ahead(), AtomicU8::new(0));
-        let zeros = OnceLock::new();
-        let blocks = Blocks { id, store, policy: Mutex::new(policy), ahead, ahead_takes, zeros };
+        let (direct, zeros) = (AtomicU8::new(0), OnceLock::new());
+        let blocks = Blocks { id, store, policy: Mutex::new(policy), ahead, ahead_takes, direct, zeros };
         blocks.follow(&policy);
         blocks
     }
@@ -38,6 +41,12 @@ impl Blocks {
         // What may not stay would only be read twice.
         let takes = policy.prefetch.min(policy.primary_cache);
         self.ahead_takes.store(takes as u8, Ordering::Relaxed);
+        self.direct.store(policy.direct as u8, Ordering::Relaxed);
+    }
+
+    /// Which requests go past the cache (the property `direct`).
+    pub fn direct(&self) -> Direct {
+        Direct::of(self.direct.load(Ordering::Relaxed).into())
     }
 
     /// What is read ahead (the properties `prefetch` and `primarycache`).

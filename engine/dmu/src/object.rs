@@ -44,6 +44,18 @@ struct Read {
     buf: Buf,
     /// A checksum says that these are the bytes that were written.
     is_verified: bool,
+    is_from_device: bool,
+}
+
+/// A block as a reader gets it.
+struct Got {
+    /// `None` for a hole.
+    buf: Option<Buf>,
+    /// Of the object's blocks.
+    size: usize,
+    /// Of the object's data.
+    version: u64,
+    is_from_device: bool,
 }
 
 /// How far an extent reaches, by what is in memory.
@@ -141,28 +153,41 @@ impl Object {
 
     /// As [`Object::read_block`], with the [`Object::version`] of the data that the block is from.
     pub async fn read_versioned(&self, blkid: u64) -> Result<(Buf, u64)> {
-        let (found, size, version) = self.find_block(blkid).await?;
-        Ok((found.unwrap_or_else(|| self.node.shared.zeros(size)), version))
+        let Got { buf, size, version, .. } = self.get_block(blkid, ReadClass::Demand).await?;
+        Ok((buf.unwrap_or_else(|| self.node.shared.zeros(size)), version))
+    }
+
+    /// As [`Object::read_block`], of a block that is not to stay in the cache: it is had from there, or from a txg that is
+    /// not synced, where it is; else it is read from its device and leaves nothing. Says too whether a device was asked.
+    pub async fn read_block_past_cache(&self, blkid: u64) -> Result<(Buf, bool)> {
+        if let Some(buf) = self.block_at_hand(blkid) {
+            return Ok((buf, false));
+        }
+        let Got { buf, size, is_from_device, .. } = self.get_block(blkid, ReadClass::Passing).await?;
+        Ok((buf.unwrap_or_else(|| self.node.shared.zeros(size)), is_from_device))
     }
 
     /// One whole level-0 block, or `None` for a hole.
     pub async fn read_block_if_any(&self, blkid: u64) -> Result<Option<Buf>> {
-        Ok(self.find_block(blkid).await?.0)
+        Ok(self.get_block(blkid, ReadClass::Demand).await?.buf)
     }
 
-    /// The block, unless it is a hole; the size of blocks; the version of the data.
-    async fn find_block(&self, blkid: u64) -> Result<(Option<Buf>, usize, u64)> {
+    async fn get_block(&self, blkid: u64, class: ReadClass) -> Result<Got> {
         loop {
             let Looked { place, size, version } = self.lookup(blkid);
-            let found = |buf: Option<Buf>| (buf.map(|buf| fit(buf, size)), size as usize, version);
+            let got = |buf: Option<Buf>, is_from_device| {
+                let buf = buf.map(|buf| fit(buf, size));
+                Got { buf, size: size as usize, version, is_from_device }
+            };
             let (tree, bp) = match place {
-                Lookup::Memory(buf) => return Ok(found(Some(buf))),
-                Lookup::Hole => return Ok(found(None)),
+                Lookup::Memory(buf) => return Ok(got(Some(buf), false)),
+                Lookup::Hole => return Ok(got(None, false)),
                 Lookup::Device(tree, bp) => (tree, bp),
             };
-            match self.read_from(&tree, bp, blkid, size).await {
+            match self.read_from(&tree, bp, (blkid, size), class).await {
                 Ok(Some(Read { is_verified: false, .. })) | Err(_) if self.is_replaced(&tree) => continue,
-                Ok(read) => return Ok(found(read.map(|read| read.buf))),
+                Ok(None) => return Ok(got(None, false)),
+                Ok(Some(Read { buf, is_from_device, .. })) => return Ok(got(Some(buf), is_from_device)),
                 Err(e) => return Err(e),
             }
         }
@@ -179,8 +204,8 @@ impl Object {
         &self,
         tree: &Tree,
         bp: Option<BlockPointer>,
-        blkid: u64,
-        size: u32,
+        (blkid, size): (u64, u32),
+        class: ReadClass,
     ) -> Result<Option<Read>> {
         let node = &self.node;
         let (bp, is_of_tree) = match bp {
@@ -196,11 +221,13 @@ impl Object {
             true => self.cached_in(tree, &bp, blkid, size),
             false => node.shared.store.cached(&bp),
         };
-        let buf = match cached {
-            Some(buf) => buf,
-            None => node.shared.fetch(&bp, at, ReadClass::Demand).await?,
-        };
-        Ok(Some(Read { buf, is_verified }))
+        match cached {
+            Some(buf) => Ok(Some(Read { buf, is_verified, is_from_device: false })),
+            None => {
+                let buf = node.shared.fetch(&bp, at, class).await?;
+                Ok(Some(Read { buf, is_verified, is_from_device: bp.as_plain().is_some() }))
+            }
+        }
     }
 
     /// The block if no device need be asked: `Some(None)` is a hole.

@@ -4,6 +4,7 @@ use crate::accounting::{Account, UserAccounting};
 use crate::alloc::Search;
 use crate::attrs::{DNODE_BLOCK, SLOT};
 use crate::blocks::Blocks;
+use crate::direct::Direct;
 use crate::lock::lock;
 use crate::node::Node;
 use crate::object::Object;
@@ -163,6 +164,11 @@ impl ObjSet {
 
     pub fn policy(&self) -> Policy {
         self.0.shared.policy()
+    }
+
+    /// The policy's word on requests past the cache.
+    pub fn direct(&self) -> Direct {
+        self.0.shared.direct()
     }
 
     /// Blocks written from now on follow `policy`.

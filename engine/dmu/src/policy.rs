@@ -1,5 +1,6 @@
 //! How an object set is written: what a dataset's properties ask for, and what follows for each block. Pure.
 
+use crate::direct::Direct;
 use ondisk::ObjectType;
 use units::{Checksum, Compression};
 
@@ -61,6 +62,8 @@ pub struct Policy {
     pub secondary_cache: Caching,
     /// What of it is read ahead.
     pub prefetch: Caching,
+    /// Which requests of clients go past the cache.
+    pub direct: Direct,
     /// Clients may not change it (the property `readonly`).
     pub read_only: bool,
 }
@@ -81,6 +84,7 @@ impl Policy {
             primary_cache: Caching::All,
             secondary_cache: Caching::All,
             prefetch: Caching::All,
+            direct: Direct::Disabled,
             read_only: false,
         }
     }

@@ -6,6 +6,7 @@ mod autotrim;
 mod bounds;
 mod cloned;
 mod devices;
+mod direct;
 mod effects;
 mod error_scrub;
 mod errors;

@@ -60,7 +60,7 @@ pub use acl::{Ace, Who};
 pub use acl_rules::rights;
 pub use create::{Accounting, NewFileSystem, create};
 pub use directory::{DirEntry, Listing};
-pub use dmu::Account;
+pub use dmu::{Account, Direct};
 pub use file_system::node::{Node, NodeId};
 pub use file_system::write::{Changes, NewFile, Renaming, Replay, WriteOptions, XattrMode};
 pub use file_system::{Case, FileSystem, WeakFileSystem};

@@ -358,8 +358,7 @@ impl Filesystem for Session {
         reply: ReplyData,
     ) {
         let has = |flag: OFlags| flags.0 & flag.bits() as i32 != 0;
-        let (may_be_short, counts) = (has(OFlags::DIRECT), !has(OFlags::NOATIME));
-        let how = Reading { may_be_short, counts };
+        let how = Reading { direct: has(OFlags::DIRECT), counts: !has(OFlags::NOATIME) };
         self.run((Op::Read, number, offset), |fs| async move {
             match fs.read(number.0, offset, size, how).await {
                 Ok(data) => {

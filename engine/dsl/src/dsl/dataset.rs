@@ -201,6 +201,7 @@ impl Dsl {
             primary_cache: policy.primary_cache,
             secondary_cache: policy.secondary_cache,
             prefetch: policy.prefetch,
+            direct: policy.direct,
             read_only: policy.read_only,
         })
     }

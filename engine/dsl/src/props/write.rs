@@ -5,7 +5,7 @@
 
 pub use dmu::{Caching, SyncMode};
 
-use dmu::RedundantMetadata;
+use dmu::{Direct, RedundantMetadata};
 use ondisk::Feature;
 use units::{Checksum, Compression, Strength, ZstdLevel};
 
@@ -32,6 +32,7 @@ pub struct WritePolicy {
     pub primary_cache: Caching,
     pub secondary_cache: Caching,
     pub prefetch: Caching,
+    pub direct: Direct,
     pub dnode_size: DnodeSize,
     pub read_only: bool,
 }
@@ -74,6 +75,7 @@ impl WritePolicy {
             primary_cache: caching(n(Prop::PrimaryCache)),
             secondary_cache: caching(n(Prop::SecondaryCache)),
             prefetch: caching(n(Prop::Prefetch)),
+            direct: Direct::of(n(Prop::Direct)),
             dnode_size: dnode_size(n(Prop::DnodeSize)),
             read_only: n(Prop::ReadOnly) == 1,
         }

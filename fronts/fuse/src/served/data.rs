@@ -23,8 +23,9 @@ const SEEK_HOLE: i32 = 4;
 /// How a read is to be done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
-    /// What lies before a damaged block is better than nothing; else a short answer would mean the end of the file.
-    pub may_be_short: bool,
+    /// The file was opened with `O_DIRECT`: it may go past the cache; and what lies before a damaged block is better than
+    /// nothing, where else a short answer would mean the end of the file.
+    pub direct: bool,
     /// It is noted as the time of the last read.
     pub counts: bool,
 }
@@ -47,15 +48,15 @@ impl Served {
             self.note_access(&node).await;
         }
         let len = (len as usize).min(IO_MAX);
-        let (read, waited) = watched(node.read(offset, len)).await;
+        let (read, waited) = watched(node.read_as(offset, len, how.direct)).await;
         match read {
-            Ok(data) => {
+            Ok((data, _)) => {
                 if counted::looks() {
                     self.counts.read(self.blocks_of(&node), data.len() as u64, !waited);
                 }
                 Ok(data)
             }
-            Err(e) if how.may_be_short && matches!(e.kind(), Kind::Checksum | Kind::Corrupt | Kind::Io) => {
+            Err(e) if how.direct && matches!(e.kind(), Kind::Checksum | Kind::Corrupt | Kind::Io) => {
                 let good = undamaged(&node, offset, len).await;
                 if good.is_empty() { Err(errno(&e)) } else { Ok(Buf::copy_from(&good)) }
             }
