@@ -9,6 +9,7 @@
 //!                          │  ▲
 //!              write_now   ▼  │ changed again
 //!                    blocks, written                                    in both: early, for the intent log
+//!                          or, by write_past_cache, `Block::Placed` in place of the data: they are in memory no more
 //! ```
 //!
 //! From [`DirtyRecord::begin_sync`] on nothing changes but that blocks land, each when it is on its device: then its memory
@@ -31,9 +32,9 @@ pub(crate) struct DirtyRecord {
     pub txg: Txg,
     pub attrs: Attrs,
     pub bonus: Arc<[u8]>,
-    /// Whole level-0 blocks that are in memory only, but for those that were written before the sync.
-    pub blocks: BTreeMap<u64, Buf>,
-    /// Where blocks are that were written: by [`crate::Object::write_now`], or by the sync.
+    /// Whole level-0 blocks that the sync has yet to put into the tree.
+    pub blocks: BTreeMap<u64, Block>,
+    /// Where blocks are that were written: by [`crate::Object::write_now`], [`crate::Object::write_past_cache`] or the sync.
     pub written: BTreeMap<u64, BlockPointer>,
     /// Bytes of this dirty record that [`txg::Tx::dirtied`] has counted.
     pub counted: u64,
@@ -45,6 +46,31 @@ pub(crate) struct DirtyRecord {
     /// The object goes in this txg, with all its blocks.
     pub destroyed: bool,
     pub spill: Spill,
+}
+
+#[derive(Debug)]
+pub(crate) enum Block {
+    /// In memory; if it was written before the sync, on its device besides.
+    Data(Buf),
+    /// On its device alone, where `written` says. So many bytes of it stay counted as dirty: they are what the dataset is
+    /// charged by, and what the sync says that it has done.
+    Placed(u64),
+}
+
+impl Block {
+    pub fn data(&self) -> Option<&Buf> {
+        match self {
+            Block::Data(data) => Some(data),
+            Block::Placed(_) => None,
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Block::Data(data) => data.len() as u64,
+            Block::Placed(len) => *len,
+        }
+    }
 }
 
 pub(crate) enum Found<'a> {
@@ -88,13 +114,18 @@ impl DirtyRecord {
     }
 
     pub fn find(&self, blkid: u64) -> Found<'_> {
-        if let Some(data) = self.blocks.get(&blkid) {
+        if let Some(data) = self.data(blkid) {
             return Found::Data(data);
         }
         if let Some(bp) = self.written.get(&blkid) {
             return Found::Written(bp);
         }
         if self.freed.contains(blkid) { Found::Hole } else { Found::NotHere }
+    }
+
+    /// The block, if it is in memory.
+    pub fn data(&self, blkid: u64) -> Option<&Buf> {
+        self.blocks.get(&blkid).and_then(Block::data)
     }
 
     /// The first block from `from` on that the txg has written.
@@ -133,17 +164,30 @@ impl DirtyRecord {
 
     /// A block that the sync has written is on its device. Returns how many bytes less wait in memory, of those counted.
     pub fn landed(&mut self, blkid: u64, bp: BlockPointer) -> u64 {
-        let bytes = self.blocks.remove(&blkid).map_or(0, |data| data.len() as u64).min(self.counted);
+        let bytes = self.blocks.remove(&blkid).map_or(0, |block| block.len()).min(self.counted);
         self.counted -= bytes;
         self.written.insert(blkid, bp);
         bytes
+    }
+
+    /// A block is on its device before the sync, and stays in memory.
+    pub fn note_written(&mut self, blkid: u64, bp: BlockPointer) {
+        self.written.insert(blkid, bp);
+    }
+
+    /// A block that is in memory is on its device before the sync, and goes from memory.
+    pub fn place(&mut self, blkid: u64, bp: BlockPointer) {
+        if let Some(block) = self.blocks.get_mut(&blkid) {
+            *block = Block::Placed(block.len());
+            self.written.insert(blkid, bp);
+        }
     }
 
     /// Sets a whole block. Returns by how many bytes more memory waits for the sync than before; see [`DirtyRecord::count`].
     pub fn put(&mut self, blkid: u64, data: Buf, store: &dyn BlockStore) -> u64 {
         self.disown(blkid, store);
         let len = data.len() as u64;
-        let before = self.blocks.insert(blkid, data).map_or(0, |before| before.len() as u64);
+        let before = self.blocks.insert(blkid, Block::Data(data)).map_or(0, |before| before.len());
         len.saturating_sub(before)
     }
 
@@ -154,12 +198,15 @@ impl DirtyRecord {
         }
     }
 
-    /// The block to be changed in place, if this txg has written it.
+    /// The block to be changed in place, if this txg has written it and it is in memory.
     pub fn block_mut(&mut self, blkid: u64, store: &dyn BlockStore) -> Option<&mut Buf> {
-        if self.blocks.contains_key(&blkid) {
+        if self.data(blkid).is_some() {
             self.disown(blkid, store);
         }
-        self.blocks.get_mut(&blkid)
+        match self.blocks.get_mut(&blkid) {
+            Some(Block::Data(data)) => Some(data),
+            Some(Block::Placed(_)) | None => None,
+        }
     }
 
     pub fn free(&mut self, blocks: Range<u64>, store: &dyn BlockStore) {

@@ -25,7 +25,8 @@
 //! pointer instead. When all is done the new tree becomes stable and the dirty record goes, in one step under the object's
 //! lock.
 //!
-//! [`Object::write_now`] writes one block before the sync, for the intent log: the sync finds it done.
+//! [`Object::write_now`] writes one block before the sync, for the intent log, and [`Object::write_past_cache`] for a
+//! direct write, which does not stay in memory: the sync finds it done.
 //!
 //! A reader may hold an old tree while blocks it names are freed and, some txgs later, reused. It then meets a checksum
 //! error and looks again in the tree that is stable by then; and so it does without an error where there is no checksum
@@ -71,6 +72,7 @@ pub use alloc::NewObject;
 pub use attrs::Attrs;
 pub use direct::{Direct, PAGE};
 pub use frees::PieceToFree;
+pub use now::{Early, EarlyBlock};
 pub use object::Object;
 pub use objset::ObjSet;
 pub use policy::{Caching, Policy, RedundantMetadata, SyncMode};

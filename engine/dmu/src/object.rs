@@ -419,10 +419,7 @@ impl Object {
     fn patch_dirty(&self, tx: &Tx, blkid: u64, within: usize, part: &[u8]) -> bool {
         let cost = {
             let mut state = self.node.lock();
-            if !state
-                .dirty_record(tx.txg())
-                .is_some_and(|dirty_record| dirty_record.blocks.contains_key(&blkid))
-            {
+            if state.dirty_record(tx.txg()).and_then(|dirty_record| dirty_record.data(blkid)).is_none() {
                 return false;
             }
             let cost = cost::of_block(&state, &self.node.shared, tx, blkid);

@@ -19,7 +19,7 @@ use crate::accounting::{Account, BlockAccounting, Count};
 use crate::alloc::count_dnodes;
 use crate::attrs::{Attrs, SLOT};
 use crate::cost;
-use crate::dirty_record::{DirtyRecord, Frozen};
+use crate::dirty_record::{Block, DirtyRecord, Frozen};
 use crate::lock::lock;
 use crate::node::Node;
 use crate::object::Object;
@@ -332,6 +332,12 @@ struct Run<'a> {
     worst_leaf: u64,
 }
 
+/// A block of level 0 that the sync comes to.
+enum Leaf {
+    Data(Buf),
+    Written(BlockPointer),
+}
+
 /// New pointers of one level, by block number.
 type Changed = BTreeMap<u64, BlockPointer>;
 
@@ -517,10 +523,10 @@ impl<'a> Run<'a> {
         old: impl Fn(usize) -> Result<BlockPointer>,
     ) -> Result<Vec<(usize, BlockPointer)>> {
         let mut under_way = FuturesUnordered::new();
-        for (blkid, data) in self.dirty_blocks(first..first + count) {
+        for (blkid, leaf) in self.dirty_blocks(first..first + count) {
             let slot = (blkid - first) as usize;
             let old = old(slot)?;
-            under_way.push(async move { (slot, self.write_leaf(blkid, data, &old).await) });
+            under_way.push(async move { (slot, self.write_leaf(blkid, leaf, &old).await) });
         }
         let mut written = Vec::with_capacity(under_way.len());
         while let Some((slot, new)) = under_way.next().await {
@@ -529,19 +535,23 @@ impl<'a> Run<'a> {
         Ok(written)
     }
 
-    fn dirty_blocks(&self, range: Range<u64>) -> Vec<(u64, Buf)> {
+    /// The blocks to be put into the tree: as data, or by the pointer where they were written before.
+    fn dirty_blocks(&self, range: Range<u64>) -> Vec<(u64, Leaf)> {
         let state = self.node.lock();
-        let dirty_record = state.dirty_record(self.ctx.txg);
-        dirty_record
-            .map_or(Vec::new(), |o| o.blocks.range(range).map(|(&b, data)| (b, data.clone())).collect())
+        let Some(dirty_record) = state.dirty_record(self.ctx.txg) else { return Vec::new() };
+        let leaf = |blkid, block: &Block| match (dirty_record.written.get(blkid), block.data()) {
+            (Some(bp), _) => Leaf::Written(bp.clone()),
+            (None, Some(data)) => Leaf::Data(data.clone()),
+            (None, None) => panic!("a block that is not in memory is on its device"),
+        };
+        dirty_record.blocks.range(range).map(|(blkid, block)| (*blkid, leaf(blkid, block))).collect()
     }
 
-    /// Writes a block, unless it was written for the log, and gives its memory back.
-    async fn write_leaf(&self, blkid: u64, data: Buf, old: &BlockPointer) -> Result<BlockPointer> {
-        let early = self.node.lock().dirty_record(self.ctx.txg).and_then(|o| o.written.get(&blkid).cloned());
-        let new = match early {
-            Some(new) => new,
-            None => self.write_block(blkid, data, old).await?,
+    /// Writes a block, unless it was written before, and gives its memory back.
+    async fn write_leaf(&self, blkid: u64, leaf: Leaf, old: &BlockPointer) -> Result<BlockPointer> {
+        let new = match leaf {
+            Leaf::Written(new) => new,
+            Leaf::Data(data) => self.write_block(blkid, data, old).await?,
         };
         self.charge(old, &new);
         let charged = self.node.shared.store.charged(&new);

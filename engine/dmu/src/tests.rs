@@ -1,5 +1,7 @@
 //! Object sets over blocks in memory, against a map of bytes.
 
+mod early;
+
 use crate::interleave::{Work, explore};
 use crate::{
     BlockAccounting, Dirty, NewObject, ObjSet, Object, Policy, SyncCtx, Tx, Visit, Visitor, traverse_objset,

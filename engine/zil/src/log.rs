@@ -362,7 +362,7 @@ fn by_block(tx: &Tx, object: &Object, size: u64, offset: u64, len: u64) -> Vec<C
             if length < size {
                 tx.dirtied(size);
             }
-            Change::Block { object: object.clone(), blkid, block, offset, length }
+            Change::Block { object: object.clone(), blkid, block: block.into(), offset, length }
         }
         None => Change::Truncate { object: object.id(), offset, length },
     };

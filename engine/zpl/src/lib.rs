@@ -23,7 +23,7 @@
 //!
 //! ```text
 //!   create, link, unlink, remove_directory, rename     write/names.rs, write/rename.rs
-//!   write, truncate, punch_hole, allocate, sync        write/data.rs
+//!   write, truncate, punch_hole, allocate, sync        write/data.rs, write/direct.rs
 //!   change, set_xattr, remove_xattr                    write/attributes.rs
 //! ```
 //!
@@ -62,7 +62,7 @@ pub use create::{Accounting, NewFileSystem, create};
 pub use directory::{DirEntry, Listing};
 pub use dmu::{Account, Direct};
 pub use file_system::node::{Node, NodeId};
-pub use file_system::write::{Changes, NewFile, Renaming, Replay, WriteOptions, XattrMode};
+pub use file_system::write::{Changes, NewFile, Renaming, Replay, WriteOptions, Writing, XattrMode};
 pub use file_system::{Case, FileSystem, WeakFileSystem};
 pub use quotas::Resource;
 pub use refusal::Refusal;

@@ -17,9 +17,9 @@
 //! disk: what the log has then never builds on what is not there.
 
 use super::plan::room_of;
-use super::record::Change;
+use super::record::{Change, Pieces};
 use super::{Log, State, by_block, whole};
-use dmu::{Object, SyncMode, Tx};
+use dmu::{EarlyBlock, Object, SyncMode, Tx};
 use ondisk::{LogRecord, Record, Writer};
 use std::collections::VecDeque;
 use units::{ObjectId, Txg};
@@ -67,12 +67,51 @@ impl Log {
             true => by_block(tx, object, size, offset, len),
             false => vec![whole(tx, object, size, offset, parts)],
         };
-        match hint.soon || self.mode() == SyncMode::Always {
+        self.push_file(tx, object.id(), changes, hint.soon);
+    }
+
+    /// As [`Log::write_file`] of a write whose blocks `early`, which lie side by side and are written whole, go to their
+    /// devices at once: whether there is a log device or not, these are logged by pointer.
+    pub fn write_file_early(
+        &self,
+        tx: &Tx,
+        object: &Object,
+        offset: u64,
+        parts: &[Buf],
+        early: &[(u64, EarlyBlock)],
+        soon: bool,
+    ) {
+        if self.mode() == SyncMode::Disabled {
+            return self.unlogged(tx);
+        }
+        let (size, mut at, mut rest) = (object.block_size(), offset, Pieces::default());
+        parts.iter().for_each(|part| rest.push(part.clone()));
+        let mut changes = Vec::with_capacity(early.len() + 2);
+        for (blkid, block) in early {
+            let from = blkid * size;
+            if from > at {
+                let mut before = rest.take_front((from - at) as usize);
+                changes.push(whole(tx, object, size, at, before.bufs()));
+            }
+            drop(rest.take_front(size as usize));
+            let (object, block) = (object.clone(), block.clone());
+            changes.push(Change::Block { object, blkid: *blkid, block, offset: from, length: size });
+            at = from + size;
+        }
+        if rest.len() > 0 {
+            changes.push(whole(tx, object, size, at, rest.bufs()));
+        }
+        self.push_file(tx, object.id(), changes, soon);
+    }
+
+    /// With `soon`, a commit follows.
+    fn push_file(&self, tx: &Tx, object: ObjectId, changes: Vec<Change>, soon: bool) {
+        match soon || self.mode() == SyncMode::Always {
             true => {
-                self.lock().promote(object.id());
+                self.lock().promote(object);
                 self.push(tx, changes);
             }
-            false => self.push_later(tx, object.id(), changes),
+            false => self.push_later(tx, object, changes),
         }
     }
 

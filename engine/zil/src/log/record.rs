@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   in memory     Bytes     buffers that the overlay or the client's request hold as well: nothing is copied
-//!                 Block     one whole block of the overlay, of which a part was written
+//!                 Block     one whole block of the overlay, of which a part was written; or, written early, its pointer
 //!                 Record    names and attributes, encoded already
 //!   in the log    Bytes     the data follow the record             ("copied", "need copy")
 //!                 Pointer   the block was written, and is named     ("indirect")
@@ -14,7 +14,7 @@
 //! divided between blocks of the object, as far as [`crate::divides_at`] allows.
 
 use crate::settings::Settings;
-use dmu::Object;
+use dmu::{Early, EarlyBlock, Object};
 use ondisk::{BlockPointer, LogRecordHeader, LogRecordKind, Writer};
 use std::collections::VecDeque;
 use units::{ObjectId, Txg};
@@ -48,7 +48,7 @@ pub(crate) enum Change {
     Block {
         object: Object,
         blkid: u64,
-        block: Buf,
+        block: EarlyBlock,
         offset: u64,
         length: u64,
     },
@@ -64,19 +64,22 @@ pub(crate) enum Change {
 }
 
 impl Entry {
-    /// The change as a record that has all its data with it.
+    /// The change as a record that has all its data with it, unless the block was written early.
     pub fn into_item(self) -> Item {
         let Entry { id, txg, change } = self;
         let body = match change {
             Change::Bytes { object, block_size, offset, data } => {
                 Body::Bytes { object, block_size, offset, data }
             }
-            Change::Block { object, blkid, block, offset, length } => {
-                let block_size = block.len() as u64;
-                let from = (offset - blkid * block_size) as usize;
-                let data = Pieces::from(block.slice(from..from + length as usize));
-                Body::Bytes { object: object.id(), block_size, offset, data }
-            }
+            Change::Block { object, blkid, block, offset, length } => match block.now() {
+                Early::Data(block) => {
+                    let block_size = block.len() as u64;
+                    let from = (offset - blkid * block_size) as usize;
+                    let data = Pieces::from(block.slice(from..from + length as usize));
+                    Body::Bytes { object: object.id(), block_size, offset, data }
+                }
+                Early::Written(pointer) => Body::Pointer { object: object.id(), offset, length, pointer },
+            },
             Change::Truncate { object, offset, length } => Body::Truncate { object, offset, length },
             Change::Record { bytes } => Body::Record { bytes },
         };
@@ -105,6 +108,10 @@ impl Pieces {
     pub fn into_small(self) -> impl Iterator<Item = Buf> {
         let small = |buf: Buf| if buf.capacity() < 2 * buf.len() { buf } else { Buf::copy_from(&buf) };
         self.bufs.into_iter().map(small)
+    }
+
+    pub fn bufs(&mut self) -> &[Buf] {
+        self.bufs.make_contiguous()
     }
 
     /// Takes the first `n` bytes out.

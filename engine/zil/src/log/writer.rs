@@ -21,7 +21,7 @@
 use super::plan::{LEAST, encode, fill, room_of, size_for};
 use super::record::{Body, Change, Entry, Item};
 use super::{Counters, Log, State};
-use dmu::Tx;
+use dmu::{Early, Tx};
 use ondisk::{BlockPointer, Plain};
 use probe::{Event, Op};
 use std::collections::{BTreeSet, VecDeque};
@@ -268,10 +268,11 @@ impl Log {
     /// Turns a change into a record; what is to be logged by pointer is written first, if it still can be.
     async fn resolve(&self, entry: Entry) -> Item {
         let pointer = match &entry.change {
-            Change::Block { object, blkid, block, .. } => match self.0.txgs.join(entry.txg) {
-                Some(tx) => object.write_now(&tx, *blkid, block).await.ok().flatten(),
+            Change::Block { object, blkid, block, .. } => match (block.now(), self.0.txgs.join(entry.txg)) {
+                (Early::Written(pointer), _) => Some(pointer),
+                (Early::Data(data), Some(tx)) => object.write_now(&tx, *blkid, &data).await.ok().flatten(),
                 // Its sync has begun: the data go into the log after all.
-                None => None,
+                (Early::Data(_), None) => None,
             },
             _ => None,
         };

@@ -21,6 +21,7 @@
 
 mod attributes;
 mod data;
+mod direct;
 mod log;
 mod make;
 mod names;
@@ -30,6 +31,7 @@ mod replay;
 mod xattr;
 
 pub use attributes::Changes;
+pub use direct::Writing;
 pub use make::NewFile;
 pub use rename::Renaming;
 pub use replay::Replay;

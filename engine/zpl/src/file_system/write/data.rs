@@ -3,6 +3,7 @@
 //! A file has one block as long as it fits into one, as large as it needs; when it outgrows the record size its blocks
 //! have that size, for good. What lies behind the end of a file in its last block is zeros.
 
+use super::direct::Writing;
 use super::log::Change;
 use super::{COST, Loaded};
 use crate::file_system::FileSystem;
@@ -82,7 +83,16 @@ impl Node {
 
     /// As the two above, with what [`FileSystem::parts`] has made of the bytes.
     pub async fn write_parts(&self, offset: u64, parts: Vec<Buf>, durably: bool) -> Result<()> {
-        let mut at = offset;
+        let how = Writing { durably, ..Writing::default() };
+        self.write_as(offset, parts, how).await.map(drop)
+    }
+
+    /// As [`Node::write_parts`]; what goes past the cache is on its devices before the answer. Says how many bytes that are:
+    /// those of whole blocks.
+    pub async fn write_as(&self, offset: u64, parts: Vec<Buf>, how: Writing) -> Result<u64> {
+        let len = parts.iter().map(|part| part.len() as u64).sum();
+        let is_direct = self.file_system().object_set().direct().takes(how.is_direct, offset, len);
+        let (mut at, mut past_cache) = (offset, 0);
         let mut rest = &parts[..];
         while let Some(first) = rest.first() {
             let mut len = first.len();
@@ -92,14 +102,19 @@ impl Node {
             });
             let (part, behind) = rest.split_at(1 + more.count());
             let len = part.iter().map(|part| part.len() as u64).sum();
-            self.write_part(at, part, len, durably).await?;
+            past_cache += self.write_part(at, part, len, Writing { is_direct, ..how }).await?;
             at = at.saturating_add(len);
             rest = behind;
         }
-        if durably { self.sync().await } else { self.file_system().settle().await }
+        if how.durably {
+            self.sync().await?
+        } else {
+            self.file_system().settle().await?
+        }
+        Ok(past_cache)
     }
 
-    async fn write_part(&self, offset: u64, parts: &[Buf], len: u64, soon: bool) -> Result<()> {
+    async fn write_part(&self, offset: u64, parts: &[Buf], len: u64, how: Writing) -> Result<u64> {
         let fs = self.file_system();
         let mut file = self.load().await?;
         let end = offset.checked_add(len);
@@ -117,11 +132,14 @@ impl Node {
         }
         file.touch(true)?;
         file.store(&tx).await?;
+        let early = if how.is_direct { self.whole_dirty_blocks(&tx, offset, end) } else { Vec::new() };
         match file.word(Attr::Links)? {
             0 => tx.needs_no_record(),
-            _ => tx.log_write(self.object(), offset, parts, size, soon),
+            _ if early.is_empty() => tx.log_write(self.object(), offset, parts, size, how.durably),
+            _ => tx.log_write_early(self.object(), offset, parts, &early, how.durably),
         }
-        Ok(())
+        drop(file);
+        if early.is_empty() { Ok(0) } else { Ok(self.write_past_cache(tx, early).await) }
     }
 
     /// A part that is one block is kept as it is.

@@ -20,7 +20,7 @@ use crate::acl_rules::hints;
 use crate::file_system::FileSystem;
 use crate::file_system::node::Node;
 use crate::stat::FileKind;
-use dmu::{Object, SyncMode, Tx};
+use dmu::{EarlyBlock, Object, SyncMode, Tx};
 use ondisk::zil::{Create, CreateKind, LogAcl, NewNode, Remove, SetSaXattr, Truncate};
 use ondisk::{Feature, Record};
 use std::ops::Deref;
@@ -121,6 +121,21 @@ impl Change {
         let may_point = end > size || size >= end.next_multiple_of(object.block_size());
         let soon = soon || log.mode() == SyncMode::Always;
         log.write_file(&self.tx, object, offset, parts, Hint { soon, may_point });
+    }
+
+    /// As [`Change::log_write`], of a write whose blocks `early` go to their devices at once.
+    pub fn log_write_early(
+        &self,
+        object: &Object,
+        offset: u64,
+        parts: &[Buf],
+        early: &[(u64, EarlyBlock)],
+        soon: bool,
+    ) {
+        self.needs_no_record();
+        if let Some(log) = &self.log {
+            log.write_file_early(&self.tx, object, offset, parts, early, soon);
+        }
     }
 
     pub fn log_truncate(&self, object: ObjectId, offset: u64, length: u64) {
