@@ -68,6 +68,7 @@ table! {
         Iscsi "iscsi": "commands of iSCSI initiators, until the answer is handed to the socket",
         Nbd "nbd": "requests of NBD clients, until the reply is handed to the socket",
         Fs "fs": "requests to mounted file systems, until they are answered",
+        FsDirect "fs direct": "reads and writes of files that went past the cache",
         IscsiStages "iscsi stages": "stages of commands of iSCSI initiators",
         NbdStages "nbd stages": "stages of requests of NBD clients",
         FsStages "fs stages": "stages of requests to mounted file systems",
@@ -167,6 +168,7 @@ const ISCSI_STAGES: &[Breakdown] =
 const NBD_STAGES: &[Breakdown] = &[Stage, Op, Client, Share, Project, Dataset, Pool, Size, Latency, Offset];
 const FS_STAGES: &[Breakdown] = &[Stage, Op, Share, Project, Dataset, Pool, File, Size, Latency, Offset];
 const FS: &[Breakdown] = &[Op, Share, Project, Dataset, Pool, File, Size, Latency, Offset];
+const FS_DIRECT: &[Breakdown] = &[Op, Share, Project, Dataset, Pool, File, Size, Offset];
 const DISK: &[Breakdown] = &[Op, Class, Disk, Pool, Size, Latency, Offset];
 const ZFS: &[Breakdown] = &[Op, Class, Pool, Size, Latency, Offset];
 
@@ -222,6 +224,22 @@ static STATISTICS: &[Statistic] = &[
         Cost::Medium,
         FS,
         "Bytes read from and written to files of mounted file systems.",
+    ),
+    told(
+        ("fs.direct_ops", "Protocol", "File system operations past the cache"),
+        Family::FsDirect,
+        OPS,
+        Cost::Medium,
+        FS_DIRECT,
+        "Reads and writes of mounted file systems that had to ask devices themselves, as the property direct has it.",
+    ),
+    told(
+        ("fs.direct_bytes", "Protocol", "File system bytes past the cache"),
+        Family::FsDirect,
+        BYTES,
+        Cost::Medium,
+        FS_DIRECT,
+        "Their bytes: read from devices past the cache, or on devices when the write was answered.",
     ),
     told(
         ("iscsi.time", "Protocol", "iSCSI time"),

@@ -28,7 +28,7 @@ use crate::mount::Options;
 use crate::nodes::{CONTROL, Nodes, ROOT, SNAPSHOTS, number, parts};
 use control::Trees;
 use fuser::{Errno, FileAttr, Notifier};
-use probe::{Family, Label, Probe};
+use probe::{Event, Family, Label, Op, Probe};
 use std::sync::{Arc, OnceLock};
 use units::ObjectId;
 use world::Pending;
@@ -72,6 +72,8 @@ pub(crate) struct Served {
     dataset: std::sync::Arc<dyn Dataset>,
     pub probe: Probe,
     pub stages: Probe,
+    /// Where requests past the cache are told.
+    past_cache: Probe,
     pub counts: Counts,
     shows_snapshots: bool,
     /// When something was read is noted, as the properties say; by a mount option never.
@@ -114,6 +116,7 @@ impl Served {
             fs,
             probe: dataset.probe(Family::Fs),
             stages: dataset.probe(Family::FsStages),
+            past_cache: dataset.probe(Family::FsDirect),
             counts: Counts::default(),
             dataset,
             shows_snapshots: options.shows_snapshots,
@@ -187,8 +190,18 @@ impl Served {
 
     /// What statistics call a file, if any tell files apart.
     pub fn called(&self, number: u64) -> Option<Label> {
-        let is_wanted = self.probe.wants_files() || self.stages.wants_files();
+        let told = [&self.probe, &self.stages, &self.past_cache];
+        let is_wanted = told.into_iter().any(Probe::wants_files);
         is_wanted.then(|| self.nodes.label(self.fs.name(), number))
+    }
+
+    /// So many bytes of a file went past the cache.
+    fn tell_past_cache(&self, op: Op, number: u64, offset: u64, bytes: u64) {
+        if bytes > 0 && self.past_cache.is_open() {
+            let file = self.called(number);
+            let file = file.as_ref();
+            self.past_cache.tell(|| Event { op, offset, bytes, object: number, file, ..Event::default() });
+        }
     }
 
     /// What was asked of files whose blocks have the present `recordsize`.

@@ -386,8 +386,10 @@ impl Filesystem for Session {
         reply: ReplyWrite,
     ) {
         let len = data.len() as u32;
+        let has = |flag: OFlags| flags.0 & flag.bits() as i32 != 0;
         let how = Writing {
-            sync: flags.0 & OFlags::DSYNC.bits() as i32 != 0,
+            sync: has(OFlags::DSYNC),
+            direct: has(OFlags::DIRECT),
             asker: asker(request),
             drops_rights: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
         };

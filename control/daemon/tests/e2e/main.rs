@@ -11,6 +11,7 @@
 //!   golden      pools of OpenZFS, listed as it lists them
 //!   rescue      files of pools that are not mounted
 //!   files       file systems in the machine's own tree
+//!   direct      files read and written past the cache
 //!   clients     nbdcopy, an XFS on a loop device
 //!   offers      what NBD clients find, and where
 //!   iscsi       who sees which LUN, and what is kept of what was written
@@ -57,6 +58,7 @@ mod consumers;
 mod daemon;
 mod database;
 mod devices;
+mod direct;
 mod documents;
 mod drivers;
 mod errlog;
@@ -107,6 +109,7 @@ fn main() -> ExitCode {
         golden::trials(),
         rescue::trials(),
         files::trials(),
+        direct::trials(),
         clients::trials(),
         shell::trials(),
         remote::trials(),

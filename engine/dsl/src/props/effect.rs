@@ -28,9 +28,9 @@ impl Prop {
         match self {
             // Shares over NFS and SMB.
             ShareNfs | ShareSmb => Effect::Later,
-            // Zones, virus scanners, labels, device nodes of volumes, O_DIRECT: not here.
+            // Zones, virus scanners, labels, device nodes of volumes: not here.
             Zoned | ZonedUid | Vscan | Nbmand | MlsLabel | Context | FsContext | DefContext | RootContext
-            | IscsiOptions | StmfShareInfo | VolMode | VolThreading | SnapDev | Direct => Effect::Never,
+            | IscsiOptions | StmfShareInfo | VolMode | VolThreading | SnapDev => Effect::Never,
             _ => Effect::Acts,
         }
     }

@@ -4,6 +4,7 @@ use super::{Asker, Place, Served};
 use crate::counted::{self, watched};
 use crate::errno::{Result, errno};
 use fuser::Errno;
+use probe::Op;
 use units::Kind;
 use world::Buf;
 use zpl::Node;
@@ -36,6 +37,8 @@ pub(crate) struct Writing {
     pub asker: Asker,
     /// It is durable before the answer.
     pub sync: bool,
+    /// The file was opened with `O_DIRECT`: it may go past the cache.
+    pub direct: bool,
     /// A write of this caller may not leave setuid and the like.
     pub drops_rights: bool,
 }
@@ -50,7 +53,8 @@ impl Served {
         let len = (len as usize).min(IO_MAX);
         let (read, waited) = watched(node.read_as(offset, len, how.direct)).await;
         match read {
-            Ok((data, _)) => {
+            Ok((data, from_devices)) => {
+                self.tell_past_cache(Op::Read, number, offset, from_devices);
                 if counted::looks() {
                     self.counts.read(self.blocks_of(&node), data.len() as u64, !waited);
                 }
@@ -75,7 +79,9 @@ impl Served {
             self.drop_rights(how.asker, number, &node).await?;
         }
         let len = parts.iter().map(|part| part.len() as u64).sum();
-        node.write_parts(offset, parts, how.sync).await.map_err(|e| errno(&e))?;
+        let writing = zpl::Writing { durably: how.sync, is_direct: how.direct };
+        let on_devices = node.write_as(offset, parts, writing).await.map_err(|e| errno(&e))?;
+        self.tell_past_cache(Op::Write, number, offset, on_devices);
         self.counts.wrote(self.blocks_of(&node), number, offset, len);
         Ok(())
     }

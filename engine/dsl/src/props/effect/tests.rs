@@ -35,6 +35,7 @@ const PLACES: &[(&str, &str, &str)] = &[
     ("primarycache", "engine/dmu/src/blocks.rs", "primary_cache.takes"),
     ("secondarycache", "engine/dmu/src/blocks.rs", "policy.secondary_cache"),
     ("prefetch", "engine/dmu/src/blocks.rs", "policy.prefetch"),
+    ("direct", "engine/dmu/src/blocks.rs", "policy.direct"),
     ("logbias", "engine/zil/src/log.rs", "logbias_throughput"),
     ("dedup", "engine/dsl/src/create.rs", "'dedup' cannot be switched on"),
     ("sync", "engine/dsl/src/dsl/dataset.rs", "policy.sync"),
@@ -111,7 +112,6 @@ fn what_would_never_act_is_refused_and_its_default_is_not() {
         ("nbmand", "on", "off"),
         ("vscan", "on", "off"),
         ("zoned", "on", "off"),
-        ("direct", "always", "standard"),
         ("context", "system_u:object_r:x", "none"),
     ] {
         let error = set(name, text, Types::FILESYSTEM).unwrap_err().to_string();
@@ -132,7 +132,10 @@ fn what_would_never_act_is_refused_and_its_default_is_not() {
         assert!(error.contains("has no effect here"), "{error}");
         assert!(matches!(of_pool(name, default).unwrap(), PoolSetting::Native(..)));
     }
-    assert!(!has_no_effect("prefetch"));
+    assert!(!has_no_effect("prefetch") && !has_no_effect("direct"));
+    assert!(
+        set("direct", "always", Types::FILESYSTEM).is_ok() && set("direct", "always", Types::VOLUME).is_err()
+    );
     assert!(!has_no_effect("compression") && !has_no_effect("autotrim") && !has_no_effect("a:b"));
     assert_eq!(
         set("primarycache", "metadata", Types::VOLUME).unwrap().0,
