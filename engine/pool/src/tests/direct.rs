@@ -251,11 +251,14 @@ async fn work(pool: Pool, fs: FileSystem, seed: u64, told: Arc<Mutex<Told>>) {
 }
 
 /// `DIRECT_SEED` begins there, `DIRECT_SEEDS` says how many.
+#[allow(clippy::disallowed_methods)] // it says which runs, nothing of the engine
+fn given(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+}
+
 #[test]
 fn what_was_written_past_the_cache_and_through_it_is_what_a_model_has_after_a_power_cut() {
-    let given =
-        |name: &str, default| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default);
-    let (first, count) = (given("DIRECT_SEED", 1u64), given("DIRECT_SEEDS", 12));
+    let (first, count) = (given("DIRECT_SEED", 1), given("DIRECT_SEEDS", 12));
     for seed in first..first + count {
         let layout = [Layout::Stripe, Layout::Mirror, Layout::Raidz { parity: 1 }][seed as usize % 3];
         let rig = Rig::new(layout, 1 + seed as usize % 3, 96 << 20);
@@ -279,7 +282,7 @@ fn what_was_written_past_the_cache_and_through_it_is_what_a_model_has_after_a_po
                 fs.resolve(b"f", false).await.unwrap().read(0, 2 << 20).await.unwrap().to_vec()
             };
             let found = content(NAME).await;
-            let known = told.states.iter().any(|state| *state == found);
+            let known = told.states.contains(&found);
             assert!(known, "seed {seed}: {} bytes, none of {} states", found.len(), told.states.len());
             for (name, state) in &told.snapshots {
                 assert!(content(name).await == *state, "seed {seed}: {name}");

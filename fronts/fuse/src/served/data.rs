@@ -55,7 +55,8 @@ impl Served {
         match read {
             Ok((data, from_devices)) => {
                 self.tell_past_cache(Op::Read, number, offset, from_devices);
-                if counted::looks() {
+                // One past the cache says nothing of how large that should be.
+                if counted::looks() && from_devices == 0 {
                     self.counts.read(self.blocks_of(&node), data.len() as u64, !waited);
                 }
                 Ok(data)

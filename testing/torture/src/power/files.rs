@@ -6,6 +6,7 @@
 //!   /old  /other  /dir/x        what there is at first; the *subject* is /new if there is one, else /old, else /other
 //!
 //!   C create /new     W write in the subject    A append to it    S write in it, durably
+//!   D write in it past the cache: parts of records and whole ones
 //!   T truncate it     P punch a hole            O change its mode
 //!   E set its extended attribute, small, then large, or remove it       N give it a list
 //!   R rename /new over /old, or /old to /new    X exchange /old and /other
@@ -29,7 +30,7 @@ pub use check::FoundFile;
 pub use track::Track;
 
 /// The letters that change something.
-const ALPHABET: &str = "CWASTPOENRXLUMV";
+const ALPHABET: &str = "CWASDTPOENRXLUMV";
 /// Those that promise something.
 const PROMISES: &str = "fds";
 /// And one more, the txg.
@@ -63,7 +64,7 @@ mod tests {
     #[test]
     fn the_words_are_all_there_each_with_one_promise() {
         let all: std::collections::BTreeSet<String> = words(2).into_iter().collect();
-        assert_eq!(all.len(), 15 + 2 * 225);
+        assert_eq!(all.len(), 16 + 2 * 256);
         let promises = |word: &String| word.chars().filter(|c| PROMISES.contains(*c)).count();
         assert!(all.iter().all(|word| promises(word) == 1 && ALPHABET.contains(&word[..1])));
         assert_eq!(random_word(3), random_word(3));

@@ -7,7 +7,7 @@ use dmu::SyncMode;
 use pool::Pool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{Error, Result};
-use zpl::{Ace, Changes, FileKind, FileSystem, NewFile, Node, Renaming, Who, rights};
+use zpl::{Ace, Changes, FileKind, FileSystem, NewFile, Node, Renaming, Who, Writing, rights};
 
 pub type SharedTrack = Arc<Mutex<Track>>;
 
@@ -32,6 +32,7 @@ enum Edit {
         offset: u64,
         len: u64,
         durable: bool,
+        direct: bool,
     },
     Truncate(u64),
     Punch(u64, u64),
@@ -45,6 +46,8 @@ enum Edit {
 const XATTR: &[u8] = b"user.e";
 const SMALL: u64 = 300;
 const LARGE: u64 = 40_000;
+/// What direct writes are aligned to.
+const PAGE: u64 = 4096;
 /// Of whom lists speak: of files, and of the root directory, from which new ones take it over.
 const USER: u64 = 7;
 const HEIR: u64 = 9;
@@ -79,9 +82,14 @@ impl Client {
         let within = |name: &str| format!("{directory}/{name}");
         match letter {
             'C' if !has("new") => self.create("new", FileKind::Regular).await,
-            'W' => self.edit(|_| Edit::Write { offset: 3000, len: 5000, durable: false }).await,
-            'A' => self.edit(|size| Edit::Write { offset: size, len: 20_000, durable: false }).await,
-            'S' => self.edit(|_| Edit::Write { offset: 100, len: 700, durable: true }).await,
+            'W' => self.write(|_| (3000, 5000), false).await,
+            'A' => self.write(|size| (size, 20_000), false).await,
+            'S' => self.write(|_| (100, 700), true).await,
+            // A part of a record, two whole ones, and another part.
+            'D' => {
+                let (offset, len) = (PAGE, 3 * self.record.max(2 * PAGE));
+                self.edit(|_| Edit::Write { offset, len, durable: false, direct: true }).await
+            }
             'T' => self.edit(|_| Edit::Truncate(2500)).await,
             'P' => self.edit(|_| Edit::Punch(1000, 3000)).await,
             'O' => self.edit(|size| Edit::Mode(if size % 3 == 0 { 0o600 } else { 0o755 })).await,
@@ -217,6 +225,15 @@ impl Client {
         Ok(())
     }
 
+    /// Where, and how many bytes, by the size of the file.
+    async fn write(&self, at: impl FnOnce(u64) -> (u64, u64), durable: bool) -> Result<()> {
+        let edit = |size| {
+            let (offset, len) = at(size);
+            Edit::Write { offset, len, durable, direct: false }
+        };
+        self.edit(edit).await
+    }
+
     async fn edit(&self, edit: impl FnOnce(u64) -> Edit) -> Result<()> {
         let Some((path, id)) = self.subject() else { return Ok(()) };
         let begun = self.now();
@@ -264,10 +281,10 @@ impl Client {
         let node = self.node(&path).await?;
         let mut whom = None;
         match edit {
-            Edit::Write { offset, len, durable: false } => node.write(offset, &pattern(seed, len)).await?,
-            Edit::Write { offset, len, durable: true } => {
-                node.write_durable(offset, &pattern(seed, len)).await?;
-                whom = Some(Whom::File(id));
+            Edit::Write { offset, len, durable, direct } => {
+                let how = Writing { durably: durable, is_direct: direct };
+                node.write_as(offset, self.fs.parts(offset, &pattern(seed, len)), how).await?;
+                whom = durable.then_some(Whom::File(id));
             }
             Edit::Truncate(size) => node.truncate(size).await?,
             Edit::Punch(offset, len) => node.punch_hole(offset, len).await?,
