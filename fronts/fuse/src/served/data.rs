@@ -55,8 +55,7 @@ impl Served {
         match read {
             Ok((data, from_devices)) => {
                 self.tell_past_cache(Op::Read, number, offset, from_devices);
-                // One past the cache says nothing of how large that should be.
-                if counted::looks() && from_devices == 0 {
+                if counted::looks() {
                     self.counts.read(self.blocks_of(&node), data.len() as u64, !waited);
                 }
                 Ok(data)
