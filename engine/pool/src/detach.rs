@@ -78,8 +78,8 @@ impl Pool {
         superfluous(&tree.spec(), &is_whole, &|guid| tree.is_required(guid))
     }
 
-    /// Waits until no device is just leaving, but not for long: one that the tree does not show any more is still to be wiped,
-    /// and open until then.
+    /// Waits until no device is just leaving, but not for long: one that the tree does not show any more is still to be
+    /// wiped, and open until then.
     pub fn devices_have_left(&self) -> Boxed<'_, ()> {
         Box::pin(async move {
             let _ = world::timeout(LEAVING, self.0.reshaping.lock()).await;

@@ -56,8 +56,8 @@ fn replaced() {
     }
 }
 
-/// One command at once after the other, in an order by chance: each waits for its end, or is known by what it says to be done.
-/// A device that had left a mirror was wiped and closed a moment later, and until then it was "in use".
+/// One command at once after the other, in an order by chance: each waits for its end, or is known by what it says to be
+/// done. A device that had left a mirror was wiped and closed a moment later, and until then it was "in use".
 fn one_after_another() {
     let seed = std::env::var("CENOTE_SEED").map_or(0xce07_e2e5, |seed| seed.parse::<u64>().unwrap());
     println!("CENOTE_SEED={seed} chooses the same commands");

@@ -270,11 +270,11 @@ impl Peer for ZfsFuse {
     }
 }
 
-/// ext4 once more, and a program that passes each request of FUSE on to it: what is left of a file system of the kernel behind
-/// FUSE when nothing but calls of the system is done for a request.
+/// ext4 once more, and a program that passes each request of FUSE on to it: what is left of a file system of the kernel
+/// behind FUSE when nothing but calls of the system is done for a request.
 struct Bindfs {
     at: PathBuf,
-    // In this order they go: who serves, then what is below.
+    // In this order they go: the server, then what is below.
     daemon: Option<Daemon>,
     below: LoopMount,
 }
@@ -308,7 +308,7 @@ impl Bindfs {
 
 impl Drop for Bindfs {
     fn drop(&mut self) {
-        // Who looks at a mount whose server has gone gets an error; it must not stay.
+        // A mount whose server has gone answers with errors; it must not stay.
         if self.daemon.is_some() && self.unmount().is_err() {
             let _ = said("umount", &["-l", &self.at.to_string_lossy()]);
         }
