@@ -362,6 +362,8 @@ export class Panel extends HTMLElement {
       );
       list.dataset.place = place.join("/");
       list.dataset.wanted = wanted;
+    } else if (isHeld) {
+      appendNew(list, shown, key, (branch) => this.branch(branch, key(branch)));
     }
     const totals = new Map(shown.map((branch) => [key(branch), branch]));
     for (const item of /** @type {HTMLElement[]} */ (Array.from(list.children))) {
@@ -504,7 +506,8 @@ export class Panel extends HTMLElement {
     const shown = ranks.slice(0, LISTED);
     if (this.isHeat) shown.sort((a, b) => (b.part.from ?? 0) - (a.part.from ?? 0));
     const wanted = shown.map((r) => r.key);
-    // While the pointer or the focus is on it, the order stays: nothing is clicked that has just moved there.
+    // While the pointer or the focus is on it, the order stays: nothing is clicked that has just moved there. What has come
+    // since stands at the end.
     const isHeld = list.matches(":hover, :focus-within");
     const have = Array.from(list.children, (item) => /** @type {HTMLElement} */ (item).dataset.key ?? "");
     if (!isHeld && wanted.join("\u0000") !== have.join("\u0000")) {
@@ -512,6 +515,9 @@ export class Panel extends HTMLElement {
         list,
         shown.map((r) => this.item(r)),
       );
+    } else if (isHeld) {
+      const key = (/** @type {typeof shown[0]} */ rank) => rank.key;
+      appendNew(list, shown, key, (rank) => this.item(rank));
     }
     const totals = new Map(shown.map((r) => [r.key, r.total]));
     const told = new Set(ranks.slice(0, TOLD).map((r) => r.key));
@@ -587,6 +593,19 @@ export class Panel extends HTMLElement {
     const box = from.getBoundingClientRect();
     showMenu(event?.clientX ?? box.left + 20, event?.clientY ?? box.bottom, items, from);
   }
+}
+
+/**
+ * Adds what is not in a list yet at its end.
+ * @template T
+ * @param {HTMLElement} list its items have their keys
+ * @param {T[]} shown
+ * @param {(one: T) => string} key
+ * @param {(one: T) => HTMLElement} item
+ */
+function appendNew(list, shown, key, item) {
+  const there = new Set(Array.from(list.children, (own) => /** @type {HTMLElement} */ (own).dataset.key));
+  list.append(...shown.filter((one) => !there.has(key(one))).map(item));
 }
 
 /**

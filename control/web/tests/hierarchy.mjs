@@ -1,8 +1,9 @@
 // Files as a tree: from the menu, by the slices of the pie and by the list, and back; told on the standard output.
 
+import { writeFileSync } from "node:fs";
 import { loggedIn } from "./logged_in.mjs";
 
-const [, , npm, base, code, photographs, statistic, ...way] = process.argv;
+const [, , npm, base, code, photographs, late, statistic, ...way] = process.argv;
 
 await loggedIn([npm, base, code], { width: 1300, height: 800 }, async (page) => {
   await page.goto(`${base}#analytics/new/${encodeURIComponent(statistic)}`);
@@ -27,9 +28,12 @@ await loggedIn([npm, base, code], { width: 1300, height: 800 }, async (page) => 
     else await page.click(`cenote-graph .values li:not(.way) button:has-text("${name}")`);
   }
   await page.waitForFunction(() => document.querySelectorAll("cenote-graph .values li:not(.way)").length > 1);
-  // The list keeps its order below a pointer that rests on it.
+  // The list keeps its order below a pointer that rests on it; a file that is written from now on stands at its end.
+  writeFileSync(late, "");
+  await page.waitForSelector('cenote-graph .values li:last-child .name:has-text("late")');
   await page.mouse.move(5, 5);
   await page.evaluate(() => document.activeElement?.blur());
+  await page.waitForSelector('cenote-graph .values li.way + li .name:has-text("data")');
   levels.push(await names());
   await page.mouse.move(...(await slice()));
   await page.waitForSelector("cenote-graph .tip:not([hidden])");

@@ -82,21 +82,27 @@ fn hierarchy() {
     home.run(&format!("zfs create -o mountpoint={} {pool}/db", at.display()));
     home.run(&format!("zfs mount {pool}/db"));
     std::fs::create_dir(at.join("base")).unwrap();
-    let is_over = AtomicBool::new(false);
+    let (is_over, late) = (AtomicBool::new(false), home.scratch.join("late"));
     let seen = std::thread::scope(|scope| {
         scope.spawn(|| {
             let open = |name: &str| std::fs::File::create(at.join(name)).unwrap();
             let (data, redo, log) = (open("base/data"), open("base/redo"), open("log"));
+            let mut others = None;
             while !is_over.load(Ordering::Relaxed) {
-                for (file, times) in [(&data, 6), (&redo, 2), (&log, 1)] {
+                for (file, times) in [(&data, 12), (&redo, 4), (&log, 2)] {
                     (0..times).for_each(|i| file.write_all_at(&[7; 4096], i * 4096).unwrap());
+                }
+                if late.exists() {
+                    let file = others.get_or_insert_with(|| open("base/late"));
+                    file.write_all_at(&[7; 4096], 0).unwrap();
                 }
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
         });
         let db = format!("{pool}/db:/base");
         let way: Vec<&str> = db.split('/').collect();
-        let more = [&["fs.ops[op=write][file]"], &way[..]].concat();
+        let signal = late.display().to_string();
+        let more = [&[signal.as_str(), "fs.ops[op=write][file]"], &way[..]].concat();
         // The writer must end also when this fails.
         let seen =
             std::panic::catch_unwind(|| in_browser("hierarchy.mjs", &[words[page], words[page + 2]], &more));
@@ -111,12 +117,15 @@ fn hierarchy() {
             [format!("{pool} \u{25b8}")],
             ["db: \u{25b8}"],
             ["base \u{25b8}", "log"],
-            ["data", "redo"]
+            ["data", "redo", "late"]
         ])
     );
     assert!(seen["tip"].as_str().unwrap().starts_with("data: "), "{seen}");
     assert_eq!(seen["back"], seen["levels"][0]);
-    assert_eq!(seen["flat"], serde_json::json!([file("base/data"), file("base/redo"), file("log")]));
+    assert_eq!(
+        seen["flat"],
+        serde_json::json!([file("base/data"), file("base/redo"), file("log"), file("base/late")])
+    );
     assert_eq!(seen["wide"], false, "nothing is scrolled sideways on a phone");
     home.run("zfs unmount -a");
     daemon.end();
