@@ -63,12 +63,13 @@ fn problem(home: &Home) -> Option<String> {
     settings["settings"]["problem"].as_str().map(String::from)
 }
 
-/// Does something else until `is_so`.
+/// Does something else until `is_so`, now and then: others have the processors meanwhile.
 fn until(what: &str, is_so: impl Fn() -> bool, mut meanwhile: impl FnMut()) {
     let began = Instant::now();
     while !is_so() {
         assert!(began.elapsed() < PATIENCE, "{what}");
         meanwhile();
+        std::thread::sleep(Duration::from_millis(200));
     }
 }
 
