@@ -102,7 +102,9 @@ pub(crate) async fn look_at_joining(path: &str, force: bool, pools: &Pools, pool
 
 async fn look_at_one(path: &str, class: Class, force: bool, pools: &Pools) -> Result<NewLeaf> {
     let (mut geometry, mut owner) = look(path).await?;
-    if is_leaving(path, owner.as_ref(), pools) {
+    let user = owner.as_ref().and_then(|owner| user_of(owner, class, pools));
+    // One that a pool here has is refused at once: another pool, a suspended one, may take its time to let a device go.
+    if user.is_none() && is_leaving(path, owner.as_ref(), pools) {
         pools.devices_have_left().await;
         (geometry, owner) = look(path).await?;
     }
