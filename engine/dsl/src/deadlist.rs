@@ -53,7 +53,7 @@ impl Deadlist {
         let table = zaps::create_with(core.mos(), tx, new, zap::Options::default()).await?;
         core.ranges().forget(table.blocks().id());
         let sorted = Sorted::new(core, table.blocks().clone(), table);
-        sorted.ranges.are(Map::new());
+        sorted.ranges.are(Map::default());
         Ok(Deadlist::Sorted(sorted))
     }
 
@@ -104,7 +104,7 @@ impl Deadlist {
                     let e = Error::corrupt(format!("deadlist: a range from txg {min} back to {max}"));
                     return Err(e.at(format!("object {}", self.id())));
                 }
-                for (_, list) in sorted.keys().await?.range(min..max) {
+                for (_, list) in sorted.keys().await?.within(min..max) {
                     sum += Bpobj::open(core, *list).await?.space(core).await?;
                 }
             }
@@ -125,8 +125,8 @@ impl Deadlist {
         let keys = sorted.keys().await?;
         let missing =
             || Error::corrupt(format!("deadlist without key {txg}")).at(format!("object {}", self.id()));
-        let list = *keys.get(&txg).ok_or_else(missing)?;
-        let (before, into) = keys.range(..txg).next_back().ok_or_else(missing)?;
+        let list = keys.get(txg).ok_or_else(missing)?;
+        let (before, into) = keys.within(..txg).last().ok_or_else(missing)?;
         sorted.append_list(core, tx, *before, *into, list).await?;
         sorted.unset(tx, txg).await
     }
@@ -135,13 +135,13 @@ impl Deadlist {
     pub async fn clone_keys(&self, core: &Core, tx: &Tx, max: Txg) -> Result<Deadlist> {
         let Deadlist::Sorted(sorted) = self else { return Deadlist::create(core, tx).await };
         let keys = sorted.keys().await?;
-        let count = keys.range(..max).count();
+        let count = keys.within(..max).len();
         let shared = match count {
             0 => None,
             _ => Bpobj::share_empty(core, tx, count as u64).await?,
         };
         if let Some(list) = shared {
-            let differ = keys.iter().filter(|(txg, own)| **txg >= max || **own != list).count();
+            let differ = keys.iter().filter(|(txg, own)| *txg >= max || *own != list).count();
             let copied = match differ <= count / 2 {
                 true => sorted.copy_table(core, tx, &keys).await?,
                 false => None,
@@ -159,7 +159,7 @@ impl Deadlist {
         }
         let new = Deadlist::create(core, tx).await?;
         let Deadlist::Sorted(into) = &new else { return Ok(new) };
-        for txg in keys.range(..max).map(|(txg, _)| *txg) {
+        for (txg, _) in keys.within(..max).iter().copied() {
             match shared {
                 Some(list) => into.set(tx, txg, list).await?,
                 None => new.add_key(core, tx, txg).await?,
@@ -174,7 +174,7 @@ impl Deadlist {
             return Err(Error::unsupported("destroying a snapshot in a pool older than version 26"));
         };
         let mut moved = Delta::default();
-        for (txg, list) in sorted.keys().await?.range(min..) {
+        for (txg, list) in sorted.keys().await?.within(min..) {
             moved += Bpobj::open(core, *list).await?.space(core).await?;
             to.enqueue_list(core, tx, *list).await?;
             // The range ended with the snapshot that went; its first key is the only one that may stay.
@@ -192,7 +192,7 @@ impl Deadlist {
         // Of a dataset with many snapshots both have as many ranges, and almost all of those that go are empty.
         let mut keys = (*into.keys().await?).clone();
         let (mut sum, mut empty) = (Delta::default(), 0);
-        for (&txg, &list) in from.keys().await?.iter() {
+        for &(txg, list) in from.keys().await?.iter() {
             if Some(list) == core.empty_bpobj() {
                 empty += 1;
                 continue;
@@ -217,7 +217,7 @@ impl Deadlist {
         match self {
             Deadlist::Plain(list) => Bpobj::destroy(core, tx, list.id()).await,
             Deadlist::Sorted(sorted) => {
-                for list in sorted.keys().await?.values() {
+                for (_, list) in sorted.keys().await?.iter() {
                     sorted.drop_list(core, tx, *list).await?;
                 }
                 core.mos().free(tx, sorted.object.id()).await
@@ -231,7 +231,7 @@ impl Deadlist {
             Deadlist::Plain(list) => list.all(core).await,
             Deadlist::Sorted(sorted) => {
                 let mut found = Vec::new();
-                for list in sorted.keys().await?.values() {
+                for (_, list) in sorted.keys().await?.iter() {
                     found.extend(Bpobj::open(core, *list).await?.all(core).await?);
                 }
                 Ok(found)
@@ -246,7 +246,7 @@ fn no_range(id: ObjectId, txg: Txg) -> Error {
 
 /// The range that `key` itself, or the greatest key before it, begins.
 fn range_of(keys: &Map, key: Txg) -> Option<(Txg, ObjectId)> {
-    keys.range(..=key).next_back().map(|(txg, list)| (*txg, *list))
+    keys.within(..=key).last().copied()
 }
 
 impl Sorted {
@@ -287,23 +287,22 @@ impl Sorted {
     }
 
     async fn read_keys(&self) -> Result<Map> {
-        let mut keys = Map::new();
-        for (name, list) in zaps::numbers(&self.table).await? {
+        let begin = |(name, list): (String, u64)| {
             let damaged = |_| Error::corrupt(format!("deadlist key '{name}'"));
-            keys.insert(Txg(u64::from_str_radix(&name, 16).map_err(damaged)?), ObjectId(list));
-        }
-        Ok(keys)
+            Ok((Txg(u64::from_str_radix(&name, 16).map_err(damaged)?), ObjectId(list)))
+        };
+        zaps::numbers(&self.table).await?.into_iter().map(begin).collect()
     }
 
     async fn set(&self, tx: &Tx, txg: Txg, list: ObjectId) -> Result<()> {
         let name = zap::int_name(txg.0);
         let write = self.table.update(tx, &name, list.0);
-        self.ranges.change(write, |known| _ = known.insert(txg, list)).await
+        self.ranges.change(write, |known| known.insert(txg, list)).await
     }
 
     async fn unset(&self, tx: &Tx, txg: Txg) -> Result<()> {
         let name = zap::int_name(txg.0);
-        self.ranges.change(self.table.remove(tx, &name), |known| _ = known.remove(&txg)).await
+        self.ranges.change(self.table.remove(tx, &name), |known| known.remove(txg)).await
     }
 
     fn space(&self) -> Result<Delta> {
@@ -329,18 +328,19 @@ impl Sorted {
             return Ok(());
         }
         let keys = self.keys().await?;
-        let mut by_key: BTreeMap<Txg, Vec<BlockPointer>> = BTreeMap::new();
+        let mut by_key: BTreeMap<Txg, Vec<BlockPointer>> = BTreeMap::default();
         let mut sum = Delta::default();
         for bp in bps {
             // A range does not include the txg it begins with.
             let (key, _) =
-                keys.range(..bp.birth()).next_back().ok_or_else(|| no_range(self.object.id(), bp.birth()))?;
+                keys.within(..bp.birth()).last().ok_or_else(|| no_range(self.object.id(), bp.birth()))?;
             by_key.entry(*key).or_default().push(bp.clone());
             sum += core.weigh(bp);
             world::breathe().await;
         }
         for (key, bps) in by_key {
-            let list = self.own_list(core, tx, key, keys[&key]).await?;
+            let own = keys.get(key).ok_or_else(|| no_range(self.object.id(), key))?;
+            let list = self.own_list(core, tx, key, own).await?;
             list.enqueue(core, tx, &bps).await?;
         }
         self.add_space(tx, sum)
@@ -417,7 +417,7 @@ mod tests {
                     copies.push(copy);
                 }
                 assert_eq!(on_disk(&from).await, before, "it is as it was");
-                assert_ne!(before.values().filter(|list| **list == empty).count(), before.len());
+                assert!(before.iter().any(|(_, list)| *list != empty), "some have a list of their own");
                 for deadlist in copies.iter().chain([&from]) {
                     deadlist.destroy(core, &tx).await.unwrap();
                 }

@@ -11,7 +11,8 @@
 //!
 //! Invariants: all that have a deadlist open share its `Ranges`; what is known is what the ZAP has.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{ObjectId, Result, Txg};
 
@@ -19,7 +20,64 @@ use units::{ObjectId, Result, Txg};
 const KEPT: usize = 16;
 
 /// Where ranges begin, exclusive, and the lists of their blocks.
-pub(crate) type Map = BTreeMap<Txg, ObjectId>;
+///
+/// In a row, by txg: each snapshot copies the map for the head, which of ten thousand ranges is 160K in one piece.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Map(Vec<(Txg, ObjectId)>);
+
+impl Map {
+    fn find(&self, txg: Txg) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&txg, |(begin, _)| *begin)
+    }
+
+    pub fn get(&self, txg: Txg) -> Option<ObjectId> {
+        self.find(txg).ok().map(|at| self.0[at].1)
+    }
+
+    pub fn insert(&mut self, txg: Txg, list: ObjectId) {
+        match self.find(txg) {
+            Ok(at) => self.0[at].1 = list,
+            Err(at) => self.0.insert(at, (txg, list)),
+        }
+    }
+
+    pub fn remove(&mut self, txg: Txg) {
+        if let Ok(at) = self.find(txg) {
+            self.0.remove(at);
+        }
+    }
+
+    /// Those that begin in `txgs`, in order; none where the bounds are crossed.
+    pub fn within(&self, txgs: impl RangeBounds<Txg>) -> &[(Txg, ObjectId)] {
+        let before = |txg: &Txg| self.0.partition_point(|(begin, _)| begin < txg);
+        let through = |txg: &Txg| self.0.partition_point(|(begin, _)| begin <= txg);
+        let from = match txgs.start_bound() {
+            Bound::Included(txg) => before(txg),
+            Bound::Excluded(txg) => through(txg),
+            Bound::Unbounded => 0,
+        };
+        let to = match txgs.end_bound() {
+            Bound::Included(txg) => through(txg),
+            Bound::Excluded(txg) => before(txg),
+            Bound::Unbounded => self.0.len(),
+        };
+        self.0.get(from..to).unwrap_or_default()
+    }
+
+    pub fn iter(&self) -> std::slice::Iter<'_, (Txg, ObjectId)> {
+        self.0.iter()
+    }
+}
+
+impl FromIterator<(Txg, ObjectId)> for Map {
+    /// In any order; of two that begin in the same txg the first stays.
+    fn from_iter<I: IntoIterator<Item = (Txg, ObjectId)>>(all: I) -> Map {
+        let mut all: Vec<_> = all.into_iter().collect();
+        all.sort_by_key(|(txg, _)| *txg);
+        all.dedup_by_key(|(txg, _)| *txg);
+        Map(all)
+    }
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Ranges(Mutex<State>);
@@ -135,12 +193,46 @@ mod tests {
     fn they_are_read_once_and_follow_what_is_written() {
         let ranges = Ranges::default();
         assert_eq!(asked(&ranges, &[0, 4]), map(&[0, 4]));
-        let add = |known: &mut Map| _ = known.insert(Txg(7), ObjectId(7));
+        let add = |known: &mut Map| known.insert(Txg(7), ObjectId(7));
         now(ranges.change(async { Ok(()) }, add)).unwrap();
         assert_eq!(asked(&ranges, &[]), map(&[0, 4, 7]), "they are not read again");
         let failed = now(ranges.change(async { Err(Error::new(Kind::Io, "write")) }, |_| ()));
         assert!(failed.is_err());
         assert_eq!(asked(&ranges, &[9]), map(&[9]), "what the ZAP has now is not known");
+    }
+
+    #[test]
+    fn a_row_in_order_is_the_map_that_it_replaces() {
+        use std::collections::BTreeMap;
+        let mut random = sim::Rng::new(7);
+        let mut pick = |n: u64| random.next_u64() % n;
+        for _ in 0..50 {
+            let start: Vec<_> = (0..pick(20)).map(|_| (Txg(pick(60)), ObjectId(pick(9)))).collect();
+            let mut model: BTreeMap<Txg, ObjectId> = BTreeMap::new();
+            start.iter().for_each(|(txg, list)| _ = model.entry(*txg).or_insert(*list));
+            let mut map: Map = start.into_iter().collect();
+            for _ in 0..60 {
+                let (txg, list, to) = (Txg(pick(60)), ObjectId(pick(9)), Txg(pick(60)));
+                if pick(2) == 0 {
+                    map.insert(txg, list);
+                    model.insert(txg, list);
+                } else {
+                    map.remove(txg);
+                    model.remove(&txg);
+                }
+                let all = |found: &[(Txg, ObjectId)]| found.to_vec();
+                let pairs = |(txg, list): (&Txg, &ObjectId)| (*txg, *list);
+                assert_eq!(map.get(to), model.get(&to).copied());
+                assert_eq!(all(map.within(..)), model.iter().map(pairs).collect::<Vec<_>>());
+                assert_eq!(all(map.within(..=to)), model.range(..=to).map(pairs).collect::<Vec<_>>());
+                assert_eq!(all(map.within(to..)), model.range(to..).map(pairs).collect::<Vec<_>>());
+                let crossed = match txg <= to {
+                    true => model.range(txg..to).map(pairs).collect(),
+                    false => Vec::new(),
+                };
+                assert_eq!(all(map.within(txg..to)), crossed);
+            }
+        }
     }
 
     #[test]
