@@ -53,6 +53,12 @@ impl Group {
         shell
     }
 
+    /// What the kernel says of its memory, by kind.
+    fn statistics(&self) -> String {
+        let read = |name: &str| std::fs::read_to_string(self.0.join(name)).unwrap_or_default();
+        ["memory.current", "memory.usage_in_bytes", "memory.stat"].map(read).concat()
+    }
+
     /// The most that it held, in bytes, and how many of its processes the kernel ended for want of memory.
     pub fn account(&self) -> (u64, u64) {
         let read = |name: &str| std::fs::read_to_string(self.0.join(name)).unwrap_or_default();
@@ -85,14 +91,20 @@ pub fn limit(home: &Home) -> u64 {
     limit.split(',').next().unwrap().parse().unwrap()
 }
 
-fn wait_for(home: &Home, what: &str, is_so: impl Fn(u64) -> bool) -> u64 {
+fn wait_for(home: &Home, group: &Group, what: &str, is_so: impl Fn(u64) -> bool) -> u64 {
     let begun = Instant::now();
     loop {
         let limit = limit(home);
         if is_so(limit) {
             return limit;
         }
-        assert!(begun.elapsed() < PATIENCE, "{what}: the cache may have {limit} bytes");
+        if begun.elapsed() > PATIENCE {
+            panic!(
+                "{what}: the cache may have {limit} bytes\n{}\n{}",
+                home.run("status -j"),
+                group.statistics()
+            );
+        }
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -128,9 +140,9 @@ fn shared_with_others() {
     let mut reader = command("nbdcopy").arg(&uri).arg("null:").stdout(Stdio::null()).spawn().unwrap();
     assert!(others.wait().unwrap().success(), "there was room for the others");
     assert!(reader.wait().unwrap().success(), "the daemon served meanwhile");
-    let less = wait_for(&home, "beside others", |limit| limit < all / 4 * 3);
+    let less = wait_for(&home, &group, "beside others", |limit| limit < all / 4 * 3);
     drop(pieces);
-    wait_for(&home, "alone again", |limit| limit == all);
+    wait_for(&home, &group, "alone again", |limit| limit == all);
     println!("the cache may have {} MiB, beside others {} MiB", all / MIB, less / MIB);
     run(command("nbdcopy").arg(&uri).arg("null:"));
     daemon.end();
