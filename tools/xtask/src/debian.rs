@@ -85,7 +85,7 @@ fn install_missing() {
     }
 }
 
-fn missing() -> Vec<&'static str> {
+pub fn missing() -> Vec<&'static str> {
     NEEDED.iter().map(|(program, _)| *program).filter(|program| !exists(program)).collect()
 }
 
