@@ -86,14 +86,18 @@ async function between(page, work) {
   return { frames: all.length, median: at(0.5), p95: at(0.95), worst: at(1) };
 }
 
-/** The quickest of some, each of a page that has none of the samples. */
+/**
+ * The quickest of some, each of a page that has none of the samples; of more while none is as quick as on a quiet machine,
+ * as with the first paint.
+ */
 async function day(page) {
-  const spans = { day: [DAY, DAY / 60 - 10], hour: [3600, 3500] };
+  const spans = { day: [DAY, DAY / 60 - 10, 200], hour: [3600, 3500, 400] };
   const told = {};
-  for (const [name, [span, least]] of Object.entries(spans)) {
-    for (let i = 0; i < 4; i += 1) {
+  const both = (times) => times.asked + times.drawn;
+  for (const [name, [span, least, quiet]] of Object.entries(spans)) {
+    for (let i = 0; i < 12 && (i < 4 || both(told[name]) > quiet); i += 1) {
       const times = await page.evaluate(shown, { span, least });
-      if (!told[name] || times.asked + times.drawn < told[name].asked + told[name].drawn) told[name] = times;
+      if (!told[name] || both(times) < both(told[name])) told[name] = times;
     }
   }
   await page.keyboard.press("n");

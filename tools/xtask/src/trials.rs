@@ -8,8 +8,9 @@
 //!   cargo test --doc                         the examples, at the end
 //! ```
 //!
-//! Side by side, because many trials wait: for a disk made slow on purpose, a deadline, a browser. Each program has the
-//! directory and the variables that cargo would give it.
+//! Side by side, because many trials wait: for a disk made slow on purpose, a deadline, a browser. For the same reason a
+//! program of `interop::harness` runs two trials for each processor. Each program has the directory and the variables that
+//! cargo would give it.
 //!
 //! Tests of the standard runner have no time of their own; their program's stands for them.
 //!
@@ -38,7 +39,7 @@ const AFTER_PANIC: usize = 25;
 const LAST_LINES: usize = 30;
 const REASONS: usize = 120;
 /// Programs that take minutes. What begins last should be short, or it runs alone at the end.
-const LONG: [&str; 7] = ["e2e", "pool", "openzfs", "judged", "kill", "simulated", "lab"];
+const LONG: [&str; 8] = ["e2e", "pool", "openzfs", "judged", "kill", "simulated", "lab", "bench"];
 
 /// A test program as cargo built it.
 #[derive(Clone, Debug, PartialEq, Eq)]
