@@ -44,7 +44,9 @@ fn system_time(time: Time) -> SystemTime {
     at.and_then(|at| at.checked_add(nanos)).unwrap_or(UNIX_EPOCH)
 }
 
-pub(crate) fn time_of(at: SystemTime) -> Time {
+/// The time that a client gives, as `fuser` hands it over: of one before 1970 it takes the nanoseconds away, which the kernel
+/// has counted forward from the second.
+pub(crate) fn time_given(at: SystemTime) -> Time {
     match at.duration_since(UNIX_EPOCH) {
         Ok(since) => {
             Time { seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX), nanos: since.subsec_nanos() }
@@ -52,10 +54,7 @@ pub(crate) fn time_of(at: SystemTime) -> Time {
         Err(before) => {
             let before = before.duration();
             let seconds = i64::try_from(before.as_secs()).map_or(i64::MIN, |s| -s);
-            match before.subsec_nanos() {
-                0 => Time { seconds, nanos: 0 },
-                nanos => Time { seconds: seconds.saturating_sub(1), nanos: 1_000_000_000 - nanos },
-            }
+            Time { seconds, nanos: before.subsec_nanos() }
         }
     }
 }
@@ -106,11 +105,20 @@ pub(crate) fn made_up_directory(number: u64, made: Time) -> FileAttr {
 mod tests {
     use super::*;
 
+    /// What `utimensat` gave before 1970 was a second early or more, unless it was a whole one.
     #[test]
     fn times_before_1970_and_device_numbers_come_back() {
+        // As the kernel's pair reaches a request, in the library.
+        let handed = |seconds: i64, nanos| match seconds < 0 {
+            true => UNIX_EPOCH - Duration::new(seconds.unsigned_abs(), nanos),
+            false => UNIX_EPOCH + Duration::new(seconds.unsigned_abs(), nanos),
+        };
         for (seconds, nanos) in [(0, 0), (5, 7), (-1, 0), (-1, 999_999_999), (-86_400, 1), (1 << 33, 3)] {
-            let time = Time { seconds, nanos };
-            assert_eq!(time_of(system_time(time)), time);
+            assert_eq!(time_given(handed(seconds, nanos)), Time { seconds, nanos });
+            let shown = system_time(Time { seconds, nanos });
+            let since = UNIX_EPOCH - Duration::from_secs(1 << 20);
+            let after = shown.duration_since(since).unwrap();
+            assert_eq!((after.as_secs() as i64 - (1 << 20), after.subsec_nanos()), (seconds, nanos));
         }
         for device in [(0, 0), (8, 1), (259, 0xf_ffff), (0xfff, 256)] {
             assert_eq!(decode_device(encode_device(device)), device);

@@ -10,9 +10,10 @@
 //!   no write-back cache: see the crate
 //! ```
 
-use crate::attr::time_of;
+use crate::attr::time_given;
 use crate::errno::Result;
 use crate::loops::Loops;
+use crate::nodes::SNAPSHOTS;
 use crate::served::{Asker, IO_MAX, New, Reading, Served, Setting, Writing};
 use crate::timing::{Moved, Timing};
 use fuser::{
@@ -109,7 +110,7 @@ fn bytes(name: &OsStr) -> Vec<u8> {
 
 fn time(at: TimeOrNow) -> Time {
     match at {
-        TimeOrNow::SpecificTime(at) => time_of(at),
+        TimeOrNow::SpecificTime(at) => time_given(at),
         TimeOrNow::Now => {
             let now = world::wall_clock();
             Time { seconds: now.seconds as i64, nanos: now.nanos }
@@ -118,8 +119,12 @@ fn time(at: TimeOrNow) -> Time {
 }
 
 fn entry(reply: ReplyEntry, found: Result<(FileAttr, u64)>) {
+    entry_for(&BELIEVED, reply, found);
+}
+
+fn entry_for(believed: &Duration, reply: ReplyEntry, found: Result<(FileAttr, u64)>) {
     match found {
-        Ok((attr, generation)) => reply.entry(&BELIEVED, &attr, Generation(generation)),
+        Ok((attr, generation)) => reply.entry(believed, &attr, Generation(generation)),
         Err(e) => reply.error(e),
     }
 }
@@ -164,11 +169,13 @@ impl Filesystem for Session {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = bytes(name);
+        // A snapshot is destroyed, and another one taken by its name, without the kernel.
+        let believed = if parent.0 == SNAPSHOTS { Duration::ZERO } else { BELIEVED };
         self.run((Op::Lookup, parent, 0), |fs| async move {
             match fs.lookup(parent.0, &name).await {
-                Ok(Some(found)) => entry(reply, Ok(found)),
+                Ok(Some(found)) => entry_for(&believed, reply, Ok(found)),
                 // The kernel remembers number 0 as a name that is not there.
-                Ok(None) => entry(reply, Ok((fs.nothing(), 0))),
+                Ok(None) => entry_for(&believed, reply, Ok((fs.nothing(), 0))),
                 Err(e) => reply.error(e),
             }
         });
@@ -462,7 +469,8 @@ impl Filesystem for Session {
             };
             for item in listed {
                 let (attr, generation, is_certain) = fs.tell_listed(number.0, &item).await;
-                let believed = if is_certain { BELIEVED } else { Duration::ZERO };
+                let is_believed = is_certain && number.0 != SNAPSHOTS;
+                let believed = if is_believed { BELIEVED } else { Duration::ZERO };
                 let name = OsStr::from_bytes(&item.name);
                 if reply.add(attr.ino, item.position, name, &believed, &attr, Generation(generation)) {
                     // There was no room for it: the kernel does not know it from here.

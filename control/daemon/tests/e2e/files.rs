@@ -25,6 +25,8 @@ pub fn trials() -> Vec<Trial> {
         ),
         trial("what_users_take_is_shown_and_limited_from_the_start", &[FUSE, ROOT], shared_out),
         trial("long_names_are_made_and_found_through_a_mount", &[FUSE, ROOT], long_names),
+        trial("a_snapshot_that_took_the_name_of_another_is_seen_at_once", &[FUSE, ROOT], same_name),
+        trial("times_of_files_are_kept_before_1970_too", &[FUSE, ROOT, Need::Program("touch")], times),
         trial("without_a_daemon_nothing_is_mounted", &[], none_runs),
     ]
 }
@@ -394,5 +396,54 @@ fn long_names() {
     assert_eq!(fs::read_to_string(name(1023)).unwrap(), "1023");
     fs::rename(name(256), at.join("a/short")).unwrap();
     fs::remove_file(name(1023)).unwrap();
+    daemon.end();
+}
+
+/// The kernel believed for a second that the name led to the one before: "Stale file handle", or what that one had held.
+fn same_name() {
+    let (home, at) = home();
+    let (daemon, _) = home.start(SERVE);
+    home.run("zfs mount tank");
+    let there = at.join(".zfs/snapshot/s");
+    for round in 0..10 {
+        let mine = format!("f{round}");
+        fs::write(at.join(&mine), "x").unwrap();
+        // A name that is not there is remembered, too.
+        assert!(!there.exists());
+        home.run("zfs snapshot tank@s");
+        assert!(there.join(&mine).exists());
+        let held = fs::File::open(there.join(&mine)).unwrap();
+        let next = format!("g{round}");
+        fs::write(at.join(&next), "y").unwrap();
+        home.run("zfs destroy tank@s");
+        home.run("zfs snapshot tank@s");
+        assert_eq!(fs::read_to_string(there.join(&next)).unwrap(), "y", "round {round}");
+        let names = fs::read_dir(&there).unwrap().count();
+        assert_eq!(names, 2 * round + 2, "round {round}");
+        drop(held);
+        home.run("zfs destroy tank@s");
+    }
+    daemon.end();
+}
+
+/// Those that are no whole seconds were stored a second early.
+fn times() {
+    use std::os::unix::fs::MetadataExt;
+    let (home, at) = home();
+    let (daemon, _) = home.start(SERVE);
+    home.run("zfs mount tank");
+    let file = at.join("f");
+    for (given, seconds, nanos) in [
+        ("-5.5", -6, 500_000_000),
+        ("-86400", -86400, 0),
+        ("-0.25", -1, 750_000_000),
+        ("5.5", 5, 500_000_000),
+    ] {
+        interop::programs::run(
+            interop::programs::command("touch").args(["-d", &format!("@{given}")]).arg(&file),
+        );
+        let meta = fs::metadata(&file).unwrap();
+        assert_eq!((meta.mtime(), meta.mtime_nsec()), (seconds, nanos), "{given}");
+    }
     daemon.end();
 }
