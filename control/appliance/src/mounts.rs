@@ -3,7 +3,7 @@
 //! ```text
 //!   zfs mount, create, import, start ──▶ plan: where and how, by properties ──▶ fuse::mount ──▶ Mounts, by dataset
 //!                                                                                                 │ kept in the home
-//!   zfs unmount, export, destroy, rename, stop ◀── deepest first ◀────────────────────────────────┘
+//!   zfs unmount, export, destroy, rename, stop ◀── latest first ◀─────────────────────────────────┘
 //! ```
 //!
 //! A daemon mounts what it is asked to. Told so at its start, it mounts by itself whatever OpenZFS would: when it starts,

@@ -272,6 +272,9 @@ impl Appliance {
         self.end_analytics().await;
         self.end_schedules().await;
         self.end_journal().await;
+        // Programs that wait for a suspended pool get errors: it will not be cleared any more.
+        let opened: Vec<Pool> = self.0.pools.lock().await.opened().cloned().collect();
+        opened.iter().filter(|pool| pool.suspended().is_some()).for_each(Pool::hurry);
         self.unmount_at_end().await;
         self.0.migrations.cancel(|_| true).await;
         let mut pools = self.0.pools.lock().await;

@@ -22,6 +22,7 @@ pub(crate) use operations::rest_of;
 use crate::executor::{Shared, begin};
 use crate::geometry::{self, DirectAlignment, Nature};
 use crate::operation::{Operation, answer, perform_to_the_end};
+use crate::own;
 use claim::Claim;
 use operations::{Discard, Flush, Hole, Read, ReadParts, Write};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -130,8 +131,10 @@ fn open_handle(path: &Path, mode: OpenMode) -> io::Result<Handle> {
         OpenMode::ReadOnly => OFlags::RDONLY,
         OpenMode::ReadWrite => OFlags::RDWR,
     } | OFlags::CLOEXEC;
+    own::refuse_path(path)?;
     // A fifo or a device that is no disk must not make us wait in open().
     let plain = rustix::fs::open(path, access | OFlags::NONBLOCK, Mode::empty())?;
+    own::refuse_device(rustix::fs::fstat(&plain)?.st_dev)?;
     let nature = geometry::nature(&plain)?;
     let open_direct = || rustix::fs::open(path, access | OFlags::DIRECT, Mode::empty()).ok();
     let direct = if nature == Nature::MemoryFile { None } else { open_direct() };

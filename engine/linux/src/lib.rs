@@ -39,6 +39,7 @@ mod geometry;
 mod house;
 mod listener;
 mod operation;
+pub mod own;
 mod random;
 mod signal;
 mod stream;

@@ -1,5 +1,6 @@
 //! [`world::World`] as Linux provides it.
 
+use crate::apart::apart;
 use crate::disk::File;
 use crate::executor::inbox::Message;
 use crate::executor::timers::Sleep;
@@ -10,6 +11,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+use world::sync::oneshot;
 use world::{Address, Disk, Instant, Listener, OpenMode, Pending, WallTime};
 
 impl world::World for World {
@@ -70,21 +72,35 @@ impl world::World for World {
         Ok(Arc::new(File::open(&self.0, path, mode)?))
     }
 
-    fn list_dir(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
-        let mut found = Vec::new();
-        for entry in std::fs::read_dir(dir)? {
-            let path = entry?.path();
-            // Links are followed: /dev/disk/by-id is a directory of links. One that leads nowhere is no disk.
-            let Ok(meta) = path.metadata() else { continue };
-            if meta.is_file() || meta.file_type().is_block_device() {
-                found.push(path);
-            }
-        }
-        found.sort();
-        Ok(found)
+    fn list_dir(&self, dir: &Path) -> Pending<io::Result<Vec<PathBuf>>> {
+        let (reply, listed) = oneshot::channel();
+        let dir = dir.to_path_buf();
+        let list = move || {
+            let _ = reply.send(apart(move || list_dir(&dir)));
+        };
+        // A thread of its own: a file system that does not answer may keep it.
+        let started = std::thread::Builder::new().name("list".into()).spawn(list);
+        Box::pin(async move {
+            started?;
+            listed.await.unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into()))
+        })
     }
 
     fn listen(&self, address: &Address) -> io::Result<Box<dyn Listener>> {
         Ok(Box::new(Socket::listen(&self.0, address)?))
     }
+}
+
+fn list_dir(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        // Links are followed: /dev/disk/by-id is a directory of links. One that leads nowhere is no disk.
+        let Ok(meta) = path.metadata() else { continue };
+        if meta.is_file() || meta.file_type().is_block_device() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
 }

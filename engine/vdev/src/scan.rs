@@ -40,6 +40,7 @@ pub async fn scan_dirs(dirs: &[impl AsRef<Path>]) -> Result<Vec<Candidate>> {
     for dir in dirs {
         let dir = dir.as_ref();
         let found = world::list_dir(dir)
+            .await
             .map_err(|e| Error::new(Kind::Io, "look for pools in").at(dir.display()).because(e))?;
         devices.extend(found.into_iter().map(Device::whole));
     }

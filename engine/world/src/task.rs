@@ -29,8 +29,8 @@ pub trait World: Send + Sync + 'static {
     /// Runs a computation on any core that is free: for work worth a hand-off, tens of microseconds and more.
     fn compute(&self, job: Box<dyn FnOnce() + Send>);
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn Disk>>;
-    /// The files and block devices directly inside `dir`, sorted by name.
-    fn list_dir(&self, dir: &Path) -> io::Result<Vec<PathBuf>>;
+    /// The files and block devices directly inside `dir`, sorted by name. No loop waits for the file system that it is in.
+    fn list_dir(&self, dir: &Path) -> Pending<io::Result<Vec<PathBuf>>>;
     fn listen(&self, address: &Address) -> io::Result<Box<dyn Listener>>;
     /// What the heap holds; nothing where it cannot be asked.
     fn heap(&self) -> Option<Heap> {
@@ -230,7 +230,7 @@ pub fn open(path: &Path, mode: OpenMode) -> io::Result<Arc<dyn Disk>> {
     current(|w| w.open(path, mode))
 }
 
-pub fn list_dir(dir: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn list_dir(dir: &Path) -> Pending<io::Result<Vec<PathBuf>>> {
     current(|w| w.list_dir(dir))
 }
 

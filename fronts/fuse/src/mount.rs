@@ -13,14 +13,18 @@ use crate::session::Session;
 use fuser::{BackgroundSession, Config, MountOption, SessionACL};
 use std::os::linux::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use units::{Error, Kind, Result};
-use world::sync::{Event, Mutex};
+use world::sync::Event;
 use zpl::FileSystem;
 
 /// How long a connection that was aborted may take to say so.
 const GOODBYE: Duration = Duration::from_secs(10);
+
+/// How many file systems were mounted.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// How a file system is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +91,11 @@ pub struct Mount {
     ended: Arc<Event>,
     /// The kernel's number of the connection.
     connection: u32,
-    running: Mutex<Option<(BackgroundSession, Serving)>>,
+    /// Which of all mounts of this process it is.
+    number: u64,
+    running: Mutex<Option<(BackgroundSession, Serving, linux::own::Served)>>,
+    /// Set when all requests are done and the files given back.
+    finished: Arc<Event>,
 }
 
 impl std::fmt::Debug for Mount {
@@ -117,16 +125,18 @@ pub async fn mount(fs: FileSystem, dataset: Arc<dyn Dataset>, at: &Path, options
     let session = session.await.map_err(|e| failed(at, e))?;
     let place = at.to_path_buf();
     // The first answer: from now on it is there for everybody.
-    let device = match apart(move || std::fs::symlink_metadata(&place)).await {
-        Ok(there) => there.st_dev(),
+    let there = move || Ok((std::fs::symlink_metadata(&place)?, std::fs::canonicalize(&place)?));
+    let (device, own) = match apart(there).await {
+        Ok((there, at)) => (there.st_dev(), linux::own::Served::new(at, there.st_dev())),
         Err(e) => {
             aside(move || drop(session)).await;
             return Err(failed(at, e));
         }
     };
     read_ahead(device);
-    let (running, connection) = (Mutex::new(Some((session, serving))), rustix::fs::minor(device));
-    Ok(Mount { at: at.into(), options, served, ended, connection, running })
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let (running, connection) = (Mutex::new(Some((session, serving, own))), rustix::fs::minor(device));
+    Ok(Mount { at: at.into(), options, served, ended, connection, number, running, finished: Arc::default() })
 }
 
 /// Lets the kernel read ahead by whole requests; it begins with an eighth of one. Only root may say so.
@@ -143,6 +153,16 @@ impl Mount {
 
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// Later ones have higher numbers: one that was mounted over another has to be unmounted before it.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The files are given back, and the file system may be opened again.
+    pub fn has_finished(&self) -> bool {
+        self.finished.is_set()
     }
 
     /// The kernel has let go of it, asked by us or by another process.
@@ -183,14 +203,26 @@ impl Mount {
     }
 
     /// Takes the file system out of the tree. Without force it must not be in use; with it, those who use it get errors.
+    /// Requests that a suspended pool holds up are not waited for longer than [`GOODBYE`]: [`Mount::finish`] does.
     pub async fn unmount(&self, force: bool) -> Result<()> {
         if !self.has_ended() {
+            if self.is_hidden().await {
+                // Unless another process has just unmounted it.
+                return match world::timeout(GOODBYE, self.ended.wait()).await {
+                    Some(()) => self.given_back().await,
+                    None => Err(Error::new(Kind::Io, "unmount")
+                        .at(self.at.display())
+                        .because("another file system is mounted over it: unmount that first")),
+                };
+            }
+            if force {
+                // What programs have written into mappings is still on its way, as far as the pool takes it.
+                let at = self.at.clone();
+                let write_back = move || std::fs::File::open(&at).map(|dir| rustix::fs::syncfs(&dir));
+                let _ = world::timeout(GOODBYE, apart(write_back)).await;
+            }
             let (at, connection) = (self.at.clone(), self.connection);
             apart(move || {
-                if force {
-                    // What programs have written into mappings is still on its way.
-                    let _ = std::fs::File::open(&at).map(|dir| rustix::fs::syncfs(&dir));
-                }
                 place::unmount(&at, force)?;
                 if force {
                     // Not everybody may do that by unmounting alone.
@@ -205,21 +237,43 @@ impl Mount {
                     .because("somebody uses it"));
             }
         }
-        self.finish().await;
+        self.given_back().await
+    }
+
+    async fn given_back(&self) -> Result<()> {
+        let _ = world::timeout(GOODBYE, self.finish()).await;
         Ok(())
+    }
+
+    /// Its path leads into another file system: to unmount by the path would take that one, or nothing.
+    async fn is_hidden(&self) -> bool {
+        let at = self.at.clone();
+        let there = world::timeout(GOODBYE, apart(move || std::fs::symlink_metadata(&at))).await;
+        match there {
+            Some(Ok(there)) => rustix::fs::minor(there.st_dev()) != self.connection,
+            Some(Err(e)) => e.kind() == std::io::ErrorKind::NotFound,
+            None => false,
+        }
     }
 
     /// After the end: waits for the requests that are under way, and gives all files back.
     pub async fn finish(&self) {
-        // The second call waits until the first is done.
-        let mut running = self.running.lock().await;
-        let Some((session, serving)) = running.take() else { return };
-        aside(move || {
-            // It has ended; an error of the connection is the reason why, and changes nothing now.
-            let _ = session.join();
-        })
-        .await;
-        serving.finish().await;
-        self.served.release_all().await;
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((session, serving, own)) = running {
+            let (served, finished) = (self.served.clone(), self.finished.clone());
+            // It goes on when the waiting is given up.
+            world::spawn(async move {
+                aside(move || {
+                    // It has ended; an error of the connection is the reason why, and changes nothing now.
+                    let _ = session.join();
+                })
+                .await;
+                drop(own);
+                serving.finish().await;
+                served.release_all().await;
+                finished.set();
+            });
+        }
+        self.finished.wait().await;
     }
 }

@@ -57,8 +57,9 @@ impl World for Sim {
         self.disks.open(path, mode)
     }
 
-    fn list_dir(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
-        Ok(self.disks.list(dir))
+    fn list_dir(&self, dir: &Path) -> Pending<io::Result<Vec<PathBuf>>> {
+        let listed = self.disks.list(dir);
+        Box::pin(async move { Ok(listed) })
     }
 
     fn listen(&self, address: &Address) -> io::Result<Box<dyn Listener>> {

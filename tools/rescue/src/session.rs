@@ -72,7 +72,7 @@ impl Session {
     pub async fn pools(&mut self) -> Result<Vec<String>> {
         Ok(match &self.origin {
             Origin::Search(places) => {
-                let found = pool::scan(search(places)?).await;
+                let found = pool::scan(search(places).await?).await;
                 found.iter().map(|candidate| candidate.config.name.clone()).collect()
             }
             Origin::Imported { pools, .. } => pools.iter().map(|(name, _)| name.clone()).collect(),
@@ -81,7 +81,7 @@ impl Session {
 
     async fn open(&mut self, name: &str) -> Result<pool::Pool> {
         let devices = match &self.origin {
-            Origin::Search(places) => search(places)?,
+            Origin::Search(places) => search(places).await?,
             Origin::Imported { pools, .. } => {
                 let known = pools.iter().find(|(pool, _)| pool == name);
                 let missing = || {
@@ -150,11 +150,11 @@ async fn file_system<'p>(pool: &pool::Pool, place: &'p str) -> Result<(FileSyste
     Err(Error::invalid(format!("there is no dataset '{name}'")))
 }
 
-fn search(places: &[PathBuf]) -> Result<Vec<Device>> {
+async fn search(places: &[PathBuf]) -> Result<Vec<Device>> {
     let mut devices = Vec::new();
     for place in places {
         if place.is_dir() {
-            let listed = world::list_dir(place);
+            let listed = world::list_dir(place).await;
             let cannot = |e| Error::new(Kind::Io, "look for pools in").at(place.display()).because(e);
             devices.extend(listed.map_err(cannot)?.into_iter().map(Device::whole));
         } else if place.exists() {

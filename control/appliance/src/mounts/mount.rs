@@ -110,7 +110,12 @@ impl Appliance {
             };
             ApiError::new(e.kind().into(), format!("cannot mount '{dataset}': {}", plain(&why)))
         };
-        let _turn = self.0.mounts.turn.lock().await;
+        if let Some(why) = open.pool.suspended() {
+            let message = format!("cannot mount '{dataset}': pool is suspended: {why}");
+            return Err(ApiError::new(ErrorKind::Busy, message));
+        }
+        let turn = self.0.mounts.turn(dataset);
+        let _turn = turn.lock().await;
         if self.0.mounts.get(dataset).is_some() {
             return Ok(());
         }
@@ -180,16 +185,17 @@ impl Appliance {
         self.unmount_these(self.0.mounts.below(dataset), force).await
     }
 
-    /// The deepest first; the first that is in use ends it.
+    /// The latest first, for it may lie over others; the first that is in use ends it.
     pub(super) async fn unmount_these(
         &self,
         these: Vec<(String, Arc<fuse::Mount>)>,
         force: bool,
     ) -> Result<()> {
         let mut these = these;
-        these.sort_by(|a, b| b.1.at().cmp(a.1.at()));
-        let _turn = self.0.mounts.turn.lock().await;
+        these.sort_by_key(|(_, mount)| std::cmp::Reverse(mount.number()));
         for (dataset, mount) in these {
+            let turn = self.0.mounts.turn(&dataset);
+            let _turn = turn.lock().await;
             mount.unmount(force).await.map_err(|e| match e.kind() {
                 Kind::Busy => {
                     let (at, who) = (mount.at().display(), processes_at(mount.at()));
@@ -199,7 +205,8 @@ impl Appliance {
                 _ => cannot(About::Dataset, &format!("unmount '{}'", mount.at().display()), &e),
             })?;
             let mut all = self.0.mounts.lock();
-            if all.get(&dataset).is_some_and(|listed| Arc::ptr_eq(listed, &mount)) {
+            // One whose requests still wait for the pool is taken off the list when they are done.
+            if mount.has_finished() && all.get(&dataset).is_some_and(|listed| Arc::ptr_eq(listed, &mount)) {
                 all.remove(&dataset);
             }
         }
@@ -209,10 +216,12 @@ impl Appliance {
 
     /// At the end: users of a file system get errors, and all else is kept. The next start mounts the same.
     pub(crate) async fn unmount_at_end(&self) {
-        let all = self.0.mounts.all();
-        let _turn = self.0.mounts.turn.lock().await;
+        let mut all = self.0.mounts.all();
+        all.sort_by_key(|(_, mount)| std::cmp::Reverse(mount.number()));
         self.0.mounts.is_ending.store(true, std::sync::atomic::Ordering::Release);
-        for (_, mount) in all.into_iter().rev() {
+        for (dataset, mount) in all {
+            let turn = self.0.mounts.turn(&dataset);
+            let _turn = turn.lock().await;
             if mount.unmount(false).await.is_err() {
                 // The programs that still use it get errors.
                 let _ = mount.unmount(true).await;

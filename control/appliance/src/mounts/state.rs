@@ -11,19 +11,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub(crate) struct Mounts {
     pub(super) mounted: Mutex<BTreeMap<String, Arc<Mount>>>,
-    /// Held while something is mounted or unmounted.
-    pub(super) turn: world::sync::Mutex<()>,
+    /// Held while something of the pool is mounted or unmounted: a pool whose devices do not answer holds up no other.
+    turns: Mutex<BTreeMap<String, Arc<world::sync::Mutex<()>>>>,
     /// The daemon ends: what is mounted now is remembered.
     pub(super) is_ending: AtomicBool,
 }
 
 impl Default for Mounts {
     fn default() -> Mounts {
-        Mounts {
-            mounted: Mutex::default(),
-            turn: world::sync::Mutex::new(()),
-            is_ending: AtomicBool::new(false),
-        }
+        Mounts { mounted: Mutex::default(), turns: Mutex::default(), is_ending: AtomicBool::new(false) }
     }
 }
 
@@ -31,6 +27,13 @@ impl Mounts {
     pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Mount>>> {
         // An entry is whole at any time.
         self.mounted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is held while a dataset is mounted or unmounted.
+    pub(super) fn turn(&self, dataset: &str) -> Arc<world::sync::Mutex<()>> {
+        let pool = dataset.split('/').next().unwrap_or_default();
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.entry(pool.into()).or_insert_with(|| Arc::new(world::sync::Mutex::new(()))).clone()
     }
 
     /// Where a dataset is mounted, if it is.

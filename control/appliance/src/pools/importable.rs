@@ -3,6 +3,7 @@
 use crate::appliance::Appliance;
 use crate::pools::vdevs;
 use api::{Importable, Reply, Result};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use units::Error;
 use vdev::{Candidate, Device};
@@ -21,30 +22,38 @@ impl Appliance {
 
     /// The pools on the devices of `search` that are not imported already.
     pub(crate) async fn find_candidates(&self, search: &[String]) -> Result<Vec<Candidate>> {
-        let devices = self.devices(search).map_err(|e| api::ApiError::new(e.kind().into(), e.to_string()))?;
+        let devices =
+            self.devices(search).await.map_err(|e| api::ApiError::new(e.kind().into(), e.to_string()))?;
         let mut found = pool::scan(devices).await;
         let pools = self.0.pools.lock().await;
         found.retain(|c| !pools.has_guid(c.guid().0));
         Ok(found)
     }
 
-    fn devices(&self, search: &[String]) -> units::Result<Vec<Device>> {
+    async fn devices(&self, search: &[String]) -> units::Result<Vec<Device>> {
         let mut devices = Vec::new();
         if search.is_empty() {
             let home = self.0.config.home.disks();
-            let places = PLACES.iter().map(Path::new).chain([home.as_path()]);
-            // A place that is not there holds nothing.
-            devices.extend(places.filter_map(|dir| world::list_dir(dir).ok()).flatten().map(Device::whole));
+            for place in PLACES.iter().map(Path::new).chain([home.as_path()]) {
+                // A place that is not there holds nothing.
+                devices
+                    .extend(world::list_dir(place).await.unwrap_or_default().into_iter().map(Device::whole));
+            }
         }
         for path in search.iter().map(PathBuf::from) {
-            match path.is_dir() {
-                true => devices.extend(listed(&path)?.into_iter().map(Device::whole)),
-                false if path.exists() => devices.push(Device::whole(path)),
-                false => {
+            match world::list_dir(&path).await {
+                Ok(found) => devices.extend(found.into_iter().map(Device::whole)),
+                Err(e) if e.kind() == ErrorKind::NotADirectory => devices.push(Device::whole(path)),
+                Err(e) if e.kind() == ErrorKind::NotFound => {
                     return Err(Error::invalid(format!(
                         "cannot look for pools in '{}': no such directory or device",
                         path.display()
                     )));
+                }
+                Err(e) => {
+                    return Err(Error::new(units::Kind::Io, "look for pools in")
+                        .at(path.display())
+                        .because(e));
                 }
             }
         }
@@ -83,9 +92,4 @@ impl Appliance {
             vdevs,
         }
     }
-}
-
-fn listed(dir: &Path) -> units::Result<Vec<PathBuf>> {
-    world::list_dir(dir)
-        .map_err(|e| Error::new(units::Kind::Io, "look for pools in").at(dir.display()).because(e))
 }

@@ -17,6 +17,8 @@ impl Appliance {
         let failed =
             |kind, why: String| ApiError::new(kind, format!("failed to clear label for {device}: {why}"));
         let broken = |e: std::io::Error| failed(ErrorKind::Io, plain(&e.to_string()));
+        // Before its path is asked for anything: one in a file system that this process serves is refused.
+        drop(Device::whole(device).open(OpenMode::ReadOnly).map_err(broken)?);
         if open_elsewhere::is_open_here(Path::new(device)) {
             self.0.pools.lock().await.devices_have_left().await;
         }

@@ -70,6 +70,7 @@ mod full;
 mod golden;
 mod group;
 mod home;
+mod in_the_way;
 mod iscsi;
 mod many;
 mod memory;
@@ -109,6 +110,7 @@ fn main() -> ExitCode {
         golden::trials(),
         rescue::trials(),
         files::trials(),
+        in_the_way::trials(),
         direct::trials(),
         clients::trials(),
         shell::trials(),

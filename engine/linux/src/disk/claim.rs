@@ -24,6 +24,7 @@
 //! stacks of the device mapper over two loop devices of one file. What the labels say of their owner catches those.
 
 use crate::geometry::Nature;
+use crate::own;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, fstat};
 use rustix::io::Errno;
@@ -166,6 +167,7 @@ fn claim_backing(dir: &Path, shown: Shown, path: &Path, claim: &mut Claim, depth
         io::ErrorKind::ResourceBusy => in_use(path, &format!("of what is under it, {e}")),
         _ => e,
     };
+    own::refuse_device(status.backing.0)?;
     let backing = text(&dir.join("loop/backing_file")).map(PathBuf::from);
     let opened = backing.as_deref().and_then(|backing| open_quietly(backing, OFlags::RDWR));
     let opened = opened.filter(|fd| fstat(fd).is_ok_and(|s| (s.st_dev, s.st_ino) == status.backing));

@@ -246,7 +246,7 @@ fn a_directory_lists_its_files_in_order() {
         for name in ["b", "a", "c"] {
             std::fs::write(dir.join(name), "x").unwrap();
         }
-        let found = world::list_dir(&dir).unwrap();
+        let found = world::list_dir(&dir).await.unwrap();
         std::fs::remove_dir_all(&dir).unwrap();
         assert_eq!(found, [dir.join("a"), dir.join("b"), dir.join("c")]);
     });

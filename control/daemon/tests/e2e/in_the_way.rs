@@ -1,0 +1,177 @@
+//! What stands in the way of a mount, or of all: pools that are suspended, and paths that lead back into the daemon itself.
+
+use crate::files::FUSE;
+use crate::home::{CENOTE, Home};
+use interop::harness::{Need, ROOT, Trial, trial};
+use interop::programs::{command, run, said};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const SERVE: &str = "serve --listen 127.0.0.1:0 --no-https --arc-max 64M";
+/// In seconds; what does not wait for itself takes a moment, on a busy machine some.
+const PATIENCE: &str = "120";
+const ROOM: &str = "size=48M";
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("a_daemon_does_not_wait_for_files_that_it_serves_itself", &[FUSE, ROOT], itself),
+        trial(
+            "a_suspended_pool_holds_up_no_mounts_of_others_and_is_unmounted_by_force",
+            &[FUSE, ROOT, Need::Program("timeout")],
+            suspended,
+        ),
+        trial("what_was_mounted_over_others_is_unmounted_first", &[FUSE, ROOT], hidden),
+    ]
+}
+
+/// A command that must come to an end: a daemon that waits for itself answers none.
+fn bounded(home: &Home, line: &str) -> Output {
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", PATIENCE, CENOTE, "--home"]).arg(home.dir()).args(line.split_whitespace());
+    let output = command.output().unwrap();
+    assert!(output.status.code().is_some_and(|code| code <= 2), "{line} does not end: {}", said(&output));
+    output
+}
+
+fn refused(home: &Home, line: &str) -> String {
+    let output = bounded(home, line);
+    assert!(!output.status.success(), "{line}: {}", said(&output));
+    said(&output)
+}
+
+/// `zpool import -d` of a directory below a mount stopped a loop in a call that the same loop was to answer: the daemon
+/// served nothing any more. A pool made there went on until its first sync, and then the daemon could not even be killed.
+fn itself() {
+    let home = Home::with_pool();
+    let at = home.scratch.join("mnt");
+    home.run(&format!("zfs set mountpoint={} tank", at.display()));
+    let (daemon, _) = home.start(SERVE);
+    home.run("zfs mount tank");
+    for i in 0..40 {
+        std::fs::create_dir_all(at.join(format!("d{i}"))).unwrap();
+        std::fs::write(at.join(format!("d{i}/x.img")), vec![1; 100_000]).unwrap();
+    }
+    std::fs::File::create(at.join("in.img")).unwrap().set_len(128 << 20).unwrap();
+    let link = home.scratch.join("link");
+    symlink(at.join("d1"), &link).unwrap();
+    daemon.end();
+    // Nothing is in memory each time, so that each question has to wait for the devices.
+    let cold = |each: &dyn Fn()| {
+        let (daemon, _) = home.start(SERVE);
+        each();
+        assert!(said(&bounded(&home, "zpool list -H -o name")).contains("tank"));
+        daemon.end();
+    };
+    for path in [at.clone(), at.join("d2"), at.join("in.img"), link.clone(), link.join("x.img")] {
+        cold(&|| drop(bounded(&home, &format!("zpool import -d {}", path.display()))));
+    }
+    let real = at.canonicalize().unwrap();
+    for path in [at.join("in.img"), link.join("../in.img"), link.join("x.img")] {
+        cold(&|| {
+            let text = refused(&home, &format!("zpool create inner {}", path.display()));
+            let why = format!("it lies in '{}', whose files this process serves itself", real.display());
+            assert!(text.contains(&why), "{text}");
+        });
+    }
+    cold(&|| drop(refused(&home, &format!("zpool labelclear {}", at.join("d3/x.img").display()))));
+    // Once it is unmounted it is a directory as any other.
+    let (daemon, _) = home.start(SERVE);
+    home.run("zfs unmount tank");
+    let beside = at.join("beside.img");
+    std::fs::File::create(&beside).unwrap().set_len(128 << 20).unwrap();
+    home.run(&format!("zpool create inner {}", beside.display()));
+    daemon.end();
+}
+
+/// A host that has no room, as long as there is one of these.
+struct Host(PathBuf);
+
+impl Host {
+    fn new(at: PathBuf) -> Host {
+        std::fs::create_dir(&at).unwrap();
+        run(command("mount").args(["-t", "tmpfs", "-o", ROOM, "tmpfs"]).arg(&at));
+        Host(at)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = command("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+/// Writes what does not compress until it is killed, or refused.
+struct Writer(Child);
+
+impl Writer {
+    fn new(into: &Path) -> Writer {
+        let mut command = Command::new("dd");
+        command.arg("if=/dev/urandom").arg(format!("of={}", into.display())).args(["bs=1M", "count=400"]);
+        Writer(command.stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    fn ends(mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `zfs unmount -f` waited for requests that waited for the pool, and with it each mount of each other pool.
+fn suspended() {
+    let home = Home::new();
+    let host = Host::new(home.scratch.join("host"));
+    let full = host.0.join("a.img");
+    std::fs::File::create(&full).unwrap().set_len(1 << 30).unwrap();
+    let (ill, well) = (home.scratch.join("ill"), home.scratch.join("well"));
+    home.run(&format!("zpool create -O mountpoint={} ill {}", ill.display(), full.display()));
+    home.run(&format!("zpool create -O mountpoint={} well {}", well.display(), home.disk("b.img")));
+    for name in ["ill/f", "ill/g", "well/f"] {
+        home.run(&format!("zfs create {name}"));
+    }
+    let (daemon, _) = home.start(SERVE);
+    home.run("zfs mount ill");
+    home.run("zfs mount ill/f");
+    let writer = Writer::new(&ill.join("f/x"));
+    let began = Instant::now();
+    while !home.run("zpool list -H -o health ill").contains("SUSPENDED") {
+        assert!(began.elapsed() < Duration::from_secs(300), "the host has room");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    // What has to wait for the pool waits for nothing else's sake.
+    let why = refused(&home, "zfs mount ill/g");
+    assert!(why.starts_with("cannot mount 'ill/g': pool is suspended: "), "{why}");
+    let mut force = home.cenote(&["zfs", "unmount", "-f", "ill/f"]).spawn().unwrap();
+    for line in ["zfs mount well", "zfs mount well/f", "zfs unmount well"] {
+        let output = bounded(&home, line);
+        assert!(output.status.success(), "{line}: {}", said(&output));
+    }
+    assert!(force.wait().unwrap().success(), "by force it is unmounted");
+    assert!(!home.run("zfs mount").contains("ill/f"));
+    writer.ends();
+    // With room the rest of it ends, and the file system can be had again.
+    run(command("mount").args(["-o", "remount,size=900M"]).arg(&host.0));
+    bounded(&home, "zpool clear ill");
+    bounded(&home, "zpool sync ill");
+    let output = bounded(&home, "zfs mount ill/f");
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(std::fs::metadata(ill.join("f/x")).is_ok());
+    daemon.end();
+}
+
+/// A parent that was mounted after its child hid it, and neither could be unmounted: "pool or dataset is busy".
+fn hidden() {
+    let home = Home::with_pool();
+    let at = home.scratch.join("mnt");
+    home.run(&format!("zfs set mountpoint={} tank", at.display()));
+    home.run("zfs create tank/f");
+    let (daemon, _) = home.start(SERVE);
+    home.run("zfs mount tank/f");
+    home.run("zfs mount tank");
+    let why = refused(&home, "zfs unmount tank/f");
+    assert!(why.contains("another file system is mounted over it"), "{why}");
+    home.run("zfs unmount tank");
+    assert_eq!(home.run("zfs mount"), "");
+    daemon.end();
+}
