@@ -1,10 +1,14 @@
-//! The pictures of `docs/performance.md`, drawn from the tables that stand in it.
+//! The pictures of `docs/performance.md` and of `docs/lab.md`, drawn from the tables that stand in them.
 //!
 //! ```text
 //!   ![Memory](plots/memory.svg)            names a row of [`PLOTS`]
 //!
 //!   | what       | block | ratio |         the next table: label columns name a group of bars,
 //!   | write+sync | 16K   | 0.45  |         a series column is one bar of each group
+//!
+//!   ![filesync](plots/lab-filesync.svg)    names a row of [`LAB`]
+//!   | filesync | ... | lab's ratio |       the table whose first column has that name, wherever it stands: what the
+//!                                          program prints is not parted by a picture
 //! ```
 //!
 //! Quantities of one table differ by orders of magnitude, so no bar has an absolute length: [`Scale::Share`] draws each
@@ -16,6 +20,7 @@ use std::fmt::Write as _;
 use crate::{Failure, Findings, root};
 
 const DOCUMENT: &str = "docs/performance.md";
+const LAB_DOCUMENT: &str = "docs/lab.md";
 const DIRECTORY: &str = "docs/plots";
 
 /// How long bars are.
@@ -29,15 +34,15 @@ enum Scale {
     Ratio,
 }
 
-struct Plot {
-    name: &'static str,
-    title: &'static str,
-    labels: &'static [&'static str],
-    series: &'static [&'static str],
+struct Plot<'a> {
+    name: &'a str,
+    title: &'a str,
+    labels: &'a [&'a str],
+    series: &'a [&'a str],
     scale: Scale,
 }
 
-const PLOTS: &[Plot] = &[
+const PLOTS: &[Plot<'_>] = &[
     Plot {
         name: "memory",
         title: "Engine beside the bare file, in memory: throughput, ratio",
@@ -108,6 +113,10 @@ const PLOTS: &[Plot] = &[
     },
 ];
 
+/// Experiments, of each row of which the published ratio stands beside the lab's.
+const LAB: &[&str] =
+    &["filesync", "split", "blocks", "blocks-curve", "metadata", "warm-up", "warm-up-time", "elevator"];
+
 /// Writes every picture anew.
 pub fn draw() -> Result<bool, Failure> {
     std::fs::create_dir_all(root().join(DIRECTORY))?;
@@ -126,22 +135,43 @@ pub fn check() -> Result<Findings, Failure> {
     let pictures = pictures()?;
     let found = pictures.iter().filter(|picture| stale(picture));
     Ok(found
-        .map(|(file, _)| format!("{file} is not what {DOCUMENT} says: run `cargo xtask plots`"))
+        .map(|(file, _)| format!("{file} is not what its document says: run `cargo xtask plots`"))
         .collect())
 }
 
 /// Each file with its content.
 fn pictures() -> Result<Vec<(String, String)>, Failure> {
     let document = std::fs::read_to_string(root().join(DOCUMENT))?;
-    let picture = |plot: &Plot| Ok((format!("{DIRECTORY}/{}.svg", plot.name), of_plot(plot, &document)?));
-    PLOTS.iter().map(picture).collect()
+    let lab = std::fs::read_to_string(root().join(LAB_DOCUMENT))?;
+    let file = |name: &str| format!("{DIRECTORY}/{name}.svg");
+    let performance = PLOTS.iter().map(|plot| Ok((file(plot.name), of_plot(plot, &document)?)));
+    let lab = LAB.iter().map(|name| Ok((file(&format!("lab-{name}")), of_experiment(name, &lab)?)));
+    performance.chain(lab).collect()
 }
 
-fn of_plot(plot: &Plot, document: &str) -> Result<String, Failure> {
+fn of_plot(plot: &Plot<'_>, document: &str) -> Result<String, Failure> {
     let table = table_after(document, &format!("](plots/{}.svg)", plot.name))
         .ok_or_else(|| format!("{DOCUMENT} has no picture plots/{}.svg with a table after it", plot.name))?;
     let groups = groups(plot, &table)?;
     Ok(svg(plot, &groups))
+}
+
+/// What an experiment's change brings: the document's figure and the lab's.
+fn of_experiment(name: &str, document: &str) -> Result<String, Failure> {
+    let (picture, head) = (format!("](plots/lab-{name}.svg)"), format!("\n| {name} |"));
+    let at = document.find(&head).filter(|_| document.contains(&picture));
+    let at = at.ok_or_else(|| format!("{LAB_DOCUMENT} has no picture plots/lab-{name}.svg, or no table"))?;
+    let title = format!("{name}: what the change brings, as published and in the lab (1 is the line)");
+    let plot = Plot {
+        name,
+        title: &title,
+        labels: &[name],
+        series: &["document's ratio", "lab's ratio"],
+        scale: Scale::Ratio,
+    };
+    let table =
+        table_after(&document[at..], "").ok_or_else(|| format!("{LAB_DOCUMENT} has no table {name}"))?;
+    Ok(svg(&plot, &groups(&plot, &table)?))
 }
 
 /// The cells of the first table after a line that holds `mark`, with its head.
@@ -159,7 +189,7 @@ struct Group {
     bars: Vec<Option<(f64, String)>>,
 }
 
-fn groups(plot: &Plot, table: &[Vec<String>]) -> Result<Vec<Group>, Failure> {
+fn groups(plot: &Plot<'_>, table: &[Vec<String>]) -> Result<Vec<Group>, Failure> {
     let column = |wanted: &str| {
         let found = table[0].iter().position(|head| head == wanted);
         found.ok_or_else(|| format!("the table of plots/{}.svg has no column '{wanted}'", plot.name))
@@ -184,6 +214,8 @@ fn number(cell: &str) -> Option<f64> {
 /// Told apart also without colours, by their lightness.
 const COLOURS: [&str; 5] = ["#0b5cad", "#e08a1e", "#6aa84f", "#9aa3ad", "#b04a5a"];
 const LABELS: f64 = 250.0;
+/// Characters that are sure to fit there; longer ones are smaller.
+const LABEL_MAX: usize = 46;
 const BARS: f64 = 400.0;
 const WIDTH: f64 = LABELS + BARS + 120.0;
 const BAR: f64 = 11.0;
@@ -200,7 +232,7 @@ fn length(scale: Scale, value: f64, row: &[f64]) -> f64 {
     share.clamp(0.0, 1.0)
 }
 
-fn svg(plot: &Plot, groups: &[Group]) -> String {
+fn svg(plot: &Plot<'_>, groups: &[Group]) -> String {
     let count = groups.iter().flat_map(|group| &group.bars).flatten().count() as f64;
     let legend = if plot.series.len() > 1 { 18.0 } else { 0.0 };
     let height = 40.0 + legend + count * BAR + groups.len() as f64 * 5.0 + 12.0;
@@ -228,9 +260,10 @@ fn svg(plot: &Plot, groups: &[Group]) -> String {
     for group in groups {
         let row: Vec<f64> = group.bars.iter().flatten().map(|(value, _)| *value).collect();
         let middle = y + row.len() as f64 * BAR / 2.0 + 3.5;
+        let small = if group.label.chars().count() > LABEL_MAX { " font-size=\"8\"" } else { "" };
         _ = writeln!(
             text,
-            "<text x=\"{:.0}\" y=\"{middle:.1}\" text-anchor=\"end\" fill=\"#1b1f24\">{}</text>",
+            "<text x=\"{:.0}\" y=\"{middle:.1}\" text-anchor=\"end\"{small} fill=\"#1b1f24\">{}</text>",
             LABELS - 8.0,
             escaped(&group.label)
         );
@@ -268,7 +301,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const PLOT: Plot =
+    const PLOT: Plot<'_> =
         Plot { name: "n", title: "a & b", labels: &["what"], series: &["x", "y"], scale: Scale::Share };
     const DOCUMENT: &str = "| no | x |\n![p](plots/n.svg)\n\ntext\n\n| what | x | y |\n|---|---:|---:|\n| r | 50k/s | 100k/s |\n| s | 2 | – |\n";
 
@@ -279,6 +312,16 @@ mod tests {
         let widths = svg.matches(&format!("width=\"{BARS:.1}\"")).count();
         assert_eq!(widths, 2, "the best of each row is as wide as the axis");
         assert_eq!(svg.matches(&format!("width=\"{:.1}\"", BARS / 2.0)).count(), 1);
+    }
+
+    #[test]
+    fn an_experiment_is_drawn_from_its_table_wherever_the_picture_is() {
+        let document = "![p](plots/lab-e.svg)\n\n| f | lab's ratio |\n|---|---|\n| r | 9x |\n\n| e | document's ratio | lab's ratio |\n|---|---|---|\n| s | – | 8.00x |\n";
+        let svg = of_experiment("e", document).unwrap();
+        assert!(svg.contains(">8.00x<") && !svg.contains("9x"));
+        assert!(svg.contains(&format!("width=\"{:.1}\"", BARS * 0.75)));
+        assert!(of_experiment("f", document).is_err(), "no picture of it");
+        assert!(of_experiment("g", document).is_err(), "no table of it");
     }
 
     #[test]
