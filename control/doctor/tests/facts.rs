@@ -78,6 +78,37 @@ fn what_the_lab_predicts_is_what_its_document_says() {
     assert!(render(&examine(&cut.facts)).contains("\n    lab       cenote lab run split: "));
 }
 
+/// The document says of each rule what it was tried on, and trials that it speaks of are there.
+#[test]
+fn each_rule_is_told_of_with_what_it_was_tried_on() {
+    let document = include_str!("../../../docs/doctor.md");
+    let trials = [
+        (
+            "real pools",
+            concat!(
+                include_str!("../../daemon/tests/e2e/advised.rs"),
+                include_str!("../../daemon/tests/e2e/advised/pools.rs"),
+                include_str!("../../daemon/tests/e2e/advised/spent.rs"),
+            ),
+        ),
+        ("simulated disks", include_str!("../../appliance/src/doctor/tests.rs")),
+        ("facts", ""),
+    ];
+    let mut told: Vec<&str> = Vec::new();
+    for (tried_on, source) in trials {
+        let row = document.lines().find_map(|line| line.strip_prefix(&format!("| {tried_on} | ")));
+        let row = row.unwrap_or_else(|| panic!("no row {tried_on}"));
+        let names: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
+        let is_tried = |name: &&&str| source.is_empty() || source.contains(&format!("\"{name}\""));
+        assert_eq!(names.iter().find(|name| !is_tried(name)), None, "no trial of it on {tried_on}");
+        told.extend(names);
+    }
+    let (mut all, mut told_of) = (RULES.iter().map(|rule| rule.name).collect::<Vec<_>>(), told);
+    all.sort_unstable();
+    told_of.sort_unstable();
+    assert_eq!(told_of, all, "each rule stands in one row");
+}
+
 /// No advice asks for what another one takes back: settings of block sizes are made as printed until nothing is said of
 /// them.
 #[test]

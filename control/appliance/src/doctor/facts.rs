@@ -35,8 +35,9 @@ const CUT_MIN: u64 = 128 << 10;
 const FILL_SECONDS_MIN: u64 = 3600;
 /// Properties of a vdev by which people say what no device tells of itself.
 const CACHE: &str = "cenote:cache";
-const DWPD: &str = "cenote:dwpd";
 const NO_FLUSH: &str = "cenote:nocacheflush";
+/// The same of a pool, about its cache devices: these are in no tree, and keep no properties.
+const DWPD: &str = "cenote:dwpd";
 
 /// `NAME=VALUE` for each that is there.
 fn line<'a>(fields: impl IntoIterator<Item = (&'a str, Option<String>)>) -> String {
@@ -137,7 +138,7 @@ fn of_vdev(facts: &mut Facts, name: &str, pool: &Pool, top: &Vdev, cache: &Cache
             let fill = wear.map(|wear| wear.written_bytes / wear.seconds.max(FILL_SECONDS_MIN));
             // They are of all cache devices of the pool: which one a block would have been on is not known of a miss.
             let devices = cache.devices.iter().find(|devices| devices.pool == pool.name);
-            let dwpd = all.first().and_then(|leaf| leaf.says(DWPD)).map(String::from);
+            let dwpd = pool.property(DWPD).and_then(said).map(String::from);
             facts.add(
                 &format!("cache {name}"),
                 &line([
@@ -187,11 +188,14 @@ impl Leaf<'_> {
     fn says(&self, property: &str) -> Option<&str> {
         let of = |vdev: &'_ Vdev| vdev.properties.iter().position(|p| p.name == property);
         let found = of(self.vdev).map(|at| &self.vdev.properties[at]);
-        let found = found.or_else(|| of(self.top).map(|at| &self.top.properties[at]))?;
-        match found.value.as_ref()? {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
+        said(found.or_else(|| of(self.top).map(|at| &self.top.properties[at]))?)
+    }
+}
+
+fn said(property: &api::Property) -> Option<&str> {
+    match property.value.as_ref()? {
+        Value::Text(text) => Some(text),
+        _ => None,
     }
 }
 
@@ -445,18 +449,12 @@ mod tests {
                 kind: "file".into(),
                 class: Some(Class::Cache),
                 wear: Some(Box::new(wear)),
-                properties: if dwpd.is_empty() { Vec::new() } else { vec![said] },
                 ..Vdev::default()
             };
+            let mut pool = pool(Vec::new());
+            pool.properties.extend((!dwpd.is_empty()).then_some(said));
             let mut facts = Facts::default();
-            of_vdev(
-                &mut facts,
-                "tank/cache-0",
-                &pool(Vec::new()),
-                &device,
-                &CacheState::default(),
-                Feed::default(),
-            );
+            of_vdev(&mut facts, "tank/cache-0", &pool, &device, &CacheState::default(), Feed::default());
             examine(&facts).iter().any(|advice| advice.rule == "cache-wear")
         };
         assert!(wear(1 << 40, "3"));

@@ -213,6 +213,25 @@ fn a_log_device_that_is_slower_than_the_disks_is_seen_until_it_is_removed() {
     });
 }
 
+fn new_pool(layout: Layout, devices: &[&str]) -> NewPool {
+    let devices = devices.iter().map(ToString::to_string).collect();
+    NewPool {
+        name: "tank".into(),
+        vdevs: vec![VdevGroup { class: Class::Normal, layout, devices }],
+        force: false,
+        dry_run: false,
+        no_features: false,
+        properties: Vec::new(),
+        fs_properties: Vec::new(),
+        temporary_name: None,
+    }
+}
+
+async fn add_project(appliance: &Appliance) {
+    let project = Shares::Create { place: project(), kind: ItemKind::Project, set: Vec::new() };
+    ask(appliance, Request::Shares(project)).await;
+}
+
 #[test]
 fn a_disk_slower_than_its_neighbours_is_seen_until_it_is_replaced() {
     let lab = Lab::new("doctor-slow-disk");
@@ -222,24 +241,9 @@ fn a_disk_slower_than_its_neighbours_is_seen_until_it_is_replaced() {
         lab.disks.add(format!("/sim/{disk}"), 256 << 20, model);
     }
     lab.run(START, |appliance| async move {
-        let new = NewPool {
-            name: "tank".into(),
-            vdevs: vec![VdevGroup {
-                class: Class::Normal,
-                layout: Layout::Mirror,
-                devices: ["a", "b", "c"].map(|disk| format!("/sim/{disk}")).into(),
-            }],
-            force: false,
-            dry_run: false,
-            no_features: false,
-            properties: Vec::new(),
-            fs_properties: Vec::new(),
-            temporary_name: None,
-        };
+        let new = new_pool(Layout::Mirror, &["/sim/a", "/sim/b", "/sim/c"]);
         ask(&appliance, Request::PoolCreate(new)).await;
-        let place = project();
-        ask(&appliance, Request::Shares(Shares::Create { place, kind: ItemKind::Project, set: Vec::new() }))
-            .await;
+        add_project(&appliance).await;
         let (volume, _held) = make_lun(&appliance, "16K").await;
         for i in 0..4 {
             write(&volume, 1000, 16 * KIB, false, |n| scattered(128 * KIB)(n + i)).await;
@@ -250,6 +254,55 @@ fn a_disk_slower_than_its_neighbours_is_seen_until_it_is_replaced() {
         let detach = Request::PoolDevice { name: "tank".into(), device: "/sim/c".into(), action };
         ask(&appliance, detach).await;
         assert_eq!(told(&appliance, "tank").await, [""; 0]);
+    });
+}
+
+/// Writes of a device since the pool was opened, and how many of them are of parts of its sectors of 4096.
+async fn writes_of_parts(appliance: &Appliance) -> (u64, u64) {
+    let Reply::Pools(pools) = ask(appliance, Request::Pools { names: Vec::new() }).await else { panic!() };
+    let all = pools[0].vdevs.as_ref().unwrap().walk();
+    let stats = &all.iter().find(|vdev| vdev.is_leaf()).unwrap().stats;
+    let queues = [&stats.sync_write, &stats.async_write];
+    let sizes: Vec<&[u64]> = queues.iter().flat_map(|q| [&q.individual[..], &q.aggregated[..]]).collect();
+    let sum = |until: usize| sizes.iter().flat_map(|sizes| sizes.iter().take(until)).sum();
+    (sum(usize::MAX), sum(12))
+}
+
+/// That the device has such sectors is what its simulation says of it; the writes are the engine's.
+#[test]
+fn parts_of_sectors_are_written_until_the_pool_is_made_anew_as_it_is_advised() {
+    let lab = Lab::new("doctor-sectors");
+    lab.disks.add("/sim/4k", 256 << 20, sim::Model::SSD);
+    lab.run(START, |appliance| async move {
+        let mut ashift = "9".to_string();
+        for is_mended in [false, true] {
+            let new = NewPool {
+                properties: vec![("ashift".into(), ashift.clone())],
+                ..new_pool(Layout::Stripe, &["/sim/4k"])
+            };
+            ask(&appliance, Request::PoolCreate(new)).await;
+            add_project(&appliance).await;
+            let (volume, held) = make_lun(&appliance, "16K").await;
+            for _ in 0..20 {
+                write(&volume, 20, 16 * KIB, false, scattered(16 * KIB)).await;
+                ask(&appliance, Request::PoolSync { names: Vec::new() }).await;
+            }
+            let (all, parts) = writes_of_parts(&appliance).await;
+            if is_mended {
+                assert_eq!((all > 0, parts), (true, 0), "of {all} writes");
+                assert_eq!(told(&appliance, "tank").await, [""; 0]);
+                return;
+            }
+            assert!(parts > all / 4, "{parts} of {all} writes");
+            let Reply::Advice(advice) = ask(&appliance, Request::Doctor(Doctor::Advice)).await else {
+                panic!("no advice")
+            };
+            let advice = advice.iter().find(|advice| advice.rule == "sector-size").expect("it is told of");
+            let fix = advice.fixes[0].text.split("-o ashift=").nth(1).unwrap();
+            ashift = fix.split(' ').next().unwrap().into();
+            drop((volume, held));
+            ask(&appliance, Request::PoolDestroy { name: "tank".into(), force: true }).await;
+        }
     });
 }
 

@@ -8,6 +8,7 @@
 //! Figures are counts of bytes, blocks and errors, not times: they hold however busy the machine is.
 
 mod pools;
+mod spent;
 
 use crate::files::FUSE;
 use crate::home::{Daemon, Home};
@@ -47,7 +48,7 @@ pub fn trials() -> Vec<Trial> {
             pages_read,
         ),
     ];
-    all.into_iter().chain(pools::trials()).collect()
+    all.into_iter().chain(pools::trials()).chain(spent::trials()).collect()
 }
 
 /// The volume, or file system, of all that is made here.
@@ -168,6 +169,12 @@ impl Place {
 
     fn cache(&self) -> Value {
         self.json("arc -j")["arc"]["cache"].take()
+    }
+
+    /// Bytes on the only cache device, and the passes that brought them.
+    fn fed(&self) -> [f64; 2] {
+        let told = self.cache();
+        ["written_bytes", "passes"].map(|key| told["devices"][0][key].as_f64().unwrap())
     }
 
     fn number(&self, line: &str) -> f64 {
@@ -379,16 +386,12 @@ fn slow_fill() {
     ];
     let mut place = Place::new("mirror A B cache C", &commands.each_ref().map(String::as_str));
     place.load("rw=write bs=1m size=160m");
-    // Reads at random until so many bytes are on the cache device, in how many passes.
-    let fed = |place: &Place| {
-        let told = place.cache();
-        ["written_bytes", "passes"].map(|key| told["devices"][0][key].as_f64().unwrap())
-    };
+    // Reads at random for so many passes: bytes of each.
     let each_pass = |place: &Place, passes: f64| {
-        let before = fed(place);
+        let before = place.fed();
         loop {
             place.load("rw=randread bs=16k size=160m io_size=128m");
-            let now = fed(place);
+            let now = place.fed();
             if now[1] - before[1] >= passes {
                 return (now[0] - before[0]) / (now[1] - before[1]);
             }
