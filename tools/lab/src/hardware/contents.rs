@@ -9,12 +9,21 @@
 //! write such pages, so that hundreds of gigabytes fit into memory, and a request costs as much as it has runs rather than
 //! pages. Metadata, which are not dull, are kept as they are, a page each. What was never written reads as zeros.
 //!
+//! That a long buffer is one word is found out once: both sides of a mirror are given the same buffer, and a client may
+//! write one many times.
+//!
 //! Invariant: runs do not overlap; none is of zeros, and two of one word do not touch.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
 use world::Buf;
 
 const PAGE: usize = 4096;
+/// A shorter buffer is looked through as soon as it is found.
+const REMEMBERED_MIN: usize = 32 << 10;
+/// So many buffers are remembered, and so many bytes of them.
+const REMEMBERED: usize = 64;
+const REMEMBERED_BYTES: usize = 64 << 20;
 
 #[derive(Clone, Debug)]
 enum Run {
@@ -58,7 +67,21 @@ impl Contents {
     pub fn write_parts(&mut self, offset: u64, parts: &[Buf]) {
         let mut at = offset;
         for part in parts {
-            self.write(at, part);
+            let is_long = part.len() >= REMEMBERED_MIN;
+            let whole = (at.is_multiple_of(PAGE as u64) && is_long).then(|| part.as_chunks::<PAGE>());
+            match whole {
+                Some((pages, [])) => {
+                    let (first, count) = (at / PAGE as u64, pages.len() as u64);
+                    match OneWord::word_of(part) {
+                        Some(word) => {
+                            self.clear(first, first + count);
+                            self.put_word(first, word, count);
+                        }
+                        None => self.put(first, pages).into_iter().for_each(|word| OneWord::keep(part, word)),
+                    }
+                }
+                _ => self.write(at, part),
+            }
             at += part.len() as u64;
         }
     }
@@ -85,7 +108,8 @@ impl Contents {
         self.put(page, &[whole]);
     }
 
-    fn put(&mut self, first: u64, pages: &[[u8; PAGE]]) {
+    /// The word, if all pages are of one.
+    fn put(&mut self, first: u64, pages: &[[u8; PAGE]]) -> Option<u64> {
         self.clear(first, first + pages.len() as u64);
         let mut done = 0;
         while done < pages.len() {
@@ -96,17 +120,22 @@ impl Contents {
                     done += 1;
                 }
                 Some((word, count)) => {
-                    if word != 0 {
-                        self.put_word(page, word, count as u64);
+                    self.put_word(page, word, count as u64);
+                    if count == pages.len() {
+                        return Some(word);
                     }
                     done += count;
                 }
             }
         }
+        None
     }
 
-    /// Where there is nothing. Joined to what is before and behind.
+    /// Where there is nothing. Joined to what is before and behind; zeros are nothing.
     fn put_word(&mut self, page: u64, word: u64, pages: u64) {
+        if word == 0 {
+            return;
+        }
         let (mut from, mut end) = (page, page + pages);
         let before = self.0.range(..page).next_back();
         if let Some((&start, Run::Word { word: same, pages })) = before
@@ -161,6 +190,43 @@ impl Contents {
     }
 }
 
+/// Buffers that were found to be of one word, with it; the newest last. They are held, so that nothing else comes to lie
+/// where they are.
+#[derive(Default)]
+struct OneWord {
+    held: VecDeque<(Buf, u64)>,
+    bytes: usize,
+}
+
+thread_local! {
+    /// A lab is one thread.
+    static ONE_WORD: RefCell<OneWord> = RefCell::default();
+}
+
+impl OneWord {
+    /// Of a buffer that is remembered, or a part of one.
+    fn word_of(part: &Buf) -> Option<u64> {
+        let part = part.as_ptr_range();
+        let holds = |held: &Buf| {
+            let held = held.as_ptr_range();
+            let begins = (part.start as usize).checked_sub(held.start as usize);
+            begins.is_some_and(|within| within.is_multiple_of(8)) && part.end <= held.end
+        };
+        ONE_WORD.with_borrow(|all| all.held.iter().rev().find(|(held, _)| holds(held)).map(|(_, word)| *word))
+    }
+
+    fn keep(part: &Buf, word: u64) {
+        ONE_WORD.with_borrow_mut(|all| {
+            all.bytes += part.len();
+            all.held.push_back((part.clone(), word));
+            while all.held.len() > REMEMBERED || all.bytes > REMEMBERED_BYTES {
+                let Some((oldest, _)) = all.held.pop_front() else { return };
+                all.bytes -= oldest.len();
+            }
+        });
+    }
+}
+
 /// The word that the first page is made of, and how many pages are. Most pages that are not dull differ soon.
 fn dull(pages: &[[u8; PAGE]]) -> Option<(u64, usize)> {
     let bytes = pages.as_flattened();
@@ -189,6 +255,42 @@ fn fill(part: &mut [u8], within: usize, word: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Buffers of one word and others, written whole, in parts, several times, and to two disks.
+    #[test]
+    fn what_is_remembered_of_a_buffer_is_true_of_each_part_of_it_and_of_no_other() {
+        const SIZE: usize = 1 << 20;
+        let mut disks = [Contents::default(), Contents::default()];
+        let mut plain = vec![0u8; SIZE];
+        let mut rng = sim::Rng::new(11);
+        let mut kept: Vec<Buf> = Vec::new();
+        for round in 0..3000 {
+            let (len, word) = (((rng.below(40) + 1) * 4096) as usize, rng.below(3) * 0x0102_0304_0506_0708);
+            let buf = match rng.below(4) {
+                0 if !kept.is_empty() => {
+                    let old = &kept[rng.below(kept.len() as u64) as usize];
+                    let from = rng.below(old.len() as u64 / 512) as usize * 512;
+                    old.slice(from..old.len())
+                }
+                1 => Buf::copy_from(&(0..len).map(|i| (i * round / 4096) as u8).collect::<Vec<_>>()),
+                _ => Buf::copy_from(&word.to_le_bytes().repeat(len / 8)),
+            };
+            let at = rng.below((SIZE - buf.len()) as u64 / 512) * 512;
+            let at = if rng.below(2) == 0 { at / 4096 * 4096 } else { at };
+            disks.iter_mut().for_each(|disk| disk.write_parts(at, std::slice::from_ref(&buf)));
+            plain[at as usize..at as usize + buf.len()].copy_from_slice(&buf);
+            // Most are gone soon, and their memory is that of others.
+            if rng.below(8) == 0 {
+                kept.push(buf);
+                kept.truncate(20);
+            }
+            for disk in &disks {
+                let mut read = vec![1; SIZE];
+                disk.read(0, &mut read);
+                assert!(read == plain, "round {round}");
+            }
+        }
+    }
 
     #[test]
     fn what_was_written_is_read_and_dull_pages_take_no_room() {
