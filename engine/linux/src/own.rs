@@ -10,7 +10,7 @@
 //! gone, for it holds open the file through which the answer would come. So paths are followed here, link by link, and the
 //! walk ends where a served file system begins: to ask the kernel for what lies below would be the call that waits.
 //!
-//! Not seen from here: a device that reaches a served file through another process, as a file system that is mounted over it.
+//! Not seen from here: a device that reaches a served file through another process, such as a file system mounted over it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;

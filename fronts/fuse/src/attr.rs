@@ -44,8 +44,8 @@ fn system_time(time: Time) -> SystemTime {
     at.and_then(|at| at.checked_add(nanos)).unwrap_or(UNIX_EPOCH)
 }
 
-/// The time that a client gives, as `fuser` hands it over: of one before 1970 it takes the nanoseconds away, which the kernel
-/// has counted forward from the second.
+/// The time that a client gives, as `fuser` hands it over: of one before 1970 it takes the nanoseconds away, which the
+/// kernel has counted forward from the second.
 pub(crate) fn time_given(at: SystemTime) -> Time {
     match at.duration_since(UNIX_EPOCH) {
         Ok(since) => {
