@@ -19,8 +19,8 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use crate::{golden, programs};
@@ -82,12 +82,20 @@ fn is_root() -> bool {
 pub struct Trial {
     name: String,
     needs: Vec<Need>,
+    is_alone: bool,
     run: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Trial {
+    /// No other trial of its program runs meanwhile, for it measures the process that they share.
+    pub fn alone(self) -> Trial {
+        Trial { is_alone: true, ..self }
+    }
 }
 
 /// A test of this name, that needs this and does that; it fails by panicking.
 pub fn trial(name: impl Into<String>, needs: &[Need], run: impl Fn() + Send + Sync + 'static) -> Trial {
-    Trial { name: name.into(), needs: needs.to_vec(), run: Box::new(run) }
+    Trial { name: name.into(), needs: needs.to_vec(), is_alone: false, run: Box::new(run) }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,12 +128,16 @@ pub fn main(trials: Vec<Trial>) -> ExitCode {
 fn run(trials: &[Trial], threads: usize) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());
+    let place = RwLock::new(());
     std::thread::scope(|scope| {
         for _ in 0..threads.min(trials.len()) {
             scope.spawn(|| {
                 while let Some(trial) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let whole = trial.is_alone.then(|| place.write());
+                    let shared = (!trial.is_alone).then(|| place.read());
                     let start = Instant::now();
                     let outcome = run_one(trial);
+                    drop((whole, shared));
                     record(&trial.name, &outcome, start.elapsed());
                     println!("{}", line(&trial.name, &outcome));
                     outcomes.lock().expect("no trial panics while it holds the list").push(outcome);
@@ -260,6 +272,23 @@ mod tests {
             summary(&outcomes, 4),
             "test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 4 filtered out"
         );
+    }
+
+    #[test]
+    fn nothing_runs_beside_a_trial_that_is_to_be_alone() {
+        static RUNNING: AtomicUsize = AtomicUsize::new(0);
+        let beside = |at_most: usize| {
+            move || {
+                let now = RUNNING.fetch_add(1, Ordering::SeqCst) + 1;
+                std::thread::sleep(Duration::from_millis(2));
+                let later = RUNNING.fetch_sub(1, Ordering::SeqCst);
+                assert!(now.max(later) <= at_most, "{now} and {later} at once");
+            }
+        };
+        let some = |n: usize| trial(format!("{n}"), &[], beside(4));
+        let alone = |n: usize| trial(format!("alone {n}"), &[], beside(1)).alone();
+        let trials: Vec<Trial> = (0..40).map(|n| if n % 5 == 3 { alone(n) } else { some(n) }).collect();
+        assert!(run(&trials, 4).iter().all(|outcome| *outcome == Outcome::Passed));
     }
 
     #[test]

@@ -62,7 +62,8 @@ fn main() -> ExitCode {
             "idle_clients_cost_little_and_slow_nobody",
             &[],
             idle::idle_clients_cost_little_and_slow_nobody,
-        ),
+        )
+        .alone(),
     ])
 }
 
