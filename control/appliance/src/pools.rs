@@ -77,15 +77,16 @@ fn failed(e: &Error, vdevs: Option<api::Vdev>) -> Failed {
 }
 
 /// What there is to say of each device of a pool when none of them belongs to it any more.
-fn none_found(devices: &[String]) -> Lacking {
-    let line = |path: &String| {
-        let (aux, detail) = match Device::whole(path).open(OpenMode::ReadOnly) {
+async fn none_found(devices: &[String]) -> Lacking {
+    let mut lines = Vec::new();
+    for path in devices {
+        let (aux, detail) = match Device::whole(path).open(OpenMode::ReadOnly).await {
             Ok(_) => (Aux::BadLabel, None),
             Err(e) => (Aux::OpenFailed, Some(e.to_string())),
         };
-        vdev::complaint(path, Health::new(vdev::State::CannotOpen, aux), detail.as_deref())
-    };
-    Lacking { lines: devices.iter().map(line).collect(), tree: None }
+        lines.push(vdev::complaint(path, Health::new(vdev::State::CannotOpen, aux), detail.as_deref()));
+    }
+    Lacking { lines, tree: None }
 }
 
 /// Another process that has one of the devices.
@@ -185,7 +186,7 @@ impl Appliance {
         let found = pool::scan(devices).await;
         let is_it = |c: &Candidate| c.guid().0 == known.guid || Some(c.guid().0) == known.next_guid;
         let Some(candidate) = found.into_iter().find(is_it) else {
-            let lacking = Error::new(Kind::Io, "open pool").because(none_found(&known.devices));
+            let lacking = Error::new(Kind::Io, "open pool").because(none_found(&known.devices).await);
             return Err((lacking, Some(vdevs::of_nothing(&known.devices))));
         };
         let read_only = known.read_only || only_looking;

@@ -79,6 +79,8 @@ impl Handle {
 pub(crate) struct File {
     path: PathBuf,
     geometry: Geometry,
+    /// A server answers for it, and may be gone: only the ring asks it for anything.
+    is_served: bool,
     handle: Arc<Handle>,
     shared: Arc<Shared>,
 }
@@ -87,7 +89,8 @@ impl File {
     pub fn open(shared: &Arc<Shared>, path: &Path, mode: OpenMode) -> io::Result<File> {
         let handle = open_handle(path, mode)?;
         let geometry = geometry::geometry(&handle.plain, handle.nature)?;
-        Ok(File { path: path.into(), geometry, handle: Arc::new(handle), shared: shared.clone() })
+        let is_served = geometry::is_served(&handle.plain, handle.nature)?;
+        Ok(File { path: path.into(), geometry, is_served, handle: Arc::new(handle), shared: shared.clone() })
     }
 
     /// Begins the operation at once, whether or not `waiting` will be waited for.
@@ -160,6 +163,9 @@ impl world::Disk for File {
     }
 
     fn current_size(&self) -> io::Result<u64> {
+        if self.is_served {
+            return Ok(self.geometry.size);
+        }
         geometry::size(&self.handle.plain, self.handle.nature)
     }
 

@@ -12,6 +12,9 @@ use world::{DiskKind, Geometry};
 const FILE_SECTOR: u32 = 512;
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
+/// FUSE, NFS, SMB in two versions, 9P, Ceph, AFS: what statfs(2) says of file systems that a server answers for.
+const SERVED: [i64; 7] =
+    [0x6573_5546, 0x6969, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997, 0x00c3_6400, 0x5346_414f];
 
 /// What I/O with O_DIRECT must be multiples of.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +41,11 @@ pub(crate) fn nature(fd: &OwnedFd) -> io::Result<Nature> {
         }
         _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "neither a file nor a block device")),
     }
+}
+
+/// Whether it is a file that a server answers for, which may be gone.
+pub(crate) fn is_served(fd: &OwnedFd, nature: Nature) -> io::Result<bool> {
+    Ok(nature == Nature::File && SERVED.contains(&(fstatfs(fd)?.f_type as i64)))
 }
 
 pub(crate) fn size(fd: &OwnedFd, nature: Nature) -> io::Result<u64> {

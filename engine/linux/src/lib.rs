@@ -32,6 +32,7 @@
 //! Not here: policy; errors name no file, the caller knows which one it asked.
 
 mod apart;
+mod aside;
 mod connect;
 mod disk;
 mod executor;

@@ -1,6 +1,7 @@
 //! [`world::World`] as Linux provides it.
 
 use crate::apart::apart;
+use crate::aside::aside;
 use crate::disk::File;
 use crate::executor::inbox::Message;
 use crate::executor::timers::Sleep;
@@ -11,7 +12,6 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use world::sync::oneshot;
 use world::{Address, Disk, Instant, Listener, OpenMode, Pending, WallTime};
 
 impl world::World for World {
@@ -72,17 +72,15 @@ impl world::World for World {
         Ok(Arc::new(File::open(&self.0, path, mode)?))
     }
 
+    fn open_aside(&self, path: &Path, mode: OpenMode) -> Pending<io::Result<Arc<dyn Disk>>> {
+        let shared = self.0.clone();
+        aside(path, move |path| Ok(Arc::new(File::open(&shared, path, mode)?) as Arc<dyn Disk>))
+    }
+
     fn list_dir(&self, dir: &Path) -> Pending<io::Result<Vec<PathBuf>>> {
-        let (reply, listed) = oneshot::channel();
-        let dir = dir.to_path_buf();
-        let list = move || {
-            let _ = reply.send(apart(move || list_dir(&dir)));
-        };
-        // A thread of its own: a file system that does not answer may keep it.
-        let started = std::thread::Builder::new().name("list".into()).spawn(list);
-        Box::pin(async move {
-            started?;
-            listed.await.unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into()))
+        aside(dir, |dir| {
+            let dir = dir.to_path_buf();
+            apart(move || list_dir(&dir))
         })
     }
 

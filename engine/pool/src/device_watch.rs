@@ -18,7 +18,6 @@ use crate::pool::{Pool, lock};
 use dsl::pool_props::PoolProp;
 use ondisk::LabelLayout;
 use ondisk::label::LABEL_SIZE;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -117,10 +116,9 @@ impl Pool {
 
 /// The device there, if it can be opened and nothing says whose it is.
 async fn blank_device(path: &str) -> Option<NewLeaf> {
-    let disk = Device::whole(path).open(OpenMode::ReadOnly).ok()?;
+    let disk = Device::whole(path).open(OpenMode::ReadOnly).await.ok()?;
     let is_blank = can_be_read(&disk).await && read_labels(&disk).await.is_empty();
-    drop(disk);
-    is_blank.then(|| NewLeaf::look_at(Path::new(path)).ok()).flatten()
+    is_blank.then(|| NewLeaf { path: path.into(), geometry: disk.geometry() })
 }
 
 /// Labels that cannot be read are not labels that are not there.

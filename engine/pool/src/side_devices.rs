@@ -218,7 +218,7 @@ impl Pool {
 
 /// The guid of a device that is a spare already, of another pool.
 async fn spare_guid(kind: AuxKind, leaf: &NewLeaf) -> Option<Guid> {
-    let disk = Device::whole(&leaf.path).open(OpenMode::ReadOnly).ok()?;
+    let disk = Device::whole(&leaf.path).open(OpenMode::ReadOnly).await.ok()?;
     let owner = read_labels(&disk).await.owner()?;
     (kind == AuxKind::Spare && owner.state == PoolState::Spare).then_some(owner.leaf)
 }

@@ -55,7 +55,7 @@ async fn all_of(candidate: &Candidate) -> Result<Vec<(PathBuf, Vec<Uberblock>)>>
     let mut found = Vec::new();
     for top in tree.tops() {
         for leaf in top.leaves().iter().filter(|l| l.is_usable()) {
-            let Ok(disk) = leaf.device().open(OpenMode::ReadOnly) else { continue };
+            let Ok(disk) = leaf.device().open(OpenMode::ReadOnly).await else { continue };
             found.push((leaf.device().path.clone(), read_uberblocks(&disk, top.ashift).await));
         }
     }
@@ -89,7 +89,7 @@ pub(crate) async fn newest(tree: &Tree, limit: Option<Txg>) -> Result<(Uberblock
     let (mut best, mut of_each) = (Vec::new(), HashMap::default());
     for top in tree.tops() {
         for leaf in top.leaves().iter().filter(|l| l.is_usable()) {
-            let Ok(disk) = leaf.device().open(OpenMode::ReadOnly) else { continue };
+            let Ok(disk) = leaf.device().open(OpenMode::ReadOnly).await else { continue };
             if let Some(found) = best_uberblock(read_uberblocks(&disk, top.ashift).await, limit) {
                 of_each.insert(leaf.guid(), found.txg);
                 best.push(found);

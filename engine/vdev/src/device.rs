@@ -24,8 +24,10 @@ impl Device {
         Device { path: path.into(), window: Some(window) }
     }
 
-    pub fn open(&self, mode: OpenMode) -> io::Result<Arc<dyn Disk>> {
-        let disk = world::open(&self.path, mode)?;
+    /// # Errors
+    /// `TimedOut` when its file system does not answer; no loop waits for that.
+    pub async fn open(&self, mode: OpenMode) -> io::Result<Arc<dyn Disk>> {
+        let disk = world::open_aside(&self.path, mode).await?;
         match &self.window {
             None => Ok(disk),
             Some(window) => Partition::new(disk, window.clone()).map(|p| Arc::new(p) as Arc<dyn Disk>),

@@ -513,7 +513,7 @@ impl Leaf {
                 return Err(refused("operations on it do not come back".into()));
             }
         }
-        let disk = device.open(mode).map_err(|e| refused(e.to_string()))?;
+        let disk = device.open(mode).await.map_err(|e| refused(e.to_string()))?;
         let psize = crate::geometry::leaf_psize(disk.geometry().size);
         let is_large_enough = if before > 0 { psize >= before } else { leaf_asize(psize) >= min_asize };
         if !is_large_enough {

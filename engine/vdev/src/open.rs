@@ -127,7 +127,7 @@ async fn open_leaf(spec: &Spec, context: &Context<'_>, min_asize: u64) -> Result
     let device = options.devices.get(&spec.guid).cloned().unwrap_or_else(path);
     let (disk, health, detail) = match recorded(spec) {
         Some(health) => (None, health, None),
-        None => match device.open(options.mode) {
+        None => match device.open(options.mode).await {
             Ok(disk) => match examine(&disk, spec, context, min_asize).await {
                 Health::ONLINE => (Some(disk), left_degraded(spec), None),
                 bad => (None, bad, shrank(&disk, min_asize)),

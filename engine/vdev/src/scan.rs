@@ -62,7 +62,7 @@ pub async fn find_labels(devices: Vec<Device>) -> Vec<Labelled> {
 }
 
 async fn look_at(device: &Device) -> Vec<Labelled> {
-    let Ok(disk) = device.open(OpenMode::ReadOnly) else { return Vec::new() };
+    let Ok(disk) = device.open(OpenMode::ReadOnly).await else { return Vec::new() };
     if disk.geometry().size < MIN_DEVICE_SIZE {
         return Vec::new();
     }
@@ -79,7 +79,7 @@ async fn look_into_partitions(device: &Device, disk: &Arc<dyn Disk>) -> Vec<Labe
     let windows = if device.window.is_none() { gpt::partitions(disk).await } else { Vec::new() };
     for window in windows {
         let device = Device::partition(&device.path, window);
-        if let Ok(disk) = device.open(OpenMode::ReadOnly) {
+        if let Ok(disk) = device.open(OpenMode::ReadOnly).await {
             let labels = read_labels(&disk).await;
             if !labels.is_empty() {
                 found.push(Labelled { device, labels });

@@ -476,8 +476,9 @@ impl Top {
     async fn examine(&self) {
         for leaf in self.leaves() {
             let Some(Suspicion { failed_io, verdict }) = leaf.take_suspicion() else { continue };
+            let has_vanished = failed_io && leaf.has_vanished().await;
             match verdict {
-                _ if failed_io && leaf.has_vanished() => self.condemn(&leaf, State::Removed, Aux::None),
+                _ if has_vanished => self.condemn(&leaf, State::Removed, Aux::None),
                 Verdict::TooManyErrors => self.condemn(&leaf, State::Faulted, Aux::ErrorsExceeded),
                 _ if failed_io && leaf.probe(self.mode).await.is_err() => {
                     self.condemn(&leaf, State::Faulted, Aux::ErrorsExceeded);

@@ -38,7 +38,8 @@ pub trait Disk: Send + Sync + Debug {
 
     fn geometry(&self) -> Geometry;
 
-    /// Asks the operating system again: a file may have been truncated or grown since it was opened.
+    /// Asks the operating system again: a file may have been truncated or grown since it was opened. Of a file on a server,
+    /// which may not answer, the size when it was opened.
     fn current_size(&self) -> io::Result<u64>;
 
     /// Fills `buf` from `offset`. Reading past the end is an error, as is a short read.

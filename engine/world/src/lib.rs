@@ -42,6 +42,6 @@ pub use pending::{Boxed, Pending};
 pub use refused::cannot_listen;
 pub use task::{
     Heap, Task, Visitor, World, breathe, compute, core_if_any, cores, enter, heap, list_dir, listen, open,
-    random_u64, spawn, spawn_on, this_core, trim_heap, turn_begins, visited_core, yield_now,
+    open_aside, random_u64, spawn, spawn_on, this_core, trim_heap, turn_begins, visited_core, yield_now,
 };
 pub use time::{Instant, WallTime, now, sleep, sleep_until, timeout, wall_clock};

@@ -28,7 +28,10 @@ pub trait World: Send + Sync + 'static {
     fn spawn_on(&self, core: usize, task: Pending<()>);
     /// Runs a computation on any core that is free: for work worth a hand-off, tens of microseconds and more.
     fn compute(&self, job: Box<dyn FnOnce() + Send>);
+    /// Waits in the caller for as long as the file system does: for programs that have nothing else to serve.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn Disk>>;
+    /// As `open`, without holding up a loop. `TimedOut` when the file system does not answer.
+    fn open_aside(&self, path: &Path, mode: OpenMode) -> Pending<io::Result<Arc<dyn Disk>>>;
     /// The files and block devices directly inside `dir`, sorted by name. No loop waits for the file system that it is in.
     fn list_dir(&self, dir: &Path) -> Pending<io::Result<Vec<PathBuf>>>;
     fn listen(&self, address: &Address) -> io::Result<Box<dyn Listener>>;
@@ -228,6 +231,10 @@ pub fn random_u64() -> u64 {
 
 pub fn open(path: &Path, mode: OpenMode) -> io::Result<Arc<dyn Disk>> {
     current(|w| w.open(path, mode))
+}
+
+pub fn open_aside(path: &Path, mode: OpenMode) -> Pending<io::Result<Arc<dyn Disk>>> {
+    current(|w| w.open_aside(path, mode))
 }
 
 pub fn list_dir(dir: &Path) -> Pending<io::Result<Vec<PathBuf>>> {

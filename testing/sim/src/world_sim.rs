@@ -57,6 +57,11 @@ impl World for Sim {
         self.disks.open(path, mode)
     }
 
+    fn open_aside(&self, path: &Path, mode: OpenMode) -> Pending<io::Result<Arc<dyn Disk>>> {
+        let opened = self.open(path, mode);
+        Box::pin(async move { opened })
+    }
+
     fn list_dir(&self, dir: &Path) -> Pending<io::Result<Vec<PathBuf>>> {
         let listed = self.disks.list(dir);
         Box::pin(async move { Ok(listed) })

@@ -12,7 +12,7 @@ use world::{Disk, OpenMode};
 /// The report, and whether all logs of the chain could be read.
 pub(crate) async fn report(device: &Path) -> Result<(Report, bool)> {
     let failed = |e| Error::new(Kind::Io, "open").at(device.display()).because(e);
-    let disk: Arc<dyn Disk> = Device::whole(device).open(OpenMode::ReadOnly).map_err(failed)?;
+    let disk: Arc<dyn Disk> = Device::whole(device).open(OpenMode::ReadOnly).await.map_err(failed)?;
     let labels = read_labels(&disk).await;
     let ashift = labels.best(None).and_then(|label| label.opt_u64("ashift").ok().flatten()).unwrap_or(9);
     let source: &dyn Source = &disk;

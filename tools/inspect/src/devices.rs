@@ -15,6 +15,7 @@ async fn labelled(device: &Path) -> Result<Vec<Labelled>> {
     let whole = Device::whole(device);
     whole
         .open(OpenMode::ReadOnly)
+        .await
         .map_err(|e| Error::new(Kind::Io, "open").at(device.display()).because(e))?;
     let found = find_labels(vec![whole]).await;
     if found.is_empty() {
@@ -65,6 +66,7 @@ pub(crate) async fn uberblocks(device: &Path) -> Result<Report> {
         let disk = one
             .device
             .open(OpenMode::ReadOnly)
+            .await
             .map_err(|e| Error::new(Kind::Io, "open").at(&one.device).because(e))?;
         let ashift = ashift.unwrap_or(9).clamp(9, 16) as u32;
         rows.extend(rows_of(&one.device, read_uberblocks(&disk, ashift).await));

@@ -15,6 +15,7 @@ impl Appliance {
     pub(crate) async fn add_vdevs(&self, new: NewVdevs, by: &By) -> Result<Reply> {
         let failed = |e: &Error| cannot(About::Pool, &format!("add to '{}'", new.pool), e);
         let open = self.pool(&new.pool, Access::Change).await?;
+        devices::answer(&devices::named(&new.vdevs)).await.map_err(|e| failed(&e))?;
         let mut pools = self.0.pools.lock().await;
         let found = devices::look_at(&new.vdevs, new.allow_in_use, &pools).await.map_err(|e| failed(&e))?;
         let tree = open.pool.tree().spec();

@@ -44,6 +44,7 @@ impl Appliance {
         )?;
         let root_props = root_properties(&new).map_err(|e| failed(&e))?;
 
+        devices::answer(&devices::named(&new.vdevs)).await.map_err(|e| failed(&e))?;
         let mut pools = self.0.pools.lock().await;
         let name = new.temporary_name.clone().unwrap_or_else(|| new.name.clone());
         if pools.contains(&name) {

@@ -18,10 +18,14 @@ use api::{Class, Layout, VdevGroup};
 use ondisk::PoolState;
 use pool::Pool;
 use std::path::Path;
+use std::time::Duration;
 use units::{Error, Kind, Result};
 use vdev::label::read::{Owner, read_labels};
 use vdev::{AuxKind, Bias, Device, Group, NewLeaf};
 use world::{Geometry, OpenMode};
+
+/// Reading the labels of a device takes no longer, if it answers at all; opening it has a limit of its own.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Devices that may be taken, by what they are for.
 pub(crate) struct Found {
@@ -46,6 +50,31 @@ impl Found {
 fn engine_layout(asked: Layout) -> Result<vdev::Layout> {
     vdev::Layout::from_word(asked.word(), asked.parity())
         .ok_or_else(|| Error::unsupported(format!("vdevs of kind '{}'", asked.word())))
+}
+
+/// Looks at each device before anything is locked for it: one in a file system that does not answer is told of here, and
+/// holds nothing else up. What else is wrong with it is told by [`look_at`].
+///
+/// # Errors
+/// `Io` when a device has not answered for [`PATIENCE`].
+pub(crate) async fn answer(paths: &[String]) -> Result<()> {
+    for path in paths {
+        match world::timeout(PATIENCE, look(path)).await {
+            Some(Err(e)) if e.kind() == Kind::Io => return Err(e),
+            Some(_) => (),
+            None => return Err(silent(path, "its labels cannot be read: it does not answer")),
+        }
+    }
+    Ok(())
+}
+
+/// All devices that are named.
+pub(crate) fn named(groups: &[VdevGroup]) -> Vec<String> {
+    groups.iter().flat_map(|group| group.devices.iter().cloned()).collect()
+}
+
+fn silent(path: &str, why: impl std::fmt::Display) -> Error {
+    Error::new(Kind::Io, "use device").because(format!("{path}: {why}"))
 }
 
 /// Opens each device to see how large it is and whose.
@@ -95,7 +124,7 @@ pub(crate) async fn look_at_joining(path: &str, force: bool, pools: &Pools, pool
         Some(spare) if tree.find_leaf(spare.spec.guid).is_some() => {
             Err(Error::new(Kind::Busy, "use device").because(format!("{path} is in use already")))
         }
-        Some(_) => NewLeaf::look_at(Path::new(path)),
+        Some(_) => Ok(NewLeaf { path: path.into(), geometry: look(path).await?.0 }),
         None => look_at_one(path, Class::Normal, force, pools).await,
     }
 }
@@ -130,10 +159,11 @@ async fn look_at_one(path: &str, class: Class, force: bool, pools: &Pools) -> Re
 
 /// What the device is, and what its labels say of its pool.
 async fn look(path: &str) -> Result<(Geometry, Option<Owner>)> {
-    let disk = Device::whole(path).open(OpenMode::ReadOnly).map_err(|e| match e.kind() {
+    let disk = Device::whole(path).open(OpenMode::ReadOnly).await.map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => Error::invalid(format!(
             "'{path}' is no file or device; a file for a pool is made with 'truncate -s 1G {path}'"
         )),
+        std::io::ErrorKind::TimedOut => silent(path, e),
         _ => Error::invalid(format!("cannot open '{path}': {e}")),
     })?;
     let owner = read_labels(&disk).await.owner();

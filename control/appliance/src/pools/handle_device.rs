@@ -20,6 +20,9 @@ impl Appliance {
     ) -> Result<Reply> {
         let failed = |e: &Error| cannot(About::Pool, &doing(device, &action), e);
         let open = self.pool(name, Access::Change).await?;
+        if let DeviceAction::Attach(joining) | DeviceAction::Replace(joining) = &action {
+            devices::answer(std::slice::from_ref(&joining.device)).await.map_err(|e| failed(&e))?;
+        }
         let mut pools = self.0.pools.lock().await;
         let pool = &open.pool;
         let takes_caches = matches!(action, DeviceAction::Offline { .. } | DeviceAction::Online { .. });

@@ -18,7 +18,7 @@ impl Appliance {
             |kind, why: String| ApiError::new(kind, format!("failed to clear label for {device}: {why}"));
         let broken = |e: std::io::Error| failed(ErrorKind::Io, plain(&e.to_string()));
         // Before its path is asked for anything: one in a file system that this process serves is refused.
-        drop(Device::whole(device).open(OpenMode::ReadOnly).map_err(broken)?);
+        drop(Device::whole(device).open(OpenMode::ReadOnly).await.map_err(broken)?);
         if open_elsewhere::is_open_here(Path::new(device)) {
             self.0.pools.lock().await.devices_have_left().await;
         }
@@ -26,7 +26,7 @@ impl Appliance {
             return Err(failed(ErrorKind::Busy, format!("it is in use by process {pid}")));
         }
         // Not for writing yet: the pool that it may belong to has to open it.
-        let disk = Device::whole(device).open(OpenMode::ReadOnly).map_err(broken)?;
+        let disk = Device::whole(device).open(OpenMode::ReadOnly).await.map_err(broken)?;
         let Some(owner) = read_labels(&disk).await.owner() else {
             return Err(failed(ErrorKind::NotFound, "there is no label on it".into()));
         };
@@ -41,7 +41,7 @@ impl Appliance {
             );
             return Err(failed(ErrorKind::Busy, why));
         }
-        let disk = Device::whole(device).open(OpenMode::ReadWrite).map_err(broken)?;
+        let disk = Device::whole(device).open(OpenMode::ReadWrite).await.map_err(broken)?;
         let layout = LabelLayout::new(disk.geometry().size)
             .ok_or_else(|| failed(ErrorKind::Invalid, "it is too small for a label".into()))?;
         for index in 0..LABELS {

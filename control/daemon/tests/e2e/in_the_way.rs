@@ -1,7 +1,7 @@
 //! What stands in the way of a mount, or of all: pools that are suspended, and paths that lead back into the daemon itself.
 
 use crate::files::FUSE;
-use crate::home::{CENOTE, Home};
+use crate::home::{CENOTE, Daemon, Home};
 use interop::harness::{Need, ROOT, Trial, trial};
 use interop::programs::{command, run, said};
 use std::os::unix::fs::symlink;
@@ -21,6 +21,11 @@ pub fn trials() -> Vec<Trial> {
             "a_suspended_pool_holds_up_no_mounts_of_others_and_is_unmounted_by_force",
             &[FUSE, ROOT, Need::Program("timeout")],
             suspended,
+        ),
+        trial(
+            "a_device_on_a_server_that_does_not_answer_holds_up_nothing_else",
+            &[FUSE, ROOT, Need::Program("timeout")],
+            unanswered,
         ),
         trial("what_was_mounted_over_others_is_unmounted_first", &[FUSE, ROOT], hidden),
     ]
@@ -158,6 +163,74 @@ fn suspended() {
     assert!(output.status.success(), "{}", said(&output));
     assert!(std::fs::metadata(ill.join("f/x")).is_ok());
     daemon.end();
+}
+
+/// A server that stands still until this is dropped.
+struct Stopped(u32);
+
+impl Stopped {
+    fn new(daemon: &Daemon) -> Stopped {
+        run(command("kill").arg("-STOP").arg(daemon.pid().to_string()));
+        Stopped(daemon.pid())
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let _ = command("kill").arg("-CONT").arg(self.0.to_string()).status();
+    }
+}
+
+/// Opening a file of a FUSE server that stood still was a call of a loop: no pool was served until the server went on.
+fn unanswered() {
+    let (home, other) = (Home::with_pool(), Home::with_pool());
+    let at = other.scratch.join("mnt");
+    other.run(&format!("zfs set mountpoint={} tank", at.display()));
+    let (server, _) = other.start(SERVE);
+    other.run("zfs mount tank");
+    for name in ["far.img", "new.img"] {
+        std::fs::File::create(at.join(name)).unwrap().set_len(128 << 20).unwrap();
+    }
+    let (daemon, _) = home.start(SERVE);
+    home.run(&format!("zpool create far {}", at.join("far.img").display()));
+    home.run("zfs create far/f");
+    let stopped = Stopped::new(&server);
+    let create = format!("zpool create new {}", at.join("new.img").display());
+    let search = format!("zpool import -d {}", at.display());
+    for line in [create.as_str(), &search, "zfs create far/g"] {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let mut asked = home.cenote(&words).stderr(Stdio::piped()).spawn().unwrap();
+        // The other pool answers while this one is waited for, as long as the file system is given.
+        for i in 0..3 {
+            let name = format!("tank/{}{}{i}", words[0], words[1]);
+            for line in [format!("zfs create {name}"), format!("zfs destroy {name}"), "zpool list -H".into()]
+            {
+                let output = bounded(&home, &line);
+                assert!(output.status.success(), "{line}: {}", said(&output));
+            }
+        }
+        assert!(asked.try_wait().unwrap().is_none(), "{line}: what is waited for here is not there any more");
+        if line.starts_with("zfs") {
+            // It goes on with the server.
+            drop(stopped);
+            assert!(asked.wait().unwrap().success());
+            break;
+        }
+        let output = asked.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("the file system that it is in does not answer"), "{line}: {text}");
+        // Another one does not wait in vain once more.
+        let text = refused(&home, line);
+        assert!(text.contains("does not answer"), "{line}: {text}");
+    }
+    let output = bounded(&home, &create);
+    assert!(output.status.success(), "the server is there again: {}", said(&output));
+    for line in ["zpool destroy new", "zpool destroy far"] {
+        let output = bounded(&home, line);
+        assert!(output.status.success(), "{line}: {}", said(&output));
+    }
+    daemon.end();
+    server.end();
 }
 
 /// A parent that was mounted after its child hid it, and neither could be unmounted: "pool or dataset is busy".

@@ -70,8 +70,9 @@ pub fn open_for_load(path: &Path, access: Access) -> io::Result<Arc<dyn Disk>> {
     }
     rustix::fs::fcntl_setfl(&fd, flags - OFlags::CLOEXEC)?;
     let geometry = geometry::geometry(&fd, nature)?;
+    let is_served = geometry::is_served(&fd, nature)?;
     let handle = Handle { plain: fd, direct: None, nature, _claim: Claim::default() };
     let shared =
         with_local(|local| local.shared.clone()).expect("a task of a loop opens what a load is put on");
-    Ok(Arc::new(File { path: path.into(), geometry, handle: Arc::new(handle), shared }))
+    Ok(Arc::new(File { path: path.into(), geometry, is_served, handle: Arc::new(handle), shared }))
 }

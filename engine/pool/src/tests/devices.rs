@@ -173,7 +173,7 @@ fn a_replacement_is_called_off() {
         pool.attach(device(&pool, "disk1"), look_at("new"), true, 12).await.unwrap();
         pool.detach(device(&pool, "new")).await.unwrap();
         assert_eq!(shape(&pool), "raidz(disk0 disk1 disk2)");
-        let labels = vdev::Device::whole("/sim/new").open(world::OpenMode::ReadOnly).unwrap();
+        let labels = vdev::Device::whole("/sim/new").open(world::OpenMode::ReadOnly).await.unwrap();
         assert!(vdev::label::read::read_labels(&labels).await.is_empty(), "it is free again");
         let pool = reopened(pool).await;
         check(&pool, 1).await;

@@ -19,7 +19,7 @@ fn resize(disks: &Disks, i: usize, size: u64) {
 
 /// Every label there is, from the ends that the device has now.
 async fn labels(i: usize) -> usize {
-    let disk = vdev::Device::whole(format!("/sim/disk{i}")).open(world::OpenMode::ReadOnly).unwrap();
+    let disk = vdev::Device::whole(format!("/sim/disk{i}")).open(world::OpenMode::ReadOnly).await.unwrap();
     vdev::label::read::read_labels(&disk).await.valid.len()
 }
 

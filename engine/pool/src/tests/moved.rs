@@ -107,7 +107,7 @@ fn what_has_moved_is_found_by_its_label_and_what_is_in_its_place_stays_as_it_is(
         for name in ["log", "spare", "cache", "disk1"] {
             assert!(bytes_of(&own, name) == noise(7, DISK as usize), "{name} is not the pool's");
         }
-        let disk = vdev::Device::whole("/sim/moved-cache").open(world::OpenMode::ReadOnly).unwrap();
+        let disk = vdev::Device::whole("/sim/moved-cache").open(world::OpenMode::ReadOnly).await.unwrap();
         assert!(
             vdev::label::read::read_labels(&disk).await.is_empty(),
             "a cache device leaves without labels"
@@ -135,7 +135,7 @@ fn a_spare_that_still_has_the_labels_of_a_member_is_given_back_when_the_pool_is_
         pool.export().await.unwrap();
         drop(pool);
         let state = || async {
-            let disk = vdev::Device::whole("/sim/spare").open(world::OpenMode::ReadOnly).unwrap();
+            let disk = vdev::Device::whole("/sim/spare").open(world::OpenMode::ReadOnly).await.unwrap();
             vdev::label::read::read_labels(&disk).await.owner().unwrap().state
         };
         assert_eq!(state().await, ondisk::PoolState::Spare);

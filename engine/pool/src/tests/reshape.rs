@@ -48,7 +48,7 @@ async fn leave(pool: Pool) {
 }
 
 async fn labels(name: &str) -> vdev::label::read::Labels {
-    let disk = vdev::Device::whole(format!("/sim/{name}")).open(world::OpenMode::ReadOnly).unwrap();
+    let disk = vdev::Device::whole(format!("/sim/{name}")).open(world::OpenMode::ReadOnly).await.unwrap();
     vdev::label::read::read_labels(&disk).await
 }
 

@@ -37,9 +37,9 @@ impl Leaf {
     }
 
     /// Whether there is nothing at its place any more, as when a disk was pulled. Its descriptor may still be open.
-    pub(crate) fn has_vanished(&self) -> bool {
+    pub(crate) async fn has_vanished(&self) -> bool {
         let place = self.device();
-        matches!(place.open(OpenMode::ReadOnly), Err(e) if e.kind() == std::io::ErrorKind::NotFound)
+        matches!(place.open(OpenMode::ReadOnly).await, Err(e) if e.kind() == std::io::ErrorKind::NotFound)
     }
 
     /// Says how it is, and lets it be used on.

@@ -15,7 +15,7 @@ async fn last_state(n: usize) -> (Txg, bool) {
     let mut uberblocks = Vec::new();
     let mut labels = Vec::new();
     for i in 0..n {
-        let disk = device(i).open(OpenMode::ReadOnly).unwrap();
+        let disk = device(i).open(OpenMode::ReadOnly).await.unwrap();
         uberblocks.extend(read_uberblocks(&disk, 12).await);
         labels.push(read_labels(&disk).await);
     }
@@ -60,7 +60,7 @@ fn uberblocks_of_the_last_txgs_stay_in_the_ring() {
         for txg in 5..100 {
             tree.commit(&commit(txg, txg % 10 == 0)).await.unwrap();
         }
-        let disk = device(0).open(OpenMode::ReadOnly).unwrap();
+        let disk = device(0).open(OpenMode::ReadOnly).await.unwrap();
         let mut txgs: Vec<u64> = read_uberblocks(&disk, 12).await.iter().map(|u| u.txg.0).collect();
         txgs.sort_unstable();
         txgs.dedup();
@@ -77,7 +77,7 @@ fn with_many_vdevs_the_uberblock_goes_to_a_few() {
         tree.commit(&commit(5, false)).await.unwrap();
         let mut with = 0;
         for i in 0..6 {
-            let disk = device(i).open(OpenMode::ReadOnly).unwrap();
+            let disk = device(i).open(OpenMode::ReadOnly).await.unwrap();
             with +=
                 usize::from(best_uberblock(read_uberblocks(&disk, 12).await, None).unwrap().txg == Txg(5));
         }
@@ -167,7 +167,7 @@ fn table_with(first: u64, last: u64) -> Vec<u8> {
 fn a_label_is_cleared_only_by_force_while_a_pool_may_want_it() {
     run(&disks(1), 12, async {
         drop(create(Layout::Stripe, 1, 9).await);
-        let disk = device(0).open(OpenMode::ReadWrite).unwrap();
+        let disk = device(0).open(OpenMode::ReadWrite).await.unwrap();
         let error = clear_labels(&disk, false).await.unwrap_err();
         assert_eq!(error.kind(), Kind::Busy);
         assert!(error.to_string().contains("'tank'"), "{error}");
