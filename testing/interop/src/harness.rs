@@ -8,8 +8,7 @@
 //! ```
 //!
 //! It understands those arguments of the standard runner that people use: filters, `--exact`, `--skip`, `--list` and
-//! `--test-threads`. Without the last of these two trials run for each processor: they wait for daemons, devices and
-//! deadlines more than they compute. Output is not captured; a panic names the test, because its thread has the test's name.
+//! `--test-threads`. Output is not captured; a panic names the test, because its thread has the test's name.
 //!
 //! With [`RECORD`] in the environment each trial adds a line to that file, from which `cargo xtask check` says at its end
 //! which were ignored, why, and which took longest: `seconds TAB test program TAB trial TAB what is lacking`.
@@ -30,9 +29,6 @@ pub const DAY: &str = "CENOTE_DAY";
 
 /// The environment variable with the file to which each trial is added as it ends.
 pub const RECORD: &str = "CENOTE_TRIALS";
-
-/// Trials that run at once for each processor.
-const PER_PROCESSOR: usize = 2;
 
 /// The seed of the day, for trials that look at another part of what is worth a look on each: days since 1970, or what
 /// [`DAY`] says, to have a failure again. It is printed as such a trial asks for it.
@@ -215,8 +211,8 @@ struct Options {
 impl Options {
     fn parse(arguments: impl Iterator<Item = String>) -> Options {
         let from_environment = std::env::var("RUST_TEST_THREADS").ok().and_then(|n| n.parse().ok());
-        let usual = || PER_PROCESSOR * std::thread::available_parallelism().map_or(1, |n| n.get());
-        let mut options = Options { threads: from_environment.unwrap_or_else(usual), ..Options::default() };
+        let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
+        let mut options = Options { threads: from_environment.unwrap_or_else(cores), ..Options::default() };
         let mut arguments = arguments.flat_map(|argument| match argument.split_once('=') {
             Some((key, value)) if key.starts_with("--") => vec![key.to_owned(), value.to_owned()],
             _ => vec![argument],

@@ -8,9 +8,8 @@
 //!   cargo test --doc                         the examples, at the end
 //! ```
 //!
-//! Side by side, because many trials wait: for a disk made slow on purpose, a deadline, a browser. For the same reason a
-//! program of `interop::harness` runs two trials for each processor. Each program has the directory and the variables that
-//! cargo would give it.
+//! Side by side, because many trials wait: for a disk made slow on purpose, a deadline, a browser. Each program has the
+//! directory and the variables that cargo would give it.
 //!
 //! Tests of the standard runner have no time of their own; their program's stands for them.
 //!

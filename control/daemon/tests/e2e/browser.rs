@@ -111,8 +111,14 @@ fn hierarchy() {
     });
     let seen: serde_json::Value = serde_json::from_str(seen.trim()).unwrap();
     let file = |name: &str| format!("{pool}/db:/{name}");
+    // A write that was under way when the statistic was opened has no name: it is counted as "-".
+    let named = |list: &serde_json::Value| -> Vec<String> {
+        let all = list.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_string());
+        all.filter(|name| name != "-").collect()
+    };
+    let levels: Vec<_> = seen["levels"].as_array().unwrap().iter().map(named).collect();
     assert_eq!(
-        seen["levels"],
+        serde_json::json!(levels),
         serde_json::json!([
             [format!("{pool} \u{25b8}")],
             ["db: \u{25b8}"],
@@ -121,11 +127,8 @@ fn hierarchy() {
         ])
     );
     assert!(seen["tip"].as_str().unwrap().starts_with("data: "), "{seen}");
-    assert_eq!(seen["back"], seen["levels"][0]);
-    assert_eq!(
-        seen["flat"],
-        serde_json::json!([file("base/data"), file("base/redo"), file("log"), file("base/late")])
-    );
+    assert_eq!(named(&seen["back"]), levels[0]);
+    assert_eq!(named(&seen["flat"]), [file("base/data"), file("base/redo"), file("log"), file("base/late")]);
     assert_eq!(seen["wide"], false, "nothing is scrolled sideways on a phone");
     home.run("zfs unmount -a");
     daemon.end();
