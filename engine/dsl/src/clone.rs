@@ -13,6 +13,7 @@
 use dmu::Tx;
 use ondisk::{ObjsetType, ZilHeader};
 use units::{Error, Kind, ObjectId, Result};
+use world::Boxed;
 
 use crate::core::versions;
 use crate::counts;
@@ -34,39 +35,44 @@ pub struct NewClone<'a> {
 
 impl Dsl {
     /// Checks all that can be checked of a clone before there is a txg for it; answers its origin.
-    pub async fn check_clone(&self, new: &NewClone<'_>) -> Result<Found> {
-        name::check_dataset(new.name)?;
-        let doing = || format!("create dataset '{}'", new.name);
-        let origin = self.find_snapshot(new.origin).await?;
-        if self.find_dir(new.name).await.is_ok() {
-            return Err(Error::new(Kind::Exists, doing()));
-        }
-        let Some((parent_name, _)) = name::split_parent(new.name) else {
-            return Err(Error::invalid(format!("'{}': a pool is made with 'zpool create'", new.name)));
-        };
-        if new.name.split('/').next() != Some(self.pool_name().as_str()) {
-            return Err(Error::invalid(format!("{}: source and target pools differ", doing())));
-        }
-        let parent = self.find(parent_name).await.map_err(|e| match e.kind() {
-            Kind::NotFound => {
-                Error::new(Kind::NotFound, doing()).because("parent does not exist; use -p to make it")
+    pub fn check_clone<'a>(&'a self, new: &'a NewClone<'a>) -> Boxed<'a, Result<Found>> {
+        Box::pin(async move {
+            name::check_dataset(new.name)?;
+            let doing = || format!("create dataset '{}'", new.name);
+            let origin = self.find_snapshot(new.origin).await?;
+            if self.find_dir(new.name).await.is_ok() {
+                return Err(Error::new(Kind::Exists, doing()));
             }
-            _ => e,
-        })?;
-        if self.objset_type(&parent).await? != ObjsetType::Zfs {
-            return Err(Error::invalid(format!("{}: parent is not a filesystem", doing())));
-        }
-        if self.is_encrypted(parent.dir_id).await? || self.is_encrypted(origin.dir_id).await? {
-            return Err(Error::unsupported(format!("{}: encrypted datasets cannot be cloned yet", doing())));
-        }
-        self.check_new_enough(doing())?;
-        for (prop, value) in new.props {
-            self.check_features(prop, value)?;
-        }
-        if self.available_in(parent.dir_id).await? == 0 {
-            return Err(Error::new(Kind::NoSpace, doing()));
-        }
-        Ok(origin)
+            let Some((parent_name, _)) = name::split_parent(new.name) else {
+                return Err(Error::invalid(format!("'{}': a pool is made with 'zpool create'", new.name)));
+            };
+            if new.name.split('/').next() != Some(self.pool_name().as_str()) {
+                return Err(Error::invalid(format!("{}: source and target pools differ", doing())));
+            }
+            let parent = self.find(parent_name).await.map_err(|e| match e.kind() {
+                Kind::NotFound => {
+                    Error::new(Kind::NotFound, doing()).because("parent does not exist; use -p to make it")
+                }
+                _ => e,
+            })?;
+            if self.objset_type(&parent).await? != ObjsetType::Zfs {
+                return Err(Error::invalid(format!("{}: parent is not a filesystem", doing())));
+            }
+            if self.is_encrypted(parent.dir_id).await? || self.is_encrypted(origin.dir_id).await? {
+                return Err(Error::unsupported(format!(
+                    "{}: encrypted datasets cannot be cloned yet",
+                    doing()
+                )));
+            }
+            self.check_new_enough(doing())?;
+            for (prop, value) in new.props {
+                self.check_features(prop, value)?;
+            }
+            if self.available_in(parent.dir_id).await? == 0 {
+                return Err(Error::new(Kind::NoSpace, doing()));
+            }
+            Ok(origin)
+        })
     }
 
     /// Older pools have neither sorted deadlists nor lists of clones.
@@ -78,28 +84,30 @@ impl Dsl {
     }
 
     /// Makes a dataset that begins as the snapshot `new.origin`.
-    pub async fn clone_snapshot(&self, tx: &Tx, new: &NewClone<'_>) -> Result<ObjectId> {
-        let origin = self.check_clone(new).await?;
-        self.admit(Reach::Normal, CREATED, || format!("create dataset '{}'", new.name)).await?;
-        if origin.phys.creation_txg >= tx.txg() {
-            // Blocks that the clone writes in this txg would count as the snapshot's.
-            return Err(Error::new(Kind::Busy, format!("create dataset '{}'", new.name))
-                .because("the snapshot is only just being taken; try again"));
-        }
-        let (parent_name, last) = name::split_parent(new.name).expect("checked: it has a parent");
-        let (parent, _) = self.find_dir(parent_name).await?;
-        let dir = self.core.make_dir(tx, Some((parent, last)), self.now()).await?;
-        let id = self.core.make_head(tx, dir, Some(origin.id), self.now()).await?;
-        self.start_counts(tx, dir).await?;
-        self.adjust_count(tx, parent, counts::FILESYSTEMS, 1).await?;
-        for (prop, value) in new.props {
-            self.store_setting(tx, dir, prop, value).await?;
-        }
-        self.clear_log(tx, &self.find(new.name).await?).await?;
-        self.touch(new.name, None);
-        let text = format!("origin={} ({})", origin.name, origin.id.0);
-        self.record_event(tx, "clone", &text, Some((new.name, id))).await?;
-        Ok(id)
+    pub fn clone_snapshot<'a>(&'a self, tx: &'a Tx, new: &'a NewClone<'a>) -> Boxed<'a, Result<ObjectId>> {
+        Box::pin(async move {
+            let origin = self.check_clone(new).await?;
+            self.admit(Reach::Normal, CREATED, || format!("create dataset '{}'", new.name)).await?;
+            if origin.phys.creation_txg >= tx.txg() {
+                // Blocks that the clone writes in this txg would count as the snapshot's.
+                return Err(Error::new(Kind::Busy, format!("create dataset '{}'", new.name))
+                    .because("the snapshot is only just being taken; try again"));
+            }
+            let (parent_name, last) = name::split_parent(new.name).expect("checked: it has a parent");
+            let (parent, _) = self.find_dir(parent_name).await?;
+            let dir = self.core.make_dir(tx, Some((parent, last)), self.now()).await?;
+            let id = self.core.make_head(tx, dir, Some(origin.id), self.now()).await?;
+            self.start_counts(tx, dir).await?;
+            self.adjust_count(tx, parent, counts::FILESYSTEMS, 1).await?;
+            for (prop, value) in new.props {
+                self.store_setting(tx, dir, prop, value).await?;
+            }
+            self.clear_log(tx, &self.find(new.name).await?).await?;
+            self.touch(new.name, None);
+            let text = format!("origin={} ({})", origin.name, origin.id.0);
+            self.record_event(tx, "clone", &text, Some((new.name, id))).await?;
+            Ok(id)
+        })
     }
 
     /// Gives a head that began as a copy of a snapshot an empty intent log: the copy's is the other dataset's.

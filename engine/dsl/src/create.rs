@@ -6,6 +6,7 @@ use dmu::{NewObject, ObjSet, Tx};
 use ondisk::mos::directory;
 use ondisk::{Feature, ObjectType, ObjsetType};
 use units::{Error, Guid, Kind, ObjectId, ObjsetId, Result};
+use world::Boxed;
 use zap::{Normalization, Options};
 
 use crate::core::{Core, versions};
@@ -193,22 +194,24 @@ impl Dsl {
 
     /// Makes a dataset. Its object set is open, empty and dirty: the caller fills it in the same txg, which the next
     /// pass then writes.
-    pub async fn create(&self, tx: &Tx, new: &NewDataset<'_>) -> Result<Arc<Dataset>> {
-        self.check_create(new).await?;
-        self.admit(Reach::Normal, CREATED, || format!("create dataset '{}'", new.name)).await?;
-        let (parent_name, last) = name::split_parent(new.name).expect("checked: it has a parent");
-        let (parent, _) = self.find_dir(parent_name).await?;
-        let dir = self.core.make_dir(tx, Some((parent, last)), self.now()).await?;
-        let id = self.core.make_head(tx, dir, self.origin, self.now()).await?;
-        self.start_counts(tx, dir).await?;
-        self.adjust_count(tx, parent, counts::FILESYSTEMS, 1).await?;
-        for (prop, value) in new.props {
-            self.store_setting(tx, dir, prop, value).await?;
-        }
-        let dataset = self.empty_objset(tx, id, new.kind).await?;
-        self.touch(new.name, None);
-        self.record_event(tx, "create", " ", Some((new.name, id))).await?;
-        Ok(dataset)
+    pub fn create<'a>(&'a self, tx: &'a Tx, new: &'a NewDataset<'a>) -> Boxed<'a, Result<Arc<Dataset>>> {
+        Box::pin(async move {
+            self.check_create(new).await?;
+            self.admit(Reach::Normal, CREATED, || format!("create dataset '{}'", new.name)).await?;
+            let (parent_name, last) = name::split_parent(new.name).expect("checked: it has a parent");
+            let (parent, _) = self.find_dir(parent_name).await?;
+            let dir = self.core.make_dir(tx, Some((parent, last)), self.now()).await?;
+            let id = self.core.make_head(tx, dir, self.origin, self.now()).await?;
+            self.start_counts(tx, dir).await?;
+            self.adjust_count(tx, parent, counts::FILESYSTEMS, 1).await?;
+            for (prop, value) in new.props {
+                self.store_setting(tx, dir, prop, value).await?;
+            }
+            let dataset = self.empty_objset(tx, id, new.kind).await?;
+            self.touch(new.name, None);
+            self.record_event(tx, "create", " ", Some((new.name, id))).await?;
+            Ok(dataset)
+        })
     }
 
     /// Gives a head dataset that has no contents a new object set.

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 
 use units::{Error, Kind, ObjectId, Result};
+use world::Boxed;
 
 use crate::dsl::Dsl;
 use crate::tree::Found;
@@ -97,20 +98,26 @@ impl Dsl {
 
     /// The snapshots that `pool/a@s`, `pool/a@s,t` or `pool/a@s%t` means, oldest first; of `s%t` each side may be
     /// missing. With `recursive` those of all datasets below as well, as far as they are there.
-    pub async fn match_snapshots(&self, pattern: &str, recursive: bool) -> Result<Vec<String>> {
-        let (top, parts) = pattern.split_once('@').ok_or_else(|| no_snapshot(pattern))?;
-        let datasets = match recursive {
-            true => self.descendants(top).await?,
-            false => vec![self.find(top).await?.name],
-        };
-        let mut matched = Vec::new();
-        for dataset in datasets {
-            matched.extend(match parts.contains('%') {
-                true => self.match_ranges(&dataset, parts, recursive).await?,
-                false => self.match_names(&dataset, parts, recursive).await?,
-            });
-        }
-        if matched.is_empty() { Err(no_snapshot(pattern)) } else { Ok(matched) }
+    pub fn match_snapshots<'a>(
+        &'a self,
+        pattern: &'a str,
+        recursive: bool,
+    ) -> Boxed<'a, Result<Vec<String>>> {
+        Box::pin(async move {
+            let (top, parts) = pattern.split_once('@').ok_or_else(|| no_snapshot(pattern))?;
+            let datasets = match recursive {
+                true => self.descendants(top).await?,
+                false => vec![self.find(top).await?.name],
+            };
+            let mut matched = Vec::new();
+            for dataset in datasets {
+                matched.extend(match parts.contains('%') {
+                    true => self.match_ranges(&dataset, parts, recursive).await?,
+                    false => self.match_names(&dataset, parts, recursive).await?,
+                });
+            }
+            if matched.is_empty() { Err(no_snapshot(pattern)) } else { Ok(matched) }
+        })
     }
 
     /// Each is looked up: a dataset may have thousands of others. Those that are not there are left out, or an error.

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 
 use dmu::Tx;
 use units::{Error, Kind, ObjectId, Result, Txg};
+use world::Boxed;
 
 use crate::core::versions;
 use crate::counts;
@@ -60,42 +61,44 @@ impl Dsl {
     }
 
     /// Destroys a snapshot: blocks that only it had go to the free list, the others to its neighbours.
-    pub async fn destroy_snapshot(&self, tx: &Tx, full_name: &str) -> Result<()> {
-        let found = self.find(full_name).await?;
-        self.check_destroy_snapshot(&found, false).await?;
-        self.record_event(tx, "destroy", " ", Some((full_name, found.id))).await?;
-        self.close_dataset(found.id);
-        let core = &self.core;
-        let (id, ds) = (found.id, &found.phys);
-        core.deactivate_all(tx, &found.object).await?;
-        let after_branch = self.unlink_from_previous(tx, id, ds).await?;
-        let (next_object, mut next) = core.dataset(ds.next_snap).await?;
-        let old_unique = next.unique;
-        next.prev_snap = ds.prev_snap;
-        next.prev_snap_txg = ds.prev_snap_txg;
-        let next_dead = Deadlist::open(core, next.deadlist).await?;
-        if let (Some(prev), false) = (ds.prev_snap.some(), after_branch) {
-            let (_, prev_phys) = core.dataset(prev).await?;
-            let range = next_dead.space_range(core, prev_phys.prev_snap_txg, ds.prev_snap_txg).await?;
-            core.update_dataset(tx, prev, |prev| {
-                prev.unique = prev.unique.saturating_add_signed(range.used);
-            })
-            .await?;
-        }
-        let free_list = self.free_list.as_ref().expect("checked: the pool's version has a free list");
-        let moved = next_dead.move_to(core, tx, free_list, ds.prev_snap_txg).await?;
-        self.charge(tx, found.dir_id, Used::Snapshots, -moved).await?;
-        self.charge_free(tx, moved).await?;
-        let own_dead = Deadlist::open(core, ds.deadlist).await?;
-        next_dead.merge(core, tx, own_dead).await?;
-        next_object.set_bonus(tx, &next.encode())?;
-        self.collapse_clone_ranges(tx, found.dir_id, ds.creation_txg).await?;
-        if next.is_snapshot() {
-            self.widen_next(tx, &found, ds.next_snap, &next).await?;
-        } else {
-            self.recount_head(tx, &found, ds.next_snap, old_unique).await?;
-        }
-        self.forget_snapshot(tx, &found).await
+    pub fn destroy_snapshot<'a>(&'a self, tx: &'a Tx, full_name: &'a str) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            let found = self.find(full_name).await?;
+            self.check_destroy_snapshot(&found, false).await?;
+            self.record_event(tx, "destroy", " ", Some((full_name, found.id))).await?;
+            self.close_dataset(found.id);
+            let core = &self.core;
+            let (id, ds) = (found.id, &found.phys);
+            core.deactivate_all(tx, &found.object).await?;
+            let after_branch = self.unlink_from_previous(tx, id, ds).await?;
+            let (next_object, mut next) = core.dataset(ds.next_snap).await?;
+            let old_unique = next.unique;
+            next.prev_snap = ds.prev_snap;
+            next.prev_snap_txg = ds.prev_snap_txg;
+            let next_dead = Deadlist::open(core, next.deadlist).await?;
+            if let (Some(prev), false) = (ds.prev_snap.some(), after_branch) {
+                let (_, prev_phys) = core.dataset(prev).await?;
+                let range = next_dead.space_range(core, prev_phys.prev_snap_txg, ds.prev_snap_txg).await?;
+                core.update_dataset(tx, prev, |prev| {
+                    prev.unique = prev.unique.saturating_add_signed(range.used);
+                })
+                .await?;
+            }
+            let free_list = self.free_list.as_ref().expect("checked: the pool's version has a free list");
+            let moved = next_dead.move_to(core, tx, free_list, ds.prev_snap_txg).await?;
+            self.charge(tx, found.dir_id, Used::Snapshots, -moved).await?;
+            self.charge_free(tx, moved).await?;
+            let own_dead = Deadlist::open(core, ds.deadlist).await?;
+            next_dead.merge(core, tx, own_dead).await?;
+            next_object.set_bonus(tx, &next.encode())?;
+            self.collapse_clone_ranges(tx, found.dir_id, ds.creation_txg).await?;
+            if next.is_snapshot() {
+                self.widen_next(tx, &found, ds.next_snap, &next).await?;
+            } else {
+                self.recount_head(tx, &found, ds.next_snap, old_unique).await?;
+            }
+            self.forget_snapshot(tx, &found).await
+        })
     }
 
     /// Takes a snapshot out of the chain below it. Answers whether it hung from a branch of its predecessor.

@@ -11,6 +11,7 @@
 use dmu::Tx;
 use ondisk::ObjectType;
 use units::{Error, Kind, ObjectId, Result, Txg};
+use world::Boxed;
 
 use crate::counts;
 use crate::deadlist::Deadlist;
@@ -47,8 +48,8 @@ const ALL: Txg = Txg(u64::MAX);
 
 impl Dsl {
     /// Checks whether a clone can be promoted.
-    pub async fn check_promote(&self, name: &str) -> Result<()> {
-        self.plan_promote(name).await.map(drop)
+    pub fn check_promote<'a>(&'a self, name: &'a str) -> Boxed<'a, Result<()>> {
+        Box::pin(async move { self.plan_promote(name).await.map(drop) })
     }
 
     /// The txg of the snapshot that a directory was cloned from.
@@ -202,22 +203,24 @@ impl Dsl {
     }
 
     /// Makes a clone the owner of the snapshots up to the one it was made from.
-    pub async fn promote(&self, tx: &Tx, name: &str) -> Result<()> {
-        let plan = self.plan_promote(name).await?;
-        let core = &self.core;
-        let after = self.relink(tx, &plan).await?;
-        for (snapshot, id) in &plan.shared {
-            self.adopt_snapshot(tx, &plan, snapshot, *id, after).await?;
-        }
-        self.transfer(tx, &plan).await?;
-        let (_, origin) = core.dataset(plan.origin).await?;
-        self.move_errors(tx, plan.origin_head, plan.clone.id, origin.creation_txg).await?;
-        core.update_dataset(tx, plan.origin, |phys| phys.unique = plan.unique).await?;
-        self.drop_livelist(tx, plan.clone.dir_id).await?;
-        self.drop_livelist(tx, plan.origin_dir).await?;
-        self.note_snapshots_changed(tx, plan.clone.dir_id).await?;
-        self.note_snapshots_changed(tx, plan.origin_dir).await?;
-        self.record_event(tx, "promote", " ", Some((name, plan.clone.id))).await
+    pub fn promote<'a>(&'a self, tx: &'a Tx, name: &'a str) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            let plan = self.plan_promote(name).await?;
+            let core = &self.core;
+            let after = self.relink(tx, &plan).await?;
+            for (snapshot, id) in &plan.shared {
+                self.adopt_snapshot(tx, &plan, snapshot, *id, after).await?;
+            }
+            self.transfer(tx, &plan).await?;
+            let (_, origin) = core.dataset(plan.origin).await?;
+            self.move_errors(tx, plan.origin_head, plan.clone.id, origin.creation_txg).await?;
+            core.update_dataset(tx, plan.origin, |phys| phys.unique = plan.unique).await?;
+            self.drop_livelist(tx, plan.clone.dir_id).await?;
+            self.drop_livelist(tx, plan.origin_dir).await?;
+            self.note_snapshots_changed(tx, plan.clone.dir_id).await?;
+            self.note_snapshots_changed(tx, plan.origin_dir).await?;
+            self.record_event(tx, "promote", " ", Some((name, plan.clone.id))).await
+        })
     }
 
     /// Turns the branch round: the origin's own line is the clone's, and what came after it there is the branch.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use dmu::Tx;
 use units::{Error, Kind, ObjectId, Result, Txg};
+use world::Boxed;
 
 use crate::counts;
 use crate::deadlist::Deadlist;
@@ -96,33 +97,35 @@ impl Dsl {
     }
 
     /// Rolls a dataset back to `snapshot`, its newest, when this txg's datasets have been written.
-    pub async fn rollback(&self, tx: &Tx, dataset: &str, snapshot: &str) -> Result<()> {
-        self.check_unused(dataset).await?;
-        let head = self.check_rollback(dataset, snapshot).await?;
-        let target = self.find_snapshot(snapshot).await?;
-        let doing = || format!("roll '{dataset}' back to '{snapshot}'");
-        if head.phys.prev_snap != target.id {
-            return Err(Error::new(Kind::Busy, doing()).because("there are newer snapshots"));
-        }
-        let is_dirty = self.opened().get(&head.id).is_some_and(|open| {
-            let txg = tx.txg();
-            [txg, txg.next(), txg.next().next()].into_iter().any(|txg| open.objset().is_dirty(txg))
-        });
-        if is_dirty || target.phys.creation_txg >= tx.txg() {
-            return Err(Error::new(Kind::Busy, doing()).because("another change is under way; try again"));
-        }
-        self.free_log(tx, &head).await?;
-        self.close_dataset(head.id);
-        let temporary = format!("{dataset}/{TEMPORARY}");
-        let dir = self.core.make_dir(tx, Some((head.dir_id, TEMPORARY)), self.now()).await?;
-        self.core.make_head(tx, dir, Some(target.id), self.now()).await?;
-        self.start_counts(tx, dir).await?;
-        self.adjust_count(tx, head.dir_id, counts::FILESYSTEMS, 1).await?;
-        self.exchange(tx, &self.find(&temporary).await?, &self.find(dataset).await?).await?;
-        self.unmake_head(tx, &self.find(&temporary).await?).await?;
-        self.clear_log(tx, &self.find(dataset).await?).await?;
-        self.touch(dataset, None);
-        self.record_event(tx, "rollback", &format!("to {snapshot}"), Some((dataset, head.id))).await
+    pub fn rollback<'a>(&'a self, tx: &'a Tx, dataset: &'a str, snapshot: &'a str) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            self.check_unused(dataset).await?;
+            let head = self.check_rollback(dataset, snapshot).await?;
+            let target = self.find_snapshot(snapshot).await?;
+            let doing = || format!("roll '{dataset}' back to '{snapshot}'");
+            if head.phys.prev_snap != target.id {
+                return Err(Error::new(Kind::Busy, doing()).because("there are newer snapshots"));
+            }
+            let is_dirty = self.opened().get(&head.id).is_some_and(|open| {
+                let txg = tx.txg();
+                [txg, txg.next(), txg.next().next()].into_iter().any(|txg| open.objset().is_dirty(txg))
+            });
+            if is_dirty || target.phys.creation_txg >= tx.txg() {
+                return Err(Error::new(Kind::Busy, doing()).because("another change is under way; try again"));
+            }
+            self.free_log(tx, &head).await?;
+            self.close_dataset(head.id);
+            let temporary = format!("{dataset}/{TEMPORARY}");
+            let dir = self.core.make_dir(tx, Some((head.dir_id, TEMPORARY)), self.now()).await?;
+            self.core.make_head(tx, dir, Some(target.id), self.now()).await?;
+            self.start_counts(tx, dir).await?;
+            self.adjust_count(tx, head.dir_id, counts::FILESYSTEMS, 1).await?;
+            self.exchange(tx, &self.find(&temporary).await?, &self.find(dataset).await?).await?;
+            self.unmake_head(tx, &self.find(&temporary).await?).await?;
+            self.clear_log(tx, &self.find(dataset).await?).await?;
+            self.touch(dataset, None);
+            self.record_event(tx, "rollback", &format!("to {snapshot}"), Some((dataset, head.id))).await
+        })
     }
 
     /// Gives a head what its unchanged clone has, and the clone what the head had.

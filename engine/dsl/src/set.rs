@@ -8,6 +8,7 @@
 
 use dmu::Tx;
 use units::{Error, Kind, ObjectId, Result};
+use world::Boxed;
 
 use crate::core::versions;
 use crate::dsl::Dsl;
@@ -42,45 +43,62 @@ impl Dsl {
     }
 
     /// Sets a property on a dataset, or a user property on a snapshot.
-    pub async fn set(&self, tx: &Tx, name: &str, prop: &PropName, value: &Value) -> Result<()> {
-        self.check_set(name, prop, value).await?;
-        let found = self.find(name).await?;
-        self.admit(reach_of(prop), 1, || format!("set property '{}' of '{name}'", prop.as_str())).await?;
-        if found.is_snapshot() {
-            self.set_on_snapshot(tx, &found, prop, value).await?;
-        } else {
-            self.store_setting(tx, found.dir_id, prop, value).await?;
-            self.refresh_policies(found.dir_id).await?;
-            self.touch(name, Some(prop));
-        }
-        let text = match value {
-            Value::Number(n) => n.to_string(),
-            Value::Text(text) => text.clone(),
-        };
-        self.record_event(tx, "set", &format!("{}={text}", prop.as_str()), Some((name, found.id))).await
+    pub fn set<'a>(
+        &'a self,
+        tx: &'a Tx,
+        name: &'a str,
+        prop: &'a PropName,
+        value: &'a Value,
+    ) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            self.check_set(name, prop, value).await?;
+            let found = self.find(name).await?;
+            self.admit(reach_of(prop), 1, || format!("set property '{}' of '{name}'", prop.as_str())).await?;
+            if found.is_snapshot() {
+                self.set_on_snapshot(tx, &found, prop, value).await?;
+            } else {
+                self.store_setting(tx, found.dir_id, prop, value).await?;
+                self.refresh_policies(found.dir_id).await?;
+                self.touch(name, Some(prop));
+            }
+            let text = match value {
+                Value::Number(n) => n.to_string(),
+                Value::Text(text) => text.clone(),
+            };
+            self.record_event(tx, "set", &format!("{}={text}", prop.as_str()), Some((name, found.id))).await
+        })
     }
 
     /// Takes back what was set; with `to_received`, what came with a stream counts again.
-    pub async fn inherit(&self, tx: &Tx, name: &str, prop: &PropName, to_received: bool) -> Result<()> {
-        if let PropName::Native(native) = prop {
-            check_inherit(*native)?;
-        }
-        let found = self.find(name).await?;
-        self.admit(reach_of(prop), 1, || format!("inherit property '{}' of '{name}'", prop.as_str())).await?;
-        let props = if found.is_snapshot() { found.phys.props } else { found.dir.props };
-        let Some(props) = props.some() else { return Ok(()) };
-        let table = self.core.table(props).await?;
-        let was_received =
-            self.core.version() >= versions::RECEIVED_PROPS && table.contains(HAS_RECEIVED).await?;
-        let before = self.number_of(found.dir_id, prop).await?;
-        levels::write(&table, tx, &plan_inherit(prop, to_received, was_received)).await?;
-        let after = self.number_of(found.dir_id, prop).await?;
-        if !found.is_snapshot() {
-            self.follow(tx, found.dir_id, prop, before, after).await?;
-            self.refresh_policies(found.dir_id).await?;
-            self.touch(name, Some(prop));
-        }
-        self.record_event(tx, "inherit", &format!("{}=", prop.as_str()), Some((name, found.id))).await
+    pub fn inherit<'a>(
+        &'a self,
+        tx: &'a Tx,
+        name: &'a str,
+        prop: &'a PropName,
+        to_received: bool,
+    ) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            if let PropName::Native(native) = prop {
+                check_inherit(*native)?;
+            }
+            let found = self.find(name).await?;
+            self.admit(reach_of(prop), 1, || format!("inherit property '{}' of '{name}'", prop.as_str()))
+                .await?;
+            let props = if found.is_snapshot() { found.phys.props } else { found.dir.props };
+            let Some(props) = props.some() else { return Ok(()) };
+            let table = self.core.table(props).await?;
+            let was_received =
+                self.core.version() >= versions::RECEIVED_PROPS && table.contains(HAS_RECEIVED).await?;
+            let before = self.number_of(found.dir_id, prop).await?;
+            levels::write(&table, tx, &plan_inherit(prop, to_received, was_received)).await?;
+            let after = self.number_of(found.dir_id, prop).await?;
+            if !found.is_snapshot() {
+                self.follow(tx, found.dir_id, prop, before, after).await?;
+                self.refresh_policies(found.dir_id).await?;
+                self.touch(name, Some(prop));
+            }
+            self.record_event(tx, "inherit", &format!("{}=", prop.as_str()), Some((name, found.id))).await
+        })
     }
 
     /// Writes a setting where it belongs, without checks.

@@ -14,6 +14,7 @@
 use dmu::Tx;
 use ondisk::{Feature, ObjectType};
 use units::{Error, Guid, Kind, ObjectId, Result, Txg};
+use world::Boxed;
 
 use crate::core::{Core, versions};
 use crate::counts;
@@ -167,27 +168,30 @@ impl Dsl {
     }
 
     /// Takes snapshots of several datasets, all of one moment; see [`Dsl::snapshot`].
-    pub async fn snapshot_all(
-        &self,
-        tx: &Tx,
-        names: &[String],
-        props: &[(PropName, Value)],
-    ) -> Result<Vec<ObjectId>> {
-        let heads = self.check_snapshots(names, props).await?;
-        for (head, full_name) in heads.iter().zip(names) {
-            let is_dirty = self.opened().get(&head.id).is_some_and(|open| open.objset().is_dirty(tx.txg()));
-            if is_dirty || head.phys.prev_snap_txg >= tx.txg() {
-                return Err(Error::new(Kind::Busy, format!("create snapshot '{full_name}'"))
-                    .because("another change is under way; try again"));
+    pub fn snapshot_all<'a>(
+        &'a self,
+        tx: &'a Tx,
+        names: &'a [String],
+        props: &'a [(PropName, Value)],
+    ) -> Boxed<'a, Result<Vec<ObjectId>>> {
+        Box::pin(async move {
+            let heads = self.check_snapshots(names, props).await?;
+            for (head, full_name) in heads.iter().zip(names) {
+                let is_dirty =
+                    self.opened().get(&head.id).is_some_and(|open| open.objset().is_dirty(tx.txg()));
+                if is_dirty || head.phys.prev_snap_txg >= tx.txg() {
+                    return Err(Error::new(Kind::Busy, format!("create snapshot '{full_name}'"))
+                        .because("another change is under way; try again"));
+                }
             }
-        }
-        let first = || format!("create snapshot '{}'", names.first().map_or("", String::as_str));
-        self.admit(Reach::Normal, TAKEN * names.len() as u64, first).await?;
-        let mut taken = Vec::with_capacity(names.len());
-        for (head, full_name) in heads.iter().zip(names) {
-            taken.push(self.take(tx, head, full_name, props).await?);
-        }
-        Ok(taken)
+            let first = || format!("create snapshot '{}'", names.first().map_or("", String::as_str));
+            self.admit(Reach::Normal, TAKEN * names.len() as u64, first).await?;
+            let mut taken = Vec::with_capacity(names.len());
+            for (head, full_name) in heads.iter().zip(names) {
+                taken.push(self.take(tx, head, full_name, props).await?);
+            }
+            Ok(taken)
+        })
     }
 
     async fn take(

@@ -7,6 +7,7 @@
 use dmu::ObjSet;
 use ondisk::ObjsetType;
 use units::{Error, ObjectId, Result};
+use world::Boxed;
 
 use crate::counts;
 use crate::deadlist::Deadlist;
@@ -42,15 +43,17 @@ pub type Shown = (Value, Source);
 
 impl Dsl {
     /// Gathers what the properties of a dataset or snapshot are computed from.
-    pub async fn stats(&self, name: &str) -> Result<Stats<'_>> {
-        let found = self.find(name).await?;
-        let kind = self.objset_type(&found).await?;
-        let levels = self.levels_of(&found).await?;
-        let objset = match found.phys.bp.is_hole() {
-            true => None,
-            false => Some(self.contents(&found).await?),
-        };
-        Ok(Stats { dsl: self, found, kind, levels, objset })
+    pub fn stats<'a>(&'a self, name: &'a str) -> Boxed<'a, Result<Stats<'a>>> {
+        Box::pin(async move {
+            let found = self.find(name).await?;
+            let kind = self.objset_type(&found).await?;
+            let levels = self.levels_of(&found).await?;
+            let objset = match found.phys.bp.is_hole() {
+                true => None,
+                false => Some(self.contents(&found).await?),
+            };
+            Ok(Stats { dsl: self, found, kind, levels, objset })
+        })
     }
 
     /// The object set of a dataset, without listing it as open.
@@ -96,28 +99,32 @@ impl Stats<'_> {
     }
 
     /// All properties that `get all` lists, in its order.
-    pub async fn all(&self) -> Result<Vec<(PropName, Shown)>> {
-        let mut all = Vec::new();
-        for prop in Prop::ALL.iter().filter(|prop| prop.row().listed) {
-            if let Some(shown) = self.native(*prop).await? {
-                all.push((PropName::Native(*prop), shown));
+    pub fn all<'a>(&'a self) -> Boxed<'a, Result<Vec<(PropName, Shown)>>> {
+        Box::pin(async move {
+            let mut all = Vec::new();
+            for prop in Prop::ALL.iter().filter(|prop| prop.row().listed) {
+                if let Some(shown) = self.native(*prop).await? {
+                    all.push((PropName::Native(*prop), shown));
+                }
             }
-        }
-        let chain = self.levels.chain();
-        for name in chain.user_properties() {
-            if let Some(shown) = chain.resolve(&name) {
-                all.push((name, shown));
+            let chain = self.levels.chain();
+            for name in chain.user_properties() {
+                if let Some(shown) = chain.resolve(&name) {
+                    all.push((name, shown));
+                }
             }
-        }
-        Ok(all)
+            Ok(all)
+        })
     }
 
     /// One property; nothing if it does not apply, or there is no value.
-    pub async fn get(&self, name: &PropName) -> Result<Option<Shown>> {
-        match name {
-            PropName::Native(prop) => self.native(*prop).await,
-            PropName::User(_) => Ok(self.levels.chain().resolve(name)),
-        }
+    pub fn get<'a>(&'a self, name: &'a PropName) -> Boxed<'a, Result<Option<Shown>>> {
+        Box::pin(async move {
+            match name {
+                PropName::Native(prop) => self.native(*prop).await,
+                PropName::User(_) => Ok(self.levels.chain().resolve(name)),
+            }
+        })
     }
 
     /// The `RECEIVED` column.

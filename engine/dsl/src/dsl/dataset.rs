@@ -18,6 +18,7 @@ use futures_util::future::try_join_all;
 use ondisk::{BlockPointer, BookmarkPhys, Feature};
 use txg::SpaceReservation;
 use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
+use world::Boxed;
 
 use crate::block_accounting::{Bounds, DatasetBlockAccounting, Tally};
 use crate::deadlist::Deadlist;
@@ -89,9 +90,11 @@ impl Dsl {
     }
 
     /// Opens a dataset, or answers the one that is open. Waits while sync tasks run; they must not call it.
-    pub async fn open_dataset(&self, id: ObjectId) -> Result<Arc<Dataset>> {
-        let _turn = self.opening.read().await;
-        self.open_in_turn(id).await
+    pub fn open_dataset(&self, id: ObjectId) -> Boxed<'_, Result<Arc<Dataset>>> {
+        Box::pin(async move {
+            let _turn = self.opening.read().await;
+            self.open_in_turn(id).await
+        })
     }
 
     /// As [`Dsl::open_dataset`], for a caller that has its turn, or is a sync task.
@@ -207,35 +210,40 @@ impl Dsl {
     }
 
     /// Lets open datasets at and below a directory follow their properties again, after some changed or it moved.
-    pub(crate) async fn refresh_policies(&self, top: ObjectId) -> Result<()> {
-        let open: Vec<_> = self.opened().values().cloned().collect();
-        if open.is_empty() {
-            return Ok(());
-        }
-        let below = self.dirs_below(top).await?;
-        for dataset in open.iter().filter(|dataset| below.contains(&dataset.dir)) {
-            dataset.objset.set_policy(self.policy_of(dataset.dir).await?);
-        }
-        Ok(())
+    pub(crate) fn refresh_policies(&self, top: ObjectId) -> Boxed<'_, Result<()>> {
+        Box::pin(async move {
+            let open: Vec<_> = self.opened().values().cloned().collect();
+            if open.is_empty() {
+                return Ok(());
+            }
+            let below = self.dirs_below(top).await?;
+            for dataset in open.iter().filter(|dataset| below.contains(&dataset.dir)) {
+                dataset.objset.set_policy(self.policy_of(dataset.dir).await?);
+            }
+            Ok(())
+        })
     }
 
     /// Writes out every open dataset that `tx`'s txg changed. Called in every pass, before the MOS is written; in the
     /// first one before the sync tasks.
-    pub async fn sync_datasets(&self, tx: &Tx, pass: u32) -> Result<()> {
-        let txg = tx.txg();
-        let dirty: Vec<_> = self.opened().values().filter(|ds| ds.objset.is_dirty(txg)).cloned().collect();
-        let mut runs = Vec::with_capacity(dirty.len());
-        for dataset in &dirty {
-            runs.push(self.sync_one(dataset, tx, pass));
-        }
-        let synced = try_join_all(runs).await?;
-        for (dataset, synced) in dirty.iter().zip(synced) {
-            if let Some((root, tally, marks)) = synced {
-                self.settle(tx, dataset, root, tally, marks).await?;
-                world::breathe().await;
+    pub fn sync_datasets<'a>(&'a self, tx: &'a Tx, pass: u32) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            let txg = tx.txg();
+            let dirty: Vec<_> =
+                self.opened().values().filter(|ds| ds.objset.is_dirty(txg)).cloned().collect();
+            let mut runs = Vec::with_capacity(dirty.len());
+            for dataset in &dirty {
+                runs.push(self.sync_one(dataset, tx, pass));
             }
-        }
-        Ok(())
+            let synced = try_join_all(runs).await?;
+            for (dataset, synced) in dirty.iter().zip(synced) {
+                if let Some((root, tally, marks)) = synced {
+                    self.settle(tx, dataset, root, tally, marks).await?;
+                    world::breathe().await;
+                }
+            }
+            Ok(())
+        })
     }
 
     async fn sync_one(

@@ -9,6 +9,7 @@ use dmu::Tx;
 use ondisk::mos::directory;
 use ondisk::{BlockBookmark, BlockPointer, BookmarkPhys, Feature, ZilHeader};
 use units::{Error, Kind, ObjectId, Result, Txg};
+use world::Boxed;
 use world::Pending;
 
 use crate::counts;
@@ -61,20 +62,22 @@ impl Dsl {
     }
 
     /// Carries out a plan, or the part of it that is still there.
-    pub async fn destroy(&self, tx: &Tx, plan: &DestroyPlan) -> Result<()> {
-        for name in &plan.deferred {
-            let found = self.find(name).await?;
-            self.defer_destroy(tx, &found).await?;
-        }
-        for name in &plan.names {
-            if !name.contains('@') {
-                self.destroy_head(tx, name).await?;
-            } else if self.exists(name).await? {
-                // It may have gone with the last of its clones.
-                self.destroy_snapshot(tx, name).await?;
+    pub fn destroy<'a>(&'a self, tx: &'a Tx, plan: &'a DestroyPlan) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            for name in &plan.deferred {
+                let found = self.find(name).await?;
+                self.defer_destroy(tx, &found).await?;
             }
-        }
-        Ok(())
+            for name in &plan.names {
+                if !name.contains('@') {
+                    self.destroy_head(tx, name).await?;
+                } else if self.exists(name).await? {
+                    // It may have gone with the last of its clones.
+                    self.destroy_snapshot(tx, name).await?;
+                }
+            }
+            Ok(())
+        })
     }
 
     async fn destroy_head(&self, tx: &Tx, name: &str) -> Result<()> {
@@ -116,19 +119,21 @@ impl Dsl {
     }
 
     /// Unmakes a closed head dataset that nothing depends on, and its directory.
-    pub(crate) async fn unmake_head(&self, tx: &Tx, found: &Found) -> Result<()> {
-        self.drop_refreservation(tx, found).await?;
-        self.drop_livelist(tx, found.dir_id).await?;
-        self.core.deactivate_all(tx, &found.object).await?;
-        self.unlink_from_origin(tx, found).await?;
-        Deadlist::open(&self.core, found.phys.deadlist).await?.destroy(&self.core, tx).await?;
-        self.give_up_blocks(tx, found, self.frees_later()).await?;
-        self.drop_bookmarks(tx, found).await?;
-        self.drop_errors_of(tx, found.id).await?;
-        self.core.mos().free(tx, found.phys.snapnames).await?;
-        self.core.free_zapified(tx, found.id).await?;
-        self.forget_bootfs(tx, found.id).await?;
-        self.destroy_dir(tx, found.dir_id, &found.name).await
+    pub(crate) fn unmake_head<'a>(&'a self, tx: &'a Tx, found: &'a Found) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            self.drop_refreservation(tx, found).await?;
+            self.drop_livelist(tx, found.dir_id).await?;
+            self.core.deactivate_all(tx, &found.object).await?;
+            self.unlink_from_origin(tx, found).await?;
+            Deadlist::open(&self.core, found.phys.deadlist).await?.destroy(&self.core, tx).await?;
+            self.give_up_blocks(tx, found, self.frees_later()).await?;
+            self.drop_bookmarks(tx, found).await?;
+            self.drop_errors_of(tx, found.id).await?;
+            self.core.mos().free(tx, found.phys.snapnames).await?;
+            self.core.free_zapified(tx, found.id).await?;
+            self.forget_bootfs(tx, found.id).await?;
+            self.destroy_dir(tx, found.dir_id, &found.name).await
+        })
     }
 
     async fn drop_refreservation(&self, tx: &Tx, found: &Found) -> Result<()> {
