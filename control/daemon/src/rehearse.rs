@@ -311,7 +311,7 @@ impl Served {
     async fn open(place: &str, ratio: f64) -> Result<Served, Failure> {
         let machine = Machine::new(Arc::new(|what: &str| report::complain(what)));
         let store = Store::new("clone", place);
-        let how = |durable| How { writes: true, direct: false, durable };
+        let how = |durable| How { writes: true, durable, ..How::default() };
         let failed = |e: units::Error| Failure::Failed(format!("rehearse: {e}"));
         Ok(Served {
             plain: machine.open(&store, how(false)).await.map_err(failed)?,

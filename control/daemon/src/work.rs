@@ -30,6 +30,8 @@ use world::sync::Event;
 const READ_MAX: u64 = 2 << 20;
 /// JSON has the last so many intervals of a run.
 const INTERVALS_MAX: usize = 10_000;
+/// The most threads for streams whose requests are system calls.
+const THREADS_MAX: usize = 64;
 
 /// Loads that are not descriptions, and what they are.
 const OTHERS: &[(&str, &str)] = &[
@@ -153,7 +155,7 @@ fn dry_run(description: &Description) -> Result<(), Failure> {
 fn carry_out(description: Description, args: Work) -> Result<(), Failure> {
     let options = Options { seed: args.seed };
     let is_curve = args.saturate.is_some();
-    let (outcome, mut screen) = linux::block_on(async move {
+    let (outcome, mut screen) = linux::run(loops(&description), async move {
         let stop = Arc::new(Event::new());
         drop(world::spawn({
             let stop = stop.clone();
@@ -175,6 +177,13 @@ fn carry_out(description: Description, args: Work) -> Result<(), Failure> {
         screen.finish(options.seed, is_curve)?;
     }
     outcome.map(drop)
+}
+
+/// A loop for each processor, or for each stream that keeps one waiting: a job of its own thread, as others have it.
+fn loops(description: &Description) -> linux::Config {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let cores = description.streams_in_place().min(THREADS_MAX).max(processors);
+    linux::Config { cores: Some(cores), ..linux::Config::default() }
 }
 
 /// Where figures are shown as they come.

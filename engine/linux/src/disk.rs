@@ -81,6 +81,8 @@ pub(crate) struct File {
     geometry: Geometry,
     /// A server answers for it, and may be gone: only the ring asks it for anything.
     is_served: bool,
+    /// Requests are system calls on the caller's thread, not entries of a ring.
+    in_place: bool,
     handle: Arc<Handle>,
     shared: Arc<Shared>,
 }
@@ -90,7 +92,9 @@ impl File {
         let handle = open_handle(path, mode)?;
         let geometry = geometry::geometry(&handle.plain, handle.nature)?;
         let is_served = geometry::is_served(&handle.plain, handle.nature)?;
-        Ok(File { path: path.into(), geometry, is_served, handle: Arc::new(handle), shared: shared.clone() })
+        let in_place = handle.nature == Nature::MemoryFile;
+        let (handle, shared) = (Arc::new(handle), shared.clone());
+        Ok(File { path: path.into(), geometry, is_served, in_place, handle, shared })
     }
 
     /// Begins the operation at once, whether or not `waiting` will be waited for.
@@ -99,14 +103,14 @@ impl File {
         operation: Box<dyn Operation>,
         waiting: Receiver<T>,
     ) -> impl Future<Output = io::Result<T>> + Send + use<T> {
-        let in_memory = self.handle.nature == Nature::MemoryFile;
-        if in_memory {
+        let in_place = self.in_place;
+        if in_place {
             perform_to_the_end(operation);
         } else {
             begin(&self.shared, operation);
         }
         async move {
-            if in_memory {
+            if in_place {
                 world::yield_now().await;
             }
             answer(waiting).await

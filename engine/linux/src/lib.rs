@@ -49,7 +49,7 @@ mod world;
 
 pub use apart::apart;
 pub use connect::connect;
-pub use disk::load::{Access, open_for_load};
+pub use disk::load::{Access, Order, drop_pages, open_for_load};
 pub use executor::run;
 pub use house::keep_house;
 pub use signal::{expect_shutdown, shutdown_signal};

@@ -32,6 +32,14 @@ pub struct Description {
     pub runs: Vec<Run>,
 }
 
+impl Description {
+    /// How many streams of one run have requests that are system calls of their thread, at most.
+    pub fn streams_in_place(&self) -> usize {
+        let of_run = |run: &Run| run.streams.iter().filter(|s| s.in_place).count();
+        self.runs.iter().map(of_run).max().unwrap_or(0)
+    }
+}
+
 /// A place that holds bytes. The file of a path that does not exist is made, and laid out, when its size is given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Store {
@@ -46,11 +54,14 @@ pub struct Store {
     pub direct: bool,
     /// Each write is durable when it is answered.
     pub durable: bool,
+    /// What this machine keeps of it in memory is dropped before a run.
+    pub cold: bool,
 }
 
 impl Store {
     pub fn new(name: impl Into<String>, place: impl Into<String>) -> Store {
-        Store { name: name.into(), place: place.into(), offset: 0, size: None, direct: false, durable: false }
+        let (name, place) = (name.into(), place.into());
+        Store { name, place, offset: 0, size: None, direct: false, durable: false, cold: false }
     }
 }
 
@@ -127,6 +138,10 @@ pub struct Stream {
     /// As of [`Store`], for this stream alone.
     pub direct: bool,
     pub durable: bool,
+    /// A request to a path is a system call of the stream's thread, which does nothing else until it is answered.
+    pub in_place: bool,
+    /// The kernel is told whether the walk goes in sequence or at random.
+    pub tells_order: bool,
     /// Blocks say what they are, and each that is read is checked.
     pub verify: bool,
 }
@@ -151,6 +166,8 @@ impl Stream {
             elapsed: None,
             direct: false,
             durable: false,
+            in_place: false,
+            tells_order: false,
             verify: false,
         }
     }
@@ -225,6 +242,17 @@ impl Sizes {
             Sizes::Weighted(sizes) => sizes.iter().map(|(len, _)| *len).max().unwrap_or(0),
             Sizes::Range { max, .. } => *max,
         }
+    }
+
+    /// The length, where there is one.
+    pub fn only(&self) -> Option<u32> {
+        match self {
+            Sizes::Weighted(sizes) => {
+                sizes.first().filter(|(first, _)| sizes.iter().all(|(len, _)| len == first))
+            }
+            Sizes::Range { min, max, .. } => return (min == max).then_some(*min),
+        }
+        .map(|(len, _)| *len)
     }
 
     /// What every length is a multiple of.
@@ -329,6 +357,9 @@ impl Walk {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Spread {
     Uniform,
+    /// Each once, in an order by chance, before any comes again: of a stream with requests of one length, all of which go
+    /// somewhere else.
+    EachOnce,
     /// The k-th most likely block has a weight of 1 / k^theta; where it lies is scattered.
     Zipf(f64),
     /// Self-similar: the part `h` of the blocks, scattered, takes 1 - `h` of the requests, and so on inside of it.
@@ -404,6 +435,14 @@ impl Description {
         match spread {
             Spread::Zipf(theta) if !(theta > 0.0 && theta <= 10.0) => {
                 return wrong("zipf has a theta above 0 and at most 10");
+            }
+            Spread::EachOnce
+                if seek_percent < 100.0
+                    || stream.sizes_in_use().any(|s| s.only() != Some(stream.longest())) =>
+            {
+                return wrong(
+                    "each block can come once where all requests are of one length, and none is in sequence",
+                );
             }
             Spread::Pareto(h) if !(h > 0.0 && h < 1.0) => return wrong("pareto has an h between 0 and 1"),
             _ => {}

@@ -3,8 +3,9 @@
 //! ```text
 //!   read or write ─▶ length ─▶ hit area? ──▶ anywhere in it
 //!                                │ no
-//!                              seek? ──yes─▶ anywhere: uniform, zipf, pareto ──┐
-//!                                │ no                                          ▼
+//!                              seek? ──yes─▶ anywhere: uniform, zipf, pareto, or
+//!                                │ no           the next of an order by chance ──┐
+//!                                ▼                 (shared by the lanes)            ▼
 //!                              where the last ended (shared by the lanes) ◀── goes on from there
 //! ```
 
@@ -20,14 +21,29 @@ pub struct Ask {
     pub len: u32,
 }
 
-/// Where the sequence of a stream is on one store.
-#[derive(Debug, Default)]
-pub struct Cursor(AtomicU64);
+/// Where the sequence of a stream, or its order by chance, is on one store.
+#[derive(Debug)]
+pub struct Cursor {
+    /// The offset of the next request of a sequence; the number of the next of an order by chance.
+    at: AtomicU64,
+    /// What the order by chance follows from.
+    seed: u64,
+}
 
 impl Cursor {
+    pub fn new(seed: u64) -> Cursor {
+        Cursor { at: AtomicU64::new(0), seed }
+    }
+
+    /// The next of `places` in an order in which each comes once; then another order of them begins.
+    fn take_once(&self, places: u64) -> u64 {
+        let turn = self.at.fetch_add(1, Ordering::Relaxed);
+        shuffled(turn % places, places, self.seed.wrapping_add(turn / places))
+    }
+
     /// Takes `len` bytes; `None` past the end of a sequence that does not begin again.
     fn take(&self, len: u64, align: u64, span: u64, wraps: bool) -> Option<u64> {
-        let mut at = self.0.load(Ordering::Relaxed);
+        let mut at = self.at.load(Ordering::Relaxed);
         loop {
             let aligned = at.next_multiple_of(align);
             let fits = aligned.checked_add(len).is_some_and(|end| end <= span);
@@ -37,7 +53,7 @@ impl Cursor {
                 false => return None,
             };
             let next = offset + len;
-            match self.0.compare_exchange_weak(at, next, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.at.compare_exchange_weak(at, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Some(offset),
                 Err(now) => at = now,
             }
@@ -45,7 +61,7 @@ impl Cursor {
     }
 
     fn set(&self, offset: u64) {
-        self.0.store(offset, Ordering::Relaxed);
+        self.at.store(offset, Ordering::Relaxed);
     }
 }
 
@@ -89,7 +105,11 @@ impl Drawer {
         }
         if self.walk.seek_percent > 0.0 && self.random.is(self.walk.seek_percent / 100.0) {
             let places = span.saturating_sub(u64::from(len)) / align + 1;
-            let offset = self.scatter.draw(&mut self.random, places) * align;
+            let place = match &self.scatter {
+                Scatter::EachOnce => cursor.take_once(places),
+                scatter => scatter.draw(&mut self.random, places),
+            };
+            let offset = place * align;
             if self.walk.seek_percent < 100.0 {
                 cursor.set(offset + u64::from(len));
             }
@@ -151,6 +171,7 @@ impl Lengths {
 #[derive(Clone, Debug)]
 enum Scatter {
     Uniform,
+    EachOnce,
     Zipf(Zipf),
     Pareto(f64),
 }
@@ -159,6 +180,7 @@ impl Scatter {
     fn new(spread: Spread, blocks: u64) -> Scatter {
         match spread {
             Spread::Uniform => Scatter::Uniform,
+            Spread::EachOnce => Scatter::EachOnce,
             Spread::Zipf(theta) => Scatter::Zipf(Zipf::new(theta, blocks.max(1))),
             Spread::Pareto(h) => Scatter::Pareto(h.ln() / (1.0 - h).ln()),
         }
@@ -167,12 +189,34 @@ impl Scatter {
     /// One of `places`.
     fn draw(&self, random: &mut Random, places: u64) -> u64 {
         let rank = match self {
-            Scatter::Uniform => return random.below(places),
+            Scatter::Uniform | Scatter::EachOnce => return random.below(places),
             Scatter::Zipf(zipf) => zipf.draw(random),
             Scatter::Pareto(power) => (places as f64 * random.part().powf(*power)) as u64,
         };
         // The likely ones do not lie side by side: a multiplication by an odd number mixes, the remainder finds a place.
         rank.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) % places
+    }
+}
+
+/// Where `number` is in an order by chance of the numbers below `count`; another seed is another order.
+///
+/// A Feistel network permutes the numbers of an even count of bits, at most four times as many as these; what falls outside goes
+/// through it again, and no table is needed.
+fn shuffled(number: u64, count: u64, seed: u64) -> u64 {
+    const ROUNDS: u64 = 4;
+    let half = (u64::BITS - count.saturating_sub(1).leading_zeros()).div_ceil(2).max(1);
+    let mask = (1 << half) - 1;
+    let mut at = number;
+    loop {
+        let (mut left, mut right) = (at >> half, at & mask);
+        for round in 0..ROUNDS {
+            let mixed = Random(right ^ seed.wrapping_mul(ROUNDS).wrapping_add(round) << 32).next();
+            (left, right) = (right, left ^ mixed & mask);
+        }
+        at = left << half | right;
+        if at < count {
+            return at;
+        }
     }
 }
 

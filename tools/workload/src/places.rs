@@ -10,7 +10,7 @@
 
 use crate::choose::Random;
 use crate::describe::Store;
-use crate::drive::{How, Places};
+use crate::drive::{How, Order, Places};
 use crate::stamp;
 use crate::target::{DiskTarget, Target};
 use crate::{iscsi_client, nbd_client};
@@ -58,9 +58,7 @@ impl Places for Machine {
                         claim(&path, &claims)?;
                     }
                     prepare(&path, size, &progress).await?;
-                    let access =
-                        Access { writes: how.writes, direct: how.direct, durable: how.durable, alone: false };
-                    let disk = open_for_load(&path, access).map_err(|e| cannot_open(&path, how, e))?;
+                    let disk = open_for_load(&path, access(how)).map_err(|e| cannot_open(&path, how, e))?;
                     Ok(Arc::new(DiskTarget(disk)) as Arc<dyn Target>)
                 }
                 Place::Nbd { server, export } => nbd_client::connect(&server, &export, how.durable).await,
@@ -70,6 +68,24 @@ impl Places for Machine {
             }
         })
     }
+
+    /// What other machines keep is theirs.
+    fn chill(&self, store: &Store) -> Result<()> {
+        let Place::Path(path) = parse(&store.place)? else { return Ok(()) };
+        linux::drop_pages(&path).map_err(|e| {
+            let doing = format!("drop the pages of {} from memory", path.display());
+            Error::new(Kind::Io, doing).because(e)
+        })
+    }
+}
+
+fn access(how: How) -> Access {
+    let order = how.order.map(|order| match order {
+        Order::Random => linux::Order::Random,
+        Order::Sequential => linux::Order::Sequential,
+    });
+    let How { writes, direct, durable, in_place, .. } = how;
+    Access { writes, direct, durable, alone: false, in_place, order }
 }
 
 fn cannot_open(path: &Path, how: How, e: std::io::Error) -> Error {

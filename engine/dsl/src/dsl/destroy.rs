@@ -9,8 +9,7 @@ use dmu::Tx;
 use ondisk::mos::directory;
 use ondisk::{BlockBookmark, BlockPointer, BookmarkPhys, Feature, ZilHeader};
 use units::{Error, Kind, ObjectId, Result, Txg};
-use world::Boxed;
-use world::Pending;
+use world::{Boxed, Pending};
 
 use crate::counts;
 use crate::deadlist::Deadlist;

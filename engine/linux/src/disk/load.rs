@@ -3,11 +3,15 @@
 //!
 //! Where a direct descriptor is asked for there is no other: a request that does not fit the device fails, instead of
 //! going through the page cache unseen.
+//!
+//! A request goes through the ring, or is a system call of the loop's own thread, as it is of a program that reads and writes
+//! one request after the other. The two differ where the kernel cannot begin a request without waiting: it gives such a
+//! request of a ring to a thread of its own, and a write to a file of a FUSE file system takes twice the time.
 
 use super::{Claim, File, Handle};
 use crate::executor::with_local;
 use crate::geometry::{self, Nature};
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Advice, FlockOperation, Mode, OFlags};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +27,17 @@ pub struct Access {
     pub durable: bool,
     /// A block device that a file system or another program has is refused. One open of a device at a time can have this.
     pub alone: bool,
+    /// Each request is a system call on the thread of the loop, which waits for it.
+    pub in_place: bool,
+    /// What the kernel is told of the order of the requests, for what it reads ahead.
+    pub order: Option<Order>,
+}
+
+/// The order of the requests of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Order {
+    Random,
+    Sequential,
 }
 
 /// Opens an existing file or block device. A file that a pool has for writing is refused to a load that writes.
@@ -69,10 +84,31 @@ pub fn open_for_load(path: &Path, access: Access) -> io::Result<Arc<dyn Disk>> {
         }
     }
     rustix::fs::fcntl_setfl(&fd, flags - OFlags::CLOEXEC)?;
+    if let Some(order) = access.order {
+        let advice = match order {
+            Order::Random => Advice::Random,
+            Order::Sequential => Advice::Sequential,
+        };
+        rustix::fs::fadvise(&fd, 0, None, advice)?;
+    }
     let geometry = geometry::geometry(&fd, nature)?;
     let is_served = geometry::is_served(&fd, nature)?;
     let handle = Handle { plain: fd, direct: None, nature, _claim: Claim::default() };
     let shared =
         with_local(|local| local.shared.clone()).expect("a task of a loop opens what a load is put on");
-    Ok(Arc::new(File { path: path.into(), geometry, is_served, handle: Arc::new(handle), shared }))
+    let in_place = access.in_place || nature == Nature::MemoryFile;
+    Ok(Arc::new(File { path: path.into(), geometry, is_served, in_place, handle: Arc::new(handle), shared }))
+}
+
+/// Drops the pages of a file or block device that this machine keeps in memory; those of a file that are not written yet
+/// stay, those of a device are written first. Waits for the device.
+///
+/// # Errors
+/// What the system says.
+pub fn drop_pages(path: &Path) -> io::Result<()> {
+    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
+    if geometry::nature(&fd)? == Nature::BlockDevice {
+        rustix::fs::fdatasync(&fd)?;
+    }
+    Ok(rustix::fs::fadvise(&fd, 0, None, Advice::DontNeed)?)
 }

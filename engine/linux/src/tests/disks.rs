@@ -251,3 +251,34 @@ fn a_directory_lists_its_files_in_order() {
         assert_eq!(found, [dir.join("a"), dir.join("b"), dir.join("c")]);
     });
 }
+
+/// Whether a page of a file is in memory: the kernel answers a read that may not wait.
+fn is_in_memory(path: &Path) -> bool {
+    let file = std::fs::File::open(path).unwrap();
+    let mut page = [0; 4096];
+    let read = rustix::io::preadv2(
+        &file,
+        &mut [std::io::IoSliceMut::new(&mut page)],
+        0,
+        rustix::io::ReadWriteFlags::NOWAIT,
+    );
+    read.is_ok()
+}
+
+#[test]
+fn a_load_goes_to_the_same_bytes_in_place_and_drops_them_from_memory() {
+    both(|| async {
+        for in_place in [false, true] {
+            let file = Scratch::new(4 * MIB);
+            for order in [None, Some(crate::Order::Random), Some(crate::Order::Sequential)] {
+                let access = crate::Access { writes: true, in_place, order, ..crate::Access::default() };
+                let disk = crate::open_for_load(&file.path(), access).unwrap();
+                roundtrip(&*disk).await;
+            }
+            assert!(is_in_memory(&file.path()));
+            crate::drop_pages(&file.path()).unwrap();
+            assert!(!is_in_memory(&file.path()), "in place: {in_place}");
+        }
+    });
+    assert_eq!(crate::drop_pages(Path::new("/no/such/file")).unwrap_err().kind(), ErrorKind::NotFound);
+}

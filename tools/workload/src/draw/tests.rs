@@ -10,7 +10,7 @@ fn stream(change: impl Fn(&mut Stream)) -> Stream {
 }
 
 fn draw(stream: &Stream, count: usize) -> Vec<Ask> {
-    let cursor = Cursor::default();
+    let cursor = Cursor::new(1);
     let mut drawer = Drawer::new(stream, SPAN, 7);
     (0..count).map_while(|_| drawer.draw(&cursor, SPAN)).collect()
 }
@@ -82,7 +82,7 @@ fn between_seeks_requests_follow_one_another() {
 #[test]
 fn lanes_share_one_sequence() {
     let sequential = stream(|s| s.walk = Walk::sequential());
-    let cursor = Cursor::default();
+    let cursor = Cursor::new(1);
     let mut lanes = [Drawer::new(&sequential, SPAN, 1), Drawer::new(&sequential, SPAN, 2)];
     let offsets: Vec<u64> = (0..6).map(|i| lanes[i % 2].draw(&cursor, SPAN).unwrap().offset / 4096).collect();
     assert_eq!(offsets, [0, 1, 2, 3, 4, 5]);
@@ -112,4 +112,33 @@ fn what_is_hot_takes_its_share() {
     }
     let top = top_tenth(Spread::Pareto(0.2));
     assert!((0.68..0.95).contains(&top), "{top}");
+}
+
+#[test]
+fn each_block_comes_once_before_any_comes_again() {
+    for blocks in [1, 2, 3, 7, 64, 255, 256, 257] {
+        let len = (SPAN / blocks / 512 * 512) as u32;
+        let once = stream(|s| {
+            s.read_sizes = Sizes::one(len);
+            s.walk.spread = Spread::EachOnce;
+        });
+        let places = (SPAN - u64::from(len)) / u64::from(len) + 1;
+        let offsets: Vec<u64> = draw(&once, 3 * places as usize).iter().map(|ask| ask.offset).collect();
+        let mut orders: Vec<&[u64]> = offsets.chunks(places as usize).collect();
+        for order in &orders {
+            let mut sorted = order.to_vec();
+            sorted.sort_unstable();
+            assert!(
+                sorted.iter().copied().eq((0..places).map(|n| n * u64::from(len))),
+                "{blocks}: {order:?}"
+            );
+        }
+        orders.dedup();
+        assert!(places < 7 || orders.len() == 3, "{blocks}: the same order again");
+        let in_sequence = orders[0].windows(2).filter(|two| two[1] == two[0] + u64::from(len)).count();
+        assert!(
+            places < 64 || in_sequence < places as usize / 8,
+            "{blocks}: {in_sequence} follow one another"
+        );
+    }
 }

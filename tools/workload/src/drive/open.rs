@@ -3,19 +3,29 @@
 use crate::describe::{Description, Run, SECTOR, Store, Stream, common};
 use crate::target::Target;
 use crate::written::Written;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 use units::{Error, Result};
 use world::Pending;
 
 /// How a place is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct How {
     pub writes: bool,
     pub direct: bool,
     pub durable: bool,
+    /// A request is a system call of the thread that makes it.
+    pub in_place: bool,
+    /// What the kernel is told of the requests.
+    pub order: Option<Order>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Order {
+    Random,
+    Sequential,
 }
 
 /// What opens places by their names.
@@ -23,6 +33,9 @@ pub trait Places: Send + Sync + Debug {
     /// Opens a place. With `durable` each write that the target answers is on stable storage. A file that is not there, or
     /// is shorter than what is asked for, is made and laid out.
     fn open(&self, store: &Store, how: How) -> Pending<Result<Arc<dyn Target>>>;
+
+    /// Drops what this machine keeps of a place in memory.
+    fn chill(&self, store: &Store) -> Result<()>;
 }
 
 /// Which opening of which store.
@@ -47,7 +60,10 @@ pub struct Span {
 }
 
 fn how(stream: &Stream, store: &Store) -> How {
+    let order = if stream.walk.seek_percent > 0.0 { Order::Random } else { Order::Sequential };
     How {
+        in_place: stream.in_place,
+        order: stream.tells_order.then_some(order),
         writes: stream.read_percent < 100.0,
         direct: stream.direct || store.direct,
         durable: stream.durable || store.durable,
@@ -59,15 +75,19 @@ impl<'a> Opened<'a> {
         Opened { description, seed, targets: BTreeMap::new(), written: BTreeMap::new() }
     }
 
-    /// Opens what a run needs and is not open yet.
+    /// Opens what a run needs and is not open yet, and drops from memory what begins cold.
     pub async fn open_for(&mut self, run: &Run, places: &dyn Places) -> Result<()> {
         self.check_verified(run)?;
+        let mut cold = BTreeSet::new();
         for stream in &run.streams {
             for index in &stream.stores {
                 let store = &self.description.stores[*index];
                 let key = (*index, how(stream, store));
                 if let Entry::Vacant(place) = self.targets.entry(key) {
                     place.insert(places.open(store, key.1).await?);
+                }
+                if store.cold {
+                    cold.insert(*index);
                 }
                 if stream.verify && !self.written.contains_key(&store.place) {
                     let size = self.targets.get(&key).map_or(0, |t| t.size());
@@ -77,6 +97,10 @@ impl<'a> Opened<'a> {
                     self.written.insert(store.place.clone(), Arc::new(written));
                 }
             }
+        }
+        // A place that one stream lays out may be another's.
+        for index in cold {
+            places.chill(&self.description.stores[index])?;
         }
         Ok(())
     }

@@ -58,7 +58,7 @@ pub async fn carry_out(
         let seed = seed ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let shared = Arc::new(Shared {
             common: common.clone(),
-            cursors: spans.iter().map(|_| Cursor::default()).collect(),
+            cursors: spans.iter().map(|_| Cursor::new(seed)).collect(),
             pacer: rate.map(|rate| Mutex::new(Pacer::new(rate, stream.arrival, seed))),
             row,
             tally: tallies[row][core].clone(),

@@ -17,6 +17,9 @@ struct Modelled {
     bytes: Mutex<Vec<u8>>,
     asked: Mutex<Vec<(bool, u64, u32)>>,
     flushes: AtomicU64,
+    /// How much had been asked whenever it was chilled.
+    chilled: Mutex<Vec<usize>>,
+    opened: Mutex<Vec<How>>,
     /// Damages what is read from here.
     bad: Option<u64>,
     fails: bool,
@@ -32,6 +35,8 @@ impl Modelled {
             bytes: Mutex::new(vec![0; size as usize]),
             asked: Mutex::default(),
             flushes: AtomicU64::new(0),
+            chilled: Mutex::default(),
+            opened: Mutex::default(),
             bad: None,
             fails: false,
         })
@@ -85,9 +90,15 @@ impl Target for Held {
 struct Only(Arc<Modelled>);
 
 impl Places for Only {
-    fn open(&self, _: &Store, _: How) -> Pending<Result<Arc<dyn Target>>> {
+    fn open(&self, _: &Store, how: How) -> Pending<Result<Arc<dyn Target>>> {
+        self.0.opened.lock().unwrap().push(how);
         let target: Arc<dyn Target> = Arc::new(Held(self.0.clone()));
         Box::pin(std::future::ready(Ok(target)))
+    }
+
+    fn chill(&self, _: &Store) -> Result<()> {
+        self.0.chilled.lock().unwrap().push(self.0.asked.lock().unwrap().len());
+        Ok(())
     }
 }
 
@@ -151,6 +162,28 @@ fn a_device_of_four_servers_gives_four_times_one() {
         );
         assert_eq!(figures.bytes_read, figures.requests() * 4096);
         assert!(disk.asked.lock().unwrap().iter().all(|(read, _, _)| *read));
+    }
+}
+
+#[test]
+fn each_run_begins_with_a_cold_place_where_that_is_asked() {
+    for is_cold in [true, false] {
+        let disk = Modelled::new(MS, 1);
+        let mut description = description(|run| {
+            run.streams[0].tells_order = true;
+            run.streams.push(Stream::new("other", vec![0]));
+            run.streams[1].walk = Walk::sequential();
+            run.streams[1].in_place = true;
+        });
+        description.stores[0].cold = is_cold;
+        description.runs.push(description.runs[0].clone());
+        simulate(&disk, description).unwrap();
+        let asked = disk.asked.lock().unwrap().len();
+        let expected = if is_cold { vec![0, asked / 2] } else { vec![] };
+        assert_eq!(*disk.chilled.lock().unwrap(), expected, "once for each run, before its first request");
+        let opened: Vec<_> =
+            disk.opened.lock().unwrap().iter().map(|how| (how.in_place, how.order)).collect();
+        assert_eq!(opened, [(false, Some(Order::Random)), (true, None)]);
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Job {
     pub mix_read: f64,
     pub random_percent: f64,
     pub spread: Spread,
+    /// Whether a block may come twice before all have come.
+    pub repeats: bool,
     /// Of reads, and of writes.
     pub lengths: (Sizes, Sizes),
     pub depth: u32,
@@ -41,6 +43,8 @@ pub struct Job {
     pub is_one_row: bool,
     pub direct: bool,
     pub durable: bool,
+    pub is_cold: bool,
+    pub tells_order: bool,
     pub flush: Flush,
     pub rate: Option<f64>,
     pub arrival: Arrival,
@@ -75,12 +79,15 @@ impl Default for Job {
             mix_read: 50.0,
             random_percent: 100.0,
             spread: Spread::Uniform,
+            repeats: false,
             lengths: (four.clone(), four),
             depth: 1,
             copies: 1,
             is_one_row: false,
             direct: false,
             durable: false,
+            is_cold: true,
+            tells_order: true,
             flush: Flush::Never,
             rate: None,
             arrival: Arrival::Even,
@@ -98,13 +105,14 @@ impl Default for Job {
 #[derive(Debug, Default)]
 pub struct Stores {
     pub all: Vec<Store>,
-    known: BTreeMap<(String, u64, Option<u64>, bool, bool), usize>,
+    known: BTreeMap<(String, u64, Option<u64>, [bool; 3]), usize>,
 }
 
 impl Stores {
     /// Nothing when there are too many.
     fn index(&mut self, store: Store) -> Option<usize> {
-        let key = (store.place.clone(), store.offset, store.size, store.direct, store.durable);
+        let used = [store.direct, store.durable, store.cold];
+        let key = (store.place.clone(), store.offset, store.size, used);
         let next = self.all.len();
         let index = *self.known.entry(key).or_insert(next);
         if index == next {
@@ -133,7 +141,7 @@ impl Job {
                 let mut store = Store::new(place.clone(), place);
                 store.offset = offset;
                 store.size = self.size.map(|size| (size / count).next_multiple_of(512));
-                (store.direct, store.durable) = (self.direct, self.durable);
+                (store.direct, store.durable, store.cold) = (self.direct, self.durable, self.is_cold);
                 stores.index(store)
             })
             .collect();
@@ -144,6 +152,7 @@ impl Job {
         };
         let mut stream = Stream::new(name, used.ok_or_else(too_many)?);
         stream.lanes = Lanes::Together(if self.engine == Engine::OneAtATime { 1 } else { self.depth });
+        (stream.in_place, stream.tells_order) = (self.engine == Engine::OneAtATime, self.tells_order);
         stream.read_percent = match (self.reads, self.writes) {
             (true, true) => self.mix_read,
             (true, false) => 100.0,
@@ -151,7 +160,7 @@ impl Job {
         };
         (stream.read_sizes, stream.write_sizes) = self.lengths.clone();
         stream.walk = match self.is_random {
-            true => Walk { seek_percent: self.random_percent, spread: self.spread, ..Walk::default() },
+            true => Walk { seek_percent: self.random_percent, spread: self.spread(), ..Walk::default() },
             false => Walk::sequential(),
         };
         (stream.rate, stream.arrival, stream.think) = (self.rate, self.arrival, self.think);
@@ -164,6 +173,16 @@ impl Job {
             stream.walk.wraps = whole.is_some() || self.is_random;
         }
         Ok(stream)
+    }
+
+    /// A map of the blocks that have come is only of use where all are of one length.
+    fn spread(&self) -> Spread {
+        let (reads, writes) = &self.lengths;
+        let has_one = reads == writes && reads.only().is_some();
+        match self.spread {
+            Spread::Uniform if has_one && !self.repeats && self.random_percent >= 100.0 => Spread::EachOnce,
+            spread => spread,
+        }
     }
 
     fn places(&self, copy: u32) -> Parsed<Vec<String>> {

@@ -16,17 +16,25 @@ pub const KEYS: &[(&str, &str)] = &[
     ("directory", "where files are made that filename does not name"),
     ("end_fsync", "a flush when the job has ended"),
     ("fdatasync, fsync", "a flush after so many writes; the data, and what is needed to find it"),
+    ("fadvise_hint", "0 or 1: whether the kernel is told that a job is random or in sequence; 1 unless said"),
     ("filename", "paths or URLs, separated by colons"),
     ("group_reporting", "the copies of a job are one row"),
     (
+        "invalidate",
+        "0 or 1: whether the job's pages are dropped from this machine's memory before it begins; 1 unless said",
+    ),
+    (
         "ioengine",
-        "sync, psync, vsync, pvsync, pvsync2: one request at a time; io_uring, libaio, posixaio: iodepth; nbd with uri; \
-         libiscsi with filename",
+        "sync, psync, vsync, pvsync, pvsync2: one request at a time, a system call each; io_uring, libaio, posixaio: iodepth, \
+         through a ring; nbd with uri; libiscsi with filename",
     ),
     ("io_size", "how much is moved, instead of size"),
     ("iodepth", "requests under way at once"),
     ("loops", "how often size is moved"),
-    ("norandommap", "always so"),
+    (
+        "norandommap",
+        "0 or 1: whether a block of a random job may come twice before all have come; always with lengths that differ",
+    ),
     ("nrfiles", "into how many files of its own the job divides its size"),
     ("numjobs", "how many copies of the job"),
     ("offset", "where the part that is used begins"),
@@ -73,13 +81,16 @@ pub fn take(job: &mut Job, key: &str, value: &str, place: &Place) -> Parsed<()> 
                 n => Flush::Every(n as u32),
             }
         }
+        "fadvise_hint" => job.tells_order = place.is_yes(value)?,
         "filename" => job.files = files(some(value, place)?),
         "group_reporting" => job.is_one_row = place.is_yes(value)?,
         "ioengine" => job.engine = engine(value, place)?,
+        "invalidate" => job.is_cold = place.is_yes(value)?,
         "io_size" => job.moved = Some(place.size(value)?),
         "iodepth" => job.depth = place.number_in(value, 1, 65_536)? as u32,
         "loops" => job.loops = place.number_in(value, 1, 1 << 32)?,
-        "norandommap" | "thread" => {
+        "norandommap" => job.repeats = place.is_yes(value)?,
+        "thread" => {
             if !place.is_yes(value)? {
                 return place.complain("it cannot be switched off");
             }

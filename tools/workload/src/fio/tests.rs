@@ -70,6 +70,21 @@ fn keys_act() {
         ("/b:c", Some(1 << 29), 1 << 20)
     );
     assert!(stores[0].direct && !stores[0].durable);
+    assert!(stores[0].cold && !read("[j]\nfilename=/a\nsize=1g\ninvalidate=0\n").stores[0].cold);
+    for (engine, hint, in_place, tells_order) in [("psync", 1, true, true), ("libaio", 0, false, false)] {
+        let job = one(&format!("[j]\nfilename=/a\nsize=1g\nioengine={engine}\nfadvise_hint={hint}\n"));
+        assert_eq!((job.in_place, job.tells_order), (in_place, tells_order), "{engine}");
+    }
+    for (more, spread) in [
+        ("", Spread::EachOnce),
+        ("norandommap=1\n", Spread::Uniform),
+        ("bs=4k,8k\n", Spread::Uniform),
+        ("percentage_random=90\n", Spread::Uniform),
+        ("random_distribution=zipf:1.2\n", Spread::Zipf(1.2)),
+    ] {
+        let job = one(&format!("[j]\nfilename=/a\nsize=1g\nrw=randrw\n{more}"));
+        assert_eq!(job.walk.spread, spread, "{more}");
+    }
     let split = one("[j]\nfilename=/a\nsize=1g\nbssplit=4k/10:64k:32k\n").read_sizes;
     assert_eq!(split, Sizes::Weighted(vec![(4096, 10.0), (65_536, 45.0), (32_768, 45.0)]));
     let nbd = read("[j]\nioengine=nbd\nuri=nbd://127.0.0.1:10809/tank/vol1\nruntime=5\ntime_based\n");
@@ -111,7 +126,7 @@ fn what_is_not_supported_is_named_with_file_line_and_key() {
         ("[j]\nioengine=nbd\n", "t:1: job 'j': ioengine=nbd has uri="),
         ("[j]\nioengine=libiscsi\nfilename=/a\n", "t:1: job 'j': ioengine=libiscsi"),
         ("[j]\nfilename=/a\ntime_based\n", "t:1: job 'j' is time_based without a runtime"),
-        ("[j]\nfilename=/a\nnorandommap=0\n", "t:3: norandommap: it cannot be switched off"),
+        ("[j]\nfilename=/a\nthread=0\n", "t:3: thread: it cannot be switched off"),
         ("[j]\nfilename=/a\nrw=randread\n", "t:1: run 'j': it has neither a time nor an amount"),
         ("[j]\nnumjobs=100000\n", "t:2: numjobs: 100000 is not between 1 and 10000"),
         ("[j]\nfilename=/a\nsize=1m\niodepth=60000\nioengine=libaio\nnumjobs=9\n", "65536 is the most"),
