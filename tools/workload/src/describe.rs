@@ -54,7 +54,7 @@ pub struct Store {
     pub direct: bool,
     /// Each write is durable when it is answered.
     pub durable: bool,
-    /// What this machine keeps of it in memory is dropped before a run.
+    /// What this machine keeps of it in memory is dropped before a run, and each time that a stream begins with it again.
     pub cold: bool,
 }
 

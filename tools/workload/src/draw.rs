@@ -19,6 +19,8 @@ pub struct Ask {
     pub read: bool,
     pub offset: u64,
     pub len: u32,
+    /// Whether all that there is has been asked for once, or once more.
+    pub begins_again: bool,
 }
 
 /// Where the sequence of a stream, or its order by chance, is on one store.
@@ -36,13 +38,14 @@ impl Cursor {
     }
 
     /// The next of `places` in an order in which each comes once; then another order of them begins.
-    fn take_once(&self, places: u64) -> u64 {
+    fn take_once(&self, places: u64) -> (u64, bool) {
         let turn = self.at.fetch_add(1, Ordering::Relaxed);
-        shuffled(turn % places, places, self.seed.wrapping_add(turn / places))
+        let place = shuffled(turn % places, places, self.seed.wrapping_add(turn / places));
+        (place, turn > 0 && turn.is_multiple_of(places))
     }
 
     /// Takes `len` bytes; `None` past the end of a sequence that does not begin again.
-    fn take(&self, len: u64, align: u64, span: u64, wraps: bool) -> Option<u64> {
+    fn take(&self, len: u64, align: u64, span: u64, wraps: bool) -> Option<(u64, bool)> {
         let mut at = self.at.load(Ordering::Relaxed);
         loop {
             let aligned = at.next_multiple_of(align);
@@ -54,7 +57,7 @@ impl Cursor {
             };
             let next = offset + len;
             match self.at.compare_exchange_weak(at, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Some(offset),
+                Ok(_) => return Some((offset, offset < at)),
                 Err(now) => at = now,
             }
         }
@@ -101,23 +104,23 @@ impl Drawer {
         if hits > 0.0 && self.random.is(hits / 100.0) {
             let area = self.walk.hit_area.clamp(u64::from(len), span.max(u64::from(len)));
             let places = (area - u64::from(len)) / align + 1;
-            return Some(Ask { read, offset: self.random.below(places) * align, len });
+            return Some(Ask { read, offset: self.random.below(places) * align, len, begins_again: false });
         }
         if self.walk.seek_percent > 0.0 && self.random.is(self.walk.seek_percent / 100.0) {
             let places = span.saturating_sub(u64::from(len)) / align + 1;
-            let place = match &self.scatter {
+            let (place, begins_again) = match &self.scatter {
                 Scatter::EachOnce => cursor.take_once(places),
-                scatter => scatter.draw(&mut self.random, places),
+                scatter => (scatter.draw(&mut self.random, places), false),
             };
             let offset = place * align;
             if self.walk.seek_percent < 100.0 {
                 cursor.set(offset + u64::from(len));
             }
-            return Some(Ask { read, offset, len });
+            return Some(Ask { read, offset, len, begins_again });
         }
-        let offset =
+        let (offset, begins_again) =
             cursor.take(u64::from(len), self.walk.align.map_or(1, u64::from), span, self.walk.wraps)?;
-        Some(Ask { read, offset, len })
+        Some(Ask { read, offset, len, begins_again })
     }
 }
 

@@ -21,7 +21,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use units::{Error, Kind, Result};
-use world::{Address, Disk, IoBuf, Pending};
+use world::{Address, Buf, Disk, IoBuf, Pending};
 
 /// How much of a new file is written at a time.
 const LAYOUT: u64 = 1 << 20;
@@ -59,22 +59,13 @@ impl Places for Machine {
                     }
                     prepare(&path, size, &progress).await?;
                     let disk = open_for_load(&path, access(how)).map_err(|e| cannot_open(&path, how, e))?;
-                    Ok(Arc::new(DiskTarget(disk)) as Arc<dyn Target>)
+                    Ok(Arc::new(OfPath { disk: DiskTarget(disk), path }) as Arc<dyn Target>)
                 }
                 Place::Nbd { server, export } => nbd_client::connect(&server, &export, how.durable).await,
                 Place::Iscsi { portal, target, lun } => {
                     iscsi_client::connect(&portal, &target, lun, how.durable).await
                 }
             }
-        })
-    }
-
-    /// What other machines keep is theirs.
-    fn chill(&self, store: &Store) -> Result<()> {
-        let Place::Path(path) = parse(&store.place)? else { return Ok(()) };
-        linux::drop_pages(&path).map_err(|e| {
-            let doing = format!("drop the pages of {} from memory", path.display());
-            Error::new(Kind::Io, doing).because(e)
         })
     }
 }
@@ -159,6 +150,36 @@ async fn prepare(path: &Path, size: Option<u64>, progress: &Progress) -> Result<
         at += len;
     }
     disk.flush().await.map_err(failed)
+}
+
+/// A file or device of this machine.
+#[derive(Debug)]
+struct OfPath {
+    disk: DiskTarget,
+    path: PathBuf,
+}
+
+impl Target for OfPath {
+    fn size(&self) -> u64 {
+        self.disk.size()
+    }
+
+    fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Buf>>> {
+        self.disk.read(offset, len)
+    }
+
+    fn write(&self, offset: u64, data: Buf) -> Pending<Result<()>> {
+        self.disk.write(offset, data)
+    }
+
+    fn flush(&self) -> Pending<Result<()>> {
+        self.disk.flush()
+    }
+
+    fn chill(&self) -> Result<()> {
+        let doing = || format!("drop the pages of {} from memory", self.path.display());
+        linux::drop_pages(&self.path).map_err(|e| Error::new(Kind::Io, doing()).because(e))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

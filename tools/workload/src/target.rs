@@ -17,6 +17,11 @@ pub trait Target: Send + Sync + Debug {
 
     /// Makes what was written durable.
     fn flush(&self) -> Pending<Result<()>>;
+
+    /// Drops what this machine keeps of it in memory. What other machines keep is theirs.
+    fn chill(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Opens a file or a block device of the world.

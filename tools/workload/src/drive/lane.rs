@@ -218,6 +218,9 @@ impl<'a> Lane<'a> {
 
     async fn request(&mut self, span: &Span, ask: Ask, due: Option<Instant>) -> Result<()> {
         let offset = span.first + ask.offset;
+        if ask.begins_again && span.is_cold {
+            span.target.chill()?;
+        }
         let data = if ask.read { None } else { Some(self.data(span, offset, ask.len)) };
         let begun = world::now();
         let tally = &self.shared.tally;

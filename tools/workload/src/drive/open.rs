@@ -3,8 +3,8 @@
 use crate::describe::{Description, Run, SECTOR, Store, Stream, common};
 use crate::target::Target;
 use crate::written::Written;
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 use units::{Error, Result};
@@ -33,9 +33,6 @@ pub trait Places: Send + Sync + Debug {
     /// Opens a place. With `durable` each write that the target answers is on stable storage. A file that is not there, or
     /// is shorter than what is asked for, is made and laid out.
     fn open(&self, store: &Store, how: How) -> Pending<Result<Arc<dyn Target>>>;
-
-    /// Drops what this machine keeps of a place in memory.
-    fn chill(&self, store: &Store) -> Result<()>;
 }
 
 /// Which opening of which store.
@@ -54,6 +51,8 @@ pub struct Opened<'a> {
 #[derive(Clone, Debug)]
 pub struct Span {
     pub target: Arc<dyn Target>,
+    /// Whether it is dropped from memory each time that it is begun with.
+    pub is_cold: bool,
     pub first: u64,
     pub len: u64,
     pub written: Option<Arc<Written>>,
@@ -78,7 +77,7 @@ impl<'a> Opened<'a> {
     /// Opens what a run needs and is not open yet, and drops from memory what begins cold.
     pub async fn open_for(&mut self, run: &Run, places: &dyn Places) -> Result<()> {
         self.check_verified(run)?;
-        let mut cold = BTreeSet::new();
+        let mut cold = BTreeMap::new();
         for stream in &run.streams {
             for index in &stream.stores {
                 let store = &self.description.stores[*index];
@@ -87,7 +86,7 @@ impl<'a> Opened<'a> {
                     place.insert(places.open(store, key.1).await?);
                 }
                 if store.cold {
-                    cold.insert(*index);
+                    cold.insert(*index, key);
                 }
                 if stream.verify && !self.written.contains_key(&store.place) {
                     let size = self.targets.get(&key).map_or(0, |t| t.size());
@@ -99,8 +98,8 @@ impl<'a> Opened<'a> {
             }
         }
         // A place that one stream lays out may be another's.
-        for index in cold {
-            places.chill(&self.description.stores[index])?;
+        for key in cold.into_values() {
+            self.targets.get(&key).map_or(Ok(()), |target| target.chill())?;
         }
         Ok(())
     }
@@ -165,7 +164,7 @@ impl<'a> Opened<'a> {
             return Err(Error::invalid(what));
         }
         let written = if stream.verify { self.written.get(&store.place).cloned() } else { None };
-        Ok(Span { target, first: store.offset + from, len, written })
+        Ok(Span { target, is_cold: store.cold, first: store.offset + from, len, written })
     }
 
     /// The places of a run that are verified, with a target of each.

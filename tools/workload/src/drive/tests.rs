@@ -84,6 +84,11 @@ impl Target for Held {
         self.0.flushes.fetch_add(1, Ordering::Relaxed);
         Box::pin(std::future::ready(Ok(())))
     }
+
+    fn chill(&self) -> Result<()> {
+        self.0.chilled.lock().unwrap().push(self.0.asked.lock().unwrap().len());
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
@@ -94,11 +99,6 @@ impl Places for Only {
         self.0.opened.lock().unwrap().push(how);
         let target: Arc<dyn Target> = Arc::new(Held(self.0.clone()));
         Box::pin(std::future::ready(Ok(target)))
-    }
-
-    fn chill(&self, _: &Store) -> Result<()> {
-        self.0.chilled.lock().unwrap().push(self.0.asked.lock().unwrap().len());
-        Ok(())
     }
 }
 
@@ -179,8 +179,12 @@ fn each_run_begins_with_a_cold_place_where_that_is_asked() {
         description.runs.push(description.runs[0].clone());
         simulate(&disk, description).unwrap();
         let asked = disk.asked.lock().unwrap().len();
-        let expected = if is_cold { vec![0, asked / 2] } else { vec![] };
-        assert_eq!(*disk.chilled.lock().unwrap(), expected, "once for each run, before its first request");
+        let chilled = disk.chilled.lock().unwrap();
+        // A quarter of the requests are those of the sequence in one of the runs; its place has 256 blocks.
+        let begun_again = (asked / 4 - 1) / 256;
+        assert_eq!(chilled.len(), if is_cold { 2 * (1 + begun_again) } else { 0 }, "{chilled:?}");
+        assert!(begun_again > 1, "{asked} requests");
+        assert!(!is_cold || [0, asked / 2].iter().all(|run| chilled.contains(run)), "{chilled:?}");
         let opened: Vec<_> =
             disk.opened.lock().unwrap().iter().map(|how| (how.in_place, how.order)).collect();
         assert_eq!(opened, [(false, Some(Order::Random)), (true, None)]);

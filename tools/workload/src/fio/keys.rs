@@ -21,7 +21,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("group_reporting", "the copies of a job are one row"),
     (
         "invalidate",
-        "0 or 1: whether the job's pages are dropped from this machine's memory before it begins; 1 unless said",
+        "0 or 1: whether the job's pages are dropped from this machine's memory each time that it begins; 1 unless said",
     ),
     (
         "ioengine",
