@@ -101,8 +101,12 @@ impl Appliance {
     pub(super) async fn test_export(&self) -> Result<Reply> {
         let record = self.export_record()?;
         let failed = |why: &str| ApiError::new(ErrorKind::Io, format!("cannot send figures: {why}"));
+        let Some(target) = record.target() else {
+            let why = "cannot send figures: they are sent nowhere; set an endpoint, and enabled=true";
+            return Err(ApiError::new(ErrorKind::Invalid, why));
+        };
         // Set here too: the task may not have looked yet.
-        self.0.exporting.exporter.set(record.target());
+        self.0.exporting.exporter.set(Some(target));
         let document =
             self.figures(&record).await.ok_or_else(|| failed("the pools do not answer in time"))?;
         let outcome = self.0.exporting.exporter.try_now(document).await;
