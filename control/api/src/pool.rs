@@ -243,6 +243,15 @@ pub struct NewPool {
     pub temporary_name: Option<String>,
 }
 
+impl NewPool {
+    /// Of devices in one layout, with all that is not said as it is by default.
+    pub fn of(name: &str, layout: Layout, devices: &[&str]) -> NewPool {
+        let devices = devices.iter().map(ToString::to_string).collect();
+        let vdevs = vec![VdevGroup { class: Class::Normal, layout, devices }];
+        NewPool { name: name.into(), vdevs, ..NewPool::default() }
+    }
+}
+
 /// Vdevs and devices for a pool that there is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewVdevs {

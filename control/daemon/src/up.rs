@@ -87,20 +87,7 @@ fn make_disk(home: &Home, size: u64) -> Result<PathBuf, String> {
 }
 
 fn new_pool(disk: &Path) -> NewPool {
-    NewPool {
-        name: POOL.into(),
-        vdevs: vec![api::VdevGroup {
-            class: api::Class::Normal,
-            layout: api::Layout::Stripe,
-            devices: vec![disk.to_string_lossy().into_owned()],
-        }],
-        force: false,
-        dry_run: false,
-        no_features: false,
-        properties: Vec::new(),
-        fs_properties: Vec::new(),
-        temporary_name: None,
-    }
+    NewPool::of(POOL, api::Layout::Stripe, &[&disk.to_string_lossy()])
 }
 
 /// Does what a first client would, through its own socket: asks for the daemon and its pools, and syncs each. Answers

@@ -11,8 +11,7 @@
 //! are not in it.
 
 use crate::Progress;
-use api::{Call, DatasetQuery, NewDataset, NewKind, NewPool, Request, Service, Snapshots, VdevGroup};
-use api::{Class, Layout};
+use api::{Call, DatasetQuery, Layout, NewDataset, NewKind, NewPool, Request, Service, Snapshots};
 use appliance::{Appliance, Config, Home};
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt::Write;
@@ -174,19 +173,7 @@ impl Subject {
     }
 
     async fn create_pool(&self) -> Result<()> {
-        let devices = vec![DEVICE.into()];
-        let vdevs = vec![VdevGroup { class: Class::Normal, layout: Layout::Stripe, devices }];
-        self.ask(Request::PoolCreate(NewPool {
-            name: "tank".into(),
-            vdevs,
-            force: false,
-            dry_run: false,
-            no_features: false,
-            properties: Vec::new(),
-            fs_properties: Vec::new(),
-            temporary_name: None,
-        }))
-        .await
+        self.ask(Request::PoolCreate(NewPool::of("tank", Layout::Stripe, &[DEVICE]))).await
     }
 
     /// The median of the CPU time of each request, for each of the `each` that it is about. Its txg is in it. A mean

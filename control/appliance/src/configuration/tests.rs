@@ -8,8 +8,7 @@ use api::automatic::AutomaticDeed;
 use api::san::{InitiatorChange, Members, San, TargetChange};
 use api::shares::{ItemKind, Place, Shares};
 use api::{
-    Call, Class, CustomProperty, CustomType, Layout, NewPool, Reply, Request, Schema, Secret, Service,
-    Services, VdevGroup,
+    Call, CustomProperty, CustomType, Layout, NewPool, Reply, Request, Schema, Secret, Service, Services,
 };
 use serde_json::{Value, json};
 use sim::Disks;
@@ -56,20 +55,7 @@ async fn ask(appliance: &Appliance, request: Request) -> api::Result<Reply> {
 
 /// Something in every table.
 async fn fill(appliance: &Appliance) {
-    let pool = NewPool {
-        name: "tank".into(),
-        vdevs: vec![VdevGroup {
-            class: Class::Normal,
-            layout: Layout::Stripe,
-            devices: vec!["/sim/a".into()],
-        }],
-        force: false,
-        dry_run: false,
-        no_features: false,
-        properties: Vec::new(),
-        fs_properties: Vec::new(),
-        temporary_name: None,
-    };
+    let pool = NewPool::of("tank", Layout::Stripe, &["/sim/a"]);
     let text = |text: &str| Some(text.to_string());
     let secret = || Some(Secret::new("a secret of chap"));
     let weekly = [("frequency", "week"), ("day", "Saturday"), ("hour", "3"), ("keep", "4")];

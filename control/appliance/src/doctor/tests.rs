@@ -213,20 +213,6 @@ fn a_log_device_that_is_slower_than_the_disks_is_seen_until_it_is_removed() {
     });
 }
 
-fn new_pool(layout: Layout, devices: &[&str]) -> NewPool {
-    let devices = devices.iter().map(ToString::to_string).collect();
-    NewPool {
-        name: "tank".into(),
-        vdevs: vec![VdevGroup { class: Class::Normal, layout, devices }],
-        force: false,
-        dry_run: false,
-        no_features: false,
-        properties: Vec::new(),
-        fs_properties: Vec::new(),
-        temporary_name: None,
-    }
-}
-
 async fn add_project(appliance: &Appliance) {
     let project = Shares::Create { place: project(), kind: ItemKind::Project, set: Vec::new() };
     ask(appliance, Request::Shares(project)).await;
@@ -241,7 +227,7 @@ fn a_disk_slower_than_its_neighbours_is_seen_until_it_is_replaced() {
         lab.disks.add(format!("/sim/{disk}"), 256 << 20, model);
     }
     lab.run(START, |appliance| async move {
-        let new = new_pool(Layout::Mirror, &["/sim/a", "/sim/b", "/sim/c"]);
+        let new = NewPool::of("tank", Layout::Mirror, &["/sim/a", "/sim/b", "/sim/c"]);
         ask(&appliance, Request::PoolCreate(new)).await;
         add_project(&appliance).await;
         let (volume, _held) = make_lun(&appliance, "16K").await;
@@ -278,7 +264,7 @@ fn parts_of_sectors_are_written_until_the_pool_is_made_anew_as_it_is_advised() {
         for is_mended in [false, true] {
             let new = NewPool {
                 properties: vec![("ashift".into(), ashift.clone())],
-                ..new_pool(Layout::Stripe, &["/sim/4k"])
+                ..NewPool::of("tank", Layout::Stripe, &["/sim/4k"])
             };
             ask(&appliance, Request::PoolCreate(new)).await;
             add_project(&appliance).await;

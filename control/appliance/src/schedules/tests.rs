@@ -3,9 +3,7 @@
 use crate::{Appliance, Config, Home};
 use api::automatic::{Automatic, AutomaticDeed};
 use api::shares::{ItemKind, Place, Shares};
-use api::{
-    Call, Class, Layout, NewPool, Reply, Request, Service, ShareDeed, ShareSnapshot, Snapshots, VdevGroup,
-};
+use api::{Call, Layout, NewPool, Reply, Request, Service, ShareDeed, ShareSnapshot, Snapshots};
 use sim::Disks;
 use std::future::Future;
 use std::path::PathBuf;
@@ -78,20 +76,7 @@ fn share() -> Place {
 }
 
 pub(crate) async fn make(appliance: &Appliance) {
-    let new = NewPool {
-        name: "tank".into(),
-        vdevs: vec![VdevGroup {
-            class: Class::Normal,
-            layout: Layout::Stripe,
-            devices: vec!["/sim/a".into()],
-        }],
-        force: false,
-        dry_run: false,
-        no_features: false,
-        properties: Vec::new(),
-        fs_properties: Vec::new(),
-        temporary_name: None,
-    };
+    let new = NewPool::of("tank", Layout::Stripe, &["/sim/a"]);
     ask(appliance, Request::PoolCreate(new)).await;
     for (place, kind) in [(project(), ItemKind::Project), (share(), ItemKind::Filesystem)] {
         ask(appliance, Request::Shares(Shares::Create { place, kind, set: Vec::new() })).await;

@@ -4,10 +4,7 @@ use super::LunIndex;
 use crate::{Appliance, Config, Home};
 use api::san::{San, TargetChange};
 use api::shares::{ItemKind, Place, Shares};
-use api::{
-    Call, Class, Layout, NewDataset, NewKind, NewPool, Reply, Request, Service, ShareDeed, Snapshots,
-    VdevGroup,
-};
+use api::{Call, Layout, NewDataset, NewKind, NewPool, Reply, Request, Service, ShareDeed, Snapshots};
 use std::future::Future;
 
 async fn ask(appliance: &Appliance, request: Request) -> api::Result<Reply> {
@@ -79,18 +76,7 @@ fn run<W: Future<Output = ()> + Send + 'static>(
         home.prepare().unwrap();
         let config = Config { home, is_daemon: true, mounts: false, system: Vec::new(), is_safe: false };
         let appliance = Appliance::start(config).await.unwrap();
-        let vdevs =
-            vec![VdevGroup { class: Class::Normal, layout: Layout::Stripe, devices: vec!["/sim/a".into()] }];
-        let new = NewPool {
-            name: "tank".into(),
-            vdevs,
-            force: false,
-            dry_run: false,
-            no_features: false,
-            properties: Vec::new(),
-            fs_properties: Vec::new(),
-            temporary_name: None,
-        };
+        let new = NewPool::of("tank", Layout::Stripe, &["/sim/a"]);
         ask(&appliance, Request::PoolCreate(new)).await.unwrap();
         let target = San::TargetCreate { iqn: None, set: TargetChange::default() };
         ask(&appliance, Request::San(target)).await.unwrap();

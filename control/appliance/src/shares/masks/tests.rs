@@ -4,7 +4,7 @@ use super::super::LunFacts;
 use crate::{Appliance, Config, Home};
 use api::san::{Members, San};
 use api::shares::{ItemKind, Place, Shares};
-use api::{Call, Class, Layout, NewPool, Reply, Request, Service, ShareDeed, Snapshots, VdevGroup};
+use api::{Call, Layout, NewPool, Reply, Request, Service, ShareDeed, Snapshots};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -33,18 +33,7 @@ async fn make(appliance: &Appliance, place: Place, kind: ItemKind, set: &[(&str,
 
 /// A project "secret" whose LUNs are of the group of that name, and one "open".
 async fn prepare(appliance: &Appliance) {
-    let vdevs =
-        vec![VdevGroup { class: Class::Normal, layout: Layout::Stripe, devices: vec!["/sim/a".into()] }];
-    let new = NewPool {
-        name: "tank".into(),
-        vdevs,
-        force: false,
-        dry_run: false,
-        no_features: false,
-        properties: Vec::new(),
-        fs_properties: Vec::new(),
-        temporary_name: None,
-    };
+    let new = NewPool::of("tank", Layout::Stripe, &["/sim/a"]);
     ask(appliance, Request::PoolCreate(new)).await;
     let group = San::GroupCreate { of: Members::Initiators, name: "secret".into(), members: vec![A.into()] };
     ask(appliance, Request::San(group)).await;
