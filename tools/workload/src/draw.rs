@@ -203,8 +203,8 @@ impl Scatter {
 
 /// Where `number` is in an order by chance of the numbers below `count`; another seed is another order.
 ///
-/// A Feistel network permutes the numbers of an even count of bits, at most four times as many as these; what falls outside goes
-/// through it again, and no table is needed.
+/// A Feistel network permutes the numbers of an even count of bits, at most four times as many as these; what falls
+/// outside goes through it again, and no table is needed.
 fn shuffled(number: u64, count: u64, seed: u64) -> u64 {
     const ROUNDS: u64 = 4;
     let half = (u64::BITS - count.saturating_sub(1).leading_zeros()).div_ceil(2).max(1);

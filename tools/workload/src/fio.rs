@@ -6,10 +6,10 @@
 //!   stonewall      a run of its own, and with the jobs after it, when all before have ended
 //! ```
 //!
-//! A job ends when it has moved its size, or after its runtime; `time_based` leaves only the second. A random job of one length
-//! has each block once before any comes again, as fio's map of them does; of several lengths, or with `norandommap`, one may
-//! come twice, and one not at all. [`KEYS`] is what is understood; any other key is refused
-//! by name, with its line.
+//! A job ends when it has moved its size, or after its runtime; `time_based` leaves only the second. A random job of one
+//! length has each block once before any comes again, as fio's map of them does; of several lengths, or with
+//! `norandommap`, one may come twice, and one not at all. [`KEYS`] is what is understood; any other key is refused by name,
+//! with its line.
 
 mod job;
 mod keys;

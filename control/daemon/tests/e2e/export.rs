@@ -4,7 +4,7 @@ use crate::api::through_the_socket;
 use crate::home::Home;
 use crate::receiver::receiver;
 use interop::harness::{Need, Trial, trial};
-use interop::programs::{feed, said};
+use interop::programs::{command, feed, said};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -91,6 +91,22 @@ fn sent() {
     shell("analytics export set enabled=false\n");
     let refused = said(&home.cenote(&["shell", "-c", "analytics export test"]).output().unwrap());
     assert!(refused.contains("sent nowhere"), "{refused}");
+    let mut curl = command("curl");
+    curl.args([
+        "-s",
+        "-S",
+        "-m",
+        "60",
+        "-X",
+        "PUT",
+        "-o",
+        "/dev/null",
+        "-w",
+        "%{http_code}",
+        "--unix-socket",
+    ]);
+    curl.arg(home.dir().join("rest.sock")).arg("http://localhost/api/analytics/v1/export/test");
+    assert_eq!(said(&curl.output().unwrap()), "400", "what is wrong is the request");
     let wrong =
         home.cenote(&["shell", "-c", "analytics export set endpoint=collector:4318"]).output().unwrap();
     assert!(

@@ -21,7 +21,7 @@ pub fn trials() -> Vec<Trial> {
     let fio = Need::Program("fio");
     vec![
         trial("the_published_vdbench_file_runs_on_exports_and_is_ended_by_the_user", &[], published),
-        trial("a_job_of_fio_runs_on_a_mount_as_fio_runs_it", &[FUSE, ROOT, fio], job),
+        trial("jobs_of_fio_and_files_of_vdbench_run_on_a_mount", &[FUSE, ROOT, fio], on_a_mount),
         trial("what_a_load_writes_over_nbd_is_verified", &[], verified),
         trial("a_load_that_cannot_be_carried_out_is_refused_in_plain_words", &[], refused),
     ]
@@ -74,8 +74,8 @@ fn published() {
     daemon.end();
 }
 
-/// The job with the fixed amount that both programs move.
-fn job() {
+/// The job with the fixed amount that both programs move, and the published file on two files of the mount.
+fn on_a_mount() {
     let home = Home::with_pool();
     let (daemon, _) = home.start("serve --no-https");
     let mount = home.scratch.join("mount");
@@ -100,6 +100,16 @@ fn job() {
     assert_eq!(of_fio(0, "write"), 128, "fio moves as much");
     assert_eq!(of_fio(1, "write") + of_fio(1, "read"), 256);
     assert!(Path::new(&mount).join("fill.0.0").exists(), "the files have fio's names");
+    let file = home.scratch.join("published.parm");
+    std::fs::write(&file, PUBLISHED).unwrap();
+    let (file, at) = (file.display().to_string(), mount.display().to_string());
+    let luns = [format!("sd1={at}/a"), format!("sd2={at}/b")];
+    let words =
+        ["work", &file, "--size", "16M", "--lun", &luns[0], "--lun", &luns[1], "--elapsed", "1", "-j"];
+    let total = &json(&home.cenote(&words).output().unwrap())["runs"][0]["total"];
+    assert!(
+        total["read"]["operations"].as_u64() > Some(0) && total["write"]["operations"].as_u64() > Some(0)
+    );
     home.run("zfs unmount tank/fs");
     daemon.end();
 }

@@ -4,9 +4,9 @@
 //! Where a direct descriptor is asked for there is no other: a request that does not fit the device fails, instead of
 //! going through the page cache unseen.
 //!
-//! A request goes through the ring, or is a system call of the loop's own thread, as it is of a program that reads and writes
-//! one request after the other. The two differ where the kernel cannot begin a request without waiting: it gives such a
-//! request of a ring to a thread of its own, and a write to a file of a FUSE file system takes twice the time.
+//! A request goes through the ring, or is a system call of the loop's own thread, as it is of a program that reads and
+//! writes one request after the other. The two differ where the kernel cannot begin a request without waiting: it gives
+//! such a request of a ring to a thread of its own, and a write to a file of a FUSE file system takes twice the time.
 
 use super::{Claim, File, Handle};
 use crate::executor::with_local;
