@@ -8,8 +8,9 @@
 //!
 //! The first touch of a page costs more than copying a page: the kernel zeroes it, the hypervisor finds it. So memory
 //! that was touched is kept, by size class, up to a bound. Classes are powers of two and three quarters of them, so
-//! that at most a third of a buffer is slack. When the bound is reached, other classes give way to the one in use; what no
-//! load has needed from one [`age`] to the next goes in any case, so that an idle process keeps nothing.
+//! that at most a third of a buffer is slack; what one class keeps and does not use is cut anew for another ([`recut`]).
+//! When the bound is reached, other classes give way to the one in use; what no load has
+//! needed from one [`age`] to the next goes in any case, so that an idle process keeps nothing.
 //!
 //! ```text
 //!   in use ────────────▶│◀── kept ──▶│                all buffers together may be as many as the cache may have
@@ -24,6 +25,7 @@
 //! written to: its bytes are the lender's.
 
 mod pages;
+mod recut;
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::RefCell;
@@ -118,7 +120,8 @@ impl Memory {
         }
         // A thread that is ending has no shelf any more.
         let kept = SHELVES.try_with(|s| s.borrow_mut().take(class)).unwrap_or_else(|_| shared_take(class));
-        kept.unwrap_or_else(|| Memory::from_system(class, capacity_of(class), fault))
+        let of_others = || if recut::recut_for(class) { shared_take(class) } else { None };
+        kept.or_else(of_others).unwrap_or_else(|| Memory::from_system(class, capacity_of(class), fault))
     }
 
     /// The same bytes, to be read only.

@@ -174,3 +174,85 @@ fn what_a_thread_puts_away_goes_when_nobody_needs_it() {
     assert_eq!(shared_shelf(class).len(), 0, "nobody needs any");
     set_kept_max(KEPT_MAX);
 }
+
+#[test]
+fn what_one_class_kept_serves_another_without_new_pages() {
+    const LEN: usize = 40 << 10;
+    const OTHER: usize = 200 << 10;
+    let _alone = alone();
+    set_kept_max(1 << 30);
+    let mut batch: Vec<Memory> = (0..512).map(|_| Memory::take(LEN)).collect();
+    let chunks: std::collections::BTreeSet<usize> = batch.iter().map(|m| pages::chunk_of(m.start)).collect();
+    batch.iter_mut().for_each(|memory| memory.bytes_mut(LEN).fill(7));
+    std::thread::spawn(move || drop(batch)).join().unwrap();
+    let before = held();
+    let mut taken: Vec<Memory> = Vec::new();
+    // Until a search is made again, some are new.
+    for _ in 0..400 {
+        taken.push(Memory::take(OTHER));
+    }
+    let again: Vec<usize> = taken
+        .iter()
+        .filter(|m| chunks.contains(&pages::chunk_of(m.start)))
+        .map(|m| m.start.as_ptr().addr())
+        .collect();
+    assert!(again.len() > 8 * 4, "{} of 400 lie in {} chunks of the class before", again.len(), chunks.len());
+    let there = resident(&again, OTHER);
+    assert!(there >= again.len() * OTHER / 2, "{there} bytes of {} are there", again.len() * OTHER);
+    assert!(held() - before < 400 * (256 << 10), "what is cut anew is not counted twice");
+    set_kept_max(KEPT_MAX);
+}
+
+/// Threads take, fill, check and drop buffers of many lengths, while the bound comes and goes: no two have a byte in
+/// common, whatever is cut anew, and what is given back comes as zeros or as it was left, never torn.
+#[test]
+fn buffers_of_all_classes_never_share_a_byte() {
+    let _alone = alone();
+    let before = held() - kept();
+    let seeds = 1..=4u64;
+    let threads: Vec<_> = seeds.map(|seed| std::thread::spawn(move || churn(seed))).collect();
+    for bound in [1 << 30, 8 << 20, 0, 1 << 30, 64 << 20].into_iter().cycle().take(60) {
+        set_kept_max(bound);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        age();
+    }
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    set_kept_max(0);
+    let left = (held() - kept()).saturating_sub(before);
+    assert!(left < 16 << 20, "{left} bytes are counted as in use");
+    set_kept_max(KEPT_MAX);
+}
+
+fn churn(seed: u64) {
+    const LENGTHS: [usize; 9] =
+        [4096, 8192, 16 << 10, 24 << 10, 64 << 10, 128 << 10, 384 << 10, 1 << 20, 3 << 20];
+    let mut state = seed;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let check = |(memory, len, mark): (Memory, usize, u8)| {
+        assert!(memory.bytes(len).iter().all(|byte| *byte == mark), "of {len} bytes, seed {seed}");
+    };
+    let mut mine: Vec<(Memory, usize, u8)> = Vec::new();
+    for step in 0..120usize {
+        // One length at a time, so that whole chunks of another fall free.
+        let len = LENGTHS[random(LENGTHS.len())];
+        let most = (24 << 20) / len;
+        for _ in 0..random(most.min(1500)) + 1 {
+            let mut memory = Memory::take(len);
+            let mark = (step % 250) as u8 ^ (seed as u8) << 6 | 1;
+            memory.bytes_mut(len).fill(mark);
+            mine.push((memory, len, mark));
+        }
+        match random(4) {
+            0 => mine.drain(..).for_each(check),
+            1 => (0..mine.len() / 2).for_each(|_| check(mine.swap_remove(random(mine.len())))),
+            _ => {
+                let keep = mine.len() / 3;
+                mine.drain(keep..).for_each(check);
+            }
+        }
+    }
+    mine.drain(..).for_each(check);
+}
