@@ -77,8 +77,8 @@ impl Appliance {
 
     async fn keep_one(&self, of: &Scheduled, schedule: &Schedule, moment: u64, now: u64) -> Result<()> {
         let before = self.taken(of, schedule).await?;
-        // A crash may have come between a snapshot and its note.
-        if before.last().is_none_or(|(_, creation)| *creation < moment) {
+        // A crash may have come between a snapshot and its note. One from the future was taken while the clock was wrong.
+        if !before.iter().any(|(_, creation)| (moment..=now).contains(creation)) {
             self.take(of, schedule, now).await?;
         }
         self.note_taken(of.guid, &schedule.tag, moment)?;
@@ -121,7 +121,8 @@ impl Appliance {
         noted.map_err(|e| api::ApiError::cannot("note that a snapshot was taken", &e))
     }
 
-    /// The last parts of the names of a schedule's snapshots, and when they were taken, the oldest first.
+    /// The last parts of the names of a schedule's snapshots, and when they were taken, the oldest first, whatever the clock
+    /// said then.
     async fn taken(&self, of: &Scheduled, schedule: &Schedule) -> Result<Vec<(String, u64)>> {
         let _reading = of.open.pool.reading().await;
         let found = tagged(&of.open.pool, &of.place.dataset(), &schedule.tag).await;

@@ -114,6 +114,25 @@ async fn names(appliance: &Appliance, place: Place) -> Vec<String> {
     snapshots(appliance, place).await.into_iter().map(shown).collect()
 }
 
+/// One that was taken while the clock was ahead was the last one of its schedule until that time came.
+#[test]
+fn a_snapshot_from_the_future_stops_no_schedule_and_goes_as_the_oldest() {
+    let lab = Lab::new("ahead");
+    lab.run(START + 24 * HOUR, |appliance| async move {
+        make(&appliance).await;
+        schedule(&appliance, share(), &[("frequency", "hour"), ("minute", "30"), ("keep", "2")]).await;
+        until(START + 26 * HOUR).await;
+        assert_eq!(names(&appliance, share()).await, ["24:10", "25:10"]);
+    });
+    lab.run(START, |appliance| async move {
+        until(START + HOUR).await;
+        assert_eq!(names(&appliance, share()).await, ["0:00", "0:10"], "what seems missed is taken at once");
+        until(START + 3 * HOUR).await;
+        assert_eq!(names(&appliance, share()).await, ["1:10", "2:10"]);
+        assert_eq!(automatics(&appliance, share()).await[0].problem, None);
+    });
+}
+
 #[test]
 fn so_many_stay_and_what_somebody_wants_stays_too() {
     let lab = Lab::new("keep");
