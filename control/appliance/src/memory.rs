@@ -68,14 +68,16 @@ pub(crate) fn account(cache: u64, compressed: u64, dirty: u64) -> Memory {
     let of = |name| kib(&status, name).unwrap_or(0);
     let (held, kept) = (world::buf::held() as u64, world::buf::kept() as u64);
     let heap = world::heap().unwrap_or_default();
+    let anonymous = of("RssAnon:");
     Memory {
         resident: of("VmRSS:"),
         cache,
         dirty,
         requests: (held + compressed).saturating_sub(cache + dirty + kept),
         kept,
-        heap: heap.in_use.saturating_sub(compressed),
-        freed: freed(of("RssAnon:"), held + heap.in_use, heap.free),
+        // What was asked for and never touched is not in memory.
+        heap: heap.in_use.min(anonymous.saturating_sub(held)).saturating_sub(compressed),
+        freed: freed(anonymous, held + heap.in_use, heap.free),
         program: of("RssFile:"),
     }
 }

@@ -33,6 +33,29 @@ pub async fn keep_house() {
     }
 }
 
+/// Pieces from here on are mapped by themselves, so that what of them is not touched takes no memory: the library of FUSE has
+/// one of 16 MiB for each thread of each mount, of which a request seldom uses more than a page.
+#[cfg(target_env = "gnu")]
+const MAPPED_MIN: i32 = 8 << 20;
+/// What the end of the heap may have free. By default it follows the greatest piece that was freed; as soon as one of these
+/// two is set, it does not.
+#[cfg(target_env = "gnu")]
+const FREE_AT_THE_END: i32 = 16 << 20;
+
+/// See [`MAPPED_MIN`]. To be called before much is on the heap.
+#[cfg(target_env = "gnu")]
+#[allow(unsafe_code)]
+pub(crate) fn set_heap_up() {
+    // SAFETY: settings of the heap, which may be made at any time; one that is refused changes nothing.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_MIN);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, FREE_AT_THE_END);
+    }
+}
+
+#[cfg(not(target_env = "gnu"))]
+pub(crate) fn set_heap_up() {}
+
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code)]
 pub(crate) fn trim_heap() {
