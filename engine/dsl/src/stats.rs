@@ -42,6 +42,19 @@ pub struct Stats<'a> {
 pub type Shown = (Value, Source);
 
 impl Dsl {
+    /// When the snapshots of a directory's dataset last changed, in seconds since 1970 and nanoseconds; `None` where that was
+    /// never noted.
+    pub async fn snapshots_changed(&self, dir: ObjectId) -> Result<Option<(u64, u32)>> {
+        let dir = self.core.mos().object(dir).await?;
+        if !zaps::is_zapified(&dir) {
+            return Ok(None);
+        }
+        let value = zap::Zap::open(dir).lookup(SNAPSHOTS_CHANGED).await?;
+        let words = value.as_ref().and_then(|v| v.as_u64s()).unwrap_or_default();
+        let nanos = words.get(1).and_then(|nanos| u32::try_from(*nanos).ok()).filter(|n| *n < 1_000_000_000);
+        Ok(words.first().filter(|s| **s != 0).map(|seconds| (*seconds, nanos.unwrap_or(0))))
+    }
+
     /// Gathers what the properties of a dataset or snapshot are computed from.
     pub fn stats<'a>(&'a self, name: &'a str) -> Boxed<'a, Result<Stats<'a>>> {
         Box::pin(async move {
@@ -272,13 +285,7 @@ impl Stats<'_> {
     }
 
     async fn snapshots_changed(&self) -> Result<Option<Value>> {
-        let dir = self.dsl.core.mos().object(self.found.dir_id).await?;
-        if !zaps::is_zapified(&dir) {
-            return Ok(None);
-        }
-        let value = zap::Zap::open(dir).lookup(SNAPSHOTS_CHANGED).await?;
-        let seconds = value.as_ref().and_then(|v| v.as_u64s()).and_then(|words| words.first().copied());
-        Ok(seconds.filter(|s| *s != 0).map(number))
+        Ok(self.dsl.snapshots_changed(self.found.dir_id).await?.map(|(seconds, _)| number(seconds)))
     }
 
     /// The block size of a volume, or of a snapshot of one; 0 of anything else.

@@ -22,6 +22,8 @@ use zpl::FileSystem;
 
 /// How long a connection that was aborted may take to say so.
 const GOODBYE: Duration = Duration::from_secs(10);
+/// Of each mount, of which there may be many.
+const THREADS_MAX: usize = 8;
 
 /// How many file systems were mounted.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -77,7 +79,7 @@ impl Options {
         // For others than the one who mounts, fusermount3 must be configured.
         config.acl = if is_root { SessionACL::All } else { SessionACL::Owner };
         // Each does what it reads, as far as that need not wait.
-        config.n_threads = Some(world::cores().max(2));
+        config.n_threads = Some(world::cores().clamp(2, THREADS_MAX));
         config
     }
 }
@@ -219,7 +221,16 @@ impl Mount {
                 // What programs have written into mappings is still on its way, as far as the pool takes it.
                 let at = self.at.clone();
                 let write_back = move || std::fs::File::open(&at).map(|dir| rustix::fs::syncfs(&dir));
-                let _ = world::timeout(GOODBYE, apart(write_back)).await;
+                let written = async {
+                    let _ = apart(write_back).await;
+                    // On FUSE that begins the writing, and does not wait for it; giving up the pages of a file does.
+                    if let Some(kernel) = self.served.kernel.get().cloned() {
+                        let files = self.served.files();
+                        let give_up = move |file: &u64| drop(kernel.inval_inode(fuser::INodeNo(*file), 0, 0));
+                        aside(move || files.iter().for_each(give_up)).await;
+                    }
+                };
+                let _ = world::timeout(GOODBYE, written).await;
             }
             let (at, connection) = (self.at.clone(), self.connection);
             apart(move || {

@@ -18,7 +18,7 @@
 use probe::Label;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::HashMap;
-use zpl::Node;
+use zpl::{FileKind, Node};
 
 pub(crate) const ROOT: u64 = 1;
 pub(crate) const CONTROL: u64 = 0xffff << 48 | 1;
@@ -111,6 +111,15 @@ impl Nodes {
         }
         all.labels.insert(number, label.clone());
         label
+    }
+
+    /// The files of the file system itself that can be written to.
+    pub fn files(&self) -> Vec<u64> {
+        let all = self.all();
+        let is_file = |(number, known): &(&u64, &Known)| {
+            parts(**number).0 == 0 && known.node.kind() == FileKind::Regular
+        };
+        all.known.iter().filter(is_file).map(|(number, _)| *number).collect()
     }
 
     /// The kernel gives `count` back: the file when that was all.

@@ -30,15 +30,21 @@ use control::Trees;
 use fuser::{Errno, FileAttr, Notifier};
 use probe::{Event, Family, Label, Op, Probe};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use units::ObjectId;
 use world::Pending;
 use zpl::{FileKind, FileSystem, Node, Time};
+
+/// How long the kernel believes what it was told. Everything it changes itself it knows; others may change files too.
+pub(crate) const BELIEVED: Duration = Duration::from_secs(1);
 
 /// What there is of a dataset besides its files.
 pub trait Dataset: Send + Sync + 'static {
     fn space(&self) -> Pending<units::Result<Space>>;
     /// The names of its snapshots, without the dataset's, each with its number, which never changes.
     fn snapshots(&self) -> Pending<units::Result<Vec<(String, u64)>>>;
+    /// When one was taken, destroyed or called otherwise for the last time; `None` where that is not known.
+    fn snapshots_changed(&self) -> Pending<units::Result<Option<Time>>>;
     /// The number of one; `None` when there is none of that name.
     fn snapshot(&self, name: &str) -> Pending<units::Result<Option<u64>>>;
     fn open_snapshot(&self, name: &str) -> Pending<units::Result<FileSystem>>;
@@ -84,6 +90,8 @@ pub(crate) struct Served {
     nodes: Nodes,
     trees: Trees,
     made: Time,
+    /// A file answers to several spellings of its name.
+    has_aliases: bool,
 }
 
 /// What a number means.
@@ -111,6 +119,7 @@ impl Served {
     ) -> units::Result<Served> {
         let root = fs.root().await?;
         let made = root.stat().await?.crtime;
+        let has_aliases = !fs.normalization().is_none();
         Ok(Served {
             root,
             fs,
@@ -126,7 +135,19 @@ impl Served {
             nodes: Nodes::default(),
             trees: Trees::default(),
             made,
+            has_aliases,
         })
+    }
+
+    /// How long the kernel may believe what is under a name, and that nothing is. It does not know that what it does to one
+    /// spelling it does to all others.
+    pub fn believed(&self) -> Duration {
+        if self.has_aliases { Duration::ZERO } else { BELIEVED }
+    }
+
+    /// The numbers of the files of which the kernel may have pages that are not written yet.
+    pub fn files(&self) -> Vec<u64> {
+        self.nodes.files()
     }
 
     /// What the kernel means by a number.

@@ -13,8 +13,8 @@
 use crate::attr::time_given;
 use crate::errno::Result;
 use crate::loops::Loops;
-use crate::nodes::SNAPSHOTS;
-use crate::served::{Asker, IO_MAX, New, Reading, Served, Setting, Writing};
+use crate::nodes::{CONTROL, SNAPSHOTS};
+use crate::served::{Asker, BELIEVED, IO_MAX, New, Reading, Served, Setting, Writing};
 use crate::timing::{Moved, Timing};
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation,
@@ -34,8 +34,6 @@ use std::time::{Duration, SystemTime};
 use world::sync::Event;
 use zpl::{FileKind, Time};
 
-/// How long the kernel believes what it was told. Everything it changes itself it knows; others may change files too.
-const BELIEVED: Duration = Duration::from_secs(1);
 /// Requests that the kernel sends before it has answers, of those that no process waits for.
 const BACKGROUND: u16 = 64;
 /// Names that are fetched at once for a listing.
@@ -118,11 +116,7 @@ fn time(at: TimeOrNow) -> Time {
     }
 }
 
-fn entry(reply: ReplyEntry, found: Result<(FileAttr, u64)>) {
-    entry_for(&BELIEVED, reply, found);
-}
-
-fn entry_for(believed: &Duration, reply: ReplyEntry, found: Result<(FileAttr, u64)>) {
+fn entry(believed: &Duration, reply: ReplyEntry, found: Result<(FileAttr, u64)>) {
     match found {
         Ok((attr, generation)) => reply.entry(believed, &attr, Generation(generation)),
         Err(e) => reply.error(e),
@@ -169,13 +163,14 @@ impl Filesystem for Session {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = bytes(name);
-        // A snapshot is destroyed, and another one taken by its name, without the kernel.
-        let believed = if parent.0 == SNAPSHOTS { Duration::ZERO } else { BELIEVED };
         self.run((Op::Lookup, parent, 0), |fs| async move {
+            // Snapshots are taken, destroyed, and others taken by their names, without the kernel.
+            let is_of_control = parent.0 == SNAPSHOTS || parent.0 == CONTROL;
+            let believed = if is_of_control { Duration::ZERO } else { fs.believed() };
             match fs.lookup(parent.0, &name).await {
-                Ok(Some(found)) => entry_for(&believed, reply, Ok(found)),
+                Ok(Some(found)) => entry(&believed, reply, Ok(found)),
                 // The kernel remembers number 0 as a name that is not there.
-                Ok(None) => entry_for(&believed, reply, Ok((fs.nothing(), 0))),
+                Ok(None) => entry(&believed, reply, Ok((fs.nothing(), 0))),
                 Err(e) => reply.error(e),
             }
         });
@@ -187,8 +182,9 @@ impl Filesystem for Session {
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         self.run((Op::GetAttr, number, 0), |fs| async move {
+            let believed = if number.0 == SNAPSHOTS { Duration::ZERO } else { BELIEVED };
             match fs.get_attr(number.0).await {
-                Ok(attr) => reply.attr(&BELIEVED, &attr),
+                Ok(attr) => reply.attr(&believed, &attr),
                 Err(e) => reply.error(e),
             }
         });
@@ -245,7 +241,7 @@ impl Filesystem for Session {
         let (asker, name) = (asker(request), bytes(name));
         self.run((Op::Mknod, parent, 0), |fs| async move {
             match New::node(mode, umask, rdev) {
-                Ok(new) => entry(reply, fs.make(asker, parent.0, &name, new).await),
+                Ok(new) => entry(&fs.believed(), reply, fs.make(asker, parent.0, &name, new).await),
                 Err(e) => reply.error(e),
             }
         });
@@ -263,7 +259,7 @@ impl Filesystem for Session {
         let (asker, name) = (asker(request), bytes(name));
         let new = New { kind: FileKind::Directory, ..New::file(mode, umask) };
         self.run((Op::Mkdir, parent, 0), |fs| async move {
-            entry(reply, fs.make(asker, parent.0, &name, new).await)
+            entry(&fs.believed(), reply, fs.make(asker, parent.0, &name, new).await)
         });
     }
 
@@ -284,7 +280,7 @@ impl Filesystem for Session {
         let target = bytes(target.as_os_str());
         let new = New { kind: FileKind::Symlink, target, ..New::file(0o777, 0) };
         self.run((Op::Symlink, parent, 0), |fs| async move {
-            entry(reply, fs.make(asker, parent.0, &name, new).await)
+            entry(&fs.believed(), reply, fs.make(asker, parent.0, &name, new).await)
         });
     }
 
@@ -307,7 +303,7 @@ impl Filesystem for Session {
     fn link(&self, _: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = bytes(name);
         self.run((Op::Link, parent, 0), |fs| async move {
-            entry(reply, fs.link(number.0, parent.0, &name).await)
+            entry(&fs.believed(), reply, fs.link(number.0, parent.0, &name).await)
         });
     }
 
@@ -346,7 +342,7 @@ impl Filesystem for Session {
             match fs.make(asker, parent.0, &name, New::file(mode, umask)).await {
                 Ok((attr, generation)) => {
                     let (handle, flags) = (FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
-                    reply.created(&BELIEVED, &attr, Generation(generation), handle, flags);
+                    reply.created(&fs.believed(), &attr, Generation(generation), handle, flags);
                 }
                 Err(e) => reply.error(e),
             }
@@ -469,8 +465,8 @@ impl Filesystem for Session {
             };
             for item in listed {
                 let (attr, generation, is_certain) = fs.tell_listed(number.0, &item).await;
-                let is_believed = is_certain && number.0 != SNAPSHOTS;
-                let believed = if is_believed { BELIEVED } else { Duration::ZERO };
+                let is_of_control = number.0 == SNAPSHOTS || number.0 == CONTROL;
+                let believed = if is_certain && !is_of_control { fs.believed() } else { Duration::ZERO };
                 let name = OsStr::from_bytes(&item.name);
                 if reply.add(attr.ino, item.position, name, &believed, &attr, Generation(generation)) {
                     // There was no room for it: the kernel does not know it from here.

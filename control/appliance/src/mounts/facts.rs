@@ -6,7 +6,7 @@ use probe::{Family, Probe};
 use std::sync::Arc;
 use units::{Kind, Result};
 use world::{Domain, Pending};
-use zpl::FileSystem;
+use zpl::{FileSystem, Time};
 
 pub(super) struct Facts {
     pub pool: Pool,
@@ -38,6 +38,16 @@ impl Dataset for Facts {
             let all = pool.dsl().snapshots(&dataset).await?;
             let own = |name: String| name.split_once('@').map(|(_, own)| own.to_string()).unwrap_or(name);
             Ok(all.into_iter().map(|(name, id)| (own(name), id.0)).collect())
+        })
+    }
+
+    fn snapshots_changed(&self) -> Pending<Result<Option<Time>>> {
+        let (pool, dataset) = (self.pool.clone(), self.dataset.clone());
+        Box::pin(async move {
+            let _reading = pool.reading().await;
+            let found = pool.dsl().find(&dataset).await?;
+            let changed = pool.dsl().snapshots_changed(found.dir_id).await?;
+            Ok(changed.map(|(seconds, nanos)| Time { seconds: seconds as i64, nanos }))
         })
     }
 

@@ -26,6 +26,14 @@ pub fn trials() -> Vec<Trial> {
         trial("what_users_take_is_shown_and_limited_from_the_start", &[FUSE, ROOT], shared_out),
         trial("long_names_are_made_and_found_through_a_mount", &[FUSE, ROOT], long_names),
         trial("a_snapshot_that_took_the_name_of_another_is_seen_at_once", &[FUSE, ROOT], same_name),
+        trial("snapshots_are_listed_as_they_are", &[FUSE, ROOT], snapshots_listed),
+        trial("one_spelling_of_a_name_is_all_of_them_at_once", &[FUSE, ROOT], spellings),
+        trial(
+            "what_was_written_into_a_mapping_is_kept_where_its_mount_is_taken_away",
+            &[FUSE, ROOT, Need::Program("python3")],
+            mappings,
+        ),
+        trial("a_mount_takes_little_memory", &[FUSE, ROOT], many_mounts).alone(),
         trial("times_of_files_are_kept_before_1970_too", &[FUSE, ROOT, Need::Program("touch")], times),
         trial("without_a_daemon_nothing_is_mounted", &[], none_runs),
     ]
@@ -423,6 +431,143 @@ fn same_name() {
         drop(held);
         home.run("zfs destroy tank@s");
     }
+    daemon.end();
+}
+
+/// The kernel keeps a listing as long as the time of the directory is the same, and that of the snapshots never changed.
+fn snapshots_listed() {
+    let (home, at) = home();
+    let (daemon, _) = home.start(SERVE);
+    home.run("zfs mount tank");
+    let listed = || {
+        let dir = fs::read_dir(at.join(".zfs/snapshot")).unwrap();
+        let mut names: Vec<String> =
+            dir.map(|item| item.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(listed(), [""; 0]);
+    for (line, then) in [
+        ("zfs snapshot tank@one", &["one"][..]),
+        ("zfs snapshot tank@two", &["one", "two"]),
+        ("zfs destroy tank@one", &["two"]),
+        ("zfs rename tank@two tank@three", &["three"]),
+        ("zfs destroy tank@three", &[]),
+        ("zfs snapshot tank@one", &["one"]),
+    ] {
+        home.run(line);
+        assert_eq!(listed(), then, "{line}");
+        assert_eq!(listed(), then, "{line}, again");
+    }
+    daemon.end();
+}
+
+/// What the kernel believed of one spelling for a second, the file under another had ended: what was then written to it was
+/// gone.
+fn spellings() {
+    let (home, at) = home();
+    let (daemon, _) = home.start(SERVE);
+    for (property, name, other) in [
+        ("casesensitivity=insensitive", "name", "NAME"),
+        ("casesensitivity=mixed", "name", "name"),
+        ("normalization=formD", "caf\u{e9}", "cafe\u{301}"),
+    ] {
+        home.run(&format!("zfs create -o {property} tank/fs"));
+        home.run("zfs mount tank/fs");
+        let (one, two) = (at.join("fs").join(name), at.join("fs").join(other));
+        for round in 0..3 {
+            assert!(!two.exists(), "{property}");
+            fs::write(&one, "first").unwrap();
+            assert_eq!(fs::read_to_string(&two).unwrap(), "first", "{property}, round {round}");
+            fs::write(&two, "second").unwrap();
+            assert_eq!(fs::read_to_string(&one).unwrap(), "second", "{property}, round {round}");
+            fs::remove_file(&two).unwrap();
+            let mut again = fs::OpenOptions::new().append(true).create(true).open(&one).unwrap();
+            std::io::Write::write_all(&mut again, b"third").unwrap();
+            assert_eq!(fs::read_to_string(&two).unwrap(), "third", "{property}, round {round}");
+            assert_eq!(fs::read_dir(at.join("fs")).unwrap().count(), 1, "{property}, round {round}");
+            fs::remove_file(&one).unwrap();
+            fs::create_dir(&two).unwrap();
+            fs::remove_dir(&one).unwrap();
+        }
+        home.run("zfs destroy tank/fs");
+    }
+    daemon.end();
+}
+
+/// A program that has a file mapped, and has not asked for it to be written, while its file system is taken away by force.
+fn mappings() {
+    const MAP: &str = "
+import mmap, os, sys, time
+n = 24 << 20
+f = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+os.ftruncate(f, n)
+os.fsync(f)
+m = mmap.mmap(f, n)
+m[:] = b'M' * n
+print('mapped', flush=True)
+time.sleep(600)
+";
+    let (home, at) = home();
+    let (mut daemon, _) = home.start(SERVE);
+    home.run("zfs create tank/fs");
+    let whole = |name: &str, what: &str| {
+        if !home.run("zfs mount").contains("tank/fs ") {
+            home.run("zfs mount tank/fs");
+        }
+        let bytes = fs::read(at.join("fs").join(name)).unwrap();
+        let kept = bytes.iter().filter(|byte| **byte == b'M').count();
+        assert_eq!((bytes.len(), kept), (24 << 20, 24 << 20), "{what}");
+    };
+    let mapped = |name: &str| {
+        let mut program = interop::programs::command("python3");
+        program.args(["-c", MAP]).arg(at.join("fs").join(name)).stdout(std::process::Stdio::piped());
+        let mut program = program.spawn().unwrap();
+        let mut line = [0; 7];
+        std::io::Read::read_exact(program.stdout.as_mut().unwrap(), &mut line).unwrap();
+        program
+    };
+    let gone = |mut program: std::process::Child| {
+        let _ = program.kill();
+        let _ = program.wait();
+    };
+    home.run("zfs mount tank/fs");
+    for round in 0..4 {
+        let name = format!("f{round}");
+        let program = mapped(&name);
+        home.run("zfs unmount -f tank/fs");
+        gone(program);
+        whole(&name, "zfs unmount -f");
+    }
+    let program = mapped("end");
+    home.run("down");
+    daemon.has_ended();
+    gone(program);
+    let (daemon, _) = home.start(SERVE);
+    whole("end", "the end of the daemon");
+    daemon.end();
+}
+
+/// Each thread of the library has a buffer of 16 MiB, which was in memory for the most part.
+fn many_mounts() {
+    const MOUNTS: usize = 40;
+    let (home, at) = home();
+    let (daemon, _) = home.start(SERVE);
+    let resident = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 10
+    };
+    home.run("zfs mount tank");
+    let before = resident();
+    for n in 0..MOUNTS {
+        home.run(&format!("zfs create tank/f{n}"));
+        home.run(&format!("zfs mount tank/f{n}"));
+        fs::write(at.join(format!("f{n}/file")), "x").unwrap();
+    }
+    let each = resident().saturating_sub(before) / MOUNTS;
+    assert!(each < 3 << 20, "{} KiB of memory for each mount", each >> 10);
+    home.run("zfs unmount -a");
     daemon.end();
 }
 

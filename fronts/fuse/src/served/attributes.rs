@@ -25,9 +25,19 @@ impl Served {
     pub async fn get_attr(&self, number: u64) -> Result<FileAttr> {
         match self.place(number).await? {
             Place::Control => Ok(made_up_directory(CONTROL, self.made)),
-            Place::Snapshots => Ok(made_up_directory(SNAPSHOTS, self.made)),
+            Place::Snapshots => self.snapshots_attr().await,
             Place::File(file) => self.attr(&file).await,
         }
+    }
+
+    /// The kernel keeps the listing as long as the time is the same. Where that is not known it lists anew each time.
+    pub(super) async fn snapshots_attr(&self) -> Result<FileAttr> {
+        let now = || {
+            let now = world::wall_clock();
+            Time { seconds: now.seconds as i64, nanos: now.nanos }
+        };
+        let changed = self.dataset.snapshots_changed().await.map_err(|e| errno(&e))?;
+        Ok(made_up_directory(SNAPSHOTS, changed.unwrap_or_else(now)))
     }
 
     pub async fn set_attr(&self, asker: Asker, number: u64, setting: Setting) -> Result<FileAttr> {

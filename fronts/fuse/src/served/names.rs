@@ -3,7 +3,7 @@
 use super::{File, Place, Served};
 use crate::attr::{decode_device, kind_of, made_up_directory};
 use crate::errno::{Result, errno, errno_if_large};
-use crate::nodes::{CONTROL, SNAPSHOTS, number};
+use crate::nodes::{CONTROL, number};
 use fuser::{Errno, FileAttr, RenameFlags};
 use zpl::{FileKind, NewFile, Renaming};
 
@@ -77,7 +77,7 @@ impl Served {
         check_name(name)?;
         match self.place(directory).await? {
             Place::Control => Ok(match name {
-                SNAPSHOTS_NAME => Some((made_up_directory(SNAPSHOTS, self.made), 0)),
+                SNAPSHOTS_NAME => Some((self.snapshots_attr().await?, 0)),
                 _ => None,
             }),
             Place::Snapshots => match self.snapshot_root(name).await? {

@@ -207,6 +207,10 @@ impl Dataset for Facts {
         Box::pin(async { Ok(Space { used: 0, available: SIZE / 2, files: 1, record_size: 128 << 10 }) })
     }
 
+    fn snapshots_changed(&self) -> Pending<units::Result<Option<zpl::Time>>> {
+        Box::pin(async { Ok(None) })
+    }
+
     fn snapshots(&self) -> Pending<units::Result<Vec<(String, u64)>>> {
         let pool = self.0.clone();
         Box::pin(async move {
