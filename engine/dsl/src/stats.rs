@@ -42,8 +42,8 @@ pub struct Stats<'a> {
 pub type Shown = (Value, Source);
 
 impl Dsl {
-    /// When the snapshots of a directory's dataset last changed, in seconds since 1970 and nanoseconds; `None` where that was
-    /// never noted.
+    /// When the snapshots of a directory's dataset last changed, in seconds since 1970 and nanoseconds; `None` where that
+    /// was never noted.
     pub async fn snapshots_changed(&self, dir: ObjectId) -> Result<Option<(u64, u32)>> {
         let dir = self.core.mos().object(dir).await?;
         if !zaps::is_zapified(&dir) {

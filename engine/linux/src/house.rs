@@ -33,8 +33,8 @@ pub async fn keep_house() {
     }
 }
 
-/// Pieces from here on are mapped by themselves, so that what of them is not touched takes no memory: the library of FUSE has
-/// one of 16 MiB for each thread of each mount, of which a request seldom uses more than a page.
+/// Pieces from here on are mapped by themselves, so that what of them is not touched takes no memory: the library of FUSE
+/// has one of 16 MiB for each thread of each mount, of which a request seldom uses more than a page.
 #[cfg(target_env = "gnu")]
 const MAPPED_MIN: i32 = 8 << 20;
 /// What the end of the heap may have free. By default it follows the greatest piece that was freed; as soon as one of these
