@@ -5,11 +5,12 @@
 //!                                                        └─▶ run side by side, one more than there are processors
 //!   each program ──both streams, in order──▶ printed whole when it ends ─▶ `finished in …` ─▶ its seconds
 //!   trials of `interop::harness` ──a file──▶ seconds of each, and what it lacks
-//!   cargo test --doc                         the examples, at the end
+//!   cargo test --doc                         the examples, beside the programs
 //! ```
 //!
-//! Side by side, because many trials wait: for a disk made slow on purpose, a deadline, a browser. Each program has the
-//! directory and the variables that cargo would give it.
+//! Side by side, because many trials wait: for a disk made slow on purpose, a deadline, a browser. The longest program,
+//! whose trials wait most, has one more of them under way than there are processors as well: it would run alone at the end.
+//! Each program has the directory and the variables that cargo would give it.
 //!
 //! Tests of the standard runner have no time of their own; their program's stands for them.
 //!
@@ -58,12 +59,17 @@ pub fn run() -> Result<bool, Failure> {
     let Some(programs) = build()? else { return Ok(false) };
     println!("{} test programs were built in {:.1} s", programs.len(), started.elapsed().as_secs_f64());
     let started = Instant::now();
-    let (took, failed) = run_side_by_side(programs, &record)?;
+    let (ran, examples) = std::thread::scope(|scope| {
+        let examples = scope.spawn(|| cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]).output());
+        (run_side_by_side(programs, &record), examples.join())
+    });
+    let (took, failed) = ran?;
+    let examples = examples.map_err(|_| "the thread of the examples panicked")??;
     println!("they ran in {:.1} s", started.elapsed().as_secs_f64());
-    let examples_passed = cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]).status()?.success();
+    print!("{}{}", String::from_utf8_lossy(&examples.stdout), String::from_utf8_lossy(&examples.stderr));
     let trials = std::fs::read_to_string(&record).unwrap_or_default();
     print!("{}{}{}", slowest(&took, &trials), ignored(&trials), failed.concat());
-    Ok(examples_passed && failed.is_empty())
+    Ok(examples.status.success() && failed.is_empty())
 }
 
 fn cargo(arguments: &[&str]) -> Command {
@@ -108,12 +114,17 @@ fn program(message: &Value) -> Option<Program> {
     })
 }
 
+/// One more than there are processors.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from) + 1
+}
+
 /// The seconds of each program, and why each of those failed that did.
 fn run_side_by_side(
     programs: Vec<Program>,
     record: &Path,
 ) -> Result<(Vec<(f64, String)>, Vec<String>), Failure> {
-    let workers = std::thread::available_parallelism().map_or(1, usize::from) + 1;
+    let workers = workers();
     let queue = Mutex::new(VecDeque::from(programs));
     let done = Mutex::new((Programs::default(), Vec::new()));
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
@@ -169,6 +180,9 @@ fn run_one(program: &Program, record: &Path, longest: Duration) -> std::io::Resu
     let mut command = Command::new(&program.executable);
     command.current_dir(&program.home).env("CARGO_MANIFEST_DIR", &program.home).env(RECORD, record);
     command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+    if name_of(&program.executable) == LONG[0] {
+        command.env("RUST_TEST_THREADS", workers().to_string());
+    }
     let mut child = command.spawn()?;
     // `command` holds the writing end as long as it is there: without it the reader would not see the end.
     drop(command);
