@@ -17,7 +17,7 @@ mod lane;
 mod open;
 mod run;
 
-pub use open::{How, Order, Places};
+pub use open::{How, Places};
 
 use crate::describe::{Description, Load, Run};
 use crate::tally::Figures;

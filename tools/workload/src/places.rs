@@ -10,7 +10,7 @@
 
 use crate::choose::Random;
 use crate::describe::Store;
-use crate::drive::{How, Order, Places};
+use crate::drive::{How, Places};
 use crate::stamp;
 use crate::target::{DiskTarget, Target};
 use crate::{iscsi_client, nbd_client};
@@ -71,11 +71,7 @@ impl Places for Machine {
 }
 
 fn access(how: How) -> Access {
-    let order = how.order.map(|order| match order {
-        Order::Random => linux::Order::Random,
-        Order::Sequential => linux::Order::Sequential,
-    });
-    let How { writes, direct, durable, in_place, .. } = how;
+    let How { writes, direct, durable, in_place, order } = how;
     Access { writes, direct, durable, alone: false, in_place, order }
 }
 

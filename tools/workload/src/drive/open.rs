@@ -3,6 +3,7 @@
 use crate::describe::{Description, Run, SECTOR, Store, Stream, common};
 use crate::target::Target;
 use crate::written::Written;
+use linux::Order;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt::Debug;
@@ -20,12 +21,6 @@ pub struct How {
     pub in_place: bool,
     /// What the kernel is told of the requests.
     pub order: Option<Order>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Order {
-    Random,
-    Sequential,
 }
 
 /// What opens places by their names.

@@ -2,6 +2,7 @@ use super::*;
 use crate::describe::{Arrival, Flush, Lanes, Sizes, Store, Stream, Walk};
 use crate::knee;
 use crate::target::Target;
+use linux::Order;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
