@@ -31,6 +31,8 @@ use crate::{Failure, house, root};
 
 /// The variable that `interop::harness` looks at.
 const RECORD: &str = "CENOTE_TRIALS";
+/// How many tests of a program are under way at once, if the user says so.
+const THREADS: &str = "RUST_TEST_THREADS";
 const SLOWEST: usize = 10;
 /// The longest program takes nine minutes on two quiet cores.
 const LONGEST: Duration = Duration::from_secs(50 * 60);
@@ -180,8 +182,8 @@ fn run_one(program: &Program, record: &Path, longest: Duration) -> std::io::Resu
     let mut command = Command::new(&program.executable);
     command.current_dir(&program.home).env("CARGO_MANIFEST_DIR", &program.home).env(RECORD, record);
     command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
-    if name_of(&program.executable) == LONG[0] {
-        command.env("RUST_TEST_THREADS", workers().to_string());
+    if name_of(&program.executable) == LONG[0] && std::env::var_os(THREADS).is_none() {
+        command.env(THREADS, workers().to_string());
     }
     let mut child = command.spawn()?;
     // `command` holds the writing end as long as it is there: without it the reader would not see the end.
