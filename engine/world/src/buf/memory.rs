@@ -9,8 +9,8 @@
 //! The first touch of a page costs more than copying a page: the kernel zeroes it, the hypervisor finds it. So memory
 //! that was touched is kept, by size class, up to a bound. Classes are powers of two and three quarters of them, so
 //! that at most a third of a buffer is slack; what one class keeps and does not use is cut anew for another ([`recut`]).
-//! When the bound is reached, other classes give way to the one in use; what no load has
-//! needed from one [`age`] to the next goes in any case, so that an idle process keeps nothing.
+//! When the bound is reached, other classes give way to the one in use; what no load has needed from one [`age`] to the
+//! next goes in any case, so that an idle process keeps nothing.
 //!
 //! ```text
 //!   in use ────────────▶│◀── kept ──▶│                all buffers together may be as many as the cache may have
