@@ -37,7 +37,8 @@
 //! *Data and metadata* are two such caches over one memory. A miss on a ghost moves the border between them to its own side;
 //! of metadata by 11/8 of that, as a missing indirect block delays every read below it. It moves it by more when it is
 //! one of few ghosts than when it is one of many, for it says that few bytes more would have been enough, and when the
-//! block was used again before.
+//! block was used again before. And by more when the moves before it went the same way, with what they agree by squared:
+//! both kinds miss all the time, and where these misses balance the border is to stay.
 //!
 //! *Cache devices.* While there are any, the window has room for what they were not fed from yet (`unseen`).
 //!
@@ -75,6 +76,10 @@ const TREND_SHARE: u64 = 2;
 const BORDER_STEP: [f64; 2] = [8.0 / 480.0, 11.0 / 480.0];
 /// And how much more a miss on one of few ghosts weighs than on one of many, at most.
 const BORDER_MORE: f64 = 256.0;
+/// Moves become larger by up to so many times when those before them went the same way
+const BORDER_STEP_MORE: f64 = 32.0;
+/// until their sum is this part of the memory.
+const BORDER_TREND_SHARE: u64 = 32;
 /// Each kind may always have this part of the memory.
 const BORDER_LEAST: u64 = 64;
 /// Ghosts are names only, but names of many small blocks add up; each ghost list may take this part of the limit.
@@ -108,6 +113,25 @@ impl Side {
         let agreed = (self.trend * sign).max(0) as u64;
         let more = u128::from(charge) * u128::from(STEP_MORE) * u128::from(agreed) / most as u128;
         (charge + more as u64) / 2
+    }
+}
+
+/// What is learned of the border between data and metadata.
+#[derive(Debug, Default)]
+pub(crate) struct Border {
+    /// Bytes of moves for metadata, less those for data.
+    trend: i64,
+}
+
+impl Border {
+    /// How far the border moves instead of by `by`.
+    fn step(&mut self, by: u64, is_for_metadata: bool, memory: u64) -> u64 {
+        let most = (memory / BORDER_TREND_SHARE).max(1) as i64;
+        let sign = if is_for_metadata { 1 } else { -1 };
+        let counted = if self.trend * sign < 0 { 4 * by } else { by };
+        self.trend = (self.trend + sign * counted.min(most as u64) as i64).clamp(-most, most);
+        let agreed = (self.trend * sign).max(0) as f64 / most as f64;
+        by + (by as f64 * BORDER_STEP_MORE * agreed * agreed) as u64
     }
 }
 
@@ -400,8 +424,14 @@ impl Shard {
         };
         let step = |few, many| (block as f64 * weight * BORDER_STEP[kind.index()] * more(few, many)) as u64;
         let target = match kind {
-            Kind::Metadata => self.metadata_target.saturating_add(step(metadata, data)),
-            Kind::Data => self.metadata_target.saturating_sub(step(data, metadata)),
+            Kind::Metadata => {
+                let step = self.border.step(step(metadata, data), true, self.limit);
+                self.metadata_target.saturating_add(step)
+            }
+            Kind::Data => {
+                let step = self.border.step(step(data, metadata), false, self.limit);
+                self.metadata_target.saturating_sub(step)
+            }
         };
         let least = self.limit / BORDER_LEAST;
         self.metadata_target = target.clamp(least, self.limit - least);

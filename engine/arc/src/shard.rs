@@ -12,7 +12,7 @@ use crate::flight::Flight;
 use crate::horizon::{Epoch, NEVER};
 use crate::lists::{Lists, Part};
 use crate::packed::Packed;
-use crate::policy::Side;
+use crate::policy::{Border, Side};
 use crate::served::Served;
 use crate::stats::Stats;
 use crate::unseen::Unseen;
@@ -75,6 +75,7 @@ pub(crate) struct Shard {
     beside: u64,
     pub(crate) sides: [Side; 2],
     pub(crate) metadata_target: u64,
+    pub(crate) border: Border,
     pub(crate) stats: Stats,
     pub(crate) ahead: Arc<AheadCounts>,
     /// Of each pool that has cache devices.
@@ -98,6 +99,7 @@ impl Shard {
             beside: 0,
             sides: Kind::ALL.map(|_| Side::new(max)),
             metadata_target: max / 4,
+            border: Border::default(),
             stats: Stats::default(),
             ahead,
             feeders: Vec::new(),

@@ -306,3 +306,32 @@ fn while_there_are_cache_devices_no_block_leaves_the_window_before_it_was_looked
     let (_, window) = not_shown(true, 5000, u64::MAX);
     assert!(window <= 501, "half of the memory at most: {window} blocks");
 }
+
+/// A volume that is sixteen times the memory, read at random: its indirect blocks take half of that, and a quarter is
+/// what metadata begins with.
+#[test]
+fn metadata_that_is_missed_all_the_time_gets_its_memory_soon() {
+    let (pointers, volume) = (1024, 128 * 1024);
+    let mut shard = Shard::new(32 << 20, Default::default());
+    let (indirect, data) = (Buf::zeroed(128 << 10), Buf::zeroed(4 << 10));
+    let mut dice = Dice(11);
+    let mut misses = |reads: u64| {
+        let mut misses = 0;
+        for _ in 0..reads {
+            let block = dice.roll(volume);
+            let asked = [(volume + block / pointers, Kind::Metadata, &indirect), (block, Kind::Data, &data)];
+            for (n, kind, bytes) in asked {
+                if shard.get(&id(n), Access::Demand).is_none() {
+                    misses += u64::from(kind == Kind::Metadata);
+                    shard.admit(Request::demand(id(n), kind), bytes.clone(), &mut Leavers::default());
+                }
+            }
+        }
+        misses
+    };
+    let begun = misses(15_000);
+    assert!(begun < 3_000, "{begun} at first");
+    let then = misses(20_000);
+    assert!(then < 40, "{then} afterwards");
+    check(&shard);
+}
