@@ -113,7 +113,14 @@ fn divide(item: &Item, left: usize, settings: &Settings) -> Option<usize> {
 
 /// The size of a block for what is left of a burst.
 pub(crate) fn size_for(items: &VecDeque<Item>, settings: &Settings) -> u64 {
-    let left: usize = items.iter().map(Item::total).sum();
+    // More than that is not looked at: a burst of a gigabyte would be summed for each of its blocks.
+    let (mut left, many) = (0, many(settings) as usize);
+    for item in items {
+        left += item.total();
+        if left > many {
+            break;
+        }
+    }
     let first = items.front().map_or(0, |item| {
         // Less would not get on at all.
         match &item.body {
@@ -127,13 +134,18 @@ pub(crate) fn size_for(items: &VecDeque<Item>, settings: &Settings) -> u64 {
     to_block(plan(left as u64, settings).max(first as u64), settings)
 }
 
+/// From this many bytes of records on they go into the largest blocks.
+fn many(settings: &Settings) -> u64 {
+    8 * room_of(settings.max_block_size) as u64
+}
+
 /// The bytes of records to plan the next block for, with `burst` bytes to come.
 pub(crate) fn plan(burst: u64, settings: &Settings) -> u64 {
     let most = room_of(settings.max_block_size) as u64;
     if burst <= most {
         return burst;
     }
-    if burst > 8 * most {
+    if burst > many(settings) {
         return most;
     }
     let blocks = burst.div_ceil(most - WRITE_HEAD as u64);
