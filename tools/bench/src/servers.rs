@@ -6,8 +6,8 @@
 //!                 └─ qemu-nbd   on a file                                    ┘
 //! ```
 //!
-//! Every file is as large as the volume and was written once. Writes end with a flush, so that what a server put off is
-//! in its account.
+//! Every file is as large as the volume and was written once. Writes end with a flush, and what Cenote put off until its next
+//! transaction group is waited for: it is in the account of those writes, and not in that of the next row.
 
 mod client;
 mod row;
@@ -82,7 +82,11 @@ fn one(
     if !reads {
         client.flush()?;
     }
-    Ok(Side { requests, elapsed: begun.elapsed(), cpu: server.cpu()?.saturating_sub(cpu) })
+    let elapsed = begun.elapsed();
+    if !reads {
+        std::thread::sleep(server.puts_off());
+    }
+    Ok(Side { requests, elapsed, cpu: server.cpu()?.saturating_sub(cpu) })
 }
 
 /// A directory that goes when the measuring is over; after the servers, which have files there.

@@ -17,6 +17,9 @@ pub const NAMES: [&str; 3] = ["cenote", "nbdkit file", "qemu-nbd"];
 /// volblocksize of the volume.
 const BLOCK: u64 = 16 << 10;
 
+/// `zfs_txg_timeout`, and time to write a transaction group.
+const TXG: Duration = Duration::from_secs(7);
+
 /// Until a server must listen: the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -88,6 +91,11 @@ impl Server {
     /// The connection, once.
     pub fn take_connection(&mut self) -> io::Result<UnixStream> {
         self.connection.take().ok_or_else(|| io::Error::other("there is one connection to a server"))
+    }
+
+    /// How long it goes on working for writes after their flush.
+    pub fn puts_off(&self) -> Duration {
+        if self.name == NAMES[0] { TXG } else { Duration::ZERO }
     }
 
     /// User and system time of all its threads, those that have ended included.
