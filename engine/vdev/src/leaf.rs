@@ -14,7 +14,7 @@ use crate::diagnosis::{Diagnosis, Fault, Thresholds, Verdict};
 use crate::flush::{Due, Durability, LOST};
 use crate::geometry::leaf_asize;
 use crate::label::read::{Labels, read_labels};
-use crate::pace::{self, Pace};
+use crate::pace::Pace;
 use crate::queue::schedule::{Direction, Shape};
 use crate::queue::{Answer, Outcome, Queue, Work};
 use crate::stats::LeafStats;
@@ -320,14 +320,16 @@ impl Leaf {
         let whole = self.shape(priority, Direction::Read, offset + DATA_OFFSET, len);
         let asked = world::now();
         let work = Work::ReadParts(lens.to_vec());
-        let Outcome { result, started, batch, leads } = self.queue.submit(&disk, whole, work).await;
-        self.note_slowness(asked);
+        let Outcome { result, started, ended, batch, leads } =
+            self.queue.submit(&disk, whole, work, asked).await;
+        self.note_slowness(asked, ended);
         let Ok(Answer::Parts(bufs)) = result else { return None };
         let batch = batch.or((lens.len() > 1).then_some(len));
         let mut at = whole.offset;
         for (i, len) in lens.iter().enumerate() {
             let part = Shape { offset: at, len: *len as u64, ..whole };
-            let outcome = Outcome { result: Ok(Answer::Done), started, batch, leads: leads && i == 0 };
+            let leads = leads && i == 0;
+            let outcome = Outcome { result: Ok(Answer::Done), started, ended, batch, leads };
             self.note_completed(&part, asked, &outcome);
             at = part.end();
         }
@@ -389,7 +391,7 @@ impl Leaf {
     pub(crate) fn typical_read(&self) -> Option<Duration> {
         match self.tunables.get(Tunable::VdevReadSitOut) {
             0 => None,
-            secs => self.pace.typical(|| pace::since(self.opened), Duration::from_secs(secs)),
+            secs => self.pace.typical(|| world::now().since(self.opened), Duration::from_secs(secs)),
         }
     }
 
@@ -572,9 +574,9 @@ impl Leaf {
         let mut tries = 0;
         loop {
             let asked = world::now();
-            let outcome = self.queue.submit(&disk, shape, work()).await;
+            let outcome = self.queue.submit(&disk, shape, work(), asked).await;
             self.note_completed(&shape, asked, &outcome);
-            self.note_slowness(asked);
+            self.note_slowness(asked, outcome.ended);
             tries += 1;
             match outcome.result {
                 Ok(answer) => return Ok(answer),
@@ -588,13 +590,13 @@ impl Leaf {
         let took = self.stats.completed(shape, asked, outcome);
         if shape.direction == Direction::Read && outcome.result.is_ok() {
             // Those that it does at the same time share it: this one has just left.
-            self.pace.read_took(took / (self.queue.active() + 1), pace::since(self.opened));
+            self.pace.read_took(took / (self.queue.active() + 1), outcome.ended.since(self.opened));
         }
     }
 
-    fn note_slowness(&self, asked: Instant) {
+    fn note_slowness(&self, asked: Instant, ended: Instant) {
         let slow = Duration::from_millis(self.tunables.get(Tunable::SlowIo));
-        if world::now().since(asked) > slow {
+        if ended.since(asked) > slow {
             self.count(Fault::Slow);
         }
     }

@@ -15,7 +15,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use world::Instant;
 
 /// Below this nothing is slow: a disk that turns takes half of it for a seek and a turn.
 const SLOW: Duration = Duration::from_millis(30);
@@ -88,11 +87,6 @@ fn power(logarithm: u64) -> Duration {
     let (whole, rest) = (logarithm >> FRACTION, logarithm & ((1 << FRACTION) - 1));
     let ns = (u128::from((1 << FRACTION) + rest) << whole.min(63)) >> FRACTION;
     Duration::from_nanos(ns as u64)
-}
-
-/// When a device was opened, to know how long ago that is.
-pub(crate) fn since(opened: Instant) -> Duration {
-    world::now().since(opened)
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use schedule::{Batch, Direction, Schedule, Shape};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tunables::{Tunables, Watcher};
 use world::stages::{Open, Stage, open_stage, stage};
 use world::sync::oneshot;
@@ -53,6 +54,8 @@ pub(crate) struct Outcome {
     pub result: io::Result<Answer>,
     /// When it left the queue.
     pub started: Instant,
+    /// When the device had done it.
+    pub ended: Instant,
     /// How many bytes went to the device in the operation that carried this one, when it carried others too.
     pub batch: Option<u64>,
     /// Whether it stands for its batch where batches are counted.
@@ -91,17 +94,17 @@ struct Busy {
 }
 
 impl Busy {
-    fn begin(&mut self) {
+    fn begin(&mut self, now: Instant) {
         if self.active == 0 {
-            self.since = world::now();
+            self.since = now;
         }
         self.active += 1;
     }
 
-    fn end(&mut self) {
+    fn end(&mut self, now: Instant) {
         self.active -= 1;
         if self.active == 0 {
-            self.nanos = self.nanos_until(world::now());
+            self.nanos = self.nanos_until(now);
         }
     }
 
@@ -119,21 +122,27 @@ impl Queue {
         queue
     }
 
-    /// Does one operation when its turn comes.
-    pub async fn submit(self: &Arc<Queue>, disk: &Arc<dyn Disk>, shape: Shape, work: Work) -> Outcome {
-        let (slot, work) = match self.enter(disk, shape, work) {
-            Ok(now) => now,
+    /// Does one operation when its turn comes. `asked` is now: a clock is dear beside an operation that memory answers.
+    pub async fn submit(
+        self: &Arc<Queue>,
+        disk: &Arc<dyn Disk>,
+        shape: Shape,
+        work: Work,
+        asked: Instant,
+    ) -> Outcome {
+        let (slot, work, started) = match self.enter(disk, shape, work, asked) {
+            Ok((slot, work)) => (slot, work, asked),
             Err(turn) => match turn.await {
-                Ok(Turn::Go(slot, work)) => (slot, work),
+                Ok(Turn::Go(slot, work)) => (slot, work, world::now()),
                 Ok(Turn::Done(outcome)) => return outcome,
                 Err(oneshot::Abandoned) => return Outcome::failed(io::ErrorKind::Interrupted.into()),
             },
         };
-        let started = world::now();
         self.last_end.store(shape.end(), Ordering::Relaxed);
         let result = stage(Stage::Device, perform(disk, shape, work)).await;
-        drop(slot);
-        Outcome { result, started, batch: None, leads: true }
+        let ended = world::now();
+        slot.leave(ended);
+        Outcome { result, started, ended, batch: None, leads: true }
     }
 
     /// How many asynchronous writes may be active at once.
@@ -180,30 +189,27 @@ impl Queue {
         disk: &Arc<dyn Disk>,
         shape: Shape,
         work: Work,
+        asked: Instant,
     ) -> Result<(Slot, Work), oneshot::Receiver<Turn>> {
         let mut schedule = self.lock();
         if schedule.try_start(shape.class) {
-            return Ok((Slot::new(self, shape.class), work));
+            return Ok((Slot::new(self, shape.class, asked), work));
         }
         let (turn, receiver) = oneshot::channel();
         let stage = open_stage(Stage::Queue);
-        schedule.push(shape, world::now().0, Waiter { disk: disk.clone(), work, turn, stage });
+        schedule.push(shape, asked.0, Waiter { disk: disk.clone(), work, turn, stage });
         // Classes are independent: this one may have room although another one waits.
         drop(schedule);
         self.start_all();
         Err(receiver)
     }
 
-    fn release(self: &Arc<Queue>, class: Priority) {
-        self.lock().done(class);
-        self.start_all();
-    }
-
-    /// As [`Queue::release`], of what a client waited for.
-    fn release_waited(self: &Arc<Queue>, class: Priority, since: Instant) {
-        let took = world::now().since(since).as_nanos();
+    fn release(self: &Arc<Queue>, class: Priority, took: Duration) {
         let mut schedule = self.lock();
-        schedule.took(class, u64::try_from(took).unwrap_or(u64::MAX));
+        if matches!(class, Priority::SyncRead | Priority::SyncWrite) {
+            // A client waited for it.
+            schedule.took(class, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        }
         schedule.done(class);
         drop(schedule);
         self.start_all();
@@ -222,7 +228,7 @@ impl Queue {
 
     /// Whether a request was left to launch it for.
     fn launch(self: &Arc<Queue>, mut batch: Batch<Waiter>) -> bool {
-        let slot = Slot::new(self, batch.class);
+        let slot = Slot::new(self, batch.class, world::now());
         if batch.parts.len() > 1 {
             self.last_end.store(batch.span().0 + batch.span().1, Ordering::Relaxed);
             world::spawn(perform_batch(slot, batch));
@@ -254,7 +260,8 @@ impl Watcher for Queue {
 
 impl Outcome {
     fn failed(error: io::Error) -> Outcome {
-        Outcome { result: Err(error), started: world::now(), batch: None, leads: true }
+        let now = world::now();
+        Outcome { result: Err(error), started: now, ended: now, batch: None, leads: true }
     }
 }
 
@@ -262,33 +269,40 @@ impl Outcome {
 #[derive(Debug)]
 struct Slot {
     place: Option<(Arc<Queue>, Priority)>,
-    /// When the device was given it, of what a client waits for.
-    since: Option<Instant>,
+    /// When the device was given it.
+    since: Instant,
 }
 
 impl Slot {
-    fn new(queue: &Arc<Queue>, class: Priority) -> Slot {
-        queue.busy().begin();
-        let since = matches!(class, Priority::SyncRead | Priority::SyncWrite).then(world::now);
-        Slot { place: Some((queue.clone(), class)), since }
+    fn new(queue: &Arc<Queue>, class: Priority, now: Instant) -> Slot {
+        queue.busy().begin(now);
+        Slot { place: Some((queue.clone(), class)), since: now }
+    }
+
+    /// The operation has ended.
+    fn leave(mut self, now: Instant) {
+        self.give_back(now);
+    }
+
+    fn give_back(&mut self, now: Instant) {
+        if let Some((queue, class)) = self.place.take() {
+            queue.busy().end(now);
+            queue.release(class, now.since(self.since));
+        }
     }
 
     /// It was not used; its place in the schedule is given back by another.
     fn disarm(mut self) {
         if let Some((queue, _)) = self.place.take() {
-            queue.busy().end();
+            queue.busy().end(world::now());
         }
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if let Some((queue, class)) = self.place.take() {
-            queue.busy().end();
-            match self.since {
-                Some(since) => queue.release_waited(class, since),
-                None => queue.release(class),
-            }
+        if self.place.is_some() {
+            self.give_back(world::now());
         }
     }
 }
@@ -333,8 +347,9 @@ async fn perform_batch(slot: Slot, mut batch: Batch<Waiter>) {
             Some(answer) => Ok(answer),
             None => perform(&waiter.disk, shape, waiter.work).await,
         };
+        let (ended, leads) = (world::now(), i == 0);
         // A caller that went away has no use for the result.
-        let _ = waiter.turn.send(Turn::Done(Outcome { result, started, batch: Some(len), leads: i == 0 }));
+        let _ = waiter.turn.send(Turn::Done(Outcome { result, started, ended, batch: Some(len), leads }));
     }
     drop(slot);
 }

@@ -92,8 +92,7 @@ impl LeafStats {
 
     /// Answers how long the device took.
     pub(crate) fn completed(&self, shape: &Shape, asked: Instant, outcome: &Outcome) -> Duration {
-        let now = world::now();
-        let (total, disk) = (now.since(asked), now.since(outcome.started));
+        let (total, disk) = (outcome.ended.since(asked), outcome.ended.since(outcome.started));
         let kind = &self.kinds[kind_of(shape.direction)];
         add(&kind.ops, 1);
         add(&kind.bytes, shape.len);

@@ -303,7 +303,7 @@ impl Top {
         let len = self.check(offset, data.len())?;
         let data = if len == data.len() { data } else { padded(&data, len) };
         let _turn = self.turns.write(offset..offset + len as u64).await;
-        let began = world::now();
+        let began = self.look();
         let result = match &self.node().body {
             Body::Leaf(leaf) => leaf.write(offset, data, priority).await,
             _ => self.node().write(offset, data, priority).await,
@@ -364,7 +364,7 @@ impl Top {
             true => self.turns.write(offset..offset + len as u64).await,
             false => None,
         };
-        let began = world::now();
+        let began = self.look();
         let mut result = self.read_node(&ask).await;
         if result.is_err() && is_stale && care.is_proven {
             ask.avoid_stale = false;
@@ -400,7 +400,7 @@ impl Top {
         }
         let node = self.node();
         let Body::Leaf(leaf) = &node.body else { return None };
-        let began = world::now();
+        let began = self.look();
         let mut bufs = leaf.read_neighbours(offset, &lens, priority).await?;
         let mut at = offset;
         for (buf, (len, psize)) in bufs.iter_mut().zip(lens.into_iter().zip(psizes)) {
@@ -449,15 +449,21 @@ impl Top {
         format!("vdev {} offset {offset:#x}", self.id)
     }
 
+    /// Now, if it is of use to anything.
+    fn look(&self) -> Option<Instant> {
+        self.probe.is_open().then(world::now)
+    }
+
     fn completed(
         self: &Arc<Top>,
         op: Op,
         (offset, len): (u64, usize),
         priority: Priority,
-        began: Instant,
+        began: Option<Instant>,
         failed: bool,
     ) {
         self.answer_alarm();
+        let Some(began) = began else { return };
         self.probe.tell(|| {
             let latency = world::now().since(began);
             let kind = priority.name();

@@ -35,8 +35,9 @@ fn beside(class: Priority, writers: u64) -> (Vec<Duration>, u64) {
                 for turn in 0.. {
                     let offset = WRITTEN_AT + (turn % 1000 * writers + writer) * BLOCK;
                     let shape = shape(Priority::AsyncWrite, Direction::Write, offset, BLOCK);
-                    let done =
-                        queue.submit(&disk, shape, Work::Write(vec![Buf::zeroed(BLOCK as usize)])).await;
+                    let done = queue
+                        .submit(&disk, shape, Work::Write(vec![Buf::zeroed(BLOCK as usize)]), world::now())
+                        .await;
                     assert!(done.result.is_ok());
                     written.fetch_add(BLOCK, Ordering::Relaxed);
                 }
@@ -54,7 +55,7 @@ fn beside(class: Priority, writers: u64) -> (Vec<Duration>, u64) {
                         _ => (Direction::Write, Work::Write(vec![Buf::zeroed(BLOCK as usize)])),
                     };
                     let shape = shape(class, direction, offset, BLOCK);
-                    assert!(queue.submit(&disk, shape, work).await.result.is_ok());
+                    assert!(queue.submit(&disk, shape, work, world::now()).await.result.is_ok());
                     world::now().since(began)
                 })
             })
@@ -110,7 +111,7 @@ fn each_part_of_a_batch_has_its_bytes_and_memory_of_its_own() {
                 let len = lens.iter().sum::<usize>() as u64;
                 let shape = shape(Priority::AsyncRead, Direction::Read, at * BLOCK, len);
                 let work = if lens.len() == 1 { Work::Read } else { Work::ReadParts(lens.clone()) };
-                (at * BLOCK, lens, queue.submit(&disk, shape, work).await)
+                (at * BLOCK, lens, queue.submit(&disk, shape, work, world::now()).await)
             })
         });
         for (i, read) in reads.into_iter().enumerate() {
