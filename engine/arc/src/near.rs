@@ -75,6 +75,8 @@ pub(crate) struct Places {
     hits: [u64; 2],
     hand: u8,
     held: Box<[Held]>,
+    /// Of the block at each place, [`NOWHERE`] where there is none: what is not here is so without a look at [`Held`].
+    tags: Box<[u32]>,
     /// Tag and number of a place, in groups of [`WAYS`].
     names: Box<[u32]>,
 }
@@ -155,7 +157,7 @@ impl Near {
 
 /// What a table of so many places takes.
 fn bytes_of(places: usize) -> u64 {
-    (places * size_of::<Held>() + 2 * places * size_of::<u32>()) as u64
+    (places * size_of::<Held>() + 3 * places * size_of::<u32>()) as u64
 }
 
 /// Places of one core's table.
@@ -175,8 +177,9 @@ impl Table {
     fn new(count: usize) -> Table {
         let nothing =
             || Held { block: BlockId::NONE, buf: None, name: Name::NONE, turn: 0, uses: 0, kind: Kind::Data };
-        let (held, names) = ((0..count).map(|_| nothing()).collect(), vec![NOWHERE; 2 * count].into());
-        Table(Mutex::new(Places { served: Served::new(), hits: [0; 2], hand: 0, held, names }))
+        let (tags, names) = (vec![NOWHERE; count].into(), vec![NOWHERE; 2 * count].into());
+        let held = (0..count).map(|_| nothing()).collect();
+        Table(Mutex::new(Places { served: Served::new(), hits: [0; 2], hand: 0, held, tags, names }))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Places> {
@@ -187,12 +190,13 @@ impl Table {
 impl Places {
     /// The place of a block, if it has one.
     fn place(&self, block: &BlockId) -> Option<usize> {
-        let first = self.first_place(block);
-        (first..first + WAYS).find(|&at| self.held[at].buf.is_some() && self.held[at].block == *block)
+        let (first, tag) = self.first_place(block);
+        (first..first + WAYS).find(|&at| self.tags[at] == tag && self.held[at].block == *block)
     }
 
-    fn first_place(&self, block: &BlockId) -> usize {
-        group(block.spread(), self.held.len())
+    fn first_place(&self, block: &BlockId) -> (usize, u32) {
+        let spread = block.spread();
+        (group(spread, self.held.len()), spread as u32 | 1)
     }
 
     /// The place of what has this name.
@@ -239,8 +243,8 @@ impl Places {
 
     /// Takes a block in, lent by the shard, which knows that it is here. Returns what had to go for it.
     pub(crate) fn keep(&mut self, block: &BlockId, buf: Buf, kind: Kind, turn: u32) -> Option<Buf> {
-        let first = self.first_place(block);
-        let at = self.place(block).or_else(|| (first..first + WAYS).find(|&at| self.held[at].buf.is_none()));
+        let (first, tag) = self.first_place(block);
+        let at = self.place(block).or_else(|| (first..first + WAYS).find(|&at| self.tags[at] == NOWHERE));
         let at = at.unwrap_or_else(|| {
             self.hand = self.hand.wrapping_add(1);
             first + self.hand as usize % WAYS
@@ -248,6 +252,7 @@ impl Places {
         let held = Held { block: *block, buf: Some(buf), name: Name::NONE, turn, uses: 0, kind };
         // What has just been asked for is being served.
         self.served.note(at as u32);
+        self.tags[at] = tag;
         std::mem::replace(&mut self.held[at], held).buf
     }
 
@@ -274,6 +279,7 @@ impl Places {
     fn forget(&mut self, block: &BlockId) -> Option<Buf> {
         let at = self.place(block)?;
         self.held[at].name = Name::NONE;
+        self.tags[at] = NOWHERE;
         self.held[at].buf.take()
     }
 }
