@@ -51,6 +51,7 @@ pub use appliance::Appliance;
 pub use config::Config;
 pub use configuration::{USERS, USERS_KEY};
 pub use home::{Home, HomeLock, Known};
+pub use memory::dirty_data_max;
 pub use san::{Credentials, InitiatorRecord, Iscsi, Lu, Proof, SanView, TargetRecord};
 
 pub use services::nbd::Exported;

@@ -3,7 +3,7 @@
 //! ```text
 //!   memory ─┬─ 192 MiB    the program, its heap, and requests
 //!           └─ the rest ─┬─ half   the cache, if zfs_arc_max does not say otherwise; less while little is left (pressure)
-//!                        └─ half   everything else on the machine; zfs_dirty_data_max: a tenth of all, at most 1 GiB
+//!                        └─ half   everything else on the machine; zfs_dirty_data_max: a tenth of all, at most 4 GiB
 //! ```
 
 mod headroom;
@@ -17,7 +17,7 @@ use headroom::Limits;
 const UNKNOWN: u64 = 1 << 30;
 const PROGRAM: u64 = 192 << 20;
 const CACHE_MIN: u64 = 64 << 20;
-const DIRTY: std::ops::RangeInclusive<u64> = 16 << 20..=1 << 30;
+const DIRTY: std::ops::RangeInclusive<u64> = 16 << 20..=4 << 30;
 
 /// What the engine takes while an administrator has not said otherwise, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,12 @@ impl Defaults {
             dirty: (memory / 10).clamp(*DIRTY.start(), *DIRTY.end()),
         }
     }
+}
+
+/// `zfs_dirty_data_max` of an appliance on this machine that was told nothing else, in bytes.
+#[must_use]
+pub fn dirty_data_max() -> u64 {
+    Defaults::of_this_machine().dirty
 }
 
 /// Bounds the buffers that are kept for those to come beside a cache that may have so much, and has so much compressed: what
@@ -98,7 +104,8 @@ mod tests {
             let Defaults { cache, dirty } = Defaults::of(mib << 20);
             (cache >> 20, dirty >> 20)
         };
-        assert_eq!(of(24 << 10), ((12 << 10) - 96, 1024));
+        assert_eq!(of(24 << 10), ((12 << 10) - 96, 2457));
+        assert_eq!(of(64 << 10), ((32 << 10) - 96, 4096));
         assert_eq!(of(1024), (416, 102));
         assert_eq!(of(400), (104, 40));
         assert_eq!(of(128), (64, 16));

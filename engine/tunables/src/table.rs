@@ -164,7 +164,7 @@ table! {
     SlowIo "zio_slow_io_ms" Milliseconds 30000 in (1, 86_400_000),
         "An operation of a device that takes longer counts as slow: see the property slow_io_n of vdevs.";
     DirtyDataMax "zfs_dirty_data_max" Bytes 1073741824 in (1 << 20, 1 << 50),
-        "At most so much written data waits in memory, in each pool. A tenth of the memory, if that is less than 1G.";
+        "At most so much written data waits in memory, in each pool. In an appliance a tenth of the memory, at most 4G.";
     DirtyDataSyncPercent "zfs_dirty_data_sync_percent" Percent 20 in PERCENT,
         "A transaction group with so much of zfs_dirty_data_max is synced at once.";
     DelayMinDirtyPercent "zfs_delay_min_dirty_percent" Percent 60 in PERCENT,

@@ -6,7 +6,7 @@ use pool::{Content, CreateOptions, Host, Pool};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tunables::Tunables;
+use tunables::{Tunable, Tunables};
 use units::{Error, Kind, Result};
 use vdev::{Bias, Group, Layout, NewLeaf};
 use workload::{Limit, Pattern, Report, Spec, Target, VolumeTarget};
@@ -40,6 +40,8 @@ impl Rig {
     pub fn new(dir: &Path, options: &Options, layout: Layout, block: u64, compression: &'static str) -> Rig {
         let dir = dir.join(format!("cenote-bench-{}", std::process::id()));
         let tunables = Tunables::new();
+        // A share of a machine's memory is within the bounds of the tunable.
+        let _ = tunables.set(Tunable::DirtyDataMax, appliance::dirty_data_max());
         Rig { options: options.clone(), layout, block, compression, tunables, dir }
     }
 
