@@ -6,8 +6,8 @@
 //!                 └─ qemu-nbd   on a file                                    ┘
 //! ```
 //!
-//! Every file is as large as the volume and was written once. Writes end with a flush, and what Cenote put off until its next
-//! transaction group is waited for: it is in the account of those writes, and not in that of the next row.
+//! Every file is as large as the volume and was written once. Writes end with a flush, and what Cenote put off until its
+//! next transaction group is waited for: it is in the account of those writes, and not in that of the next row.
 
 mod client;
 mod row;
