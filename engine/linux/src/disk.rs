@@ -24,6 +24,7 @@ use crate::geometry::{self, DirectAlignment, Nature};
 use crate::operation::{Operation, answer, perform_to_the_end};
 use crate::own;
 use claim::Claim;
+use io_uring::squeue;
 use operations::{Discard, Flush, Hole, Read, ReadParts, Write};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -39,6 +40,8 @@ struct Handle {
     plain: OwnedFd,
     direct: Option<(OwnedFd, DirectAlignment)>,
     nature: Nature,
+    /// A server answers for it, and may be silent: then the kernel waits even where it begins a read.
+    is_served: bool,
     /// Last, so that it is given up after the descriptors are closed.
     _claim: Claim,
 }
@@ -63,6 +66,12 @@ impl Handle {
             }
             _ => self.plain.as_fd(),
         }
+    }
+
+    /// A read or a write, for the ring. One that may wait where it begins goes to a thread of the kernel's own, or the loop
+    /// would wait for it, and all that others asked of it.
+    fn entry(&self, entry: squeue::Entry) -> squeue::Entry {
+        if self.is_served { entry.flags(squeue::Flags::ASYNC) } else { entry }
     }
 
     /// Whether a request of `len` bytes could go direct but for how its parts lie in memory (start and length of each).
@@ -91,7 +100,7 @@ impl File {
     pub fn open(shared: &Arc<Shared>, path: &Path, mode: OpenMode) -> io::Result<File> {
         let handle = open_handle(path, mode)?;
         let geometry = geometry::geometry(&handle.plain, handle.nature)?;
-        let is_served = geometry::is_served(&handle.plain, handle.nature)?;
+        let is_served = handle.is_served;
         let in_place = handle.nature == Nature::MemoryFile;
         let (handle, shared) = (Arc::new(handle), shared.clone());
         Ok(File { path: path.into(), geometry, is_served, in_place, handle, shared })
@@ -154,7 +163,8 @@ fn open_handle(path: &Path, mode: OpenMode) -> io::Result<Handle> {
         (fd, align)
     });
     rustix::fs::fcntl_setfl(&plain, access - OFlags::CLOEXEC)?;
-    Ok(Handle { plain, direct, nature, _claim: claim })
+    let is_served = geometry::is_served(&plain, nature)?;
+    Ok(Handle { plain, direct, nature, is_served, _claim: claim })
 }
 
 impl world::Disk for File {

@@ -93,7 +93,7 @@ pub fn open_for_load(path: &Path, access: Access) -> io::Result<Arc<dyn Disk>> {
     }
     let geometry = geometry::geometry(&fd, nature)?;
     let is_served = geometry::is_served(&fd, nature)?;
-    let handle = Handle { plain: fd, direct: None, nature, _claim: Claim::default() };
+    let handle = Handle { plain: fd, direct: None, nature, is_served: false, _claim: Claim::default() };
     let shared =
         with_local(|local| local.shared.clone()).expect("a task of a loop opens what a load is put on");
     let in_place = access.in_place || nature == Nature::MemoryFile;

@@ -43,7 +43,8 @@ impl Operation for Read {
         let (offset, want) = (self.place(), self.want());
         let target = self.buf[self.done..].as_mut_ptr();
         let fd = self.handle.pick(offset, std::iter::once((target as usize, want)));
-        Some(opcode::Read::new(types::Fd(fd.as_raw_fd()), target, want as u32).offset(offset).build())
+        let read = opcode::Read::new(types::Fd(fd.as_raw_fd()), target, want as u32).offset(offset).build();
+        Some(self.handle.entry(read))
     }
 
     fn perform(&mut self) -> i32 {
@@ -132,7 +133,8 @@ impl Operation for ReadParts {
         let vector = &self.vector.0;
         let fd = self.handle.pick(offset, vector.iter().map(|v| (v.iov_base as usize, v.iov_len)));
         let fd = types::Fd(fd.as_raw_fd());
-        Some(opcode::Readv::new(fd, vector.as_ptr(), vector.len() as u32).offset(offset).build())
+        let read = opcode::Readv::new(fd, vector.as_ptr(), vector.len() as u32).offset(offset).build();
+        Some(self.handle.entry(read))
     }
 
     fn perform(&mut self) -> i32 {
@@ -218,10 +220,11 @@ impl Operation for Write {
         self.vector = Vector(vector);
         let addresses = self.vector.0.iter().map(|v| (v.iov_base as usize, v.iov_len));
         let fd = types::Fd(self.handle.pick(offset, addresses).as_raw_fd());
-        Some(match self.vector.0.as_slice() {
+        let write = match self.vector.0.as_slice() {
             [one] => opcode::Write::new(fd, one.iov_base.cast(), one.iov_len as u32).offset(offset).build(),
             many => opcode::Writev::new(fd, many.as_ptr(), many.len() as u32).offset(offset).build(),
-        })
+        };
+        Some(self.handle.entry(write))
     }
 
     fn perform(&mut self) -> i32 {

@@ -22,6 +22,9 @@ use std::time::Duration;
 
 /// Submissions that fit between two system calls; more only cost another call.
 const SUBMISSIONS: u32 = 256;
+/// Threads that the kernel may have for requests which wait where they begin, as a flush does. They are made when they are
+/// needed; four for each core, which is what the kernel has else, may all wait for one server that is silent.
+const WAITERS: u32 = 256;
 /// Completions that fit between two turns; more wait in the kernel.
 const COMPLETIONS: u32 = 4096;
 /// The end waits so long for the kernel to give buffers back; a device that hangs must not hang the exit.
@@ -46,6 +49,8 @@ pub(crate) struct Uring {
 impl Uring {
     pub fn new(home: Arc<Home>, blocking: Arc<Workers>) -> io::Result<Uring> {
         let ring = build()?;
+        // Older kernels have as many as they have.
+        let _ = ring.submitter().register_iowq_max_workers(&mut [WAITERS, WAITERS]);
         let params = ring.params();
         // EXT_ARG: a wait with a limit (5.11). NODROP: no completion is ever lost (5.5).
         if !params.is_feature_ext_arg() || !params.is_feature_nodrop() {
