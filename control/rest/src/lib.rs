@@ -26,6 +26,7 @@
 //! Not here: who may do what (`access`), and how anything is done (`appliance`).
 
 mod certificate;
+mod crowd;
 mod endpoint;
 mod fault;
 mod listen;

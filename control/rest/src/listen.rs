@@ -10,6 +10,7 @@
 //! socket resets it. So what is left of a body that is not wanted is passed over first, up to a limit.
 
 use crate::certificate::Certificate;
+use crate::crowd::Crowd;
 use crate::fault::Fault;
 use crate::page::is_own_host;
 use crate::server::{Answer, BODY_MAX, Rest};
@@ -20,10 +21,8 @@ use hyper::header::{CONTENT_TYPE, EXPECT, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
-use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,9 +35,6 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
-/// Connections at once, of all and of one address; further ones are closed at once.
-const CROWD_MAX: usize = 1024;
-const CROWD_OF_ONE: usize = 128;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Until the head of the next request is there: also how long a connection may be idle.
 const HEAD: Duration = Duration::from_secs(30);
@@ -144,7 +140,7 @@ async fn accept_all(rest: Arc<Rest>, doors: Vec<Ready>, mut ended: watch::Receiv
     let _ = ended.wait_for(|end| *end).await;
     // Each connection ends with the request it is at.
     let empty = async {
-        while room.crowd().total > 0 {
+        while room.crowd().is_there() {
             sleep(PAUSE / 10).await;
         }
     };
@@ -158,12 +154,6 @@ struct Room {
     ended: watch::Receiver<bool>,
 }
 
-#[derive(Default)]
-struct Crowd {
-    total: usize,
-    of: HashMap<IpAddr, usize>,
-}
-
 impl Room {
     fn crowd(&self) -> std::sync::MutexGuard<'_, Crowd> {
         self.crowd.lock().unwrap_or_else(PoisonError::into_inner)
@@ -172,15 +162,9 @@ impl Room {
     /// A place among the connections that are served, if there is one.
     fn place(self: &Arc<Room>, from: From) -> Option<Seat> {
         let mut crowd = self.crowd();
-        let address = from.address();
-        let of_one = address.map_or(0, |a| crowd.of.get(&a).copied().unwrap_or(0));
-        if crowd.total >= CROWD_MAX || of_one >= CROWD_OF_ONE || *self.ended.borrow() {
+        if *self.ended.borrow() || !crowd.takes(from.address()) {
             self.rest.counters.refused.fetch_add(1, Ordering::Relaxed);
             return None;
-        }
-        crowd.total += 1;
-        if let Some(address) = address {
-            *crowd.of.entry(address).or_default() += 1;
         }
         Some(Seat { room: self.clone(), from })
     }
@@ -193,15 +177,7 @@ struct Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut crowd = self.room.crowd();
-        crowd.total -= 1;
-        let Some(address) = self.from.address() else { return };
-        if let Some(count) = crowd.of.get_mut(&address) {
-            *count -= 1;
-            if *count == 0 {
-                crowd.of.remove(&address);
-            }
-        }
+        self.room.crowd().leaves(self.from.address());
     }
 }
 
