@@ -147,6 +147,9 @@ pub enum Request {
         /// Of a snapshot: those of the same name below as well.
         #[serde(default)]
         recursive: bool,
+        /// Ends what clients do with it, and what programs have open in it.
+        #[serde(default)]
+        force: bool,
     },
     Snapshots(Snapshots),
     DatasetSet {

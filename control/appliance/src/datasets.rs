@@ -26,6 +26,9 @@ type Props = Vec<(PropName, Value)>;
 /// The block size of volumes, unless there is a reason for another.
 const BLOCK_SIZE: u64 = 16 << 10;
 
+/// What a message ends with where that helps.
+const END_THEM: &str = "; use '-f' to end them";
+
 impl Appliance {
     pub(crate) async fn create_dataset(&self, mut new: NewDataset, by: &By) -> Result<Reply> {
         let failed = |e: &Error| cannot(About::Dataset, &format!("create '{}'", new.name), e);
@@ -153,11 +156,19 @@ impl Appliance {
             return Ok(());
         }
         let users = self.with_users(&left).await;
-        let message = format!("cannot {doing}: dataset is busy: clients use {users}; use '-f' to end them");
+        let message = format!("cannot {doing}: dataset is busy: clients use {users}{END_THEM}");
         Err(ApiError::new(ErrorKind::Busy, message))
     }
 
-    pub(crate) async fn rename_dataset(&self, from: &str, to: &str, parents: bool, by: &By) -> Result<Reply> {
+    /// `force`: none where the request cannot ask for it.
+    pub(crate) async fn rename_dataset(
+        &self,
+        from: &str,
+        to: &str,
+        parents: bool,
+        force: Option<bool>,
+        by: &By,
+    ) -> Result<Reply> {
         let doing = format!("rename '{from}'");
         let failed = |e: &Error| cannot(About::Dataset, &doing, e);
         let open = self.pool_with(from, Access::Change).await?;
@@ -168,11 +179,15 @@ impl Appliance {
             (Some((of, _)), true) if to.starts_with('@') => format!("{of}{to}"),
             _ => to.to_string(),
         };
-        self.free_datasets(from, false, &doing).await?;
+        let is_forced = force == Some(true);
+        self.free_datasets(from, is_forced, &doing).await.map_err(|e| match force {
+            Some(_) => e,
+            None => ApiError::new(e.kind, e.message.trim_end_matches(END_THEM)),
+        })?;
         if parents {
             make_parents(pool, &to, false).await.map_err(|e| failed(&e))?;
         }
-        let mounted = self.unmount_to_rename(from).await?;
+        let mounted = self.unmount_to_rename(from, is_forced).await?;
         let (old, new) = (from.to_string(), to.clone());
         let renamed = pool.change("rename dataset", move |pool, tx| async move {
             let dsl = pool.dsl();

@@ -84,8 +84,8 @@ impl Appliance {
             Request::DatasetRename { from, to, recursive: true, .. } => {
                 self.rename_snapshots(&from, &to, &by).await
             }
-            Request::DatasetRename { from, to, parents, .. } => {
-                self.rename_dataset(&from, &to, parents, &by).await
+            Request::DatasetRename { from, to, parents, force, .. } => {
+                self.rename_dataset(&from, &to, parents, Some(force), &by).await
             }
             Request::Snapshots(asked) => self.snapshots(asked, &by).await,
             Request::DatasetSet { name, properties } => {

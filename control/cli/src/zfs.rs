@@ -25,6 +25,7 @@ pub(crate) fn run(session: &mut Session<'_>, command: &Command) -> Outcome {
             to: args.to.clone(),
             parents: args.parents,
             recursive: args.recursive,
+            force: args.force,
         }),
         Command::Snapshot(args) => snapshots::take(session, args),
         Command::Rollback(args) => snapshots::roll_back(session, args),

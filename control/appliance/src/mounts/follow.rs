@@ -42,12 +42,12 @@ impl Appliance {
     }
 
     /// A dataset gets another name: what is mounted of it is unmounted, and its names, as they were, are given back.
-    pub(crate) async fn unmount_to_rename(&self, dataset: &str) -> Result<Vec<String>> {
+    pub(crate) async fn unmount_to_rename(&self, dataset: &str, force: bool) -> Result<Vec<String>> {
         self.forget_snapshot(dataset).await;
         let these = self.0.mounts.below(dataset);
         let names: Vec<String> =
             these.iter().filter(|(_, mount)| !mount.has_ended()).map(|(name, _)| name.clone()).collect();
-        if let Err(busy) = self.unmount_these(these, false).await {
+        if let Err(busy) = self.unmount_these(these, force).await {
             // What is below the busy one was unmounted before it.
             let gone = |name: &&String| self.0.mounts.get(name).is_none_or(|mount| mount.has_ended());
             let gone: Vec<String> = names.iter().filter(gone).cloned().collect();

@@ -122,7 +122,7 @@ impl Appliance {
     ) -> Result<Reply> {
         let failed = |e: Error| cannot(About::Dataset, &format!("create {} '{place}'", kind.word()), &e);
         check_place(place, kind).map_err(failed)?;
-        let _turn = self.0.san.numbering.lock().await;
+        let _turn = self.numbering_for(kind).await;
         let network = self.network().map_err(failed)?;
         let mut settings =
             settings::read(kind, true, set, &[], (&network, &self.schema()?)).map_err(failed)?;
@@ -147,6 +147,14 @@ impl Appliance {
         Ok(Reply::Named { name: place.to_string() })
     }
 
+    /// The turn in which numbers of LUNs are given. A file system has none: it waits for no pool that a LUN is in.
+    async fn numbering_for(&self, kind: ItemKind) -> Option<world::sync::MutexGuard<'_, ()>> {
+        match kind {
+            ItemKind::Filesystem => None,
+            ItemKind::Project | ItemKind::Lun => Some(self.0.san.numbering.lock().await),
+        }
+    }
+
     async fn change_item(
         &self,
         place: &Place,
@@ -154,7 +162,8 @@ impl Appliance {
         unset: &[String],
         by: &By,
     ) -> Result<Reply> {
-        let _turn = self.0.san.numbering.lock().await;
+        let kind = self.item(place).await?.kind;
+        let _turn = self.numbering_for(kind).await;
         let found = self.item(place).await?;
         let failed =
             |e: Error| cannot(About::Dataset, &format!("change {} '{place}'", found.kind.word()), &e);
@@ -200,7 +209,7 @@ impl Appliance {
         let found = self.item(from).await?;
         let failed = |e: Error| cannot(About::Dataset, &format!("rename '{from}'"), &e);
         check_place(to, found.kind).map_err(failed)?;
-        self.rename_dataset(&from.dataset(), &to.dataset(), false, by).await
+        self.rename_dataset(&from.dataset(), &to.dataset(), false, None, by).await
     }
 
     async fn destroy_item(&self, place: &Place, force: bool, by: &By) -> Result<Reply> {

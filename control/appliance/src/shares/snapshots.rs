@@ -54,7 +54,9 @@ impl Appliance {
                 self.rename_snapshots(&snapshot, &full(place, &to)?, by).await
             }
             ShareDeed::Rename { to } if all => self.rename_in_pool(place, name, &to, by).await,
-            ShareDeed::Rename { to } => self.rename_dataset(&snapshot, &full(place, &to)?, false, by).await,
+            ShareDeed::Rename { to } => {
+                self.rename_dataset(&snapshot, &full(place, &to)?, false, None, by).await
+            }
             ShareDeed::Destroy if all && !below => {
                 let names = self.snapshots_there(place, name).await?;
                 self.destroy_snapshots(names, &snapshot, by).await
@@ -134,7 +136,7 @@ impl Appliance {
         }
         self.end_users_of(&names, false, &format!("rename '{}'", full(place, name)?)).await?;
         for old in &names {
-            self.rename_dataset(old, &renamed(old), false, by).await?;
+            self.rename_dataset(old, &renamed(old), false, None, by).await?;
         }
         Ok(Reply::Done)
     }

@@ -284,7 +284,7 @@ pub struct Rename {
     /// Make the parents that are missing
     #[arg(short)]
     pub parents: bool,
-    /// Even if it has to be unmounted
+    /// Even if clients and programs use it: what they do with it ends
     #[arg(short)]
     pub force: bool,
     /// Do not remount; taken, and without effect: what was mounted is mounted again

@@ -34,6 +34,8 @@ pub fn trials() -> Vec<Trial> {
             mappings,
         ),
         trial("a_mount_takes_little_memory", &[FUSE, ROOT], many_mounts).alone(),
+        trial("attributes_have_names_of_the_namespaces_that_there_are", &[FUSE, ROOT], attributes),
+        trial("what_is_in_use_is_renamed_by_force_alone", &[FUSE, ROOT], renamed),
         trial("times_of_files_are_kept_before_1970_too", &[FUSE, ROOT, Need::Program("touch")], times),
         trial("without_a_daemon_nothing_is_mounted", &[], none_runs),
     ]
@@ -45,6 +47,47 @@ fn home() -> (Home, PathBuf) {
     let at = home.scratch.join("mnt");
     home.run(&format!("zfs set mountpoint={} tank", at.display()));
     (home, at)
+}
+
+/// As Linux's own file systems have it. `foo.x` was taken, and listed as `user.foo.x`.
+fn attributes() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    use rustix::io::Errno;
+    let (home, at) = home();
+    home.run("zfs set acltype=off tank");
+    let (daemon, _) = home.start(SERVE);
+    home.run("zfs mount tank");
+    let file = at.join("f");
+    fs::write(&file, b"x").unwrap();
+    for (name, outcome) in [
+        ("user.x", Ok(())),
+        ("trusted.x", Ok(())),
+        ("security.x", Ok(())),
+        ("user.", Err(Errno::INVAL)),
+        ("foo.x", Err(Errno::OPNOTSUPP)),
+        ("system.x", Err(Errno::OPNOTSUPP)),
+        ("system.nfs4_acl", Err(Errno::OPNOTSUPP)),
+    ] {
+        assert_eq!(setxattr(&file, name, b"v", XattrFlags::empty()), outcome, "{name}");
+        let got = getxattr(&file, name, &mut [0; 16]);
+        assert_eq!(got.is_ok(), outcome.is_ok(), "{name}: {got:?}");
+    }
+    daemon.end();
+}
+
+/// `-f` did nothing, and the message said to use it.
+fn renamed() {
+    let (home, at) = home();
+    home.run("zfs create tank/a");
+    let (daemon, _) = home.start(SERVE);
+    home.run("zfs mount tank/a");
+    let open = fs::File::create(at.join("a/f")).unwrap();
+    let why = home.fails("zfs rename tank/a tank/b", 1);
+    assert!(why.contains("busy"), "{why}");
+    assert_eq!(home.run("zfs rename -f tank/a tank/b"), "");
+    drop(open);
+    assert!(at.join("b/f").exists(), "it is mounted by its new name");
+    daemon.end();
 }
 
 /// A pool from anywhere was mounted with setuid and devices, as OpenZFS has them by default: write access to its disks

@@ -9,6 +9,8 @@ use zpl::XattrMode;
 /// POSIX ACLs: of a file, and the one that what is made in a directory begins with.
 const ACLS: [&[u8]; 2] = [ACCESS, b"system.posix_acl_default"];
 pub(super) const ACCESS: &[u8] = b"system.posix_acl_access";
+/// Where other names may be; the kernel says to which programs.
+const SPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
 const CREATE: i32 = 1;
 const REPLACE: i32 = 2;
 /// The largest value that the system call takes.
@@ -19,8 +21,11 @@ impl Served {
     fn check_kind(&self, name: &[u8]) -> Result<()> {
         match name {
             name if name.len() > NAME_MAX => Err(Errno::ERANGE),
-            name if ACLS.contains(&name) && !self.posix_acl => Err(Errno::EOPNOTSUPP),
-            _ => Ok(()),
+            name if ACLS.contains(&name) && self.posix_acl => Ok(()),
+            name if SPACES.contains(&name) => Err(Errno::EINVAL),
+            name if SPACES.iter().any(|space| name.starts_with(space)) => Ok(()),
+            // The kernel passes on what it does not know, and what only file systems of other kinds have.
+            _ => Err(Errno::EOPNOTSUPP),
         }
     }
 

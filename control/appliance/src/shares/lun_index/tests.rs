@@ -49,7 +49,13 @@ fn inherit(name: &str, property: &str) -> Request {
 }
 
 fn rename(from: &str, to: &str) -> Request {
-    Request::DatasetRename { from: from.into(), to: to.into(), parents: false, recursive: false }
+    Request::DatasetRename {
+        from: from.into(),
+        to: to.into(),
+        parents: false,
+        recursive: false,
+        force: false,
+    }
 }
 
 fn snapshot(name: &str) -> Request {
