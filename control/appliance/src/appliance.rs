@@ -24,6 +24,7 @@ use crate::san::state::SanService;
 use crate::schedules::Keeper;
 use crate::services::Gates;
 use crate::services::offers::Offers;
+use crate::turns::Turns;
 use api::{ApiError, Daemon, Result};
 use disk::Volumes;
 use pool::{Host, Hub};
@@ -51,8 +52,11 @@ pub(crate) struct Inner {
     pub _cache_size: Arc<CacheSize>,
     /// Held while tunables are set and written down.
     pub tuning: Mutex<()>,
-    /// Held while pools come and go.
+    /// Held for a look or a note.
     pub pools: world::sync::Mutex<Pools>,
+    /// Of pools that are changed as a whole, and of those that are being opened.
+    pub turns: Turns,
+    pub openings: Turns,
     pub volumes: Arc<Volumes>,
     pub mounts: Mounts,
     pub migrations: Migrations,
@@ -97,6 +101,8 @@ impl Appliance {
         let alerts = Desk::new(host.name.clone());
         let appliance = Appliance(Arc::new(Inner {
             pools: world::sync::Mutex::new(Pools::of(remembered, config.is_daemon)),
+            turns: Turns::default(),
+            openings: Turns::default(),
             config,
             host,
             cache,

@@ -45,6 +45,7 @@ mod service;
 mod services;
 mod shares;
 mod tunables;
+mod turns;
 mod values;
 
 pub use appliance::Appliance;

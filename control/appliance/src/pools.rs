@@ -46,6 +46,8 @@ use crate::appliance::{Appliance, By};
 use crate::error_text::{About, cannot, lacking, no_such_pool, why};
 use crate::home::Known;
 use api::{ApiError, Reply, Result};
+use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt};
 use open_elsewhere::Opener;
 use pool::{OpenOptions, Pool};
 use state::State;
@@ -59,6 +61,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The same where no process is known that has it: what a killed one wrote is on its way for as long as the device takes.
 const PATIENCE_WITH_DEVICES: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_millis(50);
+/// So many pools are opened side by side when the daemon starts.
+const OPENED_AT_ONCE: usize = 8;
 
 fn failed(e: &Error, vdevs: Option<api::Vdev>) -> Failed {
     match lacking(e) {
@@ -129,8 +133,39 @@ pub(crate) struct Opening {
 impl Appliance {
     /// The pool, open for what it is needed for.
     pub(crate) async fn pool(&self, name: &str, access: Access) -> Result<Open> {
+        if let Some(open) = self.0.pools.lock().await.ready(name, access)? {
+            return Ok(open);
+        }
+        // It is opened once, and no other pool waits for its devices.
+        let _turn = self.0.openings.of(name).await;
+        let known = {
+            let mut pools = self.0.pools.lock().await;
+            if let Some(open) = pools.ready(name, access)? {
+                return Ok(open);
+            }
+            pools.begin_to_open(name)?
+        };
+        let only_looking = access == Access::Look && !self.0.config.is_daemon && !known.read_only;
+        let opened = self.open_known(&known, only_looking).await;
         let mut pools = self.0.pools.lock().await;
-        self.open_entry(&mut pools, name, access).await
+        match opened {
+            Ok(open) if pools.end_to_open(name, Ok(&open)) => Ok(open),
+            Ok(open) => {
+                drop(pools);
+                // Nothing was changed in it.
+                let _ = open.pool.close().await;
+                Err(no_such_pool(name))
+            }
+            Err((e, vdevs)) => {
+                pools.end_to_open(name, Err(failed(&e, vdevs)));
+                Err(cannot(About::Pool, &format!("open '{name}'"), &e))
+            }
+        }
+    }
+
+    /// The pools as they are now, for a look that may wait for devices.
+    pub(crate) async fn pools_now(&self) -> Pools {
+        self.0.pools.lock().await.clone()
     }
 
     /// The pool that a dataset is in.
@@ -150,29 +185,6 @@ impl Appliance {
         match exists(&open.pool, dataset).await.map_err(|e| failed(&e))? {
             true => Ok(open),
             false => Err(failed(&Error::new(Kind::NotFound, "open dataset"))),
-        }
-    }
-
-    async fn open_entry(&self, pools: &mut Pools, name: &str, access: Access) -> Result<Open> {
-        let entry = pools.0.get_mut(name).ok_or_else(|| no_such_pool(name))?;
-        if let State::Open(open) = &entry.state
-            && (!open.only_looking || access == Access::Look)
-        {
-            return Ok(open.clone());
-        }
-        // What was opened for questions has its devices closed before they are opened for writing.
-        entry.state = State::Closed;
-        let only_looking = access == Access::Look && !self.0.config.is_daemon && !entry.known.read_only;
-        match self.open_known(&entry.known, only_looking).await {
-            Ok(open) => {
-                entry.known = open.known.clone();
-                entry.state = State::Open(open.clone());
-                Ok(open)
-            }
-            Err((e, vdevs)) => {
-                entry.state = State::Failed(Box::new(failed(&e, vdevs)));
-                Err(cannot(About::Pool, &format!("open '{name}'"), &e))
-            }
         }
     }
 
@@ -256,12 +268,12 @@ impl Appliance {
 
     /// Opens whatever can be opened; the rest is shown as unavailable.
     pub(crate) async fn open_all(&self) {
-        let mut pools = self.0.pools.lock().await;
-        for name in pools.names() {
-            let _ = self.open_entry(&mut pools, &name, Access::Change).await;
-        }
-        let opened: Vec<Pool> = pools.opened().cloned().collect();
-        drop(pools);
+        let names = self.0.pools.lock().await.names();
+        let open = |name: String| async move {
+            let _ = self.pool(&name, Access::Change).await;
+        };
+        stream::iter(names).for_each_concurrent(OPENED_AT_ONCE, open).await;
+        let opened: Vec<Pool> = self.0.pools.lock().await.opened().cloned().collect();
         for pool in opened {
             // They are in the way of nothing; the next start tries again.
             let _ = self.remove_half_copies(&pool).await;
@@ -278,16 +290,33 @@ impl Appliance {
         opened.iter().filter(|pool| pool.suspended().is_some()).for_each(Pool::hurry);
         self.unmount_at_end().await;
         self.0.migrations.cancel(|_| true).await;
-        let mut pools = self.0.pools.lock().await;
-        let mut outcome = self.remember_at_end(&pools);
-        for (name, entry) in &mut pools.0 {
-            if let State::Open(open) = std::mem::replace(&mut entry.state, State::Closed) {
-                let closed = open.pool.close().await;
-                outcome =
-                    outcome.and(closed.map_err(|e| cannot(About::Pool, &format!("close '{name}'"), &e)));
-            }
+        let (mut outcome, leaving) = {
+            let mut pools = self.0.pools.lock().await;
+            let outcome = self.remember_at_end(&pools);
+            let leaving: Vec<(String, Pool)> = pools
+                .names()
+                .into_iter()
+                .filter_map(|name| pools.begin_to_leave(&name).map(|pool| (name, pool)))
+                .collect();
+            (outcome, leaving)
+        };
+        // Side by side: one whose devices do not answer keeps no other from its end.
+        let close = |(name, pool): (String, Pool)| async move {
+            let closed = pool.close().await;
+            self.0.pools.lock().await.is_closed(&name);
+            closed.map_err(|e| cannot(About::Pool, &format!("close '{name}'"), &e))
+        };
+        for closed in join_all(leaving.into_iter().map(close)).await {
+            outcome = outcome.and(closed);
         }
         outcome
+    }
+
+    /// Writes down which devices a pool has by now.
+    pub(crate) async fn note_devices(&self, name: &str) -> Result<()> {
+        let mut pools = self.0.pools.lock().await;
+        pools.note_devices(name);
+        self.remember(&pools)
     }
 
     /// Writes down which pools there are.

@@ -51,7 +51,7 @@ impl Appliance {
         by: &By,
     ) -> Result<()> {
         let pool = &open.pool;
-        let _turn = self.0.migrations.turn.lock().await;
+        let _turn = self.0.migrations.turns.of(&pool.name()).await;
         if let Some(running) = self.0.migrations.running(dataset) {
             if block == running.from {
                 self.0.migrations.cancel(|name| name == dataset).await;

@@ -14,10 +14,12 @@ use vdev::{Bias, Group, Spec};
 impl Appliance {
     pub(crate) async fn add_vdevs(&self, new: NewVdevs, by: &By) -> Result<Reply> {
         let failed = |e: &Error| cannot(About::Pool, &format!("add to '{}'", new.pool), e);
-        let open = self.pool(&new.pool, Access::Change).await?;
+        self.pool(&new.pool, Access::Change).await?;
         devices::answer(&devices::named(&new.vdevs)).await.map_err(|e| failed(&e))?;
-        let mut pools = self.0.pools.lock().await;
-        let found = devices::look_at(&new.vdevs, new.allow_in_use, &pools).await.map_err(|e| failed(&e))?;
+        let _turn = self.0.turns.of(&new.pool).await;
+        let open = self.pool(&new.pool, Access::Change).await?;
+        let here = self.pools_now().await;
+        let found = devices::look_at(&new.vdevs, new.allow_in_use, &here).await.map_err(|e| failed(&e))?;
         let tree = open.pool.tree().spec();
         let mismatch = vdev::mismatch_with(&tree, &found.groups).filter(|_| !new.allow_replication_mismatch);
         if let Some(why) = mismatch {
@@ -39,8 +41,7 @@ impl Appliance {
             open.pool.add_vdevs(&found.groups, ashift).await.map_err(|e| failed(&e))?;
         }
         let beside = found.add_beside(&open.pool).await;
-        pools.note_devices(&new.pool);
-        self.remember(&pools)?;
+        self.note_devices(&new.pool).await?;
         beside.map_err(|e| failed(&e))?;
         self.post_pool_event("vdev_add", &open.pool);
         self.record(&open.pool, by).await.map_err(|e| failed(&e))?;

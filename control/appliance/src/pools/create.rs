@@ -45,12 +45,14 @@ impl Appliance {
         let root_props = root_properties(&new).map_err(|e| failed(&e))?;
 
         devices::answer(&devices::named(&new.vdevs)).await.map_err(|e| failed(&e))?;
-        let mut pools = self.0.pools.lock().await;
         let name = new.temporary_name.clone().unwrap_or_else(|| new.name.clone());
-        if pools.contains(&name) {
+        let turn = self.0.turns.of(&name).await;
+        let here = self.pools_now().await;
+        if here.contains(&name) {
             return Err(failed(&Error::new(Kind::Exists, "create pool")));
         }
-        let found = devices::look_at(&new.vdevs, new.force, &pools).await.map_err(|e| failed(&e))?;
+        let found = devices::look_at(&new.vdevs, new.force, &here).await.map_err(|e| failed(&e))?;
+        drop(here);
         if let Some(why) = vdev::mismatch(&found.groups).filter(|_| !new.force) {
             let message =
                 format!("invalid vdev specification: use '-f' to override the following errors: {why}");
@@ -89,10 +91,13 @@ impl Appliance {
             temporary: new.temporary_name.is_some(),
             ..Known::default()
         };
-        pools.add(Open::new(pool.clone(), known, false));
-        self.remember_done(&pools, &format!("'{name}' is created"))?;
+        {
+            let mut pools = self.0.pools.lock().await;
+            pools.add(Open::new(pool.clone(), known, false));
+            self.remember_done(&pools, &format!("'{name}' is created"))?;
+        }
         self.record(&pool, by).await.map_err(|e| failed(&e))?;
-        drop(pools);
+        drop(turn);
         self.post_pool_event("pool_create", &pool);
         for (property, value) in properties.user {
             self.set_pool(&name, &property, &value, &By { command: String::new(), uid: by.uid }).await?;

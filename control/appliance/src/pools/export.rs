@@ -47,15 +47,21 @@ impl Appliance {
         self.free_volumes(name, force, &doing).await?;
         self.unmount_below(name, force).await?;
         let failed = |e: &Error| cannot(About::Pool, &doing, e);
+        let _turn = self.0.turns.of(name).await;
+        // It may have gone, or come back as another one, while this waited.
+        let open = self.pool(name, Access::Change).await?;
         self.look_for_the_last_time(&open.pool).await;
-        let mut pools = self.0.pools.lock().await;
         let is_suspended = open.pool.suspended().is_some();
         if !is_suspended {
+            // What waits for a device that does not answer waits here, where the pool can still be asked for.
             self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
+            let _ = open.pool.sync().await;
         }
+        self.0.pools.lock().await.begin_to_leave(name);
         let left = if verb == "destroy" { open.pool.destroy().await } else { open.pool.export().await };
         self.post_pool_event(if verb == "destroy" { "pool_destroy" } else { "pool_export" }, &open.pool);
         // Whatever became of the labels, the pool is closed.
+        let mut pools = self.0.pools.lock().await;
         pools.remove(name);
         let gone = if verb == "destroy" { "destroyed" } else { "exported" };
         let kept = self.remember_done(&pools, &format!("'{name}' is {gone}"));
@@ -68,6 +74,7 @@ impl Appliance {
     }
 
     async fn forget(&self, name: &str) -> Result<Reply> {
+        let _turn = self.0.turns.of(name).await;
         let mut pools = self.0.pools.lock().await;
         pools.remove(name);
         self.remember_done(&pools, &format!("'{name}' is forgotten"))?;

@@ -19,11 +19,12 @@ impl Appliance {
         by: &By,
     ) -> Result<Reply> {
         let failed = |e: &Error| cannot(About::Pool, &doing(device, &action), e);
-        let open = self.pool(name, Access::Change).await?;
+        self.pool(name, Access::Change).await?;
         if let DeviceAction::Attach(joining) | DeviceAction::Replace(joining) = &action {
             devices::answer(std::slice::from_ref(&joining.device)).await.map_err(|e| failed(&e))?;
         }
-        let mut pools = self.0.pools.lock().await;
+        let _turn = self.0.turns.of(name).await;
+        let open = self.pool(name, Access::Change).await?;
         let pool = &open.pool;
         let takes_caches = matches!(action, DeviceAction::Offline { .. } | DeviceAction::Online { .. });
         let guid = find(pool, device, takes_caches).map_err(|e| failed(&e))?;
@@ -49,7 +50,7 @@ impl Appliance {
                 let replaces = matches!(action, DeviceAction::Replace(_));
                 let join = async {
                     let Joining { device: new, force, ashift, sequential } = joining;
-                    let leaf = devices::look_at_joining(new, *force, &pools, pool).await?;
+                    let leaf = devices::look_at_joining(new, *force, &self.pools_now().await, pool).await?;
                     let ashift = match ashift {
                         Some(ashift) => *ashift,
                         None => own_ashift(pool).await?,
@@ -62,8 +63,7 @@ impl Appliance {
                 join.await
             }
         };
-        pools.note_devices(name);
-        self.remember(&pools)?;
+        self.note_devices(name).await?;
         done.map_err(|e| failed(&e))?;
         self.tell_of(pool, guid, device, &action);
         self.record(&open.pool, by).await.map_err(|e| failed(&e))?;

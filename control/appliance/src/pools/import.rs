@@ -70,8 +70,8 @@ impl Appliance {
             }
         }
 
-        let mut pools = self.0.pools.lock().await;
-        if pools.contains(&name) {
+        let turn = self.0.turns.of(&name).await;
+        if self.0.pools.lock().await.contains(&name) {
             let message = format!(
                 "cannot import '{asked}': a pool with that name already exists; use the form 'zpool import <pool | id> \
                  <newpool>' to give it a new name"
@@ -104,9 +104,12 @@ impl Appliance {
             txg: back.map(|back| back.txg),
             next_guid: None,
         };
-        pools.add(Open::new(pool.clone(), known, false));
-        self.remember_done(&pools, &format!("'{name}' is imported"))?;
-        drop(pools);
+        {
+            let mut pools = self.0.pools.lock().await;
+            pools.add(Open::new(pool.clone(), known, false));
+            self.remember_done(&pools, &format!("'{name}' is imported"))?;
+        }
+        drop(turn);
         self.post_pool_event("pool_import", &pool);
         self.record(&pool, by).await.map_err(|e| failed(&e))?;
         let _ = self.remove_half_copies(&pool).await;

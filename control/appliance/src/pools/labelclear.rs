@@ -20,7 +20,7 @@ impl Appliance {
         // Before its path is asked for anything: one in a file system that this process serves is refused.
         drop(Device::whole(device).open(OpenMode::ReadOnly).await.map_err(broken)?);
         if open_elsewhere::is_open_here(Path::new(device)) {
-            self.0.pools.lock().await.devices_have_left().await;
+            self.pools_now().await.devices_have_left().await;
         }
         if let Some(pid) = open_elsewhere::of(Path::new(device)) {
             return Err(failed(ErrorKind::Busy, format!("it is in use by process {pid}")));

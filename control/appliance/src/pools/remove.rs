@@ -11,12 +11,11 @@ use vdev::AuxKind;
 impl Appliance {
     pub(crate) async fn remove_vdev(&self, name: &str, guid: Guid, device: &str, by: &By) -> Result<Reply> {
         let failed = |e: &Error| cannot(About::Pool, &format!("remove {device}"), e);
+        let _turn = self.0.turns.of(name).await;
         let open = self.pool(name, Access::Change).await?;
-        let mut pools = self.0.pools.lock().await;
         let what = remove(&open.pool, guid).await.map_err(|e| failed(&e))?;
         self.post_vdev_event(what, &open.pool, guid, device);
-        pools.note_devices(name);
-        self.remember(&pools)?;
+        self.note_devices(name).await?;
         self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Done)
     }

@@ -22,12 +22,15 @@ impl Appliance {
         let failed = |e: &Error| cannot(About::Pool, &format!("split '{name}'"), e);
         dsl::name::check_pool(&new_name).map_err(|e| failed(&e))?;
         let how = sort(&properties).map_err(|e| failed(&e))?;
+        let exists =
+            || failed(&Error::new(Kind::Exists, "split").because(format!("'{new_name}' is imported")));
+        if name == new_name {
+            return Err(exists());
+        }
+        let _turns = self.0.turns.of_both(&name, &new_name).await;
         let open = self.pool(&name, Access::Change).await?;
-        let mut pools = self.0.pools.lock().await;
-        if pools.contains(&new_name) {
-            return Err(failed(
-                &Error::new(Kind::Exists, "split").because(format!("'{new_name}' is imported")),
-            ));
+        if self.0.pools.lock().await.contains(&new_name) {
+            return Err(exists());
         }
         let named = find_all(&open.pool, &devices).map_err(|e| failed(&e))?;
         let chosen = open.pool.plan_split(&named).map_err(|e| failed(&e))?;
@@ -37,9 +40,8 @@ impl Appliance {
         }
         let opening = Opening { name: Some(new_name.clone()), force: true, ..Opening::default() };
         let new = open.pool.split(new_name.clone(), named, self.open_options(&opening)).await;
-        pools.note_devices(&name);
         self.settle_events(&open.pool);
-        self.remember(&pools)?;
+        self.note_devices(&name).await?;
         let new = new.map_err(|e| failed(&e))?;
         let is_kept = how.altroot.is_some();
         let known = Known {
@@ -55,12 +57,12 @@ impl Appliance {
         }
         self.record(&new, by).await.map_err(|e| failed(&e))?;
         if is_kept {
+            let mut pools = self.0.pools.lock().await;
             pools.add(Open::new(new, known, false));
             self.remember(&pools)?;
         } else {
             new.export().await.map_err(|e| failed(&e))?;
         }
-        drop(pools);
         self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
         if is_kept {
             self.mount_new(&new_name).await;

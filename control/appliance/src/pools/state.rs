@@ -1,8 +1,10 @@
 //! The pools that there are, by name, and what is open of each.
 
+use crate::error_text::no_such_pool;
 use crate::home::Known;
 use crate::pools::seen::Seen;
 use crate::shares::LunIndex;
+use api::{ApiError, ErrorKind};
 use pool::Pool;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,8 +31,11 @@ pub(crate) struct Open {
     pub(super) only_looking: bool,
 }
 
+#[derive(Clone)]
 pub(super) enum State {
     Closed,
+    /// It is being exported, destroyed or closed: it is here until that has ended, and no request gets it.
+    Leaving,
     Open(Open),
     Failed(Box<Failed>),
 }
@@ -46,13 +51,14 @@ pub(crate) struct Failed {
     pub vdevs: Option<api::Vdev>,
 }
 
+#[derive(Clone)]
 pub(super) struct Entry {
     pub known: Known,
     pub state: State,
 }
 
-/// By name.
-#[derive(Default)]
+/// By name. A copy shows what there was when it was made.
+#[derive(Clone, Default)]
 pub(crate) struct Pools(pub(super) BTreeMap<String, Entry>);
 
 impl Pools {
@@ -62,8 +68,67 @@ impl Pools {
         Pools(kept.map(|known| (known.name.clone(), Entry { known, state: State::Closed })).collect())
     }
 
+    /// Those that requests for all pools are for.
     pub fn names(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
+        let here = self.0.iter().filter(|(_, entry)| !matches!(entry.state, State::Leaving));
+        here.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The pool, if it is open for that.
+    pub fn ready(&self, name: &str, access: Access) -> api::Result<Option<Open>> {
+        let entry = self.0.get(name).ok_or_else(|| no_such_pool(name))?;
+        match &entry.state {
+            State::Open(open) if !open.only_looking || access == Access::Look => Ok(Some(open.clone())),
+            State::Leaving => {
+                let message = format!(
+                    "cannot open '{name}': it is being exported or destroyed, which waits for its devices"
+                );
+                Err(ApiError::new(ErrorKind::Busy, message))
+            }
+            State::Open(_) | State::Closed | State::Failed(_) => Ok(None),
+        }
+    }
+
+    /// What is known of a pool that is about to be opened. What was opened for questions has its devices closed before they
+    /// are opened for writing.
+    pub fn begin_to_open(&mut self, name: &str) -> api::Result<Known> {
+        let entry = self.0.get_mut(name).ok_or_else(|| no_such_pool(name))?;
+        entry.state = State::Closed;
+        Ok(entry.known.clone())
+    }
+
+    /// Notes how that ended; false when the pool was given up meanwhile.
+    pub fn end_to_open(&mut self, name: &str, outcome: Result<&Open, Failed>) -> bool {
+        let Some(entry) = self.0.get_mut(name).filter(|entry| matches!(entry.state, State::Closed)) else {
+            return false;
+        };
+        match outcome {
+            Ok(open) => {
+                entry.known = open.known.clone();
+                entry.state = State::Open(open.clone());
+            }
+            Err(failed) => entry.state = State::Failed(Box::new(failed)),
+        }
+        true
+    }
+
+    /// The pool is about to be closed: no request gets it from now on.
+    pub fn begin_to_leave(&mut self, name: &str) -> Option<Pool> {
+        let entry = self.0.get_mut(name)?;
+        match std::mem::replace(&mut entry.state, State::Leaving) {
+            State::Open(open) => Some(open.pool),
+            other => {
+                entry.state = other;
+                None
+            }
+        }
+    }
+
+    /// It is closed, and stays imported.
+    pub fn is_closed(&mut self, name: &str) {
+        if let Some(entry) = self.0.get_mut(name) {
+            entry.state = State::Closed;
+        }
     }
 
     pub fn contains(&self, name: &str) -> bool {

@@ -19,6 +19,7 @@ use crate::san::lans::Lans;
 use crate::san::reservations::{Kept, Reservations};
 use crate::san::{Credentials, SanView, TargetRecord, where_at};
 use crate::shares::LunFacts;
+use crate::turns::Turns;
 use iscsi::{Asking, Authentication, Directory, Listed, Unit, Welcome};
 use scsi::{Device, Identity, Lun, Options, PortGroup, PortState, TargetPort};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,7 +55,9 @@ pub(super) struct SanDirectory {
     pub portals: Mutex<Vec<SocketAddr>>,
     interfaces: Known,
     /// By their datasets.
-    pub devices: world::sync::Mutex<BTreeMap<String, Used>>,
+    pub devices: Mutex<BTreeMap<String, Used>>,
+    /// Of volumes that are opened or given up.
+    pub turns: Turns,
     kept: Kept,
     /// Volumes that are being destroyed or given up.
     pub leaving: Mutex<BTreeSet<String>>,
@@ -73,7 +76,8 @@ impl SanDirectory {
             view: Mutex::new(view),
             portals: Mutex::default(),
             interfaces: Known::default(),
-            devices: world::sync::Mutex::new(BTreeMap::new()),
+            devices: Mutex::default(),
+            turns: Turns::default(),
             kept: Arc::default(),
             leaving: Mutex::default(),
             away: Mutex::default(),
@@ -101,15 +105,9 @@ impl SanDirectory {
 
     /// The device of a LUN: the one that is used, or a new one.
     async fn device(&self, view: &SanView, facts: &LunFacts) -> Result<Arc<Device>> {
-        let mut devices = self.devices.lock().await;
-        let used = devices.get_mut(&facts.dataset);
-        if let Some((used, device)) = used.and_then(|used| used.device.upgrade().map(|device| (used, device)))
-            && used.read_only == facts.read_only
-        {
-            if used.write_cache != facts.write_cache {
-                used.write_cache = facts.write_cache;
-                device.set_modes(facts.write_cache, false);
-            }
+        // A volume of a pool that does not answer holds up those of no other.
+        let _turn = self.turns.of(&facts.dataset).await;
+        if let Some(device) = self.used(facts) {
             device.set_groups(groups(view));
             return Ok(device);
         }
@@ -132,8 +130,20 @@ impl SanDirectory {
             write_cache: facts.write_cache,
             read_only: facts.read_only,
         };
-        devices.insert(facts.dataset.clone(), used);
+        lock(&self.devices).insert(facts.dataset.clone(), used);
         Ok(device)
+    }
+
+    /// The device that is used, as the LUN is now.
+    fn used(&self, facts: &LunFacts) -> Option<Arc<Device>> {
+        let mut devices = lock(&self.devices);
+        let used = devices.get_mut(&facts.dataset).filter(|used| used.read_only == facts.read_only)?;
+        let device = used.device.upgrade()?;
+        if used.write_cache != facts.write_cache {
+            used.write_cache = facts.write_cache;
+            device.set_modes(facts.write_cache, false);
+        }
+        Some(device)
     }
 }
 

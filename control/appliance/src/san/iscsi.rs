@@ -85,8 +85,11 @@ impl Iscsi {
             lock(&self.directory.leaving).extend(leaving.cloned());
         }
         for dataset in datasets {
-            let device =
-                self.directory.devices.lock().await.remove(dataset).and_then(|used| used.device.upgrade());
+            let used = {
+                let _turn = self.directory.turns.of(dataset).await;
+                lock(&self.directory.devices).remove(dataset)
+            };
+            let device = used.and_then(|used| used.device.upgrade());
             let Some(device) = device else { continue };
             let will_return = lock(&self.directory.away).contains_key(dataset);
             match will_return {

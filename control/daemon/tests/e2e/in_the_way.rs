@@ -27,6 +27,11 @@ pub fn trials() -> Vec<Trial> {
             &[FUSE, ROOT, Need::Program("timeout")],
             unanswered,
         ),
+        trial(
+            "what_waits_for_a_device_of_one_pool_holds_up_no_other_pool",
+            &[FUSE, ROOT, Need::Program("timeout"), Need::Program("qemu-img")],
+            waiting,
+        ),
         trial("what_was_mounted_over_others_is_unmounted_first", &[FUSE, ROOT], hidden),
     ]
 }
@@ -229,6 +234,86 @@ fn unanswered() {
         let output = bounded(&home, line);
         assert!(output.status.success(), "{line}: {}", said(&output));
     }
+    daemon.end();
+    server.end();
+}
+
+/// What may wait for a device of the pool `far`, of which one side of the mirror is silent. Each is begun while those before
+/// it wait.
+const WAITING: [&str; 14] = [
+    "zpool offline far SILENT",
+    "zpool detach far SILENT",
+    "zpool attach far SILENT NEW",
+    "zpool replace far SILENT NEW",
+    "zpool add -f far log NEW",
+    "zpool set comment=x far",
+    "zpool reguid far",
+    "zpool scrub far",
+    "zpool sync far",
+    "zpool clear far",
+    "zpool export far",
+    "zfs snapshot far/v@s",
+    "zfs set volblocksize=32K far/v",
+    "zfs destroy -r far/f",
+];
+
+/// Commands that took a device of a pool out of use, which is what is done when one does not answer, held the lock of all
+/// pools while they waited for it: nothing could be asked for or done, and no client could begin.
+fn waiting() {
+    // The first of them held up the others; each is to be the first now and then.
+    let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let first = seed as usize % WAITING.len();
+    println!("beginning with {first}");
+    let (home, other) = (Home::with_pool(), Home::with_pool());
+    let at = other.scratch.join("mnt");
+    other.run(&format!("zfs set mountpoint={} tank", at.display()));
+    let (server, _) = other.start(SERVE);
+    other.run("zfs mount tank");
+    let silent = at.join("far.img");
+    std::fs::File::create(&silent).unwrap().set_len(512 << 20).unwrap();
+    home.run(&format!("zpool create far mirror {} {}", silent.display(), home.disk("near.img")));
+    for line in ["zfs create far/f", "zfs create -s -V 16M far/v", "zfs create -s -V 16M tank/v"] {
+        home.run(line);
+    }
+    let (daemon, _) = home.start(SERVE);
+    home.run("zfs create far/g");
+    let client = format!("nbd+unix:///tank/v?socket={}", home.dir().join("nbd.sock").display());
+    let stopped = Stopped::new(&server);
+    let mut asked: Vec<(String, Child)> = Vec::new();
+    // Something is on its way to the silent side from the start.
+    let order = (0..WAITING.len()).map(|i| WAITING[(first + i) % WAITING.len()]);
+    for (i, line) in std::iter::once("zfs create far/h").chain(order).enumerate() {
+        let new = home.disk(&format!("new{i}.img"));
+        let line = line.replace("SILENT", &silent.display().to_string()).replace("NEW", &new);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let child = home.cenote(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        asked.push((line.clone(), child));
+        let spare = home.disk(&format!("own{i}.img"));
+        for other in [
+            "zpool list -H -o name".into(),
+            "zpool status tank".into(),
+            format!("zfs create tank/{i}"),
+            format!("zpool create own{i} {spare}"),
+            format!("zpool export own{i}"),
+        ] {
+            let output = bounded(&home, &other);
+            assert!(output.status.success(), "beside '{line}', '{other}': {}", said(&output));
+        }
+        run(command("timeout").args([PATIENCE, "qemu-img", "info", &client]));
+    }
+    let waits = |child: &mut Child| child.try_wait().unwrap().is_none();
+    let left = asked.iter_mut().filter_map(|(_, child)| waits(child).then_some(())).count();
+    let mut outcomes = Vec::new();
+    drop(stopped);
+    for (line, child) in asked {
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code().is_some_and(|code| code <= 1), "{line}: {text}");
+        assert!(!text.contains("panicked"), "{line}: {text}");
+        outcomes.push(format!("{line}: {text}"));
+    }
+    assert!(left > 0, "nothing waits here any more: {outcomes:#?}");
+    assert!(bounded(&home, "zpool list -H -o name").status.success());
     daemon.end();
     server.end();
 }

@@ -1,6 +1,7 @@
 //! The migrations that are under way, and how the last of each volume ended.
 
 use crate::error_text::{About, why};
+use crate::turns::Turns;
 use disk::Mirror;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,11 +13,11 @@ use world::sync::Event;
 pub(crate) const COPY_OF: &str = "cenote:copyof";
 
 /// By the names of the volumes; what has ended is kept until there is something newer to say.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Migrations {
     pub(super) all: Mutex<BTreeMap<String, Arc<Migration>>>,
-    /// Held while one begins.
-    pub(super) turn: world::sync::Mutex<()>,
+    /// By pool, held while one begins.
+    pub(super) turns: Turns,
 }
 
 #[derive(Debug)]
@@ -36,12 +37,6 @@ pub(crate) struct Migration {
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Default for Migrations {
-    fn default() -> Migrations {
-        Migrations { all: Mutex::default(), turn: world::sync::Mutex::new(()) }
-    }
 }
 
 impl Migrations {
