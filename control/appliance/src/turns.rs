@@ -6,8 +6,11 @@
 //!   attach lake …, zpool list, a client that connects ─▶ go on
 //! ```
 //!
-//! The maps of pools and of volumes have locks of their own, held for a look or a note. Invariant: nothing that may wait for
-//! a device is awaited under a lock that is not of its pool alone. Two turns are taken in the order of their names.
+//! The maps of pools and of volumes have locks of their own, held for a look or a note: what may wait for a device is
+//! awaited under a turn, and not under these. Two turns are taken in the order of their names.
+//!
+//! Not here: the numbers of LUNs, which are given for all pools in one turn (`san`). A change of a LUN or a project whose
+//! pool does not answer holds up those of other pools.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
