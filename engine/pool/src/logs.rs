@@ -297,7 +297,7 @@ impl Pool {
             .iter()
             .filter(|top| top.is_log && !top.is_usable())
             .flat_map(|top| top.leaves())
-            .filter(|leaf| !leaf.is_usable())
+            .filter(|leaf| !leaf.is_usable() && !is_away_by_command(leaf))
             .map(|leaf| leaf.device().to_string())
             .collect();
         let unreadable: Vec<&Head> = heads.iter().filter(|head| head.survey.unreadable.is_some()).collect();
@@ -316,6 +316,12 @@ impl Pool {
         let without = format!("{what}; {lost}: use -m to import the pool all the same");
         Err(Error::new(Kind::Io, "open").because(without))
     }
+}
+
+/// Whether an administrator has taken the device away, before which its logs were emptied.
+fn is_away_by_command(leaf: &vdev::Leaf) -> bool {
+    let health = leaf.health();
+    health.state == vdev::State::Offline || health.aux == vdev::Aux::External
 }
 
 /// Whether this program can take over these logs: the pool can only be read otherwise.

@@ -213,10 +213,11 @@ impl Top {
         }
     }
 
-    /// The allocatable bytes that each of its leaves must have. One that stands alone is never opened later than its pool.
+    /// The allocatable bytes that each of its leaves must have. One that stands alone is opened later than its pool where
+    /// that was opened without its log.
     pub(crate) fn least_of_a_leaf(&self) -> u64 {
         match &self.node().body {
-            Body::Leaf(_) | Body::Absent(_) => u64::MAX,
+            Body::Leaf(_) | Body::Absent(_) => self.least_asize(),
             Body::Group(Group { ops, children, .. }) => ops.child_asize(children.len(), self.asize()),
         }
     }
