@@ -145,7 +145,11 @@ impl Pool {
         let stored = self.0.dsl.core().directory().lookup(directory::SCAN).await?;
         let words = stored.as_ref().and_then(|v| v.as_u64s());
         // What another program kept in other words is its own; it only means that there is nothing to show.
-        lock(&self.0.scrub.state).phys = words.and_then(|w| ScanPhys::from_words(w).ok());
+        {
+            // Since when it pauses is not on disk; what is known is that it has since the pool was opened.
+            let mut state = lock(&self.0.scrub.state);
+            (state.phys, state.paused_at) = (words.and_then(|w| ScanPhys::from_words(w).ok()), now());
+        }
         self.load_position().await
     }
 
