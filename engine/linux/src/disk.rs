@@ -152,6 +152,10 @@ fn open_handle(path: &Path, mode: OpenMode) -> io::Result<Handle> {
     let plain = rustix::fs::open(path, access | OFlags::NONBLOCK, Mode::empty())?;
     own::refuse_device(rustix::fs::fstat(&plain)?.st_dev)?;
     let nature = geometry::nature(&plain)?;
+    if mode == OpenMode::ReadWrite && nature == Nature::BlockDevice && geometry::is_read_only(&plain) {
+        let why = "the device is read-only ('-o readonly=on' imports a pool from it)";
+        return Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, why));
+    }
     let open_direct = || rustix::fs::open(path, access | OFlags::DIRECT, Mode::empty()).ok();
     let direct = if nature == Nature::MemoryFile { None } else { open_direct() };
     let (plain, direct, claim) = match mode {

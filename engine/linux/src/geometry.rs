@@ -1,6 +1,6 @@
 //! What the kernel tells of a file or block device: size, sector sizes, caching, and what O_DIRECT demands.
 
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{
     AtFlags, FileType, SeekFrom, Stat, StatxFlags, fstat, fstatfs, ioctl_blkpbszget, ioctl_blksszget,
 };
@@ -12,6 +12,8 @@ use world::{DiskKind, Geometry};
 const FILE_SECTOR: u32 = 512;
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
+/// Whether a block device is read-only.
+const BLKROGET: libc::c_ulong = 0x125e;
 /// FUSE, NFS, SMB in two versions, 9P, Ceph, AFS: what statfs(2) says of file systems that a server answers for.
 const SERVED: [i64; 7] =
     [0x6573_5546, 0x6969, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997, 0x00c3_6400, 0x5346_414f];
@@ -46,6 +48,14 @@ pub(crate) fn nature(fd: &OwnedFd) -> io::Result<Nature> {
 /// Whether it is a file that a server answers for, which may be gone.
 pub(crate) fn is_served(fd: &OwnedFd, nature: Nature) -> io::Result<bool> {
     Ok(nature == Nature::File && SERVED.contains(&(fstatfs(fd)?.f_type as i64)))
+}
+
+/// Whether a block device takes no writes, though it can be opened for them.
+#[allow(unsafe_code)]
+pub(crate) fn is_read_only(fd: &OwnedFd) -> bool {
+    let mut is_set: libc::c_int = 0;
+    // SAFETY: fills an int, which lives as long as the call. A device that does not know the question is no disk.
+    unsafe { libc::ioctl(fd.as_raw_fd(), BLKROGET as _, &raw mut is_set) == 0 && is_set != 0 }
 }
 
 pub(crate) fn size(fd: &OwnedFd, nature: Nature) -> io::Result<u64> {

@@ -1,4 +1,4 @@
-//! Being asked to end: SIGINT and SIGTERM.
+//! Being asked to end: SIGINT, SIGTERM, and SIGHUP where that is not ignored: the terminal is gone.
 //!
 //! The handler does the one thing a handler may: it writes to an eventfd, which a loop reads.
 
@@ -25,7 +25,7 @@ pub async fn shutdown_signal() {
     let _ = waiting.await;
 }
 
-/// From now on SIGINT and SIGTERM do not end the process: every task that waits, or will wait, is told.
+/// From now on these signals do not end the process: every task that waits, or will wait, is told.
 pub fn expect_shutdown() {
     BELL.get_or_init(install);
 }
@@ -35,6 +35,9 @@ fn install() -> OwnedFd {
     let bell = bell.unwrap_or_else(|e| panic!("cannot create an eventfd: {e}"));
     handle(libc::SIGINT);
     handle(libc::SIGTERM);
+    if !is_ignored(libc::SIGHUP) {
+        handle(libc::SIGHUP);
+    }
     bell
 }
 
@@ -44,17 +47,28 @@ pub(crate) fn handle_again() {
     handle(libc::SIGTERM);
 }
 
+/// As `nohup` has it.
+#[allow(unsafe_code)]
+fn is_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: all zero is a valid sigaction, and this call only fills it.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
+}
+
 #[allow(unsafe_code)]
 fn handle(signal: libc::c_int) {
     // SAFETY: all zero is a valid sigaction; the handler makes only calls that are safe in handlers.
     let outcome = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = ring as extern "C" fn(libc::c_int) as libc::sighandler_t;
-        // RESETHAND: the second one is not caught.
-        action.sa_flags = libc::SA_RESTART | libc::SA_RESETHAND;
+        // RESETHAND: the second one is not caught. A terminal that goes may say so twice.
+        let once = if signal == libc::SIGHUP { 0 } else { libc::SA_RESETHAND };
+        action.sa_flags = libc::SA_RESTART | once;
         libc::sigaction(signal, &action, std::ptr::null_mut())
     };
-    assert_eq!(outcome, 0, "SIGINT and SIGTERM can be caught");
+    assert_eq!(outcome, 0, "SIGINT, SIGTERM and SIGHUP can be caught");
 }
 
 extern "C" fn ring(_signal: libc::c_int) {
