@@ -17,9 +17,32 @@ impl Appliance {
     }
 
     async fn give_up(&self, name: &str, force: bool, verb: &str, by: &By) -> Result<Reply> {
+        loop {
+            if let Some(done) = self.give_up_what_is_there(name, force, verb, by).await? {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// `None` when the pool was on its way, out or in: what has this name by now is another matter.
+    async fn give_up_what_is_there(
+        &self,
+        name: &str,
+        force: bool,
+        verb: &str,
+        by: &By,
+    ) -> Result<Option<Reply>> {
         let doing = format!("{verb} '{name}'");
         let open = match self.pool(name, Access::Change).await {
             Ok(open) => open,
+            Err(e) if self.is_leaving(name).await => {
+                // A request to destroy it is not answered with success: it may only be exported.
+                if verb == "destroy" {
+                    return Err(e);
+                }
+                drop(self.0.turns.of(name).await);
+                return Ok(None);
+            }
             // A pool whose devices are gone is forgotten; there is nothing to write that to.
             Err(_) if self.known(name).await.is_some() && verb == "export" => return self.forget(name).await,
             Err(e) if e.kind == ErrorKind::NotFound => return Err(e),
@@ -54,7 +77,9 @@ impl Appliance {
         let is_suspended = open.pool.suspended().is_some();
         if !is_suspended {
             // What waits for a device that does not answer waits here, where the pool can still be asked for.
-            self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
+            // A pool in which the note of it has no place, as metadata is damaged, would otherwise be here for ever.
+            let recorded = self.record(&open.pool, by).await;
+            recorded.or_else(|e| if is_damage(&e) { Ok(()) } else { Err(failed(&e)) })?;
             let _ = open.pool.sync().await;
         }
         self.0.pools.lock().await.begin_to_leave(name);
@@ -70,15 +95,22 @@ impl Appliance {
             Err(_) if is_suspended && verb == "export" => kept,
             left => left.map_err(|e| failed(&e)).and(kept),
         }?;
-        Ok(Reply::Done)
+        Ok(Some(Reply::Done))
     }
 
-    async fn forget(&self, name: &str) -> Result<Reply> {
+    async fn is_leaving(&self, name: &str) -> bool {
+        self.0.pools.lock().await.is_leaving(name)
+    }
+
+    /// Of a pool that cannot be opened; `None` when one with this name is open by now.
+    async fn forget(&self, name: &str) -> Result<Option<Reply>> {
         let _turn = self.0.turns.of(name).await;
         let mut pools = self.0.pools.lock().await;
-        pools.remove(name);
+        if !pools.remove_closed(name) {
+            return Ok(None);
+        }
         self.remember_done(&pools, &format!("'{name}' is forgotten"))?;
-        Ok(Reply::Done)
+        Ok(Some(Reply::Done))
     }
 
     /// Makes sure that no client uses the volumes of a pool; with force, by ending their sessions.
@@ -98,4 +130,9 @@ impl Appliance {
         self.disconnect(&used).await;
         Ok(())
     }
+}
+
+/// Something that cannot be read any more, however often it is asked for.
+fn is_damage(e: &Error) -> bool {
+    matches!(e.kind(), Kind::Checksum | Kind::Corrupt)
 }

@@ -124,6 +124,20 @@ impl Pools {
         }
     }
 
+    /// Whether it is just being exported or destroyed.
+    pub fn is_leaving(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|entry| matches!(entry.state, State::Leaving))
+    }
+
+    /// Forgets a pool that is not open; whether it was one.
+    pub fn remove_closed(&mut self, name: &str) -> bool {
+        let is_closed = self.0.get(name).is_some_and(|e| matches!(e.state, State::Closed | State::Failed(_)));
+        if is_closed {
+            self.0.remove(name);
+        }
+        is_closed
+    }
+
     /// It is closed, and stays imported.
     pub fn is_closed(&mut self, name: &str) {
         if let Some(entry) = self.0.get_mut(name) {
