@@ -10,8 +10,13 @@ pub fn start(level: LogLevel) {
         LogLevel::Info => Level::INFO,
         LogLevel::Debug => Level::DEBUG,
     };
-    let lines =
-        tracing_subscriber::fmt().with_max_level(level).with_target(false).with_writer(std::io::stderr);
+    // Where lines have no place any more, as a pipe has nothing at its other end or a file system is full, the daemon goes
+    // on without them: to say so on the same standard error would be a panic of the task that had a line.
+    let lines = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_target(false)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false);
     // The journal knows the time. A log that was started before stays.
     let _ = match std::env::var_os("JOURNAL_STREAM") {
         Some(_) => lines.without_time().try_init(),

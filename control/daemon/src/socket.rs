@@ -3,12 +3,14 @@
 use api::{ApiError, Call, ErrorKind, Service};
 use appliance::Appliance;
 use std::path::Path;
+use std::time::Duration;
 use units::{Error, Result};
 use world::{Address, Buf, IoBuf, Listener, Stream};
 
 /// A longer request is nothing that a command would send.
 const LINE_MAX: usize = 1 << 20;
 const CHUNK: usize = 16 << 10;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Answers commands at `path` from now on.
 pub fn listen(appliance: &Appliance, path: &Path) -> Result<()> {
@@ -20,9 +22,12 @@ pub fn listen(appliance: &Appliance, path: &Path) -> Result<()> {
 }
 
 async fn accept(appliance: Appliance, listener: Box<dyn Listener>) {
-    // An error of one connection is that connection's; one of the listener ends commands, not the service.
-    while let Ok((stream, _)) = listener.accept().await {
-        world::spawn(talk(appliance.clone(), stream));
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => drop(world::spawn(talk(appliance.clone(), stream))),
+            // Out of descriptors, most likely: some will be closed, and commands are to be had again.
+            Err(_) => world::sleep(PAUSE).await,
+        }
     }
 }
 

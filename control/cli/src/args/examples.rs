@@ -183,7 +183,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
         "zpool create",
         &[
             "zpool create tank /dev/sdb",
-            "zpool create -o ashift=12 -O compression=zstd tank raidz2 /dev/sd[b-g] special mirror /dev/nvme0n1 /dev/nvme1n1",
+            "zpool create -o ashift=12 -O compression=zstd tank raidz2 /dev/sd[b-g] special mirror /dev/nvme[0-2]n1",
             "zpool create -n tank mirror /disks/a.img /disks/b.img",
         ],
     ),

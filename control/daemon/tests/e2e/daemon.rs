@@ -1,10 +1,14 @@
 //! The daemon: how it starts, what it says of itself, how it ends.
 
+use crate::api::{post_through_the_socket, through_the_socket};
 use crate::home::Home;
 use interop::harness::{Need, ROOT, Trial, trial};
 use interop::programs::{command, run};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixStream;
 use std::process::Stdio;
+use std::time::Duration;
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -14,6 +18,9 @@ pub fn trials() -> Vec<Trial> {
         trial("the_cache_takes_no_more_than_it_may", &[], memory),
         trial("a_volume_is_served_by_a_command_alone", &[], one_shot),
         trial("pools_are_served_whatever_became_of_the_certificate", &[], damaged_certificate),
+        trial("commands_are_answered_again_after_descriptors_had_run_out", &[], no_descriptors),
+        trial("a_daemon_goes_on_when_its_log_has_no_place_any_more", &[], no_log),
+        trial("a_terminal_that_goes_ends_the_daemon_in_peace", &[], hangup),
         trial("a_home_without_room_is_whole_when_there_is_room_again", &[ROOT], no_room),
     ]
 }
@@ -134,6 +141,45 @@ fn one_shot() {
         .unwrap();
     assert!(child.wait().unwrap().success());
     assert!(!socket.exists(), "it takes its socket away");
+}
+
+/// Strangers who say nothing are enough for that; the command that came then was the last that was answered.
+fn no_descriptors() {
+    let home = Home::new();
+    let (daemon, _) = home.up("64M");
+    let of_daemon = Pid::from_raw(daemon.pid() as i32);
+    let usual = getrlimit(Resource::Nofile);
+    prlimit(of_daemon, Resource::Nofile, Rlimit { current: Some(3), ..usual }).unwrap();
+    let socket = home.dir().join("cenote.sock");
+    let waiting: Vec<_> = (0..3).map(|_| UnixStream::connect(&socket).unwrap()).collect();
+    // Until it has tried to take them in.
+    std::thread::sleep(Duration::from_millis(500));
+    prlimit(of_daemon, Resource::Nofile, usual).unwrap();
+    assert_eq!(home.run("zpool list -H -o name"), "tank\n");
+    drop(waiting);
+    assert_eq!(home.run("down"), "");
+}
+
+/// What a request over the API had to say went nowhere, and took the request with it.
+fn no_log() {
+    let home = Home::with_pool();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let (daemon, _) = home.start_logging("serve --listen 127.0.0.1:0 --arc-max 64M", full);
+    let made = post_through_the_socket(&home, "/api/storage/v1/pools/tank/projects", "{\"name\":\"p\"}");
+    assert!(made.contains("\"p\""), "{made}");
+    let there = through_the_socket(&home, "/api/storage/v1/pools/tank/projects");
+    assert!(there.to_string().contains("\"p\""), "{there}");
+    daemon.end();
+}
+
+fn hangup() {
+    let home = Home::new();
+    let (mut daemon, _) = home.up("64M");
+    for _ in 0..2 {
+        kill_process(Pid::from_raw(daemon.pid() as i32).unwrap(), Signal::HUP).unwrap();
+    }
+    daemon.has_ended();
+    assert_eq!(home.run("zpool list -H -o name,health"), "tank\tONLINE\n");
 }
 
 /// A file system of its own for a home, with a file that takes all its room but some KiB.

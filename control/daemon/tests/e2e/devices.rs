@@ -18,6 +18,14 @@ pub fn trials() -> Vec<Trial> {
         ),
         trial("a_mirror_that_lacks_a_device_is_degraded_and_served", &[], degraded),
         trial("a_log_device_whose_removal_was_cut_short_is_added_and_cleared_again", &[], left_behind),
+        trial("a_pool_whose_log_device_was_taken_away_opens_without_it", &[], log_taken_away),
+        trial("a_log_device_that_was_missing_at_the_import_is_brought_back", &[], log_brought_back),
+        trial(
+            "a_pool_on_a_read_only_device_is_refused_for_writing_and_imported_for_reading",
+            &[ROOT, crate::clients::LOOP, Need::Program("losetup")],
+            read_only_device,
+        ),
+        trial("a_pool_with_damaged_metadata_can_be_exported", &[], damaged_metadata),
         trial("a_pool_is_found_again_where_its_devices_went", &[], moved),
         trial("halves_that_went_on_alone_are_imported_together_only_by_force", &[], estranged),
         trial("a_pool_that_a_process_has_is_refused_to_another_one_by_its_labels", &[], had_by_a_process),
@@ -133,6 +141,87 @@ fn left_behind() {
 }
 
 /// Where the labels of a device are, and what is there.
+/// `zpool offline` of a log was a command after which no start opened the pool.
+fn log_taken_away() {
+    for mirror in ["", "mirror "] {
+        let home = Home::new();
+        let (a, l, m) = (home.disk("a.img"), home.disk("l.img"), home.disk("m.img"));
+        let logs: Vec<&String> = if mirror.is_empty() { vec![&l] } else { vec![&l, &m] };
+        let named = logs.iter().map(|log| log.as_str()).collect::<Vec<_>>().join(" ");
+        home.run(&format!("zpool create tank {a} log {mirror}{named}"));
+        home.run("zfs create tank/x");
+        for log in &logs {
+            home.run(&format!("zpool offline tank {log}"));
+        }
+        let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 64M");
+        assert!(home.run("zpool status tank").contains("OFFLINE"), "{}", home.run("zpool status tank"));
+        home.run("zfs create tank/y");
+        for log in &logs {
+            home.run(&format!("zpool online tank {log}"));
+        }
+        assert_eq!(home.run("zpool list -H -o health"), "ONLINE\n");
+        home.run("zpool export tank");
+        home.run(&format!("zpool import -d {} tank", home.scratch.path().display()));
+        daemon.end();
+    }
+}
+
+/// It was found too small whatever its size: it had never been open beside its pool.
+fn log_brought_back() {
+    let home = Home::new();
+    let (a, l) = (home.disk("a.img"), home.disk("l.img"));
+    home.run(&format!("zpool create tank {a} log {l}"));
+    home.run("zpool export tank");
+    let hidden = home.scratch.join("away").join("l.img");
+    std::fs::create_dir(hidden.parent().unwrap()).unwrap();
+    std::fs::rename(&l, &hidden).unwrap();
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 64M");
+    home.run(&format!("zpool import -m -d {} tank", home.scratch.path().display()));
+    assert_eq!(home.run("zpool list -H -o health"), "DEGRADED\n");
+    home.run("zfs create tank/x");
+    std::fs::rename(&hidden, &l).unwrap();
+    home.run(&format!("zpool online tank {l}"));
+    assert_eq!(home.run("zpool list -H -o health"), "ONLINE\n");
+    home.run("zfs create -V 16M tank/v");
+    home.run("zpool scrub -w tank");
+    assert!(home.run("zpool status tank").contains("with 0 errors"));
+    daemon.end();
+}
+
+fn read_only_device() {
+    let home = Home::new();
+    let a = home.disk("a.img");
+    home.run(&format!("zpool create tank {a}"));
+    home.run("zpool export tank");
+    let device = run(command("losetup").args(["--find", "--show", "--read-only", &a]));
+    let device = device.trim();
+    let refused = home.fails(&format!("zpool import -d {device} tank"), 1);
+    let listed = home.run("zpool list -H -o name");
+    let imported = home.run(&format!("zpool import -o readonly=on -d {device} tank"));
+    let health = home.run("zpool list -H -o health");
+    home.run("zpool export tank");
+    run(command("losetup").args(["--detach", device]));
+    assert!(refused.contains("read-only"), "{refused}");
+    assert_eq!((listed.as_str(), imported.as_str(), health.as_str()), ("", "", "ONLINE\n"));
+}
+
+/// The note of it in the history had no place, and the pool was there for ever.
+fn damaged_metadata() {
+    let home = Home::new();
+    let a = home.disk("a.img");
+    home.run(&format!("zpool create tank {a}"));
+    home.run("zfs create -V 16M tank/v");
+    let file = std::fs::OpenOptions::new().write(true).open(&a).unwrap();
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 64M");
+    let end = file.metadata().unwrap().len();
+    // Of three copies of metadata each is somewhere else: what is spared is the labels.
+    let rubbish = vec![0x5a; 1 << 20];
+    (40 << 20..end - (1 << 20)).step_by(1 << 20).for_each(|at| file.write_all_at(&rubbish, at).unwrap());
+    let outcome = home.cenote(&["zpool", "export", "-f", "tank"]).output().unwrap();
+    assert_eq!(home.run("zpool list -H -o name"), "", "{outcome:?}");
+    daemon.end();
+}
+
 fn label_areas(device: &str) -> Vec<(u64, Vec<u8>)> {
     const AREA: u64 = 512 << 10;
     let file = std::fs::File::open(device).unwrap();
