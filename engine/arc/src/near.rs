@@ -29,7 +29,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use world::Buf;
 
 /// This part of a shard's memory is replaced between two reports of a block.
-pub(crate) const TURN: u64 = 64;
+pub(crate) const TURN: u64 = 16;
 /// Of the cache, what all tables together may take.
 const SHARE: u64 = 128;
 /// More cores than this share tables. One bit each in an entry's holders.

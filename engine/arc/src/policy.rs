@@ -323,15 +323,17 @@ impl Shard {
 
     fn make_ghost(&mut self, slot: u32, leavers: &mut Leavers) {
         self.let_go(slot, leavers);
+        let content = self.lists.content_mut(slot);
+        let (block, buf) = (content.block, content.buf.take());
+        content.origin = None;
         let entry = &mut self.lists[slot];
-        let (block, kind, part) = (entry.block, entry.kind, entry.part);
+        let (kind, part) = (entry.kind, entry.part);
         entry.used = false;
-        entry.origin = None;
         if part == Part::Ahead {
             entry.epoch = NEVER;
         }
-        leavers.evicted.extend(entry.buf.take().map(|buf| (block, kind, buf)));
         let charge = entry.charge;
+        leavers.evicted.extend(buf.map(|buf| (block, kind, buf)));
         self.note_evicted(kind, charge);
         self.lists.move_to(slot, part.ghost());
         if part == Part::Ahead {
@@ -345,9 +347,9 @@ impl Shard {
     /// A block is about to have no bytes here: cores have it at hand no more, and are to report what they use when that was
     /// often enough.
     pub(crate) fn let_go(&mut self, slot: u32, leavers: &mut Leavers) {
-        let entry = &mut self.lists[slot];
-        leavers.let_go(entry.block, std::mem::take(&mut entry.holders));
-        self.turning += entry.charge;
+        let content = self.lists.content_mut(slot);
+        leavers.let_go(content.block, std::mem::take(&mut content.holders));
+        self.turning += self.lists[slot].charge;
         if self.turning >= self.limit / TURN {
             (self.turning, self.turn) = (0, self.turn.wrapping_add(1));
         }
@@ -364,7 +366,7 @@ impl Shard {
     }
 
     pub(crate) fn forget(&mut self, slot: u32) {
-        self.map.remove(&self.lists[slot].block);
+        self.map.remove(&self.lists.content(slot).block);
         self.unlink(slot);
     }
 

@@ -110,8 +110,8 @@ impl Shard {
     /// The hot path.
     pub(crate) fn get(&mut self, block: &BlockId, access: Access) -> Option<(Buf, Kind)> {
         let slot = *self.map.get(block)?;
+        let buf = self.lists.content(slot).buf.clone()?;
         let entry = &self.lists[slot];
-        let buf = entry.buf.clone()?;
         let kind = entry.kind;
         if access == Access::Demand {
             let is_new_use = self.served.note(slot);
@@ -177,10 +177,10 @@ impl Shard {
             return;
         }
         let uses = match self.map.get(&block).copied() {
-            Some(slot) if self.lists[slot].buf.is_some() => {
+            Some(slot) if self.lists.content(slot).buf.is_some() => {
                 let old = self.exchange(slot, buf, charge);
-                leavers.let_go(block, std::mem::take(&mut self.lists[slot].holders));
-                self.lists[slot].origin = origin.map(Box::new);
+                leavers.let_go(block, std::mem::take(&mut self.lists.content_mut(slot).holders));
+                self.lists.content_mut(slot).origin = origin.map(Box::new);
                 leavers.stale.extend(old);
                 return self.shrink_to(self.limit, leavers);
             }
@@ -193,7 +193,7 @@ impl Shard {
         let part = if is_ahead { Part::Ahead } else { Part::Window };
         let slot = self.lists.insert(block, kind, part, buf, charge);
         self.lists[slot].remember(uses);
-        self.lists[slot].origin = origin.map(Box::new);
+        self.lists.content_mut(slot).origin = origin.map(Box::new);
         self.map.insert(block, slot);
         self.served.note(slot);
         if is_ahead {
@@ -207,14 +207,14 @@ impl Shard {
     /// Lends a block that is here to the core of this bit. The caller has just got it.
     pub(crate) fn lend(&mut self, block: &BlockId, holder: u64) {
         if let Some(&slot) = self.map.get(block) {
-            self.lists[slot].holders |= holder;
+            self.lists.content_mut(slot).holders |= holder;
         }
     }
 
     /// Notes uses that a core counted.
     pub(crate) fn used(&mut self, block: &BlockId, uses: u8) {
         let Some(&slot) = self.map.get(block) else { return };
-        if self.lists[slot].buf.is_none() || uses == 0 {
+        if self.lists.content(slot).buf.is_none() || uses == 0 {
             return;
         }
         self.served.note(slot);
@@ -236,10 +236,11 @@ impl Shard {
             if passed > headroom || wanted.is_full() {
                 return;
             }
-            let Some(origin) = entry.origin.as_deref() else { continue };
-            if entry.buf.is_some() && (wanted.prefetched || entry.part != Part::Ahead) {
+            let content = self.lists.content(slot);
+            let Some(origin) = content.origin.as_deref() else { continue };
+            if content.buf.is_some() && (wanted.prefetched || entry.part != Part::Ahead) {
                 wanted.offer(Candidate {
-                    block: entry.block,
+                    block: content.block,
                     kind,
                     origin: *origin,
                     is_prefetch: entry.part == Part::Ahead,
@@ -251,7 +252,7 @@ impl Shard {
 
     /// The bytes of a block, without that being a use of it.
     pub(crate) fn peek(&self, block: &BlockId) -> Option<Buf> {
-        self.lists[*self.map.get(block)?].buf.clone()
+        self.lists.content(*self.map.get(block)?).buf.clone()
     }
 
     /// Whether a pool has cache devices.
@@ -269,7 +270,7 @@ impl Shard {
 
     pub(crate) fn disown(&mut self, block: &BlockId) {
         if let Some(slot) = self.map.get(block) {
-            self.lists[*slot].origin = None;
+            self.lists.content_mut(*slot).origin = None;
         }
     }
 
@@ -278,10 +279,10 @@ impl Shard {
         let slot = *self.map.get(block)?;
         let kind = self.lists[slot].kind;
         // A ghost has no bytes, and stays.
-        self.lists[slot].buf.as_ref()?;
+        self.lists.content(slot).buf.as_ref()?;
         self.note_hit(kind);
         self.stats.of(kind).prefetched_used += u64::from(self.lists[slot].part == Part::Ahead);
-        leavers.let_go(*block, self.lists[slot].holders);
+        leavers.let_go(*block, self.lists.content(slot).holders);
         self.map.remove(block);
         self.unlink(slot).map(|buf| (buf, kind))
     }
@@ -294,7 +295,7 @@ impl Shard {
             if self.lists[slot].part == Part::Ahead {
                 self.ahead.note_unused(self.lists[slot].kind);
             }
-            leavers.let_go(*block, self.lists[slot].holders);
+            leavers.let_go(*block, self.lists.content(slot).holders);
             leavers.stale.extend(self.unlink(slot));
         }
     }

@@ -28,9 +28,10 @@ impl Shard {
             return false;
         }
         self.let_go(slot, leavers);
+        let content = self.lists.content_mut(slot);
+        let (block, Some(buf)) = (content.block, content.buf.take()) else { return false };
         let entry = &mut self.lists[slot];
-        let (block, kind, part) = (entry.block, entry.kind, entry.part);
-        let Some(buf) = entry.buf.take() else { return false };
+        let (kind, part) = (entry.kind, entry.part);
         entry.used = false;
         self.cold.stamp += 1;
         let stamp = self.cold.stamp;
@@ -46,7 +47,7 @@ impl Shard {
         let uses = entry.uses(self.now(entry.kind));
         let is_fit = entry.part != Part::Ahead
             && uses >= USES_LEAST
-            && entry.buf.as_ref().is_some_and(|buf| buf.len() <= LARGEST);
+            && self.lists.content(slot).buf.as_ref().is_some_and(|buf| buf.len() <= LARGEST);
         let (charge, may_have) = (entry.charge, self.cold.may_have(self.limit));
         if !is_fit || charge > may_have || !self.cold.tries() {
             return false;
@@ -74,7 +75,7 @@ impl Shard {
         if !is_in {
             self.note_evicted(it.kind, charge_of(it.buf.len()));
             if let Some(&slot) = self.map.get(&it.block) {
-                self.lists[slot].origin = None;
+                self.lists.content_mut(slot).origin = None;
             }
         }
         if is_in { Settled::Kept } else { Settled::Left }
@@ -153,8 +154,9 @@ impl Shard {
     /// Decompressed, it is in the window.
     fn bring_back(&mut self, slot: u32, buf: Buf, leavers: &mut Leavers) {
         let uses = self.learn_of_window(slot);
-        let entry = &mut self.lists[slot];
-        let (block, kind, charge, origin) = (entry.block, entry.kind, entry.charge, entry.origin.take());
+        let (kind, charge) = (self.lists[slot].kind, self.lists[slot].charge);
+        let content = self.lists.content_mut(slot);
+        let (block, origin) = (content.block, content.origin.take());
         self.forget(slot);
         if charge > self.limit / 2 {
             return;
@@ -162,7 +164,7 @@ impl Shard {
         self.make_room(charge, leavers);
         let slot = self.lists.insert(block, kind, Part::Window, buf, charge);
         self.lists[slot].remember(uses);
-        self.lists[slot].origin = origin;
+        self.lists.content_mut(slot).origin = origin;
         self.map.insert(block, slot);
         self.served.note(slot);
         self.note_unseen(slot);
@@ -218,9 +220,8 @@ impl Shard {
     }
 
     fn drop_cold(&mut self, slot: u32, leavers: &mut Leavers) {
-        let entry = &mut self.lists[slot];
-        let (kind, full) = (entry.kind, entry.charge);
-        entry.origin = None;
+        let (kind, full) = (self.lists[slot].kind, self.lists[slot].charge);
+        self.lists.content_mut(slot).origin = None;
         self.cold.forget(slot, kind);
         self.note_evicted(kind, full);
         leavers.dropped.push((kind, full));

@@ -78,8 +78,15 @@ pub(crate) fn check(shard: &Shard) {
             let mut bytes = 0;
             for &slot in &slots {
                 let entry = &shard.lists[slot];
-                assert_eq!((entry.kind, entry.part, shard.map.get(&entry.block)), (kind, part, Some(&slot)));
-                assert_eq!(entry.buf.is_some(), Part::RESIDENT.contains(&part), "a ghost holds no bytes");
+                assert_eq!(
+                    (entry.kind, entry.part, shard.map.get(&shard.lists.content(slot).block)),
+                    (kind, part, Some(&slot))
+                );
+                assert_eq!(
+                    shard.lists.content(slot).buf.is_some(),
+                    Part::RESIDENT.contains(&part),
+                    "a ghost holds no bytes"
+                );
                 if part != Part::Ahead && horizon.holds(entry.epoch) {
                     *epochs.entry(entry.epoch).or_insert(0) += entry.charge;
                     within += entry.charge;
@@ -258,8 +265,10 @@ fn what_leaves_next_is_near_the_end_of_the_lists_that_a_second_level_is_fed_from
                 continue;
             }
             let head = |part| shard.lists.slots(Kind::Data, part, false).take(BLOCKS as usize / 16);
-            let near: Vec<BlockId> =
-                head(Part::Window).chain(head(Part::Main)).map(|slot| shard.lists[slot].block).collect();
+            let near: Vec<BlockId> = head(Part::Window)
+                .chain(head(Part::Main))
+                .map(|slot| shard.lists.content(slot).block)
+                .collect();
             let mut leavers = Leavers::default();
             shard.admit(Request::demand(id(n), Kind::Data), Buf::zeroed(8192), &mut leavers);
             evicted += leavers.evicted.len();
@@ -284,8 +293,10 @@ fn not_shown(is_fed: bool, between_looks: u64, bound: u64) -> (usize, u64) {
         lost += left.filter(|block| **block != id(n) && !shown.contains(*block)).count();
         if n % between_looks == 0 {
             shard.look(feeder, bound);
-            let slots =
-                shard.lists.slots(Kind::Data, Part::Window, false).map(|slot| shard.lists[slot].block);
+            let slots = shard
+                .lists
+                .slots(Kind::Data, Part::Window, false)
+                .map(|slot| shard.lists.content(slot).block);
             shown.extend(slots.chain((0..1100).map(id)));
         }
         assert!(shard.size() <= shard.limit);
