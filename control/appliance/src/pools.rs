@@ -74,8 +74,8 @@ fn failed(e: &Error, vdevs: Option<api::Vdev>) -> Failed {
         },
         None => {
             // Of one that is damaged the labels would tell that all is well.
-            let is_damaged = matches!(e.kind(), Kind::Corrupt | Kind::Checksum);
-            Failed { why: why(About::Pool, e), unusable: Vec::new(), vdevs: vdevs.filter(|_| !is_damaged) }
+            let vdevs = vdevs.filter(|_| !is_damage(e));
+            Failed { why: why(About::Pool, e), unusable: Vec::new(), vdevs }
         }
     }
 }
@@ -84,13 +84,39 @@ fn failed(e: &Error, vdevs: Option<api::Vdev>) -> Failed {
 async fn none_found(devices: &[String]) -> Lacking {
     let mut lines = Vec::new();
     for path in devices {
-        let (aux, detail) = match Device::whole(path).open(OpenMode::ReadOnly).await {
-            Ok(_) => (Aux::BadLabel, None),
-            Err(e) => (Aux::OpenFailed, Some(e.to_string())),
-        };
-        lines.push(vdev::complaint(path, Health::new(vdev::State::CannotOpen, aux), detail.as_deref()));
+        let bad_label = || vdev::complaint(path, Health::new(vdev::State::CannotOpen, Aux::BadLabel), None);
+        lines.push(why_not_open(path).await.unwrap_or_else(bad_label));
     }
     Lacking { lines, tree: None }
+}
+
+/// What there is to say of a device that cannot be opened.
+async fn why_not_open(path: &str) -> Option<String> {
+    let e = Device::whole(path).open(OpenMode::ReadOnly).await.err()?;
+    let health = Health::new(vdev::State::CannotOpen, Aux::OpenFailed);
+    Some(vdev::complaint(path, health, Some(&e.to_string())))
+}
+
+/// What cannot be read may be on a device that is away, and in its place is one that is behind: then the first thing to say
+/// is not that the pool is lost.
+async fn unless_away(e: Error, devices: &[String]) -> Error {
+    if !is_damage(&e) {
+        return e;
+    }
+    let mut lines = Vec::new();
+    for path in devices {
+        lines.extend(why_not_open(path).await);
+    }
+    if lines.is_empty() {
+        e
+    } else {
+        Error::new(Kind::Io, "open pool").because(Lacking { lines, tree: None })
+    }
+}
+
+/// Something that cannot be read any more, however often it is asked for.
+fn is_damage(e: &Error) -> bool {
+    matches!(e.kind(), Kind::Checksum | Kind::Corrupt)
 }
 
 /// Another process that has one of the devices.
@@ -238,7 +264,13 @@ impl Appliance {
             world::sleep(RETRY).await;
             opened = open().await;
         }
-        let pool = opened.map_err(|e| (busy(e, &known.devices), Some(vdevs::of_candidate(&candidate))))?;
+        let pool = match opened {
+            Ok(pool) => pool,
+            Err(e) => {
+                let e = unless_away(busy(e, &known.devices), &known.devices).await;
+                return Err((e, Some(vdevs::of_candidate(&candidate))));
+            }
+        };
         let (devices, name, guid) = (devices_of(&pool), pool.name(), pool.guid().0);
         let known = Known { devices, name, guid, next_guid: None, ..known.clone() };
         Ok(Open::new(pool, known, only_looking))

@@ -2,7 +2,7 @@
 
 use crate::appliance::{Appliance, By};
 use crate::error_text::{About, cannot};
-use crate::pools::Access;
+use crate::pools::{Access, is_damage};
 use api::{ApiError, ErrorKind, Reply, Result};
 use disk::Volumes;
 use units::{Error, Kind};
@@ -130,9 +130,4 @@ impl Appliance {
         self.disconnect(&used).await;
         Ok(())
     }
-}
-
-/// Something that cannot be read any more, however often it is asked for.
-fn is_damage(e: &Error) -> bool {
-    matches!(e.kind(), Kind::Checksum | Kind::Corrupt)
 }

@@ -25,6 +25,7 @@ pub fn trials() -> Vec<Trial> {
             &[ROOT, crate::clients::LOOP, Need::Program("losetup")],
             read_only_device,
         ),
+        trial("a_pool_that_lacks_the_newer_side_of_its_metadata_names_that", &[], older_side_of_metadata),
         trial("a_pool_with_damaged_metadata_can_be_exported", &[], damaged_metadata),
         trial("a_pool_is_found_again_where_its_devices_went", &[], moved),
         trial("halves_that_went_on_alone_are_imported_together_only_by_force", &[], estranged),
@@ -203,6 +204,33 @@ fn read_only_device() {
     run(command("losetup").args(["--detach", device]));
     assert!(refused.contains("read-only"), "{refused}");
     assert_eq!((listed.as_str(), imported.as_str(), health.as_str()), ("", "", "ONLINE\n"));
+}
+
+/// It was said to be lost, to destroy it and create it again, and no word of the device that has all of it.
+fn older_side_of_metadata() {
+    let home = Home::new();
+    let (a, s, t) = (home.disk("a.img"), home.disk("s.img"), home.disk("t.img"));
+    let away = home.scratch.join("away");
+    std::fs::create_dir(&away).unwrap();
+    let moved = |from: &str| away.join(from.rsplit('/').next().unwrap());
+    home.run(&format!("zpool create -f tank {a} special mirror {s} {t}"));
+    std::fs::rename(&s, moved(&s)).unwrap();
+    for i in 0..8 {
+        home.run(&format!("zfs create tank/x{i}"));
+    }
+    std::fs::rename(&t, moved(&t)).unwrap();
+    std::fs::rename(moved(&s), &s).unwrap();
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 64M");
+    let status = home.run("zpool status tank");
+    assert!(status.contains("UNAVAIL") && status.contains(&t), "{status}");
+    assert!(!status.contains("Destroy and re-create"), "{status}");
+    std::fs::rename(moved(&t), &t).unwrap();
+    home.run("zpool clear tank");
+    home.run("zpool wait -t resilver tank");
+    home.run("zpool scrub -w tank");
+    assert_eq!(home.run("zpool list -H -o health"), "ONLINE\n");
+    assert_eq!(home.run("zfs list -H -o name").lines().count(), 9);
+    daemon.end();
 }
 
 /// The note of it in the history had no place, and the pool was there for ever.
