@@ -26,6 +26,7 @@ pub fn trials() -> Vec<Trial> {
         trial("what_users_take_is_shown_and_limited_from_the_start", &[FUSE, ROOT], shared_out),
         trial("long_names_are_made_and_found_through_a_mount", &[FUSE, ROOT], long_names),
         trial("a_snapshot_that_took_the_name_of_another_is_seen_at_once", &[FUSE, ROOT], same_name),
+        trial("what_is_mounted_is_not_hidden_below_what_is_mounted_later", &[FUSE, ROOT], not_hidden),
         trial("snapshots_are_listed_as_they_are", &[FUSE, ROOT], snapshots_listed),
         trial("one_spelling_of_a_name_is_all_of_them_at_once", &[FUSE, ROOT], spellings),
         trial(
@@ -474,6 +475,31 @@ fn same_name() {
         drop(held);
         home.run("zfs destroy tank@s");
     }
+    daemon.end();
+}
+
+/// A child mounted first was out of reach below its parent, and could not be unmounted, renamed or destroyed.
+fn not_hidden() {
+    let home = Home::with_pool();
+    let at = home.scratch.join("mnt");
+    home.run(&format!("zfs create -u -o mountpoint={} tank/p", at.display()));
+    home.run("zfs create -u tank/p/c");
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 64M");
+    home.run("zfs mount tank/p/c");
+    std::fs::write(at.join("c/file"), "here").unwrap();
+    for line in ["zfs mount -a", "zfs mount tank/p"] {
+        let said = home.fails(line, 1);
+        assert!(
+            said.contains("'tank/p/c' is mounted below it") && said.contains("unmount that first"),
+            "{said}"
+        );
+        assert_eq!(std::fs::read_to_string(at.join("c/file")).unwrap(), "here");
+    }
+    home.run("zfs unmount tank/p/c");
+    home.run("zfs mount -a");
+    assert_eq!(std::fs::read_to_string(at.join("c/file")).unwrap(), "here");
+    home.run("zfs unmount tank/p");
+    home.run("zpool export tank");
     daemon.end();
 }
 

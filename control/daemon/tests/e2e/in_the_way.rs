@@ -326,7 +326,7 @@ fn hidden() {
     home.run("zfs create tank/f");
     let (daemon, _) = home.start(SERVE);
     home.run("zfs mount tank/f");
-    home.run("zfs mount tank");
+    home.run("zfs mount -O tank");
     let why = refused(&home, "zfs unmount tank/f");
     assert!(why.contains("another file system is mounted over it"), "{why}");
     home.run("zfs unmount tank");
