@@ -117,7 +117,8 @@ pub fn mismatch(groups: &[Group]) -> Option<String> {
     };
     for group in &ordinary {
         let (a, b) = (redundancy(first), redundancy(group));
-        if a != b {
+        // Mirrors and raidz that bear as much go together, as a special mirror with a raidz.
+        if a.1 != b.1 {
             return Some(format!(
                 "mismatched replication level: both {}-way {} and {}-way {} vdevs are present",
                 first.leaves.len(),

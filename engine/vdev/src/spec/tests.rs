@@ -139,6 +139,10 @@ fn groups_of_different_redundancy_are_noticed() {
     assert!(
         create::mismatch(&[mirror(), group(Layout::Stripe, &[64 << 20])]).unwrap().contains("replication")
     );
+    let raidz = |parity: u64| group(Layout::Raidz { parity }, &[64 << 20; 6]);
+    assert_eq!(create::mismatch(&[raidz(1), mirror()]), None);
+    assert_eq!(create::mismatch(&[raidz(2), group(Layout::Mirror, &[64 << 20; 3])]), None);
+    assert!(create::mismatch(&[raidz(2), mirror()]).unwrap().contains("replication"));
     assert!(create::mismatch(&[group(Layout::Mirror, &[64 << 20, 65 << 20])]).unwrap().contains("sizes"));
 }
 
