@@ -109,7 +109,8 @@ fn run(home: &Home, command: Command, line: String) -> Result<(), Failure> {
         }
         Command::Man { dir } => {
             let written = args::manual(dir.as_deref(), &mut std::io::stdout().lock());
-            written.map_err(|e| Failure::Failed(format!("cannot write the manual: {e}")))
+            let place = dir.map(|dir| format!(" to {}", dir.display())).unwrap_or_default();
+            written.map_err(|e| Failure::Failed(format!("cannot write the manual{place}: {e}")))
         }
         Command::Help { command } => {
             let text = args::help(&command).map_err(Failure::Usage)?;

@@ -12,6 +12,7 @@ use appliance::{Appliance, Config, Doors, Exported, Front, Home, Offers};
 use cli::Failure;
 use cli::args::{Files, Listen, Offered, Portals, System, Up, Web};
 use futures_util::future::{Either, select};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
@@ -72,6 +73,12 @@ fn runs_already(home: &Home, mut daemon: client::Client) -> Failure {
     ))
 }
 
+/// A shell gives a process 1,024 descriptors, and lets it have many more. A limit that stays is no reason not to serve.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
 async fn serve(
     config: Config,
     places: Places,
@@ -80,6 +87,7 @@ async fn serve(
 ) -> Result<(), String> {
     // An end that is asked for while pools are opened comes as soon as they can be closed.
     linux::expect_shutdown();
+    raise_descriptors();
     let home = config.home.clone();
     let appliance = Appliance::start(config).await.map_err(|e| e.message)?;
     report::warn(&appliance);

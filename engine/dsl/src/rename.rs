@@ -39,7 +39,11 @@ impl Dsl {
                     doing()
                 )));
             }
-            let parent = self.find(parent_name).await?;
+            let parent = self.find(parent_name).await.map_err(|e| match e.kind() {
+                Kind::NotFound => Error::new(Kind::NotFound, doing())
+                    .because(format!("the parent of '{to}' does not exist; use -p to make it")),
+                _ => e,
+            })?;
             if self.objset_type(&parent).await? != ObjsetType::Zfs {
                 return Err(Error::invalid(format!("{}: parent is not a filesystem", doing())));
             }
