@@ -89,7 +89,10 @@ impl Appliance {
         let vdev = of_vdev(guid, found.map_or(CLOSED, |leaf| leaf.health.word()), Some(path));
         let fields = of_pool(&pool.name(), pool.guid()).into_iter().chain(vdev).collect();
         self.0.events.post(&format!("sysevent.fs.zfs.{what}"), fields);
-        self.settle_events(pool);
+        // What left by itself meanwhile, as a device does whose replacement was quick, is still to be told of.
+        if what.starts_with("vdev_remove") {
+            self.settle_events(pool);
+        }
     }
 
     /// Devices that have left the pool by now are not told of any more.
