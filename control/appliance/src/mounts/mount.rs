@@ -60,21 +60,19 @@ impl Appliance {
                 let message = format!("cannot mount '{dataset}': filesystem already mounted");
                 return Err(ApiError::new(ErrorKind::Exists, message));
             }
-            if !asked.overlay {
-                self.check_hides_none(dataset, &plan.at)?;
-            }
+            self.check_hides_none(dataset, &plan.at, asked.overlay)?;
             self.mount_one(&open, dataset, plan).await?;
         }
         Ok(Reply::Done)
     }
 
     /// A directory below which a dataset of the same pool is mounted already is not mounted over: that one could neither be
-    /// reached nor unmounted.
-    fn check_hides_none(&self, dataset: &str, at: &Path) -> Result<()> {
+    /// reached nor unmounted. With `overlay` it is.
+    fn check_hides_none(&self, dataset: &str, at: &Path, overlay: bool) -> Result<()> {
         let pool_of = |name: &str| name.split('/').next().map(str::to_string);
         let would_be_hidden = |(name, mount): &(String, Arc<fuse::Mount>)| {
             let is_below = mount.at() != at && mount.at().starts_with(at);
-            is_below && !mount.has_ended() && pool_of(name) == pool_of(dataset)
+            !overlay && is_below && !mount.has_ended() && pool_of(name) == pool_of(dataset)
         };
         let Some((name, mount)) = self.0.mounts.all().into_iter().find(would_be_hidden) else {
             return Ok(());
@@ -111,9 +109,8 @@ impl Appliance {
         // What lies below a directory is mounted after it.
         plans.sort_by(|a, b| a.1.at.cmp(&b.1.at));
         for (name, plan) in plans {
-            let mounted = match self.check_hides_none(&name, &plan.at) {
+            let mounted = match self.check_hides_none(&name, &plan.at, asked.overlay) {
                 Ok(()) => self.mount_one(&open, &name, plan).await,
-                Err(_) if asked.overlay => self.mount_one(&open, &name, plan).await,
                 Err(e) => Err(e),
             };
             problems.extend(mounted.err().map(|e| e.message));
