@@ -8,6 +8,8 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
+const ZDB: Need = Need::Program("zdb");
+
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_pool_that_lacks_too_many_devices_names_each_and_what_to_do", &[], too_few),
@@ -18,14 +20,14 @@ pub fn trials() -> Vec<Trial> {
         ),
         trial("a_mirror_that_lacks_a_device_is_degraded_and_served", &[], degraded),
         trial("a_log_device_whose_removal_was_cut_short_is_added_and_cleared_again", &[], left_behind),
-        trial("a_pool_whose_log_device_was_taken_away_opens_without_it", &[], log_taken_away),
-        trial("a_log_device_that_was_missing_at_the_import_is_brought_back", &[], log_brought_back),
+        trial("a_pool_whose_log_device_was_taken_away_opens_without_it", &[ZDB], log_taken_away),
+        trial("a_log_device_that_was_missing_at_the_import_is_brought_back", &[ZDB], log_brought_back),
         trial(
             "a_pool_on_a_read_only_device_is_refused_for_writing_and_imported_for_reading",
             &[ROOT, crate::clients::LOOP, Need::Program("losetup")],
             read_only_device,
         ),
-        trial("a_pool_that_lacks_the_newer_side_of_its_metadata_names_that", &[], older_side_of_metadata),
+        trial("a_pool_that_lacks_the_newer_side_of_its_metadata_names_that", &[ZDB], older_side_of_metadata),
         trial("a_pool_with_damaged_metadata_can_be_exported", &[], damaged_metadata),
         trial("a_pool_is_found_again_where_its_devices_went", &[], moved),
         trial("halves_that_went_on_alone_are_imported_together_only_by_force", &[], estranged),
@@ -162,6 +164,7 @@ fn log_taken_away() {
         }
         assert_eq!(home.run("zpool list -H -o health"), "ONLINE\n");
         home.run("zpool export tank");
+        zdb::assert_clean(home.scratch.path(), "tank");
         home.run(&format!("zpool import -d {} tank", home.scratch.path().display()));
         daemon.end();
     }
@@ -186,6 +189,8 @@ fn log_brought_back() {
     home.run("zfs create -V 16M tank/v");
     home.run("zpool scrub -w tank");
     assert!(home.run("zpool status tank").contains("with 0 errors"));
+    home.run("zpool export tank");
+    zdb::assert_clean(home.scratch.path(), "tank");
     daemon.end();
 }
 
@@ -230,6 +235,8 @@ fn older_side_of_metadata() {
     home.run("zpool scrub -w tank");
     assert_eq!(home.run("zpool list -H -o health"), "ONLINE\n");
     assert_eq!(home.run("zfs list -H -o name").lines().count(), 9);
+    home.run("zpool export tank");
+    zdb::assert_clean(home.scratch.path(), "tank");
     daemon.end();
 }
 
