@@ -83,6 +83,7 @@ fn checksums(report: Report<'_>) {
     for (name, kind, endian, data) in [
         ("Fletcher4 hot, foreign order", Checksum::Fletcher4, foreign, &block[..]),
         ("Fletcher4 hot, 512 bytes", Checksum::Fletcher4, Endian::NATIVE, &block[..512]),
+        ("Fletcher4 hot, 4K", Checksum::Fletcher4, Endian::NATIVE, &block[..4096]),
         ("Blake3 hot, 4K", Checksum::Blake3, Endian::NATIVE, &block[..4096]),
     ] {
         report(

@@ -19,7 +19,9 @@
 //!
 //! A weight `f` of the whole at `L*m - j` is a polynomial in `m`, and Newton's backward differences write it in
 //! exactly the four weights a lane has summed: `f(m) = f(0) + m Df + m(m+1)/2 DDf + m(m+1)(m+2)/6 DDDf`, where
-//! `D` is the difference at 0 to the value before. [`join_lanes`] adds the lanes up with these factors.
+//! `D` is the difference at 0 to the value before. These factors in turn are polynomials in the lane's number `j`, so the
+//! lanes' sums are summed as the words were, from the last lane to the first, and what comes of that counts by the
+//! differences of the factors at `j = -1`: additions, and a few products at the end. [`join_lanes`] does it.
 //!
 //! The same polynomials let two neighbouring pieces be summed apart: see [`Sums::then`].
 
@@ -102,42 +104,57 @@ fn sum<const N: usize>(terms: [u64; N]) -> u64 {
     terms.into_iter().fold(0, u64::wrapping_add)
 }
 
-/// The sums over all words, from those of the lanes they were dealt to. Each lane has had as many words.
-fn join_lanes<const LANES: usize>(lanes: &[[u64; 4]; LANES]) -> Sums {
-    let [mut a, mut b, mut c, mut d] = [0u64; 4];
-    let factors = const { factors::<LANES>() };
-    for (lane, [fb, fc, fd]) in lanes.iter().zip(&factors) {
-        a = a.wrapping_add(lane[0]);
-        b = b.wrapping_add(dot(lane, fb));
-        c = c.wrapping_add(dot(lane, fc));
-        d = d.wrapping_add(dot(lane, fd));
+/// The sums over all words, from those of the lanes they were dealt to: each lane's a, then each lane's b, and so on, of
+/// the lanes with even numbers and of those with odd ones. Each lane has had as many words.
+#[inline(always)]
+fn join_lanes<const HALF: usize>(even: &[[u64; HALF]; 4], odd: &[[u64; HALF]; 4]) -> Sums {
+    let over_lanes: [[u64; 4]; 4] = std::array::from_fn(|i| {
+        let mut sums = [0u64; 4];
+        for pair in (0..HALF).rev() {
+            for lane in [odd[i][pair], even[i][pair]] {
+                sums[0] = sums[0].wrapping_add(lane);
+                // That of lanes' c enters by a polynomial of first degree at most, and so on.
+                for above in 1..4 - i {
+                    sums[above] = sums[above].wrapping_add(sums[above - 1]);
+                }
+            }
+        }
+        sums
+    });
+    let factors = const { factors(2 * HALF as i64) };
+    let total = |by: &[[u64; 4]; 4]| sum(std::array::from_fn::<u64, 4, _>(|i| dot(&over_lanes[i], &by[i])));
+    Sums { a: over_lanes[0][0], b: total(&factors[0]), c: total(&factors[1]), d: total(&factors[2]) }
+}
+
+fn dot(sums: &[u64; 4], factors: &[u64; 4]) -> u64 {
+    sum(std::array::from_fn::<u64, 4, _>(|i| sums[i].wrapping_mul(factors[i])))
+}
+
+/// For each of b, c, d of the whole, and each of the lanes' a, b, c, d: how the sums of these over the lanes enter into it.
+const fn factors(lanes: i64) -> [[[u64; 4]; 4]; 3] {
+    let of = [factors_of(lanes, -1), factors_of(lanes, -2), factors_of(lanes, -3), factors_of(lanes, -4)];
+    let mut factors = [[[0; 4]; 4]; 3];
+    let mut sum = 0;
+    while sum < 3 {
+        let mut i = 0;
+        while i < 4 {
+            factors[sum][i] = differences(of[0][sum][i], of[1][sum][i], of[2][sum][i], of[3][sum][i]);
+            i += 1;
+        }
+        sum += 1;
     }
-    Sums { a, b, c, d }
+    factors
 }
 
-fn dot(lane: &[u64; 4], factors: &[u64; 4]) -> u64 {
-    sum(std::array::from_fn::<u64, 4, _>(|i| lane[i].wrapping_mul(factors[i])))
-}
-
-/// For each lane and each of b, c, d of the whole: how the lane's a, b, c, d enter into it.
-const fn factors<const LANES: usize>() -> [[[u64; 4]; 3]; LANES] {
-    let mut factors = [[[0; 4]; 3]; LANES];
-    let mut lane = 0;
-    while lane < LANES {
-        // The weights at m = 0, -1, -2, -3.
-        let mut at = [[0; 3]; 4];
-        let mut back = 0;
-        while back < 4 {
-            at[back] = weights(-((LANES * back + lane) as i64));
-            back += 1;
-        }
-        let mut sum = 0;
-        while sum < 3 {
-            let [f0, f1, f2, f3] = [at[0][sum], at[1][sum], at[2][sum], at[3][sum]];
-            factors[lane][sum] = differences(f0, f1, f2, f3);
-            sum += 1;
-        }
-        lane += 1;
+/// For each of b, c, d of the whole: how a lane's a, b, c, d enter into it.
+const fn factors_of(lanes: i64, lane: i64) -> [[u64; 4]; 3] {
+    // The weights at m = 0, -1, -2, -3.
+    let at = [weights(-lane), weights(-lanes - lane), weights(-2 * lanes - lane), weights(-3 * lanes - lane)];
+    let mut factors = [[0; 4]; 3];
+    let mut sum = 0;
+    while sum < 3 {
+        factors[sum] = differences(at[0][sum], at[1][sum], at[2][sum], at[3][sum]);
+        sum += 1;
     }
     factors
 }

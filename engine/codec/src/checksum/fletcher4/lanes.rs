@@ -35,7 +35,7 @@ pub fn sums(level: Level, endian: Endian, data: &[u8]) -> Sums {
         // SAFETY: the processor was seen to have AVX2.
         #[expect(unsafe_code, reason = "the compiler cannot see what the processor has")]
         Level::Avx2 => unsafe { x86::sums_avx2(endian, data) },
-        _ => join_lanes(&lanes::<[u64; 4], 8>(endian, data)),
+        _ => sums_by::<[u64; 4], 4>(endian, data),
     }
 }
 
@@ -53,21 +53,22 @@ pub trait Vector: Copy {
     fn even_words(self) -> Self;
     fn odd_words(self) -> Self;
     fn add(self, other: Self) -> Self;
-    fn element(self, index: usize) -> u64;
+    /// Its elements, lowest first: as many as there is room for.
+    fn store(self, elements: &mut [u64]);
 }
 
-/// The four sums of each lane; a register has `LANES` words. Inlined so that it is compiled with the features of its
-/// caller.
+/// See [`sums`]; a register has `ELEMENTS` of 64 bits. Inlined so that it is compiled with the features of its caller.
 #[inline(always)]
-pub fn lanes<V: Vector, const LANES: usize>(endian: Endian, data: &[u8]) -> [[u64; 4]; LANES] {
+pub fn sums_by<V: Vector, const ELEMENTS: usize>(endian: Endian, data: &[u8]) -> Sums {
     let (even, odd) = match endian {
         Endian::Little => sum::<V>(data, |loaded| loaded),
         Endian::Big => sum::<V>(data, V::swap_words),
     };
-    std::array::from_fn(|lane| {
-        let sums = if lane % 2 == 0 { even } else { odd };
-        sums.map(|sum| sum.element(lane / 2))
-    })
+    let mut stored = [[[0; ELEMENTS]; 4]; 2];
+    for (to, from) in stored.iter_mut().flatten().zip(even.into_iter().chain(odd)) {
+        from.store(to);
+    }
+    join_lanes(&stored[0], &stored[1])
 }
 
 #[inline(always)]
@@ -123,7 +124,7 @@ impl<const N: usize> Vector for [u64; N] {
     }
 
     #[inline(always)]
-    fn element(self, index: usize) -> u64 {
-        self[index]
+    fn store(self, elements: &mut [u64]) {
+        elements.copy_from_slice(&self);
     }
 }

@@ -1,19 +1,19 @@
 //! Registers of x86 for the loop of [`lanes`](super::lanes).
 #![allow(unsafe_code)]
 
-use super::lanes::{Vector, lanes};
-use super::{Sums, join_lanes};
+use super::Sums;
+use super::lanes::{Vector, sums_by};
 use std::arch::x86_64::*;
 use units::Endian;
 
 #[target_feature(enable = "avx2")]
 pub fn sums_avx2(endian: Endian, data: &[u8]) -> Sums {
-    join_lanes(&lanes::<Avx2, 8>(endian, data))
+    sums_by::<Avx2, 4>(endian, data)
 }
 
 #[target_feature(enable = "avx512f")]
 pub fn sums_avx512(endian: Endian, data: &[u8]) -> Sums {
-    join_lanes(&lanes::<Avx512, 16>(endian, data))
+    sums_by::<Avx512, 8>(endian, data)
 }
 
 #[derive(Clone, Copy)]
@@ -68,9 +68,10 @@ impl Vector for Avx2 {
     }
 
     #[inline(always)]
-    fn element(self, index: usize) -> u64 {
-        // SAFETY: a register is its elements, lowest first.
-        unsafe { std::mem::transmute::<__m256i, [u64; 4]>(self.0)[index] }
+    fn store(self, elements: &mut [u64]) {
+        assert!(size_of_val(elements) == Self::BYTES);
+        // SAFETY: the slice is as long as the register.
+        unsafe { _mm256_storeu_si256(elements.as_mut_ptr().cast(), self.0) }
     }
 }
 
@@ -125,8 +126,9 @@ impl Vector for Avx512 {
     }
 
     #[inline(always)]
-    fn element(self, index: usize) -> u64 {
-        // SAFETY: a register is its elements, lowest first.
-        unsafe { std::mem::transmute::<__m512i, [u64; 8]>(self.0)[index] }
+    fn store(self, elements: &mut [u64]) {
+        assert!(size_of_val(elements) == Self::BYTES);
+        // SAFETY: the slice is as long as the register.
+        unsafe { _mm512_storeu_si512(elements.as_mut_ptr().cast(), self.0) }
     }
 }
