@@ -73,7 +73,7 @@ pub use attrs::Attrs;
 pub use direct::{Direct, PAGE};
 pub use frees::PieceToFree;
 pub use now::{Early, EarlyBlock};
-pub use object::Object;
+pub use object::{Missed, Object, Sought};
 pub use objset::ObjSet;
 pub use policy::{Caching, Policy, RedundantMetadata, SyncMode};
 pub use prefetch::{PrefetchStreams, Shape, aside};

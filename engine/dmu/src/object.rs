@@ -39,6 +39,27 @@ enum Lookup {
     Device(Arc<Tree>, Option<BlockPointer>),
 }
 
+/// What a look for a block in memory found.
+#[derive(Debug)]
+pub enum Sought {
+    /// `None`: the block is a hole.
+    Found(Option<Buf>),
+    Missed(Box<Missed>),
+}
+
+/// A block that is not in memory, and where it is: [`Object::read_missed`] goes on from there.
+#[derive(Debug)]
+pub struct Missed {
+    blkid: u64,
+    /// Of the object's blocks.
+    size: u32,
+    /// Of the object's data.
+    version: u64,
+    tree: Arc<Tree>,
+    /// Unknown when the tree itself is not all in memory.
+    bp: Option<BlockPointer>,
+}
+
 /// What was read from a device or found in the cache.
 struct Read {
     buf: Buf,
@@ -172,24 +193,56 @@ impl Object {
         Ok(self.get_block(blkid, ReadClass::Demand).await?.buf)
     }
 
+    /// One whole level-0 block, or `None` for a hole, if no device need be asked.
+    pub fn seek_block(&self, blkid: u64) -> Sought {
+        match self.seek(blkid) {
+            Ok(Got { buf, .. }) => Sought::Found(buf),
+            Err(missed) => Sought::Missed(missed),
+        }
+    }
+
+    /// Reads a block that was [not in memory](Object::seek_block) just now; `None` for a hole.
+    pub async fn read_missed(&self, missed: Box<Missed>) -> Result<Option<Buf>> {
+        let blkid = missed.blkid;
+        match self.read_from(missed, ReadClass::Demand).await? {
+            Some(got) => Ok(got.buf),
+            None => self.read_block_if_any(blkid).await,
+        }
+    }
+
     async fn get_block(&self, blkid: u64, class: ReadClass) -> Result<Got> {
         loop {
-            let Looked { place, size, version } = self.lookup(blkid);
-            let got = |buf: Option<Buf>, is_from_device| {
-                let buf = buf.map(|buf| fit(buf, size));
-                Got { buf, size: size as usize, version, is_from_device }
-            };
-            let (tree, bp) = match place {
-                Lookup::Memory(buf) => return Ok(got(Some(buf), false)),
-                Lookup::Hole => return Ok(got(None, false)),
-                Lookup::Device(tree, bp) => (tree, bp),
-            };
-            match self.read_from(&tree, bp, (blkid, size), class).await {
-                Ok(Some(Read { is_verified: false, .. })) | Err(_) if self.is_replaced(&tree) => continue,
-                Ok(None) => return Ok(got(None, false)),
-                Ok(Some(Read { buf, is_from_device, .. })) => return Ok(got(Some(buf), is_from_device)),
-                Err(e) => return Err(e),
+            match self.seek(blkid) {
+                Ok(got) => return Ok(got),
+                Err(missed) => {
+                    if let Some(got) = self.read_from(missed, class).await? {
+                        return Ok(got);
+                    }
+                }
             }
+        }
+    }
+
+    fn seek(&self, blkid: u64) -> std::result::Result<Got, Box<Missed>> {
+        let Looked { place, size, version } = self.lookup(blkid);
+        let (tree, written) = match place {
+            Lookup::Memory(buf) => return Ok(Got::of(Some(buf), size, version)),
+            Lookup::Hole => return Ok(Got::of(None, size, version)),
+            Lookup::Device(tree, written) => (tree, written),
+        };
+        let node = &self.node;
+        let is_of_tree = written.is_none();
+        // What is wrong in the tree is said by the read.
+        let found = written.or_else(|| tree.find_cached(&node.shared, node.id, 0, blkid)?.ok());
+        let cached = match &found {
+            None => None,
+            Some(bp) if bp.is_hole() => return Ok(Got::of(None, size, version)),
+            Some(bp) if is_of_tree => self.cached_in(&tree, bp, blkid, size),
+            Some(bp) => node.shared.store.cached(bp),
+        };
+        match cached {
+            Some(buf) => Ok(Got::of(Some(buf), size, version)),
+            None => Err(Box::new(Missed { blkid, size, version, tree, bp: found })),
         }
     }
 
@@ -199,58 +252,39 @@ impl Object {
         !Arc::ptr_eq(tree, &self.node.lock().stable)
     }
 
-    /// Reads a block from where `bp` points, or else from where the tree has it.
-    async fn read_from(
-        &self,
-        tree: &Tree,
-        bp: Option<BlockPointer>,
-        (blkid, size): (u64, u32),
-        class: ReadClass,
-    ) -> Result<Option<Read>> {
-        let node = &self.node;
-        let (bp, is_of_tree) = match bp {
-            Some(bp) => (bp, false),
-            None => (tree.find(&node.shared, node.id, 0, blkid).await?, true),
-        };
-        if bp.is_hole() {
-            return Ok(None);
-        }
-        let at = Bookmark { objset: node.shared.id, object: node.id, level: 0, blkid };
-        let is_verified = bp.as_plain().is_none_or(|p| p.checksum_kind != Checksum::Off);
-        let cached = match is_of_tree {
-            true => self.cached_in(tree, &bp, blkid, size),
-            false => node.shared.store.cached(&bp),
-        };
-        match cached {
-            Some(buf) => Ok(Some(Read { buf, is_verified, is_from_device: false })),
-            None => {
-                let buf = node.shared.fetch(&bp, at, class).await?;
-                Ok(Some(Read { buf, is_verified, is_from_device: bp.as_plain().is_some() }))
+    /// `None`: what was read says nothing, and the block must be looked for again.
+    async fn read_from(&self, missed: Box<Missed>, class: ReadClass) -> Result<Option<Got>> {
+        let Missed { size, version, .. } = *missed;
+        match self.read_at(&missed, class).await {
+            Ok(Some(Read { is_verified: false, .. })) | Err(_) if self.is_replaced(&missed.tree) => Ok(None),
+            Ok(None) => Ok(Some(Got::of(None, size, version))),
+            Ok(Some(Read { buf, is_from_device, .. })) => {
+                Ok(Some(Got { is_from_device, ..Got::of(Some(buf), size, version) }))
             }
+            Err(e) => Err(e),
         }
     }
 
-    /// The block if no device need be asked: `Some(None)` is a hole.
-    pub fn cached_block(&self, blkid: u64) -> Option<Option<Buf>> {
-        let Looked { place, size, .. } = self.lookup(blkid);
-        let (tree, bp) = match place {
-            Lookup::Memory(buf) => return Some(Some(fit(buf, size))),
-            Lookup::Hole => return Some(None),
-            Lookup::Device(tree, bp) => (tree, bp),
+    async fn read_at(&self, missed: &Missed, class: ReadClass) -> Result<Option<Read>> {
+        let (node, &Missed { blkid, size, ref tree, .. }) = (&self.node, missed);
+        let found;
+        let bp = match &missed.bp {
+            Some(bp) => bp,
+            None => {
+                found = tree.find(&node.shared, node.id, 0, blkid).await?;
+                if found.is_hole() {
+                    return Ok(None);
+                }
+                if let Some(buf) = self.cached_in(tree, &found, blkid, size) {
+                    return Ok(Some(Read { buf, is_verified: is_verified(&found), is_from_device: false }));
+                }
+                &found
+            }
         };
-        let node = &self.node;
-        let (bp, is_of_tree) = match bp {
-            Some(bp) => (bp, false),
-            None => (tree.find_cached(&node.shared, node.id, 0, blkid)?.ok()?, true),
-        };
-        if bp.is_hole() {
-            return Some(None);
-        }
-        let cached = match is_of_tree {
-            true => self.cached_in(&tree, &bp, blkid, size),
-            false => node.shared.store.cached(&bp),
-        };
-        cached.map(|buf| Some(fit(buf, size)))
+        let at = Bookmark { objset: node.shared.id, object: node.id, level: 0, blkid };
+        let buf = node.shared.fetch(bp, at, class).await?;
+        let is_from_device = bp.as_plain().is_some();
+        Ok(Some(Read { buf, is_verified: is_verified(bp), is_from_device }))
     }
 
     /// Whether the block is a hole, without reading its data.
@@ -600,6 +634,18 @@ impl Object {
         }
         tx.changed(bytes + if fresh { DirtyRecord::OWN_BYTES } else { 0 }, cost);
     }
+}
+
+impl Got {
+    /// What was had from memory.
+    fn of(buf: Option<Buf>, size: u32, version: u64) -> Got {
+        Got { buf: buf.map(|buf| fit(buf, size)), size: size as usize, version, is_from_device: false }
+    }
+}
+
+/// Whether a checksum tells that bytes are those of this pointer.
+fn is_verified(bp: &BlockPointer) -> bool {
+    bp.as_plain().is_none_or(|plain| plain.checksum_kind != Checksum::Off)
 }
 
 /// A block as long as blocks are now: one written before the block size changed is extended with zeros.

@@ -29,7 +29,7 @@ mod volume;
 pub use create::{check, create};
 pub use range_lock::{RangeGuard, RangeLocks};
 pub use replay::Replay;
-pub use volume::{Extent, Piece, Volume};
+pub use volume::{Begun, Extent, Piece, Volume, Waiting};
 
 /// The object that holds the data.
 pub const DATA: units::ObjectId = units::ObjectId(1);

@@ -2,7 +2,7 @@
 
 use crate::range_lock::RangeLocks;
 use crate::{DATA, PROPERTIES, SIZE};
-use dmu::{ObjSet, Object, PieceToFree, PrefetchStreams, Shape, SyncMode, Tx};
+use dmu::{Missed, ObjSet, Object, PieceToFree, PrefetchStreams, Shape, Sought, SyncMode, Tx};
 use futures_util::future::FutureExt;
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use std::ops::Range;
@@ -43,6 +43,23 @@ impl Piece {
             Piece::Hole(len) => Buf::zeroed(len as usize),
         }
     }
+}
+
+/// A read that has [begun](Volume::begin_read).
+#[derive(Debug)]
+pub enum Begun {
+    /// No device need be asked.
+    Done(Result<Vec<Piece>>),
+    Waits(Waiting),
+}
+
+/// A read that must ask a device: [`Volume::finish_read`].
+#[derive(Debug)]
+pub struct Waiting {
+    offset: u64,
+    len: u64,
+    /// The block, of a read of one.
+    missed: Option<Box<Missed>>,
 }
 
 /// See the crate. Clones are the same volume.
@@ -164,64 +181,35 @@ impl Volume {
 
     /// Reads a range as the pieces of the blocks it touches; nothing is copied, and a hole is one piece.
     pub async fn pieces(&self, offset: u64, len: u64) -> Result<Vec<Piece>> {
-        self.check(offset, len, "read")?;
-        let blocks = self.blocks(offset, len);
-        let mut pieces = Vec::new();
-        if blocks.end - blocks.start == 1
-            && let Some(block) = self.0.data.block_at_hand(blocks.start)
-        {
-            self.0.data.observe_at_hand(&self.0.prefetch_streams, offset..offset + len);
-            self.add(&mut pieces, Some(block), blocks, offset, len);
-            return Ok(pieces);
-        }
-        self.read_ahead(offset..offset + len);
-        if blocks.end - blocks.start == 1 {
-            // As most requests have it: what waits for several is dearer than a small block.
-            let data = self.0.data.read_block_if_any(blocks.start).await?;
-            self.add(&mut pieces, data, blocks, offset, len);
-            return Ok(pieces);
-        }
-        let (mut runs, mut next) = (FuturesOrdered::new(), blocks.start);
-        loop {
-            while runs.len() < AT_ONCE && next < blocks.end {
-                let hole = self.0.data.cached_extent(next).filter(|&(is_data, _)| !is_data);
-                let run = next..hole.map_or(next + 1, |(_, end)| end.min(blocks.end));
-                next = run.end;
-                runs.push_back(async move {
-                    let data = match hole {
-                        Some(_) => None,
-                        None => self.0.data.read_block_if_any(run.start).await?,
-                    };
-                    Ok::<_, Error>((data, run))
-                });
-            }
-            let Some(run) = runs.next().await else { return Ok(pieces) };
-            let (data, run) = run?;
-            self.add(&mut pieces, data, run, offset, len);
+        match self.begin_read(offset, len) {
+            Begun::Done(read) => read,
+            Begun::Waits(waiting) => self.finish_read(waiting).await,
         }
     }
 
-    /// As [`Volume::pieces`] when no device need be asked; `None` when one must.
-    pub fn try_pieces(&self, offset: u64, len: u64) -> Option<Result<Vec<Piece>>> {
+    /// Begins what [`Volume::pieces`] does, and ends it when no device need be asked.
+    pub fn begin_read(&self, offset: u64, len: u64) -> Begun {
         if let Err(e) = self.check(offset, len, "read") {
-            return Some(Err(e));
+            return Begun::Done(Err(e));
         }
         let blocks = self.blocks(offset, len);
         let mut pieces = Vec::new();
         let (mut blkid, mut is_at_hand) = (blocks.start, true);
         while blkid < blocks.end {
-            let mut next = blkid + 1;
-            let block = match self.0.data.block_at_hand(blkid) {
-                Some(block) => Some(block),
+            let (block, next) = match self.0.data.block_at_hand(blkid) {
+                Some(block) => (Some(block), blkid + 1),
                 None => {
                     is_at_hand = false;
-                    self.0.data.cached_block(blkid)?
+                    match self.0.data.seek_block(blkid) {
+                        Sought::Found(Some(block)) => (Some(block), blkid + 1),
+                        Sought::Found(None) => (None, self.end_of_hole(blkid, blocks.end)),
+                        Sought::Missed(missed) => {
+                            let missed = (blocks.end - blocks.start == 1).then_some(missed);
+                            return Begun::Waits(Waiting { offset, len, missed });
+                        }
+                    }
                 }
             };
-            if block.is_none() && next < blocks.end {
-                let (is_data, end) = self.0.data.cached_extent(blkid)?;
-                next = if is_data { next } else { end.min(blocks.end) };
-            }
             self.add(&mut pieces, block, blkid..next, offset, len);
             blkid = next;
         }
@@ -229,7 +217,49 @@ impl Volume {
             true => self.0.data.observe_at_hand(&self.0.prefetch_streams, offset..offset + len),
             false => self.read_ahead(offset..offset + len),
         }
-        Some(Ok(pieces))
+        Begun::Done(Ok(pieces))
+    }
+
+    /// Ends a read that waits for devices.
+    pub async fn finish_read(&self, Waiting { offset, len, missed }: Waiting) -> Result<Vec<Piece>> {
+        self.read_ahead(offset..offset + len);
+        let (data, blocks) = (&self.0.data, self.blocks(offset, len));
+        let mut pieces = Vec::new();
+        if let Some(missed) = missed {
+            // As most requests have it: what waits for several is dearer than a small block.
+            let block = data.read_missed(missed).await?;
+            self.add(&mut pieces, block, blocks, offset, len);
+            return Ok(pieces);
+        }
+        let (mut runs, mut next) = (FuturesOrdered::new(), blocks.start);
+        loop {
+            while runs.len() < AT_ONCE && next < blocks.end {
+                let sought = data.seek_block(next);
+                let run = match &sought {
+                    Sought::Found(None) => next..self.end_of_hole(next, blocks.end),
+                    _ => next..next + 1,
+                };
+                next = run.end;
+                runs.push_back(async move {
+                    let block = match sought {
+                        Sought::Found(block) => block,
+                        Sought::Missed(missed) => data.read_missed(missed).await?,
+                    };
+                    Ok::<_, Error>((block, run))
+                });
+            }
+            let Some(run) = runs.next().await else { return Ok(pieces) };
+            let (block, run) = run?;
+            self.add(&mut pieces, block, run, offset, len);
+        }
+    }
+
+    /// Where the hole that this block is ends, as far as is known in memory and up to `max`.
+    fn end_of_hole(&self, blkid: u64, max: u64) -> u64 {
+        match (blkid + 1 < max).then(|| self.0.data.cached_extent(blkid)).flatten() {
+            Some((false, end)) => end.min(max),
+            _ => blkid + 1,
+        }
     }
 
     /// As [`Volume::pieces`], with zeros for holes.
@@ -293,10 +323,11 @@ impl Volume {
         }
     }
 
-    /// As [`Volume::guard`], for what need not wait.
-    pub fn guard_now<T>(&self, work: impl FnOnce() -> Option<Result<T>>) -> Option<Result<T>> {
-        let Some(domain) = self.0.domain.get() else { return work() };
-        world::within_now(domain, work).unwrap_or_else(|panic| Some(Err(of_panic(panic))))
+    /// As [`Volume::guard`], for [`Volume::begin_read`].
+    pub fn begin_guarded_read(&self, offset: u64, len: u64) -> Begun {
+        let Some(domain) = self.0.domain.get() else { return self.begin_read(offset, len) };
+        world::within_now(domain, || self.begin_read(offset, len))
+            .unwrap_or_else(|panic| Begun::Done(Err(of_panic(panic))))
     }
 
     /// With `sync=always` every change is made durable before it is acknowledged.

@@ -2,7 +2,7 @@
 
 use crate::shared::SharedVolume;
 use crate::volumes::Held;
-use scsi::{Extent, Piece};
+use scsi::{Extent, Piece, Reading};
 use std::fmt;
 use units::Result;
 use world::{Buf, Pending};
@@ -53,8 +53,8 @@ impl scsi::LogicalUnit for Lun {
         self.volume.name()
     }
 
-    fn try_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Option<Result<()>> {
-        self.volume.try_read(offset, len, into)
+    fn begin_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Reading {
+        self.volume.begin_read(offset, len, into)
     }
 
     fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Piece>>> {

@@ -3,7 +3,7 @@
 //! The front states what it needs, the engine has it, and neither knows the other: here they meet.
 
 use crate::shared::SharedVolume;
-use nbd::{Extent, Piece};
+use nbd::{Extent, Piece, Reading};
 use units::{Result, pretty_size};
 use world::{Buf, Pending};
 use zvol::Volume;
@@ -71,8 +71,8 @@ impl nbd::Volume for NbdVolume {
         format!("{}, {} in blocks of {}", self.volume.name(), pretty_size(size), pretty_size(block))
     }
 
-    fn try_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Option<Result<()>> {
-        self.volume.try_read(offset, len, into)
+    fn begin_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Reading {
+        self.volume.begin_read(offset, len, into)
     }
 
     fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Piece>>> {

@@ -22,7 +22,7 @@ mod mirror;
 pub use mirror::Mirror;
 
 use crate::counted::Counts;
-use flow::{Extent, Piece};
+use flow::{Extent, Piece, Reading};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{Error, Kind, Result};
 use world::Buf;
 use world::sync::{Event, Notify};
-use zvol::Volume;
+use zvol::{Begun, Volume};
 
 /// See the module. Clones are the same volume.
 #[derive(Clone)]
@@ -157,14 +157,30 @@ impl SharedVolume {
         Err(Error::new(Kind::Busy, format!("change volume '{}'", self.name())).because(why))
     }
 
-    /// Appends to `into`; see [`Volume::try_pieces`].
-    pub fn try_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Option<Result<()>> {
-        let (now, began) = (self.try_now()?, self.0.counts.look());
-        let read = now.volume.guard_now(|| now.volume.try_pieces(offset, len.into()))?;
-        if let (Some(began), true) = (began, read.is_ok()) {
-            self.0.counts.read(len.into(), true, world::now().since(began));
-        }
-        Some(read.map(|read| into.extend(pieces(read))))
+    /// Appends to `into` what need not be waited for; see [`Volume::begin_read`].
+    pub fn begin_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Reading {
+        let Some(now) = self.try_now() else {
+            let volume = self.clone();
+            return Reading::Waits(Box::pin(async move { volume.read(offset, len).await }));
+        };
+        let began = self.0.counts.look();
+        let waiting = match now.volume.begin_guarded_read(offset, len.into()) {
+            Begun::Waits(waiting) => waiting,
+            Begun::Done(read) => {
+                if let (Some(began), true) = (began, read.is_ok()) {
+                    self.0.counts.read(len.into(), true, world::now().since(began));
+                }
+                return Reading::Done(read.map(|read| into.extend(pieces(read))));
+            }
+        };
+        let counts = self.0.counts.clone();
+        Reading::Waits(Box::pin(async move {
+            let read = now.volume.guard(now.volume.finish_read(waiting)).await?;
+            if let Some(began) = began {
+                counts.read(len.into(), false, world::now().since(began));
+            }
+            Ok(pieces(read).collect())
+        }))
     }
 
     /// As [`Volume::pieces`].

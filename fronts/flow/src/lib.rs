@@ -25,7 +25,7 @@ pub use budget::{Budget, Lease};
 pub use crowd::{Crowd, Places, host};
 pub use inbox::Inbox;
 pub use outbox::{Load, Outbox, Sent};
-pub use piece::{Extent, Piece};
+pub use piece::{Extent, Piece, Reading};
 pub use reception::{Arrival, Client, Clients, Guest, Reception};
 pub use turns::{Turns, take_turns};
 pub use vitals::Vitals;

@@ -1,7 +1,9 @@
 //! What is read, as it lies: buffers that the volume has, and holes.
 
+use std::fmt;
 use std::ops::Range;
-use world::Buf;
+use units::Result;
+use world::{Buf, Pending};
 
 /// A part of what a read returns.
 #[derive(Clone, Debug)]
@@ -36,6 +38,24 @@ impl Piece {
                 Piece::Hole(range.len() as u32)
             }
         }
+    }
+}
+
+/// A read that has begun.
+pub enum Reading {
+    /// It took no waiting, and its pieces were appended where the reader said.
+    Done(Result<()>),
+    /// The pieces of the range, in order and without gaps.
+    Waits(Pending<Result<Vec<Piece>>>),
+}
+
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reading::Done(Ok(())) => "Done",
+            Reading::Done(Err(_)) => "Failed",
+            Reading::Waits(_) => "Waits",
+        })
     }
 }
 

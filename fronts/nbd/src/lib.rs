@@ -37,7 +37,7 @@ mod session;
 mod volume;
 mod wire;
 
-pub use flow::{Extent, Piece, Places};
+pub use flow::{Extent, Piece, Places, Reading};
 pub use server::{Client, Config, Server};
 pub use volume::{Exports, Hold, Listed, Volume};
 pub use wire::DEFAULT_PORT;

@@ -4,7 +4,7 @@
 //! changed, when it is written: a reader sees the old block or the new one.
 
 use crate::volume::{Exports, Hold, Listed, Volume};
-use flow::{Extent, Piece};
+use flow::{Extent, Piece, Reading};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -102,18 +102,18 @@ impl Volume for MemoryVolume {
         "a volume in memory".into()
     }
 
-    fn try_read(&self, offset: u64, len: u32, pieces: &mut Vec<Piece>) -> Option<Result<()>> {
+    fn begin_read(&self, offset: u64, len: u32, pieces: &mut Vec<Piece>) -> Reading {
         let blocks = self.lock();
         pieces.extend(self.parts(offset, len).map(|(index, at, len)| match &blocks[index] {
             Some(block) => Piece::Data(block.slice(at..at + len)),
             None => Piece::Hole(len as u32),
         }));
-        Some(Ok(()))
+        Reading::Done(Ok(()))
     }
 
     fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Piece>>> {
         let mut pieces = Vec::new();
-        self.try_read(offset, len, &mut pieces);
+        self.begin_read(offset, len, &mut pieces);
         ready(Ok(pieces))
     }
 

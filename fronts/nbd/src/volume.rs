@@ -3,7 +3,7 @@
 //! Offsets and lengths are bytes, already checked against the size the volume had when the request arrived. They need
 //! not be multiples of anything: a volume that can only write whole blocks reads and merges on its own.
 
-use flow::{Extent, Piece};
+use flow::{Extent, Piece, Reading};
 use std::fmt::Debug;
 use std::sync::Arc;
 use units::Result;
@@ -37,11 +37,11 @@ pub trait Volume: Send + Sync + Debug {
         String::new()
     }
 
-    /// Appends the pieces of a range to `pieces` when that takes no waiting (the blocks are cached, or holes), else
-    /// leaves it as it was and returns `None`.
-    fn try_read(&self, offset: u64, len: u32, pieces: &mut Vec<Piece>) -> Option<Result<()>> {
-        let _ = (offset, len, pieces);
-        None
+    /// As [`Volume::read`]; appends the pieces to `pieces` when that takes no waiting (the blocks are cached, or holes), else
+    /// leaves it as it was.
+    fn begin_read(&self, offset: u64, len: u32, pieces: &mut Vec<Piece>) -> Reading {
+        let _ = pieces;
+        Reading::Waits(self.read(offset, len))
     }
 
     /// The pieces of a range, in order and without gaps.

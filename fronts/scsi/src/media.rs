@@ -15,7 +15,8 @@ use world::{Buf, IoBuf, Pending};
 /// A verification or filling goes this far at a time.
 const STEP: u64 = 1 << 20;
 
-fn failed(writing: bool) -> impl Fn(Error) -> Refusal {
+/// How the end of a command tells that a unit failed.
+pub(crate) fn failed(writing: bool) -> impl Fn(Error) -> Refusal {
     move |e| Refusal::Sense(Sense::of(e.kind(), writing))
 }
 

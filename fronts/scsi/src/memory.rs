@@ -4,7 +4,7 @@
 //! changed, when it is written. It can be told to be full, slow or larger, as real ones become.
 
 use crate::unit::LogicalUnit;
-use flow::{Extent, Piece};
+use flow::{Extent, Piece, Reading};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -151,11 +151,11 @@ impl LogicalUnit for MemoryUnit {
         self.read_only
     }
 
-    fn try_read(&self, offset: u64, len: u32, pieces: &mut Vec<Piece>) -> Option<Result<()>> {
+    fn begin_read(&self, offset: u64, len: u32, pieces: &mut Vec<Piece>) -> Reading {
         if self.delay.load(SeqCst) > 0 {
-            return None;
+            return Reading::Waits(self.read(offset, len));
         }
-        Some(self.look(offset, len.into()).map(|found| pieces.extend(found)))
+        Reading::Done(self.look(offset, len.into()).map(|found| pieces.extend(found)))
     }
 
     fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Piece>>> {

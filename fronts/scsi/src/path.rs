@@ -22,6 +22,7 @@ use crate::quiesced;
 use crate::reach::{ItlNexus, Reach};
 use crate::report::cut;
 use crate::sense::{Answer, Outcome, Refusal, Sense};
+use flow::Reading;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -293,18 +294,25 @@ impl ItlNexus {
         {
             return Execution::Done(self.outcome(Err(quiesced::wait(Some(&command)))));
         }
+        let mut reading = None;
         if let Command::Read { blocks, fua: false } = command {
             let mut pieces = Vec::new();
             let (offset, len) = (blocks.offset(), blocks.len() as u32);
             if len == 0 {
                 return Execution::Done(Outcome::good(pieces));
             }
-            if let Some(read) = self.device.unit.try_read(offset, len, &mut pieces) {
-                let read = read.map(|()| pieces).map_err(|e| Refusal::Sense(Sense::of(e.kind(), false)));
-                return Execution::Done(self.outcome(read));
+            reading = match self.device.unit.begin_read(offset, len, &mut pieces) {
+                Reading::Done(read) => {
+                    let read = read.map(|()| pieces).map_err(media::failed(false));
+                    return Execution::Done(self.outcome(read));
+                }
+                Reading::Waits(reading) => Some(reading),
             }
         }
         let work: Pending<Answer> = match command {
+            _ if let Some(reading) = reading => {
+                Box::pin(async move { reading.await.map_err(media::failed(false)) })
+            }
             Command::PersistentOut { .. } => {
                 let (device, path) = (self.device.clone(), self.it_nexus.clone());
                 let (list, own) = (media::flatten(&data), mark.clone());

@@ -2,7 +2,7 @@
 //!
 //! Offsets and lengths are bytes within the size the unit had when the command was admitted.
 
-use flow::{Extent, Piece};
+use flow::{Extent, Piece, Reading};
 use std::fmt::Debug;
 use units::Result;
 use world::{Buf, Pending};
@@ -29,10 +29,10 @@ pub trait LogicalUnit: Send + Sync + Debug {
         false
     }
 
-    /// Appends the pieces of a range to `pieces` when that takes no waiting, else leaves it as it was and returns `None`.
-    fn try_read(&self, offset: u64, len: u32, pieces: &mut Vec<Piece>) -> Option<Result<()>> {
-        let _ = (offset, len, pieces);
-        None
+    /// As [`Unit::read`]; appends the pieces to `pieces` when that takes no waiting, else leaves it as it was.
+    fn begin_read(&self, offset: u64, len: u32, pieces: &mut Vec<Piece>) -> Reading {
+        let _ = pieces;
+        Reading::Waits(self.read(offset, len))
     }
 
     /// The pieces of a range, in order and without gaps.

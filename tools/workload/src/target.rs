@@ -80,12 +80,9 @@ impl Target for VolumeTarget {
 
     fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Buf>>> {
         let mut pieces = Vec::new();
-        match self.0.try_read(offset, len, &mut pieces) {
-            Some(read) => Box::pin(std::future::ready(read.map(|()| bytes(pieces)))),
-            None => {
-                let reading = self.0.read(offset, len);
-                Box::pin(async move { reading.await.map(bytes) })
-            }
+        match self.0.begin_read(offset, len, &mut pieces) {
+            nbd::Reading::Done(read) => Box::pin(std::future::ready(read.map(|()| bytes(pieces)))),
+            nbd::Reading::Waits(reading) => Box::pin(async move { reading.await.map(bytes) }),
         }
     }
 

@@ -5,6 +5,7 @@ use crate::schedules::tests::{Lab, START, ask, make, project};
 use api::shares::{ItemKind, Shares};
 use api::{Class, Doctor, Layout, NewPool, NewVdevs, Reply, Request, VdevGroup};
 use disk::{Held, SharedVolume};
+use scsi::Reading;
 use std::time::Duration;
 use world::Buf;
 
@@ -121,9 +122,8 @@ fn small_reads_that_miss_the_cache_are_seen_until_they_hit_it() {
         }
         assert_eq!(told(&appliance, LUN).await, ["whole-record-reads"]);
         for i in 0..8000 {
-            let hit = volume.try_read(i % 900 * 64 * KIB, 4096, &mut Vec::new());
-            if hit.is_none() {
-                volume.read(i % 900 * 64 * KIB, 4096).await.unwrap();
+            if let Reading::Waits(reading) = volume.begin_read(i % 900 * 64 * KIB, 4096, &mut Vec::new()) {
+                reading.await.unwrap();
             }
         }
         assert_eq!(told(&appliance, LUN).await, [""; 0]);

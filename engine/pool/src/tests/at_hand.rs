@@ -5,7 +5,7 @@ use dsl::DestroySpec;
 use sim::Rng;
 use vdev::Layout;
 use world::Buf;
-use zvol::{Piece, Volume};
+use zvol::{Begun, Piece, Volume};
 
 const SIZE: u64 = 4 << 20;
 
@@ -102,7 +102,7 @@ fn reads_at_random_beside_all_that_changes_a_volume_return_what_was_written_last
                         volume = pool.open_volume(VOLUME).await.unwrap();
                     }
                     77..160 => {
-                        if let Some(found) = volume.try_pieces(at, len) {
+                        if let Begun::Done(found) = volume.begin_read(at, len) {
                             assert!(bytes(found.unwrap()) == expected[range], "seed {seed}, step {step}");
                         }
                     }

@@ -25,7 +25,7 @@ use crate::volume::Volume;
 use crate::wire::MAX_PAYLOAD;
 use crate::wire::command::FUA;
 use crate::wire::request::{self, Command, Request};
-use flow::{Inbox, Lease, Load, Outbox, Piece, Sent, Turns, Vitals, take_turns};
+use flow::{Inbox, Lease, Load, Outbox, Piece, Reading, Sent, Turns, Vitals, take_turns};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use probe::Timed;
@@ -403,22 +403,22 @@ impl Transmission {
 
     fn read(&mut self, ticket: Ticket, cx: &mut Context<'_>) {
         let Ticket { offset, len, .. } = ticket;
-        let at_once = match len {
-            0 => Some(Ok(())),
-            _ => self.volume.try_read(offset, len, &mut self.pieces),
+        let reading = match len {
+            0 => Reading::Done(Ok(())),
+            _ => self.volume.begin_read(offset, len, &mut self.pieces),
         };
-        match at_once {
-            Some(Ok(())) => {
+        match reading {
+            Reading::Done(Ok(())) => {
                 self.journal.answered(&ticket, true, None);
                 answer::read(&mut self.outbox, self.terms, ticket, &mut self.pieces);
             }
-            Some(Err(e)) => {
+            Reading::Done(Err(e)) => {
                 self.pieces.clear();
                 self.answer(ticket, None, Err(e));
             }
-            None => {
+            Reading::Waits(reading) => {
                 let timed = self.journal.timed(&ticket);
-                let work = Work::Read(self.volume.read(offset, len));
+                let work = Work::Read(reading);
                 self.launch(Flight { ticket, work, timed }, cx);
             }
         }
