@@ -38,6 +38,27 @@ pub struct Identity {
     pub uid: u64,
     /// The session or token by which, for the audit log; empty with a password.
     pub session: String,
+    proof: Proof,
+}
+
+/// By what, so that it can be asked again whether that still holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Proof {
+    /// Nothing at all.
+    None,
+    /// The Unix socket of the home, or the one-time code.
+    Owner,
+    /// A password: the digest of its hash.
+    Password(Key),
+    /// A session or a token.
+    Secret(Key),
+}
+
+impl Identity {
+    /// For the audit log: of a name by which it was tried in vain.
+    pub fn unproven(name: String) -> Identity {
+        Identity { user: name, uid: u64::MAX, session: String::new(), proof: Proof::None }
+    }
 }
 
 /// Why nobody was let in. It does not say more, since it must not.
@@ -196,8 +217,7 @@ impl Access {
         let user = self.state.users.get(&attempt.name).filter(|u| Some(u.uid) == attempt.uid);
         let user = user.filter(|u| is_right && u.password.as_ref() == Some(&attempt.password));
         let Some(user) = user else { return Err(Denied::Wrong) };
-        let identity = Identity { user: user.logname.clone(), uid: user.uid, session: String::new() };
-        let mark = self.mark(user, &given);
+        let (identity, mark) = (self.by_password(user), self.mark(user, &given));
         self.throttle.refund(attempt.places, &attempt.name, attempt.address);
         self.remembered.retain(|_, until| *until > now.steady);
         if let Some(mark) = mark
@@ -212,11 +232,43 @@ impl Access {
     pub fn recall(&self, name: &str, given: &Secret, now: Now) -> Option<Identity> {
         let user = self.state.users.get(name)?;
         let until = self.remembered.get(&self.mark(user, given)?)?;
-        (now.steady < *until).then(|| Identity {
-            user: user.logname.clone(),
-            uid: user.uid,
-            session: String::new(),
-        })
+        (now.steady < *until).then(|| self.by_password(user))
+    }
+
+    fn by_password(&self, user: &User) -> Identity {
+        let proof = self.hash_digest(user).map_or(Proof::None, Proof::Password);
+        Identity { user: user.logname.clone(), uid: user.uid, session: String::new(), proof }
+    }
+
+    fn hash_digest(&self, user: &User) -> Option<Key> {
+        let hash = user.password.as_ref()?.mark();
+        Some(Sha256::new().chain_update(self.pepper).chain_update(hash).finalize().into())
+    }
+
+    /// The owner of the home is root.
+    pub fn owner(&self) -> Identity {
+        let uid = self.state.users.get(ROOT).map_or(0, |root| root.uid);
+        Identity { user: ROOT.into(), uid, session: String::new(), proof: Proof::Owner }
+    }
+
+    /// Whether what somebody has shown still holds: asked again when a request is carried out, as its body may have taken
+    /// its time, and the user may have been removed or its password changed meanwhile. That is no use of a session.
+    pub fn stands(&mut self, who: &Identity, now: Now) -> bool {
+        if self.look_again().is_err() {
+            return false;
+        }
+        let Some(user) = self.state.users.get(&who.user).filter(|user| user.uid == who.uid) else {
+            return false;
+        };
+        match who.proof {
+            Proof::None => false,
+            Proof::Owner => true,
+            Proof::Password(digest) => self.hash_digest(user) == Some(digest),
+            Proof::Secret(key) => {
+                self.sessions.is_open(&key, now.steady)
+                    || user.tokens.iter().any(|token| token.digest == key && token.lives(now))
+            }
+        }
     }
 
     /// Of a password with the hash that it matched: worthless when the hash is another.
@@ -264,16 +316,18 @@ impl Access {
         }
         self.code = None;
         self.throttle.refund(places, CODE, address);
-        let root = self.state.users.get(ROOT).ok_or(Denied::Wrong)?;
-        Ok(Identity { user: root.logname.clone(), uid: root.uid, session: String::new() })
+        Ok(self.owner())
     }
 
     fn code_digest(&self, letters: &str) -> Key {
         Sha256::new().chain_update(self.pepper).chain_update(letters.as_bytes()).finalize().into()
     }
 
-    /// Opens a session for somebody who has just proved who they are.
-    pub fn open_session(&mut self, identity: &Identity, now: Now) -> Opened {
+    /// Opens a session for somebody who has just proved who they are, if that [stands](Access::stands).
+    pub fn open_session(&mut self, identity: &Identity, now: Now) -> Result<Opened, Denied> {
+        if !self.stands(identity, now) {
+            return Err(Denied::Wrong);
+        }
         let secret = self.new_secret();
         let mut number = [0; 4];
         self.entropy.fill(&mut number);
@@ -287,7 +341,7 @@ impl Access {
             timeout: f64::from(minutes) * MINUTE,
         };
         self.sessions.open(digest(secret.reveal()), session);
-        Opened { secret, label }
+        Ok(Opened { secret, label })
     }
 
     /// Whose session or token this is.
@@ -297,13 +351,15 @@ impl Access {
         if let Some(session) = self.sessions.find(&key, now.steady) {
             let user = self.state.users.get(&session.user).filter(|u| u.uid == session.uid);
             return user.map_or(Err(Denied::Wrong), |_| {
-                Ok(Identity { user: session.user.clone(), uid: session.uid, session: session.label.clone() })
+                let (user, uid) = (session.user.clone(), session.uid);
+                Ok(Identity { user, uid, session: session.label.clone(), proof: Proof::Secret(key) })
             });
         }
-        let lives = |t: &&Token| t.digest == key && t.expires.is_none_or(|at| now.wall < at);
+        let lives = |t: &&Token| t.digest == key && t.lives(now);
         let mut found = self.state.users.values().filter_map(|u| Some((u, u.tokens.iter().find(lives)?)));
         found.next().map_or(Err(Denied::Wrong), |(user, token)| {
-            Ok(Identity { user: user.logname.clone(), uid: user.uid, session: format!("token-{}", token.id) })
+            let (session, proof) = (format!("token-{}", token.id), Proof::Secret(key));
+            Ok(Identity { user: user.logname.clone(), uid: user.uid, session, proof })
         })
     }
 
@@ -316,14 +372,22 @@ impl Access {
         self.sessions.count()
     }
 
-    /// Makes a token; its secret is told now and never again.
+    /// Makes a token for a user, asked for by one whose proof [stands](Access::stands); its secret is told now and never
+    /// again.
     pub fn create_token(
         &mut self,
+        by: &Identity,
         user: &str,
         name: &str,
         days: Option<u32>,
         now: Now,
     ) -> Result<(u32, Secret)> {
+        if !self.stands(by, now) {
+            return Err(AccessError::new(
+                Kind::Denied,
+                "what was shown does not hold any more: log in again",
+            ));
+        }
         let secret = self.new_secret();
         let token = Token {
             id: 0,
@@ -438,7 +502,7 @@ mod tests {
         let mut access = Access::open(Box::new(store), Box::new(Counter(0))).unwrap();
         set(&mut access, ROOT, "password one");
         let who = log_in(&mut access, ROOT, "password one", at(0.0)).unwrap();
-        let secret = access.open_session(&who, at(0.0)).secret.reveal().to_string();
+        let secret = access.open_session(&who, at(0.0)).unwrap().secret.reveal().to_string();
         let mut other = open(&dir);
         set(&mut other, ROOT, "password two");
         generation.store(1, std::sync::atomic::Ordering::SeqCst);
@@ -460,12 +524,12 @@ mod tests {
         let who = log_in(&mut access, ROOT, "password one", at(0.0)).unwrap();
         assert_eq!(log_in(&mut access, ROOT, "password two", at(0.0)), Err(Denied::Wrong));
         assert_eq!(log_in(&mut access, "nobody", "password one", at(0.0)), Err(Denied::Wrong));
-        let opened = access.open_session(&who, at(0.0));
+        let opened = access.open_session(&who, at(0.0)).unwrap();
         let secret = opened.secret.reveal().to_string();
         assert_eq!(access.who_is(&secret, at(800.0)).unwrap().session, opened.label);
         assert_eq!(access.who_is("", at(800.0)), Err(Denied::Wrong));
         assert_eq!(access.who_is(&secret, at(1700.0)), Err(Denied::Wrong), "fifteen minutes unused");
-        let secret = access.open_session(&who, at(0.0)).secret.reveal().to_string();
+        let secret = access.open_session(&who, at(0.0)).unwrap().secret.reveal().to_string();
         set(&mut access, ROOT, "password two");
         assert_eq!(access.who_is(&secret, at(1.0)), Err(Denied::Wrong), "a new password ends sessions");
         std::fs::remove_dir_all(dir).unwrap();
@@ -538,8 +602,8 @@ mod tests {
         let dir = home("token");
         let mut access = open(&dir);
         access.change(|state| state.create_user("csi", "driver", None).map(drop)).unwrap();
-        let (id, secret) = access.create_token("csi", "cluster", Some(1), at(0.0)).unwrap();
-        let (_, forever) = access.create_token("csi", "other", None, at(0.0)).unwrap();
+        let (id, secret) = access.create_token(&access.owner(), "csi", "cluster", Some(1), at(0.0)).unwrap();
+        let (_, forever) = access.create_token(&access.owner(), "csi", "other", None, at(0.0)).unwrap();
         let mut access = open(&dir);
         let who = access.who_is(secret.reveal(), at(10.0)).unwrap();
         assert_eq!((who.user.as_str(), who.session), ("csi", format!("token-{id}")));
@@ -561,6 +625,38 @@ mod tests {
         let error = access.change(|state| state.create_user("ann", "", None).map(drop)).unwrap_err();
         assert_eq!(error.kind, Kind::Store);
         assert!(access.state().user("ann").is_err());
+    }
+
+    #[test]
+    fn what_was_shown_holds_no_longer_than_what_it_stands_for() {
+        let dir = home("stands");
+        let mut access = open(&dir);
+        access.change(|s| s.create_user("ann", "", None).map(drop)).unwrap();
+        set(&mut access, "ann", "first password");
+        let by_password = log_in(&mut access, "ann", "first password", at(0.0)).unwrap();
+        let session = access.open_session(&by_password, at(0.0)).unwrap();
+        let by_session = access.who_is(session.secret.reveal(), at(1.0)).unwrap();
+        let (id, token) = access.create_token(&by_password, "ann", "t", Some(1), at(0.0)).unwrap();
+        let by_token = access.who_is(token.reveal(), at(1.0)).unwrap();
+        let all = |access: &mut Access, now| {
+            [&by_password, &by_session, &by_token].map(|who| access.stands(who, at(now)))
+        };
+        assert_eq!(all(&mut access, 2.0), [true; 3]);
+        assert_eq!(all(&mut access, 100_000.0), [true, false, false], "both have ended by then");
+        set(&mut access, "ann", "second password");
+        assert_eq!(all(&mut access, 3.0), [false, false, true]);
+        assert!(access.open_session(&by_password, at(3.0)).is_err());
+        assert!(access.create_token(&by_password, "ann", "u", None, at(3.0)).is_err());
+        access.change(|s| s.remove_token(ROOT, "ann", id)).unwrap();
+        assert_eq!(all(&mut access, 3.0), [false; 3]);
+        let by_password = log_in(&mut access, "ann", "second password", at(4.0)).unwrap();
+        assert!(access.stands(&by_password, at(4.0)));
+        access.change(|s| s.remove_user(ROOT, "ann")).unwrap();
+        access.change(|s| s.create_user("ann", "", None).map(drop)).unwrap();
+        set(&mut access, "ann", "second password");
+        assert!(!access.stands(&by_password, at(5.0)), "another of the same name");
+        assert!(!access.stands(&Identity::unproven("root".into()), at(5.0)));
+        std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! to change passwords would be the right to be root.
 
 use crate::authorization::{Authorization, Needed};
+use crate::gate::Now;
 use crate::{AccessError, Kind, Password, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,12 @@ pub struct Token {
     /// Seconds since 1970; `None`: until it is taken back.
     pub expires: Option<u64>,
     pub created: u64,
+}
+
+impl Token {
+    pub(crate) fn lives(&self, now: Now) -> bool {
+        self.expires.is_none_or(|at| now.wall < at)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

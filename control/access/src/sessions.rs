@@ -53,6 +53,11 @@ impl Sessions {
         self.0.get(key)
     }
 
+    /// Whether it would be found.
+    pub fn is_open(&self, key: &Key, now: f64) -> bool {
+        self.0.get(key).is_some_and(|session| now - session.used < session.timeout)
+    }
+
     pub fn close(&mut self, key: &Key) -> bool {
         self.0.remove(key).is_some()
     }

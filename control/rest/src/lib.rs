@@ -27,6 +27,7 @@
 
 mod certificate;
 mod crowd;
+mod drain;
 mod endpoint;
 mod fault;
 mod listen;

@@ -4,6 +4,7 @@
 //!   accept ─▶ a place in the crowd? ─▶ TLS, in time ─▶ head, in time ─▶ admit ─▶ body, in time and size ─▶ carry_out
 //!              │ none: hang up          │               │                │
 //!              ▼                        ▼               ▼                ▼ not let in: the body is not looked at
+//!                                                          the answer is taken, in time ([`crate::drain`])
 //! ```
 //!
 //! A client that is still sending when its connection is closed may never read the answer, since what arrives at a closed
@@ -11,6 +12,7 @@
 
 use crate::certificate::Certificate;
 use crate::crowd::Crowd;
+use crate::drain::Draining;
 use crate::fault::Fault;
 use crate::page::is_own_host;
 use crate::server::{Answer, BODY_MAX, Rest};
@@ -236,7 +238,7 @@ async fn converse(seat: Seat, stream: impl AsyncRead + AsyncWrite + Unpin + Send
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Draining::new(stream)), service);
     let mut connection = pin!(connection);
     let mut ended = seat.room.ended.clone();
     let end = async move {

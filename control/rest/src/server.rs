@@ -10,6 +10,7 @@ use api::alerts::Alerts;
 use api::http::Args;
 use api::http::{Given, Shaped};
 use api::http::{Method, Need};
+use api::shares::DEFAULT_PROJECT;
 use api::{Call, Request, Service};
 use hyper::body::Bytes;
 use hyper::http::request::Parts;
@@ -25,8 +26,10 @@ pub(crate) const BODY_MAX: usize = 1 << 20;
 const HASHES: usize = 2;
 /// How long a login waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What is done to a project as one of its pool's.
+/// What is done to a project as one of its pool's: it changes what the pool holds.
 const OF_ITS_POOL: [&str; 2] = ["allow_destroy", "allow_rename"];
+/// See [`reaches_beyond`].
+const BEYOND: [&str; 1] = ["mountpoint"];
 /// Of what strangers say, as much as the audit log takes.
 const NAME_SHOWN: usize = 64;
 
@@ -197,10 +200,7 @@ impl Rest {
     ) -> Result<(Identity, Option<access::Secret>), Fault> {
         let now = self.now();
         match claim(&head.headers, from) {
-            Claim::Nothing if from == From::Owner => {
-                let uid = self.access().state().user(ROOT).map_or(0, |u| u.uid);
-                Ok((Identity { user: ROOT.into(), uid, session: String::new() }, None))
-            }
+            Claim::Nothing if from == From::Owner => Ok((self.access().owner(), None)),
             Claim::Nothing => Err(Fault::unauthorized()),
             Claim::Secret(secret) => {
                 let who = self.access().who_is(secret.reveal(), now)?;
@@ -245,7 +245,7 @@ impl Rest {
         let command = "login".into();
         // Where it cannot be told, the audit log has it all the same.
         let _ = self.service.call(Call { command, uid: u64::MAX, request: Request::Alerts(told) }).await;
-        let who = Identity { user: shown, uid: u64::MAX, session: String::new() };
+        let who = Identity::unproven(shown);
         self.record(&who, from, "login".into(), String::new(), 401).await;
     }
 
@@ -290,6 +290,8 @@ impl Rest {
         let Admitted { who, from, secret, is_page, routed, path, action } = admitted;
         let outcome = match args {
             Err(fault) => Err(fault),
+            // The body may have come long after the head.
+            Ok(_) if !self.stands(&who).await => Err(Fault::unauthorized()),
             Ok(args) if !self.may(&who, &routed, &args) => Err(missing_right()),
             Ok(args) => {
                 // Nothing is changed that is not in the log.
@@ -316,6 +318,11 @@ impl Rest {
             self.record(&who, from, action, detail, answer.status).await;
         }
         answer
+    }
+
+    async fn stands(self: &Arc<Rest>, who: &Identity) -> bool {
+        let (who, now) = (who.clone(), self.now());
+        self.with_access(move |access| Ok(access.stands(&who, now))).await.unwrap_or(false)
     }
 
     async fn refuse(self: &Arc<Rest>, admitted: Admitted) -> Answer {
@@ -388,17 +395,23 @@ impl Rest {
         };
         let on = subject(routed, args);
         let needed = needed(routed.endpoint, permission, args);
-        // To destroy or rename a project is to change what the pool holds: a right that ends at the project is not enough.
-        let is_project = routed.endpoint.path.ends_with("/projects/{project}");
-        let above: Vec<(&str, &str)> =
-            on.iter().filter(|(filter, _)| *filter != "project").copied().collect();
-        needed.into_iter().all(|permission| match is_project && OF_ITS_POOL.contains(&permission) {
-            true => self.has(who, scope, permission, &above),
+        let is_of_pool = |permission: &str| {
+            routed.endpoint.path.ends_with("/projects/{project}") && OF_ITS_POOL.contains(&permission)
+        };
+        let is_wide = reaches_beyond(args);
+        needed.into_iter().all(|permission| match is_wide || is_of_pool(permission) {
+            true => self.has(who, scope, permission, &in_pool(&on)),
             false => self.has(who, scope, permission, &on),
         })
     }
 
+    /// All other projects inherit from the default one, which is the pool's own file system: a right that ends at it is not
+    /// enough for what is done to it itself.
     pub(crate) fn has(&self, who: &Identity, scope: &str, permission: &str, on: &[(&str, &str)]) -> bool {
+        let is_default = on.contains(&("project", DEFAULT_PROJECT));
+        let is_share = on.iter().any(|(filter, _)| *filter == "share");
+        let wide = if is_default && !is_share { in_pool(on) } else { on.to_vec() };
+        let on = &wide[..];
         self.access().state().may(&who.user, &Needed { scope, permission, on })
     }
 
@@ -467,6 +480,18 @@ impl Rest {
 
 fn missing_right() -> Fault {
     Fault::denied("you are not authorized to do that")
+}
+
+/// Whether a body changes what does not end at a share or project: where on the host its files are seen, which may be in
+/// place of what others have there.
+fn reaches_beyond(args: &Args) -> bool {
+    let unset = args.texts("unset").unwrap_or_default();
+    BEYOND.iter().any(|name| args.has(name) || unset.iter().any(|other| other == name))
+}
+
+/// Of the filters of a request, those that a right for the whole pool may have.
+fn in_pool<'a>(on: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    on.iter().filter(|(filter, _)| !matches!(*filter, "project" | "share")).copied().collect()
 }
 
 /// The permissions that a body asks for: those of its fields, and the endpoint's for what has none of its own.

@@ -88,7 +88,8 @@ fn home(name: &str) -> Home {
         }
     }
     let token = |name: String| {
-        let secret = access.create_token(&name, "test", None, NOW).unwrap().1;
+        let owner = access.owner();
+        let secret = access.create_token(&owner, &name, "test", None, NOW).unwrap().1;
         (name, secret.reveal().to_string())
     };
     let people = names.into_iter().map(token).collect();
@@ -443,6 +444,67 @@ fn paths_that_name_nothing_are_not_found() {
         ] {
             let answer = ask(&home.rest, method, path, &root, STRANGER, Value::Null).await;
             assert_eq!(answer.status, status, "{method} {path}");
+        }
+    });
+}
+
+/// A body may come long after the head by which the request was let in.
+#[test]
+fn a_request_whose_user_is_gone_before_its_body_is_there_is_not_carried_out() {
+    let home = home("late");
+    runtime().block_on(async {
+        let (name, token) = home.people.iter().find(|(name, _)| name == "basic").unwrap();
+        let path = format!("/api/user/v1/users/{name}/preferences/tokens");
+        let late = || hyper::Request::builder().method("POST").uri(&path).header("x-auth-session", token);
+        let (head, ()) = late().body(()).unwrap().into_parts();
+        let admitted = home.rest.admit(&head, STRANGER).await.unwrap();
+        let removed = format!("/api/user/v1/users/{name}");
+        assert_eq!(ask(&home.rest, "DELETE", &removed, &[], From::Owner, Value::Null).await.status, 204);
+        let again = json!({ "logname": name, "fullname": "" });
+        assert_eq!(ask(&home.rest, "POST", "/api/user/v1/users", &[], From::Owner, again).await.status, 201);
+        let body = json!({ "name": "for ever" }).to_string();
+        assert_eq!(home.rest.clone().carry_out(admitted, Ok(body.into())).await.status, 401);
+        let tokens = ask(&home.rest, "GET", &path, &[], From::Owner, Value::Null).await;
+        assert_eq!(serde_json::from_slice::<Value>(&tokens.body).unwrap(), json!({ "tokens": [] }));
+    });
+}
+
+/// The default project is the pool's own file system; and where files are seen on the host is not a project's to say.
+#[test]
+fn a_right_for_a_project_ends_there() {
+    let home = home("narrowed");
+    runtime().block_on(async {
+        let mut secrets = Vec::new();
+        for (name, project) in [("own", "mine"), ("default", "default"), ("pool", "*")] {
+            let user = format!("of-{name}");
+            let made = ask(&home.rest, "POST", "/api/user/v1/users", &[], From::Owner, json!({ "logname": user, "fullname": "" }));
+            assert_eq!(made.await.status, 201);
+            let path = format!("/api/user/v1/users/{user}/exceptions");
+            let right = json!({ "scope": "nas", "pool": "tank", "project": project, "allow_changeGeneralProps": true });
+            assert_eq!(ask(&home.rest, "POST", &path, &[], From::Owner, right).await.status, 201);
+            let path = format!("/api/user/v1/users/{user}/preferences/tokens");
+            let made = ask(&home.rest, "POST", &path, &[], From::Owner, json!({ "name": "t" })).await;
+            let told: Value = serde_json::from_slice(&made.body).unwrap();
+            secrets.push(told["token"]["token"].as_str().unwrap().to_string());
+        }
+        let projects = "/api/storage/v1/pools/tank/projects";
+        // There is nothing in this appliance: to be let in is to be told that it was not found.
+        for (at, body, expected) in [
+            ("/mine", json!({ "compression": "off" }), [404, 403, 404]),
+            ("/default", json!({ "readonly": true }), [403, 403, 404]),
+            ("/default", json!({ "unset": ["readonly"] }), [403, 403, 404]),
+            ("/default/filesystems/f", json!({ "compression": "off" }), [403, 404, 404]),
+            ("/mine/filesystems/f", json!({ "compression": "off" }), [404, 403, 404]),
+            ("/mine/filesystems/f", json!({ "mountpoint": "/etc" }), [403, 403, 404]),
+            ("/mine/filesystems/f", json!({ "unset": ["mountpoint"] }), [403, 403, 404]),
+            ("/mine", json!({ "mountpoint": "/etc" }), [403, 403, 404]),
+        ] {
+            for (secret, expected) in secrets.iter().zip(expected) {
+                let shown = [("x-auth-session", secret.as_str())];
+                let path = format!("{projects}{at}");
+                let answer = ask(&home.rest, "PUT", &path, &shown, STRANGER, body.clone()).await;
+                assert_eq!(answer.status, expected, "{at} {body}");
+            }
         }
     });
 }

@@ -69,7 +69,7 @@ async fn open(rest: Arc<Rest>, asked: Asked) -> Outcome {
         return Err(Fault::invalid("a session is opened with a password"));
     }
     let now = rest.now();
-    let opened = rest.access().open_session(&asked.who, now);
+    let opened = rest.access().open_session(&asked.who, now)?;
     let secret = match asked.is_page {
         // No script gets to see it.
         true => ("set-cookie", who::cookie(asked.from, Some(opened.secret.reveal()))),

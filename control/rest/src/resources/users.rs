@@ -256,11 +256,11 @@ async fn tokens(rest: Arc<Rest>, asked: Asked) -> Outcome {
 }
 
 async fn make_token(rest: Arc<Rest>, asked: Asked) -> Outcome {
-    let (name, now) = (asked.param("user").to_string(), rest.now());
+    let (by, name, now) = (asked.who.clone(), asked.param("user").to_string(), rest.now());
     let about = asked.args.text("name").unwrap_or_default().to_string();
     let days = asked.args.number("days").map(|n| u32::try_from(n).unwrap_or(u32::MAX));
     let (id, secret) =
-        rest.with_access(move |access| Ok(access.create_token(&name, &about, days, now)?)).await?;
+        rest.with_access(move |access| Ok(access.create_token(&by, &name, &about, days, now)?)).await?;
     let access = rest.access();
     let user = access.state().user(asked.param("user"))?;
     let made = user.tokens.iter().find(|t| t.id == id).ok_or_else(super::unexpected)?;
