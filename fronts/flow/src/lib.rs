@@ -28,4 +28,4 @@ pub use outbox::{Load, Outbox, Sent};
 pub use piece::{Extent, Piece, Reading};
 pub use reception::{Arrival, Client, Clients, Guest, Reception};
 pub use turns::{Turns, take_turns};
-pub use vitals::Vitals;
+pub use vitals::{Debts, Vitals};

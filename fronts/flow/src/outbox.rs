@@ -24,12 +24,25 @@ use world::{Buf, IoBuf, Pending, Stream};
 pub struct Load {
     pub requests: usize,
     pub bytes: usize,
+    /// Of what is said without a request that was admitted for it, bytes beside those.
+    pub aside: usize,
+}
+
+impl Load {
+    pub const fn of(requests: usize, bytes: usize) -> Load {
+        Load { requests, bytes, aside: 0 }
+    }
+
+    pub const fn aside(bytes: usize) -> Load {
+        Load { requests: 0, bytes: 0, aside: bytes }
+    }
 }
 
 impl AddAssign for Load {
     fn add_assign(&mut self, other: Load) {
         self.requests += other.requests;
         self.bytes += other.bytes;
+        self.aside += other.aside;
     }
 }
 
@@ -37,6 +50,7 @@ impl SubAssign for Load {
     fn sub_assign(&mut self, other: Load) {
         self.requests -= other.requests;
         self.bytes -= other.bytes;
+        self.aside -= other.aside;
     }
 }
 
@@ -62,12 +76,15 @@ struct Part {
 pub struct Sent {
     /// What is given back: also that of all that will not be sent any more, after a failure.
     pub load: Load,
+    /// That the socket took.
+    pub bytes: usize,
     pub result: io::Result<()>,
 }
 
 /// See the module.
 pub struct Outbox {
-    sending: Option<(Pending<io::Result<()>>, Load)>,
+    /// With its load and its length.
+    sending: Option<(Pending<io::Result<()>>, Load, usize)>,
     arena: IoBuf,
     used: usize,
     /// Parts whose heads are still in the open arena.
@@ -165,20 +182,22 @@ impl Outbox {
         if self.can_send()
             && let Some((parts, load)) = self.take()
         {
-            self.sending = Some((stream.send(parts), load));
+            let len = parts.iter().map(|part| part.len()).sum();
+            self.sending = Some((stream.send(parts), load, len));
         }
     }
 
     /// Looks whether the send under way has ended. After a failure nothing waits any more.
     pub fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Sent> {
-        let Some((sending, load)) = &mut self.sending else { return Poll::Pending };
-        let (result, mut load) = (ready!(sending.as_mut().poll(cx)), *load);
+        let Some((sending, load, len)) = &mut self.sending else { return Poll::Pending };
+        let (result, mut load, len) = (ready!(sending.as_mut().poll(cx)), *load, *len);
         self.sending = None;
         match &result {
             Ok(()) => self.sent(),
             Err(_) => load += self.clear(),
         }
-        Poll::Ready(Sent { load, result })
+        let bytes = if result.is_ok() { len } else { 0 };
+        Poll::Ready(Sent { load, bytes, result })
     }
 
     /// The next send, and the load that leaves with it.

@@ -1,19 +1,69 @@
 //! What a session shows to the server that watches over it, and how it is told to end.
+//!
+//! A client owes a session something while that keeps memory for it: it must *take* what is sent, or *bring* what it
+//! announced. Each is due after the server's patience, and later by what was moved meanwhile, at [`RATE`]. What a client
+//! brings is nothing for what it must take: one that asks and never reads is as stuck as one that does nothing.
 
 use futures_util::task::AtomicWaker;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
+use world::Instant;
+
+/// Bytes a second that a client must move at least while it owes something.
+const RATE: u64 = 4 << 10;
 
 /// One session writes what it shows; the watcher reads it, and wakes the session.
 #[derive(Debug, Default)]
 pub struct Vitals {
     stop: AtomicBool,
     waker: AtomicWaker,
-    /// Grows whenever the client takes or brings something.
-    progress: AtomicU64,
-    /// The client keeps memory of ours for as long as it does not read, or does not send what it announced.
-    owes: AtomicBool,
+    /// Bytes that the client took, and brought.
+    taken: AtomicU64,
+    brought: AtomicU64,
+    must_take: AtomicBool,
+    must_bring: AtomicBool,
+}
+
+/// Since when a client has owed what: for the watch.
+#[derive(Debug, Default)]
+pub struct Debts {
+    take: Debt,
+    bring: Debt,
+}
+
+#[derive(Debug, Default)]
+struct Debt {
+    moved: u64,
+    due: Option<Instant>,
+}
+
+impl Debts {
+    /// Whether something is overdue, as of now.
+    pub fn are_overdue(&mut self, vitals: &Vitals, now: Instant, patience: Duration) -> bool {
+        let of = |flag: &AtomicBool, bytes: &AtomicU64| {
+            (flag.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
+        };
+        let take = self.take.is_overdue(of(&vitals.must_take, &vitals.taken), now, patience);
+        let bring = self.bring.is_overdue(of(&vitals.must_bring, &vitals.brought), now, patience);
+        take || bring
+    }
+}
+
+impl Debt {
+    fn is_overdue(&mut self, (owes, moved): (bool, u64), now: Instant, patience: Duration) -> bool {
+        let more = moved - std::mem::replace(&mut self.moved, moved);
+        if !owes {
+            self.due = None;
+            return false;
+        }
+        let latest = now.after(patience);
+        let later = Duration::from_nanos(more.saturating_mul(1_000_000_000 / RATE));
+        let due = self.due.map_or(latest, |due| latest.min(due.after(later)));
+        self.due = Some(due);
+        now >= due
+    }
 }
 
 impl Vitals {
@@ -38,27 +88,68 @@ impl Vitals {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// How far the session has come.
+    /// How far the session has come: grows whenever the client takes or brings something.
     pub fn progress(&self) -> u64 {
-        self.progress.load(Ordering::Relaxed)
+        self.taken.load(Ordering::Relaxed) + self.brought.load(Ordering::Relaxed)
     }
 
-    pub fn note_progress(&self) {
-        // One writer, so that no locked instruction is needed.
-        self.progress.store(self.progress.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    /// The client took so many bytes, or some.
+    pub fn note_taken(&self, bytes: usize) {
+        note(&self.taken, bytes);
+    }
+
+    pub fn note_brought(&self, bytes: usize) {
+        note(&self.brought, bytes);
     }
 
     /// Whether the session waits for a client that keeps memory of ours.
     pub fn owes(&self) -> bool {
-        self.owes.load(Ordering::Relaxed)
+        self.must_take.load(Ordering::Relaxed) || self.must_bring.load(Ordering::Relaxed)
     }
 
-    pub fn note_debts(&self, owes: bool) {
-        self.owes.store(owes, Ordering::Relaxed);
+    /// Whether the client keeps memory of ours for as long as it does not read, or does not send what it announced.
+    pub fn note_debts(&self, must_take: bool, must_bring: bool) {
+        self.must_take.store(must_take, Ordering::Relaxed);
+        self.must_bring.store(must_bring, Ordering::Relaxed);
+    }
+}
+
+/// One writer, so that no locked instruction is needed.
+fn note(count: &AtomicU64, bytes: usize) {
+    count.store(count.load(Ordering::Relaxed) + bytes as u64, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// After how many seconds a client is left that owes and moves so many bytes of either each second; at most 1,000.
+    fn left_after(owes: (bool, bool), taken: usize, brought: usize) -> u64 {
+        let (vitals, mut debts) = (Vitals::default(), Debts::default());
+        vitals.note_debts(owes.0, owes.1);
+        let at = |second| Instant::default().after(Duration::from_secs(second));
+        (0..1000)
+            .find(|&second| {
+                let is_overdue = debts.are_overdue(&vitals, at(second), PATIENCE);
+                vitals.note_taken(taken);
+                vitals.note_brought(brought);
+                is_overdue
+            })
+            .unwrap_or(1000)
     }
 
-    /// As [`Vitals::progress`], when it waits for such a client.
-    pub fn stuck_at(&self) -> Option<u64> {
-        self.owes().then(|| self.progress())
+    #[test]
+    fn each_debt_is_due_by_itself() {
+        const ENOUGH: usize = 4 << 10;
+        assert_eq!(left_after((false, false), 0, 0), 1000);
+        assert_eq!(left_after((true, false), 0, 0), 10);
+        assert_eq!(left_after((false, true), 0, 0), 10);
+        assert_eq!(left_after((true, false), ENOUGH, 0), 1000);
+        assert_eq!(left_after((true, false), 0, ENOUGH), 10, "what it sends us is not read by it");
+        assert_eq!(left_after((true, true), ENOUGH, 0), 10);
+        assert_eq!(left_after((true, true), ENOUGH, ENOUGH), 1000);
+        assert_eq!(left_after((false, true), 0, 1), 11, "a byte now and then");
     }
 }

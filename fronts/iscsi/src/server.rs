@@ -10,7 +10,7 @@
 use crate::directory::Directory;
 use crate::guesses::Guesses;
 use crate::session::{Session, Vitals};
-use flow::{Arrival, Budget, Clients, Guest, Places, Reception};
+use flow::{Arrival, Budget, Clients, Debts, Guest, Places, Reception};
 use probe::{Hub, Io, IoSnapshot};
 use std::fmt;
 use std::fmt::Write as _;
@@ -112,6 +112,7 @@ struct Visitor {
     stall_timeout: Duration,
     /// How far the watch saw it, and since when.
     seen: (u64, Instant),
+    debts: Debts,
 }
 
 impl Guest for Visitor {
@@ -124,12 +125,11 @@ impl Guest for Visitor {
         if self.seen.0 != progress {
             self.seen = (progress, now);
         }
-        let silent = now.since(self.seen.1);
-        let owes = self.vitals.owes();
-        if self.vitals.is_up() && (silent >= self.ping_interval || owes) {
+        let is_silent = now.since(self.seen.1) >= self.ping_interval;
+        if self.vitals.is_up() && (is_silent || self.vitals.owes()) {
             self.vitals.ping();
         }
-        owes && silent >= self.stall_timeout
+        self.debts.are_overdue(&self.vitals, now, self.stall_timeout)
     }
 }
 
@@ -302,6 +302,7 @@ impl Shared {
             ping_interval: self.config.ping_interval,
             stall_timeout: self.config.stall_timeout,
             seen: (0, world::now()),
+            debts: Debts::default(),
         };
         let (client, door) = (arrival.client.clone(), arrival.door.clone());
         self.reception.admit(arrival, visitor, |id, stream| {

@@ -5,7 +5,7 @@
 use crate::session::Session;
 use crate::volume::Exports;
 use crate::wire::MAX_PAYLOAD;
-use flow::{Arrival, Budget, Guest, Places, Reception, Vitals};
+use flow::{Arrival, Budget, Debts, Guest, Places, Reception, Vitals};
 use probe::{Hub, Io, IoSnapshot};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -85,8 +85,7 @@ struct Visitor {
     export: Option<(String, Arc<Io>)>,
     vitals: Arc<Vitals>,
     stall_timeout: Duration,
-    /// Where the watch saw it stuck, and since when.
-    stuck: Option<(u64, Instant)>,
+    debts: Debts,
 }
 
 impl Guest for Visitor {
@@ -94,19 +93,9 @@ impl Guest for Visitor {
         &self.vitals
     }
 
-    /// Whether the client has been stuck at the same place for too long.
+    /// Whether the client has owed something for too long.
     fn is_stalled(&mut self, now: Instant) -> bool {
-        let Some(place) = self.vitals.stuck_at() else {
-            self.stuck = None;
-            return false;
-        };
-        match self.stuck {
-            Some((last, since)) if last == place => now.since(since) >= self.stall_timeout,
-            _ => {
-                self.stuck = Some((place, now));
-                false
-            }
-        }
+        self.debts.are_overdue(&self.vitals, now, self.stall_timeout)
     }
 }
 
@@ -222,7 +211,7 @@ impl Shared {
             export: None,
             vitals: vitals.clone(),
             stall_timeout: self.config.stall_timeout,
-            stuck: None,
+            debts: Debts::default(),
         };
         let client = arrival.client.clone();
         self.reception.admit(arrival, visitor, |id, stream| {

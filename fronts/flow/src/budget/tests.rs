@@ -24,7 +24,7 @@ impl Party {
 
     fn covers(&mut self, bytes: usize) -> bool {
         let waker = Waker::from(self.woken.clone());
-        self.lease.covers(Load { requests: 1, bytes }, &mut Context::from_waker(&waker))
+        self.lease.covers(Load::of(1, bytes), &mut Context::from_waker(&waker))
     }
 
     fn wakes(&self) -> usize {

@@ -1,6 +1,6 @@
 //! Outcomes into PDUs. Everything goes to the outbox; data stay in the buffers that the unit gave.
 
-use super::connection::Connection;
+use super::connection::{Connection, OVERHEAD};
 use crate::wire::{HEADER, Header, NO_TAG, Reject, Reply, padding, response};
 use flow::Load;
 use scsi::{Outcome, Piece, Status};
@@ -53,7 +53,8 @@ impl Connection {
                 .u8(3, outcome.status as u8)
                 .u32(36, pdus)
                 .u32(44, count);
-            self.send(reply, &sense);
+            self.put(reply, &sense);
+            self.stat_sn = self.stat_sn.wrapping_add(1);
         }
         self.outbox.end_reply(load);
     }
@@ -130,7 +131,7 @@ impl Connection {
         }
     }
 
-    /// Sends a response, which takes the next number.
+    /// Sends a response that no command's load covers. It takes the next number.
     pub fn send(&mut self, reply: Reply, data: &[u8]) {
         self.send_unnumbered(reply, data);
         self.stat_sn = self.stat_sn.wrapping_add(1);
@@ -138,6 +139,13 @@ impl Connection {
 
     /// Sends a PDU that only tells the next number.
     pub fn send_unnumbered(&mut self, reply: Reply, data: &[u8]) {
+        self.put(reply, data);
+        let load = Load::aside(OVERHEAD + data.len());
+        self.load += load;
+        self.outbox.end_reply(load);
+    }
+
+    fn put(&mut self, reply: Reply, data: &[u8]) {
         let reply =
             reply.data(data.len()).u32(24, self.stat_sn).u32(28, self.exp_cmd_sn).u32(32, self.max_cmd_sn);
         self.put_header(&reply);

@@ -57,7 +57,7 @@ impl Connection {
     pub fn may_take_command(&mut self, header: &Header, cx: &mut Context<'_>) -> bool {
         let seen = Seen::of(header);
         let bytes = OVERHEAD + if seen.reads || seen.writes { seen.expected.min(16 << 20) } else { 0 };
-        self.has_room(Load { requests: 1, bytes }, cx) || self.tasks.values().any(Task::waits_for_data)
+        self.has_room(Load::of(1, bytes), cx) || self.tasks.values().any(Task::waits_for_data)
     }
 
     /// Checks the number of a request that has one; what is outside of the window is ignored, silently.
@@ -154,7 +154,9 @@ impl Connection {
         let asked = if seen.writes { needed } else { 0 };
         let failed = outcome.status != Status::Good;
         self.journal.answered((cdb[0], is_durable(cdb), lun), (offset(cdb), 0), self.took_at, failed, None);
-        self.answer(tag, &outcome, seen.reads, seen.expected, asked, Load::default());
+        let load = Load::aside(OVERHEAD + outcome.len());
+        self.load += load;
+        self.answer(tag, &outcome, seen.reads, seen.expected, asked, load);
         None
     }
 
@@ -211,7 +213,7 @@ impl Connection {
         }
         let output = admission.output().min(if seen.reads { seen.expected } else { 0 });
         let is_ordered = header.flags() & 7 == ORDERED;
-        let early = Load { requests: 1, bytes: OVERHEAD + immediate.min(intake) };
+        let early = Load::of(1, OVERHEAD + immediate.min(intake));
         self.load += early;
         self.ordered += usize::from(is_ordered);
         self.next_place += 1;
@@ -239,7 +241,7 @@ impl Connection {
             is_ordered,
             place: self.next_place,
             load: early,
-            full_load: Load { requests: 1, bytes: OVERHEAD + intake + output },
+            full_load: Load::of(1, OVERHEAD + intake + output),
             is_aborted: false,
             stop,
             timed,
@@ -269,7 +271,7 @@ impl Connection {
         if !self.may_start(task) {
             return false;
         }
-        let more = Load { requests: 0, bytes: task.full_load.bytes.saturating_sub(task.load.bytes) };
+        let more = Load::of(0, task.full_load.bytes.saturating_sub(task.load.bytes));
         if !(self.has_room(more, cx) || (self.is_idle() && self.has_room_alone(more, cx))) {
             return false;
         }

@@ -47,6 +47,8 @@ const IDLE_INBOX: usize = 1 << 10;
 const LARGE_INBOX: usize = MAX_RECEIVE + (16 << 10);
 /// After so many turns others of this loop have theirs.
 const TURNS: usize = 16;
+/// What may wait to be taken by a client of answers to all but commands that were admitted. Beyond that its requests wait.
+const ASIDE: usize = 512 << 10;
 /// What a command weighs beside its data.
 pub(super) const OVERHEAD: usize = 512;
 
@@ -185,10 +187,11 @@ impl Turns for Connection {
 
     /// Tells the watch whether the client keeps memory of ours by doing nothing.
     fn pause(&mut self) {
-        let unfinished = matches!(self.intake, Intake::Data(_)) || !self.inbox.is_empty();
-        let owes = self.outbox.is_sending() || unfinished || self.pinged;
+        // What is here and only has no room is no debt.
+        let is_short = self.starved && !self.inbox.is_empty();
+        let unfinished = matches!(self.intake, Intake::Data(_)) || is_short;
         let waits = self.tasks.values().any(Task::waits_for_data);
-        self.vitals.note_debts(owes || waits);
+        self.vitals.note_debts(self.outbox.is_sending(), unfinished || self.pinged || waits);
     }
 }
 
@@ -229,7 +232,7 @@ impl Connection {
             flights: FuturesUnordered::new(),
             receiving: None,
             load: Load::default(),
-            most: Load { requests: config.session_commands * 2, bytes: config.session_bytes },
+            most: Load::of(config.session_commands * 2, config.session_bytes),
             journal: Journal::new(io, stages),
             exp_cmd_sn,
             max_cmd_sn: exp_cmd_sn.wrapping_add(config.session_commands as u32 - 1),
@@ -308,6 +311,11 @@ impl Connection {
         (fits || self.load.requests == 0) && self.lease.covers(load, cx)
     }
 
+    /// Whether there is room for an answer to what no room was made for: until the client has taken what it was answered.
+    pub fn has_room_aside(&self, bytes: usize) -> bool {
+        self.load.aside == 0 || self.load.aside + bytes <= ASIDE
+    }
+
     fn land_flights(&mut self, cx: &mut Context<'_>) -> bool {
         let mut landed = false;
         while let Poll::Ready(Some(flight)) = self.flights.poll_next_unpin(cx) {
@@ -335,8 +343,8 @@ impl Connection {
     }
 
     fn land_send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Sent { load, result } = ready!(self.outbox.poll_sent(cx));
-        self.vitals.note_progress();
+        let Sent { load, bytes, result } = ready!(self.outbox.poll_sent(cx));
+        self.vitals.note_taken(bytes);
         self.give_back(load);
         if let Err(e) = result {
             self.end(Some(Error::new(Kind::Io, "send to iSCSI client").because(e)));

@@ -159,7 +159,7 @@ async fn receive(session: &Session, inbox: &mut Inbox) -> Result<Option<(Header,
     let mut data = vec![0; len];
     inbox.take(&mut data);
     inbox.consume(whole - header.additional() - len);
-    session.vitals.note_progress();
+    session.vitals.note_brought(whole);
     Ok(Some((header, data)))
 }
 

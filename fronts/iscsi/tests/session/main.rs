@@ -12,6 +12,7 @@ use scsi::Device;
 use scsi::memory::MemoryUnit;
 use sim::Rng;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use world::Address;
 
@@ -284,6 +285,44 @@ fn who_never_sends_what_it_announced_is_hung_up_on_though_it_answers() {
         }
         assert!(world::now().since(before) < Duration::from_secs(2));
     });
+}
+
+/// Each kind of request that is answered without a command's load, sent without end by a client that never reads.
+#[test]
+fn a_client_that_asks_and_never_reads_is_not_held_much_for_and_hung_up_on() {
+    const MOST: usize = 4 << 20;
+    for discovers in [true, false] {
+        for (opcode, len) in [(0x40, 200 << 10), (0x41, 0), (0x42, 0), (0x44, 64), (0x50, 0), (0x5f, 0)] {
+            run(async move {
+                let bench = bench_with(impatient());
+                let mut peer = Peer::connect(&bench.portal).await;
+                let target = if discovers { None } else { Some(TARGET) };
+                let login = Login { target, ..Login::default() }.with("MaxRecvDataSegmentLength", "262144");
+                assert_eq!(peer.log_in(login).await, 0);
+                let sent = Arc::new(AtomicUsize::new(0));
+                let counted = sent.clone();
+                drop(world::spawn(async move {
+                    let mut header = [0; 48];
+                    // Immediate, final; no transfer tag.
+                    (header[0], header[1]) = (opcode, 0x80);
+                    header[20..24].fill(0xff);
+                    let one = peer.encode(header, &vec![b'x'; len]);
+                    let many = one.repeat((1 << 20) / one.len() + 1);
+                    while counted.load(Ordering::Relaxed) < 16 * MOST {
+                        for part in many.chunks(64 << 10) {
+                            peer.send_bytes(part).await;
+                            counted.fetch_add(part.len(), Ordering::Relaxed);
+                        }
+                    }
+                }));
+                world::sleep(Duration::from_millis(100)).await;
+                let taken = sent.load(Ordering::Relaxed);
+                assert!(taken < MOST, "opcode {opcode:#x}: {taken} bytes were taken");
+                world::sleep(Duration::from_secs(2)).await;
+                assert_eq!(bench.server.clients().len(), 0, "opcode {opcode:#x}");
+            });
+        }
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use world::{Buf, Instant};
 
 const PLAIN: Terms = Terms { structured: false, contexts: false };
 const STRUCTURED: Terms = Terms { structured: true, contexts: true };
-const LOAD: Load = Load { requests: 1, bytes: 100 };
+const LOAD: Load = Load::of(1, 100);
 
 fn ticket(offset: u64, len: u32, whole: bool) -> Ticket {
     let (command, began) = (Command::Read, Instant::default());
@@ -181,7 +181,7 @@ fn heads_share_a_part_and_loads_leave_with_their_replies() {
     answer(&mut outbox, PLAIN, ticket(0, 4, false), Ok(Outcome::Read(vec![data(1, 4)])));
     let (parts, load) = outbox.take().unwrap();
     assert_eq!(parts.iter().map(|p| p.len()).collect::<Vec<_>>(), [1616, 4]);
-    assert_eq!(load, Load { requests: 101, bytes: 10100 });
+    assert_eq!(load, Load::of(101, 10100));
     assert!(outbox.is_empty());
 }
 
@@ -205,7 +205,7 @@ fn a_flood_of_replies_leaves_in_bounded_sends_and_in_order() {
         drop(parts);
         outbox.sent();
     }
-    assert_eq!(total, Load { requests: 3000, bytes: 300_000 });
+    assert_eq!(total, Load::of(3000, 300_000));
     for (cookie, reply) in (0..count).zip(bytes.chunks(1016)) {
         assert_eq!(reply[8..16], cookie.to_be_bytes());
         assert_eq!(reply[16..], [cookie as u8; 1000]);

@@ -51,7 +51,7 @@ pub(crate) async fn run(
     if !said.ok_or_else(silent)?? {
         return Ok(None);
     }
-    vitals.note_progress();
+    vitals.note_brought(4);
     let mut flags = [0; 4];
     inbox.take(&mut flags);
     let mut negotiation = Negotiation::begin(

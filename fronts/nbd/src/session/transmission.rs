@@ -135,8 +135,8 @@ impl Turns for Transmission {
 
     /// Tells the watch whether the client keeps memory of ours by doing nothing.
     fn pause(&mut self) {
-        let owes = self.outbox.is_sending() || matches!(self.intake, Intake::Payload { .. });
-        self.link.vitals.note_debts(owes);
+        let must_bring = matches!(self.intake, Intake::Payload { .. });
+        self.link.vitals.note_debts(self.outbox.is_sending(), must_bring);
     }
 }
 
@@ -161,7 +161,7 @@ impl Transmission {
             flights: FuturesUnordered::new(),
             receiving: None,
             load: Load::default(),
-            most: Load { requests: config.connection_requests, bytes: config.connection_bytes },
+            most: Load::of(config.connection_requests, config.connection_bytes),
             journal,
             took_at: Instant::default(),
             pieces: Vec::new(),
@@ -221,7 +221,7 @@ impl Transmission {
             }
         };
         self.receiving = None;
-        self.link.vitals.note_progress();
+        self.link.vitals.note_brought(*received.as_ref().unwrap_or(&0));
         if matches!(self.intake, Intake::Ended) {
             // We were told to stop meanwhile.
             return Poll::Ready(());
@@ -313,7 +313,7 @@ impl Transmission {
             self.starved = true;
             return false;
         }
-        let load = Load { requests: 1, bytes: weight(&request) };
+        let load = Load::of(1, weight(&request));
         if !self.has_room(load, cx) {
             return false;
         }
@@ -488,8 +488,8 @@ impl Transmission {
     }
 
     fn land_send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Sent { load, result } = ready!(self.outbox.poll_sent(cx));
-        self.link.vitals.note_progress();
+        let Sent { load, bytes, result } = ready!(self.outbox.poll_sent(cx));
+        self.link.vitals.note_taken(bytes);
         self.give_back(load);
         if let Err(e) = result {
             self.end(Some(Error::new(Kind::Io, "send to NBD client").because(e)));

@@ -1,6 +1,6 @@
 //! What comes in: bytes into the inbox, or long data straight to where they will stay; complete PDUs out of it.
 
-use super::{Arriving, Connection, IDLE_INBOX, Intake, LARGE_INBOX, LONG, Receiving};
+use super::{Arriving, Connection, IDLE_INBOX, Intake, LARGE_INBOX, LONG, OVERHEAD, Receiving};
 use crate::params::MAX_RECEIVE;
 use crate::session::handshake::SMALL_INBOX;
 use crate::session::payload::Lent;
@@ -63,7 +63,7 @@ impl Connection {
             }
         };
         self.receiving = None;
-        self.vitals.note_progress();
+        self.vitals.note_brought(*received.as_ref().unwrap_or(&0));
         if matches!(self.intake, Intake::Ended) {
             // We were told to stop meanwhile.
             return Poll::Ready(());
@@ -144,7 +144,12 @@ impl Connection {
         if !is_here && !goes_around {
             return self.wait_for(whole);
         }
-        if header.opcode() == request::COMMAND && !self.may_take_command(&header, cx) {
+        let has_room = match header.opcode() {
+            request::DATA => true,
+            request::COMMAND => self.has_room_aside(OVERHEAD) && self.may_take_command(&header, cx),
+            _ => self.has_room_aside(OVERHEAD + len),
+        };
+        if !has_room {
             return false;
         }
         if is_here {
