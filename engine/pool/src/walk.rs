@@ -21,7 +21,7 @@
 
 use crate::pool::{Pool, lock};
 use dmu::{Visit, Visitor, locate, traverse_objset};
-use dsl::phys::DatasetPhys;
+use dsl::phys::{DatasetPhys, DirPhys};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use ondisk::mos::directory;
@@ -31,7 +31,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tunables::Tunable;
-use units::{Error, HashMap, HashSet, Kind, ObjectId, ObjsetId, Result, Txg};
+use units::{Error, Guid, HashMap, HashSet, Kind, ObjectId, ObjsetId, Result, Txg};
 use world::Pending;
 use world::sync::{Group, Semaphore};
 use zio::{BlockStore, Bookmark, same_block};
@@ -49,6 +49,8 @@ pub(crate) struct Set {
     /// As people call it.
     pub name: Arc<str>,
     pub id: ObjsetId,
+    /// Of the dataset: its object may be another's later.
+    pub guid: Guid,
     pub root: BlockPointer,
     /// Blocks born up to here belong to the snapshot before.
     pub since: Txg,
@@ -97,7 +99,8 @@ pub(crate) async fn sets(pool: &Pool) -> Result<Vec<Set>> {
 
 /// The pool's own object set.
 pub(crate) fn mos_set(pool: &Pool) -> Set {
-    Set { name: "MOS".into(), id: ObjsetId::MOS, root: root_of_mos(pool), since: Txg::NONE, is_head: false }
+    let (id, guid, root) = (ObjsetId::MOS, Guid(0), root_of_mos(pool));
+    Set { name: "MOS".into(), id, guid, root, since: Txg::NONE, is_head: false }
 }
 
 /// Tells of every dataset object there is, snapshots and hidden ones included. The caller keeps sync tasks away.
@@ -133,6 +136,7 @@ pub(crate) async fn dataset_set(pool: &Pool, id: ObjectId) -> Result<Option<Set>
     Ok(Some(Set {
         name: name.into(),
         id: ObjsetId(id.0),
+        guid: phys.guid,
         root: phys.bp.clone(),
         since: phys.prev_snap_txg,
         is_head: !phys.is_snapshot(),
@@ -143,13 +147,38 @@ fn root_of_mos(pool: &Pool) -> BlockPointer {
     pool.uberblock().root
 }
 
-/// The root of a set by now: `None` when the dataset is gone.
+/// The root of the set that has this number by now: `None` when the dataset is gone.
 pub(crate) async fn root_now(pool: &Pool, id: ObjsetId) -> Result<Option<BlockPointer>> {
     if id == ObjsetId::MOS {
         return Ok(Some(root_of_mos(pool)));
     }
-    match pool.dsl().core().dataset(ObjectId(id.0)).await {
-        Ok((_, phys)) => Ok(Some(phys.bp)),
+    Ok(dataset_now(pool, ObjectId(id.0)).await?.map(|phys| phys.bp))
+}
+
+/// The root of this very set by now: `None` when its dataset is gone, even if another has its number.
+pub(crate) async fn root_of(pool: &Pool, set: &Set) -> Result<Option<BlockPointer>> {
+    if set.id == ObjsetId::MOS {
+        return Ok(Some(root_of_mos(pool)));
+    }
+    let phys = dataset_now(pool, ObjectId(set.id.0)).await?;
+    Ok(phys.filter(|phys| phys.guid == set.guid).map(|phys| phys.bp))
+}
+
+/// A dataset with all its changes. `None` when it is gone, and its object free or something else.
+pub(crate) async fn dataset_now(pool: &Pool, id: ObjectId) -> Result<Option<DatasetPhys>> {
+    let Some(bonus) = bonus_now(pool, id, ObjectType::DSL_DATASET).await? else { return Ok(None) };
+    DatasetPhys::decode(&bonus).map(Some).map_err(|e| e.at(format!("dataset object {id}")))
+}
+
+/// As [`dataset_now`], a directory.
+pub(crate) async fn dir_now(pool: &Pool, id: ObjectId) -> Result<Option<DirPhys>> {
+    let Some(bonus) = bonus_now(pool, id, ObjectType::DSL_DIR).await? else { return Ok(None) };
+    DirPhys::decode(&bonus).map(Some).map_err(|e| e.at(format!("directory object {id}")))
+}
+
+async fn bonus_now(pool: &Pool, id: ObjectId, kind: ObjectType) -> Result<Option<Arc<[u8]>>> {
+    match pool.mos().object(id).await {
+        Ok(object) => Ok((object.attrs().bonus_kind == kind).then(|| object.bonus())),
         Err(e) if e.kind() == Kind::NotFound => Ok(None),
         Err(e) => Err(e),
     }
@@ -177,7 +206,7 @@ pub(crate) async fn walk(pool: &Pool, set: &Set, check: Arc<dyn Check>) -> Resul
         }
         let root = {
             let _unchanged = pool.reading().await;
-            root_now(pool, set.id).await?
+            root_of(pool, &set).await?
         };
         match root {
             Some(root) => set.root = root,

@@ -15,6 +15,7 @@
 use super::state::{DataErrors, Memo};
 use super::{bookmark, names};
 use crate::pool::{Pool, lock};
+use crate::walk::dataset_now;
 use dsl::error_log::{ErrorLog, LoggedError};
 use ondisk::BlockBookmark;
 use std::collections::{BTreeMap, BTreeSet};
@@ -219,7 +220,9 @@ impl Pool {
 
     async fn branch(&self, error: &LoggedError, budget: &mut Budget) -> Result<Vec<ObjsetId>> {
         let core = self.dsl().core();
-        let (_, mut oldest) = core.dataset(ObjectId(error.at.objset.0)).await?;
+        // Gone, its object may be something else by now.
+        let found = dataset_now(self, ObjectId(error.at.objset.0)).await?;
+        let Some(mut oldest) = found else { return Ok(Vec::new()) };
         let mut steps = 0;
         // Snapshots go back in time; one that does not is damage, and ends the way.
         while let Some(before) = oldest.prev_snap.some().filter(|_| oldest.prev_snap_txg >= error.birth) {

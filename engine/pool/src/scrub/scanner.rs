@@ -105,13 +105,9 @@ impl Pool {
 
     /// The head of the directory, or the oldest snapshot of it that was taken after `max_txg`.
     async fn was_head(&self, dir: ObjectId, max_txg: Txg) -> Result<Option<ObjectId>> {
-        let core = self.dsl().core();
-        let head = match core.dir(dir).await {
-            Ok((_, phys)) => phys.head,
-            Err(e) if e.kind() == units::Kind::NotFound => return Ok(None),
-            Err(e) => return Err(e),
-        };
-        let Some(mut id) = head.some() else { return Ok(None) };
+        // Gone, its object may be something else by now.
+        let Some(dir) = walk::dir_now(self, dir).await? else { return Ok(None) };
+        let Some(mut id) = dir.head.some() else { return Ok(None) };
         for _ in 0..LINE_MAX {
             let Some(phys) = walk::dataset_phys(self, id).await? else { return Ok(None) };
             match phys.prev_snap.some() {
@@ -154,7 +150,7 @@ impl Pool {
             lock(&scrub.state).is_incomplete |= !is_seen;
             let is_there = {
                 let _unchanged = self.reading().await;
-                walk::root_now(self, set.id).await?.is_some()
+                walk::root_of(self, &set).await?.is_some()
             };
             if is_there {
                 return Ok(true);

@@ -1,13 +1,16 @@
 //! Scrubs: what they find, repair, and remember.
 
-use super::{Rig, VOLUME, fill, make_volume, noise, read_all, verify};
-use crate::{Pool, ScanStatus};
+use super::{BLOCK, Rig, VOLUME, fill, make_volume, noise, read_all, verify};
+use crate::{Pool, ScanStatus, walk};
+use dsl::DestroySpec;
+use ondisk::ObjectType;
 use ondisk::dsl::{ScanFunc, ScanState};
 use std::sync::Arc;
 use std::time::Duration;
-use units::Kind;
+use units::{Kind, ObjectId};
 use vdev::Layout;
 use world::Buf;
+use zio::Bookmark;
 
 const SIZE: usize = 2 << 20;
 
@@ -286,6 +289,101 @@ fn a_block_that_is_lost_counts_once_though_its_set_changes_under_the_walk() {
             assert_eq!((scan.state, scan.errors), (ScanState::Finished, 1), "{:?}", pool.problems());
         }
         worker.await;
+        pool.export().await.unwrap();
+    });
+}
+
+/// Datasets were destroyed under the walk, and their objects used again by something else: a scrub that met that ended early
+/// and told of damage, in a pool that was sound.
+#[test]
+fn a_scan_of_a_pool_whose_datasets_come_and_go_finds_no_errors_that_are_none() {
+    for seed in 20..23 {
+        let rig = Rig::new(Layout::Stripe, 1, 96 << 20);
+        let own = rig.clone();
+        rig.run(seed, async move {
+            let pool = own.create().await;
+            let mut rng = sim::Rng::new(seed);
+            let mut next = 0;
+            // With their snapshots.
+            let mut sets: Vec<(String, u64)> = Vec::new();
+            for round in 0..12 {
+                while sets.len() < 3 {
+                    next += 1;
+                    let name = format!("tank/v{next}");
+                    make_volume(&pool, &name, 2 << 20).await;
+                    fill(&pool, &name, next).await;
+                    sets.push((name, 0));
+                }
+                pool.sync().await.unwrap();
+                pool.scrub().await.unwrap();
+                for _ in 0..4 {
+                    world::sleep(Duration::from_micros(rng.below(1500))).await;
+                    let at = rng.below(sets.len() as u64) as usize;
+                    match rng.below(6) {
+                        0..3 if sets.len() > 1 => {
+                            let (name, _) = sets.remove(at);
+                            let names = vec![name];
+                            let spec = DestroySpec { names, recursive: true, ..DestroySpec::default() };
+                            pool.destroy_datasets(spec).await.unwrap();
+                        }
+                        3 => fill(&pool, &sets[at].0, 100 * next + round).await,
+                        _ => {
+                            let (name, snapshots) = &mut sets[at];
+                            *snapshots += 1;
+                            pool.snapshot(vec![format!("{name}@s{snapshots}")], Vec::new()).await.unwrap();
+                        }
+                    }
+                }
+                pool.scrub_wait().await;
+                let scan = pool.scan_status().unwrap();
+                let told = pool.problems();
+                assert_eq!((scan.state, scan.errors), (ScanState::Finished, 0), "seed {seed}: {told:?}");
+                assert!(told.is_empty(), "seed {seed}, round {round}: {told:?}");
+                let errors = pool.data_errors().await;
+                assert!(errors.errors.is_empty(), "seed {seed}, round {round}: {errors:?}");
+            }
+            verify(&pool).await;
+            pool.export().await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_dataset_is_gone_when_its_object_is_something_else() {
+    let rig = Rig::new(Layout::Stripe, 1, 96 << 20);
+    let own = rig.clone();
+    rig.run(31, async move {
+        let pool = own.create().await;
+        make_volume(&pool, VOLUME, BLOCK).await;
+        fill(&pool, VOLUME, 1).await;
+        let id = pool.dsl().find(VOLUME).await.unwrap().id;
+        let set = walk::dataset_set(&pool, id).await.unwrap().unwrap();
+        assert_eq!(walk::root_of(&pool, &set).await.unwrap().as_ref(), Some(&set.root));
+        let spec = DestroySpec { names: vec![VOLUME.into()], ..DestroySpec::default() };
+        pool.destroy_datasets(spec).await.unwrap();
+        let kind = || async { pool.mos().object(id).await.map(|object| object.attrs().bonus_kind) };
+        assert!(kind().await.is_err());
+        let (mut others, mut datasets) = (0, 0);
+        for number in 0..200 {
+            assert_eq!(walk::root_of(&pool, &set).await.unwrap(), None);
+            match kind().await {
+                Err(_) => {}
+                Ok(ObjectType::DSL_DATASET) => datasets += 1,
+                Ok(_) => {
+                    others += 1;
+                    assert_eq!(walk::root_now(&pool, set.id).await.unwrap(), None);
+                    let at = Bookmark { object: ObjectId(1), level: 0, blkid: 0, ..Bookmark::root(set.id) };
+                    assert!(!walk::is_in_use(&pool, at, &set.root).await.unwrap());
+                }
+            }
+            let name = format!("tank@s{number}");
+            pool.snapshot(vec![name.clone()], Vec::new()).await.unwrap();
+            if number % 3 > 0 {
+                let spec = DestroySpec { names: vec![name], ..DestroySpec::default() };
+                pool.destroy_datasets(spec).await.unwrap();
+            }
+        }
+        assert!(others > 0 && datasets > 0, "its number was used by {others} others and {datasets} datasets");
         pool.export().await.unwrap();
     });
 }
