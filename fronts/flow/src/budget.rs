@@ -5,7 +5,8 @@
 //! outstanding.
 //!
 //! No deadlock: who waits admits nothing more, so what it has outstanding drains and its lease comes back; and what is
-//! shared is enough for the largest request there can be.
+//! shared is enough for the largest request there can be. A client that holds a lease and takes its replies slowly is in the
+//! way of those that wait: [`crate::Debts`] says how slowly.
 
 use crate::outbox::Load;
 use std::collections::VecDeque;
@@ -38,6 +39,11 @@ impl Budget {
     fn lock(&self) -> MutexGuard<'_, State> {
         // No code that can panic runs under this lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether some connection waits for memory.
+    pub fn is_waited_for(&self) -> bool {
+        !self.lock().queue.is_empty()
     }
 
     /// For a new connection: its base, and nothing shared yet.
@@ -77,6 +83,11 @@ impl Lease {
             None => state.queue.push_back((self.id, want, cx.waker().clone())),
         }
         false
+    }
+
+    /// Whether it holds anything beyond the base.
+    pub fn is_extended(&self) -> bool {
+        self.extra > 0
     }
 
     /// Gives back what `load` does not need.

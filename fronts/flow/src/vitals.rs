@@ -2,7 +2,8 @@
 //!
 //! A client owes a session something while that keeps memory for it: it must *take* what is sent, or *bring* what it
 //! announced. Each is due after the server's patience, and later by what was moved meanwhile, at [`RATE`]. What a client
-//! brings is nothing for what it must take: one that asks and never reads is as stuck as one that does nothing.
+//! brings is nothing for what it must take: one that asks and never reads is as stuck as one that does nothing. And while
+//! others wait for memory, one that holds more than the base of its connection must move at [`CROWDED_RATE`].
 
 use futures_util::task::AtomicWaker;
 use std::future::poll_fn;
@@ -13,6 +14,7 @@ use world::Instant;
 
 /// Bytes a second that a client must move at least while it owes something.
 const RATE: u64 = 4 << 10;
+const CROWDED_RATE: u64 = 1 << 20;
 
 /// One session writes what it shows; the watcher reads it, and wakes the session.
 #[derive(Debug, Default)]
@@ -24,6 +26,8 @@ pub struct Vitals {
     brought: AtomicU64,
     must_take: AtomicBool,
     must_bring: AtomicBool,
+    /// It has a lease beyond the base.
+    holds_shared: AtomicBool,
 }
 
 /// Since when a client has owed what: for the watch.
@@ -40,26 +44,40 @@ struct Debt {
 }
 
 impl Debts {
-    /// Whether something is overdue, as of now.
-    pub fn are_overdue(&mut self, vitals: &Vitals, now: Instant, patience: Duration) -> bool {
+    /// Whether something is overdue, as of now. `is_crowded`: others wait for memory.
+    pub fn are_overdue(
+        &mut self,
+        vitals: &Vitals,
+        now: Instant,
+        patience: Duration,
+        is_crowded: bool,
+    ) -> bool {
+        let is_in_the_way = is_crowded && vitals.holds_shared.load(Ordering::Relaxed);
+        let rate = if is_in_the_way { CROWDED_RATE } else { RATE };
         let of = |flag: &AtomicBool, bytes: &AtomicU64| {
             (flag.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
         };
-        let take = self.take.is_overdue(of(&vitals.must_take, &vitals.taken), now, patience);
-        let bring = self.bring.is_overdue(of(&vitals.must_bring, &vitals.brought), now, patience);
+        let take = self.take.is_overdue(of(&vitals.must_take, &vitals.taken), now, patience, rate);
+        let bring = self.bring.is_overdue(of(&vitals.must_bring, &vitals.brought), now, patience, rate);
         take || bring
     }
 }
 
 impl Debt {
-    fn is_overdue(&mut self, (owes, moved): (bool, u64), now: Instant, patience: Duration) -> bool {
+    fn is_overdue(
+        &mut self,
+        (owes, moved): (bool, u64),
+        now: Instant,
+        patience: Duration,
+        rate: u64,
+    ) -> bool {
         let more = moved - std::mem::replace(&mut self.moved, moved);
         if !owes {
             self.due = None;
             return false;
         }
         let latest = now.after(patience);
-        let later = Duration::from_nanos(more.saturating_mul(1_000_000_000 / RATE));
+        let later = Duration::from_nanos(more.saturating_mul(1_000_000_000 / rate));
         let due = self.due.map_or(latest, |due| latest.min(due.after(later)));
         self.due = Some(due);
         now >= due
@@ -107,6 +125,11 @@ impl Vitals {
         self.must_take.load(Ordering::Relaxed) || self.must_bring.load(Ordering::Relaxed)
     }
 
+    /// Whether the session holds memory that others might wait for.
+    pub fn note_held(&self, holds_shared: bool) {
+        self.holds_shared.store(holds_shared, Ordering::Relaxed);
+    }
+
     /// Whether the client keeps memory of ours for as long as it does not read, or does not send what it announced.
     pub fn note_debts(&self, must_take: bool, must_bring: bool) {
         self.must_take.store(must_take, Ordering::Relaxed);
@@ -127,12 +150,16 @@ mod tests {
 
     /// After how many seconds a client is left that owes and moves so many bytes of either each second; at most 1,000.
     fn left_after(owes: (bool, bool), taken: usize, brought: usize) -> u64 {
-        let (vitals, mut debts) = (Vitals::default(), Debts::default());
+        left_of(&Vitals::default(), owes, taken, brought, false)
+    }
+
+    fn left_of(vitals: &Vitals, owes: (bool, bool), taken: usize, brought: usize, is_crowded: bool) -> u64 {
+        let mut debts = Debts::default();
         vitals.note_debts(owes.0, owes.1);
         let at = |second| Instant::default().after(Duration::from_secs(second));
         (0..1000)
             .find(|&second| {
-                let is_overdue = debts.are_overdue(&vitals, at(second), PATIENCE);
+                let is_overdue = debts.are_overdue(vitals, at(second), PATIENCE, is_crowded);
                 vitals.note_taken(taken);
                 vitals.note_brought(brought);
                 is_overdue
@@ -151,5 +178,11 @@ mod tests {
         assert_eq!(left_after((true, true), ENOUGH, 0), 10);
         assert_eq!(left_after((true, true), ENOUGH, ENOUGH), 1000);
         assert_eq!(left_after((false, true), 0, 1), 11, "a byte now and then");
+        let vitals = Vitals::default();
+        assert_eq!(left_of(&vitals, (true, false), ENOUGH, 0, true), 1000, "others do not wait for it");
+        vitals.note_held(true);
+        assert_eq!(left_of(&vitals, (true, false), ENOUGH, 0, true), 11);
+        assert_eq!(left_of(&vitals, (true, false), 2 << 20, 0, true), 1000);
+        assert_eq!(left_of(&vitals, (true, false), ENOUGH, 0, false), 1000);
     }
 }

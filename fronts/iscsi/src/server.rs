@@ -113,6 +113,7 @@ struct Visitor {
     /// How far the watch saw it, and since when.
     seen: (u64, Instant),
     debts: Debts,
+    budget: Arc<Budget>,
 }
 
 impl Guest for Visitor {
@@ -129,7 +130,8 @@ impl Guest for Visitor {
         if self.vitals.is_up() && (is_silent || self.vitals.owes()) {
             self.vitals.ping();
         }
-        self.debts.are_overdue(&self.vitals, now, self.stall_timeout)
+        let is_crowded = self.budget.is_waited_for();
+        self.debts.are_overdue(&self.vitals, now, self.stall_timeout, is_crowded)
     }
 }
 
@@ -303,6 +305,7 @@ impl Shared {
             stall_timeout: self.config.stall_timeout,
             seen: (0, world::now()),
             debts: Debts::default(),
+            budget: self.budget.clone(),
         };
         let (client, door) = (arrival.client.clone(), arrival.door.clone());
         self.reception.admit(arrival, visitor, |id, stream| {

@@ -86,6 +86,7 @@ struct Visitor {
     vitals: Arc<Vitals>,
     stall_timeout: Duration,
     debts: Debts,
+    budget: Arc<Budget>,
 }
 
 impl Guest for Visitor {
@@ -95,7 +96,8 @@ impl Guest for Visitor {
 
     /// Whether the client has owed something for too long.
     fn is_stalled(&mut self, now: Instant) -> bool {
-        self.debts.are_overdue(&self.vitals, now, self.stall_timeout)
+        let is_crowded = self.budget.is_waited_for();
+        self.debts.are_overdue(&self.vitals, now, self.stall_timeout, is_crowded)
     }
 }
 
@@ -212,6 +214,7 @@ impl Shared {
             vitals: vitals.clone(),
             stall_timeout: self.config.stall_timeout,
             debts: Debts::default(),
+            budget: self.budget.clone(),
         };
         let client = arrival.client.clone();
         self.reception.admit(arrival, visitor, |id, stream| {
