@@ -9,7 +9,7 @@ pub(crate) use state::Configuration;
 use crate::appliance::Appliance;
 use crate::san::SanView;
 use api::{ApiError, Reply, Result, Secret};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -26,15 +26,18 @@ impl Appliance {
         Ok(open.insert(store).clone())
     }
 
-    pub(crate) fn back_up(&self, to: &str) -> Result<Reply> {
-        let written = self.configuration().and_then(|c| c.backup(Path::new(to)));
-        written.map_err(|e| ApiError::cannot("back up the configuration", &e))?;
+    pub(crate) async fn back_up(&self, to: &str) -> Result<Reply> {
+        let failed = |e: units::Error| ApiError::cannot("back up the configuration", &e);
+        let (configuration, to) = (self.configuration().map_err(failed)?, PathBuf::from(to));
+        // Where the path leads may be slow, or hang; no client waits for that.
+        world::compute(move || configuration.backup(&to)).await.map_err(failed)?;
         Ok(Reply::Done)
     }
 
     pub(crate) async fn restore(&self, from: &str) -> Result<Reply> {
         let failed = |e: units::Error| ApiError::cannot("restore the configuration", &e);
-        let text = store::read_backup(Path::new(from)).map_err(failed)?;
+        let from = PathBuf::from(from);
+        let text = world::compute(move || store::read_backup(&from)).await.map_err(failed)?;
         self.take_configuration(&Secret::new(text)).await
     }
 

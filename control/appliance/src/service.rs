@@ -129,7 +129,7 @@ impl Appliance {
             Request::Doctor(asked) => self.ask_doctor(asked, &by).await,
             Request::DeferredUpdates { pools } => self.deferred_updates(&pools).await,
             Request::ApplyUpdates { pool, features } => self.apply_updates(&pool, &features, &by).await,
-            Request::ConfigurationBackup { to } => self.back_up(&to),
+            Request::ConfigurationBackup { to } => self.back_up(&to).await,
             Request::ConfigurationTell => self.tell_configuration(),
             Request::ConfigurationRestore { from } => {
                 let reply = self.restore(&from).await?;

@@ -11,7 +11,7 @@
 use crate::records::{Everything, Reader};
 use codec::checksum::Checksummer;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use units::{Checksum, Endian, Error, Result};
@@ -32,14 +32,23 @@ pub fn sealed(tables: &str) -> String {
     format!("{FIRST}{}\n{tables}\n", seal(tables))
 }
 
-/// The text of a file that holds a backup; nothing is said of whether it is one.
+/// The text of a file that holds a backup; nothing is said of whether it is one. A pipe, a terminal or a device is not even
+/// read: it may never end, or never begin.
 pub fn read(from: &Path) -> Result<String> {
-    let length = fs::metadata(from).map(|file| file.len());
-    let text = length.and_then(|length| match length > TEXT_MAX {
-        true => Err(io::Error::other("it is too large for a configuration")),
-        false => fs::read_to_string(from),
-    });
-    text.map_err(|e| Error::new(units::Kind::Io, format!("read backup {}", from.display())).because(e))
+    let read = || {
+        let of = fs::metadata(from)?;
+        if !of.is_file() {
+            return Err(io::Error::other("it is no file"));
+        }
+        let mut text = String::new();
+        // It may grow.
+        let read = |text: &mut String| File::open(from)?.take(TEXT_MAX + 1).read_to_string(text);
+        if of.len() > TEXT_MAX || read(&mut text)? as u64 > TEXT_MAX {
+            return Err(io::Error::other("it is too large for a configuration"));
+        }
+        Ok(text)
+    };
+    read().map_err(|e| Error::new(units::Kind::Io, format!("read backup {}", from.display())).because(e))
 }
 
 /// What a backup holds, if it is whole.
@@ -55,8 +64,12 @@ pub(crate) fn parse(text: &str) -> Result<Everything> {
     serde_json::from_str(tables).map_err(|e| Error::corrupt("backup").because(e))
 }
 
-/// Makes the file, whole or not at all; one that is there already is replaced.
+/// Makes the file, whole or not at all; one that is there already is replaced, but nothing else is.
 pub(crate) fn write(to: &Path, text: &str) -> io::Result<()> {
+    match fs::metadata(to) {
+        Ok(there) if !there.is_file() => return Err(io::Error::other("what is there already is no file")),
+        _ => {}
+    }
     let mut name = to.as_os_str().to_os_string();
     name.push(".new");
     let next = Path::new(&name);

@@ -109,7 +109,7 @@ impl Store {
         self.write("change configuration", change)
     }
 
-    /// Writes everything there is into a new file, sealed.
+    /// Writes everything there is into a new file, sealed. Waits for the disk.
     pub fn backup(&self, to: &Path) -> Result<()> {
         let text = self.backup_text()?;
         let cannot = |e: io::Error| Error::new(Kind::Io, format!("write backup {}", to.display())).because(e);

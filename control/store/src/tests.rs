@@ -118,6 +118,26 @@ fn a_backup_brings_everything_back_and_takes_away_what_came_later() {
     assert_eq!(pets(&other), before);
 }
 
+/// A device was read without end, a pipe waited for without end, and either replaced by a file.
+#[test]
+fn only_a_file_is_read_as_a_backup_or_replaced_by_one() {
+    let dir = Dir::new("backup-of-none");
+    let store = Store::open(&dir.0.join("configuration")).unwrap();
+    let socket = dir.0.join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let huge = dir.0.join("huge");
+    std::fs::File::create(&huge).unwrap().set_len(1 << 40).unwrap();
+    for path in [&socket, &dir.0, &huge, std::path::Path::new("/dev/zero")] {
+        assert!(read_backup(path).is_err(), "{path:?}");
+    }
+    for path in [&socket, &dir.0, std::path::Path::new("/dev/full")] {
+        assert!(store.backup(path).is_err(), "{path:?}");
+        assert!(!std::fs::metadata(path).unwrap().is_file(), "{path:?}");
+    }
+    store.backup(&huge).unwrap();
+    read_backup(&huge).unwrap();
+}
+
 #[test]
 fn a_damaged_backup_changes_nothing() {
     let dir = Dir::new("damaged");
