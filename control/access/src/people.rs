@@ -217,6 +217,18 @@ impl State {
         Ok(())
     }
 
+    /// As [`State::create_user`], by one who must have what the role of new users gives.
+    pub fn create_user_by(
+        &mut self,
+        by: &str,
+        name: &str,
+        fullname: &str,
+        password: Option<Password>,
+    ) -> Result<&User> {
+        self.may_hand_out(by, &BTreeSet::from([BASIC.to_string()]))?;
+        self.create_user(name, fullname, password)
+    }
+
     pub fn create_user(&mut self, name: &str, fullname: &str, password: Option<Password>) -> Result<&User> {
         check_name(name)?;
         check_text(fullname)?;
@@ -391,6 +403,19 @@ mod tests {
 
     fn needed<'a>(scope: &'a str, permission: &'a str, on: &'a [(&'a str, &'a str)]) -> Needed<'a> {
         Needed { scope, permission, on }
+    }
+
+    #[test]
+    fn a_new_user_gets_no_more_than_its_maker_has() {
+        let mut state = state();
+        state.authorize(ROOT, Holder::User("bob"), auth("user", &[], &["allow_changeProperties"])).unwrap();
+        state.create_user_by("bob", "carl", "", None).unwrap();
+        state.authorize(ROOT, Holder::Role(BASIC), auth("hardware", &[], &["allow_scrub"])).unwrap();
+        state.create_user_by("bob", "dora", "", None).unwrap();
+        let none = UserChange { roles: Some(BTreeSet::new()), ..UserChange::default() };
+        state.change_user(ROOT, "bob", none).unwrap();
+        assert_eq!(state.create_user_by("bob", "eve", "", None).unwrap_err().kind, Kind::Denied);
+        state.create_user_by(ROOT, "eve", "", None).unwrap();
     }
 
     /// `ann` has a role that may destroy shares of p1 and change passwords; `bob` has nothing.

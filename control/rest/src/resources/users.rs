@@ -183,10 +183,10 @@ async fn create(rest: Arc<Rest>, asked: Asked) -> Outcome {
         Some(password) => Some(rest.hash(password.clone()).await?),
         None => None,
     };
-    let args = asked.args.clone();
+    let (by, args) = (asked.who.user.clone(), asked.args.clone());
     rest.with_access(move |access| {
         let (name, fullname) = (args.text("logname").unwrap_or(""), args.text("fullname").unwrap_or(""));
-        Ok(access.change(|s| s.create_user(name, fullname, password).map(drop))?)
+        Ok(access.change(|s| s.create_user_by(&by, name, fullname, password).map(drop))?)
     })
     .await?;
     shown(&rest, &asked, asked.args.text("logname").unwrap_or_default())
