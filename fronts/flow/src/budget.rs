@@ -50,7 +50,7 @@ impl Budget {
     pub fn lease(self: &Arc<Budget>) -> Lease {
         let mut state = self.lock();
         state.next_id += 1;
-        Lease { budget: self.clone(), id: state.next_id, extra: 0 }
+        Lease { budget: self.clone(), id: state.next_id, extra: 0, is_queued: false, has_asked: false }
     }
 }
 
@@ -61,28 +61,52 @@ pub struct Lease {
     id: u64,
     /// Leased beyond the base.
     extra: usize,
+    is_queued: bool,
+    /// Asked in vain since the last [`Lease::settle`].
+    has_asked: bool,
 }
 
 impl Lease {
     /// Whether `load` fits, after leasing more where that is possible; else the task of `cx` is woken when it is.
     pub fn covers(&mut self, load: Load, cx: &mut Context<'_>) -> bool {
         let unit = self.budget.unit;
-        let Some(missing) = load.bytes.checked_sub(unit + self.extra).filter(|&m| m > 0) else { return true };
+        let Some(missing) = load.bytes.checked_sub(unit + self.extra).filter(|&m| m > 0) else {
+            self.leave_queue();
+            return true;
+        };
         let want = missing.next_multiple_of(unit);
         let mut state = self.budget.lock();
         let first = state.queue.front().is_none_or(|w| w.0 == self.id);
         if first && want <= state.free {
             state.free -= want;
             self.extra += want;
+            self.is_queued = false;
             state.leave_queue(self.id);
             state.wake_first();
             return true;
         }
+        (self.is_queued, self.has_asked) = (true, true);
         match state.queue.iter_mut().find(|w| w.0 == self.id) {
             Some(waiting) => (waiting.1, waiting.2) = (want, cx.waker().clone()),
             None => state.queue.push_back((self.id, want, cx.waker().clone())),
         }
         false
+    }
+
+    /// The connection has asked for all that it wants now: one that waited and wants nothing any more, because the request was
+    /// given up, keeps no place before the others.
+    pub fn settle(&mut self) {
+        if !std::mem::take(&mut self.has_asked) {
+            self.leave_queue();
+        }
+    }
+
+    fn leave_queue(&mut self) {
+        if std::mem::take(&mut self.is_queued) {
+            let mut state = self.budget.lock();
+            state.leave_queue(self.id);
+            state.wake_first();
+        }
     }
 
     /// Whether it holds anything beyond the base.

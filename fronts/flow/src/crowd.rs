@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!   enter ──▶ stranger ──settle──▶ known          a stranger has not yet chosen an export, or logged in
-//!               │  no place left: the newest silent stranger goes
+//!               │  no place left: the newest silent stranger goes, or else the oldest
 //!               └──▶ put out
 //! ```
 //!
 //! An address has a share of all places and a smaller share of those of strangers, so one host cannot keep the others out.
 //! When the strangers' places are taken, the newest of those that have said nothing yet makes room: of the same address
 //! when that address has its share, else of the address that has most strangers. A client that says something at once is
-//! through before it is the turn of any to go; connections that are opened and left alone never keep it out.
+//! through before it is the turn of any to go; connections that are opened and left alone never keep it out. When all have
+//! said something, the oldest goes: a handshake that is begun and left alone keeps it out no longer.
 //!
 //! Clients at a Unix socket have no address, and only the whole counts for them.
 
@@ -83,10 +84,10 @@ impl Crowd {
         let (all, strangers) = from.and_then(|from| self.of.get(&from)).copied().unwrap_or_default();
         let own_are_full = from.is_some() && strangers >= places.strangers_of_address;
         let victim = if from.is_some() && all >= places.of_address || own_are_full {
-            Some(self.newest_silent(from, &is_silent))
+            Some(self.to_go(from, &is_silent))
         } else if self.strangers >= places.strangers || self.seats.len() >= places.all {
             let most = self.of.iter().max_by_key(|(_, (_, strangers))| *strangers).map(|(ip, _)| *ip);
-            Some(self.newest_silent(most, &is_silent))
+            Some(self.to_go(most, &is_silent))
         } else {
             None
         };
@@ -107,10 +108,10 @@ impl Crowd {
         entry
     }
 
-    fn newest_silent(&self, from: Option<IpAddr>, is_silent: impl Fn(u64) -> bool) -> Option<u64> {
-        let seats = self.seats.iter().rev();
-        let mut strangers = seats.filter(|(_, seat)| !seat.is_known && seat.from == from);
-        strangers.find(|(id, _)| is_silent(**id)).map(|(id, _)| *id)
+    fn to_go(&self, from: Option<IpAddr>, is_silent: impl Fn(u64) -> bool) -> Option<u64> {
+        let strangers = || self.seats.iter().filter(|(_, seat)| !seat.is_known && seat.from == from);
+        let silent = strangers().rev().find(|(id, _)| is_silent(**id));
+        silent.or_else(|| strangers().next()).map(|(id, _)| *id)
     }
 
     /// The client is no stranger any more. `false`: it was put out meanwhile.
@@ -165,8 +166,8 @@ mod tests {
         assert_eq!(crowd.enter(3, &at(1), &PLACES, |id| id != 2), Entry::InPlaceOf(1));
         assert!(crowd.settle(3) && !crowd.settle(1));
         assert_eq!(crowd.enter(4, &at(1), &PLACES, silent), Entry::In);
-        // Those that have begun to speak stay.
-        assert_eq!(crowd.enter(5, &at(1), &PLACES, |_| false), Entry::Full);
+        // All have begun to speak: the oldest has had the most time.
+        assert_eq!(crowd.enter(5, &at(1), &PLACES, |_| false), Entry::InPlaceOf(0));
         assert_eq!(crowd.len(), 4);
     }
 
@@ -197,8 +198,8 @@ mod tests {
             assert_eq!(crowd.enter(id, &at(1 + id as u8 / 3), &PLACES, silent), Entry::In);
         }
         // Four places are left, and none of them is for one more that has said nothing yet.
-        assert_eq!(crowd.enter(6, &at(3), &PLACES, |_| false), Entry::Full);
-        assert_eq!(crowd.enter(7, &at(3), &PLACES, silent), Entry::InPlaceOf(5));
+        assert_eq!(crowd.enter(6, &at(3), &PLACES, |_| false), Entry::InPlaceOf(3));
+        assert_eq!(crowd.enter(7, &at(3), &PLACES, silent), Entry::InPlaceOf(2));
         assert!(crowd.settle(7));
         assert_eq!(crowd.enter(8, &at(3), &PLACES, silent), Entry::In);
     }

@@ -277,6 +277,10 @@ impl<'a> Login<'a> {
                 return Err(denied);
             }
             let Credentials { name, secret } = self.authentication.target.as_ref().ok_or(denied)?;
+            // RFC 7143, 9.2.1: with one secret for both directions an answer of theirs could be one of ours.
+            if *secret == expected.secret {
+                return Err(denied);
+            }
             said.say("CHAP_N", name.clone());
             said.say("CHAP_R", as_hexadecimal(&algorithm.respond(id, secret, &theirs)));
         }

@@ -44,6 +44,25 @@ fn the_base_of_a_connection_needs_nobody() {
     assert!(!small.covers(UNIT + 1));
 }
 
+/// A client that had waited, and then needed its base alone, stayed at the head of the queue for as long as it was there.
+#[test]
+fn who_waits_no_more_is_in_nobodys_way() {
+    let budget = Budget::new(LARGEST, 32 * UNIT, UNIT);
+    let [mut hog, mut small, mut given_up, mut large] = [0; 4].map(|_| Party::join(&budget));
+    assert!(hog.covers(LARGEST + UNIT));
+    assert!(!small.covers(UNIT + 1) && !given_up.covers(2 * UNIT) && !large.covers(3 * UNIT));
+    for party in [&mut small, &mut given_up, &mut large] {
+        party.lease.settle();
+    }
+    assert!(small.covers(UNIT), "its other reply is out");
+    hog.lease.rest();
+    assert_eq!((small.wakes(), given_up.wakes(), large.wakes()), (0, 1, 0));
+    given_up.lease.settle();
+    assert_eq!(large.wakes(), 1);
+    assert!(large.covers(3 * UNIT));
+    assert!(!budget.is_waited_for());
+}
+
 #[test]
 fn who_waits_is_served_in_order_when_room_comes_back() {
     let budget = Budget::new(LARGEST, 32 * UNIT, UNIT);
@@ -86,4 +105,71 @@ fn a_connection_that_ends_leaves_the_queue_and_returns_its_lease() {
     drop(a);
     assert!(c.wakes() > 0);
     assert!(c.covers(LARGEST));
+}
+
+/// A connection with requests that wait and requests that are under way.
+struct Busy {
+    party: Party,
+    seen: usize,
+    waiting: Vec<usize>,
+    under_way: Vec<usize>,
+}
+
+impl Busy {
+    /// What its task does when it is woken: begins what has room, in order.
+    fn poll(&mut self) {
+        self.seen = self.party.wakes();
+        while let Some(&first) = self.waiting.first() {
+            if !self.party.covers(self.under_way.iter().sum::<usize>() + first) {
+                break;
+            }
+            self.under_way.push(self.waiting.remove(0));
+        }
+        self.party.lease.settle();
+    }
+
+    fn end(&mut self, at: usize) {
+        self.under_way.remove(at);
+        if self.under_way.is_empty() {
+            self.party.lease.rest();
+        }
+        self.poll();
+    }
+}
+
+#[test]
+fn whatever_clients_ask_for_and_give_up_no_request_is_forgotten() {
+    for seed in 0..300u64 {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut below = |n: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % n as u64) as usize
+        };
+        let budget = Budget::new(LARGEST, 32 * UNIT, UNIT);
+        let busy = || Busy { party: Party::join(&budget), seen: 0, waiting: vec![], under_way: vec![] };
+        let mut all: Vec<Busy> = (0..5).map(|_| busy()).collect();
+        for step in 0.. {
+            let one = &mut all[below(5)];
+            match below(5) {
+                0 | 1 if step < 200 => one.waiting.push([UNIT / 2, UNIT, 3 * UNIT, 30 * UNIT][below(4)]),
+                2 if !one.waiting.is_empty() && step < 200 => {
+                    one.waiting.remove(below(one.waiting.len()));
+                }
+                3 if step < 200 => *one = busy(),
+                _ if !one.under_way.is_empty() => one.end(below(one.under_way.len())),
+                _ => {}
+            }
+            one.poll();
+            while let Some(woken) = all.iter_mut().find(|one| one.seen < one.party.wakes()) {
+                woken.poll();
+            }
+            if step >= 200 && all.iter().all(|one| one.under_way.is_empty()) {
+                break;
+            }
+        }
+        assert!(all.iter().all(|one| one.waiting.is_empty()), "seed {seed}: a request waits for nothing");
+        assert!(!budget.is_waited_for(), "seed {seed}");
+    }
 }

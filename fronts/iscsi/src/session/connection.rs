@@ -193,6 +193,7 @@ impl Turns for Connection {
         let waits = self.tasks.values().any(Task::waits_for_data);
         self.vitals.note_debts(self.outbox.is_sending(), unfinished || self.pinged || waits);
         self.vitals.note_held(self.lease.is_extended());
+        self.lease.settle();
     }
 }
 

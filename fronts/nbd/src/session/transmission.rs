@@ -138,6 +138,7 @@ impl Turns for Transmission {
         let must_bring = matches!(self.intake, Intake::Payload { .. });
         self.link.vitals.note_debts(self.outbox.is_sending(), must_bring);
         self.link.vitals.note_held(self.link.lease.is_extended());
+        self.link.lease.settle();
     }
 }
 
