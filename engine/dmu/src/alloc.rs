@@ -150,7 +150,7 @@ impl ObjSet {
 
     /// A registered object comes to be in `tx`.
     fn begin(&self, tx: &Tx, node: Arc<Node>) -> Result<Object> {
-        node.lock().dirty_record_mut(node.id, tx)?.0.created = true;
+        node.lock().dirty_record_mut(&node, tx)?.0.created = true;
         let object = Object { node };
         object.account(tx, true, 0, 0);
         self.0.objects.fetch_add(1, Ordering::Relaxed);
@@ -162,7 +162,7 @@ impl ObjSet {
         let object = self.object(id).await?;
         {
             let mut state = object.node.lock();
-            let (dirty_record, _) = state.dirty_record_mut(id, tx)?;
+            let (dirty_record, _) = state.dirty_record_mut(&object.node, tx)?;
             dirty_record.destroyed = true;
             dirty_record.free(0..u64::MAX, &*self.0.shared.store);
             state.data_changed(tx.txg());

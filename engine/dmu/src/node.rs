@@ -122,11 +122,14 @@ impl State {
     }
 
     /// The dirty record of `tx`'s txg, to be changed; the flag says that it is new, so that the object must be listed as
-    /// dirty.
-    pub fn dirty_record_mut(&mut self, id: ObjectId, tx: &Tx) -> Result<(&mut DirtyRecord, bool)> {
+    /// dirty. `node` is the object's.
+    ///
+    /// # Errors
+    /// `NotFound` when the object was freed, or its object set is gone: no sync would come for it.
+    pub fn dirty_record_mut(&mut self, node: &Node, tx: &Tx) -> Result<(&mut DirtyRecord, bool)> {
         let txg = tx.txg();
-        if self.freed_in.is_some() {
-            return Err(Error::new(Kind::NotFound, "change object").at(format!("{:x}", id.0)));
+        if self.freed_in.is_some() || node.shared.is_gone() {
+            return Err(Error::new(Kind::NotFound, "change object").at(format!("{:x}", node.id.0)));
         }
         self.is_changing();
         let slot = &mut self.dirty_records[txg.slot()];

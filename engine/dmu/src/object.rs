@@ -381,7 +381,7 @@ impl Object {
             state.attrs.max_blkid = state.attrs.max_blkid.max(blkid);
             let cost = cost::of_block(&state, &node.shared, tx, blkid);
             let max = state.attrs.max_blkid;
-            let (dirty_record, fresh) = state.dirty_record_mut(node.id, tx)?;
+            let (dirty_record, fresh) = state.dirty_record_mut(node, tx)?;
             dirty_record.attrs.max_blkid = dirty_record.attrs.max_blkid.max(blkid).min(max);
             let more = dirty_record.put(blkid, data, &*node.shared.store);
             dirty_record.count(tx, more);
@@ -512,7 +512,7 @@ impl Object {
                 state.attrs.max_blkid = blocks.start.saturating_sub(1).min(state.attrs.max_blkid);
             }
             let max = state.attrs.max_blkid;
-            let (dirty_record, fresh) = state.dirty_record_mut(node.id, tx)?;
+            let (dirty_record, fresh) = state.dirty_record_mut(node, tx)?;
             // The range may reach past what this txg's tree has; what is not there need not be freed.
             dirty_record.free(blocks, &*node.shared.store);
             if to_the_end {
@@ -552,7 +552,7 @@ impl Object {
             change(&mut attrs, &mut bonus);
             self.check_room(&attrs, bonus.len(), state.has_spill())?;
             (state.attrs, state.bonus) = (attrs, bonus);
-            let (dirty_record, fresh) = state.dirty_record_mut(node.id, tx)?;
+            let (dirty_record, fresh) = state.dirty_record_mut(node, tx)?;
             change(&mut dirty_record.attrs, &mut dirty_record.bonus);
             fresh
         };
@@ -595,7 +595,7 @@ impl Object {
         let node = &self.node;
         let (fresh, more, cost) = {
             let mut state = node.lock();
-            let (dirty_record, fresh) = state.dirty_record_mut(node.id, tx)?;
+            let (dirty_record, fresh) = state.dirty_record_mut(node, tx)?;
             dirty_record.attrs.block_size = size;
             let more = old.map_or(0, |block| dirty_record.put(0, block, &*node.shared.store));
             dirty_record.count(tx, more);

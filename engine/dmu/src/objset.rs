@@ -180,6 +180,12 @@ impl ObjSet {
         self.0.shared.is_dirty(txg)
     }
 
+    /// The set is destroyed, or another takes its place: what handles of it change from now on is an error, as no sync comes
+    /// for it, and what they have changed is forgotten.
+    pub fn end(&self) {
+        self.0.shared.end();
+    }
+
     /// Whether this handle is the last one, no object of the set is in use, and nothing waits to be written: then the set
     /// can be closed, and the next opener finds the same.
     pub fn is_idle(&self) -> bool {
@@ -230,7 +236,7 @@ impl ObjSet {
         let tree = Tree::empty(attrs.roots, attrs.indirect_shift);
         let node = Node::new(account.id(), self.0.shared.clone(), attrs, [].into(), tree);
         let object = place.get_or_init(|| Object { node });
-        object.node.lock().dirty_record_mut(account.id(), tx)?.0.created = true;
+        object.node.lock().dirty_record_mut(&object.node, tx)?.0.created = true;
         object.account(tx, true, 0, 0);
         Ok(object)
     }

@@ -6,6 +6,7 @@ use crate::lock::lock;
 use crate::node::Node;
 use std::collections::BTreeMap;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use units::{ObjectId, Txg};
 
@@ -17,6 +18,8 @@ pub(crate) struct Shared {
     /// Those that are being synced. When a sync does not come to its end they stay: what they hold is on no device, and a
     /// reader that opened them anew would find what was there before.
     syncing: Mutex<Vec<Arc<Node>>>,
+    /// See [`crate::ObjSet::end`].
+    is_gone: AtomicBool,
 }
 
 impl Deref for Shared {
@@ -29,7 +32,17 @@ impl Deref for Shared {
 
 impl Shared {
     pub fn new(blocks: Blocks) -> Shared {
-        Shared { blocks, dirty: Default::default(), syncing: Mutex::default() }
+        let (syncing, is_gone) = (Mutex::default(), AtomicBool::new(false));
+        Shared { blocks, dirty: Default::default(), syncing, is_gone }
+    }
+
+    pub fn end(&self) {
+        self.is_gone.store(true, Ordering::Release);
+        self.forget_dirty();
+    }
+
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Acquire)
     }
 
     /// Lets go of everything that is dirty, which no sync will come for.
@@ -44,7 +57,10 @@ impl Shared {
     pub fn list_dirty(&self, node: &Arc<Node>, txg: Txg) -> FirstIn {
         let mut dirty = lock(&self.dirty[txg.slot()]);
         let first_in = FirstIn::of(node.id, |ids| dirty.range(ids).next().is_some());
-        dirty.insert(node.id, node.clone());
+        // It may have gone since the change was admitted; nothing would take the node out again.
+        if !self.is_gone() {
+            dirty.insert(node.id, node.clone());
+        }
         first_in
     }
 

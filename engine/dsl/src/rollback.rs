@@ -114,7 +114,7 @@ impl Dsl {
                 return Err(Error::new(Kind::Busy, doing()).because("another change is under way; try again"));
             }
             self.free_log(tx, &head).await?;
-            self.close_dataset(head.id);
+            self.end_dataset(head.id);
             let temporary = format!("{dataset}/{TEMPORARY}");
             let dir = self.core.make_dir(tx, Some((head.dir_id, TEMPORARY)), self.now()).await?;
             self.core.make_head(tx, dir, Some(target.id), self.now()).await?;

@@ -63,7 +63,7 @@ impl Object {
         let fresh = {
             let mut state = self.node.lock();
             self.check_room(&state.attrs, state.bonus.len(), spill.is_some())?;
-            let (dirty_record, fresh) = state.dirty_record_mut(self.node.id, tx)?;
+            let (dirty_record, fresh) = state.dirty_record_mut(&self.node, tx)?;
             dirty_record.spill = spill.map_or(Spill::Freed, Spill::Written);
             fresh
         };

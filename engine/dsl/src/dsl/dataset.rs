@@ -175,6 +175,12 @@ impl Dsl {
         self.opened().entry(id).or_insert(Arc::new(dataset)).clone()
     }
 
+    /// Closes a dataset that goes, or gets other contents. What still has it open reads what was there, and changes nothing.
+    pub(crate) fn end_dataset(&self, id: ObjectId) {
+        let open = self.opened().remove(&id);
+        open.iter().for_each(|dataset| dataset.objset.end());
+    }
+
     /// Closes a dataset that is not used any more and not dirty.
     pub fn close_dataset(&self, id: ObjectId) {
         self.opened().remove(&id);

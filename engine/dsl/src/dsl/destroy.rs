@@ -90,7 +90,7 @@ impl Dsl {
         let text = format!("({how}, mintxg={})", found.phys.prev_snap_txg);
         self.record_event(tx, "destroy", &text, Some((name, found.id))).await?;
         self.touch(name, None);
-        self.close_dataset(found.id);
+        self.end_dataset(found.id);
         self.free_log(tx, &found).await?;
         let origin = self.origin_that_goes(&found).await?;
         self.unmake_head(tx, &found).await?;

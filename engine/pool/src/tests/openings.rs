@@ -4,7 +4,7 @@
 //! Nothing of the datasets is in memory, so that an opening waits for the disk many times. It is polled so often, and no
 //! more until the change is done, or waits for the opening.
 
-use super::{BLOCK, Rig, cache, host, make_volume, noise, read_all, verify};
+use super::{BLOCK, Rig, VOLUME, cache, fill, host, make_volume, noise, read_all, verify};
 use crate::{OpenOptions, Pool, RollbackReach};
 use dmu::Tx;
 use dsl::DestroySpec;
@@ -310,4 +310,33 @@ async fn rolled_back_at(
     write(pool, &name(0), 3).await;
     written.push(3);
     Seen { was_reached, holds: vec![(name(0), blocks(&written))] }
+}
+
+/// A destroy that finds nothing in its way may still be overtaken by an opening: what was written then was never synced, and
+/// the pool failed some txgs later.
+#[test]
+fn what_is_written_to_a_volume_that_is_gone_is_an_error_and_harms_nothing() {
+    let rig = Rig::new(Layout::Stripe, 1, 96 << 20);
+    let own = rig.clone();
+    rig.run(41, async move {
+        let pool = own.create().await;
+        make_volume(&pool, VOLUME, 1 << 20).await;
+        fill(&pool, VOLUME, 1).await;
+        let volume = pool.open_volume(VOLUME).await.unwrap();
+        volume.write(0, Buf::copy_from(&[1; 4096])).await.unwrap();
+        let spec = DestroySpec { names: vec![VOLUME.into()], ..DestroySpec::default() };
+        pool.destroy_datasets(spec).await.unwrap();
+        make_volume(&pool, VOLUME, 1 << 20).await;
+        for txg in 0..12 {
+            let done = volume.write(txg * 4096, Buf::copy_from(&[2; 4096])).await;
+            assert_eq!(done.unwrap_err().kind(), Kind::NotFound);
+            assert_eq!(volume.zero(0, 8192).await.unwrap_err().kind(), Kind::NotFound);
+            fill(&pool, VOLUME, 2 + txg).await;
+            pool.sync().await.unwrap();
+        }
+        drop(volume);
+        assert!(read_all(&pool, VOLUME).await.unwrap() == noise(13, 1 << 20));
+        verify(&pool).await;
+        pool.export().await.unwrap();
+    });
 }
