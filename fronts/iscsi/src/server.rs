@@ -268,8 +268,12 @@ impl Shared {
             let tsih = self.free_tsih(&clients)?;
             let client = clients.get_mut(id)?;
             client.guest.tsih = tsih;
+            // To discover nobody need prove anything, and it takes a moment: such a session stays a stranger.
+            let is_discovery = key.target.is_none();
             client.guest.key.get_or_insert(key);
-            clients.settle(id);
+            if !is_discovery {
+                clients.settle(id);
+            }
             (tsih, older)
         };
         for (other, done) in older {

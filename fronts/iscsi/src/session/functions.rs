@@ -79,8 +79,14 @@ impl Connection {
             return self.reject(header, Reject::Protocol);
         }
         let goes_on = header.flags() & CONTINUE != 0;
-        // A transfer tag asks for the rest of an answer.
-        if header.u32(20) == NO_TAG && self.text.is_empty() {
+        // A transfer tag asks for the rest of an answer; nothing else is asked before that is said.
+        let asks_for_rest = header.u32(20) != NO_TAG;
+        if asks_for_rest && !self.unsaid.is_empty() && !data.is_empty() {
+            self.text.clear();
+            self.unsaid.clear();
+            return self.reject(header, Reject::Protocol);
+        }
+        if !asks_for_rest && self.text.is_empty() {
             self.unsaid.clear();
         }
         self.text.extend_from_slice(data);

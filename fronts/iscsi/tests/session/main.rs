@@ -326,6 +326,48 @@ fn a_client_that_asks_and_never_reads_is_not_held_much_for_and_hung_up_on() {
 }
 
 #[test]
+fn sessions_that_only_discover_keep_nobody_out() {
+    run(async {
+        let bench = bench_with(impatient());
+        let mut all = Vec::new();
+        for isid in 0..40 {
+            let mut peer = Peer::connect(&bench.portal).await;
+            let login = Login { target: None, isid, ..Login::default() };
+            assert_eq!(peer.log_in(login).await, 0, "session {isid}");
+            all.push(peer);
+        }
+        assert!(bench.server.clients().len() <= 9);
+        let mut peer = Peer::open(&bench.portal, Login { isid: 99, ..Login::default() }).await;
+        assert_eq!(peer.command(&read(0, 1), &[], 512).await.status, 0);
+    });
+}
+
+/// Each continuation that asks for more beside the rest of an answer made that longer, without end.
+#[test]
+fn a_text_that_asks_for_the_rest_asks_for_nothing_else() {
+    run(async {
+        let bench = bench();
+        let mut peer = Peer::connect(&bench.portal).await;
+        let login = Login { target: None, ..Login::default() }.with("MaxRecvDataSegmentLength", "512");
+        assert_eq!(peer.log_in(login).await, 0);
+        let mut long = b"SendTargets=All\0".repeat(20);
+        let mut first = [0; 48];
+        (first[0], first[1], first[19]) = (0x44, 0x80, 1);
+        first[20..24].fill(0xff);
+        peer.send(first, &long).await;
+        let said = peer.receive().await.unwrap();
+        assert_eq!((said.opcode(), said.header[1] & 0x40, said.data.len()), (0x24, 0x40, 512));
+        let mut rest = first;
+        rest[20..24].copy_from_slice(&said.u32(20).to_be_bytes());
+        peer.send(rest, &[]).await;
+        assert_eq!(peer.receive().await.unwrap().opcode(), 0x24);
+        long.truncate(16);
+        peer.send(rest, &long).await;
+        assert_eq!(peer.receive().await.unwrap().opcode(), 0x3f, "it is rejected");
+    });
+}
+
+#[test]
 fn a_flood_of_logins_does_not_keep_others_out_for_long() {
     run(async {
         let bench = bench_with(impatient());
