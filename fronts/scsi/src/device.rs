@@ -18,7 +18,7 @@
 use crate::attention::{Attention, Attentions};
 use crate::cdb::Command;
 use crate::copy::{Copies, Tokens};
-use crate::epoch::{Epoch, Mark, Tasks};
+use crate::epoch::{APPLIANCE, Epoch, Mark, Tasks};
 use crate::identity::{Identity, Nexus};
 use crate::inquiry::{Limits, unit_names};
 use crate::mode::Modes;
@@ -289,7 +289,7 @@ impl Device {
     /// The unit is going away: from now on it is not there, and this waits for the commands under way.
     pub async fn retire(&self) {
         self.retired.store(true, Ordering::Release);
-        self.abort_where(|_| true, 0).await;
+        self.abort_where(|_| true, APPLIANCE).await;
     }
 
     /// The unit will be away, and come back as another device. Clients are told to try again; what is under way ends as

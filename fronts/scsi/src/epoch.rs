@@ -32,6 +32,8 @@ pub(crate) struct Mark {
     drained: Event,
 }
 
+/// In the place of a path: it was the appliance, which takes the unit away.
+pub(crate) const APPLIANCE: u64 = 0;
 /// No path has this number.
 const NO_PATH: u64 = u64::MAX;
 
@@ -54,7 +56,7 @@ impl Epoch {
 }
 
 impl Mark {
-    /// The path that aborted its tasks, if one did; 0 when it was the appliance.
+    /// The path that aborted its tasks, if one did, or [`APPLIANCE`].
     pub fn ended_by(&self) -> Option<u64> {
         Some(self.ended_by.load(Ordering::SeqCst)).filter(|&by| by != NO_PATH)
     }

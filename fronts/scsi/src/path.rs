@@ -10,7 +10,7 @@ use crate::attention::Attention;
 use crate::cdb::{self, Blocks, Command};
 use crate::copy::{self, Stop};
 use crate::device::{Device, ItNexus, PortGroup, PortState};
-use crate::epoch::{Epoch, Mark};
+use crate::epoch::{APPLIANCE, Epoch, Mark};
 use crate::guard;
 use crate::identity::Nexus;
 use crate::inquiry::{About, read_capacity10, read_capacity16};
@@ -334,6 +334,10 @@ impl ItlNexus {
     }
 
     fn aborted(&self, by: u64) -> Outcome {
+        // The unit goes. Nothing tells the initiator so later, as an attention would, and some wait without end.
+        if by == APPLIANCE {
+            return self.outcome(Err(Refusal::Sense(Sense::NO_SUCH_UNIT)));
+        }
         // An initiator that aborted its own commands does not want to hear of them.
         Outcome::aborted(by != self.it_nexus.id && self.device.modes().tell_aborted)
     }
@@ -464,8 +468,9 @@ impl Future for Running {
             Some(by) if by != self.itl.it_nexus.id && matches!(answer, Err(Refusal::Conflict)) => {
                 self.itl.outcome(answer)
             }
+            // Before the unit went it was done, or failed.
+            None | Some(APPLIANCE) => self.itl.outcome(answer),
             Some(by) => self.itl.aborted(by),
-            None => self.itl.outcome(answer),
         })
     }
 }
