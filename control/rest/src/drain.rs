@@ -1,8 +1,8 @@
 //! A stream to a client that must take what it is sent.
 //!
-//! A client that asks and never reads would keep its seat for ever: its answers fill the socket, and nothing more happens. So
-//! what is written must leave: within [`GRACE`] and a second more for each [`RATE`] bytes that did leave, or the connection
-//! ends. A slow line gets its answer; what takes a byte now and then does not.
+//! A client that asks and never reads would keep its seat for ever: its answers fill the socket, and nothing more happens.
+//! So what is written must leave: within [`GRACE`] and a second more for each [`RATE`] bytes that did leave, or the
+//! connection ends. A slow line gets its answer; what takes a byte now and then does not.
 //!
 //! ```text
 //!   written ── all taken ──▶ (no time runs) ── written, not all taken ──▶ time runs ── all taken ──▶ (no time runs)

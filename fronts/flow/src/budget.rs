@@ -93,8 +93,8 @@ impl Lease {
         false
     }
 
-    /// The connection has asked for all that it wants now: one that waited and wants nothing any more, because the request was
-    /// given up, keeps no place before the others.
+    /// The connection has asked for all that it wants now: one that waited and wants nothing any more, because the request
+    /// was given up, keeps no place before the others.
     pub fn settle(&mut self) {
         if !std::mem::take(&mut self.has_asked) {
             self.leave_queue();

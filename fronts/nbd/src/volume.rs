@@ -37,8 +37,8 @@ pub trait Volume: Send + Sync + Debug {
         String::new()
     }
 
-    /// As [`Volume::read`]; appends the pieces to `pieces` when that takes no waiting (the blocks are cached, or holes), else
-    /// leaves it as it was.
+    /// As [`Volume::read`]; appends the pieces to `pieces` when that takes no waiting (the blocks are cached, or holes),
+    /// else leaves it as it was.
     fn begin_read(&self, offset: u64, len: u32, pieces: &mut Vec<Piece>) -> Reading {
         let _ = pieces;
         Reading::Waits(self.read(offset, len))
