@@ -29,7 +29,7 @@ pub trait LogicalUnit: Send + Sync + Debug {
         false
     }
 
-    /// As [`Unit::read`]; appends the pieces to `pieces` when that takes no waiting, else leaves it as it was.
+    /// As [`LogicalUnit::read`]; appends the pieces to `pieces` when that takes no waiting, else leaves it as it was.
     fn begin_read(&self, offset: u64, len: u32, pieces: &mut Vec<Piece>) -> Reading {
         let _ = pieces;
         Reading::Waits(self.read(offset, len))
