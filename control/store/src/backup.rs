@@ -76,9 +76,13 @@ pub(crate) fn write(to: &Path, text: &str) -> io::Result<()> {
     // One that a crash left may be there, with whatever mode.
     let _ = fs::remove_file(next);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(next)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(next, to)?;
+    let mut put = || {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(next, to)
+    };
+    // It holds secrets, and nobody would look for it.
+    put().inspect_err(|_| drop(fs::remove_file(next)))?;
     let dir = to.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(dir)?.sync_all()
 }
