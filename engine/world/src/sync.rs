@@ -5,6 +5,7 @@
 //!   channel     a bounded queue of values             Event    happened or not, for ever
 //!   Semaphore   n permits          Mutex = 1 permit   Watch    the latest value, and waiting for a change
 //!               RwLock = all permits for the writer   Group    many tasks, at most n under way
+//!   RangeLocks  parts of a whole, one holder each
 //! ```
 //!
 //! What always holds: waiters of a queue do not overtake; a waiter that is dropped leaves the queue, and what it had
@@ -18,6 +19,7 @@ mod group;
 mod mutex;
 mod notify;
 pub mod oneshot;
+mod range_locks;
 mod rwlock;
 mod semaphore;
 mod watch;
@@ -26,6 +28,7 @@ pub use channel::{Receiver, SendError, Sender, TrySendError, channel};
 pub use group::{Group, join_all_bounded, try_join_all_bounded};
 pub use mutex::{Mutex, MutexGuard, OwnedMutexGuard};
 pub use notify::{Event, Notified, Notify};
+pub use range_locks::{RangeLock, RangeLocks};
 pub use rwlock::{OwnedReadGuard, OwnedWriteGuard, ReadGuard, RwLock, WriteGuard};
 pub use semaphore::{Acquire, Closed, OwnedPermit, Permit, Semaphore};
 pub use watch::Watch;

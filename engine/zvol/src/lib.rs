@@ -9,8 +9,8 @@
 //!   flush, FUA           commit the intent log; without one, wait until the last txg that was written to is on disk
 //! ```
 //!
-//! Writers of one block take turns ([`RangeLocks`]), because a block written in part is read, changed and put back.
-//! Readers take no lock: blocks are replaced whole.
+//! Writers of one block take turns ([`world::sync::RangeLocks`]), because a block written in part is read, changed and put
+//! back. Readers take no lock: blocks are replaced whole.
 //!
 //! What is written arrives in parts, cut by the front where blocks begin: a part that is exactly one block is kept as it
 //! is, from the socket to the disk and in the cache. Others are copied block by block, so that one block that stays in
@@ -22,12 +22,10 @@
 //! Not here: how the log is written and read (`zil`).
 
 mod create;
-mod range_lock;
 mod replay;
 mod volume;
 
 pub use create::{check, create};
-pub use range_lock::{RangeGuard, RangeLocks};
 pub use replay::Replay;
 pub use volume::{Begun, Extent, Piece, Volume, Waiting};
 

@@ -1,6 +1,5 @@
 //! An open volume.
 
-use crate::range_lock::RangeLocks;
 use crate::{DATA, PROPERTIES, SIZE};
 use dmu::{Missed, ObjSet, Object, PieceToFree, PrefetchStreams, Shape, Sought, SyncMode, Tx};
 use futures_util::future::FutureExt;
@@ -11,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use txg::{Claim, Reach, SpaceReservation, Txgs};
 use units::{Error, Kind, Result, Txg};
 use world::Buf;
-use world::sync::{ReadGuard, RwLock};
+use world::sync::{RangeLocks, ReadGuard, RwLock};
 use zap::{Value, Zap};
 use zil::Log;
 

@@ -23,7 +23,6 @@ use crate::identity::{Identity, Nexus};
 use crate::inquiry::{Limits, unit_names};
 use crate::mode::Modes;
 use crate::persist;
-use crate::range_lock::RangeLocks;
 use crate::registrations::{Effects, Registrant, Registrations};
 use crate::sense::{Answer, Refusal, Sense};
 use crate::unit::LogicalUnit;
@@ -32,6 +31,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Result;
 use world::Pending;
+use world::sync::RangeLocks;
 
 /// How a unit is configured; the first two may be changed by clients until it comes up again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub struct Device {
     pub(crate) unit: Arc<dyn LogicalUnit>,
     pub(crate) identity: Identity,
     pub(crate) limits: Limits,
-    pub(crate) range_locks: Arc<RangeLocks>,
+    pub(crate) range_locks: RangeLocks,
     /// What of it was promised to copies.
     pub(crate) tokens: Tokens,
     defaults: Modes,
@@ -180,7 +180,7 @@ impl Device {
         Arc::new(Device {
             identity,
             limits: Limits::new(options.max_transfer),
-            range_locks: Arc::default(),
+            range_locks: RangeLocks::default(),
             tokens: Tokens::default(),
             defaults,
             store,

@@ -43,7 +43,6 @@ mod opcodes;
 mod path;
 mod persist;
 mod quiesced;
-mod range_lock;
 mod reach;
 mod registrations;
 mod report;

@@ -15,9 +15,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::{Error, Kind, Result};
-use world::sync::Notify;
+use world::sync::{Notify, RangeLock, RangeLocks};
 use world::{Buf, IoBuf};
-use zvol::{Piece, RangeGuard, RangeLocks, Volume};
+use zvol::{Piece, Volume};
 
 /// How much is copied at once: as long as a writer waits at most.
 const CHUNK: u64 = 1 << 20;
@@ -103,13 +103,13 @@ impl Mirror {
     }
 
     /// A turn of the copy, before all who come from now on.
-    async fn turn_of_copy(&self, range: Range<u64>) -> RangeGuard {
+    async fn turn_of_copy(&self, range: Range<u64>) -> RangeLock {
         self.wanted().clone_from(&range);
         let _wanted = Wanted(self);
         self.turns.take(range).await
     }
 
-    async fn turn_of_writer(&self, range: &Range<u64>) -> RangeGuard {
+    async fn turn_of_writer(&self, range: &Range<u64>) -> RangeLock {
         let is_wanted = || {
             let wanted = self.wanted();
             wanted.start < range.end && range.start < wanted.end
