@@ -292,12 +292,20 @@ fn who_never_sends_what_it_announced_is_hung_up_on_though_it_answers() {
 fn a_client_that_asks_and_never_reads_is_not_held_much_for_and_hung_up_on() {
     const MOST: usize = 4 << 20;
     for discovers in [true, false] {
-        for (opcode, len) in [(0x40, 200 << 10), (0x41, 0), (0x42, 0), (0x44, 64), (0x50, 0), (0x5f, 0)] {
+        for (opcode, len) in
+            [(0x40, 200 << 10), (0x41, 0), (0x42, 0), (0x44, 64), (0x50, 0), (0x5f, 0), (0x05, 64)]
+        {
             run(async move {
                 let bench = bench_with(impatient());
                 let mut peer = Peer::connect(&bench.portal).await;
                 let target = if discovers { None } else { Some(TARGET) };
                 let login = Login { target, ..Login::default() }.with("MaxRecvDataSegmentLength", "262144");
+                // Data of no command, and damaged.
+                let is_damaged = opcode == 0x05;
+                let login = match is_damaged {
+                    true => login.with("HeaderDigest", "CRC32C").with("DataDigest", "CRC32C"),
+                    false => login,
+                };
                 assert_eq!(peer.log_in(login).await, 0);
                 let sent = Arc::new(AtomicUsize::new(0));
                 let counted = sent.clone();
@@ -306,7 +314,8 @@ fn a_client_that_asks_and_never_reads_is_not_held_much_for_and_hung_up_on() {
                     // Immediate, final; no transfer tag.
                     (header[0], header[1]) = (opcode, 0x80);
                     header[20..24].fill(0xff);
-                    let one = peer.encode(header, &vec![b'x'; len]);
+                    let mut one = peer.encode(header, &vec![b'x'; len]);
+                    *one.last_mut().unwrap() ^= u8::from(is_damaged);
                     let many = one.repeat((1 << 20) / one.len() + 1);
                     while counted.load(Ordering::Relaxed) < 16 * MOST {
                         for part in many.chunks(64 << 10) {

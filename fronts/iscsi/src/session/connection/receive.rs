@@ -1,6 +1,6 @@
 //! What comes in: bytes into the inbox, or long data straight to where they will stay; complete PDUs out of it.
 
-use super::{Arriving, Connection, IDLE_INBOX, Intake, LARGE_INBOX, LONG, OVERHEAD, Receiving};
+use super::{ASIDE, Arriving, Connection, IDLE_INBOX, Intake, LARGE_INBOX, LONG, OVERHEAD, Receiving};
 use crate::params::MAX_RECEIVE;
 use crate::session::handshake::SMALL_INBOX;
 use crate::session::payload::Lent;
@@ -145,7 +145,8 @@ impl Connection {
             return self.wait_for(whole);
         }
         let has_room = match header.opcode() {
-            request::DATA => true,
+            // Damaged data are rejected, each PDU of them.
+            request::DATA => self.load.aside <= 2 * ASIDE,
             request::COMMAND => self.has_room_aside(OVERHEAD) && self.may_take_command(&header, cx),
             _ => self.has_room_aside(OVERHEAD + len),
         };
