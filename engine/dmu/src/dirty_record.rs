@@ -200,13 +200,11 @@ impl DirtyRecord {
 
     /// The block to be changed in place, if this txg has written it and it is in memory.
     pub fn block_mut(&mut self, blkid: u64, store: &dyn BlockStore) -> Option<&mut Buf> {
-        if self.data(blkid).is_some() {
-            self.disown(blkid, store);
+        let Some(Block::Data(data)) = self.blocks.get_mut(&blkid) else { return None };
+        if let Some(bp) = self.written.remove(&blkid) {
+            store.free(&bp, self.txg);
         }
-        match self.blocks.get_mut(&blkid) {
-            Some(Block::Data(data)) => Some(data),
-            Some(Block::Placed(_)) | None => None,
-        }
+        Some(data)
     }
 
     pub fn free(&mut self, blocks: Range<u64>, store: &dyn BlockStore) {

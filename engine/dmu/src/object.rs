@@ -453,10 +453,12 @@ impl Object {
     fn patch_dirty(&self, tx: &Tx, blkid: u64, within: usize, part: &[u8]) -> bool {
         let cost = {
             let mut state = self.node.lock();
-            if state.dirty_record(tx.txg()).and_then(|dirty_record| dirty_record.data(blkid)).is_none() {
-                return false;
-            }
-            let cost = cost::of_block(&state, &self.node.shared, tx, blkid);
+            let Some(dirty_record) = state.dirty_record(tx.txg()) else { return false };
+            // A block that waits in memory alone costs nothing more: that is how most are, and they are looked up once.
+            let cost = match dirty_record.written.contains_key(&blkid) {
+                true => cost::of_block(&state, &self.node.shared, tx, blkid),
+                false => 0,
+            };
             let store = &*self.node.shared.store;
             let dirty_record = state.existing_dirty_record_mut(tx.txg());
             let Some(slot) = dirty_record.and_then(|o| o.block_mut(blkid, store)) else { return false };
