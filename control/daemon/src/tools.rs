@@ -53,13 +53,14 @@ pub fn bench(home: &Home, args: Bench) -> Result<(), Failure> {
         report::complain(&format!("bench: built with the profile {}", bench::PROFILE));
     }
     let command = match args.what {
-        BenchWhat::Engine { dirs, size, seconds, rounds } => {
+        BenchWhat::Engine { dirs, size, seconds, rounds, sustained } => {
             let default = bench::Options::default();
             bench::Command::Engine(bench::Options {
                 dirs: if dirs.is_empty() { default.dirs } else { dirs },
                 size: size.unwrap_or(default.size),
                 seconds: seconds.unwrap_or(default.seconds),
                 rounds: rounds.unwrap_or(default.rounds).max(1),
+                sustained,
             })
         }
         BenchWhat::Filesync { words } => return filesync(home, &as_strs(&words)),

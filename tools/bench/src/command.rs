@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use units::{Result, parse_size};
 
 pub const USAGE: &str = "\
-usage: bench engine [--dir DIR]... [--size BYTES] [--seconds N] [--rounds N]
+usage: bench engine [--dir DIR]... [--size BYTES] [--seconds N] [--rounds N] [--sustained N]
   --dir       where to make the files, each measured by itself (memory, if there is some, and this directory)
   --size      of the volume and of each sequential row (512M)
   --seconds   of each row at random (1)
-  --rounds    whose medians are printed (3)";
+  --rounds    whose medians are printed (3)
+  --sustained seconds of rows of writes over NBD that go on through many txgs (none)";
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +58,7 @@ fn options(words: &[String]) -> Option<Options> {
             "--size" => options.size = parse_size(value).ok()?,
             "--seconds" => options.seconds = value.parse().ok()?,
             "--rounds" => options.rounds = value.parse().ok().filter(|&n| n > 0)?,
+            "--sustained" => options.sustained = Some(value.parse().ok().filter(|&n| n > 0)?),
             _ => return None,
         }
     }
@@ -74,8 +76,9 @@ mod tests {
     fn words_become_options_or_nothing() {
         let parse = |line: &str| Command::parse(&line.split(' ').map(String::from).collect::<Vec<_>>());
         assert_eq!(parse("engine"), Some(Command::Engine(Options::default())));
-        let wanted = Options { dirs: vec!["/a".into(), "/b".into()], size: 64 << 20, seconds: 2, rounds: 1 };
-        let line = "engine --dir /a --size 64M --seconds 2 --dir /b --rounds 1";
+        let dirs = vec!["/a".into(), "/b".into()];
+        let wanted = Options { dirs, size: 64 << 20, seconds: 2, rounds: 1, sustained: Some(20) };
+        let line = "engine --dir /a --size 64M --seconds 2 --dir /b --rounds 1 --sustained 20";
         assert_eq!(parse(line), Some(Command::Engine(wanted)));
         for nonsense in
             ["", "engines", "engine --dir", "engine --rounds 0", "engine --size x", "serve a b 1G"]

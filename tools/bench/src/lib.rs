@@ -63,11 +63,13 @@ pub struct Options {
     /// Seconds of each row at random.
     pub seconds: u64,
     pub rounds: usize,
+    /// Seconds of each row of writes that goes on through many txgs; none, if there are to be none of them.
+    pub sustained: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { dirs: place::default_dirs(), size: 512 << 20, seconds: 1, rounds: 3 }
+        Options { dirs: place::default_dirs(), size: 512 << 20, seconds: 1, rounds: 3, sustained: None }
     }
 }
 

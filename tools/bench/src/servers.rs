@@ -33,6 +33,10 @@ const ROWS: [(&str, bool, u32, usize); 6] = [
     ("1M write, qd8", false, 1 << 20, 8),
 ];
 
+/// Rows of writes at random that go on through many txgs: what is put off in one of them is done in the next.
+const SUSTAINED: [(&str, bool, u32, usize); 2] =
+    [("4K write, qd32, sustained", false, 4 << 10, 32), ("16K write, qd32, sustained", false, 16 << 10, 32)];
+
 pub use row::render;
 
 /// Every row, with files and sockets in `dir`.
@@ -55,13 +59,16 @@ pub fn measure(dir: &Path, options: &Options, own: &[&str], progress: Progress) 
             None => None,
         });
     }
-    let mut rows: Vec<Row> = ROWS.iter().map(|(name, _, block, _)| Row::new(name, *block)).collect();
+    let brief = ROWS.map(|row| (row, options.seconds));
+    let sustained = options.sustained.map(|seconds| SUSTAINED.map(|row| (row, seconds)));
+    let wanted: Vec<_> = brief.into_iter().chain(sustained.into_iter().flatten()).collect();
+    let mut rows: Vec<Row> = wanted.iter().map(|((name, _, block, _), _)| Row::new(name, *block)).collect();
     for round in 0..options.rounds {
-        for (row, (name, reads, block, depth)) in rows.iter_mut().zip(ROWS) {
+        for (row, ((name, reads, block, depth), seconds)) in rows.iter_mut().zip(&wanted) {
             progress(&format!("  {name}, round {}", round + 1));
+            let (reads, block, depth, limit) = (*reads, *block, *depth, Duration::from_secs(*seconds));
             for (place, server) in servers.iter_mut().enumerate() {
                 let Some((server, client)) = server else { continue };
-                let limit = Duration::from_secs(options.seconds);
                 row.add(place, one(server, client, reads, block, depth, limit).map_err(failed(server.name))?);
             }
         }

@@ -127,7 +127,10 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
             "cenote work filesync /mnt/fs 10000",
         ],
     ),
-    ("bench engine", &["cenote bench engine", "cenote bench engine --dir /dev/shm --size 1G --seconds 5"]),
+    (
+        "bench engine",
+        &["cenote bench engine", "cenote bench engine --dir /dev/shm --size 1G --seconds 5 --sustained 20"],
+    ),
     ("bench serve", &["cenote bench serve /tmp/nbd.sock /dev/shm 512M 16K"]),
     ("bench iscsi", &["cenote bench iscsi", "cenote bench iscsi /dev/shm --seconds 1 --rounds 1"]),
     (

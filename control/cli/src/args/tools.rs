@@ -121,6 +121,9 @@ pub enum BenchWhat {
         /// How often each row is measured; the median counts [default: 3]
         #[arg(long)]
         rounds: Option<usize>,
+        /// Rows of random writes over NBD besides, which go on for so many seconds, through many txgs [default: none]
+        #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+        sustained: Option<u64>,
     },
     /// Create, write with O_DSYNC and unlink small files: on a mounted path, a volume, or the model of an array
     Filesync {
