@@ -8,7 +8,7 @@ use crate::{
 };
 use futures_util::FutureExt;
 use ondisk::{BlockPointer, ObjectType, ObjsetType};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use units::{ObjectId, ObjsetId, Result, Txg};
 use world::sync::Event;
@@ -187,6 +187,36 @@ fn assert_extents_cover_the_data(object: &Object, oracle: &[u8]) {
         let zero = oracle[at as usize * 512..end as usize * 512].iter().all(|b| *b == 0);
         assert!(is_data || zero, "blocks {at}..{end} are called a hole");
         at = end;
+    }
+}
+
+#[test]
+fn holes_are_crossed_in_few_steps_however_long() {
+    let mut bench = Bench::new(ObjsetId(54));
+    let object = make(&bench, 512);
+    let mut written = BTreeSet::new();
+    for step in 0..200 {
+        // Near ones, and such as only a higher tree leads to.
+        let far = bench.random(49);
+        let blkid = bench.random(1 << far);
+        object.write_block(&bench.tx(), blkid, Buf::copy_from(&[1; 512])).unwrap();
+        written.insert(blkid);
+        let (mut at, mut steps, mut found) = (0, 0, BTreeSet::new());
+        while at < u64::MAX {
+            let (is_data, end) = run(object.extent(at)).unwrap();
+            assert!(end > at);
+            if is_data {
+                found.extend(at..end);
+            }
+            (at, steps) = (end, steps + 1);
+        }
+        assert_eq!(found, written);
+        // An indirect block has eight pointers here, and there are some twenty of them above a block.
+        let bound = 8 * 20 * (written.len() + 1);
+        assert!(steps <= bound, "{steps} steps over {} blocks, step {step}", written.len());
+        if bench.random(3) == 0 {
+            bench.sync();
+        }
     }
 }
 

@@ -236,7 +236,14 @@ impl<'a> Walk<'a> {
         Walk { tree, object, at, level, index, bp }
     }
 
+    /// Past what the roots lead to there is nothing, however far: else a file that is larger than its tree, as one is that
+    /// waits for its txg, would be crossed block by block.
     fn end_of_run(&self) -> u64 {
+        let is_past_roots = self.level >= self.tree.levels
+            || self.tree.root_index(self.level, self.index) >= self.tree.roots.len();
+        if is_past_roots {
+            return u64::MAX;
+        }
         let shift = self.tree.fan_out_shift() * u32::from(self.at - self.level);
         let next = self.index.checked_shr(shift).unwrap_or(0) + 1;
         if shift >= next.leading_zeros() { u64::MAX } else { next << shift }

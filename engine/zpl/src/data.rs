@@ -101,6 +101,8 @@ impl Node {
                 return Ok(Some(at));
             }
             at = next.saturating_mul(size);
+            // A file has as many runs as it has blocks, at the worst.
+            world::breathe().await;
         }
         Ok(None)
     }
