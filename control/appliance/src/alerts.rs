@@ -141,7 +141,7 @@ impl Appliance {
                 if new.is_some() && writer.all(&RECEIVERS)?.len() >= RECEIVERS_MAX {
                     return Err(Error::invalid(format!("there are {RECEIVERS_MAX} receivers at most")));
                 }
-                record.change(set);
+                record.change(set)?;
                 records::check(name, &record)?;
                 writer.put(&RECEIVERS, name, &record)
             })

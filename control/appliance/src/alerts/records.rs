@@ -51,7 +51,27 @@ impl Record {
         }
     }
 
-    pub fn change(&mut self, set: ReceiverChange) {
+    /// # Errors
+    /// A secret is sent where it was told for: what is sent elsewhere from now on needs it again, or an empty one.
+    pub fn change(&mut self, set: ReceiverChange) -> Result<()> {
+        let before = self.destination();
+        let is_told = set.secret.is_some();
+        self.set(set);
+        if self.secret.is_some() && !is_told && self.destination() != before {
+            return Err(Error::invalid(
+                "the secret was told for another place: give it again, or an empty one",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Where the secret goes.
+    fn destination(&self) -> [String; 3] {
+        let to = if self.handler == Handler::Mail { "" } else { &self.to };
+        [to, &self.server, &self.user].map(String::from)
+    }
+
+    fn set(&mut self, set: ReceiverChange) {
         let ReceiverChange { to, severity, enabled, server, from, user, secret } = set;
         let text = |of: &mut String, to: Option<String>| *of = to.unwrap_or_else(|| std::mem::take(of));
         text(&mut self.to, to);
@@ -137,21 +157,30 @@ mod tests {
     fn a_receiver_is_checked_as_a_whole_and_its_secret_is_not_told() {
         let mut record = Record::of(Handler::Webhook);
         assert!(check("hook", &record).is_err(), "it has no address");
-        record.change(ReceiverChange {
-            to: Some("https://hooks.example.com/x".into()),
-            secret: Some(Secret::new("correct horse")),
-            ..ReceiverChange::default()
-        });
+        record
+            .change(ReceiverChange {
+                to: Some("https://hooks.example.com/x".into()),
+                secret: Some(Secret::new("correct horse")),
+                ..ReceiverChange::default()
+            })
+            .unwrap();
         check("hook", &record).unwrap();
+        let elsewhere =
+            || ReceiverChange { to: Some("https://other.example.com/x".into()), ..ReceiverChange::default() };
+        assert!(record.clone().change(elsewhere()).is_err(), "the secret was not told for that");
+        let again = ReceiverChange { secret: Some(Secret::new("other")), ..elsewhere() };
+        record.clone().change(again).unwrap();
+        record.clone().change(ReceiverChange { enabled: Some(false), ..ReceiverChange::default() }).unwrap();
         let told = record.clone().told("hook", State::default());
         assert!(told.has_secret && told.enabled && told.severity == Severity::Warning);
         assert!(!format!("{told:?} {record:?}").contains("correct"));
         for name in ["", "a b", "a/b", ".a", &"x".repeat(65)] {
             assert!(check(name, &record).is_err(), "{name}");
         }
-        record.change(ReceiverChange { secret: Some(Secret::new("a\r\nX: y")), ..ReceiverChange::default() });
+        let secret = |text| ReceiverChange { secret: Some(Secret::new(text)), ..ReceiverChange::default() };
+        record.change(secret("a\r\nX: y")).unwrap();
         assert!(check("hook", &record).is_err(), "a secret is one line");
-        record.change(ReceiverChange { secret: Some(Secret::new("")), ..ReceiverChange::default() });
+        record.change(secret("")).unwrap();
         assert_eq!(record.secret, None);
         check("log", &Record::of(Handler::Syslog)).unwrap();
         let is_legal =

@@ -83,7 +83,7 @@ impl Appliance {
         let changed = self.configuration().and_then(|configuration| {
             configuration.change(|writer| {
                 let mut record = writer.get(&EXPORT, EXPORT_KEY)?.unwrap_or_default();
-                record.change(set);
+                record.change(set)?;
                 check_export(&record)?;
                 writer.put(&EXPORT, EXPORT_KEY, &record)
             })

@@ -51,7 +51,18 @@ impl Default for ExportRecord {
 }
 
 impl ExportRecord {
-    pub fn change(&mut self, set: ExportChange) {
+    /// # Errors
+    /// The headers, which may hold a key, are sent where they were told for: another place needs them again, or none.
+    pub fn change(&mut self, set: ExportChange) -> Result<()> {
+        let (before, are_told) = (self.endpoint.clone(), set.headers.is_some());
+        self.set(set);
+        if self.headers.is_some() && !are_told && self.endpoint != before {
+            return Err(Error::invalid("the headers were told for another place: give them again, or none"));
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, set: ExportChange) {
         let ExportChange { enabled, endpoint, headers, interval, attributes } = set;
         let text = |of: &mut String, to: Option<String>| *of = to.unwrap_or_else(|| std::mem::take(of));
         text(&mut self.endpoint, endpoint);
@@ -174,8 +185,7 @@ mod tests {
     fn where_figures_are_sent_is_checked_as_a_whole() {
         let of = |set: ExportChange| {
             let mut record = ExportRecord::default();
-            record.change(set);
-            check_export(&record).map_err(|e| e.to_string())
+            record.change(set).and_then(|()| check_export(&record)).map_err(|e| e.to_string())
         };
         let text = |text: &str| Some(text.to_string());
         let on = || ExportChange {
@@ -200,8 +210,11 @@ mod tests {
             assert!(!why.contains("hidden"), "{wrong:?}: {why}");
         }
         let mut record = ExportRecord::default();
-        record.change(ExportChange { headers: Some(Secret::new("a=b")), ..on() });
-        record.change(ExportChange { headers: Some(Secret::new("")), ..Default::default() });
+        record.change(ExportChange { headers: Some(Secret::new("a=b")), ..on() }).unwrap();
+        let elsewhere = || ExportChange { endpoint: text("https://other:4318"), ..Default::default() };
+        assert!(record.clone().change(elsewhere()).is_err(), "the headers were not told for that");
+        record.clone().change(ExportChange { headers: Some(Secret::new("c=d")), ..elsewhere() }).unwrap();
+        record.change(ExportChange { headers: Some(Secret::new("")), ..Default::default() }).unwrap();
         assert!(record.headers.is_none() && record.endpoint == "https://otel:4318");
     }
 }
