@@ -55,6 +55,11 @@ enum Proof {
 }
 
 impl Identity {
+    /// It was shown by a token, which may have been written down somewhere.
+    pub fn is_token(&self) -> bool {
+        matches!(self.proof, Proof::Secret(_)) && self.session.starts_with("token-")
+    }
+
     /// For the audit log: of a name by which it was tried in vain.
     pub fn unproven(name: String) -> Identity {
         Identity { user: name, uid: u64::MAX, session: String::new(), proof: Proof::None }
@@ -388,16 +393,25 @@ impl Access {
                 "what was shown does not hold any more: log in again",
             ));
         }
+        let expires = days.map(|d| now.wall.saturating_add(u64::from(d) * 24 * 60 * 60));
+        if self.end_of(by).is_some_and(|end| expires.is_none_or(|at| at > end)) {
+            return Err(AccessError::new(
+                Kind::Denied,
+                "a token makes none that is valid for longer than it is itself: log in with the password",
+            ));
+        }
         let secret = self.new_secret();
-        let token = Token {
-            id: 0,
-            name: name.into(),
-            digest: digest(secret.reveal()),
-            expires: days.map(|d| now.wall + u64::from(d) * 24 * 60 * 60),
-            created: now.wall,
-        };
+        let token =
+            Token { id: 0, name: name.into(), digest: digest(secret.reveal()), expires, created: now.wall };
         let id = self.change(|state| state.add_token(user, token))?;
         Ok((id, secret))
+    }
+
+    /// Until when what was shown is valid, if it is a token that ends.
+    fn end_of(&self, by: &Identity) -> Option<u64> {
+        let Proof::Secret(key) = by.proof else { return None };
+        let tokens = self.state.users.get(&by.user).map_or(&[][..], |user| &user.tokens);
+        tokens.iter().find(|token| token.digest == key)?.expires
     }
 
     /// 256 bits that nobody guesses, as text.
@@ -642,6 +656,11 @@ mod tests {
             [&by_password, &by_session, &by_token].map(|who| access.stands(who, at(now)))
         };
         assert_eq!(all(&mut access, 2.0), [true; 3]);
+        assert_eq!([&by_password, &by_session, &by_token].map(Identity::is_token), [false, false, true]);
+        for days in [None, Some(1), Some(2)] {
+            let made = access.create_token(&by_token, "ann", "u", days, at(1.0));
+            assert_eq!(made.unwrap_err().kind, Kind::Denied, "it would outlive the token that made it");
+        }
         assert_eq!(all(&mut access, 100_000.0), [true, false, false], "both have ended by then");
         set(&mut access, "ann", "second password");
         assert_eq!(all(&mut access, 3.0), [false, false, true]);

@@ -313,20 +313,22 @@ impl State {
         Ok(())
     }
 
-    pub fn revoke_role(&mut self, name: &str) -> Result<()> {
-        self.role(name)?;
+    /// From all that have it, by one who has what it gives.
+    pub fn revoke_role(&mut self, by: &str, name: &str) -> Result<()> {
+        self.may_hand_out(by, &BTreeSet::from([name.to_string()]))?;
         for user in self.users.values_mut() {
             user.roles.remove(name);
         }
         Ok(())
     }
 
-    pub fn remove_role(&mut self, name: &str) -> Result<()> {
+    /// As [`State::revoke_role`], and the role itself.
+    pub fn remove_role(&mut self, by: &str, name: &str) -> Result<()> {
         self.role(name)?;
         if name == BASIC {
             return denied("the basic role cannot be removed");
         }
-        self.revoke_role(name)?;
+        self.revoke_role(by, name)?;
         self.roles.remove(name);
         Ok(())
     }
@@ -355,8 +357,9 @@ impl State {
     }
 
     pub fn withdraw(&mut self, by: &str, holder: Holder<'_>, auth: &str) -> Result<()> {
-        if let Holder::User(name) = holder {
-            self.stands_above(by, self.user(name)?)?;
+        match holder {
+            Holder::User(name) => self.stands_above(by, self.user(name)?)?,
+            Holder::Role(name) => self.may_hand_out(by, &BTreeSet::from([name.to_string()]))?,
         }
         let list = self.list(holder)?;
         let before = list.len();
@@ -447,7 +450,7 @@ mod tests {
         assert!(state.may("bob", &needed("nas", "allow_destroy", on_p1)));
         state.withdraw(ROOT, Holder::User("bob"), "auth-000").unwrap();
         assert!(!state.may("bob", &needed("nas", "allow_destroy", on_p1)));
-        state.remove_role("op").unwrap();
+        state.remove_role(ROOT, "op").unwrap();
         assert!(!state.may("ann", &needed("nas", "allow_destroy", on_p1)));
     }
 
@@ -462,6 +465,11 @@ mod tests {
         denied(state.change_user("bob", "bob", UserChange { roles, ..UserChange::default() }));
         denied(state.create_role("bob", "mine", "", Some("op")).map(drop));
         state.create_role("ann", "hers", "", Some("op")).unwrap();
+        // Nor takes it from those who have it.
+        denied(state.revoke_role("bob", "op"));
+        denied(state.remove_role("bob", "op"));
+        denied(state.withdraw("bob", Holder::Role("op"), "auth-000"));
+        state.revoke_role("ann", "op").unwrap_or_else(|e| panic!("{e}"));
     }
 
     #[test]
@@ -488,7 +496,7 @@ mod tests {
         }
         assert_eq!(state.create_user("a", "x\ny", None).unwrap_err().kind, Kind::Invalid);
         assert_eq!(state.create_user(ROOT, "", None).unwrap_err().kind, Kind::Exists);
-        assert_eq!(state.remove_role(BASIC).unwrap_err().kind, Kind::Denied);
+        assert_eq!(state.remove_role(ROOT, BASIC).unwrap_err().kind, Kind::Denied);
         let text = serde_json::to_string(&state).unwrap();
         assert_eq!(serde_json::from_str::<State>(&text).unwrap(), state);
     }

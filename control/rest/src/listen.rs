@@ -17,7 +17,7 @@ use crate::fault::Fault;
 use crate::page::is_own_host;
 use crate::server::{Answer, BODY_MAX, Rest};
 use crate::who::From;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, EXPECT, HeaderName, HeaderValue};
 use hyper::service::service_fn;
@@ -306,12 +306,22 @@ async fn receive(body: &mut Incoming) -> Result<Bytes, Fault> {
     if body.size_hint().lower() > BODY_MAX as u64 {
         return Err(Fault::too_large(BODY_MAX));
     }
-    match timeout(BODY, Limited::new(body, BODY_MAX).collect()).await {
-        Ok(Ok(whole)) => Ok(whole.to_bytes()),
-        Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => Err(Fault::too_large(BODY_MAX)),
-        Ok(Err(e)) => Err(Fault::invalid(format!("the body did not arrive whole: {e}"))),
-        Err(_) => Err(Fault::invalid("the body did not arrive in time")),
+    let late = || Fault::invalid("the body did not arrive in time");
+    timeout(BODY, gather(body)).await.unwrap_or_else(|_| Err(late())).map(Bytes::from)
+}
+
+/// The frames of a body in one piece: kept one by one, a chunk of one byte takes thirty.
+async fn gather(body: &mut Incoming) -> Result<Vec<u8>, Fault> {
+    let mut whole = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|e| Fault::invalid(format!("the body did not arrive whole: {e}")))?;
+        let Some(data) = frame.data_ref() else { continue };
+        if whole.len() + data.len() > BODY_MAX {
+            return Err(Fault::too_large(BODY_MAX));
+        }
+        whole.extend_from_slice(data);
     }
+    Ok(whole)
 }
 
 fn response(answer: Answer) -> Response<Full<Bytes>> {

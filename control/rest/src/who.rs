@@ -110,9 +110,23 @@ pub fn claim(headers: &HeaderMap, from: From) -> Claim {
     };
     match scheme.to_ascii_lowercase().as_str() {
         "bearer" => Claim::Secret(Secret::new(rest.trim())),
-        "basic" => basic(rest.trim()).unwrap_or(Claim::Nothing),
+        // A browser that was told a password once sends it for pages of any site.
+        "basic" if !is_foreign(headers) => basic(rest.trim()).unwrap_or(Claim::Nothing),
         _ => Claim::Nothing,
     }
+}
+
+/// Whether a browser says that the page of another site asks. Other programs say nothing of that.
+fn is_foreign(headers: &HeaderMap) -> bool {
+    let of = |name: &str| headers.get(name).map(|value| value.as_bytes());
+    let is_other_site =
+        of("sec-fetch-site").is_some_and(|site| ![&b"same-origin"[..], b"none"].contains(&site));
+    let host = of("host").unwrap_or_default();
+    let is_other_origin = of("origin").is_some_and(|origin| {
+        let authority = origin.windows(3).position(|three| three == b"://").map(|at| &origin[at + 3..]);
+        authority.is_none_or(|authority| !authority.eq_ignore_ascii_case(host))
+    });
+    is_other_site || is_other_origin
 }
 
 fn basic(encoded: &str) -> Option<Claim> {
@@ -147,6 +161,30 @@ mod tests {
         }
         assert_eq!(of(&[("x-auth-user", "root")]), Claim::Nothing);
     }
+
+    #[test]
+    fn a_password_that_a_browser_kept_is_none_for_other_sites() {
+        let basic = ("authorization", "Basic cm9vdDphOmI=");
+        let host = ("host", "nas:215");
+        for own in [
+            vec![],
+            vec![("sec-fetch-site", "same-origin")],
+            vec![("sec-fetch-site", "none")],
+            vec![("origin", "https://NAS:215")],
+        ] {
+            assert_ne!(of(&[&[basic, host], &own[..]].concat()), Claim::Nothing, "{own:?}");
+        }
+        for foreign in [
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-site", "same-site"),
+            ("origin", "https://evil.example"),
+            ("origin", "https://nas"),
+            ("origin", "null"),
+        ] {
+            assert_eq!(of(&[basic, host, foreign]), Claim::Nothing, "{foreign:?}");
+        }
+    }
+
     #[test]
     fn a_cookie_counts_only_with_what_no_other_origin_can_send() {
         let (tls, plain) = (From::Network([10, 0, 0, 1].into()), From::Plain([127, 0, 0, 1].into()));

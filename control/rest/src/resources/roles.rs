@@ -123,14 +123,14 @@ async fn change(rest: Arc<Rest>, asked: Asked) -> Outcome {
 }
 
 async fn revoke(rest: Arc<Rest>, asked: Asked) -> Outcome {
-    let name = asked.param("role").to_string();
-    rest.with_access(move |access| Ok(access.change(|s| s.revoke_role(&name))?)).await?;
+    let (by, name) = (asked.who.user.clone(), asked.param("role").to_string());
+    rest.with_access(move |access| Ok(access.change(|s| s.revoke_role(&by, &name))?)).await?;
     one(rest, asked).await
 }
 
 async fn remove(rest: Arc<Rest>, asked: Asked) -> Outcome {
-    let name = asked.param("role").to_string();
-    rest.with_access(move |access| Ok(access.change(|s| s.remove_role(&name))?)).await?;
+    let (by, name) = (asked.who.user.clone(), asked.param("role").to_string());
+    rest.with_access(move |access| Ok(access.change(|s| s.remove_role(&by, &name))?)).await?;
     nothing()
 }
 

@@ -10,6 +10,8 @@ use api::http::{Kind, Shape, may, must};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// A hundred years.
+const DAYS_MAX: u64 = 36_500;
 const PROPERTIES: Need = Need::Right("user", "allow_changeProperties");
 const ROLES: Need = Need::Right("user", "allow_changeRoles");
 
@@ -193,6 +195,10 @@ async fn create(rest: Arc<Rest>, asked: Asked) -> Outcome {
 }
 
 async fn change(rest: Arc<Rest>, asked: Asked) -> Outcome {
+    let sets_own = asked.args.secret("initial_password").is_some() && asked.param("user") == asked.who.user;
+    if sets_own && asked.who.is_token() {
+        return Err(Fault::denied("a token does not change its owner's password: log in with that"));
+    }
     // Hashing is only for whom there is.
     rest.access().state().user(asked.param("user"))?;
     let password = match asked.args.secret("initial_password") {
@@ -258,7 +264,13 @@ async fn tokens(rest: Arc<Rest>, asked: Asked) -> Outcome {
 async fn make_token(rest: Arc<Rest>, asked: Asked) -> Outcome {
     let (by, name, now) = (asked.who.clone(), asked.param("user").to_string(), rest.now());
     let about = asked.args.text("name").unwrap_or_default().to_string();
-    let days = asked.args.number("days").map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    let days = match asked.args.number("days") {
+        None => None,
+        Some(days) if (1..=DAYS_MAX).contains(&days) => u32::try_from(days).ok(),
+        Some(_) => {
+            return Err(Fault::invalid(format!("a token is valid for 1 to {DAYS_MAX} days, or without end")));
+        }
+    };
     let (id, secret) =
         rest.with_access(move |access| Ok(access.create_token(&by, &name, &about, days, now)?)).await?;
     let access = rest.access();
