@@ -209,6 +209,11 @@ impl Txgs {
         self.lock().synced
     }
 
+    /// The sync waits for its devices, and changes wait for it.
+    pub fn is_suspended(&self) -> bool {
+        self.lock().is_suspended()
+    }
+
     pub fn dirty_bytes(&self) -> u64 {
         self.lock().dirty.iter().sum()
     }

@@ -53,6 +53,10 @@ impl scsi::LogicalUnit for Lun {
         self.volume.name()
     }
 
+    fn is_suspended(&self) -> bool {
+        self.volume.is_suspended()
+    }
+
     fn begin_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Reading {
         self.volume.begin_read(offset, len, into)
     }

@@ -71,6 +71,10 @@ impl nbd::Volume for NbdVolume {
         format!("{}, {} in blocks of {}", self.volume.name(), pretty_size(size), pretty_size(block))
     }
 
+    fn is_suspended(&self) -> bool {
+        self.volume.is_suspended()
+    }
+
     fn begin_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Reading {
         self.volume.begin_read(offset, len, into)
     }

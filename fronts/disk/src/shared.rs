@@ -122,6 +122,11 @@ impl SharedVolume {
         self.of_volume(Volume::block_size)
     }
 
+    /// The pool of the volume in service is suspended.
+    pub fn is_suspended(&self) -> bool {
+        self.of_volume(Volume::is_suspended)
+    }
+
     pub fn is_read_only(&self) -> bool {
         self.0.read_only
     }

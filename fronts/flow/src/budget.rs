@@ -7,6 +7,10 @@
 //! No deadlock: who waits admits nothing more, so what it has outstanding drains and its lease comes back; and what is
 //! shared is enough for the largest request there can be. A client that holds a lease and takes its replies slowly is in the
 //! way of those that wait: [`crate::Debts`] says how slowly.
+//!
+//! What is outstanding at a suspended pool does not drain. While others wait, the watch [asks](crate::Vitals::ask_to_yield) those
+//! that hold a lease, and they are [excused](Lease::excuse) from what such requests hold: it is leased to others, and comes
+//! back when they have ended. More is not leased for such a pool, so that each suspension costs what is shared once at most.
 
 use crate::outbox::Load;
 use std::collections::VecDeque;
@@ -50,7 +54,8 @@ impl Budget {
     pub fn lease(self: &Arc<Budget>) -> Lease {
         let mut state = self.lock();
         state.next_id += 1;
-        Lease { budget: self.clone(), id: state.next_id, extra: 0, is_queued: false, has_asked: false }
+        let id = state.next_id;
+        Lease { budget: self.clone(), id, extra: 0, excused: 0, is_queued: false, has_asked: false }
     }
 }
 
@@ -61,6 +66,8 @@ pub struct Lease {
     id: u64,
     /// Leased beyond the base.
     extra: usize,
+    /// Held beyond that: see [`Lease::excuse`].
+    excused: usize,
     is_queued: bool,
     /// Asked in vain since the last [`Lease::settle`].
     has_asked: bool,
@@ -69,12 +76,12 @@ pub struct Lease {
 impl Lease {
     /// Whether `load` fits, after leasing more where that is possible; else the task of `cx` is woken when it is.
     pub fn covers(&mut self, load: Load, cx: &mut Context<'_>) -> bool {
-        let unit = self.budget.unit;
-        let Some(missing) = load.bytes.checked_sub(unit + self.extra).filter(|&m| m > 0) else {
-            self.leave_queue();
+        self.take_back();
+        if self.holds(load) {
             return true;
-        };
-        let want = missing.next_multiple_of(unit);
+        }
+        let unit = self.budget.unit;
+        let want = (load.bytes - unit - self.extra - self.excused).next_multiple_of(unit);
         let mut state = self.budget.lock();
         let first = state.queue.front().is_none_or(|w| w.0 == self.id);
         if first && want <= state.free {
@@ -93,6 +100,38 @@ impl Lease {
         false
     }
 
+    /// Whether `load` fits without leasing more.
+    pub fn holds(&mut self, load: Load) -> bool {
+        let is_held = load.bytes <= self.budget.unit + self.extra + self.excused;
+        if is_held {
+            self.leave_queue();
+        }
+        is_held
+    }
+
+    /// Of `load`, which is all that is outstanding, so many bytes are held by requests that end when an administrator acts:
+    /// others may lease as much meanwhile, and what `load` does not need.
+    pub fn excuse(&mut self, bytes: usize, load: Load) {
+        self.shrink(load);
+        let more = bytes.saturating_sub(self.excused).min(self.extra);
+        if more > 0 {
+            (self.extra, self.excused) = (self.extra - more, self.excused + more);
+            let mut state = self.budget.lock();
+            state.free += more;
+            state.wake_first();
+        }
+    }
+
+    /// What was excused is leased again, as far as nobody waits for it.
+    fn take_back(&mut self) {
+        if self.excused > 0 {
+            let mut state = self.budget.lock();
+            let back = if state.queue.is_empty() { self.excused.min(state.free) } else { 0 };
+            state.free -= back;
+            (self.extra, self.excused) = (self.extra + back, self.excused - back);
+        }
+    }
+
     /// The connection has asked for all that it wants now: one that waited and wants nothing any more, because the request
     /// was given up, keeps no place before the others.
     pub fn settle(&mut self) {
@@ -109,7 +148,7 @@ impl Lease {
         }
     }
 
-    /// Whether it holds anything beyond the base.
+    /// Whether it leases anything beyond the base.
     pub fn is_extended(&self) -> bool {
         self.extra > 0
     }
@@ -117,7 +156,9 @@ impl Lease {
     /// Gives back what `load` does not need.
     pub fn shrink(&mut self, load: Load) {
         let unit = self.budget.unit;
-        let needed = load.bytes.saturating_sub(unit).next_multiple_of(unit);
+        let beyond = load.bytes.saturating_sub(unit);
+        self.excused = self.excused.min(beyond);
+        let needed = (beyond - self.excused).next_multiple_of(unit);
         if needed < self.extra {
             let mut state = self.budget.lock();
             state.free += self.extra - needed;
@@ -129,6 +170,7 @@ impl Lease {
     /// Nothing is outstanding: all but the base goes back. It must even when more is waited for, or two connections
     /// could each keep what the other needs.
     pub fn rest(&mut self) {
+        self.excused = 0;
         if self.extra > 0 {
             let mut state = self.budget.lock();
             state.free += std::mem::take(&mut self.extra);

@@ -23,6 +23,8 @@ use world::{Address, Instant, Stream, Task};
 
 /// However short the limits, the watch must not keep a core busy.
 const SHORTEST_WATCH: Duration = Duration::from_millis(10);
+/// So long may a client wait for memory that others have and could give back, and for a pool that goes on.
+const LONGEST_WATCH: Duration = Duration::from_secs(1);
 
 /// What a front keeps of each client.
 pub trait Guest: Send + 'static {
@@ -170,7 +172,7 @@ impl<G: Guest> Reception<G> {
     pub fn new(places: Places, shortest_limit: Duration) -> Reception<G> {
         Reception(Arc::new(Shared {
             places,
-            watch_every: (shortest_limit / 4).max(SHORTEST_WATCH),
+            watch_every: (shortest_limit / 4).clamp(SHORTEST_WATCH, LONGEST_WATCH),
             clients: Mutex::new(Clients {
                 by_id: BTreeMap::new(),
                 crowd: Crowd::default(),

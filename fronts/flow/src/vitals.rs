@@ -28,6 +28,10 @@ pub struct Vitals {
     must_bring: AtomicBool,
     /// It has a lease beyond the base.
     holds_shared: AtomicBool,
+    /// Others wait for memory.
+    is_asked: AtomicBool,
+    /// It has requests for a suspended pool that it does not begin.
+    waits_for_pool: AtomicBool,
 }
 
 /// Since when a client has owed what: for the watch.
@@ -128,6 +132,26 @@ impl Vitals {
     /// Whether the session holds memory that others might wait for.
     pub fn note_held(&self, holds_shared: bool) {
         self.holds_shared.store(holds_shared, Ordering::Relaxed);
+    }
+
+    /// For the watch, now and then: `is_crowded` says that others wait for memory. A session that has some of it looks
+    /// whether it can be [excused](crate::Lease::excuse), and one that waits for a pool looks whether that goes on.
+    pub fn ask_to_yield(&self, is_crowded: bool) {
+        let is_asked = is_crowded && self.holds_shared.load(Ordering::Relaxed);
+        self.is_asked.store(is_asked, Ordering::Relaxed);
+        if is_asked || self.waits_for_pool.load(Ordering::Relaxed) {
+            self.waker.wake();
+        }
+    }
+
+    /// Others wait for memory that the session has.
+    pub fn is_asked_to_yield(&self) -> bool {
+        self.is_asked.load(Ordering::Relaxed)
+    }
+
+    /// Whether the session leaves requests alone until a pool goes on.
+    pub fn note_waits_for_pool(&self, waits: bool) {
+        self.waits_for_pool.store(waits, Ordering::Relaxed);
     }
 
     /// Whether the client keeps memory of ours for as long as it does not read, or does not send what it announced.

@@ -131,6 +131,7 @@ impl Guest for Visitor {
             self.vitals.ping();
         }
         let is_crowded = self.budget.is_waited_for();
+        self.vitals.ask_to_yield(is_crowded);
         self.debts.are_overdue(&self.vitals, now, self.stall_timeout, is_crowded)
     }
 }

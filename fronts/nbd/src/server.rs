@@ -97,6 +97,7 @@ impl Guest for Visitor {
     /// Whether the client has owed something for too long.
     fn is_stalled(&mut self, now: Instant) -> bool {
         let is_crowded = self.budget.is_waited_for();
+        self.vitals.ask_to_yield(is_crowded);
         self.debts.are_overdue(&self.vitals, now, self.stall_timeout, is_crowded)
     }
 }

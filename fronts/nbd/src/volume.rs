@@ -32,6 +32,11 @@ pub trait Volume: Send + Sync + Debug {
         false
     }
 
+    /// Its pool is suspended: what waits for it does so until an administrator acts.
+    fn is_suspended(&self) -> bool {
+        false
+    }
+
     /// For people, in one line.
     fn description(&self) -> String {
         String::new()

@@ -25,6 +25,11 @@ pub trait LogicalUnit: Send + Sync + Debug {
         ""
     }
 
+    /// Its pool is suspended: what waits for it does so until an administrator acts.
+    fn is_suspended(&self) -> bool {
+        false
+    }
+
     fn rotational(&self) -> bool {
         false
     }

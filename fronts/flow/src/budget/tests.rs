@@ -113,6 +113,8 @@ struct Busy {
     seen: usize,
     waiting: Vec<usize>,
     under_way: Vec<usize>,
+    /// What is under way does not end, as with a pool that is suspended.
+    is_stuck: bool,
 }
 
 impl Busy {
@@ -120,12 +122,26 @@ impl Busy {
     fn poll(&mut self) {
         self.seen = self.party.wakes();
         while let Some(&first) = self.waiting.first() {
-            if !self.party.covers(self.under_way.iter().sum::<usize>() + first) {
+            let bytes = self.bytes() + first;
+            let fits = self.party.lease.holds(Load::of(1, bytes));
+            if !(fits || !self.is_stuck && self.party.covers(bytes)) {
                 break;
             }
             self.under_way.push(self.waiting.remove(0));
         }
         self.party.lease.settle();
+    }
+
+    fn bytes(&self) -> usize {
+        self.under_way.iter().sum()
+    }
+
+    /// What it does when the watch asks it.
+    fn yields(&mut self) {
+        if self.is_stuck && self.party.lease.is_extended() {
+            let bytes = self.bytes();
+            self.party.lease.excuse(bytes, Load::of(1, bytes));
+        }
     }
 
     fn end(&mut self, at: usize) {
@@ -138,7 +154,7 @@ impl Busy {
 }
 
 #[test]
-fn whatever_clients_ask_for_and_give_up_no_request_is_forgotten() {
+fn whatever_clients_ask_for_and_give_up_and_whatever_pool_is_suspended_no_request_is_forgotten() {
     for seed in 0..300u64 {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut below = |n: usize| {
@@ -148,28 +164,59 @@ fn whatever_clients_ask_for_and_give_up_no_request_is_forgotten() {
             (state % n as u64) as usize
         };
         let budget = Budget::new(LARGEST, 32 * UNIT, UNIT);
-        let busy = || Busy { party: Party::join(&budget), seen: 0, waiting: vec![], under_way: vec![] };
+        let shared = budget.lock().free;
+        let busy = || Busy {
+            party: Party::join(&budget),
+            seen: 0,
+            waiting: vec![],
+            under_way: vec![],
+            is_stuck: false,
+        };
         let mut all: Vec<Busy> = (0..5).map(|_| busy()).collect();
-        for step in 0.. {
-            let one = &mut all[below(5)];
-            match below(5) {
-                0 | 1 if step < 200 => one.waiting.push([UNIT / 2, UNIT, 3 * UNIT, 30 * UNIT][below(4)]),
-                2 if !one.waiting.is_empty() && step < 200 => {
-                    one.waiting.remove(below(one.waiting.len()));
+        // Those at the end that are stuck stay it: the others must go on all the same.
+        for (last, stuck) in [(400, true), (600, false)] {
+            for step in 0.. {
+                let one = &mut all[below(5)];
+                match below(6) {
+                    0 | 1 if step < last / 2 => {
+                        one.waiting.push([UNIT / 2, UNIT, 3 * UNIT, 30 * UNIT][below(4)]);
+                    }
+                    2 if !one.waiting.is_empty() && step < last / 2 => {
+                        one.waiting.remove(below(one.waiting.len()));
+                    }
+                    3 if step < last / 2 => *one = busy(),
+                    4 if step < last / 2 => one.is_stuck = stuck && below(3) == 0,
+                    _ if !one.under_way.is_empty() && !one.is_stuck => one.end(below(one.under_way.len())),
+                    _ => {}
                 }
-                3 if step < 200 => *one = busy(),
-                _ if !one.under_way.is_empty() => one.end(below(one.under_way.len())),
-                _ => {}
+                one.poll();
+                loop {
+                    if budget.is_waited_for() {
+                        all.iter_mut().for_each(Busy::yields);
+                    }
+                    let Some(woken) = all.iter_mut().find(|one| one.seen < one.party.wakes()) else { break };
+                    woken.poll();
+                }
+                let leased: usize = all.iter().map(|one| one.party.lease.extra).sum();
+                assert_eq!(leased + budget.lock().free, shared, "seed {seed}, step {step}");
+                for one in &all {
+                    let lease = &one.party.lease;
+                    assert!(one.bytes() <= UNIT + lease.extra + lease.excused, "seed {seed}, step {step}");
+                }
+                let is_done = |one: &Busy| one.is_stuck || one.under_way.is_empty() && one.waiting.is_empty();
+                if step >= last && all.iter().all(is_done) {
+                    break;
+                }
+                assert!(step < 100_000, "seed {seed}: a request waits for nothing");
             }
-            one.poll();
-            while let Some(woken) = all.iter_mut().find(|one| one.seen < one.party.wakes()) {
-                woken.poll();
-            }
-            if step >= 200 && all.iter().all(|one| one.under_way.is_empty()) {
-                break;
+            assert!(!budget.is_waited_for(), "seed {seed}");
+            // What the watch does for those that wait for a pool.
+            for one in &mut all {
+                one.is_stuck = false;
+                one.poll();
             }
         }
-        assert!(all.iter().all(|one| one.waiting.is_empty()), "seed {seed}: a request waits for nothing");
-        assert!(!budget.is_waited_for(), "seed {seed}");
+        all.iter_mut().for_each(|one| one.party.lease.rest());
+        assert_eq!(budget.lock().free, shared, "seed {seed}");
     }
 }

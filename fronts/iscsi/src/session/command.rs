@@ -57,7 +57,17 @@ impl Connection {
     pub fn may_take_command(&mut self, header: &Header, cx: &mut Context<'_>) -> bool {
         let seen = Seen::of(header);
         let bytes = OVERHEAD + if seen.reads || seen.writes { seen.expected.min(16 << 20) } else { 0 };
-        self.has_room(Load::of(1, bytes), cx) || self.tasks.values().any(Task::waits_for_data)
+        let load = Load::of(1, bytes);
+        // One for a suspended pool is taken, to be parked: those behind it may be for others.
+        if !self.holds(load) && self.is_for_suspended(header) {
+            return true;
+        }
+        self.has_room(load, cx) || self.tasks.values().any(Task::waits_for_data)
+    }
+
+    fn is_for_suspended(&self, header: &Header) -> bool {
+        let path = Lun::decode(header.lun()).and_then(|lun| self.units.get(lun));
+        path.is_some_and(|path| path.device().unit().is_suspended())
     }
 
     /// Checks the number of a request that has one; what is outside of the window is ignored, silently.
@@ -253,14 +263,18 @@ impl Connection {
 
     /// Starts what is parked, in order.
     pub fn start_parked(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut started = false;
-        while let Some(&tag) = self.parked.front() {
-            if !self.make_room(tag, cx) {
+        let (mut started, mut at) = (false, 0);
+        while let Some(&tag) = self.parked.get(at) {
+            if self.make_room(tag, cx) {
+                self.parked.remove(at);
+                started = true;
+                self.go_on(tag, cx);
+            } else if self.tasks.get(&tag).is_some_and(Task::is_stuck) {
+                // It is in nobody's way: those behind it may be for other pools.
+                at += 1;
+            } else {
                 break;
             }
-            self.parked.pop_front();
-            started = true;
-            self.go_on(tag, cx);
         }
         started
     }
@@ -272,8 +286,13 @@ impl Connection {
             return false;
         }
         let more = Load::of(0, task.full_load.bytes.saturating_sub(task.load.bytes));
-        if !(self.has_room(more, cx) || (self.is_idle() && self.has_room_alone(more, cx))) {
-            return false;
+        if !self.holds(more) {
+            // A suspended pool gives nothing back, so that what would be leased for it would be kept from all others.
+            let has_room = !self.tasks.get(&tag).is_some_and(Task::is_stuck)
+                && (self.has_room(more, cx) || (self.is_idle() && self.has_room_alone(more, cx)));
+            if !has_room {
+                return false;
+            }
         }
         self.load += more;
         let now = self.took_at;

@@ -192,7 +192,13 @@ impl Turns for Connection {
         let unfinished = matches!(self.intake, Intake::Data(_)) || is_short;
         let waits = self.tasks.values().any(Task::waits_for_data);
         self.vitals.note_debts(self.outbox.is_sending(), unfinished || self.pinged || waits);
+        if self.vitals.is_asked_to_yield() {
+            let stuck = self.tasks.values().filter(|task| task.state != State::Parked && task.is_stuck());
+            self.lease.excuse(stuck.map(|task| task.load.bytes).sum(), self.load);
+        }
         self.vitals.note_held(self.lease.is_extended());
+        let waits_for_pool = self.parked.iter().any(|tag| self.tasks.get(tag).is_some_and(Task::is_stuck));
+        self.vitals.note_waits_for_pool(waits_for_pool);
         self.lease.settle();
     }
 }
@@ -299,6 +305,13 @@ impl Connection {
         load += more;
         self.lease.shrink(self.load);
         self.lease.covers(load, cx)
+    }
+
+    /// Whether there is room for more without leasing any.
+    pub fn holds(&mut self, more: Load) -> bool {
+        let mut load = self.load;
+        load += more;
+        load.requests <= self.most.requests && load.bytes <= self.most.bytes && self.lease.holds(load)
     }
 
     pub fn most_commands(&self) -> usize {

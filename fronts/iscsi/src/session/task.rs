@@ -79,4 +79,9 @@ impl Task {
     pub fn waits_for_data(&self) -> bool {
         self.state == State::Receiving || !self.bursts.is_empty()
     }
+
+    /// The pool of its unit is suspended.
+    pub fn is_stuck(&self) -> bool {
+        self.path.device().unit().is_suspended()
+    }
 }

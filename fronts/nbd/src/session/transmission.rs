@@ -75,11 +75,18 @@ enum Intake {
         payload: Payload,
         timed: Option<Timed>,
     },
-    /// The rest of a write that was refused.
-    Skip(usize),
+    /// The rest of a write that is refused: it is answered when all of that was here, as clients know no request before
+    /// they have sent it.
+    Skip {
+        left: usize,
+        refused: Refused,
+    },
     /// No reply is waited for any more.
     Ended,
 }
+
+/// A request that is not carried out, and why.
+type Refused = (Ticket, Errno, &'static str);
 
 pub(crate) struct Transmission {
     link: Link,
@@ -135,8 +142,11 @@ impl Turns for Transmission {
 
     /// Tells the watch whether the client keeps memory of ours by doing nothing.
     fn pause(&mut self) {
-        let must_bring = matches!(self.intake, Intake::Payload { .. });
+        let must_bring = matches!(self.intake, Intake::Payload { .. } | Intake::Skip { .. });
         self.link.vitals.note_debts(self.outbox.is_sending(), must_bring);
+        if self.link.vitals.is_asked_to_yield() && self.volume.is_suspended() {
+            self.link.lease.excuse(self.load.bytes, self.load);
+        }
         self.link.vitals.note_held(self.link.lease.is_extended());
         self.link.lease.settle();
     }
@@ -198,7 +208,7 @@ impl Transmission {
                 let (parts, filled) = payload.lend();
                 Receiving::Payload(stream.recv_parts(parts, filled))
             }
-            Intake::Requests | Intake::Skip(_) => {
+            Intake::Requests | Intake::Skip { .. } => {
                 let (buf, range) = self.inbox.lend(if self.lean { HEADER_WINDOW } else { usize::MAX });
                 Receiving::Inbox(stream.recv(buf, range))
             }
@@ -258,7 +268,7 @@ impl Transmission {
         while !self.starved {
             let taken = match &mut self.intake {
                 Intake::Ended => false,
-                Intake::Skip(_) => self.skip(),
+                Intake::Skip { .. } => self.skip(),
                 Intake::Payload { .. } => self.finish_payload(cx),
                 Intake::Requests => self.take_request(cx),
             };
@@ -271,13 +281,15 @@ impl Transmission {
     }
 
     fn skip(&mut self) -> bool {
-        let Intake::Skip(left) = &mut self.intake else { return false };
+        let Intake::Skip { left, refused } = &mut self.intake else { return false };
         let len = self.inbox.waiting().len().min(*left);
         self.inbox.consume(len);
         *left -= len;
         self.starved = *left > 0;
         if !self.starved {
+            let (ticket, errno, why) = *refused;
             self.intake = Intake::Requests;
+            self.refuse(ticket, errno, why);
         }
         true
     }
@@ -331,7 +343,17 @@ impl Transmission {
         let mut load = self.load;
         load += more;
         let fits = load.requests <= self.most.requests && load.bytes <= self.most.bytes;
-        (fits || self.load.requests == 0) && self.link.lease.covers(load, cx)
+        (fits || self.load.requests == 0) && self.has_memory(load, cx)
+    }
+
+    /// A suspended pool gives nothing back, so that what would be leased for it would be kept from all others.
+    fn has_memory(&mut self, load: Load, cx: &mut Context<'_>) -> bool {
+        if self.link.lease.holds(load) {
+            return true;
+        }
+        let is_suspended = self.volume.is_suspended();
+        self.link.vitals.note_waits_for_pool(is_suspended);
+        !is_suspended && self.link.lease.covers(load, cx)
     }
 }
 
@@ -355,12 +377,10 @@ impl Transmission {
         let limits = Limits { size: self.volume.size(), read_only: self.volume.read_only() };
         match plan(&request, limits, self.terms) {
             Plan::Do(operation) => self.carry_out(operation, ticket, cx),
-            Plan::Refuse(errno, why) => {
-                if request.payload() > 0 {
-                    self.intake = Intake::Skip(request.payload() as usize);
-                }
-                self.refuse(ticket, errno, why);
-            }
+            Plan::Refuse(errno, why) => match request.payload() as usize {
+                0 => self.refuse(ticket, errno, why),
+                left => self.intake = Intake::Skip { left, refused: (ticket, errno, why) },
+            },
             // Neither is answered.
             Plan::Leave => self.drop_request(load, None),
             Plan::HangUp(why) => self.drop_request(load, Some(Error::invalid(why))),

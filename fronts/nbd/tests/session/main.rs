@@ -339,6 +339,76 @@ fn connections_share_the_total_and_all_get_their_turn() {
     });
 }
 
+/// Two clients of a suspended pool had all memory that is shared, for as long as it was suspended.
+#[test]
+fn what_a_suspended_pool_holds_is_kept_from_no_other() {
+    run(async {
+        let stuck = Slow::new(written().await, Duration::ZERO);
+        let (is_stuck, is_suspended) = (stuck.is_stuck.clone(), stuck.is_suspended.clone());
+        let traffic = stuck.traffic.clone();
+        let well = Slow::new(written().await, Duration::from_millis(1));
+        let exports = Arc::new(MemoryExports::default().with("stuck", stuck).with("well", well));
+        let config = Config { total_bytes: 0, ..Config::default() };
+        let server = Server::new(exports, Default::default(), config);
+        is_stuck.store(true, Ordering::SeqCst);
+        let mut all = Vec::new();
+        for _ in 0..4 {
+            let peer = Peer::open(&server, "stuck").await;
+            for cookie in 0..8 {
+                peer.send(&request(READ, 0, cookie, 0, SIZE as u32)).await;
+            }
+            all.push(peer);
+        }
+        world::sleep(Duration::from_millis(100)).await;
+        is_suspended.store(true, Ordering::SeqCst);
+        let mut other = Peer::open(&server, "well").await;
+        let begun = world::now();
+        assert_eq!(other.ask(&request(READ, 0, 1, 0, SIZE as u32)).await.data.len(), SIZE as usize);
+        assert!(world::now().since(begun) < Duration::from_secs(3), "{:?}", world::now().since(begun));
+        let before = traffic.begun.load(Ordering::SeqCst);
+        // More of the same: they are not begun, and hold up nothing either.
+        for _ in 0..20 {
+            let peer = Peer::open(&server, "stuck").await;
+            for cookie in 0..8 {
+                peer.send(&request(READ, 0, cookie, 0, SIZE as u32)).await;
+            }
+            all.push(peer);
+            let begun = world::now();
+            assert_eq!(other.ask(&request(READ, 0, 1, 0, SIZE as u32)).await.data.len(), SIZE as usize);
+            assert!(world::now().since(begun) < Duration::from_millis(100));
+        }
+        assert_eq!(traffic.begun.load(Ordering::SeqCst), before);
+        is_suspended.store(false, Ordering::SeqCst);
+        is_stuck.store(false, Ordering::SeqCst);
+        let all = all.into_iter().map(|mut peer| {
+            world::spawn(async move {
+                for _ in 0..8 {
+                    assert_eq!(peer.receive_reply().await.unwrap().data.len(), SIZE as usize);
+                }
+            })
+        });
+        for peer in all.collect::<Vec<_>>() {
+            peer.await;
+        }
+    });
+}
+
+/// A client knows a request when it has sent all of it: libnbd took an earlier answer for one to a request never made.
+#[test]
+fn a_write_that_is_refused_is_answered_behind_its_last_byte() {
+    run(async {
+        let (server, _) = serve(memory(), Config::default());
+        let mut peer = Peer::open(&server, "vol").await;
+        let bytes = write(1, SIZE - 4096, &vec![1; 300_000]);
+        peer.send(&bytes[..bytes.len() - 1]).await;
+        let early = world::timeout(Duration::from_secs(1), peer.receive_reply()).await;
+        assert!(early.is_none(), "{early:?}");
+        peer.send(&bytes[bytes.len() - 1..]).await;
+        assert_eq!(peer.receive_reply().await, Some(Reply { cookie: 1, error: 28, ..Reply::default() }));
+        assert_eq!(peer.ask(&request(READ, 0, 2, 0, 16)).await.data, [0; 16]);
+    });
+}
+
 #[test]
 fn refusals_leave_the_connection_usable() {
     run(async {

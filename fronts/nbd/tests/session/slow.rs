@@ -3,7 +3,7 @@
 use nbd::memory::MemoryVolume;
 use nbd::{Extent, Piece, Volume};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use units::Result;
 use world::{Buf, Pending};
@@ -21,11 +21,14 @@ pub struct Slow {
     pub traffic: Arc<Traffic>,
     /// An operation takes so long times one to four, by its offset, so that they overtake each other.
     pub delay: Duration,
+    /// Nothing ends, and then it says so, too.
+    pub is_stuck: Arc<AtomicBool>,
+    pub is_suspended: Arc<AtomicBool>,
 }
 
 impl Slow {
     pub fn new(inner: MemoryVolume, delay: Duration) -> Slow {
-        Slow { inner, traffic: Arc::default(), delay }
+        Slow { inner, traffic: Arc::default(), delay, is_stuck: Arc::default(), is_suspended: Arc::default() }
     }
 
     fn later<T: Send + 'static>(&self, offset: u64, result: Pending<T>) -> Pending<T> {
@@ -34,8 +37,12 @@ impl Slow {
         let begun = traffic.begun.fetch_add(1, Ordering::SeqCst) + 1;
         let under_way = begun - traffic.ended.load(Ordering::SeqCst);
         traffic.most_at_once.fetch_max(under_way, Ordering::SeqCst);
+        let is_stuck = self.is_stuck.clone();
         Box::pin(async move {
             world::sleep(delay).await;
+            while is_stuck.load(Ordering::SeqCst) {
+                world::sleep(Duration::from_millis(10)).await;
+            }
             let result = result.await;
             traffic.ended.fetch_add(1, Ordering::SeqCst);
             result
@@ -52,6 +59,9 @@ impl Volume for Slow {
     }
     fn read_only(&self) -> bool {
         false
+    }
+    fn is_suspended(&self) -> bool {
+        self.is_suspended.load(Ordering::SeqCst)
     }
     fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Piece>>> {
         self.later(offset, self.inner.read(offset, len))
