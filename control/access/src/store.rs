@@ -74,7 +74,13 @@ impl Store for Files {
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
         let mut file = OpenOptions::new().create(true).append(true).mode(MODE).open(&self.audit)?;
-        file.write_all(&line)?;
+        let before = file.metadata()?.len();
+        let written = file.write_all(&line);
+        if written.is_err() {
+            // What is there of it would take the next record with it.
+            file.set_len(before)?;
+        }
+        written?;
         file.sync_data()
     }
 
@@ -86,9 +92,9 @@ impl Store for Files {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 Err(e) => return Err(e),
             };
-            for line in BufReader::new(file).lines() {
+            for line in BufReader::new(file).split(b'\n') {
                 // A crash may have cut the last line; what is whole is told.
-                records.extend(serde_json::from_str::<Record>(&line?).ok());
+                records.extend(serde_json::from_slice::<Record>(&line?).ok());
             }
         }
         Ok(records.split_off(records.len().saturating_sub(max)))

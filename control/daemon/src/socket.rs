@@ -2,9 +2,11 @@
 
 use api::{ApiError, Call, ErrorKind, Service};
 use appliance::Appliance;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
-use units::{Error, Result};
+use units::{Error, Kind, Result};
 use world::{Address, Buf, IoBuf, Listener, Stream};
 
 /// A longer request is nothing that a command would send.
@@ -17,6 +19,9 @@ pub fn listen(appliance: &Appliance, path: &Path) -> Result<()> {
     let address = Address::Unix(path.into());
     let listener = world::listen(&address)
         .map_err(|e| Error::invalid(world::cannot_listen("commands", &address, &e, "--home")))?;
+    // Whatever the umask: a command may do everything.
+    std::fs::set_permissions(path, Permissions::from_mode(0o600))
+        .map_err(|e| Error::new(Kind::Io, "listen for commands").at(path.display()).because(e))?;
     world::spawn(accept(appliance.clone(), listener));
     Ok(())
 }

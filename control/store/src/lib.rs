@@ -19,6 +19,7 @@
 //! Not here: what is configured (`appliance`); pools, which are remembered beside it and found again by their devices.
 
 mod backup;
+mod file;
 mod records;
 mod schema;
 
@@ -26,14 +27,14 @@ pub use backup::{read as read_backup, sealed};
 pub use records::{Look, Reader, Table, Writer};
 pub use schema::SCHEMA;
 
-use redb::backends::FileBackend;
+use file::Roomy;
 use redb::{Builder, Database, ReadableDatabase};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use units::{Error, Kind, Result};
 
 /// Pages kept in memory; a configuration is small.
@@ -45,7 +46,8 @@ const OPENING: &str = "open configuration";
 pub struct Store(Arc<Inner>);
 
 struct Inner {
-    database: Database,
+    /// None after it could not be opened again.
+    database: RwLock<Option<Database>>,
     path: PathBuf,
     /// How often everything was replaced.
     restored: AtomicU64,
@@ -60,9 +62,13 @@ impl std::fmt::Debug for Store {
 impl Store {
     /// Opens the file, or makes it. Only one process can have it open.
     pub fn open(path: &Path) -> Result<Store> {
-        match fs::metadata(path).is_ok_and(|file| file.len() > 0) {
-            true => Store::open_at(path, path, OpenOptions::new().create(false)),
-            false => Store::begin(path),
+        match fs::metadata(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Store::begin(path),
+            // One is made under another name: it was whole once, and to begin anew would be to forget all users.
+            Ok(file) if file.len() == 0 => Err(Error::new(Kind::Corrupt, OPENING)
+                .at(path.display())
+                .because("the file is empty; move it away and restore a backup")),
+            _ => Store::open_at(path, path, OpenOptions::new().create(false)),
         }
     }
 
@@ -84,10 +90,7 @@ impl Store {
     fn open_at(at: &Path, path: &Path, options: &mut OpenOptions) -> Result<Store> {
         let file = private_file(at, options)
             .map_err(|e| Error::new(Kind::Io, OPENING).at(path.display()).because(e))?;
-        let mut builder = Builder::new();
-        builder.set_cache_size(CACHE_BYTES);
-        let database = FileBackend::new(file).and_then(|file| builder.create_with_backend(file));
-        let database = database.map_err(|e| failed(OPENING, e.into()).at(path.display()))?;
+        let database = RwLock::new(Some(database_in(file).map_err(|e| e.at(path.display()))?));
         let store = Store(Arc::new(Inner { database, path: path.into(), restored: AtomicU64::new(0) }));
         store.write(OPENING, schema::bring_up).map_err(|e| e.at(path.display()))?;
         Ok(store)
@@ -99,7 +102,8 @@ impl Store {
 
     /// Looks at what was committed, all of one moment.
     pub fn look<T>(&self, look: impl FnOnce(&Reader) -> Result<T>) -> Result<T> {
-        let transaction = self.0.database.begin_read().map_err(|e| failed("read configuration", e.into()))?;
+        let transaction =
+            self.begin_transaction("read configuration", |database| Ok(database.begin_read()?))?;
         look(&Reader::new(transaction))
     }
 
@@ -140,14 +144,51 @@ impl Store {
         self.0.restored.load(Ordering::Acquire)
     }
 
+    /// After an error of its file, as when there was no room, a database does nothing more until it is opened again. That is
+    /// done here, once there is room.
+    fn begin_transaction<T>(
+        &self,
+        doing: &str,
+        begin: impl Fn(&Database) -> std::result::Result<T, redb::Error>,
+    ) -> Result<T> {
+        let broken =
+            |begun: &std::result::Result<T, redb::Error>| matches!(begun, Err(redb::Error::PreviousIo));
+        {
+            let now = self.0.database.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(begun) = now.as_ref().map(&begin).filter(|begun| !broken(begun)) {
+                return begun.map_err(|e| failed(doing, e));
+            }
+        }
+        let mut now = self.0.database.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(begun) = now.as_ref().map(&begin).filter(|begun| !broken(begun)) {
+            // Another caller has opened it.
+            return begun.map_err(|e| failed(doing, e));
+        }
+        let path = &self.0.path;
+        let cannot = |e: io::Error| failed(doing, e.into()).at(path.display());
+        let file = private_file(path, OpenOptions::new().create(false)).map_err(cannot)?;
+        file::keep_room(&file).map_err(cannot)?;
+        // It has locked the file.
+        *now = None;
+        let database = database_in(file).map_err(|e| e.at(path.display()))?;
+        begin(now.insert(database)).map_err(|e| failed(doing, e))
+    }
+
     fn write<T>(&self, doing: &str, change: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
-        let transaction = self.0.database.begin_write().map_err(|e| failed(doing, e.into()))?;
+        let transaction = self.begin_transaction(doing, |database| Ok(database.begin_write()?))?;
         let mut writer = Writer::new(transaction);
         // Dropped uncommitted, it leaves nothing.
         let result = change(&mut writer)?;
         writer.commit().map_err(|e| failed(doing, e))?;
         Ok(result)
     }
+}
+
+fn database_in(file: File) -> Result<Database> {
+    let mut builder = Builder::new();
+    builder.set_cache_size(CACHE_BYTES);
+    let database = Roomy::new(file).and_then(|file| Ok(builder.create_with_backend(file)?));
+    database.map_err(|e| failed(OPENING, e))
 }
 
 /// A new name is durable with its directory.

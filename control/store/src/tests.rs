@@ -197,7 +197,7 @@ fn a_file_that_ends_too_early_is_named_as_damaged_and_one_that_was_never_whole_i
     let path = dir.0.join("configuration.redb");
     drop(dir.store());
     let whole = fs::read(&path).unwrap();
-    for len in [1, 100, 511, 512, 4095, 4096, 5000, whole.len() / 2, whole.len() - 1] {
+    for len in [0, 1, 100, 511, 512, 4095, 4096, 5000, whole.len() / 2, whole.len() - 1] {
         fs::write(&path, &whole[..len]).unwrap();
         let e = Store::open(&path).map(drop).unwrap_err();
         assert_eq!(e.kind(), Kind::Corrupt, "{len} bytes: {e}");
@@ -207,9 +207,6 @@ fn a_file_that_ends_too_early_is_named_as_damaged_and_one_that_was_never_whole_i
         fs::write(dir.0.join("configuration.redb.new"), vec![0; begun]).unwrap();
         drop(Store::open(&path).unwrap());
         assert!(!dir.0.join("configuration.redb.new").exists());
-        // Nothing was in it: it is as if it were not there.
-        fs::write(&path, []).unwrap();
-        drop(Store::open(&path).unwrap());
     }
 }
 
@@ -248,4 +245,24 @@ fn a_backup_that_is_refused_changes_nothing_and_what_is_lost_on_reading_is_named
     }
     exact(r#"{"b": {"legs": 2}}"#).unwrap();
     assert_eq!(pets(&store), [("b".into(), pet(2))]);
+}
+
+#[test]
+fn changes_are_made_again_when_there_is_room_again() {
+    let dir = Dir::new("full");
+    let store = dir.store();
+    store.change(|w| w.put(&PETS, "a", &pet(4))).unwrap();
+    for round in 0..3 {
+        file::tests::IS_FULL.set(true);
+        for _ in 0..2 {
+            let e = store.change(|w| w.put(&PETS, "b", &pet(round))).unwrap_err();
+            assert_eq!(e.kind(), Kind::NoSpace, "{e}");
+        }
+        file::tests::IS_FULL.set(false);
+        assert_eq!(pets(&store).len(), 1 + usize::from(round > 0));
+        store.change(|w| w.put(&PETS, "b", &pet(round))).unwrap();
+        assert_eq!(pets(&store), [("a".into(), pet(4)), ("b".into(), pet(round))]);
+    }
+    drop(store);
+    assert_eq!(pets(&dir.store()).len(), 2);
 }
