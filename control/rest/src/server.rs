@@ -201,7 +201,7 @@ impl Rest {
         let now = self.now();
         match claim(&head.headers, from) {
             Claim::Nothing if from == From::Owner => Ok((self.access().owner(), None)),
-            Claim::Nothing => Err(Fault::unauthorized()),
+            Claim::Nothing | Claim::Unreadable => Err(Fault::unauthorized()),
             Claim::Secret(secret) => {
                 let who = self.access().who_is(secret.reveal(), now)?;
                 Ok((who, Some(secret)))
@@ -334,7 +334,8 @@ impl Rest {
         answer
     }
 
-    /// Whether it is in the log.
+    /// Whether it is in the log. What is long is cut: the log is of a certain length, and nobody is to fill it with a few
+    /// requests, which may be refused.
     async fn record(
         self: &Arc<Rest>,
         who: &Identity,
@@ -348,8 +349,8 @@ impl Rest {
             user: who.user.clone(),
             address: from.to_string(),
             session: who.session.clone(),
-            action,
-            detail,
+            action: brief(action),
+            detail: brief(detail),
             status,
         };
         tracing::info!(user = record.user, address = record.address, status, "{}", record.action);
@@ -610,4 +611,15 @@ impl Asked {
 /// Nothing in particular is answered.
 pub(crate) fn nothing() -> Outcome {
     Ok(Done::default())
+}
+
+/// What the audit log has of what was asked for, bytes.
+const RECORDED_MAX: usize = 2 << 10;
+
+fn brief(mut text: String) -> String {
+    if text.len() > RECORDED_MAX {
+        text.truncate(text.floor_char_boundary(RECORDED_MAX));
+        text.push_str(" ...");
+    }
+    text
 }

@@ -52,6 +52,8 @@ impl fmt::Display for From {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
     Nothing,
+    /// Something that makes no sense, or not here.
+    Unreadable,
     Secret(Secret),
     /// The one-time code.
     Code(Secret),
@@ -92,28 +94,37 @@ fn cookie_of(headers: &HeaderMap, from: From) -> Option<Secret> {
 }
 
 pub fn claim(headers: &HeaderMap, from: From) -> Claim {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    if let Some(secret) = text("x-auth-session") {
-        return Claim::Secret(Secret::new(secret));
-    }
-    if let (Some(name), Some(key)) = (text("x-auth-user"), text("x-auth-key")) {
-        return Claim::Password { name: name.into(), password: Secret::new(key) };
-    }
-    if let Some(code) = text("x-cenote-code") {
-        return Claim::Code(Secret::new(code));
-    }
-    let Some((scheme, rest)) = text("authorization").and_then(|value| value.split_once(' ')) else {
-        return match cookie_of(headers, from) {
+    let text = |name: &str| headers.get(name).map(|value| std::str::from_utf8(value.as_bytes()).ok());
+    let user = (text("x-auth-user"), text("x-auth-key"));
+    match (text("x-auth-session"), user, text("x-cenote-code"), text("authorization")) {
+        (Some(Some(secret)), ..) => Claim::Secret(Secret::new(secret)),
+        (None, (Some(Some(name)), Some(Some(key))), ..) => {
+            Claim::Password { name: name.into(), password: Secret::new(key) }
+        }
+        (None, (None, None), Some(Some(code)), _) => Claim::Code(Secret::new(code)),
+        (None, (None, None), None, Some(Some(shown))) => authorization(shown, headers),
+        (None, (None, None), None, None) => match cookie_of(headers, from) {
             Some(secret) if is_page(headers) => Claim::Secret(secret),
             _ => Claim::Nothing,
-        };
-    };
+        },
+        _ => Claim::Unreadable,
+    }
+}
+
+fn authorization(shown: &str, headers: &HeaderMap) -> Claim {
+    let Some((scheme, rest)) = shown.split_once(' ') else { return Claim::Unreadable };
     match scheme.to_ascii_lowercase().as_str() {
         "bearer" => Claim::Secret(Secret::new(rest.trim())),
         // A browser that was told a password once sends it for pages of any site.
-        "basic" if !is_foreign(headers) => basic(rest.trim()).unwrap_or(Claim::Nothing),
-        _ => Claim::Nothing,
+        "basic" if !is_foreign(headers) => basic(rest.trim()).unwrap_or(Claim::Unreadable),
+        _ => Claim::Unreadable,
     }
+}
+
+fn basic(encoded: &str) -> Option<Claim> {
+    let text = String::from_utf8(BASE64_STANDARD.decode(encoded).ok()?).ok()?;
+    let (name, password) = text.split_once(':')?;
+    Some(Claim::Password { name: name.into(), password: Secret::new(password) })
 }
 
 /// Whether a browser says that the page of another site asks. Other programs say nothing of that.
@@ -127,12 +138,6 @@ fn is_foreign(headers: &HeaderMap) -> bool {
         authority.is_none_or(|authority| !authority.eq_ignore_ascii_case(host))
     });
     is_other_site || is_other_origin
-}
-
-fn basic(encoded: &str) -> Option<Claim> {
-    let text = String::from_utf8(BASE64_STANDARD.decode(encoded).ok()?).ok()?;
-    let (name, password) = text.split_once(':')?;
-    Some(Claim::Password { name: name.into(), password: Secret::new(password) })
 }
 
 #[cfg(test)]
@@ -157,9 +162,16 @@ mod tests {
         assert_eq!(of(&[("x-auth-session", "s"), ("authorization", "Basic cm9vdDphOmI=")]), secret);
         assert_eq!(of(&[("authorization", "Bearer s")]), secret);
         for bad in ["Basic", "Basic !!!", "Basic cm9vdA==", "Basic /////w==", "Digest x", ""] {
-            assert_eq!(of(&[("authorization", bad)]), Claim::Nothing, "{bad}");
+            assert_eq!(of(&[("authorization", bad)]), Claim::Unreadable, "{bad}");
         }
-        assert_eq!(of(&[("x-auth-user", "root")]), Claim::Nothing);
+        assert_eq!(of(&[("x-auth-user", "root")]), Claim::Unreadable);
+        assert_eq!(of(&[]), Claim::Nothing);
+        let accented = Claim::Password { name: "ann".into(), password: Secret::new("f\u{e4}lsch") };
+        let headers = [("x-auth-user", "ann"), ("x-auth-key", "f\u{e4}lsch")];
+        let headers = headers.map(|(name, value)| {
+            (name.parse().unwrap(), hyper::header::HeaderValue::from_bytes(value.as_bytes()).unwrap())
+        });
+        assert_eq!(claim(&headers.into_iter().collect(), From::Owner), accented);
     }
 
     #[test]
@@ -172,7 +184,7 @@ mod tests {
             vec![("sec-fetch-site", "none")],
             vec![("origin", "https://NAS:215")],
         ] {
-            assert_ne!(of(&[&[basic, host], &own[..]].concat()), Claim::Nothing, "{own:?}");
+            assert_ne!(of(&[&[basic, host], &own[..]].concat()), Claim::Unreadable, "{own:?}");
         }
         for foreign in [
             ("sec-fetch-site", "cross-site"),
@@ -181,7 +193,7 @@ mod tests {
             ("origin", "https://nas"),
             ("origin", "null"),
         ] {
-            assert_eq!(of(&[basic, host, foreign]), Claim::Nothing, "{foreign:?}");
+            assert_eq!(of(&[basic, host, foreign]), Claim::Unreadable, "{foreign:?}");
         }
     }
 

@@ -21,6 +21,11 @@ impl Appliance {
         let failed = |e: &Error| cannot(About::Pool, &doing(device, &action), e);
         self.pool(name, Access::Change).await?;
         if let DeviceAction::Attach(joining) | DeviceAction::Replace(joining) = &action {
+            // Kept as it is, it would be another file when the daemon is started elsewhere.
+            if !joining.device.starts_with('/') {
+                let e = Error::invalid(format!("'{}': devices are absolute paths", joining.device));
+                return Err(failed(&e));
+            }
             devices::answer(std::slice::from_ref(&joining.device)).await.map_err(|e| failed(&e))?;
         }
         let _turn = self.0.turns.of(name).await;
