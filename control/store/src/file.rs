@@ -1,8 +1,8 @@
 //! The file of the configuration, with room for changes while its file system is full.
 //!
-//! The database cuts its file when it is closed, and lets it grow when it is opened: on a file system that has filled up meanwhile
-//! the daemon would not start. So blocks behind the end of the file are kept for it, which whoever fills the file system does
-//! not get. Where the file system has no such thing (`FALLOC_FL_KEEP_SIZE`) the file is as any other.
+//! The database cuts its file when it is closed, and lets it grow when it is opened: on a file system that has filled up
+//! meanwhile the daemon would not start. So blocks behind the end of the file are kept for it, which no other file gets.
+//! Where the file system has no such thing (`FALLOC_FL_KEEP_SIZE`) the file is as any other.
 
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};

@@ -8,9 +8,10 @@
 //! shared is enough for the largest request there can be. A client that holds a lease and takes its replies slowly is in the
 //! way of those that wait: [`crate::Debts`] says how slowly.
 //!
-//! What is outstanding at a suspended pool does not drain. While others wait, the watch [asks](crate::Vitals::ask_to_yield) those
-//! that hold a lease, and they are [excused](Lease::excuse) from what such requests hold: it is leased to others, and comes
-//! back when they have ended. More is not leased for such a pool, so that each suspension costs what is shared once at most.
+//! What is outstanding at a suspended pool does not drain. While others wait, the watch
+//! [asks](crate::Vitals::ask_to_yield) those that hold a lease, and they are [excused](Lease::excuse) from what such
+//! requests hold: it is leased to others, and comes back when they have ended. More is not leased for such a pool, so that
+//! each suspension costs what is shared once at most.
 
 use crate::outbox::Load;
 use std::collections::VecDeque;
