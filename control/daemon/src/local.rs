@@ -7,17 +7,12 @@
 //!                 wait ◀── reply    ◀──┘
 //! ```
 
-use crate::report;
 use api::{ApiError, Call, Caller, ErrorKind, Reply, Result};
 use appliance::{Appliance, Config, Home, HomeLock};
 use cli::Failure;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 use world::sync::{Receiver, Sender, channel};
-
-/// Another command may be at work in the same home; a daemon that only starts will soon answer.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 type Asked = (Call, mpsc::Sender<Result<Reply>>);
 
@@ -28,10 +23,7 @@ pub struct Local {
 }
 
 impl Local {
-    pub fn start(home: &Home) -> Result<Local, Failure> {
-        let lock = home
-            .lock(PATIENCE)
-            .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
+    pub fn start(home: &Home, lock: HomeLock) -> Local {
         let (requests, asked) = channel(1);
         let config = Config {
             home: home.clone(),
@@ -41,7 +33,7 @@ impl Local {
             is_safe: false,
         };
         let thread = std::thread::spawn(move || linux::block_on(answer(config, asked)));
-        Ok(Local { requests: Some(requests), thread: Some(thread), _lock: lock })
+        Local { requests: Some(requests), thread: Some(thread), _lock: lock }
     }
 
     /// Closes all pools.

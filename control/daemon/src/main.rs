@@ -45,11 +45,16 @@ mod up;
 mod web;
 mod work;
 
-use appliance::Home;
+use appliance::{Home, HomeLock};
 use cli::args::{self, Cenote, Command};
 use cli::{Failure, Session};
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How long the home may be another's, and how often it is looked whether a daemon answers by now.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(100);
 
 fn main() -> ExitCode {
     let words = args::normalize(std::env::args_os().map(|w| w.to_string_lossy().into_owned()));
@@ -163,10 +168,10 @@ fn with_appliance(
     home: &Home,
     work: impl FnOnce(&mut dyn api::Caller) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    if let Some(mut daemon) = running(home)? {
-        return work(&mut daemon);
-    }
-    let mut local = local::Local::start(home)?;
+    let mut local = match reach(home)? {
+        Holder::Daemon(mut daemon) => return work(&mut daemon),
+        Holder::Own(lock) => local::Local::start(home, lock),
+    };
     let outcome = work(&mut local);
     // What the command did is on disk only when this is done.
     let closed = local.finish();
@@ -185,6 +190,30 @@ fn with_caller(
     work(&mut session)?;
     // What was not there was said already.
     if session.has_failed { Err(Failure::Told) } else { Ok(()) }
+}
+
+/// What has the home.
+#[derive(Debug)]
+pub enum Holder {
+    /// A daemon, which answers.
+    Daemon(client::Client),
+    /// This process.
+    Own(HomeLock),
+}
+
+/// Waits until either has it: another command may, for a moment, and so may a daemon that starts and will answer soon.
+pub fn reach(home: &Home) -> Result<Holder, Failure> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(daemon) = running(home)? {
+            return Ok(Holder::Daemon(daemon));
+        }
+        match home.lock(LOOK) {
+            Ok(lock) => return Ok(Holder::Own(lock)),
+            Err(e) if e.kind() == units::Kind::Busy && Instant::now() < until => {}
+            Err(e) => return Err(report::cannot(&format!("open home {}", home.dir().display()), &e)),
+        }
+    }
 }
 
 /// The daemon of this home, if one runs.

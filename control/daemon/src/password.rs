@@ -2,8 +2,8 @@
 //!
 //! With a daemon it goes through the Unix socket, whose other end is root by being there; without one, into the home.
 
-use crate::report;
 use crate::web::{Kernel, open_access};
+use crate::{Holder, report};
 use access::{Access, Entropy, ROOT, Secret};
 use appliance::Home;
 use cli::Failure;
@@ -11,9 +11,7 @@ use cli::args::Password;
 use rustix::termios::{LocalModes, OptionalActions, isatty, tcgetattr, tcsetattr};
 use std::io::{BufRead, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(10);
 /// 120 bits, in letters that nobody mistakes.
 const GENERATED: usize = 24;
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
@@ -25,9 +23,9 @@ pub fn run(home: &Home, args: &Password) -> Result<(), Failure> {
             read("New password: ").map_err(|e| Failure::Failed(format!("cannot read a password: {e}")))?
         }
     };
-    match crate::running(home)? {
-        Some(_) => over_the_socket(home, &args.user, &password)?,
-        None => in_the_home(home, &args.user, &password)?,
+    match crate::reach(home)? {
+        Holder::Daemon(_) => over_the_socket(home, &args.user, &password)?,
+        Holder::Own(_lock) => in_the_home(home, &args.user, &password)?,
     }
     if args.generate {
         report::say(password.reveal());
@@ -64,9 +62,6 @@ pub fn read(prompt: &str) -> std::io::Result<Secret> {
 fn in_the_home(home: &Home, user: &str, password: &Secret) -> Result<(), Failure> {
     let failed =
         |e: access::AccessError| Failure::Failed(format!("cannot set the password of '{user}': {e}"));
-    let _lock = home
-        .lock(PATIENCE)
-        .map_err(|e| report::cannot(&format!("open home {}", home.dir().display()), &e))?;
     let configuration =
         store::Store::open(&home.configuration()).map_err(|e| Failure::Failed(e.to_string()))?;
     let mut access = open_access(home, configuration).map_err(Failure::Failed)?;

@@ -6,9 +6,9 @@ use interop::harness::{Need, ROOT, Trial, trial};
 use interop::programs::{command, run};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use std::io::{BufRead, BufReader};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -21,6 +21,7 @@ pub fn trials() -> Vec<Trial> {
         trial("commands_are_answered_again_after_descriptors_had_run_out", &[], no_descriptors),
         trial("a_daemon_goes_on_when_its_log_has_no_place_any_more", &[], no_log),
         trial("a_terminal_that_goes_ends_the_daemon_in_peace", &[], hangup),
+        trial("a_command_that_waits_for_the_home_finds_a_daemon_that_begins_to_answer", &[], late_daemon),
         trial("a_home_without_room_is_whole_when_there_is_room_again", &[ROOT], no_room),
     ]
 }
@@ -244,4 +245,30 @@ fn no_room() {
     assert_eq!(home.run("zpool list -H"), "");
     home.run(&format!("zpool import -d {} tank", home.scratch.path().display()));
     daemon.end();
+    // A host whose home has filled up serves its pools after a reboot all the same.
+    small.leave(0);
+    let (daemon, _) = home.start(line);
+    assert!(home.run("zpool list -H").starts_with("tank"), "it is served");
+    daemon.end();
+}
+
+/// A command that came while a daemon started waited for the lock which that keeps for life, and failed after ten seconds.
+fn late_daemon() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.dir()).unwrap();
+    let lock = std::fs::File::create(home.dir().join("lock")).unwrap();
+    lock.lock().unwrap();
+    let mut waiting = home.cenote(&["zpool", "list"]).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let daemon = UnixListener::bind(home.dir().join("cenote.sock")).unwrap();
+    let asked = std::thread::spawn(move || daemon.accept().unwrap());
+    // It has asked at the socket when it ends early, too: then nothing would accept it.
+    let until = Instant::now() + Duration::from_secs(60);
+    while !asked.is_finished() && Instant::now() < until && waiting.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(asked.is_finished(), "the command asks no daemon: {:?}", waiting.wait_with_output());
+    drop(asked.join());
+    waiting.kill().unwrap();
+    waiting.wait().unwrap();
 }
