@@ -209,9 +209,10 @@ impl Txgs {
         self.lock().synced
     }
 
-    /// The sync waits for its devices, and changes wait for it.
-    pub fn is_suspended(&self) -> bool {
-        self.lock().is_suspended()
+    /// Nothing is written, and changes wait until that goes on. Where they fail instead they give back what they hold.
+    pub fn makes_wait(&self) -> bool {
+        let state = self.lock();
+        state.is_suspended() && state.refusal().is_none()
     }
 
     pub fn dirty_bytes(&self) -> u64 {

@@ -142,10 +142,10 @@ impl Volume {
         self.0.txgs.is_none() || self.0.set.policy().read_only
     }
 
-    /// Its pool is suspended: changes wait until that goes on, and so may reads. Of one that is never written to this says
-    /// nothing.
+    /// Its pool is suspended, and changes wait until that goes on, and so may reads; not where they fail meanwhile
+    /// (`failmode=continue`). Of a volume that is never written to this says nothing.
     pub fn is_suspended(&self) -> bool {
-        self.0.txgs.as_ref().is_some_and(Txgs::is_suspended)
+        self.0.txgs.as_ref().is_some_and(Txgs::makes_wait)
     }
 
     /// What the volume is charged for, bytes, as of the last txg.

@@ -122,7 +122,7 @@ impl SharedVolume {
         self.of_volume(Volume::block_size)
     }
 
-    /// The pool of the volume in service is suspended.
+    /// As [`Volume::is_suspended`], of the volume in service.
     pub fn is_suspended(&self) -> bool {
         self.of_volume(Volume::is_suspended)
     }

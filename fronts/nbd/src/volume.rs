@@ -32,7 +32,7 @@ pub trait Volume: Send + Sync + Debug {
         false
     }
 
-    /// Its pool is suspended: what waits for it does so until an administrator acts.
+    /// Its pool is suspended, and what comes waits for it until an administrator acts, rather than fail.
     fn is_suspended(&self) -> bool {
         false
     }
