@@ -56,6 +56,7 @@ impl ExportRecord {
     pub fn change(&mut self, set: ExportChange) -> Result<()> {
         let (before, are_told) = (self.endpoint.clone(), set.headers.is_some());
         self.set(set);
+        check_export(self)?;
         if self.headers.is_some() && !are_told && self.endpoint != before {
             return Err(Error::invalid("the headers were told for another place: give them again, or none"));
         }
