@@ -91,6 +91,7 @@ impl Pool {
                 since: world::wall_clock().seconds,
                 position: if goes_on { before.position } else { 0 },
                 rate: rate.unwrap_or(if goes_on { before.rate } else { 0 }),
+                begun: before.begun + 1,
             };
             self.keep_sweep(device, kind, status).await?;
             self.begin_sweep(device, kind, status);

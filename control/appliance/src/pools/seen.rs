@@ -68,8 +68,8 @@ struct Device {
     path: Option<String>,
 }
 
-/// A trim at one look: its state, and since when it is in it.
-type Trim = (SweepState, u64);
+/// A trim at one look: its state, since when it is in it, and which one it is: two may end within a second.
+type Trim = (SweepState, (u64, u64));
 
 type Told = (String, Vec<(String, String)>);
 
@@ -165,7 +165,7 @@ impl Seen {
         }
         seen.rebuilds = report.rebuilds.clone();
         for (guid, trim) in trims {
-            let now = (trim.state, trim.since);
+            let now = (trim.state, (trim.since, trim.begun));
             let before = seen.trims.insert(*guid, now);
             let device = leaves(&report.vdevs).into_iter().find(|leaf| leaf.guid == *guid);
             let (state, path) =
@@ -198,12 +198,12 @@ fn of_rebuild(before: Option<&RebuildStatus>, now: &RebuildStatus, is_first: boo
 }
 
 /// What has happened to the trim of a device between two looks.
-fn of_trim(before: Option<Trim>, now: Trim) -> Vec<&'static str> {
+fn of_trim<K: PartialEq>(before: Option<(SweepState, K)>, now: (SweepState, K)) -> Vec<&'static str> {
     use SweepState::{Active, Canceled, Complete, None as Never, Suspended};
-    let was = before.map_or(Never, |(state, _)| state);
-    if before == Some(now) {
+    if before.as_ref() == Some(&now) {
         return Vec::new();
     }
+    let was = before.map_or(Never, |(state, _)| state);
     let began = if was == Suspended { "trim_resume" } else { "trim_start" };
     match now.0 {
         Never => Vec::new(),
@@ -376,6 +376,8 @@ mod tests {
         assert_eq!(told(Some((Suspended, 6)), (Active, 7)), "trim_resume");
         assert_eq!(told(Some((Suspended, 6)), (Canceled, 7)), "trim_cancel");
         assert_eq!(told(Some((Complete, 6)), (Never, 0)), "");
+        // Two within a second.
+        assert_eq!(of_trim(Some((Complete, (6, 1))), (Complete, (6, 2))), ["trim_start", "trim_finish"]);
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub struct SweepStatus {
     pub position: u64,
     /// Bytes a second at most; 0: as fast as it goes.
     pub rate: u64,
+    /// How often one was begun since the pool was opened: two that end within a second are two.
+    pub begun: u64,
 }
 
 /// The names of the entries, and where the count of bytes begins in them.
@@ -126,6 +128,7 @@ impl SweepStatus {
                 Some(name) => number(name).await?,
                 None => 0,
             },
+            begun: 0,
         })
     }
 
