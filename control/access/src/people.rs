@@ -313,7 +313,7 @@ impl State {
         Ok(())
     }
 
-    /// From all that have it, by one who has what it gives.
+    /// Takes the role from all users; `by` must have what it gives.
     pub fn revoke_role(&mut self, by: &str, name: &str) -> Result<()> {
         self.may_hand_out(by, &BTreeSet::from([name.to_string()]))?;
         for user in self.users.values_mut() {
@@ -465,7 +465,7 @@ mod tests {
         denied(state.change_user("bob", "bob", UserChange { roles, ..UserChange::default() }));
         denied(state.create_role("bob", "mine", "", Some("op")).map(drop));
         state.create_role("ann", "hers", "", Some("op")).unwrap();
-        // Nor takes it from those who have it.
+        // Nor is a role taken by a user without what it gives.
         denied(state.revoke_role("bob", "op"));
         denied(state.remove_role("bob", "op"));
         denied(state.withdraw("bob", Holder::Role("op"), "auth-000"));

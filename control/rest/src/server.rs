@@ -334,8 +334,8 @@ impl Rest {
         answer
     }
 
-    /// Whether it is in the log. What is long is cut: the log is of a certain length, and nobody is to fill it with a few
-    /// requests, which may be refused.
+    /// Whether it is in the log. What is long is cut: the log is of a certain length, and a few requests, which may be
+    /// refused, must not fill it.
     async fn record(
         self: &Arc<Rest>,
         who: &Identity,

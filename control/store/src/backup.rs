@@ -81,7 +81,7 @@ pub(crate) fn write(to: &Path, text: &str) -> io::Result<()> {
         file.sync_all()?;
         fs::rename(next, to)
     };
-    // It holds secrets, and nobody would look for it.
+    // It holds secrets, and has a name that is not asked for.
     put().inspect_err(|_| drop(fs::remove_file(next)))?;
     let dir = to.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(dir)?.sync_all()

@@ -123,7 +123,7 @@ impl Lease {
         }
     }
 
-    /// What was excused is leased again, as far as nobody waits for it.
+    /// What was excused is leased again, as far as no connection waits for it.
     fn take_back(&mut self) {
         if self.excused > 0 {
             let mut state = self.budget.lock();

@@ -270,7 +270,7 @@ impl Connection {
                 started = true;
                 self.go_on(tag, cx);
             } else if self.tasks.get(&tag).is_some_and(Task::is_stuck) {
-                // It is in nobody's way: those behind it may be for other pools.
+                // It holds up no other command: those behind it may be for other pools.
                 at += 1;
             } else {
                 break;
