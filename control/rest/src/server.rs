@@ -623,3 +623,22 @@ fn brief(mut text: String) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The log of 16 MiB was filled by 36 requests of a megabyte, and what was before them was gone.
+    #[test]
+    fn a_long_request_is_cut_in_the_log() {
+        assert_eq!(brief("zpool create".into()), "zpool create");
+        for letter in ["x", "\u{e4}", "\u{20ac}"] {
+            let cut = brief(letter.repeat(1 << 20));
+            assert!(
+                cut.len() <= RECORDED_MAX + 4 && cut.ends_with(&format!("{letter} ...")),
+                "{}",
+                cut.len()
+            );
+        }
+    }
+}
