@@ -36,6 +36,7 @@ mod aside;
 mod connect;
 mod disk;
 mod executor;
+pub mod fuse_ring;
 mod geometry;
 mod house;
 mod listener;
