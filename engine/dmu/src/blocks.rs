@@ -44,9 +44,12 @@ impl Blocks {
         self.direct.store(policy.direct as u8, Ordering::Relaxed);
     }
 
-    /// Which requests go past the cache (the property `direct`).
+    /// Which requests go past the cache (the property `direct`, if none is forbidden).
     pub fn direct(&self) -> Direct {
-        Direct::of(self.direct.load(Ordering::Relaxed).into())
+        match self.ahead.passes_cache() {
+            true => Direct::of(self.direct.load(Ordering::Relaxed).into()),
+            false => Direct::Disabled,
+        }
     }
 
     /// What is read ahead (the properties `prefetch` and `primarycache`).

@@ -189,6 +189,8 @@ table! {
         "The colder blocks of the cache are kept compressed, where that gains.";
     ArcColdPercent "zfs_arc_cold_percent" Percent 50 in (1, 90),
         "Blocks that are kept compressed have at most so much of the cache.";
+    DioEnabled "zfs_dio_enabled" Switch 1 in SWITCH,
+        "Requests go past the cache where files are open with O_DIRECT, as the property direct says; 0: none does.";
     PrefetchDisable "zfs_prefetch_disable" Switch 0 in SWITCH,
         "Read nothing ahead: no blocks of readers in order, and no dnodes of names that are listed.";
     FetchMaxStreams "zfetch_max_streams" Count 8 in (0, 64),

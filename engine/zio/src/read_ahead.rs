@@ -64,6 +64,11 @@ impl ReadAhead {
         !self.tunables.is_on(Tunable::PrefetchDisable)
     }
 
+    /// Whether there may be requests past the cache, for which nothing is asked in advance (`zfs_dio_enabled`).
+    pub fn passes_cache(&self) -> bool {
+        self.tunables.is_on(Tunable::DioEnabled)
+    }
+
     /// Whether something may be asked for in advance just now.
     pub fn may_begin(&self) -> bool {
         self.is_on() && self.suspension.why().is_none()

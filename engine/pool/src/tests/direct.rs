@@ -6,6 +6,7 @@ use crate::{Content, Pool};
 use dsl::props::{Prop, PropName, Value};
 use sim::Rng;
 use std::sync::{Arc, Mutex};
+use tunables::{Tunable, Tunables};
 use vdev::Layout;
 use world::sync::join_all_bounded;
 use zpl::{FileKind, FileSystem, NewFile, Node, Writing};
@@ -66,7 +67,8 @@ fn a_read_past_the_cache_leaves_nothing_there_and_finds_what_is() {
         for direct in VALUES {
             for (is_asked, is_aligned) in [(false, false), (false, true), (true, false), (true, true)] {
                 // The cache of a pool that was just opened is empty.
-                let pool = own.open(false).await.unwrap();
+                let tunables = Tunables::new();
+                let pool = own.open_tuned(false, tunables.clone()).await.unwrap();
                 set(&pool, Prop::Direct, direct).await;
                 let fs = pool.open_file_system_for_writing(NAME).await.unwrap();
                 let file = fs.resolve(b"f", false).await.unwrap();
@@ -86,6 +88,10 @@ fn a_read_past_the_cache_leaves_nothing_there_and_finds_what_is() {
                 let passes = goes_past(direct, is_asked, is_aligned);
                 let what = format!("direct {direct}, asked {is_asked}, aligned {is_aligned}");
                 assert_eq!((reads > 0, from_devices), (passes, if passes { SIZE } else { 0 }), "{what}");
+                tunables.set(Tunable::DioEnabled, 0).unwrap();
+                whole().await;
+                assert_eq!(whole().await, (0, 0), "{what}: none may, so that it is in the cache now");
+                tunables.set(Tunable::DioEnabled, 1).unwrap();
                 // What an ordinary reader has brought into the cache is served from there, whatever was asked for.
                 file.read(0, SIZE as usize).await.unwrap();
                 assert_eq!(whole().await, (0, 0), "{what}");
