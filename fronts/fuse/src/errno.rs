@@ -1,6 +1,6 @@
 //! The errors a client can be told of.
 
-use fuser::Errno;
+use rustix::io::Errno;
 use units::{Error, Kind};
 use zpl::Refusal;
 
@@ -21,36 +21,36 @@ pub(crate) fn errno_if_large(too_large: Errno) -> impl FnOnce(Error) -> Errno {
 
 fn of_refusal(refusal: Refusal) -> Errno {
     match refusal {
-        Refusal::NotDirectory => Errno::ENOTDIR,
-        Refusal::IsDirectory => Errno::EISDIR,
-        Refusal::NotSymlink => Errno::EINVAL,
-        Refusal::NotEmpty => Errno::ENOTEMPTY,
-        Refusal::NameTooLong => Errno::ENAMETOOLONG,
-        Refusal::NotUtf8 => Errno::EILSEQ,
-        Refusal::TooManyLinks => Errno::ELOOP,
-        Refusal::TooLarge => Errno::EFBIG,
-        Refusal::Stale => Errno::ESTALE,
-        Refusal::Flagged => Errno::EPERM,
-        Refusal::OverQuota => Errno::EDQUOT,
+        Refusal::NotDirectory => Errno::NOTDIR,
+        Refusal::IsDirectory => Errno::ISDIR,
+        Refusal::NotSymlink => Errno::INVAL,
+        Refusal::NotEmpty => Errno::NOTEMPTY,
+        Refusal::NameTooLong => Errno::NAMETOOLONG,
+        Refusal::NotUtf8 => Errno::ILSEQ,
+        Refusal::TooManyLinks => Errno::LOOP,
+        Refusal::TooLarge => Errno::FBIG,
+        Refusal::Stale => Errno::STALE,
+        Refusal::Flagged => Errno::PERM,
+        Refusal::OverQuota => Errno::DQUOT,
         // As a name in a directory of another project.
-        Refusal::OtherProject => Errno::EXDEV,
-        Refusal::SwitchedOff => Errno::EOPNOTSUPP,
-        Refusal::Denied => Errno::EACCES,
+        Refusal::OtherProject => Errno::XDEV,
+        Refusal::SwitchedOff => Errno::OPNOTSUPP,
+        Refusal::Denied => Errno::ACCESS,
     }
 }
 
 fn of_kind(kind: Kind) -> Errno {
     match kind {
-        Kind::Checksum | Kind::Corrupt | Kind::Io => Errno::EIO,
-        Kind::NoSpace => Errno::ENOSPC,
-        Kind::NotFound => Errno::ENOENT,
-        Kind::Exists => Errno::EEXIST,
-        Kind::Busy => Errno::EBUSY,
-        Kind::Invalid => Errno::EINVAL,
-        Kind::Unsupported => Errno::EOPNOTSUPP,
-        Kind::ReadOnly => Errno::EROFS,
-        Kind::Encrypted => Errno::EACCES,
+        Kind::Checksum | Kind::Corrupt | Kind::Io => Errno::IO,
+        Kind::NoSpace => Errno::NOSPC,
+        Kind::NotFound => Errno::NOENT,
+        Kind::Exists => Errno::EXIST,
+        Kind::Busy => Errno::BUSY,
+        Kind::Invalid => Errno::INVAL,
+        Kind::Unsupported => Errno::OPNOTSUPP,
+        Kind::ReadOnly => Errno::ROFS,
+        Kind::Encrypted => Errno::ACCESS,
         // The pool is closing; what the client asked for was not done.
-        Kind::Cancelled => Errno::ESHUTDOWN,
+        Kind::Cancelled => Errno::SHUTDOWN,
     }
 }

@@ -1,12 +1,13 @@
 //! File systems in the machine's own tree, by FUSE.
 //!
 //! ```text
-//!   client process ── system call ──▶ kernel ── /dev/fuse ──▶ session threads (fuser): one request each, decoded
-//!                                                                │ tried here; what must wait goes on      session.rs
+//!   client process ── system call ──▶ kernel ── /dev/fuse, or io_uring ──▶ session threads           transport.rs, device.rs
+//!                                                                │ a request's bytes taken apart     wire.rs
+//!                                                                │ tried here; what must wait goes on session.rs
 //!                                                                ▼
-//!                                                            loops: as a task                              loops.rs
+//!                                                            loops: as a task                         loops.rs
 //!                                                                │
-//!                         reply, from wherever that is ◀── Served: nodes, names, data, attributes          served/
+//!                         answer, from wherever that is ◀── Served: nodes, names, data, attributes     answer.rs, served/
 //!                                                                │
 //!                                                            zpl::FileSystem
 //! ```
@@ -25,8 +26,10 @@
 //!
 //! Not here: which file system is mounted where (the appliance), and what files are (`zpl`).
 
+mod answer;
 mod attr;
 mod counted;
+mod device;
 mod errno;
 mod loops;
 mod mount;
@@ -35,6 +38,8 @@ mod place;
 mod served;
 mod session;
 mod timing;
+mod transport;
+mod wire;
 
 pub use counted::Counted;
 pub use mount::{Mount, Options, mount};

@@ -6,11 +6,13 @@
 //! ```
 
 use crate::counted::Counted;
+use crate::device::Device;
 use crate::loops::{self, Serving, apart, aside};
 use crate::place;
 use crate::served::{Dataset, Served};
-use crate::session::Session;
-use fuser::{BackgroundSession, Config, MountOption, SessionACL};
+use crate::session::{Session, Terms};
+use crate::transport::{self, Threads};
+use crate::wire::init;
 use std::os::linux::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,8 +24,6 @@ use zpl::FileSystem;
 
 /// How long a connection that was aborted may take to say so.
 const GOODBYE: Duration = Duration::from_secs(10);
-/// Of each mount, of which there may be many.
-const THREADS_MAX: usize = 8;
 
 /// How many file systems were mounted.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -44,6 +44,8 @@ pub struct Options {
     pub shows_snapshots: bool,
     /// POSIX ACLs are kept and enforced.
     pub posix_acl: bool,
+    /// Requests come by io_uring, where the kernel offers that.
+    pub over_io_uring: bool,
 }
 
 impl Options {
@@ -59,28 +61,8 @@ impl Options {
             overlay: true,
             shows_snapshots: false,
             posix_acl: false,
+            over_io_uring: true,
         }
-    }
-
-    fn config(&self) -> Config {
-        let either = |on: bool, yes, no| if on { yes } else { no };
-        let is_root = rustix::process::geteuid().is_root();
-        let mut config = Config::default();
-        config.mount_options = vec![
-            MountOption::FSName(self.source.clone()),
-            MountOption::DefaultPermissions,
-            either(self.read_only, MountOption::RO, MountOption::RW),
-            either(self.exec, MountOption::Exec, MountOption::NoExec),
-            either(self.atime, MountOption::Atime, MountOption::NoAtime),
-        ];
-        // Only root may give these rights away.
-        config.mount_options.push(either(self.setuid && is_root, MountOption::Suid, MountOption::NoSuid));
-        config.mount_options.push(either(self.devices && is_root, MountOption::Dev, MountOption::NoDev));
-        // For others than the one who mounts, fusermount3 must be configured.
-        config.acl = if is_root { SessionACL::All } else { SessionACL::Owner };
-        // Each does what it reads, as far as that need not wait.
-        config.n_threads = Some(world::cores().clamp(2, THREADS_MAX));
-        config
     }
 }
 
@@ -95,7 +77,7 @@ pub struct Mount {
     connection: u32,
     /// Which of all mounts of this process it is.
     number: u64,
-    running: Mutex<Option<(BackgroundSession, Serving, linux::own::Served)>>,
+    running: Mutex<Option<(Threads, Serving, linux::own::Served)>>,
     /// Set when all requests are done and the files given back.
     finished: Arc<Event>,
 }
@@ -111,33 +93,48 @@ pub async fn mount(fs: FileSystem, dataset: Arc<dyn Dataset>, at: &Path, options
     let (loops, serving) = loops::start(dataset.domain());
     let served = Arc::new(Served::new(fs, dataset, &options).await?);
     let ended = Arc::new(Event::new());
-    let session = Session::new(served.clone(), loops, ended.clone());
-    let (place, told) = (at.to_path_buf(), served.clone());
-    let (config, overlay) = (options.config(), options.overlay);
+    let (place, told, gone) = (at.to_path_buf(), served.clone(), ended.clone());
     let failed =
         |place: &Path, e: std::io::Error| Error::new(Kind::Io, "mount").at(place.display()).because(e);
+    let overlay = options.overlay;
     apart(move || place::prepare(&place, overlay)).await?;
-    let place = at.to_path_buf();
+    let (place, how, cores) = (at.to_path_buf(), options.clone(), world::cores());
     // The kernel has just been told of the place, and need not ask for it.
-    let session = aside(move || {
-        let session = fuser::Session::new(session, &place, &config)?;
-        let _ = told.kernel.set(session.notifier());
-        session.spawn()
+    let begun = aside(move || {
+        let device = Arc::new(Device::mount(&place, &how)?);
+        let _ = told.kernel.set(device.clone());
+        let begun = || {
+            let terms = Terms::new(how.posix_acl, how.over_io_uring && transport::can_have_rings());
+            let can = device.greet(terms.wanted, terms.io_max, terms.background)?;
+            if how.posix_acl && can & init::POSIX_ACL == 0 {
+                return Err(std::io::Error::from(std::io::ErrorKind::Unsupported));
+            }
+            let session = Session::new(told, loops, gone, can);
+            transport::start(session, &device, cores, can & init::OVER_IO_URING != 0)
+        };
+        begun().inspect_err(|_| drop(place::unmount(&place, true))).map(|threads| (threads, device.clone()))
     });
-    let session = session.await.map_err(|e| failed(at, e))?;
+    let (threads, device) = begun.await.map_err(|e| failed(at, e))?;
     let place = at.to_path_buf();
     // The first answer: from now on it is there for everybody.
     let there = move || Ok((std::fs::symlink_metadata(&place)?, std::fs::canonicalize(&place)?));
-    let (device, own) = match apart(there).await {
+    let (number_of, own) = match apart(there).await {
         Ok((there, at)) => (there.st_dev(), linux::own::Served::new(at, there.st_dev())),
         Err(e) => {
-            aside(move || drop(session)).await;
+            let place = at.to_path_buf();
+            aside(move || {
+                let _ = place::unmount(&place, true);
+                threads.join();
+            })
+            .await;
             return Err(failed(at, e));
         }
     };
-    read_ahead(device);
+    read_ahead(number_of);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let (running, connection) = (Mutex::new(Some((session, serving, own))), rustix::fs::minor(device));
+    let connection = rustix::fs::minor(number_of);
+    let _ = device.connection.set(connection);
+    let running = Mutex::new(Some((threads, serving, own)));
     Ok(Mount { at: at.into(), options, served, ended, connection, number, running, finished: Arc::default() })
 }
 
@@ -194,8 +191,7 @@ impl Mount {
     /// The attributes of the root were changed, and not by the kernel, which asks for them anew.
     pub fn root_has_changed(&self) {
         if let Some(kernel) = self.served.kernel.get() {
-            // A mount that is going away needs no news.
-            let _ = kernel.inval_inode(fuser::INodeNo(1), -1, 0);
+            kernel.invalidate(crate::nodes::ROOT, -1, 0);
         }
     }
 
@@ -226,18 +222,17 @@ impl Mount {
                     // On FUSE that begins the writing, and does not wait for it; giving up the pages of a file does.
                     if let Some(kernel) = self.served.kernel.get().cloned() {
                         let files = self.served.files();
-                        let give_up = move |file: &u64| drop(kernel.inval_inode(fuser::INodeNo(*file), 0, 0));
+                        let give_up = move |file: &u64| kernel.invalidate(*file, 0, 0);
                         aside(move || files.iter().for_each(give_up)).await;
                     }
                 };
                 let _ = world::timeout(GOODBYE, written).await;
             }
-            let (at, connection) = (self.at.clone(), self.connection);
+            let (at, kernel) = (self.at.clone(), self.served.kernel.get().cloned());
             apart(move || {
                 place::unmount(&at, force)?;
-                if force {
-                    // Not everybody may do that by unmounting alone.
-                    let _ = std::fs::write(format!("/sys/fs/fuse/connections/{connection}/abort"), "1");
+                if let Some(kernel) = kernel.filter(|_| force) {
+                    kernel.abort();
                 }
                 Ok(())
             })
@@ -270,15 +265,11 @@ impl Mount {
     /// After the end: waits for the requests that are under way, and gives all files back.
     pub async fn finish(&self) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((session, serving, own)) = running {
+        if let Some((threads, serving, own)) = running {
             let (served, finished) = (self.served.clone(), self.finished.clone());
             // It goes on when the waiting is given up.
             world::spawn(async move {
-                aside(move || {
-                    // It has ended; an error of the connection is the reason why, and changes nothing now.
-                    let _ = session.join();
-                })
-                .await;
+                aside(move || threads.join()).await;
                 drop(own);
                 serving.finish().await;
                 served.release_all().await;

@@ -68,7 +68,7 @@ fn may_mount() -> bool {
     effective.is_none_or(|rights| rights & CAP_SYS_ADMIN != 0)
 }
 
-fn helper() -> Option<PathBuf> {
+pub(crate) fn helper() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"].map(PathBuf::from);
     let found = |dir: PathBuf| {

@@ -22,13 +22,15 @@ pub(crate) use attributes::Setting;
 pub(crate) use data::{IO_MAX, Reading, Writing};
 pub(crate) use names::{Asker, New};
 
+use crate::attr::Attr;
 use crate::counted::{Counted, Counts};
+use crate::device::Device;
 use crate::errno::{Result, errno};
 use crate::mount::Options;
 use crate::nodes::{CONTROL, Nodes, ROOT, SNAPSHOTS, number, parts};
 use control::Trees;
-use fuser::{Errno, FileAttr, Notifier};
 use probe::{Event, Family, Label, Op, Probe};
+use rustix::io::Errno;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use units::ObjectId;
@@ -86,7 +88,7 @@ pub(crate) struct Served {
     notes_access: bool,
     pub posix_acl: bool,
     /// Who is told of what it does not expect; from the moment it can be.
-    pub kernel: OnceLock<Notifier>,
+    pub kernel: OnceLock<Arc<Device>>,
     nodes: Nodes,
     trees: Trees,
     made: Time,
@@ -163,19 +165,19 @@ impl Served {
             return Ok(Place::File(File { tree, node }));
         }
         // A handle that a client kept, or a file that could not be opened when its name was listed.
-        let fs = self.tree(tree).ok_or(Errno::ESTALE)?;
+        let fs = self.tree(tree).ok_or(Errno::STALE)?;
         let node = fs.object(ObjectId(object)).await.map_err(|e| match e.kind() {
-            units::Kind::NotFound => Errno::ESTALE,
+            units::Kind::NotFound => Errno::STALE,
             _ => errno(&e),
         })?;
-        if node.is_xattr() { Err(Errno::ESTALE) } else { Ok(Place::File(File { tree, node })) }
+        if node.is_xattr() { Err(Errno::STALE) } else { Ok(Place::File(File { tree, node })) }
     }
 
     /// As [`Served::place`], of what is stored; what is not cannot be changed.
     pub async fn file(&self, asked: u64) -> Result<File> {
         match self.place(asked).await? {
             Place::File(file) => Ok(file),
-            Place::Control | Place::Snapshots => Err(Errno::EPERM),
+            Place::Control | Place::Snapshots => Err(Errno::PERM),
         }
     }
 
@@ -185,7 +187,7 @@ impl Served {
         if file.tree == 0 && object == self.root.id().object { ROOT } else { number(file.tree, object.0) }
     }
 
-    async fn attr(&self, file: &File) -> Result<FileAttr> {
+    async fn attr(&self, file: &File) -> Result<Attr> {
         let mut stat = file.node.stat().await.map_err(|e| errno(&e))?;
         if stat.kind == FileKind::Regular && stat.size == 0 {
             // As OpenZFS: programs choose their buffers by it, and the only block of an empty file says nothing of those
@@ -196,16 +198,16 @@ impl Served {
     }
 
     /// The attributes of a file that the kernel is told of, which it asked for by this name of a directory if by any.
-    async fn told(&self, file: &File, name: Option<(u64, &[u8])>) -> Result<(FileAttr, u64)> {
+    async fn told(&self, file: &File, name: Option<(u64, &[u8])>) -> Result<(Attr, u64)> {
         let attr = self.attr(file).await?;
-        if attr.ino.0 != ROOT {
-            self.nodes.tell(attr.ino.0, &file.node, name);
+        if attr.number != ROOT {
+            self.nodes.tell(attr.number, &file.node, name);
         }
         Ok((attr, file.node.generation()))
     }
 
     /// What stands for a name that is not there.
-    pub fn nothing(&self) -> FileAttr {
+    pub fn nothing(&self) -> Attr {
         crate::attr::made_up_directory(0, self.made)
     }
 

@@ -10,27 +10,20 @@
 //!   no write-back cache: see the crate
 //! ```
 
-use crate::attr::time_given;
+use crate::answer::{Answer, Received};
+use crate::attr::{Attr, kind_bits};
 use crate::errno::Result;
 use crate::loops::Loops;
 use crate::nodes::{CONTROL, SNAPSHOTS};
 use crate::served::{Asker, BELIEVED, IO_MAX, New, Reading, Served, Setting, Writing};
 use crate::timing::{Moved, Timing};
-use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation,
-    INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
-    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
-};
+use crate::wire::{self, Ask, Head, Listing, Room, SetAttr, When, init};
 use probe::Op;
-use rustix::fs::OFlags;
-use std::ffi::OsStr;
+use rustix::fs::{OFlags, RenameFlags};
+use rustix::io::Errno;
 use std::future::Future;
-use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use world::sync::Event;
 use zpl::{FileKind, Time};
 
@@ -39,21 +32,35 @@ const BACKGROUND: u16 = 64;
 /// Names that are fetched at once for a listing.
 const NAMES_AT_ONCE: usize = 256;
 
-const WANTED: [InitFlags; 13] = [
-    InitFlags::FUSE_ASYNC_READ,
-    InitFlags::FUSE_BIG_WRITES,
-    InitFlags::FUSE_MAX_PAGES,
-    InitFlags::FUSE_ASYNC_DIO,
-    InitFlags::FUSE_AUTO_INVAL_DATA,
-    InitFlags::FUSE_DO_READDIRPLUS,
-    InitFlags::FUSE_READDIRPLUS_AUTO,
-    InitFlags::FUSE_PARALLEL_DIROPS,
-    InitFlags::FUSE_CACHE_SYMLINKS,
-    InitFlags::FUSE_HANDLE_KILLPRIV_V2,
-    InitFlags::FUSE_EXPORT_SUPPORT,
-    InitFlags::FUSE_NO_OPEN_SUPPORT,
-    InitFlags::FUSE_NO_OPENDIR_SUPPORT,
-];
+const WANTED: u64 = init::ASYNC_READ
+    | init::BIG_WRITES
+    | init::MAX_PAGES
+    | init::ASYNC_DIO
+    | init::AUTO_INVAL_DATA
+    | init::DO_READDIRPLUS
+    | init::READDIRPLUS_AUTO
+    | init::PARALLEL_DIROPS
+    | init::CACHE_SYMLINKS
+    | init::HANDLE_KILLPRIV_V2
+    | init::EXPORT_SUPPORT
+    | init::NO_OPEN_SUPPORT
+    | init::NO_OPENDIR_SUPPORT;
+const ACLS: u64 = init::POSIX_ACL | init::DONT_MASK;
+
+/// What the kernel is asked for when the mount begins.
+pub(crate) struct Terms {
+    pub wanted: u64,
+    pub io_max: u32,
+    pub background: u16,
+}
+
+impl Terms {
+    pub fn new(posix_acl: bool, by_ring: bool) -> Terms {
+        let acls = if posix_acl { ACLS } else { 0 };
+        let ring = if by_ring { init::OVER_IO_URING } else { 0 };
+        Terms { wanted: WANTED | acls | ring, io_max: IO_MAX as u32, background: BACKGROUND }
+    }
+}
 
 pub(crate) struct Session {
     served: Arc<Served>,
@@ -65,18 +72,27 @@ pub(crate) struct Session {
     lists_itself: bool,
 }
 
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.ended.set();
+    }
+}
+
 impl Session {
-    pub fn new(served: Arc<Served>, loops: Loops, ended: Arc<Event>) -> Session {
-        Session { served, loops, ended, opens_itself: false, lists_itself: false }
+    /// `can`: what kernel and session have agreed on.
+    pub fn new(served: Arc<Served>, loops: Loops, ended: Arc<Event>, can: u64) -> Session {
+        let has = |flag| can & flag != 0;
+        let (opens_itself, lists_itself) = (has(init::NO_OPEN_SUPPORT), has(init::NO_OPENDIR_SUPPORT));
+        Session { served, loops, ended, opens_itself, lists_itself }
     }
 
     /// Answers a request by `work`, which says how many bytes it moved, and tells it: what was done, to which file or in
     /// which directory, from which byte on.
-    fn run<F>(&self, (op, number, offset): (Op, INodeNo, u64), work: impl FnOnce(Arc<Served>) -> F)
+    fn run<F>(&self, (op, object, offset): (Op, u64, u64), work: impl FnOnce(Arc<Served>) -> F)
     where
         F: Future<Output: Moved> + Send + 'static,
     {
-        self.tell(probe::Event { op, offset, object: number.0, ..Default::default() }, work);
+        self.tell(probe::Event { op, offset, object, ..Default::default() }, work);
     }
 
     /// As [`Session::run`], of an event of which more is known.
@@ -85,512 +101,289 @@ impl Session {
         F: Future<Output: Moved> + Send + 'static,
     {
         let served = self.served.clone();
+        // In its place at once: what is put around it would else move all that it may ever need, some kilobytes each time.
         let Some(timing) = Timing::begin((&served.probe, &served.stages), &self.loops) else {
-            let work = work(served);
+            let work = Box::pin(work(served));
             return self.loops.run(None, async move { drop(work.await) });
         };
-        let (course, work) = (timing.course(), work(served.clone()));
+        let (course, work) = (timing.course(), Box::pin(work(served.clone())));
         self.loops.run(course.as_ref(), async move {
             let file = served.called(event.object);
             let event = probe::Event { file: file.as_ref(), ..event };
             timing.tell((&served.probe, &served.stages), event, work).await;
         });
     }
-}
 
-fn asker(request: &Request) -> Asker {
-    Asker { uid: request.uid(), gid: request.gid(), process: request.pid() }
-}
-
-fn bytes(name: &OsStr) -> Vec<u8> {
-    name.as_bytes().to_vec()
-}
-
-fn time(at: TimeOrNow) -> Time {
-    match at {
-        TimeOrNow::SpecificTime(at) => time_given(at),
-        TimeOrNow::Now => {
-            let now = world::wall_clock();
-            Time { seconds: now.seconds as i64, nanos: now.nanos }
-        }
-    }
-}
-
-fn entry(believed: &Duration, reply: ReplyEntry, found: Result<(FileAttr, u64)>) {
-    match found {
-        Ok((attr, generation)) => reply.entry(believed, &attr, Generation(generation)),
-        Err(e) => reply.error(e),
-    }
-}
-
-fn empty(reply: ReplyEmpty, done: Result<()>) {
-    match done {
-        Ok(()) => reply.ok(),
-        Err(e) => reply.error(e),
-    }
-}
-
-fn xattr(reply: ReplyXattr, room: u32, found: Result<Vec<u8>>) {
-    match found {
-        Ok(bytes) if room == 0 => reply.size(bytes.len() as u32),
-        Ok(bytes) if bytes.len() > room as usize => reply.error(Errno::ERANGE),
-        Ok(bytes) => reply.data(&bytes),
-        Err(e) => reply.error(e),
-    }
-}
-
-impl Filesystem for Session {
-    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        for wanted in WANTED {
-            // What this kernel does not have it does without.
-            let _ = config.add_capabilities(wanted);
-        }
-        if self.served.posix_acl {
-            let acl = InitFlags::FUSE_POSIX_ACL | InitFlags::FUSE_DONT_MASK;
-            config.add_capabilities(acl).map_err(|_| io::Error::from(io::ErrorKind::Unsupported))?;
-        }
-        self.opens_itself = config.capabilities().contains(InitFlags::FUSE_NO_OPEN_SUPPORT);
-        self.lists_itself = config.capabilities().contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT);
-        // These are below what the library allows.
-        let _ = config.set_max_write(IO_MAX as u32);
-        let _ = config.set_max_background(BACKGROUND);
-        Ok(())
-    }
-
-    fn destroy(&mut self) {
-        self.ended.set();
-    }
-
-    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let name = bytes(name);
-        self.run((Op::Lookup, parent, 0), |fs| async move {
-            // Snapshots are taken, destroyed, and others taken by their names, without the kernel.
-            let is_of_control = parent.0 == SNAPSHOTS || parent.0 == CONTROL;
-            let believed = if is_of_control { Duration::ZERO } else { fs.believed() };
-            match fs.lookup(parent.0, &name).await {
-                Ok(Some(found)) => entry(&believed, reply, Ok(found)),
-                // The kernel remembers number 0 as a name that is not there.
-                Ok(None) => entry(&believed, reply, Ok((fs.nothing(), 0))),
-                Err(e) => reply.error(e),
+    /// Answers a request, or sees to it that it will be.
+    pub fn serve(&self, received: Received<'_>) {
+        let Some(head) = received.head() else { return received.refuse() };
+        match Ask::read(&head, received.parts()) {
+            Some(Ask::Write { offset, size, write_flags, flags }) => {
+                let parts = self.served.parts(offset, received.data(size));
+                let how = Writing {
+                    sync: has(flags, OFlags::DSYNC),
+                    direct: has(flags, OFlags::DIRECT),
+                    asker: asker(&head),
+                    drops_rights: write_flags & wire::WRITE_KILL_SUIDGID != 0,
+                };
+                self.write(head.node, (offset, size as u32), how, parts, received.answer(&head));
             }
-        });
-    }
-
-    fn forget(&self, _: &Request, number: INodeNo, count: u64) {
-        self.run((Op::Forget, number, 0), |fs| async move { fs.forget(number.0, count).await });
-    }
-
-    fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        self.run((Op::GetAttr, number, 0), |fs| async move {
-            let believed = if number.0 == SNAPSHOTS { Duration::ZERO } else { BELIEVED };
-            match fs.get_attr(number.0).await {
-                Ok(attr) => reply.attr(&believed, &attr),
-                Err(e) => reply.error(e),
-            }
-        });
-    }
-
-    fn setattr(
-        &self,
-        request: &Request,
-        number: INodeNo,
-        mode: Option<u32>,
-        uid: Option<u32>,
-        gid: Option<u32>,
-        size: Option<u64>,
-        atime: Option<TimeOrNow>,
-        mtime: Option<TimeOrNow>,
-        _: Option<SystemTime>,
-        _: Option<FileHandle>,
-        _: Option<SystemTime>,
-        _: Option<SystemTime>,
-        _: Option<SystemTime>,
-        _: Option<BsdFileFlags>,
-        reply: ReplyAttr,
-    ) {
-        let asker = asker(request);
-        self.run((Op::SetAttr, number, 0), |fs| async move {
-            let (atime, mtime) = (atime.map(time), mtime.map(time));
-            let setting = Setting { mode, uid, gid, size, atime, mtime };
-            match fs.set_attr(asker, number.0, setting).await {
-                Ok(attr) => reply.attr(&BELIEVED, &attr),
-                Err(e) => reply.error(e),
-            }
-        });
-    }
-
-    fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
-        self.run((Op::ReadLink, number, 0), |fs| async move {
-            match fs.read_link(number.0).await {
-                Ok(target) => reply.data(&target),
-                Err(e) => reply.error(e),
-            }
-        });
-    }
-
-    fn mknod(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        umask: u32,
-        rdev: u32,
-        reply: ReplyEntry,
-    ) {
-        let (asker, name) = (asker(request), bytes(name));
-        self.run((Op::Mknod, parent, 0), |fs| async move {
-            match New::node(mode, umask, rdev) {
-                Ok(new) => entry(&fs.believed(), reply, fs.make(asker, parent.0, &name, new).await),
-                Err(e) => reply.error(e),
-            }
-        });
-    }
-
-    fn mkdir(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        umask: u32,
-        reply: ReplyEntry,
-    ) {
-        let (asker, name) = (asker(request), bytes(name));
-        let new = New { kind: FileKind::Directory, ..New::file(mode, umask) };
-        self.run((Op::Mkdir, parent, 0), |fs| async move {
-            entry(&fs.believed(), reply, fs.make(asker, parent.0, &name, new).await)
-        });
-    }
-
-    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let name = bytes(name);
-        self.run((Op::Unlink, parent, 0), |fs| async move { empty(reply, fs.unlink(parent.0, &name).await) });
-    }
-
-    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let name = bytes(name);
-        self.run((Op::Rmdir, parent, 0), |fs| async move {
-            empty(reply, fs.remove_directory(parent.0, &name).await)
-        });
-    }
-
-    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
-        let (asker, name) = (asker(request), bytes(name));
-        let target = bytes(target.as_os_str());
-        let new = New { kind: FileKind::Symlink, target, ..New::file(0o777, 0) };
-        self.run((Op::Symlink, parent, 0), |fs| async move {
-            entry(&fs.believed(), reply, fs.make(asker, parent.0, &name, new).await)
-        });
-    }
-
-    fn rename(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        to: INodeNo,
-        new_name: &OsStr,
-        flags: RenameFlags,
-        reply: ReplyEmpty,
-    ) {
-        let (asker, name, new_name) = (asker(request), bytes(name), bytes(new_name));
-        self.run((Op::Rename, parent, 0), |fs| async move {
-            empty(reply, fs.rename(asker, (parent.0, &name), (to.0, &new_name), flags).await);
-        });
-    }
-
-    fn link(&self, _: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let name = bytes(name);
-        self.run((Op::Link, parent, 0), |fs| async move {
-            entry(&fs.believed(), reply, fs.link(number.0, parent.0, &name).await)
-        });
-    }
-
-    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        match self.opens_itself {
-            true => reply.error(Errno::ENOSYS),
-            false => reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE),
+            Some(ask) => self.begin(&head, ask, received.answer(&head)),
+            None => received.answer(&head).error(Errno::IO),
         }
     }
 
-    fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        let cached = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR;
-        match self.lists_itself {
+    fn begin(&self, head: &Head, ask: Ask, answer: Answer) {
+        let (asker, node) = (asker(head), head.node);
+        match ask {
+            Ask::Lookup { name } => self.lookup(node, name, answer),
+            Ask::Forget(all) => {
+                answer.none();
+                for (node, count) in all {
+                    self.run((Op::Forget, node, 0), |fs| async move { fs.forget(node, count).await });
+                }
+            }
+            Ask::GetAttr => self.get_attr(node, answer, wire::attributes),
+            Ask::Statx => self.get_attr(node, answer, wire::statx),
+            Ask::SetAttr(set) => self.set_attr(asker, node, set, answer),
+            Ask::ReadLink => self.run((Op::ReadLink, node, 0), |fs| async move {
+                answer.bytes(fs.read_link(node).await);
+            }),
+            Ask::Symlink { name, target } => {
+                let new = New { kind: FileKind::Symlink, target, ..New::file(0o777, 0) };
+                self.make(Op::Symlink, asker, (node, name), Ok(new), answer);
+            }
+            Ask::Mknod { name, mode, umask, rdev } => {
+                self.make(Op::Mknod, asker, (node, name), New::node(mode, umask, rdev), answer);
+            }
+            Ask::Mkdir { name, mode, umask } => {
+                let new = New { kind: FileKind::Directory, ..New::file(mode, umask) };
+                self.make(Op::Mkdir, asker, (node, name), Ok(new), answer);
+            }
+            Ask::Unlink { name } => self.run((Op::Unlink, node, 0), |fs| async move {
+                answer.empty(fs.unlink(node, &name).await);
+            }),
+            Ask::Rmdir { name } => self.run((Op::Rmdir, node, 0), |fs| async move {
+                answer.empty(fs.remove_directory(node, &name).await);
+            }),
+            Ask::Rename { name, to, new_name, flags } => self.run((Op::Rename, node, 0), |fs| async move {
+                let flags = RenameFlags::from_bits_retain(flags);
+                answer.empty(fs.rename(asker, (node, &name), (to, &new_name), flags).await);
+            }),
+            Ask::Link { node: file, name } => self.run((Op::Link, file, 0), |fs| async move {
+                answer.entry(fs.believed(), fs.link(file, node, &name).await);
+            }),
+            Ask::Open if self.opens_itself => answer.error(Errno::NOSYS),
+            Ask::Open => answer.data(&wire::opened(wire::KEEP_CACHE)),
             // Then it keeps the listings as well, as long as the time of the directory is the same.
-            true => reply.error(Errno::ENOSYS),
-            false => reply.opened(FileHandle(0), cached),
+            Ask::OpenDir if self.lists_itself => answer.error(Errno::NOSYS),
+            Ask::OpenDir => answer.data(&wire::opened(wire::KEEP_CACHE | wire::CACHE_DIR)),
+            // Then it makes files by mknod from now on, and need not say when one that it opened so is closed.
+            Ask::Create { .. } if self.opens_itself => answer.error(Errno::NOSYS),
+            Ask::Create { name, mode, umask } => self.run((Op::Create, node, 0), |fs| async move {
+                let made = fs.make(asker, node, &name, New::file(mode, umask)).await;
+                answer.bytes(made.map(|(attr, generation)| wire::created(fs.believed(), &attr, generation)));
+            }),
+            Ask::Read { offset, size, flags } => {
+                let how =
+                    Reading { direct: has(flags, OFlags::DIRECT), counts: !has(flags, OFlags::NOATIME) };
+                self.run((Op::Read, node, offset), |fs| async move {
+                    match fs.read(node, offset, size, how).await {
+                        Ok(data) => {
+                            answer.data(&data);
+                            data.len() as u64
+                        }
+                        Err(e) => {
+                            answer.error(e);
+                            0
+                        }
+                    }
+                });
+            }
+            Ask::StatFs => self.stat_fs(node, answer),
+            Ask::Release | Ask::Destroy => answer.empty(Ok(())),
+            Ask::Fsync => {
+                self.run((Op::Fsync, node, 0), |fs| async move { answer.empty(fs.sync_file(node).await) });
+            }
+            Ask::SetXattr { name, value, flags } => self.run((Op::SetXattr, node, 0), |fs| async move {
+                let set = fs.set_xattr(node, &name, &value, flags as i32).await;
+                answer.empty(match set {
+                    Ok(()) => fs.check_group_right(asker, node, &name).await,
+                    failed => failed,
+                });
+            }),
+            Ask::GetXattr { name, room } => self.run((Op::GetXattr, node, 0), |fs| async move {
+                answer.xattr(room, fs.get_xattr(node, &name).await);
+            }),
+            Ask::ListXattr { room } => self.run((Op::ListXattr, node, 0), |fs| async move {
+                answer.xattr(room, fs.list_xattrs(asker, node).await);
+            }),
+            Ask::RemoveXattr { name } => self.run((Op::RemoveXattr, node, 0), |fs| async move {
+                answer.empty(fs.remove_xattr(node, &name).await);
+            }),
+            Ask::ReadDir { offset, size, plus: false } => self.list(node, offset, size, answer),
+            Ask::ReadDir { offset, size, plus: true } => {
+                self.list_with_attributes(node, offset, size, answer)
+            }
+            Ask::Fallocate { offset, len, mode } => {
+                self.run((Op::Fallocate, node, offset), |fs| async move {
+                    answer.empty(fs.allocate(asker, node, offset, len, mode as i32).await);
+                })
+            }
+            Ask::Lseek { offset, whence } => self.run((Op::Lseek, node, 0), |fs| async move {
+                let found = fs.seek(node, offset as i64, whence as i32).await;
+                answer.bytes(found.map(|at| wire::count_wide(at as u64)));
+            }),
+            Ask::CopyRange { offset, to, to_offset, len, flags, wide } => {
+                self.run((Op::CopyRange, to, to_offset), |fs| async move {
+                    if flags != 0 {
+                        return answer.error(Errno::INVAL);
+                    }
+                    let copied = fs.copy(asker, (node, offset), (to, to_offset), len).await;
+                    answer.bytes(
+                        copied.map(|n| if wide { wire::count_wide(n.into()) } else { wire::count(n) }),
+                    );
+                });
+            }
+            Ask::Nothing => answer.none(),
+            // What is flushed when a file is closed is with the engine already; locks are the kernel's own.
+            Ask::Unknown | Ask::Write { .. } => answer.error(Errno::NOSYS),
         }
     }
 
-    fn create(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        umask: u32,
-        _: i32,
-        reply: ReplyCreate,
-    ) {
-        if self.opens_itself {
-            // Then it makes files by mknod from now on, and need not tell us when one that it opened so is closed.
-            return reply.error(Errno::ENOSYS);
-        }
-        let (asker, name) = (asker(request), bytes(name));
-        self.run((Op::Create, parent, 0), |fs| async move {
-            match fs.make(asker, parent.0, &name, New::file(mode, umask)).await {
-                Ok((attr, generation)) => {
-                    let (handle, flags) = (FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
-                    reply.created(&fs.believed(), &attr, Generation(generation), handle, flags);
-                }
-                Err(e) => reply.error(e),
-            }
+    fn lookup(&self, node: u64, name: Vec<u8>, answer: Answer) {
+        self.run((Op::Lookup, node, 0), |fs| async move {
+            // Snapshots are taken, destroyed, and others taken by their names, without the kernel.
+            let is_of_control = node == SNAPSHOTS || node == CONTROL;
+            let believed = if is_of_control { Duration::ZERO } else { fs.believed() };
+            let found = fs.lookup(node, &name).await;
+            // The kernel remembers number 0 as a name that is not there.
+            answer.entry(believed, found.map(|found| found.unwrap_or_else(|| (fs.nothing(), 0))));
         });
     }
 
-    fn read(
-        &self,
-        _: &Request,
-        number: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        size: u32,
-        flags: OpenFlags,
-        _: Option<LockOwner>,
-        reply: ReplyData,
-    ) {
-        let has = |flag: OFlags| flags.0 & flag.bits() as i32 != 0;
-        let how = Reading { direct: has(OFlags::DIRECT), counts: !has(OFlags::NOATIME) };
-        self.run((Op::Read, number, offset), |fs| async move {
-            match fs.read(number.0, offset, size, how).await {
-                Ok(data) => {
-                    reply.data(&data);
-                    data.len() as u64
-                }
-                Err(e) => {
-                    reply.error(e);
-                    0
-                }
+    fn get_attr(&self, node: u64, answer: Answer, told: fn(Duration, &Attr) -> Vec<u8>) {
+        self.run((Op::GetAttr, node, 0), |fs| async move {
+            let believed = if node == SNAPSHOTS { Duration::ZERO } else { BELIEVED };
+            answer.bytes(fs.get_attr(node).await.map(|attr| told(believed, &attr)));
+        });
+    }
+
+    fn set_attr(&self, asker: Asker, node: u64, set: SetAttr, answer: Answer) {
+        self.run((Op::SetAttr, node, 0), |fs| async move {
+            let SetAttr { mode, uid, gid, size, atime, mtime } = set;
+            let (atime, mtime) = (atime.map(time), mtime.map(time));
+            let done = fs.set_attr(asker, node, Setting { mode, uid, gid, size, atime, mtime }).await;
+            answer.bytes(done.map(|attr| wire::attributes(BELIEVED, &attr)));
+        });
+    }
+
+    fn make(&self, op: Op, asker: Asker, (node, name): (u64, Vec<u8>), new: Result<New>, answer: Answer) {
+        self.run((op, node, 0), |fs| async move {
+            match new {
+                Ok(new) => answer.entry(fs.believed(), fs.make(asker, node, &name, new).await),
+                Err(e) => answer.error(e),
             }
         });
     }
 
     fn write(
         &self,
-        request: &Request,
-        number: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        data: &[u8],
-        write_flags: WriteFlags,
-        flags: OpenFlags,
-        _: Option<LockOwner>,
-        reply: ReplyWrite,
+        node: u64,
+        (offset, len): (u64, u32),
+        how: Writing,
+        parts: Vec<world::Buf>,
+        answer: Answer,
     ) {
-        let len = data.len() as u32;
-        let has = |flag: OFlags| flags.0 & flag.bits() as i32 != 0;
-        let how = Writing {
-            sync: has(OFlags::DSYNC),
-            direct: has(OFlags::DIRECT),
-            asker: asker(request),
-            drops_rights: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
-        };
-        let (object, durable) = (number.0, how.sync);
+        let (object, durable) = (node, how.sync);
         let event = probe::Event { op: Op::Write, offset, object, durable, ..Default::default() };
-        self.tell(event, |fs| {
-            let parts = fs.parts(offset, data);
-            async move {
-                match fs.write(number.0, offset, parts, how).await {
-                    Ok(()) => {
-                        reply.written(len);
-                        u64::from(len)
-                    }
-                    Err(e) => {
-                        reply.error(e);
-                        0
-                    }
-                }
-            }
+        self.tell(event, |fs| async move {
+            let written = fs.write(node, offset, parts, how).await;
+            let moved = if written.is_ok() { u64::from(len) } else { 0 };
+            answer.bytes(written.map(|()| wire::count(len)));
+            moved
         });
     }
 
-    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // What was written is with the engine already; the kernel need not ask again.
-        reply.error(Errno::ENOSYS);
+    fn stat_fs(&self, node: u64, answer: Answer) {
+        /// Of the counts.
+        const UNIT: u32 = 512;
+        self.run((Op::StatFs, node, 0), |fs| async move {
+            let space = fs.space().await;
+            answer.bytes(space.map(|space| {
+                let free = space.available / u64::from(UNIT);
+                wire::statfs(&Room {
+                    blocks: free + space.used.div_ceil(UNIT.into()),
+                    free,
+                    files: space.files,
+                    block_size: space.record_size,
+                    unit: UNIT,
+                    name_max: fs.name_max() as u32,
+                })
+            }));
+        });
     }
 
-    fn fsync(&self, _: &Request, number: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.run((Op::Fsync, number, 0), |fs| async move { empty(reply, fs.sync_file(number.0).await) });
-    }
-
-    fn fsyncdir(&self, _: &Request, number: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.run((Op::Fsync, number, 0), |fs| async move { empty(reply, fs.sync_file(number.0).await) });
-    }
-
-    fn readdir(&self, _: &Request, number: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        self.run((Op::ReadDir, number, 0), |fs| async move {
+    fn list(&self, node: u64, offset: u64, size: u32, answer: Answer) {
+        self.run((Op::ReadDir, node, 0), |fs| async move {
+            let mut listing = Listing::new(size, IO_MAX);
             let mut at = offset;
             loop {
-                let listed = match fs.list(number.0, at, NAMES_AT_ONCE).await {
+                let listed = match fs.list(node, at, NAMES_AT_ONCE).await {
                     Ok(listed) => listed,
-                    Err(e) if at == offset => return reply.error(e),
+                    Err(e) if at == offset => return answer.error(e),
                     // What was found so far is answered; the error comes with the next request.
-                    Err(_) => return reply.ok(),
+                    Err(_) => return answer.data(listing.bytes()),
                 };
-                let Some(last) = listed.last() else { return reply.ok() };
+                let Some(last) = listed.last() else { return answer.data(listing.bytes()) };
                 at = last.position;
                 for item in listed {
-                    let name = OsStr::from_bytes(&item.name);
-                    if reply.add(INodeNo(item.number), item.position, item.kind, name) {
-                        return reply.ok();
+                    if !listing.add(item.number, item.position, kind_bits(item.kind) >> 12, &item.name) {
+                        return answer.data(listing.bytes());
                     }
                 }
             }
         });
     }
 
-    fn readdirplus(
-        &self,
-        _: &Request,
-        number: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectoryPlus,
-    ) {
-        self.run((Op::ReadDir, number, 0), |fs| async move {
-            let listed = match fs.list(number.0, offset, NAMES_AT_ONCE).await {
+    fn list_with_attributes(&self, node: u64, offset: u64, size: u32, answer: Answer) {
+        self.run((Op::ReadDir, node, 0), |fs| async move {
+            let listed = match fs.list(node, offset, NAMES_AT_ONCE).await {
                 Ok(listed) => listed,
-                Err(e) => return reply.error(e),
+                Err(e) => return answer.error(e),
             };
+            let mut listing = Listing::new(size, IO_MAX);
             for item in listed {
-                let (attr, generation, is_certain) = fs.tell_listed(number.0, &item).await;
-                let is_of_control = number.0 == SNAPSHOTS || number.0 == CONTROL;
+                let (attr, generation, is_certain) = fs.tell_listed(node, &item).await;
+                let is_of_control = node == SNAPSHOTS || node == CONTROL;
                 let believed = if is_certain && !is_of_control { fs.believed() } else { Duration::ZERO };
-                let name = OsStr::from_bytes(&item.name);
-                if reply.add(attr.ino, item.position, name, &believed, &attr, Generation(generation)) {
+                if !listing.add_entry((&attr, generation, believed), item.position, &item.name) {
                     // There was no room for it: the kernel does not know it from here.
                     if is_certain {
-                        fs.forget(attr.ino.0, 1).await;
+                        fs.forget(attr.number, 1).await;
                     }
                     break;
                 }
             }
-            reply.ok();
+            answer.data(listing.bytes());
         });
     }
+}
 
-    fn statfs(&self, _: &Request, number: INodeNo, reply: ReplyStatfs) {
-        self.run((Op::StatFs, number, 0), |fs| async move {
-            match fs.space().await {
-                Ok(space) => {
-                    let free = space.available / 512;
-                    let total = free + space.used.div_ceil(512);
-                    let names = fs.name_max() as u32;
-                    reply.statfs(total, free, free, space.files + free, free, space.record_size, names, 512);
-                }
-                Err(e) => reply.error(e),
-            }
-        });
-    }
+fn asker(head: &Head) -> Asker {
+    Asker { uid: head.uid, gid: head.gid, process: head.process }
+}
 
-    fn setxattr(
-        &self,
-        request: &Request,
-        number: INodeNo,
-        name: &OsStr,
-        value: &[u8],
-        flags: i32,
-        _: u32,
-        reply: ReplyEmpty,
-    ) {
-        let (asker, name, value) = (asker(request), bytes(name), value.to_vec());
-        self.run((Op::SetXattr, number, 0), |fs| async move {
-            let set = fs.set_xattr(number.0, &name, &value, flags).await;
-            let set = match set {
-                Ok(()) => fs.check_group_right(asker, number.0, &name).await,
-                failed => failed,
-            };
-            empty(reply, set)
-        });
-    }
+fn has(flags: u32, flag: OFlags) -> bool {
+    flags & flag.bits() != 0
+}
 
-    fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        let name = bytes(name);
-        self.run((Op::GetXattr, number, 0), |fs| async move {
-            xattr(reply, size, fs.get_xattr(number.0, &name).await)
-        });
-    }
-
-    fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
-        let asker = asker(request);
-        self.run((Op::ListXattr, number, 0), |fs| async move {
-            xattr(reply, size, fs.list_xattrs(asker, number.0).await)
-        });
-    }
-
-    fn removexattr(&self, _: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let name = bytes(name);
-        self.run((Op::RemoveXattr, number, 0), |fs| async move {
-            empty(reply, fs.remove_xattr(number.0, &name).await)
-        });
-    }
-
-    fn fallocate(
-        &self,
-        request: &Request,
-        number: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        len: u64,
-        mode: i32,
-        reply: ReplyEmpty,
-    ) {
-        let asker = asker(request);
-        self.run((Op::Fallocate, number, offset), |fs| async move {
-            empty(reply, fs.allocate(asker, number.0, offset, len, mode).await)
-        });
-    }
-
-    fn lseek(
-        &self,
-        _: &Request,
-        number: INodeNo,
-        _: FileHandle,
-        offset: i64,
-        whence: i32,
-        reply: ReplyLseek,
-    ) {
-        self.run((Op::Lseek, number, 0), |fs| async move {
-            match fs.seek(number.0, offset, whence).await {
-                Ok(at) => reply.offset(at),
-                Err(e) => reply.error(e),
-            }
-        });
-    }
-
-    fn copy_file_range(
-        &self,
-        request: &Request,
-        from: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        to: INodeNo,
-        _: FileHandle,
-        to_offset: u64,
-        len: u64,
-        flags: CopyFileRangeFlags,
-        reply: ReplyWrite,
-    ) {
-        let asker = asker(request);
-        self.run((Op::CopyRange, to, to_offset), |fs| async move {
-            if !flags.is_empty() {
-                return reply.error(Errno::EINVAL);
-            }
-            match fs.copy(asker, (from.0, offset), (to.0, to_offset), len).await {
-                Ok(n) => reply.written(n),
-                Err(e) => reply.error(e),
-            }
-        });
+fn time(at: When) -> Time {
+    match at {
+        When::At(at) => at,
+        When::Now => {
+            let now = world::wall_clock();
+            Time { seconds: now.seconds as i64, nanos: now.nanos }
+        }
     }
 }

@@ -87,6 +87,12 @@ impl Trial {
     pub fn alone(self) -> Trial {
         Trial { is_alone: true, ..self }
     }
+
+    /// The same in another way, which the end of its name tells it, and which needs this.
+    pub fn also(self, way: &str, need: Need) -> Trial {
+        let needs = [self.needs, vec![need]].concat();
+        Trial { name: self.name + way, needs, ..self }
+    }
 }
 
 /// A test of this name, that needs this and does that; it fails by panicking.

@@ -78,6 +78,8 @@ pub(super) async fn plan(open: &Open, dataset: &str) -> Result<Plan> {
         overlay: is_on(Prop::Overlay).await?,
         shows_snapshots: word(Prop::SnapDir).await? == "visible",
         posix_acl: word(Prop::AclType).await? == "posix",
+        // The switch of it is the kernel's.
+        over_io_uring: true,
     };
     let record_size =
         value(Prop::RecordSize).await?.number().and_then(|n| u32::try_from(n).ok().filter(|n| *n > 0));

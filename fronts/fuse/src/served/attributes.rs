@@ -1,10 +1,9 @@
 //! What is said of files, and of the file system.
 
 use super::{Asker, Place, Served, Space};
-use crate::attr::made_up_directory;
+use crate::attr::{Attr, kind_bits, made_up_directory};
 use crate::errno::{Result, errno};
 use crate::nodes::{CONTROL, SNAPSHOTS};
-use fuser::FileAttr;
 use zpl::{Changes, Node, Time};
 
 /// Rights that a program has of its file.
@@ -22,7 +21,7 @@ pub(crate) struct Setting {
 }
 
 impl Served {
-    pub async fn get_attr(&self, number: u64) -> Result<FileAttr> {
+    pub async fn get_attr(&self, number: u64) -> Result<Attr> {
         match self.place(number).await? {
             Place::Control => Ok(made_up_directory(CONTROL, self.made)),
             Place::Snapshots => self.snapshots_attr().await,
@@ -31,7 +30,7 @@ impl Served {
     }
 
     /// The kernel keeps the listing as long as the time is the same. Where that is not known it lists anew each time.
-    pub(super) async fn snapshots_attr(&self) -> Result<FileAttr> {
+    pub(super) async fn snapshots_attr(&self) -> Result<Attr> {
         let now = || {
             let now = world::wall_clock();
             Time { seconds: now.seconds as i64, nanos: now.nanos }
@@ -40,7 +39,7 @@ impl Served {
         Ok(made_up_directory(SNAPSHOTS, changed.unwrap_or_else(now)))
     }
 
-    pub async fn set_attr(&self, asker: Asker, number: u64, setting: Setting) -> Result<FileAttr> {
+    pub async fn set_attr(&self, asker: Asker, number: u64, setting: Setting) -> Result<Attr> {
         let file = self.file(number).await?;
         let node = &file.node;
         if let Some(size) = setting.size {
@@ -77,10 +76,9 @@ pub(super) async fn drop_capabilities(node: &Node) -> Result<()> {
 }
 
 /// As [`super::Served::get_attr`] for what cannot be opened: enough to list it, and an error for whoever looks closer.
-pub(super) fn unknown(mut attr: FileAttr, kind: Option<zpl::FileKind>) -> FileAttr {
-    attr.perm = 0;
+pub(super) fn unknown(mut attr: Attr, kind: Option<zpl::FileKind>) -> Attr {
     attr.nlink = 1;
     attr.size = 0;
-    attr.kind = crate::attr::file_type(kind.unwrap_or(zpl::FileKind::Regular));
+    attr.mode = kind_bits(kind.unwrap_or(zpl::FileKind::Regular));
     attr
 }

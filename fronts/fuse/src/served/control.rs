@@ -3,7 +3,7 @@
 use super::{File, Served};
 use crate::errno::{Result, errno};
 use crate::nodes::TREES;
-use fuser::Errno;
+use rustix::io::Errno;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use zpl::FileSystem;
 
@@ -64,7 +64,7 @@ impl Served {
         }
         let mut all = self.trees.all();
         let tree =
-            u16::try_from(all.len() + 1).ok().filter(|tree| TREES.contains(tree)).ok_or(Errno::ENFILE)?;
+            u16::try_from(all.len() + 1).ok().filter(|tree| TREES.contains(tree)).ok_or(Errno::NFILE)?;
         all.push(Tree { id, name: name.into(), fs: Some(fs.clone()) });
         Ok((tree, fs))
     }

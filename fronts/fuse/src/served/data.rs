@@ -3,8 +3,8 @@
 use super::{Asker, Place, Served};
 use crate::counted::{self, watched};
 use crate::errno::{Result, errno};
-use fuser::Errno;
 use probe::Op;
+use rustix::io::Errno;
 use units::Kind;
 use world::Buf;
 use zpl::Node;
@@ -99,7 +99,7 @@ impl Served {
 
     pub async fn allocate(&self, asker: Asker, number: u64, offset: u64, len: u64, mode: i32) -> Result<()> {
         let node = self.file(number).await?.node;
-        let end = offset.checked_add(len).filter(|end| *end <= i64::MAX as u64).ok_or(Errno::EFBIG)?;
+        let end = offset.checked_add(len).filter(|end| *end <= i64::MAX as u64).ok_or(Errno::FBIG)?;
         let done = match mode {
             m if m == PUNCH_HOLE | KEEP_SIZE => node.punch_hole(offset, len).await,
             m if m & !KEEP_SIZE == ZERO_RANGE => {
@@ -114,11 +114,11 @@ impl Served {
                 // Nothing is set aside; but what can never be written is not promised.
                 let new = if mode == 0 { end.saturating_sub(stat.size) } else { len };
                 if new > room.available {
-                    return Err(Errno::ENOSPC);
+                    return Err(Errno::NOSPC);
                 }
                 node.allocate(offset, len, mode & KEEP_SIZE != 0).await
             }
-            _ => return Err(Errno::EOPNOTSUPP),
+            _ => return Err(Errno::OPNOTSUPP),
         };
         done.map_err(|e| errno(&e))?;
         self.drop_rights(asker, number, &node).await
@@ -126,14 +126,14 @@ impl Served {
 
     pub async fn seek(&self, number: u64, offset: i64, whence: i32) -> Result<i64> {
         let node = self.file(number).await?.node;
-        let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
+        let offset = u64::try_from(offset).map_err(|_| Errno::NXIO)?;
         let found = match whence {
             SEEK_DATA => node.seek_data(offset).await,
             SEEK_HOLE => node.seek_hole(offset).await,
-            _ => return Err(Errno::EINVAL),
+            _ => return Err(Errno::INVAL),
         };
-        let found = found.map_err(|e| errno(&e))?.ok_or(Errno::ENXIO)?;
-        i64::try_from(found).map_err(|_| Errno::EOVERFLOW)
+        let found = found.map_err(|e| errno(&e))?.ok_or(Errno::NXIO)?;
+        i64::try_from(found).map_err(|_| Errno::OVERFLOW)
     }
 
     /// Copies as much as one request does, and says how much that was; holes stay holes.
@@ -145,7 +145,7 @@ impl Served {
         while done < len {
             let part = IO_MAX.min((len - done) as usize);
             let (at, new) = (from.1.checked_add(done), to.1.checked_add(done));
-            let (at, new) = (at.ok_or(Errno::EFBIG)?, new.ok_or(Errno::EFBIG)?);
+            let (at, new) = (at.ok_or(Errno::FBIG)?, new.ok_or(Errno::FBIG)?);
             let copied = match source.read(at, part).await {
                 Ok(data) if data.is_empty() => break,
                 Ok(data) => target.write(new, &data).await.map(|()| data.len()),

@@ -10,10 +10,9 @@
 use super::attributes::unknown;
 use super::names::{CONTROL_NAME, SNAPSHOTS_NAME};
 use super::{File, Place, Served};
-use crate::attr::{file_type, made_up_directory};
+use crate::attr::{Attr, made_up_directory};
 use crate::errno::{Result, errno};
 use crate::nodes::{CONTROL, LISTED, ROOT, SNAPSHOTS, number};
-use fuser::{FileAttr, FileType};
 use units::ObjectId;
 use zpl::{DirEntry, FileKind};
 
@@ -27,7 +26,7 @@ const NAMES: u64 = 4;
 pub(crate) struct Listed {
     pub name: Vec<u8>,
     pub number: u64,
-    pub kind: FileType,
+    pub kind: FileKind,
     pub position: u64,
     object: Option<ObjectId>,
 }
@@ -45,7 +44,7 @@ impl Served {
         let made_up = |name: &[u8], number, position| Listed {
             name: name.to_vec(),
             number,
-            kind: FileType::Directory,
+            kind: FileKind::Directory,
             position,
             object: None,
         };
@@ -94,7 +93,7 @@ impl Served {
             .map(|(name, id)| Listed {
                 name: name.into_bytes(),
                 number: number(LISTED, id),
-                kind: FileType::Directory,
+                kind: FileKind::Directory,
                 position: behind(id),
                 object: None,
             })
@@ -102,7 +101,7 @@ impl Served {
     }
 
     /// The attributes of a listed file, told to the kernel; with `false` it must not believe them for any time.
-    pub async fn tell_listed(&self, directory: u64, listed: &Listed) -> (FileAttr, u64, bool) {
+    pub async fn tell_listed(&self, directory: u64, listed: &Listed) -> (Attr, u64, bool) {
         let unknown = |kind| (unknown(made_up_directory(listed.number, self.made), kind), 0, false);
         let Some(object) = listed.object else {
             return (made_up_directory(listed.number, self.made), 0, false);
@@ -124,7 +123,7 @@ impl Served {
 fn of_entry(tree: u16, entry: DirEntry) -> Listed {
     Listed {
         number: number(tree, entry.object.0),
-        kind: file_type(entry.kind.unwrap_or(FileKind::Regular)),
+        kind: entry.kind.unwrap_or(FileKind::Regular),
         position: behind(entry.cookie),
         object: Some(entry.object),
         name: entry.name,

@@ -1,10 +1,11 @@
 //! Names: looking one up, making, linking, removing and renaming files.
 
 use super::{File, Place, Served};
-use crate::attr::{decode_device, kind_of, made_up_directory};
+use crate::attr::{Attr, decode_device, kind_of, made_up_directory};
 use crate::errno::{Result, errno, errno_if_large};
 use crate::nodes::{CONTROL, number};
-use fuser::{Errno, FileAttr, RenameFlags};
+use rustix::fs::RenameFlags;
+use rustix::io::Errno;
 use zpl::{FileKind, NewFile, Renaming};
 
 /// The longest name that a file can have anywhere; how long new ones may be, the file system says (`longname`).
@@ -40,15 +41,15 @@ impl New {
 
     /// As mknod says it.
     pub fn node(mode: u32, umask: u32, rdev: u32) -> Result<New> {
-        Ok(New { rdev, kind: kind_of(mode).ok_or(Errno::EINVAL)?, ..New::file(mode, umask) })
+        Ok(New { rdev, kind: kind_of(mode).ok_or(Errno::INVAL)?, ..New::file(mode, umask) })
     }
 }
 
 pub(super) fn check_name(name: &[u8]) -> Result<()> {
     match name {
-        name if name.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
-        b"" => Err(Errno::EINVAL),
-        name if name.iter().any(|b| matches!(b, 0 | b'/')) => Err(Errno::EINVAL),
+        name if name.len() > NAME_MAX => Err(Errno::NAMETOOLONG),
+        b"" => Err(Errno::INVAL),
+        name if name.iter().any(|b| matches!(b, 0 | b'/')) => Err(Errno::INVAL),
         _ => Ok(()),
     }
 }
@@ -62,9 +63,9 @@ impl Served {
     fn check_free(&self, parent: &File, name: &[u8]) -> Result<()> {
         check_name(name)?;
         if name.len() > self.name_max() {
-            return Err(Errno::ENAMETOOLONG);
+            return Err(Errno::NAMETOOLONG);
         }
-        if self.is_root(parent) && name == CONTROL_NAME { Err(Errno::EEXIST) } else { Ok(()) }
+        if self.is_root(parent) && name == CONTROL_NAME { Err(Errno::EXIST) } else { Ok(()) }
     }
 
     /// How long a new name may be, in bytes.
@@ -73,7 +74,7 @@ impl Served {
     }
 
     /// The file under a name, and its generation; `None` when there is none, which the kernel may remember.
-    pub async fn lookup(&self, directory: u64, name: &[u8]) -> Result<Option<(FileAttr, u64)>> {
+    pub async fn lookup(&self, directory: u64, name: &[u8]) -> Result<Option<(Attr, u64)>> {
         check_name(name)?;
         match self.place(directory).await? {
             Place::Control => Ok(match name {
@@ -98,9 +99,9 @@ impl Served {
                         Err(e) if e.kind() == units::Kind::NotFound => {
                             let entry = parent.node.entry(name).await.map_err(|e| errno(&e))?;
                             return match entry {
-                                Some(_) => Err(Errno::EIO),
+                                Some(_) => Err(Errno::IO),
                                 // A long one that is there is found, also once they are switched off.
-                                None if name.len() > self.name_max() => Err(Errno::ENAMETOOLONG),
+                                None if name.len() > self.name_max() => Err(Errno::NAMETOOLONG),
                                 None => Ok(None),
                             };
                         }
@@ -119,7 +120,7 @@ impl Served {
     }
 
     /// Makes a file; what it is given of group and rights depends on the directory.
-    pub async fn make(&self, asker: Asker, parent: u64, name: &[u8], new: New) -> Result<(FileAttr, u64)> {
+    pub async fn make(&self, asker: Asker, parent: u64, name: &[u8], new: New) -> Result<(Attr, u64)> {
         let directory = parent;
         let parent = self.file(parent).await?;
         self.check_free(&parent, name)?;
@@ -137,18 +138,18 @@ impl Served {
         self.told(&File { tree: parent.tree, node }, Some((directory, name))).await
     }
 
-    pub async fn link(&self, number: u64, parent: u64, name: &[u8]) -> Result<(FileAttr, u64)> {
+    pub async fn link(&self, number: u64, parent: u64, name: &[u8]) -> Result<(Attr, u64)> {
         let directory = parent;
         let (file, parent) = (self.file(number).await?, self.file(parent).await?);
         self.check_free(&parent, name)?;
         if file.tree != parent.tree {
-            return Err(Errno::EXDEV);
+            return Err(Errno::XDEV);
         }
         parent.node.link(name, &file.node).await.map_err(|e| match zpl::Refusal::of(&e) {
-            Some(zpl::Refusal::IsDirectory) => Errno::EPERM,
+            Some(zpl::Refusal::IsDirectory) => Errno::PERM,
             // It lost its last name meanwhile.
-            Some(zpl::Refusal::Stale) => Errno::ENOENT,
-            _ => errno_if_large(Errno::EMLINK)(e),
+            Some(zpl::Refusal::Stale) => Errno::NOENT,
+            _ => errno_if_large(Errno::MLINK)(e),
         })?;
         self.told(&file, Some((directory, name))).await
     }
@@ -168,7 +169,7 @@ impl Served {
     /// The name is not of what we show there.
     fn check_kept(&self, parent: &File, name: &[u8]) -> Result<()> {
         check_name(name)?;
-        if self.is_root(parent) && name == CONTROL_NAME { Err(Errno::EPERM) } else { Ok(()) }
+        if self.is_root(parent) && name == CONTROL_NAME { Err(Errno::PERM) } else { Ok(()) }
     }
 
     pub async fn rename(
@@ -180,16 +181,16 @@ impl Served {
     ) -> Result<()> {
         let how = match flags {
             f if f.is_empty() => Renaming::Replace,
-            RenameFlags::RENAME_NOREPLACE => Renaming::NoReplace,
-            RenameFlags::RENAME_EXCHANGE => Renaming::Exchange,
-            RenameFlags::RENAME_WHITEOUT => Renaming::Whiteout { uid: asker.uid, gid: asker.gid },
-            _ => return Err(Errno::EINVAL),
+            RenameFlags::NOREPLACE => Renaming::NoReplace,
+            RenameFlags::EXCHANGE => Renaming::Exchange,
+            RenameFlags::WHITEOUT => Renaming::Whiteout { uid: asker.uid, gid: asker.gid },
+            _ => return Err(Errno::INVAL),
         };
         let (source, target) = (self.file(from.0).await?, self.file(to.0).await?);
         self.check_kept(&source, from.1)?;
         self.check_free(&target, to.1)?;
         if source.tree != target.tree {
-            return Err(Errno::EXDEV);
+            return Err(Errno::XDEV);
         }
         source.node.rename(from.1, &target.node, to.1, how).await.map_err(|e| errno(&e))?;
         self.note_name(&target, to).await;
@@ -223,13 +224,13 @@ mod tests {
             (b"..", None),
             (&[0xff; 255], None),
             (&[0xff; 1023], None),
-            (&[b'n'; 1024], Some(Errno::ENAMETOOLONG.code())),
-            (b"", Some(Errno::EINVAL.code())),
-            (b"a/b", Some(Errno::EINVAL.code())),
-            (b"/", Some(Errno::EINVAL.code())),
-            (b"a\0b", Some(Errno::EINVAL.code())),
+            (&[b'n'; 1024], Some(Errno::NAMETOOLONG)),
+            (b"", Some(Errno::INVAL)),
+            (b"a/b", Some(Errno::INVAL)),
+            (b"/", Some(Errno::INVAL)),
+            (b"a\0b", Some(Errno::INVAL)),
         ] {
-            assert_eq!(check_name(name).err().map(Errno::code), refused, "{name:?}");
+            assert_eq!(check_name(name).err(), refused, "{name:?}");
         }
         assert!(New::node(0o120_777, 0, 0).is_err(), "a link is not made by mknod");
         assert!(New::node(0o150_000, 0, 0).is_err());

@@ -6,9 +6,9 @@
 //!   who has CAP_FSETID                        leaves both; `security.capability` goes in any case
 //! ```
 //!
-//! The kernel says in flags of its requests that they are to go, as far as it knows; it has none for allocating and copying,
-//! and the library does not read those for truncating and for ACLs. What they are made of can be seen from here, and is
-//! looked at when a file has such a right:
+//! The kernel says in a flag of a write that they are to go; it has none for allocating and copying, and only newer ones have
+//! them for truncating and for ACLs. What they are made of can be seen from here, and is looked at when a file has such a
+//! right:
 //!
 //! ```text
 //!   request   uid, gid, process
@@ -20,7 +20,6 @@ use super::xattr::ACCESS;
 use super::{Asker, Served};
 use crate::errno::{Result, errno};
 use crate::loops::aside;
-use fuser::INodeNo;
 use zpl::{Changes, FileKind, Node};
 
 const SET_USER_ID: u32 = 0o4000;
@@ -41,7 +40,7 @@ impl Served {
             if dropped && let Some(kernel) = self.kernel.get() {
                 // It expects other times and another size, and would go on believing the mode. A mount that is going away
                 // needs no news.
-                let _ = kernel.inval_inode(INodeNo(number), ATTRIBUTES_ALONE, 0);
+                kernel.invalidate(number, ATTRIBUTES_ALONE, 0);
             }
         }
         // No caller leaves these.

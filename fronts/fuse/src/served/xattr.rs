@@ -2,7 +2,7 @@
 
 use super::{Asker, Place, Served};
 use crate::errno::{Result, errno, errno_if_large};
-use fuser::Errno;
+use rustix::io::Errno;
 use units::Kind;
 use zpl::XattrMode;
 
@@ -20,19 +20,19 @@ const NAME_MAX: usize = 255;
 impl Served {
     fn check_kind(&self, name: &[u8]) -> Result<()> {
         match name {
-            name if name.len() > NAME_MAX => Err(Errno::ERANGE),
+            name if name.len() > NAME_MAX => Err(Errno::RANGE),
             name if ACLS.contains(&name) && self.posix_acl => Ok(()),
-            name if SPACES.contains(&name) => Err(Errno::EINVAL),
+            name if SPACES.contains(&name) => Err(Errno::INVAL),
             name if SPACES.iter().any(|space| name.starts_with(space)) => Ok(()),
             // The kernel passes on what it does not know, and what only file systems of other kinds have.
-            _ => Err(Errno::EOPNOTSUPP),
+            _ => Err(Errno::OPNOTSUPP),
         }
     }
 
     pub async fn get_xattr(&self, number: u64, name: &[u8]) -> Result<Vec<u8>> {
         self.check_kind(name)?;
-        let Place::File(file) = self.place(number).await? else { return Err(Errno::ENODATA) };
-        file.node.xattr(name).await.map_err(|e| errno(&e))?.ok_or(Errno::ENODATA)
+        let Place::File(file) = self.place(number).await? else { return Err(Errno::NODATA) };
+        file.node.xattr(name).await.map_err(|e| errno(&e))?.ok_or(Errno::NODATA)
     }
 
     /// The names that the caller may see, each with a zero behind it.
@@ -53,11 +53,11 @@ impl Served {
     pub async fn set_xattr(&self, number: u64, name: &[u8], value: &[u8], flags: i32) -> Result<()> {
         self.check_kind(name)?;
         if value.len() > VALUE_MAX {
-            return Err(Errno::E2BIG);
+            return Err(Errno::TOOBIG);
         }
         let node = self.file(number).await?.node;
         if name == ACLS[1] && !node.is_directory() {
-            return Err(Errno::EACCES);
+            return Err(Errno::ACCESS);
         }
         let mode = match flags {
             f if f & CREATE != 0 => XattrMode::Create,
@@ -65,8 +65,8 @@ impl Served {
             _ => XattrMode::Any,
         };
         node.set_xattr_if(name, value, mode).await.map_err(|e| match e.kind() {
-            Kind::NotFound if mode == XattrMode::Replace => Errno::ENODATA,
-            _ => errno_if_large(Errno::ENOSPC)(e),
+            Kind::NotFound if mode == XattrMode::Replace => Errno::NODATA,
+            _ => errno_if_large(Errno::NOSPC)(e),
         })
     }
 
@@ -76,7 +76,7 @@ impl Served {
         match node.remove_xattr(name).await {
             // A list that is not there says what the mode says.
             Err(e) if e.kind() == Kind::NotFound && ACLS.contains(&name) => Ok(()),
-            Err(e) if e.kind() == Kind::NotFound => Err(Errno::ENODATA),
+            Err(e) if e.kind() == Kind::NotFound => Err(Errno::NODATA),
             removed => removed.map_err(|e| errno(&e)),
         }
     }

@@ -1,10 +1,11 @@
 //! What programs ask for by system calls.
 
-use crate::bench::{Bench, NEEDS};
+use crate::bench::{Bench, NEEDS, OVER_IO_URING};
 use interop::harness::{Need, Trial, trial};
 use interop::programs::command;
 use rustix::fs::{
-    AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom, Timespec, Timestamps, XattrFlags,
+    AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom, StatxFlags, Timespec, Timestamps,
+    XattrFlags,
 };
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -25,6 +26,8 @@ pub fn trials() -> Vec<Trial> {
         trial("offsets_and_sizes_at_the_end_of_numbers_are_refused", &NEEDS, limits),
         trial("when_a_file_was_read_is_noted_unless_the_mount_says_no", &NEEDS, access),
         trial("what_snapshots_hold_is_reached_by_name", &NEEDS, control),
+        trial("times_come_back_and_when_it_was_made_is_shown", &NEEDS, times),
+        trial("more_wait_than_a_ring_has_room_for", &NEEDS, crowd),
     ]
 }
 
@@ -374,4 +377,56 @@ fn control() {
     assert_eq!(errno(std::fs::create_dir(control.join("x"))), Some(Errno::PERM));
     let shown = Bench::with(|options| options.shows_snapshots = true);
     assert_eq!(names(&shown.root()), [".zfs"]);
+}
+
+fn times() {
+    let bench = Bench::new();
+    let path = bench.root().join("f");
+    let clock = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let before = clock();
+    std::fs::write(&path, "x").unwrap();
+    for (seconds, nanos) in [(-1, 999_999_999), (-86_400, 1), (0, 0), (1 << 33, 3)] {
+        let time = Timespec { tv_sec: seconds, tv_nsec: nanos };
+        let both = Timestamps { last_access: time, last_modification: time };
+        rustix::fs::utimensat(CWD, &path, &both, AtFlags::empty()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        let stat = std::fs::metadata(&path).unwrap();
+        assert_eq!((stat.mtime(), stat.mtime_nsec()), (seconds, nanos));
+    }
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let stat = rustix::fs::statx(CWD, &path, AtFlags::empty(), wanted).unwrap();
+    // Older kernels do not ask for it.
+    if stat.stx_mask & StatxFlags::BTIME.bits() != 0 {
+        assert!((before as i64..before as i64 + 60).contains(&stat.stx_btime.tv_sec), "{:?}", stat.stx_btime);
+        assert_eq!((stat.stx_size, stat.stx_mtime.tv_sec, stat.stx_mode & 0o777), (1, 1 << 33, 0o644));
+    }
+}
+
+/// Each of them waits for a txg's log, so that they are under way all at once; others go on meanwhile.
+fn crowd() {
+    let bench = Bench::new();
+    let is_served_so = std::thread::current().name().is_some_and(|trial| trial.ends_with(OVER_IO_URING));
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let names =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).ok());
+    let has_rings = names.into_iter().any(|name| name.starts_with("fuse-ring"));
+    assert!(has_rings || !is_served_so, "it is served in the usual way");
+    let writers: Vec<_> = (0..150u8)
+        .map(|n| {
+            let path = bench.root().join(n.to_string());
+            std::thread::spawn(move || {
+                let mut file = File::create(path).unwrap();
+                for round in 0..4u8 {
+                    file.write_all(&[n ^ round; 70_000]).unwrap();
+                    file.sync_all().unwrap();
+                }
+            })
+        })
+        .collect();
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    for n in 0..150u8 {
+        let written = std::fs::read(bench.root().join(n.to_string())).unwrap();
+        assert_eq!(written.len(), 280_000);
+        assert!(written.chunks(70_000).zip(0u8..).all(|(part, round)| part.iter().all(|b| *b == n ^ round)));
+    }
 }

@@ -19,9 +19,14 @@ mod model;
 mod tools;
 mod trouble;
 
+use bench::OVER_IO_URING;
+use interop::harness::{Need, Trial};
 use std::process::ExitCode;
 
-fn main() -> ExitCode {
+/// Whether the kernel offers it to mounts.
+const SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
+
+fn all() -> Vec<Trial> {
     let trials = [
         tools::trials(),
         calls::trials(),
@@ -30,5 +35,22 @@ fn main() -> ExitCode {
         leaving::trials(),
         trouble::trials(),
     ];
-    interop::harness::main(trials.into_iter().flatten().collect())
+    trials.into_iter().flatten().collect()
+}
+
+fn is_offered() -> bool {
+    std::fs::read_to_string(SWITCH).is_ok_and(|is_on| is_on.starts_with('Y'))
+}
+
+/// All trials run twice, if the kernel can have it so.
+fn main() -> ExitCode {
+    let before = std::fs::read(SWITCH);
+    let was_off = before.is_ok() && !is_offered() && std::fs::write(SWITCH, "Y").is_ok();
+    let need = Need::Other("FUSE over io_uring", is_offered);
+    let again = all().into_iter().map(|trial| trial.also(OVER_IO_URING, need.clone()));
+    let ended = interop::harness::main(all().into_iter().chain(again).collect());
+    if was_off {
+        let _ = std::fs::write(SWITCH, "N");
+    }
+    ended
 }
