@@ -17,6 +17,9 @@ pub const NAMES: [&str; 3] = ["cenote", "nbdkit file", "qemu-nbd"];
 /// volblocksize of the volume.
 const BLOCK: u64 = 16 << 10;
 
+/// Ours, and fio, which comes again before its former connection need be gone.
+const QEMU_CLIENTS: &str = "3";
+
 /// `zfs_txg_timeout`, and time to write a transaction group.
 const TXG: Duration = Duration::from_secs(7);
 
@@ -29,8 +32,9 @@ const TICK: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub struct Server {
     pub name: &'static str,
+    pub socket: PathBuf,
     child: Child,
-    /// The one connection to it; some servers take no second, and none likes a visit that says nothing.
+    /// The first connection to it, which told that it listens: no server likes a visit that says nothing.
     connection: Option<UnixStream>,
 }
 
@@ -61,7 +65,7 @@ impl Server {
         let (socket, file) = (dir.join("qemu.sock"), dir.join("qemu.raw"));
         std::fs::File::create(&file)?.set_len(size)?;
         let mut command = Command::new("qemu-nbd");
-        command.args(["-t", "-f", "raw", "-k"]).arg(&socket).arg(&file);
+        command.args(["-t", "-e", QEMU_CLIENTS, "-f", "raw", "-k"]).arg(&socket).arg(&file);
         Server::start(NAMES[2], command, socket)
     }
 
@@ -71,10 +75,10 @@ impl Server {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             started => started?,
         };
-        let mut server = Server { name, child, connection: None };
+        let mut server = Server { name, socket, child, connection: None };
         let deadline = Instant::now() + PATIENCE;
         loop {
-            server.connection = UnixStream::connect(&socket).ok();
+            server.connection = UnixStream::connect(&server.socket).ok();
             if server.connection.is_some() {
                 return Ok(Some(server));
             }
@@ -88,9 +92,9 @@ impl Server {
         }
     }
 
-    /// The connection, once.
+    /// The first connection, once.
     pub fn take_connection(&mut self) -> io::Result<UnixStream> {
-        self.connection.take().ok_or_else(|| io::Error::other("there is one connection to a server"))
+        self.connection.take().ok_or_else(|| io::Error::other("the first connection to a server is taken"))
     }
 
     /// How long it goes on working for writes after their flush.
