@@ -53,7 +53,7 @@ pub fn bench(home: &Home, args: Bench) -> Result<(), Failure> {
         report::complain(&format!("bench: built with the profile {}", bench::PROFILE));
     }
     let command = match args.what {
-        BenchWhat::Engine { dirs, size, seconds, rounds, sustained } => {
+        BenchWhat::Engine { dirs, size, seconds, rounds, sustained, only } => {
             let default = bench::Options::default();
             bench::Command::Engine(bench::Options {
                 dirs: if dirs.is_empty() { default.dirs } else { dirs },
@@ -61,6 +61,7 @@ pub fn bench(home: &Home, args: Bench) -> Result<(), Failure> {
                 seconds: seconds.unwrap_or(default.seconds),
                 rounds: rounds.unwrap_or(default.rounds).max(1),
                 sustained,
+                only: only.as_deref().and_then(bench::Part::parse),
             })
         }
         BenchWhat::Filesync { words } => return filesync(home, &as_strs(&words)),

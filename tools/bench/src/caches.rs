@@ -118,7 +118,7 @@ mod tests {
         let asked = parse(&["/d", "--size", "64M", "--seconds", "2", "--rounds", "1"]).unwrap();
         assert_eq!(
             asked,
-            Options { dirs: vec!["/d".into()], size: 64 << 20, seconds: 2, rounds: 1, sustained: None }
+            Options { dirs: vec!["/d".into()], size: 64 << 20, seconds: 2, rounds: 1, ..Options::default() }
         );
         assert_eq!(parse(&[]).unwrap().dirs.len(), 1);
         for nonsense in [&["--size", "1M"][..], &["--rounds", "0"], &["a", "b"], &["--more"], &["--seconds"]]
@@ -131,7 +131,7 @@ mod tests {
     fn both_tables_are_measured_and_most_of_what_is_not_in_memory_comes_from_the_cache_device() {
         let dir = tempfile_dir();
         let options =
-            Options { dirs: vec![dir.clone()], size: 32 << 20, seconds: 1, rounds: 1, sustained: None };
+            Options { dirs: vec![dir.clone()], size: 32 << 20, seconds: 1, rounds: 1, ..Options::default() };
         let text = run(&options, |_| ()).unwrap();
         std::fs::remove_dir_all(&dir).unwrap();
         let rows = |of: &str| text.lines().filter(|line| line.starts_with(&format!("| {of}"))).count();

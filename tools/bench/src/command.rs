@@ -1,16 +1,18 @@
 //! The words after `bench`.
 
-use crate::{Options, Progress, engine, servers};
+use crate::{Options, Part, Progress, engine, servers};
 use std::path::PathBuf;
 use units::{Result, parse_size};
 
 pub const USAGE: &str = "\
 usage: bench engine [--dir DIR]... [--size BYTES] [--seconds N] [--rounds N] [--sustained N]
+                    [--only engine|nbd]
   --dir       where to make the files, each measured by itself (memory, if there is some, and this directory)
   --size      of the volume and of each sequential row (512M)
   --seconds   of each row at random (1)
   --rounds    whose medians are printed (3)
-  --sustained seconds of rows of writes over NBD that go on through many txgs (none)";
+  --sustained seconds of rows of writes over NBD that go on through many txgs (none)
+  --only      the tables of the engine, or that of NBD (all)";
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +61,7 @@ fn options(words: &[String]) -> Option<Options> {
             "--seconds" => options.seconds = value.parse().ok()?,
             "--rounds" => options.rounds = value.parse().ok().filter(|&n| n > 0)?,
             "--sustained" => options.sustained = Some(value.parse().ok().filter(|&n| n > 0)?),
+            "--only" => options.only = Some(Part::parse(value)?),
             _ => return None,
         }
     }
@@ -77,12 +80,25 @@ mod tests {
         let parse = |line: &str| Command::parse(&line.split(' ').map(String::from).collect::<Vec<_>>());
         assert_eq!(parse("engine"), Some(Command::Engine(Options::default())));
         let dirs = vec!["/a".into(), "/b".into()];
-        let wanted = Options { dirs, size: 64 << 20, seconds: 2, rounds: 1, sustained: Some(20) };
-        let line = "engine --dir /a --size 64M --seconds 2 --dir /b --rounds 1 --sustained 20";
+        let wanted = Options {
+            dirs,
+            size: 64 << 20,
+            seconds: 2,
+            rounds: 1,
+            sustained: Some(20),
+            only: Some(Part::Nbd),
+        };
+        let line = "engine --dir /a --size 64M --seconds 2 --dir /b --rounds 1 --sustained 20 --only nbd";
         assert_eq!(parse(line), Some(Command::Engine(wanted)));
-        for nonsense in
-            ["", "engines", "engine --dir", "engine --rounds 0", "engine --size x", "serve a b 1G"]
-        {
+        for nonsense in [
+            "",
+            "engines",
+            "engine --dir",
+            "engine --only x",
+            "engine --rounds 0",
+            "engine --size x",
+            "serve a b 1G",
+        ] {
             assert_eq!(parse(nonsense), None, "{nonsense}");
         }
     }

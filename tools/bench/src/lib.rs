@@ -53,6 +53,26 @@ pub const PROFILE: &str = env!("BENCH_PROFILE");
 /// Is told what comes next.
 pub type Progress = fn(&str);
 
+/// A half of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The engine beside the bare file, in every directory.
+    Engine,
+    /// NBD beside other servers.
+    Nbd,
+}
+
+impl Part {
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Part> {
+        match word {
+            "engine" => Some(Part::Engine),
+            "nbd" => Some(Part::Nbd),
+            _ => None,
+        }
+    }
+}
+
 /// Where, how long and how large.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -65,11 +85,20 @@ pub struct Options {
     pub rounds: usize,
     /// Seconds of each row of writes that goes on through many txgs; none, if there are to be none of them.
     pub sustained: Option<u64>,
+    /// All, if it is none.
+    pub only: Option<Part>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { dirs: place::default_dirs(), size: 512 << 20, seconds: 1, rounds: 3, sustained: None }
+        Options {
+            dirs: place::default_dirs(),
+            size: 512 << 20,
+            seconds: 1,
+            rounds: 3,
+            sustained: None,
+            only: None,
+        }
     }
 }
 
@@ -77,15 +106,18 @@ impl Default for Options {
 pub fn engine(options: &Options, own: &[&str], progress: Progress) -> Result<String> {
     let first = options.dirs.first().ok_or_else(|| Error::invalid("no directory to measure in"))?;
     let mut text = place::machine(options);
-    for dir in &options.dirs {
+    let wants = |part| options.only.is_none_or(|only| only == part);
+    for dir in options.dirs.iter().filter(|_| wants(Part::Engine)) {
         let (dir, options) = (dir.clone(), options.clone());
         let title = place::title(&dir);
         progress(&format!("{title}:"));
         let cells = linux::block_on(async move { rows::all(&dir, &options, progress).await })?;
         text += &format!("\n**{title}**\n\n{}", render(&cells));
     }
-    progress("NBD:");
-    let rows = servers::measure(first, options, own, progress)?;
-    text += &format!("\n**NBD, {}**\n\n{}", place::title(first), servers::render(&rows));
+    if wants(Part::Nbd) {
+        progress("NBD:");
+        let rows = servers::measure(first, options, own, progress)?;
+        text += &format!("\n**NBD, {}**\n\n{}", place::title(first), servers::render(&rows));
+    }
     Ok(text)
 }

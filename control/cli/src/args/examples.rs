@@ -129,7 +129,11 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "bench engine",
-        &["cenote bench engine", "cenote bench engine --dir /dev/shm --size 1G --seconds 5 --sustained 20"],
+        &[
+            "cenote bench engine",
+            "cenote bench engine --dir /dev/shm --size 1G --seconds 5",
+            "cenote bench engine --dir /dev/shm --only nbd --sustained 20",
+        ],
     ),
     ("bench serve", &["cenote bench serve /tmp/nbd.sock /dev/shm 512M 16K"]),
     ("bench iscsi", &["cenote bench iscsi", "cenote bench iscsi /dev/shm --seconds 1 --rounds 1"]),

@@ -124,6 +124,9 @@ pub enum BenchWhat {
         /// Rows of random writes over NBD besides, which go on for so many seconds, through many txgs [default: none]
         #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
         sustained: Option<u64>,
+        /// The tables of the engine, or that of NBD [default: all]
+        #[arg(long, value_parser = ["engine", "nbd"])]
+        only: Option<String>,
     },
     /// Create, write with O_DSYNC and unlink small files: on a mounted path, a volume, or the model of an array
     Filesync {
