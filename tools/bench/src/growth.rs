@@ -8,7 +8,8 @@
 //! What touches its own things only may grow as the depth of a tree does; what goes over all, by that for each of them. A
 //! snapshot of what has many has a list of them in the format, so there the cost of one is allowed to grow as they do. The
 //! whole appliance runs in the simulator, on one thread, so the time is that thread's CPU time: devices and other programs
-//! are not in it.
+//! are not in it. The simulated disk is in this time, with its copies of what is written. All of it is written once before:
+//! for a page of memory that is touched first the kernel takes longer than the engine for what is in it.
 
 use crate::Progress;
 use api::{Call, DatasetQuery, Layout, NewDataset, NewKind, NewPool, Request, Service, Snapshots};
@@ -18,6 +19,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::fmt::Write;
 use std::time::Duration;
 use units::{Error, Kind, Result};
+use world::{Buf, OpenMode};
 
 pub const USAGE: &str = "\
 bench growth [--sizes N,N,…]  CPU time of creating, setting, listing and destroying one of so many datasets and snapshots,
@@ -25,6 +27,15 @@ bench growth [--sizes N,N,…]  CPU time of creating, setting, listing and destr
 ";
 
 const DEVICE: &str = "/lab/disk";
+/// Its simulation holds twice as much in memory.
+const DEVICE_BYTES: u64 = 512 << 20;
+/// Besides for each dataset of the largest size, with a snapshot of the volume: 520K of metadata, in two or three copies of at
+/// least 4K, and the snapshots that are taken of all.
+const DATASET_BYTES: u64 = 768 << 10;
+/// Written to it at once.
+const FILL: u64 = 1 << 20;
+/// Writes of [`FILL`] that it holds until a flush.
+const UNFLUSHED: u64 = 64;
 /// So many are created side by side, on the way to a size.
 const TOGETHER: usize = 50;
 /// Of each operation, at each size.
@@ -140,9 +151,12 @@ fn shown(cost: Duration) -> String {
 fn measure(sizes: Vec<usize>, progress: Progress) -> Result<Vec<Row>> {
     let dir = std::env::temp_dir().join(format!("cenote-growth-{}", std::process::id()));
     let disks = sim::Disks::new();
-    disks.add(DEVICE, 8 << 30, sim::Model::NVME);
+    let size =
+        DEVICE_BYTES + sizes.iter().max().map_or(0, |n| *n as u64 * DATASET_BYTES).next_multiple_of(FILL);
+    disks.add(DEVICE, size, sim::Model::NVME);
     let home = Home::find(Some(&dir))?;
     let rows = sim::run_with(&disks, SEED, sim::Config::default(), async move {
+        fill(size).await.map_err(|e| Error::new(Kind::Io, "fill").at(DEVICE).because(e))?;
         home.prepare()?;
         let config = Config { home, is_daemon: true, mounts: false, system: Vec::new(), is_safe: false };
         let appliance = Appliance::start(config).await.map_err(told)?;
@@ -154,6 +168,18 @@ fn measure(sizes: Vec<usize>, progress: Progress) -> Result<Vec<Row>> {
     // What is left in it is the home of a pool that is gone.
     let _ = std::fs::remove_dir_all(&dir);
     rows
+}
+
+/// Writes all of the disk.
+async fn fill(size: u64) -> std::io::Result<()> {
+    let (disk, zeros) = (world::open(DEVICE.as_ref(), OpenMode::ReadWrite)?, Buf::zeroed(FILL as usize));
+    for n in 0..size / FILL {
+        disk.write(n * FILL, vec![zeros.clone()]).await?;
+        if n % UNFLUSHED == 0 {
+            disk.flush().await?;
+        }
+    }
+    disk.flush().await
 }
 
 fn told(e: api::ApiError) -> Error {
