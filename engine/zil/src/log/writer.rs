@@ -139,20 +139,21 @@ impl Log {
 
     /// The writer stops when no commit waits for it, nor it for one.
     fn is_idle(&self) -> bool {
-        let idle = {
+        let (is_idle, has_ended) = {
             let mut state = self.lock();
-            let idle = state.wanted <= state.issued || state.is_closed || state.blocks.is_broken();
-            if idle {
+            let has_ended = state.is_closed || state.blocks.is_broken();
+            let is_idle = has_ended || state.wanted <= state.issued;
+            if is_idle {
                 state.is_writing = false;
                 state.gathered = 0;
             }
-            idle
+            (is_idle, has_ended)
         };
-        if idle {
-            // A task may wait for the writer to end.
+        if has_ended {
+            // A task may wait for the writer to end. Of an open log it is only commits that wait, and for what is under way.
             self.0.changed.notify_all();
         }
-        idle
+        is_idle
     }
 
     /// Sends all waiters to wait for their txg: nothing more can be written here.
@@ -172,7 +173,8 @@ impl Log {
             let arrived = self.0.arrived.notified();
             {
                 let state = self.lock();
-                if state.is_closed || state.blocks.is_broken() {
+                // Only a commit waits for others. Else the timer would be late, and wake the loop while the kernel writes.
+                if state.is_closed || state.blocks.is_broken() || state.wanted <= state.issued {
                     return;
                 }
                 if state.rounds < state.rounds_max() {
