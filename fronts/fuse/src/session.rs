@@ -101,12 +101,11 @@ impl Session {
         F: Future<Output: Moved> + Send + 'static,
     {
         let served = self.served.clone();
-        // In its place at once: what is put around it would else move all that it may ever need, some kilobytes each time.
         let Some(timing) = Timing::begin((&served.probe, &served.stages), &self.loops) else {
-            let work = Box::pin(work(served));
+            let work = work(served);
             return self.loops.run(None, async move { drop(work.await) });
         };
-        let (course, work) = (timing.course(), Box::pin(work(served.clone())));
+        let (course, work) = (timing.course(), work(served.clone()));
         self.loops.run(course.as_ref(), async move {
             let file = served.called(event.object);
             let event = probe::Event { file: file.as_ref(), ..event };
