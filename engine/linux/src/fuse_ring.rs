@@ -1,5 +1,5 @@
-//! Requests of a FUSE connection by io_uring, as Linux has it from 6.14 on: a queue for each core, which the kernel fills with
-//! what programs on that core ask for.
+//! Requests of a FUSE connection by io_uring, as Linux has it from 6.14 on: a queue for each core, which the kernel fills
+//! with what programs on that core ask for.
 //!
 //! ```text
 //!   kernel ── request ──▶ Slot ── wait ──▶ its taker ── Back::give ──▶ commit: the answer, and the next request, in one
@@ -368,9 +368,9 @@ impl Ring {
         }
     }
 
-    /// Payloads of slots that wait for requests go back to the system: all but `kept` of the large ones, and if that is none,
-    /// the small ones as well. The kernel fills a slot on this thread, inside the system call that waits, and what it has
-    /// filled was taken: it does not now.
+    /// Payloads of slots that wait for requests go back to the system: all but `kept` of the large ones, and if that is
+    /// none, the small ones as well. The kernel fills a slot on this thread, inside the system call that waits, and what it
+    /// has filled was taken: it does not now.
     fn give_up(&mut self, kept: usize) {
         let beyond = if kept == 0 { 0 } else { LARGE };
         for slot in self.held.iter_mut().flatten().filter(|slot| slot.used > beyond).skip(kept) {

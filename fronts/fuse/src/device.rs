@@ -8,7 +8,7 @@
 //!
 //! A descriptor can be used by several threads: one read takes one request, one write brings one answer.
 
-use crate::mount::Options;
+use crate::options::Options;
 use crate::place::{self, Unusable};
 use crate::wire::{self, Head, Init};
 use rustix::fd::OwnedFd;

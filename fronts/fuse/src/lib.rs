@@ -1,7 +1,7 @@
 //! File systems in the machine's own tree, by FUSE.
 //!
 //! ```text
-//!   client process ── system call ──▶ kernel ── /dev/fuse, or io_uring ──▶ session threads           transport.rs, device.rs
+//!   client process ── system call ──▶ kernel ── /dev/fuse, or io_uring ──▶ session threads          transport.rs, device.rs
 //!                                                                │ a request's bytes taken apart     wire.rs
 //!                                                                │ tried here; what must wait goes on session.rs
 //!                                                                ▼
@@ -34,6 +34,7 @@ mod errno;
 mod loops;
 mod mount;
 mod nodes;
+mod options;
 mod place;
 mod served;
 mod session;
@@ -42,6 +43,7 @@ mod transport;
 mod wire;
 
 pub use counted::Counted;
-pub use mount::{Mount, Options, mount};
+pub use mount::{Mount, mount};
+pub use options::Options;
 pub use place::{Unusable, can_mount, detach_all_dead};
 pub use served::{Dataset, Space};

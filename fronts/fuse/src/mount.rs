@@ -8,6 +8,7 @@
 use crate::counted::Counted;
 use crate::device::Device;
 use crate::loops::{self, Serving, apart, aside};
+use crate::options::Options;
 use crate::place;
 use crate::served::{Dataset, Served};
 use crate::session::{Session, Terms};
@@ -27,44 +28,6 @@ const GOODBYE: Duration = Duration::from_secs(10);
 
 /// How many file systems were mounted.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
-
-/// How a file system is mounted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// What is shown as the source: the dataset.
-    pub source: String,
-    pub read_only: bool,
-    pub exec: bool,
-    pub setuid: bool,
-    pub devices: bool,
-    pub atime: bool,
-    /// Over a directory that is not empty too.
-    pub overlay: bool,
-    /// `.zfs` is listed; it can be reached in any case.
-    pub shows_snapshots: bool,
-    /// POSIX ACLs are kept and enforced.
-    pub posix_acl: bool,
-    /// Requests come by io_uring, where the kernel offers that.
-    pub over_io_uring: bool,
-}
-
-impl Options {
-    /// As usual; without the rights that files give to the process that runs or opens them.
-    pub fn new(source: &str) -> Options {
-        Options {
-            source: source.into(),
-            read_only: false,
-            exec: true,
-            setuid: false,
-            devices: false,
-            atime: true,
-            overlay: true,
-            shows_snapshots: false,
-            posix_acl: false,
-            over_io_uring: true,
-        }
-    }
-}
 
 /// See the module.
 pub struct Mount {

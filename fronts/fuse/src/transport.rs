@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   by /dev/fuse    a thread for each core, each: read one ▶ serve ▶ read the next; an answer is a write
-//!   by io_uring     a thread for each core, on that core: take what programs there asked for ▶ serve ▶ give the answers back
-//!                   and wait for more, in one system call
+//!   by io_uring     a thread for each core, on that core: take what programs there asked for ▶ serve ▶ give the answers
+//!                   back and wait for more, in one system call
 //!                   + one thread at /dev/fuse, for what never comes by a ring: that the kernel forgets files
 //! ```
 //!
@@ -50,8 +50,8 @@ pub(crate) fn can_have_rings() -> bool {
     fuse_ring::is_permitted() && fuse_ring::queues().is_some()
 }
 
-/// Begins to serve, for programs on so many cores. `by_ring`: the kernel has been told that it will be by io_uring, and waits
-/// until all rings are there.
+/// Begins to serve, for programs on so many cores. `by_ring`: the kernel has been told that it will be by io_uring, and
+/// waits until all rings are there.
 pub(crate) fn start(
     session: Session,
     device: &Arc<Device>,

@@ -415,8 +415,8 @@ pub(crate) fn out_header(unique: u64, error: i32, len: usize) -> [u8; OUT_HEADER
     header
 }
 
-/// The kernel is to forget what it keeps of a node: its attributes, and from `offset` on `len` bytes; to the end with 0, none
-/// where the offset is below zero.
+/// The kernel is to forget what it keeps of a node: its attributes, and from `offset` on `len` bytes; to the end with 0,
+/// none where the offset is below zero.
 pub(crate) fn invalidate(node: u64, offset: i64, len: i64) -> Vec<u8> {
     const NOTIFY_INVAL_INODE: i32 = 2;
     let mut out = out_header(0, NOTIFY_INVAL_INODE, 24).to_vec();

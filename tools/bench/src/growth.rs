@@ -29,8 +29,8 @@ bench growth [--sizes N,N,…]  CPU time of creating, setting, listing and destr
 const DEVICE: &str = "/lab/disk";
 /// Its simulation holds twice as much in memory.
 const DEVICE_BYTES: u64 = 512 << 20;
-/// Besides for each dataset of the largest size, with a snapshot of the volume: 520K of metadata, in two or three copies of at
-/// least 4K, and the snapshots that are taken of all.
+/// Besides for each dataset of the largest size, with a snapshot of the volume: 520K of metadata, in two or three copies
+/// of at least 4K, and the snapshots that are taken of all.
 const DATASET_BYTES: u64 = 768 << 10;
 /// Written to it at once.
 const FILL: u64 = 1 << 20;

@@ -6,9 +6,9 @@
 //!   who has CAP_FSETID                        leaves both; `security.capability` goes in any case
 //! ```
 //!
-//! The kernel says in a flag of a write that they are to go; it has none for allocating and copying, and only newer ones have
-//! them for truncating and for ACLs. What they are made of can be seen from here, and is looked at when a file has such a
-//! right:
+//! The kernel says in a flag of a write that they are to go; it has none for allocating and copying, and only newer ones
+//! have them for truncating and for ACLs. What they are made of can be seen from here, and is looked at when a file has
+//! such a right:
 //!
 //! ```text
 //!   request   uid, gid, process
