@@ -1,7 +1,7 @@
 //! How requests come from the kernel, and on which threads.
 //!
 //! ```text
-//!   by /dev/fuse    a thread for each core, each: read one ▶ serve ▶ read the next; an answer is a write
+//!   by /dev/fuse    some threads, each: read one ▶ serve ▶ read the next; an answer is a write
 //!   by io_uring     a thread for each core, on that core: take what programs there asked for ▶ serve ▶ give the answers
 //!                   back and wait for more, in one system call
 //!                   + one thread at /dev/fuse, for what never comes by a ring: that the kernel forgets files
@@ -10,7 +10,7 @@
 //! The second way is taken where the kernel offers it (Linux 6.14 and later, with the parameter `enable_uring` of the module
 //! `fuse`). A program that asks then waits on the core where its request is served: no other core has to be woken, which in
 //! a virtual machine takes longer than most requests. Threads that are not bound to their cores lose that, and more. Those
-//! at /dev/fuse are bound as well, where each core has one: a request has an even chance to be served where it was asked.
+//! at /dev/fuse are not bound: a request comes to any of them, and to wait for a core that is busy costs more than is gained.
 //!
 //! The session ends when all of its threads have: the kernel has let go of the mount.
 
@@ -61,18 +61,12 @@ pub(crate) fn start(
     let session = Arc::new(session);
     let mut threads = Vec::new();
     let readers = if by_ring { 1 } else { cores.clamp(2, THREADS_MAX) };
-    let places = allowed();
     for n in 0..readers {
         let (session, device) = (session.clone(), device.clone());
-        let place = (places.len() == readers).then(|| places[n]);
-        let body = move || {
-            bind(place.as_slice());
-            read_all(&session, &device);
-        };
-        threads.push(Builder::new().name(format!("fuse-{n}")).spawn(body)?);
+        threads.push(Builder::new().name(format!("fuse-{n}")).spawn(move || read_all(&session, &device))?);
     }
     if by_ring {
-        let layout = layout(fuse_ring::queues().unwrap_or(1), &places);
+        let layout = layout(fuse_ring::queues().unwrap_or(1), &allowed());
         let queues: usize = layout.iter().map(|part| part.queues.len()).sum();
         let depth = (SLOTS / queues.max(1)).max(1);
         let (tell, told) = mpsc::channel();
