@@ -10,7 +10,8 @@
 //! The second way is taken where the kernel offers it (Linux 6.14 and later, with the parameter `enable_uring` of the module
 //! `fuse`). A program that asks then waits on the core where its request is served: no other core has to be woken, which in
 //! a virtual machine takes longer than most requests. Threads that are not bound to their cores lose that, and more. Those
-//! at /dev/fuse are not bound: a request comes to any of them, and to wait for a core that is busy costs more than is gained.
+//! at /dev/fuse are not bound: a request comes to any of them, and the wait for a core that is busy costs more than is
+//! gained.
 //!
 //! The session ends when all of its threads have: the kernel has let go of the mount.
 
