@@ -11,7 +11,7 @@ mod usage;
 use crate::appliance::{Appliance, By};
 use crate::datasets::quotas::Quota;
 use crate::error_text::{About, cannot};
-use crate::pools::{Access, Open, exists};
+use crate::pools::{Access, Open, exists, new_of_ours};
 use crate::shares::masks;
 use api::{ApiError, ErrorKind, NewDataset, NewKind, Reply, Result};
 use disk::Volumes;
@@ -323,12 +323,6 @@ async fn inherited(pool: &Pool, name: &str, prop: Prop) -> units::Result<u64> {
     };
     let shown = stats.get(&PropName::Native(prop)).await?;
     Ok(shown.and_then(|(value, _)| value.number()).unwrap_or(0))
-}
-
-/// Its root directory belongs to the user that runs the program, who could make nothing in it without being root.
-fn new_of_ours() -> zpl::NewFileSystem {
-    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    zpl::NewFileSystem { uid: uid.into(), gid: gid.into(), ..Default::default() }
 }
 
 async fn file_system(pool: &Pool, new: &NewDataset, given: &mut Props) -> units::Result<Content> {

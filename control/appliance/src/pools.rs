@@ -39,6 +39,7 @@ mod sweep;
 mod updates;
 pub(crate) mod vdevs;
 
+pub(crate) use create::new_of_ours;
 pub(crate) use event_ring::Events;
 pub(crate) use state::{Access, Failed, Open, Pools, Watch, devices_of};
 

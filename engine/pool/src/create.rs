@@ -40,6 +40,8 @@ pub struct CreateOptions {
     pub features: Vec<Feature>,
     /// Properties of the pool's own file system.
     pub root_props: Vec<(PropName, Value)>,
+    /// What that is made with, and never changes; whose its root directory is.
+    pub root: zpl::NewFileSystem,
     /// Properties of the pool, as they are stored.
     pub pool_props: Vec<(PoolProp, zap::Value)>,
     pub compatibility: Option<String>,
@@ -125,7 +127,7 @@ pub fn create_as(options: CreateOptions, temporary_name: Option<String>) -> Boxe
         }
         log.tie_features(dsl.core().clone());
         let accounting = accounting(&dsl);
-        zpl::create(root.objset(), &tx, zpl::NewFileSystem { accounting, ..Default::default() }).await?;
+        zpl::create(root.objset(), &tx, zpl::NewFileSystem { accounting, ..options.root }).await?;
         let directory = dsl.core().directory().clone();
         let mut spec = tree.spec();
         vdev_zaps::create(dsl.core(), &tx, &mut spec).await?;

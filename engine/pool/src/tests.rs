@@ -159,6 +159,7 @@ impl Rig {
             ashift: 12,
             features,
             root_props: Vec::new(),
+            root: Default::default(),
             pool_props: Vec::new(),
             compatibility: None,
             comment: None,

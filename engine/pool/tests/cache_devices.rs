@@ -86,6 +86,7 @@ async fn create(tunables: Arc<Tunables>) -> Pool {
         ashift: 12,
         features: features.into_iter().collect(),
         root_props: Vec::new(),
+        root: Default::default(),
         pool_props: Vec::new(),
         compatibility: None,
         comment: None,

@@ -390,6 +390,7 @@ pub(crate) async fn create_named(
         ashift,
         features: features.into_iter().chain(more.iter().copied()).collect(),
         root_props: Vec::new(),
+        root: Default::default(),
         pool_props: Vec::new(),
         compatibility: None,
         comment: None,

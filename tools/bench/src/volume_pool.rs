@@ -60,6 +60,7 @@ impl VolumePool {
             ashift: 12,
             features: features.into_iter().flatten().collect(),
             root_props: Vec::new(),
+            root: Default::default(),
             pool_props: Vec::new(),
             compatibility: None,
             comment: None,

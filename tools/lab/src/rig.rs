@@ -83,6 +83,7 @@ impl Rig {
             ashift: self.ashift,
             features: features.into_iter().flatten().filter(|one| !self.without.contains(one)).collect(),
             root_props: Vec::new(),
+            root: Default::default(),
             pool_props: Vec::new(),
             compatibility: None,
             comment: None,

@@ -69,6 +69,7 @@ async fn create(file: &Path, cache: u64) -> Result<Pool> {
         ashift: 12,
         features: features.into_iter().flatten().collect(),
         root_props: Vec::new(),
+        root: Default::default(),
         pool_props: Vec::new(),
         compatibility: None,
         comment: None,

@@ -31,6 +31,7 @@ async fn create(volblocksize: u64) -> Pool {
         ashift: 12,
         features: features.into_iter().collect(),
         root_props: Vec::new(),
+        root: Default::default(),
         pool_props: Vec::new(),
         compatibility: None,
         comment: None,

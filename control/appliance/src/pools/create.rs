@@ -12,7 +12,7 @@ use crate::pools::features;
 use crate::pools::{Open, devices_of};
 use api::{ApiError, ErrorKind, NewPool, Reply, Result};
 use dsl::pool_props::{self, PoolProp, PoolSetting, When};
-use dsl::props::{self, Limits, PropName, Types};
+use dsl::props::{self, Limits, Prop, PropName, Types};
 use ondisk::feature::DEFAULT_COMPATIBILITY;
 use pool::CreateOptions;
 use units::{Error, Kind};
@@ -66,6 +66,7 @@ impl Appliance {
             groups: found.groups.clone(),
             ashift: properties.ashift as u32,
             features,
+            root: made_with(&root_props),
             root_props,
             pool_props: properties.stored,
             compatibility: Some(properties.compatibility.unwrap_or_else(|| DEFAULT_COMPATIBILITY.into())),
@@ -143,6 +144,26 @@ pub(crate) fn stored(value: &props::Value) -> zap::Value {
     match value {
         props::Value::Number(n) => zap::Value::from(*n),
         props::Value::Text(text) => zap::Value::text(text),
+    }
+}
+
+/// Its root directory belongs to the user that runs the program, who could make nothing in it without being root.
+pub(crate) fn new_of_ours() -> zpl::NewFileSystem {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    zpl::NewFileSystem { uid: uid.into(), gid: gid.into(), ..Default::default() }
+}
+
+/// What a pool's own file system is made with, which has no parent.
+fn made_with(given: &[(PropName, props::Value)]) -> zpl::NewFileSystem {
+    let once = |prop| {
+        let found = given.iter().find(|(name, _)| *name == PropName::Native(prop));
+        found.and_then(|(_, value)| value.number()).unwrap_or(0)
+    };
+    zpl::NewFileSystem {
+        utf8only: once(Prop::Utf8Only),
+        normalization: once(Prop::Normalization),
+        casesensitivity: once(Prop::CaseSensitivity),
+        ..new_of_ours()
     }
 }
 

@@ -1,15 +1,28 @@
 //! File systems in the machine's own tree: who mounts, when, and what a killed daemon leaves.
 
 use crate::api::through_the_socket;
+use crate::clients::until_there;
 use crate::home::Home;
 use interop::harness::{Need, ROOT, Trial, trial};
 use interop::programs::said;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub const FUSE: Need = Need::Other("/dev/fuse", || Path::new("/dev/fuse").exists());
 const SERVE: &str = "serve --listen 127.0.0.1:0 --no-https";
+
+/// What another user than root needs to mount, and the test to become one.
+const USERS_OWN: [Need; 5] = [
+    FUSE,
+    ROOT,
+    Need::Program("fusermount3"),
+    Need::Program("setpriv"),
+    Need::Other("a /dev/fuse for all users", || {
+        fs::metadata("/dev/fuse").is_ok_and(|device| device.permissions().mode() & 0o6 == 0o6)
+    }),
+];
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -38,6 +51,8 @@ pub fn trials() -> Vec<Trial> {
         trial("attributes_have_names_of_the_namespaces_that_there_are", &[FUSE, ROOT], attributes),
         trial("what_is_in_use_is_renamed_by_force_alone", &[FUSE, ROOT], renamed),
         trial("times_of_files_are_kept_before_1970_too", &[FUSE, ROOT, Need::Program("touch")], times),
+        trial("a_pools_own_file_system_is_made_as_it_was_asked_for", &[FUSE, ROOT], pools_own),
+        trial("a_mount_of_another_user_is_that_users_alone", &USERS_OWN, users_own),
         trial("without_a_daemon_nothing_is_mounted", &[], none_runs),
     ]
 }
@@ -659,5 +674,65 @@ fn times() {
         let meta = fs::metadata(&file).unwrap();
         assert_eq!((meta.mtime(), meta.mtime_nsec()), (seconds, nanos), "{given}");
     }
+    daemon.end();
+}
+
+/// By the helper: neither setuid nor devices, and no other user sees it, not even root.
+fn users_own() {
+    const USER: u32 = 65534;
+    let scratch = interop::Scratch::new();
+    let (program, own) = (scratch.join("cenote"), scratch.join("own"));
+    // The program may lie where only root may look.
+    fs::copy(crate::home::CENOTE, &program).unwrap();
+    fs::create_dir(&own).unwrap();
+    fs::set_permissions(own.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::chown(&own, Some(USER), Some(USER)).unwrap();
+    let script = r#"
+        export CENOTE_HOME=$PWD/home
+        mkdir home mnt
+        $0 serve --listen 127.0.0.1:0 --no-https > log 2>&1 &
+        until grep -q 'cenote serves' log; do sleep .1; done
+        truncate -s 128M disk
+        $0 zpool create -m $PWD/mnt tank $PWD/disk && $0 zfs mount tank && echo mounted
+        echo hello > mnt/f && cat mnt/f && chmod 4755 mnt/f && grep " $PWD/mnt " /proc/mounts
+        touch go; until [ -e looked ]; do sleep .1; done
+        $0 zfs unmount tank && echo unmounted
+        $0 down > down 2>&1; wait"#;
+    let user = std::process::Command::new("setpriv")
+        .args([&format!("--reuid={USER}"), &format!("--regid={USER}"), "--clear-groups"])
+        .args(["sh", "-c", script])
+        .arg(&program)
+        .current_dir(&own)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    until_there(&own.join("go"));
+    let looked = fs::read(own.join("mnt/f")).map_err(|e| e.kind());
+    fs::write(own.join("looked"), "").unwrap();
+    let out = user.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&out.stdout);
+    let lines: Vec<&str> = said.lines().collect();
+    let log = fs::read_to_string(own.join("log")).unwrap();
+    assert_eq!(lines.len(), 4, "{said}{log}");
+    assert_eq!((lines[0], lines[1], lines[3]), ("mounted", "hello", "unmounted"), "{said}{log}");
+    assert!(lines[2].contains("nosuid,nodev") && !lines[2].contains("allow_other"), "{}", lines[2]);
+    assert_eq!(looked, Err(std::io::ErrorKind::PermissionDenied));
+}
+
+/// `-O casesensitivity` was taken, and the root file system made without it.
+fn pools_own() {
+    let home = Home::new();
+    let (daemon, _) = home.start(SERVE);
+    let (at, disk) = (home.scratch.join("mnt"), home.disk("own"));
+    let options = "-O casesensitivity=insensitive -O normalization=formD -O utf8only=on";
+    home.run(&format!("zpool create {options} -m {} own {disk}", at.display()));
+    let kept = home.run("zfs get -H -o value casesensitivity,normalization,utf8only own");
+    assert_eq!(kept, "insensitive\nformD\non\n");
+    home.run("zfs mount own");
+    fs::write(at.join("Caf\u{e9}"), "x").unwrap();
+    assert_eq!(fs::read(at.join("cAFE\u{301}")).unwrap(), b"x");
+    // What is made below has the same.
+    home.run("zfs create own/below");
+    assert_eq!(home.run("zfs get -H -o value casesensitivity own/below"), "insensitive\n");
     daemon.end();
 }

@@ -60,6 +60,7 @@ impl Shape {
             ashift: self.ashift,
             features: features.into_iter().collect(),
             root_props: Vec::new(),
+            root: Default::default(),
             pool_props: Vec::new(),
             compatibility: None,
             comment: None,

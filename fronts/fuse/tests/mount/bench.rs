@@ -173,6 +173,7 @@ async fn create(device: &Path, posix_acl: bool) -> Pool {
         ashift: 12,
         features: features.into_iter().flatten().collect(),
         root_props: Vec::new(),
+        root: Default::default(),
         pool_props: Vec::new(),
         compatibility: None,
         comment: None,

@@ -91,6 +91,7 @@ impl Rig {
             ashift: 12,
             features: features.into_iter().flatten().collect(),
             root_props: Vec::new(),
+            root: Default::default(),
             pool_props: Vec::new(),
             compatibility: None,
             comment: None,

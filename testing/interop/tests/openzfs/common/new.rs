@@ -33,6 +33,7 @@ pub fn options(name: &str, group: Group) -> CreateOptions {
         ashift: 12,
         features: features(ondisk::feature::DEFAULT_COMPATIBILITY),
         root_props: Vec::new(),
+        root: Default::default(),
         pool_props: Vec::new(),
         compatibility: None,
         comment: None,
