@@ -32,6 +32,7 @@ use rustix::fd::{AsRawFd, OwnedFd, RawFd};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::io;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
 
@@ -172,6 +173,7 @@ impl Slot {
 /// Where slots with answers are brought, by any thread.
 pub struct Back {
     answered: Mutex<Vec<Slot>>,
+    has_ended: AtomicBool,
     bell: OwnedFd,
     owner: ThreadId,
 }
@@ -183,6 +185,12 @@ impl std::fmt::Debug for Back {
 }
 
 impl Back {
+    /// The connection is gone. The kernel says so in the slots that it has: there may be none, where all requests wait.
+    pub fn end(&self) {
+        self.has_ended.store(true, Ordering::SeqCst);
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+
     pub fn give(&self, slot: Slot) {
         let was_empty = {
             let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -254,7 +262,8 @@ impl Ring {
         let entries =
             u32::try_from((slots + 1).next_power_of_two()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?;
-        let back = Back { answered: Mutex::default(), bell, owner: std::thread::current().id() };
+        let (has_ended, owner) = (AtomicBool::new(false), std::thread::current().id());
+        let back = Back { answered: Mutex::default(), has_ended, bell, owner };
         let mut ring = Ring {
             ring: build(entries)?,
             device,
@@ -344,6 +353,7 @@ impl Ring {
     pub fn wait(&mut self, arrived: &mut Vec<Slot>) -> io::Result<Waited> {
         let mut is_idle = false;
         loop {
+            self.is_over |= self.back.has_ended.load(Ordering::SeqCst);
             self.take_back_all()?;
             if self.with_kernel == 0 && self.is_over {
                 return Ok(Waited::Over);

@@ -19,10 +19,10 @@ use crate::answer::Received;
 use crate::device::Device;
 use crate::served::IO_MAX;
 use crate::session::Session;
-use linux::fuse_ring::{self, Ring, Waited};
+use linux::fuse_ring::{self, Back, Ring, Waited};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{Builder, JoinHandle};
 
 /// Of each mount, of which there may be many.
@@ -61,10 +61,16 @@ pub(crate) fn start(
 ) -> io::Result<Threads> {
     let session = Arc::new(session);
     let mut threads = Vec::new();
+    // What the reader tells of the end.
+    let backs: Arc<Mutex<Vec<Arc<Back>>>> = Arc::default();
     let readers = if by_ring { 1 } else { cores.clamp(2, THREADS_MAX) };
     for n in 0..readers {
-        let (session, device) = (session.clone(), device.clone());
-        threads.push(Builder::new().name(format!("fuse-{n}")).spawn(move || read_all(&session, &device))?);
+        let (session, device, backs) = (session.clone(), device.clone(), backs.clone());
+        let body = move || {
+            read_all(&session, &device);
+            backs.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|back| back.end());
+        };
+        threads.push(Builder::new().name(format!("fuse-{n}")).spawn(body)?);
     }
     if by_ring {
         let layout = layout(fuse_ring::queues().unwrap_or(1), &allowed());
@@ -79,7 +85,8 @@ pub(crate) fn start(
         }
         drop(tell);
         for _ in 0..rings {
-            told.recv().map_err(|_| io::Error::other("a thread of the mount has ended"))??;
+            let back = told.recv().map_err(|_| io::Error::other("a thread of the mount has ended"))??;
+            backs.lock().unwrap_or_else(PoisonError::into_inner).push(back);
         }
     }
     Ok(Threads(threads))
@@ -144,15 +151,15 @@ fn serve_ring(
     device: &Arc<Device>,
     part: &Part,
     depth: usize,
-    tell: &mpsc::Sender<io::Result<()>>,
+    tell: &mpsc::Sender<io::Result<Arc<Back>>>,
 ) {
     bind(&part.cores);
     let mut ring = match Ring::new(device.file().clone(), &part.queues, depth, IO_MAX) {
         Ok(ring) => ring,
         Err(e) => return drop(tell.send(Err(e))),
     };
-    let _ = tell.send(Ok(()));
     let back = ring.back();
+    let _ = tell.send(Ok(back.clone()));
     let mut arrived = Vec::new();
     let served = loop {
         match ring.wait(&mut arrived) {

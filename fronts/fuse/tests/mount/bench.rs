@@ -8,9 +8,11 @@ use pool::{Content, CreateOptions, Host, OpenOptions, Pool};
 use probe::{Breakdown, Family, Hub, Probe};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use vdev::{Bias, Group, Layout, NewLeaf};
 use world::{OpenMode, Pending};
 use zpl::FileSystem;
@@ -29,6 +31,8 @@ pub struct Bench {
     engine: Option<JoinHandle<()>>,
     /// Where requests are told.
     pub hub: Hub,
+    /// Nothing says how much space there is until it is unset.
+    pub is_stuck: Arc<AtomicBool>,
 }
 
 enum Order {
@@ -55,6 +59,8 @@ impl Bench {
         let (at, begun) = (scratch.join("mnt"), channel());
         let hub = Hub::new();
         let told = hub.clone();
+        let is_stuck: Arc<AtomicBool> = Arc::default();
+        let stuck = is_stuck.clone();
         let over_io_uring = std::thread::current().name().is_some_and(|trial| trial.ends_with(OVER_IO_URING));
         let engine = std::thread::spawn(move || {
             linux::block_on(async move {
@@ -66,7 +72,9 @@ impl Bench {
                 let open = async |pool: &Pool| {
                     let options = wanted.clone();
                     let fs = pool.open_file_system_for_writing(DATASET).await.unwrap();
-                    fuse::mount(fs, Arc::new(Facts(pool.clone(), told.clone())), &at, options).await.unwrap()
+                    fuse::mount(fs, Arc::new(Facts(pool.clone(), told.clone(), stuck.clone())), &at, options)
+                        .await
+                        .unwrap()
                 };
                 let mut mount: Option<Mount> = Some(open(&pool).await);
                 let mut has_left = false;
@@ -110,7 +118,7 @@ impl Bench {
             });
         });
         begun.1.recv().expect("the file system could be mounted");
-        Bench { scratch, orders, engine: Some(engine), hub }
+        Bench { scratch, orders, engine: Some(engine), hub, is_stuck }
     }
 
     /// Where it is mounted, and beside it a directory of the machine.
@@ -205,11 +213,17 @@ async fn again(device: &Path) -> Pool {
     pool::open(&found[0], options).await.unwrap()
 }
 
-struct Facts(Pool, Hub);
+struct Facts(Pool, Hub, Arc<AtomicBool>);
 
 impl Dataset for Facts {
     fn space(&self) -> Pending<units::Result<Space>> {
-        Box::pin(async { Ok(Space { used: 0, available: SIZE / 2, files: 1, record_size: 128 << 10 }) })
+        let is_stuck = self.2.clone();
+        Box::pin(async move {
+            while is_stuck.load(Ordering::SeqCst) {
+                world::sleep(Duration::from_millis(10)).await;
+            }
+            Ok(Space { used: 0, available: SIZE / 2, files: 1, record_size: 128 << 10 })
+        })
     }
 
     fn snapshots_changed(&self) -> Pending<units::Result<Option<zpl::Time>>> {

@@ -6,12 +6,14 @@ use interop::programs::command;
 use rustix::io::Errno;
 use std::fs::File;
 use std::process::Stdio;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_client_that_is_killed_while_it_writes_leaves_a_good_file_system", &NEEDS, killed),
         trial("what_is_in_use_is_unmounted_by_force_alone", &NEEDS, busy),
+        trial("requests_that_wait_for_ever_do_not_keep_it_mounted", &NEEDS, stuck),
         trial("somebody_else_may_unmount_it", &NEEDS, elsewhere),
         trial("a_directory_with_something_in_it_is_mounted_over_only_if_that_is_allowed", &NEEDS, overlay),
     ]
@@ -33,6 +35,26 @@ fn killed() {
     assert_eq!(std::fs::read_to_string(bench.root().join("after")).unwrap(), "good");
     let whole = std::fs::read(bench.root().join("g")).unwrap();
     assert!(whole.iter().all(|b| *b == b'x'));
+}
+
+/// More than a mount has room for, none of which is answered: the kernel has nothing left to say the end in.
+fn stuck() {
+    let bench = Bench::new();
+    bench.is_stuck.store(true, Ordering::SeqCst);
+    let waiting: Vec<_> = (0..100)
+        .map(|_| {
+            let root = bench.root();
+            std::thread::spawn(move || rustix::fs::statfs(root).err())
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(500));
+    bench.unmount(true).unwrap();
+    for waits in waiting {
+        assert_eq!(waits.join().unwrap(), Some(Errno::CONNABORTED));
+    }
+    bench.is_stuck.store(false, Ordering::SeqCst);
+    bench.mount();
+    assert!(rustix::fs::statfs(bench.root()).is_ok());
 }
 
 fn busy() {
