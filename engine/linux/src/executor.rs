@@ -25,10 +25,11 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use timers::Timers;
 use uring::Uring;
 use world::{Instant, Pending};
@@ -54,13 +55,29 @@ pub(crate) struct World(pub Arc<Shared>);
 pub(crate) struct Home {
     pub inbox: Inbox,
     started: OnceLock<()>,
+    /// Nanoseconds that connections of clients have had of it.
+    serving: AtomicU64,
+}
+
+impl Home {
+    fn new() -> std::io::Result<Home> {
+        Ok(Home { inbox: Inbox::new()?, started: OnceLock::new(), serving: AtomicU64::new(0) })
+    }
+
+    pub fn serving(&self) -> Duration {
+        Duration::from_nanos(self.serving.load(Ordering::Relaxed))
+    }
+
+    pub fn count_serving(&self, time: Duration) {
+        self.serving.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
 }
 
 impl Shared {
     fn new(config: Config) -> std::io::Result<Arc<Shared>> {
         let allowed = || std::thread::available_parallelism().map_or(1, |n| n.get());
         let cores = config.cores.unwrap_or_else(allowed).max(1);
-        let home = |_| Ok(Arc::new(Home { inbox: Inbox::new()?, started: OnceLock::new() }));
+        let home = |_| Home::new().map(Arc::new);
         Ok(Arc::new(Shared {
             config,
             homes: (0..cores).map(home).collect::<std::io::Result<_>>()?,
@@ -223,7 +240,7 @@ impl Wake for TaskCell {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
     No,
-    For(std::time::Duration),
+    For(Duration),
     Forever,
 }
 

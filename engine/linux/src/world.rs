@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use world::{Address, Disk, Instant, Listener, OpenMode, Pending, WallTime};
 
 impl world::World for World {
@@ -62,6 +62,14 @@ impl world::World for World {
         if let Some(task) = task {
             self.0.send(core, Message::Spawn(task));
         }
+    }
+
+    fn serving(&self, core: usize) -> Duration {
+        self.0.homes[core].serving()
+    }
+
+    fn count_serving(&self, time: Duration) {
+        self.0.homes[self.this_core()].count_serving(time);
     }
 
     fn compute(&self, job: Box<dyn FnOnce() + Send>) {

@@ -3,7 +3,7 @@
 //! A pool that is suspended, or becomes it on the way, is closed as it is on disk: with its last txg and its logs, which
 //! have all that was promised. Closing never waits for a device to come back.
 
-use crate::pool::{Pool, lock};
+use crate::pool::Pool;
 use ondisk::PoolState;
 use units::Result;
 use world::Boxed;
@@ -73,10 +73,7 @@ impl Pool {
         self.halt_rebuilds().await;
         self.halt_sweeps().await;
         self.0.txgs.close();
-        let task = lock(&self.0.syncing).take();
-        if let Some(task) = task {
-            task.await;
-        }
+        self.end_of_syncing().await;
         self.end_rest().await;
         // Not before the last txg: until then the pool is in use.
         self.0.multihost.stop().await;

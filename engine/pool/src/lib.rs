@@ -41,6 +41,7 @@ mod mos_writing;
 mod multihost;
 mod open;
 mod parts;
+mod place;
 mod pool;
 mod prefetch;
 mod properties;

@@ -475,8 +475,7 @@ impl Pool {
     pub(crate) fn start(&self) {
         self.start_feeding();
         if !self.0.read_only {
-            let task = self.spawn(self.clone().sync_loop());
-            *lock(&self.0.syncing) = Some(task);
+            self.sync_on(world::this_core());
             self.start_healer();
             self.resume_scan();
             self.resume_error_scrub();

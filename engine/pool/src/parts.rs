@@ -10,7 +10,7 @@ use dsl::Dsl;
 use metaslab::{Class, Space, VdevSpec};
 use ondisk::Uberblock;
 use probe::Hub;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use tunables::Tunables;
 use txg::Txgs;
@@ -79,6 +79,7 @@ pub(crate) fn assemble(parts: Parts, open_txg: Txg) -> Pool {
         reshaping: world::sync::Mutex::new(()),
         branching: world::sync::Mutex::new(()),
         syncing: Mutex::new(None),
+        syncs_on: AtomicUsize::new(0),
         healer: Mutex::new(None),
         multihost: Default::default(),
         trimmer: Default::default(),

@@ -13,7 +13,7 @@ use dsl::space::{Delta, PoolSpace};
 use metaslab::{Class, Space};
 use ondisk::{NvList, NvValue, Uberblock};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tunables::Tunables;
 use txg::{DeviceSpace, Txgs};
@@ -89,6 +89,8 @@ pub(crate) struct Inner {
     /// Held while snapshots and clones are changed, until the change is on disk.
     pub branching: world::sync::Mutex<()>,
     pub syncing: Mutex<Option<Task<()>>>,
+    /// On which loop; see [`crate::place`].
+    pub syncs_on: AtomicUsize,
     /// See [`crate::heal`].
     pub healer: Mutex<Option<Task<()>>>,
     pub multihost: crate::multihost::Multihost,

@@ -163,9 +163,18 @@ impl Pool {
 
     /// Starts work of this pool.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> world::Task<()> {
+        self.spawn_on(world::this_core(), work)
+    }
+
+    /// Starts work of this pool on the loop `core`.
+    pub(crate) fn spawn_on(
+        &self,
+        core: usize,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> world::Task<()> {
         let work = world::within(self.domain(), work);
         // The domain has been told.
-        world::spawn(async move { drop(work.await) })
+        world::spawn_on(core, async move { drop(work.await) })
     }
 }
 

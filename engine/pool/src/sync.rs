@@ -14,6 +14,7 @@
 //! place, and later passes do not compress, so that its size stays the same.
 
 use crate::assemble::MosBlockAccounting;
+use crate::place::Place;
 use crate::pool::{Pool, lock};
 use dmu::{SyncCtx, Tx};
 use dsl::Frees;
@@ -32,8 +33,36 @@ use zio::suspend::steadfast;
 const PASSES_MAX: u32 = 100;
 
 impl Pool {
-    /// The loop that syncs txg after txg, until the pool is closed or cannot be written any more.
-    pub(crate) async fn sync_loop(self) {
+    /// Syncs from now on, on the loop `core`.
+    pub(crate) fn sync_on(&self, core: usize) {
+        let mut syncing = lock(&self.0.syncing);
+        self.0.syncs_on.store(core, Ordering::Relaxed);
+        *syncing = Some(self.spawn_on(core, self.clone().sync_loop()));
+    }
+
+    /// Waits until nothing is synced any more.
+    pub(crate) async fn end_of_syncing(&self) {
+        // It may go on elsewhere while the end of one is waited for.
+        loop {
+            let task = lock(&self.0.syncing).take();
+            let Some(task) = task else { return };
+            task.await;
+        }
+    }
+
+    /// Syncs txg after txg, until the pool is closed or cannot be written any more, or that goes on on another loop. In a box,
+    /// as it begins what it is itself.
+    fn sync_loop(self) -> world::Pending<()> {
+        Box::pin(async move {
+            if let Some(core) = self.sync_here().await {
+                self.sync_on(core);
+            }
+        })
+    }
+
+    /// Answers on which loop it goes on.
+    async fn sync_here(&self) -> Option<usize> {
+        let mut place = Place::begin();
         while let Some(txg) = self.0.txgs.next_to_sync().await {
             let given_up = pin!(self.0.pipeline.suspension().given_up());
             let sync = pin!(steadfast(self.sync_txg(txg)));
@@ -43,7 +72,10 @@ impl Pool {
             };
             let frees = match outcome {
                 Ok(frees) => frees,
-                Err(e) => return self.fail(&e.at(format!("txg {txg}"))),
+                Err(e) => {
+                    self.fail(&e.at(format!("txg {txg}")));
+                    return None;
+                }
             };
             self.0.txgs.done(txg);
             self.consider_resilver();
@@ -57,7 +89,11 @@ impl Pool {
             if frees == Frees::More {
                 self.0.txgs.hasten();
             }
+            if let Some(core) = place.better() {
+                return Some(core);
+            }
         }
+        None
     }
 
     /// Txgs are to come even if nothing is written: they free the blocks of destroyed datasets, and what was freed

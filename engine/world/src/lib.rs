@@ -41,7 +41,8 @@ pub use net::{Address, Listener, Stream, place_in};
 pub use pending::{Boxed, Pending};
 pub use refused::cannot_listen;
 pub use task::{
-    Heap, Task, Visitor, World, breathe, compute, core_if_any, cores, enter, heap, list_dir, listen, open,
-    open_aside, random_u64, spawn, spawn_on, this_core, trim_heap, turn_begins, visited_core, yield_now,
+    Heap, Task, Visitor, World, breathe, compute, core_if_any, cores, count_serving, enter, heap, list_dir,
+    listen, open, open_aside, random_u64, serve, serving, spawn, spawn_on, this_core, trim_heap, turn_begins,
+    visited_core, yield_now,
 };
 pub use time::{Instant, WallTime, now, sleep, sleep_until, timeout, wall_clock};

@@ -26,6 +26,12 @@ pub trait World: Send + Sync + 'static {
     fn this_core(&self) -> usize;
     /// Starts a task on the loop `core`, where it stays.
     fn spawn_on(&self, core: usize, task: Pending<()>);
+    /// What connections of clients have had of loop `core` so far; nothing in a world that does not count it.
+    fn serving(&self, _core: usize) -> Duration {
+        Duration::ZERO
+    }
+    /// Counts `time` of the calling loop for a client's connection.
+    fn count_serving(&self, _time: Duration) {}
     /// Runs a computation on any core that is free: for work worth a hand-off, tens of microseconds and more.
     fn compute(&self, job: Box<dyn FnOnce() + Send>);
     /// Waits in the caller for as long as the file system does: for programs that have nothing else to serve.
@@ -223,6 +229,25 @@ pub fn this_core() -> usize {
 /// The loop that runs the calling task, and how many there are; `None` on a thread that has no world.
 pub fn core_if_any() -> Option<(usize, usize)> {
     current_if_any(|w| (w.this_core(), w.cores()))
+}
+
+/// Does `work`, whose time counts as one that the calling loop has given to a client's connection: what can be done on another
+/// loop is better done there.
+pub fn serve<T>(work: impl FnOnce() -> T) -> T {
+    let Some(began) = current_if_any(|w| w.now()) else { return work() };
+    let done = work();
+    current_if_any(|w| w.count_serving(w.now().since(began)));
+    done
+}
+
+/// Counts `time` of the calling loop as [`serve`] does: for what knows by itself how long it took.
+pub fn count_serving(time: Duration) {
+    current(|w| w.count_serving(time));
+}
+
+/// What connections of clients have had of loop `core` so far, as [`serve`] counts it.
+pub fn serving(core: usize) -> Duration {
+    current(|w| w.serving(core))
 }
 
 pub fn random_u64() -> u64 {

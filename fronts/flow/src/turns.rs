@@ -15,7 +15,13 @@ pub trait Turns {
 }
 
 /// Takes turns until nothing moves, or all is over. After `most` in a row other tasks of this core get theirs.
+///
+/// The time counts as the loop's for [its clients](world::serve).
 pub fn take_turns(it: &mut impl Turns, most: usize, cx: &mut Context<'_>) -> Poll<()> {
+    world::serve(|| take_counted_turns(it, most, cx))
+}
+
+fn take_counted_turns(it: &mut impl Turns, most: usize, cx: &mut Context<'_>) -> Poll<()> {
     for _ in 0..most {
         let has_moved = it.turn(cx);
         if it.is_over() {

@@ -58,6 +58,8 @@ struct State {
     core: usize,
     timers: BTreeMap<(Instant, u64), Waker>,
     next_timer: u64,
+    /// What connections of clients have had of each loop, as far as it was said: to compute takes no time here.
+    serving: BTreeMap<usize, Duration>,
 }
 
 struct Task {
@@ -164,6 +166,7 @@ impl Sim {
             core: 0,
             timers: BTreeMap::new(),
             next_timer: 0,
+            serving: BTreeMap::new(),
         };
         Arc::new_cyclic(|me| Sim {
             me: me.clone(),
@@ -185,6 +188,16 @@ impl Sim {
 
     pub fn current_core(&self) -> usize {
         lock(&self.state).core
+    }
+
+    pub fn serving_of(&self, core: usize) -> Duration {
+        lock(&self.state).serving.get(&core).copied().unwrap_or_default()
+    }
+
+    pub fn count_serving_here(&self, time: Duration) {
+        let mut state = lock(&self.state);
+        let core = state.core;
+        *state.serving.entry(core).or_default() += time;
     }
 
     pub fn timer(&self, when: Instant) -> Timer {

@@ -5,6 +5,7 @@ use crate::net;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use world::{Address, Disk, Instant, Listener, OpenMode, Pending, WallTime, World};
 
 impl World for Sim {
@@ -35,6 +36,14 @@ impl World for Sim {
 
     fn spawn_on(&self, core: usize, task: Pending<()>) {
         self.spawn_task(core, task);
+    }
+
+    fn serving(&self, core: usize) -> Duration {
+        self.serving_of(core)
+    }
+
+    fn count_serving(&self, time: Duration) {
+        self.count_serving_here(time);
     }
 
     fn compute(&self, job: Box<dyn FnOnce() + Send>) {

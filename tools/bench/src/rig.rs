@@ -83,8 +83,10 @@ impl Rig {
 
     /// A file whose space is all there, as a disk's is. What the engine writes goes to another place each time: on a sparse
     /// file it would pay for pages that the kernel must find and clear, and the bare file, which is written over, would not.
+    /// It is so large that what is in flight, which counts three times, fits beside the volume: else txgs would be made for
+    /// want of space.
     fn make_disk(&self, name: &str) -> Result<PathBuf> {
-        let len = (3 * self.options.size + (1 << 30)).div_ceil(self.data_devices() as u64);
+        let len = (6 * self.options.size + (1 << 30)).div_ceil(self.data_devices() as u64);
         let path = self.make_file(name, len)?;
         let allocated = std::fs::File::options().write(true).open(&path).and_then(|file| {
             match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, len) {

@@ -4,6 +4,8 @@ use super::{BLOCK, Rig, make_volume, read_all, verify};
 use crate::Pool;
 use sim::Rng;
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 use world::Buf;
 
 type Model = BTreeMap<String, Vec<u8>>;
@@ -44,6 +46,13 @@ async fn destroy(pool: &Pool, model: &mut Model, name: &str) {
     model.remove(name);
 }
 
+/// Connections of clients have a loop for themselves for a while.
+async fn make_busy(core: usize) {
+    let time = Duration::from_millis(300);
+    world::sleep(time).await;
+    world::spawn_on(core, async move { world::count_serving(time) }).await;
+}
+
 async fn step(pool: &Pool, model: &mut Model, rng: &mut Rng) {
     let n = rng.below(model.len().max(1) as u64) as usize;
     let any = model.keys().nth(n).cloned();
@@ -51,6 +60,7 @@ async fn step(pool: &Pool, model: &mut Model, rng: &mut Rng) {
         (0, Some(name)) => destroy(pool, model, &name).await,
         (1 | 2, Some(name)) => resize(pool, model, rng, &name).await,
         (3, Some(_)) => pool.sync().await.unwrap(),
+        (4, Some(_)) if rng.below(2) == 0 => make_busy(rng.below(2) as usize).await,
         (4, _) | (_, None) => {
             let name = format!("tank/v{}", rng.next_u64());
             make_volume(pool, &name, SIZE).await;
@@ -95,4 +105,32 @@ fn volumes_hold_what_was_written_to_them_over_many_imports_on_every_layout() {
             pool.export().await.unwrap();
         });
     }
+}
+
+#[test]
+fn the_sync_goes_to_the_loop_that_clients_need_less_and_ends_there_too() {
+    let rig = Rig::all().remove(0);
+    let own = rig.clone();
+    rig.run(3, async move {
+        let pool = own.create().await;
+        make_volume(&pool, "tank/v", SIZE).await;
+        let volume = pool.open_volume("tank/v").await.unwrap();
+        let place = || pool.0.syncs_on.load(Ordering::Relaxed);
+        for busy in [0, 1, 1, 0] {
+            make_busy(busy).await;
+            volume.write(0, Buf::copy_from(&[7; 512])).await.unwrap();
+            pool.sync().await.unwrap();
+            volume.write(0, Buf::copy_from(&[8; 512])).await.unwrap();
+            pool.sync().await.unwrap();
+            assert_eq!(place(), 1 - busy);
+        }
+        // On its way to the other loop while the pool is closed.
+        make_busy(1).await;
+        volume.write(0, Buf::copy_from(&[9; 512])).await.unwrap();
+        pool.export().await.unwrap();
+        drop((volume, pool));
+        let pool = own.open(false).await.unwrap();
+        assert_eq!(read_all(&pool, "tank/v").await.unwrap()[..512], [9; 512]);
+        pool.export().await.unwrap();
+    });
 }
