@@ -77,7 +77,7 @@ impl Pool {
             return Ok(Vec::new());
         }
         let list = NvList::decode(&object.read(0, len as usize).await?)?;
-        list.opt_lists(key(kind))?.unwrap_or_default().iter().map(Spec::decode).collect()
+        list.opt_lists(key(kind))?.unwrap_or_default().iter().map(Spec::decode_below_root).collect()
     }
 
     /// Has the lists say where the devices are now, without waiting for it. Where that fails, or the pool is closed before,

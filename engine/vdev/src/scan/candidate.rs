@@ -86,7 +86,7 @@ fn candidate(
     let mut tops: BTreeMap<u64, (u64, Spec)> = BTreeMap::new();
     let mut devices: HashMap<Guid, Device> = HashMap::default();
     for (device, label) in &labels {
-        let Ok(spec) = label.list("vdev_tree").and_then(Spec::decode) else { continue };
+        let Ok(spec) = label.list("vdev_tree").and_then(Spec::decode_below_root) else { continue };
         let (Some(id), Ok(leaf)) = (spec.id, label.guid("guid")) else { continue };
         keep_better(&mut devices, leaf, device, &spec);
         match tops.get(&id) {
@@ -155,7 +155,7 @@ impl Candidate {
     pub fn health_of(&self, spec: &Spec) -> Health {
         let children = &spec.children;
         match spec.vdev_type.row().role {
-            Role::Root => self.health(),
+            Role::Root => self.health_of_all(children),
             Role::Group(redundancy) => {
                 let may_fail = redundancy.of(children.len(), spec.nparity);
                 let (state, aux) =
@@ -186,8 +186,11 @@ impl Candidate {
 
     /// How the pool would be.
     pub fn health(&self) -> Health {
-        let tops: Vec<(bool, Health)> =
-            self.tree.children.iter().map(|t| (t.is_log(), self.health_of(t))).collect();
+        self.health_of_all(&self.tree.children)
+    }
+
+    fn health_of_all(&self, tops: &[Spec]) -> Health {
+        let tops: Vec<(bool, Health)> = tops.iter().map(|t| (t.is_log(), self.health_of(t))).collect();
         if let Some((_, lost)) = tops.iter().find(|(log, health)| !log && !health.state.is_usable()) {
             let aux = if lost.aux == Aux::BadGuidSum { Aux::BadGuidSum } else { Aux::NoReplicas };
             return Health::new(State::CannotOpen, aux);

@@ -93,6 +93,15 @@ impl Spec {
         decode(list, DEPTH_MAX).map_err(|e| e.at("vdev tree"))
     }
 
+    /// Reads the tree of a label, or a device from a list of them: a vdev below the root.
+    pub fn decode_below_root(list: &NvList) -> Result<Spec> {
+        let spec = Spec::decode(list)?;
+        match spec.vdev_type {
+            VdevType::Root => Err(Error::corrupt("vdev tree: a root where a vdev below it must be")),
+            _ => Ok(spec),
+        }
+    }
+
     /// Writes it back. With `for_mos` unset, what only the MOS holds (the ZAPs of the vdevs) is left out, as in labels.
     pub fn encode(&self, for_mos: bool) -> NvList {
         let mut spec = self.clone();

@@ -86,3 +86,43 @@ fn a_pool_whose_guid_was_being_changed_is_one_pool() {
     );
     assert_eq!(pools[0].health(), Health::ONLINE, "both halves are its own");
 }
+
+/// A label may say of its vdevs what it likes: each type in each place, also one that cannot be there.
+#[test]
+fn a_label_with_any_type_in_any_place_is_judged_or_passed_over() {
+    let words = [
+        "root",
+        "mirror",
+        "raidz",
+        "draid",
+        "replacing",
+        "spare",
+        "dspare",
+        "disk",
+        "file",
+        "missing",
+        "hole",
+        "indirect",
+    ];
+    let leaf = |word: &str, guid: u64| NvList::new().with("type", word).with("id", 0u64).with("guid", guid);
+    for upper in words {
+        for lower in words {
+            for has_children in [false, true] {
+                let mut top = leaf(upper, 100);
+                if has_children {
+                    let children = vec![leaf(lower, 1), leaf(lower, 2)];
+                    top = top.with("nparity", 1u64).with("children", NvValue::ListArray(children));
+                }
+                let mut odd = label(7, 9, 0, 1, 1);
+                odd.labels.valid[0].1.set("vdev_tree", NvValue::List(top));
+                for found in [vec![odd.clone()], vec![label(7, 5, 0, 1, 1), odd]] {
+                    for pool in assemble(&found) {
+                        let shown = (pool.health(), pool.missing());
+                        let is_root_alone = pool.tree.children.iter().all(|t| t.vdev_type != VdevType::Root);
+                        assert!(is_root_alone, "{upper} of {lower}: {shown:?}");
+                    }
+                }
+            }
+        }
+    }
+}
