@@ -410,6 +410,7 @@ impl Loop {
 /// As `work` did; when the system has no file descriptor or thread left to start with; inside of another `run`.
 pub fn run<T: Send + 'static>(config: Config, work: impl Future<Output = T> + Send + 'static) -> T {
     crate::house::set_heap_up();
+    crate::apart::prepare();
     let shared = Shared::new(config).unwrap_or_else(|e| panic!("cannot create an eventfd: {e}"));
     shared.homes[0].started.get_or_init(|| ());
     let result = Arc::new(Mutex::new(None));
