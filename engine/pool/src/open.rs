@@ -363,10 +363,11 @@ async fn build(
     });
     let store: Arc<dyn zio::BlockStore> = Arc::new(pipeline.clone());
     let mos = ObjSet::open(store, ObjsetId::MOS, uberblock.root.clone(), Policy::mos()).await?;
-    if let Some(name) = &options.name {
-        dsl::name::check_pool(name)?;
+    // By its label's name it was looked for and asked for; what the MOS says may be another one, also that of another pool.
+    let name = options.name.clone().unwrap_or_else(|| candidate.config.name.clone());
+    if name != config.name {
+        dsl::name::check_pool(&name)?;
     }
-    let name = options.name.clone().unwrap_or_else(|| config.name.clone());
     let name_on_disk = std::mem::replace(&mut config.name, name);
     let dsl = Dsl::open(mos.clone(), uberblock.version, &config.name, &options.host.name).await?;
     if uberblock.version == VERSION_FEATURES {

@@ -196,6 +196,23 @@ impl Rig {
         crate::open(&self.candidate().await, options).await
     }
 
+    /// Opens it where its labels call it so.
+    pub async fn open_labelled(&self, name: &str) -> Result<Pool> {
+        let mut candidate = self.candidate().await;
+        candidate.config.name = name.into();
+        let options = OpenOptions {
+            read_only: false,
+            name: None,
+            host: host(),
+            force: false,
+            missing_log: false,
+            cache: cache(),
+            hub: Default::default(),
+            tunables: Default::default(),
+        };
+        crate::open(&candidate, options).await
+    }
+
     /// Overwrites part of a device, behind the labels.
     pub fn spoil(&self, device: usize, from: u64, len: usize, seed: u64) {
         let mut rng = Rng::new(seed);

@@ -1,8 +1,9 @@
 //! A pool that was left can be opened again at once, whatever was still under way.
 
-use super::{BLOCK, Rig, VOLUME, fill, make_volume, noise};
+use super::{BLOCK, Rig, VOLUME, fill, make_volume, noise, verify};
 use crate::Pool;
 use sim::{Fault, Rng};
+use units::Kind;
 use vdev::Layout;
 use world::Buf;
 
@@ -89,5 +90,30 @@ fn a_closed_pool_says_so_to_whoever_still_reads() {
         let pool = own.open(true).await.unwrap();
         pool.export().await.unwrap();
         own.open(false).await.unwrap().export().await.unwrap();
+    });
+}
+
+/// Two pools were called alike, and what was asked of one of them came to the other or failed, where the MOS of a pool called it
+/// as its labels did not.
+#[test]
+fn a_pool_has_the_name_of_its_labels_and_its_mos_has_it_from_then_on() {
+    let rig = Rig::all().remove(0);
+    let own = rig.clone();
+    rig.run(5, async move {
+        let pool = own.create().await;
+        make_volume(&pool, VOLUME, BLOCK).await;
+        pool.export().await.unwrap();
+        for refused in ["a/b", "a@b", "mirror", ""] {
+            assert_eq!(own.open_labelled(refused).await.unwrap_err().kind(), Kind::Invalid, "{refused}");
+        }
+        let pool = own.open_labelled("other").await.unwrap();
+        assert_eq!(pool.name(), "other");
+        assert_eq!(pool.dsl().children("other").await.unwrap().len(), 1);
+        make_volume(&pool, "other/new", BLOCK).await;
+        pool.export().await.unwrap();
+        let pool = own.open(false).await.unwrap();
+        assert_eq!((pool.name(), pool.config().name.as_str()), ("other".into(), "other"));
+        verify(&pool).await;
+        pool.export().await.unwrap();
     });
 }
