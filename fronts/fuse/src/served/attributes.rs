@@ -44,7 +44,7 @@ impl Served {
         let node = &file.node;
         if let Some(size) = setting.size {
             node.truncate(size).await.map_err(|e| errno(&e))?;
-            self.drop_rights(asker, number, node).await?;
+            self.drop_rights(asker, number, node, false).await?;
         }
         let changes = Changes {
             permissions: setting.mode.map(|mode| mode & 0o7777),

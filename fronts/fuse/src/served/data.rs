@@ -76,7 +76,7 @@ impl Served {
     pub async fn write(&self, number: u64, offset: u64, parts: Vec<Buf>, how: Writing) -> Result<()> {
         let node = self.file(number).await?.node;
         if how.drops_rights {
-            self.drop_rights(how.asker, number, &node).await?;
+            self.drop_rights(how.asker, number, &node, true).await?;
         }
         let len = parts.iter().map(|part| part.len() as u64).sum();
         let writing = zpl::Writing { durably: how.sync, is_direct: how.direct };
@@ -121,7 +121,7 @@ impl Served {
             _ => return Err(Errno::OPNOTSUPP),
         };
         done.map_err(|e| errno(&e))?;
-        self.drop_rights(asker, number, &node).await
+        self.drop_rights(asker, number, &node, false).await
     }
 
     pub async fn seek(&self, number: u64, offset: i64, whence: i32) -> Result<i64> {
@@ -139,7 +139,7 @@ impl Served {
     /// Copies as much as one request does, and says how much that was; holes stay holes.
     pub async fn copy(&self, asker: Asker, from: (u64, u64), to: (u64, u64), len: u64) -> Result<u32> {
         let (source, target) = (self.file(from.0).await?.node, self.file(to.0).await?.node);
-        self.drop_rights(asker, to.0, &target).await?;
+        self.drop_rights(asker, to.0, &target, false).await?;
         let len = len.min(COPY_MAX);
         let mut done = 0;
         while done < len {

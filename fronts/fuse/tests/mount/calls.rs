@@ -15,12 +15,14 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
 pub fn trials() -> Vec<Trial> {
     let acl = [&NEEDS[..], &[Need::Program("setfacl")]].concat();
+    let namespaces = [&acl[..], &[Need::Other("user namespaces for all", has_user_namespaces)]].concat();
     vec![
         trial("a_file_without_a_name_lives_until_it_is_closed", &NEEDS, nameless),
         trial("holes_are_holes_and_are_found", &NEEDS, holes),
         trial("errors_are_those_of_the_system", &NEEDS, errors),
         trial("extended_attributes_and_acls_are_kept_and_enforced", &NEEDS, attributes),
         trial("who_changes_a_program_takes_its_rights_and_sees_it_at_once", &acl, rights),
+        trial("rights_in_a_namespace_of_ones_own_are_none_here", &namespaces, rights_elsewhere),
         trial("renames_replace_refuse_and_exchange", &NEEDS, renames),
         trial("large_and_direct_requests_arrive_whole", &NEEDS, large),
         trial("offsets_and_sizes_at_the_end_of_numbers_are_refused", &NEEDS, limits),
@@ -208,13 +210,7 @@ fn attributes() {
 /// It did not: the kernel went on believing the mode for a second after direct writes and allocating; set-group-id without
 /// execution stayed whoever allocated, and whoever set a list.
 fn rights() {
-    let bench = Bench::with(|options| options.posix_acl = true);
-    std::fs::set_permissions(bench.root(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
-    let path = bench.root().join("f");
-    const DIRECT: &str = "dd if=/dev/zero of=f bs=4096 count=1 oflag=direct conv=notrunc status=none";
-    const LIST: &str = "setfacl -m u::rwx,g::rwx,o::rwx f";
-    // Owned by 100:100: who does what, to which mode, and what is left of it.
-    for (uid, gid, script, before, after) in [
+    what_is_left_of_a_mode(&[
         (100, 100, DIRECT, 0o6666, 0o2666),
         (100, 101, DIRECT, 0o6666, 0o666),
         (100, 100, DIRECT, 0o6777, 0o777),
@@ -226,7 +222,45 @@ fn rights() {
         (100, 100, LIST, 0o2755, 0o2777),
         (100, 101, LIST, 0o2755, 0o777),
         (0, 101, LIST, 0o2755, 0o2777),
-    ] {
+    ]);
+}
+
+/// A user who makes a namespace has all capabilities there, and was taken for one who may leave set-user-id to a file that he
+/// fills: a program of its owner's with the content of another.
+fn rights_elsewhere() {
+    let within = |script: &str| format!("unshare --user --map-root-user {script}");
+    what_is_left_of_a_mode(&[
+        (101, 101, &within(DIRECT), 0o6666, 0o666),
+        (101, 101, &within("sh -c 'echo >> f'"), 0o6777, 0o777),
+        (101, 101, &within("fallocate -l 8192 f"), 0o6666, 0o666),
+        (101, 101, &within("truncate -s 100 f"), 0o6777, 0o777),
+        (100, 101, &within(LIST), 0o2755, 0o777),
+    ]);
+}
+
+fn has_user_namespaces() -> bool {
+    let mut tried = command("setpriv");
+    tried.args([
+        "--reuid=100",
+        "--regid=100",
+        "--clear-groups",
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "true",
+    ]);
+    tried.output().is_ok_and(|output| output.status.success())
+}
+
+const DIRECT: &str = "dd if=/dev/zero of=f bs=4096 count=1 oflag=direct conv=notrunc status=none";
+const LIST: &str = "setfacl -m u::rwx,g::rwx,o::rwx f";
+
+/// Owned by 100:100: who does what, to which mode, and what is left of it.
+fn what_is_left_of_a_mode(cases: &[(u32, u32, &str, u32, u32)]) {
+    let bench = Bench::with(|options| options.posix_acl = true);
+    std::fs::set_permissions(bench.root(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let path = bench.root().join("f");
+    for &(uid, gid, script, before, after) in cases {
         std::fs::write(&path, "program").unwrap();
         std::os::unix::fs::chown(&path, Some(100), Some(100)).unwrap();
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(before)).unwrap();
